@@ -1,8 +1,8 @@
-//! Whether the kernel runs no filter for just those calls of which `tamis_bpf::cache` says so.
+//! Whether the kernel runs no filter for exactly the calls that `tamis_bpf::cache` computes.
 //!
 //!     cargo bench -p tamis-bench --bench action_bitmap [-- PROGRAMS [SEED]]
 //!
-//! The bitmap can't be read, but a call for which no filter runs is fast under any filter: see
+//! The bitmap can't be read, but a call that runs no filter is fast under any filter: see
 //! `tamis_kernel::measure::bitmap`. Prints one line and fails if a clear measurement contradicts.
 
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ fn calls() -> Vec<SeccompData> {
     on(Arch::X86_64).chain(on(Arch::X86)).collect()
 }
 
-/// A program alone, or over one that lets nothing be kept or everything.
+/// A program alone, or with one below it that makes no number cacheable or every number.
 fn stack(rng: &mut Rng) -> Stack {
     let mut programs = vec![program(rng)];
     let below = match rng.range(0..=15) {
@@ -89,8 +89,8 @@ fn stack(rng: &mut Rng) -> Stack {
     Stack::new(programs).expect("both are for this machine")
 }
 
-/// A program that decides by number and architecture, mostly with what the kernel's emulator knows, and
-/// kills nobody.
+/// A program that decides by number and architecture, mostly by instructions that the kernel's emulator supports, and
+/// kills no process.
 fn program(rng: &mut Rng) -> Program {
     const BODY_INSNS: usize = 10;
     loop {

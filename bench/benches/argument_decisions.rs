@@ -1,8 +1,8 @@
-//! Policies whose work is in the arguments: gVisor's, and long lists of `ioctl` requests.
+//! Policies with most of their work in argument decisions: gVisor's, and long lists of `ioctl` requests.
 //!
-//! `cargo bench -p tamis-bench --bench argument_decisions`; the first argument is the number of rounds.
-//! The times are those from the ruleset to the proven program. gVisor's policies are built by gVisor's
-//! compiler in turn with tamis, if it is here; it proves nothing.
+//! `cargo bench -p tamis-bench --bench argument_decisions`; the first argument is the number of rounds. The times are
+//! from the ruleset to the proved program. If gVisor's compiler is available, it builds gVisor's policies in turn
+//! with tamis; it has no proof.
 
 use tamis_bench::gvisor::Compiler;
 use tamis_bench::ratio::{Contestant, compare};
@@ -13,7 +13,7 @@ use tamis_testkit::corpus::gvisor;
 
 const ROUNDS: usize = 15;
 
-/// Policies of gVisor, and their files in the corpus.
+/// Policies of gVisor, with their files in the corpus.
 const SANDBOXES: [(&str, &str); 2] = [
     ("gVisor Systrap", "gvisor/gvisor-sentry-systrap.json"),
     ("gVisor nvproxy", "gvisor/gvisor-sentry-nvproxy.json"),
@@ -49,7 +49,7 @@ fn length(ruleset: &Ruleset) -> usize {
         .len()
 }
 
-/// A policy of gVisor by tamis and, if it is here, by gVisor's compiler.
+/// Times a policy of gVisor with tamis and, if available, with gVisor's compiler.
 fn beside_gvisor(
     label: &str,
     file: &str,

@@ -1,8 +1,8 @@
-//! What it costs to bind run-time variables, which is what a program with a filter inside pays when it starts.
+//! The cost of binding run-time variables, which a program with an embedded filter pays at its start.
 //!
-//! One policy is `container-default` with two rules before it that compare with seven values, the other has some thousand
-//! instructions. Prints the smallest time of several rounds for binding by place and by name, and beside it what a
-//! copy of the instructions alone takes.
+//! One policy is `container-default` after two rules that compare with seven values, the other has some thousand
+//! instructions. Prints the smallest time of several rounds for binding by place and by name, and the time of copying
+//! the instructions for comparison.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use tamis_policy::tamis;
 const ROUNDS: u32 = 30;
 const BINDS_PER_ROUND: u32 = 2000;
 
-/// The variables of all policies here.
+/// The variables of all policies in this file.
 const DECLARATIONS: &str =
     "let control_fd: u32 in 0..0x7fffffff\nlet peers: u32[4]\nlet areas: u64[2]\n";
 
@@ -29,7 +29,7 @@ fn compile(policy: &str) -> Compiled {
     tamis_compiler::compile(&ruleset, &CompileOptions::default()).expect("it compiles")
 }
 
-/// The container's policy with rules about variables before it.
+/// The container's policy after rules about variables.
 fn container() -> String {
     let embedded = tamis_policy::embedded("container-default").expect("it is embedded");
     format!(
@@ -48,7 +48,7 @@ fn long() -> String {
     )
 }
 
-/// The smallest time that one run of an action takes, in nanoseconds.
+/// The smallest time of one run of an action, in nanoseconds.
 fn smallest_ns<T>(action: impl Fn() -> T) -> f64 {
     let round = || {
         let start = Instant::now();

@@ -1,8 +1,8 @@
-//! Docker's default profile to a program for x86-64, x86 and x32: from the text to raw bytes, by tamis
-//! and by the system's libseccomp, in one run.
+//! Docker's default profile compiled for x86-64, x86 and x32, from the text to raw bytes, by tamis and by the
+//! system's libseccomp, in one run.
 //!
-//! `cargo bench -p tamis-bench`; the first argument is the number of rounds. tamis proves every program
-//! that it hands out, and the time contains the proof.
+//! `cargo bench -p tamis-bench`; the first argument is the number of rounds. tamis proves every program, and its time
+//! includes the proof.
 
 use tamis_bench::policies::{DOCKER, docker_ruleset};
 use tamis_bench::ratio::{Contestant, compare};

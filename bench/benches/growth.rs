@@ -1,9 +1,9 @@
-//! How the time to compile, with the proof, grows with the number of rules.
+//! The growth of compile time, including the proof, with the number of rules.
 //!
-//! `cargo bench -p tamis-bench --bench growth`; a number is the largest number of rules, and any other
-//! argument a part of the names of the shapes that are measured. The table goes to the standard output, a
-//! chart with logarithmic axes to `target/growth.svg`. Times are the shortest of several rounds. Programs may
-//! be longer than the kernel takes. `--book` puts the times per rule into the page on costs.
+//! `cargo bench -p tamis-bench --bench growth`; a number is the largest number of rules, and any other argument a
+//! part of the names of the measured shapes. The table goes to standard output, a chart with logarithmic axes to
+//! `target/growth.svg`. Times are the shortest of several rounds. Programs may be longer than the kernel accepts.
+//! `--book` writes the times per rule into the page on costs.
 
 use std::env;
 use std::fs;
@@ -19,14 +19,14 @@ use tamis_prover::{Limits, Subject, decide};
 
 const SIZES: [u32; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
 
-/// How long one size of one shape is measured, if one round is shorter.
+/// The total time of measuring one size of one shape, unless one round takes longer.
 const ENOUGH: Duration = Duration::from_millis(1000);
 const MAX_ROUNDS: u32 = 50;
 
-/// The sizes whose times are in the book.
+/// The sizes in the book.
 const BOOK_SIZES: [u32; 5] = [10, 100, 1000, 3000, 10_000];
 
-/// What was measured of one size of one shape.
+/// The measurement of one size of one shape.
 struct Measured {
     rules: u32,
     insns: usize,
@@ -122,7 +122,7 @@ fn draw(measured: &[(&str, Vec<Measured>)]) {
     }
 }
 
-/// The growth of a compiler whose time is in proportion to the rules, from the fastest first point on.
+/// The growth of a compiler with time proportional to the rules, from the fastest first point.
 fn proportional(curves: &[Curve]) -> Option<Curve> {
     let first = curves.iter().filter_map(|curve| curve.points.first());
     let start = *first.min_by(|a, b| a.1.total_cmp(&b.1))?;

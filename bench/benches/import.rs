@@ -1,7 +1,7 @@
-//! How long it takes from the text of a policy to a proved program, for every policy of the corpus in
-//! every language: reading with its includes, compiling, and the proof that ends it.
+//! The time from the text of a policy to a proved program, for every policy of the corpus in every language: reading
+//! with its includes, compiling, and the proof.
 //!
-//! Prints the smallest of several rounds for each file, in milliseconds.
+//! Prints the shortest of several rounds for each file, in milliseconds.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use tamis_testkit::corpus;
 
 const ROUNDS: u32 = 20;
 
-/// Reads and compiles a policy; how long both took, and the length of the program. `None` if it is of
-/// another language than its name says.
+/// Reads and compiles a policy; returns the times of both, and the length of the program. `None` if its language is
+/// not that of its name.
 fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> {
     let mut sources = Sources::new();
     let root = sources.add(name, text);
@@ -28,7 +28,7 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
         },
         ..ParseOptions::new(Arch::X86_64)
     };
-    // Includes of the corpus are absolute; the files lie beside each other.
+    // Includes of the corpus are absolute; the files are in one directory.
     let mut load = |path: &str, _: &str| {
         let base = path.rsplit('/').next().unwrap_or(path);
         let name = format!("minijail/{base}");

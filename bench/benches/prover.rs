@@ -1,8 +1,8 @@
-//! How long the prover takes for pairs of real and large filters, and its share of a compilation.
+//! The time of the prover for pairs of real and large filters, and its share of a compilation.
 //!
-//! `cargo bench -p tamis-bench --bench prover`; the first argument that is a number is the number of
-//! rounds, and another one a part of the names of what is measured. Pairs whose files are not there are
-//! left out. `--book` puts the pairs into the page on proofs.
+//! `cargo bench -p tamis-bench --bench prover`; a numeric argument is the number of rounds, and another one a part of
+//! the names of the measured items. Pairs with missing files are omitted. `--book` writes the pairs into the page on
+//! proofs.
 
 use tamis_abi::Endian;
 use tamis_analysis::{CaseLimits, decompile};
@@ -22,7 +22,7 @@ use tamis_testkit::rng::Rng;
 const ROUNDS: usize = 25;
 const SEED: u64 = 1;
 
-/// How the table of the book begins.
+/// The beginning of the book's table.
 const TABLE_HEAD: &str = "\
 | pair | instructions | ms | nodes | KiB |
 |---|---:|---:|---:|---:|
@@ -35,11 +35,11 @@ type Side = Vec<Program>;
 struct Pair {
     name: &'static str,
     sides: [Side; 2],
-    /// The time that the pair should take, in milliseconds.
+    /// The time limit for the pair, in milliseconds.
     goal_ms: Option<u32>,
 }
 
-/// What a comparison found and what it took.
+/// The result of a comparison, and its cost.
 struct Found {
     equality: Equality,
     nodes: usize,
@@ -134,7 +134,7 @@ fn pairs() -> Vec<Pair> {
     pairs
 }
 
-/// One program that does what a stack does.
+/// One program equivalent to a stack.
 fn fused(stack: &[Program]) -> Program {
     let mut space = Space::new(Limits::default());
     let meaning = space
@@ -170,7 +170,7 @@ fn shortest_us(name: &str, rounds: usize, run: impl FnMut() -> usize) -> u128 {
     comparison.0.first().map_or(0, shortest)
 }
 
-/// Measures a pair and prints a line about it; the line of the book.
+/// Measures a pair and prints a line about it; returns the line of the book.
 fn print_pair(pair: &Pair, rounds: usize) -> String {
     let Pair {
         name,

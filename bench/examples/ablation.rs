@@ -1,5 +1,5 @@
-//! What each pass contributes: length and steps of the corpus with all passes, without each of them, and what
-//! the bytecode passes cost as programs grow.
+//! The effect of each pass: length and steps of the corpus with all passes and without each of them, and the growth
+//! of the bytecode passes' time with the size of programs.
 //!
 //! `cargo run --release -p tamis-bench --example ablation`
 
@@ -18,7 +18,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::rng::Rng;
 
-/// How many inputs steps are counted for, besides all numbers of x86-64.
+/// The number of inputs for counting steps, in addition to all numbers of x86-64.
 const NEAR_INPUTS: usize = 2000;
 
 fn main() {
@@ -124,7 +124,7 @@ fn row(
     println!("{name:24} {length:6} {all_steps:10}   {compiled_length:6} {compiled_steps:10}");
 }
 
-/// A long chain of rules that load the number anew, each with a range inside the last.
+/// A long chain of rules that load the number again, each with a range inside that of the one before.
 fn chain(len_insns: usize) -> Program {
     let mut ops = Vec::new();
     let mut k = 0;

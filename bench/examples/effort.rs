@@ -1,6 +1,6 @@
-//! Docker's default profile for three architectures, compiled again and again: to count instructions of.
+//! Docker's default profile for three architectures, compiled repeatedly, for counting instructions.
 //!
-//! `valgrind --tool=callgrind target/release/examples/effort 6 quick`; what 6 take more than 1 is that of 5
+//! `valgrind --tool=callgrind target/release/examples/effort 6 quick`; the difference between 6 and 1 is 5
 //! compilations, without reading the profile.
 
 use tamis_bench::policies::{DOCKER, docker_ruleset};

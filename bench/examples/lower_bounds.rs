@@ -1,5 +1,5 @@
-//! How far the compiler's programs are from lower bounds, case by case: what `bench::bounds` says about
-//! calls that run the whole program.
+//! The distance of the compiler's programs from lower bounds, case by case: the bounds of `bench::bounds` for calls
+//! that run the whole program.
 //!
 //! `cargo run --release -p tamis-bench --example lower_bounds`
 

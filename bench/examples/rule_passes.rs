@@ -1,5 +1,5 @@
-//! What each rule pass contributes: length, mean steps and compile time of the measured policies with all
-//! rule passes and with all but one, and the growth of each pass's time with the number of rules.
+//! The effect of each rule pass: length, mean steps and compile time of the measured policies with all rule passes
+//! and with all but one, and the growth of each pass's time with the number of rules.
 //!
 //! `cargo run --release -p tamis-bench --example rule_passes`
 
@@ -24,7 +24,7 @@ fn main() {
     print_growth();
 }
 
-/// All rule passes but one, and all passes over blocks.
+/// All rule passes but one, and all bytecode passes.
 fn without(left_out: &[&str]) -> CompileOptions {
     let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
     let kept = rules.filter(|name| !left_out.contains(name));
@@ -35,7 +35,7 @@ fn without(left_out: &[&str]) -> CompileOptions {
     }
 }
 
-/// Length, mean steps of all architectures together, and the shortest of some times.
+/// Length, mean steps of all architectures together, and the shortest of several times.
 fn measure(ruleset: &Ruleset, options: &CompileOptions) -> (usize, f64, Duration) {
     let mut shortest = Duration::MAX;
     let mut counts = (0, 0.0);

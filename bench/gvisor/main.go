@@ -1,18 +1,17 @@
-// gVisor's compiler of seccomp filters, to be timed beside tamis.
+// gVisor's compiler of seccomp filters, for timing beside tamis.
 //
-// The compiler is gVisor's package pkg/seccomp (Apache-2.0), unchanged; go.mod names the version, and nothing of it
-// is in this repository. `go mod download` here fetches it and the three modules that it needs; to build and to run
-// this program needs no network then. This program reads a policy in the JSON of the
-// corpus, which is what gVisor's rules say before any optimisation, makes them gVisor's rules again, and
-// builds:
+// The compiler is gVisor's package pkg/seccomp (Apache-2.0), unchanged; go.mod has the version, and this repository
+// has no part of it. `go mod download` in this directory fetches it and the three modules that it needs; after that
+// building and running this program need no network. This program reads a policy in the JSON of the corpus, which has
+// gVisor's rules before any optimisation, converts it back to gVisor's rules, and builds:
 //
-//	gvisor POLICY.json               a build for each line on standard input; answered by a line each:
+//	gvisor POLICY.json               one build per line on standard input; each prints a line:
 //	                                 the nanoseconds, then the program in hexadecimal
-//	gvisor -rounds 40 POLICY.json    so many builds; the shortest and the median time, and the length
+//	gvisor -rounds 40 POLICY.json    40 builds; prints the shortest and the median time, and the length
 //
-// Build rewrites the rules that it is given, so each build gets a copy of its own, made before the clock
-// starts, as gVisor's own benchmark does. Garbage is collected between builds: none begins with what another
-// left, and nothing runs on while the other side has its turn.
+// Build modifies its rules, so each build gets a copy of its own, made before the clock starts, as in gVisor's own
+// benchmark. Garbage is collected between builds, so that no build starts with the garbage of another, and none runs
+// in the background while the other side is measured.
 package main
 
 import (
@@ -62,7 +61,7 @@ func run(path string, rounds int) error {
 	return requests.Err()
 }
 
-// build builds the program once, and says how long that took.
+// build builds the program once, and returns the time it took.
 func build(policy *seccomp.Program) ([]bpf.Instruction, time.Duration, error) {
 	fresh := seccomp.Program{Options: policy.Options}
 	for _, set := range policy.RuleSets {

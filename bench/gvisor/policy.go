@@ -19,7 +19,7 @@ func (n *number) UnmarshalText(text []byte) error {
 	return err
 }
 
-// The JSON, as the corpus describes it.
+// The JSON in the schema of the corpus.
 type (
 	policyJSON struct {
 		Arch struct {
@@ -56,7 +56,7 @@ type (
 	}
 )
 
-// readPolicy reads a policy of the architecture for which this package is built: gVisor's compiler has one.
+// readPolicy reads a policy for the architecture of this build, the only one that gVisor's compiler supports.
 func readPolicy(path string) (*seccomp.Program, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func readPolicy(path string) (*seccomp.Program, error) {
 	return program, nil
 }
 
-// sysno is a number as gVisor holds it: -1 is the largest.
+// sysno is a number in gVisor's representation: -1 is the largest.
 func sysno(nr uint32) uintptr {
 	return uintptr(int32(nr))
 }

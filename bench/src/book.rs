@@ -1,18 +1,18 @@
-//! Putting measured tables into the pages of the book.
+//! Updates of measured tables in the pages of the book.
 //!
-//! A table of a page is known by how it begins: one in a fenced block by its first line up to the colon, one of
-//! Markdown by its head. It ends at the next empty line or fence. What stands around tables, and tables that weren't
-//! measured, stay as they are; a measured table that the page doesn't have is left out.
+//! A table is identified by its beginning: in a fenced block by its first line up to the colon, in Markdown by its
+//! head. It ends at the next empty line or fence. Text around tables, and tables that were not measured, do not
+//! change; a measured table that is not in the page is ignored.
 
 use std::fs;
 use std::io;
 
 use tamis_testkit::corpus::repository;
 
-/// The argument by which a measurement is told to put its tables into the book.
+/// The option by which a measurement writes its tables into the book.
 pub const OPTION: &str = "--book";
 
-/// Puts tables into a page, such as `peers.md`; how many of them it has.
+/// Writes tables into a page, such as `peers.md`; returns how many of them it has.
 ///
 /// # Errors
 /// If the page can't be read or written.
@@ -30,7 +30,7 @@ pub fn put(page: &str, tables: &[String]) -> io::Result<usize> {
     Ok(count)
 }
 
-/// The same, and says on standard error what came of it.
+/// The same, with a message on standard error.
 pub fn put_and_tell(page: &str, tables: &[String]) {
     match put(page, tables) {
         Ok(count) => eprintln!("docs/book/{page}: tables put there: {count}"),
@@ -38,7 +38,7 @@ pub fn put_and_tell(page: &str, tables: &[String]) {
     }
 }
 
-/// The page with this table in place of the one that begins alike, if there is one.
+/// The page with this table instead of the one with the same beginning, if there is one.
 fn with_table(page: &str, table: &str) -> Option<String> {
     let table = table.trim_end();
     let begins = beginning(table.lines().next()?);
@@ -59,7 +59,7 @@ fn with_table(page: &str, table: &str) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join("\n") + "\n")
 }
 
-/// What a table is known by.
+/// The identification of a table.
 fn beginning(line: &str) -> &str {
     match line.starts_with('|') {
         true => line,

@@ -1,24 +1,23 @@
-//! Lower bounds: the fewest steps that programs of a stated kind take for the calls of a case.
+//! Lower bounds: the fewest steps of programs of a given class for the calls of a case.
 //!
-//! A call costs what its words cost and what finding its number costs. *Words*: a program whose answer
-//! to a call changes with a word must load it, and what was loaded is used before the next load, or never;
-//! so `k` words take `2k` steps, and the return of a constant one more. Which words matter is found by
-//! changing them, one bit at a time. *Numbers*: one question is the use of the number counted above, all
-//! others come on top. How many there are, if the number is loaded before any argument, depends on what may
-//! be asked:
+//! The steps of a call depend on the words that matter and on the decision by its number. *Words*: a program whose
+//! result for a call changes with a word must load the word, and a loaded word is used before the next load, or
+//! never; so `k` words take `2k` steps, and the return of a constant one more. The words that matter are found by
+//! changing them, one bit at a time. *Numbers*: one question is the use of the number counted above, all others are
+//! additional. If the number is loaded before any argument, their count depends on the class of questions:
 //!
-//! - [`fewest_questions`] is about all programs that compare the number (`jeq`, `jge`, `jgt`) and ask for
-//!   any of its bits (`jset`), anywhere and in any order. It looks at a few numbers only, the most
-//!   frequent ones and what is next to them; a program that decides all numbers decides these, too, so
-//!   what they take is a bound, exactly solved. It is weak where all numbers are equally frequent.
-//! - [`fewest_with_bit_tests`] is the optimum of a smaller class, for all numbers: `jge` anywhere, on each
-//!   path a given number of `jset`s of up to three bits below 512 and any above, and at the ends chains of
-//!   up to five `jeq`, or a `jset` that decides. Where all numbers are equally frequent, a `jeq` before a
-//!   `jge` or a `jset` gains nothing: the other question first leaves it to one side. With more such
-//!   `jset`s programs may do better.
+//! - [`fewest_questions`] is for all programs that compare the number (`jeq`, `jge`, `jgt`) and test any of its bits
+//!   (`jset`), anywhere and in any order. It considers only a few numbers, the most frequent ones and their
+//!   neighbours. A program that decides all numbers also decides these, so their exact optimum is a bound. It is weak
+//!   if all numbers are equally frequent.
+//! - [`fewest_with_bit_tests`] is the optimum of a smaller class, for all numbers: `jge` anywhere, on each path a
+//!   given number of `jset`s of up to three bits below 512 and any above, and at the ends chains of up to five `jeq`,
+//!   or a `jset` that decides. If all numbers are equally frequent, a `jeq` before a `jge` or a `jset` gains nothing:
+//!   if the other question comes first, only one of its sides needs the `jeq`. With more such `jset`s programs may do
+//!   better.
 //!
-//! Both leave out programs that calculate with the number: a mask and a comparison, or a table of bits
-//! that is shifted by it, which the kernel's bitmap does not follow.
+//! Both exclude programs that calculate with the number: a mask and a comparison, or a table of bits that is shifted
+//! by it, which the kernel's bitmap does not emulate.
 
 use std::collections::BTreeSet;
 
@@ -35,15 +34,15 @@ mod points;
 pub use paths::fewest_with_bit_tests;
 pub use points::fewest_questions;
 
-/// Larger numbers are not told from each other: no call has one.
+/// Larger numbers count as one: no call has one.
 const SIZE: usize = 512;
 
-/// What is answered to the numbers of an architecture, and how frequent they are.
+/// The actions for the numbers of an architecture, and their frequencies.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    /// By number; numbers with one answer have one index. The last stands for all larger ones.
+    /// By number; equal indices for equal actions. The last entry is for all larger numbers.
     answer: Vec<usize>,
-    /// By number; all together are 1.
+    /// By number; the sum is 1.
     weight: Vec<f64>,
 }
 
@@ -51,7 +50,7 @@ impl Numbers {
     /// The numbers of a case's calls, which are all of x86_64.
     ///
     /// # Panics
-    /// If the prover gives up.
+    /// If the prover reaches a limit.
     pub fn of(case: &Case) -> Numbers {
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&case.ruleset).expect("a policy is small");
@@ -84,8 +83,8 @@ impl Numbers {
     }
 }
 
-/// The steps of the calls of a case without the questions about their numbers, at least: the loads, one
-/// use of each, and the return.
+/// A lower bound of the steps of the calls of a case without the questions about their numbers: the loads, one use of
+/// each, and the return.
 pub fn fixed_steps(case: &Case) -> f64 {
     let (mut steps, mut whole) = (0.0, 0.0);
     for sample in case.calls.samples() {
@@ -93,11 +92,11 @@ pub fn fixed_steps(case: &Case) -> f64 {
         steps += sample.weight * (2 * words) as f64;
         whole += sample.weight;
     }
-    // With one use of the number less, which is a question, and the return.
+    // Without one use of the number, which is a question, and with the return.
     steps / whole
 }
 
-/// How many words besides the number matter to the answer.
+/// The number of words, except the number, that affect the action.
 fn other_words(ruleset: &Ruleset, data: &SeccompData) -> usize {
     let action = ruleset.decide(data).action;
     let matters = |word: &Word| {
@@ -121,7 +120,7 @@ fn heaviest(numbers: &Numbers) -> Vec<usize> {
     heaviest
 }
 
-/// The numbers next to this one that are answered in another way.
+/// The numbers next to this one with another action.
 fn neighbours(numbers: &Numbers, nr: usize) -> BTreeSet<usize> {
     let differs = |other: &usize| numbers.answer[*other] != numbers.answer[nr];
     let (below, above) = ((0..nr).rev().find(differs), (nr..SIZE).find(differs));

@@ -1,7 +1,8 @@
-//! The judge: cases in which programs of several compilers are compared, and what counts in each.
+//! Goals: cases in which programs of several compilers are compared, with the rules of comparison.
 //!
-//! Every case is a policy, calls with weights, and a rule about calls that the kernel's bitmap answers.
-//! A program's figure is the weighted mean of its executed instructions; the same judge rates tamis and
+//! Every case is a policy, calls with weights, and a rule about calls that the kernel's bitmap answers. The figure of
+//! a program is the weighted mean of its executed instructions; tamis and the best program of another compiler for
+//! the same policy are measured in the same way.
 //! the best program that another compiler made of the same policy.
 
 use std::collections::BTreeMap;
@@ -19,17 +20,17 @@ use tamis_testkit::rng::Rng;
 
 use crate::policies::{DOCKER, docker_ruleset};
 
-/// How many calls are tried to find one that a rule allows.
+/// The most calls that are tried to find one that a rule allows.
 const TRIES: usize = 1 << 14;
 
-/// What a call counts that the kernel answers without running the program.
+/// The cost of a call that the kernel answers without running the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached {
-    /// Like any other: kernels before 5.11.
+    /// That of any other call, as for kernels before 5.11.
     Runs,
     /// No steps.
     IsFree,
-    /// It is left out of the mean.
+    /// None: the call is left out of the mean.
     IsLeftOut,
 }
 
@@ -42,13 +43,13 @@ pub struct Case {
     pub ruleset: Ruleset,
     /// The calls.
     pub calls: Workload,
-    /// What is done about cached calls.
+    /// The cost of cached calls.
     pub cached: Cached,
-    /// What the compiler is told about the calls.
+    /// The profile of the calls for the compiler.
     pub profile: Option<Profile>,
-    /// What the compiler is told about the kernel.
+    /// The kernel for the compiler.
     pub kernel: Option<KernelVersion>,
-    /// What was best so far: a program of the corpus, or a stack.
+    /// The best result so far: a program of the corpus, or a stack.
     pub peer: Stack,
     /// The mean to reach.
     pub goal_steps: f64,
@@ -66,7 +67,7 @@ impl Case {
         }
     }
 
-    /// The most steps that programs take for a call for which the kernel runs them.
+    /// The most steps of a call for which the kernel runs the programs.
     pub fn max_steps(&self, stack: &Stack) -> u32 {
         self.cost(stack).uncached.max_steps
     }
@@ -82,7 +83,7 @@ const OLD: Option<KernelVersion> = Some(KernelVersion::new(5, 4));
 /// All cases; `None` if there is no corpus.
 ///
 /// # Panics
-/// If a file of the corpus has mistakes.
+/// If a file of the corpus has errors.
 pub fn cases() -> Option<Vec<Case>> {
     let (systrap, vmm) = (systrap_cases()?, vmm_case()?);
     let (docker, gappy) = (docker_cases()?, gappy_case()?);
@@ -91,7 +92,7 @@ pub fn cases() -> Option<Vec<Case>> {
     Some(cases.chain([gappy, systemd]).collect())
 }
 
-/// The ten calls that a sandbox makes most often while it runs a database.
+/// The ten calls that a sandbox makes most often for a database.
 fn systrap_cases() -> Option<[Case; 2]> {
     let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json")?;
     let profile = profiles::gvisor_top_ten("gvisor/profile-systrap.json")?;
@@ -116,8 +117,7 @@ fn systrap_cases() -> Option<[Case; 2]> {
     Some([with_bitmap, without])
 }
 
-/// The requests of a sandbox for graphics processors, all alike: one recorded call of each that is
-/// allowed.
+/// The requests of a sandbox for graphics processors, with equal weights: one recorded call of each that is allowed.
 fn nvproxy_case() -> Option<Case> {
     let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-nvproxy.json")?;
     let ioctl = syscall::number(Arch::X86_64, "ioctl")?;
@@ -145,7 +145,7 @@ fn nvproxy_case() -> Option<Case> {
     })
 }
 
-/// A virtual machine monitor that makes calls as often as another one did.
+/// A virtual machine monitor with the recorded frequencies of another one.
 fn vmm_case() -> Option<Case> {
     let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json")?;
     let profile = profiles::frequency("minijail/common_device.frequency")?;
@@ -162,7 +162,7 @@ fn vmm_case() -> Option<Case> {
     })
 }
 
-/// Docker's profile: all allowed calls alike, for x86_64 alone; and all known ones, for three
+/// Docker's profile: all allowed calls with equal weights, for x86_64 alone; and all known ones, for three
 /// architectures.
 fn docker_cases() -> Option<[Case; 3]> {
     let ruleset = pol_json::ruleset("peers/docker.pol.json")?;
@@ -215,7 +215,7 @@ fn gappy_case() -> Option<Case> {
     })
 }
 
-/// The 34 filters of a service as one: what the stack means is the policy.
+/// The 34 filters of a service as one: the policy is the function of the stack.
 fn systemd_case() -> Option<Case> {
     let names = corpus::files("systemd/stack", ".bpf")?;
     let stack: Option<Vec<Program>> = names.iter().map(|name| corpus::program(name)).collect();
@@ -239,12 +239,12 @@ fn systemd_case() -> Option<Case> {
     })
 }
 
-/// Every call that the x86_64 table knows, once, with all arguments 0.
+/// Every call in the x86_64 table, once, with all arguments 0.
 fn known() -> Workload {
     Workload::every_call(&[Arch::X86_64])
 }
 
-/// A profile in which every number that occurs was called once.
+/// A profile with one call of every number that occurs.
 fn once_each(calls: &Workload) -> Profile {
     let mut profile = Profile::default();
     for sample in calls.samples() {
@@ -253,7 +253,7 @@ fn once_each(calls: &Workload) -> Profile {
     profile
 }
 
-/// For every allowed number one call per rule that allows it; all calls of a number weigh 1 together.
+/// For every allowed number one call per rule that allows it; the calls of a number weigh 1 together.
 pub(crate) fn allowed(ruleset: &Ruleset) -> Workload {
     let section = ruleset.section(Arch::X86_64).expect("a policy for x86_64");
     let mut samples = Vec::new();
@@ -295,7 +295,7 @@ fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompDa
         .collect()
 }
 
-/// The calls, each number as heavy as the profile says.
+/// The calls, with the weight of each number in the profile.
 pub(crate) fn weighted(calls: &Workload, profile: &Profile) -> Workload {
     calls.weighed(|sample| {
         let call = profile.call(Arch::X86_64, Nr(sample.data.nr));

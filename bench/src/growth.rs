@@ -1,4 +1,4 @@
-//! Rulesets of any size, for measuring how the time to compile grows with the number of rules.
+//! Rulesets of any size, for measuring the growth of compile time with the number of rules.
 
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
@@ -6,10 +6,10 @@ use tamis_testkit::rng::Rng;
 
 use crate::requests::IOCTL;
 
-/// A kind of ruleset that exists in every size.
+/// A kind of ruleset that is available in every size.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// What there is much of.
+    /// The part of the ruleset that grows.
     pub name: &'static str,
     rule: fn(&mut Rng, u32, u32) -> Rule,
 }

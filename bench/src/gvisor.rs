@@ -1,10 +1,10 @@
 //! gVisor's own compiler, run beside tamis.
 //!
-//! It is a package of a Go module, so a small Go program around it, `bench/gvisor`, is built here and answers
-//! requests: a program stays up for a policy, builds the filter anew whenever it is asked and says how long that
-//! took. Nothing is downloaded. Without Go, or where the module was never fetched, there is no compiler, and
-//! [`Compiler::open`] says what to do. Nor is there on machines other than x86-64: it writes filters for the one that
-//! it was built for, and the corpus has its policies for x86-64.
+//! It is a package of a Go module, so a small Go program around it, `bench/gvisor`, is built here. The program keeps
+//! running for one policy; on each request it builds the filter again and returns it with the time. Nothing is
+//! downloaded. Without Go, or without the downloaded module, there is no compiler, and [`Compiler::open`] returns the
+//! command that fetches it. There is none on machines other than x86-64 either: it writes filters for the
+//! architecture for which it was built, and the corpus has its policies for x86-64.
 
 use std::cell::RefCell;
 use std::env;
@@ -19,20 +19,20 @@ use tamis_bpf::Program;
 use tamis_bpf::program::insns_from_bytes;
 use tamis_testkit::corpus;
 
-/// What fetches the module once.
+/// The command that fetches the module.
 const FETCH: &str = "cd bench/gvisor && go mod download";
 
-/// The compiler, built.
+/// The built compiler.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     executable: PathBuf,
 }
 
 impl Compiler {
-    /// Builds the program around the compiler, beside the program that runs, unless it is there already.
+    /// Builds the program around the compiler, beside the running executable, unless it already exists.
     ///
     /// # Errors
-    /// Why there is none here, and what to do.
+    /// The reason why there is none here, with the remedy.
     pub fn open() -> Result<Compiler, String> {
         if cfg!(not(target_arch = "x86_64")) {
             return Err("gVisor's compiler, which has policies for x86-64 only".to_owned());
@@ -52,7 +52,7 @@ impl Compiler {
     /// If the program can't be started.
     ///
     /// # Panics
-    /// Never: the pipe was asked for.
+    /// Never: the process is started with a pipe.
     pub fn with_policy(&self, file: &str) -> io::Result<Builder> {
         let (answers, writer) = io::pipe()?;
         let mut child = Command::new(&self.executable)
@@ -69,9 +69,9 @@ impl Compiler {
     }
 }
 
-/// Runs `go build`; the first words of what it complains of, if it does.
+/// Runs `go build`; returns the beginning of its error message, if there is one.
 fn build(executable: &Path) -> io::Result<Result<(), String>> {
-    // Tests and programs that start together would write the same file.
+    // Tests and programs that start at the same time would write the same file.
     let lock = File::create(executable.with_extension("lock"))?;
     lock.lock()?;
     let settings = [
@@ -98,24 +98,24 @@ fn build(executable: &Path) -> io::Result<Result<(), String>> {
     })
 }
 
-/// The compiler at work on one policy.
+/// A running compiler for one policy.
 #[derive(Debug)]
 pub struct Builder {
-    /// Where builds are asked for and answered; `None` once the program is to end.
+    /// The pipes for requests and results; `None` once the program is to end.
     pipes: RefCell<Option<(ChildStdin, BufReader<PipeReader>)>>,
     child: Child,
 }
 
 impl Builder {
-    /// Builds the filter once more; with it, how long gVisor's `Build` took by the program's own clock.
+    /// Builds the filter again; returns it with the time of gVisor's `Build`, by the program's own clock.
     ///
     /// # Errors
-    /// What the program says if it can't read the policy, or gVisor has no way to say it.
+    /// The program's error, if it can't read the policy or gVisor can't express it.
     pub fn build(&self) -> Result<(Program, Duration), String> {
         let mut pipes = self.pipes.borrow_mut();
         let (requests, answers) = pipes.as_mut().ok_or("it has ended")?;
         let mut answer = String::new();
-        // A program that gave up at once doesn't read; why is in its answer.
+        // A program that failed at its start does not read; the result has its error.
         let _ = writeln!(requests);
         answers
             .read_line(&mut answer)
@@ -134,7 +134,7 @@ impl Builder {
 
 impl Drop for Builder {
     fn drop(&mut self) {
-        // The program ends with its input; there is nobody to tell how.
+        // The program ends when its input ends; its exit status is not needed.
         self.pipes.replace(None);
         let _ = self.child.wait();
     }

@@ -1,8 +1,8 @@
-//! Rules like those of the largest sandboxes, as a ruleset and as the program that a simple generator
-//! writes: thousands of instructions, one rule after the other.
+//! Rules like those of the largest sandboxes, as a ruleset and as a program by a simple generator: thousands of
+//! instructions, one rule after the other.
 //!
-//! Numbers are tried in turn. Half of them have alternatives: values of one argument, beside one value of
-//! up to two others; several numbers have the same.
+//! Numbers are tested in turn. Half of them have alternatives: values of one argument, combined with one value of up
+//! to two others; several numbers have the same alternatives.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, Word};
 use tamis_bpf::{Op, Program, Test};
@@ -11,15 +11,15 @@ use tamis_testkit::rng::Rng;
 
 const NUMBERS: u32 = 320;
 const CONSTANTS: usize = 60;
-/// How many lists of alternatives there are; several numbers share each.
+/// The number of lists of alternatives; several numbers share each.
 const KINDS: usize = 100;
 const MAX_ALTERNATIVES: u64 = 7;
 const REFUSED: Action = Action::errno(1);
 
-/// What must hold of a call: each of these arguments has this value.
+/// A condition: each of these arguments has this value.
 type Alternative = Vec<(ArgIndex, u64)>;
 
-/// Rules for one architecture: which alternatives a number has. One without any is always allowed.
+/// Rules for one architecture, with the alternatives of each number. A number without any is always allowed.
 #[derive(Clone, Debug)]
 pub struct Rules(Vec<Vec<Alternative>>);
 
@@ -38,7 +38,7 @@ impl Rules {
         Rules(numbers.collect())
     }
 
-    /// As a ruleset.
+    /// The rules as a ruleset.
     ///
     /// # Panics
     /// Never: there is one section.
@@ -70,7 +70,7 @@ impl Rules {
         Ruleset::new(vec![section], Action::KILL_PROCESS).expect("there is one section")
     }
 
-    /// As a program without any cleverness, longer than the kernel takes.
+    /// The rules as an unoptimised program, longer than the kernel accepts.
     ///
     /// # Panics
     /// Never: all jumps are short or have 32 bits.
@@ -80,7 +80,7 @@ impl Rules {
             equal(Arch::X86_64.audit(), 1, 0),
             Op::RetImm(Action::KILL_PROCESS.ret()),
             load(Word::NR),
-            // Numbers of x32, but not -1.
+            // Numbers of x32, except -1.
             equal(u32::MAX, 2, 0),
             Op::branch(Test::Ge, Arch::X32_BIT, 0, 1),
             Op::RetImm(Action::KILL_PROCESS.ret()),
@@ -98,7 +98,7 @@ impl Rules {
     }
 }
 
-/// Alternatives that agree on all arguments but one.
+/// Alternatives with the same values in all arguments but one.
 fn alternatives(rng: &mut Rng, constants: &[u64]) -> Vec<Alternative> {
     let first = rng.index(4);
     let count = rng.range(1..=3) as usize;
@@ -116,7 +116,7 @@ fn alternatives(rng: &mut Rng, constants: &[u64]) -> Vec<Alternative> {
         .collect()
 }
 
-/// What follows when the number matched.
+/// The instructions after the number has matched.
 fn body(alternatives: &[Alternative]) -> Vec<Op> {
     if alternatives.is_empty() {
         return vec![Op::RetImm(Action::ALLOW.ret())];

@@ -1,7 +1,7 @@
-//! What the compiler costs, and what its programs cost, on policies that people use.
+//! The costs of the compiler and of its programs, on policies in use.
 //!
-//! Counts are exact and the same everywhere, so they are checked by a test against `counts.tsv` and
-//! reviewed in diffs. Times are not, so they are only ever shown as ratios: see [`ratio`].
+//! Counts are exact and the same everywhere, so a test compares them with `counts.tsv`, and they are reviewed in
+//! diffs. Times are not, so they are only shown as ratios: see [`ratio`].
 
 pub mod book;
 pub mod bounds;

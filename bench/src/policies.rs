@@ -1,4 +1,4 @@
-//! The policies that are measured.
+//! The measured policies.
 
 use tamis_abi::Arch;
 use tamis_diag::Sources;
@@ -10,7 +10,7 @@ use tamis_testkit::corpus::{self, gvisor, pol_json};
 /// Docker's default profile in the corpus.
 pub const DOCKER: &str = "docker/docker-default-x86_64.json";
 
-/// A policy, and how to get at what it means.
+/// A policy, and the source of its ruleset.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// The name in `counts.tsv`.
@@ -20,13 +20,13 @@ pub struct Policy {
 
 #[derive(Clone, Copy, Debug)]
 enum PolicySource {
-    /// Comes with tamis.
+    /// Embedded in tamis.
     Embedded,
     /// A file of the corpus: a Docker profile, used as Docker does on x86-64.
     Oci,
     /// A file of the corpus: gVisor's rule sets.
     Gvisor,
-    /// A file of the corpus: what was fed to other compilers.
+    /// A file of the corpus: a policy that other compilers were given.
     PolJson,
 }
 
@@ -53,17 +53,17 @@ pub const ALL: [Policy; 12] = [
     ),
 ];
 
-/// Programs of the corpus that other compilers made of [`DOCKER`].
+/// Programs of the corpus made by other compilers from [`DOCKER`].
 pub const DOCKER_PEERS: [&str; 2] = [
     "docker/docker-libseccomp-opt1.bpf",
     "docker/docker-libseccomp-opt2.bpf",
 ];
 
 impl Policy {
-    /// What the policy means; `None` if it is in the corpus and the corpus isn't there.
+    /// The ruleset of the policy; `None` if it is in a missing corpus.
     ///
     /// # Panics
-    /// If the policy has mistakes.
+    /// If the policy has errors.
     pub fn ruleset(self) -> Option<Ruleset> {
         match self.kind {
             PolicySource::Embedded => Some(embedded_ruleset(self.name)),
@@ -76,10 +76,10 @@ impl Policy {
     }
 }
 
-/// The meaning of a Docker profile for x86-64, x86 and x32.
+/// The ruleset of a Docker profile for x86-64, x86 and x32.
 ///
 /// # Panics
-/// If the profile has mistakes.
+/// If the profile has errors.
 pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add(name, text);

@@ -1,22 +1,21 @@
-//! Comparing how long two things take, in one run.
+//! Comparison of the times of two actions, in one run.
 //!
-//! Machines differ and are busy, so nothing is said about absolute times: contestants take turns, round
-//! by round, and what counts is the ratio of their medians.
+//! Machines differ in speed and load, so absolute times are not used: contestants take turns, round by round, and the
+//! result is the ratio of their medians.
 
 use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Something to be timed.
+/// An action to be timed.
 pub struct Contestant<'a> {
     name: &'a str,
-    /// One round; how long it took.
+    /// Runs one round; returns its time.
     run: Box<dyn FnMut() -> Duration + 'a>,
 }
 
 impl<'a> Contestant<'a> {
-    /// A contestant of this name. One call is one round; the result is only there so that the work is
-    /// not optimised away.
+    /// A contestant of this name. One call is one round; the result only prevents that the work is optimised away.
     pub fn new(name: &'a str, mut run: impl FnMut() -> usize + 'a) -> Contestant<'a> {
         Contestant::with_own_clock(name, move || {
             let start = Instant::now();
@@ -25,14 +24,14 @@ impl<'a> Contestant<'a> {
         })
     }
 
-    /// A contestant that says itself how long a round took, because not all that a call does belongs to it.
+    /// A contestant that measures its rounds itself, because not all of a call belongs to the action.
     pub fn with_own_clock(name: &'a str, run: impl FnMut() -> Duration + 'a) -> Contestant<'a> {
         let run = Box::new(run);
         Contestant { name, run }
     }
 }
 
-/// How long a contestant took.
+/// The times of a contestant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// The contestant.
@@ -43,11 +42,11 @@ pub struct Timing {
     pub median: Duration,
 }
 
-/// The timings of one run; the first is what the others are compared with.
+/// The timings of one run; the others are compared with the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison(pub Vec<Timing>);
 
-/// Lets contestants take turns for a number of rounds, after one that does not count.
+/// Runs contestants in turn for a number of rounds, after one round that does not count.
 pub fn compare(contestants: &mut [Contestant<'_>], rounds: usize) -> Comparison {
     let mut times = vec![Vec::with_capacity(rounds); contestants.len()];
     for round in 0..=rounds {

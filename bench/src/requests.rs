@@ -1,4 +1,4 @@
-//! One call with a long list of values: what sandboxes that let programs use a device say about `ioctl`.
+//! One call with a long list of values, like the `ioctl` rules of sandboxes that give programs access to a device.
 
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};

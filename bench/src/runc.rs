@@ -1,15 +1,15 @@
-//! Docker's profile to a program the way container runtimes do it: the engine selects entries, and a
-//! call to libseccomp is made for each name of an entry.
+//! Docker's profile compiled in the way of container runtimes: the engine selects entries, and calls libseccomp for
+//! each name of an entry.
 //!
-//! This is the peer of `tamis compile`, written against the peer's own interface. It knows what
-//! Docker's default profile uses and nothing else.
+//! This is the peer of `tamis compile`, written against the peer's own interface. It supports only the features of
+//! Docker's default profile.
 
 use serde_json::Value;
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Insn;
 use tamis_testkit::libseccomp::{Condition, Errno, Library, Op};
 
-/// The capabilities of a container that asked for none.
+/// The capabilities of a container without additional ones.
 const CAPABILITIES: [&str; 14] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -28,16 +28,16 @@ const CAPABILITIES: [&str; 14] = [
 ];
 /// The engine's name of the architecture.
 const ARCH: &str = "amd64";
-/// What an entry without a number answers.
+/// The errno of an entry without a number.
 const EPERM: u16 = 1;
 
-/// The program that libseccomp makes of a Docker profile on x86-64, with x86 and x32.
+/// libseccomp's program for a Docker profile on x86-64, with x86 and x32.
 ///
 /// # Errors
-/// What libseccomp refuses.
+/// The library's error.
 ///
 /// # Panics
-/// If the text is not a profile, or uses what Docker's default profile does not.
+/// If the text is not a profile, or has features that are not in Docker's default profile.
 pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>, Errno> {
     let profile: Value = serde_json::from_str(text).expect("the profile is JSON");
     let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);
@@ -67,7 +67,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Whether the engine selects an entry; any kernel is new enough.
+/// Whether the engine selects an entry; the kernel counts as new enough.
 fn applies(entry: &Value) -> bool {
     let has_cap = |cap: &Value| cap.as_str().is_some_and(|cap| CAPABILITIES.contains(&cap));
     let is_arch = |arch: &Value| arch == ARCH;

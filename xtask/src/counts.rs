@@ -1,7 +1,6 @@
-//! `cargo xtask counts`: writes `bench/counts.tsv` and `bench/goals.tsv` anew.
+//! `cargo xtask counts`: rewrites `bench/counts.tsv` and `bench/goals.tsv`.
 //!
-//! The tests of the `bench` crate that check the tables also know how to write them; this is a short
-//! way to call them.
+//! The tests of the `bench` crate check these tables and can also write them; this task runs these tests.
 
 use std::process::Command;
 

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         true => serde_json::to_string_pretty(&report).expect("a report is JSON") + "\n",
         false => report.text(),
     };
-    // A reader that has seen enough is no error.
+    // It is not an error if the reader closes the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     if report.not_timed().is_some() {
         return ExitCode::from(ENVIRONMENT_CODE);
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is asked for; `None` for help.
+/// The options; `None` for help.
 fn options() -> Result<Option<CommandLine>, lexopt::Error> {
     let mut options = CommandLine {
         json: false,
@@ -95,7 +95,7 @@ fn rounds(text: &str) -> Result<u32, String> {
     rounds.ok_or_else(|| "the number of rounds is from 1 to 1000".to_owned())
 }
 
-/// Says what is compared, to who may be waiting.
+/// Prints the present comparison on a terminal.
 fn progress(what: &str) {
     if std::io::stderr().is_terminal() {
         eprintln!("{what} …");

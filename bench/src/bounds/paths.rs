@@ -1,31 +1,30 @@
-//! The best tree of a class that can be solved for all numbers: cuts anywhere, a few bit tests on each path,
-//! and short ends.
+//! The best tree of a class that can be solved for all numbers: cuts anywhere, a few bit tests on each path, and
+//! short ends.
 //!
-//! A bit test leaves the same stretch of numbers, but only those with a bit, or only those without. So a
-//! part of a tree is about some neighbouring runs and about the tests before it, which are at most two
-//! masks with an answer each. For every such pair all parts of the line are solved in one table, by the
-//! length of the part; a part of a line with fewer tests may take any further test, at the cost of the
-//! same part in the two tables behind it.
+//! A bit test keeps the range of numbers, but only those with a bit, or only those without. So a part of a tree is
+//! determined by neighbouring runs and by the tests before it, which are at most two masks with an outcome each. For
+//! every such pair one table has the solutions of all parts of the line, by length of the part. A part of a line with
+//! fewer tests may have any further test, at the cost of the same part in the tables of both sides.
 
 use super::{Numbers, SIZE};
 
-/// The longest chain of equality questions at an end.
+/// The longest chain of equality questions at the end of a path.
 const MAX_CHAIN: usize = 5;
 
 /// The most bits of a test that leaves lines.
 const MAX_BITS: u32 = 3;
 
-/// Words of a set of numbers.
+/// The number of words in a set of numbers.
 const WORDS: usize = SIZE / 64 + 1;
 
-/// Which numbers are left: a bit for each, and one for what is beyond the last.
+/// The remaining numbers: a bit for each, and one for all numbers beyond the last.
 type Set = [u64; WORDS];
 
-/// The numbers that have none of some bits, and those that have one.
+/// The numbers that have none of some bits, and those that have any.
 type Sides = [Set; 2];
 
-/// The mean number of questions about the number in the best tree with at most this many bit tests on a
-/// path, if they are for at most three bits below 512 each. Each further test takes hundreds of times longer.
+/// The mean number of questions about the number in the best tree with at most this number of bit tests on a path,
+/// each of at most three bits below 512. Each further test takes hundreds of times longer.
 pub fn fewest_with_bit_tests(numbers: &Numbers, per_path: usize) -> f64 {
     let line = Line::new(numbers);
     let all = [u64::MAX; WORDS];
@@ -33,31 +32,31 @@ pub fn fewest_with_bit_tests(numbers: &Numbers, per_path: usize) -> f64 {
     table.cost(0, line.runs.len() - 1)
 }
 
-/// Neighbouring numbers with one answer: the first and the last.
+/// The runs of numbers with one action, by first and last number.
 struct Line<'a> {
     numbers: &'a Numbers,
     runs: Vec<(usize, usize)>,
-    /// What the tests tell apart.
+    /// The sides of all bit tests.
     tests: Vec<Sides>,
 }
 
-/// What is left of a run.
+/// The remaining part of a run.
 struct Left {
-    /// Which run it is.
+    /// The index of the run.
     run: usize,
     answer: usize,
     weight: f64,
     values: Vec<usize>,
 }
 
-/// The least questions for every part of a line, each number as often as it is frequent.
+/// The least number of questions for every part of a line, weighted by the frequencies of numbers.
 struct Table {
-    /// The first run left that is not before a run, and how many are left up to it.
+    /// By run of the line, the first remaining run at or behind it, and the number of remaining runs up to it.
     places: Vec<(usize, usize)>,
     stride: usize,
-    /// By the number of runs left in a part, then by the first of them.
+    /// By the number of remaining runs in a part, then by the first of them.
     costs: Vec<f64>,
-    /// The weight of the runs before each.
+    /// The weight of all runs before each run.
     before: Vec<f64>,
 }
 
@@ -84,7 +83,7 @@ impl<'a> Line<'a> {
                 _ => runs.push((nr, nr)),
             }
         }
-        // The last bit is for all from there on.
+        // The last bit is any bit from there on.
         let masks = (1..2 * SIZE).filter(|bits| (bits % SIZE).count_ones() <= MAX_BITS);
         Line {
             numbers,
@@ -93,7 +92,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// All parts of what is left, with this many bit tests.
+    /// Solves all parts of the remaining numbers, with this number of bit tests.
     fn solve(&self, set: &Set, tests: usize) -> Table {
         let left = self.left(set);
         let mut table = self.prepare(&left);
@@ -131,7 +130,7 @@ impl<'a> Line<'a> {
         left.filter(|left| !left.values.is_empty()).collect()
     }
 
-    /// A table in which nothing is known.
+    /// A table with infinite costs.
     fn prepare(&self, left: &[Left]) -> Table {
         let mut places = Vec::with_capacity(self.runs.len());
         let mut count = 0;
@@ -155,8 +154,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a test for some bits tells apart. What is beyond the last number has bits from there on, and of the
-/// others any.
+/// The sides of a test of some bits. The numbers beyond the last one count as having the bits from there on, and
+/// arbitrary other bits.
 fn sides(bits: usize) -> Sides {
     let mut sides = [[0; WORDS]; 2];
     for nr in 0..=SIZE {
@@ -169,7 +168,7 @@ fn sides(bits: usize) -> Sides {
     sides
 }
 
-/// Takes a bit test for every part into account, given both sides.
+/// Lowers the cost of every part to that with a bit test, given both sides.
 fn take_test(table: &mut Table, left: &[Left], sides: &[Table; 2]) {
     for (start, first) in left.iter().enumerate() {
         for (end, last) in left.iter().enumerate().skip(start) {
@@ -182,7 +181,7 @@ fn take_test(table: &mut Table, left: &[Left], sides: &[Table; 2]) {
     }
 }
 
-/// Cuts every part where that is best, the short ones first.
+/// Lowers the cost of every part to that of its best cut, the shortest parts first.
 fn cut(table: &mut Table, count: usize) {
     let stride = table.stride;
     let mut best = vec![0.0; count];
@@ -204,7 +203,7 @@ fn cut(table: &mut Table, count: usize) {
     }
 }
 
-/// Calls `found` with how many of these runs need no cut, and what they cost then.
+/// Calls `found` with the numbers of runs that need no cut, and with their costs.
 fn leaves(runs: &[Left], mut found: impl FnMut(usize, f64)) {
     let one = runs[0].answer;
     let other = runs
@@ -245,7 +244,7 @@ fn leaves(runs: &[Left], mut found: impl FnMut(usize, f64)) {
     }
 }
 
-/// Whether the numbers with this answer have none of some bits, and all others one.
+/// Whether the numbers with this action have none of some bits, and all others have any.
 fn is_told_by_bits(part: &[Left], answer: usize) -> bool {
     let of = |is_clear: bool| {
         let runs = part
@@ -254,7 +253,7 @@ fn is_told_by_bits(part: &[Left], answer: usize) -> bool {
         runs.flat_map(|run| run.values.iter().copied())
     };
     let used = of(true).fold(0, |bits, nr| bits | nr);
-    // What is beyond the last number has any bit.
+    // The numbers beyond the last one have arbitrary bits.
     used < SIZE && of(false).all(|nr| nr & !used != 0)
 }
 
@@ -262,7 +261,7 @@ fn is_told_by_bits(part: &[Left], answer: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// 0 to 102, all equally frequent, of which some are answered otherwise.
+    /// Numbers 0 to 102 with equal frequency, some of them with another action.
     fn numbers(others: &[usize]) -> Numbers {
         let mut numbers = Numbers {
             answer: vec![0; SIZE + 1],

@@ -1,15 +1,14 @@
-//! The fewest questions that tell a few numbers apart, by dynamic programming over all sets of them.
+//! The fewest questions that distinguish a few numbers, by dynamic programming over all sets of them.
 
 use super::{Numbers, heaviest, neighbours};
 
-/// How many numbers are looked at; time and memory are exponential.
+/// The number of numbers considered; time and memory are exponential in it.
 const POINTS: usize = 22;
 
 /// A set of points.
 type Set = usize;
 
-/// The mean number of questions about the number that any program of comparisons and bit tests asks, at
-/// least.
+/// A lower bound of the mean number of questions about the number in any program of comparisons and bit tests.
 pub fn fewest_questions(numbers: &Numbers) -> f64 {
     let points = points(numbers);
     let weight: Vec<f64> = points.iter().map(|nr| numbers.weight[*nr]).collect();
@@ -31,11 +30,11 @@ pub fn fewest_questions(numbers: &Numbers) -> f64 {
         }
         least[set] = below + members().map(|at| weight[at]).sum::<f64>();
     }
-    // Other numbers are asked about once at least: not all numbers have one answer.
+    // Other numbers need at least one question, because not all numbers have one action.
     least[all] + 1.0 - weight.iter().sum::<f64>()
 }
 
-/// The most frequent numbers, each with its neighbours, as far as there is room.
+/// The most frequent numbers, each with its neighbours, up to the limit.
 fn points(numbers: &Numbers) -> Vec<usize> {
     let mut points: Vec<usize> = Vec::new();
     for nr in heaviest(numbers) {
@@ -49,7 +48,7 @@ fn points(numbers: &Numbers) -> Vec<usize> {
     points
 }
 
-/// The answers that questions have: the points for which it is yes. Each once.
+/// The distinct outcomes of questions: the points for which the answer is yes.
 fn questions(points: &[usize]) -> Vec<Set> {
     let of = |test: &dyn Fn(usize) -> bool| -> Set {
         let yes = points.iter().enumerate().filter(|(_, nr)| test(**nr));
@@ -95,11 +94,11 @@ mod tests {
 
     #[test]
     fn bits_are_asked_for_where_comparisons_would_take_more() {
-        // Even ones against odd ones: one bit.
+        // Even numbers against odd ones: one bit.
         let odd: Vec<usize> = (0..8).map(|at| 2 * at + 1).collect();
         let weights: Vec<(usize, f64)> = (0..16).map(|nr| (nr, 1.0 / 16.0)).collect();
         assert_eq!(fewest_questions(&numbers(&odd, &weights)), 1.0);
-        // No bit and no comparison tells these apart at once.
+        // No single bit and no single comparison distinguishes these.
         let weights = [(1, 0.25), (2, 0.25), (4, 0.25), (6, 0.25)];
         let one_after_the_other = 1.0 + 0.75;
         assert_eq!(

@@ -1,6 +1,6 @@
-//! Where another tool's filters are better than those of tamis, figure by figure.
+//! The figures in which another tool's filters are better than those of tamis.
 //!
-//! Only filters that do what the policy says count, be it for its architectures alone.
+//! Only filters that are equivalent to the policy count, even if for its architectures alone.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use super::comparison::{Filters, Row};
 use super::judge::Meaning;
 use super::tools::TAMIS;
 
-/// Times over no filter closer than this are alike.
+/// Times over no filter that differ by less are equal.
 const ALIKE_NS: f64 = 2.0;
-/// Means of the same steps may differ by this much.
+/// Tolerance for means of equal steps.
 const ROUNDING: f64 = 1e-9;
 
 /// A figure in which tools are better than each of tamis's rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Better {
-    /// The figure, as the document calls it.
+    /// The name of the figure in the document.
     pub figure: &'static str,
     /// The best value of tamis.
     pub tamis: f64,
@@ -33,7 +33,7 @@ pub struct Value {
     pub value: f64,
 }
 
-/// How a figure is read, negated if need be so that less is better; `None` if it wasn't taken.
+/// Reads a figure, negated if necessary so that less is better; `None` if it was not measured.
 type Read = fn(&Filters) -> Option<f64>;
 
 const FIGURES: [(&str, f64, Read); 9] = [
@@ -52,7 +52,7 @@ const FIGURES: [(&str, f64, Read); 9] = [
     ("compile_us", 0.0, |it| it.compile_us),
 ];
 
-/// Where tools are better, by figure.
+/// The figures in which tools are better.
 pub fn better(rows: &[Row]) -> Vec<Better> {
     let (own, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.tool.starts_with(TAMIS));

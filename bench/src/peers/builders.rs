@@ -1,7 +1,7 @@
-//! The compilers that are run here: libseccomp as the system has it, the `seccompiler` crate, tamis.
+//! The compilers that are run here: the system's libseccomp, the `seccompiler` crate, tamis.
 //!
-//! Each is fed what its own interface takes; what it refuses, or what can't be said in its interface,
-//! is the answer in words.
+//! Each gets the input of its own interface. If it rejects the input, or its interface cannot express it, the result
+//! is an error as text.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use super::plain::{Comparison, Condition, PlainRule};
 /// The bits of a lower half.
 const LOW: u64 = u32::MAX as u64;
 
-/// What libseccomp makes of plain rules for x86_64 at an optimisation level: 1 is a list, 2 a tree.
+/// libseccomp's program for plain rules for x86_64 at an optimisation level: 1 is a list, 2 a tree.
 ///
 /// # Errors
-/// What it refuses.
+/// The library's error.
 pub fn libseccomp(
     library: &Library,
     ruleset: &Ruleset,
@@ -36,7 +36,7 @@ pub fn libseccomp(
 /// The same with a priority for each number: the higher, the earlier it is tested.
 ///
 /// # Errors
-/// What it refuses.
+/// The library's error.
 pub fn libseccomp_with(
     library: &Library,
     ruleset: &Ruleset,
@@ -93,10 +93,10 @@ fn for_libseccomp(condition: &Condition) -> Result<libseccomp::Condition, String
     })
 }
 
-/// What the `seccompiler` crate makes of plain rules for x86_64.
+/// The `seccompiler` crate's program for plain rules for x86_64.
 ///
 /// # Errors
-/// What it refuses, or has no way to say: it knows one answer for matches and one for all else.
+/// The crate's error, or that it cannot express the rules: it has one action for matches and one for all other calls.
 pub fn seccompiler(ruleset: &Ruleset, rules: &[PlainRule]) -> Result<Program, String> {
     let section = ruleset
         .section(Arch::X86_64)
@@ -118,7 +118,8 @@ pub fn seccompiler(ruleset: &Ruleset, rules: &[PlainRule]) -> Result<Program, St
             number.push(SeccompRule::new(conditions).map_err(refused)?);
         }
     }
-    // A number with any condition is one that has only them.
+    // In this crate a number with conditions cannot also match unconditionally, so an unconditional rule replaces
+    // them.
     for rule in rules.iter().filter(is_always) {
         by_number.insert(i64::from(rule.nr), Vec::new());
     }
@@ -172,10 +173,10 @@ fn seccompiler_action(action: Action) -> Result<SeccompAction, String> {
     })
 }
 
-/// What tamis makes of a ruleset, proved.
+/// Tamis's proved program for a ruleset.
 ///
 /// # Errors
-/// What the compiler refuses, and run-time variables.
+/// The compiler's error, or run-time variables.
 pub fn tamis(ruleset: &Ruleset, options: &CompileOptions) -> Result<Program, String> {
     let compiled = compile(ruleset, options).map_err(|error| error.to_string())?;
     let program = compiled.program().map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
-//! What the tools are compared on: policies, the calls that count, and the stored programs.
+//! The cases for comparing tools: policies, calls with weights, and stored programs.
 //!
-//! Nearly all of it is in the corpus; without it only the list of 306 consecutive numbers is left.
+//! Nearly all of them are in the corpus; without it only the list of 306 consecutive numbers remains.
 
 use std::collections::BTreeMap;
 
@@ -15,38 +15,38 @@ use super::judge::Policy;
 use crate::goals;
 use crate::policies::{DOCKER, docker_ruleset};
 
-/// One policy, and what is needed to rate programs for it.
+/// One policy, with the data for rating its programs.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The name in the table.
     pub name: &'static str,
-    /// What programs shall do.
+    /// The policy.
     pub policy: Policy,
-    /// The text of the profile, if container runtimes read it.
+    /// The text of the profile, if container runtimes accept it.
     pub docker: Option<String>,
-    /// The file of the corpus, if gVisor reads it.
+    /// The file of the corpus, if gVisor accepts it.
     pub gvisor: Option<String>,
-    /// How often calls are made, if that is known.
+    /// The frequencies of calls, if known.
     pub counts: Option<Counts>,
-    /// A call for each rule that allows something; the calls of a number weigh 1 together.
+    /// A call for each rule that allows; the calls of a number weigh 1 together.
     pub allowed: Workload,
     /// The calls with the weights of the case.
     pub weighted: Workload,
-    /// Programs that others made, with the names of the tools.
+    /// Programs of other tools, with their names.
     pub stored: Vec<(String, Stack)>,
 }
 
-/// How often calls are made.
+/// The frequencies of calls.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// By whom.
+    /// The source of the counts.
     pub whose: &'static str,
     /// The counts.
     pub profile: Profile,
 }
 
-/// Which files of the corpus belong to which case: the case, how the file's name begins, and how the
-/// name of the tool begins in the table. The longest beginning counts.
+/// The files of the corpus that belong to each case: the case, the beginning of the file's name, and the tool's name
+/// in the table. The longest beginning wins.
 const STORED: [(&str, &str, &str); 12] = [
     (
         "docker, three architectures",
@@ -81,20 +81,20 @@ const STORED: [(&str, &str, &str); 12] = [
         "gvisor ",
     ),
 ];
-/// The case that needs no corpus.
+/// The case without the corpus.
 pub const CONSECUTIVE: &str = "306 numbers";
-/// The filters of one service, which are one subject.
+/// The filters of one service, which are one stack.
 const STACK: &str = "systemd/stack/";
 
-/// What foreign architectures get where the policy doesn't say it.
+/// The action for foreign architectures if the policy has none.
 const FOREIGN: Action = Action::KILL_THREAD;
 
-/// How often a virtual machine monitor makes calls.
+/// The call frequencies of a virtual machine monitor.
 const FREQUENCY: &str = "minijail/common_device.frequency";
-/// How often a sandbox makes calls while it runs a database.
+/// The call frequencies of a sandbox that runs a database.
 const DATABASE: &str = "gvisor/profile-systrap.json";
 
-/// The files of the corpus that belong to no case.
+/// The files of the corpus without a case.
 ///
 /// # Panics
 /// If the corpus can't be read.
@@ -104,15 +104,15 @@ pub fn unclaimed() -> Vec<String> {
     files
 }
 
-/// Whether the corpus is there.
+/// Whether the corpus exists.
 pub fn has_corpus() -> bool {
     corpus::repository().join("../shared/corpus").is_dir()
 }
 
-/// All cases that can be made here.
+/// All cases that are possible here.
 ///
 /// # Panics
-/// If a file of the corpus has mistakes.
+/// If a file of the corpus has errors.
 pub fn cases() -> Vec<Case> {
     let consecutive = allow(0..=305);
     if !has_corpus() {
@@ -149,8 +149,8 @@ pub fn cases() -> Vec<Case> {
     made.into_iter().flatten().collect()
 }
 
-/// A policy that was fed to several compilers. It doesn't say what foreign architectures get: most of the
-/// compilers kill the thread.
+/// A policy that several compilers were given. It has no action for foreign architectures: most of the compilers kill
+/// the thread.
 fn fed(file: &str) -> Option<Ruleset> {
     let mut ruleset = pol_json::ruleset(file)?;
     ruleset.bad_arch = FOREIGN;
@@ -175,7 +175,7 @@ fn database() -> Option<Counts> {
     })
 }
 
-/// A sandbox's rules. The vectors that come with them have a call for each alternative of a rule.
+/// A sandbox's rules. Their vectors have a call for each alternative of a rule.
 fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Case> {
     let file = format!("{start}.json");
     let ruleset = gvisor::ruleset(&file)?;
@@ -230,7 +230,7 @@ pub fn allow(numbers: impl IntoIterator<Item = u32>) -> Ruleset {
     Ruleset::new(vec![section], FOREIGN).expect("one section")
 }
 
-/// The ruleset without the rules that don't allow.
+/// The ruleset without rules that do not allow.
 fn allow_only(ruleset: &Ruleset) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
     for section in &mut sections {
@@ -239,7 +239,7 @@ fn allow_only(ruleset: &Ruleset) -> Ruleset {
     Ruleset::new(sections, ruleset.bad_arch).expect("the architectures are the same")
 }
 
-/// The filters of one service; there is no policy but what they do.
+/// The filters of one service; the policy is their function.
 fn stack() -> Option<Case> {
     let files = corpus::files(STACK, ".bpf")?;
     let filters =
@@ -263,7 +263,7 @@ fn stack() -> Option<Case> {
     })
 }
 
-/// The calls with the counts of the profile, or as they are.
+/// The calls with the counts of the profile, or with their own weights.
 fn weigh(allowed: &Workload, counts: Option<&Counts>) -> Workload {
     match counts {
         Some(counts) => goals::weighted(allowed, &counts.profile),
@@ -283,7 +283,7 @@ impl Case {
         allowed: Workload,
         counts: Option<Counts>,
     ) -> Case {
-        // Recorded arguments are better than any that fit.
+        // Recorded arguments are preferred to generated ones.
         let has_lists = |profile: &Profile| {
             let mut calls = profile.calls();
             calls.any(|(_, _, call)| !call.samples.is_empty())
@@ -302,7 +302,7 @@ impl Case {
         }
     }
 
-    /// The policy, if it isn't a stack of filters.
+    /// The policy, unless it is a stack of filters.
     pub fn ruleset(&self) -> Option<&Ruleset> {
         match &self.policy {
             Policy::Ruleset(ruleset) => Some(ruleset),
@@ -311,7 +311,7 @@ impl Case {
     }
 }
 
-/// The row of [`STORED`] that a file belongs to.
+/// The row of [`STORED`] for a file.
 fn claim(file: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
     let fits = STORED
         .iter()

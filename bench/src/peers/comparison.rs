@@ -13,29 +13,29 @@ use super::timing::{self, Times};
 use super::tools::{Compilers, Tool, tools};
 use crate::ratio::{Contestant, compare};
 
-/// How many times each tool makes its filters to be timed.
+/// The number of times that each tool makes its filters for timing.
 const COMPILE_ROUNDS: usize = 40;
 
-/// A case with what all tools made of it.
+/// A case with the results of all tools.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// The case.
     pub policy: &'static str,
-    /// Whose calls the weights are.
+    /// The source of the weights.
     pub weights: &'static str,
-    /// How many numbers the mean is over.
+    /// The number of numbers in the mean.
     pub allowed_calls: usize,
     /// The timed calls.
     pub timed: Vec<String>,
-    /// What a timed call takes without a filter, on average; `None` if nothing was timed.
+    /// The mean time of the timed calls without a filter; `None` if nothing was timed.
     pub no_filter_ns: Option<f64>,
-    /// By how much the empty filter is above that.
+    /// The additional time of the empty filter.
     pub empty_over_none_ns: Option<f64>,
-    /// Why nothing was timed although it should have been.
+    /// The reason why nothing was timed although it was requested.
     pub not_timed: Option<String>,
     /// One row for each tool.
     pub rows: Vec<Row>,
-    /// Where a tool is better than each of tamis's rows.
+    /// The figures in which a tool is better than each of tamis's rows.
     pub better: Vec<Better>,
 }
 
@@ -44,14 +44,14 @@ pub struct Compared {
 pub struct Row {
     /// The tool.
     pub tool: String,
-    /// Where its filters come from.
+    /// The origin of its filters.
     pub from: Origin,
-    /// Its filters, or why there are none.
+    /// Its filters, or the reason why there are none.
     #[serde(flatten)]
     pub made: Made,
 }
 
-/// Where filters come from.
+/// The origin of filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -61,18 +61,18 @@ pub enum Origin {
     File,
 }
 
-/// What a tool made of a policy.
+/// The result of a tool for a policy.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {
-    /// Nothing, for this reason.
+    /// None, for this reason.
     Refused(String),
     /// Filters.
     Filters(Box<Filters>),
 }
 
 impl Row {
-    /// The figures of what the tool made, if it made something.
+    /// The figures of the tool's filters, if there are any.
     pub fn filters(&self) -> Option<&Filters> {
         match &self.made {
             Made::Filters(filters) => Some(filters),
@@ -86,27 +86,27 @@ impl Row {
 pub struct Filters {
     /// The counts.
     pub counts: Figures,
-    /// By how much the timed calls are above no filter, on average over the calls.
+    /// The mean additional time of the timed calls over no filter.
     pub over_none_ns: Option<f64>,
     /// The same for each call.
     pub calls_over_none_ns: Vec<f64>,
-    /// How long installing takes.
+    /// The time of an installation.
     pub install_ns: Option<f64>,
-    /// How long making them takes, if they were made here, in the fastest round.
+    /// The time of making the filters in the fastest round, if they were made here.
     pub compile_us: Option<f64>,
-    /// The same as a multiple of what tamis takes.
+    /// The same as a multiple of tamis's time.
     pub compile_ratio: Option<f64>,
-    /// Whether they do what the policy says.
+    /// Whether they are equivalent to the policy.
     pub meaning: Meaning,
 }
 
-/// What one tool made, and where it comes from.
+/// One tool's result, with its origin.
 type MadeStack = (String, Origin, Result<Stack, String>);
 
 /// Compares all tools on one case; without rounds nothing is timed.
 ///
 /// # Panics
-/// If tamis doesn't compile a policy of the corpus.
+/// If tamis rejects a policy of the corpus.
 pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Compared {
     let section = case
         .ruleset()
@@ -149,7 +149,7 @@ pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Comp
     }
 }
 
-/// Times the baselines, and after them what the tools made.
+/// Times the baselines, followed by the filters of the tools.
 fn timed(subjects: &[MadeStack], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
     let made = subjects.iter().filter_map(|(_, _, made)| made.clone().ok());
     let stacks: Vec<Stack> = timing::baselines().into_iter().chain(made).collect();
@@ -200,7 +200,7 @@ fn filters(case: &Case, stack: &Stack, times: Option<(&Times, &Times)>) -> Filte
     }
 }
 
-/// The shortest times in microseconds of the tools that make something, taken in turns; tamis is first.
+/// The shortest times in microseconds of the tools that make filters, run in turns; tamis is first.
 fn compile_times(tools: &[Tool<'_>]) -> Vec<(String, f64)> {
     let able = tools.iter().filter(|tool| tool.build().is_ok());
     let mut contestants: Vec<Contestant<'_>> = able

@@ -1,4 +1,4 @@
-//! What a program costs in counts: exact, and the same on every machine.
+//! The cost of a program in counts: exact, and the same on every machine.
 
 use serde::Serialize;
 use tamis_abi::Arch;
@@ -10,17 +10,17 @@ use tamis_meter::{Workload, measure};
 pub struct Figures {
     /// Instructions.
     pub length_insns: usize,
-    /// Executed instructions of the calls that the policy allows, each number alike.
+    /// The mean steps of the calls that the policy allows, with equal weights of numbers.
     pub mean_steps: f64,
-    /// The most of them.
+    /// The most steps of these calls.
     pub max_steps: u32,
     /// The mean with the weights of the case.
     pub weighted_steps: f64,
-    /// The same where calls that the kernel's bitmap answers count 0.
+    /// The same, with 0 for calls that the kernel's bitmap answers.
     pub bitmap_steps: f64,
     /// The same without those calls; 0 if there are no others.
     pub uncached_steps: f64,
-    /// For how many numbers of the table for x86_64 the bitmap answers.
+    /// The count of numbers in the x86_64 table that the bitmap answers.
     pub cached_calls: usize,
 }
 

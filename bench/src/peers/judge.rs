@@ -1,4 +1,4 @@
-//! Does a program do what its policy says? A fast wrong filter is no peer.
+//! Equivalence of a program and its policy: a fast but wrong filter is not a peer.
 
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
@@ -6,46 +6,46 @@ use tamis_bpf::Stack;
 use tamis_prover::{ComparisonResult, Limits, Pair, Report, Scope, Subject, prove};
 use tamis_rules::Ruleset;
 
-/// What a policy means.
+/// The reference for a comparison.
 #[derive(Clone, Debug)]
 pub enum Policy {
-    /// What it says.
+    /// A ruleset.
     Ruleset(Ruleset),
-    /// What filters do that are installed together, the oldest first.
+    /// Filters that are installed together, the oldest first.
     Stack(Stack),
 }
 
-/// How a program compares with its policy.
+/// The result of comparing a program with its policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Meaning {
-    /// It answers every call as the policy does; proved.
+    /// Proved equivalent for every call.
     Equal,
-    /// The same for all calls of the policy's architectures, not for this one of another.
+    /// Equivalent for all calls of the policy's architectures, but not for this one of another.
     EqualForItsArchitectures {
-        /// The call and the answers.
+        /// The call with both actions.
         elsewhere: Witness,
     },
-    /// It answers this call otherwise.
+    /// Different for this call.
     Differs {
-        /// The call and the answers.
+        /// The call with both actions.
         witness: Witness,
     },
-    /// Neither was found within the prover's limits.
+    /// Undecided within the prover's limits.
     Unknown {
-        /// Which limit.
+        /// The limit.
         reason: String,
     },
 }
 
-/// A call that policy and program answer differently.
+/// A call with different actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Witness {
     /// The call.
     pub call: String,
-    /// What the policy answers.
+    /// The policy's action.
     pub policy: String,
-    /// What the program answers.
+    /// The program's action.
     pub program: String,
 }
 
@@ -61,7 +61,7 @@ impl Witness {
 }
 
 impl Policy {
-    /// The architectures that it has rules for.
+    /// The architectures with rules.
     pub fn arches(&self) -> Vec<Arch> {
         match self {
             Policy::Ruleset(ruleset) => ruleset
@@ -73,7 +73,7 @@ impl Policy {
         }
     }
 
-    /// Compares with the filters that a tool made of it.
+    /// Compares the policy with the filters of a tool.
     pub fn judge(&self, made: &Stack) -> Meaning {
         let mine = match self {
             Policy::Ruleset(ruleset) => vec![Subject::Ruleset(ruleset)],
@@ -106,7 +106,7 @@ impl Policy {
     }
 }
 
-/// A difference, if there is one; the limit that was reached if nobody knows.
+/// A difference, if there is one; else an error with the limit that was reached, if any.
 fn difference(report: &Report) -> Result<Option<Witness>, String> {
     match (report.result, report.pairs.iter().find_map(Witness::of)) {
         (Ok(ComparisonResult::Equal), _) => Ok(None),

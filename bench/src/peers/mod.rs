@@ -1,7 +1,7 @@
-//! tamis beside other compilers: the same policies, what each makes of them, and what that costs.
+//! Comparison with other compilers: the programs for the same policies, and their costs.
 //!
-//! libseccomp and `seccompiler` are run here; what others made is read from the corpus. Every program is
-//! counted, timed in the running kernel and compared with its policy by the prover. `bench/peers` prints it.
+//! libseccomp and `seccompiler` are run here; the programs of others are read from the corpus. Every program is
+//! counted, timed in the running kernel and compared with its policy by the prover. `bench/peers` prints the results.
 
 pub mod better;
 pub mod builders;

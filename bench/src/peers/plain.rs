@@ -1,27 +1,27 @@
-//! Rulesets as other compilers take them: per number a few alternatives, each a list of conditions.
+//! Rulesets in the form of other compilers: per number a few alternatives, each a list of conditions.
 //!
-//! Their rules have no order and no `or` or `not` inside. So every rule is narrowed by the earlier rules
-//! that answer otherwise, brought to disjunctive form, and what can't be said that way is an error: the
-//! instruction pointer, arguments compared with each other, orders of upper halves.
+//! The rules of other compilers have no order and no nested `or` or `not`. So every rule is restricted by the earlier
+//! rules with other actions, and converted to disjunctive form. What cannot be expressed is an error: the instruction
+//! pointer, arguments compared with each other, orders of upper halves.
 
 use std::fmt;
 
 use tamis_abi::{Action, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Section, Test};
 
-/// How many numbers rules may be about; rules for more are about ranges.
+/// The most numbers of rules; rules for more are ranges.
 const MAX_NUMBERS: u64 = 4096;
-/// How many alternatives one rule may have.
+/// The most alternatives of one rule.
 const MAX_ALTERNATIVES: usize = 4096;
 
-/// A number, and conditions that must all hold for the answer.
+/// A number, with conditions that must all hold for the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainRule {
     /// The number.
     pub nr: u32,
-    /// The conditions; none for a number that always gets the answer.
+    /// The conditions; none for an unconditional number.
     pub conditions: Vec<Condition>,
-    /// The answer.
+    /// The action.
     pub action: Action,
 }
 
@@ -30,34 +30,34 @@ pub struct PlainRule {
 pub struct Condition {
     /// The argument.
     pub arg: ArgIndex,
-    /// Whether only its lower half is looked at.
+    /// Whether only its lower half is tested.
     pub is_low: bool,
     /// The test.
     pub test: Comparison,
 }
 
-/// What an argument is compared with.
+/// The test of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// An unsigned comparison with a constant.
     With(CmpOp, u64),
     /// `argument & mask == value`, and `value` has no bits outside `mask`.
     Masked {
-        /// The bits looked at.
+        /// The tested bits.
         mask: u64,
-        /// What they are.
+        /// Their value.
         value: u64,
     },
 }
 
-/// Why a ruleset can't be said in plain rules.
+/// The reason why a ruleset can't be expressed by plain rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPlain {
-    /// A rule is about a range of numbers.
+    /// A rule has a range of numbers.
     Ranges,
-    /// The instruction pointer is looked at.
+    /// The instruction pointer is tested.
     InstructionPointer,
-    /// A run-time variable is compared with.
+    /// A run-time variable is used.
     Variable,
     /// Two arguments are compared with each other.
     Between,
@@ -83,7 +83,7 @@ impl fmt::Display for NotPlain {
 /// A conjunction.
 type Alternative = Vec<Condition>;
 
-/// The rules of a section whose answer isn't the default, by number.
+/// The rules of a section with actions other than the default, by number.
 ///
 /// # Errors
 /// See [`NotPlain`].
@@ -116,7 +116,7 @@ pub fn plain_rules(section: &Section) -> Result<Vec<PlainRule>, NotPlain> {
     Ok(plain)
 }
 
-/// The numbers that rules are about, ascending.
+/// The numbers of the rules, ascending.
 fn numbers(section: &Section) -> Result<Vec<u32>, NotPlain> {
     let sets = section.rules.iter().map(|rule| &rule.syscalls);
     let all = sets.fold(IntervalSet::empty(), |all, set| all.union(set));
@@ -165,7 +165,7 @@ fn alternatives(predicate: &Predicate, wanted: bool) -> Result<Vec<Alternative>,
     }
 }
 
-/// Both conjunctions at once; `None` if they contradict each other in single bits.
+/// The conjunction of both; `None` if they contradict each other in single bits.
 fn joined(left: &[Condition], right: &[Condition]) -> Option<Alternative> {
     let mut all = left.to_vec();
     'right: for condition in right {
@@ -188,7 +188,7 @@ fn joined(left: &[Condition], right: &[Condition]) -> Option<Alternative> {
 }
 
 impl Condition {
-    /// The bits that it fixes, and to what, if that is all that it does.
+    /// The bits that it fixes with their values, if it does nothing else.
     fn bits(&self) -> Option<(u64, u64)> {
         let all = if self.is_low {
             u64::from(u32::MAX)
@@ -202,7 +202,7 @@ impl Condition {
         }
     }
 
-    /// The condition that these bits are these.
+    /// The condition that bits under a mask have a value.
     fn of_bits(arg: ArgIndex, mask: u64, value: u64) -> Condition {
         let low = u64::from(u32::MAX);
         let test = match mask {
@@ -261,7 +261,7 @@ fn argument(operand: Operand) -> Result<ArgIndex, NotPlain> {
 fn compared(operand: Operand, op: CmpOp, value: u64) -> Result<Vec<Alternative>, NotPlain> {
     let arg = argument(operand)?;
     if value > operand.max() {
-        // Constants above a half compare as the numbers they are.
+        // Constants beyond a half compare like numbers of their size.
         return Ok(match op {
             CmpOp::Ne | CmpOp::Lt | CmpOp::Le => vec![Vec::new()],
             CmpOp::Eq | CmpOp::Gt | CmpOp::Ge => Vec::new(),

@@ -1,4 +1,4 @@
-//! What `bench/peers` prints: a document for programs, tables for people.
+//! The output of `bench/peers`: a document for programs, tables for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,16 +11,16 @@ use super::rfc::Experiment;
 use super::sandbox::Sandbox;
 use super::table::Table;
 
-/// Everything that was compared.
+/// All comparisons.
 #[derive(Clone, Debug, Serialize)]
 pub struct PeersReport {
-    /// Which document this is.
+    /// The schema of the document.
     pub schema: &'static str,
-    /// The running kernel, if it says.
+    /// The version of the running kernel, if known.
     pub kernel: Option<String>,
-    /// How many times filters were installed and timed; `None` if nothing was timed.
+    /// The number of times that filters were installed and timed; `None` if nothing was timed.
     pub rounds: Option<u32>,
-    /// What should have been compared and is not here.
+    /// Comparisons that were not possible here.
     pub missing: Vec<String>,
     /// The policies.
     pub policies: Vec<Compared>,
@@ -28,7 +28,7 @@ pub struct PeersReport {
     pub rfc: Option<Experiment>,
     /// The sandbox's most frequent calls.
     pub sandbox: Option<Sandbox>,
-    /// How long all of it took.
+    /// The total time.
     pub total_s: f64,
 }
 
@@ -41,7 +41,7 @@ const HEADINGS: [&str; 13] = [
 ];
 
 impl PeersReport {
-    /// Whether something should have been timed and was not, with the reason.
+    /// The reason why requested times are missing, if they are.
     pub fn not_timed(&self) -> Option<&str> {
         let policies = self.policies.iter().map(|policy| &policy.not_timed);
         let others = [
@@ -71,7 +71,7 @@ impl PeersReport {
         tables
     }
 
-    /// The tables and what else there is to say.
+    /// The tables and notes.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for table in self.tables() {
@@ -129,7 +129,7 @@ fn policy_text(policy: &Compared) -> String {
     text
 }
 
-/// The names of calls, and how often each occurs.
+/// The names of calls, with the number of times each occurs.
 fn names(calls: &[String]) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for call in calls {
@@ -147,7 +147,7 @@ fn names(calls: &[String]) -> String {
     shown.collect::<Vec<String>>().join(", ")
 }
 
-/// The lines about differences, with the tools that each is about.
+/// The lines about differences, each with its tools.
 fn witnesses(rows: &[Row]) -> BTreeMap<String, Vec<&str>> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let line = |kind: &str, witness: &Witness| {

@@ -1,9 +1,9 @@
-//! The experiment with which libseccomp's tree was proposed: 306 allowed calls, `getppid` at the front,
-//! in the middle and at the end of the list and in a tree, least ticks of the time stamp counter.
+//! The experiment of the RFC for libseccomp's tree: 306 allowed calls, with `getppid` at the front, in the middle and
+//! at the end of the list and in a tree; the result is the smallest number of ticks of the time stamp counter.
 //!
-//! Since 5.11 the kernel answers all these calls without running the filter, so each filter is timed
-//! twice: as it is, and behind a load of the length, which the kernel's emulation doesn't know. 306
-//! consecutive numbers are one range, which flatters whoever merges; a second list has gaps.
+//! Since 5.11 the kernel answers all these calls without running the filter, so each filter is timed twice:
+//! unchanged, and behind a load of the length, which the kernel's emulation does not support. 306 consecutive numbers
+//! are one range, which favours compilers that merge numbers; a second list has gaps.
 
 use serde::Serialize;
 use tamis_abi::{Action, Arch, Endian, Nr, SeccompData, syscall};
@@ -18,12 +18,12 @@ use super::plain::{PlainRule, plain_rules};
 use super::table::Table;
 use super::timing::{baselines, call, time};
 
-/// How many calls are allowed.
+/// The number of allowed calls.
 const ALLOWED: usize = 306;
-/// Of the list with gaps every fifth known number is left out.
+/// Every fifth known number is left out of the list with gaps.
 const GAP: usize = 5;
 
-/// The published least ticks per call of the RFC of 2018 (T. Hromatka), by name of the filter.
+/// The smallest ticks per call published in the RFC of 2018 (T. Hromatka), by name of the filter.
 const PUBLISHED: [(&str, u32); 5] = [
     (NO_FILTER, 138),
     (FRONT, 256),
@@ -47,26 +47,26 @@ pub struct Experiment {
     pub ticks_per_ns: Option<f64>,
     /// A line for each filter, list by list.
     pub lines: Vec<Line>,
-    /// Why nothing was timed although it should have been.
+    /// The reason why nothing was timed although it was requested.
     pub not_timed: Option<String>,
 }
 
 /// One filter.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// Which 306 numbers.
+    /// The name of the list of 306 numbers.
     pub list: &'static str,
-    /// Which filter.
+    /// The name of the filter.
     pub filter: String,
     /// Its length.
     pub length_insns: usize,
-    /// What `getppid` executes if the filter is run, the load of the length not counted.
+    /// The steps of `getppid` if the filter runs, without the load of the length.
     pub steps: u32,
-    /// The fastest `getppid` under it as it is.
+    /// The fastest `getppid` under the unchanged filter.
     pub cached_ns: Option<f64>,
     /// The same behind a load of the length.
     pub run_ns: Option<f64>,
-    /// What the RFC says of such a filter, in ticks.
+    /// The RFC's figure for such a filter, in ticks.
     pub published_ticks: Option<u32>,
 }
 
@@ -128,17 +128,17 @@ fn filters(
     filters
 }
 
-/// The same program behind a load of the length, which no program uses: never answered from the bitmap.
+/// The same program behind an unused load of the length, so that it is never answered from the bitmap.
 fn uncacheable(program: &Program) -> Result<Program, String> {
     let mut insns = vec![Op::LoadLen.into()];
     insns.extend_from_slice(program.insns());
     Program::new(insns, Endian::Little).map_err(|invalid| invalid.to_string())
 }
 
-/// Carries the experiment out; without rounds only what can be counted.
+/// Runs the experiment; without rounds only the counts.
 ///
 /// # Errors
-/// What a compiler refuses.
+/// The error of a compiler.
 ///
 /// # Panics
 /// Never: the lists are plain and `getppid` is known.
@@ -150,7 +150,7 @@ pub fn experiment(library: Option<&Library>, rounds: Option<u32>) -> Result<Expe
         Line::new("-", NO_FILTER, None, &getppid),
         Line::new("-", EMPTY, Some(&allow_program), &getppid),
     ];
-    // As it is, and made to run; the baseline has but one form.
+    // Unchanged, and modified so that it runs; the baseline has only one form.
     let mut subjects = vec![
         none.clone(),
         none,
@@ -212,7 +212,7 @@ impl Line {
 }
 
 impl Experiment {
-    /// The table; ticks are those of this machine, but for the column of the RFC.
+    /// The table; ticks are those of this machine, except in the column of the RFC.
     pub fn text(&self) -> String {
         let mut table = Table::new(&[
             "filter",

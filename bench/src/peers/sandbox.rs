@@ -1,8 +1,8 @@
-//! The ten calls that gVisor makes most often while it runs a database, call by call: what its post of
-//! February 2024 says of its filter, what its filter costs now, and what tamis makes of the same rules.
+//! The ten calls that gVisor makes most often while it runs a database, call by call: the figures of its post of
+//! February 2024, the present cost of its filter, and that of tamis's program for the same rules.
 //!
-//! The post gives its figures as charts, and says in words that filtering became 29 % cheaper, the empty
-//! filter taken off. The programs of that time are in the corpus; their rules were a little different.
+//! The post gives its figures as charts, and states that filtering became 29 % cheaper, not counting the empty
+//! filter. The programs of that time are in the corpus; their rules were slightly different.
 
 use std::fmt::Write;
 
@@ -21,11 +21,11 @@ use crate::goals::recorded;
 
 /// The policy.
 const POLICY: &str = "gvisor/gvisor-sentry-systrap.json";
-/// The calls and how often each is made.
+/// The calls with their frequencies.
 const PROFILE: &str = "gvisor/profile-systrap.json";
-/// What the post says: by how much less filtering costs.
+/// The reduction of the cost of filtering according to the post.
 const PUBLISHED_SAVING: f64 = 0.29;
-/// Its filters before the work, as of the post, and now without and with its optimisations.
+/// Its filters before the work, as of the post, and at present without and with its optimisations.
 const FILES: [(&str, &str); 4] = [
     ("2023-09", "gvisor/gvisor-sentry-systrap.2023-09.bpf"),
     ("2024-02", "gvisor/gvisor-sentry-systrap.2024-02.opt.bpf"),
@@ -50,26 +50,26 @@ const CALLS: [(&str, [u64; 6]); 10] = [
 /// The comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sandbox {
-    /// By how much less filtering costs according to the post.
+    /// The reduction of the cost of filtering according to the post.
     pub published_saving: f64,
-    /// The filters that are compared.
+    /// The compared filters.
     pub filters: Vec<Filter>,
     /// The calls.
     pub calls: Vec<CallLine>,
-    /// Why nothing was timed although it should have been.
+    /// The reason why nothing was timed although it was requested.
     pub not_timed: Option<String>,
 }
 
 /// One of the filters.
 #[derive(Clone, Debug, Serialize)]
 pub struct Filter {
-    /// Whose it is.
+    /// Its name.
     pub name: &'static str,
     /// Its length.
     pub length_insns: usize,
-    /// The weighted mean of the steps, calls from the bitmap counting 0.
+    /// The weighted mean of the steps, with 0 for calls answered from the bitmap.
     pub bitmap_steps: f64,
-    /// The weighted mean time over the empty filter, calls from the bitmap counting 0.
+    /// The weighted mean time over the empty filter, with 0 for calls answered from the bitmap.
     pub over_empty_ns: Option<f64>,
 }
 
@@ -78,23 +78,23 @@ pub struct Filter {
 pub struct CallLine {
     /// The call.
     pub name: &'static str,
-    /// How often it is made.
+    /// The number of calls.
     pub weight: u64,
-    /// Whether the bitmap answers it, for each filter.
+    /// Whether the bitmap answers it, by filter.
     pub cached: Vec<bool>,
-    /// Steps in the filters.
+    /// The steps, by filter.
     pub steps: Vec<u32>,
-    /// Time over the empty filter, for each of them.
+    /// The time over the empty filter, by filter.
     pub over_empty_ns: Vec<f64>,
 }
 
-/// Compares; `None` without the corpus.
+/// Compares the filters; `None` without the corpus.
 ///
 /// # Errors
-/// What the compiler refuses.
+/// The compiler's error.
 ///
 /// # Panics
-/// If a file of the corpus has mistakes.
+/// If a file of the corpus has errors.
 pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
     let parts = has_corpus().then(|| (gvisor::ruleset(POLICY), profiles::gvisor_top_ten(PROFILE)));
     let Some((Some(ruleset), Some(profile))) = parts else {
@@ -175,7 +175,7 @@ fn compared(
 }
 
 impl Sandbox {
-    /// Enters the times of no filter, the empty filter, and the filters.
+    /// Adds the times of no filter, the empty filter, and the filters.
     fn fill_in(&mut self, times: &[Times]) {
         let [_, empty, times @ ..] = times else {
             return;
@@ -194,8 +194,8 @@ impl Sandbox {
         }
     }
 
-    /// The most by which a call from the bitmap, which costs the same under each filter, seems to differ
-    /// from the empty filter; `None` if nothing was timed.
+    /// The largest measured difference from the empty filter for a call answered from the bitmap, whose cost is the
+    /// same under each filter; `None` if nothing was timed.
     fn noise_ns(&self) -> Option<f64> {
         let cached = |line: &CallLine| -> Vec<f64> {
             let pairs = line.over_empty_ns.iter().zip(&line.cached);
@@ -206,7 +206,7 @@ impl Sandbox {
         self.calls.iter().flat_map(cached).max_by(f64::total_cmp)
     }
 
-    /// By how much filtering became cheaper since the first filter.
+    /// The reduction of the cost of filtering since the first filter.
     fn savings(&self) -> Vec<String> {
         let times = self.filters.iter();
         let times = times.filter_map(|filter| Some((filter.name, filter.over_empty_ns?)));

@@ -1,4 +1,4 @@
-//! Tables of text: names to the left, figures to the right.
+//! Text tables: names on the left, figures on the right.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ impl Table {
         }
     }
 
-    /// Adds a line; cells that it lacks are empty.
+    /// Adds a line; missing cells are empty.
     pub fn push(&mut self, mut cells: Vec<String>) {
         cells.resize(self.lines[0].len(), String::new());
         self.lines.push(cells);

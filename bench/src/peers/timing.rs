@@ -1,7 +1,7 @@
-//! Timing filters in the running kernel: which calls, and what they cost over no filter.
+//! Timing of filters in the running kernel: the selection of calls, and their cost over no filter.
 //!
-//! Only calls whose arguments decide are timed where there are any: numbers that are always allowed are
-//! answered by the kernel's bitmap and cost the same under every filter.
+//! If there are calls whose arguments decide, only these are timed: numbers that are always allowed are answered by
+//! the kernel's bitmap and cost the same under every filter.
 
 use tamis_abi::{Action, Arch, Endian, SeccompData, syscall};
 use tamis_bpf::harmless::harmless;
@@ -11,19 +11,19 @@ use tamis_kernel::measure::{Clock, Rounds, TimedCalls, Timing, measure_workload}
 use super::cases::Case;
 use super::judge::Policy;
 
-/// The error that calls get where a filter would do worse; `ENOSYS`.
+/// The error for calls on which a filter has a more severe action: `ENOSYS`.
 const DENIED_ERRNO: u16 = 38;
-/// With so many calls each round is made once.
+/// With this many calls, the requested rounds are enough.
 const ENOUGH_CALLS: usize = 24;
-/// How many requests of `ioctl` are timed.
+/// The most requests of `ioctl` that are timed.
 const MAX_REQUESTS: usize = 8;
-/// A descriptor that isn't open: far above any limit.
+/// A descriptor that is not open: far above any limit.
 pub const NO_FD: u64 = 0x7fff_ffff;
-/// An address at which nothing is.
+/// An unmapped address.
 pub const NOWHERE: u64 = 8;
 
-/// Calls that return at once without doing anything: they have a bad descriptor or address, ask for no
-/// change, or are wrong otherwise.
+/// Calls that return at once without an effect: they have a bad descriptor or address, request no change, or are
+/// otherwise invalid.
 const CALLS: [(&str, [u64; 6]); 17] = [
     ("getppid", [0; 6]),
     ("close", [NO_FD, 0, 0, 0, 0, 0]),
@@ -39,7 +39,7 @@ const CALLS: [(&str, [u64; 6]); 17] = [
     ("timerfd_settime", [NO_FD, 0, 0, 0, 0, 0]),
     // No domain has this number.
     ("socket", [1000, 0, 0, 0, 0, 0]),
-    // Asks for the personality.
+    // Reads the personality.
     ("personality", [0xffff_ffff, 0, 0, 0, 0, 0]),
     // No bytes, readable.
     ("mprotect", [0, 0, 1, 0, 0, 0]),
@@ -48,39 +48,39 @@ const CALLS: [(&str, [u64; 6]); 17] = [
     ("getdents64", [NO_FD, 0, 0, 0, 0, 0]),
 ];
 
-/// What was measured of one subject.
+/// The measurement of one subject.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// How long installing took.
+    /// The time of the installation.
     pub install_ns: f64,
     /// Per call.
     pub calls: Vec<Timing>,
 }
 
-/// What was measured of all subjects.
+/// The measurements of all subjects.
 #[derive(Clone, Debug)]
 pub struct Timed {
     /// Per subject, in their order.
     pub subjects: Vec<Times>,
-    /// What the time was read from.
+    /// The clock.
     pub clock: Clock,
 }
 
 impl Times {
-    /// How long the fastest batches took, on average.
+    /// The mean time of the fastest batches.
     pub fn mean_ns(&self) -> f64 {
         let sum: f64 = self.calls.iter().map(|call| call.min_ns).sum();
         sum / self.calls.len() as f64
     }
 
-    /// How much longer the fastest batches took than under another subject, on average.
+    /// The mean additional time of the fastest batches over another subject.
     pub fn over_ns(&self, other: &Times) -> f64 {
         self.mean_ns() - other.mean_ns()
     }
 }
 
-/// The timed calls of a case: those that the policy allows by their arguments, or else those that it
-/// always allows. `filters` do what the policy says.
+/// The timed calls of a case: those that the policy allows by their arguments, or else those that it always allows.
+/// `filters` are equivalent to the policy.
 pub fn timed_calls(case: &Case, filters: &Stack) -> Vec<SeccompData> {
     let fixed = CALLS.iter().filter_map(|(name, args)| call(name, *args));
     let mut calls: Vec<SeccompData> = fixed.chain(requests(case)).collect();
@@ -111,7 +111,7 @@ pub fn call(name: &str, args: [u64; 6]) -> Option<SeccompData> {
     })
 }
 
-/// Some requests of `ioctl` that rules allow, on a descriptor that isn't open.
+/// Some requests of `ioctl` that rules allow, on a descriptor that is not open.
 fn requests(case: &Case) -> Vec<SeccompData> {
     let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
     let samples = case.allowed.samples().iter().map(|sample| sample.data);
@@ -126,7 +126,7 @@ fn requests(case: &Case) -> Vec<SeccompData> {
 /// No filter, and the empty one.
 ///
 /// # Panics
-/// Never: a return is a program.
+/// Never: a return is a valid program.
 pub fn baselines() -> [Stack; 2] {
     let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()], Endian::Little);
     [
@@ -135,11 +135,11 @@ pub fn baselines() -> [Stack; 2] {
     ]
 }
 
-/// Times the calls under each of the stacks, which take turns. Few calls are timed in more rounds than
-/// asked for: their mean evens out less.
+/// Times the calls under each of the stacks, in turns. With few calls there are more rounds than requested, because a
+/// mean over few calls is noisier.
 ///
 /// # Errors
-/// Why it can't be done here.
+/// The reason why timing is not possible here.
 pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Timed, String> {
     let mut harmless_stacks: Vec<Vec<Program>> = Vec::new();
     for stack in stacks {

@@ -1,4 +1,4 @@
-//! Which tools are run here for a case.
+//! The tools that are run for a case.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use crate::runc;
 /// The tool that the others are compared with.
 pub const TAMIS: &str = "tamis";
 
-/// The compilers of others that are here, beside those that are linked in.
+/// The available compilers of other projects, in addition to those that are linked in.
 #[derive(Debug, Default)]
 pub struct Compilers {
     /// The system's libseccomp.
     pub libseccomp: Option<Library>,
-    /// gVisor's, which takes gVisor's policies.
+    /// gVisor's compiler, which accepts gVisor's policies.
     pub gvisor: Option<gvisor::Compiler>,
 }
 
 impl Compilers {
-    /// Those that are here, and what is missing.
+    /// The available compilers, and the missing ones.
     pub fn find() -> (Compilers, Vec<String>) {
         let (libseccomp, gvisor) = (Library::open(), gvisor::Compiler::open());
         let missing = [libseccomp.as_ref().err(), gvisor.as_ref().err()];
@@ -43,24 +43,24 @@ impl Compilers {
     }
 }
 
-/// A way to make filters for a case; a call makes them anew.
+/// A way to make filters for a case; each call makes them again.
 pub struct Tool<'a> {
     /// The name in the table.
     pub name: String,
     build: Box<dyn Fn() -> Result<Built, String> + 'a>,
 }
 
-/// What a tool made.
+/// The result of a tool.
 struct Built {
     filters: Stack,
-    /// How long that took, where not all of the call was the tool's work.
+    /// The tool's own time, if the call includes other work.
     own_time: Option<Duration>,
 }
 
 /// A kernel without a bitmap.
 const OLD: KernelVersion = KernelVersion::new(5, 4);
 
-/// The rules of a case as other compilers take them.
+/// The rules of a case in the form of other compilers.
 pub type Plain = Result<Vec<PlainRule>, NotPlain>;
 
 /// The tools for a case, tamis first.
@@ -154,12 +154,12 @@ impl<'a> Tool<'a> {
     /// Makes filters.
     ///
     /// # Errors
-    /// What the tool refuses.
+    /// The tool's error.
     pub fn build(&self) -> Result<Stack, String> {
         (self.build)().map(|built| built.filters)
     }
 
-    /// Makes them once more; how long that took the tool.
+    /// Makes the filters again; returns the tool's time.
     pub fn time(&self) -> Duration {
         let start = Instant::now();
         let built = black_box((self.build)());

@@ -1,8 +1,8 @@
-//! What argument decisions cost: executed steps of real policies over calls whose arguments matter.
+//! The cost of argument decisions: executed steps of real policies for calls whose arguments matter.
 //!
-//! The steps are those of the whole program, with dispatch and return. `--nocapture` shows a line per
-//! policy: length, then mean steps of the allowed and of the other calls among the judge's (the vectors
-//! of the corpus, or calls drawn from the policy), without those that the kernel decides by its bitmap.
+//! The steps are those of the whole program, with dispatch and return. `--nocapture` shows a line per policy: length,
+//! followed by the mean steps of the allowed and of the other calls among the test's (the vectors of the corpus, or
+//! calls drawn from the policy), without those that the kernel decides by its bitmap.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use tamis_testkit::corpus::gvisor;
 use tamis_testkit::generate::ruleset::call;
 use tamis_testkit::rng::Rng;
 
-/// How many calls are drawn for a policy without vectors.
+/// The number of calls that are drawn for a policy without vectors.
 const DRAWN: usize = 20_000;
 
 fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
@@ -28,7 +28,7 @@ fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
     (0..DRAWN).map(|_| call(&mut rng, ruleset)).collect()
 }
 
-/// What calls that run the program execute.
+/// The costs of the calls that run the program.
 fn executed(compiled: &Compiled, calls: &[SeccompData]) -> Executed {
     let samples = calls.iter().filter_map(|data| {
         let arch = Arch::of_call(data.arch, data.nr)?;

@@ -1,7 +1,7 @@
-//! Length and steps of the programs that the compiler makes, exactly as `bench/counts.tsv` says.
+//! Length and steps of the compiler's programs, exactly as in `bench/counts.tsv`.
 //!
-//! `TAMIS_BLESS=1` writes the file anew, which needs the corpus; without the corpus its policies are
-//! left out of the comparison.
+//! `TAMIS_BLESS=1` rewrites the file, which needs the corpus; without the corpus its policies are left out of the
+//! comparison.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ fn lines(name: &str, program: &Program, ruleset: &Ruleset) -> String {
     lines
 }
 
-/// All lines, and the names of what is not there to be measured.
+/// All lines, and the names of policies that are missing.
 fn measure() -> (String, BTreeSet<&'static str>) {
     let mut text = HEADER.to_owned();
     let mut missing = BTreeSet::new();

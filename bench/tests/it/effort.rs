@@ -1,13 +1,13 @@
-//! What little effort costs: the steps of quick programs in the cases of `bench/goals.tsv`.
+//! The cost of quick effort: the steps of quick programs in the cases of `bench/goals.tsv`.
 
 use tamis_bench::goals::{Case, cases};
 use tamis_compiler::{CompileOptions, Effort, compile};
 use tamis_prover::{Answer, Limits, Subject, decide};
 
-/// How many percent more steps quick programs take at most, over all cases.
+/// The most additional steps of quick programs over all cases, in percent.
 const MOST_PERCENT: f64 = 3.0;
 
-/// The weighted steps of the program for a case, which is proved once more.
+/// The weighted steps of the program for a case, which is also proved here.
 fn steps(case: &Case, options: &CompileOptions) -> f64 {
     let compiled = compile(&case.ruleset, options).expect("it compiles");
     let program = compiled.program().expect("it has no variables");

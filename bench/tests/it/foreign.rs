@@ -1,7 +1,7 @@
-//! What `tamis optimize` makes of other compilers' programs, exactly as `bench/foreign.tsv` says, beside
-//! what the compiler makes of the policies behind them.
+//! The results of `tamis optimize` for other compilers' programs, exactly as in `bench/foreign.tsv`, beside the
+//! compiler's programs for their policies.
 //!
-//! `TAMIS_BLESS=1` writes the file anew. Without the corpus there is nothing to compare.
+//! `TAMIS_BLESS=1` rewrites the file. Without the corpus nothing is compared.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -25,10 +25,10 @@ const HEADER: &str = "\
 input\tfilters\tlength_insns\tmean_steps\toptimised_insns\toptimised_steps\tmax_steps\thow\town_insns\town_steps
 ";
 
-/// By how much a result may be worse than what the compiler makes of the policy itself.
+/// The factor by which a result may be worse than the compiler's program for the policy itself.
 const MARGIN: f64 = 1.05;
 
-/// The policies of programs, by the start of their names.
+/// The policies of programs, by the beginning of their names.
 const POLICIES: [(&str, &str); 9] = [
     ("docker/docker-libseccomp-", policies::DOCKER),
     (
@@ -56,15 +56,15 @@ const POLICIES: [(&str, &str); 9] = [
     ("peers/gappy302-", "peers/gappy302.pol.json"),
 ];
 
-/// What the compiler makes of a policy that means what a program does for x86_64.
+/// The compiler's program for a policy that is equivalent to a foreign program for x86_64.
 struct Own {
     program: Program,
-    /// Whether it means that for x32 and all other architectures, too.
+    /// Whether they are also equivalent for x32 and all other architectures.
     is_same: bool,
 }
 
-/// What the compiler makes of the policy of a program, if they mean the same: other compilers add
-/// checks that the policy doesn't ask for, such as of upper halves.
+/// The compiler's program for the policy of a foreign program, if they are equivalent: other compilers add checks
+/// that are not in the policy, such as of upper halves.
 fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let (_, policy) = POLICIES.iter().find(|(start, _)| name.starts_with(start))?;
     let policy = policies::ALL.iter().find(|known| known.name == *policy);

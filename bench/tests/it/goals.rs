@@ -1,5 +1,5 @@
-//! How the compiler's programs compare with the best that others made, exactly as `bench/goals.tsv`
-//! says. `TAMIS_BLESS=1` writes the file anew.
+//! The comparison of the compiler's programs with the best of other compilers, exactly as in `bench/goals.tsv`.
+//! `TAMIS_BLESS=1` rewrites the file.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! gVisor's compiler as it is run beside tamis: the programs that it makes here are those that gVisor has.
+//! gVisor's compiler as it is run beside tamis: its programs are those that gVisor has.
 
 use tamis_bench::gvisor::{Builder, Compiler};
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
 
-/// The compiler with a file of the corpus; `None` where one of them isn't there.
+/// The compiler with a file of the corpus; `None` if either is missing.
 fn with_policy(file: &str) -> Option<Builder> {
     let compiler = Compiler::open().map_err(|reason| skip::because(Need::Gvisor, reason));
     corpus::path(file)?;
@@ -31,7 +31,7 @@ fn each_build_makes_what_gvisor_made() {
         let stored =
             corpus::path(&format!("gvisor/{name}.opt.bpf")).expect("it lies beside the policy");
         let stored = std::fs::read(stored).expect("it can be read");
-        // The second build has rules that the first would have rewritten.
+        // The second build would get rules rewritten by the first, if these were shared.
         for _ in 0..2 {
             let (program, time) = builder.build().expect("gVisor builds what it has built");
             assert_eq!(program.to_bytes(), stored, "{name}");

@@ -1,4 +1,4 @@
-//! The tables that the repository keeps (`bench/*.tsv`, the book's) against what is measured now, and the other
+//! The tables in the repository (`bench/*.tsv`, the book's) compared with present measurements, and the other
 //! compilers. `cargo test -p tamis-bench NAME::` runs one module.
 
 mod arguments;

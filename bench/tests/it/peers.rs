@@ -1,5 +1,5 @@
-//! The comparison with other compilers, but for times: what each is fed means the policy, what each makes
-//! does it, and the document has the shape that the book says.
+//! The comparison with other compilers, without times: each compiler's input is equivalent to the policy, its
+//! programs are too, and the document has the form described in the book.
 
 use std::process::{Command, Output};
 
@@ -20,15 +20,15 @@ use tamis_testkit::libseccomp::Library;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
-/// Stored programs that don't do what the policy of their case says, and why.
+/// Stored programs that are not equivalent to the policy of their case, with the reason.
 const DIFFERING: [(&str, &str); 17] = [
-    // It refuses numbers of x32 with an error of their own, and -1 with them.
+    // It denies x32 numbers with an error of their own, and also -1.
     ("306 numbers", "go-seccomp-bpf"),
     ("302 numbers with gaps", "go-seccomp-bpf"),
     ("docker x86_64", "go-seccomp-bpf"),
     ("docker x86_64, allow only", "go-seccomp-bpf"),
     ("firecracker vmm", "go-seccomp-bpf"),
-    // It kills what the list doesn't name.
+    // It kills for numbers that are not in the list.
     ("306 numbers", "minijail-c"),
     ("firecracker vmm", "minijail-c"),
     // It compares 64 bits where the policy compares 32.
@@ -36,7 +36,7 @@ const DIFFERING: [(&str, &str); 17] = [
     ("firecracker vmm", "minijail-bst-freq"),
     ("firecracker vmm", "minijail-linear"),
     ("firecracker vmm", "minijail-linear-freq"),
-    // The rules of that time were others.
+    // The rules of that version were different.
     ("gvisor sentry systrap", "gvisor 2023-09"),
     ("gvisor sentry systrap", "gvisor 2024-02.opt"),
     ("gvisor sentry systrap", "gvisor 2024-02.unopt"),
@@ -45,10 +45,10 @@ const DIFFERING: [(&str, &str); 17] = [
     ("gvisor sentry nvproxy", "gvisor 2024-02.unopt"),
 ];
 
-/// Libraries that know fewer calls than Docker's profile names.
+/// A case in which the libraries know fewer calls than Docker's profile names.
 const OLD_TABLES: &str = "docker, three architectures";
 
-/// The cases with what all tools make of them, nothing timed; `None` without the corpus.
+/// The cases with the results of all tools, nothing timed; `None` without the corpus.
 fn all_compared() -> Option<(Vec<Case>, Vec<Compared>)> {
     if !has_corpus() {
         skip::because(Need::Corpus, "no policies to compare tools on");
@@ -76,7 +76,7 @@ fn gvisor() -> Option<Compiler> {
         .ok()
 }
 
-/// Plain rules as a ruleset that is otherwise like another.
+/// A ruleset of plain rules, with everything else as in another ruleset.
 fn reassembled(ruleset: &Ruleset, section: &Section, rules: &[PlainRule]) -> Ruleset {
     let rule = |rule: &PlainRule| Rule {
         syscalls: IntervalSet::single(rule.nr),
@@ -106,7 +106,7 @@ fn predicate(condition: &Condition) -> Predicate {
     }
 }
 
-/// Whether the plain rules of a section mean the section; `None` if it can't be said in plain rules.
+/// Whether the plain rules of a section are equivalent to the section; `None` if they cannot express it.
 fn is_said(ruleset: &Ruleset, section: &Section) -> Option<bool> {
     let plain = reassembled(ruleset, section, &plain_rules(section).ok()?);
     let scope = Scope {
@@ -194,7 +194,7 @@ fn what_is_made_here_costs_what_was_made_elsewhere_of_the_same_policy() {
             check("libseccomp 2.5.4 level 2", "libseccomp-2.5.4-opt2");
         }
         check("gvisor", "gvisor opt");
-        // Its stored program has a rule more.
+        // Its stored program has an additional rule.
         if policy.policy != "docker x86_64, allow only" {
             check("seccompiler", "seccompiler");
         }
@@ -232,7 +232,7 @@ fn the_experiment_puts_getppid_where_it_says() {
         line.expect("the filter is there").steps
     };
     for list in ["consecutive", "with gaps"] {
-        // Architecture, number, x32, then one comparison a number, and the answer.
+        // Architecture, number, x32, then one comparison per number, and the return.
         assert_eq!(steps(list, "front"), 6);
         assert_eq!(steps(list, "end"), 6 + 305);
         assert!(

@@ -1,9 +1,8 @@
 //! Values for run-time variables, by name.
 //!
-//! A program that compiles a policy itself knows the variables by the names that the policy gives them. Binding
-//! by name costs a comparison of names for each value and no memory; what comes out is a copy of the program
-//! with the values in their places. Programs that bring a compiled filter along use the typed source code of
-//! `tamis compile --emit` instead.
+//! A program that compiles a policy itself can set variables by the names in the policy. Binding by name compares one
+//! name per value and needs no memory; the result is a copy of the program with the values in their places. Programs
+//! that embed a compiled filter use the typed source code of `tamis compile --emit` instead.
 
 use tamis_abi::VariableIndex;
 use tamis_bpf::Program;
@@ -12,7 +11,7 @@ use tamis_rules::BindError;
 
 use crate::verify::Compiled;
 
-/// Values for the variables of a [`Compiled`], made by its [`values`](Compiled::values).
+/// Values for the variables of a [`Compiled`], made by [`Compiled::values`].
 #[derive(Clone, Debug)]
 pub struct Binding<'a> {
     compiled: &'a Compiled,
@@ -30,18 +29,18 @@ impl<'a> Binding<'a> {
         }
     }
 
-    /// Gives a variable its value; the last one counts.
+    /// Sets the value of a variable; a later call replaces the value.
     ///
     /// # Errors
-    /// If no variable has the name, it stands for several, or the value is not one that it was declared for.
+    /// If no variable has the name, several variables have it, or the value is outside the declared range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<&mut Binding<'a>, BindError> {
         self.set_all(name, &[value])
     }
 
-    /// Gives a set of variables its values. A set that is not full holds one of its values several times.
+    /// Sets the values of a set of variables. A set that is not full repeats one of its values.
     ///
     /// # Errors
-    /// As [`set`](Self::set), and if there are not as many values as the name stands for.
+    /// As [`set`](Self::set), and if the number of values differs from the number of variables with the name.
     pub fn set_all(&mut self, name: &str, values: &[u64]) -> Result<&mut Binding<'a>, BindError> {
         let variables = self.compiled.variables();
         let Some(first) = variables.iter().position(|known| *known.name == *name) else {
@@ -51,7 +50,7 @@ impl<'a> Binding<'a> {
                 nearest: suggest::nearest(name, names).map(str::to_owned),
             });
         };
-        // The elements of a set follow one another.
+        // The elements of a set are consecutive.
         let named = &variables[first..];
         let wanted = named
             .iter()
@@ -78,7 +77,7 @@ impl<'a> Binding<'a> {
         Ok(self)
     }
 
-    /// The program for these values: a copy, and a store for each place where a value belongs.
+    /// The program for these values: a copy with the values stored in their places.
     ///
     /// # Errors
     /// If a variable has no value.

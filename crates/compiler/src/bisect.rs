@@ -1,8 +1,8 @@
-//! Finding the change that breaks a program, by halving.
+//! Binary search for the change that breaks a program.
 //!
-//! Passes take one unit of fuel for every change. With no fuel the program is what layout makes; with
-//! all of it, what the user gets. If the latter is wrong and the former isn't, then somewhere between
-//! there is a change with which a right program becomes a wrong one, and some ten compilations find it.
+//! Passes use one unit of fuel for every change. Without fuel the program is the result of layout; with enough fuel
+//! it is the compiler's result. If the result is wrong and that of layout is not, some change turns a correct program
+//! into a wrong one, and about ten compilations find it.
 
 use tamis_abi::Endian;
 use tamis_rules::Ruleset;
@@ -14,41 +14,40 @@ use crate::options::CompileOptions;
 use crate::passes::Remark;
 use crate::passes::registry::Selection;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bisection {
-    /// The program is right with all changes.
+    /// The program is correct with all changes.
     Right {
-        /// How many changes there were.
+        /// The number of changes.
         changes: u64,
     },
-    /// The program is wrong without any change: the fault is not in a pass.
+    /// The program is wrong without any change: the bug is not in a pass.
     WrongFromTheStart(CompileError),
-    /// A change makes a right program wrong.
+    /// A change turns a correct program into a wrong one.
     Found(Box<Culprit>),
 }
 
-/// The change that makes a right program wrong.
+/// The change that turns a correct program into a wrong one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Culprit {
-    /// Which change it is, counted from 1: with this much fuel the program is wrong, with one unit less
-    /// it is right.
+    /// The number of the change, from 1: with this much fuel the program is wrong, with one unit less it is correct.
     pub fuel: u64,
-    /// How many changes there are in all.
+    /// The number of all changes.
     pub changes: u64,
-    /// What was done by which pass.
+    /// What the change did, and its pass.
     pub remark: Remark,
-    /// How the program is wrong then.
+    /// The error of the program with the change.
     pub error: CompileError,
 }
 
-/// Finds the change that makes the program of a ruleset wrong, if there is one.
+/// Finds the change that breaks the program of a ruleset, if there is one.
 ///
-/// The program may be longer than the kernel takes. Takes as many compilations as the number of changes
-/// has binary digits, and two more.
+/// The program may be longer than the kernel accepts. Takes two compilations more than the number of changes has
+/// binary digits.
 ///
 /// # Errors
-/// If the ruleset can't be compiled at all, or the prover gives up.
+/// If the ruleset can't be compiled, or the prover reaches a limit.
 pub fn bisect(ruleset: &Ruleset, passes: &Selection) -> Result<Bisection, CompileError> {
     let endian = check(ruleset)?;
     let all = try_with(ruleset, passes, endian, None)?;
@@ -69,7 +68,7 @@ pub fn bisect(ruleset: &Ruleset, passes: &Selection) -> Result<Bisection, Compil
         }
     }
     let Some(remark) = remarks.pop() else {
-        // Without changes the same program was built twice, and was wrong once.
+        // There were no changes: the same program was built twice, and one proof failed.
         return Ok(Bisection::WrongFromTheStart(error));
     };
     Ok(Bisection::Found(Box::new(Culprit {
@@ -80,10 +79,10 @@ pub fn bisect(ruleset: &Ruleset, passes: &Selection) -> Result<Bisection, Compil
     })))
 }
 
-/// A program that was built with limited fuel.
+/// A program built with limited fuel.
 struct Trial {
     remarks: Vec<Remark>,
-    /// How it is wrong, if it is.
+    /// Its error, if it is wrong.
     mistake: Option<CompileError>,
 }
 
@@ -112,7 +111,7 @@ fn try_with(
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Passes that are wrong on purpose, and a ruleset to go wrong with.
+    //! Deliberately wrong passes, and a ruleset to run them on.
 
     use tamis_abi::Action;
     use tamis_bpf::cfg::{Cfg, End};
@@ -121,7 +120,7 @@ pub(crate) mod testing {
     use crate::passes::registry::{self, Selection};
     use crate::passes::{BytecodePass, Changed, Draft, PassCx, RulePass};
 
-    /// Rules on which the passes of the registry have something to do.
+    /// Rules that the passes of the registry can change.
     pub(crate) fn parse() -> Ruleset {
         let text = "ruleset bad-arch kill_process\n\
                     section x86_64 default errno(1)\n\
@@ -134,7 +133,7 @@ pub(crate) mod testing {
         tamis_rules::text::parse(&sources, source).expect("the text parses")
     }
 
-    /// The passes of the registry with wrong ones behind them.
+    /// The passes of the registry, followed by wrong ones.
     pub(crate) fn selection(rule: Option<RulePass>, bytecode: Option<BytecodePass>) -> Selection {
         let mut selection = Selection::default();
         selection.rules.extend(rule);
@@ -142,7 +141,7 @@ pub(crate) mod testing {
         selection
     }
 
-    /// Drops the last rule, once.
+    /// A wrong pass that drops the last rule, once.
     pub(crate) fn drop_a_rule() -> RulePass {
         fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
             let applies = draft.rules.len() == 4 && cx.apply(0, || "forgot it".to_owned());
@@ -156,7 +155,7 @@ pub(crate) mod testing {
         RulePass { run, ..pass }
     }
 
-    /// Kills where the program allows.
+    /// A wrong pass that kills the process where the program allows.
     pub(crate) fn allow_nothing() -> BytecodePass {
         fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             let allowed = End::Ret(Action::ALLOW.ret());

@@ -1,18 +1,18 @@
 //! Block order for known calls: hot branches fall through on one side.
 //!
-//! The kernel makes one instruction of a conditional jump that falls through on one side, and two of any
-//! other: then the second runs whenever the test does not hold. Only one block can stand directly behind
-//! a branch, and only one before a block that several branches share, so the hottest get what they want
-//! first: blocks are joined into chains, edge by edge in the order of what falling through saves (K.
-//! Pettis and R. C. Hansen, "Profile Guided Code Positioning", 1990). Jumps lead forward only, so a join
-//! is refused if another block would have to stand in between.
+//! The kernel translates a conditional jump that falls through on one side to one instruction, and any other to two,
+//! the second of which runs whenever the test does not hold. Only one block can follow a branch directly, and only
+//! one of several branches can directly precede a block that they share. Blocks are therefore joined into chains,
+//! edge by edge, beginning with the edge that saves most (K. Pettis and R. C. Hansen, "Profile Guided Code
+//! Positioning", 1990). Jumps lead forward only, so a join is rejected if another block would have to be placed
+//! between the two.
 //!
-//! How often a branch goes which way is measured by running the calls of the profile through the program
-//! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in
-//! it and calls take no more steps on average; else the usual order stays.
+//! The frequencies of branches are measured by running the calls of the profile through the program in its default
+//! order, with 0 for run-time variables. The new order is used only if the program is not longer and calls take no
+//! more steps on average.
 //!
-//! Where frequent calls come to a short block by a `ja`, that block is [copied](crate::hot_copies), as long as the
-//! calls take fewer steps for it, by enough for the instructions that it takes; not if length is what is asked for.
+//! If frequent calls reach a short block by a `ja`, the block is [copied](crate::hot_copies), as long as the saved
+//! steps are worth the added instructions; not if the objective is length.
 
 use std::borrow::Cow;
 
@@ -28,37 +28,37 @@ use crate::options::{CompileOptions, Objective};
 /// The most edges that are tried.
 const MAX_EDGES: usize = 256;
 
-/// How often blocks are copied and put in line again.
+/// How many times blocks are copied and then ordered again.
 const MAX_COPYING: usize = 4;
 
-/// How many steps on average a further instruction has to save: as much as in all that is decided by steps
+/// The average steps that each added instruction must save: the exchange rate of all decisions by steps
 /// ([`Prices`](crate::cost::Prices)).
 const STEPS_FOR_AN_INSN: f64 = 1.0 / 4096.0;
 
-/// An edge along which a program could fall.
+/// An edge that could become a fall-through.
 struct Edge {
     from: BlockId,
     to: BlockId,
-    /// How many instructions of the kernel that saves, in the unit of the workload.
+    /// The number of saved kernel instructions, in the unit of the workload.
     saved: f64,
-    /// How many other edges lead to the block.
+    /// The number of edges to the same block.
     rivals: usize,
 }
 
-/// A program, where its blocks are, and what it costs for the calls.
+/// A program with the places of its blocks and its cost for the calls.
 struct Lined {
     placed: Placed,
     template: Template,
     cost: Cost,
-    /// By place, how much weight did not take and took a branch.
+    /// By place, the weights of the calls that did not take and that took a branch.
     sides: Vec<[f64; 2]>,
 }
 
-/// The program of the graph, in an order that suits these calls. Linear in blocks and calls, but for a
-/// bound on the number of edges.
+/// The program of the graph in an order optimised for these calls. Linear in blocks and calls, except for a constant
+/// number of edges.
 ///
 /// # Errors
-/// If the kernel would not take the program.
+/// If the kernel would reject the program.
 pub(crate) fn order_blocks(
     graph: &Cfg,
     calls: &Workload,
@@ -97,7 +97,7 @@ impl Lined {
         })
     }
 
-    /// Whether a program saves enough steps for the instructions that it has more.
+    /// Whether another program saves enough steps for the instructions that it adds.
     fn is_worth_replacing_by(&self, other: &Lined) -> bool {
         let [before, after] = [&self.cost, &other.cost];
         let added_insns = after.length_insns.saturating_sub(before.length_insns) as f64;
@@ -105,7 +105,7 @@ impl Lined {
         saved_steps > added_insns * STEPS_FOR_AN_INSN
     }
 
-    /// The blocks in chains by how often edges are taken, or in their usual order if that is not worse.
+    /// The blocks in chains by frequency of edges, or in their default order unless the chains are better.
     fn by_chains(graph: &Cfg, calls: &Workload, has_bitmap: bool) -> Result<Lined, InvalidProgram> {
         let usual = Lined::new(place(graph), calls, has_bitmap)?;
         let counts = usual.counts(graph);
@@ -124,7 +124,7 @@ impl Lined {
         Ok(if is_better { reordered } else { usual })
     }
 
-    /// How often the test at the end of each block did not hold.
+    /// By block, how often the test at its end did not hold.
     fn counts(&self, graph: &Cfg) -> Vec<f64> {
         let mut counts = vec![0.0; graph.len()];
         for (id, block) in graph.blocks() {
@@ -137,8 +137,8 @@ impl Lined {
     }
 }
 
-/// Edges in the order in which they are to be joined: those that would take a jump of their own, then
-/// what saves most.
+/// The edges in the order of joining: first unconditional ones, which need a jump unless they are joined, then by
+/// savings.
 fn edges(graph: &Cfg, counts: &[f64]) -> Vec<Edge> {
     let predecessors = graph.predecessors();
     let mut edges = Vec::new();
@@ -162,13 +162,13 @@ fn edges(graph: &Cfg, counts: &[f64]) -> Vec<Edge> {
     edges
 }
 
-/// Blocks that stand directly behind each other.
+/// Chains of consecutive blocks.
 struct Chains<'a> {
     graph: &'a Cfg,
     sizes: Vec<u64>,
-    /// By block.
+    /// By block, its chain.
     chain_of: Vec<usize>,
-    /// By chain; those that were joined to another are empty.
+    /// By chain, its blocks; empty if the chain was joined to another.
     blocks: Vec<Vec<BlockId>>,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Chains<'a> {
         }
     }
 
-    /// Puts a block directly behind another, if both places are free and no block has to stand between.
+    /// Places a block directly behind another, if both ends are free and no block has to be placed between them.
     fn join(&mut self, from: BlockId, to: BlockId) {
         let (front, back) = (self.chain_of[from.index()], self.chain_of[to.index()]);
         let is_free = self.blocks[front].last() == Some(&from) && self.blocks[back][0] == to;
@@ -196,7 +196,7 @@ impl<'a> Chains<'a> {
         self.blocks[front].extend(moved);
     }
 
-    /// The chains to which blocks of a chain lead; the larger side of a branch first.
+    /// The chains of the successors of a chain's blocks; the larger side of a branch first.
     fn next(&self, chain: usize) -> Vec<usize> {
         let mut next = Vec::new();
         for id in &self.blocks[chain] {
@@ -261,7 +261,7 @@ mod tests {
     use tamis_bpf::{Op, Operand, Test};
     use tamis_meter::{Sample, measure};
 
-    /// Two branches that share both of their targets: only one of them can fall through.
+    /// Two branches with the same two targets: only one of them can fall through.
     fn two_branches() -> Cfg {
         let mut graph = Cfg::returning(0, Endian::Little);
         let ret = |ret: u32| Block {
@@ -285,7 +285,7 @@ mod tests {
         graph
     }
 
-    /// Calls of these numbers, as often as they say.
+    /// Calls of these numbers with these counts.
     fn calls(made: &[(u32, f64)]) -> Workload {
         let sample = |(nr, weight): &_| Sample::new(Arch::X86_64, Nr(*nr), [0; 6], *weight);
         Workload::new(made.iter().map(sample))
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_short_block_far_away_is_copied_for_the_calls_that_come_often() {
-        // Two numbers share a block that stands behind the chain of comparisons.
+        // Two numbers share a block behind the chain of comparisons.
         let mut graph = Cfg::returning(0, Endian::Little);
         let branch = |ops: Vec<Op>, k: u32, yes: BlockId, no: BlockId| Block {
             ops,

@@ -37,8 +37,7 @@ const MAX_LISTED: usize = 5;
 /// assert!(compiled.program().is_ok());
 /// ```
 ///
-/// A ruleset with run-time variables is compiled once, for all their values, and has no program before it is
-/// bound:
+/// A ruleset with run-time variables is compiled once, for all their values, and has no program until it is bound:
 ///
 /// ```
 /// # use tamis_compiler::{CompileOptions, compile};
@@ -55,16 +54,16 @@ const MAX_LISTED: usize = 5;
 ///
 /// # Errors
 /// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], a variable is used in a
-/// way that no instruction has, or the program would be longer than the kernel takes.
+/// way that no instruction supports, or the program is longer than the kernel accepts.
 pub fn compile(ruleset: &Ruleset, options: &CompileOptions) -> Result<Compiled, CompileError> {
     compile_within(Program::MAX_INSNS, ruleset, options)
 }
 
-/// The same as [`compile`] for a program that need not fit into one filter: input of
+/// The same as [`compile`] for a program that need not fit into one filter: an input of
 /// [`foreign::optimise`](crate::foreign::optimise), which may split it.
 ///
 /// # Errors
-/// As [`compile`], except that a program is too long only beyond [`Program::MAX_INPUT_INSNS`].
+/// As [`compile`], except that the limit of length is [`Program::MAX_INPUT_INSNS`].
 pub fn compile_any_length(
     ruleset: &Ruleset,
     options: &CompileOptions,
@@ -102,7 +101,7 @@ fn compile_within(
     verify(template, ruleset, remarks, &options.proof)
 }
 
-/// The result of the stages for a ruleset; nothing is proved about it.
+/// The result of the stages for a ruleset, not proved.
 pub(crate) struct Built {
     pub(crate) template: Template,
     pub(crate) remarks: Vec<Remark>,
@@ -110,15 +109,15 @@ pub(crate) struct Built {
     layout: Layout,
 }
 
-/// What there is after a stage.
+/// The result of a stage.
 #[derive(Clone, Copy)]
 pub(crate) enum Made<'a> {
-    /// The rules, if asked for.
+    /// The rules, computed on demand.
     Rules(&'a dyn Fn() -> Ruleset),
     Graph(&'a Cfg),
 }
 
-/// Runs the stages on a ruleset that passed [`check`], and passes the result of each to an observer.
+/// Runs the stages on a ruleset that passed [`check`], and calls an observer with the result of each.
 pub(crate) fn build(
     ruleset: &Ruleset,
     options: &CompileOptions,
@@ -140,7 +139,7 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
-        // The frequencies of ordinary programs differ too little to gain anything here.
+        // The frequencies of ordinary programs differ too little for a gain here.
         Some(_) => {
             let archs: Vec<Arch> = ruleset.sections().iter().map(|it| it.arch).collect();
             order_blocks(&graph, &options.workload(&archs), options)
@@ -163,7 +162,7 @@ pub(crate) fn check(ruleset: &Ruleset) -> Result<Endian, CompileError> {
     byte_order(ruleset)
 }
 
-/// The byte order of all architectures; a ruleset without any works on all machines.
+/// The byte order of all architectures; little-endian for a ruleset without sections, which suits every machine.
 fn byte_order(ruleset: &Ruleset) -> Result<Endian, CompileError> {
     let with = |endian| {
         let mut archs = ruleset.sections().iter().map(|section| section.arch);
@@ -190,7 +189,7 @@ fn check_depth(ruleset: &Ruleset) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// Instructions compare a word with a variable; they don't load one.
+/// Checks how variables are used: instructions can compare a word with a variable but not load one.
 fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
     let is_variable = |operand: Operand| matches!(operand.source, OperandSource::Variable(_));
     let is_declared = |operand: Operand| match operand.source {
@@ -233,7 +232,7 @@ fn depth(predicate: &Predicate) -> usize {
     depths.max().unwrap_or(0)
 }
 
-/// The numbers whose decisions are longest.
+/// The numbers with the longest decisions.
 fn contributors(ruleset: &Ruleset, layout: &Layout) -> Vec<Contributor> {
     let mut walk = Walk::default();
     let mut decisions: Vec<(u64, &RuleListDecision)> = layout

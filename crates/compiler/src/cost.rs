@@ -1,7 +1,7 @@
-//! What decisions cost before there is a program: the cost model of layout.
+//! The cost model of layout: the cost of decisions before there is a program.
 //!
-//! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
-//! not. What programs cost is measured by [`tamis_meter`].
+//! A *step* is one executed classic BPF instruction; *length* counts all instructions, executed or not.
+//! [`tamis_meter`] measures the costs of programs.
 
 use tamis_meter::price::{MISPREDICTION_NS, STEP_NS};
 
@@ -15,7 +15,7 @@ pub struct Prices {
     pub step: u32,
     /// A mispredicted branch.
     pub miss: u32,
-    /// A question of length, against steps of calls that weigh 2^20 together.
+    /// One question more in the program, relative to the steps of calls that weigh 2^20 together.
     pub insn: u32,
 }
 
@@ -46,13 +46,13 @@ impl Prices {
         self.miss == 0 && !self.is_about_length()
     }
 
-    /// Whether length is worth more than all steps.
+    /// Whether length outweighs all steps.
     pub const fn is_about_length(self) -> bool {
         self.insn >= 1 << 20
     }
 }
 
-/// What a decision costs once it is reached, with nothing loaded.
+/// The cost of a decision from its first question on, with nothing loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// Instructions, shared returns not counted.
@@ -61,7 +61,7 @@ pub struct Measure {
     pub worst_steps: u64,
 }
 
-/// The steps of asking, without loading the word: preparing A, and the conditional jump.
+/// The steps of a question without the load of its word: preparing A, and the conditional jump.
 pub const fn question_steps(question: Question) -> u64 {
     match question {
         Question::Eq(_)
@@ -75,12 +75,12 @@ pub const fn question_steps(question: Question) -> u64 {
     }
 }
 
-/// Whether the word that was asked about is still in A afterwards.
+/// Whether the tested word is still in A afterwards.
 pub const fn keeps_word(question: Question) -> bool {
     !matches!(question, Question::Masked { .. })
 }
 
-/// Measures a decision; the length is that of the nodes that are new. Log-linear in its size.
+/// Measures a decision; the length counts only nodes that are new. Log-linear in its size.
 pub fn measure(
     dag: &Dag,
     root: NodeId,
@@ -89,7 +89,7 @@ pub fn measure(
 ) -> Measure {
     walk.go_below(dag, [root]);
     let below = walk.ids();
-    // By place: the steps from there on, and whether a parent leaves it to the node to load its word.
+    // By place: the steps from there on, and whether the node must load its word when reached from a parent.
     let mut found: Vec<(u64, bool)> = Vec::with_capacity(below.len());
     let mut length_insns = 0;
     for id in below {

@@ -1,12 +1,12 @@
 //! The decision graph: a filter as yes/no questions about 32-bit words.
 //!
-//! Between a ruleset and its instructions a filter is a directed acyclic graph of [`Node`]s. Nodes are
-//! hash-consed: two equal questions with equal continuations are one node, so a check that five system
-//! calls share exists once, whichever rule it came from. The constructors bring questions into a
-//! canonical form first, so that more of them turn out to be equal.
+//! Between a ruleset and its instructions a filter is a directed acyclic graph of [`Node`]s. Nodes are hash-consed:
+//! two equal questions with equal continuations are one node, so a check that five system calls share exists once,
+//! whichever rule it came from. The constructors first bring questions into a canonical form, so that more of them
+//! are equal.
 //!
-//! The graph knows nothing of instructions: what a question costs, where its word is loaded and how far
-//! a jump reaches is decided when blocks are made of it.
+//! The graph does not contain instructions: emission decides the cost of a question, the place of each load and the
+//! distance of each jump.
 
 use tamis_abi::{SeccompData, Word};
 
@@ -23,13 +23,13 @@ pub enum Question {
     Eq(u32),
     /// The word is at least the constant, unsigned.
     Ge(u32),
-    /// The word has one of these bits.
+    /// At least one of these bits of the word is set.
     AnySet(u32),
-    /// The bits of the word under the mask are exactly these.
+    /// The bits of the word under the mask have exactly this value.
     Masked {
-        /// The bits looked at.
+        /// The tested bits.
         mask: u32,
-        /// What they must be; inside the mask.
+        /// Their value, a subset of the mask.
         value: u32,
     },
     /// The word equals the other word.
@@ -44,47 +44,47 @@ pub enum Question {
     GtVariable(Word),
 }
 
-/// A point of decision.
+/// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// The decision is made: the filter returns this.
+    /// A final decision: the filter returns this.
     Ret(u32),
-    /// The rest is decided by code that is not in the graph. The number tells one such place from others and
-    /// belongs to whoever made the node.
+    /// Code outside of the graph decides the rest. The number identifies the place; the caller that made the node
+    /// assigns it.
     Continue(u32),
-    /// It depends.
+    /// A question with a decision for either answer.
     Ask {
-        /// The word asked about.
+        /// The tested word.
         word: Word,
-        /// What is asked.
+        /// The question.
         question: Question,
-        /// The decision if the answer is yes.
+        /// The decision for yes.
         yes: NodeId,
-        /// The decision if it is no.
+        /// The decision for no.
         no: NodeId,
     },
 }
 
-/// A graph of decisions without two equal nodes.
+/// A graph of decisions without duplicate nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Dag {
     nodes: Vec<Node>,
     known: Places,
 }
 
-/// The nodes below others. The memory is kept from one walk to the next, so that a walk takes time for what it
-/// meets and not for the whole graph.
+/// A walk: the nodes below given nodes. Its memory is kept between walks, so that a walk takes time for the nodes it
+/// reaches and not for the whole graph.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     ids: Vec<NodeId>,
-    /// By node, the last walk that met it, and its place among what that walk met.
+    /// By node, the last walk that reached it, and its place among the nodes of that walk.
     met: Vec<(u32, u32)>,
     walks: u32,
 }
 
 impl Walk {
-    /// Looks for the nodes that can be reached from the roots, and forgets all others. Log-linear in how many
-    /// those are; the first walk over a graph takes room for all of its nodes.
+    /// Finds the nodes that are reachable from the roots, and drops the result of the walk before. Log-linear in the
+    /// number of these nodes; the first walk over a graph allocates space for all of its nodes.
     pub fn go_below(&mut self, dag: &Dag, roots: impl IntoIterator<Item = NodeId>) {
         self.walks += 1;
         self.met.resize(dag.nodes.len().max(self.met.len()), (0, 0));
@@ -100,7 +100,7 @@ impl Walk {
                 self.meet(no);
             }
         }
-        // Parents were met before children, so the other way round they are nearly in order.
+        // Most parents were reached before their children, so the reverse order is nearly sorted.
         self.ids.reverse();
         self.ids.sort_unstable();
         for (place, id) in (0..).zip(&self.ids) {
@@ -116,12 +116,12 @@ impl Walk {
         }
     }
 
-    /// The nodes that were met, children before parents.
+    /// The reached nodes, children before parents.
     pub fn ids(&self) -> &[NodeId] {
         &self.ids
     }
 
-    /// The place of a node among those that were met; it means nothing for others.
+    /// The place of a node among the reached ones; meaningless for other nodes.
     pub fn place(&self, id: NodeId) -> usize {
         self.met[id.index()].1 as usize
     }
@@ -140,7 +140,7 @@ impl Question {
         self.answer(word, |word| data.word(word))
     }
 
-    /// The answer if words have these values.
+    /// The answer for these values of words.
     #[inline]
     pub(crate) fn answer(self, word: Word, value_of: impl Fn(Word) -> u32) -> bool {
         let value = value_of(word);
@@ -155,7 +155,7 @@ impl Question {
         }
     }
 
-    /// What kind of question it is and what it asks for, in two words.
+    /// The kind of the question and its constants, packed in two words.
     fn packed(self) -> (u64, u64) {
         match self {
             Question::Eq(k) => (0, u64::from(k)),
@@ -172,7 +172,7 @@ impl Question {
 }
 
 impl Node {
-    /// The same for equal nodes, and quickly found: most nodes that are asked for are known already.
+    /// A hash, equal for equal nodes, and fast: most lookups find an existing node.
     fn hash(self) -> u64 {
         match self {
             Node::Ret(ret) => hash_of_words([u64::from(ret)]),
@@ -202,12 +202,12 @@ impl Dag {
         self.nodes[id.index()]
     }
 
-    /// How many nodes were made so far, in use or not.
+    /// The number of nodes made so far, used or not.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether no node was made yet.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -217,14 +217,14 @@ impl Dag {
         self.intern(Node::Ret(ret))
     }
 
-    /// The decision that code outside of the graph makes, at a place that the caller knows by this number.
+    /// The decision by code outside of the graph, at a place that the caller identifies by this number.
     #[cfg(any(test, feature = "foreign"))]
     pub(crate) fn continue_at(&mut self, place: u32) -> NodeId {
         self.intern(Node::Continue(place))
     }
 
-    /// The decision that depends on a question, in canonical form: a question with one possible answer
-    /// or with equal continuations makes no node.
+    /// The decision by a question, in canonical form: a question with one possible answer or with equal continuations
+    /// makes no node.
     pub fn ask(&mut self, word: Word, question: Question, yes: NodeId, no: NodeId) -> NodeId {
         if yes == no {
             return yes;
@@ -264,10 +264,10 @@ impl Dag {
         }
     }
 
-    /// What the decision is for a call.
+    /// The decision for a call.
     ///
     /// # Panics
-    /// If it is not made in the graph.
+    /// If the call reaches a `Continue` node.
     pub fn evaluate(&self, root: NodeId, data: &SeccompData) -> u32 {
         let mut id = root;
         loop {
@@ -305,7 +305,7 @@ impl Dag {
     }
 }
 
-/// Whether the set bits are a run that ends with the highest: then having one of them is a comparison.
+/// Whether the set bits are a run that ends with the highest bit: then testing whether any is set is a comparison.
 fn is_high_run(bits: u32) -> bool {
     bits != 0 && bits.leading_ones() + bits.trailing_zeros() == u32::BITS
 }
@@ -314,7 +314,7 @@ fn is_high_run(bits: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// Values at which canonical forms could go wrong.
+    /// Values at the borders of canonical forms.
     const PROBES: [u32; 12] = [
         0,
         1,

@@ -1,10 +1,9 @@
 //! The decision for one system call number, given its rules.
 //!
-//! The rules for a number are an ordered list: the first whose condition holds decides. This file turns such
-//! a list into a decision. It tries the direct lowering and ordered diagrams in several orders of words, then
-//! better neighbours of the best order; measures each over the calls that are expected, and keeps the best.
-//! What earlier lists brought into the graph costs no length, so of two orders that are equally fast the one
-//! wins that shares more.
+//! The rules for a number are an ordered list: the first whose condition holds decides. This file turns such a list
+//! into a decision. It tries the direct lowering and ordered diagrams in several orders of words, then neighbours of
+//! the best order; it measures each over the expected calls and keeps the best. Nodes that earlier lists have added
+//! to the graph do not count as length, so of two equally fast orders the one that shares more nodes wins.
 
 use std::collections::VecDeque;
 
@@ -20,28 +19,28 @@ use crate::formula::Formula;
 use crate::hash::{Places, hash_of};
 use crate::split::Effort;
 
-/// How much building one diagram may cost, per part of the formulas; keeps compiling near-linear.
+/// The limit of work for one diagram, per part of the formulas; it keeps compilation near-linear.
 const BUDGET_PER_PART: u64 = 64;
 
-/// How many orders are tried at most for a list of few parts; fewer for longer ones.
+/// The most orders that are tried for a list of few parts; longer lists get fewer.
 const MAX_ORDERS: u64 = 8;
 
-/// The most parts of formulas for which that many orders are tried.
+/// The most parts of formulas for which [`MAX_ORDERS`] orders are tried.
 const FEW_PARTS: u64 = 32;
 
-/// The decisions made so far: calls and architectures with the same list are decided once.
+/// The decisions made so far: calls and architectures with equal lists are decided once.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     made: Vec<Made>,
-    /// Where they are, by what they are decisions of.
+    /// Indices of the decisions, by their lists.
     known: Places,
     ranking: Ranking,
     samples: ExpectedCalls,
-    /// The diagram in the order that is tried, and the best one so far.
+    /// The diagram in the order being tried, and the best one so far.
     diagrams: [Diagram; 2],
 }
 
-/// A decision that was made.
+/// A decision and the list it decides.
 #[derive(Debug)]
 struct Made {
     cases: Vec<Case>,
@@ -50,7 +49,7 @@ struct Made {
 }
 
 impl Decisions {
-    /// No decision yet.
+    /// A store without decisions.
     pub(crate) fn new(prices: Prices) -> Decisions {
         Decisions {
             made: Vec::new(),
@@ -65,8 +64,8 @@ impl Decisions {
         }
     }
 
-    /// Adds the decision of the first case that holds, else `default`; `seen` is what a profile knows of
-    /// the calls that are decided.
+    /// Adds the decision of the first case that holds, else `default`; `seen` are the recorded calls of these
+    /// numbers.
     pub(crate) fn decide(
         &mut self,
         dag: &mut Dag,
@@ -118,7 +117,7 @@ impl Decisions {
                 continue;
             }
             let node = diagram.emit(dag, samples.list(), Effort::Quick);
-            // Orders that come to the same decision are as good.
+            // Orders with the same decision are equally good.
             if ranked.contains(&node) {
                 continue;
             }
@@ -131,7 +130,7 @@ impl Decisions {
             }
         }
         let direct = lower_directly(dag, cases, default, samples, Effort::Quick);
-        // Of two that are equally good, the direct one.
+        // The direct lowering wins a tie.
         let is_diagram_better = least.is_some_and(|least| {
             let rank = self.ranking.rank(dag, direct, samples.list(), least + 1);
             rank.is_none()
@@ -145,17 +144,17 @@ impl Decisions {
     }
 }
 
-/// How good decisions are, given those that were kept.
+/// Ranks decisions, given those in use.
 #[derive(Debug)]
 struct Ranking {
     prices: Prices,
-    /// By node, whether a decision that was kept uses it.
+    /// By node, whether a decision in use contains it.
     is_kept: Vec<bool>,
     walk: Walk,
 }
 
 impl Ranking {
-    /// Takes note that a decision is used.
+    /// Marks a decision as used.
     fn keep(&mut self, dag: &Dag, node: NodeId) {
         self.walk.go_below(dag, [node]);
         self.is_kept.resize(dag.len(), false);
@@ -164,9 +163,9 @@ impl Ranking {
         }
     }
 
-    /// How good a decision is, if it is better than the limit. Smaller is better: expected steps first of all, but
-    /// a step is not worth any length; where length is what counts, an instruction is worth more than all steps.
-    /// Mispredictions don't count: orders that save some make decisions much longer.
+    /// The rank of a decision, if it is below the limit. Smaller is better. Expected steps count most, but length
+    /// counts too; if the objective is length, an instruction outweighs all steps. Mispredictions do not count:
+    /// orders that save some make decisions much longer.
     fn rank(
         &mut self,
         dag: &Dag,
@@ -174,7 +173,7 @@ impl Ranking {
         samples: &[ExpectedCall],
         limit: u64,
     ) -> Option<u64> {
-        /// More than the sixteenths of steps that any decision takes.
+        /// More than the steps of any decision, in sixteenths.
         const ANY_STEPS: u64 = 1 << 32;
         let is_kept = |node: NodeId| self.is_kept.get(node.index()) == Some(&true);
         let measure = cost::measure(dag, node, &mut self.walk, |node| !is_kept(node));
@@ -189,8 +188,8 @@ impl Ranking {
     }
 }
 
-/// The formula if a search for an order would find nothing: every word is asked about once, and either
-/// all answers must be right or one. Then upper halves come last, where they are shared.
+/// The formula with its upper halves last, if a search for an order is useless: it tests every word once, and is a
+/// plain conjunction or disjunction. The tests of upper halves can then be shared.
 fn in_any_order(formula: &Formula) -> Option<Formula> {
     let (Formula::All(parts) | Formula::Any(parts)) = formula else {
         return Some(formula.clone());
@@ -222,7 +221,7 @@ fn is_about_two(question: Question) -> bool {
     matches!(question, Question::EqWord(_) | Question::GeWord(_))
 }
 
-/// The orders to try: some to begin with and neighbours of the best so far.
+/// The orders to try: initial ones, and neighbours of the best so far.
 struct Orders<'a> {
     used: &'a Used,
     open: VecDeque<Order>,
@@ -253,14 +252,14 @@ impl Orders<'_> {
         None
     }
 
-    /// Has the neighbours of an order tried, too.
+    /// Adds the neighbours of an order.
     fn add_neighbours(&mut self, order: Order) {
         let count = self.used.count.iter().filter(|count| **count > 0).count();
         self.open.extend(neighbours(order, count));
     }
 }
 
-/// Unites neighbours with one action, and drops cases that change nothing.
+/// Merges neighbours with one action, and drops cases that have no effect.
 fn group(cases: Vec<Case>, default: u32) -> Vec<Case> {
     let mut groups: Vec<(Vec<Formula>, u32)> = Vec::new();
     for case in cases {
@@ -301,7 +300,7 @@ fn lower_directly(
     decision
 }
 
-/// Which words a list asks about, how often, and how many parts its formulas have.
+/// The words that a list tests, the number of tests of each, and the number of parts of its formulas.
 struct Used {
     count: [u64; Word::COUNT],
     parts: u64,
@@ -330,9 +329,8 @@ fn words_used(cases: &[Case]) -> Used {
     used
 }
 
-/// Orders to begin with: as declared, reversed, the most asked word first, the least asked
-/// first; each of them also with all upper halves behind everything else, where they are shared.
-/// Words that are not asked about stand at the end.
+/// The initial orders: as declared, reversed, by number of tests descending and ascending; each of them also with all
+/// upper halves last, where their tests can be shared. Words without tests are at the end.
 fn orders(used: &Used) -> VecDeque<Order> {
     let mut declared: Order = [Word::NR; Word::COUNT];
     for (place, word) in declared.iter_mut().zip(Word::all()) {
@@ -364,7 +362,7 @@ fn is_upper(word: Word) -> bool {
     word.index() >= Word::IP_LOW.index() && word.index() % 2 == 1
 }
 
-/// The orders with one of the first words moved to the front, or two neighbours among them exchanged.
+/// The orders with one of the first words moved to the front, or two neighbours among them swapped.
 fn neighbours(order: Order, count: usize) -> impl Iterator<Item = Order> {
     let swapped = (1..count).map(move |at| {
         let mut order = order;

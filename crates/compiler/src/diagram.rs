@@ -1,17 +1,16 @@
-//! Ordered decision diagrams: a decision that asks about every word once, in one order.
+//! Ordered decision diagrams: a decision that tests every word once, in one order.
 //!
-//! A rule list such as "arg1 is 1, or arg1 is 2 and arg0 below 5, or arg1 is 7" asks about `arg1` again
-//! and again if it is lowered as written. An ordered diagram - an interval decision diagram with
-//! boolean nodes for what is not an interval, in the family of Bryant's reduced ordered diagrams - asks
-//! each word once: a node splits all values of one word into runs, and below it the word is settled.
-//! For a given order the diagram of a function is unique, so sharing and the discovery of dead
-//! alternatives come for free.
+//! A rule list such as "arg1 is 1, or arg1 is 2 and arg0 below 5, or arg1 is 7" tests `arg1` several times if it is
+//! lowered as written. An ordered diagram - an interval decision diagram with boolean nodes for questions that are
+//! not about intervals, in the family of Bryant's reduced ordered diagrams - tests each word once: a node splits all
+//! values of one word into runs, and nodes below it do not test the word again. For a given order the diagram of a
+//! function is unique, so equal parts are shared and dead alternatives disappear.
 //!
-//! Parts of a condition are combined in pairs, and long lists of cases in halves, so `n` values with an answer
-//! each cost `n log n` steps. A diagram that is made anew takes the memory of the one before.
+//! Parts of a condition are combined in pairs, and long lists of cases in halves, so `n` values with an action each
+//! take `n log n` steps. Each new diagram reuses the memory of the one before.
 //!
-//! The price: some functions have diagrams that are exponentially larger than their formulas. Building
-//! stops with `None` when its budget is used up; the caller then lowers directly.
+//! Some functions have diagrams that are exponentially larger than their formulas. Building therefore stops with
+//! `None` when its budget is used up; the caller then lowers directly.
 
 use tamis_abi::Word;
 
@@ -23,16 +22,16 @@ use crate::hash::{Places, hash_of_words};
 use crate::split::{Effort, Expected, Point, has_choice, split};
 use crate::tree::Run;
 
-/// The most boolean variables; bounds the recursion together with the number of words.
+/// The most boolean variables; together with the number of words it bounds the recursion.
 const MAX_QUESTIONS: usize = 64;
 
-/// The longest list of cases that is decided one after the other.
+/// The longest list of cases that is processed sequentially.
 const FEW_CASES: usize = 8;
 
-/// The order in which words are asked about: the first is asked first.
+/// The order of words: the first is tested first.
 pub(crate) type Order = [Word; Word::COUNT];
 
-/// One alternative of a decision: where the formula holds and no earlier one does, this is returned.
+/// One alternative of a decision: where the formula holds and no earlier one does, the filter returns `ret`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Case {
     /// The condition.
@@ -44,24 +43,24 @@ pub(crate) struct Case {
 /// The index of a diagram node; children have smaller ids than parents.
 type Id = u32;
 
-/// What a node decides by: the value of a word, or the answer to a question about it. Variables are
-/// numbered in the order of asking.
+/// The variable that a node decides by: the value of a word, or the answer to a question about it. Variables are
+/// numbered in the order of tests.
 type Variable = (Word, Option<Question>);
 
 #[derive(Clone, Copy, Debug)]
 enum Node {
-    /// Not decided: the condition doesn't hold, or none of some cases.
+    /// Not decided: the condition does not hold, or none of some cases does.
     Open,
-    /// Decided. Where a condition holds stands [`HOLDS`].
+    /// Decided. In a condition that holds, the value is [`HOLDS`].
     Leaf(u32),
-    /// By the value of a word: the place of its runs among those of all nodes.
+    /// By the value of a word: the range of its runs among those of all nodes.
     Split { variable: u32, from: u32, to: u32 },
     /// By the answer to a question.
     Choice { variable: u32, yes: Id, no: Id },
 }
 
 impl Node {
-    /// A hash of what it decides; a split is its runs, wherever among these they lie.
+    /// A hash of the node's decision; a split is hashed by its runs, wherever these are stored.
     fn hash(self, runs: &[DiagramRun]) -> u64 {
         let packed = |first: u32, second: u32| u64::from(first) << 32 | u64::from(second);
         match self {
@@ -105,22 +104,22 @@ impl Node {
     }
 }
 
-/// What conditions end in: they don't hold or they do.
+/// The leaves of conditions: a condition does not hold or holds.
 const OPEN: Id = 0;
 const HOLDS: Id = 1;
 
 /// First value and decision of a run.
 type DiagramRun = (u32, Id);
 
-/// What a node decides by the value of a word, run by run.
+/// A cursor over the runs by which a node decides about a word.
 #[derive(Clone, Copy)]
 struct Column {
-    /// The decision of the run at which it stands.
+    /// The decision of the current run.
     decided: Id,
-    /// The places of the runs behind that.
+    /// The range of the runs after it.
     next: u32,
     to: u32,
-    /// Where the next one begins; [`Column::END`] if there is none.
+    /// The first value of the next run; [`Column::END`] if there is none.
     border: u64,
 }
 
@@ -129,9 +128,9 @@ impl Column {
     const END: u64 = 1 << 32;
 }
 
-/// The index, among the runs of a split, of the one in which a value lies.
+/// The index of the run of a split that contains a value.
 fn last_from(runs: &[DiagramRun], value: u32) -> usize {
-    /// Up to so many are looked at one after the other.
+    /// The most runs that are searched sequentially.
     const FEW: usize = 8;
     if runs.len() > FEW {
         return runs.partition_point(|run| run.0 <= value) - 1;
@@ -140,17 +139,17 @@ fn last_from(runs: &[DiagramRun], value: u32) -> usize {
     after.take_while(|run| run.0 <= value).count()
 }
 
-/// Which samples come where.
+/// The samples that reach each node.
 #[derive(Debug, Default)]
 struct Arriving {
-    /// By run of a split, what the samples weigh that come to it; empty if they were not led through the diagram.
+    /// By run of a split, the weight of the samples that reach it; empty if the samples were not evaluated.
     weights: Vec<u64>,
-    /// By node, the first entry of its list of samples; only where the best decision is wanted.
+    /// By node, the first entry of its list of samples; only for the thorough effort.
     first: Vec<u32>,
     entries: Vec<Entry>,
 }
 
-/// A sample that comes to a node, and the node's next entry.
+/// A sample that reaches a node, and the node's next entry.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     sample: u32,
@@ -158,7 +157,7 @@ struct Entry {
 }
 
 impl Arriving {
-    /// The index of no entry.
+    /// The end of a list.
     const END: u32 = u32::MAX;
 
     fn clear(&mut self) {
@@ -175,7 +174,7 @@ impl Arriving {
         }
     }
 
-    /// The samples that come to a node.
+    /// The samples that reach a node.
     fn at(&self, node: Id) -> impl Iterator<Item = usize> {
         let mut entry = self.first.get(node as usize).copied();
         std::iter::from_fn(move || {
@@ -186,13 +185,13 @@ impl Arriving {
     }
 }
 
-/// The values that a word has in the samples that come to a node.
+/// The values of a word in the samples that reach a node.
 struct ArrivingValues<'a> {
     arriving: &'a Arriving,
     samples: &'a [ExpectedCall],
     node: Id,
     word: Word,
-    /// The runs of the node, and what the samples weigh that come to each of them.
+    /// The runs of the node, and the weight of the samples that reach each of them.
     runs: &'a [DiagramRun],
     weights: &'a [u64],
 }
@@ -219,35 +218,34 @@ impl Expected for ArrivingValues<'_> {
     }
 }
 
-/// A decision as a diagram. It is made again and again, of other lists and in other orders, with the memory of
-/// the one before.
+/// A decision as a diagram. It is built repeatedly, for other lists and in other orders, and reuses its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
     /// The runs of all splits, for each of them ascending from 0.
     runs: Vec<DiagramRun>,
-    /// The runs so far of the splits that are being made, the innermost last.
+    /// The runs so far of the unfinished splits, the innermost last.
     open: Vec<DiagramRun>,
-    /// The parts so far of the formulas that are being made, the innermost last.
+    /// The parts so far of the unfinished formulas, the innermost last.
     parts: Vec<Id>,
-    /// The nodes, by what they are.
+    /// Indices of the nodes, by their decisions.
     known: Places,
-    /// What was asked for - condition, yes, no - and what that is.
+    /// Results of [`choose`](Self::choose), by its arguments.
     chosen: Vec<([Id; 3], Id)>,
     known_choices: Places,
     budget: u64,
     root: Id,
-    /// By node, whether it is below the root.
+    /// By node, whether it is reachable from the root.
     wanted: Vec<bool>,
-    /// Whether it depends on the samples how a split is decided.
+    /// Whether the lowering of any split depends on the samples.
     depends_on_samples: bool,
     arriving: Arriving,
 }
 
 impl Diagram {
-    /// Makes the diagram of the first case that holds, else `default`, asking about words in this order. `None`
-    /// if that takes more than `budget` elementary steps; then there is no diagram to be emitted.
+    /// Builds the diagram of the first case that holds, else `default`, with words in this order. `None` if that
+    /// takes more than `budget` elementary steps; then there is no diagram to emit.
     pub(crate) fn build(
         &mut self,
         cases: &[Case],
@@ -262,7 +260,7 @@ impl Diagram {
         Some(())
     }
 
-    /// The decision of the first case that holds, else `rest`. Each half of a long list is decided by itself, so
+    /// The decision of the first case that holds, else `rest`. Each half of a long list is decided separately, so
     /// that a value takes part in a logarithmic number of steps.
     fn cases(&mut self, cases: &[Case], rest: Id) -> Option<Id> {
         if cases.len() > FEW_CASES {
@@ -297,7 +295,7 @@ impl Diagram {
                 Formula::True | Formula::False | Formula::In(..) => {}
             }
         }
-        // The worklist is a stack: turn the questions back into the order of the formula.
+        // The worklist is a stack: reverse the questions into the order of the formula.
         questions.reverse();
         self.variables.clear();
         for (place, word) in order.iter().enumerate() {
@@ -373,7 +371,7 @@ impl Diagram {
         })
     }
 
-    /// Combines neighbours, then the results, and so on: every part takes part in `log n` steps.
+    /// Combines neighbours, then the results, and so on, so that every part takes part in `log n` steps.
     fn combine(
         &mut self,
         parts: &[Formula],
@@ -400,8 +398,8 @@ impl Diagram {
         Some(all)
     }
 
-    /// `no` where the condition is open, `yes` where it is decided, however that is. Recurses once per variable at
-    /// most.
+    /// The decision `no` where the condition is open and `yes` where it is decided, with any value. Recurses at most
+    /// once per variable.
     #[inline(always)]
     fn choose(&mut self, condition: Id, yes: Id, no: Id) -> Option<Id> {
         match self.nodes[condition as usize] {
@@ -412,7 +410,7 @@ impl Diagram {
         }
     }
 
-    /// The same where it depends.
+    /// The same for a condition that is not a leaf.
     #[inline(never)]
     fn choose_among(&mut self, three: [Id; 3]) -> Option<Id> {
         let [condition, yes, no] = three;
@@ -439,7 +437,7 @@ impl Diagram {
         Some(result)
     }
 
-    /// [`choose`](Self::choose) where the first variable is a word: run by run.
+    /// [`choose`](Self::choose) run by run, if the first variable is a word.
     fn choose_by_runs(&mut self, three: [Id; 3], top: u32) -> Option<Id> {
         let start = self.open.len();
         let steps = match three.map(|id| self.top(id) == top) {
@@ -452,7 +450,7 @@ impl Diagram {
         Some(self.split(top, start))
     }
 
-    /// The runs where only one of the three decides by the word; how many steps that took.
+    /// Pushes the runs if only one of the three decides by the word; returns the number of steps.
     fn choose_by_one(&mut self, mut three: [Id; 3], which: usize) -> Option<usize> {
         let Node::Split { from, to, .. } = self.nodes[three[which] as usize] else {
             unreachable!("what decides by a word is a split");
@@ -470,7 +468,7 @@ impl Diagram {
         Some((to - from) as usize)
     }
 
-    /// The runs where several do; how many steps that took.
+    /// Pushes the runs if several of the three decide by the word; returns the number of steps.
     fn choose_by_all(&mut self, three: [Id; 3], top: u32) -> Option<usize> {
         let [mut condition, mut yes, mut no] = three.map(|id| self.column(id, top));
         let mut first = 0;
@@ -492,7 +490,7 @@ impl Diagram {
         Some(steps)
     }
 
-    /// The first variable that a node asks about; behind all variables if it asks nothing.
+    /// The first variable that a node tests; `u32::MAX` if it tests none.
     #[inline]
     fn top(&self, id: Id) -> u32 {
         match self.nodes[id as usize] {
@@ -514,7 +512,7 @@ impl Diagram {
         }
     }
 
-    /// What a node decides by the values of this word, from the first on.
+    /// The cursor over a node's decisions by the values of this word, at the first run.
     #[inline]
     fn column(&self, id: Id, by: u32) -> Column {
         let mut column = Column {
@@ -532,7 +530,7 @@ impl Diagram {
         column
     }
 
-    /// Goes on to the next run, if there is one.
+    /// Moves to the next run, if there is one.
     #[inline]
     fn advance(&self, column: &mut Column) {
         if column.next < column.to {
@@ -545,7 +543,7 @@ impl Diagram {
         }
     }
 
-    /// The split by the runs that were opened from `start` on, of which neighbours differ.
+    /// The split by the open runs from `start` on, which differ from their neighbours.
     fn split(&mut self, variable: u32, start: usize) -> Id {
         if let [(_, only)] = self.open[start..] {
             self.open.truncate(start);
@@ -565,8 +563,8 @@ impl Diagram {
         self.intern(Node::Choice { variable, yes, no })
     }
 
-    /// The node that decides what this one does: an earlier one, or this. The runs of a split are the last; if it
-    /// is not needed, nor are they.
+    /// The id of the node: that of an equal earlier node, or a new one. The runs of a split are the last ones; if the
+    /// node is not added, they are dropped.
     fn intern(&mut self, node: Node) -> Id {
         let Diagram {
             nodes, runs, known, ..
@@ -587,8 +585,8 @@ impl Diagram {
         &self.runs[from as usize..to as usize]
     }
 
-    /// Turns the diagram into questions; splits become decisions by value, in which each value counts as much as
-    /// the samples that come there with it.
+    /// Turns the diagram into questions; splits become decisions by value, in which each value counts by the weight
+    /// of the samples that reach the node with it.
     pub(crate) fn emit(
         &mut self,
         dag: &mut Dag,
@@ -599,7 +597,7 @@ impl Diagram {
             self.lead(samples, effort);
         }
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
-        // What is not wanted gets any node: nothing refers to it.
+        // Unreachable nodes get any id: no node refers to them.
         let unused = dag.ret(0);
         for (id, (node, is_wanted)) in (0..=self.root).zip(self.nodes.iter().zip(&self.wanted)) {
             let child = |id: Id| emitted[id as usize];
@@ -641,7 +639,7 @@ impl Diagram {
         (word, question.expect("a choice is about a question"))
     }
 
-    /// Leads the samples through the diagram, and takes note of where they come.
+    /// Evaluates the diagram for the samples, and records the nodes that they reach.
     fn lead(&mut self, samples: &[ExpectedCall], effort: Effort) {
         let mut arriving = std::mem::take(&mut self.arriving);
         arriving.clear();
@@ -675,7 +673,7 @@ impl Diagram {
         self.arriving = arriving;
     }
 
-    /// Finds for each node whether a path from the root leads to it.
+    /// Marks the nodes that are reachable from the root.
     fn find_wanted(&mut self) {
         self.depends_on_samples = false;
         self.wanted.clear();

@@ -1,9 +1,9 @@
-//! Direct lowering: a formula as questions in the order in which it was written.
+//! Direct lowering: a formula as questions in the order in which it is written.
 //!
-//! Continuation passing: a formula is lowered *between* the decision for "holds" and the decision for
-//! "doesn't", both of which exist already. `all(a, b)` is `a` between (`b` between yes and no) and no;
-//! nothing is copied, so the result is linear in the formula, whatever it looks like. It may ask about
-//! a word twice, which [`diagram`](crate::diagram) doesn't; it is what remains when that one gives up.
+//! Continuation passing: a formula is lowered between two existing decisions, one for "holds" and one for "does not
+//! hold". `all(a, b)` is lowered as `a` between (`b` between yes and no) and no. Nothing is copied, so the result is
+//! linear in the formula. It may test a word twice, which [`diagram`](crate::diagram) does not; it is used when the
+//! diagram reaches its limit.
 
 use tamis_rules::IntervalSet;
 
@@ -12,8 +12,8 @@ use crate::expected_calls::ExpectedCalls;
 use crate::formula::Formula;
 use crate::split::{Effort, split};
 
-/// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the
-/// formula nests; lists of any length are fine. The samples weigh the values of words.
+/// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the formula nests;
+/// the length of lists is not limited. The samples weigh the values of words.
 pub(crate) fn lower(
     dag: &mut Dag,
     formula: &Formula,
@@ -49,7 +49,7 @@ pub(crate) fn lower(
     }
 }
 
-/// First values and decisions: `yes` for elements of the set, `no` between them.
+/// First values and decisions: `yes` for elements of the set, `no` for all other values.
 pub(crate) fn runs<T: Copy>(
     set: &IntervalSet<u32>,
     yes: T,

@@ -1,9 +1,9 @@
 //! Emission: from decisions to blocks of instructions.
 //!
-//! A node becomes a block `load the word, prepare it, branch`. What A holds is known along every edge:
-//! a parent that asked about the same word leaves it there, so its jump goes behind the load. A node
-//! whose parents differ gets several entries - one before the load, one behind - instead of a copy or a
-//! needless load. A mask destroys the word, but what is left still serves a question about fewer bits.
+//! A node becomes a block `load the word, prepare it, branch`. The contents of A are known along every edge: after a
+//! question about the same word A holds the word, so the jump leads behind the load. A node whose parents differ gets
+//! several entries - one before the load, one behind it - instead of a copy or a redundant load. A mask destroys the
+//! word, but the remaining bits still suffice for a question about a subset of them.
 
 use tamis_abi::{Endian, Word};
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
@@ -14,37 +14,37 @@ use crate::dag::{Dag, Node, NodeId, Question, Walk};
 /// What A and X hold on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
-    /// A is this word, except that some bits may have been cleared…
+    /// A is this word, except that bits outside of `mask` may be cleared.
     word: Word,
-    /// … which are none of these.
+    /// The bits that are intact.
     mask: u32,
-    /// Whether all other bits have been cleared.
+    /// Whether all other bits are cleared.
     is_exact: bool,
     /// X is this word.
     index: Option<Word>,
 }
 
-/// Blocks that end where code outside of the graph goes on, with the numbers of those places.
+/// Blocks of decisions by code outside of the graph, with the numbers of these decisions.
 pub(crate) type Continuations = Vec<(BlockId, u32)>;
 
 /// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
 ///
 /// # Panics
-/// If a decision is not made in the graph.
+/// If a `Continue` node is below `root`.
 pub(crate) fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     let (graph, continuations) = emit_open(dag, root, endian);
     assert!(continuations.is_empty(), "all decisions are in the graph");
     graph
 }
 
-/// The blocks of the decision below `root`, and those of which the caller sets the end.
+/// The blocks of the decision below `root`, and those whose end the caller must set.
 pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Continuations) {
     let mut walk = Walk::default();
     walk.go_below(dag, [root]);
     let below = walk.ids();
     let place = |id: NodeId| walk.place(id);
-    // Which instructions of a node's preparation are entered from somewhere, as a bit set, and which
-    // bits of the word are in A whichever way it was entered.
+    // By node: the instructions of its preparation that are entered from a parent, as a bit set, and the bits of the
+    // word that are in A for every entry behind the load.
     let mut entered = vec![0_u8; below.len()];
     let mut intact = vec![u32::MAX; below.len()];
     entered[place(root)] |= 1;
@@ -67,7 +67,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
         }
     }
     let mut graph = Cfg::returning(0, endian);
-    // The block at which each instruction of a node's preparation is entered.
+    // The block that begins at each instruction of a node's preparation.
     let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
     let mut ops = Vec::new();
     let mut continuations = Continuations::new();
@@ -75,7 +75,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
         let node = dag.node(*id);
         let end = match node {
             Node::Ret(ret) => End::Ret(ret),
-            // Until the caller says where to.
+            // A placeholder; the caller sets the end.
             Node::Continue(_) => End::Ret(0),
             Node::Ask {
                 word,
@@ -98,7 +98,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
     (graph, continuations)
 }
 
-/// Makes one block per entry, the earlier ones falling into the later ones.
+/// Makes one block per entry; each falls into the next.
 fn split_at_entries(graph: &mut Cfg, ops: &[Op], end: End, entered: u8) -> [BlockId; 4] {
     let mut blocks = [graph.entry(); 4];
     let mut end = end;
@@ -115,7 +115,7 @@ fn split_at_entries(graph: &mut Cfg, ops: &[Op], end: End, entered: u8) -> [Bloc
     blocks
 }
 
-/// What A and X hold once the question is answered, if these bits were intact when it was asked.
+/// The contents of A and X after the question, if these bits were intact before it.
 fn held_after(word: Word, question: Question, intact: u32) -> Held {
     let index = match question {
         Question::EqWord(other) | Question::GeWord(other) => Some(other),
@@ -133,7 +133,7 @@ fn held_after(word: Word, question: Question, intact: u32) -> Held {
     }
 }
 
-/// Finds the instructions that bring A and X into the state in which the node branches; at most three.
+/// Finds the instructions that prepare A and X for the node's branch; at most three.
 fn prepare(node: Node, endian: Endian, ops: &mut Vec<Op>) {
     ops.clear();
     let Node::Ask { word, question, .. } = node else {
@@ -156,7 +156,7 @@ fn prepare(node: Node, endian: Endian, ops: &mut Vec<Op>) {
     }
 }
 
-/// How many instructions of the node's preparation may be skipped with this in A and X.
+/// The number of instructions of the node's preparation that can be skipped with these contents of A and X.
 fn entry(held: Held, node: Node) -> usize {
     let Node::Ask { word, question, .. } = node else {
         return 0;

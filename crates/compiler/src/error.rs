@@ -15,7 +15,7 @@ use crate::judge::Unjudged;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The ruleset has architectures of both byte orders, which lay out the call differently.
+    /// The ruleset has architectures of both byte orders, which differ in the layout of `seccomp_data`.
     MixedEndian {
         /// A little-endian architecture of the ruleset.
         little: Arch,
@@ -38,28 +38,28 @@ pub enum CompileError {
     },
     /// The program exceeds the kernel's limit.
     TooLong {
-        /// How long it is.
+        /// The length of the program.
         given_insns: usize,
-        /// How long it may be.
+        /// The limit.
         limit_insns: usize,
         /// The rules that contribute most, the largest first.
         contributors: Vec<Contributor>,
     },
     /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
-        /// An input about which they differ.
+        /// An input for which they differ.
         witness: Box<Input>,
-        /// What the ruleset answers.
+        /// What the ruleset returns.
         expected_ret: u32,
-        /// What the program answers.
+        /// What the program returns.
         actual_ret: u32,
     },
-    /// The prover could neither confirm nor refute the program, so it is withheld.
+    /// The prover could neither confirm nor refute the program, so it is not returned.
     Unproven {
         /// The limit that was reached.
         limit: LimitReached,
     },
-    /// The prover proved it, but no second judge could confirm it, so it is withheld.
+    /// The prover proved the program, but no second judge could confirm it, so it is not returned.
     Unjudged(Unjudged),
     /// The prover reads a program differently from the reference interpreter. A bug of tamis.
     Misread {
@@ -77,7 +77,7 @@ pub enum CompileError {
     },
     /// The kernel would reject the program. A bug of tamis.
     Invalid(InvalidProgram),
-    /// An error after a single stage that was verified separately.
+    /// An error after a single stage, found by verifying each stage.
     After {
         /// The name of the pass, or `layout`.
         stage: &'static str,
@@ -93,10 +93,10 @@ pub struct Contributor {
     pub arch: Arch,
     /// The calls, by name where they have one; at most a few.
     pub syscalls: Vec<String>,
-    /// Where the rules come from, as far as they know; at most a few.
+    /// The places of the rules, as far as they are known; at most a few.
     pub origins: Vec<Origin>,
-    /// How many instructions of the program decide about these calls once their number is known;
-    /// instructions that several contributors share count for each.
+    /// How many instructions of the program decide these calls once their number is known; instructions that several
+    /// contributors share count for each.
     pub length_insns: usize,
 }
 
@@ -113,7 +113,7 @@ impl CompileError {
         }
     }
 
-    /// The error as a diagnostic; `None` if it is a bug of tamis.
+    /// The error as a diagnostic; `None` for a bug of tamis.
     pub fn diagnostic(&self) -> Option<Diagnostic> {
         let diagnostic = match self {
             CompileError::MixedEndian { .. } => {
@@ -160,7 +160,7 @@ impl CompileError {
 }
 
 impl CompileError {
-    /// Says what went wrong inside tamis.
+    /// Describes a bug of tamis.
     fn fmt_bug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CompileError::Miscompiled {

@@ -1,11 +1,11 @@
 //! The calls that an argument decision is expected to get.
 //!
-//! How good a decision is depends on the calls that come. A profile may have seen whole argument lists,
-//! or the values of single arguments; without one the policy itself says which values matter: every
-//! alternative of every condition yields a call that takes it, with upper halves zero where nothing is
-//! said about them, and programs mostly do what they are allowed to. These calls carry what single
-//! probabilities cannot, that a request goes with a kind of descriptor, say; and steps are counted by
-//! following them.
+//! The cost of a decision depends on the calls that the filter gets. A profile may have recorded whole argument
+//! lists, or the values of single arguments. Without a profile the calls are derived from the policy: every
+//! alternative of every condition yields a call that takes it, with upper halves zero unless the condition restricts
+//! them, and allowed calls count for more than denied ones. Calls preserve correlations that probabilities of single
+//! values lose, such as a request that only occurs with one kind of descriptor. Steps are counted by evaluating the
+//! decision for each call.
 
 use std::cell::OnceCell;
 
@@ -26,19 +26,19 @@ const MAX_WITNESSES: usize = 1024;
 /// The most argument lists that are taken from the profile of one call.
 const MAX_RECORDED: usize = 256;
 
-/// What all the calls weigh together that take an action, if the policy names them.
+/// The weight of all calls together that are derived from the policy and allowed.
 const ALLOWED_WEIGHT: u64 = 1 << 24;
 
-/// The same for actions other than allow: programs seldom do what they must not.
+/// The same for actions other than allow: programs seldom make calls that are denied.
 const DENIED_WEIGHT: u64 = 1 << 21;
 
-/// What recorded calls weigh together. What was never seen still counts a little.
+/// The weight of all recorded calls together; calls that were not recorded still count a little.
 const RECORDED_WEIGHT: u64 = 1 << 28;
 
-/// A call, and how much it counts.
+/// A call with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedCall {
-    /// What the kernel's structure holds; variables are zero.
+    /// The words of `seccomp_data`; variables are zero.
     words: [u32; Word::COUNT],
     pub(crate) weight: u64,
 }
@@ -71,20 +71,20 @@ impl ExpectedCall {
     }
 }
 
-/// The calls that a decision is expected to get, and the values that words have in them. Made for one decision
-/// after the other with the same memory.
+/// The calls that a decision is expected to get, and the values of words in them. Decisions are made one after the
+/// other with the same memory.
 #[derive(Debug, Default)]
 pub(crate) struct ExpectedCalls {
     list: Vec<ExpectedCall>,
     points: [OnceCell<Points>; Word::COUNT],
-    /// Where conditions hold, and where none held so far, while the calls are found.
+    /// While the calls are searched: witnesses for which the case holds, and for which no case so far holds.
     taken: Witnesses,
     missed: Witnesses,
 }
 
 impl ExpectedCalls {
-    /// Finds the calls that a list of cases is expected to get, where these are known of the calls themselves.
-    /// Linear in the cases, but for a bound on the number of calls.
+    /// Finds the calls that a list of cases is expected to get, given recorded calls. Linear in the cases, except for
+    /// a constant number of calls.
     pub(crate) fn find(&mut self, cases: &[Case], default: u32, seen: &[&Call]) {
         let ExpectedCalls {
             list,
@@ -117,7 +117,7 @@ impl ExpectedCalls {
         &self.list
     }
 
-    /// The values of a word; found when they are asked for.
+    /// The values of a word; computed on the first use.
     pub(crate) fn values(&self, word: Word) -> impl Expected {
         Values {
             samples: self,
@@ -160,12 +160,12 @@ impl Expected for Values<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Witness {
     values: [u32; Word::COUNT],
-    /// By word, as bits.
+    /// The words with values, as a bit set by index.
     is_said: u16,
 }
 
 impl Witness {
-    /// One word.
+    /// A witness with one word.
     fn of(word: Word, value: u32) -> Witness {
         let mut witness = Witness::default();
         witness.values[word.index()] = value;
@@ -173,7 +173,7 @@ impl Witness {
         witness
     }
 
-    /// What both say; where they differ, what the other says.
+    /// Adds the values of another, which replace its own where both have one.
     fn add(&mut self, other: &Witness) {
         let mut left = other.is_said;
         while let Some(index) = left.checked_ilog2() {
@@ -184,8 +184,8 @@ impl Witness {
     }
 }
 
-/// The mean number of executed instructions of a decision in sixteenths, with the first load and the
-/// return, if it is below the limit. Linear in samples times depth, or less where the limit is reached before.
+/// The mean number of executed instructions of a decision in sixteenths, with the first load and the return, if it is
+/// below the limit. Linear in samples times depth; stops when the limit is reached.
 pub(crate) fn mean_steps_x16(
     dag: &Dag,
     root: NodeId,
@@ -243,7 +243,8 @@ fn add(samples: &mut Vec<ExpectedCall>, witnesses: &[Witness], ret: u32) {
     }));
 }
 
-/// Adds calls for which the formula holds, or doesn't: one for every alternative, as far as single words tell.
+/// Adds calls for which the formula holds, or does not hold: one for every alternative. Parts are treated as
+/// independent.
 fn find(found: &mut Witnesses, formula: &Formula, holds: bool) {
     match formula {
         Formula::True | Formula::False => {
@@ -275,7 +276,7 @@ fn find(found: &mut Witnesses, formula: &Formula, holds: bool) {
 }
 
 fn values(found: &mut Witnesses, word: Word, set: &IntervalSet<u32>) {
-    /// How far inside a longer interval its typical value is.
+    /// The distance of a typical value from the first one of a longer interval.
     const INSIDE: u32 = 16;
     let intervals = set.intervals().iter().take(MAX_WITNESSES);
     found.extend(
@@ -293,7 +294,7 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
         Question::Masked { value, .. } if answer => value,
         Question::Masked { mask, value } => value ^ (mask & mask.wrapping_neg()),
         Question::EqWord(_) | Question::GeWord(_) => u32::from(!answer),
-        // What will be bound is not known: any value may give either answer.
+        // The bound value is unknown: any word may give either answer.
         Question::EqVariable(_) | Question::GeVariable(_) | Question::GtVariable(_) => {
             u32::from(!answer)
         }
@@ -301,15 +302,15 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
     Witness::of(word, value)
 }
 
-/// Puts calls that take an alternative of a formula, too, in place of a list of calls.
+/// Replaces a list of calls by calls that also take an alternative of a formula.
 fn zip_with(list: &mut Witnesses, formula: &Formula, holds: bool) {
     let middle = list.len();
     find(list, formula, holds);
     zip(list, 0, middle);
 }
 
-/// Puts calls that take an alternative of both lists in their place, of which the second begins in the middle; every
-/// alternative of the longer one occurs, and not all combinations.
+/// Replaces two lists of calls, the second of which begins at `middle`, by calls that take an alternative of both.
+/// Every alternative of the longer list occurs, but not all combinations do.
 fn zip(found: &mut Witnesses, start: usize, middle: usize) {
     let (left, right) = found[start..].split_at_mut(middle - start);
     if left.is_empty() || right.is_empty() {
@@ -329,7 +330,7 @@ fn zip(found: &mut Witnesses, start: usize, middle: usize) {
     found.drain(start..middle);
 }
 
-/// What the profile saw. Arguments that it says nothing about are those of the other samples.
+/// The recorded calls. Arguments without a recorded value are those of the other samples.
 fn recorded(others: &[ExpectedCall], seen: &[&Call]) -> Vec<ExpectedCall> {
     let mut calls: Vec<(SeccompData, u64)> = Vec::new();
     for call in seen {
@@ -356,7 +357,7 @@ fn recorded(others: &[ExpectedCall], seen: &[&Call]) -> Vec<ExpectedCall> {
         .collect()
 }
 
-/// Calls whose arguments occur as often as their values were seen.
+/// Calls whose arguments have their recorded frequencies.
 fn by_values(
     others: &[ExpectedCall],
     call: &Call,

@@ -1,12 +1,11 @@
 //! Predicates over words: conditions on 64-bit values, translated to the 32-bit words of a filter.
 //!
-//! Classic BPF sees an argument as two words. A [`Formula`] is a predicate after that translation:
-//! negations are pushed to the leaves, constants are folded, and a leaf is either a set of values of one
-//! word or a question that is not about intervals (a mask, a comparison of two words). A 64-bit value
-//! set becomes, per group of upper halves, the set of lower halves that go with them, so that an upper
-//! half is asked about once and not once per value.
+//! Classic BPF reads an argument as two words. A [`Formula`] is a predicate after that translation: negations are
+//! pushed to the leaves, constants are folded, and a leaf is either a set of values of one word or a question that is
+//! not about intervals (a mask, a comparison of two words). A 64-bit value set becomes groups of upper halves, each
+//! with its set of lower halves, so that an upper half is tested once and not once per value.
 //!
-//! This file doesn't choose an order, share continuations or build trees.
+//! This file does not choose an order, share continuations or build trees.
 
 use rustc_hash::FxHashMap;
 use tamis_abi::Word;
@@ -29,7 +28,7 @@ pub(crate) enum Formula {
     In(Word, IntervalSet<u32>),
     /// The question has this answer.
     Asked {
-        /// The word asked about.
+        /// The tested word.
         word: Word,
         /// A mask question or a comparison with another word.
         question: Question,
@@ -42,8 +41,8 @@ pub(crate) enum Formula {
 type Half = Option<Word>;
 
 impl Formula {
-    /// The formula of a predicate, or of its negation if `holds` is false. The predicate's nesting is
-    /// the depth of the recursion; callers bound it.
+    /// The formula of a predicate, or of its negation if `holds` is false. Recurses as deep as the predicate nests;
+    /// callers bound the depth.
     pub(crate) fn of(predicate: &Predicate, holds: bool) -> Formula {
         match predicate {
             Predicate::True => Formula::constant(holds),
@@ -119,7 +118,7 @@ impl Formula {
                 value,
             } => masked(*operand, *mask, *value, holds),
             Test::Between { left, op, right } => {
-                // A variable is compared with and never loaded: it stands on the right.
+                // A variable can be compared with but not loaded, so it becomes the right operand.
                 let (left, op, right) = if is_variable(*left) {
                     (*right, op.swapped(), *left)
                 } else {
@@ -152,13 +151,13 @@ impl Formula {
     }
 }
 
-/// The union of many sets at once: linear apart from one sort.
+/// The union of many sets: linear apart from one sort.
 fn union(sets: &[IntervalSet<u32>]) -> IntervalSet<u32> {
     let pieces = sets.iter().flat_map(IntervalSet::intervals);
     pieces.map(|(first, last)| *first..=*last).collect()
 }
 
-/// Replaces the sets of each word by one, at the place of the word's first.
+/// Replaces the sets of each word by one, at the position of the first.
 fn combine_sets(
     parts: Vec<Formula>,
     combine: impl Fn(&[IntervalSet<u32>]) -> IntervalSet<u32>,
@@ -256,10 +255,10 @@ fn in_set(operand: Operand, set: &IntervalSet<u64>) -> Formula {
 /// Intervals of words, ascending.
 type Intervals = Vec<(u32, u32)>;
 
-/// Splits a set into upper halves and the lower halves that go with them; no upper half is in two
-/// groups, and no two groups have the same lower halves. In order of first upper half.
+/// Splits a set into groups of upper halves with their lower halves. No upper half is in two groups, and no two
+/// groups have equal lower halves. In order of first upper half.
 fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u32>)> {
-    // Most sets have one upper half only.
+    // Most sets have only one upper half.
     if let (Some((first, _)), Some((_, last))) = (set.intervals().first(), set.intervals().last())
         && first >> 32 == last >> 32
     {
@@ -348,7 +347,7 @@ fn is_variable(operand: Operand) -> bool {
     matches!(operand.source, OperandSource::Variable(_))
 }
 
-/// `left op right` for `==`, `>=` and, of a variable, `>`, or its negation if `holds` is false.
+/// The formula of `left op right` for `==`, `>=` and, for a variable, `>`, or of its negation if `holds` is false.
 fn between(left: Operand, op: CmpOp, right: Operand, holds: bool) -> Formula {
     let ((left_low, left_high), (right_low, right_high)) = (halves(left), halves(right));
     let equal = |holds: bool| compare_halves(left_high, CmpOp::Eq, right_high, holds);
@@ -369,7 +368,7 @@ fn between(left: Operand, op: CmpOp, right: Operand, holds: bool) -> Formula {
     ])
 }
 
-/// `left op right` for `==`, `>=` and, of a variable, `>` of two words, either of which may be zero.
+/// The formula of `left op right` for two words, either of which may be zero; operators as in [`between`].
 fn compare_halves(left: Half, op: CmpOp, right: Half, holds: bool) -> Formula {
     let zero_is = |word: Word, holds: bool| {
         let zero = IntervalSet::single(0);

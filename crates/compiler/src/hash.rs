@@ -1,7 +1,8 @@
-//! Lists without duplicates: a table of places, found by a hash of what is there.
+//! Lists without duplicates: a table of indices, found by a hash of the elements.
 //!
-//! The lists are stored elsewhere, so nothing is kept twice, and one table serves many short lists. The hash is
-//! that of `rustc-hash`: it does not resist chosen keys, which can only cost time that a longer policy would cost too.
+//! The lists are stored elsewhere, so no element is stored twice, and one table serves many short lists. The hash is
+//! that of `rustc-hash`. It does not resist chosen keys: these can cost time, as a longer policy would, and nothing
+//! else.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,7 +17,7 @@ pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The hash of words into which a value is packed: for keys that are looked up very often.
+/// The hash of words into which a value is packed, for keys with very frequent lookups.
 #[inline]
 pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u64>) -> u64 {
     let mut hasher = FxHasher::default();
@@ -24,35 +25,36 @@ pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u64>) -> u64 {
     hasher.finish()
 }
 
-/// Places of things in a list that is stored elsewhere, found by a hash of the things.
+/// Indices of elements in a list that is stored elsewhere, found by a hash of the elements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(HashTable<(u64, u32)>);
 
 impl Places {
-    /// A table with room for so many places.
+    /// A table with capacity for this many indices.
     pub(crate) fn with_room(places: usize) -> Places {
         Places(HashTable::with_capacity(places))
     }
 
-    /// Forgets all places and keeps the room.
+    /// Removes all indices and keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The place of the thing with this hash, if it was entered; `eq` looks at a place.
+    /// The index of the element with this hash, if it is in the table; `eq` compares the element at an index.
     #[inline]
     pub(crate) fn find(&self, hash: u64, eq: impl Fn(usize) -> bool) -> Option<usize> {
         let found = self.0.find(hash, |(_, place)| eq(*place as usize));
         found.map(|(_, place)| *place as usize)
     }
 
-    /// Enters the place of a thing that is not in the table.
+    /// Adds the index of an element that is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, place: usize) {
         self.0
             .insert_unique(hash, (hash, place as u32), |(hash, _)| *hash);
     }
 
-    /// The place of the thing with this hash; if it was not entered, its place is `new` from now on.
+    /// The index of the element with this hash; `None` if it was not in the table, to which it is then added with the
+    /// index `new`.
     #[inline]
     pub(crate) fn find_or_insert(
         &mut self,

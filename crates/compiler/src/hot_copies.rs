@@ -1,8 +1,8 @@
-//! Copies of short blocks for frequent calls that would come to them by a jump.
+//! Copies of short blocks that frequent calls reach by a jump.
 //!
-//! A conditional jump reaches 255 instructions. Where a shared block is farther away, a `ja` stands in between, and
-//! every call that takes it pays a step. A short block costs little to have twice: the edge of a frequent call gets
-//! a copy of its own, which can stand directly behind the branch.
+//! A conditional jump reaches 255 instructions. If a shared block is farther away, the branch needs a `ja`, which
+//! costs one step per call that takes it. A copy of a short block adds little length: the edge of a frequent call
+//! gets a copy that can be placed directly behind the branch.
 //!
 //! ```text
 //!         jset #0xffffff7e, l57           jset #0xffffff7e, l57
@@ -12,8 +12,8 @@
 //!         jeq  #0, l232, l57
 //! ```
 //!
-//! Whether it pays is for the caller to find out, who puts the blocks in line again: the copy may need jumps of its
-//! own. Linear in the executed instructions of the calls.
+//! The caller orders the blocks again and measures whether the copy pays, since the copy may need jumps of its own.
+//! Linear in the executed instructions of the calls.
 
 use std::collections::BTreeSet;
 
@@ -23,13 +23,13 @@ use tamis_meter::Workload;
 
 use crate::linearise::Placed;
 
-/// The longest block that is copied, without its end.
+/// The longest copied block, in instructions before its end.
 const MAX_OPS: usize = 2;
 
 /// An edge from one block to another.
 type Edge = (BlockId, BlockId);
 
-/// The edges to short blocks along which calls that run the program come by a `ja`, ascending.
+/// The edges by which calls that run the program reach short blocks through a `ja`, ascending.
 pub(crate) fn edges(
     graph: &Cfg,
     placed: &Placed,
@@ -72,7 +72,7 @@ pub(crate) fn edges(
     edges.into_iter().collect()
 }
 
-/// Gives each of these edges a copy of the block that it leads to.
+/// Makes a copy of the target block for each of these edges.
 pub(crate) fn copy(graph: &mut Cfg, edges: &[Edge]) {
     for (from, to) in edges {
         let own = graph.push(graph.block(*to).clone());

@@ -1,14 +1,12 @@
 //! Layout: from sections of rules to one decision about the whole call.
 //!
-//! Per section a sweep over the borders of the rules' number sets yields the elementary intervals of
-//! numbers, each with the rules that apply, in order. Lists that occur again are decided once. The
-//! decisions of all sections that share an audit value (x86_64 and x32) lie on one line of numbers;
-//! what no section owns is a bad architecture. Neighbours with one decision merge into runs, and a
-//! search tree finds the run.
+//! For each section a sweep over the borders of the rules' number sets yields the elementary intervals of numbers,
+//! each with the rules that apply, in order. Equal lists of rules are decided once. The decisions of all sections
+//! that share an audit value (x86_64 and x32) form one line of numbers; numbers that no section owns are a bad
+//! architecture. Neighbours with one decision merge into runs, and a search tree finds the run.
 //!
-//! Architecture and number are asked about before anything else, so a number whose decision needs no
-//! argument is decided by those two words alone: exactly what the kernel's cache of always-allowed
-//! numbers (5.11) is able to see.
+//! Architecture and number are tested before anything else, so a number whose decision needs no argument is decided
+//! by these two words alone. The kernel's cache of always-allowed numbers (5.11) detects exactly these numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,25 +23,24 @@ use crate::options::Effort;
 use crate::tree::{Detail, Run, search, search_with};
 use crate::weights::{DecisionKind, Weights};
 
-/// The longest list of audit values that is asked about one after the other.
+/// The longest list of audit values that is tested one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
 
-/// How many runs make it worth to solve the numbers of x32 and above apart from the others.
+/// If the numbers of x32 and above have more runs than this, they get a tree of their own.
 const MIN_TAIL_RUNS: usize = 8;
 
-/// The decision of a whole ruleset, with what was decided on the way.
+/// The decision of a whole ruleset, with the decision of each of its lists of rules.
 #[derive(Debug)]
 pub struct Layout {
     /// The graph.
     pub dag: Dag,
     /// The decision about a call.
     pub root: NodeId,
-    /// Every distinct list of rules that looks at arguments, and what became of it, in order of section
-    /// and number.
+    /// Every distinct list of rules that tests arguments, with its decision, in order of section and number.
     pub decisions: Vec<RuleListDecision>,
 }
 
-/// What the numbers with one list of rules come to.
+/// The decision of the numbers with one list of rules.
 #[derive(Debug)]
 pub struct RuleListDecision {
     /// The architecture.
@@ -63,12 +60,12 @@ pub(crate) struct Decided {
     pub(crate) node: NodeId,
 }
 
-/// Numbers that follow each other, and their decision.
+/// Consecutive numbers with one decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece {
     pub(crate) first: u32,
     pub(crate) last: u32,
-    /// Whose numbers they are, if that is known.
+    /// The architecture that owns the numbers, if known.
     pub(crate) arch: Option<Arch>,
     pub(crate) node: NodeId,
 }
@@ -165,8 +162,7 @@ fn pieces(
     pieces
 }
 
-/// The answer of a list of rules that is the same for every call. Most lists are of this kind, and need
-/// not go through lowering.
+/// The action of a list of rules that is the same for every call. Most lists are of this kind and need no lowering.
 fn constant(section: &Section, formulas: &[Formula], rules: &[u32]) -> Option<u32> {
     match rules.first() {
         None => Some(section.default.ret()),
@@ -177,8 +173,8 @@ fn constant(section: &Section, formulas: &[Formula], rules: &[u32]) -> Option<u3
     }
 }
 
-/// Calls `visit` with every maximal interval of numbers to which the same rules apply, ascending; the
-/// rules end with the first that always holds.
+/// Calls `visit` with every maximal interval of numbers to which the same rules apply, ascending; the list of rules
+/// ends with the first unconditional one.
 fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32, &[u32])) {
     let mut borders: Vec<(u64, u32, bool)> = Vec::new();
     for (index, rule) in (0..).zip(&section.rules) {
@@ -220,7 +216,7 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
     }
 }
 
-/// The decision by number; what no piece covers is a bad architecture.
+/// The decision by number; numbers outside all pieces are a bad architecture.
 pub(crate) fn number_line(
     dag: &mut Dag,
     weights: &Weights<'_>,
@@ -273,7 +269,7 @@ pub(crate) fn number_line(
     }
 }
 
-/// Which trees are looked at for a line of numbers, some of which programs call more or less often.
+/// The kinds of trees that are tried for a line of numbers, by effort and by whether programs make these calls.
 fn detail(weights: &Weights<'_>, is_common: bool) -> Detail {
     match weights.effort() {
         Effort::Full => Detail::Best,
@@ -282,8 +278,8 @@ fn detail(weights: &Weights<'_>, is_common: bool) -> Detail {
     }
 }
 
-/// The line with all numbers of x32 and above as one run, if there are many: they are rare, so the tree
-/// leaves them aside at once in any case, and two short lines are solved faster than a long one.
+/// The line with all numbers of x32 and above as one run, if these have many runs: they are rare, so a tree would
+/// separate them first in any case, and two short lines are solved faster than a long one.
 fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, weights: &Weights<'_>) -> Vec<Run> {
     let at = runs.partition_point(|run| run.first < Arch::X32_BIT);
     let is_border = runs.get(at).is_some_and(|run| run.first == Arch::X32_BIT);
@@ -303,7 +299,7 @@ fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, weights: &Weights<'_>) -
     runs
 }
 
-/// Cuts the numbers in `alone`, which are ascending, out of a piece.
+/// Splits a piece so that each number in `alone`, ascending, is a piece of its own.
 fn split_at(piece: Piece, alone: &[u32], line: &mut Vec<Piece>) {
     let mut first = piece.first;
     for nr in alone
@@ -333,12 +329,12 @@ fn split_at(piece: Piece, alone: &[u32], line: &mut Vec<Piece>) {
     }
 }
 
-/// How much it counts that the piece is found quickly.
+/// The weight of a piece in the search for trees.
 fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
     let kind = match dag.node(piece.node) {
         Node::Ret(ret) if ret == Action::ALLOW.ret() => DecisionKind::Allowed,
         Node::Ret(_) => DecisionKind::Answered,
-        // Code outside of the graph goes on where questions about arguments are left.
+        // Code outside of the graph continues with questions about arguments.
         Node::Ask { .. } | Node::Continue(_) => DecisionKind::ByArguments,
     };
     piece.arch.map_or(0, |arch| {
@@ -346,7 +342,7 @@ fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
     })
 }
 
-/// The decision by audit value: the heaviest first, or by a tree if there are many.
+/// The decision by audit value: a chain in order of weight, or a tree if there are many values.
 pub(crate) fn arch_dispatch(
     dag: &mut Dag,
     mut lines: Vec<Decided>,

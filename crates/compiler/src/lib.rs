@@ -1,23 +1,22 @@
-//! The compiler: from the meaning of a policy to the program that the kernel runs.
+//! The compiler: from the meaning of a policy to a program for the kernel.
 //!
-//! [`compile`] takes a ruleset through these stages, each in a module of its own:
+//! [`compile`] runs a ruleset through these stages, each in a module of its own:
 //!
-//! 1. rule [`passes`] make the rules smaller;
-//! 2. `layout` decides every number and merges numbers into runs: a decision graph ([`dag`]), with
-//!    search trees ([`tree`]) over numbers and over values alike, for the calls that are expected;
+//! 1. rule [`passes`] reduce the rules;
+//! 2. `layout` decides every number and merges numbers into runs. The result is a decision graph ([`dag`]) with
+//!    search trees ([`tree`]) over numbers and values, optimised for the expected calls;
 //! 3. `emit` turns questions into blocks of instructions;
-//! 4. bytecode [`passes`] optimise it, as they do programs of other tools;
-//! 5. `linearise` puts blocks in a line and counts jumps, with a profile in an order in which hot
-//!    branches fall through;
-//! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
+//! 4. bytecode [`passes`] optimise these blocks, and programs of other tools;
+//! 5. `linearise` orders the blocks and computes jump distances; with a profile, hot branches fall through;
+//! 6. `verify` compares the program with the ruleset as given and returns a [`Compiled`].
 //!
-//! Results of single stages are available from [`stages`] only, as [`Unproven`](stages::Unproven).
+//! The results of single stages are only available from [`stages`], as [`Unproven`](stages::Unproven).
 //!
-//! Programs of other tools enter through [`foreign`]: they are lifted to a ruleset and take the same path, up to the
-//! [`judge`], which does not rely on the prover alone.
+//! [`foreign`] lifts programs of other tools to rulesets and compiles them by the same stages, up to the [`judge`],
+//! which does not rely on the prover alone.
 //!
-//! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
-//! program on every machine.
+//! The crate has no I/O, no clock and no randomness: the same ruleset and options give the same program on every
+//! machine.
 #![forbid(unsafe_code)]
 
 pub mod cost;

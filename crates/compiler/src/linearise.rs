@@ -1,13 +1,12 @@
 //! Linearisation: from blocks to a list of instructions.
 //!
-//! Blocks are put down from the last to the first. Every jump leads forward, so its target has been
-//! placed by then and the distance is known exactly: no guessing, no second round, linear time.
-//! Conditional jumps reach 255 instructions. Where a target is farther, a landing is placed right
-//! behind the jump: a copy of the return if that is all the target does, else a `ja`. Later jumps to the
-//! same target use the nearest landing, so one serves a whole neighbourhood.
+//! Blocks are placed from the last to the first. Every jump leads forward, so its target is already placed and the
+//! distance is known exactly, in one pass and linear time. Conditional jumps reach 255 instructions. For a target
+//! that is farther away, a landing is placed directly behind the jump: a copy of the return if the target is one,
+//! else a `ja`. Later jumps to the same target use the nearest landing.
 //!
-//! The order is depth first; the smaller side of a branch stands next to it, so the larger side, whose
-//! jump is the longer one, is crossed by as few others as possible.
+//! The order is depth first. The smaller side of a branch is placed next to it, so that few other jumps cross the
+//! larger side, whose jump is the longer one.
 
 use tamis_abi::Endian;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
@@ -16,13 +15,13 @@ use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Template, Test};
 /// The program of the graph's reachable blocks. Linear time.
 ///
 /// # Errors
-/// The first reason for which it isn't one: it may be too long.
+/// The first reason why the program is invalid; it may be too long.
 pub(crate) fn linearise(graph: &Cfg) -> Result<Program, InvalidProgram> {
     let ops = place(graph).ops.into_iter();
     Program::new(ops.map(Insn::from).collect(), graph.endian())
 }
 
-/// Instructions, and which blocks they came from.
+/// Instructions, and the place of each block among them.
 pub(crate) struct Placed {
     pub(crate) ops: Vec<Op>,
     endian: Endian,
@@ -31,7 +30,7 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// The program, with what compares with run-time variables as such.
+    /// The program, in which comparisons with run-time variables are marked as such.
     ///
     /// # Errors
     /// As [`linearise`].
@@ -45,14 +44,14 @@ impl Placed {
     }
 }
 
-/// The blocks in their usual order.
+/// The blocks in the default order.
 pub(crate) fn place(graph: &Cfg) -> Placed {
     let order = order(graph);
     let continues = continuations(graph, &order);
     in_order(graph, &with_continuations(&order, &continues))
 }
 
-/// The blocks in this order, from the last to the first: each after all that follow it.
+/// The blocks in this order, which is from the last to the first: successors come before their predecessors.
 pub(crate) fn in_order(graph: &Cfg, order: &[BlockId]) -> Placed {
     let mut line = Line {
         graph,
@@ -71,7 +70,7 @@ pub(crate) fn in_order(graph: &Cfg, order: &[BlockId]) -> Placed {
     }
 }
 
-/// The order in which each block is followed at once by the one that falls into it.
+/// The order in which each block directly follows, in the program, the block that falls into it.
 fn with_continuations(order: &[BlockId], continues: &[Option<BlockId>]) -> Vec<BlockId> {
     let mut is_placed = vec![false; continues.len()];
     let mut placed = Vec::with_capacity(order.len());
@@ -86,8 +85,7 @@ fn with_continuations(order: &[BlockId], continues: &[Option<BlockId>]) -> Vec<B
     placed
 }
 
-/// How many instructions there are in each block and below, those that are shared counted as often as
-/// they are reached.
+/// The number of instructions in each block and below it; shared instructions count once per path.
 pub(crate) fn sizes(graph: &Cfg) -> Vec<u64> {
     let mut size = vec![0_u64; graph.len()];
     for id in graph.postorder() {
@@ -113,8 +111,8 @@ fn order(graph: &Cfg) -> Vec<BlockId> {
     })
 }
 
-/// For each block the one that is placed before it so as to fall into it: the first that goes there
-/// unconditionally. Falling into a return isn't worth being placed far away: it is copied.
+/// For each block the predecessor that falls into it: the first one that ends with an unconditional jump to it.
+/// Returns have none, because they are copied.
 fn continuations(graph: &Cfg, order: &[BlockId]) -> Vec<Option<BlockId>> {
     let mut continues = vec![None; graph.len()];
     for id in order {
@@ -133,7 +131,7 @@ struct Line<'a> {
     reversed: Vec<Op>,
     /// For each block the index of its first instruction.
     home: Vec<Option<usize>>,
-    /// For each block the index of the nearest instruction where jumping to it may land.
+    /// For each block the index of the nearest instruction by which a jump can reach it.
     landing: Vec<Option<usize>>,
 }
 
@@ -163,7 +161,7 @@ impl Line<'_> {
         self.reversed.push(op);
     }
 
-    /// How many instructions a jump placed now would skip.
+    /// The number of instructions that a jump placed now would skip.
     fn distance(&self, target: BlockId) -> usize {
         let landing = self.landing[target.index()].expect("successors are placed first");
         self.reversed.len() - 1 - landing
@@ -175,14 +173,15 @@ impl Line<'_> {
         }
     }
 
-    /// Places an instruction that leads to the target wherever it is.
+    /// Places a landing for the target: a copy of its return, or a jump to it.
     fn place_landing(&mut self, target: BlockId) {
         let block = self.graph.block(target);
         let op = match block.end {
             End::Ret(ret) if block.ops.is_empty() => Op::RetImm(ret),
             End::RetA if block.ops.is_empty() => Op::RetA,
             _ => {
-                // Unconditional jumps reach everything: go there at once, not to another landing.
+                // An unconditional jump reaches every distance, so it leads to the block itself and not to another
+                // landing.
                 let home = self.home[target.index()].expect("successors are placed first");
                 Op::Jump((self.reversed.len() - 1 - home) as u32)
             }
@@ -214,7 +213,7 @@ mod tests {
     use tamis_bpf::cfg::Block;
     use tamis_bpf::interp;
 
-    /// A chain of `count` comparisons with the number; what all but one of them lead to is far away.
+    /// A chain of `count` comparisons with the number; their common target `hit` is far away from most of them.
     fn chain(count: u32, hit: Block, miss: Block) -> Cfg {
         let mut graph = Cfg::returning(0, Endian::Little);
         let hit = graph.push(hit);

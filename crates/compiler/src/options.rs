@@ -14,23 +14,23 @@ pub struct CompileOptions {
     pub passes: Selection,
     /// How many changes passes may apply, all together; by default any number.
     pub fuel: Option<u64>,
-    /// Whether the meaning is proved after every stage and every pass that changed something, and not
-    /// only at the end; the error then says which one broke it.
+    /// Whether the meaning is proved after layout and after every pass that changed something, and not only at the
+    /// end; the error then names the stage that broke it.
     pub verify_each: bool,
-    /// Whether the program is measured before and after every run of a pass, for [`Remark`](crate::Remark)s
-    /// that say what it cost. Takes several times as long as compiling.
+    /// Whether the program is measured before and after every run of a pass, so that [`Remark`](crate::Remark)s give
+    /// its effect on cost. Takes several times as long as compiling.
     pub measure_runs: bool,
-    /// How often which calls are made; by default [`Profile::builtin`] of ordinary programs.
+    /// How often each call is made; by default [`Profile::builtin`] of ordinary programs.
     pub profile: Option<Profile>,
-    /// What is worth most.
+    /// What is minimised first.
     pub objective: Objective,
     /// How much work the search for a fast program takes.
     pub effort: Effort,
-    /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers
-    /// (5.11), where those calls cost nothing.
+    /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers (5.11), for
+    /// which these calls cost nothing.
     pub kernel: Option<KernelVersion>,
-    /// Limits of the prover. They decide whether there is a result, and for [`foreign`](crate::foreign)
-    /// filters also which.
+    /// Limits of the prover. They affect whether there is a result and, for [`foreign`](crate::foreign) filters,
+    /// which one.
     pub proof: ProofEffort,
 }
 
@@ -55,14 +55,15 @@ pub enum Objective {
     Length,
 }
 
-/// How much work a compilation takes to make the program fast. Every program is proved.
+/// How much work a compilation spends on making the program fast. Every program is proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// The fastest program that the compiler finds.
     #[default]
     Full,
-    /// Less than half the work, for programs that take about 1 % more steps on average and at most 5 % in the measured
-    /// cases: each pass runs once, and the search trees over numbers leave out the bit tests with lines on both sides.
+    /// Less than half the work, for programs that take about 1 % more steps on average and at most 5 % in the
+    /// measured cases: each pass runs once, and the search trees over numbers omit the bit tests with lines on both
+    /// sides.
     Quick,
 }
 
@@ -70,7 +71,7 @@ impl Effort {
     /// All, the default first.
     pub const ALL: [Effort; 2] = [Effort::Full, Effort::Quick];
 
-    /// The name, as `--effort` has it.
+    /// The name, as in `--effort`.
     pub const fn name(self) -> &'static str {
         match self {
             Effort::Full => "full",
@@ -88,8 +89,8 @@ impl Effort {
 const FIRST_WITH_BITMAP: KernelVersion = KernelVersion::new(5, 11);
 
 impl CompileOptions {
-    /// The calls of these architectures by which programs are measured: those of the profile or, without one, of
-    /// ordinary programs.
+    /// The calls of these architectures by which programs are measured: of the profile or, without one, of ordinary
+    /// programs.
     pub fn workload(&self, archs: &[Arch]) -> Workload {
         Workload::of(self.profile.as_ref(), archs)
     }

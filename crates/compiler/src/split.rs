@@ -1,10 +1,10 @@
-//! Splits: the value of one word, by intervals and by bits.
+//! Splits: the decision by the value of one word, by intervals and by bits.
 //!
-//! Values that a policy names are often flags: `{0, 1, 0x80, 0x81}` are four intervals, and one question
-//! about bits. A *cube* is the set of values with given bits under a mask; a question about a cube cuts
-//! a line of runs into what can be inside and what can be outside, and on either side the values of the
-//! other are don't-cares: runs that they separated merge. This file tries the cubes that the
-//! decisions suggest and keeps what costs least; without any it is a search tree.
+//! Values in a policy are often flags: `{0, 1, 0x80, 0x81}` are four intervals, but one question about bits. A *cube*
+//! is the set of values with given bits under a mask. A question about a cube divides a line of runs into those that
+//! can be inside and those that can be outside. On either side the values of the other are don't-cares, so runs that
+//! they separated merge. This file tries the cubes suggested by the decisions and keeps the cheapest plan; without a
+//! cube it is a search tree.
 
 use std::ops::Range;
 
@@ -15,46 +15,45 @@ use crate::dag::{Dag, NodeId, Question};
 use crate::options::Objective;
 use crate::tree::{Run, search};
 
-/// The shortest and the longest line for which cubes are tried: two runs are one question, and the time
-/// is quadratic.
+/// The lengths of lines for which cubes are tried: two runs take one question, and the time is quadratic.
 const CUBE_RUNS: std::ops::RangeInclusive<usize> = 4..=96;
 
-/// How many questions about cubes follow each other at most, where the best decision is wanted.
+/// The most questions about cubes on one path, with the thorough effort.
 const MAX_DEPTH: u32 = 3;
 
-/// The most cubes that are tried at one place.
+/// The most cubes that are tried for one line.
 const MAX_CUBES: usize = 8;
 
 /// The most aligned blocks of one decision that are combined.
 const MAX_BLOCKS: usize = 32;
 
-/// What a question of length costs, as a fraction of the whole weight.
+/// The cost of one more question in the program, as a divisor of the whole weight.
 const LENGTH_SHARE: u64 = 16;
 
-/// How hard to try.
+/// The effort of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Intervals only: for finding out which order of words is the best.
+    /// Intervals only: for comparing orders of words.
     Quick,
-    /// Cubes too.
+    /// Intervals and cubes.
     Thorough,
 }
 
-/// A value of the word, and how often it is expected.
+/// A value of the word, with its expected frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) value: u32,
     pub(crate) weight: u64,
 }
 
-/// The values whose bits under the mask are these.
+/// The values that have these bits under the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cube {
     mask: u32,
     value: u32,
 }
 
-/// The values that are expected of a word.
+/// The expected values of a word.
 pub(crate) trait Expected {
     /// The weight of all points.
     fn whole(&self) -> u64;
@@ -71,17 +70,16 @@ pub(crate) trait Expected {
     }
 }
 
-/// The values that are expected of a word in many decisions: in order, so that a run is weighed in logarithmic
-/// time.
+/// The expected values of a word in many decisions, sorted, so that a run is weighed in logarithmic time.
 #[derive(Debug)]
 pub(crate) struct Points {
     list: Vec<Point>,
-    /// The weight of all points before each, and of all.
+    /// The weight of all points before each one, and of all.
     weight_before: Vec<u64>,
 }
 
 impl Points {
-    /// These points.
+    /// A sorted list of these points.
     pub(crate) fn new(mut list: Vec<Point>) -> Points {
         list.sort_by_key(|point| point.value);
         let mut before = 0;
@@ -120,8 +118,7 @@ impl Expected for Points {
     }
 }
 
-/// Adds the decision by the value of a word. The runs are first values with their decisions, ascending
-/// from 0.
+/// Adds the decision by the value of a word. The runs are first values with their decisions, ascending from 0.
 pub(crate) fn split(
     dag: &mut Dag,
     word: Word,
@@ -139,7 +136,7 @@ pub(crate) fn split(
         node,
     }));
     let whole = expected.whole();
-    // What was never seen is possible all the same.
+    // Values that were not recorded are still possible.
     let floor = whole / 16 / line.len() as u64 + 1;
     for run in &mut line {
         run.weight = 1 + floor;
@@ -163,7 +160,7 @@ pub(crate) fn split(
     planner.build(dag, word, &all, &plan)
 }
 
-/// The runs of which each has another decision than the one before.
+/// The runs whose decision differs from that of the run before.
 fn different(
     runs: impl Iterator<Item = (u32, NodeId)> + Clone,
 ) -> impl Iterator<Item = (u32, NodeId)> + Clone {
@@ -171,7 +168,7 @@ fn different(
     runs.filter(move |(_, node)| last.replace(*node) != Some(*node))
 }
 
-/// The decision by runs of which neighbours differ, if there is [only one way](has_choice).
+/// The decision by runs that differ from their neighbours, if there is [only one way](has_choice).
 fn at_once(
     dag: &mut Dag,
     word: Word,
@@ -192,12 +189,12 @@ fn at_once(
 enum Plan {
     /// By a search tree.
     Tree,
-    /// By a question about a cube, then inside and outside of it.
+    /// By a question about a cube, and a plan for either side.
     Cube(Cube, Box<[Plan; 2]>),
 }
 
-/// The search for a plan. What is inside and outside of the cubes that are looked at lies behind what they are
-/// cubes of, for as long as it is looked at.
+/// The search for a plan. While a cube is evaluated, the runs and points of its two sides are stored behind those of
+/// the line it divides.
 struct Planner {
     runs: Vec<Run>,
     points: Vec<Point>,
@@ -208,12 +205,12 @@ struct Planner {
 struct Part {
     runs: Range<usize>,
     points: Range<usize>,
-    /// What the points weigh.
+    /// The weight of the points.
     whole: u64,
 }
 
 impl Planner {
-    /// The whole line. Points of one value are made one.
+    /// The whole line, with points of equal value merged.
     fn all(&mut self) -> Part {
         self.points.sort_unstable_by_key(|point| point.value);
         self.points.dedup_by(|next, point| {
@@ -228,8 +225,8 @@ impl Planner {
         }
     }
 
-    /// The cheapest plan, with its cost in units of the points' weight; one that costs the limit or more need not
-    /// be the cheapest. Trees are estimated, because exact ones take long to find.
+    /// The cheapest plan, with its cost in units of the points' weight; if it costs the limit or more, there may be a
+    /// cheaper one. Trees are estimated, because exact ones take long to find.
     fn plan(&mut self, part: &Part, depth: u32, limit: u64) -> (u64, Plan) {
         let runs = &self.runs[part.runs.clone()];
         let (weight, questions) = balanced_cost(runs, weight(runs));
@@ -258,7 +255,7 @@ impl Planner {
         best
     }
 
-    /// The cheapest plans for both sides, if they cost less than the limit together.
+    /// The cheapest plans for both sides, if their sum is below the limit.
     fn plan_sides(
         &mut self,
         [inside, outside]: &[Part; 2],
@@ -276,7 +273,7 @@ impl Planner {
         (cost_outside < limit_outside).then(|| (cost_inside + cost_outside, [inside, outside]))
     }
 
-    /// What any plan costs at least: one question, if there are two decisions.
+    /// A lower bound of the cost of any plan: one question, if there are two decisions.
     fn least_cost(&self, part: &Part) -> u64 {
         match part.runs.len() {
             0 | 1 => 0,
@@ -284,14 +281,14 @@ impl Planner {
         }
     }
 
-    /// What is inside of a cube, and what outside; `None` if nothing is won by asking for it, or if any plan costs
-    /// the limit at least.
+    /// The parts of a line inside and outside of a cube; `None` if the question saves nothing, or if any plan costs
+    /// at least the limit.
     fn sides(&mut self, part: &Part, cube: Cube, limit: u64) -> Option<[Part; 2]> {
         let meets = |first, last| cube.meets(first, last);
         let inside = restrict(&mut self.runs, part.runs.clone(), meets);
         let misses = |first, last| !cube.covers(first, last);
         let outside = restrict(&mut self.runs, part.runs.clone(), misses);
-        // A question of the search tree leaves as many runs as there were, or one more.
+        // A question of the search tree divides the line into parts with as many runs together, or one more.
         let most = part.runs.len() - usize::from(cube.value != 0);
         if inside.len() >= part.runs.len() || inside.len() + outside.len() > most {
             return None;
@@ -347,12 +344,12 @@ impl Planner {
     }
 }
 
-/// What all runs weigh.
+/// The weight of all runs.
 fn weight(runs: &[Run]) -> u64 {
     runs.iter().map(|run| run.weight).sum()
 }
 
-/// Gives each run the weight of the points in it, which are ascending, and a little more.
+/// Gives each run the weight of its points, which are ascending, and a little more.
 fn weigh(runs: &mut [Run], points: &[Point]) {
     let mut rest = points;
     for at in 0..runs.len() {
@@ -367,8 +364,8 @@ fn weigh(runs: &mut [Run], points: &[Point]) {
     }
 }
 
-/// Whether there are two ways to decide by these runs, each of which has a first value and a decision: one
-/// question may be all that it takes.
+/// Whether there are two ways to decide by these runs, each of which has a first value and a decision. There is only
+/// one if a single question is enough.
 pub(crate) fn has_choice<R, N: PartialEq>(runs: &[R], parts: impl Fn(&R) -> (u32, N)) -> bool {
     match runs {
         [] | [_] | [_, _] => false,
@@ -380,8 +377,8 @@ pub(crate) fn has_choice<R, N: PartialEq>(runs: &[R], parts: impl Fn(&R) -> (u32
     }
 }
 
-/// Where a tree is cut that is not the best and is found at once: a value alone between equal decisions,
-/// or else so that both sides weigh nearly the same; with the weight before the cut.
+/// The place of a cut in a tree that is found without a search and need not be the best: a single value between equal
+/// decisions, or else a cut with nearly equal weights on both sides; with the weight before the cut.
 enum Cut {
     Single,
     At(usize, u64),
@@ -396,7 +393,7 @@ fn cut(runs: &[Run], whole: u64) -> Option<Cut> {
     }
     let mut left = runs[0].weight;
     let mut at = 1;
-    // The run in the middle is on the right side, unless it is the first.
+    // The run in the middle goes to the right side, unless it is the first.
     while at + 1 < runs.len() && 2 * left + runs[at].weight < whole {
         left += runs[at].weight;
         at += 1;
@@ -404,7 +401,7 @@ fn cut(runs: &[Run], whole: u64) -> Option<Cut> {
     Some(Cut::At(at, left))
 }
 
-/// Executed questions times weight, and questions, of [`balanced`].
+/// Executed questions times weight, and the number of questions, of [`balanced`].
 fn balanced_cost(runs: &[Run], whole: u64) -> (u64, u64) {
     match cut(runs, whole) {
         None => (0, 0),
@@ -417,7 +414,7 @@ fn balanced_cost(runs: &[Run], whole: u64) -> (u64, u64) {
     }
 }
 
-/// The decision by a tree that is found at once.
+/// The decision by a tree that is found without a search.
 fn balanced(dag: &mut Dag, word: Word, runs: &[Run], whole: u64) -> NodeId {
     match cut(runs, whole) {
         None => runs[0].node,
@@ -447,7 +444,7 @@ impl Cube {
         }
     }
 
-    /// Whether an element is in `first..=last`.
+    /// Whether `first..=last` contains an element.
     fn meets(self, first: u32, last: u32) -> bool {
         self.next(first).is_some_and(|value| value <= last)
     }
@@ -468,13 +465,13 @@ impl Cube {
         if self.value & highest != 0 {
             return Some(from & !wrong_bits | self.value & wrong_bits);
         }
-        // A free zero above must become one.
+        // A free zero bit above must become one.
         let free = !self.mask & !from & !wrong_bits;
         let raised = free & free.wrapping_neg();
         (raised != 0).then(|| from & !(raised | (raised - 1)) | raised | self.value & (raised - 1))
     }
 
-    /// The cube of all values between the two that has the fewest elements.
+    /// The smallest cube that contains all values from `first` to `last`.
     fn around(first: u32, last: u32) -> Cube {
         let mask = !up_to_highest(first ^ last);
         Cube {
@@ -483,7 +480,7 @@ impl Cube {
         }
     }
 
-    /// The smallest cube that holds both.
+    /// The smallest cube that contains both.
     fn hull(self, other: Cube) -> Cube {
         let mask = self.mask & other.mask & !(self.value ^ other.value);
         Cube {
@@ -493,7 +490,7 @@ impl Cube {
     }
 }
 
-/// All bits from the highest set one down.
+/// A mask of the highest set bit and all bits below it.
 fn up_to_highest(bits: u32) -> u32 {
     u32::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0)
 }
@@ -505,8 +502,8 @@ fn spans(runs: &[Run]) -> impl Iterator<Item = (u32, u32, NodeId)> {
     pairs.map(|(run, last)| (run.first, last, run.node))
 }
 
-/// Adds the line without the runs that need not be told apart from their neighbours: their values go to
-/// whichever neighbour is longer than one value, and neighbours with one decision become one run.
+/// Adds the line without the runs that are not needed: their values go to whichever neighbour is longer than one
+/// value, and neighbours with one decision become one run.
 fn restrict(
     runs: &mut Vec<Run>,
     line: Range<usize>,
@@ -529,7 +526,7 @@ fn restrict(
         let is_first = runs.len() == start;
         let is_merged = !is_first && runs.last().is_some_and(|run| run.node == node);
         if !is_merged {
-            // The values between go to this run if only that leaves a single value before it.
+            // The values in the gap go to this run only if the run before is a single value and this one is not.
             let from = match gap {
                 _ if is_first => 0,
                 Some(gap) if previous_is_single && first < last => gap,
@@ -547,8 +544,8 @@ fn restrict(
     start..runs.len()
 }
 
-/// The cubes worth trying, the most promising first: what all values of a decision have in common, what
-/// all others have in common, bits that none of them has, and unions of aligned blocks of one decision.
+/// The cubes worth trying, the most promising first: for each decision the bits common to all of its values, the bits
+/// common to all other values, bits that none of them has, and unions of its aligned blocks.
 fn cubes(runs: &[Run]) -> Vec<Cube> {
     let mut found: Vec<Cube> = Vec::with_capacity(MAX_CUBES);
     let mut add = |cube: Cube| {
@@ -591,8 +588,8 @@ fn cubes(runs: &[Run]) -> Vec<Cube> {
     found
 }
 
-/// Cubes of one decision's values that two or more of its aligned blocks make up, the largest first, by
-/// combining cubes that differ in one bit (W. V. Quine, "A Way to Simplify Truth Functions", 1955).
+/// Cubes that consist of two or more aligned blocks of one decision, the largest first, found by combining cubes that
+/// differ in one bit (W. V. Quine, "A Way to Simplify Truth Functions", 1955).
 fn unions_of_blocks(runs: &[Run], class: NodeId) -> Vec<Cube> {
     let mut level: Vec<Cube> = Vec::with_capacity(MAX_BLOCKS);
     for (first, last, _) in spans(runs).filter(|(_, _, node)| *node == class) {

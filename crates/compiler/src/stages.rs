@@ -1,8 +1,8 @@
-//! The stages of the compiler one by one, for whoever tests or measures them.
+//! The single stages of the compiler, for tests and measurements.
 //!
-//! What a stage makes is a filter that nobody has compared with what it was made of: it may do anything. It
-//! is therefore handed out as [`Unproven`], and no function of this crate takes that for a result. Results
-//! are [`Compiled`](crate::Compiled) and [`Optimised`](crate::foreign::Optimised), which only a proof makes.
+//! The result of a stage has not been compared with its input, so it may not be equivalent. It is therefore returned
+//! as [`Unproven`], which no function of this crate accepts as a result. Results are [`Compiled`](crate::Compiled)
+//! and [`Optimised`](crate::foreign::Optimised), which only a proof can make.
 //!
 //! ```compile_fail
 //! use tamis_abi::Endian;
@@ -24,7 +24,7 @@ use crate::passes::{self, BytecodePass, PassCx, RulePass};
 use crate::weights::Weights;
 use crate::{emit as emission, layout, linearise as line};
 
-/// What a stage made, not compared with what it was made of.
+/// The result of a stage, not compared with the stage's input.
 ///
 /// ```
 /// use tamis_abi::Endian;
@@ -40,13 +40,13 @@ use crate::{emit as emission, layout, linearise as line};
 pub struct Unproven<T>(T);
 
 impl<T> Unproven<T> {
-    /// What was made. Whoever installs it relies on every pass, on layout and on emission.
+    /// The result without its wrapper. A caller that installs it relies on every pass, on layout and on emission.
     pub fn into_unproven(self) -> T {
         self.0
     }
 }
 
-/// The decisions of a ruleset. See the module `layout`.
+/// The decisions of a ruleset, made by the module `layout`.
 pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
     Unproven(layout::lay_out(ruleset, weights))
 }
@@ -54,15 +54,15 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
 /// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
 ///
 /// # Panics
-/// If a decision is not made in the graph.
+/// If a `Continue` node is below `root`.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
     Unproven(emission::emit(dag, root, endian))
 }
 
-/// The instructions of a graph, one after the other.
+/// The instructions of a graph, in order.
 ///
 /// # Errors
-/// The first reason for which they are no valid program: they may be too many.
+/// The first reason why the program is invalid; it may be too long.
 pub fn linearise(graph: &Cfg) -> Result<Unproven<Program>, InvalidProgram> {
     line::linearise(graph).map(Unproven)
 }
@@ -70,7 +70,7 @@ pub fn linearise(graph: &Cfg) -> Result<Unproven<Program>, InvalidProgram> {
 /// Runs passes over a ruleset until none changes anything.
 ///
 /// # Panics
-/// If a pass made the ruleset invalid, which is a mistake of the pass.
+/// If a pass makes the ruleset invalid, which is a bug of the pass.
 pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Unproven<Ruleset> {
     Unproven(passes::run_on_rules(ruleset, passes, cx))
 }
@@ -78,13 +78,13 @@ pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> 
 /// Runs passes over a graph until none changes anything.
 ///
 /// # Panics
-/// In debug builds, if a pass made the program invalid.
+/// In debug builds, if a pass makes the program invalid.
 pub fn run_on_graph(mut graph: Cfg, passes: &[BytecodePass], cx: &mut PassCx) -> Unproven<Cfg> {
     passes::run_on_graph(&mut graph, passes, cx);
     Unproven(graph)
 }
 
-/// A program as short as the passes make it, and never longer than the one given.
+/// A program optimised by the passes, never longer than the given one.
 pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Unproven<Program> {
     Unproven(passes::optimise(program, passes, cx))
 }

@@ -1,9 +1,9 @@
-//! The last step: does the program do what the ruleset says?
+//! The last step: the proof that the program is equivalent to the ruleset.
 //!
-//! Nothing leaves the compiler but through [`Compiled`], and only this file makes one, after the prover
-//! has compared the program with the ruleset as it was given, for every input. The prover knows nothing
-//! of layout, emission or passes. A refusal carries an input for which the two differ; where the prover
-//! gives up, there is no program either.
+//! The compiler returns programs only as [`Compiled`], and only this file makes one, after the prover has compared
+//! the program with the ruleset as given, for every input. The prover shares no code with layout, emission or passes.
+//! If the two differ, the error carries an input that shows it; if the prover reaches a limit, no program is
+//! returned.
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Program, Template};
@@ -17,11 +17,10 @@ use crate::judge;
 use crate::options::ProofEffort;
 use crate::passes::Remark;
 
-/// A program together with the proof that it means what its ruleset means, whatever is bound to the run-time
-/// variables that the ruleset has.
+/// A program that is proved equivalent to its ruleset, for all values of the ruleset's run-time variables.
 ///
-/// A ruleset without variables has its [`program`](Compiled::program) at hand; one with variables has a program
-/// for all their values, made by [`bind`](Compiled::bind) or, by name, by [`values`](Compiled::values).
+/// Without variables, [`program`](Compiled::program) returns the program; with variables, [`bind`](Compiled::bind)
+/// makes a program for given values, as does [`values`](Compiled::values) by name.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     template: Template,
@@ -34,7 +33,7 @@ impl Compiled {
     /// The program of a ruleset without variables.
     ///
     /// # Errors
-    /// If there is a variable, which has no value here: [`bind`](Self::bind) gives it one.
+    /// If the ruleset has a variable: [`bind`](Self::bind) takes the values.
     pub fn program(&self) -> Result<&Program, BindError> {
         match self.variables.first() {
             None => Ok(self.template.unbound()),
@@ -44,7 +43,7 @@ impl Compiled {
         }
     }
 
-    /// The program with the places of its variables, which has 0 there. It is for whoever binds it elsewhere.
+    /// The program with the places of its variables, which hold 0, for callers that bind it by other means.
     pub fn template(&self) -> &Template {
         &self.template
     }
@@ -64,16 +63,16 @@ impl Compiled {
         &self.remarks
     }
 
-    /// The program for these values of the variables: a copy, and a store for each place where a value belongs.
+    /// The program for these values of the variables: a copy with the values stored in their places.
     ///
     /// # Errors
-    /// If there are not as many values as variables, or one is out of its range.
+    /// If the number of values differs from the number of variables, or a value is out of range.
     pub fn bind(&self, values: &[u64]) -> Result<Program, BindError> {
         variable::check_values(&self.variables, values)?;
         Ok(self.template.bind(values))
     }
 
-    /// Takes values by name; [`Binding::bind`] then gives the program.
+    /// Values by name; [`Binding::bind`] then returns the program.
     ///
     /// ```
     /// # use tamis_compiler::{CompileOptions, compile};
@@ -91,14 +90,14 @@ impl Compiled {
         Binding::new(self)
     }
 
-    /// What every known call costs, made once with all arguments 0, for each architecture of the ruleset; all
-    /// variables are 0. Measured anew each time.
+    /// The cost of every known call with all arguments 0, for each architecture of the ruleset; all variables are 0.
+    /// Measured on each call.
     pub fn costs(&self) -> Vec<(Arch, Cost)> {
         measure_archs(std::slice::from_ref(self.template.unbound()), &self.archs)
     }
 }
 
-/// Proves that the template means what the ruleset means, or says why not.
+/// Proves that the template is equivalent to the ruleset, or returns an error.
 pub(crate) fn verify(
     template: Template,
     ruleset: &Ruleset,
@@ -115,7 +114,7 @@ pub(crate) fn verify(
     })
 }
 
-/// Whether a ruleset that a pass made means what the ruleset as given means.
+/// Checks that a ruleset made by a pass is equivalent to the ruleset as given.
 pub(crate) fn check_ruleset(
     made: &Ruleset,
     ruleset: &Ruleset,
@@ -125,7 +124,7 @@ pub(crate) fn check_ruleset(
     compare(&given, &made, effort)
 }
 
-/// Whether what was made means what was given.
+/// Checks that the result is equivalent to the input.
 pub(crate) fn compare(
     given: &Subject<'_>,
     made: &Subject<'_>,
@@ -167,7 +166,7 @@ mod tests {
             op: CmpOp::Lt,
             right: b,
         });
-        // From 10 on nothing is below a number that is below 9.
+        // With `least` 10 the predicate never holds: no word that is at least 10 is less than a word below 9.
         let below = |least| {
             let a_is_large = Predicate::compare(a, CmpOp::Ge, least);
             let b_is_small = Predicate::compare(b, CmpOp::Lt, 9);

@@ -1,8 +1,8 @@
-//! A proof after every stage: which one broke the meaning?
+//! A proof after every stage, to find the stage that breaks the meaning.
 //!
-//! The proof at the end says that something went wrong, not where. A [`Watcher`] is shown what there is
-//! after layout and after every pass that changed something, compares it with the ruleset as given, and
-//! keeps the first refusal together with the name of the stage.
+//! The proof at the end shows that there is a mistake, not where. A [`Watcher`] gets the result of layout and of
+//! every pass that changed something, compares it with the ruleset as given, and keeps the first error with the name
+//! of the stage.
 
 use tamis_rules::Ruleset;
 
@@ -13,7 +13,7 @@ use crate::linearise::place;
 use crate::options::ProofEffort;
 use crate::verify::check_ruleset;
 
-/// Looks at what the stages make and remembers the first mistake.
+/// Checks the results of the stages and keeps the first error.
 pub(crate) struct Watcher<'a> {
     ruleset: &'a Ruleset,
     effort: &'a ProofEffort,
@@ -21,7 +21,7 @@ pub(crate) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// A watcher of the compilation of a ruleset.
+    /// A watcher for the compilation of a ruleset.
     pub(crate) fn new(ruleset: &'a Ruleset, effort: &'a ProofEffort) -> Watcher<'a> {
         Watcher {
             ruleset,
@@ -30,7 +30,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Checks what there is after a stage, unless an earlier one is to blame already.
+    /// Checks the result of a stage, unless an earlier stage had an error.
     pub(crate) fn see(&mut self, stage: &'static str, made: Made<'_>) {
         if self.mistake.is_some() {
             return;
@@ -41,7 +41,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The first mistake, if there was one.
+    /// The first error, if there was one.
     pub(crate) fn into_result(self) -> Result<(), CompileError> {
         self.mistake.map_or(Ok(()), Err)
     }

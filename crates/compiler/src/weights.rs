@@ -1,8 +1,8 @@
-//! Weights: how much each decision counts, from the profile, the objective and the target kernel.
+//! Weights: how much each decision counts, by the profile, the objective and the target kernel.
 //!
-//! Layout asks here how often a range of numbers or a value of an argument occurs, and never looks at
-//! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
-//! counts little: not nothing, because other kernels and stacks may still run it.
+//! Layout gets the frequencies of number ranges and argument values here and does not read the profile itself. A call
+//! that the kernel decides from its bitmap (5.11) runs no instruction, so it counts little, but more than nothing,
+//! because other kernels and stacks may still run the filter for it.
 
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
@@ -10,18 +10,18 @@ use tamis_profile::{Call, Profile};
 use crate::cost::Prices;
 use crate::options::{CompileOptions, Effort};
 
-/// How many recorded calls that are answered from the bitmap count as much as one that is not.
+/// How many recorded calls answered from the bitmap count as much as one that runs the filter.
 const CACHED_PER_UNCACHED: u64 = 1024;
 
-/// The most numbers of one architecture that are worth a question of their own.
+/// The most numbers of one architecture that may get a question of their own.
 const MAX_HOT: usize = 16;
 
 /// How numbers are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionKind {
-    /// Allowed by number: the kernel's bitmap may answer.
+    /// Allowed by number: the kernel may answer from its bitmap.
     Allowed,
-    /// Answered by number in another way.
+    /// Another action by number.
     Answered,
     /// By the arguments.
     ByArguments,
@@ -37,7 +37,7 @@ pub struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// The weights that the options ask for.
+    /// The weights for these options.
     pub fn new(options: &'a CompileOptions) -> Weights<'a> {
         Weights {
             profile: options.profile.as_ref(),
@@ -52,7 +52,7 @@ impl<'a> Weights<'a> {
         self.prices
     }
 
-    /// Whether calls of an architecture are common: by the profile, else if programs of 64 bits make them.
+    /// Whether calls of an architecture are common: by the profile or, without one, for 64-bit architectures.
     pub fn is_common(&self, arch: Arch) -> bool {
         match self.profile {
             Some(profile) => profile.count(arch, Nr(0), Nr(u32::MAX)) > 0,
@@ -60,20 +60,20 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// How much work the search for trees takes.
+    /// The effort of the search for trees.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// How much the numbers `first..=last` count, all of which are decided alike: as often as the profile says, or
-    /// as ordinary programs make them, times what one such call counts. Linear in the known calls of the range.
+    /// The weight of the numbers `first..=last`, all of which are decided alike: their frequency in the profile or in
+    /// ordinary programs, times the weight of one such call. Linear in the known calls of the range.
     pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: DecisionKind) -> u64 {
         let profile = self.profile.unwrap_or_else(|| Profile::builtin(arch));
         let count = profile.count(arch, first, last);
         count.saturating_mul(self.per_call(arch, kind))
     }
 
-    /// How much one call counts that is decided in this way.
+    /// The weight of one call that is decided in this way.
     pub(crate) fn per_call(&self, arch: Arch, kind: DecisionKind) -> u64 {
         let is_cached = self.has_bitmap && kind == DecisionKind::Allowed && arch != Arch::X32;
         match self.profile {
@@ -83,10 +83,9 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// How much one call of ordinary programs counts. Programs seldom make calls that are denied, and hardly any of
-    /// an architecture's other kinds. Calls that run the filter on every kernel
-    /// count for more than those that a bitmap may answer; not for all that counts, because filters run
-    /// on old kernels, too.
+    /// The weight of one call of ordinary programs. Programs seldom make calls that are denied, and hardly any of
+    /// 32-bit architectures and x32. Calls that run the filter on every kernel count for more than those answered
+    /// from a bitmap, but the latter still count, because filters run on old kernels too.
     fn unrecorded(&self, arch: Arch, kind: DecisionKind) -> u64 {
         let by_kind = match kind {
             DecisionKind::ByArguments if self.has_bitmap => 128,
@@ -94,7 +93,7 @@ impl<'a> Weights<'a> {
             DecisionKind::Answered => 4,
         };
         let is_usual = is_usual(arch);
-        // The profile counts calls of unusual architectures a tenth already.
+        // The profile already counts calls of unusual architectures as a tenth.
         by_kind * if is_usual { 8 } else { 5 }
     }
 
@@ -109,7 +108,7 @@ impl<'a> Weights<'a> {
         hot
     }
 
-    /// What is known of the arguments of calls with a number in `first..=last`. Linear in the profile.
+    /// The recorded calls, with their arguments, that have a number in `first..=last`. Linear in the profile.
     pub fn calls(&self, arch: Arch, first: Nr, last: Nr) -> Vec<&'a Call> {
         let calls = self.profile.into_iter().flat_map(Profile::calls);
         calls
@@ -119,7 +118,7 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Whether today's programs make calls of this architecture.
+/// Whether current programs make calls of this architecture.
 fn is_usual(arch: Arch) -> bool {
     arch.is_64_bit() && arch != Arch::X32
 }

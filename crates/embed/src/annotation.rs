@@ -1,4 +1,4 @@
-//! The annotation with which crun takes a program instead of a profile.
+//! The annotation by which crun accepts a program instead of a profile.
 //!
 //! ```text
 //! run.oci.seccomp_bpf_data=IAAAAAQAAAA…
@@ -6,10 +6,10 @@
 //!
 //! The value is the raw program in base64 (RFC 4648, with padding).
 
-/// What crun calls it.
+/// The key of the annotation.
 const KEY: &str = "run.oci.seccomp_bpf_data";
 
-/// The annotation, as `--annotation` of podman and nerdctl takes it.
+/// The annotation, as an argument of `--annotation` of podman and nerdctl.
 #[must_use]
 pub fn text(program: &[u8]) -> String {
     format!("{KEY}={}\n", base64(program))

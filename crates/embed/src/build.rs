@@ -1,12 +1,12 @@
 //! Filters for build scripts: a policy becomes a module in `OUT_DIR`.
 //!
 //! ```no_run
-//! // All that `main` of build.rs has to do:
+//! // The whole `main` of build.rs:
 //! tamis_embed::build::policy("server.tamis");
 //! ```
 //!
-//! The program has the module by `mod server { include!(concat!(env!("OUT_DIR"), "/server.rs")); }`. Cargo is told
-//! to run the script again when the policy, or a file that it includes, changes.
+//! The program includes the module by `mod server { include!(concat!(env!("OUT_DIR"), "/server.rs")); }`. Cargo runs
+//! the script again when the policy, or a file that it includes, changes.
 
 use std::env;
 use std::fs;
@@ -19,15 +19,15 @@ use tamis_abi::{Arch, Endian};
 use crate::file::{EmbedError, PolicyFile};
 use crate::rust;
 
-/// Compiles a policy for the machine that cargo builds for and writes the module to `OUT_DIR`, named as the policy
-/// with `.rs`. A mistake in the policy ends the build script with the message.
+/// Compiles a policy for the target machine of cargo and writes the module to `OUT_DIR`, under the name of the policy
+/// with the extension `.rs`. An error in the policy ends the build script with its message.
 ///
-/// The path is relative to the package. With [`write()`] one can say more about how to read the policy.
+/// The path is relative to the package. [`write()`] takes more options.
 pub fn policy(path: impl AsRef<Path>) {
     write(&PolicyFile::new(path.as_ref(), target()));
 }
 
-/// The same for a policy of which more is to say, made for [`target()`].
+/// The same for a policy with options, made for [`target()`].
 pub fn write(policy: &PolicyFile) {
     if let Err(error) = try_write(policy) {
         for message in error.messages() {
@@ -37,7 +37,7 @@ pub fn write(policy: &PolicyFile) {
     }
 }
 
-/// The architecture that cargo builds for; outside of build scripts that of the machine.
+/// The target architecture of cargo; outside of build scripts the architecture of the machine.
 pub fn target() -> Arch {
     let cargo = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).ok();
     let arch = match (cargo("ARCH"), cargo("ENDIAN"), cargo("POINTER_WIDTH")) {
@@ -57,7 +57,7 @@ pub fn target() -> Arch {
     arch.unwrap_or_else(host)
 }
 
-/// The architecture of the machine that this was built for.
+/// The architecture for which this crate was built.
 pub fn host() -> Arch {
     tamis_abi::host::arch().unwrap_or(Arch::X86_64)
 }

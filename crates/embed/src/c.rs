@@ -1,4 +1,4 @@
-//! A header for C and C++ that needs nothing but libc.
+//! A header for C and C++ that only needs libc.
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::Insn;
@@ -17,7 +17,7 @@ pub(super) static LANGUAGE: Language = Language {
     write_family: family::c::write,
 };
 
-/// Keywords of C and C++, and what headers and compilers define in small letters.
+/// Keywords of C and C++, and lower-case macros of headers and compilers.
 #[rustfmt::skip]
 pub(super) const RESERVED: [&str; 88] = [
     "alignas", "alignof", "and", "asm", "assert", "auto", "bool", "break", "case", "catch", "char", "class",
@@ -119,7 +119,7 @@ const STORE: &str = r"	/* Where values belong: the instruction, and the half of 
 		filter[patches[i].insn].k = halves[patches[i].half];
 ";
 
-/// What binds variables that no instruction needs.
+/// The code that binds variables, if no instruction needs any.
 const COPY: &str = r"	(void)values;
 @checks@	memcpy(filter, @array@, sizeof @array@);
 ";

@@ -1,6 +1,6 @@
-//! SHA-256, by which a filter can be recognised: the digest of the raw program, as `sha256sum` shows it.
+//! SHA-256, to identify a filter: the digest of the raw program, as printed by `sha256sum`.
 //!
-//! FIPS 180-4 in its plainest form. A filter has 32 KiB at most, so nothing here is in a hurry.
+//! A direct implementation of FIPS 180-4. A filter has at most 32 KiB, so speed does not matter.
 
 /// The fractional parts of the cube roots of the first 64 primes.
 #[rustfmt::skip]
@@ -20,7 +20,7 @@ const START: [u32; 8] = [
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 ];
 
-/// The digest of a text of bytes, in hexadecimal.
+/// The digest of some bytes, in hexadecimal.
 ///
 /// ```
 /// let digest = tamis_embed::digest::sha256(b"abc");
@@ -79,7 +79,7 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The examples of FIPS 180, and a million `a` from the same source.
+    /// The examples of FIPS 180, and one million `a` from the same source.
     #[test]
     fn the_examples_of_the_standard_hold() {
         let long = b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";

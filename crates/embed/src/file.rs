@@ -1,8 +1,7 @@
-//! Policies that are read and compiled while a program is built.
+//! Policies that are read and compiled during the build of a program.
 //!
-//! Both ways into a Rust program, the macro and the build script, do the same: read a policy with its
-//! includes, compile it for the machine that is built for, have it proved, write the module, and remember
-//! which files all that depends on. Reading and compiling is `tamis-session`'s work.
+//! The macro and the build script do the same: read a policy with its includes, compile it for the target machine,
+//! prove the result, write the module, and record the files it depends on. `tamis-session` reads and compiles.
 
 use std::fmt;
 use std::io;
@@ -17,7 +16,7 @@ use tamis_session::{Assignment, CompiledPolicy, Error, InputKind, LoadOptions, l
 
 use crate::{Language, Source};
 
-/// A policy in a file, and how to read it.
+/// A policy in a file, with the options for reading it.
 #[derive(Clone, Debug)]
 pub struct PolicyFile {
     path: PathBuf,
@@ -26,14 +25,14 @@ pub struct PolicyFile {
     effort: Effort,
 }
 
-/// A compiled policy and what it was made of.
+/// A compiled policy, with its files and warnings.
 #[derive(Clone, Debug)]
 pub struct Embedded {
     policy: CompiledPolicy,
     files: Vec<PathBuf>,
 }
 
-/// Why a policy could not become part of a program.
+/// An error that prevents embedding a policy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EmbedError {
@@ -41,16 +40,16 @@ pub enum EmbedError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: files::ReadError,
     },
-    /// The policy has mistakes, or there is no program for what it means.
+    /// The policy has errors, or can't be compiled.
     Policy(Error),
     /// The text of the filter can't be written.
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// No policy language has this name.
@@ -59,7 +58,7 @@ pub enum EmbedError {
     UnknownArch(String),
     /// No effort has this name.
     UnknownEffort(String),
-    /// The language of the program has no name for any machine of the policy.
+    /// The target language supports none of the policy's architectures.
     NoTarget {
         /// The architectures of the policy.
         archs: Vec<Arch>,
@@ -67,7 +66,7 @@ pub enum EmbedError {
 }
 
 impl PolicyFile {
-    /// A policy for programs of this architecture. What a policy says of architectures itself counts more.
+    /// A policy for programs of this architecture. Architectures named in the policy take precedence.
     pub fn new(path: impl Into<PathBuf>, target: Arch) -> PolicyFile {
         PolicyFile {
             path: path.into(),
@@ -77,12 +76,12 @@ impl PolicyFile {
         }
     }
 
-    /// Where the policy is.
+    /// The path of the policy.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the filter for this architecture whatever the policy says; may be repeated.
+    /// Compiles for this architecture, whatever the policy names; may be repeated.
     ///
     /// # Errors
     /// If no architecture has the name.
@@ -97,7 +96,7 @@ impl PolicyFile {
         Ok(self)
     }
 
-    /// Reads the policy in the language of this name, as `--from` has it, instead of detecting the language.
+    /// Reads the policy in this language instead of detecting it; the names are those of `--from`.
     ///
     /// # Errors
     /// If no language has the name.
@@ -107,14 +106,14 @@ impl PolicyFile {
         Ok(self)
     }
 
-    /// Takes the filter of this thread from a Firecracker file, which has several.
+    /// Selects this thread's filter of a Firecracker file, which has several.
     #[must_use]
     pub fn thread(self, name: impl Into<String>) -> PolicyFile {
         self.option(Assignment::new("thread", name))
     }
 
-    /// Gives an option of the policy's language by name, as `-O` does; `tamis tables options` lists them. A path is
-    /// relative to the package. [`compile`](Self::compile) fails if the language lacks the option.
+    /// Sets an option of the policy's language by name, as `-O` does; `tamis tables options` lists them. A path is
+    /// relative to the package. [`compile`](Self::compile) fails if the language does not have the option.
     ///
     /// ```
     /// use tamis_embed::{Assignment, PolicyFile, build};
@@ -126,7 +125,7 @@ impl PolicyFile {
         self
     }
 
-    /// Sets options by type. Those of other languages than the policy's have no effect.
+    /// Sets options by type. Options of other languages have no effect.
     ///
     /// ```
     /// use tamis_embed::{PolicyFile, build};
@@ -139,22 +138,22 @@ impl PolicyFile {
         self
     }
 
-    /// Looks here, by their last name, for included files that are not where the policy says; may be
-    /// repeated.
+    /// Searches this directory for included files, by their last path component, if they are not where the policy
+    /// says; may be repeated.
     #[must_use]
     pub fn include_dir(mut self, folder: impl Into<PathBuf>) -> PolicyFile {
         self.include_dirs.push(folder.into());
         self
     }
 
-    /// Makes errors of warnings that change what the filter does.
+    /// Treats warnings that affect the filter as errors.
     #[must_use]
     pub fn strict(mut self) -> PolicyFile {
         self.load.policy.strict = true;
         self
     }
 
-    /// Spends this much work on making the filter fast, as `--effort` has it: `full`, which is the default, or
+    /// Sets the effort spent on making the filter fast; the names are those of `--effort`: `full`, the default, or
     /// `quick`.
     ///
     /// # Errors
@@ -165,10 +164,10 @@ impl PolicyFile {
         Ok(self)
     }
 
-    /// Reads the policy, compiles it, and has the program proved for all values of its variables.
+    /// Reads and compiles the policy, and proves the program for all values of its variables.
     ///
     /// # Errors
-    /// If a file can't be read, the text has mistakes, or there is no program for what it means.
+    /// If a file can't be read, the policy has errors, or it can't be compiled.
     pub fn compile(&self) -> Result<Embedded, EmbedError> {
         let input = files::read_file(&self.path).map_err(|error| EmbedError::Read {
             path: self.path.clone(),
@@ -191,27 +190,26 @@ impl PolicyFile {
 }
 
 impl Embedded {
-    /// The program with its variables, proved.
+    /// The proved program with its variables.
     pub fn filter(&self) -> &Compiled {
         self.policy.compiled()
     }
 
-    /// The files that it was made of: the policy and all that it includes, as paths that lead to them.
+    /// The files it was compiled from: the policy and all included files, as paths for opening them.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// What there is to say of the policy and its tables of frequencies, short of errors, and what it wants of whoever
-    /// installs the filter; each as it is shown to people, its headline first.
+    /// The warnings and notes about the policy and its profiles, and the requirements for installing the filter, each
+    /// as displayed to users with the headline first.
     pub fn warnings(&self) -> Vec<String> {
         self.policy.warnings().map(|own| own.message()).collect()
     }
 
-    /// The filter as source code. `name` is for languages in which something is called by a
-    /// [name](crate::name::of).
+    /// The filter as source code. `name` is for languages in which an item has the [name](crate::name::of).
     ///
     /// # Errors
-    /// If the language has no name for any machine of the policy.
+    /// If the language supports none of the policy's architectures.
     pub fn text(&self, language: &Language, name: &str) -> Result<String, EmbedError> {
         let source = Source {
             name,
@@ -226,7 +224,7 @@ impl Embedded {
 }
 
 impl EmbedError {
-    /// What to tell the user: a message for each mistake, its headline on the first line.
+    /// The messages for the user: one for each error, with its headline on the first line.
     pub fn messages(&self) -> Vec<String> {
         match self {
             EmbedError::Policy(error) => error.messages(),

@@ -1,4 +1,4 @@
-//! A package for Go that needs nothing but the standard library.
+//! A Go package that only needs the standard library.
 
 use tamis_abi::Arch;
 use tamis_bpf::Insn;
@@ -17,7 +17,7 @@ pub(super) static LANGUAGE: Language = Language {
     write_family: family::go::write,
 };
 
-/// Keywords, and packages that no other can be.
+/// Keywords, and package names that are reserved.
 #[rustfmt::skip]
 pub(super) const RESERVED: [&str; 27] = [
     "_", "break", "case", "chan", "const", "continue", "default", "defer", "else", "fallthrough", "for", "func",
@@ -213,7 +213,7 @@ fn write(source: &Source<'_>, targets: &[Target]) -> String {
     parts.map(|part| fill(part, &values)).concat()
 }
 
-/// One of these, as gofmt has it.
+/// The disjunction of the conditions, formatted as by gofmt.
 pub(super) fn choice(conditions: &[&str]) -> String {
     match conditions {
         [condition] => (*condition).to_owned(),
@@ -230,7 +230,7 @@ fn comment(text: &str) -> String {
     format!("// {text}")
 }
 
-/// The name of a field that other packages see: `control_fd` is `ControlFd`.
+/// The exported name of a field: `control_fd` is `ControlFd`.
 pub(super) fn exported(name: &str) -> String {
     let capitalised = |part: &str| {
         let (first, rest) = part.split_at(part.len().min(1));

@@ -1,10 +1,9 @@
-//! Compiled filters as source code, to be built into the programs that install them.
+//! Compiled filters as source code of the programs that install them.
 //!
-//! A program that brings its filter along needs neither tamis nor a compiler when it starts: it copies the
-//! instructions, stores the values of the policy's variables where they belong, and installs the result.
-//! [`Source`] is what the text is about, and each language is one file that writes it and one entry of
-//! [`ALL`]; to add a language, copy the file of the nearest. What is proved was proved before: nothing
-//! here looks at what the instructions do.
+//! A program with an embedded filter needs neither tamis nor a compiler at run time: it copies the instructions,
+//! stores the values of the policy's variables in their places, and installs the result. [`Source`] is the input of a
+//! text, and each language is one file that writes it and one entry of [`ALL`]; to add a language, copy the file of
+//! the most similar one. Filters are proved before; this crate does not interpret their instructions.
 #![forbid(unsafe_code)]
 
 pub mod annotation;
@@ -29,19 +28,19 @@ pub use tamis_session::Assignment;
 
 use self::family::Family;
 
-/// A language that filters can be written in.
+/// A language in which filters can be written.
 #[derive(Debug)]
 pub struct Language {
-    /// What `--emit` calls it.
+    /// The name for `--emit`.
     pub name: &'static str,
-    /// What it is, for the help.
+    /// The description for the help.
     pub about: &'static str,
-    /// What is called by the name that `--name` gives; `None` if nothing is.
+    /// The item named by `--name`; `None` if there is none.
     pub named: Option<&'static str>,
-    /// Identifiers that a program can't have, or that the text uses.
+    /// Identifiers that are not available, because they are reserved or used by the text.
     pub reserved: &'static [&'static str],
-    /// The condition on which a machine is of the architecture, as the language says it; `None` if it
-    /// can't be built for it.
+    /// The condition that the target machine has the architecture, in the language's syntax; `None` if the language
+    /// does not support it.
     pub target: fn(Arch) -> Option<&'static str>,
     write: fn(&Source<'_>, &[Target]) -> String,
     write_family: fn(&Family<'_>, &[Target]) -> String,
@@ -50,11 +49,11 @@ pub struct Language {
 /// The languages, in the order of the help.
 pub static ALL: [&Language; 3] = [&c::LANGUAGE, &rust::LANGUAGE, &go::LANGUAGE];
 
-/// What the text is made of.
+/// The input of a text.
 pub struct Source<'a> {
-    /// The identifier that `--name` gives.
+    /// The identifier given by `--name`.
     pub name: &'a str,
-    /// What to call the policy.
+    /// The name of the policy in the text.
     pub policy: &'a str,
     /// The architectures that the policy has rules for.
     pub archs: &'a [Arch],
@@ -62,9 +61,9 @@ pub struct Source<'a> {
     pub filter: &'a Compiled,
 }
 
-/// A kind of machine that the text can be built for.
+/// A machine for which the text can be built.
 struct Target {
-    /// The condition, as the language says it.
+    /// The condition for it, in the language's syntax.
     condition: &'static str,
     /// The number of seccomp(2).
     seccomp_nr: u32,
@@ -75,12 +74,12 @@ struct Field {
     identifier: String,
     name: String,
     width: VariableWidth,
-    /// How many values a set has.
+    /// The number of values of a set.
     count: Option<usize>,
     range: (u64, u64),
 }
 
-/// A variable and how the text reads it.
+/// A variable, with the expression that reads it.
 struct Value<'a> {
     /// `fd`, or `fds[2]`, with the field's identifier.
     place: String,
@@ -88,7 +87,7 @@ struct Value<'a> {
 }
 
 impl Language {
-    /// The text; `None` if the language can't be built for any architecture of the policy.
+    /// The text; `None` if the language supports none of the policy's architectures.
     pub fn text(&self, source: &Source<'_>) -> Option<String> {
         let targets = self.targets(source.archs);
         (!targets.is_empty()).then(|| (self.write)(source, &targets))
@@ -100,7 +99,7 @@ impl Language {
         (!targets.is_empty()).then(|| (self.write_family)(family, &targets))
     }
 
-    /// The machines of these architectures that the language can be built for.
+    /// The targets for these architectures that the language supports.
     fn targets(&self, archs: &[Arch]) -> Vec<Target> {
         let targets = archs.iter().filter_map(|arch| {
             Some(Target {
@@ -113,7 +112,7 @@ impl Language {
 }
 
 impl Source<'_> {
-    /// The lines that every text begins with, to be made a comment.
+    /// The first lines of every text, to be made a comment.
     fn about(&self) -> Vec<String> {
         let archs: Vec<&str> = self.archs.iter().map(|arch| arch.name()).collect();
         let proof = match self.filter.variables() {
@@ -126,7 +125,7 @@ impl Source<'_> {
         ]
     }
 
-    /// What to call the policy in a comment.
+    /// The name of the policy in a comment.
     fn policy_in_comment(&self) -> String {
         in_comment(self.policy)
     }
@@ -138,7 +137,7 @@ impl Source<'_> {
         }
     }
 
-    /// The instructions, one a line: as the language has them and, in a column, the comment that explains it.
+    /// The instructions, one per line: in the language's syntax, with a column of comments that explain them.
     fn listing(&self, entry: fn(Insn) -> String, comment: fn(&str) -> String) -> Vec<String> {
         let insns = self.filter.template().unbound().insns();
         let entries: Vec<String> = insns.iter().copied().map(entry).collect();
@@ -149,7 +148,7 @@ impl Source<'_> {
             .collect()
     }
 
-    /// The text of each instruction.
+    /// The explanation of each instruction.
     fn notes(&self) -> Vec<String> {
         let template = self.filter.template();
         let text = disasm::disassemble(template.unbound(), disasm::Style::Commented);
@@ -166,7 +165,7 @@ impl Source<'_> {
         notes
     }
 
-    /// Where values belong: the instruction, and which of the [`words`](Self::words) its constant is.
+    /// The places of values: the instruction, and the index of its constant among the [`words`](Self::words).
     fn patches(&self) -> impl Iterator<Item = (usize, usize)> {
         let patches = self.filter.template().patches().iter();
         patches.map(|patch| (patch.pc.0, patch.word.index() - Word::COUNT))
@@ -177,7 +176,7 @@ impl Source<'_> {
         fields_of(self.filter.variables(), reserved, style)
     }
 
-    /// All variables, with the places where they are among the fields.
+    /// All variables, with their places among the fields.
     fn values<'s>(&'s self, fields: &'s [Field]) -> impl Iterator<Item = Value<'s>> {
         self.filter.variables().iter().filter_map(|variable| {
             let mut named = fields.iter().filter(|field| field.name == *variable.name);
@@ -190,7 +189,7 @@ impl Source<'_> {
         })
     }
 
-    /// The words of all variables, two each: what stands for a variable of 32 bits, or for one of 64.
+    /// The words of all variables, two each, from the expressions for 32-bit and for 64-bit variables.
     fn words(
         &self,
         fields: &[Field],
@@ -228,7 +227,7 @@ fn fields_of(variables: &[Variable], reserved: &[&str], style: fn(&str) -> Strin
 }
 
 impl Field {
-    /// The range, if it isn't all of the width.
+    /// The range, unless it is that of the whole width.
     fn narrow_range(&self) -> Option<(u64, u64)> {
         let is_all = self.range == (0, self.width.max());
         (!is_all).then_some(self.range)
@@ -236,8 +235,8 @@ impl Field {
 }
 
 impl Value<'_> {
-    /// The condition on which the value is out of range; `None` if it can't be. `read` is how the text
-    /// reads it, `suffix` what it writes after numbers.
+    /// The condition that the value is out of range; `None` if that is impossible. `read` is the expression that
+    /// reads it, `suffix` follows numbers.
     fn out_of_range(&self, read: &str, suffix: &str) -> Option<String> {
         let (first, last) = self.variable.range;
         let below = (first > 0).then(|| format!("{read} < {first}{suffix}"));
@@ -249,7 +248,7 @@ impl Value<'_> {
     }
 }
 
-/// A text for a place where a line break or the end of a comment would do harm.
+/// A text without line breaks and ends of comments.
 fn in_comment(text: &str) -> String {
     let is_harmless = |c: &char| !c.is_control() && !matches!(c, '*' | '\u{2028}' | '\u{2029}');
     text.chars()
@@ -260,7 +259,7 @@ fn in_comment(text: &str) -> String {
 /// A text with `@key@` replaced by the values.
 ///
 /// # Panics
-/// If the text has a key without a value, which is a mistake in the text.
+/// If the text has a key without a value, which is a bug in the text.
 fn fill(text: &str, values: &[(&str, String)]) -> String {
     let value = |key: &str| {
         let found = values.iter().find(|(name, _)| *name == key);
@@ -275,7 +274,7 @@ fn fill(text: &str, values: &[(&str, String)]) -> String {
         .collect()
 }
 
-/// Lines, each with this before it.
+/// Lines, each with a prefix.
 fn indented(before: &str, lines: impl IntoIterator<Item = String>) -> String {
     let lines = lines.into_iter().map(|line| format!("{before}{line}\n"));
     lines.collect()

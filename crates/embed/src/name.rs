@@ -1,23 +1,23 @@
 //! Identifiers for other languages: from file names and from the names of variables.
 //!
-//! What tamis takes for a name may be a keyword elsewhere, or a macro of libc. Such names get a `_`, as do
-//! those that others have already.
+//! A name that tamis accepts may be a keyword in another language, or a macro of libc. Such names get a `_`, as do
+//! names that are already taken.
 
 use std::fmt;
 use std::path::Path;
 
 use super::Language;
 
-/// The name without which none can be made: of standard input, or of `---.tamis`.
+/// The name for inputs that give none: standard input, or `---.tamis`.
 const FALLBACK: &str = "filter";
 
-/// Whether a text is an identifier in all languages that there are, keywords aside.
+/// Whether a text is an identifier in all languages, keywords aside.
 fn is_identifier(text: &str) -> bool {
     let is_inner = |c: char| c == '_' || c.is_ascii_alphanumeric();
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_inner)
 }
 
-/// The nearest identifier to a text that is none.
+/// The most similar identifier for a text that is not one.
 pub fn near(language: &Language, text: &str) -> String {
     let near = sanitised(text, language);
     match near.strip_suffix('_') {
@@ -26,7 +26,7 @@ pub fn near(language: &Language, text: &str) -> String {
     }
 }
 
-/// The nearest identifier to a text.
+/// The most similar identifier for a text.
 fn sanitised(text: &str, language: &Language) -> String {
     let is_inner = |c: char| c.is_ascii_alphanumeric();
     let parts: Vec<&str> = text.split(|c| !is_inner(c)).collect();
@@ -40,7 +40,7 @@ fn sanitised(text: &str, language: &Language) -> String {
     free(text, |text| language.reserved.contains(&text))
 }
 
-/// The text with as many `_` at its end as it takes not to be taken.
+/// The text with enough `_` at its end not to be taken.
 pub(super) fn free(mut text: String, taken: impl Fn(&str) -> bool) -> String {
     while taken(&text) {
         text.push('_');
@@ -48,34 +48,34 @@ pub(super) fn free(mut text: String, taken: impl Fn(&str) -> bool) -> String {
     text
 }
 
-/// Why a name can't be used.
+/// The reason why a name can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Nothing in the language's text is called by a name.
+    /// No item in the language's text has a name.
     Unused {
-        /// What `--emit` calls the language.
+        /// The language's name for `--emit`.
         language: &'static str,
     },
-    /// It is a word of the language, or of its libraries.
+    /// It is a keyword of the language, or a name in its libraries.
     Reserved {
         /// The name.
         name: String,
-        /// What `--emit` calls the language.
+        /// The language's name for `--emit`.
         language: &'static str,
     },
-    /// It is no identifier.
+    /// It is not an identifier.
     Malformed {
         /// The name.
         name: String,
-        /// What would be called by it.
+        /// The item that would have the name.
         named: &'static str,
-        /// The nearest identifier.
+        /// The most similar identifier.
         nearest: String,
     },
 }
 
 impl NameError {
-    /// The way out.
+    /// The help of the error.
     pub fn help(&self) -> String {
         match self {
             NameError::Unused { .. } => {
@@ -108,10 +108,10 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The name to use: what was asked for, else what the input is called.
+/// The name to use: the given one, else one made from the name of the input.
 ///
 /// # Errors
-/// If what was asked for is no identifier, or nothing in the language has that name.
+/// If the given name is not an identifier, or no item of the language has a name.
 pub fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, NameError> {
     match (asked, language.named) {
         (Some(_), None) => Err(NameError::Unused {

@@ -1,14 +1,14 @@
-//! The question whether two filters agree on calls that take every branch each way that it can go.
+//! Agreement of two filters on calls that take every branch each feasible way.
 //!
-//! This judges what the prover has proved without believing how the prover reads programs. The calls are those
-//! of a [`Campaign`] and, for every constant of the programs, calls that meet it: the constant, its neighbours,
-//! its bits, and each with the other half of the argument set; where two words meet, either near the other. Every one of them is answered by the reference
-//! interpreter, or the evaluator of rulesets, on both sides.
+//! This confirms the results of the prover without relying on how it reads programs. The calls are those of a
+//! [`Campaign`] and, for every constant of the programs, calls near it: the constant, its neighbours, its bits, and
+//! each with the other half of the argument set; for a comparison of two words, either near the other. Each call is
+//! evaluated by the reference interpreter, or the evaluator of rulesets, on both sides.
 //!
-//! A branch outcome that no call has counts as impossible only if both readings of the prover say so. Gates
-//! are asked first, for all such outcomes at once, and name inputs; diagrams must agree about the rest. If a
-//! reading names an input that doesn't get there, or calls impossible what happens, it is wrong about the
-//! program, and that is reported. What they can't say within their limits stays unsettled, and is counted.
+//! A branch outcome without a call counts as impossible only if both readings of the prover prove it. Gates are used
+//! first, for all such outcomes at once, and return inputs; diagrams must agree on the rest. If an input from a
+//! reading does not have the outcome, or a reading calls an actual outcome impossible, the reading is wrong, which is
+//! reported. Outcomes that are not decided within the limits remain unsettled, and are counted.
 
 use std::collections::BTreeSet;
 
@@ -23,50 +23,51 @@ use crate::feasible::{Feasible, feasible_by_diagrams};
 use crate::path::Path;
 use crate::side::{Filter, Words, data, words};
 
-/// The campaign draws no random inputs.
+/// The seed; the campaign draws no random inputs.
 const SEED: u64 = 0;
-/// The most outcomes of a program diagrams are asked one by one.
+/// The most outcomes of a program that diagrams decide one by one.
 const MAX_ASKED: usize = 50;
 
-/// How many conflicts of the solver each outcome may take more that no call has had. On the corpus they take 3 to 10.
+/// The number of additional conflicts of the solver for each outcome without a call. On the corpus each takes 3 to
+/// 10.
 const CONFLICTS_PER_EDGE: u64 = 32;
 
-/// On what two filters agree.
+/// The calls and outcomes on which two filters agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// How many calls the reference answered on both sides, alike.
+    /// The number of calls for which the reference returned equal values on both sides.
     pub calls: usize,
     /// Twice the number of branches of all programs: the outcomes of their tests.
     pub edges: usize,
-    /// How many outcomes no call has, as both readings of the prover say.
+    /// The number of outcomes that are impossible by both readings of the prover.
     pub infeasible_edges: usize,
-    /// How many outcomes neither a call has nor both readings rule out.
+    /// The number of outcomes without a call that are not impossible by both readings.
     pub unsettled_edges: usize,
 }
 
-/// Why there is no agreement.
+/// The reason why there is no agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// The subjects answer a call differently.
+    /// The subjects return different values for a call.
     Answers(Found),
-    /// The prover reads a program wrongly: what it says about a call is not what the interpreter does.
+    /// The prover misreads a program: its result for a call is not that of the interpreter.
     Misread {
-        /// As what the prover reads it.
+        /// The reading with the error.
         reading: Reading,
         /// The call.
         data: SeccompData,
     },
-    /// A policy is so large that its plain form isn't even an input program.
+    /// A policy is so large that even its translation to an input program is too long.
     TooLarge(InvalidProgram),
-    /// The caller cancelled; what has run till then is too little to agree on.
+    /// The caller cancelled; too few calls were run for an agreement.
     Stopped,
 }
 
-/// Asks whether two subjects agree, within limits for each question to the prover.
+/// Tests whether two subjects agree, with limits for each query to the prover.
 ///
 /// # Errors
-/// If they don't, the prover contradicts the interpreter about one of the programs, or the caller cancels: an
-/// agreement on fewer calls than without a deadline is none.
+/// If they don't, if the prover contradicts the interpreter about one of the programs, or if the caller cancels: an
+/// agreement on fewer calls than without a deadline does not count.
 pub fn agreement(
     subjects: [&Subject<'_>; 2],
     limits: &Limits,
@@ -84,7 +85,7 @@ pub fn agreement(
         judge.settle(id, limits, stop)?;
     }
     judge.agreement.calls = judge.calls();
-    // Also where the prover's limits hide it.
+    // Checked again, because the cancellation may have been reported as a limit of the prover.
     not_stopped(stop)?;
     Ok(judge.agreement)
 }
@@ -92,7 +93,7 @@ pub fn agreement(
 struct Judge<'a> {
     campaign: Campaign<'a>,
     agreement: Agreement,
-    /// Calls near constants, which the reference answered.
+    /// The calls near constants that the reference has evaluated.
     tried: BTreeSet<Words>,
 }
 
@@ -110,7 +111,7 @@ impl Judge<'_> {
         not_stopped(stop)
     }
 
-    /// How many different calls the reference answered.
+    /// The number of different calls that the reference has evaluated.
     fn calls(&self) -> usize {
         let kept = self.campaign.kept().map(|data| words(&data));
         kept.chain(self.tried.iter().copied())
@@ -118,7 +119,7 @@ impl Judge<'_> {
             .len()
     }
 
-    /// Lets the reference answer a call on both sides.
+    /// Evaluates a call on both sides by the reference.
     fn try_call(&mut self, call: Words) -> Result<(), Disagreement> {
         if !self.tried.insert(call) {
             return Ok(());
@@ -134,7 +135,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Tries calls that meet each constant of the programs, changed from the first kept call that gets there.
+    /// Evaluates calls near each constant of the programs, made from the first kept call that reaches it.
     fn near_constants(&mut self, stop: &Stop) -> Result<(), Disagreement> {
         let kept: Vec<Words> = self.campaign.kept().map(|data| words(&data)).collect();
         for id in self.campaign.filters() {
@@ -157,7 +158,7 @@ impl Judge<'_> {
         self.run_waiting(stop)
     }
 
-    /// Settles which outcomes of a program's branches are impossible, of those that no call has had.
+    /// Decides which outcomes of a program's branches are impossible, among those without a call.
     fn settle(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Result<(), Disagreement> {
         let is_outcome = |place: &Place| matches!(place, Place::Outcome(..));
         let mut open: Vec<Place> = places(self.campaign.filter(id))
@@ -182,7 +183,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Fails if a call gets to a place that a reading calls impossible.
+    /// Fails if a call reaches a place that is impossible by a reading.
     fn refute<'p>(
         &self,
         id: FilterId,
@@ -213,7 +214,8 @@ impl Judge<'_> {
         open.retain(|place| !self.campaign.is_reached(id, *place));
     }
 
-    /// Runs inputs that gates name for open outcomes, until they say that there are no more: whether they did.
+    /// Runs inputs that gates find for open outcomes, until they prove that there are no more. Returns whether they
+    /// did.
     fn ask_gates(
         &mut self,
         id: FilterId,
@@ -250,8 +252,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What diagrams call impossible, all open outcomes among it that they can settle. Inputs that they name for others
-    /// are run.
+    /// The impossible places by diagrams, including all open outcomes that they can decide. The inputs that they find
+    /// for others are run.
     fn ask_diagrams(
         &mut self,
         id: FilterId,
@@ -288,17 +290,17 @@ impl Judge<'_> {
         Ok(impossible)
     }
 
-    /// Runs a call that a reading names, and what it leads to.
+    /// Runs a call found by a reading, and the inputs that it leads to.
     fn run_named(&mut self, data: &SeccompData, stop: &Stop) -> Result<(), Disagreement> {
         let call = words(data);
         self.try_call(call)?;
-        // Also where the fast evaluation notes nothing new.
+        // Kept even if the fast evaluation finds nothing new.
         self.campaign.keep(&call, self.campaign.answers(data));
         self.run_waiting(stop)
     }
 }
 
-/// What a word of the call meets in an instruction.
+/// The operand that a word of the call is combined with in an instruction.
 #[derive(Clone, Copy)]
 enum Meets {
     Constant(u32),
@@ -306,8 +308,7 @@ enum Meets {
     Word(Word),
 }
 
-/// The operands that a path meets and no path before met at this place, each with the words whose values may
-/// meet it.
+/// The operands on a path that no earlier path has reached, each with the words that may be combined with it.
 fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, Meets)> {
     let mut operands = Vec::new();
     let mut forks = path.forks.iter().peekable();
@@ -317,7 +318,7 @@ fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, 
         while let Some(fork) = forks.next_if(|fork| fork.pc == *pc) {
             word = fork.word();
         }
-        // A computed value comes from the words that were loaded last, more or less.
+        // Approximation: a computed value is derived from the two words loaded last.
         let recent = loaded.iter().rev().take(2).copied();
         match filter.program.op(*pc) {
             Op::LoadData(offset) => {
@@ -353,7 +354,7 @@ fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, 
     operands
 }
 
-/// A call with a word near a constant, and with the other half of that word set.
+/// Calls with a word near a constant, and with the other half of that word set.
 fn near(call: &Words, word: Word, k: u32) -> Vec<Words> {
     let with = |word: usize, value, mut call: Words| {
         call[word] = value;
@@ -374,7 +375,7 @@ fn near(call: &Words, word: Word, k: u32) -> Vec<Words> {
         .chain(bits)
         .map(|value| with(word, value, *call))
         .collect();
-    // Number and architecture are no halves.
+    // Number and architecture have no other half.
     if word > Word::ARCH.index() {
         let exact = with(word, k, *call);
         near.extend([0, 1, 1 << 31, u32::MAX].map(|other| with(word ^ 1, other, exact)));
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn every_outcome_is_reached_or_ruled_out_by_both_readings() {
-        // Only an input that solves the sum gets to the last answer; nothing is both above 9 and below 9.
+        // Only an input that solves the equation reaches the last return; no value is both above 9 and below 9.
         let ops = [
             Op::LoadData(16),
             Op::branch(Test::Gt, 9, 0, 2),
@@ -431,7 +432,7 @@ mod tests {
             agreement([&subject, &subject], &Limits::default(), stop)
         };
         assert!(agree(&Stop::default()).is_ok());
-        // However late it is asked for: also where all edges are covered by then.
+        // At every point of the run, even when all edges are covered.
         for times in (0..).map(|round: u32| round.pow(3)) {
             let asked = AtomicU32::new(0);
             let stop = Stop::when(move || asked.fetch_add(1, Ordering::Relaxed) >= times);

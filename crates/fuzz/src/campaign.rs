@@ -1,9 +1,9 @@
-//! The loop: inputs from the ones that reached something new, run on both sides.
+//! The fuzzing loop: changes inputs that reached something new, and runs them on both sides.
 //!
-//! An input that reaches something new is kept, and every branch on its way whose other outcome nothing has
-//! shown is turned ([`crate::path`]); what comes of that is run at once. Then comes what is near each kept
-//! input: a mistake by one, or in one bit, shows there even if it leads nowhere new. After that kept inputs are
-//! changed at random, mostly in the words that their programs look at, with values from the dictionary.
+//! An input that reaches something new is kept, and every branch on its path whose other outcome has not occurred is
+//! reversed ([`crate::path`]); the resulting inputs are run first. Then follow the inputs near each kept one, which
+//! detect errors by one, or in one bit, even if they reach nothing new. After that kept inputs are changed at random,
+//! mostly in the words that their programs read, with values from the dictionary.
 
 use std::collections::VecDeque;
 
@@ -18,24 +18,25 @@ use crate::rng::Rng;
 use crate::side::{Filter, Side, Words, data, words};
 use crate::witness::plain;
 
-/// How many changes of one kept input are run before another is taken.
+/// The number of changes of one kept input before another is chosen.
 const CHANGES: u64 = 64;
 
-/// From how many inputs a branch is turned that goes one way only; where that doesn't do, chance or the prover may.
+/// The most inputs from which a branch with only one outcome is reversed; after that random changes or the prover may
+/// find the other outcome.
 const MAX_TURNS: u8 = 32;
 
-/// A call that the subjects answer differently, as plain as it could be made.
+/// A call for which the subjects return different actions, simplified as far as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The call.
     pub data: SeccompData,
-    /// What the left subject returns, by the reference.
+    /// The return value of the left subject, by the reference.
     pub left: u32,
-    /// What the right subject returns.
+    /// The return value of the right subject.
     pub right: u32,
 }
 
-/// Two subjects under test.
+/// A differential fuzzing campaign of two subjects.
 ///
 /// ```
 /// use tamis_abi::Endian;
@@ -58,50 +59,50 @@ pub struct Campaign<'a> {
     dictionary: Dictionary,
     rng: Rng,
     kept: Vec<Kept>,
-    /// Of how many kept inputs the near ones were run or wait.
+    /// The number of kept inputs whose near inputs were run or queued.
     surrounded: usize,
-    /// Inputs that are run before random ones.
+    /// The inputs that are run before random ones.
     waiting: VecDeque<Words>,
-    /// Per filter of both sides and per instruction: whether it was executed, and which outcomes of it, if
-    /// it is a branch, were seen: of the failing and of the holding test.
+    /// Per filter of both sides and per instruction: whether it was executed, and for a branch whether its test
+    /// failed and whether it held.
     reached: Vec<Vec<Reached>>,
-    /// Per filter, what the prover said about the rest.
+    /// Per filter, the prover's results for the rest.
     proved: Vec<Proved>,
     evaluations: u64,
 }
 
-/// Which filter of a campaign.
+/// The identity of a filter in a campaign.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterId {
-    /// Whose it is: 0 is the left side.
+    /// Its side: 0 is the left side.
     pub(crate) side: usize,
-    /// Which filter of the side, the oldest first.
+    /// Its index on the side, the oldest first.
     pub(crate) index: usize,
-    /// Which of all filters, those of the left side first.
+    /// Its index among all filters, those of the left side first.
     number: usize,
 }
 
-/// What kept inputs reached of an instruction, by the reference interpreter.
+/// The coverage of an instruction by kept inputs, by the reference interpreter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
     is_executed: bool,
     outcomes: [bool; 2],
-    /// How often inputs were made to turn it.
+    /// The number of inputs generated to reverse it.
     turns: u8,
 }
 
 /// An input that reached something new.
 struct Kept {
     words: Words,
-    /// The words that the subjects looked at.
+    /// The words that the subjects read.
     looked_at: Vec<Word>,
     /// Per word, the bits that they tested.
     asked_bits: Words,
 }
 
 impl Kept {
-    /// The inputs near this one. Of each word that was looked at: one more, one less, zero, each tested bit
-    /// otherwise, and the call with all arguments zero but for that word.
+    /// The inputs near this one. For each word that was read: one more, one less, zero, each tested bit flipped, and
+    /// the call with all other arguments zero.
     fn near(&self) -> Vec<Words> {
         let is_argument = |word: &usize| *word != Word::NR.index() && *word != Word::ARCH.index();
         let mut near = Vec::new();
@@ -150,7 +151,7 @@ impl Campaign<'_> {
         &self.sides[id.side].filters[id.index]
     }
 
-    /// What the prover said about a filter.
+    /// The prover's results for a filter.
     pub(crate) fn proved(&self, id: FilterId) -> &Proved {
         &self.proved[id.number]
     }
@@ -159,7 +160,7 @@ impl Campaign<'_> {
         &mut self.proved[id.number]
     }
 
-    /// Whether a kept input reached a place of a filter, counted over both sides.
+    /// Whether a kept input reached a place of a filter.
     pub(crate) fn is_reached(&self, id: FilterId, place: Place) -> bool {
         let reached = &self.reached[id.number][place.pc().0];
         match place {
@@ -170,10 +171,10 @@ impl Campaign<'_> {
 }
 
 impl<'a> Campaign<'a> {
-    /// A campaign that has run nothing yet. The same subjects and seed give the same campaign.
+    /// A campaign without any runs. The same subjects and seed give the same campaign.
     ///
     /// # Errors
-    /// If a policy is so large that its plain form isn't even an input program.
+    /// If a policy is so large that even its translation to an input program is too long.
     pub fn new(subjects: [&Subject<'a>; 2], seed: u64) -> Result<Campaign<'a>, InvalidProgram> {
         let [left, right] = subjects.map(Side::new);
         let sides = [left?, right?];
@@ -195,18 +196,19 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// How many inputs were run on both sides.
+    /// The number of inputs run on both sides.
     pub fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
-    /// The inputs that reached something new, in the order of discovery: together they reach all that was
+    /// The inputs that reached something new, in the order of discovery: together they reach every place that was
     /// reached.
     pub fn kept(&self) -> impl Iterator<Item = SeccompData> {
         self.kept.iter().map(|kept| data(&kept.words))
     }
 
-    /// Runs the inputs that wait: the first ones, and what they lead to. Some thousand, unless the caller stops it.
+    /// Runs the queued inputs: the first ones, and those that they lead to. These are some thousand, unless the
+    /// caller cancels.
     pub fn run_waiting(&mut self, stop: &Stop) -> Option<Found> {
         while let Some(words) = self.waiting.pop_front() {
             if let Some(found) = self.run_one(&words) {
@@ -219,16 +221,16 @@ impl<'a> Campaign<'a> {
         None
     }
 
-    /// Whether inputs wait to be run.
+    /// Whether inputs are queued.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Runs what waits, what is near kept inputs, and then random inputs, until there were so many evaluations in this run, or a few
-    /// more, or a call is found that the subjects answer differently.
+    /// Runs the queued inputs, those near kept inputs, and then random ones, until about this number of evaluations,
+    /// or until the subjects return different actions for a call.
     ///
     /// # Panics
-    /// If the fast evaluation contradicts the reference: a mistake of tamis.
+    /// If the fast evaluation contradicts the reference, which is a bug of tamis.
     pub fn run(&mut self, evaluations: u64) -> Option<Found> {
         let end = self.evaluations.saturating_add(evaluations);
         while self.evaluations < end {
@@ -247,7 +249,7 @@ impl<'a> Campaign<'a> {
         None
     }
 
-    /// Changes of one kept input.
+    /// Runs changes of one kept input.
     fn run_changes(&mut self) -> Option<Found> {
         let index = self.rng.index(self.kept.len().max(1));
         let (base, looked_at) = match self.kept.get(index) {
@@ -257,7 +259,7 @@ impl<'a> Campaign<'a> {
         for _ in 0..CHANGES {
             let mut words = base;
             let dice = self.rng.next_u64();
-            // One change in half of the cases, two in a quarter, and so on; at most eight.
+            // One change with probability 1/2, two with 1/4, and so on; at most eight.
             for _ in 0..=(dice.trailing_ones().min(7)) {
                 self.change(&mut words, &looked_at);
             }
@@ -268,7 +270,7 @@ impl<'a> Campaign<'a> {
         None
     }
 
-    /// Changes a word, most often one that the subjects look at.
+    /// Changes a word, most often one that the subjects read.
     fn change(&mut self, words: &mut Words, looked_at: &[Word]) {
         let dice = self.rng.next_u64();
         let word = match looked_at {
@@ -276,7 +278,7 @@ impl<'a> Campaign<'a> {
             _ if dice & 7 == 0 => Word::COUNT,
             looked_at => looked_at[pick(dice >> 32, looked_at.len())].index(),
         };
-        // Anywhere, if none of those.
+        // Any word, if none was selected.
         let word = if word < Word::COUNT {
             word
         } else {
@@ -305,7 +307,7 @@ impl<'a> Campaign<'a> {
         (answers[0] != answers[1]).then(|| self.confirm(&data(words), answers))
     }
 
-    /// Keeps an input, and lets inputs wait that turn what it met.
+    /// Keeps an input, and queues inputs that reverse branches on its path.
     pub(crate) fn keep(&mut self, words: &Words, answers: [u32; 2]) {
         assert_eq!(self.answers(&data(words)), answers, "{words:x?}");
         let filters = self.sides.iter().flat_map(|side| &side.filters);
@@ -339,13 +341,13 @@ impl<'a> Campaign<'a> {
         });
     }
 
-    /// What the reference answers.
+    /// The return values of the reference.
     pub(crate) fn answers(&self, data: &SeccompData) -> [u32; 2] {
         let input = (*data).into();
         [0, 1].map(|side| self.sides[side].subject.answer(&input))
     }
 
-    /// A difference as the reference sees it, made plain.
+    /// A difference confirmed by the reference, and simplified.
     pub(crate) fn confirm(&self, data: &SeccompData, answers: [u32; 2]) -> Found {
         assert_eq!(self.answers(data), answers, "{data:x?}");
         let data = plain(data, |data| self.answers(data) == answers);

@@ -1,4 +1,4 @@
-//! The result of a campaign: the coverage of each program, and what is proved unreachable.
+//! The result of a campaign: the coverage of each program, and the places proved unreachable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::campaign::{Campaign, FilterId, Found};
 use crate::feasible::{Feasible, feasible};
 use crate::side::{Filter, words};
 
-/// Something of a program that an input may reach.
+/// A place in a program that an input may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// An instruction is executed.
@@ -20,40 +20,41 @@ pub enum Place {
     Outcome(Pc, bool),
 }
 
-/// A place that no input reached and of which the prover doesn't know whether one can.
+/// A place that no input reached and that the prover could not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The place.
     pub place: Place,
-    /// Why the prover gave up; `None` if it was not asked, because it was stopped or had given up too often.
+    /// The limit that the prover reached; `None` if the place was not tried, because of cancellation or too many
+    /// limits before.
     pub limit: Option<LimitReached>,
 }
 
-/// What was reached of one program.
+/// The coverage of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterCoverage {
-    /// Whose it is: 0 is the left side.
+    /// The side of the program: 0 is the left side.
     pub side: usize,
-    /// Which filter of the side, the oldest first.
+    /// The index of the filter on its side, the oldest first.
     pub index: usize,
-    /// How many instructions it has.
+    /// The number of its instructions.
     pub insns: usize,
-    /// How many were executed.
+    /// The number of executed instructions.
     pub executed_insns: usize,
-    /// How many no input executes, by proof.
+    /// The number of instructions that no input executes, by proof.
     pub impossible_insns: usize,
     /// Twice the number of its branches.
     pub outcomes: usize,
-    /// How many outcomes occurred.
+    /// The number of outcomes that occurred.
     pub taken_outcomes: usize,
-    /// How many outcomes no input has, by proof; those of instructions that are never executed among them.
+    /// The number of outcomes that no input has, by proof, including those of instructions that are never executed.
     pub impossible_outcomes: usize,
-    /// What is neither, ascending.
+    /// All other places, ascending.
     pub gaps: Vec<Gap>,
 }
 
 impl Place {
-    /// The instruction that it is about.
+    /// The instruction of the place.
     pub fn pc(self) -> Pc {
         match self {
             Place::Insn(pc) | Place::Outcome(pc, _) => pc,
@@ -62,7 +63,7 @@ impl Place {
 }
 
 impl FilterCoverage {
-    /// Whether all that can be reached was.
+    /// Whether all reachable places were reached.
     pub fn is_complete(&self) -> bool {
         self.gaps.is_empty()
     }
@@ -84,8 +85,8 @@ pub(crate) fn places(filter: &Filter) -> impl Iterator<Item = Place> {
 }
 
 impl Campaign<'_> {
-    /// Asks the prover about everything in the programs that nothing has reached yet, within the limits for
-    /// each place, until the caller stops it. What it finds an input for is run.
+    /// Uses the prover on all places in the programs that have not been reached, within the limits for each place,
+    /// until cancelled. The inputs that it finds are run.
     ///
     /// # Errors
     /// If such an input shows a difference.
@@ -94,7 +95,7 @@ impl Campaign<'_> {
         programs.try_for_each(|id| self.prove_filter(id, limits, stop))
     }
 
-    /// Asks the prover about all places of a filter that nothing reached, and it doesn't know of yet.
+    /// Uses the prover on all places of a filter that were not reached and that it has not decided.
     fn prove_filter(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Result<(), Found> {
         let mut open: Vec<Place> = places(self.filter(id)).collect();
         open.retain(|place| !self.is_reached(id, *place));
@@ -128,13 +129,13 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// What was reached of every program, the left side's first.
+    /// The coverage of every program, the left side's first.
     pub fn coverage(&self) -> Vec<FilterCoverage> {
         let programs = self.programs().into_iter();
         programs.map(|id| self.coverage_of(id)).collect()
     }
 
-    /// Runs an input that the prover found, and what it leads to.
+    /// Runs an input found by the prover, and the inputs that it leads to.
     fn run_found(&mut self, data: &SeccompData) -> Result<(), Found> {
         let found = self.run_one(&words(data));
         let found = found.or_else(|| self.run_waiting(&Stop::default()));
@@ -175,20 +176,20 @@ impl Campaign<'_> {
     }
 }
 
-/// What the prover said about places that nothing reached.
+/// The prover's results for places that were not reached.
 #[derive(Clone, Default)]
 pub(crate) struct Proved {
     impossible: BTreeSet<Place>,
     unknown: BTreeMap<Place, LimitReached>,
-    /// Whether decision diagrams were asked for all places at once.
+    /// Whether diagrams have been used for all places at once.
     is_swept: bool,
-    /// How many places the prover was asked about one by one.
+    /// The number of places that were tried one by one.
     asked: usize,
 }
 
-/// The most places of a filter that the prover is asked about one by one.
+/// The most places of a filter that the prover tries one by one.
 const MAX_ASKED: usize = 500;
-/// Where it gives up on so many, it is asked about no more.
+/// After this many results at a limit, no more places are tried.
 const MAX_UNKNOWN: usize = 20;
 
 impl Proved {
@@ -201,7 +202,7 @@ impl Proved {
     }
 }
 
-/// What no input reaches, as far as one sweep of decision diagrams tells.
+/// The places that no input reaches, as far as one sweep of decision diagrams finds them.
 pub(crate) fn dead(filter: &Filter, limits: &Limits, stop: &Stop) -> BTreeSet<Place> {
     let mut space = Space::stoppable(*limits, stop.clone());
     let Ok(dead) = dead_code(&mut space, &filter.program) else {

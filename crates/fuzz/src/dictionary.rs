@@ -1,9 +1,10 @@
-//! The values that inputs are made of: what programs compare each word with, and what is near.
+//! The values of which inputs are made: the constants with which programs compare each word, and values near them.
 //!
-//! A sweep down the program knows which words A may come from at each instruction, so every constant goes to
-//! the words that it can meet. Near a constant are its neighbours, its complement, its lowest bit and what
-//! that leaves; of a mask each bit alone; besides, every word has its extremes, and numbers and architectures those that
-//! filters forget: the x32 bit, -1, the other architectures of the machine.
+//! One pass over the program computes the words from which A may be derived at each instruction, so every constant is
+//! assigned to the words with which it can be compared. Near a constant are its neighbours, its complement, its
+//! lowest bit and the remaining bits; of a mask each single bit. In addition, every word has its extremes, and
+//! numbers and architectures have values that filters often forget: the x32 bit, -1, the other architectures of the
+//! machine.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +17,16 @@ use crate::rng::Rng;
 /// Per word, the values worth trying.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    /// Ascending, none twice; never empty.
+    /// Ascending, without duplicates; never empty.
     values: [Vec<u32>; Word::COUNT],
-    /// The architectures that are compared with, by audit value, and the native one.
+    /// The architectures that programs compare with, by audit value, and the native one.
     arches: Vec<u32>,
 }
 
-/// What programs do to one word.
+/// The constants that programs use with one word.
 #[derive(Default)]
 struct Constants {
-    /// What it is compared with, and masked with.
+    /// Constants of comparisons and masks.
     all: BTreeSet<u32>,
     /// The masks among them.
     masks: BTreeSet<u32>,
@@ -35,7 +36,7 @@ struct Constants {
 type Words = u16;
 
 impl Dictionary {
-    /// The values that matter to some programs.
+    /// The dictionary of some programs.
     ///
     /// ```
     /// use tamis_abi::{Endian, Word};
@@ -90,7 +91,7 @@ impl Dictionary {
         &self.values[word.index()]
     }
 
-    /// The audit values of the architectures that the programs know, and that of x86_64; ascending.
+    /// The audit values of the architectures in the programs, and that of x86_64; ascending.
     pub fn arches(&self) -> &[u32] {
         &self.arches
     }
@@ -100,7 +101,7 @@ impl Dictionary {
         &self.values[word]
     }
 
-    /// A random input whose words are drawn from the dictionary, now and then from everywhere.
+    /// A random input whose words are drawn from the dictionary, and occasionally from all values.
     pub fn draw(&self, rng: &mut Rng) -> SeccompData {
         let mut data = SeccompData::default();
         for word in Word::all() {
@@ -120,7 +121,7 @@ impl Dictionary {
 
 /// Adds the constants that a program compares words with, or masks them with.
 fn collect(program: &Program, constants: &mut [Constants; Word::COUNT]) {
-    // Per instruction, the words that A and X may come from; for all slots of the memory together.
+    // Per instruction, the words from which A and X may be derived; one entry for all slots of the memory.
     let mut origins: Vec<(Words, Words)> = vec![(0, 0); program.len() + 1];
     let mut memory: Words = 0;
     for (pc, op) in program.ops().enumerate() {
@@ -145,7 +146,7 @@ fn collect(program: &Program, constants: &mut [Constants; Word::COUNT]) {
             }
             Op::LoadImm(_) | Op::LoadLen => a = 0,
             Op::LoadXImm(k) => {
-                // It may be compared with whatever A holds by then.
+                // It may be compared with the content of A at that point.
                 meet(a, k, false);
                 x = 0;
             }

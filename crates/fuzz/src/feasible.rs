@@ -1,8 +1,8 @@
 //! Reachability of a place in a program, decided by the prover, with an input.
 //!
-//! The program is cut off behind the place and made to return 1 there and 0 everywhere else. If that is the
-//! same function as `ret 0`, nothing gets there; if it isn't, the prover's witness does. So both of the
-//! prover's ways serve, and it need know nothing of coverage.
+//! The program is truncated behind the place, and changed so that it returns 1 there and 0 everywhere else. If it is
+//! then equivalent to `ret 0`, the place is unreachable; otherwise the prover's witness reaches it. So both methods
+//! of the prover can be used, and the prover needs no notion of coverage.
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Pc, Program};
@@ -12,18 +12,18 @@ use tamis_prover::{
 
 use crate::coverage::Place;
 
-/// The prover's answer about a place.
+/// The prover's result for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feasible {
-    /// This input gets there.
+    /// This input reaches it.
     By(SeccompData),
-    /// None does.
+    /// No input reaches it.
     Never,
-    /// The prover gave up.
+    /// The prover reached a limit.
     Unknown(LimitReached),
 }
 
-/// Whether some input gets to a place.
+/// Whether an input reaches a place.
 pub(crate) fn feasible(program: &Program, place: Place, limits: &Limits) -> Feasible {
     let programs = [marked(program, place), never(program.endian())];
     let [marked, never] = programs.each_ref().map(Subject::Program);
@@ -34,7 +34,7 @@ pub(crate) fn feasible(program: &Program, place: Place, limits: &Limits) -> Feas
     }
 }
 
-/// Whether some input gets to a place as diagrams alone read the program; what they name is not confirmed.
+/// Whether an input reaches a place, by diagrams alone; the input is not confirmed.
 pub(crate) fn feasible_by_diagrams(
     program: &Program,
     place: Place,
@@ -60,7 +60,7 @@ fn marked(program: &Program, place: Place) -> Program {
     let pc = place.pc();
     let mut insns: Vec<Insn> = Vec::with_capacity(pc.0 + 3);
     for at in 0..pc.0 {
-        // A jump behind the place goes to the first instruction behind it.
+        // A jump past the place goes to the first instruction behind it.
         let short = |skip: usize| skip.min(pc.0 - at);
         insns.push(Insn::from(match program.op(Pc(at)) {
             Op::RetImm(_) | Op::RetA => Op::RetImm(0),

@@ -1,17 +1,16 @@
 //! Differential fuzzing of seccomp filters: two subjects, the same inputs, and coverage.
 //!
-//! A [`Campaign`] runs two subjects - policies, programs, stacks - side by side on inputs that are made from
-//! the constants in them ([`Dictionary`]) and led by what the inputs reached in them (`path`). What it
-//! finds is confirmed by the reference evaluators and made as plain as it can be (`witness`). What it
-//! doesn't reach is put to the prover (`feasible`): either nothing reaches it, or here is an input. So a
-//! campaign ends with a statement about every instruction and both outcomes of every branch. [`reduce`] shrinks
-//! policies and programs that show a failure.
+//! A [`Campaign`] runs two subjects - policies, programs, stacks - side by side on inputs that are made from their
+//! constants ([`Dictionary`]) and guided by coverage (`path`). Differences are confirmed by the reference evaluators
+//! and minimised (`witness`). For places that are not reached, the prover (`feasible`) either proves that they are
+//! unreachable or finds an input. So a campaign ends with a result for every instruction and both outcomes of every
+//! branch. [`reduce`] shrinks policies and programs that show a failure.
 //!
-//! [`agreement`] is the question without chance: do two filters agree on calls that take every branch each way
-//! that it can go?
+//! [`agreement`] uses no random inputs: it tests whether two filters agree on calls that take every branch each
+//! feasible way.
 //!
-//! Everything depends on the subjects, a seed and the number of evaluations: there is no clock and no I/O.
-//! An agreement is never a proof; that is the prover's work.
+//! The results depend only on the subjects, a seed and the number of evaluations: there is no clock and no I/O. An
+//! agreement is not a proof; the prover makes proofs.
 #![forbid(unsafe_code)]
 
 mod agreement;

@@ -1,9 +1,9 @@
-//! What one input does in one program: which branches it meets, and how to make one go the other way.
+//! The path of one input through one program: the branches on it, and how to reverse one.
 //!
-//! A branch that compares some bits of an input word with a constant says itself which values would
-//! turn it: the constant, its neighbours, its bits. If earlier branches on the path asked the same word, a
-//! value is looked for that answers those as before. So conditions that random values would never meet are
-//! met one after the other, each from an input that met the ones before it.
+//! A branch that compares some bits of an input word with a constant determines the values that may reverse it: the
+//! constant, its neighbours, its bits. If earlier branches on the path test the same word, values that keep their
+//! outcomes are preferred. So conditions that random values would never satisfy are satisfied one after the other,
+//! each starting from an input that satisfies the previous ones.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,18 @@ use tamis_bpf::{Op, Pc, Program, Test, interp};
 
 use crate::side::{Words, data};
 
-/// How many forks before one are looked at when it is turned: long lists ask the same word thousands of times.
+/// The most earlier forks that are considered when a fork is reversed: long lists test the same word thousands of
+/// times.
 const MAX_EARLIER: usize = 256;
 
-/// The bits of a word of the input, as A may hold them.
+/// Bits of a word of the input, as the content of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bits {
     word: Word,
     mask: u32,
 }
 
-/// A branch that an input met, on bits of a word and a constant.
+/// A test on the path of an input, of bits of a word against a constant.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     bits: Bits,
@@ -31,7 +32,7 @@ struct Question {
     k: u32,
 }
 
-/// A branch that an input met.
+/// A branch on the path of an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fork {
     pub(crate) pc: Pc,
@@ -39,7 +40,7 @@ pub(crate) struct Fork {
     question: Option<Question>,
 }
 
-/// The way of an input through a program.
+/// The path of an input through a program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) executed: Vec<Pc>,
@@ -49,7 +50,7 @@ pub(crate) struct Path {
 }
 
 impl Fork {
-    /// The word of the input that is compared, if it is one.
+    /// The word of the input that is compared, if any.
     pub(crate) fn word(&self) -> Option<Word> {
         self.question.map(|question| question.bits.word)
     }
@@ -60,7 +61,7 @@ impl Question {
         self.test.holds(value & self.bits.mask, self.k)
     }
 
-    /// Values near which the answer changes, where the bits outside the mask are those of `value`.
+    /// Values near which the outcome changes, with the bits outside the mask as in `value`.
     fn candidates(self, value: u32) -> impl Iterator<Item = u32> {
         let Question { bits, k, .. } = self;
         let rest = value & !bits.mask;
@@ -119,7 +120,7 @@ impl Path {
                         Operand::K(k) => a.map(|bits| Question { bits, test, k }),
                         Operand::X | Operand::Variable(_) => None,
                     };
-                    // A branch with one target goes both ways at once.
+                    // A branch with equal targets has both outcomes.
                     let taken = |skip: u8| next == pc.0 + 1 + usize::from(skip);
                     for (outcome, skip) in [(true, jt), (false, jf)] {
                         if taken(skip) {
@@ -137,15 +138,15 @@ impl Path {
         path
     }
 
-    /// Per word, the bits that tests for set bits asked for.
+    /// Per word, the bits that are tested for being set.
     pub(crate) fn asked_bits(&self) -> impl Iterator<Item = (Word, u32)> {
         let questions = self.forks.iter().filter_map(|fork| fork.question);
         let for_bits = questions.filter(|question| question.test == Test::Set);
         for_bits.map(|Question { bits, k, .. }| (bits.word, bits.mask & k))
     }
 
-    /// The input with one word changed so that a fork of its path goes the other way: first with all
-    /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word.
+    /// The input with one word changed so that a fork of its path is reversed: preferably with all earlier forks on
+    /// that word unchanged. `None` if the fork does not test a word, or no candidate reverses it.
     pub(crate) fn turned(&self, fork: usize, words: &Words) -> Option<Words> {
         let wanted = self.forks[fork].question?;
         let word = wanted.bits.word;

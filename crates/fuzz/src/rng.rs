@@ -1,12 +1,12 @@
-//! A small random source for generators: seeded, portable, not for secrets.
+//! A small random number generator for tests and fuzzing: seeded, portable, not for secrets.
 //!
-//! The algorithm is SplitMix64 (Steele, Lea and Flood, 2014): one addition and three mixing steps per
-//! value, full period, and every seed is a good seed. Tests use fixed seeds; a fuzzer gives its own bytes,
-//! which are drawn first, so that it can change single choices.
+//! The algorithm is SplitMix64 (Steele, Lea and Flood, 2014): one addition and three mixing steps per value, full
+//! period, and no bad seeds. Tests use fixed seeds. A fuzzer gives its own bytes, which are returned first, so that
+//! it can change single choices.
 
 use std::ops::RangeInclusive;
 
-/// A random source. The same seed gives the same values on every machine.
+/// A random number generator. The same seed gives the same values on every machine.
 ///
 /// ```
 /// use tamis_fuzz::rng::Rng;
@@ -18,12 +18,12 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
-    /// What is drawn before the numbers of the algorithm, the last first.
+    /// The values returned before those of the algorithm, the last first.
     given: Vec<u64>,
 }
 
 impl Rng {
-    /// A source that starts from this seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Rng {
         Rng {
             state: seed,
@@ -31,8 +31,7 @@ impl Rng {
         }
     }
 
-    /// A source that gives these bytes, eight for each value, and then random ones that depend on all of
-    /// them.
+    /// A generator that returns these bytes, eight per value, and then random values that depend on all of them.
     pub fn from_bytes(bytes: &[u8]) -> Rng {
         let value = |chunk: &[u8]| {
             let bytes = chunk.iter().rev();
@@ -62,7 +61,7 @@ impl Rng {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A number of the range; the probability of each differs from the fair one by less than 2⁻⁶⁴.
+    /// A number of the range; the probability of each differs from the uniform one by less than 2⁻⁶⁴.
     ///
     /// # Panics
     /// If the range is empty.
@@ -83,7 +82,7 @@ impl Rng {
         self.range(0..=len as u64 - 1) as usize
     }
 
-    /// One of the items, every one equally likely.
+    /// One of the items, with equal probability.
     ///
     /// # Panics
     /// If there are none.
@@ -91,7 +90,7 @@ impl Rng {
         &items[self.index(items.len())]
     }
 
-    /// True in `wins` of `tries` cases.
+    /// True with probability `wins / tries`.
     ///
     /// # Panics
     /// If `tries` is zero.
@@ -100,8 +99,7 @@ impl Rng {
         self.range(0..=tries - 1) < wins
     }
 
-    /// A number of the kind that finds mistakes: often small, often near a power of two, sometimes
-    /// anything.
+    /// A number of a kind that often shows bugs: often small, often near a power of two, sometimes arbitrary.
     pub fn interesting_u64(&mut self) -> u64 {
         match self.range(0..=3) {
             0 => self.range(0..=16),
@@ -111,8 +109,7 @@ impl Rng {
         }
     }
 
-    /// A source independent of this one: a generator that draws more values from it does not change
-    /// what its neighbours get.
+    /// An independent generator: if one draws more values from it, the values of this one do not change.
     #[must_use]
     pub fn split(&mut self) -> Rng {
         Rng::new(self.next_u64())

@@ -1,4 +1,4 @@
-//! One side of a comparison, made ready to be run millions of times.
+//! One side of a comparison, prepared for millions of evaluations.
 
 use tamis_abi::{Action, Endian, SeccompData, Word};
 use tamis_bpf::{InvalidProgram, Program};
@@ -7,7 +7,7 @@ use tamis_vm::{Code, Seen};
 
 use crate::translate;
 
-/// Sixteen words by meaning.
+/// The sixteen words of a call, by meaning.
 pub(crate) type Words = [u32; Word::COUNT];
 
 /// The words of a call.
@@ -21,10 +21,10 @@ pub(crate) fn data(words: &Words) -> SeccompData {
     Word::all().fold(SeccompData::default(), with)
 }
 
-/// A program and what was seen of it.
+/// A program with its coverage.
 pub(crate) struct Filter {
     pub(crate) program: Program,
-    /// Whether it is a policy, written out plainly.
+    /// Whether it is a translated policy.
     pub(crate) is_policy: bool,
     code: Code,
     seen: Seen,
@@ -33,7 +33,7 @@ pub(crate) struct Filter {
 /// A subject with its programs.
 pub(crate) struct Side<'a> {
     pub(crate) subject: Subject<'a>,
-    /// The oldest first; all of a stack.
+    /// The filters of the side, the oldest first.
     pub(crate) filters: Vec<Filter>,
     is_stack: bool,
 }
@@ -43,7 +43,7 @@ impl Filter {
         let (program, is_policy) = match subject {
             Subject::Ruleset(ruleset) => (translate::program(ruleset)?, true),
             Subject::Program(program) => ((*program).clone(), false),
-            // Inputs are calls: with all variables 0.
+            // Inputs are calls, so all variables are 0.
             Subject::Template(template) => (template.unbound().clone(), false),
             Subject::Stack(subjects) => {
                 let mut subjects = subjects.iter();
@@ -72,7 +72,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// What it returns.
+    /// Evaluates the side; returns its return value.
     pub(crate) fn run(&mut self, words: &Words) -> u32 {
         if !self.is_stack {
             let filter = &mut self.filters[0];
@@ -88,7 +88,7 @@ impl<'a> Side<'a> {
         kept
     }
 
-    /// How many different things its programs have reached.
+    /// The number of different places that its programs have reached.
     pub(crate) fn reached(&self) -> u32 {
         self.filters.iter().map(|filter| filter.seen.count()).sum()
     }

@@ -1,9 +1,10 @@
-//! Rulesets as programs, the plain way: so that policies run as fast as filters, with the same coverage.
+//! Rulesets translated to programs without optimisation, so that policies can be run as fast as filters, with the
+//! same coverage.
 //!
-//! Every rule is written out for the numbers that it is about, in order, without any thought of length or
-//! speed; runs of numbers with the same rules share their code, and a binary search finds the run. Nothing of
-//! the compiler is used: this is one side of a comparison whose other side the compiler made. Jumps are all
-//! `ja`, which reach everywhere, so the program is far longer than a filter may be.
+//! Every rule is translated for the numbers it covers, in order, without regard to length or speed. Runs of numbers
+//! with the same rules share their code, and a binary search finds the run. No code of the compiler is used, because
+//! the other side of the comparison was made by the compiler. All jumps are `ja`, which have no limit of distance, so
+//! the program is much longer than a filter may be.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use tamis_bpf::insn::{AluOp, Insn, Operand as Right, Test as Compare};
 use tamis_bpf::{InvalidProgram, Op, Program};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Test};
 
-/// A program that means what the ruleset means, for little-endian machines whatever its architectures.
+/// A program equivalent to the ruleset, for little-endian machines whatever its architectures.
 ///
 /// # Errors
-/// If it would be longer than [`Program::MAX_INPUT_INSNS`].
+/// If it would exceed [`Program::MAX_INPUT_INSNS`].
 pub fn program(ruleset: &Ruleset) -> Result<Program, InvalidProgram> {
     let mut writer = Writer::default();
     let mut by_audit: BTreeMap<u32, Vec<&Section>> = BTreeMap::new();
@@ -36,11 +37,11 @@ pub fn program(ruleset: &Ruleset) -> Result<Program, InvalidProgram> {
     writer.finish()
 }
 
-/// Where a jump leads, before it is known.
+/// The target of a jump, before its place is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Label(usize);
 
-/// The rules that decide a run of numbers: those of a section up to the first without condition.
+/// The rules that decide a run of numbers: those of a section up to the first unconditional one.
 type Rules = Option<(Arch, Vec<usize>)>;
 
 /// The code for the sections that share an audit value.
@@ -82,7 +83,7 @@ fn calls(writer: &mut Writer, sections: &[&Section], bad_arch: Action) {
     }
 }
 
-/// What decides a number.
+/// The rules that decide a number.
 fn rules(sections: &[&Section], nr: u32) -> Rules {
     let section = sections
         .iter()
@@ -99,7 +100,7 @@ fn rules(sections: &[&Section], nr: u32) -> Rules {
     Some((section.arch, rules))
 }
 
-/// Jumps to the run that the number in A belongs to.
+/// Jumps to the run that contains the number in A.
 fn search(writer: &mut Writer, runs: &[(u32, Label)]) {
     if let [(_, label)] = runs {
         return writer.jump(*label);
@@ -190,7 +191,7 @@ enum Source {
     Constant(u32),
 }
 
-/// The upper and the lower half of an operand; those of a half are 0 and the half.
+/// The upper and the lower half of an operand; for a half these are 0 and the half.
 fn halves(operand: Operand) -> [Source; 2] {
     let (low, high) = operand.words();
     match operand.part {
@@ -229,7 +230,7 @@ fn compare(
     writer.jump(no);
 }
 
-/// Whether a value is in a set: intervals within one upper half are asked for below one test of it.
+/// Tests whether a value is in a set: intervals within one upper half are tested below one test of that half.
 fn member(
     writer: &mut Writer,
     [high, low]: [Source; 2],
@@ -278,7 +279,7 @@ fn member(
 #[derive(Default)]
 struct Writer {
     ops: Vec<Op>,
-    /// Where labels are, once they are placed.
+    /// The places of labels, once they are known.
     places: Vec<usize>,
     /// Jumps and their labels.
     jumps: Vec<(usize, Label)>,
@@ -303,7 +304,7 @@ impl Writer {
         self.op(Op::Jump(0));
     }
 
-    /// Goes to a label if the test of A holds.
+    /// Jumps to a label if the test of A holds.
     fn jump_when(&mut self, test: Compare, operand: Right, to: Label) {
         self.op(Op::Branch {
             test,
@@ -332,7 +333,7 @@ impl Writer {
         }
     }
 
-    /// Loads the left of two halves, and gives the right one as the operand of a test.
+    /// Loads the left of two halves, and returns the right one as the operand of a test.
     fn pair(&mut self, left: Source, right: Source) -> Right {
         let operand = match right {
             Source::Constant(k) => Right::K(k),

@@ -10,7 +10,7 @@ use crate::side::{data, words};
 /// The length of a record.
 pub const RECORD_BYTES: usize = 68;
 
-/// A call and what the filter must return for it.
+/// A call, with the value that the filter must return for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector {
     /// The call.

@@ -2,13 +2,13 @@
 
 use tamis_abi::{Arch, SeccompData, Word};
 
-/// The input with words replaced by plainer ones as long as `is_one` holds of it. Nothing can be replaced in
-/// what comes out; the number keeps its bits unless it can be zero, because part of one names another call.
+/// The input with words replaced by simpler ones as long as `is_one` holds of it. No single word of the result can be
+/// simplified further. The number keeps its bits unless it can be zero, because a part of it would be another call.
 pub(crate) fn plain(data: &SeccompData, is_one: impl Fn(&SeccompData) -> bool) -> SeccompData {
     let mut best = *data;
     loop {
         let before = best;
-        // Arguments from the last to the first, then the pointer, the architecture, the number.
+        // First the arguments from the last to the first, then the pointer, the architecture, the number.
         let mut all: Vec<Word> = Word::all().collect();
         all.reverse();
         for word in all {
@@ -25,7 +25,7 @@ pub(crate) fn plain(data: &SeccompData, is_one: impl Fn(&SeccompData) -> bool) -
     }
 }
 
-/// What may replace a word, the plainest first.
+/// The candidates for replacing a word, the simplest first.
 fn plainer(word: Word, value: u32) -> Vec<u32> {
     match (word, value) {
         (Word::ARCH, _) => {

@@ -134,7 +134,7 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     }
     thread::scope(|scope| {
         let tracer = thread::Builder::new();
-        let tracer = tracer.spawn_scoped(scope, || filters(pid));
+        let tracer = tracer.spawn_scoped(scope, || briefly_stopped(pid));
         let refused = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN));
         let tracer = tracer.map_err(|error| DumpError::Refused(refused(error)))?;
         tracer
@@ -144,9 +144,9 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
 }
 
 /// The same, on this thread.
-fn filters(pid: i32) -> Result<Vec<Program>, DumpError> {
+fn briefly_stopped(pid: i32) -> Result<Vec<Program>, DumpError> {
     let stopped = stop(pid)?;
-    let filters = filters_of(&stopped);
+    let filters = filters(&stopped);
     let signal = stopped.signal();
     // It fails only if the task is gone.
     let _ = stopped.detach(signal);
@@ -173,7 +173,16 @@ fn stop(pid: i32) -> Result<Stopped, DumpError> {
     Err(DumpError::DoesNotStop)
 }
 
-fn filters_of(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
+/// The filters of a task that this thread traces and that has stopped, the oldest first.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn filters(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
+    let status = Status::of(stopped.tracee().tid()).ok_or(DumpError::NoTask)?;
+    // The kernel has an error for it that also means others.
+    if status.number("Seccomp") == Some(0) {
+        return Ok(Vec::new());
+    }
     let mut filters = Vec::new();
     loop {
         let index = filters.len();

@@ -1,4 +1,4 @@
-//! Arguments that the conditions of a ruleset name: calls that take each way through them.
+//! Arguments with values from the conditions of a ruleset: calls that take each alternative.
 
 use tamis_abi::{Nr, SeccompData};
 use tamis_profile::Args;
@@ -7,7 +7,7 @@ use tamis_rules::{Part, Predicate, Section, Test};
 /// The most argument lists per number.
 const MAX_LISTS: usize = 64;
 
-/// Argument lists with the values that a section's rules name for a number; the first is 0 throughout.
+/// Argument lists with the values in the conditions of a section's rules for a number; the first is all zero.
 pub(crate) fn named(section: &Section, nr: Nr) -> Vec<Args> {
     let zero = SeccompData::default();
     let mut lists = vec![zero.args];
@@ -25,7 +25,7 @@ pub(crate) fn named(section: &Section, nr: Nr) -> Vec<Args> {
     lists
 }
 
-/// How many ways to hold a predicate names.
+/// The number of alternatives of a predicate.
 fn choices(predicate: &Predicate) -> usize {
     let most = |parts: &[Predicate]| parts.iter().map(choices).max().unwrap_or(1);
     match predicate {
@@ -37,7 +37,7 @@ fn choices(predicate: &Predicate) -> usize {
     }
 }
 
-/// The call with the values that one of the ways names.
+/// The call with the values of one alternative.
 fn with(predicate: &Predicate, choice: usize, call: SeccompData) -> SeccompData {
     let (operand, value) = match predicate {
         Predicate::True | Predicate::False | Predicate::Test(Test::Between { .. }) => return call,

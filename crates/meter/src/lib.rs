@@ -1,14 +1,14 @@
-//! What filters cost: a workload run through a program or a stack, and counted.
+//! The cost of filters: runs a workload through a program or a stack, and counts.
 //!
-//! A [`Workload`] says which calls are made and how often each is: those of a profile, those of ordinary programs if
-//! there is no profile, every known call once, or given ones. [`measure`] runs all of them through the programs with
-//! the reference interpreter, so that the figures hold for programs of any origin, and gives a [`Cost`]: executed
-//! instructions, those that the kernel makes of them, numbers that the kernel's bitmap answers, mispredicted
-//! branches. [`measure_numbers`], [`measure_archs`] and [`measure_branches`] give the same by number, by architecture
-//! and by branch. [`price`] has what that takes in nanoseconds.
+//! A [`Workload`] is a set of calls with frequencies: those of a profile, those of ordinary programs if there is no
+//! profile, every known call once, or given ones. [`measure`] runs all of them through the programs with the
+//! reference interpreter, so that the figures hold for programs of any origin, and returns a [`Cost`]: executed
+//! instructions, before and after the kernel's conversion, numbers that the kernel answers from its bitmap, and
+//! mispredicted branches. [`measure_numbers`], [`measure_archs`] and [`measure_branches`] return the same by number,
+//! by architecture and by branch. [`price`] converts these figures to nanoseconds.
 //!
-//! Nothing is timed here; how long real calls take is for `tamis bench` to say. How layout weighs decisions before
-//! there is a program is the compiler's.
+//! This crate measures no times; `tamis bench` measures real calls. The compiler has its own cost model of decisions
+//! for layout, before there is a program.
 #![forbid(unsafe_code)]
 
 mod arguments;

@@ -1,10 +1,11 @@
-//! Measuring: all calls of a workload run through a stack, and what each executes added up.
+//! Measurement: runs all calls of a workload through a stack, and adds up the executed instructions.
 //!
-//! All programs of a stack run for every call, unless the kernel answers it from its bitmap: such calls are added up
-//! apart, as if the programs ran, because other kernels and other filters on the task may still make them run.
+//! All programs of a stack run for every call, unless the kernel answers it from its bitmap. Such calls are counted
+//! separately, as if the programs ran, because other kernels and other filters on the task may still cause them to
+//! run.
 //!
 //! A branch is predicted to take its more frequent side; the other side is a misprediction, as for a predictor
-//! without memory of earlier calls. Real predictors learn patterns of calls and do better.
+//! without memory of earlier calls. Real predictors learn patterns of calls and mispredict less.
 
 use tamis_abi::{Arch, Nr};
 use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
@@ -14,50 +15,50 @@ use tamis_bpf::{Op, Pc, Program};
 use crate::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
 use crate::workload::{Sample, Workload};
 
-/// What calls execute together, each as often as it is made.
+/// The costs of some calls together, each weighted by its frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Executed {
-    /// How often they are made, in the unit of the workload.
+    /// The number of calls, in the unit of the workload.
     pub calls: f64,
     /// Executed instructions, those of all programs of a stack.
     pub steps: f64,
-    /// Executed instructions of what the kernel makes of the programs.
+    /// Executed instructions of the programs after the kernel's conversion.
     pub kernel_steps: f64,
     /// The most instructions that a single call executes.
     pub max_steps: u32,
 }
 
-/// What programs cost for a workload.
+/// The cost of programs for a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// How many programs there are.
+    /// The number of programs.
     pub filters: usize,
     /// Their instructions.
     pub length_insns: usize,
-    /// What the kernel makes of them.
+    /// Their instructions after the kernel's conversion.
     pub kernel_insns: usize,
-    /// How many numbers are called.
+    /// The number of different numbers called.
     pub numbers: usize,
-    /// How many of them the kernel's bitmap answers.
+    /// How many of them the kernel answers from its bitmap.
     pub cached_numbers: usize,
-    /// What calls execute that run the programs.
+    /// The costs of the calls that run the programs.
     pub uncached: Executed,
-    /// What the others would execute.
+    /// The costs that the other calls would have.
     pub cached: Executed,
     /// Mispredicted branches of the calls that run the programs.
     pub mispredictions: f64,
 }
 
-/// What the calls of one number cost.
+/// The cost of the calls of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberCost {
-    /// Whose number it is.
+    /// The architecture of the number.
     pub arch: Arch,
     /// The number.
     pub nr: Nr,
-    /// Whether the kernel's bitmap answers it.
+    /// Whether the kernel answers it from its bitmap.
     pub is_cached: bool,
-    /// What its calls execute, if the programs run.
+    /// The costs of its calls, if the programs run.
     pub executed: Executed,
 }
 
@@ -80,7 +81,7 @@ impl Executed {
         }
     }
 
-    /// These calls and others.
+    /// The sum of both.
     fn plus(self, other: Executed) -> Executed {
         Executed {
             calls: self.calls + other.calls,
@@ -92,22 +93,22 @@ impl Executed {
 }
 
 impl Cost {
-    /// What all calls execute if the programs run for each.
+    /// The costs of all calls if the programs run for each.
     pub fn all(&self) -> Executed {
         self.uncached.plus(self.cached)
     }
 
-    /// The mean number of executed instructions per call, 0 for those that the bitmap answers.
+    /// The mean number of executed instructions per call, with 0 for calls answered from the bitmap.
     pub fn mean_executed_steps(&self) -> f64 {
         self.all().mean(self.uncached.steps)
     }
 
-    /// How many of the calls the bitmap answers: 0 to 1.
+    /// The share of calls answered from the bitmap, 0 to 1.
     pub fn cached_share(&self) -> f64 {
         self.all().mean(self.cached.calls)
     }
 
-    /// The mean time per call in nanoseconds beyond an answer from the bitmap, by the [prices](crate::price).
+    /// The mean time per call in nanoseconds in addition to an answer from the bitmap, by the [prices](crate::price).
     pub fn mean_ns(&self) -> f64 {
         let further = self.filters.saturating_sub(1) as f64;
         let entering = self.uncached.calls * (UNCACHED_NS + further * FURTHER_FILTER_NS);
@@ -117,8 +118,8 @@ impl Cost {
     }
 }
 
-/// What the programs of a stack cost together. `has_bitmap` says whether the kernel answers always allowed numbers
-/// without running them (5.11). Linear in executed instructions.
+/// The cost of the programs of a stack together. With `has_bitmap` the kernel answers always allowed numbers without
+/// running them (5.11). Linear in executed instructions.
 ///
 /// ```
 /// use tamis_abi::{Arch, Endian};
@@ -134,8 +135,8 @@ pub fn measure(stack: &[Program], workload: &Workload, has_bitmap: bool) -> Cost
     meter.total(workload)
 }
 
-/// What a program costs, and how much weight of the calls that run it took each side of its branches: not taken and
-/// taken, by place.
+/// The cost of a program, and by place the weights of the calls that did not take and that took each of its branches,
+/// for calls that run it.
 pub fn measure_branches(
     program: &Program,
     workload: &Workload,
@@ -146,7 +147,7 @@ pub fn measure_branches(
     (cost, meter.sides.remove(0))
 }
 
-/// What each number costs, by architecture and number.
+/// The cost of each number, by architecture and number.
 pub fn measure_numbers(
     stack: &[Program],
     workload: &Workload,
@@ -156,19 +157,19 @@ pub fn measure_numbers(
     workload.numbers().map(|own| meter.number(own)).collect()
 }
 
-/// What every known call costs, made once with all arguments 0, for each of these architectures where the kernel has
-/// a bitmap: the same calls for all programs, whatever they were made for.
+/// The cost of every known call with all arguments 0, for each of these architectures with a kernel bitmap: the same
+/// calls for all programs, whatever their input.
 pub fn measure_archs(stack: &[Program], archs: &[Arch]) -> Vec<(Arch, Cost)> {
     let cost = |arch| measure(stack, &Workload::every_call(&[arch]), true);
     archs.iter().map(|arch| (*arch, cost(*arch))).collect()
 }
 
-/// A stack while it is measured.
+/// The state of a measurement of a stack.
 struct Meter<'a> {
     stack: &'a [Program],
     decoded: Vec<Decoded>,
     has_bitmap: bool,
-    /// By program and place, how much weight did not take and took a branch.
+    /// By program and place, the weights of the calls that did not take and that took a branch.
     sides: Vec<Vec<[f64; 2]>>,
 }
 
@@ -204,7 +205,7 @@ impl Meter<'_> {
         cost
     }
 
-    /// Runs the calls of one number, of which there is one at least.
+    /// Runs the calls of one number, at least one.
     fn number(&mut self, own: &[Sample]) -> NumberCost {
         let first = own[0];
         let is_cached = self.has_bitmap && first.is_cached(self.stack);
@@ -256,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    /// Number 16 is answered by its second argument, all others are allowed.
+    /// A program that tests the second argument of number 16 and allows all other calls.
     fn program() -> Program {
         let equals = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
         let ops = [
@@ -274,7 +275,7 @@ mod tests {
         Sample::new(Arch::X86_64, Nr(nr), [0, arg1, 0, 0, 0, 0], weight)
     }
 
-    /// Three in four calls run the program.
+    /// Calls of which three in four run the program.
     fn workload() -> Workload {
         Workload::new([call(0, 0, 10.0), call(16, 7, 20.0), call(16, 8, 10.0)])
     }

@@ -1,4 +1,4 @@
-//! Workloads: which calls are made, and how often.
+//! Workloads: calls with their frequencies.
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Program, cache};
@@ -7,19 +7,19 @@ use tamis_rules::Ruleset;
 
 use crate::arguments;
 
-/// A call, and how often it is made.
+/// A call with its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Whose number it is.
+    /// The architecture of the number.
     pub arch: Arch,
     /// The call.
     pub data: SeccompData,
-    /// How often it is made, in any unit.
+    /// The frequency of the call, in any unit.
     pub weight: f64,
 }
 
 impl Sample {
-    /// A call of a number with these arguments, the instruction pointer 0.
+    /// A call of a number with these arguments and the instruction pointer 0.
     pub fn new(arch: Arch, nr: Nr, args: Args, weight: f64) -> Sample {
         let data = SeccompData {
             nr: nr.0,
@@ -30,8 +30,8 @@ impl Sample {
         Sample { arch, data, weight }
     }
 
-    /// Whether the kernel's bitmap answers the call, so that no program of the stack runs: since 5.11, if every
-    /// program always allows the number, and never for x32, which no bitmap covers.
+    /// Whether the kernel answers the call from its bitmap, so that no program of the stack runs: since 5.11, if
+    /// every program always allows the number, and never for x32, which no bitmap covers.
     pub fn is_cached(&self, stack: &[Program]) -> bool {
         let SeccompData { arch, nr, .. } = self.data;
         let is_cacheable = |program| cache::is_cacheable(program, arch, nr);
@@ -39,14 +39,14 @@ impl Sample {
     }
 }
 
-/// The calls by which programs are measured, those of one number together.
+/// The calls by which programs are measured; those of one number are adjacent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     samples: Vec<Sample>,
 }
 
 impl Workload {
-    /// These calls, equal ones as one, without those that are never made.
+    /// The workload of these calls, with equal ones merged, and without those of weight zero.
     pub fn new(samples: impl IntoIterator<Item = Sample>) -> Workload {
         let made = samples.into_iter().filter(|sample| sample.weight > 0.0);
         let mut samples: Vec<Sample> = made.collect();
@@ -69,7 +69,7 @@ impl Workload {
         Workload { samples }
     }
 
-    /// Calls of one architecture, each made once or, if it occurs several times, as often.
+    /// Calls of one architecture; each occurrence counts as one call.
     pub fn of_calls(arch: Arch, calls: &[SeccompData]) -> Workload {
         let sample = |data: &SeccompData| Sample {
             arch,
@@ -79,16 +79,16 @@ impl Workload {
         Workload::new(calls.iter().map(sample))
     }
 
-    /// The calls of these architectures that a profile counts: with the argument lists that are known, what is left
-    /// of a call's count with the values of single arguments that are known, and with all others 0. Without a
-    /// profile, the calls of ordinary programs ([`Profile::builtin`]), with all arguments 0.
+    /// The calls of these architectures in a profile: with the recorded argument lists; for the rest of a call's
+    /// count with the recorded values of single arguments, and with all other arguments 0. Without a profile, the
+    /// calls of ordinary programs ([`Profile::builtin`]), with all arguments 0.
     pub fn of(profile: Option<&Profile>, archs: &[Arch]) -> Workload {
         Workload::with_lists(profile, archs, |_, _, call| call.argument_lists())
     }
 
-    /// The same for programs that mean what a ruleset says. Where the profile knows no arguments of a call, it is
-    /// made with all arguments 0 and with the values that the conditions of its number name, equally often: so
-    /// chains and trees of values are told apart.
+    /// The same for programs compiled from a ruleset. A call without recorded arguments is made with all arguments 0
+    /// and with the values in the conditions of its number, equally often, so that chains and trees of values have
+    /// different costs.
     pub fn of_ruleset(profile: Option<&Profile>, ruleset: &Ruleset) -> Workload {
         let archs: Vec<Arch> = ruleset.sections().iter().map(|it| it.arch).collect();
         Workload::with_lists(profile, &archs, |arch, nr, call| {
@@ -118,7 +118,7 @@ impl Workload {
         Workload::new(samples)
     }
 
-    /// Every call that the tables of these architectures know, once, with all arguments 0.
+    /// Every call in the tables of these architectures, once, with all arguments 0.
     pub fn every_call(archs: &[Arch]) -> Workload {
         let calls = archs.iter().flat_map(|arch| {
             syscall::all(*arch).map(|(nr, _)| Sample::new(*arch, nr, [0; 6], 1.0))
@@ -126,7 +126,7 @@ impl Workload {
         Workload::new(calls)
     }
 
-    /// The same calls with other weights; those that weigh nothing are left out.
+    /// The same calls with other weights, without those of weight zero.
     pub fn weighed(&self, mut weight: impl FnMut(&Sample) -> f64) -> Workload {
         let samples = self.samples.iter().map(|sample| Sample {
             weight: weight(sample),

@@ -1,4 +1,4 @@
-//! What filters cost on a machine: `tamis bench`.
+//! Measured costs of filters: `tamis bench`.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use tamis_chart::{Bar, Bars, Drawing, Group};
 
 use crate::entry::counted;
 
-/// How many answers of a filter to the calls of a sequence are shown.
+/// The most actions of a filter that are shown for the calls of a sequence.
 const MAX_ANSWERS: usize = 2;
-/// The longest name of a filter.
+/// The longest name of a filter, in characters.
 const MAX_LABEL_CHARS: usize = 40;
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Serialize)]
 pub struct BenchReport {
     pub kernel: Option<String>,
@@ -28,7 +28,7 @@ pub struct BenchReport {
     pub notes: Vec<String>,
 }
 
-/// What the time was read from.
+/// The clock of the measurement.
 #[derive(Serialize)]
 pub struct ClockEntry {
     pub name: &'static str,
@@ -37,11 +37,11 @@ pub struct ClockEntry {
     pub reading_ns: f64,
     pub drift: f64,
     pub calls_per_batch: usize,
-    /// What a call's time is known to, by the clock's steps alone.
+    /// The resolution of a call's time, as far as the clock limits it.
     pub per_call_ns: f64,
 }
 
-/// One subject; the first is no filter at all.
+/// A measured filter or stack; the first entry is no filter.
 #[derive(Serialize)]
 pub struct FilterEntry {
     pub name: String,
@@ -52,7 +52,7 @@ pub struct FilterEntry {
     pub install_median_ns: f64,
 }
 
-/// One call, one sequence, or the mix under all subjects, in their order.
+/// A call, a sequence, or the mix, with a result for each filter in their order.
 #[derive(Serialize)]
 pub struct CallEntry {
     pub name: String,
@@ -62,20 +62,20 @@ pub struct CallEntry {
     pub results: Vec<ResultEntry>,
 }
 
-/// What was done to the arguments of a call.
+/// A replacement of arguments of a call.
 #[derive(Clone, Serialize, PartialEq, Eq)]
 pub struct StandInEntry {
     pub call: &'static str,
     pub how: &'static str,
 }
 
-/// One call under one subject.
+/// A call under a filter.
 #[derive(Serialize)]
 pub struct ResultEntry {
     pub filter: String,
     pub min_ns: f64,
     pub median_ns: f64,
-    /// None where no call is carried out: what is left out is no gain.
+    /// `None` if no call is executed: a call that is not executed is no gain.
     pub over_none_min_ns: Option<f64>,
     pub over_none_median_ns: Option<f64>,
     pub over_empty_min_ns: Option<f64>,
@@ -85,18 +85,18 @@ pub struct ResultEntry {
     pub cached_share: Option<f64>,
     pub expected_cached_share: Option<f64>,
     pub answers: Vec<AnswerEntry>,
-    /// How many of the calls the kernel carried out.
+    /// The share of calls that the kernel executed.
     pub made_share: f64,
 }
 
-/// How often a filter gives an answer.
+/// The share of calls that get an action.
 #[derive(Serialize)]
 pub struct AnswerEntry {
     pub action: String,
     pub share: f64,
 }
 
-/// A call that was asked for and not made.
+/// A requested call that was not made.
 #[derive(Clone, Serialize)]
 pub struct NotCalledEntry {
     pub name: String,
@@ -146,8 +146,8 @@ impl fmt::Display for BenchReport {
 }
 
 impl BenchReport {
-    /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
-    /// the median marked. A call that is not carried out has none.
+    /// Bars for the mix and each call: the time that each filter adds to the minimum, with the median as a mark.
+    /// A call that is not executed has none.
     pub fn chart(&self) -> Drawing {
         Bars {
             title: "Time added to calls by a filter: minimum, and median as a mark".to_owned(),
@@ -158,13 +158,12 @@ impl BenchReport {
         .draw()
     }
 
-    /// The mix and each call.
+    /// The mix, then the other calls.
     fn calls_in_order(&self) -> impl Iterator<Item = &CallEntry> {
         self.mix.iter().chain(&self.calls)
     }
 
-    /// What to call the filters in tables and charts: their files without the folders if that tells them
-    /// apart.
+    /// The names of the filters in tables and charts: file names without directories, if these are distinct.
     fn labels(&self) -> Vec<String> {
         let names = || self.filters.iter().map(|filter| filter.name.as_str());
         let short: Vec<String> = names().map(short).collect();
@@ -176,7 +175,7 @@ impl BenchReport {
     }
 }
 
-/// The name of a file, or of those of a stack, without folders.
+/// The file names of a filter or a stack, without directories.
 fn short(name: &str) -> String {
     let files = name.split(',').map(|path| {
         let path = path.trim_end_matches('/');
@@ -259,7 +258,8 @@ impl ResultEntry {
         )
     }
 
-    /// What the kernel was seen to skip; with a question mark what its rules say.
+    /// The share of calls for which the kernel skips the filter; the expected one, with a question mark, if it was not
+    /// observed.
     fn cached(&self) -> String {
         let said = |share: f64| match share {
             0.0 => "no".to_owned(),
@@ -307,12 +307,12 @@ impl FilterEntry {
     }
 }
 
-/// How much longer something takes; a dash where that can't be said.
+/// A difference of times, or a dash.
 fn difference(ns: Option<f64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns:+.1}"))
 }
 
-/// Steps, with a decimal if they are a mean.
+/// A mean number of steps, with decimals if it is not a whole number.
 fn steps(mean: f64) -> String {
     match mean.fract() == 0.0 {
         true => format!("{mean:.0}"),
@@ -326,7 +326,7 @@ fn share(share: Option<f64>) -> String {
     })
 }
 
-/// How often everything was measured.
+/// The rounds of a measurement, and whether the minima settled.
 pub(crate) fn rounds(rounds: u32, is_settled: bool) -> String {
     let settled = if is_settled { ", settled" } else { "" };
     counted(rounds, "round") + settled

@@ -1,11 +1,11 @@
-//! Which change of which pass makes a program wrong: `tamis bisect`.
+//! The change of a pass that makes a program wrong: `tamis bisect`.
 
 use std::fmt;
 
 use serde::Serialize;
 use tamis_compiler::{Bisection, Culprit};
 
-/// What a bisection over the changes of passes found.
+/// The result of a bisection over the changes of passes.
 #[derive(Serialize)]
 pub struct BisectReport {
     pub policy: String,
@@ -13,15 +13,15 @@ pub struct BisectReport {
     pub result: BisectResult,
 }
 
-/// Whether and since when a program is wrong.
+/// Whether a program is wrong, and from which change on.
 #[derive(Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum BisectResult {
-    /// It is right.
+    /// It is correct.
     Right { changes: u64 },
-    /// It is wrong before any pass changes it.
+    /// It is wrong without any change.
     WrongFromTheStart { error: String },
-    /// It is wrong since a change.
+    /// A change makes it wrong.
     Found {
         changes: u64,
         fuel: u64,
@@ -32,7 +32,7 @@ pub enum BisectResult {
 }
 
 impl BisectReport {
-    /// What was found for a policy of this name.
+    /// The report for a policy with this name.
     pub fn of(policy: &str, found: &Bisection) -> BisectReport {
         let result = match found {
             Bisection::Right { changes } => BisectResult::Right { changes: *changes },

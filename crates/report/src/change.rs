@@ -1,8 +1,7 @@
-//! What changed from one filter to another, grouped as a reviewer reads it.
+//! Changes from one filter to another, grouped for review.
 //!
-//! The prover lists differences per architecture and number. Here each is taken apart into calls, and calls
-//! that changed in the same way, under the same condition and on the same architectures, become one
-//! [`Change`].
+//! The prover lists differences per architecture and number. This file splits each into calls, and merges the calls
+//! that changed in the same way, under the same condition and on the same architectures, into one [`Change`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,15 +16,15 @@ use tamis_rules::{Input, IntervalSet, Predicate, Section};
 /// The most ranges of numbers without names that are listed.
 const MAX_RANGES: usize = 6;
 
-/// What a change means to somebody who reviews it, the most urgent first.
+/// The effect of a change, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// The call is executed where it wasn't.
+    /// The call was not executed before, and is now.
     NewlyAllowed,
-    /// The call isn't executed where it was.
+    /// The call was executed before, and is not now.
     NewlyDenied,
-    /// Neither, but another action is taken, or the same with other data.
+    /// Neither, but the action or its data has changed.
     ActionChanged,
 }
 
@@ -39,15 +38,15 @@ pub struct Change {
     pub arches: Vec<String>,
     /// The calls, by name; others by their numbers.
     pub calls: Vec<String>,
-    /// The condition on arguments, as the tamis language writes it; empty if there is none.
+    /// The condition on arguments, in the tamis language; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     #[serde(serialize_with = "text")]
     pub old: Action,
     #[serde(serialize_with = "text")]
     pub new: Action,
-    /// One of the calls, with what both filters return; `None` if none was found, and perhaps there
-    /// is none.
+    /// One of the calls, with the return values of both filters; `None` if none was found, in which case there may be
+    /// none.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "example_text"
@@ -63,7 +62,7 @@ impl Change {
     }
 }
 
-/// A value as its text.
+/// Serialises a value as its text.
 pub(crate) fn text<S: Serializer>(
     value: &impl fmt::Display,
     serializer: S,
@@ -90,13 +89,13 @@ impl ChangeKind {
     }
 }
 
-/// How a call changed; what is equal here is shown together.
+/// How a call changed; calls with equal keys are grouped.
 type Way = (ChangeKind, u32, u32, String);
 
-/// An architecture: its place in the order, and what it is called.
+/// An architecture: its rank in the order, and its name.
 type Place = (usize, String);
 
-/// A call, or the numbers without a name, which sort last; then by number.
+/// A call, or all numbers without a name, which sort last; in order of number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     is_nameless: bool,
@@ -104,7 +103,7 @@ struct Call {
     text: String,
 }
 
-/// Calls of one architecture, before they are put together with others.
+/// Calls of one architecture, before they are merged with others.
 struct Part {
     way: Way,
     machine: Place,
@@ -118,7 +117,7 @@ pub fn group(differences: &[Difference]) -> Vec<Change> {
     for difference in differences {
         take_apart(difference, &mut parts);
     }
-    // Per way and call, the architectures; then per way and architectures, the calls.
+    // First the architectures by way and call, then the calls by way and architectures.
     let mut by_call: BTreeMap<(Way, String), Vec<Part>> = BTreeMap::new();
     for part in parts {
         let key = (part.way.clone(), part.call.text.clone());
@@ -141,7 +140,7 @@ pub fn group(differences: &[Difference]) -> Vec<Change> {
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
-/// Changes of which no more than a call is known, one for each pair of answers.
+/// Changes known only by an example, one for each pair of return values.
 pub fn of_examples(pairs: &[Pair]) -> Vec<Change> {
     let difference = |pair: &Pair| {
         let input = pair.example?;
@@ -190,7 +189,7 @@ fn change(way: Way, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change)
     (first, change)
 }
 
-/// Adds the calls of a difference: each by its name, those without a name together.
+/// Splits a difference into calls: each named one, and all numbers without a name together.
 fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
     let (machine, arch) = match &difference.machine {
         Machine::Known(arch) => ((*arch as usize, arch.to_string()), Some(*arch)),
@@ -208,7 +207,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
     let mut add = |name: Option<&str>, number: u32, text: String| {
         let condition = condition(arch, name, difference.when.as_ref());
         let way = (kind, difference.left_ret, difference.right_ret, condition);
-        // The arguments of the example serve for all calls of the difference.
+        // The arguments of the example are valid for all calls of the difference.
         let example = difference
             .example
             .map(|input| input.with_word(Word::NR, number));
@@ -238,7 +237,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
     }
 }
 
-/// A condition as the language writes it; the text form where the language can't.
+/// A condition in the tamis language, or in the text form if the language cannot express it.
 fn condition(arch: Option<Arch>, call: Option<&str>, when: Option<&Predicate>) -> String {
     match when {
         None => "a long condition (shown with --all)".to_owned(),
@@ -251,7 +250,7 @@ fn condition(arch: Option<Arch>, call: Option<&str>, when: Option<&Predicate>) -
     }
 }
 
-/// Numbers without a name.
+/// Numbers without a name, as text.
 fn numbers_in_words(numbers: &IntervalSet<u32>, arch: Option<Arch>) -> String {
     let nameless = arch.map_or_else(IntervalSet::full, |arch| {
         let named: IntervalSet<u32> = syscall::all(arch).map(|(nr, _)| nr.0).collect();

@@ -12,7 +12,7 @@ use tamis_rules::{Variable, VariableWidth};
 use crate::entry::{InsnEntry, counted, insns};
 use crate::program::{ArchEntry, ProgramReport};
 
-/// A compiled policy; variables that have no value are 0 in its instructions.
+/// A compiled policy; its instructions have 0 for variables without a value.
 #[derive(Serialize)]
 pub struct CompileReport {
     pub policy: String,
@@ -26,13 +26,13 @@ pub struct CompileReport {
     pub patches: Vec<PatchEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<ProgramReport>,
-    /// The architectures whose programs the machine runs, if the policy is for the first alone because nobody named
-    /// any.
+    /// The architectures whose programs this machine runs, if the policy is for the first only because none was named;
+    /// otherwise empty.
     #[serde(skip)]
     pub could_have: Vec<&'static str>,
 }
 
-/// A run-time variable that has no value.
+/// A run-time variable without a value, or a set of them.
 #[derive(Serialize)]
 pub struct VariableEntry {
     pub name: String,
@@ -54,7 +54,7 @@ pub struct PatchEntry {
 }
 
 impl CompileReport {
-    /// The report of a filter of the policy with this name; `digest` is that of its bytes.
+    /// The report of a policy with this name; `digest` is that of the compiled bytes.
     pub fn of(
         policy: String,
         digest: String,
@@ -85,7 +85,7 @@ impl CompileReport {
     }
 }
 
-/// The variables, sets as one.
+/// The variables; the elements of a set are one entry.
 fn variable_entries(variables: &[Variable]) -> Vec<VariableEntry> {
     let mut entries: Vec<VariableEntry> = Vec::new();
     for variable in variables {
@@ -119,7 +119,7 @@ impl PatchEntry {
     }
 }
 
-/// What the program costs.
+/// The lengths, and the costs for each architecture.
 impl fmt::Display for CompileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

@@ -1,4 +1,4 @@
-//! A policy in another language, and what was lost: `tamis convert`.
+//! A policy in another language, with its losses: `tamis convert`.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use tamis_prover::ComparisonResult;
 use crate::change::{self, Change};
 use crate::entry::{ComparisonResultEntry, arches, first_calls};
 
-/// How many changes are listed for a person.
+/// The most changes that the text lists.
 const MAX_CHANGES: usize = 5;
-/// How many calls of a change are named for a person.
+/// The most calls of a change that the text names.
 const MAX_CALLS: usize = 6;
 
 /// A policy in another language.
@@ -27,19 +27,19 @@ pub struct ConvertReport {
     pub changes: Vec<ReplacedEntry>,
     pub is_complete: bool,
     pub text: String,
-    /// Whether a text in the language says for which architectures it is.
+    /// Whether texts in the language name their architectures.
     #[serde(skip)]
     pub states_arches: bool,
 }
 
-/// A machine that the text is for.
+/// A machine for which the text is valid.
 #[derive(Serialize)]
 pub struct MachineEntry {
     pub native: &'static str,
     pub arches: Vec<&'static str>,
 }
 
-/// Something that the language can't say.
+/// A property that the language cannot express.
 #[derive(Serialize)]
 pub struct LossEntry {
     pub code: &'static str,
@@ -50,7 +50,7 @@ pub struct LossEntry {
     pub places: Vec<String>,
 }
 
-/// Calls for which the text has another action than the policy, in the same way.
+/// Calls whose action in the text differs from that of the policy, all in the same way.
 #[derive(Serialize)]
 pub struct ReplacedEntry {
     pub arches: Vec<String>,
@@ -66,7 +66,7 @@ pub struct ReplacedEntry {
 }
 
 impl ConvertReport {
-    /// The report of a conversion of an input of this name, with the places of each loss.
+    /// The report of a conversion of an input with this name, with the places of each loss.
     pub fn of(
         input: &str,
         to: &Exporter,
@@ -127,7 +127,7 @@ impl ReplacedEntry {
     }
 }
 
-/// What the proof says and for which machines, without the text and the end of the last line.
+/// The result of the proof and its machines, without the converted text and the final newline.
 impl fmt::Display for ConvertReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.input, self.result_in_words())?;

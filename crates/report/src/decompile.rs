@@ -1,4 +1,4 @@
-//! A policy that programs mean: `tamis decompile`.
+//! A policy equivalent to programs: `tamis decompile`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::entry::{InputEntry, JudgedEntry};
 
-/// What programs mean, as a policy.
+/// A policy equivalent to programs.
 #[derive(Serialize)]
 pub struct DecompileReport {
     pub inputs: Vec<InputEntry>,
@@ -14,18 +14,18 @@ pub struct DecompileReport {
     pub form: &'static str,
     pub judged: JudgedEntry,
     pub policy: String,
-    /// The architectures that were asked for; all if there are none.
+    /// The requested architectures; empty for all.
     #[serde(skip)]
     pub wanted_arches: Vec<&'static str>,
 }
 
-/// The policy, after a comment that says what it is.
+/// The policy, after a comment with its origin.
 impl fmt::Display for DecompileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let JudgedEntry(judged) = &self.judged;
         writeln!(f, "# Decompiled by tamis; proved equivalent ({judged}) to")?;
         for InputEntry { name, length_insns } in &self.inputs {
-            // A name must not end the comment.
+            // A name must not be able to end the comment.
             write!(f, "#   {}", name.escape_debug())?;
             match length_insns {
                 Some(length) => writeln!(f, " ({length} instructions)")?,

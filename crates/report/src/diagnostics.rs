@@ -1,9 +1,9 @@
-//! Mistakes in the input, and other failures: what every command reports instead of a result.
+//! Errors in the input, and other failures: the report of every command that has no result.
 
 use serde::Serialize;
 use tamis_diag::{Diagnostic, Label, Severity, Sources};
 
-/// Why there is no result. Its text is that of `tamis_diag::render`.
+/// The reason why there is no result. Its text is that of `tamis_diag::render`.
 #[derive(Serialize)]
 pub struct DiagnosticsReport {
     pub diagnostics: Vec<DiagnosticEntry>,
@@ -30,7 +30,7 @@ pub struct LabelEntry {
 }
 
 impl DiagnosticsReport {
-    /// Diagnostics about these sources.
+    /// The diagnostics about these sources.
     pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> DiagnosticsReport {
         let label = |label: &Label| {
             let position = sources.position(label.span);
@@ -54,7 +54,7 @@ impl DiagnosticsReport {
         }
     }
 
-    /// An error that is not about a text.
+    /// The report of an error without a source text.
     pub fn of_error(message: &str, help: Option<&str>) -> DiagnosticsReport {
         DiagnosticsReport {
             diagnostics: vec![DiagnosticEntry {

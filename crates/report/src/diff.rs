@@ -1,4 +1,4 @@
-//! What changes from one filter to another, as a reviewer wants to see it: `tamis diff`.
+//! The changes from one filter to another, for review: `tamis diff`.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::change::{Change, ChangeKind};
 use crate::entry::first_calls;
 
-/// What changes from one filter to another.
+/// The changes from one filter to another.
 #[derive(Serialize)]
 pub struct DiffReport {
     pub old: String,
     pub new: String,
     pub is_complete: bool,
     pub changes: Vec<Change>,
-    /// Whether only what is looser in the new filter is listed.
+    /// Whether only changes to a looser action are listed.
     #[serde(skip)]
     pub only_looser: bool,
 }
@@ -27,7 +27,7 @@ const KINDS: [(ChangeKind, &str, char, &str); 3] = [
 ];
 
 impl DiffReport {
-    /// The changes for a person, with at most so many calls of each.
+    /// The changes as text, with at most `max_calls` calls of each.
     pub fn text(&self, max_calls: usize, is_coloured: bool) -> String {
         let DiffReport { old, new, .. } = self;
         let mut text = String::new();
@@ -63,7 +63,7 @@ impl DiffReport {
         }
     }
 
-    /// The changes as Markdown, for a pull request, with at most so many calls of each.
+    /// The changes as Markdown for a pull request, with at most `max_calls` calls of each.
     pub fn markdown(&self, max_calls: usize) -> String {
         let (old, new) = (code_span(&self.old), code_span(&self.new));
         let mut text = format!("### Seccomp: {old} → {new}\n\n");
@@ -115,7 +115,7 @@ fn calls_in_words(change: &Change, max_calls: usize) -> String {
     }
 }
 
-/// Text as it stands, also in a table.
+/// A code span with this text, also valid in a table.
 fn code_span(text: &str) -> String {
     let text = text.replace('|', "\\|").replace(['\n', '`'], " ");
     format!("`{text}`")

@@ -1,4 +1,4 @@
-//! Members that several documents have in common.
+//! Common members of several documents.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use tamis_compiler::judge::Judged;
 use tamis_prover::{ComparisonResult, Method};
 use tamis_rules::Input;
 
-/// One instruction as the kernel takes it.
+/// One instruction, as in `struct sock_filter`.
 #[derive(Serialize)]
 pub struct InsnEntry {
     pub code: u16,
@@ -34,7 +34,7 @@ pub fn arches<'a>(arches: impl IntoIterator<Item = &'a Arch>) -> Vec<&'static st
     arches.into_iter().map(|arch| arch.name()).collect()
 }
 
-/// Something that was read.
+/// An input.
 #[derive(Clone, Serialize)]
 pub struct InputEntry {
     pub name: String,
@@ -53,7 +53,7 @@ pub struct WitnessEntry {
 }
 
 impl WitnessEntry {
-    /// The call and what the two sides return.
+    /// The entry for a call with the return values of the two sides.
     pub fn new(input: &Input, left: u32, right: u32) -> WitnessEntry {
         WitnessEntry {
             call: input.describe_briefly(),
@@ -76,7 +76,7 @@ impl fmt::Display for WitnessEntry {
     }
 }
 
-/// Who has judged that a result is equivalent, and by how much.
+/// The judges that found a result equivalent, with the extent of their checks.
 pub struct JudgedEntry(pub Judged);
 
 impl Serialize for JudgedEntry {
@@ -106,7 +106,7 @@ impl Serialize for JudgedEntry {
     }
 }
 
-/// What a proof says of two sides; `None` if it reached a limit.
+/// The verdict of a proof about two sides; `None` if it reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparisonResultEntry(pub Option<ComparisonResult>);
 
@@ -123,13 +123,13 @@ impl Serialize for ComparisonResultEntry {
     }
 }
 
-/// A number of things: `1 filter`, `2 filters`.
-pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+/// A count with its noun: `1 filter`, `2 filters`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let s = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {thing}{s}")
+    format!("{count} {noun}{s}")
 }
 
-/// The first calls, and how many more there are, with a hint about those.
+/// The first calls, and the number of further ones with a hint.
 pub(crate) fn first_calls(calls: &[String], max_calls: usize, hint: &str) -> String {
     let shown = calls.len().min(max_calls);
     let names = calls[..shown].join(", ");

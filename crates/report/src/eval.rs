@@ -1,4 +1,4 @@
-//! What a filter returns for calls: `tamis eval`.
+//! The return values of a filter for calls: `tamis eval`.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::interp;
 
-/// What a filter returns for calls.
+/// The return values of a filter for calls.
 #[derive(Serialize)]
 pub struct EvalReport {
     pub results: Vec<EvalEntry>,
-    /// The instructions of the filter as text, one each.
+    /// The instructions of the filter, each as text.
     #[serde(skip)]
     pub listing: Vec<String>,
 }
 
-/// What a filter returns for one call.
+/// The return value of a filter for one call.
 #[derive(Serialize)]
 pub struct EvalEntry {
     pub call: String,
@@ -28,7 +28,7 @@ pub struct EvalEntry {
 }
 
 impl EvalEntry {
-    /// A call and how a filter ran for it; the path is empty if nobody wants to see it.
+    /// The result of a filter for a call; the path is empty unless requested.
     pub fn new(
         data: &SeccompData,
         run: interp::Execution,

@@ -1,4 +1,4 @@
-//! What happens to calls and why, or what a diagnostic code means: `tamis explain`.
+//! The actions for calls with their reasons, or the meaning of a diagnostic code: `tamis explain`.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use tamis_rules::{Cause, Rule, Ruleset};
 
 use crate::place;
 
-/// What happens to calls.
+/// The actions for calls.
 #[derive(Serialize)]
 pub struct ExplainReport {
     pub explanations: Vec<Explanation>,
 }
 
-/// What happens to one call.
+/// The action for one call.
 #[derive(Serialize)]
 pub struct Explanation {
     pub call: String,
@@ -28,7 +28,7 @@ pub struct Explanation {
     pub cacheable: bool,
 }
 
-/// What decides.
+/// The reason for an action.
 #[derive(Serialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum CauseEntry {
@@ -38,7 +38,7 @@ pub enum CauseEntry {
     Default,
     /// The policy's action for architectures that it does not name.
     BadArch,
-    /// The program: there is no policy.
+    /// The program: the input is not a policy.
     Program,
 }
 
@@ -50,7 +50,7 @@ pub struct RuleEntry {
     pub place: Option<PlaceEntry>,
 }
 
-/// Where a rule is.
+/// The place of a rule.
 #[derive(Serialize)]
 pub struct PlaceEntry {
     pub file: String,
@@ -60,7 +60,7 @@ pub struct PlaceEntry {
     pub text: Option<String>,
 }
 
-/// What a diagnostic code means.
+/// The meaning of a diagnostic code.
 #[derive(Serialize)]
 pub struct ExplainCodeReport {
     pub code: &'static str,
@@ -69,7 +69,7 @@ pub struct ExplainCodeReport {
 }
 
 impl Explanation {
-    /// What a program does with a call, and what in its policy, if there is one, decides.
+    /// The action of a program for a call, and, if it has a policy, the part of the policy that decides.
     pub fn new(
         program: &Program,
         cacheable: bool,
@@ -113,7 +113,7 @@ impl RuleEntry {
     }
 }
 
-/// What of a policy of this name decides about a call, in one line.
+/// The part of a policy with this name that decides a call, on one line.
 pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
     match ruleset.decide(data).cause {
         Cause::Rule(_, rule) => match &rule.origin {

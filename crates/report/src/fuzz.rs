@@ -1,4 +1,4 @@
-//! What a search for differences between two sides found, and what it reached: `tamis fuzz`.
+//! The result of a search for differences between two sides, and its coverage: `tamis fuzz`.
 
 use std::fmt::{self, Display};
 
@@ -7,19 +7,19 @@ use tamis_fuzz::{FilterCoverage, Gap, Place};
 
 use crate::entry::WitnessEntry;
 
-/// How many gaps of a filter are listed for a person.
+/// The most gaps of a filter that the text lists.
 const MAX_GAPS: usize = 10;
-/// How many contradictions of a side are listed for a person.
+/// The most contradictions of a side that the text lists.
 const MAX_CONTRADICTIONS: usize = 10;
 
-/// What a campaign found.
+/// The result of a campaign.
 #[derive(Serialize)]
 pub struct FuzzReport {
     pub left: String,
     pub right: String,
     pub seed: u64,
     pub evaluations: u64,
-    /// Only if time decided when to end: otherwise the document is the same every time.
+    /// Only present if a time limit ended the search: otherwise the document is reproducible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     #[serde(flatten)]
@@ -27,22 +27,22 @@ pub struct FuzzReport {
     pub coverage: Vec<CoverageEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Vec<KernelEntry>>,
-    /// Whether time was up before the calls were made that need no chance.
+    /// Whether the time limit was reached before all non-random calls were run.
     #[serde(skip)]
     pub is_cut_short: bool,
 }
 
-/// Whether a difference was found.
+/// The verdict of the search.
 #[derive(Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum FuzzResult {
-    /// None was.
+    /// No difference was found.
     NoDifferenceFound,
-    /// A call was.
+    /// A call with different actions was found.
     Different { witness: WitnessEntry },
 }
 
-/// What was reached of a program.
+/// The coverage of a program.
 #[derive(Serialize)]
 pub struct CoverageEntry {
     pub side: &'static str,
@@ -56,17 +56,17 @@ pub struct CoverageEntry {
     pub gaps: Vec<GapEntry>,
 }
 
-/// What was neither reached nor proved impossible.
+/// A place that was neither reached nor proved unreachable.
 #[derive(Serialize)]
 pub struct GapEntry {
     pub pc: usize,
-    /// `executed`, `holds` or `fails`.
+    /// The kind of the place: `executed`, `holds` or `fails`.
     pub what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
 
-/// What the kernel said about the programs of one side.
+/// The kernel's results for the programs of one side.
 #[derive(Serialize)]
 pub struct KernelEntry {
     pub side: &'static str,
@@ -77,7 +77,7 @@ pub struct KernelEntry {
 }
 
 impl FuzzReport {
-    /// Whether the kernel answered otherwise than the interpreter.
+    /// Whether the kernel and the interpreter returned different values.
     pub fn is_contradicted(&self) -> bool {
         let mut entries = self.kernel.iter().flatten();
         entries.any(|entry| !entry.contradictions.is_empty())
@@ -85,7 +85,7 @@ impl FuzzReport {
 }
 
 impl CoverageEntry {
-    /// What was reached of a program.
+    /// The entry for a program.
     pub fn of(coverage: &FilterCoverage) -> CoverageEntry {
         CoverageEntry {
             side: if coverage.side == 0 { "left" } else { "right" },
@@ -143,7 +143,7 @@ impl Display for FuzzReport {
 }
 
 impl FuzzReport {
-    /// How long the search took, and what it reached.
+    /// Writes the duration of the search and its coverage.
     fn write_effort(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_cut_short {
             writeln!(
@@ -170,7 +170,7 @@ impl FuzzReport {
     }
 }
 
-/// What was reached of a filter that is named already, and what wasn't.
+/// The coverage of a filter, and its gaps; the filter is already named.
 impl Display for CoverageEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |reached: usize, all: usize, impossible: usize, what: &str| match impossible {

@@ -1,4 +1,4 @@
-//! What each stage between no filter and a filter costs on a machine: `tamis bench --explain-gap`.
+//! The measured cost of each stage between no filter and a filter: `tamis bench --explain-gap`.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use tamis_chart::{Axis, Bar, Bars, Curve, Curves, Drawing, Group, Style};
 
 use crate::bench::rounds;
 
-/// The unit of lines whose points are times of an installation, not of a call.
+/// The unit of stages whose times are those of installations, not of calls.
 pub const INSTALLED: &str = "installed instructions";
 
-/// What was found.
+/// The result of a gap analysis.
 #[derive(Serialize)]
 pub struct GapReport {
     pub kernel: Option<String>,
@@ -22,21 +22,21 @@ pub struct GapReport {
     pub notes: Vec<String>,
 }
 
-/// What a stage is measured to cost.
+/// The cost of a stage.
 #[derive(Serialize)]
 pub struct StageEntry {
     pub name: &'static str,
     pub ns: f64,
-    /// Half the width of what it may be: the spread of equal subjects, or a slope's standard error.
+    /// Half the width of its range: the spread of equal filters, or the standard error of the slope.
     pub uncertainty_ns: f64,
-    /// What the compiler or the book says, and where.
+    /// The price in the cost model of the compiler or in the book, and its place.
     pub priced_ns: Option<f64>,
     pub priced_in: Option<&'static str>,
-    /// The line, if it is a slope.
+    /// The fitted line, if the cost is a slope.
     pub fit: Option<Fit>,
 }
 
-/// One measured point and what the line says there.
+/// A measured point, with the value of the line at it.
 #[derive(Serialize)]
 pub struct Point {
     pub x: f64,
@@ -47,14 +47,14 @@ pub struct Point {
 /// A line of least squares.
 #[derive(Serialize)]
 pub struct Fit {
-    /// What `x` counts.
+    /// The unit of `x`.
     pub unit: &'static str,
     pub intercept_ns: f64,
-    /// What one more costs.
+    /// The cost of one more.
     pub slope_ns: f64,
     /// The standard error of the slope.
     pub standard_error_ns: f64,
-    /// The root of the mean square of what the line leaves.
+    /// The root mean square of the residuals.
     pub residual_ns: f64,
     pub points: Vec<Point>,
 }
@@ -102,7 +102,7 @@ impl fmt::Display for GapReport {
 }
 
 impl GapReport {
-    /// The stages as bars, and the lines that they were fitted with.
+    /// The stages as bars, and the fitted lines.
     pub fn charts(&self) -> Vec<Drawing> {
         let mut charts = vec![self.bars()];
         let mut units: Vec<&str> = Vec::new();
@@ -116,7 +116,7 @@ impl GapReport {
     }
 
     fn bars(&self) -> Drawing {
-        // The call itself and installing are of another size.
+        // The call itself and installations are of another magnitude.
         let is_added = |stage: &&StageEntry| {
             let unit = stage.fit.as_ref().map(|fit| fit.unit);
             unit != Some(INSTALLED)

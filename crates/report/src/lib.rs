@@ -1,11 +1,12 @@
-//! What commands report: one model for all forms of a result.
+//! Reports of commands: one model for all forms of a result.
 //!
-//! A command computes, makes the document of its module here, and prints it. A [`Document`] is plain data. [`json`]
-//! is its form for programs, which `docs/schemas` describes member by member; its [`Display`](std::fmt::Display),
-//! or a function `text` where a form has options, is its form for people; some have charts. Members that only the text needs are not
-//! serialised. What several documents have in common stands once, in [`entry`] and [`change`].
+//! A command computes its result, makes the document of its module here, and prints it. A [`Document`] is plain data.
+//! [`json`] is its form for programs, which `docs/schemas` describes member by member; its
+//! [`Display`](std::fmt::Display), or a function `text` if the form has options, is its form for people. Some
+//! have charts as well. Members that only the text needs are not serialised. Members that several documents share are defined once, in [`entry`] and
+//! [`change`].
 //!
-//! Nothing here reads options, opens files or decides an exit code.
+//! This crate does not read options, open files or choose exit codes.
 #![forbid(unsafe_code)]
 #![expect(
     missing_docs,
@@ -40,7 +41,7 @@ pub mod tables;
 
 use serde::Serialize;
 
-/// What a command reports.
+/// The report of a command.
 pub trait Document: Serialize {
     /// The name of the document's schema, with its version.
     const SCHEMA: &'static str;
@@ -83,7 +84,7 @@ documents! {
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
 }
 
-/// A document for programs: pretty JSON with a final newline, the member `schema` first.
+/// A document as JSON: indented, with a final newline, and with `schema` as its first member.
 ///
 /// # Errors
 /// Never for the documents of this crate: their members have names.

@@ -1,4 +1,4 @@
-//! Probable mistakes in policies and programs, and the checks that look for them: `tamis lint`.
+//! Findings in policies and programs, and the checks that make them: `tamis lint`.
 
 pub mod sarif;
 
@@ -11,7 +11,7 @@ use tamis_lint::{Place, registry};
 
 use crate::place::span;
 
-/// The findings about all inputs. For people, each input is shown by itself.
+/// The findings about all inputs. The text has one section per input.
 pub struct LintReport {
     pub inputs: Vec<InputFindings>,
 }
@@ -21,23 +21,23 @@ pub struct InputFindings {
     pub input: String,
     pub sources: Sources,
     pub findings: Vec<FindingEntry>,
-    /// What was not looked at, and why.
+    /// Checks that were not made, with the reason.
     pub gaps: Vec<String>,
 }
 
-/// A finding, of a check or of a front end.
+/// A finding by a check or by a front end.
 pub struct FindingEntry {
-    /// All of it, for people.
+    /// The complete finding, for the text.
     pub diagnostic: Diagnostic,
-    /// Calls that show it, with their answers.
+    /// Calls that show it, with their actions.
     pub examples: Vec<ExampleEntry>,
-    /// The instruction that it is about, in a program.
+    /// The instruction, for a finding in a program.
     pub insn: Option<InsnPlace>,
-    /// Why it matters.
+    /// Its reasons.
     pub why: Vec<String>,
 }
 
-/// A call and the answer that it gets.
+/// A call with its action.
 #[derive(Clone, Serialize)]
 pub struct ExampleEntry {
     pub call: String,
@@ -91,7 +91,7 @@ impl fmt::Display for LintChecksReport {
 }
 
 impl InputFindings {
-    /// The findings for a person, each with its place.
+    /// The findings as text, each with its place.
     pub fn text(&self, is_coloured: bool) -> String {
         let diagnostics: Vec<Diagnostic> = self
             .findings
@@ -127,19 +127,19 @@ impl InputFindings {
     }
 }
 
-/// What was not looked at.
+/// A check that was not made.
 #[derive(Serialize)]
 struct Gap<'a> {
     input: &'a str,
     what: &'a str,
 }
 
-/// A finding as the document has it.
+/// A finding in the document.
 #[derive(Serialize)]
 struct Row<'a> {
     input: &'a str,
     code: &'static str,
-    /// The name of the check; absent if a front end said it.
+    /// The name of the check; absent for a finding of a front end.
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<&'static str>,
     severity: &'static str,
@@ -150,7 +150,7 @@ struct Row<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u32>,
-    /// The index of the instruction, in a program.
+    /// The index of the instruction, for a finding in a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pc: Option<usize>,
     examples: &'a [ExampleEntry],
@@ -160,7 +160,7 @@ struct Row<'a> {
 }
 
 impl FindingEntry {
-    /// What a front end reported.
+    /// The entry for a diagnostic of a front end.
     pub fn of_front_end(diagnostic: Diagnostic) -> FindingEntry {
         FindingEntry {
             why: diagnostic.notes.clone(),
@@ -170,7 +170,7 @@ impl FindingEntry {
         }
     }
 
-    /// What a check found in a policy.
+    /// The entry for a finding of a check in a policy.
     pub fn of_policy(finding: &tamis_lint::Finding, sources: &Sources) -> FindingEntry {
         let mut result = FindingEntry::without_places(finding);
         for place in &finding.places {
@@ -183,7 +183,7 @@ impl FindingEntry {
         result
     }
 
-    /// What a check found in programs of these names.
+    /// The entry for a finding of a check in programs with these names.
     pub fn of_program(finding: &tamis_lint::Finding, names: &[String]) -> FindingEntry {
         let mut result = FindingEntry::without_places(finding);
         for place in &finding.places {
@@ -198,7 +198,7 @@ impl FindingEntry {
         result
     }
 
-    /// Says which input a finding is about that has no place of its own.
+    /// Adds the name of the input to a finding without a place.
     pub fn name_input(&mut self, input: &str) {
         if self.diagnostic.labels.is_empty() && self.insn.is_none() {
             self.diagnostic.notes.push(format!("in {input}"));
@@ -226,7 +226,7 @@ impl FindingEntry {
         }
     }
 
-    /// Whether one of these diagnostics of a front end reports the same: of the same line, if there is one.
+    /// Whether one of these diagnostics of a front end reports the same, on the same line if there is one.
     pub fn is_among(&self, others: &[Diagnostic], sources: &Sources) -> bool {
         let Some(check) = registry::of_code(self.diagnostic.code) else {
             return false;

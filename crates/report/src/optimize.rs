@@ -1,4 +1,4 @@
-//! Better filters that do the same: `tamis optimize`.
+//! Equivalent filters that are no worse: `tamis optimize`.
 
 use std::fmt::{self, Write};
 
@@ -12,7 +12,7 @@ use tamis_meter::measure_archs;
 use crate::entry::{InputEntry, InsnEntry, JudgedEntry, counted, insns};
 use crate::program::{ArchEntry, ProgramReport};
 
-/// What came of the inputs, and how.
+/// The result of an optimisation.
 #[derive(Serialize)]
 pub struct OptimizeReport {
     pub inputs: Vec<InputEntry>,
@@ -25,7 +25,7 @@ pub struct OptimizeReport {
     pub filters: Vec<FilterEntry>,
 }
 
-/// How a result came about.
+/// The method that produced a result.
 pub struct HowEntry(pub How);
 
 impl Serialize for HowEntry {
@@ -40,17 +40,17 @@ impl Serialize for HowEntry {
     }
 }
 
-/// A way that was not taken.
+/// A method that was rejected.
 #[derive(Serialize)]
 pub struct RejectedEntry {
     pub how: HowEntry,
     pub because: String,
-    /// Both, for a person.
+    /// Both as text.
     #[serde(skip)]
     pub line: String,
 }
 
-/// What filters cost together.
+/// The total cost of filters.
 #[derive(Serialize)]
 pub struct RatingEntry {
     pub filters: usize,
@@ -76,13 +76,13 @@ pub struct FilterEntry {
 }
 
 impl OptimizeReport {
-    /// The report of a result; each filter has its own report if there are `options`, those of the compiler.
+    /// The report of a result; with the `options` of the compiler, each filter has its own report.
     pub fn of(
         inputs: Vec<InputEntry>,
         optimised: &Optimised,
         options: Option<&CompileOptions>,
     ) -> OptimizeReport {
-        // The remarks are about all filters together.
+        // The remarks apply to all filters together.
         let remarks = match optimised.programs() {
             [_] => optimised.remarks(),
             _ => &[],
@@ -110,7 +110,7 @@ impl OptimizeReport {
         }
     }
 
-    /// How the result came about, and which ways were not taken.
+    /// The method, and the rejected ones, without the final newline.
     pub fn in_brief(&self) -> String {
         let mut text = match self.how.0 {
             How::LaidOutAnew => "recompiled".to_owned(),
@@ -129,7 +129,7 @@ impl OptimizeReport {
     }
 }
 
-/// How the result came about, and what it costs.
+/// The methods, and the costs before and after.
 impl fmt::Display for OptimizeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.in_brief())?;

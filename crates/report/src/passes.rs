@@ -12,7 +12,7 @@ pub struct PassesReport {
     pub passes: Vec<PassInfoEntry>,
 }
 
-/// What is known of one pass.
+/// The properties of one pass.
 #[derive(Serialize)]
 pub struct PassInfoEntry {
     pub name: &'static str,

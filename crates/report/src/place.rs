@@ -1,4 +1,4 @@
-//! Where rules stand in the texts that they came from.
+//! The places of rules in their source texts.
 
 use tamis_diag::{Sources, Span};
 use tamis_rules::Origin;
@@ -31,7 +31,7 @@ pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
     })
 }
 
-/// The line that an origin points to, without the space around it; `None` if its text is not among the sources.
+/// The line of an origin, trimmed; `None` if its text is not among the sources.
 pub fn line(origin: &Origin, sources: &Sources) -> Option<String> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
     let line = source.text.lines().nth(origin.line as usize - 1)?;

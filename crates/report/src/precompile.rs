@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::entry::{InsnEntry, counted};
 
-/// A family of filters, and the index of a folder with them.
+/// A family of filters; also the index of a directory that contains them.
 #[derive(Serialize)]
 pub struct PrecompileReport {
     pub matrix: String,
@@ -18,14 +18,14 @@ pub struct PrecompileReport {
     pub configurations: Vec<ConfigurationEntry>,
 }
 
-/// An option and the values that it has.
+/// An option and its values.
 #[derive(Serialize)]
 pub struct OptionEntry {
     pub name: String,
     pub values: Vec<String>,
 }
 
-/// A value that is bound when a filter is installed.
+/// A run-time variable, or an element of a set.
 #[derive(Serialize)]
 pub struct VariableEntry {
     pub name: String,
@@ -33,7 +33,7 @@ pub struct VariableEntry {
     pub width: &'static str,
 }
 
-/// How much room the filters take.
+/// The sizes of the filters in memory.
 #[derive(Serialize)]
 pub struct SizesEntry {
     pub separate_bytes: usize,
@@ -41,7 +41,7 @@ pub struct SizesEntry {
     pub shared_bytes: usize,
 }
 
-/// One of the filters that differ: its instructions, or the file with them.
+/// A distinct filter, with its instructions or the file that contains them.
 #[derive(Serialize)]
 pub struct FilterEntry {
     pub length_insns: usize,
@@ -69,7 +69,7 @@ pub struct ConfigurationEntry {
 }
 
 impl PrecompileReport {
-    /// The figures, for a person.
+    /// The summary: counts, lengths and sizes.
     pub fn summary(&self) -> String {
         let lengths = || self.configurations.iter().map(|own| self.length_insns(own));
         let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
@@ -108,7 +108,7 @@ impl PrecompileReport {
         self.filters[configuration.filter].length_insns
     }
 
-    /// What to call a combination: `network=host debug=true`.
+    /// The name of a combination: `network=host debug=true`.
     fn title(&self, configuration: &ConfigurationEntry) -> String {
         let named = self.options.iter().zip(&configuration.values);
         let parts: Vec<String> = named
@@ -118,7 +118,7 @@ impl PrecompileReport {
     }
 }
 
-/// The figures, and a line for each combination.
+/// The summary, and a line for each combination.
 impl fmt::Display for PrecompileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary())?;

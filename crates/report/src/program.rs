@@ -15,11 +15,11 @@ use tamis_meter::{Cost, measure};
 
 use crate::entry::{counted, first_calls};
 
-/// How many groups of calls and how many calls of each are shown to a person.
+/// The most groups of calls, and the most calls of each, that the text lists.
 const MAX_GROUPS: usize = 10;
 const MAX_CALLS: usize = 4;
 
-/// What the known calls of one architecture cost, each with all arguments 0.
+/// The costs of the known calls of one architecture, with all arguments 0.
 #[derive(Serialize)]
 pub struct ArchEntry {
     pub arch: &'static str,
@@ -43,7 +43,7 @@ impl ArchEntry {
     }
 }
 
-/// What is reported of a program.
+/// The report of a program.
 #[derive(Serialize)]
 pub struct ProgramReport {
     pub dispatch_insns: usize,
@@ -57,7 +57,7 @@ pub struct ProgramReport {
     pub runs: Vec<RunEntry>,
 }
 
-/// What the calls of the profile cost, or those of ordinary programs.
+/// The costs of the calls of the profile, or of ordinary programs.
 #[derive(Serialize)]
 pub struct TogetherEntry {
     pub has_profile: bool,
@@ -68,7 +68,7 @@ pub struct TogetherEntry {
     pub cached_share: f64,
 }
 
-/// What a call costs.
+/// The cost of a call.
 #[derive(Serialize)]
 pub struct CallEntry {
     pub call: String,
@@ -92,7 +92,7 @@ pub struct RunEntry {
     pub after: SizeEntry,
 }
 
-/// How large the thing was that a pass worked on.
+/// The size of the rules or the program on which a pass worked.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum SizeEntry {
@@ -107,7 +107,7 @@ pub enum SizeEntry {
     },
 }
 
-/// What a program costs for all calls that count.
+/// The cost of a program for all calls of the workload.
 #[derive(Serialize)]
 pub struct CostEntry {
     pub kernel_length_insns: usize,
@@ -126,7 +126,7 @@ pub struct DecisionEntry {
     pub length_insns: usize,
 }
 
-/// The steps of one architecture's calls and the fewest possible.
+/// The steps of one architecture's calls, and their lower bound.
 #[derive(Serialize)]
 pub struct BoundEntry {
     pub arch: &'static str,
@@ -136,7 +136,7 @@ pub struct BoundEntry {
     pub bound: &'static str,
 }
 
-/// What a pass did.
+/// The changes of a pass.
 #[derive(Serialize)]
 pub struct PassEntry {
     pub pass: &'static str,
@@ -161,7 +161,7 @@ impl ProgramReport {
         let (workload, has_bitmap) = (options.workload(archs), options.has_bitmap());
         let together = measure(std::slice::from_ref(program), &workload, has_bitmap);
         let costs = calls(program, &workload, has_bitmap);
-        // What the prover can't say in time is left out: the program is right all the same.
+        // Without the bounds if the prover reaches a limit: the program is correct all the same.
         let bounds = bounds(program, archs, &workload).unwrap_or_default();
         ProgramReport {
             dispatch_insns,
@@ -176,7 +176,7 @@ impl ProgramReport {
         }
     }
 
-    /// The report for a person, indented.
+    /// The report as text, indented.
     pub fn text(&self) -> String {
         let ProgramReport {
             dispatch_insns,
@@ -255,7 +255,7 @@ impl ProgramReport {
 }
 
 impl BoundEntry {
-    /// How far from the best an architecture is, for a person.
+    /// The distance of an architecture from its bound, as text.
     fn line(&self) -> String {
         let BoundEntry {
             arch,
@@ -279,7 +279,7 @@ impl BoundEntry {
     }
 }
 
-/// Calls by what the program costs for them, those first for which the kernel runs it most.
+/// Calls by total cost, those first for which the kernel spends most on the program.
 fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
     let cost = |call: &CallCost| {
         let runs = if call.cost.is_cached { 0.0 } else { 1.0 };

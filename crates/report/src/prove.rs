@@ -1,4 +1,4 @@
-//! Whether two filters mean the same, or one is at least as strict: `tamis prove`.
+//! Whether two filters are equivalent, or one is at least as strict: `tamis prove`.
 
 use std::fmt::{self, Display};
 
@@ -7,7 +7,7 @@ use tamis_prover::{ComparisonResult, Scope};
 
 use crate::entry::{ComparisonResultEntry, WitnessEntry, arches};
 
-/// The answer about two sides.
+/// The result for two sides.
 #[derive(Serialize)]
 pub struct ProveReport {
     pub left: String,
@@ -20,7 +20,7 @@ pub struct ProveReport {
     pub limit: Option<String>,
     pub witnesses: Vec<WitnessEntry>,
     pub yes_within: Vec<ScopeEntry>,
-    /// Whether for some narrower scopes a limit was reached.
+    /// Whether a limit was reached for a narrower scope.
     #[serde(skip)]
     pub has_gaps_within: bool,
     /// The options that raise the limit.
@@ -28,7 +28,7 @@ pub struct ProveReport {
     pub advice: Option<String>,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
@@ -38,19 +38,19 @@ pub enum Question {
     AtLeastAsStrict,
 }
 
-/// What is known.
+/// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It is so.
+    /// The statement is proved.
     Yes,
-    /// A call shows that it isn't.
+    /// A call disproves it.
     No,
-    /// It depends on calls of which none was found.
+    /// Neither: a limit was reached, or it depends on calls without a found example.
     Unknown,
 }
 
-/// What was compared.
+/// The scope of the comparison.
 #[derive(PartialEq, Eq, Serialize)]
 pub struct ScopeEntry {
     pub arches: Vec<&'static str>,
@@ -68,7 +68,7 @@ impl ScopeEntry {
         }
     }
 
-    /// What was compared, for a person; `None` if everything was.
+    /// The scope as text; `None` if it is unrestricted.
     fn in_words(&self) -> Option<String> {
         let mut parts = Vec::new();
         if !self.arches.is_empty() {
@@ -83,7 +83,7 @@ impl ScopeEntry {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// The options that narrow a wider scope to this one.
+    /// The options that restrict a wider scope to this one.
     fn options(&self, wider: &ScopeEntry) -> String {
         let mut options: Vec<String> = Vec::new();
         if self.arches != wider.arches {
@@ -152,7 +152,7 @@ impl ProveReport {
         }
     }
 
-    /// For which narrower scopes the answer is yes.
+    /// Writes the narrower scopes for which the answer is yes.
     fn write_narrower(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const OPTIONS: &str = "--native, --actions-only or for one --arch";
         match (self.yes_within.is_empty(), self.has_gaps_within) {

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What a reduction achieved.
+/// The result of a reduction.
 #[derive(Serialize)]
 pub struct ReduceReport {
     pub input: String,
-    /// `bytes` or `instructions`.
+    /// The unit of sizes: `bytes` or `instructions`.
     pub unit: &'static str,
     pub before: usize,
     pub after: usize,
@@ -16,7 +16,7 @@ pub struct ReduceReport {
     pub text: String,
 }
 
-/// What was achieved, in one line without its end.
+/// The result on one line, without the final newline.
 impl fmt::Display for ReduceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} {}", self.input, self.before, self.unit)?;

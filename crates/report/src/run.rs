@@ -1,15 +1,16 @@
-//! How a command under filters ended: `tamis run`.
+//! The end of a command under filters: `tamis run`.
 
 use std::fmt;
 
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind};
 
-/// What to say of a filter that doesn't let the command start.
+/// The help for a filter that prevents the command from starting.
 pub const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
     the filter must allow execve; a program can install a filter without execve itself";
 
-/// How a command ended, and what its filters did. It goes to standard error: standard output is the command's.
+/// The end of a command, and the effects of its filters. It is written to standard error, because standard output
+/// belongs to the command.
 #[derive(Serialize)]
 pub struct RunReport {
     /// The exit code, unless a signal ended the command.
@@ -28,10 +29,10 @@ pub struct KilledEntry {
     pub thread: i32,
     pub whole_process: bool,
     pub call: Option<String>,
-    /// The filter that decided, counted from the oldest.
+    /// The filter that decided, by its index from the oldest.
     pub filter: Option<usize>,
     pub action: Option<String>,
-    /// What of its policy decided.
+    /// The part of its policy that decided.
     #[serde(skip)]
     pub reason: Option<String>,
     /// Whether the call executes a program.
@@ -39,7 +40,7 @@ pub struct KilledEntry {
     pub is_execve: bool,
 }
 
-/// A trap.
+/// A call with the action `TRAP`.
 #[derive(Serialize)]
 pub struct TrappedEntry {
     pub process: i32,
@@ -47,12 +48,12 @@ pub struct TrappedEntry {
     pub call: String,
     pub data: u16,
     pub is_caught: bool,
-    /// What of a policy decided.
+    /// The part of a policy that decided.
     #[serde(skip)]
     pub reason: Option<String>,
 }
 
-/// What the command's exit status alone doesn't say; nothing if there is nothing. Notes are left to the caller.
+/// Everything that the command's exit status does not show, or an empty text. The caller prints notes.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for killed in &self.killed {
@@ -99,7 +100,7 @@ impl fmt::Display for TrappedEntry {
     }
 }
 
-/// The reason on a line of its own.
+/// Writes the reason on a line of its own.
 fn write_reason(reason: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match reason {
         Some(reason) => write!(f, "\n  {reason}"),

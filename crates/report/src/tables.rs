@@ -7,7 +7,7 @@ use tamis_abi::{Arch, ArgIndex, Endian, Nr, signature, syscall};
 use tamis_policy::front_end::FrontEnd;
 use tamis_policy::option::{LanguageOption, OptionChoice, OptionForm};
 
-/// The rows of a table that were looked up.
+/// The selected rows of a table.
 #[derive(Serialize)]
 pub struct Table<R> {
     pub entries: Vec<R>,
@@ -39,7 +39,8 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
-    /// The place among the six that a filter sees, unless it has none that is the same everywhere.
+    /// The index among the six arguments of `seccomp_data`; `None` if the argument has no single place, such as a
+    /// 64-bit argument on a 32-bit architecture.
     pub index: Option<usize>,
 }
 
@@ -63,7 +64,7 @@ pub struct OptionRow {
     pub choices: Vec<ChoiceEntry>,
 }
 
-/// A value of an option that has few.
+/// A value of an option with few values.
 #[derive(Serialize)]
 pub struct ChoiceEntry {
     pub name: &'static str,
@@ -71,7 +72,7 @@ pub struct ChoiceEntry {
 }
 
 impl ArchRow {
-    /// What is known of an architecture.
+    /// The row of an architecture.
     pub fn of(arch: Arch) -> ArchRow {
         ArchRow {
             name: arch.name(),
@@ -87,7 +88,7 @@ impl ArchRow {
 }
 
 impl SyscallRow {
-    /// What is known of a system call.
+    /// The row of a system call.
     pub fn of(arch: Arch, nr: Nr, name: &'static str) -> SyscallRow {
         let args = signature::args(name).unwrap_or_default();
         let arg = |arg: &signature::Arg| ArgEntry {
@@ -97,7 +98,7 @@ impl SyscallRow {
             index: signature::index(arch, name, arg.name).map(ArgIndex::index),
         };
         let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
-        // Architectures disagree on the order; what has no place stays where x86_64 has it.
+        // Architectures differ in the order; if an argument has no index, the order is that of x86_64.
         if args.iter().all(|arg| arg.index.is_some()) {
             args.sort_by_key(|arg| arg.index);
         }
@@ -112,7 +113,7 @@ impl SyscallRow {
 }
 
 impl OptionRow {
-    /// What a language declares of an option.
+    /// The row of an option.
     pub fn of(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
         let choices = match &option.form {
             OptionForm::Choice(choices) => *choices,

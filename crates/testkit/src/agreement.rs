@@ -1,7 +1,7 @@
-//! What several judges must agree about: languages, compiler, optimiser, prover, both evaluators.
+//! Properties on which several judges must agree: languages, compiler, optimiser, prover, both evaluators.
 //!
-//! Bodies of fuzz targets as those in [`property`](crate::property): functions of bytes that panic where judges
-//! contradict each other. Here most of the work is done by a [`Campaign`], so that inputs are led by what they reach.
+//! These are bodies of fuzz targets like those in [`property`](crate::property): functions of bytes that panic if
+//! judges contradict each other. Most of the work is done by a [`Campaign`], so that inputs are guided by coverage.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
 use tamis_analysis::dead_code;
@@ -27,22 +27,22 @@ use crate::languages::{self, Language};
 use crate::property::{InputClass, LIMITS};
 use crate::rng::Rng;
 
-/// Places that arithmetic leads to, one by one: those are given up at once.
+/// Limits for single places after arithmetic, which are given up early.
 const HASTY: Limits = Limits {
     max_gates: 20_000,
     max_conflicts: 100,
     ..LIMITS
 };
-/// Evaluations of a campaign.
+/// The evaluations of a campaign.
 const EVALUATIONS: u64 = 2_000;
-/// Inputs without a campaign.
+/// The number of inputs without a campaign.
 const INPUTS: u32 = 200;
 
-/// What is written of a ruleset in another language is never looser, and the same where nothing is said to be
-/// lost: by the evaluator, which knows nothing of the proof.
+/// A ruleset exported to another language is never looser, and equivalent if no loss is reported, judged by the
+/// evaluator, which is independent of the proof.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_exports(bytes: &[u8]) -> InputClass {
     const LIMITS: Limits = Limits {
         max_nodes: 200_000,
@@ -69,7 +69,7 @@ pub fn policy_exports(bytes: &[u8]) -> InputClass {
         Err(Refusal::Inexpressible(_)) => return "refused",
         Err(Refusal::Mistake(message)) => panic!("{message}\n{meant}"),
     };
-    // Killed is killed: the thread or the process.
+    // Killing the thread and killing the process count as equal.
     let strictness = |action: Action| match action.kind {
         ActionKind::KillThread => Action::precedence(ActionKind::KillProcess.ret()),
         kind => Action::precedence(kind.ret()),
@@ -100,11 +100,11 @@ pub fn policy_exports(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// Every language that can say a ruleset says it, by prover and evaluator, and what is compiled of one of the texts, with
-/// any options, answers as the text does.
+/// Every language that can express a ruleset has an equivalent text, judged by prover and evaluator, and the program
+/// compiled from one of the texts, with any options, returns the same actions.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_languages(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let is_plain = rng.chance(2, 3);
@@ -174,7 +174,7 @@ fn parsed(language: &Language, text: &str) -> Ruleset {
     parsed.unwrap_or_else(|mistakes| panic!("{}: {mistakes:?}\n{text}", language.name))
 }
 
-/// The call, made on an architecture of the ruleset: what happens to others languages say differently.
+/// The call, moved to an architecture of the ruleset: languages differ in their actions for other architectures.
 fn of_own_arch(ruleset: &Ruleset, data: SeccompData) -> SeccompData {
     let is_own = |data: &SeccompData| {
         let arch = Arch::of_call(data.arch, data.nr);
@@ -195,11 +195,11 @@ fn of_own_arch(ruleset: &Ruleset, data: SeccompData) -> SeccompData {
     }
 }
 
-/// Bytecode passes, some of them in any order and any number of times, keep the meaning of any program: prover and
-/// campaign say so, and neither contradicts the other.
+/// Some bytecode passes in any order, each any number of times, give an equivalent program: prover and campaign
+/// confirm this, and neither contradicts the other.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn optimiser(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let given = any_program(&mut rng, Endian::Little);
@@ -227,11 +227,11 @@ fn any_program(rng: &mut Rng, endian: Endian) -> Program {
     program
 }
 
-/// The prover's function of a program has the interpreter's values, what it calls dead no input reaches, and its
-/// witnesses reach what they are for.
+/// The prover's function of a program has the interpreter's values, no input reaches places that it calls dead, and
+/// its witnesses reach their places.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn prover_interpreter(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
@@ -243,7 +243,7 @@ pub fn prover_interpreter(bytes: &[u8]) -> InputClass {
     let before = reached(&campaign);
     assert_eq!(campaign.prove_coverage(&HASTY, &Stop::default()), Ok(()));
     let stated = campaign.coverage().swap_remove(0);
-    // What was proved impossible doesn't happen afterwards either.
+    // Places proved unreachable remain so in later runs.
     assert_eq!(campaign.run(EVALUATIONS), None);
     let after = campaign.coverage().swap_remove(0);
     assert_eq!(
@@ -293,10 +293,11 @@ fn is_fork(program: &Program, pc: usize) -> bool {
     insn.jt != insn.jf
 }
 
-/// The fast evaluator answers as the reference does, and notes something new whenever that reaches something new.
+/// The fast evaluator returns the same as the reference, and reports new coverage whenever the reference reaches
+/// something new.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn evaluators(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);

@@ -1,7 +1,7 @@
-//! Children that install filters, with a limit on how long they may take.
+//! Child processes that install filters, with a time limit.
 //!
-//! A mistake in a filter, or one of the kernel, can leave a child waiting for ever, even where no signal reaches it.
-//! Then the test fails and says so, instead of the whole run standing still without a word.
+//! A mistake in a filter, or a bug of the kernel, can make a child wait for ever, even without a reaction to signals.
+//! The test then fails with a message, and the test run does not hang.
 
 use std::io::{self, Read};
 use std::process::{Command, Output, Stdio};
@@ -9,10 +9,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a child may take. The slowest needs some seconds on a machine that does nothing else.
+/// The limit. The slowest child needs some seconds on an idle machine.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs a command to its end and captures what it writes; its standard input is as the command says.
+/// Runs a command to its end and captures its output; its standard input is that of the command.
 ///
 /// # Errors
 /// If it can't be started.
@@ -30,7 +30,7 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
     }
 }
 
-/// The same with a limit; `None` once it is over and the child was sent `SIGKILL`, whether or not it died.
+/// The same with a limit; `None` after the limit, when `SIGKILL` has been sent, whether or not the child died.
 fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -43,7 +43,7 @@ fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Ou
         let errors = thread::spawn(move || all_of(streams.1.as_mut()));
         let stdout = all_of(streams.0.as_mut());
         let stderr = errors.join().expect("no panic");
-        // Nobody listens once the limit is over.
+        // After the limit there is no receiver.
         let _ = sender.send((stdout, stderr));
     });
     match receiver.recv_timeout(limit) {

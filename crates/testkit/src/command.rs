@@ -1,27 +1,27 @@
-//! Running the command lines of goldens and documents.
+//! Execution of the command lines in goldens and documents.
 //!
-//! A command line is words, quoted with `'` or `"` where they hold spaces, and `|` between commands
-//! that are chained. There is no shell: nothing is expanded, and every command must be `tamis`.
+//! A command line consists of words, in `'` or `"` if they contain spaces, and `|` between chained commands. There is
+//! no shell: nothing is expanded, and every command must be `tamis`.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What a command line did.
+/// The result of a command line.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandOutput {
     /// Standard output of the last command.
     pub(crate) stdout: Vec<u8>,
     /// Standard error of the last command.
     pub(crate) stderr: String,
-    /// How the last command ended.
+    /// The exit status of the last command.
     pub(crate) status: ExitStatus,
 }
 
 /// The arguments of each `tamis` of a command line.
 ///
 /// # Errors
-/// If a quote is open or a command is not `tamis`, as a sentence.
+/// If a quote is not closed or a command is not `tamis`, as a sentence.
 pub(crate) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
     words(line)?
         .split(|word| *word == Word::Pipe)
@@ -60,7 +60,7 @@ fn words(line: &str) -> Result<Vec<Word>, String> {
     Ok(words)
 }
 
-/// The word at the start of a text and what follows; `None` if a quote is open.
+/// The word at the start of a text and the text after it; `None` if a quote is not closed.
 fn text_word(text: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;
@@ -81,10 +81,10 @@ fn text_word(text: &str) -> Option<(String, &str)> {
     Some((word, rest))
 }
 
-/// Runs the commands one after the other in the folder `work`; the first reads the file `stdin`, or
-/// nothing, each other one what the one before it wrote.
+/// Runs the commands one after the other in the directory `work`. The first one reads the file `stdin`, or nothing;
+/// each other one reads the output of the one before.
 ///
-/// The environment is empty, so neither the language nor the colours of the caller matter.
+/// The environment is empty, so the caller's language and colours have no effect.
 ///
 /// # Errors
 /// If a command cannot be started or one before the last fails, as a sentence.

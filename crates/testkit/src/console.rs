@@ -1,14 +1,14 @@
-//! The examples of documents, run as tests.
+//! The examples in documents, run as tests.
 //!
-//! A fenced block marked `console` shows a terminal: lines that begin with `$ ` are commands, the lines
-//! after each what it writes. [`check`] runs those that call `tamis` and compares:
+//! A fenced block marked `console` shows a terminal: lines that begin with `$ ` are commands, and the lines after
+//! each are its output. [`check`] runs the commands that call `tamis` and compares:
 //!
 //! - `$ tamis …` and `$ cargo run --release -- …` run the binary; `|` chains, as in goldens;
-//! - `$ cat FILE` shows a file: the shown text is written to it for the commands that follow;
+//! - `$ cat FILE` shows a file: the text is written to it for the commands that follow;
 //! - other commands are not run.
 //!
-//! What is shown is compared with standard error and then standard output; a line `...` stands for
-//! any lines. Where nothing is shown the command has to succeed, and its output is not compared.
+//! The text is compared with standard error followed by standard output; a line `...` matches any number of lines. If
+//! no output is shown, the command must succeed, and its output is not compared.
 
 use std::fs;
 use std::path::Path;
@@ -16,10 +16,10 @@ use std::path::Path;
 use crate::command;
 use crate::diff;
 
-/// A line that stands for any lines.
+/// A line that matches any number of lines.
 const ELLIPSIS: &str = "...";
 
-/// A command that a document shows.
+/// A command in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Example {
     line: usize,
@@ -27,11 +27,11 @@ struct Example {
     shown: String,
 }
 
-/// Runs the examples of a Markdown text in the folder `work`, which is made anew, and returns what
-/// differs from what is shown.
+/// Runs the examples of a Markdown text in the directory `work`, which is created anew, and returns the differences
+/// from the document.
 ///
 /// # Errors
-/// If the folder cannot be made.
+/// If the directory cannot be created.
 pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<String>> {
     if work.exists() {
         fs::remove_dir_all(work)?;
@@ -72,7 +72,7 @@ fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String
     Err(diff::unified(&example.shown, &lines.join("\n")))
 }
 
-/// Whether lines are as shown, where an ellipsis stands for any number of lines.
+/// Whether lines match the document, with an ellipsis for any number of lines.
 fn matches(shown: &[&str], lines: &[&str]) -> bool {
     match (shown, lines) {
         ([], []) => true,

@@ -1,14 +1,14 @@
 //! The difference between two texts, line by line, in the unified format.
 //!
-//! Lines are matched by a longest common subsequence after the common ends have been cut off. That
-//! is quadratic in what is left, so very different long texts are shown as all gone and all new.
+//! Lines are matched by a longest common subsequence, after common beginnings and ends are removed. The time is
+//! quadratic in the rest, so long texts that differ a lot are shown as completely removed and added.
 
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 /// The largest table of the longest common subsequence.
 const MAX_CELLS: usize = 4_000_000;
 
-/// What happens to a line on the way from the expected to the actual text.
+/// The change of a line from the expected to the actual text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Same,
@@ -16,8 +16,7 @@ enum Change {
     Added,
 }
 
-/// The difference as text: expected lines that are missing after `-`, unexpected ones after `+`;
-/// empty if there is none.
+/// The difference as text: missing lines after `-`, unexpected ones after `+`; empty if there is none.
 pub fn unified(expected: &str, actual: &str) -> String {
     let old: Vec<&str> = expected.lines().collect();
     let new: Vec<&str> = actual.lines().collect();
@@ -51,7 +50,7 @@ pub fn unified(expected: &str, actual: &str) -> String {
     text
 }
 
-/// All lines of both texts in order, with what happens to each.
+/// All lines of both texts in order, each with its change.
 fn script<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Change, &'a str)> {
     let shorter = old.len().min(new.len());
     let is_same_at = |index: &usize| old[*index] == new[*index];
@@ -90,8 +89,8 @@ fn middle_script<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Change, &'a str)>
     script
 }
 
-/// The length of the longest common subsequence of `old[i..]` and `new[j..]`, for all `i` and `j`;
-/// zero everywhere if the table would be too large.
+/// The length of the longest common subsequence of `old[i..]` and `new[j..]`, for all `i` and `j`; zero if the table
+/// would be too large.
 fn common_lengths(old: &[&str], new: &[&str]) -> impl Fn(usize, usize) -> u32 {
     let width = new.len() + 1;
     let cells = (old.len() + 1) * width;

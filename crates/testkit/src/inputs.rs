@@ -1,19 +1,19 @@
-//! Inputs that tell a program and a ruleset apart: one for every way in which their tests turn out.
+//! Inputs that distinguish a program from a ruleset: one for every combination of outcomes of their tests.
 //!
-//! Both look at a call through tests of single 32-bit words with constants, plain or after a mask;
-//! a 64-bit comparison of a ruleset is a combination of such tests on its two halves. For one word
-//! the constants cut the numbers into classes whose elements no test tells apart:
+//! Both read a call by tests of single 32-bit words against constants, with or without a mask; a 64-bit comparison of
+//! a ruleset is a combination of such tests on its two halves. For one word the constants divide the numbers into
+//! classes whose elements no test distinguishes:
 //!
-//! - plain comparisons make intervals: each constant, its neighbours, 0 and the largest number reach
-//!   every one of them;
-//! - tests under one mask make one class for each value that a test asks for, and one for all other
-//!   values of the masked bits: the values with one bit flipped reach it, unless it is empty.
+//! - plain comparisons form intervals: each constant, its neighbours, 0 and the largest number include an element of
+//!   every interval;
+//! - tests under one mask form one class for each tested value, and one for all other values of the masked bits: the
+//!   values with one bit flipped include an element of it, unless it is empty.
 //!
-//! So if no word has both kinds or two masks - [`Tests::is_exhaustive`] - one element of each class
-//! per word, in all combinations, is as good as all inputs. Otherwise the inputs are directed ones.
+//! So if no word has both kinds or two masks - [`Tests::is_exhaustive`] - one element of each class per word, in all
+//! combinations, is equivalent to all inputs. Otherwise the inputs are only directed ones.
 //!
-//! The tests of a program are found by following it from the start with some words fixed, both ways
-//! at every branch on a word that isn't.
+//! The tests of a program are found by evaluating it from its start with some words fixed, and following both sides
+//! of every branch on another word.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,13 +27,13 @@ use crate::rng::Rng;
 /// The constants that each word is tested against.
 #[derive(Clone, Debug, Default)]
 pub struct Tests {
-    /// Constants of plain comparisons.
+    /// The constants of plain comparisons.
     plain: BTreeMap<Word, BTreeSet<u32>>,
-    /// Masks with the value asked for.
+    /// The masks, with the tested values.
     masked: BTreeMap<Word, BTreeSet<(u32, u32)>>,
 }
 
-/// What the accumulator holds while a program is followed.
+/// The abstract content of A during the evaluation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Known(u32),
@@ -41,16 +41,16 @@ enum Value {
 }
 
 impl Tests {
-    /// No tests.
+    /// An empty set of tests.
     pub fn new() -> Tests {
         Tests::default()
     }
 
-    /// Adds the tests that a program makes on words that are not fixed.
+    /// Adds the tests of a program on words that are not fixed.
     ///
     /// # Panics
-    /// If the program has instructions other than loads of data, masks, jumps, comparisons with
-    /// constants and constant returns: none of libseccomp's has.
+    /// If the program has instructions other than loads of data, masks, jumps, comparisons with constants and returns
+    /// of constants; libseccomp's programs have no others.
     pub fn add_program(&mut self, program: &Program, fixed: &[(Word, u32)]) {
         let mut open = vec![(0, Value::Known(0))];
         let mut seen = BTreeSet::new();
@@ -100,7 +100,7 @@ impl Tests {
         }
     }
 
-    /// Adds the tests that the rules of a section make on the arguments of a number.
+    /// Adds the tests of the rules of a section on the arguments of a number.
     pub fn add_section(&mut self, section: &Section, nr: u32) {
         let rules = section.rules.iter();
         for rule in rules.filter(|rule| rule.syscalls.contains(nr)) {
@@ -118,7 +118,7 @@ impl Tests {
         }
     }
 
-    /// Adds one constant that a word is compared with, after a mask.
+    /// Adds one constant with which a word is compared after a mask.
     pub fn add(&mut self, word: Word, mask: u32, constant: u32) {
         match mask {
             0 => {}
@@ -164,7 +164,7 @@ impl Tests {
         }
     }
 
-    /// Whether [`values`](Self::values) has an element of every class of a word.
+    /// Whether [`values`](Self::values) contains an element of every class of a word.
     pub fn is_exhaustive(&self, word: Word) -> bool {
         let masked = self.masked.get(&word).into_iter().flatten();
         let masks: BTreeSet<u32> = masked.map(|(mask, _)| *mask).collect();
@@ -198,8 +198,8 @@ impl Tests {
         values
     }
 
-    /// All combinations of the values of all tested words, other words as in `base`; at most `limit`
-    /// of them, chosen at random if there are more.
+    /// All combinations of the values of all tested words, with other words as in `base`; a random choice of `limit`
+    /// of them if there are more.
     pub fn inputs(&self, base: SeccompData, limit: usize, rng: &mut Rng) -> Vec<SeccompData> {
         let axes: Vec<(Word, Vec<u32>)> = self
             .words()

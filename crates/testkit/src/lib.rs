@@ -1,8 +1,7 @@
-//! What tests share: a seeded random source, generators, readers of the corpus, the golden harness.
+//! Common parts of tests: a seeded random source, generators, readers of the corpus, the golden harness.
 //!
-//! Nothing here is part of the product. Everything that could differ between two runs - files that
-//! may be missing, features of the kernel - goes through [`corpus`] and [`skip`], so that a test
-//! says aloud when it did not test.
+//! Nothing here is part of the product. Everything that may differ between machines - missing files, features of the
+//! kernel - goes through [`corpus`] and [`skip`], so that a skipped test prints a message.
 
 pub mod agreement;
 pub mod child;
@@ -22,6 +21,7 @@ pub mod sabotage;
 pub mod seeds;
 pub mod skip;
 pub mod smt;
+pub mod systemd;
 pub mod tally;
 pub mod toolchains;
 

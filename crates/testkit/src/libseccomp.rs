@@ -1,8 +1,7 @@
-//! The system's libseccomp, as a peer to compare with: loaded at run time, so that nothing depends
-//! on it being there.
+//! The system's libseccomp, as a peer for comparison. It is loaded at run time, so that it is not a dependency.
 //!
-//! Only what a container runtime calls is wrapped: make a filter, add architectures and rules,
-//! export the program. Nothing is ever installed in the kernel.
+//! Only the functions that a container runtime uses are wrapped: make a filter, add architectures and rules, export
+//! the program. Nothing is installed in the kernel.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
@@ -17,7 +16,7 @@ use tamis_bpf::program::insns_from_bytes;
 
 use crate::pseudo_code::PseudoCode;
 
-/// The name that the dynamic linker knows the library by.
+/// The name of the library for the dynamic linker.
 const SONAME: &str = "libseccomp.so.2";
 
 /// `SCMP_FLTATR_ACT_BADARCH`.
@@ -42,11 +41,11 @@ struct Version {
 pub struct Condition {
     /// The argument, 0 to 5.
     pub arg: c_uint,
-    /// How it is compared.
+    /// The comparison.
     pub op: Op,
     /// The constant; the mask for [`Op::MaskedEq`].
     pub value: u64,
-    /// What the masked bits must be; unused otherwise.
+    /// The value of the masked bits; unused otherwise.
     pub value_two: u64,
 }
 
@@ -82,12 +81,12 @@ impl Op {
     }
 }
 
-/// What the library answered instead of 0: a negated errno.
+/// An error of the library: a negated errno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// `EEXIST`: an earlier rule contradicts.
+    /// `EEXIST`: the rule contradicts an earlier one.
     pub const EEXIST: Errno = Errno(17);
 }
 
@@ -106,12 +105,21 @@ type Context = *mut c_void;
 // SAFETY: this is a type only; the call says why it is sound.
 type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
 
+/// The library's token of an architecture. x32 has one of its own although the kernel reports x86_64's.
+fn token(arch: Arch) -> u32 {
+    match arch {
+        Arch::X32 => Arch::X86_64.audit() & 0x7fff_ffff,
+        _ => arch.audit(),
+    }
+}
+
 /// The loaded library.
 #[derive(Debug)]
 pub struct Library {
     // SAFETY: these are types only; every call says why it is sound.
     version: unsafe extern "C" fn() -> *const Version,
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
+    resolve_on: unsafe extern "C" fn(u32, *const c_char) -> c_int,
     init: unsafe extern "C" fn(u32) -> Context,
     release: unsafe extern "C" fn(Context),
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
@@ -129,7 +137,7 @@ impl Library {
     /// Loads the library.
     ///
     /// # Errors
-    /// The reason, in words, if there is no such library or it lacks a function.
+    /// The reason, as text, if there is no such library or it lacks a function.
     pub fn open() -> Result<Library, String> {
         // SAFETY: libseccomp's initialisers do nothing that depends on the state of the process.
         let handle = unsafe { libloading::Library::new(SONAME) };
@@ -145,6 +153,7 @@ impl Library {
         Ok(Library {
             version: function!(b"seccomp_version\0"),
             resolve: function!(b"seccomp_syscall_resolve_name\0"),
+            resolve_on: function!(b"seccomp_syscall_resolve_name_arch\0"),
             init: function!(b"seccomp_init\0"),
             release: function!(b"seccomp_release\0"),
             attr_set: function!(b"seccomp_attr_set\0"),
@@ -164,8 +173,7 @@ impl Library {
         (version.major, version.minor, version.micro)
     }
 
-    /// The native number of a call, negative if only other architectures have it; `None` if no
-    /// architecture has.
+    /// The native number of a call, negative if only other architectures have the call; `None` if none has it.
     ///
     /// # Panics
     /// If the name contains a null character.
@@ -176,7 +184,19 @@ impl Library {
         (nr != NO_SUCH_NAME).then_some(nr)
     }
 
-    /// A filter with the native architecture and this default action; `None` if the library refuses
+    /// The number of a call on an architecture, as [`resolve`](Self::resolve). Other architectures of x86 have
+    /// negative numbers for calls that they make through a multiplexer, too.
+    ///
+    /// # Panics
+    /// If the name contains a null character.
+    pub fn resolve_on(&self, arch: Arch, name: &str) -> Option<i32> {
+        let name = CString::new(name).expect("a name without null characters");
+        // SAFETY: the pointer is to a string that ends in a null and lives during the call; any token may be asked for.
+        let nr = unsafe { (self.resolve_on)(token(arch), name.as_ptr()) };
+        (nr != NO_SUCH_NAME).then_some(nr)
+    }
+
+    /// A filter with the native architecture and this default action; `None` if the library rejects
     /// the action.
     pub fn filter(&self, default: Action) -> Option<Filter<'_>> {
         // SAFETY: the function takes any number and returns null or a context that we own.
@@ -201,17 +221,11 @@ impl Filter<'_> {
     /// # Errors
     /// The library's.
     pub fn add_arch(&mut self, arch: Arch) -> Result<(), Errno> {
-        // x32 has a token of its own although the kernel reports x86_64's.
-        let token = if arch == Arch::X32 {
-            Arch::X86_64.audit() & 0x7fff_ffff
-        } else {
-            arch.audit()
-        };
         // SAFETY: the context is live, and the function takes any token.
-        check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token) })
+        check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token(arch)) })
     }
 
-    /// Chooses a list of numbers (1, the default) or a tree (2).
+    /// Selects a list of numbers (1, the default) or a tree (2).
     ///
     /// # Errors
     /// The library's.
@@ -219,7 +233,7 @@ impl Filter<'_> {
         self.set_attribute(ATTRIBUTE_OPTIMIZE, level)
     }
 
-    /// Chooses what calls of other architectures get; the thread is killed by default.
+    /// Sets the action for calls of other architectures; by default the thread is killed.
     ///
     /// # Errors
     /// The library's.
@@ -232,8 +246,8 @@ impl Filter<'_> {
         check(unsafe { (self.library.attr_set)(self.context.as_ptr(), attribute, value) })
     }
 
-    /// Moves a native number forwards in the list: the higher the priority, the earlier it is tested.
-    /// A tree doesn't heed it.
+    /// Moves a native number forwards in the list: the higher the priority, the earlier it is tested. A tree ignores
+    /// it.
     ///
     /// # Errors
     /// The library's.
@@ -242,7 +256,7 @@ impl Filter<'_> {
         check(unsafe { (self.library.syscall_priority)(self.context.as_ptr(), nr, priority) })
     }
 
-    /// Adds a rule for a native number: if all conditions hold, the action.
+    /// Adds a rule for a native number: the action if all conditions hold.
     ///
     /// # Errors
     /// The library's.
@@ -272,29 +286,29 @@ impl Filter<'_> {
     /// The library's.
     ///
     /// # Panics
-    /// If the system has no pipe left, or the library writes half an instruction.
+    /// If the system has no pipe left, or the library writes an incomplete instruction.
     pub fn export(&self) -> Result<Vec<Insn>, Errno> {
         let bytes = self.written(self.library.export_bpf)?;
         Ok(insns_from_bytes(&bytes, Endian::Little).expect("whole instructions"))
     }
 
-    /// The meaning as the library prints it.
+    /// The filter as the library's pseudo code.
     ///
     /// # Errors
     /// The library's.
     ///
     /// # Panics
-    /// If the system has no pipe left, or the library writes anything but text.
+    /// If the system has no pipe left, or the library's output is not text.
     pub fn pseudo_code(&self) -> Result<PseudoCode, Errno> {
         let bytes = self.written(self.library.export_pfc)?;
         let text = String::from_utf8(bytes).expect("the library writes ASCII");
         Ok(PseudoCode::parse(&text))
     }
 
-    /// What an export function writes.
+    /// The output of an export function.
     fn written(&self, export: Export) -> Result<Vec<u8>, Errno> {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        // It may be longer than what a pipe holds, so someone must read meanwhile.
+        // The output may exceed the capacity of a pipe, so a thread reads it meanwhile.
         let reading = thread::spawn(move || {
             let mut bytes = Vec::new();
             reader.read_to_end(&mut bytes).map(|_| bytes)

@@ -1,8 +1,8 @@
-//! Misreadings of programs, each with a filter that is made for it.
+//! Misreadings of programs, each with a filter that reveals it.
 //!
-//! The filter does something with one instruction, or one rule of the machine, and leaves so much to gain
-//! that a result is made of it. Whoever misreads that instruction takes the filter for another one, which
-//! is what would come out if nobody else looked.
+//! The result of the filter depends on one instruction, or one rule of the machine, and the filter can be optimised
+//! so much that there is always a result. A reader with that misreading takes the filter for another function, and
+//! without a second judge the result would be that function.
 
 mod arithmetic;
 mod control;
@@ -14,24 +14,24 @@ use tamis_bpf::{Op, Program, Stack, asm};
 use tamis_diag::Sources;
 use tamis_prover::misreading::{Misreading, Rule};
 
-/// A misreading and the filters that it spoils.
+/// A misreading, with the filters that reveal it.
 pub struct Case {
-    /// What is misread, in kebab-case.
+    /// The name of the misreading, in kebab-case.
     pub name: &'static str,
     /// The misreading.
     pub misreading: Misreading,
-    /// The filters of a task, the oldest first: one, unless the misreading is about several.
+    /// The filters of a task, the oldest first: one, unless the misreading concerns several.
     pub filters: Stack,
 }
 
-/// Makes the filter worth compiling again: one argument is asked for ten values in a row.
+/// A part that makes optimisation worthwhile: one argument is compared with ten values in a row.
 const CHAIN: &str = "ld [arg5.low]|jeq #0, go|jeq #1, go|jeq #2, go|jeq #3, go|jeq #4, go|jeq #5, go|\
                      jeq #6, go|jeq #7, go|jeq #8, go|jeq #9, go|ret #errno(2)|go: ";
 
-/// What it begins with.
+/// The beginning of the filter.
 const X86_64: &str = "ld [arch]|jeq #arch(x86_64), native|ret #kill_process|native: ";
 
-/// What it ends with.
+/// The end of the filter.
 const ENDS: &str = "|allow: ret #allow|deny: ret #errno(1)";
 
 /// All cases.
@@ -47,12 +47,12 @@ pub fn all() -> Vec<Case> {
     .collect()
 }
 
-/// A case of an instruction taken for another, with what the filter does for the ten values.
+/// A case of a misread instruction, with the filter's code for the ten values.
 fn op(name: &'static str, map: fn(Op) -> Op, core: &str) -> Case {
     case(name, Misreading::Op(map), core)
 }
 
-/// A case of a rule that is got wrong.
+/// A case of a misread rule.
 fn rule(name: &'static str, rule: Rule, core: &str) -> Case {
     case(name, Misreading::Rule(rule), core)
 }
@@ -66,7 +66,7 @@ fn case(name: &'static str, misreading: Misreading, core: &str) -> Case {
     }
 }
 
-/// The program of a text with bars for the ends of lines.
+/// The program of a text with bars instead of line ends.
 fn assembled(text: &str, endian: Endian) -> Program {
     let text = text.replace('|', "\n");
     let source = Sources::new().add("case", text.clone());

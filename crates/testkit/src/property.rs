@@ -1,9 +1,9 @@
-//! What must hold for any bytes: the bodies of the fuzz targets.
+//! Properties that hold for any bytes: the bodies of the fuzz targets.
 //!
-//! Each property is a function of bytes that panics where it is broken. `fuzz/` gives them to libFuzzer, and
-//! `tests/it/fuzz_smoke.rs` runs them on fixed ones. Bytes are text, or what an [`Rng`] draws from, so that a
-//! changed byte changes one choice of a generator. Each function says what became of the input, so that
-//! a test can tell whether it was an interesting one.
+//! Each property is a function of bytes that panics if the property is violated. `fuzz/` calls them from libFuzzer,
+//! and `tests/it/fuzz_smoke.rs` with fixed bytes. The bytes are a text, or the input of an [`Rng`], so that a changed
+//! byte changes one choice of a generator. Each function returns the class of the input, so that a test can check
+//! that it covers interesting ones.
 
 use std::collections::BTreeSet;
 
@@ -28,10 +28,10 @@ use crate::generate::program::{nearly_valid, noise, program};
 use crate::generate::ruleset::{Size, call, ruleset};
 use crate::rng::Rng;
 
-/// What became of an input.
+/// The class of an input.
 pub type InputClass = &'static str;
 
-/// Random programs do arithmetic on whole words now and then: those are given up early.
+/// Limits that stop early at the whole-word arithmetic of some random programs.
 pub(crate) const LIMITS: Limits = Limits {
     max_nodes: 20_000,
     max_steps: 200_000,
@@ -40,18 +40,18 @@ pub(crate) const LIMITS: Limits = Limits {
     max_gates: 100_000,
     max_conflicts: 1_000,
 };
-/// How many inputs speak against a proof.
+/// The number of inputs that test a proof.
 const INPUTS: u32 = 200;
 
 fn endian(rng: &mut Rng) -> Endian {
     *rng.choose(&[Endian::Little, Endian::Big])
 }
 
-/// Prover and interpreter never contradict each other about two programs, whichever comes first: a *no* has
-/// a witness, a *yes* survives inputs near what the programs test, and *unknown* names a limit.
+/// Prover and interpreter never contradict each other about two programs, in either order: *no* has a witness, *yes*
+/// is tested on inputs near the constants of the programs, and *unknown* names a limit.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
@@ -110,7 +110,7 @@ pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// Adds a text and hands it to a reader; whatever that says can be shown.
+/// Adds a text and calls a reader; its diagnostics can always be rendered.
 fn read<R>(
     bytes: &[u8],
     read: impl FnOnce(&mut Sources, &str) -> (Option<R>, Vec<Diagnostic>),
@@ -118,17 +118,17 @@ fn read<R>(
     let text = String::from_utf8_lossy(bytes);
     let mut sources = Sources::new();
     let (result, diagnostics) = read(&mut sources, &text);
-    // A place outside the text would panic.
+    // A place outside the text would panic here.
     render::render(&diagnostics, &sources, false);
     let has_error = diagnostics.iter().any(Diagnostic::is_error);
     assert_eq!(result.is_none(), has_error, "{text}\n{diagnostics:?}");
     result
 }
 
-/// What assembles is the same after disassembly; what doesn't is said to have a mistake.
+/// A program that assembles is the same after disassembly; otherwise there is an error.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn assembler(bytes: &[u8]) -> InputClass {
     let assembled = |text: &[u8]| {
         read(text, |sources, text| {
@@ -149,11 +149,10 @@ pub fn assembler(bytes: &[u8]) -> InputClass {
     "assembled"
 }
 
-/// Mistakes in a program have places, in whatever form it is read; what is read is the same after
-/// disassembly.
+/// Errors in a program have places, in every form; a program without errors is the same after disassembly.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn program_forms(bytes: &[u8]) -> InputClass {
     let mut outcome = "refused";
     for form in &forms::ALL {
@@ -179,7 +178,7 @@ pub fn program_forms(bytes: &[u8]) -> InputClass {
     outcome
 }
 
-/// The text form of a ruleset parses back to a ruleset with the same text.
+/// Checks that the text form of a ruleset parses to a ruleset with the same text.
 fn assert_text_form(ruleset: &Ruleset) {
     let printed = ruleset.to_string();
     let mut sources = Sources::new();
@@ -189,11 +188,11 @@ fn assert_text_form(ruleset: &Ruleset) {
     assert_eq!(again.to_string(), printed);
 }
 
-/// A policy's mistakes have places; a policy without any means the same when it is printed, and its ruleset
-/// survives the text form.
+/// A policy's errors have places; a policy without errors is equivalent after printing, and its ruleset survives the
+/// text form.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_tamis(bytes: &[u8]) -> InputClass {
     let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::Aarch64]);
     let mut canonical = None;
@@ -222,7 +221,7 @@ pub fn policy_tamis(bytes: &[u8]) -> InputClass {
     "a policy"
 }
 
-/// The meaning alone: printing moves rules to other lines.
+/// The ruleset without origins: printing moves rules to other lines.
 fn without_origins(ruleset: &Ruleset) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
     for rule in sections.iter_mut().flat_map(|section| &mut section.rules) {
@@ -231,10 +230,10 @@ fn without_origins(ruleset: &Ruleset) -> Ruleset {
     Ruleset::new(sections, ruleset.bad_arch).expect("the sections are those of a ruleset")
 }
 
-/// A profile's mistakes have places; the ruleset of one without any survives the text form.
+/// A profile's errors have places; the ruleset of one without errors survives the text form.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_oci(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
@@ -249,11 +248,11 @@ pub fn policy_oci(bytes: &[u8]) -> InputClass {
     "a profile"
 }
 
-/// Mistakes in a resource of Kubernetes have places, in YAML and JSON; the ruleset of one without any survives
-/// the text form.
+/// Errors in a resource of Kubernetes have places, in YAML and JSON; the ruleset of one without errors survives the
+/// text form.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_spo(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.yaml", text);
@@ -268,11 +267,10 @@ pub fn policy_spo(bytes: &[u8]) -> InputClass {
     "a profile"
 }
 
-/// Mistakes in a file of Firecracker's filters have places; the ruleset of one without any survives the
-/// text form.
+/// Errors in a file of Firecracker's filters have places; the ruleset of one without errors survives the text form.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_firecracker(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
@@ -287,11 +285,11 @@ pub fn policy_firecracker(bytes: &[u8]) -> InputClass {
     "a filter"
 }
 
-/// Mistakes in a minijail policy have places, in both dialects; the ruleset of one without any survives the
-/// text form. A policy may include itself, by any name.
+/// Errors in a minijail policy have places, in both dialects; the ruleset of one without errors survives the text
+/// form. A policy may include itself, by any name.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_minijail(bytes: &[u8]) -> InputClass {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
@@ -319,11 +317,11 @@ pub fn policy_minijail(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// Mistakes in a table of minijail's compile tool have places; with one without any, a policy is read for its
+/// Errors in a table of minijail's compile tool have places; with a table without errors, a policy is read for its
 /// architecture.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn minijail_table(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
@@ -348,11 +346,11 @@ pub fn minijail_table(bytes: &[u8]) -> InputClass {
     "a table"
 }
 
-/// Mistakes in a kafel policy have places; the ruleset of one without any survives the text form. An
-/// included file holds its name, or is the policy itself.
+/// Errors in a kafel policy have places; the ruleset of one without errors survives the text form. An included file
+/// contains its name, or is the policy itself.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_kafel(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.kafel", text);
@@ -373,10 +371,10 @@ pub fn policy_kafel(bytes: &[u8]) -> InputClass {
     "a policy"
 }
 
-/// Mistakes in a systemd unit have places and are warnings; the ruleset survives the text form.
+/// Errors in a systemd unit have places; the ruleset survives the text form.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_systemd(bytes: &[u8]) -> InputClass {
     let mut is_clean = false;
     let ruleset = read(bytes, |sources, text| {
@@ -385,18 +383,21 @@ pub fn policy_systemd(bytes: &[u8]) -> InputClass {
         is_clean = parsed.diagnostics.is_empty();
         (parsed.ruleset, parsed.diagnostics)
     });
-    assert_text_form(&ruleset.expect("systemd refuses nothing"));
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
     match is_clean {
         true => "a unit",
         false => "with warnings",
     }
 }
 
-/// Mistakes in a text with counts - of `strace -c`, `perf trace -s`, minijail or JSON - have places; what is read
-/// without any is the same when it is written and read again.
+/// Errors in a text with counts - of `strace -c`, `perf trace -s`, minijail or JSON - have places; a profile without
+/// errors is the same after writing and reading.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn profile_text(bytes: &[u8]) -> InputClass {
     let read_counts = |bytes: &[u8]| {
         let mut format = None;
@@ -422,10 +423,10 @@ pub fn profile_text(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.
+/// A small ruleset compiles, twice to the same program, which returns the same actions as the ruleset.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn compile_ruleset(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
@@ -453,11 +454,11 @@ pub fn compile_ruleset(bytes: &[u8]) -> InputClass {
     "compiled"
 }
 
-/// Mistakes in a matrix of options have places; the policies of one without any are right in syntax, and each
+/// Errors in a matrix of options have places; the policies of one without errors are syntactically correct, and each
 /// combination has a name of its own.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn policy_matrix(bytes: &[u8]) -> InputClass {
     const COMBINATIONS: usize = 16;
     let matrix = read(bytes, |sources, text| {
@@ -483,14 +484,13 @@ pub fn policy_matrix(bytes: &[u8]) -> InputClass {
     "a matrix"
 }
 
-/// The outcome where the kernel can't be asked.
+/// The class if the kernel cannot be used.
 const NOT_ASKED: InputClass = "not asked";
 
-/// The kernel takes just those lists of instructions in which the validator finds nothing, and refuses others
-/// with `EINVAL`.
+/// The kernel accepts exactly the lists of instructions that the validator accepts, and rejects others with `EINVAL`.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn validator_kernel(bytes: &[u8]) -> InputClass {
     const EINVAL: i32 = 22;
     let mut rng = Rng::from_bytes(bytes);
@@ -504,7 +504,7 @@ pub fn validator_kernel(bytes: &[u8]) -> InputClass {
             _ => nearly_valid(&mut rng, body_insns),
         }
     };
-    // Asking costs a thread, whatever the number of lists.
+    // Each use of the kernel costs a thread, whatever the number of lists.
     let lists: Vec<Vec<Insn>> = (0..16).map(|_| list()).collect();
     let Ok(answers) = checker_answers(&lists) else {
         return NOT_ASKED;
@@ -526,10 +526,10 @@ pub fn validator_kernel(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// The kernel, running a program as the filter of a socket, returns what the interpreter returns, on any input.
+/// The kernel, running a program as a socket filter, returns the same as the interpreter, for any input.
 ///
 /// # Panics
-/// If it is broken.
+/// If the property does not hold.
 pub fn interpreter_kernel(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let body_insns = rng.range(0..=40) as usize;

@@ -1,11 +1,11 @@
-//! libseccomp's pseudo filter code, and what it answers.
+//! libseccomp's pseudo filter code, and an evaluator for it.
 //!
-//! The library can print what a filter means, from the same rules as the program but not by way of
-//! it. Where program and pseudo code differ, the library's code generator is at fault: a comparison
-//! that wants to know what the rules mean asks the pseudo code.
+//! The library can print the meaning of a filter, from the same rules as the program but not from the program. If
+//! program and pseudo code differ, the library's code generator has a bug: a comparison with the meaning of the rules
+//! uses the pseudo code.
 //!
-//! The text is a list of `if (condition)` with an optional `else`, nested by indentation; a branch
-//! that reaches no `action` goes on behind the `if`.
+//! The text is a list of `if (condition)` with an optional `else`, nested by indentation; a branch that reaches no
+//! `action` continues behind the `if`.
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
 
@@ -37,10 +37,10 @@ enum Operator {
 }
 
 impl PseudoCode {
-    /// Reads what `seccomp_export_pfc` wrote.
+    /// Reads the output of `seccomp_export_pfc`.
     ///
     /// # Panics
-    /// If the text has another form than libseccomp 2.5 gives it.
+    /// If the text is not in the form of libseccomp 2.5.
     pub fn parse(text: &str) -> PseudoCode {
         let mut code = PseudoCode {
             sections: Vec::new(),
@@ -66,10 +66,10 @@ impl PseudoCode {
         code
     }
 
-    /// The answer for a call.
+    /// The action for a call.
     ///
     /// # Panics
-    /// If a section ended without an action; libseccomp writes none like that.
+    /// If a section ends without an action, which libseccomp never writes.
     pub fn decide(&self, data: &SeccompData) -> Action {
         let arch = Arch::of_call(data.arch, data.nr);
         let section = self.sections.iter().find(|(known, _)| Some(*known) == arch);

@@ -1,8 +1,8 @@
-//! Wrong transformations, each with a name: what a compiler or an optimiser of filters could get wrong.
+//! Deliberate errors in programs, each with a name: possible bugs of a compiler or an optimiser of filters.
 //!
-//! A sabotage changes a program at one place, if it finds something to change there; a stack sabotage
-//! changes which filters there are and in which order. Most results answer some input otherwise, and
-//! the prover has to say for which. [`sample`] is a program in which every sabotage does harm.
+//! A sabotage changes a program at one place, if there is something to change; a stack sabotage changes the set of
+//! filters and their order. Most results return another action for some input, and the prover must find such an
+//! input. [`sample`] is a program on which every sabotage has an effect.
 
 mod arithmetic;
 mod branches;
@@ -13,25 +13,25 @@ mod values;
 use tamis_abi::Endian;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, asm};
 
-/// A wrong transformation of a program.
+/// A deliberate error in a program.
 #[derive(Clone, Copy)]
 pub struct Sabotage {
-    /// What goes wrong, in kebab-case.
+    /// The name of the error, in kebab-case.
     pub name: &'static str,
-    /// The program with the mistake at an instruction. `None` if the mistake cannot be made there.
+    /// The program with the error at an instruction; `None` if it does not apply there.
     change: fn(&[Op], usize) -> Option<Vec<Op>>,
 }
 
-/// A wrong transformation of a stack.
+/// A deliberate error in a stack.
 #[derive(Clone, Copy)]
 pub struct StackSabotage {
-    /// What goes wrong, in kebab-case.
+    /// The name of the error, in kebab-case.
     pub name: &'static str,
-    /// The stack with the mistake; both have the oldest filter first.
+    /// The stack with the error; both have the oldest filter first.
     pub change: fn(&[Program]) -> Vec<Program>,
 }
 
-/// All mistakes in programs.
+/// All errors in programs.
 pub fn all() -> Vec<Sabotage> {
     [
         &branches::ALL[..],
@@ -43,7 +43,7 @@ pub fn all() -> Vec<Sabotage> {
     .concat()
 }
 
-/// All mistakes with stacks.
+/// All errors in stacks.
 pub const STACKS: [StackSabotage; 4] = [
     StackSabotage {
         name: "stack-in-reverse-order",
@@ -64,7 +64,7 @@ pub const STACKS: [StackSabotage; 4] = [
 ];
 
 impl Sabotage {
-    /// The programs that differ from a given one by this mistake, with the place of each.
+    /// The programs that differ from a given one by this error, with the place of each.
     pub fn results(&self, program: &Program) -> Vec<(Pc, Program)> {
         let ops: Vec<Op> = program.ops().collect();
         let changed = |pc| {
@@ -86,8 +86,8 @@ fn with(ops: &[Op], pc: usize, op: Op) -> Option<Vec<Op>> {
     Some(changed)
 }
 
-/// The program with one more instruction before that at `pc`; jumps lead where they led, those to `pc`
-/// to the new one.
+/// The program with one more instruction before that at `pc`; jumps keep their targets, except that those to `pc`
+/// lead to the new one.
 fn with_inserted(ops: &[Op], pc: usize, op: Op) -> Option<Vec<Op>> {
     let mut changed = ops.to_vec();
     for (at, op) in changed.iter_mut().enumerate().take(pc) {
@@ -105,10 +105,10 @@ fn with_inserted(ops: &[Op], pc: usize, op: Op) -> Option<Vec<Op>> {
     Some(changed)
 }
 
-/// An instruction without effect, in place of one that is left out.
+/// An instruction without effect, in place of a removed one.
 const NOTHING: Op = Op::Alu(AluOp::Or, Operand::K(0));
 
-/// A filter for x86_64 with a use for everything that the machine has.
+/// A filter for x86_64 that uses every feature of the machine.
 ///
 /// ```
 /// let program = tamis_testkit::sabotage::sample();

@@ -1,12 +1,12 @@
-//! How many random cases a test tries: all of them where `TAMIS_SEEDS=full`, else a fifth.
+//! The number of random cases of a test: all of them with `TAMIS_SEEDS=full`, else a fifth.
 //!
-//! `.ci/run` sets the variable, so nothing is merged that has seen less. What a test expects of its cases together,
-//! such as how many were refused, it states for all of them and takes the [`share`] or what is at [`least`] to be seen.
+//! `.ci/run` sets the variable, so every merge has run all cases. A test that expects counts over its cases, such as
+//! how many were rejected, states them for all cases, and expects the [`share`] or at least [`least`] of them.
 
 use std::env;
 use std::ops::{Div, Range};
 
-/// The part of all cases that is tried without the variable: one of so many.
+/// The divisor of the number of cases without the variable.
 const FEWER: u8 = 5;
 
 /// The seeds to try, the first ones of `all`.
@@ -17,7 +17,7 @@ pub fn of(all: Range<u64>) -> Range<u64> {
     all.start..all.start + share(all.end - all.start)
 }
 
-/// The share of a count of cases that falls to those tried.
+/// The share of a count that belongs to the cases that are run.
 ///
 /// # Panics
 /// If `TAMIS_SEEDS` is set to anything but `full`.
@@ -29,8 +29,8 @@ pub fn share<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     }
 }
 
-/// A lower bound for what is counted among those tried, from one that holds for all cases. Few cases scatter more,
-/// so it is half of their share.
+/// A lower bound of a count over the cases that are run, given a bound over all cases. Small numbers of cases vary
+/// more, so the result is half of their share.
 ///
 /// # Panics
 /// If `TAMIS_SEEDS` is set to anything but `full`.

@@ -1,8 +1,8 @@
-//! Skipping aloud: a test that cannot test says so, and may be told that it must not skip.
+//! Skips with a message: a test that cannot run prints the reason, unless skipping is an error.
 //!
-//! The standard test runner has no "skipped" result, so a test prints `skipped: …` and returns. The
-//! environment variable `TAMIS_REQUIRE`, a comma-separated list of [`Need`]s, turns a skip for that
-//! reason into a failure: a machine that has the thing finds out when a test stops seeing it.
+//! The standard test runner has no "skipped" result, so a test prints `skipped: …` and returns. The environment
+//! variable `TAMIS_REQUIRE`, a comma-separated list of [`Need`]s, turns a skip for that reason into a failure, so
+//! that a machine with the resource detects a test that no longer finds it.
 
 use std::env;
 use std::fmt;
@@ -12,22 +12,24 @@ use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Insn, Op};
 use tamis_kernel::differential::calls;
 
-/// What a test needs and may not find.
+/// A resource that a test needs and that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The corpus of real policies and programs, see [`corpus`](crate::corpus).
     Corpus,
-    /// A kernel, the rights to install filters in it, and nothing around this process that would answer or
-    /// refuse in their place: see [`is_unconfined`].
+    /// A kernel with the permission to install filters, and no other filter or restriction on this process that
+    /// affects results: see [`is_unconfined`].
     Live,
     /// A program or library of the system, such as libseccomp or bubblewrap.
     Peers,
     /// A kernel whose system calls `perf` can trace.
     Tracing,
-    /// The compilers of all languages that filters are written in: `cc`, `c++`, `go`.
+    /// The compilers of all languages in which filters are written: `cc`, `c++`, `go`.
     Toolchains,
-    /// gVisor's compiler, a Go module that `bench/gvisor` needs and nothing here downloads.
+    /// gVisor's compiler, a Go module that `bench/gvisor` needs and no test downloads.
     Gvisor,
+    /// systemd 252, and the rights to boot it in namespaces: see [`systemd`](crate::systemd).
+    Systemd,
 }
 
 impl Need {
@@ -40,10 +42,11 @@ impl Need {
             Need::Tracing => "tracing",
             Need::Toolchains => "toolchains",
             Need::Gvisor => "gvisor",
+            Need::Systemd => "systemd",
         }
     }
 
-    /// Whether the environment says that it must be there.
+    /// Whether the environment requires it.
     pub fn is_required(self) -> bool {
         let required = env::var("TAMIS_REQUIRE").unwrap_or_default();
         names(&required).any(|name| name == self.name())
@@ -55,7 +58,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
 }
 
-/// Says that the calling test does not test because `need` is missing; the caller then returns.
+/// Prints that the calling test is skipped because `need` is missing; the caller then returns.
 ///
 /// ```no_run
 /// use tamis_testkit::skip::{self, Need};
@@ -78,11 +81,11 @@ pub fn because(need: Need, reason: impl fmt::Display) {
     println!("skipped: {reason}");
 }
 
-/// Whether no filter is on this process and it hasn't given up gaining privileges.
+/// Whether this process has no filter and has not set `no_new_privs`.
 ///
-/// Tests of filters expect the answers of their own. Under a container's filter some calls have that one's
-/// answers, and under `no_new_privs` an installation succeeds that should be refused. Where the kernel doesn't
-/// say, nothing is known to be around.
+/// Tests of filters expect the actions of their own filters. A container's filter has its own actions for some calls,
+/// and with `no_new_privs` an installation succeeds that should fail. If the kernel does not report the state, the
+/// process counts as unconfined.
 pub fn is_unconfined() -> bool {
     confinement(&own_status()).is_none()
 }
@@ -91,7 +94,7 @@ fn own_status() -> String {
     fs::read_to_string("/proc/self/status").unwrap_or_default()
 }
 
-/// What is around a process, as its status says.
+/// The confinement of a process, by its status.
 fn confinement(status: &str) -> Option<&'static str> {
     let field = |name: &str| {
         let lines = status.lines();
@@ -108,8 +111,8 @@ fn confinement(status: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether filters can't be tested here: the kernel has none, this process may not install any, or something
-/// else is around it already. Says which, and the calling test then returns.
+/// Whether filters can't be tested here: the kernel does not support them, this process may not install any, or it is
+/// already confined. Prints the reason, and the calling test then returns.
 ///
 /// # Panics
 /// If `TAMIS_REQUIRE` lists `live`.
@@ -131,7 +134,7 @@ pub fn without_live() -> bool {
     reason.is_some()
 }
 
-/// Whether the kernel can't be asked about filters; says why if so, and the calling test then returns.
+/// Whether the kernel can't be used for tests of filters; prints the reason if so, and the calling test then returns.
 ///
 /// # Panics
 /// If `TAMIS_REQUIRE` lists `live`.

@@ -1,8 +1,8 @@
-//! Programs as SMT-LIB text, for a solver that knows nothing of ours.
+//! Programs as SMT-LIB text, for a solver independent of the prover.
 //!
-//! Every instruction becomes a few definitions of bit-vector terms: whether it is reached, and what the
-//! machine holds there, by the ways that lead to it. The translation follows the interpreter; see the
-//! theory of fixed-size bit vectors (`QF_BV`) for the functions.
+//! Every instruction becomes a few definitions of bit-vector terms: whether it is reached, and the state of the
+//! machine there, by the edges into it. The translation follows the interpreter; for the functions see the theory of
+//! fixed-size bit vectors (`QF_BV`).
 
 use std::fmt::Write;
 
@@ -15,13 +15,13 @@ const A: usize = 0;
 const X: usize = 1;
 const FIRST_SLOT: usize = 2;
 
-/// A way to an instruction: the condition that it is taken, and what the machine holds, as terms.
+/// An edge into an instruction: the condition that it is taken, and the state of the machine, as terms.
 struct Way {
     is_taken: String,
     places: Vec<String>,
 }
 
-/// A script that asks for each pair of programs whether some input tells them apart: `sat` if so.
+/// A script that checks for each pair of programs whether an input distinguishes them: `sat` if so.
 pub fn differences(pairs: &[(&Program, &Program)]) -> String {
     let mut script = String::from("(set-logic QF_BV)\n");
     for word in Word::all() {
@@ -46,7 +46,7 @@ fn define(script: &mut String, name: &str, program: &Program) {
     };
     let mut ways: Vec<Vec<Way>> = (0..program.len()).map(|_| Vec::new()).collect();
     ways[0].push(start);
-    // What is returned where nothing else is: a division by zero ends the program with 0.
+    // The return value without a return: a division by zero ends the program with 0.
     let mut returned = constant(0);
     for pc in 0..program.len() {
         let incoming = std::mem::take(&mut ways[pc]);
@@ -90,7 +90,7 @@ fn define(script: &mut String, name: &str, program: &Program) {
     let _ = writeln!(script, "(define-fun {name} () (_ BitVec 32) {returned})");
 }
 
-/// Names what holds where ways meet.
+/// Defines the state where edges merge.
 fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
     let conditions: Vec<&str> = ways.iter().map(|way| way.is_taken.as_str()).collect();
     let _ = writeln!(

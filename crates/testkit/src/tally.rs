@@ -1,12 +1,12 @@
-//! Counting what became of comparisons, so that a test can tell that it didn't ask for one answer only.
+//! Counts of the results of comparisons, so that a test can check that all kinds occur.
 
-/// How often each answer was given.
+/// The number of each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The same for every input.
+    /// Equal for every input.
     pub equal: u32,
-    /// Told apart by an input.
+    /// Different for some input.
     pub different: u32,
-    /// Neither, within the limits.
+    /// Undecided within the limits.
     pub unknown: u32,
 }

@@ -1,7 +1,7 @@
-//! The compilers of the languages that tamis writes filters in, for tests that build and run what it wrote.
+//! The compilers of the languages in which tamis writes filters, for tests that build and run its output.
 //!
-//! A test gets a folder of its own for each language, puts the program and what tamis wrote into it, and has
-//! it built with all warnings being errors. A language without a compiler is skipped aloud.
+//! For each language a test gets a directory, writes the program and the output of tamis to it, and builds it with
+//! all warnings as errors. A language without a compiler is skipped with a message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use std::process::{Command, Output, Stdio};
 use crate::child;
 use crate::skip::{self, Need};
 
-/// How a language's programs are built.
+/// The build of a language's programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Toolchain {
-    /// What `--emit` and the book's blocks call the language.
+    /// The language's name for `--emit` and for the blocks of the book.
     pub language: &'static str,
     /// The compiler.
     pub program: &'static str,
-    /// Its arguments for a program that is in its folder.
+    /// Its arguments for a program in its directory.
     build: &'static [&'static str],
-    /// Where the program has to be.
+    /// The required place of the program.
     main: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub const C: Toolchain = Toolchain {
     main: "main.c",
 };
 
-/// C++, in which the text for C can be read as well.
+/// C++, which accepts the text for C.
 pub const CXX: Toolchain = Toolchain {
     program: "c++",
     build: &[
@@ -76,14 +76,14 @@ pub const GO: Toolchain = Toolchain {
     main: "main.go",
 };
 
-/// All of them.
+/// All languages.
 pub const ALL: [Toolchain; 4] = [C, CXX, RUST, GO];
 
 impl Toolchain {
-    /// An empty folder below `root` for the language and a test of this name, whatever an earlier run left there.
+    /// An empty directory below `root` for the language and a test of this name; removes that of an earlier run.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If it cannot be created.
     pub fn folder(&self, root: &Path, test: &str) -> PathBuf {
         let folder = root.join(test).join(self.program);
         if folder.exists() {
@@ -93,7 +93,7 @@ impl Toolchain {
         folder
     }
 
-    /// Where in the folder a program expects the filter of this name; for Go that is a package by itself.
+    /// The place in the directory where a program expects the filter of this name; in Go this is a package.
     pub fn filter(&self, name: &str) -> String {
         match self.language {
             "c" => format!("{name}.h"),
@@ -102,11 +102,11 @@ impl Toolchain {
         }
     }
 
-    /// Builds a program in a folder and gives its path. Go programs are of the module `example.org/confined`.
-    /// `None`, with a word, where there is no compiler.
+    /// Builds a program in a directory and returns its path. Go programs belong to the module `example.org/confined`.
+    /// `None`, with a message, if there is no compiler.
     ///
     /// # Panics
-    /// If it doesn't build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
+    /// If it does not build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
     pub fn build(&self, folder: &Path, main: &str) -> Option<PathBuf> {
         let module = "module example.org/confined\n\ngo 1.19\n";
         let files = [(self.main, main), ("go.mod", module)];
@@ -135,12 +135,12 @@ impl Toolchain {
     }
 }
 
-/// What a program wrote to standard error.
+/// A program's output to standard error.
 pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs a program with nothing on standard input.
+/// Runs a program with empty standard input.
 ///
 /// # Panics
 /// If it can't be run.
@@ -150,10 +150,11 @@ pub fn run(program: &Path, arguments: &[&str]) -> Output {
     output.expect("a program that was built can be run")
 }
 
-/// Runs a server of the book: it confines itself to the descriptor that it is given, and refuses what is none.
+/// Runs a server of the book, which must confine itself to the descriptor it gets, and reject an argument that is not
+/// a descriptor.
 ///
 /// # Panics
-/// If it does anything else.
+/// If it does not.
 pub fn assert_confined(name: &str, program: &Path) {
     let output = run(program, &["1"]);
     assert_eq!(
@@ -168,7 +169,7 @@ pub fn assert_confined(name: &str, program: &Path) {
     assert_eq!(output.status.code(), Some(2), "{name}: -1 is no descriptor");
 }
 
-/// The first block of a page of the book that begins with this line behind its backticks.
+/// The first block of a page of the book with this opening line, given without its backticks.
 ///
 /// # Panics
 /// If there is none.

@@ -1,4 +1,4 @@
-//! The columns of the data files: architectures whose numbers and constants are equal share one.
+//! The columns of the data files: architectures with equal numbers and constants share one.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 pub(super) struct Column {
     /// The name in the data files.
     pub(super) name: &'static str,
-    /// The variants of `Arch` that the column serves.
+    /// The variants of `Arch` in the column.
     pub(super) archs: &'static [&'static str],
     /// The module of linux-raw-sys.
     pub(super) raw: Option<&'static str>,

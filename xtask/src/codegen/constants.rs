@@ -1,7 +1,7 @@
 //! Symbolic constants of arguments: sources → `constants.csv` → `constants.rs`.
 //!
-//! A row has the value that holds on all architectures, and the columns that differ: `column=value`,
-//! or `column=-` where the name does not exist. A row without a common value lists all its columns.
+//! A row has the value for all architectures, followed by the columns that differ: `column=value`, or `column=-` if
+//! the name does not exist. A row without a common value lists all its columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use super::{Output, read_data, write_data};
 /// The data file.
 pub(super) const DATA: &str = "constants.csv";
 
-/// Rows that no header of the sources has.
+/// Rows without a header in the sources.
 const HAND_ROWS: &str = "constants-hand.csv";
 
 /// The modules of linux-raw-sys whose names are values of arguments.
@@ -41,22 +41,22 @@ const MODULES: [&str; 17] = [
     "netlink",
 ];
 
-/// Of netlink's thousands of names only those that are arguments of system calls.
+/// Of the thousands of names in netlink only these are arguments of system calls.
 const NETLINK_PREFIX: &str = "NETLINK_";
 
-/// Families of names that no argument of a call takes: types of the compiler, contents of structures,
-/// registers, device data. Ioctl numbers among them stay.
+/// Families of names that are not arguments of calls: types of the compiler, contents of structures, registers,
+/// device data. Ioctl numbers among them are kept.
 const NOT_FOR_CALLS: &str = "\
     ABS APM AUDIT BIG BOND BRIDGE BTN BTRFS BUS BYTE DEVCONF DRM DVD EM ETHTOOL FF FIEMAP FUSE FW GICD GICR \
     GPCMD HWCAP HWCAP2 HWTSTAMP I2C ICMPV6 IFA IFLA INT IP6T KEY KVM LED LITTLE LPA MDBA MEDIA MII MODE \
     MSC MTD NBD NDA NF NL NULL NVME PDP PPC PPP PSCI PSR PT PTRDIFF R REG REL RIO RTNH SC SIZE SND SNDRV SSIZE SW \
     TCM TLS UAC UINT V4L2 VIRTIO WCHAR WIN WINT X86";
 
-/// Names that are no arguments although their family is: words of headers in the byte order of the
-/// network, so that their values differ between architectures that share a column.
+/// Names that are not arguments, in families of arguments: words of headers in network byte order, whose values
+/// differ between architectures that share a column.
 const NOT_FOR_CALLS_EITHER: [&str; 3] = ["TCP_FLAG_", "TCP_RESERVED_BITS", "TCP_DATA_OFFSET"];
 
-/// Names that are arguments although their family is not.
+/// Names that are arguments, in families that are not.
 const FOR_CALLS: [&str; 5] = ["AUDIT_ARCH_", "KVM_CAP_", "R_OK", "TLS_TX", "TLS_RX"];
 
 /// Values of one constant by column.
@@ -105,8 +105,8 @@ pub(super) fn refresh() -> Result<()> {
     write_data(DATA, &to_csv(&rows))
 }
 
-/// The value to believe. linux-raw-sys is newer, but it evaluates `~0U` as a signed number, and it
-/// computes x32's ioctl numbers with the structures of x86_64.
+/// The more reliable value. linux-raw-sys is newer, but evaluates `~0U` as a signed number, and computes x32's ioctl
+/// numbers with the structures of x86_64.
 fn better(column: &Column, raw: Option<u64>, compiled: Option<u64>) -> Option<u64> {
     let (Some(raw), Some(compiled)) = (raw, compiled) else {
         return raw.or(compiled);
@@ -184,7 +184,7 @@ fn family(name: &str) -> &str {
     name.split('_').next().unwrap_or(name)
 }
 
-/// Adds the rows `name,value,columns…,source` where the sources are silent.
+/// Adds the rows `name,value,columns…,source` where the sources have no value.
 fn add_hand_rows(rows: &mut BTreeMap<String, Row>) -> Result<()> {
     for fields in super::csv_rows(&read_data(HAND_ROWS)?) {
         ensure!(
@@ -202,8 +202,8 @@ fn add_hand_rows(rows: &mut BTreeMap<String, Row>) -> Result<()> {
     Ok(())
 }
 
-/// Columns whose value is that of two others where these agree: users of the kernel's generic
-/// headers, and conventions between two others in word size.
+/// Columns whose value equals that of two others if these agree: users of the kernel's generic headers, and ABIs
+/// between two others in word size.
 const SIBLINGS: [(&str, [&str; 2]); 4] = [
     ("loongarch64", ["aarch64", "riscv64"]),
     ("riscv32", ["riscv64", "arm"]),
@@ -211,9 +211,9 @@ const SIBLINGS: [(&str, [&str; 2]); 4] = [
     ("s390", ["s390x", "arm"]),
 ];
 
-/// Fills gaps of columns whose sources are older or missing, where the value is beyond doubt:
-/// the name has one value on all columns that know it, among them architectures that went their own
-/// ways (mips, ppc), and so has every name of its family; or two [`SIBLINGS`] agree.
+/// Fills gaps in columns with older or missing sources, if the value is certain: the name and every name of its
+/// family have one value on all columns that have it, including architectures with their own numbering (mips, ppc),
+/// or two [`SIBLINGS`] agree.
 fn fill_generic(rows: &mut BTreeMap<String, Row>) {
     let is_uniform = |row: &Row| row.values().all(|value| Some(value) == row.values().next());
     let diverse: BTreeSet<String> = rows
@@ -262,7 +262,7 @@ fn to_csv(rows: &BTreeMap<String, Row>) -> String {
     text
 }
 
-/// The common value of a row, if naming the exceptions to it is shorter than listing all columns.
+/// The common value of a row, if listing the exceptions to it is shorter than listing all columns.
 fn split(row: &Row) -> (Option<u64>, Vec<(&'static str, Option<u64>)>) {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for &value in row.values() {
@@ -287,7 +287,7 @@ fn split(row: &Row) -> (Option<u64>, Vec<(&'static str, Option<u64>)>) {
     }
 }
 
-/// Small and negative values in decimal, the rest in hexadecimal.
+/// A value as text: small and negative values in decimal, the rest in hexadecimal.
 fn in_text(value: u64) -> String {
     let signed = value as i64;
     if (-4096..1024).contains(&signed) {

@@ -1,9 +1,9 @@
 //! Values of constants from C headers, for any architecture, with the host's gcc.
 //!
-//! Debian's cross packages bring each architecture's kernel and glibc headers. Every macro and
-//! enumerator that they define is compiled, not run: the value of an initialiser is read off the
-//! assembly. Each header is compiled on its own, because not all of them go together. The host's compiler takes the target's word size, alignment and macros on the command
-//! line, so no cross compiler is needed.
+//! Debian's cross packages contain each architecture's kernel and glibc headers. Every macro and enumerator in them
+//! is compiled but not run: the value of an initialiser is read from the assembly. Each header is compiled
+//! separately, because some conflict with others. The host's compiler gets the target's word size, alignment and
+//! macros on the command line, so no cross compiler is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,12 +15,12 @@ use anyhow::{Context, Result, bail};
 
 use super::sources::{download_dir, output};
 
-/// How to compile for one architecture.
+/// The compiler flags for one architecture.
 struct Target {
     column: &'static str,
     /// The name of the architecture in Debian's package names.
     debian: &'static str,
-    /// Word size, alignment and the macros that the target's compiler defines.
+    /// Word size, alignment and the predefined macros of the target's compiler.
     flags: &'static [&'static str],
 }
 
@@ -158,7 +158,7 @@ const TARGETS: [Target; 17] = [
     ),
 ];
 
-/// What the host's compiler defines of its own architecture.
+/// The macros that the host's compiler predefines for its own architecture.
 const HOST_MACROS: [&str; 8] = [
     "__x86_64__",
     "__x86_64",
@@ -170,7 +170,7 @@ const HOST_MACROS: [&str; 8] = [
     "__code_model_small__",
 ];
 
-/// The kernel's headers, `linux/` unless another directory is given.
+/// The kernel's headers, in `linux/` unless a directory is given.
 const KERNEL_HEADERS: &str = "\
     asm/errno asm/fcntl asm/ioctls asm/kvm asm/mman asm/poll asm/posix_types asm/prctl \
     asm/ptrace asm/resource asm/shmbuf asm/socket asm/sockios asm/termbits asm/termios audit \
@@ -186,7 +186,7 @@ const KERNEL_HEADERS: &str = "\
     vfio vhost videodev2 vt wait watchdog xattr drm/drm drm/drm_mode sound/asound mtd/mtd-abi \
     rdma/rdma_user_ioctl";
 
-/// glibc's headers: what the kernel keeps to itself (address families) or names otherwise.
+/// glibc's headers: for names that the kernel's user headers lack (address families) or spell differently.
 const GLIBC_HEADERS: &str = "\
     errno fcntl poll sched signal termios time unistd netinet/in netinet/tcp netinet/udp sys/epoll \
     sys/eventfd sys/fanotify sys/file sys/fsuid sys/inotify sys/ioctl sys/ipc sys/klog sys/mman \
@@ -194,7 +194,7 @@ const GLIBC_HEADERS: &str = "\
     sys/signalfd sys/socket sys/stat sys/statvfs sys/swap sys/time sys/timerfd sys/timex sys/uio sys/un sys/vfs \
     sys/wait sys/xattr";
 
-/// What headers use without including it.
+/// Declarations that headers use without including them.
 const PREAMBLE: &str = "\
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -205,7 +205,7 @@ const PREAMBLE: &str = "\
 /// Names and values.
 pub(super) type Values = BTreeMap<String, u64>;
 
-/// What the headers of an architecture define.
+/// The definitions in the headers of an architecture.
 #[derive(Default)]
 pub(super) struct Headers {
     pub(super) values: Values,
@@ -213,7 +213,7 @@ pub(super) struct Headers {
     pub(super) ioctls: BTreeSet<String>,
 }
 
-/// The constants of a column, the kernel's before glibc's; none if no package has its headers.
+/// The constants of a column, with the kernel's preferred to glibc's; empty if no package has its headers.
 pub(super) fn read(column: &str) -> Result<Headers> {
     let mut headers = Headers::default();
     let Some(target) = TARGETS.iter().find(|target| target.column == column) else {
@@ -239,7 +239,7 @@ pub(super) fn read(column: &str) -> Result<Headers> {
     Ok(headers)
 }
 
-/// Downloads and unpacks a Debian package unless that was done before.
+/// Downloads and unpacks a Debian package unless this was done before.
 fn unpack(package: &str) -> Result<PathBuf> {
     let dir = download_dir().join(package);
     if !dir.exists() {
@@ -273,7 +273,7 @@ fn include_dir(package: &Path) -> Result<PathBuf> {
     bail!("no headers in {}", package.display())
 }
 
-/// The host's compiler, set up for a target.
+/// The host's compiler, configured for a target.
 struct Compiler<'a> {
     target: &'a Target,
     includes: Vec<PathBuf>,
@@ -293,8 +293,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Compiles a source text; the outer error is that the compiler cannot be run, the inner one
-    /// what it complains about.
+    /// Compiles a source text. The outer error means that the compiler cannot be run, the inner one is the compiler's
+    /// message.
     fn compile(&self, mode: &[&str], source: &str) -> Result<Result<String, String>> {
         fs::write(&self.file, source)?;
         let mut command = Command::new("gcc");
@@ -315,8 +315,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Adds the constants of a header that are not known yet; a header that the architecture lacks
-    /// or that does not compile adds none.
+    /// Adds the constants of a header that are not yet known. A header that the architecture lacks, or that does not
+    /// compile, adds none.
     fn evaluate(&self, header: &str, known: &mut Headers) -> Result<()> {
         let include = format!("{PREAMBLE}#include <{header}>\n");
         let Ok(text) = self.compile(&["-E", "-P", "-dD"], &include)? else {
@@ -368,7 +368,7 @@ fn macros(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The macros whose value is made by `_IO`, `_IOR`, `_IOW` or `_IOWR`.
+/// The macros with a value made by `_IO`, `_IOR`, `_IOW` or `_IOWR`.
 fn ioctls(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter_map(|line| {
         let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;

@@ -10,15 +10,15 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{Output, write_data};
 
-/// What tracefs tells.
+/// The data from tracefs.
 pub(super) const DATA: &str = "signatures.csv";
 
-/// What other sources tell of further calls.
+/// The data from other sources, for further calls.
 pub(super) const HAND_ROWS: &str = "signatures-hand.csv";
 
 const TRACEFS: &str = "/sys/kernel/tracing/events/syscalls";
 
-/// Where the event is named for the entry point, not for the call of x86_64 that reaches it.
+/// Events with the name of the entry point instead of the x86_64 call that reaches it.
 const CALL_OF_EVENT: [(&str, &str); 6] = [
     ("newstat", "stat"),
     ("newfstat", "fstat"),
@@ -28,7 +28,7 @@ const CALL_OF_EVENT: [(&str, &str); 6] = [
     ("umount", "umount2"),
 ];
 
-/// Calls of other architectures that are named as the entry point is.
+/// Calls of other architectures with the name of the entry point.
 const ALSO_CALLED: [&str; 1] = ["sendfile64"];
 
 /// An argument.

@@ -1,9 +1,9 @@
-//! In which kernel each call appeared.
+//! The kernel in which each call appeared.
 //!
-//! Three sources, the first that knows wins: the hand rows of `since.csv`, the manual page
-//! syscalls(2), and the releases of the package `system-calls`, which bound the kernel from below
-//! (a release without the call) and above (the first release with it). Where only the bounds are
-//! known the upper one is taken, so that no call is said to be older than it is.
+//! There are three sources, in order of priority: the hand rows of `since.csv`, the manual page syscalls(2), and the
+//! releases of the package `system-calls`, which give a lower bound (a release without the call) and an upper bound
+//! (the first release with it). If only the bounds are known, the upper one is used, so that no call gets a kernel
+//! that lacks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -39,7 +39,7 @@ impl FromStr for Kernel {
     }
 }
 
-/// The kernel of a call: the one that holds in general and those of single columns that differ.
+/// The kernel of a call: the general one, and those of single columns that differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Since {
     general: Option<Kernel>,
@@ -82,7 +82,7 @@ impl FromStr for Since {
     }
 }
 
-/// What the releases of `system-calls` say of one call in one column.
+/// The bounds for one call in one column by the releases of `system-calls`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// The last release whose table lacks the call; `None` if even the first table has it.
@@ -91,7 +91,7 @@ pub(super) struct Bounds {
     pub(super) present: Kernel,
 }
 
-/// Everything that is known of the kernels of calls.
+/// All data about the kernels of calls.
 pub(super) struct History {
     hand: BTreeMap<(String, String), Kernel>,
     manual: BTreeMap<String, Kernel>,
@@ -117,7 +117,7 @@ impl History {
         })
     }
 
-    /// Decides the kernel of a call from all sources and its bounds per column.
+    /// Determines the kernel of a call from all sources and its bounds per column.
     pub(super) fn decide(&self, name: &str, bounds: &BTreeMap<&str, Bounds>) -> Result<Since> {
         let hand = |column: &str| {
             self.hand
@@ -157,14 +157,14 @@ impl History {
         Ok(since)
     }
 
-    /// Hand rows whose call is in no table.
+    /// Hand rows for calls that are not in any table.
     pub(super) fn unused<'a>(&'a self, names: &BTreeSet<&str>) -> Vec<&'a str> {
         let hand = self.hand.keys().map(|(name, _)| name.as_str());
         hand.filter(|name| !names.contains(name)).collect()
     }
 }
 
-/// The rows `\fBname\fP(2)<tab>kernel…` of the manual page; of several kernels (backports) the first.
+/// The rows `\fBname\fP(2)<tab>kernel…` of the manual page; if there are several kernels (backports), the first.
 fn manual_rows(page: &str) -> BTreeMap<String, Kernel> {
     page.lines()
         .filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Where the public sources of the tables are found on this machine.
+//! The public sources of the tables, and their places on this machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,10 @@ use anyhow::{Context, Result, bail};
 /// Names and numbers of one architecture.
 pub(super) type Numbers = BTreeMap<String, u32>;
 
-/// Crates for other systems are not there after a build.
+/// Excludes crates for other systems, which a build does not download.
 const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
 
-/// The source directory of the crate linux-raw-sys, which is a dependency of this package so that it
-/// is always there.
+/// The source directory of the crate linux-raw-sys. This package depends on it, so that it is always present.
 pub(super) fn linux_raw_sys() -> Result<&'static Path> {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     if let Some(dir) = DIR.get() {
@@ -39,13 +38,13 @@ pub(super) fn linux_raw_sys() -> Result<&'static Path> {
 
 /// A release of the PyPI package `system-calls`, installed under `target/codegen`.
 pub(super) struct SystemCalls {
-    /// The kernel whose tables it holds.
+    /// The version of the kernel of its tables.
     pub(super) kernel: (u16, u16),
     tables: PathBuf,
 }
 
 impl SystemCalls {
-    /// Installs the release unless it is there already.
+    /// Installs the release unless it is already installed.
     pub(super) fn install(version: &str) -> Result<SystemCalls> {
         let dir = download_dir().join(format!("system-calls-{version}"));
         if !dir.exists() {
@@ -56,7 +55,7 @@ impl SystemCalls {
                     .arg(format!("system-calls=={version}")),
             )?;
         }
-        // The module was called `syscalls` in its first releases.
+        // The module's name was `syscalls` in the first releases.
         let tables = ["system_calls", "syscalls"]
             .map(|module| dir.join(module).join("tables"))
             .into_iter()
@@ -86,7 +85,7 @@ impl SystemCalls {
     }
 }
 
-/// Where downloads go; not part of the tree.
+/// The directory of downloads, which is not part of the tree.
 pub(super) fn download_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(
@@ -96,7 +95,7 @@ pub(super) fn download_dir() -> PathBuf {
         .join("codegen")
 }
 
-/// The standard output of a command that succeeds.
+/// The standard output of a command, which must succeed.
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()

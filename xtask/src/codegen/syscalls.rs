@@ -1,8 +1,8 @@
 //! System call numbers: sources → `syscalls.csv` → `syscalls.rs`.
 //!
-//! One column per table of numbers; architectures that differ in byte order only share one. A number
-//! is written as the filter sees it, but x32's without bit 30. A number after `=` belongs to a
-//! second name of a call: lookups accept the name but never print it.
+//! One column per table of numbers; architectures that differ only in byte order share one. A number is written as
+//! the filter reads it, except that x32's are without bit 30. A number after `=` belongs to a second name of a call:
+//! lookups accept the name but never print it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use super::{Output, write_data};
 /// The data file.
 pub(super) const DATA: &str = "syscalls.csv";
 
-/// The releases of `system-calls`, oldest first; tables of one kernel each.
+/// The releases of `system-calls`, oldest first, each with the tables of one kernel.
 const RELEASES: [&str; 14] = [
     "5.13.0", "5.15.0", "5.16.0", "5.19.0", "6.4.0", "6.6.0", "6.7.0", "6.11.0", "6.13.0",
     "6.15.0", "6.17.0", "6.19.0", "7.0", "7.2",
@@ -27,7 +27,7 @@ const RELEASES: [&str; 14] = [
 /// `__NR_*` macros of the headers that are not calls.
 const MARKERS: [&str; 4] = ["OABI_SYSCALL_BASE", "SYSCALL_BASE", "SYSCALL_MASK", "Linux"];
 
-/// Prefixes of names that keep a number unused.
+/// Prefixes of names that reserve a number.
 const PLACEHOLDERS: [&str; 2] = ["unused", "reserved"];
 
 /// Second names of calls in the headers.

@@ -1,7 +1,6 @@
-//! What systemd knows: its sets of system calls and the directives of its units.
+//! Data from systemd: its sets of system calls and the directives of its units.
 //!
-//! Both are asked of the systemd of Debian 12, which prints them, and written as plain lists; the front
-//! end reads those as they are.
+//! Both are printed by the systemd of Debian 12, and stored as plain lists, which the front end reads directly.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +12,7 @@ use super::{abi_dir, sources};
 
 const HEADER: &str = "# Made by `cargo xtask codegen --refresh`; see README.md.\n";
 
-/// Writes both lists anew.
+/// Rewrites both lists.
 pub(super) fn refresh() -> Result<()> {
     let sets =
         sources::output(Command::new("systemd-analyze").args(["syscall-filter", "--no-pager"]))?;
@@ -34,8 +33,8 @@ pub(super) fn refresh() -> Result<()> {
     )
 }
 
-/// A line for each block of a text: its title, which begins with a mark, and what `element` finds in the
-/// lines below it.
+/// One line per block of a text: its title, which begins with a mark, and the results of `element` for the lines
+/// below it.
 fn blocks<'t>(text: &'t str, mark: char, element: impl Fn(&'t str) -> Option<&'t str>) -> String {
     let mut list = String::from(HEADER);
     let mut is_in_block = false;

@@ -1,4 +1,4 @@
-//! Arguments that the kernel cuts off: `widths.csv` → `widths.rs`.
+//! Arguments that the kernel truncates: `widths.csv` → `widths.rs`.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::Output;
 use super::columns::COLUMNS;
 
-/// Reviewed by hand, with the place in the kernel for every row.
+/// The data file, reviewed by hand, with the place in the kernel for every row.
 pub(super) const DATA: &str = "widths.csv";
 
 /// The Rust table of the data file.
@@ -52,7 +52,7 @@ pub(super) fn generate(data: &str) -> Result<Output> {
     })
 }
 
-/// The architectures of a row as Rust names them; none for all.
+/// The Rust names of the architectures of a row; empty for all.
 fn arches_of(field: &str) -> Result<Vec<String>> {
     if field == "*" {
         return Ok(Vec::new());

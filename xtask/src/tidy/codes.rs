@@ -4,10 +4,10 @@ use super::Problem;
 use super::rust::words;
 use super::tree::Tree;
 
-/// The folder where the codes are declared.
+/// The directory of the declarations of codes.
 const DECLARATIONS: &str = "crates/diag/src/code/";
 
-/// Codes that nothing reports.
+/// Codes that are never reported.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     let is_declaration = |path: &str| path.starts_with(DECLARATIONS);

@@ -1,4 +1,4 @@
-//! Documents: every module says what it is for, and links lead somewhere.
+//! Documents: every module has a comment, and links have targets.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and what licences come in.
+//! The permitted dependencies between crates, and the permitted licences.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Problem;
 use super::tree::{Tree, root};
 
-/// The crates of the workspace, lowest first, and what each may use. Development dependencies may
-/// use `testkit` besides. `None` means all crates.
+/// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
+/// use `testkit`. `None` means all crates.
 const ALLOWED: [(&str, Option<&[&str]>); 27] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
@@ -18,18 +18,18 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
     ("rules", Some(&["abi", "diag"])),
     ("scmp", Some(&["abi", "rules"])),
     ("policy", Some(&["abi", "diag", "rules", "scmp"])),
-    // Never the compiler, nor the compiler's parts: it judges them.
+    // The prover uses neither the compiler nor its parts, which it judges.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
     ("analysis", Some(&["abi", "bpf", "prover", "rules"])),
-    // Below the compiler, which rates programs by it.
+    // Below the compiler, which rates programs with it.
     ("meter", Some(&["abi", "bpf", "profile", "rules"])),
     (
         "convert",
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
     ("vm", Some(&["abi", "bpf"])),
-    // Never the compiler either: its results are fuzzed, and the judge uses the calls found.
+    // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
         "fuzz",
         Some(&["abi", "analysis", "bpf", "prover", "rules", "vm"]),
@@ -73,7 +73,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
             "session",
         ]),
     ),
-    // Examples see what users see.
+    // Examples use only the public crate.
     ("confined-server", Some(&["tamis"])),
     ("confined-server-build-script", Some(&["tamis"])),
     ("testkit", None),
@@ -83,8 +83,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
 
 /// The licence of the project.
 const LICENCE: &str = "MIT OR Apache-2.0";
-/// Licences that impose nothing on users of the binary but attribution; each dependency must offer
-/// one of them.
+/// Licences that require nothing but attribution of users of the binary; each dependency must offer one of them.
 const PERMISSIVE: [&str; 7] = [
     "MIT",
     "Apache-2.0",
@@ -95,11 +94,11 @@ const PERMISSIVE: [&str; 7] = [
     "Unicode-3.0",
 ];
 
-/// Dependencies that other systems alone need are neither built nor looked at.
+/// Excludes dependencies of other systems, which are not built.
 const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
 
-/// Edges that the table does not allow, packages without the project's licence, dependencies with a
-/// licence that is not permissive.
+/// Problems: edges that are not in the table, packages without the project's licence, dependencies with a licence
+/// that is not permissive.
 pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for package in packages {
@@ -143,10 +142,10 @@ pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     problems
 }
 
-/// All packages that cargo knows, the workspace's and what they depend on.
+/// All packages in cargo's metadata: those of the workspace and their dependencies.
 ///
 /// # Errors
-/// If cargo can't say.
+/// If cargo fails.
 pub(super) fn packages() -> Result<Vec<Value>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -163,7 +162,7 @@ pub(super) fn packages() -> Result<Vec<Value>> {
         .context("no packages")
 }
 
-/// The name of a package in the table: without the common prefix.
+/// The name of a package in the table, without the common prefix.
 fn short(name: &str) -> &str {
     name.strip_prefix("tamis-").unwrap_or(name)
 }
@@ -193,11 +192,11 @@ fn forbidden_edge(from: &str, dependency: &Value) -> Option<Problem> {
     Some(Problem::new(&path, 0, message))
 }
 
-/// Whether one of the alternatives of a licence expression is made of permissive licences only.
+/// Whether one alternative of a licence expression consists of permissive licences only.
 fn is_permissive(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
-    // `A AND B OR C` is read as (A AND B) OR C, as SPDX does without parentheses; with them removed,
-    // `(A OR B) AND C` is read as A or (B AND C): at worst the choice of A alone is accepted.
+    // `A AND B OR C` is read as (A AND B) OR C, as SPDX does without parentheses. Without its parentheses
+    // `(A OR B) AND C` is read as A or (B AND C): in the worst case A alone is accepted.
     expression.split(" OR ").any(|choice| {
         choice
             .split(" AND ")

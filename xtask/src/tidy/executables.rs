@@ -1,14 +1,15 @@
 //! Test executables: few, each with a reason.
 //!
-//! Every one links all libraries below it, so a test is a module of an executable that exists, not a file beside it.
-//! When each of testkit's 42 files of tests was an executable, they cost 214 CPU seconds to build; as one, 15.
+//! Every executable links all libraries below it, so a new test is a module of an existing executable, not a file
+//! beside it. When each of testkit's 42 files of tests was an executable, they took 214 CPU seconds to build; as one,
+//! 15.
 
 use serde_json::Value;
 
 use super::Problem;
 use super::tree::Tree;
 
-/// The executables of integration tests: package, name, and why it is not part of another.
+/// The executables of integration tests: package, name, and the reason for a separate one.
 const INTEGRATION: [(&str, &str, &str); 11] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
@@ -63,7 +64,8 @@ const INTEGRATION: [(&str, &str, &str); 11] = [
     ),
 ];
 
-/// Executables that the table doesn't have, unit tests of targets that have none, files that no executable holds.
+/// Problems: executables that are not in the table, executables without unit tests, files of tests without an
+/// executable.
 pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for package in packages
@@ -85,7 +87,7 @@ pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     problems
 }
 
-/// An integration test that the table doesn't have.
+/// An integration test that is not in the table.
 fn unlisted(package: &str, target: &str) -> Option<Problem> {
     let is_listed = INTEGRATION
         .iter()
@@ -96,7 +98,7 @@ fn unlisted(package: &str, target: &str) -> Option<Problem> {
     (!is_listed).then(|| Problem::new(&format!("package {package}"), 0, message))
 }
 
-/// More executables of unit tests than the package has use for: one if it has any such tests.
+/// More executables of unit tests than needed, which is one per package with such tests.
 fn idle(tree: &Tree, package: &Value, executables_count: usize) -> Option<Problem> {
     let name = package["name"].as_str().unwrap_or_default();
     let manifest = package["manifest_path"].as_str().unwrap_or_default();
@@ -115,7 +117,7 @@ fn idle(tree: &Tree, package: &Value, executables_count: usize) -> Option<Proble
         .then(|| Problem::new(&format!("package {name}"), 0, message))
 }
 
-/// Files beside a `main.rs` of tests that it doesn't declare: nobody would notice that they aren't run.
+/// Files beside a `main.rs` of tests that it does not declare, so that their tests never run.
 fn undeclared(tree: &Tree) -> impl Iterator<Item = Problem> {
     tree.rust().filter_map(|(path, _)| {
         let (folder, file) = path.rsplit_once('/')?;

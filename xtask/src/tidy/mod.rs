@@ -1,8 +1,7 @@
-//! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows.
+//! `cargo xtask tidy`: rules of the project that neither the compiler nor clippy checks.
 //!
-//! Each check is one file and reads the [`Tree`] of text files; all of them run as a test too. A check
-//! reports [`Problem`]s with a place and says what to do instead. `--bless` writes anew what a check compares with
-//! the tree.
+//! Each check is one file and reads the [`Tree`] of text files; all of them also run as a test. A check reports
+//! [`Problem`]s with a place and the correction. `--bless` rewrites the files that a check compares with the tree.
 
 mod codes;
 mod documents;
@@ -22,14 +21,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use tree::{Tree, root};
 
-/// A breach of a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
     /// The file, relative to the root of the repository.
     path: String,
-    /// The line, from 1; 0 if it is about the whole file.
+    /// The line, from 1; 0 for the whole file.
     line: usize,
-    /// What is wrong and what to do.
+    /// The problem and its correction.
     message: String,
 }
 
@@ -52,10 +51,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Prints all problems; with `--bless` after writing the list of trusted files.
+/// Prints all problems, with `--bless` after rewriting the list of trusted files.
 ///
 /// # Errors
-/// If there are any, or the repository cannot be read.
+/// If there are problems, or the repository cannot be read.
 pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let args: Vec<String> = args.collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -1,29 +1,29 @@
-//! Pure crates do no I/O, and `unsafe` is explained where it stands.
+//! Pure crates do no I/O, and each `unsafe` has an explanation.
 //!
-//! A pure crate may not name the parts of the standard library that look at the world. This is a
-//! check of names in code, so a trick would get past it; it is there to catch a slip.
+//! A pure crate may not name the parts of the standard library that access its environment. This is a check of names
+//! in code: it catches mistakes, not deliberate evasion.
 
 use super::Problem;
 use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
-/// Crates whose results depend on their arguments alone.
+/// Crates whose results depend only on their arguments.
 const PURE: [&str; 18] = [
     "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint", "meter",
     "policy", "profile", "prover", "report", "rules", "scmp", "session", "vm",
 ];
-/// Files of pure crates that look at the world, because it is what they are for.
+/// Files of pure crates that may access the environment, because that is their purpose.
 const WINDOWS: [&str; 2] = ["crates/abi/src/host.rs", "crates/session/src/files.rs"];
-/// Modules of the standard library that look at the world.
+/// Modules of the standard library that access the environment.
 const WORLDLY: [&str; 6] = ["env", "fs", "net", "process", "thread", "time"];
-/// Modules of pure crates that look at the world.
+/// Modules of pure crates that access the environment.
 const WORLDLY_OF_OURS: [(&str, &str); 2] = [("tamis_abi", "host"), ("tamis_session", "files")];
 /// Macros that write to the terminal.
 const PRINTING: [&str; 5] = ["print", "println", "eprint", "eprintln", "dbg"];
-/// How far above `unsafe` its explanation may begin.
+/// The most lines between an explanation and its `unsafe`.
 const MAX_LINES_ABOVE: usize = 8;
 
-/// I/O in pure crates, pure crates that permit `unsafe`, and `unsafe` without a reason.
+/// Problems: I/O in pure crates, pure crates that permit `unsafe`, and `unsafe` without a reason.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for name in PURE {
@@ -66,7 +66,7 @@ fn worldly(path: &str, code: &str) -> Vec<Problem> {
     imported.chain(printed).collect()
 }
 
-/// The names right below a path: `fs` of `::fs::File`, `fs` and `io` of `::{fs, io::Read}`.
+/// The names directly below a path: `fs` of `::fs::File`, `fs` and `io` of `::{fs, io::Read}`.
 fn first_segments(after: &str) -> Vec<&str> {
     let Some(after) = after.strip_prefix("::") else {
         return Vec::new();

@@ -1,18 +1,18 @@
-//! A Rust source file with code, comments and literals told apart.
+//! A Rust source file, separated into code, comments and literals.
 //!
-//! This is a scanner, not a parser: it knows comments, strings, characters and lifetimes, which is
-//! enough to match braces and to search for words in code alone or in comments alone.
+//! This is a scanner, not a parser: it recognises comments, strings, characters and lifetimes, which is enough to
+//! match braces and to search for words in code or in comments.
 
 use std::ops::Range;
 
-/// A scanned file. `code` and `comments` have the lines of the file; in each, what belongs to the
-/// other, and the contents of literals, are blanks.
+/// A scanned file. `code` and `comments` have the lines of the file; each has blanks in place of the other, and of
+/// the contents of literals.
 pub(super) struct RustFile {
-    /// Everything but comments and the contents of literals.
+    /// The code, without comments and the contents of literals.
     pub(super) code: String,
     /// The comments with their markers.
     pub(super) comments: String,
-    /// Whether a program wrote the file.
+    /// Whether the file is generated.
     pub(super) is_generated: bool,
 }
 
@@ -61,7 +61,7 @@ impl RustFile {
         }
     }
 
-    /// The code without modules that exist for tests only.
+    /// The code without modules for tests.
     pub(super) fn product_code(&self) -> String {
         let mut code = self.code.clone();
         let marker = "#[cfg(test)]";
@@ -77,7 +77,7 @@ impl RustFile {
         code
     }
 
-    /// All functions that have a body.
+    /// All functions with a body.
     pub(super) fn functions(&self) -> Vec<Function> {
         let code = &self.code;
         words(code, "fn")
@@ -101,7 +101,7 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
 
-/// The byte offsets at which a word stands alone.
+/// The byte offsets of a word, where it is not part of a longer one.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_part = |char: Option<char>| char.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word)
@@ -139,7 +139,7 @@ fn body_after(code: &str, start: usize) -> Option<Range<usize>> {
     None
 }
 
-/// The class and the end of the token at `at`; code is taken one character or word at a time.
+/// The class and the end of the token at `at`; code is split into characters or words.
 fn token(chars: &[char], at: usize) -> (Class, usize) {
     let rest = &chars[at..];
     match rest {
@@ -192,7 +192,7 @@ fn string_end(chars: &[char], start: usize) -> usize {
     chars.len()
 }
 
-/// A word, or the raw string that it introduces.
+/// The end of a word, or of the raw string that it introduces.
 fn word_end(chars: &[char], start: usize) -> (Class, usize) {
     let is_part = |char: &char| char.is_alphanumeric() || *char == '_';
     let length = chars[start..]

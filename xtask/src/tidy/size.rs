@@ -1,17 +1,17 @@
-//! Files and functions stay short enough to be read at one sitting.
+//! Limits of the length of files and functions.
 
 use super::Problem;
 use super::tree::Tree;
 
-/// The most lines of a Rust file that people write.
+/// The most lines of a Rust file that is not generated.
 const MAX_FILE_LINES: usize = 800;
 /// The most lines of a function, from `fn` to the closing brace.
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// The most lines of a fuzz target: what it asks is a property of testkit, where tests find it too.
+/// The most lines of a fuzz target: its property is defined in testkit, where tests use it too.
 const MAX_FUZZ_TARGET_LINES: usize = 30;
 
-/// Files and functions that are too long; generated files may be.
+/// Files and functions that are too long, except in generated files.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, file) in tree.rust().filter(|(_, file)| !file.is_generated) {

@@ -23,7 +23,7 @@ pub(super) fn root() -> PathBuf {
 }
 
 impl Tree {
-    /// Reads the repository but for hidden folders and build products.
+    /// Reads the repository without hidden directories and build products.
     pub(super) fn read() -> Result<Tree> {
         let root = root();
         let mut files = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Tree {
         Ok(Tree::new(files))
     }
 
-    /// A tree of these files.
+    /// A tree with these files.
     pub(super) fn new(files: BTreeMap<String, String>) -> Tree {
         let rust = files
             .iter()

@@ -1,8 +1,8 @@
-//! SECURITY.md lists the trusted base by file, and the list is what the tree holds.
+//! SECURITY.md lists the trusted base by file, and the list agrees with the tree.
 //!
-//! [`PARTS`] says which files each claim of tamis relies on. The list in SECURITY.md is written from it by
-//! `cargo xtask tidy --bless`. A file that is missing there or too many is a problem, and so is a size
-//! that is off by more than [`TOLERANCE_LINES`] or a tenth, so that small edits need no new list.
+//! [`PARTS`] has the files on which each claim of tamis relies. `cargo xtask tidy --bless` writes the list in
+//! SECURITY.md from it. A missing or superfluous file is a problem, and so is a size that differs by more than both
+//! [`TOLERANCE_LINES`] and a tenth, so that small edits need no new list.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,18 +16,18 @@ const PAGE: &str = "SECURITY.md";
 /// The lines around the list.
 const BEGIN: &str = "<!-- written by `cargo xtask tidy --bless` -->";
 const END: &str = "<!-- end of what is written -->";
-/// How far a size may be off.
+/// The tolerance of sizes.
 const TOLERANCE_LINES: usize = 20;
-/// Sizes are given as multiples of this.
+/// Sizes are rounded to multiples of this.
 const UNIT_LINES: usize = 10;
 
-/// Files that are trusted for one reason.
+/// A group of files with one reason for trust.
 struct Part {
-    /// What they do.
+    /// The purpose of the files.
     reason: &'static str,
-    /// Folders, with `/` at the end, and files. All files of a folder count.
+    /// Directories, with `/` at the end, and files. A directory includes all its files.
     paths: &'static [&'static str],
-    /// How its files are listed.
+    /// The form of the list.
     detail: Detail,
 }
 
@@ -35,7 +35,7 @@ struct Part {
 enum Detail {
     /// Each file.
     Files,
-    /// Each path: there are many files, of which one policy needs a few.
+    /// Each path: there are many files, and one policy needs only a few of them.
     Paths,
 }
 
@@ -125,10 +125,10 @@ const PARTS: [Part; 6] = [
     },
 ];
 
-/// A line of the list: what it names and how many lines of code that has.
+/// The list: names with their lines of code.
 type Rows = Vec<(String, usize)>;
 
-/// Where the list isn't what the tree holds.
+/// Differences between the list and the tree.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     let Some((_, listed, _)) = tree.text(PAGE).and_then(split) else {
@@ -167,13 +167,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The page with a list of what the tree holds; `None` if it has no place for one.
+/// The page with a list of the tree; `None` if it has no place for one.
 pub(super) fn blessed(tree: &Tree) -> Option<(&'static str, String)> {
     let (before, _, after) = tree.text(PAGE).and_then(split)?;
     Some((PAGE, format!("{before}{BEGIN}\n{}{END}{after}", list(tree))))
 }
 
-/// What stands before, in and behind the list.
+/// The parts before the list, in it and behind it.
 fn split(page: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (listed, after) = rest.split_once(END)?;
@@ -230,7 +230,7 @@ fn rows(tree: &Tree, part: &Part) -> Rows {
     }
 }
 
-/// The Rust files at a path that people write and that aren't tests, with their lines of code.
+/// The Rust files at a path, except generated ones and tests, with their lines of code.
 fn files<'a>(tree: &'a Tree, path: &str) -> Vec<(&'a str, usize)> {
     let is_at = |file: &str| file == path || path.ends_with('/') && file.starts_with(path);
     let is_test = |file: &str| file.ends_with("/tests.rs") || file.contains("/tests/");
@@ -240,7 +240,7 @@ fn files<'a>(tree: &'a Tree, path: &str) -> Vec<(&'a str, usize)> {
         .collect()
 }
 
-/// How many lines have code: comments, blank lines and tests don't.
+/// The number of lines with code, without comments, blank lines and tests.
 fn code_lines(file: &RustFile) -> usize {
     let code = file.product_code();
     code.lines().filter(|line| !line.trim().is_empty()).count()
@@ -252,7 +252,7 @@ mod tests {
 
     const FILE: &str = "crates/prover/src/gates/words.rs";
 
-    /// A tree in which every trusted path has a file of so many lines, and the page says what `change` makes of it.
+    /// A tree with one file of `lines` lines for every trusted path, and a page changed by `change`.
     fn tree(lines: usize, change: impl Fn(String) -> String) -> Tree {
         let mut files = BTreeMap::from([(FILE.to_owned(), "a();\n".repeat(lines))]);
         for path in PARTS.iter().flat_map(|part| part.paths) {

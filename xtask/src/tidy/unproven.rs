@@ -1,22 +1,22 @@
-//! The compiler hands out programs that were proved, and all others as `Unproven`.
+//! The compiler returns proved programs as such, and all others as `Unproven`.
 //!
-//! A public function of the compiler that returns a program, a graph or a ruleset, or changes one in place,
-//! stands in one of the files of the proof, or it returns `Unproven`. This reads signatures, not types: a
-//! type of another name that holds a program gets past it.
+//! A public function of the compiler that returns a program, a graph or a ruleset, or changes one in place, must be
+//! in one of the files of the proof, or return `Unproven`. The check reads signatures, not types: it does not detect
+//! a type of another name that contains a program.
 
 use super::Problem;
 use super::rust::{line_of, words};
 use super::tree::Tree;
 
 const COMPILER: &str = "crates/compiler/src/";
-/// Where what was proved is handed out.
+/// The files that return proved programs.
 const PROVED: [&str; 3] = ["binding.rs", "foreign/proved.rs", "verify.rs"];
-/// Filters, or what becomes one.
+/// The types of filters and of their intermediate forms.
 const FILTERS: [&str; 7] = [
     "Program", "Template", "Cfg", "Insn", "Op", "Layout", "Ruleset",
 ];
 
-/// Public functions that hand out a filter as if it were a result.
+/// Public functions that return a filter as if it were a result.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let files = tree.rust().filter_map(|(path, file)| {
         let name = path.strip_prefix(COMPILER)?;
@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The name of the public function that begins here, if it hands out a filter.
+/// The name of the public function that begins here, if it returns a filter.
 fn careless(code: &str) -> Option<&str> {
     let after = code.strip_prefix("pub ")?.trim_start_matches("const ");
     let signature = &after.strip_prefix("fn ")?[..after.find(['{', ';'])? - "fn ".len()];

@@ -1,12 +1,12 @@
-//! Words that must not stay, spelling, and blanks at the end of lines.
+//! Forbidden words, spelling, and trailing blanks.
 
 use super::Problem;
 use super::rust::{line_of, words};
 use super::tree::Tree;
 
-/// Reminders need an address where the work is written down.
+/// Reminders, which must refer to a record of the work.
 const REMINDERS: [&str; 3] = ["TODO", "FIXME", "XXX"];
-/// American spellings and ours, looked for in prose only.
+/// American spellings with the British ones, checked in prose only.
 const SPELLINGS: [(&str, &str); 9] = [
     ("behavior", "behaviour"),
     ("color", "colour"),
@@ -19,11 +19,11 @@ const SPELLINGS: [(&str, &str); 9] = [
     ("serialize", "serialise"),
 ];
 
-/// Reminders, switched-off tests, unfinished code, spelling and trailing blanks.
+/// Problems: reminders, disabled tests, unfinished code, American spelling and trailing blanks.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.files() {
-        // What a command writes may end in blanks.
+        // The output of a command may end in blanks.
         if !path.ends_with(".golden") {
             problems.extend(trailing_blanks(path, text));
         }
@@ -72,7 +72,7 @@ fn reminders(path: &str, text: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// A text without what stands between backticks; code fences are gone too.
+/// A text without code spans and code fences.
 fn prose(text: &str) -> String {
     let mut is_fenced = false;
     let mut prose = String::with_capacity(text.len());
@@ -87,11 +87,11 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// Words in capitals are names and left alone.
+/// Words in capitals are names and not checked.
 fn spelling(path: &str, prose: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (american, british) in SPELLINGS {
-        // Without the first letter, which may be a capital.
+        // Without the first letter, which may be upper case.
         for (at, _) in prose.match_indices(&american[1..]) {
             let is_word = prose[..at].to_ascii_lowercase().ends_with(&american[..1]);
             if is_word {

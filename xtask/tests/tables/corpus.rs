@@ -1,10 +1,10 @@
-//! Facts that other projects ship with their policies.
+//! Facts that other projects include with their policies.
 
 use serde_json::Value;
 use tamis_abi::{Arch, Nr, consts, signature, syscall};
 use tamis_testkit::corpus;
 
-/// The C library's value where the kernel's has the same name.
+/// Names for which the corpus has the C library's value, which differs from the kernel's.
 const OF_THE_C_LIBRARY: [&str; 1] = ["NSIG"];
 
 #[test]
@@ -54,7 +54,7 @@ fn numbers_are_those_that_minijail_compiled() {
 
 #[test]
 fn signatures_are_those_of_the_corpus() {
-    /// Events that tracefs names for the entry point.
+    /// Events with the name of the entry point in tracefs.
     const RENAMED: [(&str, &str); 4] = [
         ("newstat", "stat"),
         ("newfstat", "fstat"),
@@ -67,7 +67,7 @@ fn signatures_are_those_of_the_corpus() {
     let facts: Value = serde_json::from_str(&text).unwrap();
     for (event, expected) in facts.as_object().unwrap() {
         if event == "umount" {
-            // The event of `umount2`; `umount` itself is a call of other architectures.
+            // This is the event of `umount2`; `umount` itself is a call of other architectures.
             continue;
         }
         let renamed = RENAMED.iter().find(|(known, _)| known == event);

@@ -1,4 +1,4 @@
-//! The kernel headers that the distribution installed for the host.
+//! The kernel headers of the host, as installed by the distribution.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The `SYS_*` constants of the crate libc, read from its source so that every architecture counts.
+//! The `SYS_*` constants of the crate libc, read from its source, which has all architectures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const FILES: [(Arch, &str); 13] = [
     (Arch::Mips64, "b64/mips64/mod.rs"),
 ];
 
-/// Crates for other systems are not there after a build.
+/// Excludes crates for other systems, which a build does not download.
 const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
 
 /// The source directory of the version of libc that the workspace uses.

@@ -1,4 +1,4 @@
-//! The system's libseccomp, asked through its resolver functions.
+//! The system's libseccomp, through its resolver functions.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -6,11 +6,11 @@ use libloading::{Library, Symbol};
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_testkit::skip::{self, Need};
 
-/// `seccomp_syscall_resolve_name_arch`: negative numbers stand for unknown calls.
+/// `seccomp_syscall_resolve_name_arch`: negative results mean unknown calls.
 // SAFETY: callers pass a C string; there is no other precondition.
 type ResolveName = unsafe extern "C" fn(u32, *const c_char) -> c_int;
 
-/// The architecture token: the audit value, but for x32, which libseccomp tells apart.
+/// The architecture token: the audit value, except for x32, which has a token of its own.
 fn token(arch: Arch) -> u32 {
     match arch {
         Arch::X32 => 0x4000_003e,

@@ -1,7 +1,7 @@
-//! The tables of `tamis-abi` against sources that they were not made from.
+//! The tables of `tamis-abi` against independent sources.
 //!
-//! Each module asks one witness: the crate libc, the system's headers, the system's libseccomp and
-//! the corpus. What the witness does not know is no contradiction; what it knows differently is.
+//! Each module uses one source: the crate libc, the system's headers, the system's libseccomp and the corpus. A
+//! missing name is not a contradiction; a different value is.
 
 mod corpus;
 mod headers;

@@ -1,20 +1,20 @@
 //! Facts: what tests have established about one value.
 //!
-//! A [`Fact`] describes a set of 32-bit values that contains the real one: an interval, bits known to
-//! be clear or set, and a few values ruled out one by one. The parts sharpen each other. The set may be
-//! larger than need be, never smaller.
+//! A [`Fact`] describes a set of 32-bit values that contains the actual one: an interval, bits known to be clear or
+//! set, and a few excluded single values. Each part is used to refine the others. The set may be larger than
+//! necessary, but never too small.
 
 use tamis_bpf::Test;
 
-/// How many single values a fact can rule out; the oldest is forgotten first.
+/// The most single values that a fact excludes; the oldest is dropped first.
 const MAX_EXCLUDED: usize = 8;
 
-/// A set of values that contains the one in question.
+/// A set of values that contains the actual value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
-    /// The least value possible.
+    /// The least possible value.
     pub(crate) low: u32,
-    /// The greatest value possible.
+    /// The greatest possible value.
     pub(crate) high: u32,
     /// The bits known to be clear.
     pub(crate) clear: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    /// Nothing known.
+    /// Any value.
     pub(crate) const ANY: Fact = Fact {
         low: 0,
         high: u32::MAX,
@@ -46,7 +46,7 @@ impl Fact {
         }
     }
 
-    /// The interval, with what follows for the bits; `None` if it is empty.
+    /// An interval, with the bits that follow from it; `None` if it is empty.
     pub(crate) fn between(low: u32, high: u32) -> Option<Fact> {
         Fact {
             low,
@@ -66,7 +66,7 @@ impl Fact {
         .sharpened()
     }
 
-    /// The only possible value, if there is one only.
+    /// The only possible value, if there is exactly one.
     pub(crate) fn constant(self) -> Option<u32> {
         (self.low == self.high).then_some(self.low)
     }
@@ -101,7 +101,7 @@ impl Fact {
         }
     }
 
-    /// What is left once a test against a constant was answered so; `None` if nothing is.
+    /// The remaining values if a test against a constant has this outcome; `None` if there are none.
     pub(crate) fn after(&self, test: Test, k: u32, holds: bool) -> Option<Fact> {
         if (test, holds) == (Test::Eq, true) {
             return self.admits(k).then(|| Fact::exactly(k));
@@ -128,7 +128,7 @@ impl Fact {
         left.sharpened()
     }
 
-    /// The values possible by both; `None` if there are none.
+    /// The values that both admit; `None` if there are none.
     pub(crate) fn both(mut self, other: &Fact) -> Option<Fact> {
         if let Some(k) = other.constant() {
             return self.admits(k).then(|| Fact::exactly(k));
@@ -143,7 +143,7 @@ impl Fact {
         self.sharpened()
     }
 
-    /// The values possible by either.
+    /// The values that either admits.
     pub(crate) fn either(self, other: &Fact) -> Fact {
         let mut joined = Fact {
             low: self.low.min(other.low),
@@ -160,7 +160,7 @@ impl Fact {
         joined
     }
 
-    /// The same with all that its parts say for each other.
+    /// The same fact with its parts refined by each other.
     pub(crate) fn settled(self) -> Fact {
         let mut settled = self;
         while settled.constant().is_none()
@@ -172,7 +172,7 @@ impl Fact {
         settled
     }
 
-    /// What it says but for single values: these only become fewer when the bounds do.
+    /// The interval and the bits; the list of excluded values only shrinks if these change.
     const fn bounds(&self) -> [u32; 4] {
         [self.low, self.high, self.clear, self.set]
     }
@@ -193,7 +193,7 @@ impl Fact {
         self.excluded_len += 1;
     }
 
-    /// Lets each part say what follows for the others; `None` if they contradict each other.
+    /// Refines each part by the others; `None` if they contradict each other.
     fn sharpened(mut self) -> Option<Fact> {
         if self.clear & self.set != 0 {
             return None;
@@ -209,7 +209,7 @@ impl Fact {
         if self.low > self.high || self.low == self.high && !self.admits(self.low) {
             return None;
         }
-        // Bits above the highest in which the bounds differ are those of the bounds.
+        // Above the highest bit in which the bounds differ, all values have the bits of the bounds.
         let equal = !u32::MAX
             .checked_shr((self.low ^ self.high).leading_zeros())
             .unwrap_or(0);
@@ -244,7 +244,7 @@ mod tests {
         u32::MAX,
     ];
 
-    /// What two tests leave of a fact that knows nothing, and which probes pass them.
+    /// The facts after two tests of an unknown value, with the probes that pass both.
     fn facts() -> Vec<(Option<Fact>, Vec<u32>)> {
         let tests = || {
             let tests = Test::ALL.into_iter();

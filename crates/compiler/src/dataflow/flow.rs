@@ -1,12 +1,12 @@
-//! The flow of a graph, and how it follows the graph as passes change it.
+//! The dataflow of a graph, updated incrementally as passes change the graph.
 //!
-//! Passes change a few blocks and look at all of them again. So a flow keeps of each block what it depends on -
-//! its instructions, its test, and by which edges it is entered - and after a change asks again only for
-//! blocks in which something of that is new, and for those that they lead to as long as what is known on the
-//! way is new, too. What is found is what a flow of the changed graph alone would have found.
+//! Passes change a few blocks and then look at all blocks again. A flow therefore stores the inputs of each block:
+//! its instructions, its test, and the edges that enter it. After a change it recomputes only the blocks whose inputs
+//! changed, and their successors as long as the states that enter them change. The result equals that of a new flow
+//! of the changed graph.
 //!
-//! Nothing is found for blocks that only return a constant, nor for the edges into them: most edges lead there, and
-//! nobody asks.
+//! Blocks that only return a constant have no results, nor have the edges into them: most edges lead there, and no
+//! pass needs these results.
 
 use std::ops::Range;
 
@@ -18,94 +18,95 @@ use super::live::may_end;
 use super::state::State;
 use super::value::Values;
 
-/// How many values and facts may pile up per block, all changes together, before a flow begins anew.
+/// The most values and facts per block that may accumulate over all changes before a flow starts again.
 const MAX_KEPT: usize = 256;
 
-/// What is known in each block of a graph.
+/// The states in each block of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// The values that states name.
+    /// The values to which states refer.
     pub(crate) values: Values,
-    /// By block.
+    /// By block, its results.
     blocks: Vec<Known>,
     entry: Option<BlockId>,
-    /// How often it was brought up to date since it began.
+    /// The number of updates since the start.
     updates: u32,
-    /// How many names of blocks there have been.
+    /// The number of names given to blocks.
     names: u32,
-    /// The instructions of blocks when they were looked at.
+    /// The instructions of blocks when they were last processed.
     ops: Vec<Op>,
     edges: Edges,
-    /// The edges before the last change, for their memory.
+    /// The edges before the last change, for comparison.
     old_edges: Edges,
 }
 
-/// What a block does with a state, as far as that matters to what is known: where its edges lead does not, except
-/// that nobody asks about edges to returns.
+/// The effect of a block's end on the state. Targets of edges do not matter, except that no results are needed for
+/// edges to returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Return,
     GoOn,
-    /// A test, and for which answers something follows.
+    /// A test, and for which outcomes a result is needed.
     Ask(Test, Operand, [bool; 2]),
 }
 
-/// What is known in a block.
+/// The results for a block.
 #[derive(Clone, Debug)]
 struct Known {
-    /// What values are called that enter it; a block keeps its name when it gets another id.
+    /// The name by which values refer to the block; the block keeps it when its id changes.
     name: u32,
     ops: Range<usize>,
     does: Does,
-    /// Those of the edges that enter it.
+    /// The range of the edges that enter it.
     edges: Range<usize>,
-    /// The last update that found it reachable.
+    /// The last update in which it was reachable.
     updates: u32,
-    /// None if no input leads there.
+    /// The state on entry; `None` if no input reaches the block.
     entry: Option<State>,
-    /// Before its end.
+    /// The state before its end.
     last: Option<State>,
-    /// On both sides of its branch; none if no input goes that way, or if it only returns a constant.
+    /// The facts on both sides of its branch; `None` if no input takes the side, or if it leads to a return of a
+    /// constant.
     sides: [Option<List>; 2],
-    /// The answer of its test, if it is known.
+    /// The outcome of its test, if known.
     answer: Option<bool>,
-    /// Whether an instruction writes what was there before.
+    /// Whether an instruction writes the value that its destination already holds.
     has_redundant: bool,
-    /// Whether anything is known that wasn't known before the last change.
+    /// Whether its results changed with the last update.
     is_new: bool,
 }
 
 /// An edge into a block.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
-    /// The block where it begins, and its name.
+    /// The block where it begins, and that block's name.
     from: BlockId,
     name: u32,
-    /// The answer for which it is taken, if it is one side of a branch.
+    /// The outcome for which it is taken, for a side of a branch.
     side: Option<bool>,
 }
 
-/// The edges into each block that does not only return, in the order in which the blocks where they begin are visited.
+/// The edges into each block that is not a return, in the order in which their first blocks are visited.
 #[derive(Debug, Default)]
 struct Edges {
     list: Vec<Edge>,
-    /// By block; one more for the end.
+    /// By block, its first edge; with one more entry for the end.
     starts: Vec<usize>,
 }
 
 impl Flow {
-    /// What is known on entry to a block; `None` if no input leads there, or if it only returns a constant.
+    /// The state on entry to a block; `None` if no input reaches it, or if it only returns a constant.
     pub(crate) fn entry(&self, id: BlockId) -> Option<State> {
         self.blocks[id.index()].entry
     }
 
-    /// What is known after the last instruction of a block, before its end.
+    /// The state after the last instruction of a block, before its end.
     pub(crate) fn at_end(&self, id: BlockId) -> Option<State> {
         self.blocks[id.index()].last
     }
 
-    /// What is known on one side of the branch with which a block ends; `None` if no input goes that way, or if a
-    /// block is there that only returns a constant.
+    /// The state on one side of the branch that ends a block; `None` if no input takes that side, or if it leads to a
+    /// block that only returns a constant.
     pub(crate) fn along(&self, id: BlockId, holds: bool) -> Option<State> {
         let known = &self.blocks[id.index()];
         let [yes, no] = known.sides;
@@ -113,37 +114,37 @@ impl Flow {
         known.last.map(|last| last.with_facts(facts))
     }
 
-    /// The answer of the test with which a block ends, if it is known.
+    /// The outcome of the test that ends a block, if known.
     pub(crate) fn answer(&self, id: BlockId) -> Option<bool> {
         self.blocks[id.index()].answer
     }
 
-    /// Whether a block asks something that is not known on the only edge into it, either.
+    /// Whether a block has a test of unknown outcome and a single edge into it.
     pub(crate) fn is_undecided(&self, id: BlockId) -> bool {
         let known = &self.blocks[id.index()];
         let is_open = known.entry.is_some() && known.answer.is_none();
         is_open && matches!(known.does, Does::Ask(..)) && self.edges.entering(id).len() == 1
     }
 
-    /// Whether a block has an instruction that writes what is there already and can be left out.
+    /// Whether a block has an instruction that writes the value that is already there, and can therefore be removed.
     pub(crate) fn has_redundant(&self, id: BlockId) -> bool {
         self.blocks[id.index()].has_redundant
     }
 
-    /// Takes note of the new ids of blocks, of which some are gone.
+    /// Applies new ids of blocks, some of which were removed.
     pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
         let mut ids = new_ids.iter().map(Option::is_some);
         self.blocks.retain(|_| ids.next().unwrap_or(false));
         self.entry = self.entry.and_then(|entry| new_ids[entry.index()]);
     }
 
-    /// Begins anew with the next update.
+    /// Starts again at the next update.
     pub(crate) fn clear(&mut self) {
         self.entry = None;
     }
 
-    /// Finds what is known in the graph as it is, with its blocks in [reverse
-    /// postorder](Cfg::reverse_postorder). Linear time.
+    /// Computes the states of the present graph, with its blocks in [reverse postorder](Cfg::reverse_postorder).
+    /// Linear time.
     pub(crate) fn update(&mut self, graph: &Cfg, order: &[BlockId]) {
         let kept = self.values.len() + self.ops.len();
         if self.entry != Some(graph.entry()) || kept > MAX_KEPT * graph.len() {
@@ -167,7 +168,7 @@ impl Flow {
         }
     }
 
-    /// Looks at a block again, if anything there may be new.
+    /// Recomputes a block if its inputs may have changed.
     fn visit(&mut self, graph: &Cfg, id: BlockId) {
         let block = graph.block(id);
         let does = Does::of(graph, block.end);
@@ -203,7 +204,7 @@ impl Flow {
         }
     }
 
-    /// What is known where a block is entered by these edges.
+    /// The state on entry to a block with these edges.
     fn arriving(&mut self, id: BlockId, edges: Range<usize>) -> Option<State> {
         if self.entry == Some(id) {
             return Some(State::at_start(&mut self.values));
@@ -225,7 +226,7 @@ impl Flow {
         entry
     }
 
-    /// Finds what is known at the end of a block from what is known on entry.
+    /// Computes the state at the end of a block from its state on entry.
     fn run(&mut self, id: BlockId) {
         let known = &mut self.blocks[id.index()];
         let values = &mut self.values;
@@ -299,7 +300,7 @@ impl Known {
 }
 
 impl Edges {
-    /// Finds the edges between the blocks of this order.
+    /// Finds the edges between the blocks in this order.
     fn find(&mut self, graph: &Cfg, order: &[BlockId], known: &[Known]) {
         self.starts.clear();
         self.starts.resize(graph.len() + 1, 0);
@@ -318,7 +319,8 @@ impl Edges {
             total += *start;
             *start = total;
         }
-        // Each start is the end of its edges now and moves down as they are filled in from the last on.
+        // Here each start is the end of the block's edges; filling in the edges from the last to the first moves it
+        // down.
         let nowhere = Edge {
             from: graph.entry(),
             name: 0,
@@ -351,7 +353,7 @@ impl Edges {
         self.starts[id.index()]..self.starts[id.index() + 1]
     }
 
-    /// Whether these edges begin where those of another graph do.
+    /// Whether these edges have the same origins as those of another graph.
     fn are_equal(&self, here: &Range<usize>, other: &Edges, there: &Range<usize>) -> bool {
         let (here, there) = (&self.list[here.clone()], &other.list[there.clone()]);
         let is_equal = |(one, two): (&Edge, &Edge)| one.name == two.name && one.side == two.side;
@@ -368,7 +370,7 @@ mod tests {
     use super::super::value::{Meaning, Place, Value};
     use super::*;
 
-    /// Values that meet, tests that imply others, scratch memory, and edges that a change takes away.
+    /// Merging values, tests that imply others, scratch memory, and edges that a change removes.
     const PROGRAM: &str = "ld [0]\n\
         jge #100, high, low\n\
         low: st M[1]\n\
@@ -397,7 +399,7 @@ mod tests {
         Cfg::from_program(&assembly.into_program().unwrap())
     }
 
-    /// A value without the names of values and blocks, which depend on what was asked before.
+    /// A value without the names of values and blocks, which depend on earlier queries.
     fn value_text(flow: &Flow, value: Value) -> String {
         match flow.values.meaning(value) {
             Meaning::Alu(op, left, right) => {
@@ -419,7 +421,7 @@ mod tests {
         }
     }
 
-    /// Everything that is known in a block.
+    /// All results for a block.
     fn block_text(flow: &Flow, id: BlockId) -> String {
         let states = [flow.entry(id), flow.at_end(id)].map(|state| {
             let state = state?;

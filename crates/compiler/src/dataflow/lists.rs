@@ -1,14 +1,14 @@
-//! Lists of what is known about values: short, many, and mostly equal to the one before.
+//! Lists of facts about values: short, many, and mostly equal to a previous one.
 //!
-//! A state is copied at every branch, and what is known with it. So a state has the place of its list only;
-//! all lists of a flow lie behind one another in one piece of memory, and a list that grows by a value at
-//! its end is the old one and the next entry if nothing stands there yet. Nothing is ever taken back: the
-//! memory is cleared when the flow begins anew.
+//! A state is copied at every branch, together with its facts. A state therefore only stores the place of its list.
+//! All lists of a flow are stored one after the other in one vector, and adding a value at the end of a list reuses
+//! the old entries if nothing follows them yet. Entries are never freed individually: the vector is cleared when the
+//! flow starts again.
 
 use super::fact::Fact;
 use super::value::Value;
 
-/// How many values a list is about; the oldest is forgotten first.
+/// The most values of a list; the oldest is dropped first.
 const MAX_FACTS: usize = 16;
 
 /// The place of a list.
@@ -18,16 +18,16 @@ pub(crate) struct List {
     len: u32,
 }
 
-/// The place of what is known about a value.
+/// The place of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FactId(u32);
 
-/// A list that was begun.
+/// An unfinished list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft(usize);
 
 impl List {
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) const fn len(self) -> usize {
         self.len as usize
     }
@@ -41,30 +41,30 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Forgets all lists but the empty one.
+    /// Removes all lists except the empty one.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.facts.clear();
     }
 
-    /// How many entries there are, in all lists together.
+    /// The number of entries of all lists together.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The values of a list with what is known about them, the oldest first.
+    /// The values of a list with their facts, the oldest first.
     pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = (Value, &Fact)> {
         let entries = self.entries(list).iter();
         entries.map(|(value, fact)| (*value, &self.facts[fact.0 as usize]))
     }
 
-    /// What is known about a value.
+    /// The fact about a value.
     pub(crate) fn get(&self, list: List, value: Value) -> Option<&Fact> {
         let id = self.id(list, value)?;
         Some(&self.facts[id.0 as usize])
     }
 
-    /// The list with this about a value, in place of what it has or at its end.
+    /// A list with this fact about a value, which replaces an existing fact or is added at the end.
     pub(crate) fn with(&mut self, list: List, value: Value, fact: Fact) -> List {
         let known = self.entries(list).iter();
         let place = known.enumerate().find(|(_, (known, _))| *known == value);
@@ -89,47 +89,47 @@ impl Lists {
         }
     }
 
-    /// Which entry of a list this is: a value, and what is known about it.
+    /// An entry of a list: a value and the place of its fact.
     pub(crate) fn entry(&self, list: List, place: usize) -> (Value, FactId) {
         self.entries(list)[place]
     }
 
-    /// Where to find what is known about a value.
+    /// The place of the fact about a value.
     pub(crate) fn id(&self, list: List, value: Value) -> Option<FactId> {
         let mut entries = self.entries(list).iter();
         let (_, id) = entries.find(|(known, _)| *known == value)?;
         Some(*id)
     }
 
-    /// What is known there.
+    /// The fact at a place.
     pub(crate) fn fact(&self, id: FactId) -> Fact {
         self.facts[id.0 as usize]
     }
 
-    /// Begins a list; until it is finished no other can be made.
+    /// Starts a list; until it is finished no other list can be made.
     pub(crate) const fn draft(&self) -> Draft {
         Draft(self.entries.len())
     }
 
-    /// Begins a list with the entries of another.
+    /// Starts a list with the entries of another.
     pub(crate) fn draft_of(&mut self, list: List) -> Draft {
         let draft = self.draft();
         self.copy(list);
         draft
     }
 
-    /// Adds an entry to the list that was begun.
+    /// Adds an entry to the unfinished list.
     pub(crate) fn push(&mut self, value: Value, fact: Fact) {
         let fact = self.add(fact);
         self.entries.push((value, fact));
     }
 
-    /// Adds an entry with what is known already.
+    /// Adds an entry with an existing fact.
     pub(crate) fn push_known(&mut self, value: Value, fact: FactId) {
         self.entries.push((value, fact));
     }
 
-    /// Takes what is known about a value out of the list that was begun.
+    /// Removes the entry of a value from the unfinished list.
     pub(crate) fn retract(&mut self, draft: Draft, value: Value) {
         let mut entries = self.entries[draft.0..].iter();
         if let Some(place) = entries.position(|(known, _)| *known == value) {
@@ -137,7 +137,7 @@ impl Lists {
         }
     }
 
-    /// The list that was begun, as far as it fits; the other one if that says the same.
+    /// The finished list, truncated to the limit; the other list if both are equal.
     pub(crate) fn finish(&mut self, draft: Draft, other: List) -> List {
         self.entries.truncate(draft.0 + MAX_FACTS);
         let list = self.from(draft.0);
@@ -148,7 +148,7 @@ impl Lists {
         other
     }
 
-    /// Whether two lists say the same.
+    /// Whether two lists have equal entries.
     pub(crate) fn are_equal(&self, left: List, right: List) -> bool {
         let facts = |fact: FactId| &self.facts[fact.0 as usize];
         left == right
@@ -179,7 +179,7 @@ impl Lists {
         }
     }
 
-    /// The same list with nothing behind it.
+    /// The list, copied unless it is already the last one.
     fn at_the_end(&mut self, list: List) -> List {
         if (list.start + list.len) as usize == self.entries.len() {
             return list;

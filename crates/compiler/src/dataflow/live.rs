@@ -1,4 +1,4 @@
-//! Liveness: which places are still read before they are written again.
+//! Liveness: the places that may be read before they are written again.
 
 use tamis_bpf::cfg::{Block, BlockId, End};
 use tamis_bpf::{AluOp, Op, Operand};
@@ -29,7 +29,7 @@ impl Live {
         })
     }
 
-    /// What is read from the end of a block on, given what is read on entry to each block.
+    /// The places read from the end of a block on, given those read on entry to each block.
     pub(crate) fn at_end(end: End, entries: &[Live]) -> Live {
         let entry = |id: BlockId| entries[id.index()].0;
         Live(match end {
@@ -42,12 +42,12 @@ impl Live {
         })
     }
 
-    /// What is read from an instruction on, given what is read after it.
+    /// The places read from an instruction on, given those read after it.
     pub(crate) fn before(self, op: Op) -> Live {
         Live(self.0 & !bit(written_by(op)) | reads(op))
     }
 
-    /// What is read before a list of instructions, given what is read after it.
+    /// The places read before a list of instructions, given those read after it.
     pub(crate) fn before_all(self, ops: &[Op]) -> Live {
         ops.iter().rev().fold(self, |live, op| live.before(*op))
     }
@@ -57,7 +57,7 @@ impl Live {
         Live(self.0 | other.0)
     }
 
-    /// Notes what is read on entry to a block whose successors have been noted.
+    /// Records the places read on entry to a block whose successors have been recorded.
     pub(crate) fn note(entries: &mut [Live], id: BlockId, block: &Block) {
         entries[id.index()] = Live::at_end(block.end, entries).before_all(&block.ops);
     }
@@ -72,7 +72,7 @@ pub(crate) fn written_by(op: Op) -> Place {
     }
 }
 
-/// Whether the program may end with the instruction: at a division by zero.
+/// Whether the instruction may end the program, by a division by zero.
 pub(crate) fn may_end(op: Op) -> bool {
     matches!(op, Op::Alu(AluOp::Div, Operand::X))
 }
@@ -98,7 +98,7 @@ fn bit(place: Place) -> u32 {
     match place {
         Place::A => 1,
         Place::X => 2,
-        // The machine has sixteen words.
+        // Scratch memory has sixteen words.
         Place::Memory(slot) => 4 << (slot & 15),
     }
 }

@@ -1,13 +1,13 @@
-//! What is known at each point of a program: the dataflow that bytecode passes share.
+//! Dataflow analysis of programs, shared by the bytecode passes.
 //!
-//! A program never jumps back, so each block runs at most once per input, and every value that a
-//! register holds has an identity of its own: a [`Value`](value::Value). [`Flow`](flow::Flow) finds for each
-//! block what A, X and scratch memory hold when it is entered, and which [`Fact`](fact::Fact)s the tests
-//! passed so far have established about those values; where paths meet, what they don't agree on is
-//! forgotten. [`Live`](live::Live) looks the other way: which places are still read.
+//! A program never jumps back, so each block runs at most once per input, and every value of a register has an
+//! identity of its own: a [`Value`](value::Value). For each block [`Flow`](flow::Flow) finds the values of A, X and
+//! scratch memory on entry, and the [`Fact`](fact::Fact)s that the tests passed so far establish about them; where
+//! paths merge, only facts that hold on all of them are kept. [`Live`](live::Live) is the backward analysis: the
+//! places that are still read.
 //!
-//! The flow of a graph stays true for a block as long as nothing before that block is changed, which is
-//! why passes that change edges go from the end of the program to its beginning.
+//! The flow of a block remains valid as long as nothing before the block changes, which is why passes that change
+//! edges go from the end of the program to its beginning.
 
 pub(crate) mod fact;
 pub(crate) mod flow;

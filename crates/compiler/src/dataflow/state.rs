@@ -1,4 +1,4 @@
-//! States: what A, X and scratch memory hold, and what is known about the values.
+//! States: the values of A, X and scratch memory, and the facts about values.
 
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
@@ -7,10 +7,10 @@ use super::lists::{Draft, List};
 use super::live::written_by;
 use super::value::{Meaning, Memory, Place, SLOTS, Value, Values};
 
-/// How deep a value is looked into for facts about its parts.
+/// The depth to which a value's operands are searched for facts.
 const MAX_DEPTH: usize = 4;
 
-/// What is known at one point of a program.
+/// The state at one point of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     a: Value,
@@ -20,7 +20,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A and X are 0; scratch memory is read only where it was written, so what it holds is left open.
+    /// The state before the first instruction: A and X are 0, scratch memory is unknown, because programs may not
+    /// read it before they write it.
     pub(crate) fn at_start(values: &mut Values) -> State {
         let zero = values.of(0);
         State {
@@ -31,7 +32,7 @@ impl State {
         }
     }
 
-    /// The same places with other knowledge about values.
+    /// The same values with other facts.
     pub(super) const fn with_facts(self, facts: List) -> State {
         State { facts, ..self }
     }
@@ -41,7 +42,7 @@ impl State {
         self.facts
     }
 
-    /// Whether both know the same.
+    /// Whether both have the same values and facts.
     pub(super) fn is_equal(&self, other: &State, values: &Values) -> bool {
         self.a == other.a
             && self.x == other.x
@@ -58,7 +59,7 @@ impl State {
         }
     }
 
-    /// The constant that a value is, or has been found equal to.
+    /// The constant that a value equals, by itself or by the facts.
     pub(crate) fn constant(&self, value: Value, values: &Values) -> Option<u32> {
         self.fact(value, values, MAX_DEPTH)?.constant()
     }
@@ -79,14 +80,14 @@ impl State {
                 let zero = values.of(0);
                 values.alu(AluOp::Sub, zero, self.a)
             }
-            // Jumps and returns are no instructions of blocks.
+            // Jumps and returns are not instructions of blocks.
             Op::Store(_) | Op::Tax | Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
                 self.a
             }
         }
     }
 
-    /// Takes one instruction of a block; whether its result was there before.
+    /// Executes one instruction of a block; returns whether its destination already held the result.
     pub(crate) fn step(&mut self, op: Op, values: &mut Values) -> bool {
         let value = self.result(op, values);
         let place = written_by(op);
@@ -105,7 +106,7 @@ impl State {
         }
     }
 
-    /// The answer of a test, if it is known.
+    /// The outcome of a test, if known.
     pub(crate) fn answer(&self, test: Test, operand: Operand, values: &mut Values) -> Option<bool> {
         let Some(k) = self.constant_operand(operand, values) else {
             let right = self.operand(operand, values);
@@ -130,8 +131,8 @@ impl State {
         Some(!answer)
     }
 
-    /// What is known about values where a test of A holds and where it doesn't, given its answer if that
-    /// follows from what is known; `None` if it cannot be, or if nobody asks.
+    /// The facts on both sides of a test of A, given its outcome if that is known; `None` if a side is impossible or
+    /// not needed.
     pub(super) fn sides(
         &self,
         test: Test,
@@ -152,7 +153,7 @@ impl State {
         [side(true, is_yes_asked), side(false, is_no_asked)]
     }
 
-    /// Takes note of an answer that did not follow from what is known; false if it cannot be the answer.
+    /// Adds an outcome that did not follow from the facts; false if it is impossible.
     pub(crate) fn assume(
         &mut self,
         test: Test,
@@ -167,7 +168,7 @@ impl State {
         };
         let a = self.a;
         if test != Test::Set && values.meaning(a).is_word() {
-            // Most tests are of this kind, and say nothing about other values.
+            // Most tests are of this kind, and give no facts about other values.
             let known = values.lists.get(self.facts, a).unwrap_or(&Fact::ANY);
             let Some(fact) = known.after(test, k, holds) else {
                 return false;
@@ -186,7 +187,7 @@ impl State {
         fact.is_some_and(|fact| self.learn(a, &fact, values))
     }
 
-    /// Keeps what holds in both states, on entry to the block of this name, where paths meet.
+    /// Merges another state into this one, on entry to the block with this name: keeps the facts that hold in both.
     pub(super) fn meet(&mut self, other: &State, block: u32, values: &mut Values) {
         let mut draft = (self.facts != other.facts || !self.knows_words_only(values))
             .then(|| self.facts_of_both(other, values));
@@ -217,13 +218,13 @@ impl State {
         *self = merged;
     }
 
-    /// Whether nothing is known but about values that are not made of others.
+    /// Whether there are only facts about values without operands, and none of them is trivial.
     fn knows_words_only(&self, values: &Values) -> bool {
         let mut known = values.lists.iter(self.facts);
         known.all(|(value, fact)| values.meaning(value).is_word() && *fact != Fact::ANY)
     }
 
-    /// Begins a list of what both know about values.
+    /// Starts a list of the facts that hold in both states.
     fn facts_of_both(&self, other: &State, values: &mut Values) -> Draft {
         let draft = values.lists.draft();
         for place in 0..self.facts.len() {
@@ -242,7 +243,7 @@ impl State {
         draft
     }
 
-    /// The constant that the right-hand side of a test is, without giving it a name.
+    /// The constant that is the right operand of a test, without adding a value for it.
     fn constant_operand(&self, operand: Operand, values: &Values) -> Option<u32> {
         match operand {
             Operand::K(k) => Some(k),
@@ -259,8 +260,8 @@ impl State {
         }
     }
 
-    /// What is known about a value: what was learnt, and what follows from its parts. `None` if what is
-    /// known is contradictory: then no input leads here.
+    /// The fact about a value: the stored one, refined by its operands. `None` if these contradict each other, so
+    /// that no input reaches this point.
     fn fact(&self, value: Value, values: &Values, depth: usize) -> Option<Fact> {
         let known = values.lists.get(self.facts, value);
         let learnt = known.copied().unwrap_or(Fact::ANY);
@@ -281,7 +282,7 @@ impl State {
         learnt.both(&follows)
     }
 
-    /// Adds a fact, also about what the value is made of; false on a contradiction.
+    /// Adds a fact about a value and its operands; false on a contradiction.
     fn learn(&mut self, value: Value, fact: &Fact, values: &mut Values) -> bool {
         let (mut value, mut fact) = (value, *fact);
         for _ in 0..MAX_DEPTH {
@@ -310,7 +311,7 @@ fn masked(value: Value, mask: u32, values: &mut Values) -> Value {
     values.alu(AluOp::And, value, mask)
 }
 
-/// What is known about `left op k`.
+/// The fact about `left op k`, given that about `left`.
 fn result_fact(op: AluOp, left: &Fact, k: u32) -> Option<Fact> {
     match op {
         AluOp::And => {
@@ -344,7 +345,7 @@ fn result_fact(op: AluOp, left: &Fact, k: u32) -> Option<Fact> {
     }
 }
 
-/// What follows for `left` from what is known about `left op k`.
+/// The fact about `left` that follows from that about `left op k`.
 fn operand_fact(op: AluOp, result: &Fact, k: u32) -> Option<Fact> {
     match op {
         AluOp::And => {

@@ -1,8 +1,8 @@
-//! Values: names for what registers hold, equal only if what they name is equal for every input.
+//! Values: names for the contents of registers; equal names imply equal contents for every input.
 //!
-//! A value is a constant, a word of `seccomp_data` or of a variable, an operation on values, or whatever a place held
-//! when a block was entered, if nothing better is known. Equal descriptions get the same name, and a
-//! few laws of arithmetic make more of them equal.
+//! A value is a constant, a word of `seccomp_data` or of a variable, an operation on values, or, if nothing better is
+//! known, the content of a place on entry to a block. Equal descriptions get the same name, and a few laws of
+//! arithmetic make more of them equal.
 
 use rustc_hash::FxHashMap;
 use tamis_abi::Word;
@@ -17,7 +17,7 @@ use super::lists::Lists;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Value(u32);
 
-/// What a value is.
+/// The description of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Meaning {
     /// This constant.
@@ -30,14 +30,14 @@ pub(crate) enum Meaning {
     Alu(AluOp, Value, Value),
     /// 1 if the comparison holds, else 0.
     Comparison(Test, Value, Value),
-    /// What a place held when a block was entered, which has this name.
+    /// The content of a place on entry to the block with this name.
     Entering(u32, Place),
-    /// What a word of scratch memory held before the program.
+    /// The content of a word of scratch memory before the program.
     Left(u32),
 }
 
 impl Meaning {
-    /// Whether the value is a word of 32 bits of which nothing follows from others.
+    /// Whether the value is a 32-bit word without operands.
     pub(crate) const fn is_word(self) -> bool {
         matches!(
             self,
@@ -57,39 +57,39 @@ pub(crate) enum Place {
     Memory(u32),
 }
 
-/// How many words scratch memory has.
+/// The number of words of scratch memory.
 pub(super) const SLOTS: u32 = 16;
 
-/// The name of what scratch memory holds, equal only if that is equal; its index in [`Values`]. Few programs store
-/// anything, so states share it.
+/// The name of a content of scratch memory, equal only for equal contents; its index in [`Values`]. Few programs
+/// store anything, so states share contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory(u32);
 
-/// What scratch memory holds, word by word.
+/// The content of scratch memory, by word.
 type Held = [Value; SLOTS as usize];
 
-/// All values named so far, and the lists of what states know about them.
+/// All values named so far, and the lists of facts of states.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    /// What scratch memory was found to hold, by name; each only once, however often a program stores the same.
+    /// The contents of scratch memory, by name, without duplicates.
     memories: Vec<Held>,
-    /// The memories, by what they hold.
+    /// Indices of these, by content.
     known_memories: Places,
     meanings: Vec<Meaning>,
     known: FxHashMap<Meaning, Value>,
-    /// The words of `seccomp_data`, which are asked for most.
+    /// The values of the words of `seccomp_data`, which have the most lookups.
     data: [Option<Value>; Word::COUNT],
     pub(crate) lists: Lists,
 }
 
 impl Values {
-    /// No value yet.
+    /// A store without values.
     #[cfg(any(test, feature = "foreign"))]
     pub(crate) fn new() -> Values {
         Values::default()
     }
 
-    /// Forgets all values.
+    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.memories.clear();
         self.known_memories.clear();
@@ -99,7 +99,7 @@ impl Values {
         self.lists.clear();
     }
 
-    /// How many values, memories and entries of lists there are.
+    /// The number of values, memories and list entries.
     pub(crate) fn len(&self) -> usize {
         self.meanings.len() + self.memories.len() + self.lists.len()
     }
@@ -114,19 +114,19 @@ impl Values {
         self.memory(left)
     }
 
-    /// What a word of scratch memory holds.
+    /// The value of a word of scratch memory.
     pub(super) fn held(&self, memory: Memory, slot: u32) -> Value {
         self.memories[memory.0 as usize][slot as usize]
     }
 
-    /// The same with another value in one word.
+    /// The memory with another value in one word.
     pub(super) fn with_held(&mut self, memory: Memory, slot: u32, value: Value) -> Memory {
         let mut held = self.memories[memory.0 as usize];
         held[slot as usize] = value;
         self.memory(held)
     }
 
-    /// The memory that holds this.
+    /// The name of a memory with this content.
     fn memory(&mut self, held: Held) -> Memory {
         let memories = &mut self.memories;
         let words = held.chunks_exact(2);
@@ -142,7 +142,7 @@ impl Values {
         Memory(place as u32)
     }
 
-    /// What a value is.
+    /// The description of a value.
     pub(crate) fn meaning(&self, value: Value) -> Meaning {
         self.meanings[value.0 as usize]
     }
@@ -155,7 +155,7 @@ impl Values {
         }
     }
 
-    /// The value with this meaning.
+    /// The value with this description.
     pub(crate) fn name(&mut self, meaning: Meaning) -> Value {
         *self.known.entry(meaning).or_insert_with(|| {
             self.meanings.push(meaning);
@@ -185,8 +185,7 @@ impl Values {
         self.name(Meaning::Constant(k))
     }
 
-    /// The result of an operation. A division by zero ends the program, so whatever is said about its
-    /// result is true.
+    /// The result of an operation. A division by zero ends the program, so any statement about its result is true.
     pub(crate) fn alu(&mut self, op: AluOp, left: Value, right: Value) -> Value {
         let is_commutative = matches!(
             op,
@@ -252,7 +251,7 @@ mod tests {
             }
             lens.push(values.len());
         }
-        // The first round begins with what was there before the program.
+        // The first round also adds the initial content of memory.
         assert!(lens[1..].iter().all(|len| *len == lens[1]), "{lens:?}");
         assert_eq!(values.memory_before(), before);
         assert_eq!(values.len(), lens[1]);

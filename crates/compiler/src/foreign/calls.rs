@@ -1,4 +1,4 @@
-//! The calls by which programs are rated: those of the profile or of ordinary programs, and what each weighs.
+//! The calls by which programs are rated: those of the profile or of ordinary programs, with their weights.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,21 @@ use crate::weights::{DecisionKind, Weights};
 
 /// The calls for an input.
 pub(super) struct Calls {
-    /// As often as they are made.
+    /// The calls with their frequencies.
     pub(super) made: Workload,
-    /// The same calls, as much as each counts to layout if the programs run for it. Whole numbers, so that programs
-    /// that cost the same have the same rating.
+    /// The same calls with the weights that layout uses for calls that run the filter. Whole numbers, so that
+    /// programs of equal cost have equal ratings.
     pub(super) counted: Workload,
-    /// How much of that counts if the kernel's bitmap answers: other kernels and stacks may still run the programs.
+    /// The fraction of the weight that counts if the kernel answers from its bitmap: other kernels and stacks may
+    /// still run the programs.
     pub(super) cached_part: f64,
     pub(super) has_bitmap: bool,
 }
 
-/// What one call of the profile is divided into: what its argument lists share.
+/// The number of parts of one recorded call that its argument lists share.
 const PARTS_PER_CALL: f64 = 1024.0;
 
-/// The architectures of an input: those that it was lifted for, else those that it compares with.
+/// The architectures of an input: those of the lifted ruleset, else those that the programs compare with.
 pub(super) fn archs(stack: &[Program], lifted: &[Lifted]) -> Vec<Arch> {
     if let Some(lifted) = lifted.first() {
         let archs = lifted.ruleset.sections().iter().map(|section| section.arch);
@@ -53,7 +54,7 @@ pub(super) fn archs(stack: &[Program], lifted: &[Lifted]) -> Vec<Arch> {
 }
 
 impl Calls {
-    /// Those of an input.
+    /// The calls for an input.
     pub(super) fn new(stack: &[Program], lifted: &[Lifted], options: &CompileOptions) -> Calls {
         let profile = options.profile.as_ref();
         let ruleset = lifted.first().map(|lifted| &lifted.ruleset);
@@ -79,7 +80,8 @@ impl Calls {
     }
 }
 
-/// How a number is decided if not by the bitmap, which a program that allows it may keep from answering.
+/// How a number is decided without the bitmap; a program may prevent the bitmap from answering a number that it
+/// allows.
 fn kind(section: Option<&Section>, nr: Nr) -> DecisionKind {
     let Some(section) = section else {
         return DecisionKind::ByArguments;

@@ -1,10 +1,10 @@
-//! Lifting: from programs to rulesets that mean the same.
+//! Lifting: from programs to equivalent rulesets.
 //!
-//! The prover knows what a stack of programs does; its decompiler says it as a ruleset. A set of values
-//! can be worded in several ways, of which now one and now another makes the better program, so each is
-//! tried. A filter that never looks at the architecture is no ruleset, which has answers per
-//! architecture: it is lifted as if all calls were x86_64's, whose sections cover every number together
-//! with x32's, and the question for the architecture is taken out of the program again.
+//! The prover computes the function of a stack of programs; its decompiler expresses it as a ruleset. A set of values
+//! can be expressed in several ways, none of which always gives the best program, so each is tried. A ruleset has
+//! actions per architecture, so a filter that does not test the architecture has no ruleset. It is lifted as if all
+//! calls were x86_64 calls, whose sections cover every number together with those of x32, and the test of the
+//! architecture is then removed from the program.
 
 use tamis_abi::{Action, Arch, Endian};
 use tamis_analysis::{CaseLimits, Undecompilable, Wording, decompile, narrowed};
@@ -14,17 +14,17 @@ use tamis_rules::Ruleset;
 
 use crate::options::ProofEffort;
 
-/// The architecture that stands for all where the filter doesn't ask.
+/// The architecture of the ruleset if the filter does not test the architecture.
 pub(super) const STAND_IN: Arch = Arch::X86_64;
 
-/// What was found out about an input.
+/// The result of lifting an input.
 pub(super) struct Lift {
-    /// Rulesets that mean what the input means; none if there is no such ruleset.
+    /// Rulesets that are equivalent to the input; none if there is no such ruleset.
     pub(super) lifted: Vec<Lifted>,
-    /// Why there is none.
+    /// The reason why there is none.
     pub(super) unliftable: Option<Undecompilable>,
-    /// Whether the diagram of the input was given up: at a limit, as it would be again in a proof, or because the caller
-    /// has cancelled, which every proof then reports.
+    /// Whether the diagram of the input was abandoned: at a limit, which a proof would reach again, or because the
+    /// caller has cancelled, which every proof then reports.
     pub(super) is_beyond_diagrams: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Lift {
 pub(super) struct Lifted {
     /// The ruleset.
     pub(super) ruleset: Ruleset,
-    /// Whether the architecture matters; if not, the ruleset is about [`STAND_IN`] and x32.
+    /// Whether the architecture matters; if not, the ruleset has sections for [`STAND_IN`] and x32.
     pub(super) asks_arch: bool,
     /// The byte order of the machines that the input is for.
     pub(super) endian: Endian,

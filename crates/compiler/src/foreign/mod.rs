@@ -1,13 +1,13 @@
-//! Foreign filters: programs of any origin, alone or as a stack, made smaller and faster.
+//! Foreign filters: programs of any origin, alone or as a stack, made shorter and faster.
 //!
-//! The strongest way is to forget the program. What a stack of filters does together is one function;
-//! `lift` says that function as a ruleset, the compiler lays it out like any other, and of several
-//! wordings the best program wins. Where no ruleset says it, `redispatch` lays out anew how each program
-//! finds the call and keeps the rest, and bytecode passes clean it up. A candidate counts only if `rating` finds it better than the input, and leaves only as an
-//! [`Optimised`], which the comparison with the input itself makes - never with what was lifted.
+//! The most effective way is to compile anew. The filters of a stack together are one function; `lift` expresses it
+//! as rulesets, the compiler lays them out, and the best program wins. If there is no ruleset, `redispatch` rebuilds
+//! the dispatch of each program and keeps the rest, and bytecode passes optimise it. A candidate is used only if
+//! `rating` finds it better than the input, and is returned only as an [`Optimised`], which requires a comparison
+//! with the input itself and not with the lifted ruleset.
 //!
-//! Stacks that can't be lifted stay stacks. Whether an input stands for the filters of a task or for a
-//! function of its own matters for one value: `ALLOW` with data, which a stack forgets.
+//! Stacks that can't be lifted remain stacks. Whether an input is the filters of a task or a function of its own
+//! matters for one value: `ALLOW` with data, which a stack does not preserve.
 
 mod calls;
 mod lift;
@@ -37,22 +37,22 @@ use lift::{Lift, Lifted};
 use proved::Candidate;
 use redispatch::redispatch;
 
-/// Whether the result may be more than one filter.
+/// Whether the result may have more filters than the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// One program, or as many as were given.
+    /// One program, or the number of programs given.
     #[default]
     Never,
-    /// Several if one would be longer than the kernel takes.
+    /// Several programs if one would be longer than the kernel accepts.
     IfTooLong,
 }
 
 /// The byte offset of the architecture in `struct seccomp_data`.
 const ARCH_OFFSET: u32 = 4;
 
-/// Makes the filters of a task, given from the oldest to the newest, into one that does what they do
-/// together, or into better ones each. What comes back is never worse than the input by the objective;
-/// if nothing better was found and proved, it is the input.
+/// Optimises the filters of a task, given from the oldest to the newest: returns one equivalent filter for all of
+/// them, or a better one for each. The result is never worse than the input by the objective; if nothing better was
+/// found and proved, it is the input.
 ///
 /// ```
 /// use tamis_abi::Endian;
@@ -70,7 +70,7 @@ const ARCH_OFFSET: u32 = 4;
 /// ```
 ///
 /// # Errors
-/// Only mistakes of tamis: a program that the kernel would refuse, or one that does something else.
+/// Only bugs of tamis: a program that the kernel would reject, or one that is not equivalent.
 pub fn optimise(
     stack: &Stack,
     options: &CompileOptions,
@@ -112,7 +112,7 @@ pub fn optimise(
     Ok(proved::with_rejected(best, rejected))
 }
 
-/// What might be better than the input, and ways in which nothing came about.
+/// Candidates for a better result, and the ways that gave none.
 fn candidates(
     input: &proved::Input<'_>,
     lift: Lift,
@@ -137,7 +137,7 @@ fn candidates(
     Ok((candidates, rejected))
 }
 
-/// Every program cleaned up on its own.
+/// Every program after bytecode passes.
 fn by_passes(input: &proved::Input<'_>, options: &CompileOptions) -> Candidate {
     let mut cx = PassCx::of(options, input.archs.iter().copied());
     let passes = options.passes.bytecode_passes();
@@ -150,7 +150,7 @@ fn by_passes(input: &proved::Input<'_>, options: &CompileOptions) -> Candidate {
     }
 }
 
-/// Every program with a search of its own for the call; `None` if that can't be made of any.
+/// Every program with a new dispatch; `None` if no program can get one.
 fn by_number(input: &proved::Input<'_>, options: &CompileOptions) -> Option<Candidate> {
     let mut remarks = Vec::new();
     let mut is_any_new = false;
@@ -171,7 +171,7 @@ fn by_number(input: &proved::Input<'_>, options: &CompileOptions) -> Option<Cand
     })
 }
 
-/// What was lifted, laid out: one program, or several if it doesn't fit and may be split.
+/// The lifted ruleset, laid out: one program, or several if it is too long and may be split.
 fn anew(
     lifted: &Lifted,
     options: &CompileOptions,
@@ -209,7 +209,7 @@ fn lay_out(
 ) -> Result<Option<Program>, CompileError> {
     let built = build(ruleset, options, lifted.endian, &mut |_, _| ())?;
     passes::append(remarks, built.remarks);
-    // What was lifted has no variables.
+    // Lifted rulesets have no variables.
     let program = built.template.bind(&[]);
     if lifted.asks_arch {
         return Ok(Some(program));
@@ -217,8 +217,8 @@ fn lay_out(
     Ok(without_arch_check(&program, options))
 }
 
-/// The program as it goes on behind its first question, whether the call is one of x86_64; `None` if it
-/// begins with anything else.
+/// The program behind its first test, which is whether the architecture is that of x86_64; `None` if it begins with
+/// anything else.
 fn without_arch_check(program: &Program, options: &CompileOptions) -> Option<Program> {
     let mut graph = Cfg::from_program(program);
     let entry = graph.block(graph.entry());

@@ -1,8 +1,8 @@
-//! The last step: does the result do what the input does?
+//! The last step: the proof that the result is equivalent to the input.
 //!
-//! An [`Optimised`] is made here and nowhere else, after the [judge](crate::judge) has compared the programs with
-//! the input: the prover for every call, and the reference interpreter, which didn't read the input for it,
-//! wherever their branches go. The input itself needs no proof.
+//! Only this file makes an [`Optimised`], after the [judge](crate::judge) has compared the programs with the input:
+//! the prover for every call, and the reference interpreter, which reads both independently of the prover, for calls
+//! that take every feasible branch. The input itself needs no proof.
 
 use tamis_abi::Arch;
 use tamis_bpf::{Program, Stack};
@@ -15,23 +15,23 @@ use crate::judge::{Judged, confirm, judge};
 use crate::options::ProofEffort;
 use crate::passes::Remark;
 
-/// How a result came about.
+/// The way in which a result was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// As one program, laid out from what the input means.
+    /// As one program, laid out from the lifted ruleset of the input.
     LaidOutAnew,
-    /// The same, but as several programs, because one would be too long.
+    /// The same as several programs, because one would be too long.
     Split,
-    /// With a search of its own for the call, each program keeping its questions about arguments.
+    /// With a new dispatch, while each program keeps its questions about arguments.
     Redispatched,
     /// By bytecode passes over each program of the input.
     Passes,
-    /// It is the input: nothing better was found.
+    /// Not at all: nothing better was found, and the result is the input.
     Unchanged,
 }
 
 impl How {
-    /// How much of the input a way leaves behind; more is more.
+    /// The rank of a way by how much of the input it replaces; higher replaces more.
     fn reach(self) -> u8 {
         match self {
             How::LaidOutAnew | How::Split => 3,
@@ -42,24 +42,24 @@ impl How {
     }
 }
 
-/// Programs that may become a result.
+/// Programs that may become the result.
 pub(super) struct Candidate {
     pub(super) programs: Vec<Program>,
     pub(super) how: How,
     pub(super) remarks: Vec<Remark>,
 }
 
-/// What was given, and what is known of it.
+/// The input, with the facts known about it.
 pub(super) struct Input<'a> {
     pub(super) stack: &'a Stack,
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
     pub(super) effort: &'a ProofEffort,
-    /// Whether a proof need not try diagrams, because that of the input reaches a limit.
+    /// Whether a proof can skip diagrams, because that of the input reaches a limit.
     pub(super) is_beyond_diagrams: bool,
 }
 
-/// Programs that do together exactly what the input does, and are no worse.
+/// Programs that are together equivalent to the input, and no worse.
 #[derive(Clone, Debug)]
 pub struct Optimised {
     stack: Stack,
@@ -73,7 +73,7 @@ pub struct Optimised {
 }
 
 impl Optimised {
-    /// The programs as the filters of a task; never none unless none was given.
+    /// The programs as the filters of a task; empty only if the input was.
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
@@ -83,46 +83,47 @@ impl Optimised {
         self.stack.programs()
     }
 
-    /// How they came about.
+    /// The way in which they were made.
     pub fn how(&self) -> How {
         self.how
     }
 
-    /// What the passes did, in order.
+    /// The changes of the passes, in order.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
     }
 
-    /// The architectures whose calls the input treats in ways of their own.
+    /// The architectures whose calls the input treats specially.
     pub fn archs(&self) -> &[Arch] {
         &self.archs
     }
 
-    /// What the input costs.
+    /// The rating of the input.
     pub fn before(&self) -> &Rating {
         &self.before
     }
 
-    /// What the programs cost.
+    /// The rating of the programs.
     pub fn after(&self) -> &Rating {
         &self.after
     }
 
-    /// Who has judged that they do what the input does; `None` if they are the input.
+    /// The judges that found them equivalent to the input; `None` if they are the input.
     pub fn judged(&self) -> Option<&Judged> {
         self.judged.as_ref()
     }
 
-    /// The ways that go further than the one taken, and why each was not; the first goes furthest.
+    /// The ways that replace more of the input than the one taken, with the reason why each was not taken, in order
+    /// of rank.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }
 }
 
-/// The candidate as a result, if it is proved to do what the input does, else why it isn't one.
+/// The candidate as a result, if it is proved equivalent to the input, else the reason why not.
 ///
 /// # Errors
-/// If it does something else.
+/// If it is not equivalent.
 pub(super) fn prove(
     input: &Input<'_>,
     candidate: Candidate,
@@ -130,7 +131,7 @@ pub(super) fn prove(
 ) -> Result<Result<Optimised, Why>, CompileError> {
     let stack = input.stack.programs();
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
-    // A program of which several are made is compared as what the kernel makes of it alone.
+    // A program that is split is compared as the kernel runs it, as the only filter.
     let given = Subject::programs(stack);
     let given = match same_kind {
         true => Subject::whole(&given),
@@ -162,10 +163,10 @@ pub(super) fn prove(
     }
 }
 
-/// The limits of a proof by gates alone. A conflict takes the longer the larger the circuit is, so that long programs
-/// may have fewer, unless the caller says how many.
+/// The limits of a proof by gates alone. The time for a conflict grows with the circuit, so long programs get fewer
+/// conflicts, unless the caller sets a limit.
 fn limits_of_gates(stack: &[Program], limits: &Limits) -> Limits {
-    /// The longest that may have all.
+    /// The longest input that gets all conflicts.
     const SHORT_INSNS: u64 = 256;
     if limits.max_conflicts != Limits::default().max_conflicts {
         return *limits;
@@ -192,10 +193,10 @@ pub(super) fn unchanged(input: Input<'_>) -> Optimised {
     }
 }
 
-/// The result with what was rejected, as far as that goes further: of each way the best attempt.
+/// The result with the rejected ways that replace more: the best attempt of each.
 pub(super) fn with_rejected(mut optimised: Optimised, mut rejected: Vec<Rejected>) -> Optimised {
     rejected.retain(|rejected| rejected.how.reach() > optimised.how.reach());
-    // Stable: of one way the better attempt comes first.
+    // The sort is stable: of one way the better attempt comes first.
     rejected.sort_by_key(|rejected| std::cmp::Reverse(rejected.how.reach()));
     rejected.dedup_by_key(|rejected| rejected.how.reach());
     optimised.rejected = rejected;

@@ -1,4 +1,4 @@
-//! Ratings: what programs cost for the calls of an input, so that two ways to do the same can be compared.
+//! Ratings: the cost of programs for the calls of an input, so that equivalent programs can be compared.
 
 use tamis_bpf::{Program, Stack};
 use tamis_meter::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
@@ -8,26 +8,26 @@ use super::calls::Calls;
 use super::rejected::Why;
 use crate::options::Objective;
 
-/// How much longer than the input a result may be that executes fewer instructions: memory and the time
-/// of installing count, too. A result of a hundred instructions is never too long.
+/// The factor by which a result with fewer executed instructions may be longer than the input: memory and
+/// installation time count too. Results of up to a hundred instructions are never too long.
 const MAX_GROWTH: usize = 2;
 const SHORT_INSNS: usize = 100;
 
-/// What programs cost for the calls of an input.
+/// The cost of programs for the calls of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rating {
-    /// Whether the kernel takes them all.
+    /// Whether the kernel accepts them all.
     pub is_installable: bool,
-    /// What they cost for the calls as often as they are made.
+    /// The cost for the calls with their frequencies.
     pub cost: Cost,
-    /// Executed instructions of the calls as much as they count.
+    /// The executed instructions of the calls with their weights.
     steps: u128,
-    /// What the same calls take, in picoseconds.
+    /// The time for the same calls, in picoseconds.
     time_ps: u128,
 }
 
 impl Rating {
-    /// What programs cost for these calls.
+    /// The cost of programs for these calls.
     pub(super) fn of(programs: &[Program], calls: &Calls) -> Rating {
         let cost = measure(programs, &calls.made, calls.has_bitmap);
         let mut entering = 0.0;
@@ -51,8 +51,8 @@ impl Rating {
         }
     }
 
-    /// What is compared, the most important first; smaller is better. What the kernel takes comes before
-    /// everything.
+    /// The compared figures, the most important first; smaller is better. Programs that the kernel accepts always
+    /// come before others.
     pub(super) fn key(&self, objective: Objective) -> (bool, u128, u128, u128) {
         let length = self.cost.length_insns as u128;
         let (first, second, third) = match objective {
@@ -63,7 +63,7 @@ impl Rating {
         (!self.is_installable, first, second, third)
     }
 
-    /// Why it is not worth having instead of the input; `None` if it is.
+    /// The reason why it is not worth replacing the input; `None` if it is.
     pub(super) fn flaw(&self, input: &Rating, objective: Objective) -> Option<Why> {
         let length_insns = self.cost.length_insns;
         let longest = (input.cost.length_insns * MAX_GROWTH).max(SHORT_INSNS);

@@ -1,14 +1,13 @@
 //! Redispatch: rebuilds the dispatch of a program without lifting it to a ruleset.
 //!
-//! Most of what a filter executes is the search for the call. For every interval of architectures and of
-//! numbers between the constants that the program compares them with, the program is followed as far as
-//! these two words answer its questions; what is left are questions about arguments, asked as the
-//! program asks them. These remainders become the leaves of the same search trees that rulesets get.
-//! A remainder that computes something that no question of [`crate::dag`] says stays as it is: the leaf
-//! continues in the program itself.
+//! Most instructions that a filter executes are its dispatch by architecture and number. The constants that the
+//! program compares these two words with divide them into intervals. For every interval the program is evaluated as
+//! far as the two words decide its tests; the remainder consists of questions about arguments, in the program's own
+//! order. These remainders become the leaves of the same search trees that rulesets get. A remainder with a
+//! computation that no question of [`crate::dag`] expresses is not changed: the leaf continues in the program itself.
 //!
-//! What this doesn't do: find better questions about arguments. It is for programs that no ruleset
-//! describes, or only one that is much longer than they are.
+//! Redispatch does not improve questions about arguments. It is for programs without an equivalent ruleset, or whose
+//! ruleset is much longer than they are.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -28,15 +27,14 @@ use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
 use crate::weights::Weights;
 
-/// The least bit for which a test of single bits cuts the numbers into intervals: there are at most
-/// sixteen then.
+/// The lowest bit for which a test of single bits divides the numbers into intervals: there are then at most sixteen.
 const LEAST_CUTTING_BIT: u32 = 28;
 
-/// The most intervals that programs are followed for.
+/// The most intervals for which programs are evaluated.
 const MAX_INTERVALS: usize = 20_000;
 
-/// The program with a search of its own for the call, and what passes did to it; `None` if it treats
-/// architectures that it doesn't name in several ways, or is too large to be followed.
+/// The program with a new dispatch, and the changes of the passes; `None` if it distinguishes architectures that it
+/// does not name, or is too large to be evaluated.
 pub(super) fn redispatch(
     program: &Program,
     archs: &[Arch],
@@ -108,16 +106,16 @@ fn root(graph: &Cfg, leaves: &mut Leaves<'_>, weights: &Weights<'_>) -> Option<N
     ))
 }
 
-/// The decisions made so far, and where they continue in the program.
+/// The decisions made so far, and the places where they continue in the program.
 struct Leaves<'a> {
     remainders: Remainders<'a>,
     dag: Dag,
-    /// Where they continue, by the number of the node that says so.
+    /// The places, by the number of their `Continue` node.
     entered: Vec<Entrance>,
 }
 
 impl Leaves<'_> {
-    /// What is left of the program for each interval of numbers; `None` beyond a limit.
+    /// The remainder of the program for each interval of numbers; `None` beyond a limit.
     fn line(
         &mut self,
         audits: &RangeInclusive<u32>,
@@ -140,7 +138,7 @@ impl Leaves<'_> {
         Some(line)
     }
 
-    /// The decision that the program makes from here on.
+    /// The decision by the program from a place on.
     fn entrance(&mut self, entrance: Entrance) -> NodeId {
         let known = self.entered.iter().position(|known| *known == entrance);
         let number = known.unwrap_or_else(|| {
@@ -151,18 +149,18 @@ impl Leaves<'_> {
     }
 }
 
-/// The architecture that a number belongs to, of those that share an audit value.
+/// The architecture that owns a number, among those that share an audit value.
 fn owner(arch: Arch, nr: u32) -> Arch {
     let is_x32 = arch.audit() == Arch::X32.audit() && Section::domain(Arch::X32).contains(nr);
     if is_x32 { Arch::X32 } else { arch }
 }
 
-/// Puts the program behind the blocks that continue in it.
+/// Adds the program behind the blocks that continue in it.
 fn splice(laid_out: &mut Cfg, continuations: &Continuations, graph: &Cfg, entered: &[Entrance]) {
     if continuations.is_empty() {
         return;
     }
-    // Blocks of a program stand before those that follow them.
+    // The blocks of a program precede their successors.
     let mut copies = vec![BlockId(0); graph.len()];
     let moved = |end: End, copies: &[BlockId]| match end {
         End::Goto(next) => End::Goto(copies[next.index()]),
@@ -198,7 +196,7 @@ fn splice(laid_out: &mut Cfg, continuations: &Continuations, graph: &Cfg, entere
     }
 }
 
-/// The values from which on a program may treat the word at an offset in another way.
+/// The values at which the program's treatment of the word at an offset may change.
 fn cuts(graph: &Cfg, offset: u32) -> BTreeSet<u32> {
     let mut cuts = BTreeSet::new();
     for (test, k) in compared(graph, offset) {
@@ -217,9 +215,9 @@ fn cuts(graph: &Cfg, offset: u32) -> BTreeSet<u32> {
     cuts
 }
 
-/// The constants that something made of the word at an offset is compared with.
+/// The constants with which values derived from the word at an offset are compared.
 fn compared(graph: &Cfg, offset: u32) -> Vec<(Test, u32)> {
-    /// Whether A, X, some word of memory may have been made of it.
+    /// Whether A, X, or a word of memory may be derived from it.
     #[derive(Clone, Copy, Default)]
     struct Made {
         a: bool,

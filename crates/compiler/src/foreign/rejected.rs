@@ -1,4 +1,4 @@
-//! Rejections: ways to make something better of an input that were tried, and why none was taken.
+//! Rejections: ways to improve an input that were tried, and why none was taken.
 
 use std::fmt;
 
@@ -14,27 +14,27 @@ use crate::judge::Unjudged;
 pub struct Rejected {
     /// The way.
     pub how: How,
-    /// Why not.
+    /// The reason.
     pub why: Why,
 }
 
 /// Why a way was not taken.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
-    /// No ruleset says what the input does.
+    /// No ruleset is equivalent to the input.
     Unliftable(Undecompilable),
     /// No program can be made in this way.
     NoProgram,
-    /// What came of it is not better than the input or than the result.
+    /// The result is not better than the input, or than the result taken.
     NotBetter(Box<Rating>),
-    /// What came of it is much longer than the input.
+    /// The result is much longer than the input.
     TooLong {
-        /// Its instructions.
+        /// Its length.
         length_insns: usize,
     },
-    /// What came of it could not be proved to do the same.
+    /// The result could not be proved equivalent.
     Unproven(LimitReached),
-    /// What came of it was proved to do the same, and the proof could not be confirmed.
+    /// The result was proved equivalent, but the proof could not be confirmed.
     Unjudged(Unjudged),
 }
 

@@ -1,4 +1,4 @@
-//! Remainders: what is left of a program once architecture and number are known.
+//! Remainders: the rest of a program for a known architecture and number.
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -13,55 +13,55 @@ use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 use crate::dataflow::value::{Meaning, Place, Value, Values};
 
-/// How many blocks are followed for all numbers together.
+/// The most blocks that are evaluated for all numbers together.
 const MAX_BLOCKS: usize = 2_000_000;
 
-/// What is left.
+/// The rest of a program.
 pub(super) enum Remainder {
-    /// Questions that a graph of decisions asks.
+    /// A decision with questions of the graph.
     Decision(NodeId),
     /// The program from here on.
     From(Entrance),
 }
 
-/// A place in a program, and what has to be in A there; X and scratch memory are not read.
+/// A place in a program, and the word that must be in A there; X and scratch memory are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entrance {
-    /// What brings it there.
+    /// The load of that word.
     pub(super) load: Op,
     /// The block.
     pub(super) block: BlockId,
-    /// Whether its instructions have run, and only its end is left.
+    /// Whether only the end of the block is left, without its instructions.
     pub(super) is_behind: bool,
 }
 
-/// A program that is followed for one interval of numbers after the other.
+/// A program that is evaluated for one interval of numbers after the other.
 pub(super) struct Remainders<'a> {
     graph: &'a Cfg,
     live: Vec<Live>,
-    /// What states of the interval that is followed name; a remainder names none of them.
+    /// The values of the states of the present interval; no remainder refers to them.
     values: Values,
     blocks_left: usize,
 }
 
-/// The calls that are followed.
+/// The calls for which the program is evaluated.
 #[derive(Clone, Copy)]
 struct Calls<'a> {
     audits: &'a RangeInclusive<u32>,
     numbers: &'a RangeInclusive<u32>,
 }
 
-/// How far the program can be followed.
+/// How far the program can be evaluated.
 enum Reached {
-    /// It returns this.
+    /// To the return of this value.
     Ret(u32),
-    /// Behind the instructions of this block something is asked that is not known.
+    /// To a test of unknown outcome at the end of this block.
     Asking(BlockId, State),
-    /// An instruction ends the program or not, or its result is returned.
+    /// To an instruction that may end the program, or a return of an unknown value.
     Stuck,
 }
 
-/// Where following a program led; answers are indices of points.
+/// A point where the evaluation stopped; answers are indices of points.
 enum Point {
     Ret(u32),
     Ask {
@@ -71,16 +71,16 @@ enum Point {
     },
 }
 
-/// A branch as a question of decisions.
+/// A branch as a question of the graph.
 #[derive(Clone, Copy)]
 struct Asked {
     word: Word,
     question: Question,
-    /// For which answer the branch is taken.
+    /// The answer for which the branch is taken.
     taken_if: bool,
 }
 
-/// The points of a program that were reached, and those that must still be followed.
+/// The points of a program that were reached, and those still to be evaluated.
 #[derive(Default)]
 struct Points {
     list: Vec<Point>,
@@ -103,8 +103,8 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// What is left for these architectures and numbers; `None` beyond a limit. Linear in the blocks
-    /// that they may reach, times what these may hold.
+    /// The remainder for these architectures and numbers; `None` beyond a limit. Linear in the blocks that they may
+    /// reach, times the states of these blocks.
     pub(super) fn of(
         &mut self,
         dag: &mut Dag,
@@ -127,7 +127,7 @@ impl<'a> Remainders<'a> {
         })
     }
 
-    /// The whole program. Nothing has written X before it.
+    /// The whole program. X has not been written before it.
     fn beginning(&self) -> Entrance {
         Entrance {
             load: Op::LoadImm(0),
@@ -136,7 +136,7 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// The program behind a block's instructions, if what it reads there can be loaded.
+    /// The program behind a block's instructions, if the value that it reads there can be loaded.
     fn entrance(&self, block: BlockId, state: &State) -> Entrance {
         let live = Live::at_end(self.graph.block(block).end, &self.live);
         let load = match self.values.meaning(state.get(Place::A, &self.values)) {
@@ -154,7 +154,7 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// The state in which such calls enter the program; `None` if there are none.
+    /// The state in which these calls enter the program; `None` if there are none.
     fn start(&mut self, calls: Calls<'_>) -> Option<State> {
         let mut state = State::at_start(&mut self.values);
         for (word, range) in [(Word::ARCH, calls.audits), (Word::NR, calls.numbers)] {
@@ -169,7 +169,7 @@ impl<'a> Remainders<'a> {
         Some(state)
     }
 
-    /// Follows the program from a block on as far as the answers are known; `None` beyond the limit.
+    /// Evaluates the program from a block on as far as the outcomes of tests are known; `None` beyond the limit.
     fn follow(
         &mut self,
         mut block: BlockId,
@@ -209,7 +209,7 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// The instruction with what is known of the word that it loads.
+    /// The instruction, with a load of a known word replaced by a load of its constant.
     fn known(&self, op: Op, calls: Calls<'_>) -> Op {
         let Op::LoadData(offset) = op else {
             return op;
@@ -225,8 +225,7 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// Everything that is asked from a point on; `None` in the inner option if something of it is no
-    /// question of decisions.
+    /// All questions from a point on; the inner `None` if one of them is not a question of the graph.
     fn decision(
         &mut self,
         dag: &mut Dag,
@@ -265,8 +264,7 @@ impl<'a> Remainders<'a> {
         Some(Some(points.into_decision(dag, root)))
     }
 
-    /// The point behind a block's instructions; `None` if what is asked there is no question of
-    /// decisions.
+    /// The point behind a block's instructions; `None` if the test there is not a question of the graph.
     fn point(&self, points: &mut Points, block: BlockId, state: State) -> Option<usize> {
         let end = self.graph.block(block).end;
         let live = Live::at_end(end, &self.live);
@@ -290,7 +288,7 @@ impl<'a> Remainders<'a> {
         Some(index)
     }
 
-    /// What a branch asks.
+    /// The question of a branch.
     fn asked(&self, end: End, state: &State) -> Option<Asked> {
         let End::Branch { test, operand, .. } = end else {
             return None;
@@ -363,7 +361,7 @@ impl Points {
 
     /// The decision at a point.
     fn into_decision(self, dag: &mut Dag, root: usize) -> NodeId {
-        // Blocks stand before those that follow them.
+        // Blocks precede their successors.
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_key(|index| match self.list[*index] {
             Point::Ret(_) => Reverse(u32::MAX),

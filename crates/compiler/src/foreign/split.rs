@@ -1,9 +1,8 @@
-//! Splitting: several filters whose stack does what one would that is too long.
+//! Splitting: several filters that are together equivalent to one that is too long.
 //!
-//! Each part decides about a share of the calls and allows all others; as the strictest answer of a
-//! stack wins, the parts together decide about everything. Shares are halves: of the architectures,
-//! then of an architecture's numbers at a border between rules. The arguments of one number are never
-//! split.
+//! Each part decides a share of the calls and allows all others. The strictest action of a stack wins, so the parts
+//! together decide all calls. Shares are halves: of the architectures, then of an architecture's numbers at a border
+//! between rules. The arguments of one number are never split.
 
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Program;
@@ -13,14 +12,14 @@ use crate::error::CompileError;
 
 /// The calls of one part.
 struct Share {
-    /// Numbers by architecture.
+    /// The numbers by architecture.
     numbers: Vec<(Arch, IntervalSet<u32>)>,
-    /// Whether it decides about architectures without a section.
+    /// Whether the part decides architectures without a section.
     has_bad_arch: bool,
 }
 
-/// Programs that decide about shares of a ruleset, each made by `fit`, which gives none for what doesn't
-/// fit; `None` if one number alone doesn't.
+/// Programs that decide shares of a ruleset, each made by `fit`, which returns `None` for what is too long; `None` if
+/// a single number is too long.
 pub(super) fn split(
     ruleset: &Ruleset,
     fit: &mut impl FnMut(&Ruleset) -> Result<Option<Program>, CompileError>,
@@ -86,7 +85,7 @@ fn part(ruleset: &Ruleset, share: &Share) -> Ruleset {
     }
 }
 
-/// Two shares that are this one together; `None` if it is one border's worth of numbers.
+/// Two shares that together are this one; `None` if it can't be divided.
 fn halves(ruleset: &Ruleset, mut share: Share) -> Option<(Share, Share)> {
     if share.numbers.len() > 1 {
         let numbers = share.numbers.split_off(share.numbers.len() / 2);
@@ -111,8 +110,7 @@ fn halves(ruleset: &Ruleset, mut share: Share) -> Option<(Share, Share)> {
     Some((first, second))
 }
 
-/// The numbers of a share, without its smallest, at which the rules that look at arguments begin or
-/// have ended, ascending.
+/// The numbers of a share, without its smallest, at which rules that test arguments begin or have ended, ascending.
 fn borders(section: &Section, numbers: &IntervalSet<u32>) -> Vec<u32> {
     let conditional = section.rules.iter();
     let conditional = conditional.filter(|rule| rule.when != Predicate::True);

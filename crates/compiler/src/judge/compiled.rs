@@ -1,10 +1,10 @@
-//! What a compiled program has to pass besides the proof.
+//! Checks of a compiled program in addition to the proof.
 //!
-//! The proof compares it with a ruleset, which has no instructions. Should the prover misread one, it
-//! refuses right programs; a wrong one passes only if what is wrong in it and what is misread make up for each
-//! other. Two cheap checks leave no room for that: a compiled program has only the few kinds of
-//! instructions that emission and the passes make of them, and the reference interpreter and the
-//! evaluator of rulesets agree on calls near the constant of every branch ([`cover`], which says what it leaves open).
+//! The proof compares the program with a ruleset, which has no instructions. If the prover misreads an instruction,
+//! it rejects correct programs; a wrong program passes only if its error and the misreading compensate each other.
+//! Two cheap checks guard against this: a compiled program has only the few kinds of instructions that emission and
+//! the passes make, and the reference interpreter and the evaluator of rulesets agree on calls near the constant of
+//! every branch ([`cover`], which says what it does not cover).
 
 use tamis_abi::VariableIndex;
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
@@ -16,11 +16,11 @@ use super::proved;
 use crate::error::CompileError;
 use crate::options::ProofEffort;
 
-/// Judges whether a compiled program means what its ruleset means: the proof, and what it has to pass besides.
+/// Judges whether a compiled program is equivalent to its ruleset, by the proof and the additional checks.
 ///
 /// # Errors
-/// If the prover finds a difference or reaches a limit, or if the program has an instruction that the compiler doesn't
-/// make, or answers a call otherwise than the ruleset.
+/// If the prover finds a difference or reaches a limit, if the program has an instruction that the compiler does not
+/// make, or if the program and the ruleset return different actions for a call.
 pub fn compiled(
     template: &Template,
     ruleset: &Ruleset,
@@ -33,7 +33,7 @@ pub fn compiled(
     check(template, ruleset)
 }
 
-/// Checks a compiled program whose meaning was proved.
+/// Runs the additional checks on a proved program.
 fn check(template: &Template, ruleset: &Ruleset) -> Result<(), CompileError> {
     for (pc, op) in template.unbound().ops().enumerate() {
         if !is_made(op) {
@@ -62,7 +62,7 @@ fn check(template: &Template, ruleset: &Ruleset) -> Result<(), CompileError> {
     difference.map_or(Ok(()), Err)
 }
 
-/// Whether emission or a pass over what is emitted makes such instructions.
+/// Whether emission, or a pass over emitted programs, makes such instructions.
 fn is_made(op: Op) -> bool {
     match op {
         Op::LoadData(_) | Op::LoadImm(_) | Op::LoadXImm(_) | Op::Tax => true,
@@ -74,7 +74,7 @@ fn is_made(op: Op) -> bool {
     }
 }
 
-/// Some value for each variable, all different.
+/// A value for each variable, all different.
 fn values(ruleset: &Ruleset) -> Vec<u64> {
     let count = ruleset.variables().len().min(VariableIndex::COUNT) as u64;
     (0..count).map(|index| 0x0101 + index).collect()

@@ -1,13 +1,12 @@
-//! Calls that take the branches of a program each way, quickly and without asking anybody.
+//! Calls that take the branches of a program each way, found quickly and without the prover.
 //!
-//! Every branch that a call reaches for the first time says itself which calls come next: those on both sides of
-//! its constant, or of the word that it compares with. Then, while a branch has an outcome that no call has had, the
-//! values of its word are run that earlier comparisons with constants leave on the paths taken to it: the first 1024 of
-//! each range.
+//! Every branch that a call reaches for the first time yields further calls: those on both sides of its constant, or
+//! of the word that it compares with. Then, while a branch has an outcome without a call, values of its word are run:
+//! the first 1024 of each range that earlier comparisons with constants allow on the paths to it.
 //!
-//! What is left open is returned; `testkit` (`fuzz_corpus::`) bounds it on the corpus. A feasible outcome may stay open
-//! where a range is larger than what is run, or the path to it depends on another word. Programs that compute are what
-//! the agreement of two filters in `tamis-fuzz` is for.
+//! The outcomes without a call are returned; `testkit` (`fuzz_corpus::`) bounds their number on the corpus. A
+//! feasible outcome may be among them if a range has more values, or if the path to it depends on another word. For
+//! programs that compute, `tamis-fuzz` has the agreement of two filters.
 
 use std::collections::VecDeque;
 
@@ -23,7 +22,7 @@ struct Bits {
     mask: u32,
 }
 
-/// What a register holds, where that is known.
+/// The contents of a register, if known.
 #[derive(Clone, Copy)]
 enum Held {
     Bits(Bits),
@@ -31,31 +30,32 @@ enum Held {
     Other,
 }
 
-/// What A and X hold.
+/// The contents of A and X.
 #[derive(Clone, Copy)]
 struct Registers {
     a: Held,
     x: Held,
 }
 
-/// How many values of a word are run of a range at most.
+/// The most values of a range that are run.
 const SWEPT_VALUES: u32 = 0x400;
 
-/// A program, and what calls have shown of it so far.
+/// A program, and its coverage so far.
 struct Coverage {
     program: Decoded,
     endian: Endian,
-    /// Per instruction, whether no call has had its test fail, or hold.
+    /// Per instruction, whether no call so far has made its test fail, or hold.
     open: Vec<[bool; 2]>,
     /// The calls to be run.
     waiting: VecDeque<SeccompData>,
     /// The instructions of the last run.
     path: Vec<usize>,
-    /// How branches were reached that had an outcome that no call had had.
+    /// The ways in which branches with open outcomes were reached.
     reached: Vec<Reached>,
 }
 
-/// A branch that compares a word, a call that reached it, and the values of the word that earlier branches leave there.
+/// A branch that compares a word, a call that reached it, and the values of the word that earlier branches allow
+/// there.
 #[derive(Clone, Copy)]
 struct Reached {
     pc: usize,
@@ -71,8 +71,8 @@ struct Range {
     last: u32,
 }
 
-/// Runs calls on a program that take its branches each way, and shows each with what the reference
-/// interpreter returns, until `see` wants no more. Returns the outcomes of tests that no call has had: which branch, and
+/// Runs calls on a program that take its branches each way, and passes each with its return value, by the reference
+/// interpreter, to `see`, until `see` returns false. Returns the outcomes of tests without a call: the branch, and
 /// whether its test holds.
 ///
 /// Where the jumps of a branch have the same target, either outcome counts for both.
@@ -93,7 +93,7 @@ impl Coverage {
         let program = Decoded::new(program);
         let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
         let ops = program.ops();
-        // As many as there are commonly.
+        // A typical number of calls.
         let mut waiting = VecDeque::with_capacity(4 * ops.len());
         waiting.push_back(SeccompData::default());
         Coverage {
@@ -106,7 +106,7 @@ impl Coverage {
         }
     }
 
-    /// The outcomes that no call has had.
+    /// The outcomes without a call.
     fn open(&self) -> Vec<(Pc, bool)> {
         let open = self.open.iter().enumerate();
         let open = open.flat_map(|(pc, open)| [(pc, false, open[0]), (pc, true, open[1])]);
@@ -115,7 +115,7 @@ impl Coverage {
             .collect()
     }
 
-    /// Runs a call: what it returns, and whether a test has an outcome that none has had before.
+    /// Runs a call: its return value, and whether a test has an outcome for the first time.
     fn run(&mut self, call: &SeccompData) -> (u32, bool) {
         let (path, open) = (&mut self.path, &self.open);
         path.clear();
@@ -129,7 +129,7 @@ impl Coverage {
         (run.ret, meets_open && (0..path.len()).any(is_new))
     }
 
-    /// Runs the waiting calls, and those that they lead to: whether `see` wants more.
+    /// Runs the waiting calls, and the calls that they add. Returns whether `see` continues.
     fn run_waiting(&mut self, see: &mut impl FnMut(&SeccompData, u32) -> bool) -> bool {
         while let Some(call) = self.waiting.pop_front() {
             let (ret, is_new) = self.run(&call);
@@ -143,8 +143,8 @@ impl Coverage {
         true
     }
 
-    /// Notes the outcomes that the call just run has had, and lets calls wait that are near it at every branch that
-    /// it is the first to reach.
+    /// Records the outcomes of the call just run, and queues calls near it for every branch that it is the first to
+    /// reach.
     fn note(&mut self, call: &SeccompData) {
         let mut registers = Registers {
             a: Held::Constant(0),
@@ -183,8 +183,8 @@ impl Coverage {
         }
     }
 
-    /// Runs the values that lead to a branch while it has an outcome that no call has had, and shows the calls with
-    /// such an outcome: whether `see` wants more.
+    /// Runs values of the words of open branches, and passes the calls with new outcomes to `see`. Returns whether
+    /// `see` continues.
     fn sweep(&mut self, see: &mut impl FnMut(&SeccompData, u32) -> bool) -> bool {
         for reached in std::mem::take(&mut self.reached) {
             let Range { first, last } = reached.values;
@@ -208,7 +208,7 @@ impl Coverage {
 }
 
 impl Range {
-    /// Keeps the values for which a test has the same outcome as for this one, and those between.
+    /// Restricts the range to values with the same outcome of a test as this one, and those between them.
     fn meet(&mut self, test: Test, k: u32, value: u32) {
         match (test, test.holds(value, k)) {
             (Test::Ge, true) => self.first = self.first.max(k),
@@ -221,7 +221,8 @@ impl Range {
     }
 }
 
-/// The outcomes of the branch at a place in a path: one, both if they lead to the same place, none if it is no branch.
+/// The outcomes of the branch at a place in a path: one, both if both have the same target, none if it is not a
+/// branch.
 fn outcomes(ops: &[Op], path: &[usize], at: usize) -> impl IntoIterator<Item = bool> {
     let (pc, next) = (path[at], path.get(at + 1));
     let goes = |skip: u8| next == Some(&(pc + 1 + usize::from(skip)));
@@ -265,7 +266,7 @@ impl Registers {
     }
 }
 
-/// Adds calls on both sides of a branch, where it compares bits of a word.
+/// Adds calls on both sides of a branch that compares bits of a word.
 fn near(
     call: &SeccompData,
     registers: Registers,
@@ -285,7 +286,7 @@ fn near(
     let held = call.word(word);
     let with = |value: u32| call.with_word(word, value & mask | held & !mask);
     let mut add = |value: u32| {
-        // The call itself has been run.
+        // The call itself has already been run.
         if value & mask != held & mask {
             calls.push_back(with(value));
         }
@@ -293,7 +294,7 @@ fn near(
     match test {
         Test::Ge => [k, k.wrapping_sub(1)].into_iter().for_each(add),
         Test::Gt => [k, k.wrapping_add(1)].into_iter().for_each(add),
-        // The number after it may be out of the range that has led here.
+        // The next number may be outside the range of this path.
         Test::Eq if mask == u32::MAX && held == k => {
             [k.wrapping_add(1), k.wrapping_sub(1)]
                 .into_iter()
@@ -305,14 +306,14 @@ fn near(
             add(!k);
             bits(mask).for_each(|bit| add(k ^ bit));
         }
-        // The other bits have led here.
+        // The other bits may be needed to reach the branch.
         Test::Set => {
             add(held | k);
             add(held & !k);
             bits(k).for_each(|bit| add(held & !k | bit));
         }
     }
-    // A half of an argument may have been forgotten: the same with something in the other.
+    // The filter may not test the other half of an argument: the same value with a change in that half.
     if word.index() > Word::ARCH.index() && test == Test::Eq {
         let near = with(k);
         if let Some(other) = Word::from_index(word.index() ^ 1) {

@@ -1,7 +1,7 @@
-//! The judge of what tamis makes: what a result has to pass before it leaves.
+//! The judge: the checks of a result before it is returned.
 //!
-//! What is compiled from a policy is proved, and has to pass two cheap checks besides ([`compiled`]). What is made from
-//! programs, which the prover itself has read, needs a second judge ([`judge`], with the feature `foreign`).
+//! Results compiled from a policy are proved, and pass two additional cheap checks ([`compiled`]). Results made from
+//! programs, which the prover itself has read, need a second judge ([`judge`], with the feature `foreign`).
 
 mod compiled;
 mod cover;
@@ -23,16 +23,16 @@ pub(crate) use second::confirm;
 #[cfg(feature = "foreign")]
 pub use second::{Filter, Judged, judge, judge_reading};
 
-/// Why nobody but the prover could say that two subjects are the same.
+/// The reason why only the prover could confirm that two subjects are equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unjudged {
-    /// For some outcomes of branches, of which no call is known, it isn't settled whether there is one.
+    /// The number of outcomes of branches without a known call that are not proved infeasible either.
     Edges(usize),
     /// A policy is too large to be run as a program.
     TooLarge,
 }
 
-/// An answer of the prover as what it means for what was made.
+/// The prover's answer as the result of a compilation.
 pub(crate) fn proved(answer: Answer) -> Result<Method, CompileError> {
     match answer {
         Answer::Equal(method) => Ok(method),

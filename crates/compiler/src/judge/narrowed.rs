@@ -1,7 +1,7 @@
-//! Filters cut down to some architectures: what they do for their calls, one answer for all others.
+//! Filters restricted to some architectures, with one action for all other calls.
 //!
-//! Whoever asks for a part of a filter only is given what is equal to that part; so the judge needs the part
-//! as a filter, without the prover's help.
+//! A caller that needs only a part of a filter gets a ruleset that is equivalent to that part. The judge therefore
+//! needs the part as a filter, made without the prover's help.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use tamis_abi::{Action, Arch, Word};
 use tamis_bpf::{Insn, InvalidProgram, Op, Program, Test};
 use tamis_rules::{Ruleset, Section};
 
-/// The program behind a check of architecture and number that answers other calls itself.
+/// The program, behind a check of architecture and number that returns the action for other calls itself.
 ///
 /// # Errors
-/// If it would be too long for an input program.
+/// If the result exceeds the length of input programs.
 pub(super) fn program(
     program: &Program,
     arches: &BTreeSet<Arch>,
@@ -38,14 +38,14 @@ pub(super) fn program(
     for at in entries {
         ops[at] = Op::Jump((ops.len() - at - 1) as u32);
     }
-    // As the machine starts.
+    // The initial value of A.
     ops.push(Op::LoadImm(0));
     let insns = ops.into_iter().map(Insn::from);
     let insns = insns.chain(program.insns().iter().copied());
     Program::new(insns.collect(), endian)
 }
 
-/// The ruleset with the sections of some architectures only.
+/// The ruleset with only the sections of some architectures.
 pub(super) fn ruleset(ruleset: &Ruleset, arches: &BTreeSet<Arch>, elsewhere: Action) -> Ruleset {
     let sections = arches.iter().map(|arch| match ruleset.section(*arch) {
         Some(section) => section.clone(),

@@ -1,20 +1,20 @@
-//! The judge of what was made from programs: what a result has to pass before it leaves.
+//! The judge of results made from programs: the checks before such a result is returned.
 //!
-//! A foreign filter is read by the prover to be lifted, and what was made of it is compared with it by the
-//! prover. Where the prover misreads an instruction, the same mistake is on both sides, and the proof says
-//! nothing. So a result needs the word of others, who read programs in ways of their own:
+//! The prover reads a foreign filter to lift it, and also compares the result with the filter. If the prover misreads
+//! an instruction, the same error is on both sides, and the proof shows nothing. So a result also needs judges that
+//! read programs in other ways:
 //!
 //! 1. the prover, by diagrams or else by gates: equal for every call;
-//! 2. the reference interpreter and the evaluator of rulesets: the same answers on calls that take every
-//!    branch of both sides each way that it can go ([`tamis_fuzz::agreement`]);
-//! 3. gates, if it was diagrams that proved it and gates come to an answer within a small limit: equal, too.
+//! 2. the reference interpreter and the evaluator of rulesets: the same actions for calls that take every branch of
+//!    both sides each feasible way ([`tamis_fuzz::agreement`]);
+//! 3. gates, if the proof used diagrams and gates decide within a small limit: equal too.
 //!
-//! What is compiled from a policy is judged by less, because instructions are read on one side only: see
+//! Results compiled from a policy need fewer checks, because only one side has instructions: see
 //! [`compiled`](super::compiled).
 //!
-//! Who disagrees has found a mistake of tamis, which is an error with the call that shows it. Where it is not
-//! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal. A caller that
-//! cancels gets no result: less was judged than without a deadline.
+//! A disagreement between judges is a bug of tamis, which is an error with the call that shows it. If it is not
+//! settled whether a branch can go one way, there is a result only if both diagrams and gates prove equality. A
+//! cancelled judgement gives no result: it would have had fewer checks than one without a deadline.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,8 +32,8 @@ use super::{Unjudged, narrowed, proved};
 use crate::error::CompileError;
 use crate::options::ProofEffort;
 
-/// What a further opinion may cost, or the prover's own limits where they are lower: gates settle filters of some dozen
-/// instructions within it, longer ones rarely.
+/// The limits of an additional judge, unless the prover's own limits are lower. Gates usually decide filters of some
+/// dozen instructions within them, and rarely longer ones.
 const OPINION: Limits = Limits {
     max_nodes: 200_000,
     max_steps: 2_000_000,
@@ -43,18 +43,18 @@ const OPINION: Limits = Limits {
     max_paths: 1_000,
 };
 
-/// Who has judged that two subjects are the same function, and by how much.
+/// The judges that found two subjects equal, with the extent of their checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// How it was proved for every call.
+    /// The method of the proof for every call.
     pub method: Method,
-    /// On what the reference interpreter agrees.
+    /// The calls on which the reference interpreter agrees.
     pub agreement: Agreement,
-    /// Whether gates, asked besides diagrams, came to the same result; they may have reached a limit.
+    /// Whether gates, as well as diagrams, proved equality; otherwise they reached a limit or were not used.
     pub do_gates_agree: bool,
 }
 
-/// Judges whether what was made is the function that was given.
+/// Judges whether the result is equivalent to the input.
 ///
 /// # Errors
 /// If they differ, if a proof or its confirmation reaches a limit, or if the prover contradicts the reference
@@ -71,17 +71,17 @@ pub fn judge(
     confirm(answer, given, made, effort)
 }
 
-/// A filter of a task from which a ruleset was read.
+/// A filter of a task that is compared with a ruleset.
 #[derive(Clone, Copy, Debug)]
 pub enum Filter<'a> {
-    /// What a policy means.
+    /// A policy, as its ruleset.
     Policy(&'a Ruleset),
     /// A program.
     Program(&'a Program),
 }
 
-/// Judges whether a ruleset is what the filters of a task do together, given from the oldest to the newest; if there are
-/// architectures, only for their calls, and with [`Action::KILL_PROCESS`] for all others.
+/// Judges whether a ruleset is equivalent to the filters of a task, given from the oldest to the newest; with
+/// architectures, only for their calls, with [`Action::KILL_PROCESS`] for all others.
 ///
 /// # Errors
 /// As [`judge`].
@@ -143,7 +143,7 @@ impl Narrowed {
     }
 }
 
-/// Judges an answer that the prover has given about two subjects.
+/// Confirms an answer of the prover about two subjects.
 pub(crate) fn confirm(
     answer: Answer,
     given: &Subject<'_>,
@@ -168,7 +168,7 @@ pub(crate) fn confirm(
     })
 }
 
-/// Whether gates say equal; they may reach a limit of work, but not say the contrary.
+/// Whether gates prove equality. They may reach a limit of work, but must not find a difference.
 fn do_gates_agree(
     given: &Subject<'_>,
     made: &Subject<'_>,
@@ -243,7 +243,7 @@ impl fmt::Display for Judged {
         let covered = edges - infeasible_edges - unsettled_edges;
         write!(f, "{method}; interpreter agrees on {calls} calls")?;
         match (infeasible_edges, unsettled_edges) {
-            // Between policies.
+            // Both are policies.
             _ if edges == 0 => {}
             (0, 0) => write!(f, " covering all {edges} edges")?,
             (_, 0) => write!(f, " covering all {covered} feasible edges")?,

@@ -1,7 +1,7 @@
-//! Answers that are taken as given, in the order in which they were, and taken back in reverse.
+//! Assumed answers to questions, as a stack: added at the end, and removed from the end.
 //!
-//! Few questions are asked about few answers, and those are compared one by one. Hashes are made once there are
-//! many, and only for what is there when a question comes: an answer that nobody asks for costs nothing.
+//! Most stacks are short with few lookups; these compare the answers one by one. Hashes are computed only for longer
+//! stacks, and only at a lookup: without a lookup an answer costs nothing.
 
 use std::hash::Hash;
 use std::ops::Deref;
@@ -9,24 +9,24 @@ use std::ops::Deref;
 use crate::hash::hash_of;
 use rustc_hash::FxHashMap;
 
-/// So many answers are compared one by one.
+/// The most answers that are compared one by one.
 const FEW: usize = 8;
 
-/// Answers to questions, each behind a pointer.
+/// Answers to questions, each question behind a pointer.
 pub(super) struct Answers<Q> {
     list: Vec<Answer<Q>>,
-    /// How many of them, from the first on, are found by hash.
+    /// The number of answers, from the first on, that are in the hash table.
     hashed: usize,
-    /// The latest of those with a hash.
+    /// By hash, the latest answer.
     by_hash: FxHashMap<u64, usize>,
 }
 
 struct Answer<Q> {
-    /// None once the answer was forgotten.
+    /// `None` once the answer is removed.
     question: Option<Q>,
     holds: bool,
     hash: u64,
-    /// The one before with the same hash.
+    /// The previous answer with the same hash.
     previous: Option<usize>,
 }
 
@@ -41,12 +41,12 @@ impl<Q> Default for Answers<Q> {
 }
 
 impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
-    /// How many were given.
+    /// The number of answers added.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Takes an answer as given; an earlier one to the same question counts instead.
+    /// Adds an answer; an earlier one to the same question takes precedence.
     pub(super) fn add(&mut self, question: Q, holds: bool) {
         self.list.push(Answer {
             question: Some(question),
@@ -56,7 +56,7 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
         });
     }
 
-    /// The answer to a question, if it was given.
+    /// The answer to a question, if there is one.
     pub(super) fn get(&mut self, question: &Q::Target) -> Option<bool> {
         self.find(question).map(|place| self.list[place].holds)
     }
@@ -68,7 +68,7 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
         }
     }
 
-    /// Takes back all but so many of the first.
+    /// Removes all but the first `len` answers.
     pub(super) fn truncate(&mut self, len: usize) {
         while self.hashed > len {
             self.hashed -= 1;
@@ -81,7 +81,7 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
         self.list.truncate(len);
     }
 
-    /// The place of the first answer to a question.
+    /// The index of the first answer to a question.
     fn find(&mut self, question: &Q::Target) -> Option<usize> {
         let eq = |answer: &Answer<Q>| answer.question.as_deref() == Some(question);
         if self.list.len() <= FEW {
@@ -96,7 +96,7 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
     fn hash_all(&mut self) {
         for place in self.hashed..self.list.len() {
             let answer = &mut self.list[place];
-            // What was forgotten is found by nobody.
+            // No lookup finds a removed answer.
             answer.hash = answer.question.as_deref().map_or(0, hash_of);
             answer.previous = self.by_hash.insert(answer.hash, place);
         }

@@ -1,9 +1,9 @@
 //! Simplify conditions under the assumption that earlier rules didn't match.
 //!
 //! # What
-//! Where an earlier rule is about all numbers of a later one, the later condition is asked only where the
-//! earlier one fails. Parts whose answer that decides go; a condition may become a constant, and then
-//! `drop-unreachable-rules` has something to do.
+//! If an earlier rule covers all numbers of a later one, the later condition is tested only if the earlier one fails.
+//! Parts with a known outcome are removed; a condition may become a constant, which `drop-unreachable-rules` then
+//! removes.
 //!
 //! # Before/After
 //! ```text
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! # Why it is sound
-//! The first rule that matches decides: a rule is reached by the calls for which all earlier ones failed.
+//! The first matching rule decides: a call reaches a rule only if all earlier ones failed.
 //!
 //! # What it never does
-//! It draws no conclusion from a rule that is about some of the numbers only, and looks at no more than
-//! sixteen earlier rules about a number, and sixteen about very many numbers.
+//! It draws no conclusions from rules that cover only some of the numbers, and considers at most sixteen earlier
+//! rules for a number, and sixteen for very many numbers.
 //!
 //! # Cost
 //! Near-linear, with these bounds as a factor.
@@ -29,10 +29,10 @@ use super::draft::DraftRule;
 use super::facts::Facts;
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
-/// How many earlier rules are looked at.
+/// The most earlier rules that are considered.
 const MAX_EARLIER: usize = 16;
 
-/// About how many numbers a rule is listed under each of them.
+/// A rule for at most this many numbers is listed under each of them.
 const MAX_NUMBERS: u64 = 64;
 
 /// About this pass.
@@ -70,11 +70,11 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     Changed::when(changed)
 }
 
-/// The places of conditional rules, by what they are about.
+/// The places of conditional rules, by their numbers.
 struct Conditional {
-    /// Numbers and places, ascending.
+    /// Pairs of number and place, ascending.
     by_number: Vec<(u32, usize)>,
-    /// Those about very many numbers, ascending.
+    /// The places of rules for very many numbers, ascending.
     about_many: Vec<usize>,
 }
 

@@ -1,8 +1,8 @@
-//! Chains of equality tests of one value, for whoever knows the value.
+//! Chains of equality tests of one value, for passes that know the value.
 //!
-//! A list of values with an answer each is a chain of blocks that only ask `jeq`: each leads to the next if its
-//! constant is not the value. Who comes with a value that is known would pass them one by one; here the block
-//! that holds it, or the end of the chain, is looked up.
+//! A list of values with an action each is a chain of blocks that contain only `jeq`: each leads to the next if its
+//! constant is not the value. Instead of following the blocks of a chain one by one, a lookup with a known value
+//! returns the block with that constant, or the end of the chain.
 
 use std::collections::hash_map::Entry;
 
@@ -10,36 +10,36 @@ use rustc_hash::FxHashMap;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Operand, Test};
 
-/// The chains of a graph, which grow from their ends to their beginnings.
+/// The chains of a graph, which are built from their ends to their beginnings.
 pub(super) struct Chains {
-    /// By block, if it is in a chain.
+    /// By block, its place if it is in a chain.
     links: Vec<Option<Link>>,
-    /// By chain: where it leads if no constant is the value.
+    /// By chain, the target if no constant is the value.
     ends: Vec<BlockId>,
-    /// By chain: its first block so far.
+    /// By chain, its first block so far.
     heads: Vec<BlockId>,
-    /// By chain and constant, but for the blocks that were added since something was looked up.
+    /// By chain and constant, the blocks that were added before the last lookup.
     known: FxHashMap<(u32, u32), Asking>,
-    /// Those, in order, with chain and constant.
+    /// The blocks added since, in order, with chain and constant.
     added: Vec<(BlockId, u32, u32)>,
 }
 
-/// The blocks of a chain that ask for one constant.
+/// The blocks of a chain that test one constant.
 struct Asking {
-    /// The one nearest to the end.
+    /// The one nearest to the end of the chain.
     last: BlockId,
-    /// Those before it, each before the ones that come earlier in this list; mostly none.
+    /// The other blocks, from the nearest to the end to the farthest; usually none.
     before: Vec<BlockId>,
 }
 
 #[derive(Clone, Copy)]
 struct Link {
     chain: u32,
-    /// How many blocks of the chain stand behind this one.
+    /// The number of blocks of the chain behind this one.
     behind: u32,
 }
 
-/// What a block of a chain asks for and where it leads: if it is that, and if it isn't.
+/// The constant that a block of a chain tests, and its targets if the value equals it and if not.
 fn asked(graph: &Cfg, id: BlockId) -> Option<(u32, BlockId, BlockId)> {
     let block = graph.block(id);
     match block.end {
@@ -54,7 +54,7 @@ fn asked(graph: &Cfg, id: BlockId) -> Option<(u32, BlockId, BlockId)> {
 }
 
 impl Chains {
-    /// No chain yet.
+    /// A store without chains.
     pub(super) fn new(graph: &Cfg) -> Chains {
         Chains {
             links: vec![None; graph.len()],
@@ -65,7 +65,7 @@ impl Chains {
         }
     }
 
-    /// Adds a block, of which nothing changes any more, and nothing behind it.
+    /// Adds a block; the block and all blocks behind it must not change any more.
     pub(super) fn add(&mut self, graph: &Cfg, id: BlockId) {
         let Some((k, _, no)) = asked(graph, id) else {
             return;
@@ -85,7 +85,7 @@ impl Chains {
         self.links[id.index()] = Some(Link { chain, behind });
     }
 
-    /// Enters what was added into the table: mostly nobody knows a value, and nothing is looked up.
+    /// Adds the new blocks to the table. This is delayed until a lookup, because most chains have none.
     fn enter(&mut self) {
         for (id, chain, k) in self.added.drain(..) {
             match self.known.entry((chain, k)) {
@@ -105,8 +105,8 @@ impl Chains {
         self.links[id.index()].is_some()
     }
 
-    /// Where a block of a chain leads if the value is this one; `None` if it is in no chain. Logarithmic in how
-    /// often the chain asks for the value, and linear in the blocks that were added since the last time.
+    /// The target of a block of a chain for this value; `None` if it is in no chain. Logarithmic in the number of
+    /// tests of the value in the chain, and linear in the blocks added since the last lookup.
     pub(super) fn pass(&mut self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {
         let link = self.links[id.index()]?;
         self.enter();

@@ -1,9 +1,9 @@
 //! The rules of one architecture while passes work on them.
 //!
-//! Passes ask the same conditions the same questions round after round. What that takes is kept with each
-//! [`Condition`]: in which run it was made, so that a pass looks again only at what is new to it, and, once asked for,
-//! its hash and how many tests it has. The numbers of all rules are [cut](Cuts) once; passes drop and unite pieces,
-//! and never make new borders.
+//! Passes evaluate the same conditions repeatedly. Each [`Condition`] therefore stores the run in which it was made,
+//! so that a pass processes only conditions that are new to it, and, once computed, its hash and its number of tests.
+//! The numbers of all rules are [divided](Cuts) into pieces once; passes remove and merge pieces, and never add
+//! borders.
 
 use std::cell::OnceCell;
 
@@ -18,11 +18,11 @@ use crate::hash::hash_of;
 pub(crate) struct Draft {
     /// The architecture.
     pub(super) arch: Arch,
-    /// The rules in order: the first that matches decides.
+    /// The rules in order: the first matching one decides.
     pub(crate) rules: Vec<DraftRule>,
-    /// The answer where no rule matches.
+    /// The action if no rule matches.
     pub(super) default: Action,
-    /// Where the numbers of all rules are cut.
+    /// The borders between the numbers of all rules.
     pub(super) cuts: Cuts,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct DraftRule {
     pub(super) origin: Option<Origin>,
 }
 
-/// A condition and what was found out about it.
+/// A condition with computed properties.
 #[derive(Clone)]
 pub(super) struct Condition {
     predicate: Predicate,
-    /// The run in which a pass made it; 0 if the user did.
+    /// The run in which a pass made it; 0 for a condition of the user.
     made_in: usize,
     hash: OnceCell<u64>,
     tests: OnceCell<usize>,
@@ -62,7 +62,7 @@ impl Draft {
         }
     }
 
-    /// The section that these rules are.
+    /// The section with these rules.
     pub(super) fn into_section(self) -> Section {
         let rules = self.rules.into_iter().map(|rule| Rule {
             syscalls: rule.syscalls,
@@ -77,14 +77,14 @@ impl Draft {
         }
     }
 
-    /// The same, while passes go on.
+    /// The same, without consuming the rules.
     pub(super) fn to_section(&self) -> Section {
         self.clone().into_section()
     }
 }
 
 impl DraftRule {
-    /// What a remark calls the rule.
+    /// The description of a rule in a remark.
     pub(super) fn describe(&self, number: usize) -> String {
         match &self.origin {
             Some(origin) => format!("rule {number} ({origin})"),
@@ -94,7 +94,7 @@ impl DraftRule {
 }
 
 impl Condition {
-    /// A condition that is made in this run.
+    /// A condition made in this run.
     pub(super) fn new(predicate: Predicate, made_in: usize) -> Condition {
         Condition {
             predicate,
@@ -104,7 +104,7 @@ impl Condition {
         }
     }
 
-    /// What must hold.
+    /// The predicate.
     pub(super) fn predicate(&self) -> &Predicate {
         &self.predicate
     }
@@ -129,7 +129,7 @@ impl Condition {
         *self.hash.get_or_init(|| hash_of(&self.predicate))
     }
 
-    /// How many tests of arguments it has.
+    /// The number of tests of arguments in it.
     pub(super) fn tests(&self) -> usize {
         *self.tests.get_or_init(|| self.predicate.tests().count())
     }
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(run("one", 0, 0), (vec![], Changed::No));
         assert_eq!(run("other", 2, 3), (vec![is(1), is(2)], Changed::Yes));
         assert_eq!(run("one", 0, 0), (vec![is(3)], Changed::No));
-        // What is equal is no change.
+        // An equal condition is not a change.
         assert_eq!(run("equal", 3, 3), (vec![is(1), is(3)], Changed::No));
-        // What a pass made itself is new to it once.
+        // A pass processes each condition that it made itself once.
         assert_eq!(run("other", 0, 0), (vec![is(3)], Changed::No));
         assert_eq!(run("other", 0, 0), (vec![], Changed::No));
     }

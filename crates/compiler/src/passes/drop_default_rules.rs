@@ -1,8 +1,8 @@
 //! Drop rules with the same action as the default.
 //!
 //! # What
-//! Removes numbers from a rule whose action is the section's default where no later rule has another
-//! action for them, and the rule if none remain.
+//! Removes numbers from a rule whose action is the section's default if no later rule has another action for them,
+//! and the rule if no numbers remain.
 //!
 //! # Before/After
 //! ```text
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! # Why it is sound
-//! A call that such a rule no longer catches can only meet rules with the same action, or the default.
+//! A call that no longer matches the rule can match only rules with the same action, or none, which gives the
+//! default.
 //!
 //! # What it never does
 //! It doesn't compare the condition with those of later rules.
 //!
 //! # Cost
-//! `O(n log n)` in the intervals of the rules, and a step for every 64 pieces between their borders that a rule is
-//! about.
+//! `O(n log n)` in the intervals of the rules, and one step per 64 pieces between their borders that a rule covers.
 //!
 //! # Prior art
 //! Redundant rules of packet filters: "downward redundancy" in firewall analysis.

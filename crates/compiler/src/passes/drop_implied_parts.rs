@@ -1,10 +1,10 @@
 //! Drop parts of a condition that the other parts imply.
 //!
 //! # What
-//! In `all`, a part is asked where the others hold; in `any`, where they don't. A part whose answer is
-//! known there goes, wherever it is nested, and a value set loses the borders that make no difference
-//! there. The absorption laws, contradictions, tautologies and implied comparisons are cases of it, also
-//! between the halves of an argument and between masks and comparisons.
+//! In `all`, a part matters only if the others hold; in `any`, only if they do not. A part whose outcome is known
+//! under this assumption is removed, at any depth, and a value set loses the borders that make no difference under
+//! it. This includes absorption, contradictions, tautologies and implied comparisons, also between the halves of an
+//! argument and between masks and comparisons.
 //!
 //! # Before/After
 //! ```text
@@ -14,18 +14,18 @@
 //! ```
 //!
 //! # Why it is sound
-//! `all(a, b)` is `all(a, b')` if `b` and `b'` agree where `a` holds; dually for `any`. Parts are replaced
-//! one after the other, knowing the others as they are by then.
+//! `all(a, b)` is equivalent to `all(a, b')` if `b` and `b'` agree where `a` holds; dually for `any`. Parts are
+//! replaced one after the other, given the present form of the others.
 //!
 //! # What it never does
-//! It doesn't add parts, and it finds no conclusion that takes several steps; tests of more than 32 values
-//! of one argument in one list are not compared with each other.
+//! It adds no parts and makes no inference of several steps. More than 32 tests of values of one argument in one list
+//! are not compared with each other.
 //!
 //! # Cost
 //! Near-linear, with the bounds of `facts.rs` as a factor.
 //!
 //! # Prior art
-//! Coudert and Madre's *restrict*; gVisor and libseccomp drop repeated parts only.
+//! Coudert and Madre's *restrict*; gVisor and libseccomp only remove repeated parts.
 
 use super::facts::{self, Facts};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};

@@ -1,8 +1,8 @@
 //! Remove tests with a known outcome.
 //!
 //! # What
-//! A branch becomes a jump if the value tested and the tests passed on all paths so far leave one
-//! answer: `jge #0`, a range inside one that was found, a bit that a mask has cleared.
+//! A branch becomes a jump if the tested value, and the tests passed on all paths so far, imply the outcome:
+//! `jge #0`, a range inside an earlier one, a bit cleared by a mask.
 //!
 //! # Before/After
 //! ```text
@@ -11,18 +11,17 @@
 //! ```
 //!
 //! # Why it is sound
-//! Facts are kept where paths meet only as far as all of the paths agree, and they are about values, not
-//! about registers: loading another word leaves them true and unused.
+//! Where paths merge, only facts common to all paths are kept. Facts are about values, not about registers: they
+//! remain true after another word is loaded.
 //!
 //! # What it never does
-//! It keeps a test that some paths decide and others don't.
+//! It keeps a test whose outcome is known only on some paths.
 //!
 //! # Cost
 //! Linear.
 //!
 //! # Prior art
-//! Value range propagation; the kernel verifier's `reg_bounds_sync`, which keeps intervals and known
-//! bits in step.
+//! Value range propagation; the kernel verifier's `reg_bounds_sync`, which keeps intervals and known bits consistent.
 
 use tamis_bpf::cfg::{Cfg, End};
 

@@ -1,8 +1,8 @@
 //! Remove instructions that write a value already present.
 //!
 //! # What
-//! A load, copy, store or calculation goes if its place holds the same value before, on every path that
-//! leads there.
+//! A load, copy, store or calculation is removed if its destination already holds the same value, on every path to
+//! it.
 //!
 //! # Before/After
 //! ```text
@@ -13,19 +13,17 @@
 //! ```
 //!
 //! # Why it is sound
-//! Values have the same name only if they are equal for every input; where paths meet that brought
-//! different values, the value gets a name of its own. A store gives a scratch word the value stored,
-//! whether it comes from A or from X.
+//! Values have the same name only if they are equal for every input; where paths with different values merge, the
+//! value gets a new name. After a store the scratch word has the stored value, whether from A or from X.
 //!
 //! # What it never does
-//! It doesn't bring back a value from another register, and does nothing where only some of the paths
-//! brought the value.
+//! It does not copy a value from another register, and changes nothing if only some of the paths provide the value.
 //!
 //! # Cost
 //! Linear.
 //!
 //! # Prior art
-//! Global value numbering; libpcap's `opt_stmt`; gVisor's `bpf` optimiser, for straight paths.
+//! Global value numbering; libpcap's `opt_stmt`; gVisor's `bpf` optimiser, for straight-line code.
 
 use tamis_bpf::cfg::Cfg;
 

@@ -14,8 +14,7 @@
 //! Unreachable code has no effect on the result.
 //!
 //! # What it never does
-//! It doesn't decide whether a branch can go one way only; that is the business of whoever removes the
-//! branch.
+//! It does not decide whether a branch can go only one way; the passes that remove branches do.
 //!
 //! # Cost
 //! Linear.

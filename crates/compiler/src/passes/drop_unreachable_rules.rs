@@ -1,8 +1,8 @@
 //! Drop rules that earlier rules shadow completely.
 //!
 //! # What
-//! Removes numbers from a rule that earlier unconditional rules have decided, and the rule if none
-//! remain. A rule whose condition never holds goes too.
+//! Removes numbers from a rule that earlier unconditional rules decide, and the rule if no numbers remain. A rule
+//! whose condition never holds is removed too.
 //!
 //! # Before/After
 //! ```text
@@ -12,14 +12,13 @@
 //! ```
 //!
 //! # Why it is sound
-//! The first rule that matches decides, and an unconditional rule matches every call of its numbers.
+//! The first matching rule decides, and an unconditional rule matches every call with one of its numbers.
 //!
 //! # What it never does
-//! It doesn't compare conditions: a rule behind a rule with a weaker condition stays.
+//! It does not compare conditions: a rule behind one with a weaker condition remains.
 //!
 //! # Cost
-//! `O(n log n)` in the intervals of the rules, and a step for every 64 pieces between their borders that a rule is
-//! about.
+//! `O(n log n)` in the intervals of the rules, and one step per 64 pieces between their borders that a rule covers.
 //!
 //! # Prior art
 //! Shadowed-rule analysis of packet filters.

@@ -1,8 +1,8 @@
 //! Remove instructions whose result is never read.
 //!
 //! # What
-//! A load, copy, store or calculation goes if its place is written again, or the program ends, before
-//! anything reads it, on every path.
+//! A load, copy, store or calculation is removed if, on every path, its destination is overwritten, or the program
+//! ends, before it is read.
 //!
 //! # Before/After
 //! ```text
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! # Why it is sound
-//! Nothing but a result can influence what follows. A division by X is the exception, since dividing by
-//! zero ends the program: it stays.
+//! An instruction affects the rest of the program only by its result. The exception is a division by X, which is
+//! kept, because dividing by zero ends the program.
 //!
 //! # What it never does
-//! It doesn't move an instruction to the only path that reads its result.
+//! It does not move an instruction to the one path that reads its result.
 //!
 //! # Cost
 //! Linear.
@@ -43,7 +43,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     let mut changed = false;
-    // The places of what goes from a block, descending.
+    // The indices of the removed instructions of a block, descending.
     let mut gone: Vec<usize> = Vec::new();
     for id in cx.order(graph).iter().rev().copied() {
         let block = graph.block_mut(id);

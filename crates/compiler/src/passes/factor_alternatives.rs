@@ -1,9 +1,9 @@
 //! Test common parts of alternatives once.
 //!
 //! # What
-//! Among alternatives that are lists of requirements, those with a part in common become one: the part, and
-//! the alternatives without it. Every alternative goes with the part that most alternatives have; one that
-//! shares nothing stays as it is. Requirements that are lists of alternatives are treated alike.
+//! Alternatives that are lists of requirements and have a part in common are merged into one: the part, and the
+//! alternatives without it. Every alternative is merged by the part that most alternatives have; an alternative that
+//! shares no part is not changed. Requirements that are lists of alternatives are treated dually.
 //!
 //! # Before/After
 //! ```text
@@ -12,18 +12,18 @@
 //! ```
 //!
 //! # Why it is sound
-//! Distributivity; the order of parts has no influence on a condition.
+//! Distributivity; the order of parts does not affect a condition.
 //!
 //! # What it never does
-//! It never repeats a part, so a condition never gets more tests; it doesn't search for the factoring with
-//! the fewest, which is hard.
+//! It never repeats a part, so a condition never gets more tests. It does not search for the factoring with the
+//! fewest tests, which is a hard problem.
 //!
 //! # Cost
 //! Linear, with hashing; one level of nesting at a time.
 //!
 //! # Prior art
-//! Algebraic factoring of logic synthesis; gVisor extracts repeated argument matchers if the alternatives are
-//! a full cross product.
+//! Algebraic factoring of logic synthesis; gVisor extracts repeated argument matchers if the alternatives are a full
+//! cross product.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_rules::Predicate;
@@ -52,7 +52,7 @@ fn factor(kind: ListKind, lists: &[Predicate]) -> Option<Predicate> {
     }
     let parts = Parts::of(kind, lists);
     let common = parts.shared()?;
-    // What stands in place of each alternative; those of one common part stand where the first does.
+    // The replacement of each alternative; those merged by one part are at the place of the first.
     let mut groups: Vec<(Option<&Predicate>, Vec<Predicate>)> = Vec::new();
     let mut places: Vec<Option<usize>> = vec![None; parts.distinct.len()];
     for (list, number) in lists.iter().zip(common) {
@@ -83,9 +83,9 @@ fn factor(kind: ListKind, lists: &[Predicate]) -> Option<Predicate> {
     Some(kind.join(made.collect()))
 }
 
-/// Whether two lists have a part in common, or whether only hashing tells.
+/// Whether two lists may have a part in common; true if this takes hashing.
 fn may_share(kind: ListKind, lists: &[Predicate]) -> bool {
-    /// So many parts are compared with each other faster than hashed.
+    /// The most parts for which comparing each pair is faster than hashing.
     const FEW: usize = 16;
     let parts = |list| kind.dual().parts(list);
     if lists.iter().map(|list| parts(list).len()).sum::<usize>() > FEW {
@@ -102,15 +102,15 @@ fn may_share(kind: ListKind, lists: &[Predicate]) -> bool {
     false
 }
 
-/// The parts of lists, by number: equal ones have the same.
+/// The parts of lists, numbered; equal parts have equal numbers.
 struct Parts<'a> {
-    /// The first of each number.
+    /// By number, the first such part.
     distinct: Vec<&'a Predicate>,
-    /// In how many lists each is.
+    /// By number, how many lists contain it.
     counts: Vec<usize>,
-    /// The numbers of the parts of all lists, each list's without repetitions.
+    /// The numbers of the parts of all lists, without repetitions within a list.
     numbers: Vec<usize>,
-    /// Where the numbers of each list end.
+    /// By list, the end of its numbers.
     ends: Vec<usize>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Parts<'a> {
             numbers: Vec::with_capacity(total),
             ends: Vec::with_capacity(lists.len()),
         };
-        // The list in which each was found last.
+        // By number, the last list that contains it.
         let mut latest: Vec<usize> = Vec::with_capacity(total);
         for (place, list) in lists.iter().enumerate() {
             for part in parts(list) {
@@ -147,8 +147,8 @@ impl<'a> Parts<'a> {
         found
     }
 
-    /// For each list the number of the part that it shares with most of the others, of those with which it can go;
-    /// nothing if no list shares one.
+    /// For each list the number of the part by which it is merged, which is the one that most lists share; `None` if
+    /// no two lists are merged.
     fn shared(&self) -> Option<Vec<Option<usize>>> {
         if self.counts.iter().all(|count| *count == 1) {
             return None;
@@ -158,7 +158,7 @@ impl<'a> Parts<'a> {
             .zip(&self.ends)
             .map(|(start, end)| &self.numbers[start..*end]);
         let chosen = lists.map(|numbers| {
-            // Of equals the first.
+            // The first of equally frequent parts.
             let shared = numbers
                 .iter()
                 .rev()
@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
             shared.max_by_key(|number| self.counts[**number]).copied()
         });
         let mut chosen: Vec<Option<usize>> = chosen.collect();
-        // Others may have chosen otherwise; a part that one list alone has chosen is nothing in common.
+        // Other lists may have chosen other parts; a part chosen by only one list merges nothing.
         let mut takers = vec![0; self.distinct.len()];
         for number in chosen.iter().flatten() {
             takers[*number] += 1;

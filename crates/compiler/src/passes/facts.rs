@@ -1,16 +1,15 @@
-//! What is known about a call where a condition is asked, and what a condition comes to there.
+//! Facts about a call at a condition, and simplification by these facts.
 //!
-//! A part of a list matters only where the other parts leave the answer open: in `all(a, b)` the answer
-//! to `b` is of interest where `a` holds, in `any(a, b)` where it doesn't. [`Facts`] collects such
-//! assumptions: per argument the possible values of the whole and of both halves and the known bits, and
-//! for all other predicates the [answer](Answers) itself, by structure. [`Facts::simplify`] replaces parts whose
-//! answer is known. One part is replaced at a time, knowing the other parts as they are by then, so no
-//! two parts vanish because of each other.
+//! A part of a list matters only if the other parts do not decide: in `all(a, b)` the outcome of `b` matters where
+//! `a` holds, in `any(a, b)` where it does not. [`Facts`] collects such assumptions: per argument the possible values
+//! of the whole and of both halves and the known bits, and for all other predicates the [answer](Answers) itself, by
+//! structure. [`Facts::simplify`] replaces parts with a known outcome. One part is replaced at a time, given the
+//! present form of the others, so no two parts are removed because of each other.
 //!
 //! # What it doesn't do
-//! It is not complete: comparisons of two operands and masks of several bits that don't hold are known
-//! by structure only. To stay near-linear, at most [`MAX_LITERALS`] tests of an argument in one list are
-//! compared with each other, and [`knowledge`](super::knowledge) ignores large value sets.
+//! It is not complete: comparisons of two operands, and masks of several bits that do not hold, are known by
+//! structure only. To remain near-linear, at most [`MAX_LITERALS`] tests of an argument in one list are compared with
+//! each other, and [`knowledge`](super::knowledge) ignores large value sets.
 
 use std::borrow::Cow;
 
@@ -23,17 +22,17 @@ use super::shape::{ListKind, values};
 /// The most tests of one argument in a list that are compared with each other.
 const MAX_LITERALS: usize = 32;
 
-/// Assumptions, and how to take them back.
+/// Assumptions, which can be undone in reverse order.
 #[derive(Default)]
 pub(super) struct Facts<'a> {
     sources: Vec<(OperandSource, Knowledge)>,
     tests: Answers<Cow<'a, Test>>,
     lists: Answers<&'a Predicate>,
-    /// What was known of a source before, if anything.
+    /// The previous facts about a source, if any, for each change.
     log: Vec<(OperandSource, Option<Knowledge>)>,
 }
 
-/// How much was assumed at some time.
+/// The number of assumptions at some time.
 #[derive(Clone, Copy)]
 struct Mark {
     log: usize,
@@ -42,12 +41,12 @@ struct Mark {
 }
 
 impl<'a> Facts<'a> {
-    /// Whether nothing is assumed.
+    /// Whether there are no assumptions.
     pub(super) fn is_empty(&self) -> bool {
         self.log.is_empty() && self.tests.len() + self.lists.len() == 0
     }
 
-    /// Assumes that a predicate holds, or that it doesn't.
+    /// Assumes that a predicate holds, or that it does not.
     pub(super) fn assume(&mut self, predicate: &'a Predicate, holds: bool) {
         match predicate {
             Predicate::True | Predicate::False => {}
@@ -112,7 +111,7 @@ impl<'a> Facts<'a> {
                         self.sources[place].1 = before;
                     }
                 }
-                // Of the sources that are known now it was the last to become so.
+                // It is the source that was added last among the present ones.
                 _ => drop(self.sources.pop()),
             }
         }
@@ -120,7 +119,7 @@ impl<'a> Facts<'a> {
         self.lists.truncate(to.lists);
     }
 
-    /// The answer to a predicate, if it is known.
+    /// The outcome of a predicate, if known.
     fn answer(&mut self, predicate: &Predicate) -> Option<bool> {
         match predicate {
             Predicate::True => Some(true),
@@ -135,8 +134,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A predicate that answers the same where the assumptions hold, with fewer parts if possible; `None` is the
-    /// same again.
+    /// A predicate that is equivalent under the assumptions, with fewer parts if possible; `None` if it is not
+    /// changed.
     pub(super) fn simplify(&mut self, predicate: &'a Predicate) -> Option<Predicate> {
         match self.answer(predicate) {
             Some(answer) => Some(constant(answer)).filter(|answer| answer != predicate),
@@ -169,7 +168,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A test of fewer intervals with the same answer for all possible values.
+    /// A test with fewer intervals that is equivalent for all possible values.
     fn simplify_test(&self, test: &Test) -> Option<Predicate> {
         let (operand, set) = values(test)?;
         let known = self.knowledge(operand.source)?;
@@ -178,7 +177,7 @@ impl<'a> Facts<'a> {
 
     fn simplify_list(&mut self, kind: ListKind, given: &'a [Predicate]) -> Option<Predicate> {
         if self.sources.is_empty() && self.tests.len() == 0 && are_about_one_each(given) {
-            // Tests of one argument each have nothing to tell each other.
+            // Tests of different arguments do not affect each other.
             return (given.len() < 2).then(|| kind.join(given.to_vec()));
         }
         let mark = self.mark();
@@ -220,7 +219,7 @@ impl<'a> Facts<'a> {
         joined(kind, parts)
     }
 
-    /// Assumes that a test, or a negated one, holds, or that it doesn't.
+    /// Assumes that a test, or a negated one, holds, or that it does not.
     #[expect(
         clippy::ptr_arg,
         reason = "what is borrowed lives longer than the list"
@@ -236,7 +235,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Assumes an answer without drawing conclusions about the parts.
+    /// Assumes an outcome without conclusions about the parts.
     #[expect(
         clippy::ptr_arg,
         reason = "what is borrowed lives longer than the list"
@@ -251,7 +250,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Simplifies each of a list's tests of one argument, knowing the others.
+    /// Simplifies each of a list's tests of one argument, given the others.
     fn compare_literals(
         &mut self,
         kind: ListKind,
@@ -271,7 +270,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The list of these parts, or what it comes to; `None` if all are as they were.
+/// The list with these parts, or its only part; `None` if no part is changed.
 fn joined(kind: ListKind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
     let (neutral, absorbing) = (kind.neutral(), kind.dual().neutral());
     if parts.iter().any(|part| **part == absorbing) {
@@ -285,8 +284,8 @@ fn joined(kind: ListKind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
     Some(kind.join(parts.map(Cow::into_owned).collect()))
 }
 
-/// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one source
-/// each, or a list of several such lists.
+/// Whether no part of a condition can affect another: it is a test, a list of tests of different sources, or a list
+/// of such lists.
 pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
     match ListKind::of(predicate) {
         None => matches!(predicate, Predicate::Test(_)),
@@ -301,11 +300,11 @@ fn is_list_about_one_each(predicate: &Predicate) -> bool {
     ListKind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
 }
 
-/// Whether these are tests of one source each.
+/// Whether these are tests of different sources.
 fn are_about_one_each(parts: &[Predicate]) -> bool {
     let rest = |index| parts[index + 1..].iter().map(literal);
     let mut sources = parts.iter().map(literal).enumerate();
-    // There are few sources, so that a longer list ends soon.
+    // There are few sources, so in a longer list one soon repeats.
     sources.all(|(index, source)| source.is_some() && rest(index).all(|other| other != source))
 }
 
@@ -325,7 +324,7 @@ fn negated(predicate: Predicate) -> Predicate {
     negated_constant(&predicate).unwrap_or_else(|| Predicate::Not(Box::new(predicate)))
 }
 
-/// The other constant, if it is one.
+/// The opposite constant, if the predicate is a constant.
 const fn negated_constant(predicate: &Predicate) -> Option<Predicate> {
     match predicate {
         Predicate::True => Some(Predicate::False),
@@ -334,7 +333,7 @@ const fn negated_constant(predicate: &Predicate) -> Option<Predicate> {
     }
 }
 
-/// The test that a predicate is, and whether the predicate holds where the test does.
+/// The test in a predicate, and whether the predicate holds where the test does.
 fn test_in(predicate: &Predicate) -> Option<(&Test, bool)> {
     match predicate {
         Predicate::Test(test) => Some((test, true)),
@@ -343,7 +342,7 @@ fn test_in(predicate: &Predicate) -> Option<(&Test, bool)> {
     }
 }
 
-/// What a predicate is about if it is a test, or a negated one, of one source with constants.
+/// The source that a predicate tests, if it is a test, or a negated one, of one source with constants.
 fn literal(predicate: &Predicate) -> Option<OperandSource> {
     test_in(predicate).and_then(|(test, _)| source_of(test))
 }
@@ -369,7 +368,7 @@ const fn operand_of(test: &Test) -> Option<Operand> {
 /// A part of a list that is a test, or a negated one, of one source.
 struct Literal {
     source: OperandSource,
-    /// Those of the whole value come first, since they cost most.
+    /// False for tests of the whole value: these come first, because they cost most.
     is_about_half: bool,
     place: usize,
 }

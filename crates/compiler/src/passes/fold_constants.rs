@@ -1,10 +1,9 @@
 //! Replace values known to be constant by constants.
 //!
 //! # What
-//! A calculation, copy or load from scratch memory whose result is a known constant becomes the load of
-//! the constant; a right-hand side X that is known becomes a constant; `ret a` with a known A returns
-//! the constant. A value is known when it was calculated from constants, or when the tests on all paths
-//! leave nothing else.
+//! A calculation, copy or load from scratch memory with a known constant as its result becomes a load of the
+//! constant; a right operand X with a known value becomes a constant; `ret a` with a known A returns the constant. A
+//! value is known if it is computed from constants, or if the tests on all paths leave only one.
 //!
 //! # Before/After
 //! ```text
@@ -13,11 +12,11 @@
 //! ```
 //!
 //! # Why it is sound
-//! The constant is what the instruction would have found.
+//! The constant equals the result of the instruction.
 //!
 //! # What it never does
-//! It leaves loads from `seccomp_data` and `and #k` alone: the kernel's action cache knows those, but
-//! not loads of constants. It never divides by a constant zero, which the kernel refuses.
+//! It does not change loads from `seccomp_data` and `and #k`, because the kernel's action cache emulates these, but
+//! not loads of constants. It never divides by a constant zero, which the kernel rejects.
 //!
 //! # Cost
 //! Linear.
@@ -74,7 +73,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     Changed::when(changed)
 }
 
-/// Whether a block has anything that a constant could take the place of.
+/// Whether a block contains anything that could become a constant.
 fn can_fold(block: &Block) -> bool {
     let at_end = match block.end {
         End::RetA => true,

@@ -1,7 +1,7 @@
 //! Join two blocks that always run one after the other.
 //!
 //! # What
-//! A block that is entered from one place only, unconditionally, is appended to the block before it.
+//! A block with only one predecessor, which jumps to it unconditionally, is appended to that predecessor.
 //!
 //! # Before/After
 //! ```text
@@ -14,7 +14,7 @@
 //! The same instructions run in the same order.
 //!
 //! # What it never does
-//! It never copies a block that is entered from elsewhere, too.
+//! It never copies a block with other predecessors.
 //!
 //! # Cost
 //! Linear.
@@ -46,7 +46,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         }
     }
     let mut changed = false;
-    // From the end, so that a chain is moved once per block and not once per pair.
+    // From the end, so that each block of a chain is moved once and not once per pair.
     for id in order.iter().rev().copied() {
         let End::Goto(next) = graph.block(id).end else {
             continue;

@@ -1,17 +1,17 @@
-//! What is known about the value of one argument: possible values of the whole and the halves, and bits.
+//! Facts about the value of one argument: possible values of the whole and of the halves, and known bits.
 //!
-//! Four views of one value are kept side by side, and a question about one draws on all of them: an upper
-//! half of zero makes a lower half of 5 the whole value 5, a range gives its common leading bits, a known
-//! bit thins out a small set. The answer is never wrong, and sometimes unknown although it could be known.
+//! Four views of one value are stored, and a query combines all of them: an upper half of zero makes a lower half of
+//! 5 the whole value 5, a range gives its common leading bits, a known bit reduces a small set. The answer is never
+//! wrong, but may be unknown although the facts imply it.
 
 use tamis_rules::{IntervalSet, Operand, Part, Predicate, Test};
 
 use super::shape::{single_values, test_of, values};
 
-/// The most intervals of a set that is remembered.
+/// The most intervals of a stored set.
 const MAX_INTERVALS: usize = 64;
 
-/// What is known about the value of one argument.
+/// Facts about the value of one argument.
 #[derive(Clone, PartialEq)]
 pub(super) struct Knowledge {
     full: IntervalSet<u64>,
@@ -40,7 +40,7 @@ impl Default for Knowledge {
 }
 
 impl Knowledge {
-    /// What is known if a test of the argument holds as well, or fails.
+    /// The facts if a test of the argument holds, or fails, as well.
     pub(super) fn and(mut self, test: &Test, holds: bool) -> Knowledge {
         if let Some((operand, set)) = values(test) {
             let set = if holds { set } else { set.complement() };
@@ -74,7 +74,7 @@ impl Knowledge {
         self
     }
 
-    /// The answer to a test of the argument, if it is known.
+    /// The outcome of a test of the argument, if known.
     pub(super) fn answer(&self, test: &Test) -> Option<bool> {
         let answer_of_set = || {
             let (operand, set) = values(test)?;
@@ -122,11 +122,11 @@ impl Knowledge {
         answer_of_set().or_else(answer_of_mask)
     }
 
-    /// The simplest test that agrees with a set wherever the value is possible, if it has fewer intervals. Not for
-    /// tests that this has an [answer](Self::answer) to.
+    /// The simplest test that is equivalent to a set for all possible values, if it has fewer intervals. Not for
+    /// tests with a known [answer](Self::answer).
     pub(super) fn simpler(&self, operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
         if set.intervals().len() <= 1 {
-            // Fewer are none, and then there is an answer.
+            // Only a set without intervals has fewer, and then the outcome is known.
             return None;
         }
         let possible = self.possible(operand.part);
@@ -143,7 +143,7 @@ impl Knowledge {
         (size(best) < size(set)).then(|| test_of(operand, best))
     }
 
-    /// The values that a part may have.
+    /// The possible values of a part.
     fn possible(&self, part: Part) -> IntervalSet<u64> {
         let set = match part {
             Part::Full if is_whole_half(&self.low) && is_whole_half(&self.high) => {
@@ -210,7 +210,7 @@ impl Knowledge {
             .collect()
     }
 
-    /// The known bits of a part, those that all possible values share included.
+    /// The known bits of a part, including those that all possible values share.
     fn bits_of(&self, part: Part) -> Bits {
         let mut bits = self.bits;
         for part in [Part::Full, Part::Low, Part::High] {
@@ -222,14 +222,14 @@ impl Knowledge {
         }
         Bits {
             ones: bits.ones >> shift(part) & largest(part),
-            // Nothing is above a half.
+            // The bits above a half are zero.
             zeros: bits.zeros >> shift(part) | !largest(part),
         }
     }
 }
 
 impl Bits {
-    /// Whether no value has both.
+    /// Whether no value has both sets of bits.
     const fn contradict(self, other: Bits) -> bool {
         self.ones & other.zeros != 0 || self.zeros & other.ones != 0
     }
@@ -245,7 +245,7 @@ fn shared_bits((first, last): (u64, u64)) -> Bits {
     }
 }
 
-/// Whether nothing is known of a half.
+/// Whether there are no facts about a half.
 fn is_whole_half(set: &IntervalSet<u64>) -> bool {
     set.intervals() == [(0, u64::from(u32::MAX))]
 }

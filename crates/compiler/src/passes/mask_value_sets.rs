@@ -1,8 +1,8 @@
-//! Make masks of value sets.
+//! Replace value sets by masks.
 //!
 //! # What
-//! A set that is all values with certain bits fixed becomes a mask; a set of which these are some, with one
-//! bit free among others, becomes a mask and the rest, if the rest has so many intervals fewer that it pays.
+//! A set of all values with certain bits fixed becomes a mask. A set that contains such values, with one free bit
+//! among others, becomes a mask and the rest, if the rest has enough fewer intervals to save instructions.
 //!
 //! # Before/After
 //! ```text
@@ -11,17 +11,17 @@
 //! ```
 //!
 //! # Why it is sound
-//! The set has as many values as the free bits have combinations, and all agree in the other bits.
+//! The set has as many values as the free bits have combinations, and all its values agree in the other bits.
 //!
 //! # What it never does
-//! It leaves ranges alone, and sets of two intervals unless the fixed bits are all zero: a mask that has to
-//! be compared takes two instructions. Sets of more than 64 values are looked at as a whole only.
+//! It does not change ranges, nor sets of two intervals unless the fixed bits are all zero: a mask with a comparison
+//! takes two instructions. Sets of more than 64 values are only considered as a whole.
 //!
 //! # Cost
 //! Linear in the intervals of a set, times 64 for small ones.
 //!
 //! # Prior art
-//! gVisor's authors did this by hand for `futex`.
+//! gVisor's authors did this manually for `futex`.
 
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
@@ -57,7 +57,7 @@ fn rewrite(predicate: &Predicate) -> Option<Predicate> {
     }
 }
 
-/// The set as masks, or less of what the operand can't be.
+/// The set as masks; the operand's impossible values are left out.
 fn masks(operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
     let possible = set.intersection(&[0..=operand.max()].into_iter().collect());
     if let Some(cube) = Cube::of(&possible)
@@ -74,7 +74,7 @@ fn masks(operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
     (!is_same).then_some(Predicate::Test(Test::In { operand, set }))
 }
 
-/// The mask that saves most, and the values that it doesn't hold for.
+/// The mask that saves most, and the values outside it.
 fn partial(set: &IntervalSet<u64>) -> Option<(Cube, IntervalSet<u64>)> {
     if set.intervals().len() <= 2 {
         return None;
@@ -96,7 +96,7 @@ fn partial(set: &IntervalSet<u64>) -> Option<(Cube, IntervalSet<u64>)> {
     Some((cube, rest))
 }
 
-/// All values with these bits free, and the others as in the smallest.
+/// All values with these bits free, and the others as in the smallest value.
 #[derive(Clone, Copy)]
 struct Cube {
     smallest: u64,
@@ -110,7 +110,7 @@ impl Cube {
         let mut free = 0;
         let mut count: u128 = 0;
         for (first, last) in set.intervals() {
-            // Bits below the highest that differs change within the interval, or the count is too small.
+            // Bits below the highest differing one change within the interval, or the count is too small.
             let differing = u64::BITS - (first ^ last).leading_zeros();
             free |= first ^ smallest | !u64::MAX.checked_shl(differing).unwrap_or(0);
             count += u128::from(last - first) + 1;
@@ -119,7 +119,7 @@ impl Cube {
         (count == 1 << free.count_ones()).then_some(Cube { smallest, free })
     }
 
-    /// How many instructions the test takes per word: without a value to compare with, `jset` does it.
+    /// The instructions of the test per word: a mask without a comparison is a `jset`.
     const fn cost(self) -> usize {
         if self.smallest == 0 { 1 } else { 2 }
     }

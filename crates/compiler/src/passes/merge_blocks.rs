@@ -1,8 +1,8 @@
-//! Make equal blocks one block.
+//! Merge equal blocks.
 //!
 //! # What
-//! Blocks with the same instructions and the same end become one. Blocks are compared after their
-//! successors, so whole tails that are equal merge from the end upwards; returns are the simplest case.
+//! Blocks with the same instructions and the same end become one. Blocks are compared after their successors, so
+//! equal tails merge from the end upwards; returns are the simplest case.
 //!
 //! # Before/After
 //! ```text
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! # Why it is sound
-//! What a block does depends on nothing but registers, memory and input; where it stands doesn't matter.
+//! The effect of a block depends only on registers, memory and input, not on its position.
 //!
 //! # What it never does
-//! It doesn't split blocks to find common ends of blocks that begin differently.
+//! It does not split blocks to merge common ends of blocks that begin differently.
 //!
 //! # Cost
 //! Linear, with hashing.

@@ -1,7 +1,7 @@
 //! Replace a branch with two equal targets.
 //!
 //! # What
-//! A branch whose two sides are one block becomes an unconditional jump.
+//! A branch with the same block on both sides becomes an unconditional jump.
 //!
 //! # Before/After
 //! ```text
@@ -12,7 +12,7 @@
 //! A test changes neither registers nor memory.
 //!
 //! # What it never does
-//! It doesn't compare blocks: equal blocks are made one block elsewhere.
+//! It does not compare blocks: `merge-blocks` merges equal ones.
 //!
 //! # Cost
 //! Linear.

@@ -1,8 +1,8 @@
-//! Make one mask of several tests of masks.
+//! Merge tests of masks.
 //!
 //! # What
-//! Requirements about bits of one operand become one mask; two alternatives with one mask that differ in one
-//! bit become one that doesn't look at this bit.
+//! Requirements about bits of one operand become one mask; two alternatives with one mask that differ in one bit
+//! become a mask without this bit.
 //!
 //! # Before/After
 //! ```text
@@ -11,14 +11,14 @@
 //! ```
 //!
 //! # Why it is sound
-//! A mask fixes bits: requirements fix the bits of either, and an alternative for either value of a bit
-//! doesn't fix it.
+//! A mask fixes bits: two requirements fix the bits of both, and two alternatives for both values of a bit do not fix
+//! it.
 //!
 //! # What it never does
-//! It doesn't look for the fewest masks that cover the alternatives: pairs unite in the order of the parts.
+//! It does not search for the fewest masks that cover the alternatives: pairs are merged in the order of the parts.
 //!
 //! # Cost
-//! Linear with hashing, times the bits of a mask.
+//! Linear with hashing, times the number of bits of a mask.
 //!
 //! # Prior art
 //! The first step of Quine and McCluskey's method.
@@ -107,7 +107,7 @@ fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
                 };
                 merged[place] = both.into_predicate();
             }
-            // A bit would have to be both.
+            // A bit would have to be both 0 and 1.
             Some(_) => return vec![Predicate::False],
         }
     }
@@ -142,7 +142,7 @@ fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
     merged.into_iter().flatten().collect()
 }
 
-/// A known alternative that differs in one bit.
+/// An existing alternative that differs in one bit.
 fn partner(masked: Masked, places: &FxHashMap<Masked, usize>) -> Option<(usize, Masked)> {
     let bits = (0..u64::BITS).map(|bit| 1 << bit);
     bits.filter(|bit| masked.mask & bit != 0).find_map(|bit| {

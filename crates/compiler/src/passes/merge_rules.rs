@@ -1,9 +1,9 @@
 //! Merge rules with one action.
 //!
 //! # What
-//! A rule joins an earlier one with the same action if it has the same condition (their numbers unite) or
-//! the same numbers (their conditions become alternatives), and no rule between them has another action for
-//! one of its numbers. The merged rule keeps the place and the origin of the earlier one.
+//! A rule is merged with an earlier one with the same action if both have the same condition, which unites their
+//! numbers, or the same numbers, which makes their conditions alternatives, and no rule between them has another
+//! action for one of its numbers. The merged rule has the place and the origin of the earlier one.
 //!
 //! # Before/After
 //! ```text
@@ -14,18 +14,18 @@
 //! ```
 //!
 //! # Why it is sound
-//! Neighbouring rules swap places where they share no number or have the same action. So the later rule
-//! moves up to the earlier one, and two neighbours with one action answer what either answers.
+//! Neighbouring rules can be swapped if they share no number or have the same action. So the later rule can be moved
+//! up to the earlier one, and two neighbours with one action match what either matches.
 //!
 //! # What it never does
-//! It never moves a rule past one that answers otherwise, whatever the conditions say.
+//! It never moves a rule past one with a number in common and another action, whatever the conditions are.
 //!
 //! # Cost
-//! `O(n log n)` in the intervals of the rules, with hashing, and a step for every piece between their borders that a
-//! rule is about.
+//! `O(n log n)` in the intervals of the rules, with hashing, and one step per piece between their borders that a rule
+//! covers.
 //!
 //! # Prior art
-//! gVisor's rule sets join the rules of neighbouring sets; here the rules between may be about other numbers.
+//! gVisor's rule sets merge the rules of neighbouring sets; here rules about other numbers may be between them.
 
 use std::hash::{Hash, Hasher};
 
@@ -82,7 +82,7 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     Changed::when(by_condition || by_numbers)
 }
 
-/// What rules that may become one have in common.
+/// The common properties of rules that can be merged.
 #[derive(PartialEq, Eq)]
 enum Key<'a> {
     Condition(u64, &'a Predicate, Action),
@@ -92,15 +92,15 @@ enum Key<'a> {
 impl Hash for Key<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
-            // The first is a hash of the condition.
+            // The first field is a hash of the condition.
             Key::Condition(hash, _, action) => (hash, action).hash(state),
             Key::Numbers(numbers, action) => (numbers, action).hash(state),
         }
     }
 }
 
-/// Makes one rule of those with one key where the first of them stands, as far as they can move there: `join` adds
-/// the others to it.
+/// Merges the rules with one key at the place of the first, as far as they can be moved there: `join` adds the others
+/// to it.
 fn merge(
     draft: &mut Draft,
     cx: &mut PassCx,
@@ -127,7 +127,7 @@ fn merge(
     true
 }
 
-/// For each rule where it stands afterwards, which is where an earlier one does if it joins that; nothing if none does.
+/// The new place of each rule, which is that of an earlier rule if it is merged with it; `None` if no rule is.
 fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Option<Vec<usize>> {
     let rules = &draft.rules;
     let mut numbers: FxHashMap<Key<'_>, usize> =
@@ -142,7 +142,7 @@ fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Opt
     if numbers.len() == rules.len() {
         return None;
     }
-    // For each key where the latest rule with it stands.
+    // By key, the new place of the latest rule with it.
     let mut latest: Vec<Option<usize>> = vec![None; numbers.len()];
     let mut touched = Touched::new(&draft.cuts);
     let (mut next, mut changed) = (0, false);
@@ -162,7 +162,7 @@ fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Opt
     changed.then_some(places)
 }
 
-/// For every piece of the numbers the rules that are about it, as far as moving another one up needs to know.
+/// For every piece of the numbers the last rules that cover it, which limit how far a rule can be moved up.
 struct Touched<'a> {
     cuts: &'a Cuts,
     pieces: Vec<Option<Touch>>,
@@ -186,7 +186,7 @@ impl Touched<'_> {
         }
     }
 
-    /// Notes a rule at the next place; says which is the latest rule that it cannot be moved past.
+    /// Adds a rule at the next place; returns the last place past which it cannot be moved.
     fn touch(&mut self, set: &IntervalSet<u32>, action: Action, here: usize) -> Option<usize> {
         let mut highest = None;
         for interval in set.intervals() {

@@ -1,8 +1,8 @@
-//! Let a block fall into another that ends as it does.
+//! Let a block fall into another one with the same end.
 //!
 //! # What
-//! If the last instructions and the end of a block are all that another block consists of, they go, and
-//! the block goes on with the other.
+//! If a block ends with all instructions and the end of another block, these are removed, and the block continues
+//! with the other.
 //!
 //! # Before/After
 //! ```text
@@ -15,12 +15,11 @@
 //! The same instructions run in the same order.
 //!
 //! # What it never does
-//! It does nothing that needs a jump: only one block can stand before another, so a block that another
-//! goes on with unconditionally takes no second one. Returns are not worth it: they are shared anyway.
-//! It doesn't make blocks of common tails that are no block yet.
+//! It adds no jumps: only one block can directly precede another, so a block with an unconditional predecessor gets
+//! no second one. It does not consider returns, which are shared anyway, and it makes no new blocks of common tails.
 //!
 //! # Cost
-//! Linear: of each block, the few longest tails are looked up.
+//! Linear: only the few longest tails of each block are looked up.
 //!
 //! # Prior art
 //! Cross-jumping, tail merging.
@@ -41,7 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-/// How many instructions a block may have before the tail.
+/// The most instructions of a block before the tail.
 const MAX_OPS: usize = 8;
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {

@@ -1,9 +1,9 @@
-//! Make one value set of the tests of one operand.
+//! Merge tests of one operand into a value set.
 //!
 //! # What
-//! In a list of alternatives or of requirements, the comparisons and value sets of one operand become one
-//! value set, at the place of the first. A set of one value or of one range becomes a comparison again. A
-//! mask of leading bits is a range: `arg0.low & 0x80000000 == 0x0` says that a descriptor is not negative.
+//! In a list of alternatives or of requirements, the comparisons and value sets of one operand become one value set,
+//! at the place of the first. A set of one value or of one range becomes a comparison. A mask of leading bits counts
+//! as a range: `arg0.low & 0x80000000 == 0x0` tests that a descriptor is not negative.
 //!
 //! # Before/After
 //! ```text
@@ -12,11 +12,11 @@
 //! ```
 //!
 //! # Why it is sound
-//! A test of one operand is a set of its values; alternatives unite sets, requirements intersect them, and
-//! the order of parts has no influence on a condition.
+//! A test of one operand is a set of its values; alternatives unite sets, requirements intersect them, and the order
+//! of parts does not affect a condition.
 //!
 //! # What it never does
-//! It doesn't merge tests of a half with tests of the whole, nor other masks, nor comparisons of two operands.
+//! It does not merge tests of a half with tests of the whole, other masks, or comparisons of two operands.
 //!
 //! # Cost
 //! `O(n log n)`.
@@ -58,7 +58,7 @@ fn merge(kind: ListKind, parts: &[Predicate]) -> Option<Predicate> {
 
 fn has_operand_twice(parts: &[Predicate]) -> bool {
     let tested_from = |place| parts[place..].iter().filter_map(tested);
-    // There are few operands, so that this ends soon.
+    // There are few operands, so the search is short.
     let mut operands = parts.iter().enumerate();
     operands.any(|(place, part)| {
         let operand = tested(part);
@@ -79,7 +79,7 @@ fn merge_list(
         let Some((operand, _)) = known else {
             return Some(part.clone());
         };
-        // The first test of the operand stands for all; a test that is alone stays as it is.
+        // The merged set replaces the first test of the operand; a single test is not changed.
         match sets.remove(&operand)?.as_slice() {
             [_] => Some(part.clone()),
             several => Some(test_of(operand, &combine(several))),
@@ -88,7 +88,7 @@ fn merge_list(
     merged.collect()
 }
 
-/// What a test with constants is about.
+/// The operand that a test with constants is about.
 const fn tested(part: &Predicate) -> Option<Operand> {
     match part {
         Predicate::Test(

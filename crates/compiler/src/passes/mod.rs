@@ -1,10 +1,9 @@
 //! Passes: small rewrites, each in a file of its own, run in turn until none changes anything.
 //!
-//! A pass never fails, never makes a valid program invalid, and never changes what a filter answers.
-//! Passes don't know each other; the [`registry`] lists them. Every applied change takes one unit of
-//! fuel and leaves a [`Remark`]; limiting the fuel finds the change at which something went wrong by
-//! halving. The manager bounds the number of rounds, so that a pair of passes that undo each other
-//! costs time and no more.
+//! A pass never fails, never makes a valid program invalid, and never changes the meaning of a filter. Passes do not
+//! know each other; the [`registry`] lists them. Every applied change uses one unit of fuel and adds a [`Remark`];
+//! with limited fuel a binary search finds the change that introduced an error. The manager limits the number of
+//! rounds, so that two passes that undo each other only cost time.
 
 pub mod registry;
 
@@ -64,16 +63,16 @@ use draft::Condition;
 /// The most rounds of all passes of a stage.
 const MAX_ROUNDS: usize = 32;
 
-/// The most with little effort: most passes leave nothing behind that they would change themselves.
+/// The most rounds with quick effort: most passes are idempotent.
 const QUICK_ROUNDS: usize = 1;
 
-/// What has not been measured yet.
+/// The size of a thing that is not measured yet.
 const NOTHING: Size = Size::Program {
     length_insns: 0,
     cost: None,
 };
 
-/// What a pass works on.
+/// The form on which a pass works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Rules, before layout.
@@ -82,27 +81,26 @@ pub enum Stage {
     Bytecode,
 }
 
-/// What a pass promises besides keeping the meaning. Unconditional jumps are not counted: where they
-/// are needed is decided when blocks are put in a line.
+/// The guarantees of a pass in addition to equivalence. Unconditional jumps are not counted: linearisation decides
+/// where they are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// The reachable blocks never hold more instructions; for rule passes, the ruleset never has more
-    /// rules.
+    /// The reachable blocks never have more instructions; for rule passes, the ruleset never has more rules.
     pub never_longer: bool,
-    /// No input takes more steps afterwards; nothing that a rule pass could promise.
+    /// No input takes more steps; false for rule passes, which cannot guarantee it.
     pub never_slower: bool,
 }
 
-/// What is known about a pass without running it.
+/// The properties of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PassInfo {
     /// The name: an imperative in kebab-case.
     pub name: &'static str,
     /// What it does, in one sentence without a full stop.
     pub summary: &'static str,
-    /// What it works on.
+    /// The form on which it works.
     pub stage: Stage,
-    /// What it promises.
+    /// Its guarantees.
     pub claim: Claim,
 }
 
@@ -120,42 +118,42 @@ pub enum Changed {
 pub struct Remark {
     /// The name of the pass.
     pub pass: &'static str,
-    /// What was done to what.
+    /// The change, and the place.
     pub what: String,
-    /// By how many instructions the program got shorter, as far as the pass can tell.
+    /// The number of instructions saved, as far as the pass can tell.
     pub saved_insns: usize,
-    /// In which run of the pass.
+    /// The run of the pass.
     pub run: PassRun,
 }
 
-/// What a pass is given besides the thing to rewrite.
+/// The context of a pass: everything except the rules or the graph.
 #[derive(Debug)]
 pub struct PassCx {
     pass: &'static str,
     fuel: Option<u64>,
     remarks: Vec<Remark>,
-    /// The run that is going on, and how many remarks there were before it.
+    /// The present run, and the number of remarks before it.
     run: PassRun,
     earlier_remarks: usize,
     /// The calls by which programs are measured, if they are, and whether the kernel has a bitmap.
     calls: Option<Rc<Workload>>,
     has_bitmap: bool,
-    /// The blocks of the graph in reverse postorder; none once a pass changed it.
+    /// The blocks of the graph in reverse postorder; `None` after a pass changed the graph.
     order: Option<Rc<[BlockId]>>,
-    /// The flow of the graph as it was when it was last asked for.
+    /// The flow of the graph at the last request.
     flow: Option<Flow>,
-    /// Whether that is the graph as it is.
+    /// Whether the graph has not changed since.
     is_flow_new: bool,
-    /// How often all passes of a stage run at most.
+    /// The most rounds of all passes of a stage.
     max_rounds: usize,
-    /// How many runs of passes over rules there were.
+    /// The number of runs of passes over rules.
     rule_runs: usize,
-    /// In which of them each pass looked at the conditions of the rules last.
+    /// By pass, the last of these runs in which it processed the conditions of the rules.
     looked: Vec<(&'static str, usize)>,
 }
 
 impl PassCx {
-    /// A context with this much fuel; `None` is without limit.
+    /// A context with this much fuel; `None` for unlimited fuel.
     pub fn new(fuel: Option<u64>) -> PassCx {
         PassCx {
             pass: "",
@@ -179,7 +177,7 @@ impl PassCx {
         }
     }
 
-    /// A context as the options say, for a program that serves these architectures.
+    /// A context with these options, for a program for these architectures.
     pub(crate) fn of(options: &CompileOptions, archs: impl IntoIterator<Item = Arch>) -> PassCx {
         let calls = options.measure_runs.then(|| {
             let archs: Vec<Arch> = archs.into_iter().collect();
@@ -196,7 +194,7 @@ impl PassCx {
         }
     }
 
-    /// How large the graph is and, if that was asked for, what it costs.
+    /// The size of the graph and, if requested, its cost.
     fn size_of(&self, graph: &Cfg) -> Size {
         let cost = self.calls.as_ref().and_then(|calls| {
             let program = linearise(graph).ok()?;
@@ -205,7 +203,7 @@ impl PassCx {
         Size::of_graph(graph, cost)
     }
 
-    /// The reachable blocks of the graph, each before all that follow it.
+    /// The reachable blocks of the graph, each before its successors.
     pub(crate) fn order(&mut self, graph: &Cfg) -> Rc<[BlockId]> {
         let order = self
             .order
@@ -213,8 +211,7 @@ impl PassCx {
         Rc::clone(order)
     }
 
-    /// The flow of the graph, brought up to date if the graph has changed since it was last
-    /// [kept](Self::keep_flow).
+    /// The flow of the graph, updated if the graph has changed since it was last [kept](Self::keep_flow).
     pub(crate) fn flow(&mut self, graph: &Cfg) -> Flow {
         let is_new = std::mem::take(&mut self.is_flow_new);
         let mut flow = self.flow.take().unwrap_or_default();
@@ -224,21 +221,21 @@ impl PassCx {
         flow
     }
 
-    /// Leaves the flow to the passes that come next. It is that of the graph for which it was asked: a pass that
-    /// changed the graph says so at its end.
+    /// Stores the flow for the passes that follow. It belongs to the graph for which it was requested: a pass that
+    /// changed the graph reports that at its end.
     pub(crate) fn keep_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
         self.is_flow_new = true;
     }
 
-    /// Takes note of the new ids of blocks, of which some are gone.
+    /// Applies new ids of blocks, some of which were removed.
     pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
         if let Some(flow) = &mut self.flow {
             flow.renumber(new_ids);
         }
     }
 
-    /// Takes note that the graph is another one.
+    /// Drops everything about the previous graph.
     fn begin_graph(&mut self) {
         self.graph_changed();
         if let Some(flow) = &mut self.flow {
@@ -251,8 +248,8 @@ impl PassCx {
         self.is_flow_new = false;
     }
 
-    /// Asks whether a change may be applied, and records it if so. Without fuel the answer is no, and
-    /// the pass must leave things as they are.
+    /// Requests permission for a change, and records it. Without fuel it returns false, and the pass must not apply
+    /// the change.
     pub fn apply(&mut self, saved_insns: usize, what: impl FnOnce() -> String) -> bool {
         match &mut self.fuel {
             Some(0) => return false,
@@ -268,7 +265,7 @@ impl PassCx {
         true
     }
 
-    /// Remarks from now on are about a run of this pass.
+    /// Starts a run of a pass, to which the remarks that follow belong.
     fn begin_run(&mut self, pass: &'static str, arch: Option<Arch>) {
         self.pass = pass;
         self.run.arch = arch;
@@ -276,7 +273,7 @@ impl PassCx {
         self.earlier_remarks = self.remarks.len();
     }
 
-    /// The run has made the thing this large.
+    /// Ends the run with this size of the result.
     fn end_run(&mut self, after: Size) {
         self.run.after = after;
         let own = &mut self.remarks[self.earlier_remarks..];
@@ -288,12 +285,12 @@ impl PassCx {
         }
     }
 
-    /// A condition that the pass makes now.
+    /// A condition made by the pass in this run.
     fn condition(&self, predicate: Predicate) -> Condition {
         Condition::new(predicate, self.rule_runs)
     }
 
-    /// In which run the pass looked at the conditions last; 0 if it never did. Now it does.
+    /// The last run in which the pass processed the conditions, or 0; sets it to the present run.
     fn look(&mut self) -> usize {
         let (pass, now) = (self.pass, self.rule_runs);
         match self.looked.iter_mut().find(|(name, _)| *name == pass) {
@@ -305,7 +302,7 @@ impl PassCx {
         }
     }
 
-    /// What was applied, in order.
+    /// The applied changes, in order.
     pub fn into_remarks(self) -> Vec<Remark> {
         self.remarks
     }
@@ -321,7 +318,7 @@ impl Changed {
 /// A pass over rules.
 #[derive(Clone, Copy, Debug)]
 pub struct RulePass {
-    /// What is known about it.
+    /// Its properties.
     pub info: PassInfo,
     pub(crate) run: fn(&mut Draft, &mut PassCx) -> Changed,
 }
@@ -329,13 +326,13 @@ pub struct RulePass {
 /// A pass over blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct BytecodePass {
-    /// What is known about it.
+    /// Its properties.
     pub info: PassInfo,
     pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
 }
 
-/// Puts an equivalent condition in place of each of the rules', as far as the fuel goes; `None` is the same again, as
-/// is an equal one. What the pass has left as it is before is not looked at again.
+/// Replaces the conditions of all rules by equivalent ones, as far as the fuel lasts; if `rewrite` returns `None` or
+/// an equal condition, nothing changes. Conditions that the pass has already processed are skipped.
 fn rewrite_conditions(
     draft: &mut Draft,
     cx: &mut PassCx,
@@ -362,12 +359,12 @@ fn rewrite_conditions(
 /// Runs passes over a ruleset until none changes anything.
 ///
 /// # Panics
-/// If a pass made the ruleset invalid, which is a mistake of the pass.
+/// If a pass makes the ruleset invalid, which is a bug of the pass.
 pub(crate) fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
     run_on_rules_watched(ruleset, passes, cx, &mut |_, _| ())
 }
 
-/// The same, where `watch` may ask what there is after every pass that changed something.
+/// The same, with a call of `watch` after every pass that changed something, which can request the present ruleset.
 pub(crate) fn run_on_rules_watched(
     ruleset: &Ruleset,
     passes: &[RulePass],
@@ -403,12 +400,12 @@ pub(crate) fn run_on_rules_watched(
 /// Runs passes over a graph until none changes anything.
 ///
 /// # Panics
-/// In debug builds, if a pass made the program invalid.
+/// In debug builds, if a pass makes the program invalid.
 pub(crate) fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
     run_on_graph_watched(graph, passes, cx, &mut |_, _| ());
 }
 
-/// The same, showing what there is after every pass that changed something.
+/// The same, with a call of `watch` after every pass that changed something.
 pub(crate) fn run_on_graph_watched(
     graph: &mut Cfg,
     passes: &[BytecodePass],
@@ -431,9 +428,9 @@ pub(crate) fn run_on_graph_watched(
     });
 }
 
-/// A program with the same answers, as short as the passes make it. It is never longer than the one
-/// given: where putting it together again costs more than was gained, or where the kernel's check of
-/// scratch memory would not follow the new order, the given program comes back.
+/// An equivalent program, as short as the passes make it and never longer than the given one: if linearisation adds
+/// more than the passes saved, or the kernel's check of scratch memory would reject the new order, the result is the
+/// given program.
 pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
@@ -463,8 +460,7 @@ fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Chang
     changed
 }
 
-/// Whether other passes may find something new after a pass; blocks that no path reaches are nothing to
-/// them.
+/// Whether other passes may find new changes after a pass; removing unreachable blocks gives them none.
 fn news(pass: &BytecodePass, changed: Changed) -> Changed {
     if pass.info.name == drop_unreachable::INFO.name {
         Changed::No
@@ -473,7 +469,7 @@ fn news(pass: &BytecodePass, changed: Changed) -> Changed {
     }
 }
 
-/// Runs passes in turn until each of them has found nothing to change in what there is at the end.
+/// Runs passes in turn until none of them finds a change in the final state.
 fn run_until_stable<P>(passes: &[P], max_rounds: usize, mut run: impl FnMut(&P) -> Changed) {
     let mut idle = 0;
     for _ in 0..max_rounds {

@@ -1,14 +1,14 @@
 //! Sets of numbers of a section's rules, as pieces: the numbers between two borders of intervals.
 //!
-//! All rules about one number of a piece are about all of them, so a set that grows and shrinks by whole rules is a
-//! flag for each piece. Finding the pieces of an interval is a binary search, and 64 of them take a step; what is
-//! missing of an interval takes one more for each gap.
+//! Every rule covers all or none of the numbers of a piece, so a set of the numbers of whole rules is a flag per
+//! piece. The pieces of an interval are found by binary search, and 64 flags take one step; the missing part of an
+//! interval takes one step more per gap.
 
 use std::ops::Range;
 
 use tamis_rules::{IntervalSet, Section};
 
-/// Where pieces begin, ascending.
+/// The first numbers of pieces, ascending.
 #[derive(Clone)]
 pub(super) struct Cuts(Vec<u32>);
 
@@ -27,12 +27,12 @@ impl Cuts {
         Cuts(cuts)
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The pieces of an interval whose borders are cuts.
+    /// The pieces of an interval between two borders.
     pub(super) fn pieces(&self, (first, last): (u32, u32)) -> Range<usize> {
         let from = self.0.partition_point(|cut| *cut < first);
         let count = self.0[from..].partition_point(|cut| *cut <= last);
@@ -59,7 +59,7 @@ impl Cuts {
 /// A growing set of numbers.
 pub(super) struct Numbers<'a> {
     cuts: &'a Cuts,
-    /// For each piece, from the lowest bit of the first word on, whether it is in the set.
+    /// By piece, whether it is in the set, beginning with the lowest bit of the first word.
     has: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// Whether some number of a set is in this one.
+    /// Whether any number of a set is in this one.
     pub(super) fn meets(&self, set: &IntervalSet<u32>) -> bool {
         let mut intervals = set.intervals().iter();
         intervals.any(|interval| {
@@ -81,7 +81,7 @@ impl Numbers<'_> {
         })
     }
 
-    /// What of a set is not in this one.
+    /// The numbers of a set that are not in this one.
     pub(super) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
         let mut missing = Vec::new();
         for interval in set.intervals() {
@@ -108,7 +108,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// The first of the pieces that is in the set, or that is not; the end if there is none.
+    /// The first of the pieces that is in the set, or that is not; the end of the range if there is none.
     fn next(&self, pieces: Range<usize>, is_in: bool) -> usize {
         let end = pieces.end;
         let found = words(pieces).find_map(|(word, bits)| {
@@ -120,7 +120,7 @@ impl Numbers<'_> {
     }
 }
 
-/// The words that have the bits of a range, each with those of its bits.
+/// The words with the bits of a range, each with the mask of these bits.
 fn words(range: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     let words = range.start / 64..range.end.div_ceil(64);
     words.map(move |word| {
@@ -147,7 +147,7 @@ mod tests {
         ];
         let mut sets: Vec<IntervalSet<u32>> = Vec::new();
         sets.extend(ranges.map(|ranges| ranges.into_iter().collect()));
-        // More pieces than a word has flags, and borders next to those of words.
+        // More pieces than bits in a word, and borders next to those of words.
         sets.push((0..300).step_by(2).collect());
         sets.push([63..=63, 65..=127, 192..=250].into_iter().collect());
         let rules = sets.iter().cloned().map(|syscalls| Rule {

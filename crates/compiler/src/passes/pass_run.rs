@@ -1,7 +1,7 @@
-//! Pass runs: one pass, once, over one thing, and how large that was before and after.
+//! Pass runs: one pass, once, on rules or a program, with the sizes before and after.
 //!
-//! Passes run in turn, some several times, and rule passes for each architecture on its own. Two runs of one
-//! pass that change as much are still two, so runs have numbers.
+//! Passes run in turn, some several times, and rule passes once per architecture. Two runs of one pass with equal
+//! changes are still two runs, so runs are numbered.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ use tamis_meter::Cost;
 use super::Remark;
 use super::draft::Draft;
 
-/// How large a thing is that a pass works on.
+/// The size of the rules or the program on which a pass works.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// The rules of one architecture.
     Rules {
-        /// How many.
+        /// The number of rules.
         rules: usize,
-        /// How many tests of arguments their conditions have.
+        /// The number of tests of arguments in their conditions.
         tests: usize,
     },
     /// A program.
     Program {
-        /// Instructions, unconditional jumps not counted.
+        /// The number of instructions, without unconditional jumps.
         length_insns: usize,
-        /// What calls cost, if that was [asked for](crate::CompileOptions::measure_runs).
+        /// The cost of calls, if [requested](crate::CompileOptions::measure_runs).
         cost: Option<Cost>,
     },
 }
@@ -34,13 +34,13 @@ pub enum Size {
 /// A run of a pass that changed something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassRun {
-    /// Which one, counted from 1 in the order in which they happened.
+    /// The number of the run, from 1.
     pub number: usize,
-    /// Whose rules; none for a program.
+    /// The architecture of the rules; `None` for a program.
     pub arch: Option<Arch>,
-    /// How large that was before.
+    /// The size before the run.
     pub before: Size,
-    /// How large it was afterwards.
+    /// The size after the run.
     pub after: Size,
 }
 
@@ -82,7 +82,7 @@ impl Size {
     }
 }
 
-/// Puts remarks behind others; the numbers of their runs go on.
+/// Appends remarks; the numbers of their runs continue.
 pub(crate) fn append(remarks: &mut Vec<Remark>, more: Vec<Remark>) {
     let so_far = remarks.last().map_or(0, |remark| remark.run.number);
     remarks.extend(more.into_iter().map(|mut remark| {

@@ -1,4 +1,4 @@
-//! The list of passes, and choosing from it.
+//! The list of passes, and selection from it.
 
 use super::{
     BytecodePass, PassInfo, RulePass, assume_earlier_rules, drop_default_rules, drop_implied_parts,
@@ -100,40 +100,39 @@ pub const BYTECODE_PASSES: [BytecodePass; 11] = [
     },
 ];
 
-/// The passes that may find more to do when they run a second time, and why. All others leave nothing behind that
-/// they would change themselves.
+/// The passes that may find more changes in a second run, with the reason. All others are idempotent.
 const AGAIN: [(&str, &str); 7] = [
     (
         "drop-implied-parts",
-        "a part that was looked at before can follow from one that was made smaller after it",
+        "a part that was already checked can be implied by a part that was simplified later",
     ),
     (
         "factor-alternatives",
-        "alternatives that were made one can have a part in common with others",
+        "merged alternatives can have a part in common with others",
     ),
     (
         "assume-earlier-rules",
-        "a part that was looked at before can follow from one that was made smaller after it",
+        "a part that was already checked can be implied by a part that was simplified later",
     ),
     (
         "merge-rules",
-        "a rule made of two can have the condition or the numbers of a third",
+        "a merged rule can have the condition or the numbers of a third",
     ),
     (
         "fold-constants",
-        "a test of a constant says more about a value than the test of a register in whose place it is",
+        "a comparison with a constant gives more facts about a value than one with a register",
     ),
     (
         "thread-jumps",
-        "an edge passes a bounded number of blocks at a time, and less has to be kept for one that nothing reads",
+        "each run moves an edge past a bounded number of blocks, and an edge with fewer live values can move further",
     ),
     (
         "skip-known-loads",
-        "a block entered behind its loads can bring the next one what that loads",
+        "a block entered after its loads can make the loads of its successor redundant",
     ),
 ];
 
-/// Why a pass may find more to do when it runs again on what it made; none if it never does.
+/// The reason why a second run of a pass on its own result may change more; `None` if it never does.
 ///
 /// ```
 /// use tamis_compiler::passes::registry::why_again;
@@ -150,7 +149,7 @@ pub fn all() -> impl Iterator<Item = PassInfo> {
     rules.chain(BYTECODE_PASSES.iter().map(|pass| pass.info))
 }
 
-/// Which passes run, and in which order.
+/// The passes to run, and their order.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub(crate) rules: Vec<RulePass>,
@@ -172,7 +171,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// No pass at all.
+    /// No passes.
     pub fn none() -> Selection {
         Selection {
             rules: Vec::new(),
@@ -180,10 +179,10 @@ impl Selection {
         }
     }
 
-    /// These passes in this order; those over rules before those over blocks. A name may repeat.
+    /// These passes in this order; rule passes run before bytecode passes. A name may repeat.
     ///
     /// # Errors
-    /// If there is no pass of one of the names.
+    /// If a name is not that of a pass.
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Selection, UnknownPass> {
         let mut selection = Selection::none();
         for name in names {

@@ -1,4 +1,4 @@
-//! Blocks by what they do, for passes that look for equal ones: found without a copy of any.
+//! A set of blocks by content, for passes that look for equal blocks; it needs no copies of blocks.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,14 +8,14 @@ use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
 use crate::hash::Places;
 
-/// Blocks of which no two are equal. They stay in the graph and must not change, or to something that nothing is
-/// compared with.
+/// A set of different blocks. They remain in the graph and must not change, except to a content that is never looked
+/// up.
 pub(super) struct SameBlocks {
     known: Places,
 }
 
 impl SameBlocks {
-    /// No block yet, of those of a graph.
+    /// An empty set, for the blocks of a graph.
     pub(super) fn new(graph: &Cfg) -> SameBlocks {
         SameBlocks {
             known: Places::with_room(graph.len()),

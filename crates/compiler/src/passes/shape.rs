@@ -1,8 +1,8 @@
-//! What passes over conditions share: lists of either kind, walking, and tests as sets of values.
+//! Common functions of passes over conditions: lists of either kind, traversal, and tests as sets of values.
 
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Test};
 
-/// The most values that are looked at one by one.
+/// The most values that are enumerated.
 const MAX_VALUES: u64 = 64;
 
 /// The two kinds of lists.
@@ -30,7 +30,7 @@ impl ListKind {
         }
     }
 
-    /// What a list without parts comes to.
+    /// The value of a list without parts.
     pub(super) const fn neutral(self) -> Predicate {
         match self {
             ListKind::All => Predicate::True,
@@ -48,7 +48,7 @@ impl ListKind {
         }
     }
 
-    /// The parts of a list of this kind; anything else is the only part of itself.
+    /// The parts of a list of this kind; any other predicate is its own only part.
     pub(super) fn parts(self, predicate: &Predicate) -> &[Predicate] {
         match ListKind::of(predicate) {
             Some((kind, parts)) if kind == self => parts,
@@ -57,8 +57,8 @@ impl ListKind {
     }
 }
 
-/// Rewrites every list, parts before what they are part of; `None` is the same again. A list of less than two parts
-/// is what its parts come to. Recurses as deep as the predicate nests.
+/// Rewrites every list, parts first; `None` if nothing changes. A list of fewer than two parts becomes its part or
+/// its value. Recurses as deep as the predicate nests.
 pub(super) fn rewrite_lists(
     predicate: &Predicate,
     rewrite: &impl Fn(ListKind, &[Predicate]) -> Option<Predicate>,
@@ -76,7 +76,7 @@ pub(super) fn rewrite_lists(
     })
 }
 
-/// Parts of which some are rewritten; `None` if all are the same again.
+/// The parts, some of them rewritten; `None` if none changes.
 pub(super) fn rewrite_parts(
     parts: &[Predicate],
     mut rewrite: impl FnMut(&Predicate) -> Option<Predicate>,
@@ -98,8 +98,8 @@ pub(super) fn rewrite_parts(
     made
 }
 
-/// The operand and the values for which a test holds, if it is about one operand's value. A mask of an
-/// unbroken run of leading bits is a range.
+/// The operand and the values for which a test holds, if it tests the value of one operand. A mask of a contiguous
+/// run of leading bits is a range.
 pub(super) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
     match test {
         Test::In { operand, set } => Some((*operand, set.clone())),

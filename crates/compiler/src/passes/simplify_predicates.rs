@@ -14,14 +14,14 @@
 //! Each step is a law of Boolean algebra: associativity, identity, annihilation, idempotence, involution.
 //!
 //! # What it never does
-//! It doesn't look into tests, doesn't distribute and doesn't reorder, so it never makes a condition
-//! larger and parts keep the order in which they were written.
+//! It does not change tests except constant ones, and neither distributes nor reorders, so it never makes a condition
+//! larger, and parts keep their order.
 //!
 //! # Cost
 //! Linear, with hashing.
 //!
 //! # Prior art
-//! The rule optimisers of gVisor and libseccomp do parts of it.
+//! The rule optimisers of gVisor and libseccomp do some of this.
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
@@ -66,7 +66,7 @@ fn is_simple(predicate: &Predicate) -> bool {
 }
 
 fn all_differ(parts: &[Predicate]) -> bool {
-    /// So few are compared with each other faster than hashed.
+    /// The most parts for which comparing each pair is faster than hashing.
     const FEW: usize = 8;
     if parts.len() <= FEW {
         let rest = |index| &parts[index + 1..];
@@ -111,7 +111,7 @@ fn simplify(predicate: &Predicate) -> Predicate {
     }
 }
 
-/// The parts of a list, simplified; `Ok` if the list comes to a single predicate.
+/// The parts of a list, simplified; `Ok` if the list becomes a single predicate.
 fn list(
     parts: &[Predicate],
     neutral: Predicate,
@@ -140,14 +140,14 @@ fn list(
     }
 }
 
-/// What a test comes to if it is the same for every call.
+/// The outcome of a test that is the same for every call.
 fn constant(test: &Test) -> Option<Predicate> {
     let holds = match test {
         Test::Compare { operand, op, value } => {
             let (smallest, largest) = (0, Operand::max(*operand));
             let at_ends = (op.holds(smallest, *value), op.holds(largest, *value));
             match op {
-                // Monotonous: equal at both ends is equal everywhere.
+                // The comparison is monotonic: equal at both ends means equal everywhere.
                 CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge if at_ends.0 == at_ends.1 => {
                     at_ends.0
                 }

@@ -1,9 +1,8 @@
 //! Enter a block behind the loads that an edge doesn't need.
 //!
 //! # What
-//! Where one side of a branch brings what the first instructions of the next block would load, and other
-//! ways into that block don't, the block is split: the side leads behind the loads.
-//!
+//! If on one side of a branch the registers already hold what the first instructions of the next block load, but not
+//! on other edges into that block, the block is split: the side leads behind the loads.
 //! # Before/After
 //! ```text
 //!    ld [16]                 ld [16]
@@ -15,16 +14,15 @@
 //! ```
 //!
 //! # Why it is sound
-//! Everything that is read behind the entry holds the same value as if the instructions before it had
-//! run.
+//! Every value that is read behind the entry is the same as if the instructions before it had run.
 //!
 //! # What it never does
-//! It leaves blocks that jump unconditionally as they are: the first part of a split block falls into the
-//! second, and a block that did so before would need a jump. It never skips a division by X, which may
-//! end the program.
+//! It does not change blocks that end with an unconditional jump: the first part of a split block falls into the
+//! second, and a block that fell into it before would need a jump. It never skips a division by X, which may end the
+//! program.
 //!
 //! # Cost
-//! Linear: the first few instructions of a block are looked at, once per edge into it.
+//! Linear: the first few instructions of a block are checked, once per edge into it.
 //!
 //! # Prior art
 //! Partial redundancy elimination, without code motion.
@@ -49,7 +47,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-/// How many instructions at the beginning of a block are looked at.
+/// The most instructions at the beginning of a block that are checked.
 const MAX_OPS: usize = 8;
 
 /// One side of a branch that can enter the next block behind this many instructions.
@@ -62,7 +60,7 @@ struct Entry {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut live = vec![Live::default(); graph.len()];
-    // The same for the end of each block, where what is read behind its new entries counts as well.
+    // The same at the end of each block, including the values read behind its new entries.
     let mut live_at_end = live.clone();
     let mut entries: FxHashMap<BlockId, Vec<Entry>> = FxHashMap::default();
     let order = cx.order(graph);
@@ -109,8 +107,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     Changed::when(graph.len() > live.len())
 }
 
-/// Behind how many instructions a block can be entered in this state, and what is read there, given
-/// what is read at its end.
+/// The number of instructions of a block that can be skipped in this state, and the places read from there on, given
+/// those read at its end.
 fn farthest_entry(
     block: &Block,
     before: &State,
@@ -141,7 +139,7 @@ fn farthest_entry(
     farthest
 }
 
-/// Splits a block at its new entries and leads the edges there.
+/// Splits a block at its new entries and redirects the edges to them.
 fn split(graph: &mut Cfg, id: BlockId, entries: &[Entry]) {
     let mut places: Vec<usize> = entries.iter().map(|entry| entry.behind).collect();
     places.sort_unstable();
@@ -167,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_a_new_entry_reads_is_not_skipped_before_it() {
-        // Behind the new entry of `c`, X is read as `b` leaves it, which it was not before.
+        // Behind the new entry of `c`, X is read with the value that `b` leaves, which was not read before.
         check_bytecode(
             &INFO,
             "ld [16]\n\

@@ -1,4 +1,4 @@
-//! What the tests of passes share: text in, one pass, text out.
+//! Common functions of the tests of passes: text in, one pass, text out.
 
 use tamis_abi::Endian;
 use tamis_bpf::asm::assemble;
@@ -10,7 +10,7 @@ use super::registry::{BYTECODE_PASSES, RULE_PASSES};
 use super::{Changed, PassCx, PassInfo, run_on_blocks, run_on_rules};
 use crate::linearise::linearise;
 
-/// Runs one pass over a program until it changes nothing, and compares what it makes.
+/// Runs one pass over a program until it changes nothing, and compares the result.
 #[track_caller]
 pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
     let mut passes = BYTECODE_PASSES.into_iter();
@@ -35,7 +35,7 @@ pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
     );
 }
 
-/// Runs one pass over the rules of an x86_64 section that denies by default, and compares what it makes.
+/// Runs one pass over the rules of an x86_64 section with a denying default, and compares the result.
 #[track_caller]
 pub(super) fn check_rules(info: &PassInfo, before: &str, after: &str) {
     const HEAD: &str = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n";

@@ -1,10 +1,10 @@
-//! Jump to where a jump leads.
+//! Redirect jumps past blocks with a known outcome.
 //!
 //! # What
-//! An edge leads past blocks whose decision is known on that edge: because they always go on, or because
-//! what was tested on the way to the edge leaves one answer - even where the block itself, reached from
-//! elsewhere too, has to ask. Instructions are passed over if nothing behind reads what they write, or
-//! if they write what is there already. A jump to a return becomes the return.
+//! An edge is redirected past blocks whose outcome is known on that edge: because they end with a jump, or because
+//! the tests on the path to the edge imply the outcome, even if the block has to test on other edges. Instructions
+//! are skipped if no later instruction reads their results, or if their destinations already hold these. A jump to a
+//! return becomes the return.
 //!
 //! # Before/After
 //! ```text
@@ -13,16 +13,16 @@
 //! ```
 //!
 //! # Why it is sound
-//! Everything that is read behind the new target holds the same value on the new way as on the old one.
-//! Edges are changed from the end of the program to its beginning, so what is read behind a target is
-//! final, and what is known at an edge comes from blocks that are as they were.
+//! Every value that is read behind the new target is the same on both paths. Edges are changed from the end of the
+//! program to its beginning, so the set of values read behind a target is final, and the facts at an edge come from
+//! unchanged blocks.
 //!
 //! # What it never does
-//! It doesn't copy instructions, and it never passes a division by X, which may end the program.
+//! It does not copy instructions, and it never skips a division by X, which may end the program.
 //!
 //! # Cost
-//! Linear: the number of blocks passed is bounded by a multiple of the number of edges; where that is
-//! not enough, a second run finds more. A chain of equality tests is passed at once by a value that is known.
+//! Linear: the number of blocks passed is bounded by a multiple of the number of edges; if that is not enough, a
+//! second run finds more. A known value passes a chain of equality tests in one step.
 //!
 //! # Prior art
 //! Jump threading in every compiler; libpcap's `opt_j` and `fold_edge`.
@@ -48,10 +48,10 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-/// How many blocks are passed on average per edge, at most.
+/// The most blocks that are passed, on average per edge.
 const PASSED_PER_BLOCK: usize = 32;
 
-/// How many instructions of a block are looked at, at most.
+/// The most instructions of a block that are checked.
 const MAX_OPS: usize = 8;
 
 struct Threader<'a> {
@@ -87,7 +87,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 }
 
 impl Threader<'_> {
-    /// The end of a block with its edges leading as far as they can.
+    /// The end of a block, with its edges redirected as far as possible.
     fn threaded(&mut self, id: BlockId) -> End {
         let end = self.graph.block(id).end;
         match end {
@@ -127,7 +127,7 @@ impl Threader<'_> {
         }
     }
 
-    /// The farthest block that an edge with this state can lead to.
+    /// The farthest block to which an edge with this state can be redirected.
     fn follow(&mut self, target: BlockId, state: &State) -> BlockId {
         let mut farthest = target;
         let mut there = *state;
@@ -143,15 +143,15 @@ impl Threader<'_> {
         farthest
     }
 
-    /// Whether a block leads to a block that is known, in some state.
+    /// Whether a block has a known successor in some state.
     fn may_pass(&self, id: BlockId) -> bool {
         let block = self.graph.block(id);
         let ends = matches!(block.end, End::Ret(_) | End::RetA);
         !ends && block.ops.len() <= MAX_OPS && !block.ops.iter().any(|op| may_end(*op))
     }
 
-    /// Where a block leads if it is entered in this state, which becomes that at its end; `None` if
-    /// that is not known.
+    /// The successor of a block that is entered in this state, which becomes the state at its end; `None` if it is
+    /// not known.
     fn step(&mut self, id: BlockId, state: &mut State) -> Option<BlockId> {
         self.budget = self.budget.checked_sub(1)?;
         if !self.may_pass(id) {

@@ -1,15 +1,15 @@
-//! Lower bounds: how few steps per call any program could take that does the same.
+//! Lower bounds: the fewest steps per call of any equivalent program.
 //!
-//! A program that gives calls different answers has to tell them apart, and a conditional jump tells two
-//! sides apart. With `p` the share of calls that get an answer, no program needs fewer than
-//! `Σ p·log2(1/p)` jumps on average (C. E. Shannon, "A Mathematical Theory of Communication", 1948): the
-//! *entropy*. Where an architecture has few runs of numbers, the best search tree over them is computed
-//! instead, by dynamic programming over sets of runs; it is exact for trees that compare the number with
-//! borders of runs, with runs of a single number and with the heaviest numbers of the others.
+//! A program that returns different actions for different calls must distinguish them, and a conditional jump has two
+//! sides. With `p` the share of calls that get an action, no program needs fewer than `Σ p·log2(1/p)` jumps on
+//! average (C. E. Shannon, "A Mathematical Theory of Communication", 1948): the *entropy*. If an architecture has few
+//! runs of numbers, the best search tree over them is computed instead, by dynamic programming over sets of runs; it
+//! is exact for trees that compare the number with borders of runs, with runs of a single number and with the
+//! heaviest numbers of the others.
 //!
-//! To the jumps come what every call pays: the return, loading the number, loading the architecture if
-//! another one would be answered otherwise, and where arguments matter one load and one jump. What
-//! telling arguments apart takes besides is not bounded, nor are calls without a name counted.
+//! The bound also includes the fixed steps of every call: the return, the load of the number, the load of the
+//! architecture if another one gets a different action, and one load and one jump if arguments matter. It includes no
+//! other steps for distinguishing arguments, and no calls without a name.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ use tamis_rules::{IntervalSet, Predicate};
 /// The most runs for which the best tree is computed.
 const MAX_EXACT_RUNS: usize = 12;
 
-/// How a bound was found.
+/// The method of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundKind {
-    /// By the entropy of the answers.
+    /// The entropy of the actions.
     Entropy,
-    /// By the best search tree over the runs.
+    /// The best search tree over the runs.
     BestTree,
 }
 
@@ -37,26 +37,26 @@ pub enum BoundKind {
 pub struct ArchBound {
     /// The architecture.
     pub arch: Arch,
-    /// How many runs of numbers are treated alike.
+    /// The number of runs of numbers with one outcome.
     pub runs: usize,
     /// The steps per call of the workload.
     pub mean_steps: f64,
-    /// The fewest that any program could take.
+    /// The lower bound for any program.
     pub bound_steps: f64,
-    /// How that was found.
+    /// The method of the bound.
     pub kind: BoundKind,
 }
 
-/// What happens to some numbers: conditions and return values.
+/// The outcome of some numbers: conditions and return values.
 type Answer = Vec<(Option<Predicate>, u32)>;
 
-/// Numbers of an architecture and what happens to them; several sets may be answered alike.
+/// Numbers of an architecture with their outcomes; several sets may have the same outcome.
 #[derive(Default)]
 struct Answers {
     by_numbers: Vec<(IntervalSet<u32>, usize)>,
 }
 
-/// Neighbouring numbers, their answer, and how much they weigh.
+/// Neighbouring numbers with one outcome, and their weight.
 #[derive(Clone)]
 struct WeightedRun {
     first: u32,
@@ -71,7 +71,7 @@ impl WeightedRun {
     }
 }
 
-/// Bounds for the calls of a workload by architecture; those without any call are left out.
+/// Bounds for the calls of a workload by architecture; architectures without calls are omitted.
 ///
 /// # Errors
 /// If a limit of the prover is reached.
@@ -85,7 +85,7 @@ pub fn bounds(
     let cases = cases(&mut space, function, &CaseLimits::default())?;
     let mut known: Vec<Answer> = Vec::new();
     let mut machines: Vec<(Machine, Answers)> = Vec::new();
-    // The cases of some numbers stand together, and so do the numbers of an architecture.
+    // The cases of a set of numbers are adjacent, and so are the numbers of an architecture.
     let same_numbers = |a: &Case, b: &Case| a.machine == b.machine && a.numbers == b.numbers;
     for group in cases.list.chunk_by(same_numbers) {
         let answer: Answer = group
@@ -121,7 +121,7 @@ pub fn bounds(
     Ok(bounds.collect())
 }
 
-/// An architecture's part of a program.
+/// The measured costs of an architecture, with the outcomes of its numbers.
 struct Measured<'a> {
     costs: &'a [NumberCost],
     arch: Arch,
@@ -159,7 +159,7 @@ impl Measured<'_> {
         }
         let runs = own.runs(&by_number);
         let first = runs.first().map(|run| run.answer);
-        // Where some number is answered otherwise, every call has to be told from it.
+        // If any number has another outcome, every call must be distinguished from it.
         let asks_number = runs.iter().any(|run| Some(run.answer) != first);
         let least = if asks_number { total } else { 0.0 };
         let (jumps, kind) = match runs.len() <= MAX_EXACT_RUNS {
@@ -217,8 +217,8 @@ impl Answers {
     }
 }
 
-/// Runs, of which the heaviest numbers are cut out as far as there is room: asking for such a number can be better
-/// than asking for the borders of its run.
+/// Runs, with the heaviest numbers as runs of their own up to the limit: testing such a number can be cheaper than
+/// testing the borders of its run.
 fn with_heavy_apart(runs: &[WeightedRun], weights: &BTreeMap<u32, f64>) -> Vec<WeightedRun> {
     let mut pieces = runs.to_vec();
     let mut heavy: Vec<(u32, f64)> = weights.iter().map(|(nr, weight)| (*nr, *weight)).collect();
@@ -257,7 +257,7 @@ fn with_heavy_apart(runs: &[WeightedRun], weights: &BTreeMap<u32, f64>) -> Vec<W
     pieces
 }
 
-/// The jumps that telling the answers apart takes at least, all calls together.
+/// The least number of jumps that distinguish the outcomes, summed over all calls.
 fn entropy(by_answer: &BTreeMap<usize, f64>, total: f64) -> f64 {
     by_answer
         .values()
@@ -265,7 +265,7 @@ fn entropy(by_answer: &BTreeMap<usize, f64>, total: f64) -> f64 {
         .sum()
 }
 
-/// The jumps that the best tree takes, all calls together. Exponential in the runs.
+/// The number of jumps of the best tree, summed over all calls. Exponential in the runs.
 fn best_tree(runs: &[WeightedRun]) -> f64 {
     let full = (1_usize << runs.len()) - 1;
     let mut best = vec![0.0_f64; full + 1];

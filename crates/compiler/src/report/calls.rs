@@ -1,27 +1,26 @@
-//! What each call costs, and its part of the program.
+//! The cost of each call, and its part of the program.
 //!
-//! A call's part of the program is the instructions that it may come through,
-//! each divided equally among all calls of which that is so: the parts of all calls, and what no call comes
-//! through, add up to the length. So the part says what the program would gain, about, if the policy did not treat the call
-//! in a way of its own.
+//! A call's part of the program is the instructions that it may execute, each divided equally among all calls that
+//! may execute it. The parts of all calls, and the instructions that no call executes, add up to the length. So the
+//! part is about the length that the program would save if the policy had no special treatment for the call.
 
 use tamis_bpf::Program;
 use tamis_meter::{NumberCost, Workload, measure_numbers};
 
 use super::ownership::parts;
 
-/// What one call costs.
+/// The cost of one call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallCost {
-    /// What it executes.
+    /// Its executed instructions.
     pub cost: NumberCost,
-    /// How often it is made, of all calls: 0 to 1.
+    /// Its share of all calls, 0 to 1.
     pub share: f64,
     /// Its part of the program's length.
     pub part_insns: f64,
 }
 
-/// What the calls cost, by architecture and number.
+/// The costs of the calls, by architecture and number.
 pub fn calls(program: &Program, workload: &Workload, has_bitmap: bool) -> Vec<CallCost> {
     let costs = measure_numbers(std::slice::from_ref(program), workload, has_bitmap);
     let whole: f64 = costs.iter().map(|cost| cost.executed.calls).sum();
@@ -44,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Number 16 is asked about its second argument, all others are allowed.
+    /// A program that tests the second argument of number 16 and allows all other calls.
     fn program() -> Program {
         let equals = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
         let ops = [
@@ -72,7 +71,7 @@ mod tests {
             let mean_steps = call.cost.executed.mean_steps();
             assert!((call.share - share).abs() < 1e-9 && (mean_steps - steps).abs() < 1e-9);
         }
-        // The load, its question and a return are for both.
+        // Both share the load, its question and a return.
         assert_eq!(costs[0].part_insns, 1.5);
         assert_eq!(costs[1].part_insns, 4.5);
         assert_eq!(costs.len(), 2);

@@ -1,6 +1,6 @@
-//! Reports: where the instructions of a program go, what each call costs, and how far it is from the best that could be.
+//! Reports: the use of a program's instructions, the cost of each call, and the distance from a lower bound.
 //!
-//! They look at a finished program and nothing else, so they serve programs of any origin.
+//! They only read the finished program, so they work for programs of any origin.
 
 #[cfg(feature = "foreign")]
 pub mod bound;
@@ -9,18 +9,18 @@ pub mod ownership;
 
 use crate::passes::{PassRun, Remark};
 
-/// What a pass did, all its changes together.
+/// All changes of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassTotal {
-    /// Its name.
+    /// The name of the pass.
     pub pass: &'static str,
-    /// How many changes it applied.
+    /// The number of changes it applied.
     pub changes: usize,
-    /// By how many instructions they made the program shorter, as far as the pass can tell.
+    /// The number of instructions by which they shortened the program, as far as the pass can tell.
     pub saved_insns: usize,
 }
 
-/// What each pass did, in order of their first changes.
+/// The changes of each pass, in order of their first changes.
 pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
     let mut totals: Vec<PassTotal> = Vec::new();
     for remark in remarks {
@@ -45,13 +45,13 @@ pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
 pub struct PassRunTotal {
     /// The name of the pass.
     pub pass: &'static str,
-    /// Which run, over what, and how large that was.
+    /// The run: its number, its input, and the size of that.
     pub run: PassRun,
-    /// How many changes it applied.
+    /// The number of changes it applied.
     pub changes: usize,
 }
 
-/// The runs that remarks are about, in the order in which they happened.
+/// The runs of passes in some remarks, in the order of execution.
 pub fn runs(remarks: &[Remark]) -> Vec<PassRunTotal> {
     let same_run = |a: &Remark, b: &Remark| a.run.number == b.run.number;
     let runs = remarks.chunk_by(same_run).map(|own| PassRunTotal {

@@ -1,34 +1,34 @@
-//! Ownership: which instructions of a program are there for which calls.
+//! Ownership: the calls for which each instruction of a program is needed.
 //!
-//! For every call that the tables know, the program is followed with architecture and number known and
-//! everything else open. What is reached before an argument is loaded finds the number; what is reached
-//! behind it decides about arguments, and belongs to all calls that reach it. Returns are counted apart,
-//! because most calls share them.
+//! For every call in the tables, the program is traversed with a known architecture and number and unknown arguments.
+//! Instructions reached before a load of an argument belong to the dispatch by number; instructions reached behind
+//! one decide about arguments, and belong to all calls that reach them. Returns are counted separately, because most
+//! calls share them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program};
 
-/// Where the instructions of a program go; the parts add up to its length.
+/// The use of a program's instructions; the parts add up to its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// Instructions for dispatch on architecture and number.
+    /// Instructions of the dispatch by architecture and number.
     pub dispatch_insns: usize,
     /// Returns.
     pub return_insns: usize,
-    /// Instructions that no known call reaches: for other numbers, or for none.
+    /// Instructions that no known call reaches: for other numbers, or unreachable.
     pub other_insns: usize,
-    /// Instructions that decide about arguments, the largest group first.
+    /// Instructions that decide about arguments, in groups, the largest first.
     pub decisions: Vec<Decision>,
 }
 
 /// Instructions that exactly these calls may execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The calls, by architecture and number; several share the instructions.
+    /// The calls that share the instructions, by architecture and number.
     pub calls: Vec<(Arch, Nr)>,
-    /// How many instructions.
+    /// The number of instructions.
     pub length_insns: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Decision {
 const NR_OFFSET: u32 = 0;
 const ARCH_OFFSET: u32 = 4;
 
-/// What is known on the way through a program.
+/// The abstract state on a path through a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     pc: usize,
@@ -44,7 +44,7 @@ struct State {
     has_argument: bool,
 }
 
-/// Says where the instructions of a program go. Linear in the length times the number of calls.
+/// Assigns the instructions of a program to their uses. Linear in the length times the number of calls.
 pub fn ownership(program: &Program, archs: &[Arch]) -> Ownership {
     let mut is_dispatch = vec![false; program.len()];
     let mut users: Vec<Vec<(Arch, Nr)>> = vec![Vec::new(); program.len()];
@@ -88,8 +88,8 @@ pub fn ownership(program: &Program, archs: &[Arch]) -> Ownership {
     ownership
 }
 
-/// The part of a program that each of these calls has: the instructions that it may come through, each divided equally
-/// among all of which that is so. Linear in the length times the number of calls.
+/// The part of a program of each of these calls: the instructions that it may execute, each divided equally among all
+/// calls that may execute it. Linear in the length times the number of calls.
 pub fn parts(program: &Program, calls: &[(Arch, Nr)]) -> Vec<f64> {
     let mut users = vec![0_u32; program.len()];
     let places = calls.iter().map(|(arch, nr)| {
@@ -105,7 +105,7 @@ pub fn parts(program: &Program, calls: &[(Arch, Nr)]) -> Vec<f64> {
     places.into_iter().map(part).collect()
 }
 
-/// Everything that a call may come through.
+/// The states that a call may reach.
 fn reached(program: &Program, audit: u32, nr: u32) -> BTreeSet<State> {
     let mut seen = BTreeSet::new();
     let mut open = vec![State {
@@ -143,7 +143,7 @@ fn reached(program: &Program, audit: u32, nr: u32) -> BTreeSet<State> {
     seen
 }
 
-/// The instruction of a state, and what is known once it has put its value in A.
+/// The instruction of a state, and the state after it has loaded A.
 fn load(program: &Program, audit: u32, nr: u32, state: State) -> (Op, State) {
     let op = program.op(Pc(state.pc));
     let is_input = |offset| offset != NR_OFFSET && offset != ARCH_OFFSET;

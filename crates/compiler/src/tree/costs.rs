@@ -1,31 +1,30 @@
 //! The costs of all parts of a line, and the cheapest cut of each.
 //!
-//! Finding the best of all cuts of all parts would take `n³ / 6` sums of two costs. Less than half of them are
-//! left when parts that no tree cuts ([`parts`](super::parts)) are passed over, but that is still most of the
-//! time a table takes. Parts of equal length do not need each other, so they are cut side by side: their costs
-//! lie next to each other, as do the costs of their left sides and of their right sides for every length of
-//! these, and a processor takes several at once.
+//! Finding the best cut of every part would take `n³ / 6` sums of two costs. Skipping the parts that no tree cuts
+//! ([`parts`](super::parts)) leaves less than half of them, but still most of the time for a table. Parts of equal
+//! length are independent, so several are cut at once: their costs are adjacent in memory, as are the costs of their
+//! left sides and of their right sides for each length of these, and one vector instruction handles several.
 //!
-//! Costs are whole numbers. They are kept as floating-point numbers, which hold them exactly, because every
-//! processor takes the minimum of several of these at once, and not every one that of integers.
+//! Costs are whole numbers, stored as floating-point numbers, which represent them exactly. Every processor has a
+//! vector minimum of floating-point numbers, but not every one has it for integers.
 
 use std::ops::{Add, Range, Sub};
 
 use super::parts::{Around, Cuts, Parts};
 use crate::cost::Prices;
 
-/// How many parts are cut side by side at most.
+/// The most parts that are cut at once.
 const MAX_LANES: usize = 16;
 
-/// A kind of number that holds whole numbers exactly up to a limit. Larger sums may be rounded, but not to
-/// anything below the limit.
+/// A type of number that represents whole numbers exactly up to a limit. Larger sums may be rounded, but never to a
+/// value below the limit.
 pub(super) trait Number:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self>
 {
     /// Greater than any cost.
     const INFINITE: Self;
 
-    /// A cost as such a number.
+    /// A cost as a number of this type.
     fn of(cost: u32) -> Self;
 
     /// The number as a cost.
@@ -64,19 +63,19 @@ impl Number for f64 {
     }
 }
 
-/// What questions about the parts of a line cost.
+/// The costs of questions about the parts of a line.
 pub(super) struct Questions<N> {
-    /// The steps of all runs before each.
+    /// The steps of all runs before each run.
     steps_before: Vec<N>,
-    /// The mispredictions if all runs before each are mispredicted; none if these cost nothing.
+    /// The cost if all runs before each run are mispredicted; `None` if mispredictions cost nothing.
     misses_before: Option<Vec<N>>,
-    /// The price of one.
+    /// The price of one misprediction.
     miss: u32,
     insn: N,
 }
 
 impl<N: Number> Questions<N> {
-    /// For a line, given the weights of all runs before each.
+    /// The costs for a line, given the weights of all runs before each run.
     pub(super) fn new(weight_before: &[u32], prices: Prices) -> Questions<N> {
         let before = |price: u32| {
             let mut sums = Vec::with_capacity(weight_before.len() + MAX_LANES);
@@ -92,14 +91,14 @@ impl<N: Number> Questions<N> {
         }
     }
 
-    /// What a question costs about parts of a length, without mispredictions.
+    /// The costs of questions about parts of a length, without mispredictions.
     fn asked<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let steps = differences(&self.steps_before, first, first + length);
         steps.map(|steps| steps + self.insn)
     }
 
-    /// Given what parts of a length cost once a value of theirs is gone, the first of which begins with this
-    /// run, makes of it what they cost with a question about the value before. The value has this weight.
+    /// Adds the cost of a question about one value to the costs of parts without this value. The parts have one
+    /// length, the first of them begins with `first`, and the value has this weight.
     pub(super) fn ask_first(&self, costs: &mut [N], first: usize, length: usize, weight: u32) {
         let ends = &self.steps_before[first + length..];
         for ((cost, start), end) in costs.iter_mut().zip(&self.steps_before[first..]).zip(ends) {
@@ -116,7 +115,7 @@ impl<N: Number> Questions<N> {
     }
 }
 
-/// For each of the parts, how much a sum grows between two places.
+/// By lane, the difference of a sum between two places.
 fn differences<N: Number, const LANES: usize>(sums: &[N], from: usize, to: usize) -> [N; LANES] {
     let (from, to): (&[N; LANES], &[N; LANES]) = (lanes(sums, from), lanes(sums, to));
     std::array::from_fn(|lane| to[lane] - from[lane])
@@ -129,9 +128,9 @@ fn lanes<N, const LANES: usize>(numbers: &[N], from: usize) -> &[N; LANES] {
 
 /// The costs of all parts of a line: by length, then by first run.
 pub(super) struct Costs<N> {
-    /// How many runs the line has.
+    /// The number of runs of the line.
     size: usize,
-    /// How many cells there are for each length, the first of which is 0.
+    /// The number of cells for each length; the first length is 0.
     stride: usize,
     cells: Vec<N>,
 }
@@ -156,13 +155,13 @@ impl<N: Number> Costs<N> {
         self.cells[place] = cost;
     }
 
-    /// Sets a cost unless it is lower already.
+    /// Sets a cost unless the present one is lower.
     pub(super) fn lower(&mut self, first: usize, last: usize, cost: N) {
         let place = self.place(first, last + 1 - first);
         self.cells[place] = self.cells[place].least(cost);
     }
 
-    /// What the parts of a length cost that begin with these runs.
+    /// The costs of the parts of a length that begin with these runs.
     pub(super) fn row_mut(&mut self, firsts: Range<usize>, length: usize) -> &mut [N] {
         let place = self.place(firsts.start, length);
         &mut self.cells[place..][..firsts.len()]
@@ -172,13 +171,13 @@ impl<N: Number> Costs<N> {
         length * self.stride + first
     }
 
-    /// What the left and the right sides of all cuts of a part cost, the shortest left one first.
+    /// The costs of the left and the right sides of all cuts of a part, the shortest left side first.
     pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (N, N)> {
         let sides = self.sides::<1>(first, last + 1 - first);
         sides.map(|([left], [right])| (*left, *right))
     }
 
-    /// Cuts parts where that is cheaper than what they cost: the shortest first, as far as they may be cut.
+    /// Lowers the costs of parts to those of their cheapest permitted cuts, the shortest parts first.
     pub(super) fn cut(
         &mut self,
         parts: &Parts,
@@ -193,7 +192,7 @@ impl<N: Number> Costs<N> {
             let end = (start..firsts.end)
                 .rfind(is_cut)
                 .map_or(start, |last| last + 1);
-            // Parts between these may be cut, too.
+            // All parts between these may be cut too.
             let mut first = start;
             while first < end {
                 let count = (end - first).min(MAX_LANES);
@@ -204,7 +203,7 @@ impl<N: Number> Costs<N> {
                 }
                 first += count;
             }
-            // A part that begins or ends with the line may be too heavy for that.
+            // A part that begins or ends with the line may be too heavy for arbitrary cuts.
             let suffix = self.size - length;
             let is_other = |first: usize| {
                 firsts.contains(&first)
@@ -221,7 +220,7 @@ impl<N: Number> Costs<N> {
         }
     }
 
-    /// Cuts a part so that the left side has one of these numbers of runs.
+    /// Cuts a part, with these lengths of the left side in runs.
     fn cut_edge(
         &mut self,
         first: usize,
@@ -239,7 +238,7 @@ impl<N: Number> Costs<N> {
         self.lower(first, last, best + asked);
     }
 
-    /// Cuts so many parts of a length, the first of which begins with this run.
+    /// Cuts `count` parts of a length, the first of which begins with this run.
     fn cut_lanes<const LANES: usize>(
         &mut self,
         first: usize,
@@ -265,7 +264,7 @@ impl<N: Number> Costs<N> {
         }
     }
 
-    /// What both sides of the cheapest cut of parts of a length cost.
+    /// The costs of both sides together for the cheapest cuts of parts of a length.
     fn cheapest_sides<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let mut best = [N::INFINITE; LANES];
         self.sides::<LANES>(first, length)
@@ -277,7 +276,7 @@ impl<N: Number> Costs<N> {
         best
     }
 
-    /// The same with the mispredictions of the cut.
+    /// The same, including the mispredictions of the cut.
     fn cheapest_sides_with_misses<const LANES: usize>(
         &self,
         first: usize,
@@ -297,14 +296,14 @@ impl<N: Number> Costs<N> {
         best
     }
 
-    /// The costs of the left and right sides of all cuts of parts of a length, the shortest left ones first.
+    /// The costs of the left and right sides of all cuts of parts of a length, the shortest left sides first.
     fn sides<const LANES: usize>(
         &self,
         first: usize,
         length: usize,
     ) -> impl Iterator<Item = (&[N; LANES], &[N; LANES])> {
-        // The left sides' costs are one row of the table apart. So are those of the right sides, which get
-        // shorter, but each begins a run later, too.
+        // The costs of successive left sides are one row apart, those of successive right sides one row less one
+        // cell: each is one run shorter and begins one run later.
         let end = self.place(first, length);
         let lefts = self.cells[self.place(first, 1)..end].chunks_exact(self.stride);
         let rights = &self.cells[self.place(first + length - 1, 1)..end];

@@ -1,7 +1,7 @@
-//! A line some of whose values have been asked about, and what parts of it cost that need no cut.
+//! A layer: a line after questions about some of its values, and the costs of its parts that need no cut.
 //!
-//! A part of one decision is decided. One of which all but a few single values have one decision ends in a
-//! chain of equality questions, one with two decisions perhaps in a bit test.
+//! A part with one decision costs nothing. A part in which all but a few single values have one decision may end in a
+//! chain of equality questions, a part with two decisions in a bit test.
 
 use std::ops::Range;
 
@@ -22,17 +22,17 @@ pub(super) const MAX_BIT_RUNS: usize = 16;
 /// More than any cost.
 const LARGEST: u32 = i32::MAX as u32;
 
-/// A line without the values that have been asked about.
+/// A line without the values that have been tested.
 pub(super) struct Layer<'a> {
     pub(super) spans: &'a [Span],
     pub(super) prices: Prices,
     one_line: Option<&'a OneLineTests<'a>>,
-    /// Whether a run has been asked about.
+    /// By run, whether it is removed.
     is_gone: Vec<bool>,
     weight_before: Vec<u32>,
 }
 
-/// The runs that a chain asks about, in order.
+/// The runs that a chain tests, in order.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Links {
     runs: [usize; MAX_CHAIN],
@@ -45,14 +45,14 @@ impl Links {
     }
 }
 
-/// The runs with a decision in a part that may end in a bit test.
+/// The runs with one decision, in a part that may end in a bit test.
 #[derive(Clone, Copy)]
 struct Met {
     node: NodeId,
-    /// The bits that their values have.
+    /// The bits that are set in any of their values.
     bits: u32,
     weight: u32,
-    /// Whether all values have a bit that none of those with the other decision has.
+    /// Whether every value has a bit set that no value of the other decision has.
     may_be_set: bool,
 }
 
@@ -98,17 +98,17 @@ impl<'a> Layer<'a> {
         self.spans.len()
     }
 
-    /// The weights of all runs before each, and of the whole line.
+    /// The weights of all runs before each run, and of the whole line.
     pub(super) fn weight_before(&self) -> &[u32] {
         &self.weight_before
     }
 
-    /// Whether a run has been asked about.
+    /// Whether a run is removed.
     pub(super) fn is_gone(&self, run: usize) -> bool {
         self.is_gone[run]
     }
 
-    /// The runs of a part that have not been asked about.
+    /// The runs of a part that are not removed.
     pub(super) fn left(&self, first: usize, last: usize) -> impl Iterator<Item = usize> {
         (first..=last).filter(|at| !self.is_gone[*at])
     }
@@ -117,20 +117,20 @@ impl<'a> Layer<'a> {
         self.weight_before[last + 1] - self.weight_before[first]
     }
 
-    /// What the question costs that cuts a part.
+    /// The cost of the question that cuts a part.
     pub(super) fn cut_question(&self, first: usize, last: usize, cut: usize) -> u32 {
         let (no, yes) = (self.weight(first, cut - 1), self.weight(cut, last));
         question_cost(self.prices, yes, no)
     }
 
-    /// What it costs to ask about a value of a part first.
+    /// The cost of testing a value of a part first.
     pub(super) fn first_question(&self, first: usize, last: usize, run: usize) -> u32 {
         let yes = self.spans[run].weight;
         question_cost(self.prices, yes, self.weight(first, last) - yes)
     }
 
-    /// Puts into `row` the costs of the parts that begin with a run, end before another, and need no cut, by
-    /// last run, as far as there are any; [`LARGEST`] for others.
+    /// Writes to `row` the costs of the parts that begin with a run, end before another, and need no cut, by last
+    /// run, up to the last such part; [`LARGEST`] for parts that need a cut.
     pub(super) fn leaves(&self, first: usize, end: usize, row: &mut Vec<u32>) {
         row.clear();
         let bases = self.bases(first);
@@ -144,9 +144,9 @@ impl<'a> Layer<'a> {
         self.one_line_leaves(first, &(first..end), row);
     }
 
-    /// The same for those of some parts that have a heavy value, as it is one of them that may be asked about
-    /// first: calls `meet` with first runs and with the costs by last run, from that of the value on. Chains
-    /// that ask about the value are left out: it is the heaviest of theirs.
+    /// The same for those of `parts` that contain a heavy value, which may be tested first: calls `meet` with first
+    /// runs and with the costs by last run, beginning with the run of the value. Chains that test the value are
+    /// omitted, because it is the heaviest value of such a chain and therefore its first.
     pub(super) fn leaves_with(
         &self,
         run: usize,
@@ -154,8 +154,8 @@ impl<'a> Layer<'a> {
         mut meet: impl FnMut(usize, &[u32]),
     ) {
         let base = self.spans[run].node;
-        // What is asked about up to the value, if a chain may get there; and whether a bit test may. If not, no
-        // longer one does.
+        // The links up to the value, as long as a chain can contain them, and whether a bit test is possible. If a
+        // part has none, no longer part has one.
         let mut links = Some(Links::default());
         let mut may_be_test = true;
         let mut row = Vec::new();
@@ -179,8 +179,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Takes into account chains for the parts that begin with a run and end with one of `lasts`, which ask about
-    /// these values before the first of them.
+    /// Adds chains to `row`, for the parts that begin with a run and end with one of `lasts`; `links` are the values
+    /// that these chains test before the first of `lasts`.
     fn chains(
         &self,
         first: usize,
@@ -202,10 +202,10 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Takes into account bit tests for the parts that begin with a run and end with one of `lasts`, and says
-    /// whether there may be some that begin before.
+    /// Adds bit tests to `row`, for the parts that begin with a run and end with one of `lasts`. Returns whether
+    /// parts that begin earlier may have a bit test.
     fn bit_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) -> bool {
-        // The decisions met, at most two.
+        // The decisions so far, at most two.
         let mut met: [Option<Met>; 2] = [None; 2];
         let until = lasts.end.min(first + MAX_BIT_RUNS);
         for last in (first..until).filter(|at| !self.is_gone[*at]) {
@@ -233,7 +233,7 @@ impl<'a> Layer<'a> {
                 continue;
             };
             if !one.may_be_set && !other.may_be_set {
-                // More values never make up for a mask that is missing.
+                // If a part has no mask, no longer part has one.
                 return last > lasts.start;
             }
             let Some(place) = last.checked_sub(lasts.start) else {
@@ -248,7 +248,7 @@ impl<'a> Layer<'a> {
         until > lasts.start
     }
 
-    /// Takes into account bit tests that leave one line, for the parts that begin with a run and end with one of
+    /// Adds to `row` the bit tests that leave one line, for the parts that begin with a run and end with one of
     /// `lasts`.
     fn one_line_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
         for test in self
@@ -261,8 +261,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// The bit tests that leave one line, for the parts that begin with a run and have all their runs: the tests
-    /// don't take into account what is gone.
+    /// The bit tests that leave one line, for the parts that begin with a run and have no removed runs; the tests are
+    /// computed without regard to removed runs.
     pub(super) fn one_line(&self, first: usize) -> impl Iterator<Item = &OneLineTest> {
         let tests = self
             .one_line
@@ -271,7 +271,8 @@ impl<'a> Layer<'a> {
         tests.iter().filter(is_whole)
     }
 
-    /// The runs of a part whose values have none of these bits, and one of them, with what is known then.
+    /// Both sides of a bit test of a part: the runs with values that have none of these bits, and those with values
+    /// that have any; with the bits known on each side.
     pub(super) fn sides(&self, first: usize, last: usize, bits: u32) -> [(Vec<Span>, Known); 2] {
         let mut both = [Vec::new(), Vec::new()];
         let sides = self.one_line.map(|tests| &tests.sides);
@@ -292,8 +293,8 @@ impl<'a> Layer<'a> {
         ]
     }
 
-    /// The decisions that may be what is left of a chain which begins with a run: those of the first two
-    /// runs there. A chain that begins with two other values has a cut behind them that is as good.
+    /// The decisions that can remain at the end of a chain of a part that begins with a run: those of its first two
+    /// runs that differ. If a chain tests both, a cut behind them costs no more.
     pub(super) fn bases(&self, first: usize) -> [Option<NodeId>; 2] {
         let mut left = (first..self.size()).filter(|at| !self.is_gone[*at]);
         let one = left.next().map(|at| self.spans[at].node);
@@ -303,8 +304,8 @@ impl<'a> Layer<'a> {
         [one, other]
     }
 
-    /// The single values of a part, the heaviest first, if all else has the decision `base` and there
-    /// are not too many.
+    /// The single values of a part, the heaviest first, if all other runs have the decision `base` and the chain is
+    /// not too long.
     pub(super) fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Links> {
         let mut links = Links::default();
         let mut wanted = (first..=last).filter(|at| self.is_link(*at, base));
@@ -317,7 +318,7 @@ impl<'a> Layer<'a> {
         !self.is_gone[at] && self.spans[at].node != base
     }
 
-    /// Adds a run behind those that are as heavy, unless it is no single value or one too many.
+    /// Adds a run behind those that are at least as heavy; false if it is not a single value or the chain is full.
     fn add_link(&self, links: &mut Links, at: usize) -> bool {
         if links.count == MAX_CHAIN || !self.spans[at].is_single() {
             return false;
@@ -342,8 +343,7 @@ impl<'a> Layer<'a> {
         cost
     }
 
-    /// The bits that decide a part with two decisions, the decision if one of them is set, and the
-    /// other.
+    /// The bits that decide a part with two decisions, the decision if any of them is set, and the other decision.
     pub(super) fn bit_test(&self, first: usize, last: usize) -> Option<(u32, NodeId, NodeId)> {
         let left = || self.left(first, last);
         let one = self.spans[left().next()?].node;

@@ -1,67 +1,67 @@
-//! Which parts of a line matter, and which of them are cut.
+//! The parts of a line that trees of least cost may contain, and those of them that are cut.
 //!
-//! Many parts of a line occur in no tree of least cost, and what they cost need not be known. The questions on
-//! the way to a part can be asked in another order, which leaves the parts below them as they are; where that
-//! is cheaper, the tree was not the best.
+//! Many parts of a line occur in no tree of least cost, so their costs are not needed. The questions on the path to a
+//! part can be asked in another order without changing the parts below; where another order is cheaper, the tree was
+//! not optimal. A value is *removed* from the parts below a question that tests only this value.
 //!
-//! Where questions cost what the values weigh that arrive at them, a part much heavier than its heaviest
-//! value is cut first. For let the value, of weight `w`, be asked about before the cut: if the side of the
-//! cut that does not have the value weighs more than `w`, asking after the cut is cheaper. If all cuts down
-//! to the value leave no more than `w` on the other side, no two of these sides are on the left or on the
-//! right of the value, as one cut could take them both off, and be cheaper unless the rest is lighter than
-//! they are. So after two cuts less than `3w` is left, or a leaf. Hence all layers but the first need no
-//! more than the neighbourhoods of the values that are gone. (Longer leaves than [`MAX_LEAF_RUNS`], with
-//! heavy runs of their decision side by side, are the exception; a test shows how rarely that matters.)
+//! If the cost of a question is the weight of the values that reach it, a part much heavier than its heaviest value
+//! is cut first. Let a value of weight `w` be tested before a cut. If the side without the value weighs more than
+//! `w`, testing the value after the cut is cheaper. Otherwise every cut on the path to the value separates a side of
+//! at most `w`. No two of these sides lie to the left of the value, or to the right of it: one cut could separate
+//! both, and would be cheaper unless the rest is lighter than they are. So after two cuts less than `3w` is left, or
+//! a leaf. Hence all layers but the first only need the neighbourhoods of the removed values. (Exception: leaves
+//! longer than [`MAX_LEAF_RUNS`] with heavy runs of their decision side by side; a test shows how rarely that
+//! matters.)
 //!
-//! A part inside the line that is heavier than both the runs before it and those behind it is a leaf or
-//! asked about a value, but never cut. For consider the questions on the way to it, from the last cut on its
-//! one side that a cut on its other side follows. Had the part been cut before all of these, what the first
-//! of them takes off would be asked one question more; but each of both sides of the part would be asked one
-//! less, as every cut on the way is about one side only. Values that are gone from the part were asked about
-//! on the way, too, and count like what is taken off.
+//! A part inside the line that is heavier than both the runs before it and those behind it is a leaf or tests a
+//! value, but is never cut. Consider the questions on the path to it, beginning with the last cut on one side of the
+//! part that is followed by a cut on its other side. If the part were cut before all of these, the runs that the
+//! first of them separates would need one question more. But each half of the part would need one question less,
+//! because every cut on the path concerns only one half. Values removed from the part were tested on the path too,
+//! and count like separated runs.
 //!
-//! For the same reason, a part that begins or ends with the line is never cut so that the side which does the
-//! same is heavier than what the line has on the other side of the part. Both hold for the trees of least cost,
-//! whatever their leaves cost, as long as mispredictions cost nothing; and for trees that cost a little more, if
-//! as much more weight is allowed.
+//! For the same reason, a part that begins with the line is never cut so that the left side is heavier than the runs
+//! behind the part, and a part that ends with the line is never cut so that the right side is heavier than the runs
+//! before it. Both rules hold for the trees of least cost, whatever their leaves cost, as long as mispredictions cost
+//! nothing. They also hold for trees that cost a little more, if the same amount is added to the allowed weight.
 
 use std::ops::Range;
 
 use super::layer::{Layer, MAX_BIT_RUNS};
 
-/// A part that is heavier than a value by this factor is cut before it is asked about the value.
+/// A part that is heavier than a value by this factor is cut before the value is tested.
 const CUT_FIRST: u32 = 8;
 
-/// Parts of no more runs may be asked about a value first, however heavy they are: there may be nothing to
-/// cut, as what is left may end in a chain or in a bit test. Hardly a chain is longer.
+/// Parts of at most this many runs may test a value first, whatever their weight: they may need no cut, because the
+/// rest may be a chain or a bit test. Few chains are longer.
 const MAX_LEAF_RUNS: usize = MAX_BIT_RUNS;
 
-/// Some parts of a line: those that begin with a run end before another.
+/// A set of parts of a line: for each first run, the parts that end before a limit.
 #[derive(Clone)]
 pub(super) struct Parts {
-    /// By first run.
+    /// By first run, the limit.
     ends: Vec<usize>,
 }
 
 impl Parts {
-    /// All parts of a line of so many runs.
+    /// All parts of a line of `size` runs.
     pub(super) fn all(size: usize) -> Parts {
         Parts {
             ends: vec![size; size],
         }
     }
 
-    /// Where the parts end that begin with a run: before this one.
+    /// The limit for parts that begin with a run: they end before this run.
     pub(super) fn end(&self, first: usize) -> usize {
         self.ends[first]
     }
 
-    /// Whether a part is one of them.
+    /// Whether the set contains a part.
     pub(super) fn has(&self, first: usize, last: usize) -> bool {
         last < self.ends[first]
     }
 
-    /// Leaves out the parts with a value that are not asked about it first. `layer` still has the value.
+    /// Removes the parts with a value that are cut before the value is tested. `layer` still contains the value.
     fn restrict(&mut self, layer: &Layer<'_>, run: usize) {
         let most = layer.spans[run].weight.saturating_mul(CUT_FIRST);
         let mut end = layer.size();
@@ -73,7 +73,7 @@ impl Parts {
         }
     }
 
-    /// Where the parts with a run begin, the last one first.
+    /// The first runs of the parts that contain a run, descending.
     pub(super) fn firsts_with(&self, run: usize) -> impl Iterator<Item = usize> {
         (0..=run)
             .rev()
@@ -89,7 +89,7 @@ impl Parts {
     }
 }
 
-/// The parts that begin with a run or before it, and end with another or behind it.
+/// The parts that begin at or before one run and end at or behind another.
 #[derive(Clone, Copy)]
 pub(super) struct Around {
     pub(super) first_at_most: usize,
@@ -97,7 +97,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// The parts with a run.
+    /// The parts that contain a run.
     pub(super) const fn run(run: usize) -> Around {
         Around {
             first_at_most: run,
@@ -105,28 +105,28 @@ impl Around {
         }
     }
 
-    /// Where such parts of a length begin in a line of so many runs, which is no shorter.
+    /// The first runs of such parts of a length, in a line of `size` runs, which is at least as long.
     pub(super) fn firsts(self, length: usize, size: usize) -> Range<usize> {
         let start = (self.last_at_least + 1).saturating_sub(length);
         start..(self.first_at_most + 1).min(size + 1 - length)
     }
 }
 
-/// Which parts of a layer are cut, and where, in trees that cost little more than the best one.
+/// The parts of a layer that are cut, and their cuts, in trees that cost little more than the best one.
 pub(super) struct Cuts<'a> {
-    /// The weights of all runs before each, in this layer.
+    /// The weights of all runs before each run, in this layer.
     before: &'a [u32],
-    /// The same in the layer of the whole tree.
+    /// The same in the layer in which the trees begin.
     whole_before: &'a [u32],
-    /// How much more a tree may cost.
+    /// The amount by which a tree may cost more than the best one.
     slack: u32,
     /// Parts that may be cut anywhere.
     anywhere: Parts,
 }
 
 impl<'a> Cuts<'a> {
-    /// For some parts of a layer, in trees of the line in the layer `whole`. Linear in the runs, once for each
-    /// value that is gone.
+    /// The cuts of some parts of a layer, in trees of the line that begin in the layer `whole`. Linear in the runs,
+    /// times the number of removed values.
     pub(super) fn new(
         parts: &Parts,
         around: Around,
@@ -151,8 +151,7 @@ impl<'a> Cuts<'a> {
             if layer.is_gone(first) {
                 longest = layer.size();
             }
-            // Longer parts are the first to be too heavy, and with a run more they still are, unless a value
-            // is gone from them.
+            // A part that is too heavy stays so with another run, unless that run is removed.
             let mut end = parts.ends[first].min(longest);
             while end > around.last_at_least && cuts.is_too_heavy(first, end) {
                 end -= 1;
@@ -167,7 +166,8 @@ impl<'a> Cuts<'a> {
         self.before[end] - self.before[first] > self.most(first, end)
     }
 
-    /// The most that a side of a part weighs which ends where the part does, if that is inside the line.
+    /// The weight above which cuts are excluded: the slack, the heavier of the two pieces of the line outside the
+    /// part, and the values removed from the part.
     fn most(&self, first: usize, end: usize) -> u32 {
         let (before, whole) = (self.before, self.whole_before);
         let [line_start, .., line_end] = whole else {
@@ -178,7 +178,7 @@ impl<'a> Cuts<'a> {
         self.slack.saturating_add(taken + gone)
     }
 
-    /// Adds the cuts of other trees, in which values are gone from the layer on the way.
+    /// Adds the cuts of other trees, which begin with values that are removed in this layer.
     pub(super) fn add(&mut self, other: &Cuts<'_>) {
         for (end, other) in self.anywhere.ends.iter_mut().zip(&other.anywhere.ends) {
             *end = (*end).max(*other);
@@ -188,13 +188,13 @@ impl<'a> Cuts<'a> {
         self.slack = self.slack.max(gone.saturating_add(other.slack));
     }
 
-    /// Whether a part may be cut anywhere.
+    /// Whether a part may have any cut.
     pub(super) fn anywhere(&self, first: usize, last: usize) -> bool {
         self.anywhere.has(first, last)
     }
 
-    /// How many runs the left side has where a part is cut that begins or ends with the line, and is too
-    /// heavy to be cut anywhere.
+    /// The lengths of the left side, in runs, for a part that begins or ends with the line and is too heavy for
+    /// arbitrary cuts.
     pub(super) fn lefts(&self, first: usize, last: usize) -> Range<usize> {
         let end = last + 1;
         let most = self.most(first, end);
@@ -214,8 +214,8 @@ impl<'a> Cuts<'a> {
     }
 }
 
-/// By layer, the parts that matter: all values of them that are gone were worth asking about before they were
-/// cut. Then so do their own parts.
+/// By layer, the parts that matter: every value removed from such a part was worth testing before a cut. The parts of
+/// a part that matters matter too.
 pub(super) fn that_matter(layers: &[Layer<'_>], heavy: &[usize]) -> Vec<Parts> {
     let mut all: Vec<Parts> = Vec::with_capacity(layers.len());
     for (depth, layer) in layers.iter().enumerate() {

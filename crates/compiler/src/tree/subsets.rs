@@ -1,10 +1,9 @@
 //! Short lines: the best of all trees.
 //!
-//! What is left of a line after some answers is a subset of its runs: a comparison cuts it in two, an
-//! equality question takes out one value, a bit test tells two decisions apart. There are few subsets of
-//! a short line, and each is solved once, the smaller before the larger. So equality questions may come
-//! anywhere in the tree and what they took out is no obstacle to those below; no rule of thumb is needed
-//! about which of them are worth asking.
+//! The rest of a line after some answers is a subset of its runs: a comparison cuts a subset in two, an equality
+//! question removes one value, a bit test separates two decisions. A short line has few subsets, and each is solved
+//! once, the smaller before the larger. So equality questions may occur anywhere in the tree, removed values do not
+//! restrict the questions below them, and no heuristic selects the values worth testing.
 
 use tamis_abi::Word;
 
@@ -13,10 +12,10 @@ use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 
-/// A set of runs: bit `i` stands for the run of that index.
+/// A set of runs: bit `i` is set if it contains the run with index `i`.
 type Subset = u32;
 
-/// What to ask about a subset: the runs for which the answer is yes.
+/// A question about a subset, with the runs for which the answer is yes.
 #[derive(Clone, Copy)]
 struct Choice {
     question: Question,
@@ -49,7 +48,7 @@ fn ask(
     dag.ask(word, question, if_yes, if_no)
 }
 
-/// The least cost of a subset and how to reach it, if all smaller ones are known.
+/// The least cost of a subset and its first question, given the costs of all smaller subsets.
 fn cheapest(
     spans: &[Span],
     prices: Prices,

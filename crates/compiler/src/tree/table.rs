@@ -1,19 +1,18 @@
 //! Longer lines: dynamic programming over contiguous parts, in layers.
 //!
-//! The best tree for a part of the line cuts it in two, each of which is a part again; or it asks about
-//! one value first and then treats the rest of the part as if that value could have any decision. In
-//! optimal two-way-comparison trees the values asked about are the heaviest of their part (Spuler 1994;
-//! Chrobak, Golin, Munro and Young 2015-2021). So there is one table per number of heaviest values
-//! already taken out of the whole line, a layer: the part of a layer either cuts within the layer, or asks
-//! about its next heaviest value and goes on in the next layer. Light values that stand between runs of one
-//! decision are asked about in short chains at the leaves, where the literature's trees, which never
-//! merge neighbours, have no use for them; a bit test ([`bit_tests`](super::bit_tests)) may end a part, too, or
-//! leave one or two lines of it.
+//! The best tree for a part of the line either cuts it into two parts, or tests one value first and then treats the
+//! rest of the part as if that value could have any decision. In optimal two-way-comparison trees the tested values
+//! are the heaviest of their part (Spuler 1994; Chrobak, Golin, Munro and Young 2015-2021). So there is one table per
+//! number of heaviest values that are removed from the whole line, a layer: a part of a layer is either cut within
+//! the layer, or its next heaviest value is tested, which leads to the next layer. Light values between runs of one
+//! decision are tested in short chains at the leaves; the trees of the literature, which never merge neighbours, do
+//! not need these chains. A bit test ([`bit_tests`](super::bit_tests)) may also end a part, or leave one or two lines
+//! of it.
 //!
-//! There is one table: each layer changes the costs of the parts with its own next value only, and those of
-//! the parts without it that matter ([`parts`](super::parts)) are put aside. The first layer takes `O(n³)`,
-//! the others the cube of their neighbourhoods. The last is found for the parts of all trees that cost little
-//! more than the best one, if there may be bit tests that leave two lines.
+//! All layers share one table: each layer only changes the costs of the parts with its own next value; the costs of
+//! these parts without the value are first saved, if they matter ([`parts`](super::parts)). The first layer takes
+//! `O(n³)`, the others the cube of their neighbourhoods. If there may be bit tests that leave two lines, the last
+//! layer is computed for the parts of all trees that cost little more than the best one.
 
 use tamis_abi::Word;
 
@@ -26,16 +25,16 @@ use super::parts::{self, Around, Cuts, Parts};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 
-/// A value is heavy if its part of the whole weight is larger than one by this.
+/// A value is heavy if its weight is more than the whole weight divided by this.
 pub(super) const HEAVY_SHARE: u32 = 128;
 
-/// The most heavy values, and thereby layers.
+/// The most heavy values; each adds a layer.
 pub(super) const MAX_HEAVY: usize = 8;
 
 /// The most elementary steps of all layers together; longer lines have fewer heavy values.
 const MAX_WORK: usize = 1 << 21;
 
-/// Adds the tree of least cost among those that ask about no more than so many heavy values first.
+/// Adds the tree of least cost among those that test at most `max_heavy` heavy values before cuts.
 pub(super) fn build(
     dag: &mut Dag,
     word: Word,
@@ -63,7 +62,7 @@ fn build_with<N: Number>(
     Builder { word, table }.build(dag, 0, 0, spans.len() - 1)
 }
 
-/// No less than the cost of a tree that halves the line: the cheapest is not more expensive.
+/// An upper bound of the least cost: the cost of a tree that halves the line.
 fn most(spans: &[Span], prices: Prices) -> u64 {
     let whole: u64 = spans.iter().map(|span| u64::from(span.weight)).sum();
     let levels = u64::from(spans.len().next_power_of_two().ilog2());
@@ -71,7 +70,7 @@ fn most(spans: &[Span], prices: Prices) -> u64 {
     levels * whole * asked + spans.len() as u64 * u64::from(prices.insn)
 }
 
-/// The values that may be asked about before the line is cut, the heaviest first.
+/// The values that may be tested before the line is cut, the heaviest first.
 fn heavy(spans: &[Span], max_heavy: usize) -> Vec<usize> {
     let whole: u32 = spans.iter().map(|span| span.weight).sum();
     let is_heavy = |at: &usize| spans[*at].is_single() && spans[*at].weight > whole / HEAVY_SHARE;
@@ -85,41 +84,40 @@ fn heavy(spans: &[Span], max_heavy: usize) -> Vec<usize> {
 /// How a part is decided.
 enum Choice {
     Decided,
-    /// The heavy value of the layer is asked about.
+    /// By testing the heavy value of the layer.
     Heavy(usize),
-    /// These values are asked about one after the other; all else is the decision.
+    /// By testing these values one after the other; all other values have the decision.
     Chain(Links, NodeId),
-    /// Bits, and the decisions for yes and no.
+    /// By a test of bits, with the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
-    /// Bits that leave lines.
+    /// By a test of bits that leaves lines.
     BitTest(u32),
-    /// The right side begins with this run.
+    /// By a cut; the right side begins with this run.
     Cut(usize),
 }
 
 /// The least costs of all parts of a line that matter.
 pub(super) struct Table<'a, N> {
-    /// The values that may be asked about before the line is cut, the heaviest first.
+    /// The values that may be tested before the line is cut, the heaviest first.
     heavy: Vec<usize>,
-    /// The line, by the number of heavy values that are gone.
+    /// By the number of removed heavy values, the line.
     layers: Vec<Layer<'a>>,
-    /// By the number of heavy values that are gone, the parts that matter.
+    /// By the number of removed heavy values, the parts that matter.
     parts: Vec<Parts>,
-    /// What parts cost none of whose values is gone.
+    /// The costs of parts without removed values.
     costs: Costs<N>,
-    /// By heavy value, what parts cost of which it is the last value that is gone.
+    /// By heavy value, the costs of parts from which it was removed last.
     without: Vec<Without<N>>,
-    /// Bit tests of the last layer, in order of first run.
+    /// The bit tests that leave two lines, of the last layer, in order of first run.
     two_lines: Vec<TwoLineTest>,
 }
 
-/// What parts cost once a value of theirs is gone. They begin with that value or before it, and end with it or
-/// behind it.
+/// The costs of parts from which a value is removed. They begin at or before that value, and end at or behind it.
 struct Without<N> {
     run: usize,
-    /// By length of the parts, the first cell.
+    /// By length of the parts, the index of the first cell.
     starts: Vec<usize>,
-    /// The costs by first run, for each length.
+    /// The costs, by length and then by first run.
     cells: Vec<N>,
 }
 
@@ -132,7 +130,7 @@ impl<N: Number> Without<N> {
 }
 
 impl<'a, N: Number> Table<'a, N> {
-    /// Finds the costs.
+    /// Computes the costs.
     pub(super) fn new(
         spans: &'a [Span],
         prices: Prices,
@@ -159,7 +157,7 @@ impl<'a, N: Number> Table<'a, N> {
         table
     }
 
-    /// Finds the costs of the parts of which all heavy values are gone.
+    /// Computes the costs of the parts without heavy values.
     fn fill_last(&mut self, one_line: Option<&'a OneLineTests<'a>>) {
         let (Some(layer), Some(parts)) = (self.layers.last(), self.parts.last()) else {
             return;
@@ -184,8 +182,8 @@ impl<'a, N: Number> Table<'a, N> {
             self.costs.cut(parts, everywhere, &cuts, &questions);
             return;
         };
-        // Which bit tests are looked at depends on the costs of all parts that a tree may have at little more
-        // cost than the best one of this layer.
+        // The choice of bit tests depends on the costs of all parts of trees that cost little more than the best one
+        // of this layer.
         let slack = two_lines::slack(most(layer.spans, layer.prices));
         let mut more_cuts = Cuts::new(&all, everywhere, layer, layer, slack);
         more_cuts.add(&cuts);
@@ -196,7 +194,7 @@ impl<'a, N: Number> Table<'a, N> {
         for test in &self.two_lines {
             self.costs.set(test.first, test.last, N::of(test.cost));
         }
-        // Parts without any of them stay as they are.
+        // The costs of parts that contain none of them do not change.
         let Some(nearest) = self.two_lines.iter().map(|test| test.last).min() else {
             return;
         };
@@ -207,7 +205,7 @@ impl<'a, N: Number> Table<'a, N> {
         self.costs.cut(parts, around, &cuts, &questions);
     }
 
-    /// Finds the costs of the parts with the heavy value that is gone next, given those without.
+    /// Computes the costs of the parts with the heavy value that this layer tests, given those without it.
     fn fill(&mut self, depth: usize) {
         let layer = &self.layers[depth];
         let (size, run) = (layer.size(), self.heavy[depth]);
@@ -245,13 +243,13 @@ impl<'a, N: Number> Table<'a, N> {
         self.costs.cut(parts, around, &cuts, &questions);
     }
 
-    /// The line, by the number of heavy values that are gone.
+    /// By the number of removed heavy values, the line.
     #[cfg(test)]
     pub(super) fn layers(&self) -> &[Layer<'a>] {
         &self.layers
     }
 
-    /// The values that may be asked about before the line is cut, the heaviest first.
+    /// The values that may be tested before the line is cut, the heaviest first.
     #[cfg(test)]
     pub(super) fn heavy(&self) -> &[usize] {
         &self.heavy
@@ -263,13 +261,13 @@ impl<'a, N: Number> Table<'a, N> {
         &self.two_lines
     }
 
-    /// Whether it is known what a part costs when so many heavy values are gone.
+    /// Whether a part matters with this number of heavy values removed; only then its cost is known.
     pub(super) fn matters(&self, depth: usize, first: usize, last: usize) -> bool {
         let parts = self.parts.get(depth);
         parts.is_some_and(|parts| parts.has(first, last))
     }
 
-    /// What a part costs some of whose heavy values are gone; it must be one that matters.
+    /// The cost of a part with this number of heavy values removed; the part must matter.
     pub(super) fn cost(&self, depth: usize, first: usize, last: usize) -> u32 {
         let is_inside = |run: &usize| (first..=last).contains(run);
         let cost = match self.heavy[..depth].iter().rposition(is_inside) {
@@ -282,7 +280,7 @@ impl<'a, N: Number> Table<'a, N> {
         cost.cost()
     }
 
-    /// How the least cost of a part is reached.
+    /// The choice with the least cost for a part.
     fn choice(&self, depth: usize, first: usize, last: usize) -> Choice {
         let layer = &self.layers[depth];
         let cost = self.cost(depth, first, last);
@@ -318,7 +316,7 @@ impl<'a, N: Number> Table<'a, N> {
         }
     }
 
-    /// The bits that leave lines and bring a part to this cost.
+    /// The bits of a test that leaves lines and gives a part this cost.
     fn bit_test(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<u32> {
         let mut one_line = self.layers[depth].one_line(first);
         let one_line = one_line.find(|test| test.last == last && test.cost == cost);
@@ -332,8 +330,8 @@ impl<'a, N: Number> Table<'a, N> {
             .or(two_lines.map(|test| test.bits))
     }
 
-    /// The run at which the right side of a cut begins that brings a part to this cost: the one nearest the
-    /// middle, for depth.
+    /// The first run of the right side for a cut that gives a part this cost: the one nearest to the middle, to limit
+    /// the depth.
     fn cut(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<usize> {
         let middle = (first + last).div_ceil(2);
         let with_cut = |cut: usize| {
@@ -342,7 +340,7 @@ impl<'a, N: Number> Table<'a, N> {
                 self.cost(depth, first, cut - 1),
                 self.cost(depth, cut, last),
             ];
-            // A side that is never cut may have no cost at all.
+            // A side that is never cut may have an infinite cost.
             sides.into_iter().fold(question, u32::saturating_add)
         };
         let outwards =

@@ -11,7 +11,7 @@ codes! { SYSTEMD;
          are for other programs and are not reported.";
     SYSTEMD_VALUE = "TM1103", "value that systemd ignores",
         "The directive does not accept the value: a boolean is `yes` or `no`, an errno a name, a number \
-         from 1 to 4095 or `kill`. systemd ignores the assignment, or the word, and starts the service \
+         from 1 to 4094 or `kill`. systemd ignores the assignment, or the word, and starts the service \
          without it.";
     SYSTEMD_SYSCALL = "TM1104", "unknown system call or set",
         "No architecture has a call of this name, or systemd 252 no set of it. systemd ignores the word: in \
@@ -19,4 +19,8 @@ codes! { SYSTEMD;
     SYSTEMD_EMPTY = "TM1105", "unit without a filter",
         "None of the unit's directives makes systemd install a filter, so every call is allowed. Directives \
          with other mechanisms, such as ProtectSystem= or CapabilityBoundingSet=, do not install a filter.";
+    SYSTEMD_REFUSED = "TM1106", "unit that systemd doesn't start",
+        "systemd ignores most mistakes in units, but not this one: it doesn't load the unit, or fails to start \
+         the service with status 228 (SECCOMP). A filter for the unit would be one that systemd never installs. In a \
+         drop-in systemd ignores the rest of the file, and starts the service without it.";
 }

@@ -1,4 +1,5 @@
-//! From the filters of all combinations to one family: equal ones once, one list of variables, stored together.
+//! The family of a matrix: the filters of all combinations, without duplicates, with one list of variables, stored
+//! together.
 
 use std::collections::HashMap;
 
@@ -14,11 +15,11 @@ use super::share::Shared;
 use super::{Family, FamilyProgram, Member};
 use crate::Language;
 
-/// How many bytes an instruction takes, and the place of a value.
+/// The size of an instruction, and of a patch, in bytes.
 const INSN_BYTES: usize = 8;
 const PATCH_BYTES: usize = 4;
 
-/// The most values of all variables, so that the number of a half is a byte.
+/// The most values of all variables; a patch stores the index of a half in one byte.
 const MAX_VALUES: usize = 127;
 
 /// The filters of a family.
@@ -30,36 +31,36 @@ pub struct Assembled {
     pub endian: Endian,
     /// The variables of all filters.
     pub variables: Vec<Variable>,
-    /// For each combination of the matrix what it has.
+    /// The indices of each combination of the matrix; `None` if it is excluded or was not selected.
     pub members: Vec<Option<Member>>,
-    /// What a member has: the values that may be bound, by variable.
+    /// The permitted values by variable, for the members that refer to them.
     pub ranges: Vec<Vec<(u64, u64)>>,
-    /// The filters that differ.
+    /// The distinct filters.
     pub programs: Vec<FamilyProgram>,
     /// Their instructions, stored together.
     pub shared: Shared,
-    /// How much room they take.
+    /// Their sizes.
     pub sizes: Sizes,
 }
 
-/// How much room the filters take: instructions and the places of values, without the table that finds them.
+/// The sizes of the filters: instructions and patches, without the table of combinations.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Each combination's by itself.
+    /// Each combination's filter stored separately.
     pub separate_bytes: usize,
-    /// Equal ones once.
+    /// Equal filters stored once.
     pub distinct_bytes: usize,
-    /// As they are stored in source code.
+    /// The form in source code.
     pub shared_bytes: usize,
 }
 
-/// Puts the filters of a plan together.
+/// Makes a family of the filters of a plan.
 ///
 /// # Errors
 /// If a variable differs between combinations, or the filters are too large to be stored together.
 ///
 /// # Panics
-/// If the plan has no members, or what is stored is not what was compiled.
+/// If the plan has no members, or a stored filter differs from the compiled one.
 pub fn assemble(
     loaded: &LoadedMatrix,
     plan: &Plan,
@@ -131,7 +132,7 @@ pub fn assemble(
 }
 
 impl Assembled {
-    /// The family as source code is made of it.
+    /// The input of the family's source code.
     pub fn family<'a>(&'a self, name: &'a str, loaded: &'a LoadedMatrix) -> Family<'a> {
         Family {
             name,
@@ -147,12 +148,12 @@ impl Assembled {
         }
     }
 
-    /// What a combination has; nothing if it is excluded or was not chosen.
+    /// The indices of a combination; `None` if it is excluded or was not selected.
     pub fn member(&self, matrix: &Matrix, values: &[usize]) -> Option<Member> {
         self.members[matrix.index_of(values)]
     }
 
-    /// Warnings about options that change nothing.
+    /// Warnings about options without an effect.
     pub fn idle_options(&self, matrix: &Matrix) -> Vec<Diagnostic> {
         let idle = matrix.options.iter().enumerate();
         let idle = idle.filter(|(axis, _)| self.is_idle(matrix, *axis));
@@ -168,7 +169,7 @@ impl Assembled {
         .collect()
     }
 
-    /// Whether combinations that differ in this option only have the same filter, and there are such.
+    /// Whether combinations that differ only in this option have equal filters, and there are at least two.
     fn is_idle(&self, matrix: &Matrix, axis: usize) -> bool {
         let mut compared = 0;
         let differs = matrix.combinations().any(|mut values| {
@@ -186,10 +187,10 @@ impl Assembled {
     }
 }
 
-/// What the names in source code begin with: the given name, else that of the matrix, else that of its file.
+/// The prefix of the names in source code: the given name, else that of the matrix, else that of its file.
 ///
 /// # Errors
-/// If the name is not one in the language.
+/// If the name is not valid in the language.
 pub fn identifier(
     language: &Language,
     loaded: &LoadedMatrix,
@@ -217,7 +218,7 @@ fn bytes(program: &FamilyProgram) -> usize {
     program.program.len() * INSN_BYTES + program.patches.len() * PATCH_BYTES
 }
 
-/// The variables of all combinations, each with all values that it may have somewhere.
+/// The variables of all combinations, each with a range that includes its ranges in all of them.
 fn variables(matrix: &Matrix, plan: &Plan) -> Result<Vec<Variable>, Box<Diagnostic>> {
     let mut all: Vec<Variable> = Vec::new();
     let span = matrix.options[0].name.span;
@@ -292,7 +293,7 @@ fn disagreement(
     .help("use different names for different variables")
 }
 
-/// A filter with its patches as places among the variables of the family.
+/// A filter whose patches are indices into the variables of the family.
 fn program(filter: &Compiled, declared: &[Variable], all: &[Variable]) -> FamilyProgram {
     let half = |word: Word| {
         let half = word.index() - Word::COUNT;
@@ -311,7 +312,7 @@ fn program(filter: &Compiled, declared: &[Variable], all: &[Variable]) -> Family
     }
 }
 
-/// The values that a combination's variables may be bound to, by variable of the family.
+/// The permitted values of a combination's variables, by variable of the family.
 fn own_ranges(declared: &[Variable], all: &[Variable]) -> Vec<(u64, u64)> {
     let range = |variable: &Variable| {
         let own = declared.iter().find(|own| own.title() == variable.title());

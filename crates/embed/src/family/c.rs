@@ -139,11 +139,11 @@ static inline int @name@_install(const struct @name@_filter *filter, unsigned in
 #endif
 ";
 
-/// What the structures of a family are called behind its name.
+/// The suffixes of the names of a family's structures.
 const OWN: [&str; 3] = ["config", "filter", "values"];
 
-/// The structures of the kernel's headers that the text includes; C has one space for the names of all structures and
-/// enumerations.
+/// The structures of the kernel's headers that the text includes; in C all structures and enumerations share one
+/// scope of names.
 const KERNEL_TAGS: [&str; 7] = [
     "seccomp_data",
     "seccomp_notif",
@@ -154,13 +154,13 @@ const KERNEL_TAGS: [&str; 7] = [
     "sock_fprog",
 ];
 
-/// Whether a structure of a family of this name would be one of the kernel's.
+/// Whether the name of a structure of this family would be that of one of the kernel's.
 fn clashes(name: &str) -> bool {
     OWN.iter()
         .any(|own| KERNEL_TAGS.contains(&format!("{name}_{own}").as_str()))
 }
 
-/// The text.
+/// Writes the text.
 pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     let name = &name::free(family.name.to_owned(), clashes);
     let conditions: Vec<String> = targets
@@ -262,7 +262,7 @@ fn member(key: &Key<'_>) -> String {
     }
 }
 
-/// What counts the combination.
+/// The expression for the index of a combination.
 fn index(keys: &[Key<'_>]) -> String {
     let lines = keys.iter().map(|key| {
         let Key { field, option, .. } = key;
@@ -278,7 +278,7 @@ fn index(keys: &[Key<'_>]) -> String {
     indented("\t", lines)
 }
 
-/// The tables, and what reads them.
+/// The tables, and the code that reads them.
 fn tables(family: &Family<'_>, fields: &[Field]) -> Vec<(&'static str, String)> {
     let shared = family.shared;
     let has_variables = !family.variables.is_empty();

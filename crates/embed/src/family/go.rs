@@ -134,7 +134,7 @@ const STORE: &str = r"	for _, patch := range patches[first.patch:last.patch] {
 	}
 ";
 
-/// The text.
+/// Writes the text.
 pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     let conditions: Vec<&str> = targets.iter().map(|target| target.condition).collect();
     let width = conditions.iter().map(|name| name.len()).max().unwrap_or(0);
@@ -216,7 +216,7 @@ fn enums(keys: &[Key<'_>]) -> String {
     choices.collect()
 }
 
-/// The members of the structure, as gofmt has them.
+/// The members of the structure, formatted as by gofmt.
 fn aligned(keys: &[Key<'_>]) -> Vec<String> {
     let width = keys.iter().map(|key| key.field.len()).max().unwrap_or(0);
     let member = |key: &Key<'_>| {
@@ -229,7 +229,7 @@ fn aligned(keys: &[Key<'_>]) -> Vec<String> {
     keys.iter().map(member).collect()
 }
 
-/// What counts the combination.
+/// The expression for the index of a combination.
 fn index(keys: &[Key<'_>]) -> String {
     let lines = keys.iter().map(|key| {
         let Key { field, option, .. } = key;
@@ -248,7 +248,7 @@ fn index(keys: &[Key<'_>]) -> String {
     indented("\t", lines)
 }
 
-/// The tables, and what reads them.
+/// The tables, and the code that reads them.
 fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
     let shared = family.shared;
     let words = shared.words.as_ref().map(|words| {

@@ -1,10 +1,10 @@
 //! The filters of a family as source code: one for each combination of a policy's options.
 //!
-//! The text has a type for each option, a structure of them, and a function that looks the filter of a combination
-//! up, puts it together and binds its variables. All of it is tables and loops over them, the same in every language:
-//! combinations are numbered as [`Family::members`] is, the programs are [stored together](share), and values are
-//! compared with ranges that a combination has. Each language is one file beside this one;
-//! [`assemble`] makes a family of the filters of a matrix.
+//! The text has a type for each option, a structure of them, and a function that looks up the filter of a
+//! combination, assembles it and binds its variables. It consists of tables and loops over them, the same in every
+//! language: combinations are numbered as in [`Family::members`], the programs are [stored together](share), and
+//! values are compared with the ranges of a combination. Each language is one file beside this one;
+//! [`assemble`] makes the family of a matrix from its filters.
 
 pub mod assemble;
 pub(super) mod c;
@@ -20,18 +20,18 @@ use tamis_rules::Variable;
 use self::share::Shared;
 use super::{Field, name};
 
-/// What stands for a combination without a filter.
+/// The table entry of a combination without a filter.
 const EXCLUDED: u16 = u16::MAX;
 
-/// How many numbers stand on a line.
+/// The number of numbers on a line.
 const NUMBERS_A_LINE: usize = 16;
 
-/// What the text is made of.
+/// The input of a text.
 #[derive(Debug)]
 pub struct Family<'a> {
-    /// The identifier that `--name` or the matrix gives.
+    /// The identifier given by `--name` or by the matrix.
     pub name: &'a str,
-    /// What to call the matrix.
+    /// The name of the matrix in the text.
     pub matrix: &'a str,
     /// The architectures that the filters have rules for.
     pub archs: &'a [Arch],
@@ -41,17 +41,17 @@ pub struct Family<'a> {
     pub options: &'a [OptionAxis],
     /// The variables of all filters.
     pub variables: &'a [Variable],
-    /// For each combination what it has; `None` where it is excluded.
+    /// The indices of each combination; `None` if it is excluded.
     pub members: &'a [Option<Member>],
-    /// What a member has: the values that may be bound, by variable.
+    /// The permitted values by variable, for the members that refer to them.
     pub ranges: &'a [Vec<(u64, u64)>],
-    /// The filters that differ.
+    /// The distinct filters.
     pub programs: &'a [FamilyProgram],
     /// Their instructions.
     pub shared: &'a Shared,
 }
 
-/// What a combination has, by index.
+/// The filter and the ranges of a combination, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     /// The filter.
@@ -63,13 +63,14 @@ pub struct Member {
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FamilyProgram {
-    /// The instructions, with 0 in the place of variables.
+    /// The instructions, with 0 in the places of variables.
     pub program: Program,
-    /// Where values belong: the instruction, and which half of the family's variables, two each.
+    /// The places of values: the instruction, and the index of the half among the halves of the family's variables,
+    /// two each.
     pub patches: Vec<(u16, u8)>,
 }
 
-/// How the text calls an option and its values.
+/// The names of an option and its values in the text.
 struct Key<'a> {
     option: &'a OptionAxis,
     /// The member of the structure.
@@ -81,7 +82,7 @@ struct Key<'a> {
 }
 
 impl Family<'_> {
-    /// The lines that every text begins with, to be made a comment.
+    /// The first lines of every text, to be made a comment.
     fn about(&self) -> Vec<String> {
         let archs: Vec<&str> = self.archs.iter().map(|arch| arch.name()).collect();
         let byte_order = match self.endian {
@@ -109,15 +110,15 @@ impl Family<'_> {
         lengths.max().unwrap_or(0)
     }
 
-    /// Whether some filter needs the value of a variable.
+    /// Whether any filter needs the value of a variable.
     fn has_patches(&self) -> bool {
         self.programs
             .iter()
             .any(|program| !program.patches.is_empty())
     }
 
-    /// Where the pieces, instructions and patches of each filter end, all filters one after the other, behind a first
-    /// entry of zeros.
+    /// The ends of the pieces, instructions and patches of each filter in the concatenation of all filters, after a
+    /// first entry of zeros.
     fn bounds(&self) -> Vec<[usize; 3]> {
         let (mut insns, mut patches) = (0, 0);
         let ends = self
@@ -132,7 +133,7 @@ impl Family<'_> {
         [[0; 3]].into_iter().chain(ends).collect()
     }
 
-    /// The number of the filter and of the ranges of each combination.
+    /// The indices of the filter and of the ranges of each combination.
     fn entries(&self) -> Vec<(u16, u16)> {
         let entry = |member: &Option<Member>| match member {
             Some(member) => (member.program as u16, member.ranges as u16),
@@ -153,7 +154,7 @@ impl Family<'_> {
         places.collect()
     }
 
-    /// The names of the options and values, none of which is taken in its scope.
+    /// The names of the options and values, none of which is already taken in its scope.
     fn keys(
         &self,
         names: Naming<'_>,
@@ -178,7 +179,7 @@ impl Family<'_> {
             if names.scope == Scope::Nested {
                 constants = owned(names.taken_constants);
             }
-            // The constants of a switch are those of the language.
+            // A switch uses the constants of the language.
             let own = option.values.iter().filter(|_| !option.is_switch());
             let values =
                 own.map(|own| free_in(&mut constants, value(&kind, &plain(&own.name.value))));
@@ -194,7 +195,7 @@ impl Family<'_> {
     }
 }
 
-/// What a language has to say about names.
+/// The names that a language reserves.
 #[derive(Clone, Copy)]
 struct Naming<'n> {
     /// Names that types can't have.
@@ -204,18 +205,18 @@ struct Naming<'n> {
     scope: Scope,
 }
 
-/// Where the names of types and constants are known.
+/// The scopes of the names of types and constants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// All types in one place, all constants in another.
+    /// All types in one scope, all constants in another.
     Apart,
-    /// The constants of a type within it.
+    /// The constants of a type in a scope within it.
     Nested,
-    /// Types and constants in one place.
+    /// Types and constants in one scope.
     One,
 }
 
-/// A name that isn't taken, which is taken from now on.
+/// A name that is not taken; it is taken from now on.
 fn free_in(taken: &mut Vec<String>, wanted: String) -> String {
     let free = name::free(wanted, |text| taken.iter().any(|own| own == text));
     taken.push(free.clone());
@@ -223,7 +224,7 @@ fn free_in(taken: &mut Vec<String>, wanted: String) -> String {
 }
 
 impl Key<'_> {
-    /// The numbers of a switch's values, if it is off and if it is on.
+    /// The indices of a switch's values for off and for on.
     fn switch(&self) -> Option<(usize, usize)> {
         let values = &self.option.values;
         let place = |name: &str| values.iter().position(|value| value.name.value == name);
@@ -234,7 +235,7 @@ impl Key<'_> {
     }
 }
 
-/// The text if something is so, else nothing.
+/// The text if a condition holds, else an empty text.
 fn only_if(is_so: bool, text: &str) -> String {
     if is_so {
         text.to_owned()
@@ -243,12 +244,12 @@ fn only_if(is_so: bool, text: &str) -> String {
     }
 }
 
-/// A name with `_` for `-`.
+/// A name with `_` instead of `-`.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// A name with capitals instead of `_`.
+/// A name in camel case instead of with `_`.
 fn camel(name: &str) -> String {
     let capitalised = |part: &str| {
         let (first, rest) = part.split_at(part.len().min(1));

@@ -165,13 +165,13 @@ const STORE: &str = r"    for (insn, half) in &PATCHES[starts[2] as usize..ends[
     }
 ";
 
-/// Types that the text uses.
+/// Types used by the text.
 #[rustfmt::skip]
 const TAKEN: [&str; 12] = [
     "Config", "Values", "Filter", "BindError", "Insn", "Fprog", "Self", "Vec", "Result", "Ok", "Err", "Default",
 ];
 
-/// The text.
+/// Writes the text.
 pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     let conditions: Vec<&str> = targets.iter().map(|target| target.condition).collect();
     let numbers = targets.iter().map(|target| {
@@ -228,7 +228,7 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     parts.map(|part| fill(part, &values)).concat()
 }
 
-/// What the text says only of families with variables.
+/// The parts of the text for families with variables.
 fn words_about_values(has_variables: bool) -> Vec<(&'static str, String)> {
     vec![
         ("out_of_range", only_if(has_variables, OUT_OF_RANGE)),
@@ -292,7 +292,7 @@ fn member(key: &Key<'_>) -> String {
     )
 }
 
-/// What counts the combination.
+/// The expression for the index of a combination.
 fn index(keys: &[Key<'_>]) -> String {
     let lines = keys.iter().map(|key| {
         let Key { field, option, .. } = key;
@@ -306,7 +306,7 @@ fn index(keys: &[Key<'_>]) -> String {
     indented("    ", lines)
 }
 
-/// The tables, and what reads them.
+/// The tables, and the code that reads them.
 fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
     let shared = family.shared;
     let words = shared.words.as_ref().map(|words| {

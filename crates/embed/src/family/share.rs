@@ -1,37 +1,37 @@
-//! Programs of one family stored together.
+//! Compact storage for the programs of one family.
 //!
-//! The filters of one policy under different options have much in common: the same instructions, and whole
-//! stretches of them. A program is stored as *pieces*, stretches of a pool that all share; where that is smaller,
-//! the pool doesn't hold instructions but their numbers in a dictionary of those that differ.
+//! The filters of one policy under different options have many instructions in common, and whole sequences of them. A
+//! program is stored as *pieces*, sequences in a pool that all programs share; where that is smaller, the pool
+//! contains indices into a dictionary of distinct instructions instead of instructions.
 //!
-//! What makes stretches differ that mean the same is distances: a call more, and all jumps to the verdicts at the end of the
-//! program are longer. So a jump to a `ret` is stored with the distance of that `ret` from the end, and a flag
-//! says so. Putting a program together is a loop over its pieces that counts such distances back. What is stored was proved
-//! before; [`Shared::program`] gives it back as it was.
+//! Equal sequences may differ only in jump distances: with one call more, all jumps to the returns at the end of the
+//! program are longer. A jump to a `ret` is therefore stored with the distance of that `ret` from the end, and with a
+//! flag. A program is assembled by a loop over its pieces that converts these distances back. The stored programs
+//! have been proved before; [`Shared::program`] returns them unchanged.
 
 use std::collections::HashMap;
 
 use tamis_bpf::Insn;
 
-/// How many bits of a piece say how many instructions it has, less one: a program has at most 4096.
+/// The number of bits of a piece for its count of instructions, less one: a program has at most 4096.
 pub const COUNT_BITS: u32 = 12;
 
-/// Which bits of a stored instruction's code say that it skips to a place counted from the end, if its test
-/// holds and if not. Codes have 8 bits. Such a skip is what has to be added to the number of instructions behind, modulo
-/// 256, which takes no branch.
+/// The bits of a stored instruction's code that mark a skip counted from the end, if the test holds and if it does
+/// not. Codes have 8 bits. The skip is this stored value plus the number of instructions behind, modulo 256, which
+/// needs no branch.
 pub const FROM_END_BITS: [u32; 2] = [8, 9];
 
-/// The class of instructions that test or jump, that of those which end a program, and the bits of either.
+/// The class of tests and jumps, the class of instructions that end a program, and the mask of either.
 const CLASS_JMP: u16 = 5;
 const CLASS_RET: u16 = 6;
 const CLASS_BITS: u16 = 7;
 
-/// How many bytes an instruction takes, a number in the dictionary, and a piece.
+/// The size of an instruction, of an index into the dictionary, and of a piece, in bytes.
 const INSN_BYTES: usize = 8;
 const WORD_BYTES: usize = 2;
 const PIECE_BYTES: usize = 4;
 
-/// How many places are looked at that begin like what is to be stored.
+/// The most places in the pool that are compared with the text to be stored.
 const MAX_CANDIDATES: usize = 256;
 
 /// Programs stored together.
@@ -41,16 +41,17 @@ pub struct Shared {
     pub insns: Vec<Insn>,
     /// The pool as numbers in the dictionary.
     pub words: Option<Vec<u16>>,
-    /// Stretches of the pool: the first place, shifted by [`COUNT_BITS`], and the count less one.
+    /// Sequences in the pool: the index of the first, shifted by [`COUNT_BITS`], and the count less one.
     pub pieces: Vec<u32>,
-    /// For each program the end of its pieces; they begin where those of the program before end.
+    /// For each program the end of its pieces; they begin at the end of the previous program's pieces.
     pub ends: Vec<usize>,
     /// For each program its length.
     pub lengths_insns: Vec<usize>,
 }
 
 impl Shared {
-    /// Stores programs, none of them empty; `None` if they are too many for a piece to say where it begins.
+    /// Stores programs, none of them empty; `None` if a piece cannot represent its first index because they are too
+    /// large.
     pub fn of(programs: &[&[Insn]]) -> Option<Shared> {
         let lengths_insns: Vec<usize> = programs.iter().map(|program| program.len()).collect();
         let stored: Vec<Vec<Insn>> = programs
@@ -88,7 +89,7 @@ impl Shared {
             .min_by_key(Shared::bytes)
     }
 
-    /// How many bytes the tables take.
+    /// The size of the tables in bytes.
     pub fn bytes(&self) -> usize {
         let words = self
             .words
@@ -97,7 +98,7 @@ impl Shared {
         self.insns.len() * INSN_BYTES + words + self.pieces.len() * PIECE_BYTES
     }
 
-    /// A program as it was.
+    /// A stored program.
     pub fn program(&self, index: usize) -> Vec<Insn> {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         let mut program = Vec::new();
@@ -117,7 +118,7 @@ impl Shared {
     }
 }
 
-/// A program with the distance from the end where it jumps to a `ret`.
+/// A program with jumps to a `ret` stored as distances from the end.
 fn counted_from_end(program: &[Insn]) -> Vec<Insn> {
     let from_end = |skip: u8, pc: usize| {
         let target = pc + 1 + usize::from(skip);
@@ -127,7 +128,7 @@ fn counted_from_end(program: &[Insn]) -> Vec<Insn> {
     };
     let stored = program.iter().enumerate().map(|(pc, insn)| {
         let mut stored = *insn;
-        // The first of the class jumps always, by a constant of 32 bits.
+        // The first opcode of the class always jumps, by a 32-bit constant.
         if insn.code & CLASS_BITS != CLASS_JMP || insn.code == CLASS_JMP {
             return stored;
         }
@@ -144,7 +145,7 @@ fn counted_from_end(program: &[Insn]) -> Vec<Insn> {
     stored.collect()
 }
 
-/// A stored instruction as it stands in a program with so many instructions behind it.
+/// A stored instruction as an instruction of a program, with this number of instructions behind it.
 fn counted_from_here(stored: Insn, behind: usize) -> Insn {
     let skip = |skip: u8, bit: u32| match stored.code >> bit & 1 {
         0 => skip,
@@ -158,7 +159,7 @@ fn counted_from_here(stored: Insn, behind: usize) -> Insn {
     }
 }
 
-/// The instructions that differ, in the order in which they appear, and the programs as numbers of them.
+/// The distinct instructions in order of their first use, and the programs as indices of them.
 fn dictionary(programs: &[Vec<Insn>]) -> (Vec<Insn>, Vec<Vec<u32>>) {
     let mut insns = Vec::new();
     let mut numbers = HashMap::new();
@@ -175,18 +176,18 @@ fn dictionary(programs: &[Vec<Insn>]) -> (Vec<Insn>, Vec<Vec<u32>>) {
     (insns, numbered)
 }
 
-/// Stretches of items that the programs are made of.
+/// Sequences of items, from which the programs are assembled.
 #[derive(Default)]
 struct Pool {
     items: Vec<u32>,
     pieces: Vec<u32>,
     ends: Vec<usize>,
-    /// Where stretches of the shortest length that pays begin.
+    /// The places of sequences of the shortest length that pays.
     places: HashMap<Vec<u32>, Vec<usize>>,
 }
 
 impl Pool {
-    /// Stores programs; stretches of at least `min_items` are looked for in what is stored already.
+    /// Stores programs; looks for sequences of at least `min_items` among those already stored.
     fn of(programs: &[Vec<u32>], min_items: usize) -> Option<Pool> {
         let mut pool = Pool::default();
         for program in programs {
@@ -214,7 +215,7 @@ impl Pool {
         Some(())
     }
 
-    /// The longest stretch of the pool that a program goes on with, the first of several.
+    /// The longest sequence of the pool that the rest of a program begins with, the first of several.
     fn longest(&self, rest: &[u32], min_items: usize) -> Option<(usize, usize)> {
         let places = self.places.get(rest.get(..min_items)?)?;
         let common = |place: &usize| {
@@ -228,7 +229,7 @@ impl Pool {
         candidates.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
-    /// Enters the last stretch of the shortest length.
+    /// Indexes the last sequence of the shortest length.
     fn enter(&mut self, min_items: usize) {
         if let Some(start) = self.items.len().checked_sub(min_items) {
             self.places
@@ -238,7 +239,7 @@ impl Pool {
         }
     }
 
-    /// Adds a piece, or makes the last one longer.
+    /// Adds a piece, or extends the last one.
     fn piece(&mut self, first_piece: usize, place: usize, count: usize) -> Option<()> {
         let max_count = 1 << COUNT_BITS;
         if let Some(last) = self.pieces[first_piece..].last_mut() {
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(shared.program(1), longer);
     }
 
-    /// A dictionary and pieces cost something, and a single program has little in common with itself.
+    /// A dictionary and pieces have a cost, and a single program has few repetitions.
     #[test]
     fn a_program_alone_grows_by_no_more_than_a_piece() {
         let insns = program(&mut Rng::from_bytes(&[9; 8]), 3, Endian::Little)

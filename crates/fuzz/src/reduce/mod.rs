@@ -1,11 +1,11 @@
 //! Reduction of a policy or program that shows a failure.
 //!
-//! The caller defines the failure with a function. The result is a fixed point: no candidate is smaller and
-//! still fails. The candidates and their order depend on the input alone.
+//! The caller defines the failure by a function. The result is a fixed point: no candidate is smaller and still
+//! fails. The candidates and their order depend on the input alone.
 //!
-//! Texts are cut without a grammar: nearly all languages of policies have lines, brackets, lists with commas,
-//! and operators in between, and what is cut wrongly doesn't parse, so it doesn't show the failure. So a
-//! language needs no reducer of its own.
+//! Texts are reduced without a grammar: nearly all policy languages have lines, brackets, lists with commas, and
+//! operators, and a candidate that does not parse does not show the failure. So no language needs a reducer of its
+//! own.
 
 mod program;
 mod text;
@@ -15,11 +15,11 @@ pub use text::text;
 
 use std::ops::Range;
 
-/// Up to this length, runs of every length are tried at every place.
+/// Up to this length, sequences of every length are tried at every place.
 const MAX_SHORT: usize = 4;
 
-/// Leaves out runs of a list, long ones first, as long as `without` says that the rest still fails; then it has
-/// shortened the list. `len` is asked anew each time. Says whether anything was left out.
+/// Removes sequences of a list, long ones first, if `without` accepts the rest and has shortened the list. `len` is
+/// called again each time. Returns whether anything was removed.
 fn leave_out<T>(
     subject: &mut T,
     len: impl Fn(&T) -> usize,

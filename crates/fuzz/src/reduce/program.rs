@@ -1,4 +1,4 @@
-//! Programs: instructions left out with jumps counted anew, branches made jumps, constants made small.
+//! Reduction of programs: removes instructions and adapts jumps, replaces branches by jumps, and reduces constants.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use tamis_bpf::{Insn, Op, Program};
 
 use super::leave_out;
 
-/// The smallest program that is found for which `fails` holds, as it does for the given one. Each try has fewer
+/// The smallest program found for which `fails` holds, as it does for the given one. Each candidate has fewer
 /// instructions, or fewer branches, or fewer bits in its constants.
 pub fn program(given: &Program, fails: &mut impl FnMut(&Program) -> bool) -> Program {
     let mut current = given.clone();
@@ -27,17 +27,17 @@ pub fn program(given: &Program, fails: &mut impl FnMut(&Program) -> bool) -> Pro
     }
 }
 
-/// How large a program is.
+/// The size of a program.
 fn measure(insns: &[Insn]) -> (usize, usize, u32) {
     let is_branch = |insn: &&Insn| matches!(insn.op(), Some(Op::Branch { .. }));
     let is_jump = |insn: &Insn| matches!(insn.op(), Some(Op::Jump(_)));
-    // The distance of a jump is no constant.
+    // The distance of a jump does not count as a constant.
     let constants = insns.iter().filter(|insn| !is_jump(insn));
     let bits = constants.map(|insn| insn.k.count_ones()).sum();
     (insns.len(), insns.iter().filter(is_branch).count(), bits)
 }
 
-/// Takes smaller instructions if they are a program that still fails.
+/// Accepts smaller instructions if they are a valid program that still fails.
 fn try_insns(
     current: &mut Program,
     insns: Vec<Insn>,
@@ -56,7 +56,7 @@ fn try_insns(
     takes
 }
 
-/// The instructions without some of them: a jump to one that is gone leads to the next that is there.
+/// The instructions without some of them: a jump to a removed one leads to the next remaining one.
 fn without(program: &Program, gone: Range<usize>) -> Vec<Insn> {
     let kept = |from: usize, to: usize| {
         let from_gone = from.clamp(gone.start, gone.end);
@@ -69,7 +69,7 @@ fn without(program: &Program, gone: Range<usize>) -> Vec<Insn> {
         .collect()
 }
 
-/// The program with one instruction made simpler, in all ways.
+/// The program with one instruction simplified, in all ways.
 fn simpler(program: &Program, pc: usize) -> Vec<Vec<Insn>> {
     let insn = program.insns()[pc];
     let op = Insn::from(program.op(tamis_bpf::Pc(pc)));
@@ -86,7 +86,7 @@ fn simpler(program: &Program, pc: usize) -> Vec<Vec<Insn>> {
             jumps.into_iter().chain(small).collect()
         }
         Op::Jump(_) => Vec::new(),
-        // Fields that it doesn't use are cleared, too.
+        // Unused fields are cleared too.
         _ => vec![with_k(0), with_k(1), op],
     };
     let with = |insn: Insn| {

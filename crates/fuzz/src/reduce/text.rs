@@ -1,11 +1,11 @@
-//! Texts: lines, elements of lists, brackets, words and numbers.
+//! Reduction of texts: lines, elements of lists, brackets, words and numbers.
 
 use std::ops::Range;
 
 use super::leave_out;
 
-/// The smallest text that is found for which `fails` holds, as it does for the given one. Each try is shorter, or
-/// as long and earlier in the alphabet.
+/// The smallest text found for which `fails` holds, as it does for the given one. Each candidate is shorter, or has
+/// the same length and sorts earlier.
 ///
 /// ```
 /// let text = "default deny\nallow read, write, ioctl(cmd in {0x5401, 0x5413})\n";
@@ -25,7 +25,7 @@ pub fn text(given: &str, fails: &mut impl FnMut(&str) -> bool) -> String {
     }
 }
 
-/// Takes a smaller text if it still fails.
+/// Accepts a smaller text if it still fails.
 fn try_text(current: &mut String, candidate: String, fails: &mut impl FnMut(&str) -> bool) -> bool {
     let is_smaller = (candidate.len(), &candidate) < (current.len(), &*current);
     let takes = is_smaller && fails(&candidate);
@@ -35,7 +35,7 @@ fn try_text(current: &mut String, candidate: String, fails: &mut impl FnMut(&str
     takes
 }
 
-/// The text without some elements of a list and the separators that they leave over.
+/// The text without some elements of a list and without the separators next to them.
 fn without(text: &str, list: &[Range<usize>], gone: Range<usize>) -> String {
     let cut = match list.get(gone.end) {
         Some(next) => list[gone.start].start..next.start,
@@ -47,7 +47,7 @@ fn without(text: &str, list: &[Range<usize>], gone: Range<usize>) -> String {
     [&text[..cut.start], &text[cut.end..]].concat()
 }
 
-/// Leaves out elements of a list that is found anew after each change.
+/// Removes elements of a list that is located again after each change.
 fn cut(
     current: &mut String,
     list: impl Fn(&str) -> Vec<Range<usize>>,
@@ -77,7 +77,7 @@ fn cut_lists(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool
     is_changed
 }
 
-/// Leaves out what is in brackets, or the brackets alone.
+/// Removes brackets with their content, or the brackets alone.
 fn cut_brackets(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool {
     let mut is_changed = false;
     let mut number = 0;
@@ -105,7 +105,7 @@ fn cut_words(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool
     cut(current, words, fails)
 }
 
-/// Makes numbers 0 or 1.
+/// Replaces numbers by 0 or 1.
 fn lower_numbers(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool {
     let mut is_changed = false;
     let mut number = 0;
@@ -132,23 +132,23 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     lines.collect()
 }
 
-/// A word, a string or a sign.
+/// A word, a string or an operator.
 struct Token {
     place: Range<usize>,
     kind: TokenKind,
 }
 
-/// What a token does to the structure of a text.
+/// The role of a token in the structure of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Open,
     Close,
-    /// It stands between elements of a list; lists with different separators are different lists.
+    /// It separates elements of a list; different separators form different lists.
     Separator(u8),
     Other,
 }
 
-/// Signs that stand between elements.
+/// The separators of elements.
 const SEPARATORS: [&str; 6] = [",", ";", "||", "&&", "|", "&"];
 
 fn tokens(text: &str) -> Vec<Token> {
@@ -178,7 +178,7 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The length of the string that a text begins with, up to the end of the line if it isn't closed.
+/// The length of the string at the beginning of a text, up to the end of the line if it is not closed.
 fn string_len(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -194,13 +194,13 @@ fn string_len(text: &str) -> usize {
 /// The brackets of a text and the lists in them.
 #[derive(Default)]
 struct Structure {
-    /// Elements, of lists within one pair of brackets or on one line outside of all.
+    /// Elements of lists, within one pair of brackets or on one line outside of all brackets.
     lists: Vec<Vec<Range<usize>>>,
-    /// Pairs of brackets with what is between, and that alone.
+    /// Pairs of brackets with their content, and the content alone.
     brackets: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// What is open: where it began, what begins after its bracket, and its separators.
+/// An open bracket: its beginning, the beginning of its content, and its separators.
 struct Frame {
     start: usize,
     inside: usize,
@@ -248,13 +248,13 @@ impl Structure {
         if let Some(line) = open.first() {
             structure.add_lists(text, line, end);
         }
-        // What is around others comes first: cutting it cuts them.
+        // Outer lists come first: removing their elements also removes inner ones.
         structure.lists.sort_by_key(|list| list[0].start);
         structure.brackets.sort_by_key(|(all, _)| all.start);
         structure
     }
 
-    /// Adds the lists of a frame that ends there, one for each separator.
+    /// Adds the lists of a frame that ends at `end`, one for each separator.
     fn add_lists(&mut self, text: &str, frame: &Frame, end: usize) {
         for sign in 0..SEPARATORS.len() as u8 {
             let mut list = Vec::new();
@@ -272,7 +272,7 @@ impl Structure {
     }
 }
 
-/// A place without the white space at its ends.
+/// A range without the white space at its ends.
 fn trimmed(text: &str, place: Range<usize>) -> Range<usize> {
     let part = &text[place.clone()];
     let start = place.start + (part.len() - part.trim_start().len());
@@ -312,7 +312,7 @@ mod tests {
     fn json_stays_json_while_members_are_cut() {
         let text = r#"{"a": [1, {"b": "},"}, 3], "c": {"d": 77, "e": 5}}"#;
         let is_json = |text: &str| {
-            // Brackets match, and no comma stands alone.
+            // Brackets are balanced, and no comma is left over.
             let depth = tokens(text)
                 .iter()
                 .try_fold(0_u32, |depth, token| match token.kind {

@@ -159,7 +159,7 @@ fn covers_machines(machines: &[Machine]) -> bool {
 /// The nearest action of systemd that is as strict.
 fn nearest_action(action: Action) -> Action {
     match action.kind {
-        ActionKind::Allow | ActionKind::Log | ActionKind::Errno => with_errno_in(action, 1, 4095),
+        ActionKind::Allow | ActionKind::Log | ActionKind::Errno => with_errno_in(action, 1, 4094),
         ActionKind::KillProcess | ActionKind::KillThread | ActionKind::Trap => Action::KILL_PROCESS,
         ActionKind::Notify | ActionKind::Trace => Action::errno(1),
     }
@@ -169,7 +169,7 @@ fn nearest_action(action: Action) -> Action {
 #[derive(Clone, Copy)]
 struct UnitEntry {
     answer: Action,
-    /// Whether its action is written even if it is the usual one.
+    /// Whether its action is written in a deny list even if it is the usual one.
     is_explicit: bool,
 }
 
@@ -203,7 +203,8 @@ impl Unit {
         let (mut listed, mut denied) = (Vec::new(), Vec::new());
         let at_once = systemd::default_calls();
         for (name, entry) in &self.calls {
-            let is_usual = entry.answer == usual && !entry.is_explicit;
+            // libseccomp rejects entries of an allow list with the action of all calls that are not in it.
+            let is_usual = entry.answer == usual && (is_allow_list || !entry.is_explicit);
             match (passes(entry.answer), is_allow_list) {
                 (true, true) => listed.push((*name).to_owned()),
                 (true, false) => {}

@@ -9,7 +9,8 @@ use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::tables;
-use super::unit::{Assignment, Word};
+use super::unit::{Assignment, Piece};
+use super::value::Quotes;
 use crate::sink::Sink;
 
 /// A list of calls.
@@ -32,12 +33,20 @@ pub(super) struct Entry {
 }
 
 /// The action for a call that is not allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Kill the process.
+    #[default]
     Kill,
     /// Return this errno.
     Errno(u16),
+}
+
+impl CallList {
+    /// Whether systemd installs a filter for it: not for a deny list of nothing.
+    pub(super) fn is_installed(&self) -> bool {
+        self.is_allow_list || !self.calls.is_empty()
+    }
 }
 
 /// The context of parsing an assignment.
@@ -52,36 +61,60 @@ pub(super) struct Reading<'a> {
 impl Reading<'_> {
     /// Applies an assignment to the list.
     pub(super) fn assign(&mut self, list: &mut Option<CallList>, assignment: &Assignment) {
-        if assignment.words.is_empty() {
+        if assignment.value.text().is_empty() {
             *list = None;
             return;
         }
-        let (words, is_inverted) = without_tilde(&assignment.words);
+        let (is_inverted, value) = assignment.value.without_tilde();
+        let span = assignment.key.span();
         let is_new = list.is_none();
         let list = list.get_or_insert_with(|| CallList {
             is_allow_list: !is_inverted,
             calls: BTreeMap::new(),
-            span: assignment.key.span,
+            span,
         });
         if is_new && list.is_allow_list && self.is_filter {
             for call in tables::calls("@default") {
-                list.put(call, None, assignment.key.span);
+                list.put(call, None, span);
             }
         }
-        for word in words {
-            if let Some((name, answer)) = self.word(word, is_inverted) {
+        let words = value.words(Quotes::Kept);
+        for word in &words.words {
+            if let Some((name, answer)) = self.word(word.piece(), is_inverted) {
                 self.name(list, name, is_inverted, answer, word.span);
             }
+        }
+        if let Some(rest) = words.unfinished {
+            self.sink.report(unfinished(rest));
         }
     }
 
     /// A word's name and answer, unless systemd ignores the word.
-    fn word<'t>(&mut self, word: Word<'t>, is_inverted: bool) -> Option<(&'t str, Option<Answer>)> {
+    fn word<'t>(
+        &mut self,
+        word: Piece<'t>,
+        is_inverted: bool,
+    ) -> Option<(&'t str, Option<Answer>)> {
         let Some((name, answer)) = word.text.split_once(':').filter(|_| self.is_filter) else {
             return Some((word.text, None));
         };
-        let Some(parsed) = parse_answer(answer, self.native) else {
-            self.sink.report(bad_answer(answer, word.span));
+        if name.is_empty() {
+            let message = "an errno without a system call";
+            self.sink.report(
+                Diagnostic::warning(code::SYSTEMD_VALUE, message)
+                    .label(word.span, "systemd ignores this")
+                    .help(format!("write `ptrace{}`", word.text)),
+            );
+            return None;
+        }
+        let parsed = match answer {
+            "kill" => Some(Answer::Kill),
+            _ => errno(answer, self.native).map(Answer::Errno),
+        };
+        let Some(parsed) = parsed else {
+            let help = "write a name such as `EPERM`, a number up to 4094, or `kill`";
+            let diagnostic = bad_answer(answer, word.span);
+            self.sink.report(diagnostic.help(help));
             return None;
         };
         if !is_inverted {
@@ -129,7 +162,9 @@ impl Reading<'_> {
             )
             .label(span, "systemd ignores this");
             let near = suggest::nearest(name, syscall::names());
+            let is_quoted = name.contains(['"', '\'']);
             self.sink.report(match near {
+                _ if is_quoted => diagnostic.help("remove the quotes, which systemd keeps here"),
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                 None => diagnostic.help("`tamis tables syscalls` lists them; sets begin with `@`"),
             });
@@ -154,38 +189,73 @@ impl CallList {
     }
 }
 
-/// The words without the `~` before the first, and whether there was one.
-pub(super) fn without_tilde<'t>(words: &[Word<'t>]) -> (Vec<Word<'t>>, bool) {
-    let Some(rest) = words.first().and_then(|first| first.text.strip_prefix('~')) else {
-        return (words.to_vec(), false);
-    };
-    let mut words = words.to_vec();
-    words[0].text = rest;
-    words[0].span.start += 1;
-    words.retain(|word| !word.text.is_empty());
-    (words, true)
-}
-
-/// `kill`, or an errno by name or number.
-pub(super) fn parse_answer(text: &str, native: Arch) -> Option<Answer> {
-    if text == "kill" {
-        return Some(Answer::Kill);
+/// The action of `SystemCallErrorNumber=`: nothing or `kill`, or an errno by name or number. `None` for what systemd
+/// ignores.
+pub(super) fn usual_answer(text: &str, native: Arch) -> Option<Answer> {
+    match text {
+        "" | "kill" => Some(Answer::Kill),
+        _ => {
+            let number = errno(text, native).filter(|number| *number != 0);
+            number.map(Answer::Errno)
+        }
     }
-    let is_name = text.starts_with('E') && text.chars().all(|c| c.is_ascii_alphanumeric());
-    let number = match text.parse::<u64>() {
-        Ok(number) => number,
-        Err(_) if is_name => consts::value(native, text)?,
-        Err(_) => return None,
-    };
-    let number = u16::try_from(number).ok()?;
-    (1..=4095)
-        .contains(&number)
-        .then_some(Answer::Errno(number))
 }
 
-/// The error for an invalid action.
+/// An errno by name, in upper or lower case, or by number as systemd reads it: 0 to 4095.
+pub(super) fn errno(text: &str, native: Arch) -> Option<u16> {
+    let name = text.to_ascii_uppercase();
+    let number = match tables::is_errno_name(&name) {
+        true => consts::value(native, &name)?,
+        false => integer(text)?,
+    };
+    u16::try_from(number).ok().filter(|number| *number <= 4095)
+}
+
+/// systemd's `safe_atoi` for numbers that are not negative: `strtol` with base 0, where `010` is 8, and the prefixes
+/// `0b` and `0o`.
+fn integer(text: &str) -> Option<u64> {
+    let text = text.trim_start_matches(C_SPACE);
+    for (prefix, radix) in [("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)] {
+        if let Some(rest) = text.strip_prefix(prefix) {
+            return strtol(rest, Some(radix));
+        }
+    }
+    strtol(text, None)
+}
+
+/// `isspace` of C.
+const C_SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+
+/// `strtol` of a whole text, without a radix by its prefix. `None` for negative numbers, too.
+fn strtol(text: &str, radix: Option<u32>) -> Option<u64> {
+    let text = text.trim_start_matches(C_SPACE);
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = match (radix, hexadecimal) {
+        (Some(radix), _) => (text, radix),
+        (None, Some(digits)) => (digits, 16),
+        (None, None) if text.starts_with('0') => (text, 8),
+        (None, None) => (text, 10),
+    };
+    // `from_str_radix` takes a sign.
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    let number = u64::from_str_radix(digits, radix).ok();
+    number.filter(|number| is_number && (!is_negative || *number == 0))
+}
+
+/// The warning for an invalid errno, without a help.
 pub(super) fn bad_answer(text: &str, span: Span) -> Diagnostic {
     Diagnostic::warning(code::SYSTEMD_VALUE, format!("`{text}` is not an errno"))
         .label(span, "systemd ignores this")
-        .help("write a name such as `EPERM`, a number from 1 to 4095, or `kill`")
+}
+
+/// The warning for a last word without its end.
+pub(super) fn unfinished(span: Span) -> Diagnostic {
+    let message = "a quote without its other end";
+    Diagnostic::warning(code::SYSTEMD_VALUE, message)
+        .label(span, "systemd ignores this and what follows")
+        .help("remove the quote, or add the other")
 }

@@ -261,7 +261,7 @@ impl Filters {
     }
 
     fn log(&mut self, settings: &Settings) {
-        let Some(list) = &settings.log else {
+        let Some(list) = settings.log.as_ref().filter(|list| list.is_installed()) else {
             return;
         };
         let log = Action::new(tamis_abi::ActionKind::Log, 0);
@@ -277,16 +277,18 @@ impl Filters {
         let Some(list) = &settings.filter else {
             return;
         };
-        let usual = action(settings.errno.unwrap_or(Answer::Kill));
+        let usual = action(settings.errno);
+        let all = self.named(list.calls.keys().map(String::as_str));
         if list.is_allow_list {
-            let named = self.named(list.calls.keys().map(String::as_str));
-            self.deny_others(&named, usual, list.span);
+            self.deny_others(&all, usual, list.span);
         }
         for group in groups(list) {
             if list.is_allow_list && group.answer.is_none() {
                 continue;
             }
-            let named = self.named(group.calls);
+            let mut named = self.named(group.calls);
+            // In libseccomp a rule for all of a multiplexer replaces those for its subcalls.
+            named.through.retain(|nr, _| !all.numbers.contains(nr));
             self.deny_named(&named, group.answer.map_or(usual, action), group.span);
         }
         self.age += 1;

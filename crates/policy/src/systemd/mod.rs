@@ -12,7 +12,7 @@
 //!
 //! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
 //! service; here they are one policy, and so one filter. The meaning is that of systemd 252. The stages, one file
-//! each: `unit` finds assignments, `settings` and `calls` apply them one by one, `filters` derives the denials;
+//! each: `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
 //! `tables` has systemd's sets and names.
 
 mod calls;
@@ -20,6 +20,7 @@ mod filters;
 mod settings;
 mod tables;
 mod unit;
+mod value;
 
 use std::collections::BTreeSet;
 
@@ -42,7 +43,7 @@ pub(crate) fn default_calls() -> BTreeSet<&'static str> {
 
 /// Whether a name is parsed as this errno.
 pub(crate) fn is_errno(name: &str, number: u16, native: Arch) -> bool {
-    calls::parse_answer(name, native) == Some(calls::Answer::Errno(number))
+    calls::errno(name, native) == Some(number)
 }
 
 /// The language in the registry.
@@ -91,7 +92,7 @@ impl SystemdOptions {
     }
 }
 
-/// Parses a unit, optionally followed by its drop-ins.
+/// Parses a unit, or a unit and its drop-ins as `systemctl cat` prints them.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -117,8 +118,9 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
         return Parsed::new(None, sink.into_diagnostics());
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
-    let assignments = unit::parse(source, text, &mut sink);
-    let settings = settings::read(&assignments, native, &mut sink);
+    let unit = unit::parse(source, text, &mut sink);
+    let name = unit::name(text).unwrap_or(&sources.get(source).name);
+    let settings = settings::read(name, &unit, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
         sink.report(
@@ -149,7 +151,8 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
             default: Action::ALLOW,
         });
     }
-    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`.
+    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`. systemd doesn't install
+    // that one if the list has all architectures of the machine, which then gets no calls of others.
     let bad_arch = match settings.arches {
         Some(_) => Action::KILL_THREAD,
         None => Action::ALLOW,

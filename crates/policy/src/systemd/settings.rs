@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use tamis_abi::{Arch, consts};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
-use super::calls::{self, Answer, CallList, Reading, without_tilde};
+use super::calls::{self, Answer, CallList, Reading};
 use super::tables;
-use super::unit::{Assignment, Word};
+use super::unit::{self, Assignment, FileIndex, Piece, Unit};
+use super::value::Quotes;
 use crate::sink::Sink;
 
 /// A directive that is on or off.
@@ -49,8 +50,16 @@ const OTHERS: [&str; 7] = [
     "RestrictNamespaces",
     "Personality",
 ];
-/// The sections of units that run programs.
-const SECTIONS: [&str; 4] = ["Service", "Socket", "Mount", "Swap"];
+/// The sections of units that run programs, and the extensions of such units.
+const SECTIONS: [(&str, &str); 4] = [
+    ("Service", "service"),
+    ("Socket", "socket"),
+    ("Mount", "mount"),
+    ("Swap", "swap"),
+];
+
+/// The largest errno, which systemd accepts and libseccomp doesn't.
+const LAST_ERRNO: u16 = 4095;
 
 /// The kinds of namespaces and their flags.
 const NAMESPACES: [(&str, u64); 8] = [
@@ -81,6 +90,8 @@ pub(super) struct Families {
     pub(super) is_allow_list: bool,
     pub(super) families: BTreeSet<u64>,
     pub(super) span: Span,
+    /// Whether it is that of `none`: another list then starts anew.
+    is_none: bool,
 }
 
 /// The restrictions of a unit.
@@ -88,8 +99,8 @@ pub(super) struct Families {
 pub(super) struct Settings {
     pub(super) filter: Option<CallList>,
     pub(super) log: Option<CallList>,
-    /// The action of `SystemCallFilter=`, unless it kills.
-    pub(super) errno: Option<Answer>,
+    /// The action of `SystemCallFilter=`.
+    pub(super) errno: Answer,
     /// The allowed architectures, including the native one.
     pub(super) arches: Option<(BTreeSet<Arch>, Span)>,
     pub(super) families: Option<Families>,
@@ -108,9 +119,13 @@ impl Settings {
 
     /// Whether nothing is restricted.
     pub(super) fn is_empty(&self) -> bool {
-        let has_list = self.filter.is_some() || self.log.is_some() || self.arches.is_some();
-        let restricts = self.families.is_some() || self.namespaces.is_some();
-        !has_list && !restricts && self.switches.is_empty()
+        let mut lists = [&self.filter, &self.log].into_iter().flatten();
+        let has_list = lists.any(CallList::is_installed) || self.arches.is_some();
+        let mut families = self.families.iter();
+        let has_families = families.any(|list| list.is_allow_list || !list.families.is_empty());
+        let all = all_namespaces();
+        let has_namespaces = self.namespaces.is_some_and(|(stay, _)| stay & all != all);
+        !has_list && !has_families && !has_namespaces && self.switches.is_empty()
     }
 }
 
@@ -126,63 +141,113 @@ pub(super) fn namespace_flags() -> impl Iterator<Item = u64> {
     NAMESPACES.iter().map(|(_, flag)| *flag)
 }
 
-/// Applies all assignments of a unit.
-pub(super) fn read(assignments: &[Assignment], native: Arch, sink: &mut Sink) -> Settings {
+/// Applies all assignments of a unit, whose name decides which section counts.
+pub(super) fn read(unit_name: &str, unit: &Unit, native: Arch, sink: &mut Sink) -> Settings {
     let mut reader = Reader {
         native,
+        section: section_of(unit_name, unit),
         sink,
         settings: Settings::default(),
+        ended: None,
     };
-    for assignment in assignments {
+    for (name, span) in &unit.sections {
+        reader.header(name, *span);
+    }
+    for assignment in &unit.assignments {
         if reader.sink.is_finished() {
             break;
         }
-        if reader.is_ours(assignment) {
+        if reader.ended != Some(assignment.file) && reader.is_ours(assignment) {
             reader.assign(assignment);
         }
     }
+    reader.check_answers();
     reader.settings
+}
+
+/// The section with the directives of a unit or drop-in of this name; if the name doesn't say, the first that is of
+/// such a section.
+fn section_of(unit_name: &str, unit: &Unit) -> &'static str {
+    let by_extension = |name: &str| {
+        let (_, extension) = name.rsplit_once('.').unwrap_or(("", name));
+        SECTIONS.iter().find(|(_, theirs)| *theirs == extension)
+    };
+    let mut components = unit_name.rsplit('/');
+    let of_file = components.next().and_then(by_extension);
+    let of_folder = || by_extension(components.next()?.strip_suffix(".d")?);
+    let of_text = || {
+        let mut sections = unit.sections.iter();
+        sections.find_map(|(section, _)| SECTIONS.iter().find(|(name, _)| name == section))
+    };
+    let found = of_file.or_else(of_folder).or_else(of_text);
+    found.map_or("Service", |(section, _)| section)
 }
 
 struct Reader<'a> {
     native: Arch,
+    /// The section with directives that install filters.
+    section: &'static str,
     sink: &'a mut Sink,
     settings: Settings,
+    /// The file that systemd reads no further.
+    ended: Option<FileIndex>,
 }
 
 impl Reader<'_> {
+    /// Whether systemd reads a section of this name in the unit.
+    fn knows(&self, section: &str) -> bool {
+        ["Unit", "Install", self.section].contains(&section) || section.starts_with("X-")
+    }
+
+    /// Warns of a section that systemd ignores.
+    fn header(&mut self, name: &str, span: Span) {
+        if !self.knows(name) {
+            let message = format!("unknown section `[{name}]`");
+            self.sink.report(
+                Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message)
+                    .label(span, "systemd ignores all of it")
+                    .help(format!(
+                        "the directives of this unit are in `[{}]`",
+                        self.section
+                    )),
+            );
+        }
+    }
+
     /// Whether an assignment affects the filter; warns of unknown ones.
     fn is_ours(&mut self, assignment: &Assignment) -> bool {
-        let key = assignment.key;
+        let key = assignment.key.piece();
+        let section = assignment.section.as_ref();
         let ours = || SWITCHES.iter().map(|(name, _)| *name).chain(OTHERS);
-        let runs_programs = SECTIONS.contains(&assignment.section);
+        let runs_programs = section == self.section;
         if ours().any(|name| name == key.text) {
             if !runs_programs {
-                let message = format!("`{}` has no effect in [{}]", key.text, assignment.section);
+                let message = format!("`{}` has no effect in [{section}]", key.text);
                 self.sink.report(
                     Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message)
                         .label(key.span, "systemd ignores this")
-                        .help("move it to `[Service]`"),
+                        .help(format!("move it to `[{}]`", self.section)),
                 );
             }
             return runs_programs;
         }
-        let is_private = key.text.starts_with("X-") || assignment.section.starts_with("X-");
-        let mut known = tables::directives(assignment.section).into_iter().flatten();
-        if is_private || known.any(|directive| directive == key.text) {
+        let is_ignored = section.starts_with("X-") || !self.knows(section);
+        let mut known = tables::directives(section).into_iter().flatten();
+        if is_ignored || key.text.starts_with("X-") || known.any(|directive| directive == key.text)
+        {
             return false;
         }
-        let elsewhere = tables::sections().find(|section| {
-            let mut directives = tables::directives(section).into_iter().flatten();
+        let elsewhere = tables::sections().find(|other| {
+            let mut directives = tables::directives(other).into_iter().flatten();
             directives.any(|directive| directive == key.text)
         });
         let message = format!("unknown directive `{}`", key.text);
         let diagnostic = Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message)
             .label(key.span, "systemd ignores this");
-        let known = tables::directives(assignment.section).into_iter().flatten();
+        let known = tables::directives(section).into_iter().flatten();
         let near = suggest::nearest(key.text, ours()).or_else(|| suggest::nearest(key.text, known));
         self.sink.report(match (elsewhere, near) {
-            (Some(section), _) => diagnostic.help(format!("it belongs to `[{section}]`")),
+            (Some(other), _) => diagnostic.help(format!("it belongs to `[{other}]`")),
             (None, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
             (None, None) => diagnostic.help("it may belong to a systemd newer than 252"),
         });
@@ -190,13 +255,13 @@ impl Reader<'_> {
     }
 
     fn assign(&mut self, assignment: &Assignment) {
-        let key = assignment.key;
-        if let Some((_, switch)) = SWITCHES.iter().find(|(name, _)| *name == key.text) {
+        let key = assignment.key.text();
+        if let Some((_, switch)) = SWITCHES.iter().find(|(name, _)| *name == key) {
             return self.switch(*switch, assignment);
         }
-        match key.text {
+        match key {
             "SystemCallFilter" | "SystemCallLog" => {
-                let is_filter = key.text == "SystemCallFilter";
+                let is_filter = key == "SystemCallFilter";
                 let list = match is_filter {
                     true => &mut self.settings.filter,
                     false => &mut self.settings.log,
@@ -217,94 +282,141 @@ impl Reader<'_> {
     }
 
     fn switch(&mut self, switch: Switch, assignment: &Assignment) {
-        let is_on = match assignment.words.as_slice() {
-            [] => Some(false),
-            [word] => boolean(word.text),
-            _ => None,
-        };
-        let Some(is_on) = is_on else {
-            let message = format!("`{}=` takes a boolean", assignment.key.text);
-            let mut words = assignment.words.iter().map(|word| word.span);
-            let first = words.next().unwrap_or(assignment.key.span);
-            let value = words.fold(first, Span::to);
+        let value = &assignment.value;
+        let Some(is_on) = boolean(value.text()) else {
+            let message = format!("`{}=` takes a boolean", assignment.key.text());
+            // systemd checks only this one strictly.
+            if switch == Switch::DynamicUser {
+                let (place, file) = (value_span(assignment), assignment.file);
+                self.ended = Some(file);
+                let diagnostic = unit::refused(&message, place, "write `yes` or `no`", file);
+                return self.sink.report(diagnostic);
+            }
+            let help = match value.text() {
+                "" => "write `no`: an empty value resets lists, not booleans",
+                text if text.starts_with(['"', '\'']) => "write `yes` or `no`, without quotes",
+                _ => "write `yes` or `no`",
+            };
             return self.sink.report(
                 Diagnostic::warning(code::SYSTEMD_VALUE, message)
-                    .label(value, "systemd ignores this")
-                    .help("write `yes` or `no`"),
+                    .label(value_span(assignment), "systemd ignores this")
+                    .help(help),
             );
         };
         let switches = &mut self.settings.switches;
         switches.retain(|(on, _)| *on != switch);
         if is_on {
-            switches.push((switch, assignment.key.span));
+            switches.push((switch, assignment.key.span()));
         }
     }
 
     fn errno(&mut self, assignment: &Assignment) {
-        self.settings.errno = match assignment.words.as_slice() {
-            [] => None,
-            [word, ..] => match calls::parse_answer(word.text, self.native) {
-                Some(answer) => Some(answer),
-                None => {
-                    let diagnostic = calls::bad_answer(word.text, word.span);
-                    return self.sink.report(diagnostic);
-                }
-            },
+        let text = assignment.value.text();
+        match calls::usual_answer(text, self.native) {
+            Some(answer) => self.settings.errno = answer,
+            None => {
+                let help = match text.starts_with(['"', '\'']) {
+                    true => "remove the quotes, which systemd keeps here",
+                    false => "write a name such as `EPERM`, a number from 1 to 4094, or `kill`",
+                };
+                let diagnostic = calls::bad_answer(text, value_span(assignment));
+                self.sink.report(diagnostic.help(help));
+            }
+        }
+    }
+
+    /// Reports actions that systemd accepts and libseccomp refuses, so that the service fails to start: a rule of an
+    /// allow list with the action of all calls that aren't listed, and the errno 4095.
+    fn check_answers(&mut self) {
+        let Some(list) = &self.settings.filter else {
+            return;
         };
+        let usual = self.settings.errno;
+        let mut refuse = |message: &str, span, help: &str| {
+            let diagnostic = unit::not_started(message, span);
+            self.sink.report(diagnostic.help(help));
+        };
+        let is_last = |answer| answer == Answer::Errno(LAST_ERRNO);
+        let last = format!("libseccomp doesn't take the errno {LAST_ERRNO}");
+        let below = format!("write a number below {LAST_ERRNO}");
+        if list.is_allow_list && is_last(usual) {
+            refuse(&last, list.span, &below);
+        }
+        for (call, entry) in &list.calls {
+            let answer = match (entry.answer, list.is_allow_list) {
+                // It is allowed.
+                (None, true) => continue,
+                (answer, _) => answer.unwrap_or(usual),
+            };
+            if is_last(answer) {
+                refuse(&last, entry.span, &below);
+            } else if list.is_allow_list && answer == usual {
+                let message = format!("`{call}` has the action of calls that aren't listed");
+                let help = "write it without an action, which removes it from the list";
+                refuse(&message, entry.span, help);
+            }
+        }
     }
 
     fn arches(&mut self, assignment: &Assignment) {
-        if assignment.words.is_empty() {
+        if assignment.value.text().is_empty() {
             self.settings.arches = None;
         }
-        for word in &assignment.words {
-            let arch = match word.text {
+        let words = assignment.value.words(Quotes::Removed);
+        for word in &words.words {
+            let arch = match word.text.as_str() {
                 "native" => Some(self.native),
                 name => arch(name),
             };
             let Some(arch) = arch else {
-                let known = ARCHES.iter().map(|(name, _)| *name);
-                let known = known.chain(Arch::all().map(Arch::name)).chain(["native"]);
-                let help = match suggest::nearest(word.text, known) {
+                let known = Arch::all().filter_map(arch_name).chain(["native"]);
+                let help = match suggest::nearest(&word.text, known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "`native` is this machine's architecture".to_owned(),
                 };
-                self.ignored(*word, "architecture", &help);
+                self.ignored(word.piece(), "architecture", &help);
                 continue;
             };
-            let initial = (BTreeSet::from([self.native]), assignment.key.span);
+            let initial = (BTreeSet::from([self.native]), assignment.key.span());
             let (arches, _) = self.settings.arches.get_or_insert(initial);
             arches.insert(arch);
         }
+        self.unfinished(words.unfinished);
     }
 
     fn families(&mut self, assignment: &Assignment) {
-        let span = assignment.key.span;
-        let (words, is_inverted) = match assignment.words.as_slice() {
-            [] => {
+        let span = assignment.key.span();
+        match assignment.value.text() {
+            "" => {
                 self.settings.families = None;
                 return;
             }
-            [word] if word.text == "none" => {
+            "none" => {
                 self.settings.families = Some(Families {
                     is_allow_list: true,
                     families: BTreeSet::new(),
                     span,
+                    is_none: true,
                 });
                 return;
             }
-            words => without_tilde(words),
-        };
+            _ => {}
+        }
+        let (is_inverted, value) = assignment.value.without_tilde();
         let native = self.native;
+        self.settings.families.take_if(|list| list.is_none);
         let list = self.settings.families.get_or_insert(Families {
             is_allow_list: !is_inverted,
             families: BTreeSet::new(),
             span,
+            is_none: false,
         });
         let mut unknown = Vec::new();
-        for word in words {
-            let is_family = word.text.starts_with("AF_");
-            match consts::value(native, word.text).filter(|_| is_family) {
+        let words = value.words(Quotes::Removed);
+        for word in &words.words {
+            let name = word.text.to_ascii_uppercase();
+            let is_family = is_family(&name);
+            match consts::value(native, &name).filter(|_| is_family) {
                 None => unknown.push(word),
                 Some(family) if is_inverted == list.is_allow_list => {
                     list.families.remove(&family);
@@ -313,48 +425,47 @@ impl Reader<'_> {
             }
         }
         for word in unknown {
-            let known = consts::names(native).filter(|name| name.starts_with("AF_"));
-            let help = match suggest::nearest(word.text, known) {
+            let known = consts::names(native).filter(|name| is_family(name));
+            let help = match suggest::nearest(&word.text, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`tamis tables constants AF_` lists them".to_owned(),
             };
-            self.ignored(word, "address family", &help);
+            self.ignored(word.piece(), "address family", &help);
         }
+        self.unfinished(words.unfinished);
     }
 
     fn namespaces(&mut self, assignment: &Assignment) {
-        let span = assignment.key.span;
+        let span = assignment.key.span();
         let all = all_namespaces();
-        match assignment.words.as_slice() {
-            [] => {
-                self.settings.namespaces = None;
-                return;
-            }
-            [word] => match boolean(word.text) {
-                Some(true) => {
-                    self.settings.namespaces = Some((0, span));
-                    return;
-                }
-                Some(false) => {
-                    self.settings.namespaces = Some((all, span));
-                    return;
-                }
-                None => {}
-            },
-            _ => {}
+        let text = assignment.value.text();
+        if text.is_empty() {
+            self.settings.namespaces = None;
+            return;
         }
-        let (words, is_inverted) = without_tilde(&assignment.words);
+        if let Some(is_on) = boolean(text) {
+            let stay = if is_on { 0 } else { all };
+            self.settings.namespaces = Some((stay, span));
+            return;
+        }
+        let (is_inverted, value) = assignment.value.without_tilde();
+        let words = value.words(Quotes::Kept);
         let mut flags = 0;
-        for word in words {
+        for word in &words.words {
             match NAMESPACES.iter().find(|(name, _)| *name == word.text) {
                 Some((_, flag)) => flags |= flag,
                 None => {
                     let names = NAMESPACES.map(|(name, _)| name);
                     let help = format!("there are {}", names.join(", "));
-                    self.ignored(word, "kind of namespaces", &help);
-                    return;
+                    let message = format!("unknown kind of namespaces `{}`", word.text);
+                    let diagnostic = Diagnostic::warning(code::SYSTEMD_VALUE, message)
+                        .label(word.span, "systemd ignores the whole line");
+                    return self.sink.report(diagnostic.help(help));
                 }
             }
+        }
+        if let Some(rest) = words.unfinished {
+            return self.unfinished(Some(rest));
         }
         let stay = match (self.settings.namespaces, is_inverted) {
             (None, true) => all & !flags,
@@ -366,17 +477,24 @@ impl Reader<'_> {
     }
 
     fn personality(&mut self, assignment: &Assignment) {
-        self.settings.personality = None;
-        if let [word, ..] = assignment.words.as_slice() {
-            match arch(word.text) {
-                Some(arch) => self.settings.personality = Some(arch),
-                None => self.ignored(*word, "architecture", "write `x86` or `x86-64`"),
-            }
+        let value = assignment.value.piece();
+        self.settings.personality = match value.text {
+            "" => None,
+            name => match arch(name).filter(|arch| runs(self.native, *arch)) {
+                Some(arch) => Some(arch),
+                None => return self.ignored(value, "architecture", "write `x86` or `x86-64`"),
+            },
+        };
+    }
+
+    fn unfinished(&mut self, rest: Option<Span>) {
+        if let Some(rest) = rest {
+            self.sink.report(calls::unfinished(rest));
         }
     }
 
     /// Warns of an unknown name, which systemd ignores.
-    fn ignored(&mut self, word: Word, what: &str, help: &str) {
+    fn ignored(&mut self, word: Piece, what: &str, help: &str) {
         let message = format!("unknown {what} `{}`", word.text);
         self.sink.report(
             Diagnostic::warning(code::SYSTEMD_VALUE, message)
@@ -386,11 +504,36 @@ impl Reader<'_> {
     }
 }
 
+/// The place of a value, or of the key if the value is empty.
+fn value_span(assignment: &Assignment) -> Span {
+    match assignment.value.text().is_empty() {
+        true => assignment.key.span(),
+        false => assignment.value.span(),
+    }
+}
+
+/// Whether systemd knows the name of an address family.
+fn is_family(name: &str) -> bool {
+    name.starts_with("AF_") && !["AF_UNSPEC", "AF_MAX"].contains(&name)
+}
+
+/// Whether systemd gives programs the personality of an architecture: the native one, or its 32-bit predecessor.
+fn runs(native: Arch, arch: Arch) -> bool {
+    let predecessor = match native {
+        Arch::X86_64 => Some(Arch::X86),
+        Arch::Aarch64 => Some(Arch::Arm),
+        Arch::Mips64 => Some(Arch::Mips),
+        Arch::Mipsel64 => Some(Arch::Mipsel),
+        Arch::Ppc64 => Some(Arch::Ppc),
+        Arch::S390x => Some(Arch::S390),
+        _ => None,
+    };
+    arch == native || predecessor == Some(arch)
+}
+
+/// The architecture that systemd calls by this name.
 fn arch(name: &str) -> Option<Arch> {
-    let theirs = ARCHES.iter().find(|(theirs, _)| *theirs == name);
-    theirs
-        .map(|(_, arch)| *arch)
-        .or_else(|| Arch::from_name(name))
+    Arch::all().find(|arch| arch_name(*arch) == Some(name))
 }
 
 /// systemd's name of an architecture, if it has one.

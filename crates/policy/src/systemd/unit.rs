@@ -1,47 +1,93 @@
-//! From the text of a unit to assignments: `KEY=WORDS` in a section.
+//! From the text of a unit to assignments: `KEY=VALUE` in a section.
 //!
-//! A line that begins with `#` or `;` is a comment, even between lines joined by a backslash. As in systemd, a line
-//! that is neither a section nor an assignment is ignored, with a warning.
+//! These are systemd's rules for lines. A line ends with a line feed, a carriage return or a NUL. A line that begins
+//! with `#` or `;` is a comment, even between lines joined by a backslash; an escaped backslash doesn't join. A line
+//! that is neither a section nor an assignment is ignored, with a warning; a section header that is not one, and a line
+//! of more than 1 MiB, make systemd refuse the whole unit, or ignore the rest of a drop-in. White space is only what systemd takes for it.
+
+use std::borrow::Cow;
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use super::value::Value;
 use crate::sink::Sink;
 
-/// A word with its span.
+/// What systemd takes for white space.
+pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+/// How the names of drop-ins end.
+const DROP_IN: &str = ".conf";
+/// systemd's limit of a line with its end, and of a line with those that it joins, in bytes.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// A piece of text with its span.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word<'t> {
+pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) span: Span,
 }
 
-/// `KEY=WORDS`
+/// `KEY=VALUE`
 #[derive(Debug)]
 pub(super) struct Assignment<'t> {
-    pub(super) section: &'t str,
-    pub(super) key: Word<'t>,
-    /// Empty if the assignment is empty, which resets most keys.
-    pub(super) words: Vec<Word<'t>>,
+    pub(super) file: FileIndex,
+    pub(super) section: Cow<'t, str>,
+    pub(super) key: Value<'t>,
+    pub(super) value: Value<'t>,
 }
 
-/// The assignments of a text, in order.
-pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec<Assignment<'t>> {
+/// The file of an assignment, in a text of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIndex {
+    index: usize,
+    is_drop_in: bool,
+}
+
+/// The lines of a unit.
+#[derive(Debug, Default)]
+pub(super) struct Unit<'t> {
+    pub(super) assignments: Vec<Assignment<'t>>,
+    /// The names in the headers of sections.
+    pub(super) sections: Vec<(Cow<'t, str>, Span)>,
+}
+
+/// The lines of a text, in order: of a unit, or of a unit and its drop-ins as `systemctl cat` prints them.
+pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Unit<'t> {
     let mut reader = Reader {
-        source,
+        file: FileIndex {
+            index: 0,
+            is_drop_in: false,
+        },
         section: None,
-        assignments: Vec::new(),
-        continues: false,
+        unit: Unit::default(),
+        has_mark: false,
     };
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        if sink.is_finished() {
-            break;
+    let is_printed = name(text).is_some();
+    let is_title = |line: &&Line| is_printed && is_title(line.text);
+    let mut lines = lines(text).peekable();
+    while lines.peek().is_some() && !sink.is_finished() {
+        let title = lines.next_if(|line| is_title(&line));
+        reader.begin(title.is_some_and(|line| line.text.ends_with(DROP_IN)));
+        let mut file = std::iter::from_fn(|| lines.next_if(|line| !is_title(&line)));
+        if reader.file(source, &mut file, sink).is_err() {
+            file.for_each(drop);
         }
-        if let Err(diagnostic) = reader.line(start, line.trim_end_matches(['\r', '\n'])) {
-            sink.report(*diagnostic);
-        }
-        start += line.len();
     }
-    reader.assignments
+    reader.unit
+}
+
+/// The name of the unit whose files `systemctl cat` has printed.
+pub(super) fn name(text: &str) -> Option<&str> {
+    let first = lines(text).next()?;
+    first
+        .text
+        .strip_prefix("# ")
+        .filter(|_| is_title(first.text))
+}
+
+/// Whether it is the line that `systemctl cat` prints before a file.
+fn is_title(line: &str) -> bool {
+    const ENDS: [&str; 5] = [DROP_IN, ".service", ".socket", ".mount", ".swap"];
+    line.starts_with("# /") && ENDS.iter().any(|end| line.ends_with(end))
 }
 
 /// The first line that is not a comment.
@@ -63,86 +109,226 @@ fn is_comment(line: &str) -> bool {
     line.starts_with(['#', ';'])
 }
 
-struct Reader<'t> {
-    source: SourceId,
-    section: Option<&'t str>,
-    assignments: Vec<Assignment<'t>>,
-    /// Whether the next line continues the last assignment.
-    continues: bool,
+/// Whether the last backslash of a line is not escaped itself.
+fn continues(line: &str) -> bool {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    backslashes % 2 == 1
 }
 
-impl<'t> Reader<'t> {
-    fn line(&mut self, start: usize, line: &'t str) -> Result<(), Box<Diagnostic>> {
-        let trimmed = line.trim();
-        if is_comment(trimmed) {
-            return Ok(());
-        }
-        let text = line.strip_suffix('\\').unwrap_or(line);
-        let was_continued = std::mem::replace(&mut self.continues, text.len() < line.len());
-        if was_continued {
-            let words = self.words(start, text);
-            if let Some(assignment) = self.assignments.last_mut() {
-                assignment.words.extend(words);
+/// A line and where it starts.
+struct Line<'t> {
+    start: usize,
+    text: &'t str,
+    /// Its length with the characters that end it.
+    with_ends_bytes: usize,
+}
+
+/// The lines of a text. Different characters that end lines, such as a carriage return and a line feed, are one end.
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    const ENDS: [char; 3] = ['\n', '\r', '\0'];
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let length = rest.find(ENDS).unwrap_or(rest.len());
+        let mut ends = String::new();
+        for end in rest[length..].chars().take_while(|c| ENDS.contains(c)) {
+            // Nothing belongs to the end of a line after a NUL.
+            if ends.contains(end) || ends.ends_with('\0') {
+                break;
             }
+            ends.push(end);
+        }
+        let line = Line {
+            start,
+            text: &rest[..length],
+            with_ends_bytes: length + ends.len(),
+        };
+        start += line.with_ends_bytes;
+        Some(line)
+    })
+}
+
+struct Reader<'t> {
+    file: FileIndex,
+    section: Option<Cow<'t, str>>,
+    unit: Unit<'t>,
+    /// Whether a byte order mark was read.
+    has_mark: bool,
+}
+
+/// systemd reads the file no further.
+struct EndOfFile;
+
+impl<'t> Reader<'t> {
+    /// Begins a file, outside of all sections.
+    fn begin(&mut self, is_drop_in: bool) {
+        self.file = FileIndex {
+            index: self.file.index + 1,
+            is_drop_in,
+        };
+        self.section = None;
+        self.has_mark = false;
+    }
+
+    fn file(
+        &mut self,
+        source: SourceId,
+        lines: &mut dyn Iterator<Item = Line<'t>>,
+        sink: &mut Sink,
+    ) -> Result<(), EndOfFile> {
+        let mut joined: Option<Value> = None;
+        for line in lines {
+            if sink.is_finished() {
+                return Err(EndOfFile);
+            }
+            let with_ends_bytes = line.with_ends_bytes;
+            let line = Value::new(source, line.start, line.text);
+            if with_ends_bytes > MAX_LINE_BYTES {
+                return self.too_long(&line, sink);
+            }
+            if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
+                continue;
+            }
+            let line = self.without_mark(line);
+            let whole = match joined.take() {
+                Some(before) => before.join(&line),
+                None => line,
+            };
+            if whole.text().len() > MAX_LINE_BYTES {
+                return self.too_long(&whole, sink);
+            }
+            if continues(whole.text()) {
+                joined = Some(whole.without_last_byte());
+            } else {
+                self.line(&whole, sink)?;
+            }
+        }
+        joined.map_or(Ok(()), |whole| self.line(&whole, sink))
+    }
+
+    fn too_long(&self, line: &Value, sink: &mut Sink) -> Result<(), EndOfFile> {
+        let message = "a line of more than 1 MiB";
+        sink.report(refused(message, line.span(), "make it shorter", self.file));
+        Err(EndOfFile)
+    }
+
+    /// The line without a byte order mark, which systemd removes once, from whichever line has it.
+    fn without_mark(&mut self, line: Value<'t>) -> Value<'t> {
+        const MARK: char = '\u{feff}';
+        if self.has_mark || !line.text().starts_with(MARK) {
+            return line;
+        }
+        self.has_mark = true;
+        line.slice(MARK.len_utf8()..line.text().len())
+    }
+
+    fn line(&mut self, line: &Value<'t>, sink: &mut Sink) -> Result<(), EndOfFile> {
+        let line = line.trim();
+        let text = line.text();
+        if text.is_empty() {
             return Ok(());
         }
-        if trimmed.is_empty() {
-            return Ok(());
+        if text.starts_with('[') {
+            return self.section(&line, sink);
         }
-        if let Some(section) = section(trimmed) {
-            self.section = Some(section);
-            return Ok(());
-        }
-        let whole = self.span(start, start + line.len());
-        let Some((key, value)) = text.split_once('=') else {
-            self.continues = false;
+        let Some(equals) = text.find('=') else {
             let message = "a line that is neither a section nor an assignment";
-            return Err(ignored(message, whole, "write `Directive=value`"));
+            sink.report(ignored(message, line.span(), "write `Directive=value`"));
+            return Ok(());
         };
-        let Some(section) = self.section else {
-            self.continues = false;
+        let Some(section) = self.section.clone() else {
             let message = "an assignment outside of a section";
-            return Err(ignored(message, whole, "begin with `[Service]`"));
+            sink.report(ignored(message, line.span(), "begin with `[Service]`"));
+            return Ok(());
         };
-        let key_start = start + key.len() - key.trim_start().len();
-        let key_text = key.trim();
-        self.assignments.push(Assignment {
+        self.unit.assignments.push(Assignment {
+            file: self.file,
             section,
-            key: Word {
-                text: key_text,
-                span: self.span(key_start, key_start + key_text.len()),
-            },
-            words: self.words(start + key.len() + 1, value),
+            key: line.slice(0..equals).trim(),
+            value: line.slice(equals + 1..text.len()).trim(),
         });
         Ok(())
     }
 
-    /// The words of a text that begins at `start`, without the quotes around them.
-    fn words(&self, start: usize, text: &'t str) -> Vec<Word<'t>> {
-        let place = |word: &str| start + (word.as_ptr() as usize - text.as_ptr() as usize);
-        text.split_whitespace()
-            .map(|word| {
-                let unquoted = ['"', '\'']
-                    .into_iter()
-                    .find_map(|quote| word.strip_prefix(quote)?.strip_suffix(quote));
-                let word = unquoted.unwrap_or(word);
-                Word {
-                    text: word,
-                    span: self.span(place(word), place(word) + word.len()),
-                }
-            })
-            .collect()
-    }
-
-    fn span(&self, start: usize, end: usize) -> Span {
-        Span::new(self.source, start, end)
+    fn section(&mut self, line: &Value<'t>, sink: &mut Sink) -> Result<(), EndOfFile> {
+        let mut refuse = |message| {
+            sink.report(refused(
+                message,
+                line.span(),
+                "write `[Service]`",
+                self.file,
+            ));
+            Err(EndOfFile)
+        };
+        let name = line.slice(1..line.text().len());
+        let Some(length) = name.text().strip_suffix(']').map(str::len) else {
+            return refuse("a section header without `]`");
+        };
+        let name = name.slice(0..length).into_text();
+        let is_bad = |c: char| c.is_ascii_control() || ['"', '\'', '\\'].contains(&c);
+        if name.contains(is_bad) {
+            return refuse("a section header with a quote, a backslash or a control character");
+        }
+        self.unit.sections.push((name.clone(), line.span()));
+        self.section = Some(name);
+        Ok(())
     }
 }
 
-fn ignored(message: &str, span: Span, help: &str) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
-            .label(span, "systemd ignores this")
-            .help(help),
-    )
+fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
+    Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
+        .label(span, "systemd ignores this")
+        .help(help)
+}
+
+/// What makes systemd refuse the unit, or ignore the rest of a drop-in.
+pub(super) fn refused(message: &str, span: Span, help: &str, file: FileIndex) -> Diagnostic {
+    let diagnostic = match file.is_drop_in {
+        true => Diagnostic::warning(code::SYSTEMD_REFUSED, message)
+            .label(span, "systemd ignores this and the rest of the file"),
+        false => not_started(message, span),
+    };
+    diagnostic.help(help)
+}
+
+/// What makes systemd refuse the unit, without a help.
+pub(super) fn not_started(message: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(code::SYSTEMD_REFUSED, message).label(span, "systemd doesn't start the unit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_feeds_carriage_returns_and_nuls_end_lines() {
+        let all = |text| lines(text).map(|line| line.text).collect::<Vec<_>>();
+        assert_eq!(all("a\rb\nc\0d"), ["a", "b", "c", "d"]);
+        assert_eq!(all("a\r\nb\n\rc\n\0d\0\ne"), ["a", "b", "c", "d", "", "e"]);
+        assert_eq!(all("a\n\nb\r\n\r\nc\n"), ["a", "", "b", "", "c"]);
+        assert_eq!(all(""), [""; 0]);
+    }
+
+    #[test]
+    fn a_word_of_joined_lines_has_the_place_of_all_of_it() {
+        let text = "[Service]\nA=b\\\n# no\n c\n";
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("x", text);
+        let mut sink = Sink::new(false);
+        let unit = parse(source, text, &mut sink);
+        let [assignment] = unit.assignments.as_slice() else {
+            panic!("{unit:?}");
+        };
+        assert_eq!(assignment.value.text(), "b  c");
+        let words = assignment.value.words(super::super::value::Quotes::Kept);
+        let places: Vec<&str> = words
+            .words
+            .iter()
+            .map(|word| {
+                let span = word.span;
+                &text[span.start as usize..span.end as usize]
+            })
+            .collect();
+        assert_eq!(places, ["b", "c"]);
+    }
 }

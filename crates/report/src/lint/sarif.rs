@@ -1,8 +1,8 @@
-//! Findings as a SARIF 2.1.0 log, which code hosts show beside the lines.
+//! Findings as a SARIF 2.1.0 log, which code hosts show beside the source lines.
 //!
-//! The log has what the specification requires and what viewers use: rules with their explanations,
-//! results with a level, a message and a place. A place in a program is a range of bytes. Prior art:
-//! OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+//! The log has the members that the specification requires and those that viewers use: rules with their explanations,
+//! results with a level, a message and a place. A place in a program is a range of bytes. Prior art: OASIS, "Static
+//! Analysis Results Interchange Format (SARIF) Version 2.1.0".
 
 use serde_json::{Value, json};
 use tamis_bpf::Insn;
@@ -99,7 +99,7 @@ fn place(input: &InputFindings, finding: &FindingEntry) -> Value {
     }
 }
 
-/// A path as a relative or absolute URI reference: what may not stand in one is percent-encoded.
+/// A path as a relative or absolute URI reference, with other characters percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

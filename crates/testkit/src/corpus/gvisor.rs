@@ -1,8 +1,8 @@
-//! gVisor's declared rule sets and the vectors that come with them: `gvisor/*.json`, `*.vectors`.
+//! gVisor's declared rule sets and their vectors: `gvisor/*.json`, `*.vectors`.
 //!
-//! The schema is described in the corpus README: ordered rule sets of which the first whose entry for
-//! the number matches decides; entries are trees of `or`, `and` and `per_arg` matchers on full 64-bit
-//! values; rule sets for vsyscalls match only if bit 63 of the instruction pointer is set.
+//! The corpus README describes the schema. Rule sets are ordered, and the first one with a matching entry for the
+//! number decides. Entries are trees of `or`, `and` and `per_arg` matchers on full 64-bit values. Rule sets for
+//! vsyscalls match only if bit 63 of the instruction pointer is set.
 
 use serde_json::Value;
 use tamis_abi::{Action, Arch, ArgIndex};
@@ -14,7 +14,7 @@ use tamis_rules::{
 /// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
 ///
 /// # Panics
-/// If the file doesn't follow the schema: the corpus is fixed.
+/// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
 pub fn ruleset(name: &str) -> Option<Ruleset> {
     let text = super::text(name)?;

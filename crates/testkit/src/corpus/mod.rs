@@ -1,8 +1,7 @@
-//! Finding and reading the corpus: real policies, real programs and input vectors of other projects.
+//! The corpus: real policies, real programs and input vectors of other projects.
 //!
-//! The corpus is data beside the repository, in `../shared/corpus`, never inside it: most machines do
-//! not have it. Tests that use it ask [`path`] and return if the answer is `None`; the reason has been
-//! printed by then.
+//! The corpus is data beside the repository, in `../shared/corpus`, never inside it: most machines do not have it.
+//! Tests that use it call [`path`] and return if the result is `None`; the reason is already printed.
 
 pub mod gvisor;
 pub mod pol_json;
@@ -24,12 +23,12 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file or folder of the corpus, such as `docker/docker-default-x86_64.json`.
+/// A file or directory of the corpus, such as `docker/docker-default-x86_64.json`.
 ///
-/// `None` if it isn't there: then it has been printed that the test skips.
+/// `None` if it does not exist; a message that the test is skipped is then printed.
 ///
 /// # Panics
-/// If it isn't there and `TAMIS_REQUIRE` lists `corpus`.
+/// If it does not exist and `TAMIS_REQUIRE` lists `corpus`.
 #[track_caller]
 pub fn path(name: &str) -> Option<PathBuf> {
     let path = repository().join("../shared/corpus").join(name);
@@ -67,14 +66,14 @@ pub fn insns(name: &str) -> Option<Vec<Insn>> {
 /// The program of a corpus file `*.bpf`; `None` as for [`path`].
 ///
 /// # Panics
-/// As for [`insns`], and if the kernel would not take the program.
+/// As for [`insns`], and if the kernel would reject the program.
 #[track_caller]
 pub fn program(name: &str) -> Option<Program> {
     let program = Program::new(insns(name)?, Endian::Little);
     Some(program.unwrap_or_else(|invalid| panic!("{name}: {invalid}")))
 }
 
-/// Whether a ruleset is proved to mean what a program of the corpus does; true if there is no corpus.
+/// Whether a ruleset is proved equivalent to a program of the corpus; true if there is no corpus.
 ///
 /// # Panics
 /// As for [`program`].
@@ -89,11 +88,11 @@ pub fn is_program(ruleset: &Ruleset, name: &str) -> bool {
     matches!(answer, Answer::Equal(_))
 }
 
-/// The names of all files below a folder of the corpus whose names end in `suffix`, sorted, each as
-/// the other functions take it; `None` as for [`path`].
+/// The names of all files below a directory of the corpus whose names end in `suffix`, sorted, in the form that the
+/// other functions accept; `None` as for [`path`].
 ///
 /// # Panics
-/// As for [`path`], and if a folder cannot be read.
+/// As for [`path`], and if a directory cannot be read.
 #[track_caller]
 pub fn files(folder: &str, suffix: &str) -> Option<Vec<String>> {
     let root = path("")?;
@@ -118,7 +117,7 @@ pub fn files(folder: &str, suffix: &str) -> Option<Vec<String>> {
 
 /// The names of all programs of other projects, sorted; `None` as for [`path`].
 ///
-/// The inputs that were made to be slow, in `hard/`, are not among them: a command may answer that it reached a limit.
+/// Deliberately slow inputs, in `hard/`, are excluded: commands may reach a limit on them.
 ///
 /// # Panics
 /// As for [`files`].

@@ -1,9 +1,9 @@
-//! The policies that other compilers were fed: `peers/*.pol.json`.
+//! The policies that were given to other compilers: `peers/*.pol.json`.
 //!
-//! A list of rules `{name, nr, action, conds}` for x86_64; the conditions of a rule are ANDed, the
-//! rules of a call ORed, and what no rule matches gets `default`. A condition compares an argument on
-//! 32 bits (its lower half) or on 64. The files don't say what a foreign architecture gets: here it is
-//! killed, as by all the compilers measured.
+//! A policy is a list of rules `{name, nr, action, conds}` for x86_64. The conditions of a rule are combined by AND,
+//! the rules of a call by OR, and `default` is the action if no rule matches. A condition compares 32 bits of an
+//! argument (its lower half) or 64. The files have no action for other architectures: here these are killed, as by
+//! all the compilers measured.
 
 use serde_json::Value;
 use tamis_abi::{Action, Arch, ArgIndex};
@@ -12,7 +12,7 @@ use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section
 /// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
 ///
 /// # Panics
-/// If the file doesn't follow the schema: the corpus is fixed.
+/// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
 pub fn ruleset(name: &str) -> Option<Ruleset> {
     let text = super::text(name)?;

@@ -4,11 +4,11 @@ use serde_json::Value;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::{Args, Profile};
 
-/// The ten calls by which gVisor's policies are judged, with counts and one argument list each; `None`
-/// as for [`corpus::path`](super::path).
+/// The ten calls by which gVisor measures its policies, with counts and one argument list each; `None` as for
+/// [`corpus::path`](super::path).
 ///
 /// # Panics
-/// If the file doesn't follow the schema: the corpus is fixed.
+/// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
 pub fn gvisor_top_ten(name: &str) -> Option<Profile> {
     let file: Value = serde_json::from_str(&super::text(name)?).expect("a profile is JSON");
@@ -35,7 +35,7 @@ pub fn gvisor_top_ten(name: &str) -> Option<Profile> {
 /// A minijail frequency file, read for x86_64; `None` as for [`corpus::path`](super::path).
 ///
 /// # Panics
-/// If a line is neither empty, a comment nor `NAME: COUNT`: the corpus is fixed.
+/// If a line is not empty, a comment or `NAME: COUNT`; the corpus is fixed.
 #[track_caller]
 pub fn frequency(name: &str) -> Option<Profile> {
     let text = super::text(name)?;

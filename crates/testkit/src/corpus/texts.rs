@@ -1,15 +1,15 @@
-//! The texts that other compilers were given for the policies of the corpus.
+//! The policies of the corpus as texts for other compilers.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
 
-/// The policy that kafel was given for a policy of the corpus. A condition on 32 bits is one with a mask:
-/// arguments that a rule names itself have 64. `None` without a corpus.
+/// A policy of the corpus as the text given to kafel. A 32-bit condition uses a mask, because arguments named by a
+/// rule have 64 bits. `None` without a corpus.
 ///
 /// # Panics
-/// If the policy has what nobody gave kafel.
+/// If the policy has features that were not used with kafel.
 pub fn kafel(name: &str) -> Option<String> {
     let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
     let action = |value: &Value| {
@@ -53,11 +53,10 @@ fn kafel_condition(condition: &Value) -> String {
     }
 }
 
-/// The policy that minijail was given for a policy of the corpus, as a line for each call. `None` without a
-/// corpus.
+/// A policy of the corpus as the text given to minijail, with one line per call. `None` without a corpus.
 ///
 /// # Panics
-/// If the policy has what nobody gave minijail.
+/// If the policy has features that were not used with minijail.
 pub fn minijail(name: &str) -> Option<String> {
     let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
     let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -79,7 +78,7 @@ pub fn minijail(name: &str) -> Option<String> {
     Some(lines.collect())
 }
 
-/// A condition; minijail compares 64 bits, whatever the policy says.
+/// A condition; minijail always compares 64 bits.
 fn minijail_condition(condition: &Value) -> String {
     let arg = &condition["arg"];
     let value = &condition["val"];
@@ -104,13 +103,13 @@ fn first_306() -> impl Iterator<Item = &'static str> {
     (0..306).map(|nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned"))
 }
 
-/// The policy of kafel that allows the first 306 calls and denies others with `EPERM`.
+/// The kafel policy that allows the first 306 calls and denies others with `EPERM`.
 pub fn kafel_306() -> String {
     let allowed: Vec<&str> = first_306().collect();
     format!("ALLOW {{ {} }} DEFAULT ERRNO(1)", allowed.join(", "))
 }
 
-/// The policy of minijail that allows them; what others get is not said in it.
+/// The minijail policy that allows them; the action for other calls is not part of it.
 pub fn minijail_306() -> String {
     first_306().map(|name| format!("{name}: 1\n")).collect()
 }

@@ -1,7 +1,7 @@
-//! Inputs that stand near what programs test, on any architecture and number.
+//! Inputs near the constants of programs, with any architecture and number.
 //!
-//! Every word is drawn from the constants that the programs compare *that* word with - going by the
-//! load that stands last before the comparison - and their neighbours; now and then it is anything.
+//! Every word is drawn from the constants with which the programs compare *that* word - judged by the last load
+//! before the comparison - and their neighbours; occasionally from all values.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tamis_bpf::{Op, Operand, Program};
 
 use crate::rng::Rng;
 
-/// The constants that each word meets in some programs.
+/// The constants with which some programs compare each word.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbourhood {
     by_word: BTreeMap<Word, Vec<u32>>,
@@ -62,7 +62,7 @@ impl Neighbourhood {
             data = data.with_word(word, value);
         }
         if rng.chance(1, 4) {
-            // Equal arguments, for comparisons of one with another.
+            // Equal arguments, for comparisons between arguments.
             data.args[rng.index(6)] = data.args[rng.index(6)];
         }
         data

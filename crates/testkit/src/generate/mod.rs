@@ -1,7 +1,7 @@
 //! Generators of random values for property tests and fuzzers, one file per kind of value.
 //!
-//! A generator is a function of an [`Rng`](crate::rng::Rng) and perhaps a size; the same seed gives
-//! the same value on every machine, so a failing test names its seed and nothing else.
+//! A generator is a function of an [`Rng`](crate::rng::Rng) and possibly a size. The same seed gives the same value
+//! on every machine, so a failing test only needs to name its seed.
 
 pub mod input;
 pub mod mutant;
@@ -10,4 +10,5 @@ pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod unit;
 pub mod variables;

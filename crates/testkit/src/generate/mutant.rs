@@ -1,10 +1,10 @@
-//! Mutants: programs with one instruction changed, as a mistake in a compiler would.
+//! Mutants: programs with one instruction changed, as by a bug in a compiler.
 
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Test};
 
 use crate::rng::Rng;
 
-/// How often a change is tried until the result is a program.
+/// The most attempts to make a valid program.
 const TRIES: usize = 100;
 
 /// The program with one random instruction changed. `None` if no legal change was found.

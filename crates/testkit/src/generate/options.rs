@@ -1,4 +1,4 @@
-//! Random options for the compiler: passes in any order, any number of changes, a profile that fits, any goal.
+//! Random options of the compiler: passes in any order, any amount of fuel, a suitable profile, any objective.
 
 use tamis_abi::KernelVersion;
 use tamis_compiler::passes::registry::{self, Selection};

@@ -1,16 +1,16 @@
-//! Random rulesets that every policy language can say.
+//! Random rulesets that every policy language can express.
 //!
-//! One architecture, one action besides the default, which denies or allows, and for each call no condition, a list of values of one argument, or
-//! one comparison each of some whole arguments with constants. More alternatives are not the same in all languages:
-//! libseccomp, which defines what OCI profiles do, sometimes merges them. Here the ruleset comes first, and each
-//! language has to say it.
+//! They have one architecture and one action besides the default, which denies or allows. Each call has no condition,
+//! a list of values of one argument, or one comparison each of some whole arguments with constants. More alternatives
+//! differ in meaning between languages, because libseccomp, which defines the meaning of OCI profiles, sometimes
+//! merges them. The ruleset comes first, and each language must express it.
 
 use tamis_abi::{Action, Arch, ArgIndex, syscall};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 
 use crate::rng::Rng;
 
-/// Calls with arguments worth a condition, and some without.
+/// Calls with arguments that are worth a condition, and some without.
 const CALLS: [&str; 12] = [
     "read", "write", "openat", "close", "ioctl", "socket", "clone", "mmap", "futex", "fcntl",
     "prctl", "getpid",
@@ -18,10 +18,10 @@ const CALLS: [&str; 12] = [
 
 /// The most values of one argument.
 const MAX_ALTERNATIVES: u64 = 5;
-/// Conditions are on the first arguments: languages that know how many a call has name no others.
+/// Conditions use the first arguments: languages that know a call's number of arguments reject others.
 const MAX_ARGS: usize = 3;
 
-/// A ruleset for x86_64 whose calls all stand in rules of their own.
+/// A ruleset for x86_64 with one rule per call.
 ///
 /// # Panics
 /// Never: the calls exist on x86_64.
@@ -33,7 +33,7 @@ pub fn plain(rng: &mut Rng) -> Ruleset {
         true => [Action::ALLOW, denial],
         false => [denial, Action::ALLOW],
     };
-    // Some languages have no conditions, but lists of what is denied.
+    // Some languages have deny lists but no conditions.
     let is_unconditional = is_deny_list && rng.chance(1, 2);
     let mut constants = vec![0, 1, 2, 0x5401, 0xffff_ffff, 1 << 31, 1 << 32, u64::MAX];
     constants.extend((0..3).map(|_| rng.interesting_u64()));

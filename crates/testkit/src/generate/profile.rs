@@ -1,4 +1,4 @@
-//! Random profiles: few calls, so that two of them share some, and counts of every size.
+//! Random profiles: few calls, so that two profiles share some, and counts of every size.
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
@@ -8,10 +8,10 @@ use super::ruleset::call;
 use crate::rng::Rng;
 
 const ARCHES: [Arch; 3] = [Arch::X86_64, Arch::X32, Arch::Aarch64];
-/// How many numbers calls are chosen from.
+/// The number of different call numbers.
 const NUMBERS: usize = 8;
 
-/// A profile of up to `calls` calls, some without a name. Parts never occur more often than the call.
+/// A profile of up to `calls` calls, some without a name. The counts of parts never exceed that of the call.
 pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
     let mut profile = Profile::default();
     for _ in 0..rng.index(calls + 1) {
@@ -41,7 +41,7 @@ pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
     profile
 }
 
-/// A profile of calls that a ruleset is about; empty if it has no sections.
+/// A profile of calls in a ruleset's rules; empty if the ruleset has no sections.
 pub fn fitting(rng: &mut Rng, ruleset: &Ruleset) -> Profile {
     let mut profile = Profile::default();
     if ruleset.sections().is_empty() {

@@ -1,9 +1,8 @@
-//! Random programs, and inputs that reach into them.
+//! Random programs, and inputs that cover their branches.
 //!
-//! [`program`] gives programs that the kernel accepts, with every instruction of the machine and a
-//! bias to results that an observer can tell apart; [`nearly_valid`] breaks such a list in one place
-//! or leaves it intact; [`noise`] has no intention at all. [`data`] draws inputs whose words stand
-//! near the constants of the program, so that branches go both ways.
+//! [`program`] gives programs that the kernel accepts, with every instruction of the machine and a bias towards
+//! results that can be observed; [`nearly_valid`] breaks such a list in one place or leaves it intact; [`noise`] is
+//! unstructured. [`data`] draws inputs with words near the constants of the program, so that branches go both ways.
 
 use tamis_abi::{Action, Arch, Endian, SeccompData, Word};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
@@ -12,11 +11,11 @@ use crate::rng::Rng;
 
 const TESTS: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
 
-/// The instructions that a program begins and ends with, besides those in between.
+/// The number of instructions at the beginning and the end of a program.
 const FRAME_INSNS: usize = 5;
 
-/// A program of `body_insns` random instructions and five more: they load something first and let
-/// twelve bits of A show in an errno at the end.
+/// A program of `body_insns` random instructions and five more: these load a word at the beginning, and return twelve
+/// bits of A as an errno at the end.
 pub fn program(rng: &mut Rng, body_insns: usize, endian: Endian) -> Program {
     let len_insns = body_insns + FRAME_INSNS;
     let mut insns = vec![Insn::from(load_data(rng))];
@@ -28,7 +27,7 @@ pub fn program(rng: &mut Rng, body_insns: usize, endian: Endian) -> Program {
     let masked = Op::Alu(AluOp::And, Operand::K(0xfff));
     let errno = Op::Alu(AluOp::Or, Operand::K(Action::errno(0).ret()));
     insns.extend([shown_bits, masked, errno, Op::RetA].map(Insn::from));
-    // What random choice cannot avoid are reads of slots that some path has not written.
+    // The random choice does not avoid reads of slots that are not written on some path.
     loop {
         match Program::new(insns.clone(), endian) {
             Ok(program) => return program,
@@ -37,7 +36,7 @@ pub fn program(rng: &mut Rng, body_insns: usize, endian: Endian) -> Program {
     }
 }
 
-/// The instructions of the program with noise in the fields that they do not use.
+/// The instructions of the program with random values in unused fields.
 pub fn with_unused_fields(rng: &mut Rng, program: &Program) -> Vec<Insn> {
     let noisy = |insn: &Insn| {
         let candidates = [
@@ -67,7 +66,7 @@ pub fn with_unused_fields(rng: &mut Rng, program: &Program) -> Vec<Insn> {
     program.insns().iter().map(noisy).collect()
 }
 
-/// A list that is a program but for one change, which may have done no harm.
+/// A valid list with one change, after which it may still be valid.
 pub fn nearly_valid(rng: &mut Rng, body_insns: usize) -> Vec<Insn> {
     let program = program(rng, body_insns, Endian::Little);
     altered(rng, program.insns())
@@ -95,7 +94,7 @@ pub fn altered(rng: &mut Rng, insns: &[Insn]) -> Vec<Insn> {
     insns
 }
 
-/// Instructions without intention: legal or random codes, fields of any size.
+/// Unstructured instructions: legal or random codes, fields with any values.
 pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
     let insn = |left: usize| {
         if rng.chance(1, 20) {
@@ -115,9 +114,9 @@ pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
     (0..len_insns).rev().map(insn).collect()
 }
 
-/// An input of a call of x86_64, x32 or i386 whose words are near constants of the program, or anything.
+/// An input for x86_64, x32 or i386 with words near constants of the program, or any words.
 ///
-/// The instruction pointer is anything: who makes the call decides where.
+/// The instruction pointer is arbitrary, because the caller of a system call controls it.
 pub fn data(rng: &mut Rng, program: &Program) -> SeccompData {
     const X32: u32 = 1 << 30;
     let near = rng.choose(program.insns()).k;
@@ -150,7 +149,7 @@ pub fn data(rng: &mut Rng, program: &Program) -> SeccompData {
     data
 }
 
-/// A code of which classic BPF has many, seccomp some.
+/// An opcode: classic BPF has many, of which seccomp accepts some.
 fn any_code(rng: &mut Rng) -> u16 {
     let class = rng.range(0..=7) as u16;
     let mode = (rng.range(0..=31) as u16) << 3;

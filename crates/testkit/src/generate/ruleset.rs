@@ -1,7 +1,7 @@
-//! Random rulesets, and calls that find mistakes in what is made of them.
+//! Random rulesets, and calls that detect errors in programs compiled from them.
 //!
-//! Constants, numbers and operands are drawn from small pools per ruleset, so that rules overlap, share
-//! values and contradict each other; independent random values would hardly ever meet.
+//! Constants, numbers and operands are drawn from small pools per ruleset, so that rules overlap, share values and
+//! contradict each other; independent random values would rarely coincide.
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Endian, SeccompData, Word};
 use tamis_rules::{
@@ -10,7 +10,7 @@ use tamis_rules::{
 
 use crate::rng::Rng;
 
-/// How large the parts of a ruleset may become.
+/// The limits of the size of a ruleset.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// The most rules of a section.
@@ -19,19 +19,19 @@ pub struct Size {
     pub depth: u64,
     /// The most intervals of a value set.
     pub intervals: u64,
-    /// The most numbers that rules are about.
+    /// The most numbers of all rules.
     pub numbers: u64,
 }
 
 impl Size {
-    /// A few rules, conditions that people write.
+    /// A few rules, with conditions like those written by hand.
     pub const SMALL: Size = Size {
         rules: 12,
         depth: 3,
         intervals: 6,
         numbers: 30,
     };
-    /// Rulesets with programs of thousands of instructions.
+    /// Rulesets whose programs have thousands of instructions.
     pub const LARGE: Size = Size {
         rules: 500,
         depth: 4,
@@ -47,7 +47,7 @@ impl Size {
     };
 }
 
-/// The values that a ruleset is about.
+/// The values used in a ruleset.
 struct Pool {
     constants: Vec<u64>,
     numbers: Vec<u32>,
@@ -55,7 +55,7 @@ struct Pool {
     actions: Vec<Action>,
 }
 
-/// A ruleset for machines of this byte order.
+/// A ruleset for architectures of this byte order.
 ///
 /// # Panics
 /// Never: no architecture is drawn twice.
@@ -130,7 +130,7 @@ fn section(rng: &mut Rng, size: Size, arch: Arch, pool: &Pool) -> Section {
 fn numbers(rng: &mut Rng, size: Size, arch: Arch, pool: &Pool) -> IntervalSet<u32> {
     let base = if arch == Arch::X32 { Arch::X32_BIT } else { 0 };
     let one = |rng: &mut Rng| rng.choose(&pool.numbers) | base;
-    // A few rules about everything: with many, nothing behind them would matter.
+    // Only a few rules for all numbers: with many of them, no later rule would have an effect.
     if rng.chance(3, size.rules + 3) {
         return match rng.range(0..=2) {
             0 => IntervalSet::full(),
@@ -174,7 +174,7 @@ fn test(rng: &mut Rng, size: Size, pool: &Pool) -> Test {
     match rng.range(0..=7) {
         0 | 1 => {
             let mask = *rng.choose(&pool.constants);
-            // Usually a value that can occur.
+            // Usually a possible value.
             let value = if rng.chance(7, 8) {
                 value & mask
             } else {
@@ -212,8 +212,8 @@ fn values(rng: &mut Rng, size: Size, pool: &Pool) -> IntervalSet<u64> {
         .collect()
 }
 
-/// A call that a ruleset has an opinion about: numbers and words near the constants of its rules, on
-/// one of its architectures or on another.
+/// A call near the rules of a ruleset: numbers and words near their constants, on one of its architectures or on
+/// another.
 pub fn call(rng: &mut Rng, ruleset: &Ruleset) -> SeccompData {
     let mut data = SeccompData {
         nr: rng.range(0..=450) as u32,
@@ -251,7 +251,7 @@ pub fn call(rng: &mut Rng, ruleset: &Ruleset) -> SeccompData {
         }
     }
     if rng.chance(1, 4) {
-        // Equal arguments, for comparisons of one with another.
+        // Equal arguments, for comparisons between arguments.
         data.args[rng.index(6)] = data.args[rng.index(6)];
     }
     data
@@ -280,10 +280,10 @@ fn collect_constants(predicate: &Predicate, constants: &mut Vec<u64>) {
     }
 }
 
-/// The ruleset with lists of lists of a few tests for conditions, the same ones again and again.
+/// The ruleset with nested lists of a few repeated tests as conditions.
 ///
 /// # Panics
-/// Never: the architectures stay as they are.
+/// Never: the architectures do not change.
 pub fn entangled(rng: &mut Rng, ruleset: &Ruleset) -> Ruleset {
     let mut pool = Vec::new();
     for _ in 0..6 {

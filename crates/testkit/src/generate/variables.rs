@@ -1,4 +1,4 @@
-//! Random run-time variables: some constants of a ruleset are replaced by them.
+//! Random run-time variables, which replace some constants of a ruleset.
 
 use tamis_abi::VariableIndex;
 use tamis_rules::{
@@ -7,11 +7,11 @@ use tamis_rules::{
 
 use crate::rng::Rng;
 
-/// The ruleset with variables in the place of some constants, equal ones often by the same variable; and
-/// the values for which it means what it meant.
+/// The ruleset with variables instead of some constants, often the same variable for equal ones, and the values for
+/// which it is equivalent to the original.
 ///
 /// # Panics
-/// Never: the architectures stay what they were.
+/// Never: the architectures do not change.
 pub fn with_variables(rng: &mut Rng, ruleset: &Ruleset) -> (Ruleset, Vec<u64>) {
     let mut made = Made::default();
     let mut sections: Vec<Section> = ruleset.sections().to_vec();
@@ -29,7 +29,7 @@ struct Made {
 }
 
 impl Made {
-    /// A variable of the width that has the value, if there may be another.
+    /// A variable of the width with a range that includes the value, if the limit allows another variable.
     fn variable(
         &mut self,
         rng: &mut Rng,

@@ -1,8 +1,9 @@
-//! Checking a golden: runs its commands and compares what came out with its sections.
+//! A check of a golden: runs its commands and compares the results with its sections.
 //!
-//! A step is a `run` or `pass` section and what follows it up to the next. Its standard input is the step's
-//! own unnamed `input`, else the nearest one before it; named inputs are files in the working folder
-//! from the start. What a command writes and no section expects is a failure, except that standard
+//! A step is a `run` or `pass` section and the sections up to the next one. Its standard input is the step's own
+//! unnamed `input`, else the nearest one before it; named inputs are files in the working directory from the start.
+//! Output without a section that expects it is a failure, except that standard output needs no `output` section if
+//! `stats` or `eval` checks it; a pass always needs one.
 //! output needs no `output` section where `stats` or `eval` judges it; a pass always needs one.
 
 use std::fs;
@@ -18,20 +19,19 @@ use super::subject::Artifact;
 use crate::command::{self, CommandOutput};
 use crate::diff;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) struct CheckResult {
-    /// What differs, ready to be printed.
+    /// The differences, ready to be printed.
     pub(super) failures: Vec<String>,
-    /// The golden with its texts as they really came out.
+    /// The golden with the actual texts.
     pub(super) blessed: Golden,
 }
 
-/// Runs a golden in the folder `work`, which is made anew. When blessing, texts that differ are not
-/// failures.
+/// Runs a golden in the directory `work`, which is created anew. When blessing, different texts are not failures.
 ///
 /// # Errors
-/// If the golden makes no sense or its commands cannot be run, as a sentence.
+/// If the golden is malformed or its commands cannot be run, as a sentence.
 pub(super) fn check(
     golden: &Golden,
     binary: &Path,
@@ -66,15 +66,15 @@ pub(super) fn check(
     Ok(checker.into_verdict())
 }
 
-/// One command or pass and the sections that belong to it.
+/// One command or pass with its sections.
 struct Step {
     line: usize,
     work: Work,
-    /// The indices of the section that begins the step and of the ones that follow it.
+    /// The indices of the section that begins the step and of those that follow it.
     sections: Range<usize>,
 }
 
-/// What a step does.
+/// The action of a step.
 enum Work {
     /// Runs a command line.
     Run(String),
@@ -88,12 +88,12 @@ struct Checker<'a> {
     work: &'a Path,
     is_blessing: bool,
     rows: Vec<Row>,
-    /// What the commands wrote that answers calls, with the line of the command.
+    /// Outputs that are programs or rulesets, with the lines of their commands.
     subjects: Vec<(usize, Artifact)>,
     failures: Vec<String>,
     /// New bodies of sections, by index.
     rewritten: Vec<(usize, String)>,
-    /// New sections and the index of the section that they come before, ascending.
+    /// New sections, each with the index of the section that follows it, ascending.
     added: Vec<(usize, Section)>,
 }
 
@@ -133,7 +133,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Runs a pass as if it were a command that prints what the pass made of standard input.
+    /// Runs a pass as if it were a command that prints the pass's result for standard input.
     fn run_pass(
         &self,
         name: &str,
@@ -197,7 +197,7 @@ impl Checker<'_> {
         )]
     }
 
-    /// The texts of an outcome that sections speak about or ought to.
+    /// The texts of a result that have a section or need one.
     fn texts(
         &self,
         step: &Step,
@@ -223,7 +223,7 @@ impl Checker<'_> {
         Ok(texts)
     }
 
-    /// Compares texts with their sections; when blessing, remembers what to write instead.
+    /// Compares texts with their sections; when blessing, records the replacements.
     fn check_texts(&mut self, step: &Step, texts: Vec<(SectionKind, String)>) -> Vec<String> {
         let mut failures = Vec::new();
         for (kind, text) in texts {
@@ -250,7 +250,7 @@ impl Checker<'_> {
         failures
     }
 
-    /// Proves that everything that answers calls answers alike.
+    /// Proves that all programs and rulesets are equivalent.
     fn check_same(&mut self) -> Result<(), String> {
         let [(first_line, first), others @ ..] = self.subjects.as_slice() else {
             return Err("no command wrote a program or a ruleset to compare".to_owned());
@@ -307,7 +307,7 @@ fn steps(golden: &Golden) -> Result<Vec<Step>, String> {
     starts.windows(2).map(step).collect()
 }
 
-/// Makes the working folder and the named inputs in it.
+/// Creates the working directory and the named inputs in it.
 fn write_files(golden: &Golden, work: &Path) -> io::Result<()> {
     if work.exists() {
         fs::remove_dir_all(work)?;
@@ -337,7 +337,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks a golden with `cat` in the place of `tamis`.
+    /// Checks a golden with `cat` instead of `tamis`.
     fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<CheckResult, String> {
         let work = env::temp_dir().join(format!("tamis-golden-{name}-{}", std::process::id()));
         let golden = Golden::parse(text)?;

@@ -1,4 +1,4 @@
-//! Rows of calls and the actions they must get.
+//! Rows of calls with their expected actions.
 //!
 //! ```text
 //! ; a call as `tamis eval` takes it, and an action; an unknown architecture is a number
@@ -15,14 +15,14 @@ use super::subject::Artifact;
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     line: usize,
-    /// The row as written.
+    /// The row as in the file.
     pub(super) text: String,
     /// The call.
     pub(super) data: SeccompData,
     expected: Action,
 }
 
-/// The rows to which a subject answers something else, each as a sentence.
+/// The rows for which a subject returns another action, each as a sentence.
 pub(super) fn check(rows: &[Row], subject: &Artifact) -> Vec<String> {
     rows.iter()
         .filter_map(|row| {
@@ -38,7 +38,7 @@ pub(super) fn check(rows: &[Row], subject: &Artifact) -> Vec<String> {
 /// Parses the body of an `eval` section that begins at `first_line`.
 ///
 /// # Errors
-/// The first mistake, with its line.
+/// The first error, with its line.
 pub(super) fn parse(body: &str, first_line: usize) -> Result<Vec<Row>, String> {
     let numbered = body.lines().enumerate();
     numbered
@@ -60,7 +60,7 @@ fn row(line: usize, text: &str) -> Result<Row, String> {
     })
 }
 
-/// A call that names its architecture, or an architecture by number followed by one of x86_64.
+/// A call with its architecture, or an architecture by number followed by a call of x86_64.
 fn parse_call(text: &str) -> Result<SeccompData, String> {
     let (arch, rest) = text.split_once(' ').unwrap_or((text, ""));
     let audit = arch

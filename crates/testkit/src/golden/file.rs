@@ -1,31 +1,31 @@
 //! The text of a golden: a free preamble, then sections.
 //!
-//! A section begins with a line `-- name`, perhaps with an argument, and ends before the next. Blank
-//! lines at the end of a section separate it from the next and are not part of it, so a section
-//! cannot tell whether a text ends in one newline or several.
+//! A section begins with a line `-- name`, which may have an argument, and ends before the next one. Blank lines at
+//! the end of a section separate it from the next and are not part of it, so a section cannot distinguish one final
+//! newline from several.
 
 use std::fmt;
 
-/// What a section says.
+/// The kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SectionKind {
     /// A `tamis` command line; begins a step.
     Run,
-    /// A pass of the compiler, named by the argument; begins a step too.
+    /// A pass of the compiler, named by the argument; also begins a step.
     Pass,
-    /// Standard input, or with an argument a file of that name.
+    /// Standard input, or, with an argument, a file of that name.
     Input,
-    /// What the command must write to standard output.
+    /// The expected standard output of the command.
     Output,
-    /// What the command must write to standard error.
+    /// The expected standard error of the command.
     Error,
-    /// The exit code that the command must end with, as argument.
+    /// The expected exit code of the command, as the argument.
     Exit,
-    /// Measures of the program that the command must write.
+    /// The expected measures of the command's output, which is a program.
     Stats,
-    /// Calls and the actions that all programs and rulesets of the file must answer with.
+    /// Calls with the actions that all programs and rulesets of the file must return.
     Eval,
-    /// All programs and rulesets of the file must be the same function.
+    /// All programs and rulesets of the file must be equivalent.
     Same,
 }
 
@@ -68,12 +68,12 @@ impl SectionKind {
         matches!(self, SectionKind::Run | SectionKind::Pass)
     }
 
-    /// Whether the section is about the whole file rather than about a step.
+    /// Whether the section is about the whole file and not about a step.
     pub(super) const fn is_about_the_file(self) -> bool {
         matches!(self, SectionKind::Eval | SectionKind::Same)
     }
 
-    /// Whether the section takes an argument: `Some(true)` if it must, `None` if it may.
+    /// Whether the section takes an argument: `Some(true)` if it must have one, `None` if it may.
     const fn argument(self) -> Option<bool> {
         match self {
             SectionKind::Exit | SectionKind::Pass => Some(true),
@@ -91,7 +91,7 @@ impl SectionKind {
 /// One section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
-    /// What it says.
+    /// Its kind.
     pub(super) kind: SectionKind,
     /// The rest of the header line.
     pub(super) argument: String,
@@ -109,7 +109,7 @@ pub(super) struct Golden {
     pub(super) sections: Vec<Section>,
 }
 
-/// A text without trailing blank lines, ended by one newline unless it is empty.
+/// A text without trailing blank lines, with one final newline unless it is empty.
 pub(super) fn normal(text: &str) -> String {
     let mut text = text.trim_end_matches('\n').to_owned();
     if !text.is_empty() {
@@ -122,7 +122,7 @@ impl Golden {
     /// Parses a golden.
     ///
     /// # Errors
-    /// The first unknown section, wrong argument or lack of steps, as a sentence with the line.
+    /// The first unknown section, wrong argument or missing step, as a sentence with the line.
     pub(super) fn parse(text: &str) -> Result<Golden, String> {
         let mut preamble = String::new();
         let mut sections: Vec<Section> = Vec::new();
@@ -156,7 +156,7 @@ impl Golden {
 }
 
 impl Section {
-    /// A section with a body as [`normal`] gives it.
+    /// A section with a body normalised by [`normal`].
     pub(super) fn new(kind: SectionKind, body: String) -> Section {
         Section {
             kind,

@@ -1,12 +1,12 @@
-//! Golden tests: text files that hold a command, its input and what must come out.
+//! Golden tests: text files with a command, its input and its expected output.
 //!
-//! A golden is a file below `tests/golden`; its format is explained, and tested, by
-//! `tests/golden/readme.golden`. Every file is one test, so that names filter. Expectations about
-//! text (`output`, `error`, `stats`) are rewritten from what really came out when `TAMIS_BLESS` is set
-//! to `1`; expectations about meaning (`eval`, `exit`) are only ever written by people.
+//! A golden is a file below `tests/golden`; its format is explained, and tested, by `tests/golden/readme.golden`.
+//! Every file is one test, so that filters by name work. With `TAMIS_BLESS=1`, expectations about text (`output`,
+//! `error`, `stats`) are rewritten from the actual results; expectations about meaning (`eval`, `exit`) are only
+//! written by hand.
 //!
-//! The binary runs in a folder of its own with an empty environment, so a golden depends on nothing
-//! but its text. The folder stays, and a failure says how to run the command again by hand.
+//! The binary runs in a directory of its own with an empty environment, so a golden depends only on its text. The
+//! directory is kept, and a failure shows the command for running it again by hand.
 
 mod check;
 mod eval;
@@ -23,12 +23,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use crate::corpus::repository;
 use file::Golden;
 
-/// What a golden test target needs to know.
+/// The parameters of a golden test target.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The `tamis` binary.
     pub binary: PathBuf,
-    /// A folder that may be filled with the inputs of the goldens.
+    /// A directory for the inputs of the goldens.
     pub work: PathBuf,
 }
 
@@ -50,13 +50,13 @@ pub fn main(setup: &Setup) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The test name of a golden: its path below the root without the extension.
+/// The test name of a golden: its path relative to the root, without the extension.
 fn name_of(path: &Path, root: &Path) -> String {
     let relative = path.strip_prefix(root).unwrap_or(path);
     relative.with_extension("").to_string_lossy().into_owned()
 }
 
-/// All files below a folder, sorted.
+/// All files below a directory, sorted.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];

@@ -1,8 +1,8 @@
-//! Running one pass of the compiler on the input of a golden, and holding it to its word.
+//! Execution of one pass of the compiler on the input of a golden, and tests of its guarantees.
 //!
-//! Whatever the golden expects, a pass must keep the meaning (by proof), must have nothing left to do
-//! when it runs again, and must keep the claim that it makes in the registry; what it reads and what it
-//! writes must survive being printed and parsed.
+//! In addition to the golden's expectations, a pass must give an equivalent result (by proof), must change nothing
+//! when it runs again on its result, and must keep the guarantees in the registry. Its input and output must survive
+//! being printed and parsed.
 
 use tamis_bpf::disasm::{Style, disassemble};
 use tamis_bpf::{Op, Pc, Program, interp};
@@ -14,22 +14,22 @@ use tamis_rules::Ruleset;
 use super::eval::Row;
 use super::subject::Artifact;
 
-/// What a pass made of an input.
+/// The result of a pass.
 pub(super) struct PassResult {
     info: PassInfo,
-    /// What it was given.
+    /// The input.
     pub(super) before: Artifact,
-    /// What it gave back.
+    /// The output.
     pub(super) after: Artifact,
-    /// The same as text.
+    /// The output as text.
     pub(super) text: String,
 }
 
-/// Runs the pass of this name until it changes nothing more: over blocks if the input is a program in
-/// assembler, over rules if it is a ruleset.
+/// Runs the pass of this name until it changes nothing: on blocks if the input is a program in assembler, on rules if
+/// it is a ruleset.
 ///
 /// # Errors
-/// If there is no such pass, or the input is not what it works on, as a sentence.
+/// If there is no such pass, or the input has the wrong kind, as a sentence.
 pub(super) fn run(name: &str, input: &str) -> Result<PassResult, String> {
     let info = tamis_compiler::passes::registry::all()
         .find(|info| info.name == name)
@@ -47,10 +47,10 @@ pub(super) fn run(name: &str, input: &str) -> Result<PassResult, String> {
 }
 
 impl PassResult {
-    /// The promises that were broken, each as a sentence.
+    /// The guarantees that are violated, each as a sentence.
     ///
     /// # Errors
-    /// If the prover gives up.
+    /// If the prover reaches a limit.
     pub(super) fn broken_promises(&self, rows: &[Row]) -> Result<Vec<String>, String> {
         let mut broken = Vec::new();
         if let Some(difference) = self.before.difference(&self.after)? {
@@ -118,7 +118,7 @@ fn print(subject: &Artifact) -> String {
     }
 }
 
-/// Instructions but for unconditional jumps, or rules.
+/// The number of instructions except unconditional jumps, or of rules.
 fn length(subject: &Artifact) -> usize {
     match subject {
         Artifact::Ruleset(ruleset) => rules_count(ruleset),
@@ -133,7 +133,7 @@ fn rules_count(ruleset: &Ruleset) -> usize {
     sections.map(|section| section.rules.len()).sum()
 }
 
-/// Where unconditional jumps are needed is not a pass's business.
+/// Passes do not determine where unconditional jumps are needed.
 fn counts(program: &Program, pc: Pc) -> bool {
     !matches!(program.op(pc), Op::Jump(_))
 }

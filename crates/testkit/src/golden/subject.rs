@@ -1,4 +1,4 @@
-//! What a command wrote, if it is something that answers calls.
+//! The output of a command, if it is a program or a ruleset.
 
 use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
@@ -18,7 +18,7 @@ pub(super) enum Artifact {
 }
 
 impl Artifact {
-    /// Recognises what a command wrote; `None` if it is neither ruleset nor program.
+    /// The artifact in a command's output; `None` if it is neither a ruleset nor a program.
     pub(super) fn from_output(stdout: &[u8]) -> Option<Artifact> {
         let text = str::from_utf8(stdout).ok();
         match text.filter(|text| !text.contains('\0')) {
@@ -40,7 +40,7 @@ impl Artifact {
         }
     }
 
-    /// The kind of thing in a word.
+    /// The name of its kind.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Artifact::Ruleset(_) => "ruleset",
@@ -48,14 +48,14 @@ impl Artifact {
         }
     }
 
-    /// The answer to a call.
+    /// The action for a call.
     pub(super) fn decide(&self, data: &SeccompData) -> Action {
         match self {
             Artifact::Ruleset(ruleset) => ruleset.decide(data).action,
             Artifact::Program(program) => {
                 let arch = Arch::of_call(data.arch, data.nr);
                 let endian = arch.map_or(Endian::Little, Arch::endian);
-                // The output doesn't say for which machines it is; the call does.
+                // The output does not name its byte order, so that of the call is used.
                 let program = Program::new(program.insns().to_vec(), endian);
                 let program = program.expect("byte orders are alike to the checker");
                 Action::from_ret(interp::run(&program, data).ret)
@@ -63,11 +63,11 @@ impl Artifact {
         }
     }
 
-    /// A call to which two subjects answer differently, as a sentence; `None` if it is proven that
-    /// there is none. Programs are taken for ones of little-endian machines.
+    /// A call for which two subjects return different actions, as a sentence; `None` if there is none, by proof.
+    /// Programs count as little-endian.
     ///
     /// # Errors
-    /// If the prover gives up.
+    /// If the prover reaches a limit.
     pub(super) fn difference(&self, other: &Artifact) -> Result<Option<String>, String> {
         let mut space = Space::new(Limits::default());
         let left = self.function(&mut space)?;
@@ -91,7 +91,7 @@ impl Artifact {
         function.map_err(|limit| format!("the prover gave up: {limit:?}"))
     }
 
-    /// The measures of a program, one a line; `None` for a ruleset.
+    /// The measures of a program, one per line; `None` for a ruleset.
     pub(super) fn stats(&self) -> Option<String> {
         let Artifact::Program(program) = self else {
             return None;
@@ -109,7 +109,7 @@ impl Artifact {
     }
 }
 
-/// The longest path through a program, whether or not an input takes it.
+/// The longest path through a program, feasible or not.
 fn max_steps(program: &Program) -> usize {
     let mut longest_from = vec![0; program.len() + 1];
     for pc in (0..program.len()).rev() {

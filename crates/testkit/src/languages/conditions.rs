@@ -6,7 +6,7 @@ use tamis_rules::{CmpOp, Operand, OperandSource, Part, Predicate, Rule, Ruleset,
 
 use super::{alternatives, plain_section};
 
-/// The whole argument that an operand is.
+/// The index of the argument, for an operand that is a whole argument.
 fn argument(operand: &Operand) -> Option<usize> {
     match (operand.source, operand.part) {
         (OperandSource::Arg(arg), Part::Full) => Some(arg.index()),
@@ -19,7 +19,7 @@ fn call_name(section: &Section, rule: &Rule) -> Option<&'static str> {
     syscall::name(section.arch, Nr(nr))
 }
 
-/// An action by a language's word for it, and that for an errno.
+/// An action as a language's word, with another form for an errno.
 fn word(
     action: Action,
     words: &[(ActionKind, &str)],
@@ -88,7 +88,7 @@ fn firecracker_condition(test: &Test) -> Option<Value> {
             };
             (operand, json!(op), value)
         }
-        // A mask without bits is refused: such a condition always holds.
+        // A mask without bits is rejected, because such a condition always holds.
         Test::Masked {
             operand,
             mask,
@@ -99,7 +99,7 @@ fn firecracker_condition(test: &Test) -> Option<Value> {
     Some(json!({"index": argument(operand)?, "type": "qword", "op": op, "val": value}))
 }
 
-/// The first line says what the compile tool is told as its default action.
+/// The first line contains the default action, which the compile tool gets as an option.
 pub(super) fn minijail(ruleset: &Ruleset) -> Option<String> {
     let section = plain_section(ruleset)?;
     let action = |action| {
@@ -131,7 +131,7 @@ pub(super) fn minijail(ruleset: &Ruleset) -> Option<String> {
     Some(text)
 }
 
-/// The default action in the first line of a text that [`minijail`] printed.
+/// The default action in the first line of a text by [`minijail`].
 pub(super) fn minijail_default(text: &str) -> Option<&str> {
     text.lines().next()?.strip_prefix("# ")
 }
@@ -166,7 +166,7 @@ fn joined(
     Some(conditions?.join(separator))
 }
 
-/// Arguments have names of the policy's own, so that all 64 bits are compared.
+/// The policy names its arguments itself, so that all 64 bits are compared.
 pub(super) fn kafel(ruleset: &Ruleset) -> Option<String> {
     let section = plain_section(ruleset)?;
     let action = |action| {
@@ -212,7 +212,7 @@ fn kafel_condition(test: &Test) -> Option<String> {
     }
 }
 
-/// A list of what is denied: a list of what is allowed would always have `@default` in it.
+/// A deny list: an allow list would always include `@default`.
 pub(super) fn systemd(ruleset: &Ruleset) -> Option<String> {
     let section = plain_section(ruleset)?;
     if section.default != Action::ALLOW {

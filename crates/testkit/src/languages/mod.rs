@@ -1,7 +1,7 @@
 //! Rulesets as texts of every policy language, and back.
 //!
-//! The table [`ALL`] is the place for a new language: a printer of what it can say, which need be neither short nor
-//! pretty, and its parser with the options under which the text means what it says.
+//! A new language is added to the table [`ALL`]: a printer for the rulesets it can express, which need not be short
+//! or pretty, and its parser with the options under which the text is equivalent.
 
 mod conditions;
 mod oci;
@@ -15,13 +15,14 @@ use tamis_rules::{Predicate, Ruleset, Section, Test, text};
 
 /// A policy language.
 pub struct Language {
-    /// Its name, as `--from` takes it.
+    /// Its name for `--from`.
     pub name: &'static str,
-    /// A text that means a ruleset, at least for calls of its architectures; `None` if the language can't say it.
+    /// A text that is equivalent to a ruleset, at least for calls of its architectures; `None` if the language cannot
+    /// express it.
     pub print: fn(&Ruleset) -> Option<String>,
-    /// Whether that is a text for every [plain](crate::generate::plain) ruleset.
+    /// Whether there is a text for every [plain](crate::generate::plain) ruleset.
     pub has_all_plain: bool,
-    /// What a text means, for x86_64 if it doesn't say.
+    /// The ruleset of a text, for x86_64 unless the text names architectures.
     parse: fn(&mut Sources, SourceId) -> Result<Ruleset, Vec<Diagnostic>>,
 }
 
@@ -109,10 +110,10 @@ fn meaning(parsed: Parsed) -> Result<Ruleset, Vec<Diagnostic>> {
 }
 
 impl Language {
-    /// What a text of this language means.
+    /// The ruleset of a text in this language.
     ///
     /// # Errors
-    /// The mistakes in it.
+    /// Its errors.
     pub fn parse(&self, text: &str) -> Result<Ruleset, Vec<Diagnostic>> {
         let mut sources = Sources::new();
         let source = sources.add(format!("fuzz.{}", self.name), text);
@@ -120,7 +121,7 @@ impl Language {
     }
 }
 
-/// The alternatives of a condition, each some tests; `None` if it has another form.
+/// The alternatives of a condition, each a list of tests; `None` if it has another form.
 fn alternatives(condition: &Predicate) -> Option<Vec<Vec<&Test>>> {
     fn conjunction(condition: &Predicate) -> Option<Vec<&Test>> {
         match condition {
@@ -139,7 +140,7 @@ fn alternatives(condition: &Predicate) -> Option<Vec<Vec<&Test>>> {
     }
 }
 
-/// The one section of a ruleset for x86_64 whose rules are about one call each, all with one action.
+/// The only section of a ruleset for x86_64 whose rules have one call each and one common action.
 fn plain_section(ruleset: &Ruleset) -> Option<&Section> {
     let [section] = ruleset.sections() else {
         return None;

@@ -1,4 +1,4 @@
-//! OCI profiles, and the resources of Kubernetes that become such profiles.
+//! OCI profiles, and the resources of Kubernetes that are converted to such profiles.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ pub(super) fn oci_profile(ruleset: &Ruleset) -> Option<String> {
     for rule in &section.rules {
         let (nr, _) = *rule.syscalls.intervals().first()?;
         let name = syscall::name(section.arch, Nr(nr))?;
-        // An entry that does what the default does is none.
+        // An entry with the default action has no effect, so there is none for this rule.
         if rule.action == section.default {
             return None;
         }
         let alternatives = alternatives(&rule.when)?;
-        // libseccomp may merge other alternatives, and the profile means what it makes of them.
+        // libseccomp may merge other alternatives, which changes the meaning of the profile.
         if alternatives.len() > 1 && !are_values_of_one_argument(&alternatives) {
             return None;
         }
@@ -29,7 +29,7 @@ pub(super) fn oci_profile(ruleset: &Ruleset) -> Option<String> {
             let indices = args.iter().filter_map(|arg| arg["index"].as_u64());
             let indices: BTreeSet<u64> = indices.collect();
             if indices.len() < args.len() {
-                // Conditions on one argument are alternatives.
+                // Several conditions on one argument would be alternatives.
                 return None;
             }
             let mut entry = oci_action("action", "errnoRet", rule.action)?;
@@ -58,7 +58,7 @@ fn are_values_of_one_argument(alternatives: &[Vec<&Test>]) -> bool {
     first.is_some() && alternatives.iter().all(|tests| operand(tests) == first)
 }
 
-/// An object with an action as engines write it.
+/// An object with an action, in the form that engines use.
 fn oci_action(action_member: &str, errno_member: &str, action: Action) -> Option<Value> {
     if action.kind != ActionKind::Errno && action.data != 0 {
         return None;
@@ -111,7 +111,7 @@ fn oci_condition(test: &Test) -> Option<Value> {
 pub(super) fn spo_resource(ruleset: &Ruleset) -> Option<String> {
     let text = oci_profile(ruleset)?;
     let mut profile: Value = serde_json::from_str(&text).expect("it was printed as JSON");
-    // EPERM goes without saying, and nothing else can be said.
+    // EPERM is implied, and other values cannot be expressed.
     match profile.as_object_mut()?.remove("defaultErrnoRet") {
         Some(errno) if errno != 1 => return None,
         _ => {}

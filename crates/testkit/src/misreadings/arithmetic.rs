@@ -1,10 +1,10 @@
-//! Arithmetic taken for other arithmetic, with constants and with X.
+//! Arithmetic misread as other arithmetic, with constants and with X.
 
 use tamis_bpf::{AluOp, Op, Operand};
 
 use super::{Case, op};
 
-/// An operation with one kind of operand, taken for another.
+/// An operation with one kind of operand, misread as another.
 macro_rules! alu {
     ($from:ident, K, $to:ident) => {
         |op| match op {

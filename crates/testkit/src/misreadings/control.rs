@@ -1,10 +1,10 @@
-//! Tests, jumps and returns taken for others.
+//! Tests, jumps and returns misread as others.
 
 use tamis_bpf::{Op, Operand, Test};
 
 use super::{Case, op};
 
-/// A test with one kind of operand, taken for another.
+/// A test with one kind of operand, misread as another.
 macro_rules! test {
     ($from:ident, $operand:pat, $to:ident) => {
         |op| match op {

@@ -1,4 +1,4 @@
-//! Loads, stores and moves taken for others.
+//! Loads, stores and moves misread as others.
 
 use tamis_abi::Endian;
 use tamis_bpf::{AluOp, Op, Operand};
@@ -9,10 +9,10 @@ use super::{CHAIN, Case, ENDS, assembled, op};
 /// Does nothing.
 const NOTHING: Op = Op::Alu(AluOp::Or, Operand::K(0));
 
-/// Where the arguments begin.
+/// The offset of the arguments.
 const ARGS: u32 = 16;
 
-/// One instruction taken for another.
+/// One instruction misread as another.
 macro_rules! taken {
     ($from:pat => $to:expr) => {
         |op| match op {

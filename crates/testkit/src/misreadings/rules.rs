@@ -1,4 +1,4 @@
-//! Rules of the machine and of stacks, got wrong.
+//! Rules of the machine and of stacks, misread.
 
 use tamis_abi::Endian;
 use tamis_bpf::Stack;
@@ -38,7 +38,7 @@ pub(super) fn cases() -> Vec<Case> {
             Rule::Signedness,
             "ldx #0x7fffffff|ld [arg0.low]|jgt %x, allow, deny",
         ),
-        // Killing the process is the smallest as a signed number only.
+        // Killing the process is the smallest value only as a signed number.
         stack(
             "stack-order-unsigned",
             Rule::StackOrder,
@@ -62,7 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A case about two filters, the oldest first, and what they return for one number.
+/// A case with two filters, the oldest first, and their return values for one number.
 fn stack(name: &'static str, rule: Rule, returned: [&str; 2]) -> Case {
     let filters = returned.map(|ret| {
         let text = format!("{X86_64}{CHAIN}ld [arg0.low]|jeq #7, it|ret #allow|it: ret #{ret}");

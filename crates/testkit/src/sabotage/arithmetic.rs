@@ -1,4 +1,4 @@
-//! Mistakes with arithmetic and masks.
+//! Errors in arithmetic and masks.
 
 use tamis_bpf::{AluOp, Op, Operand};
 

@@ -1,4 +1,4 @@
-//! Mistakes with jumps and tests.
+//! Errors in jumps and tests.
 
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
@@ -147,7 +147,7 @@ fn branch(ops: &[Op], pc: usize, change: impl Fn(&mut Branch)) -> Option<Vec<Op>
     with(ops, pc, changed)
 }
 
-/// The branch goes where it goes if the test holds.
+/// The branch always goes where it goes if the test holds.
 fn always(ops: &[Op], pc: usize) -> Option<Vec<Op>> {
     branch(ops, pc, |b| b.jf = b.jt)
 }

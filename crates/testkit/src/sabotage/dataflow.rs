@@ -1,4 +1,4 @@
-//! Mistakes about what follows from the tests passed so far, and about what is still read.
+//! Errors about facts from the tests passed so far, and about liveness.
 
 use tamis_bpf::Op;
 
@@ -43,7 +43,7 @@ pub(super) const ALL: [Sabotage; 4] = [
     },
 ];
 
-/// The test at `pc`, into which another one falls when it fails, always answers so.
+/// The test at `pc`, into which another one falls when it fails, always has this outcome.
 fn behind_a_failed_test(ops: &[Op], pc: usize, answer: bool) -> Option<Vec<Op>> {
     let Op::Branch {
         test,

@@ -1,4 +1,4 @@
-//! Mistakes with answers.
+//! Errors in returns.
 
 use tamis_abi::{Action, ActionKind};
 use tamis_bpf::Op;

@@ -1,4 +1,4 @@
-//! Mistakes about what the registers and the scratch memory hold.
+//! Errors about the contents of registers and scratch memory.
 
 use tamis_bpf::{AluOp, Op, Operand};
 

@@ -1,5 +1,5 @@
-//! Every number that can be decided without arguments is answered by the kernel's bitmap: the prover says
-//! which numbers are always allowed, the emulator of the kernel's check which ones the program lets it see.
+//! Every number that can be decided without arguments is answered by the kernel's bitmap: the prover finds the
+//! numbers that are always allowed, the emulator of the kernel's check those that the program lets it detect.
 
 use tamis_abi::{Action, Arch, Endian, KernelVersion, Word};
 use tamis_analysis::with_word;
@@ -15,10 +15,10 @@ use tamis_testkit::seeds;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 
-/// The numbers that the bitmaps of a kernel could cover, with some beyond.
+/// The numbers that a kernel's bitmaps could cover, and some beyond.
 const NUMBERS: u32 = 520;
 
-/// The audit values and numbers that are allowed whatever else the call is.
+/// The audit values and numbers that are allowed for all arguments.
 fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
     let mut space = Space::new(Limits::default());
     let whole = space.ruleset(ruleset).expect("a policy is small");
@@ -43,7 +43,7 @@ fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
     allowed
 }
 
-/// Compiles with these options and looks at all numbers.
+/// Compiles with these options and checks all numbers.
 fn assert_seen(ruleset: &Ruleset, allowed: &[(u32, u32)], options: &CompileOptions, name: &str) {
     let compiled = compile(ruleset, options).expect("the policy compiles");
     let mut unseen = allowed

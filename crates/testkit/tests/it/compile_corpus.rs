@@ -8,7 +8,7 @@ use tamis_compiler::{CompileOptions, Compiled, compile};
 use tamis_rules::{IntervalSet, Rule, Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json};
 
-/// Compiles and prints the figures that people compare.
+/// Compiles a ruleset and prints the figures.
 fn compiled(name: &str, ruleset: &Ruleset) -> Compiled {
     let start = Instant::now();
     let compiled = compile(ruleset, &CompileOptions::default()).expect("the policy compiles");
@@ -37,7 +37,7 @@ fn policies_fed_to_peers_compile_to_programs_no_longer_than_the_best_of_theirs()
     }
 }
 
-/// Docker's policy for the three architectures of an x86-64 machine, by name: as runtimes install it.
+/// Docker's policy for the three architectures of an x86-64 machine, by name, as runtimes install it.
 fn docker_for_three_archs() -> Option<Ruleset> {
     let native = pol_json::ruleset("peers/docker.pol.json")?;
     let sections = [Arch::X86_64, Arch::X86, Arch::X32].map(|arch| {

@@ -1,4 +1,4 @@
-//! Random rulesets, compiled: whatever the ruleset, the program answers as it does.
+//! Random rulesets, compiled: the program returns the same as the ruleset.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::is_cacheable;
@@ -14,7 +14,7 @@ use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// The program of a ruleset without the last comparison and without the limit of length.
+/// The program of a ruleset without the proof and without the limit of length.
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
     let layout =
         stages::lay_out(ruleset, &Weights::new(&CompileOptions::default())).into_unproven();

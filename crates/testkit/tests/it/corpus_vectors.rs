@@ -1,4 +1,4 @@
-//! The interpreter gives the answers that come with gVisor's programs.
+//! The interpreter returns the values of the vectors of gVisor's programs.
 
 use tamis_bpf::interp;
 use tamis_testkit::corpus::{self, gvisor};

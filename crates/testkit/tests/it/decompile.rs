@@ -1,4 +1,4 @@
-//! The decompiler: what it makes of real and of random filters means exactly the same, also as text.
+//! The decompiler: its rulesets for real and for random filters are equivalent, also as text.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_analysis::{
@@ -45,7 +45,7 @@ fn text_function(space: &mut Space, text: &str) -> Function {
     space.ruleset(&ruleset).expect("within the limits")
 }
 
-/// Exports a ruleset in every style and compares; how many lines the most readable one has.
+/// Exports a ruleset in every style and compares; returns the number of lines in the most readable one.
 #[track_caller]
 fn assert_text_means(space: &mut Space, ruleset: &Ruleset, function: Function) -> usize {
     for style in STYLES {
@@ -90,7 +90,7 @@ fn a_stack_decompiles_to_one_policy() {
     assert!(lines < 100, "{lines} lines for {} filters", names.len());
 }
 
-/// Without actions that have data where the language takes none.
+/// Whether the language can express the ruleset: some actions may not have data.
 fn is_sayable(ruleset: &Ruleset) -> bool {
     let sections = ruleset.sections().iter();
     let actions = sections.flat_map(|section| {
@@ -122,7 +122,7 @@ fn random_rulesets_survive_decompiling_and_exporting() {
             continue;
         };
         if is_sayable(&ruleset) && !ruleset.sections().is_empty() {
-            // As written, with rules that overlap and conditions of any shape.
+            // The ruleset as generated, with overlapping rules and conditions of any shape.
             assert_text_means(&mut space, &ruleset, function);
             exported += 1;
         }
@@ -149,7 +149,7 @@ fn random_rulesets_survive_decompiling_and_exporting() {
     );
 }
 
-/// A ruleset as the cases say it; `None` if one of its conditions isn't told.
+/// A ruleset made from cases; `None` if one of its conditions is unknown.
 fn rebuilt(cases: &Cases) -> Option<Ruleset> {
     let mut bad_arch = Action::KILL_PROCESS;
     let mut sections: Vec<Section> = Vec::new();
@@ -174,7 +174,7 @@ fn rebuilt(cases: &Cases) -> Option<Ruleset> {
             }),
         }
     }
-    // Cases are disjoint: any order means the same.
+    // Cases are disjoint, so their order does not matter.
     for section in &mut sections {
         section.rules.reverse();
     }
@@ -362,14 +362,14 @@ fn random_programs_decompile_equal_or_say_why_not() {
         let Ok(function) = space.program(&program) else {
             continue;
         };
-        // They know nothing of architectures.
+        // These programs do not test the architecture.
         let Ok(narrowed) = narrowed(&mut space, function, &[Arch::X86_64, Arch::X86], 0) else {
             continue;
         };
         match decompile(&mut space, narrowed, &CaseLimits::default()) {
             Ok(ruleset) => {
                 assert_eq!(space.ruleset(&ruleset), Ok(narrowed), "seed {seed}");
-                // The same long condition for each of hundreds of calls takes minutes to parse.
+                // A long condition repeated for each of hundreds of calls takes minutes to parse.
                 if is_sayable(&ruleset) && ruleset.to_string().len() < MAX_TEXT_BYTES {
                     assert_text_means(&mut space, &ruleset, narrowed);
                 }

@@ -1,11 +1,13 @@
-//! Docker's profile through our front end means what libseccomp 2.6.1 makes of it, on every input.
+//! Docker's profile, read by tamis, is equivalent to libseccomp 2.6.1's program for it, on every input.
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, Endian, SeccompData, Word, syscall};
+use tamis_abi::{Action, Arch, Endian, Nr, SeccompData, Word, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_diag::Sources;
+use tamis_policy::loader::NoIncludes;
 use tamis_policy::oci::{self, OciOptions};
+use tamis_policy::{embedded, tamis};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::inputs::Tests;
@@ -23,7 +25,7 @@ fn docker() -> Option<Ruleset> {
     profile.parsed.ruleset
 }
 
-/// The audit values to try: those that the program or the ruleset knows, their neighbours, others.
+/// The audit values to try: those in the program or the ruleset, their neighbours, others.
 fn arches(program: &Program) -> BTreeSet<u32> {
     let mut tests = Tests::new();
     tests.add_program(program, &[]);
@@ -32,8 +34,8 @@ fn arches(program: &Program) -> BTreeSet<u32> {
     arches
 }
 
-/// The numbers to try with an audit value: an element of every interval that the program or the
-/// ruleset distinguishes, and what is special by itself.
+/// The numbers to try with an audit value: an element of every interval that the program or the ruleset
+/// distinguishes, and special numbers.
 fn numbers(program: &Program, ruleset: &Ruleset, arch: u32) -> BTreeSet<u32> {
     let mut tests = Tests::new();
     tests.add_program(program, &[(Word::ARCH, arch)]);
@@ -48,7 +50,7 @@ fn numbers(program: &Program, ruleset: &Ruleset, arch: u32) -> BTreeSet<u32> {
     tests.values(Word::NR)
 }
 
-/// Compares on every class of inputs; returns how many were tried and the calls that differ.
+/// Compares on every class of inputs; returns the number of inputs and the calls that differ.
 fn compare(program: &Program, ruleset: &Ruleset) -> (usize, BTreeSet<String>) {
     let mut rng = Rng::new(0);
     let mut tried = 0;
@@ -109,4 +111,43 @@ fn the_linear_program_answers_the_same() {
 #[test]
 fn the_tree_program_answers_the_same() {
     check("docker/docker-libseccomp-opt2.bpf");
+}
+
+/// Names of calls that a ruleset allows whatever their arguments are, or might be: those of all zeros.
+fn allowed(ruleset: &Ruleset) -> BTreeSet<&'static str> {
+    let is_allowed = |nr: Nr| {
+        let data = SeccompData {
+            nr: nr.0,
+            arch: Arch::X86_64.audit(),
+            ..SeccompData::default()
+        };
+        ruleset.decide(&data).action == Action::ALLOW
+    };
+    let calls = syscall::all(Arch::X86_64).filter(|(nr, _)| is_allowed(*nr));
+    calls.map(|(_, name)| name).collect()
+}
+
+/// The book gives the reasons (`docs/book/language.md`).
+#[test]
+fn the_embedded_policy_for_containers_differs_from_dockers_by_six_calls() {
+    let Some(docker) = docker() else {
+        return;
+    };
+    let policy = embedded("container-default").expect("it is embedded");
+    let mut sources = Sources::new();
+    let source = sources.add(policy.name, policy.text);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    let ours = allowed(&parsed.ruleset.expect("it has no errors"));
+    let theirs = allowed(&docker);
+    let more: Vec<&str> = ours.difference(&theirs).copied().collect();
+    let fewer: Vec<&str> = theirs.difference(&ours).copied().collect();
+    let new = [
+        "file_getattr",
+        "file_setattr",
+        "get_mempolicy",
+        "rseq_slice_yield",
+        "uprobe",
+    ];
+    assert_eq!((more, fewer), (new.to_vec(), vec!["fanotify_mark"]));
 }

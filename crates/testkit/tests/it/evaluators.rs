@@ -1,5 +1,5 @@
-//! The fast evaluator answers as the reference interpreter does and notes what that executes, and the plain
-//! form of a ruleset means what the ruleset means.
+//! The fast evaluator returns the same as the reference interpreter and records the executed instructions, and the
+//! translation of a ruleset is equivalent to the ruleset.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn inputs(program: &Program, seed: u64, count: usize) -> Vec<SeccompData> {
     (0..count).map(|_| dictionary.draw(&mut rng)).collect()
 }
 
-/// Lists of comparisons, some of which are entered in the middle.
+/// Lists of comparisons, some of them with entries in the middle.
 fn lists(rng: &mut Rng) -> Program {
     let mut ops = vec![Op::LoadData(0)];
     for _ in 0..rng.range(1..=40) {
@@ -81,7 +81,7 @@ fn the_plain_form_of_a_ruleset_means_the_same() {
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
         let size = *rng.choose(&[Size::SMALL, Size::ARGUMENTS]);
-        // Words are those of little-endian machines, whatever the architectures.
+        // The words are in the layout of little-endian machines, whatever the architectures.
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, size, endian);
         let plain = translate(&ruleset).expect("short enough");

@@ -1,4 +1,4 @@
-//! Policies in other languages: those of the corpus go out and come back, and pseudo filter code is read.
+//! Policies in other languages: those of the corpus are exported and read back, and pseudo filter code is read.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use tamis_testkit::pseudo_code::PseudoCode;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// The policies of the corpus that stand alone, by folder, suffix and language.
+/// The policies of the corpus that need no other files, by directory, suffix and language.
 const POLICIES: [(&str, &str, &str); 5] = [
     ("docker", ".json", "oci"),
     ("firecracker", ".json", "firecracker"),
@@ -26,7 +26,7 @@ const POLICIES: [(&str, &str, &str); 5] = [
     ("gvisor", ".json", ""),
 ];
 
-/// The policies of the corpus that can be read on their own, with their names.
+/// The policies of the corpus that can be read by themselves, with their names.
 fn policies() -> Option<Vec<(String, Ruleset)>> {
     let mut policies = Vec::new();
     for (folder, suffix, language) in POLICIES {
@@ -47,7 +47,7 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
                         .parsed
                         .ruleset
                 }
-                // What is left is the profile of a run.
+                // The remaining file is a profile of calls.
                 None if name.contains("profile") => continue,
                 None => corpus::gvisor::ruleset(&name),
             };
@@ -57,7 +57,7 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
     Some(policies)
 }
 
-/// What became of a policy.
+/// The result of an export.
 fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
     let mut space = Space::new(Limits::default());
     let Ok(function) = space.ruleset(meant) else {
@@ -112,7 +112,7 @@ fn policies_of_the_corpus_come_back_equal_or_stricter() {
     assert!(as_oci > 12, "{tally:?}");
 }
 
-/// As a drop-in the text comes behind the lines of a unit, and has to mean what it means alone.
+/// As a drop-in the text follows the lines of a unit, and must have the same meaning as alone.
 #[test]
 fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
     let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
@@ -145,7 +145,7 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
     assert!(written > seeds::least(20), "{written}");
 }
 
-/// An action without data that mean nothing to the kernel.
+/// An action without data that the kernel ignores.
 fn without_idle_data(action: Action) -> Action {
     match action.kind {
         ActionKind::Errno | ActionKind::Trap | ActionKind::Trace => action,

@@ -1,5 +1,5 @@
-//! Firecracker's filters against the library that defines their meaning: the same text, compiled by
-//! seccompiler and read by tamis, must be the same function, and what one refuses the other refuses.
+//! Firecracker's filters compared with the library that defines their meaning: a text compiled by seccompiler and
+//! read by tamis must be the same function, and both must reject the same texts.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const ARCHES: [(Arch, TargetArch); 3] = [
 ];
 const THREADS: [&str; 3] = ["vmm", "api", "vcpu"];
 
-/// What tamis makes of the filter of a thread, and its messages.
+/// Tamis's ruleset for a thread's filter, with the diagnostics.
 fn ours(text: &str, arch: Arch, thread: &str) -> (Option<Ruleset>, String) {
     let mut sources = Sources::new();
     let source = sources.add("filter.json", text);
@@ -38,7 +38,7 @@ fn ours(text: &str, arch: Arch, thread: &str) -> (Option<Ruleset>, String) {
     (ruleset, render::render(&diagnostics, &sources, false))
 }
 
-/// What the library makes of the file: a program for each thread.
+/// The library's programs for the file, by thread.
 fn theirs(text: &str, arch: TargetArch) -> Result<BTreeMap<String, Program>, String> {
     let map = seccompiler::compile_from_json(text.as_bytes(), arch);
     let map = map.map_err(|error| error.to_string())?;
@@ -64,7 +64,7 @@ fn assert_same(ruleset: &Ruleset, program: &Program, what: &str) {
     assert!(matches!(answer, Answer::Equal(_)), "{what}\n{answer:x?}");
 }
 
-/// A value near the borders of widths and of what other conditions may compare with.
+/// A value near the borders of widths and near values that other conditions may compare with.
 fn value(rng: &mut Rng) -> u64 {
     match rng.range(0..=3) {
         0 => rng.range(0..=4),
@@ -93,7 +93,7 @@ fn condition(rng: &mut Rng) -> String {
 }
 
 fn filter(rng: &mut Rng) -> String {
-    // Few calls, so that several rules are about one.
+    // Few calls, so that several rules have the same one.
     let calls = ["read", "write", "ioctl", "socket", "mmap"];
     let actions = [
         "\"allow\"",
@@ -131,7 +131,7 @@ fn filter(rng: &mut Rng) -> String {
     )
 }
 
-/// Whether conditions that always hold are all that is wrong.
+/// Whether all errors are conditions that always hold.
 fn has_vacuous_masks_only(messages: &str) -> bool {
     let errors = || messages.lines().filter(|line| line.starts_with("error["));
     errors().next().is_some() && errors().all(|line| line.ends_with("the condition always holds"))
@@ -154,7 +154,7 @@ fn random_files_mean_what_the_library_makes_of_them() {
                     same += 1;
                 }
                 (Err(_), None) => refused += 1,
-                // The library takes a mask that a dword cuts to nothing.
+                // The library accepts a mask that is empty after truncation to a dword.
                 (Ok(_), None) if has_vacuous_masks_only(&messages) => vacuous += 1,
                 (programs, _) => panic!("{programs:?}\n{messages}\n{text}"),
             }
@@ -187,7 +187,7 @@ fn the_shipped_file_means_what_the_library_makes_of_it() {
     }
 }
 
-/// Other compilers were fed the same rules. To calls of other architectures they do something else.
+/// Other compilers got the same rules. They differ for calls of other architectures.
 #[test]
 fn the_shipped_file_means_what_other_compilers_made_of_it() {
     let Some(text) = corpus::text("firecracker/firecracker-vmm-x86_64.json") else {
@@ -226,7 +226,7 @@ fn calls_have_the_numbers_of_the_library() {
                 "{{\"x\": {{\"match_action\": \"log\", \"mismatch_action\": \"trap\", \
                  \"filter\": [{{\"syscall\": \"{name}\"}}]}}}}"
             );
-            // The library's tables are older than ours.
+            // The library's tables are older.
             let Ok(programs) = theirs(&text, target) else {
                 continue;
             };

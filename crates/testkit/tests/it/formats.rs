@@ -1,6 +1,7 @@
-//! The table of formats in the book: how much of each was read, and compared with what others made of it.
+//! The table of formats in the book: the number of texts in each that were read, and compared with programs of other
+//! tools.
 //!
-//! `TAMIS_BLESS=1` writes the table into the page; what is equal is counted, never written by hand.
+//! `TAMIS_BLESS=1` writes the table into the page; equal results are counted, never written by hand.
 
 use std::fmt::Write;
 
@@ -22,7 +23,7 @@ const BEGIN: &str = "<!-- table -->\n";
 const END: &str = "<!-- end of table -->\n";
 const RANDOM: u64 = 300;
 
-/// A text in a format, and the programs that others made of it.
+/// A text in a format, with programs made from it by other tools.
 struct Case {
     name: &'static str,
     text: Option<String>,
@@ -30,11 +31,11 @@ struct Case {
     programs: Vec<String>,
 }
 
-/// What became of a format's cases.
+/// The results of a format's cases.
 #[derive(Default)]
 struct Counts {
     equal: usize,
-    /// Equal for calls of x86_64: what becomes of other architectures is another matter there.
+    /// Equal for calls of x86_64; these texts do not define other architectures.
     on_its_own: usize,
     different: Vec<String>,
 }
@@ -175,7 +176,7 @@ fn cases(format: &str) -> Vec<Case> {
     }
 }
 
-/// What a text means; includes are looked for beside the files of minijail, by their last names.
+/// The ruleset of a text; includes are searched beside minijail's files, by their last path components.
 fn read(format: &FrontEnd, name: &str, text: &str, options: &ParseOptions) -> Option<Ruleset> {
     let mut sources = Sources::new();
     let root = sources.add(name, text);
@@ -218,7 +219,7 @@ fn compared(format: &FrontEnd) -> Counts {
     counts
 }
 
-/// Files of the corpus in a format, and how many of them are read without an error.
+/// The number of files of the corpus in a format, and of those that are read without an error.
 fn files(format: &FrontEnd) -> (usize, usize) {
     let (folder, suffix) = match format.name {
         "oci" => ("docker", ".json"),
@@ -241,7 +242,7 @@ fn files(format: &FrontEnd) -> (usize, usize) {
     (names.len(), names.iter().filter(is_read).count())
 }
 
-/// How many random rulesets the format can say, and whether all are read back as the same.
+/// The number of random rulesets that the format can express, and whether all are the same after reading.
 fn random(format: &str) -> usize {
     let language = languages::ALL
         .iter()

@@ -1,8 +1,8 @@
-//! Every program of the corpus fuzzed, against itself, its optimised form or its policy: no difference is found, what can
-//! be reached is reached, and the rest is proved to be out of reach.
+//! Every program of the corpus fuzzed against itself, its optimised form or its policy: no difference is found, every
+//! reachable place is reached, and the rest is proved unreachable.
 //!
-//! A line for each pair says what it took, the last one what all took; `--nocapture` shows the table, and
-//! `TAMIS_FUZZ_EVALUATIONS` asks for more than a smoke.
+//! Each pair prints a line with its costs, the last line has the totals; `--nocapture` shows the table, and
+//! `TAMIS_FUZZ_EVALUATIONS` sets a larger number of evaluations.
 
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
@@ -17,13 +17,13 @@ use tamis_prover::{Branches, Limits, Stop, Subject};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor, pol_json};
 
-/// Random evaluations of each pair, after the directed ones.
+/// The number of random evaluations of each pair, after the directed ones.
 fn evaluations() -> u64 {
     let asked = env::var("TAMIS_FUZZ_EVALUATIONS").ok();
     asked.map_or(20_000, |count| count.parse().expect("a count"))
 }
 
-/// How long this thread has been running, whatever else the machine does; since the epoch where Linux doesn't say.
+/// The CPU time of this thread; the time since the epoch if Linux does not report it.
 fn cpu_time() -> Duration {
     let schedule = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let running_ns = schedule.split(' ').next().and_then(|ns| ns.parse().ok());
@@ -33,24 +33,24 @@ fn cpu_time() -> Duration {
     )
 }
 
-/// What some campaigns took and stated; times are those of one core.
+/// The costs and results of some campaigns; times are CPU times.
 #[derive(Default)]
 struct Totals {
     pairs: usize,
     evaluations: u64,
-    /// Of the random evaluations.
+    /// The time of the random evaluations.
     random: Duration,
     slowest_rate: f64,
     insns: usize,
     outcomes: usize,
     impossible_outcomes: usize,
-    /// Places that only an input of the prover reached.
+    /// The number of places reached only by an input of the prover.
     by_prover: usize,
     longest: Duration,
 }
 
 impl Totals {
-    /// Fuzzes a pair and checks what is stated.
+    /// Fuzzes a pair and checks the results.
     fn add(&mut self, name: &str, subjects: [&Subject<'_>; 2]) {
         let start = cpu_time();
         let mut campaign = Campaign::new(subjects, 1).expect("short enough");
@@ -196,6 +196,6 @@ fn the_check_of_compiled_policies_takes_all_but_one_feasible_edge() {
     }
     println!("{not_taken} of {edges} edges not taken, {missed} of them feasible");
     assert!(edges > 1000);
-    // In the filter of gVisor's gofer the test of an argument of madvise.
+    // One outcome of the test of an argument of madvise, in the filter of gVisor's gofer.
     assert!(missed <= 1, "{missed}");
 }

@@ -1,5 +1,5 @@
-//! A campaign finds mistakes: of compiled programs with one instruction changed, those that the prover tells from the
-//! original are told from it by running them, too.
+//! A campaign finds bugs: of compiled programs with one instruction changed, those that the prover distinguishes from
+//! the original are also found by running them.
 
 use tamis_abi::Endian;
 use tamis_bpf::Program;
@@ -13,7 +13,7 @@ use tamis_testkit::generate::ruleset::{Size, ruleset};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// What became of mutants.
+/// The results for mutants.
 #[derive(Debug, Default)]
 struct Tally {
     equal: u32,
@@ -23,7 +23,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Makes a mutant of a program and looks for the difference.
+    /// Makes a mutant of a program and searches for the difference.
     fn try_mutant(&mut self, rng: &mut Rng, program: &Program, evaluations: u64) {
         let Some(mutant) = mutant(rng, program) else {
             return;

@@ -1,4 +1,4 @@
-//! The properties that `fuzz/` gives to libFuzzer, on fixed bytes.
+//! The properties in `fuzz/`, with fixed bytes instead of libFuzzer.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ POLICY more {
 #include \"itself\"; USE more DEFAULT TRAP(7)
 ";
 
-/// Files hold their names here.
+/// Each file contains its name.
 const KAFEL_IN_PIECES: &str = "\
 ALLOW { read { fd ==
 #include \"1\"
@@ -134,11 +134,11 @@ Description=x
 SystemCallFilter=@system-service \\
 ; another
     mount
-SystemCallFilter=~@privileged chroot:EPERM \"ptrace:kill\"
+SystemCallFilter=~@privileged chroot:EPERM p\\trace:kill
 SystemCallErrorNumber=38
 SystemCallLog=~@file-system
 SystemCallArchitectures=native x86
-RestrictAddressFamilies=~AF_INET AF_INET6
+RestrictAddressFamilies=~AF_INET \"AF_INET6\"
 RestrictNamespaces=~user net
 Personality=x86
 LockPersonality=on
@@ -202,7 +202,7 @@ net = ['raw', 'host']
 debug = true
 ";
 
-/// What became of the inputs, by outcome.
+/// The number of inputs by class.
 type Tally = BTreeMap<InputClass, u64>;
 
 fn on_random_bytes(property: fn(&[u8]) -> InputClass, rounds: u64) -> Tally {
@@ -218,7 +218,7 @@ fn on_random_bytes(property: fn(&[u8]) -> InputClass, rounds: u64) -> Tally {
     tally
 }
 
-/// Cuts, doubles, overwrites and exchanges pieces.
+/// Cuts, duplicates, overwrites and swaps pieces.
 fn mutated(rng: &mut Rng, text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..rng.range(0..=4) {

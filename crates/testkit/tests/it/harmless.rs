@@ -1,4 +1,4 @@
-//! The harmless form of a program allows what the program allows and kills nobody.
+//! The harmless form of a program allows the same calls and kills no process.
 
 use tamis_abi::{Action, ActionKind, Endian};
 use tamis_bpf::{harmless::harmless, interp};

@@ -1,4 +1,4 @@
-//! A pass that has run has nothing left to do, or the registry says why it may.
+//! Passes are idempotent, unless the registry has a reason for a second run.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use tamis_testkit::generate::program::program as random_program;
 use tamis_testkit::generate::ruleset::{Size, entangled, ruleset};
 use tamis_testkit::rng::Rng;
 
-/// How often a pass ran for one thing and changed it, at most.
+/// By pass, the most runs on one input that changed something.
 #[derive(Default)]
 struct Most(BTreeMap<&'static str, usize>);
 
 impl Most {
-    /// Counts what a pass alone did until it found nothing.
+    /// Counts the runs of a single pass until it changes nothing.
     fn count(&mut self, remarks: &[Remark]) {
         let mut runs: BTreeMap<Option<Arch>, usize> = BTreeMap::new();
         for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
@@ -31,7 +31,7 @@ impl Most {
         }
     }
 
-    /// The registry's word is true of every pass.
+    /// Checks that the registry is right about every pass.
     fn check(&self, stage: impl Iterator<Item = &'static str>) {
         for name in stage {
             let most = self.0.get(name).copied().unwrap_or(0);
@@ -71,7 +71,7 @@ fn rule_passes_run_once_or_the_registry_says_why_not() {
     most.check(RULE_PASSES.iter().map(|pass| pass.info.name));
 }
 
-/// Graphs of our own before any pass, and of other compilers' programs.
+/// Graphs of tamis before any pass, and of other compilers' programs.
 fn graphs() -> Vec<Cfg> {
     let mut graphs = Vec::new();
     for seed in 0..600 {

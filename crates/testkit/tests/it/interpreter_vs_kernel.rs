@@ -1,4 +1,4 @@
-//! The reference interpreter answers what the running kernel answers.
+//! The reference interpreter returns the same as the running kernel.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use tamis_testkit::generate::program::{data, program, with_unused_fields};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
-/// Codes whose execution the kernel confirmed, branches once for each outcome.
+/// Opcodes whose execution the kernel confirmed, branches once for each outcome.
 type Confirmed = BTreeSet<(u16, Option<bool>)>;
 
-/// Compares the answers to all calls. What was executed on the way to a verdict that is not just a
-/// kill goes to `confirmed`.
+/// Compares the results for all calls. The instructions executed on the path to a return that does not kill are added
+/// to `confirmed`.
 fn agree(program: &Program, calls: &[SeccompData], confirmed: &mut Confirmed) {
     let answers = answers(&[program.insns()], calls).expect("the kernel can be asked");
     assert_eq!(answers.len(), calls.len());
@@ -52,7 +52,7 @@ fn executed<'a>(
     })
 }
 
-/// Inputs that reach into a program, of calls that this machine can make.
+/// Inputs that cover a program's branches, from calls that this machine can make.
 fn inputs(rng: &mut Rng, program: &Program, has_i386: bool, count: usize) -> Vec<SeccompData> {
     let drawn = std::iter::repeat_with(|| data(rng, program));
     let is_here = |call: &SeccompData| has_i386 || call.arch != Arch::X86.audit();
@@ -152,7 +152,7 @@ fn every_action_with_every_kind_of_data() {
     if skip::without_kernel() {
         return;
     }
-    // The return value is the call's first argument.
+    // The program returns the call's first argument.
     let ops = [Op::LoadData(16), Op::RetA];
     let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
     let kinds = ActionKind::ALL.map(|kind| kind.ret() >> 16);
@@ -171,7 +171,7 @@ fn every_action_with_every_kind_of_data() {
     agree(&program, &calls, &mut Confirmed::new());
 }
 
-/// A filter that lets everything through but a few is asked about every number: no call takes place.
+/// A filter that allows all but a few numbers is tested with every number, without executing calls.
 #[test]
 fn every_number_of_every_table() {
     if skip::without_kernel() {
@@ -218,7 +218,7 @@ fn every_number_of_every_table() {
     agree(&program, &calls, &mut Confirmed::new());
 }
 
-/// As filters of sockets, programs run with any architecture and instruction pointer.
+/// As socket filters, programs can run with any architecture and instruction pointer.
 #[test]
 fn as_filters_of_sockets() {
     const PROGRAMS: usize = 4000;
@@ -252,7 +252,7 @@ fn as_filters_of_sockets() {
                 "{ret:#x} for {call:x?} from {:?}",
                 program.insns()
             );
-            // The method can say no.
+            // The method can detect a difference.
             let other = ret ^ 1 << rng.range(0..=31);
             assert_eq!(
                 returns(other),

@@ -1,4 +1,4 @@
-//! Kafel's policies against programs that kafel made, and conditions against their plain meaning.
+//! Kafel's policies compared with programs by kafel, and conditions with a direct evaluation.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ impl Bits {
         }
     }
 
-    /// Whether kafel compares 64 bits, if these arguments have so many.
+    /// Whether kafel compares 64 bits, given which arguments have 64.
     fn is_wide(&self, wide: &[bool]) -> bool {
         match self {
             Bits::Number(number) => u32::try_from(*number).is_err(),
@@ -120,7 +120,7 @@ fn comparisons_are_what_they_say_on_the_bits_that_count() {
     ];
     let mut rng = Rng::new(1);
     for _ in 0..400 {
-        // ioctl has two arguments of 32 bits and one of 64; names of one's own make them all 64.
+        // ioctl has two 32-bit arguments and one 64-bit one; with names declared by the policy all have 64.
         let own = rng.chance(1, 3);
         let wide = if own { [true; 3] } else { [false, false, true] };
         let [left, right] = [0, 1].map(|_| Bits::random(&mut rng, 2, &NUMBERS));

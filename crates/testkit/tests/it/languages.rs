@@ -1,4 +1,4 @@
-//! Random plain rulesets in every language, and back: each says a good part of them, with the same meaning.
+//! Random plain rulesets in every language, and back: each language can express many of them, with the same meaning.
 
 use tamis_policy::front_end;
 use tamis_prover::{ComparisonResult, Scope, Subject, prove};

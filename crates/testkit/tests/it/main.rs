@@ -1,9 +1,8 @@
 //! The integration tests of the workspace's libraries, in one executable: random and real programs and policies
 //! through the compiler, the prover, the languages, the fuzzer and the running kernel.
 //!
-//! One executable is linked once, with every library once. Tests that install filters do so in child processes or
-//! in threads of their own, so nothing here needs a process for itself. `cargo test -p tamis-testkit NAME::` runs one
-//! module.
+//! One executable is linked once, with every library once. Tests that install filters do so in child processes or in
+//! threads of their own, so no test needs a separate process. `cargo test -p tamis-testkit NAME::` runs one module.
 
 mod cacheable;
 mod compile_corpus;
@@ -46,6 +45,7 @@ mod rule_passes;
 mod scmp_libseccomp;
 mod stack_vs_kernel;
 mod systemd;
+mod systemd_oracle;
 mod validator_vs_kernel;
 mod variables;
 mod widths_vs_kernel;

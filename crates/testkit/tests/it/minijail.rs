@@ -1,4 +1,4 @@
-//! Minijail's policies against programs that minijail made, and constants against its table.
+//! Minijail's policies compared with programs by minijail, and constants with its table.
 
 use serde_json::Value;
 use tamis_abi::{Action, Arch, consts, syscall};
@@ -99,7 +99,7 @@ fn constants_have_the_values_of_minijails_table() {
     }
     let count = constants.len();
     println!("{count} constants, {} unknown: {unknown:?}", unknown.len());
-    // To the kernel it is the number of signals, to the C library one more than the last.
+    // For the kernel it is the number of signals, for the C library one more than the last.
     assert_eq!(differing, [(&"NSIG".to_owned(), Some(32), Some(65))]);
     let calls = table["syscalls"].as_object().expect("an object");
     for (name, number) in calls {
@@ -108,7 +108,7 @@ fn constants_have_the_values_of_minijails_table() {
     }
 }
 
-/// Reads a policy of the corpus. Its includes are absolute; the files lie beside it.
+/// Reads a policy of the corpus. Its includes are absolute; the files are in its directory.
 fn corpus_policy(
     name: &str,
     arch_json: Option<minijail::ArchJson>,
@@ -157,7 +157,7 @@ fn the_tools_table_changes_nothing_about_the_policies_of_the_corpus() {
     }
 }
 
-/// The codes of what is wrong with a policy that has mistakes.
+/// The codes of the errors in a policy.
 fn mistakes(text: &str) -> Vec<&'static str> {
     let mut sources = Sources::new();
     let root = sources.add("x.policy", text);

@@ -1,8 +1,8 @@
-//! What if the prover misreads a program? Whatever it takes an instruction for, nothing wrong leaves.
+//! Misreadings by the prover: whatever instruction it misreads, no wrong result is returned.
 //!
-//! Each misreading is put into one of the prover's two readings, and everything that lifts, fuses, decompiles
-//! or compiles works with it. What a filter does is said here by the interpreter, and by the prover once it
-//! reads right again. A release build has no misreadings (`tamis_prover::misreading`).
+//! Each misreading is injected into one of the prover's two readings, and everything that lifts, fuses, decompiles or
+//! compiles uses it. The reference for a filter's meaning is the interpreter, and the prover after the misreading is
+//! removed. A release build has no misreadings (`tamis_prover::misreading`).
 #![cfg(debug_assertions)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,25 +27,25 @@ use tamis_testkit::{corpus, seeds};
 
 use crate::fuzz_corpus;
 
-/// What became of a filter under a misreading, where nothing wrong has left.
+/// The outcome for a filter under a misreading, without a wrong result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Caught {
-    /// A call is answered otherwise, says the interpreter.
+    /// The interpreter found a call with a different result.
     Call,
     /// The prover contradicts the interpreter.
     Misread,
-    /// A compiled program has an instruction that isn't made.
+    /// A compiled program has an instruction that the compiler does not make.
     Instruction,
-    /// The prover's witness of a difference was not confirmed. Of a compiled policy nothing else can come: its
-    /// program is right, and a reading that is wrong tells it from the rules by a call that both answer alike.
+    /// The prover's witness of a difference was not confirmed. A compiled policy has no other outcome: its program is
+    /// correct, and a wrong reading distinguishes it from the rules by a call for which both return the same.
     Unconfirmed,
-    /// It could not be confirmed.
+    /// The result could not be confirmed.
     Rejected,
-    /// Nothing came of it that is wrong.
+    /// The result is correct.
     Kept,
 }
 
-/// No diagram fits: gates decide.
+/// Limits that no diagram meets, so that gates decide.
 fn gates_only() -> ProofEffort {
     ProofEffort {
         limits: Limits {
@@ -56,7 +56,7 @@ fn gates_only() -> ProofEffort {
     }
 }
 
-/// The effort with which a reading has the say.
+/// The effort with which a reading decides.
 fn effort(reading: Reading) -> ProofEffort {
     match reading {
         Reading::Diagrams => ProofEffort::default(),
@@ -64,10 +64,10 @@ fn effort(reading: Reading) -> ProofEffort {
     }
 }
 
-/// What the prover's only assertion says, about its witnesses.
+/// The message of the prover's only assertion about its witnesses.
 const ASSERTION: &str = "a witness tells the subjects apart";
 
-/// Runs something with a misreading.
+/// Runs a function with a misreading.
 ///
 /// # Panics
 /// If it panics by anything but the prover's assertion.
@@ -93,14 +93,14 @@ fn misread<T>(
     }
 }
 
-/// The ruleset that filters are taken for, if there is one.
+/// The ruleset that misread filters are lifted to, if there is one.
 fn decompiled(filter: &Subject<'_>) -> Option<Ruleset> {
     let mut space = Space::new(Limits::default());
     let function = space.subject(filter).ok()?;
     decompile(&mut space, function, &CaseLimits::default()).ok()
 }
 
-/// Whether two subjects are the same, by a prover that reads right.
+/// Whether two subjects are equivalent, by a prover without a misreading.
 fn are_same(left: &Subject<'_>, right: &Subject<'_>) -> bool {
     match decide(left, right, &Limits::default()) {
         Answer::Equal(_) => true,
@@ -109,7 +109,7 @@ fn are_same(left: &Subject<'_>, right: &Subject<'_>) -> bool {
     }
 }
 
-/// A program that does what a ruleset says.
+/// A program compiled from a ruleset.
 fn made(ruleset: &Ruleset) -> Program {
     let made = compile_any_length(ruleset, &CompileOptions::default());
     made.expect("it compiles")
@@ -118,7 +118,7 @@ fn made(ruleset: &Ruleset) -> Program {
         .clone()
 }
 
-/// What comes of optimising filters with a misreading. Nothing wrong does.
+/// The outcome of optimising filters with a misreading, which must not be a wrong result.
 fn optimised(reading: Reading, case: &Case, filters: &Stack, proof: &ProofEffort) -> Caught {
     let options = CompileOptions {
         proof: proof.clone(),
@@ -137,7 +137,7 @@ fn optimised(reading: Reading, case: &Case, filters: &Stack, proof: &ProofEffort
     Caught::Kept
 }
 
-/// What comes of judging something wrong that the misread filters are equal to.
+/// The outcome of judging a wrong result that is equivalent to the misread filters.
 fn judged(reading: Reading, case: &Case, given: &Subject<'_>, wrong: &Subject<'_>) -> Caught {
     let proof = effort(reading);
     match misread(reading, case.misreading, || judge(given, wrong, &proof)) {
@@ -146,18 +146,18 @@ fn judged(reading: Reading, case: &Case, given: &Subject<'_>, wrong: &Subject<'_
     }
 }
 
-/// What the table says of one misreading in one reading.
+/// The outcomes of one misreading in one reading.
 struct Row {
-    /// Whether the misreading alone, without a second judge, would let a wrong program and a wrong ruleset leave.
+    /// Whether, without a second judge, the misreading would let a wrong program and a wrong ruleset pass.
     would_leave: [bool; 2],
     optimise: Caught,
     fuse: Caught,
     decompile: Caught,
-    /// Nothing is compiled from a stack.
+    /// `None` for a stack, which is not compiled.
     compile: Option<Caught>,
 }
 
-/// Whether a reading alone takes what was made for what was given.
+/// Whether a reading alone finds the result equivalent to the input.
 fn is_taken_for(reading: Reading, case: &Case, given: &Subject<'_>, made: &Subject<'_>) -> bool {
     let (limits, stop) = (Limits::default(), Stop::default());
     let equality = with(reading, case.misreading, || match reading {
@@ -167,7 +167,7 @@ fn is_taken_for(reading: Reading, case: &Case, given: &Subject<'_>, made: &Subje
     equality == Ok(Equality::Equal)
 }
 
-/// A filter to be fused with another: it forbids one number.
+/// A filter to be fused with another: it denies one number.
 fn another(endian: Endian) -> Program {
     let branch = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
     let arch = match endian {
@@ -186,11 +186,11 @@ fn another(endian: Endian) -> Program {
     Program::new(ops.map(Into::into).to_vec(), endian).expect("a valid filter")
 }
 
-/// What becomes of filters that a misreading takes for something else.
+/// The outcome for filters that a misreading takes for other ones.
 fn made_and_judged(reading: Reading, case: &Case, filters: &Stack) -> (bool, Caught) {
     let given = Subject::programs(filters.programs());
     let given = Subject::whole(&given);
-    // Both readings get the same things wrong, so diagrams tell what a misread filter is taken for.
+    // Both readings have the same misreading, so diagrams show the function of a misread filter.
     let wrong = with(Reading::Diagrams, case.misreading, || decompiled(&given));
     let wrong = wrong.unwrap_or_else(|| panic!("{} is taken for no ruleset", case.name));
     let program = made(&wrong);
@@ -200,7 +200,7 @@ fn made_and_judged(reading: Reading, case: &Case, filters: &Stack) -> (bool, Cau
         Reading::Diagrams => optimised(reading, case, filters, &ProofEffort::default()),
         Reading::Gates => {
             optimised(reading, case, filters, &gates_only());
-            // Gates lift nothing; what they would wave through is put to the judge as it is.
+            // Gates do not lift, so the result that they would accept is judged directly.
             judged(reading, case, &given, &made)
         }
     };
@@ -302,10 +302,11 @@ fn what_diagrams_misread_is_caught_by_others() {
             "a misread filter is the ruleset that it is taken for"
         );
     }
-    // Without the judge most of them would have left as programs too; the others use what compiled programs use.
+    // Without the judge most of the programs would also have been returned; the others use the instructions of
+    // compiled programs.
     let wrong = rows.iter().filter(|row| row.would_leave[0]).count();
     assert!(wrong >= 50, "{wrong}");
-    // Where a wrong program would have left, it was caught, not just never made.
+    // If a wrong program would have been returned, it was detected, and not merely never made.
     for row in rows.iter().filter(|row| row.would_leave[0]) {
         assert!(![row.optimise, row.fuse, row.decompile].contains(&Caught::Kept));
     }
@@ -346,13 +347,13 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
     assert!([1, u32::MAX].contains(&witness.data.nr), "{witness:x?}");
 }
 
-/// What tamis does with foreign filters.
+/// The operations on foreign filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Optimise,
     Fuse,
     Decompile,
-    /// For the calls of one architecture.
+    /// Decompilation for the calls of one architecture.
     DecompileNarrowed,
 }
 
@@ -373,7 +374,7 @@ fn cases_for(program: &Program) -> Vec<Case> {
     cases
 }
 
-/// What programs do for the calls of architectures, or of all.
+/// The function of a program for the calls of architectures, or of all.
 fn meaning(space: &mut Space, program: &Program, arches: &[Arch]) -> Option<Function> {
     let function = space.program(program).ok()?;
     match arches {
@@ -382,7 +383,7 @@ fn meaning(space: &mut Space, program: &Program, arches: &[Arch]) -> Option<Func
     }
 }
 
-/// What comes of decompiling a program with a misreading. Nothing wrong does.
+/// The outcome of decompiling a program with a misreading, which must not be a wrong result.
 fn decompiled_and_judged(
     reading: Reading,
     case: &Case,
@@ -419,7 +420,7 @@ fn of_real_programs_nothing_wrong_leaves() {
     let Some(files) = corpus::files("", ".bpf") else {
         return;
     };
-    /// Longer ones take too long to try with many misreadings.
+    /// Longer programs take too long with many misreadings.
     const MAX_INSNS: usize = 120;
     const TRIES: u64 = 400;
     let programs = files.iter().filter_map(|file| {
@@ -466,7 +467,7 @@ fn of_real_policies_nothing_wrong_is_compiled() {
     let Some(policies) = fuzz_corpus::policies() else {
         return;
     };
-    /// Gates alone take too long for more.
+    /// Longer programs take too long with gates alone.
     const MAX_GATES_INSNS: usize = 60;
     const TRIES: u64 = 150;
     let policies = policies.into_iter().map(|(_, ruleset)| {
@@ -513,7 +514,7 @@ fn of_real_policies_nothing_wrong_is_compiled() {
 
 #[test]
 fn gates_that_call_impossible_what_diagrams_name_a_call_for_are_reported() {
-    // The calls of the search don't solve the product. Nothing is both above 9 and below 9.
+    // The calls of the search do not solve the product, and no value is both above 9 and below 9.
     let text = [
         Op::LoadData(16),
         Op::Alu(AluOp::Mul, Operand::K(3)),
@@ -525,7 +526,7 @@ fn gates_that_call_impossible_what_diagrams_name_a_call_for_are_reported() {
     let subject = Subject::Program(&program);
     let agree = || agreement([&subject, &subject], &Limits::default(), &Stop::default());
     assert!(agree().is_ok());
-    // Bits that the mask hides are never set.
+    // Bits cleared by the mask are never set.
     let masked = Misreading::Op(|op| match op {
         Op::Alu(AluOp::Mul, operand) => Op::Alu(AluOp::And, operand),
         op => op,

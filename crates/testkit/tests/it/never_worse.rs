@@ -1,5 +1,5 @@
-//! What `optimise` gives back is never worse than its input by the objective: judged here by running
-//! both for every call of the profile, not by the optimiser's own ratings.
+//! The result of `optimise` is never worse than its input by the objective: measured here by running both for every
+//! call of the profile, not by the optimiser's own ratings.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
-/// What a call weighs that a bitmap answers; other calls weigh 1.
+/// The weight of a call that a bitmap answers; other calls weigh 1.
 const CACHED_WEIGHT: f64 = 1.0 / 1024.0;
-/// Ratings count in whole parts of calls.
+/// Ratings use whole parts of calls.
 const ROUNDING: f64 = 1.001;
 
-/// What a profile's calls cost by an objective.
+/// The cost of a profile's calls by an objective.
 fn cost(programs: &[Program], profile: &Profile, options: &CompileOptions) -> f64 {
     let mut sum = 0.0;
     let mut branches: BTreeMap<(usize, Pc), [f64; 2]> = BTreeMap::new();
@@ -73,7 +73,7 @@ fn cost(programs: &[Program], profile: &Profile, options: &CompileOptions) -> f6
     sum + MISPREDICTION_NS * mispredicted.sum::<f64>()
 }
 
-/// Calls near what the programs look at, some often and most seldom.
+/// Calls near the constants of the programs, some frequent and most rare.
 fn profile(rng: &mut Rng, stack: &[Program]) -> Profile {
     let programs: Vec<&Program> = stack.iter().collect();
     let neighbourhood = Neighbourhood::of(&programs);

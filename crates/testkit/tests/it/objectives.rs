@@ -1,4 +1,4 @@
-//! What each objective is for it does best, over many random policies with conditions on arguments.
+//! Each objective gives the best result in its own measure, over many random policies with conditions on arguments.
 
 use tamis_abi::{Arch, Endian, Nr, SeccompData};
 use tamis_compiler::{CompileOptions, Objective, compile_any_length};
@@ -11,7 +11,7 @@ use tamis_testkit::rng::Rng;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 
-/// Length, steps and nanoseconds of all policies together.
+/// The length, steps and nanoseconds of all policies together.
 fn costs(objective: Objective) -> (usize, f64, f64) {
     let mut sum = (0, 0.0, 0.0);
     for seed in 0..200 {
@@ -40,7 +40,7 @@ fn costs(objective: Objective) -> (usize, f64, f64) {
     sum
 }
 
-/// Every other number has an answer of its own; few of them are made often. Measured for their calls.
+/// Every other number has an action of its own; few of them are frequent. Measured for their calls.
 fn cost_of_uneven_calls(objective: Objective) -> Cost {
     let mut lines =
         "ruleset bad-arch kill_process\nsection x86_64 default kill_process\n".to_owned();

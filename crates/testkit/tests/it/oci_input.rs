@@ -1,5 +1,5 @@
-//! Profiles in all the forms that are read, and text that is none: what is wrong is said with its
-//! place, and nothing makes the front end panic.
+//! Profiles in all forms that are accepted, and malformed text: errors have places, and nothing makes the front end
+//! panic.
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_diag::{Code, Diagnostic, Sources, code, render};
@@ -8,7 +8,7 @@ use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::rng::Rng;
 
-/// A profile of the engines' flavour with most of what they may have.
+/// A profile in the engines' format with most of its features.
 const SAMPLE: &str = r#"{
   "defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1, "defaultErrno": "EPERM",
   "archMap": [
@@ -33,7 +33,7 @@ fn read(text: &str, options: &OciOptions) -> ParsedProfile {
     let mut sources = Sources::new();
     let source = sources.add("profile.json", text);
     let profile = oci::parse(&sources, source, options);
-    // Every diagnostic can be shown, so its places are in the text.
+    // Every diagnostic can be rendered, so its places are in the text.
     render::render(&profile.parsed.diagnostics, &sources, false);
     profile
 }
@@ -58,7 +58,7 @@ fn codes(text: &str) -> Vec<Code> {
         .collect()
 }
 
-/// The answer of a ruleset to a named call.
+/// The action of a ruleset for a named call.
 fn answer(ruleset: &Ruleset, arch: Arch, name: &str, args: [u64; 6]) -> Action {
     let nr = syscall::number(arch, name).expect("a known call").0;
     let arch = arch.audit();
@@ -218,7 +218,7 @@ fn unknown_numbers_answer_enosys_if_asked() {
             Action::errno(above_known),
             "{tail:?}"
         );
-        // Not x86_64's, so it gets the answer for other architectures.
+        // Not a number of x86_64, so it gets the action for other architectures.
         assert_eq!(at(&options, Arch::X32_BIT), Action::KILL_THREAD);
         assert_eq!(at(&options, u32::MAX), Action::errno(1));
     }
@@ -286,7 +286,7 @@ fn mistakes_are_all_reported_with_what_was_meant() {
 #[test]
 fn members_in_the_wrong_case_are_errors_because_engines_disagree() {
     let entry = r#"{"names": ["read"], "action": "SCMP_ACT_ALLOW", "KEY": []}"#;
-    // Go folds the long s and the kelvin sign too; what JSON escapes is folded as well.
+    // Go also folds the long s and the kelvin sign, and escaped characters.
     for key in ["Args", "ARGS", "arg\u{17f}", "\\u0041rgs"] {
         let found = diagnostics(&profile(&entry.replace("KEY", key)));
         assert_eq!(found.len(), 1, "{key}: {found:#?}");
@@ -407,7 +407,7 @@ fn damaged_profiles_never_panic() {
     }
 }
 
-/// Cuts, doubles or overwrites a piece.
+/// Cuts, duplicates or overwrites a piece.
 fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
     if bytes.is_empty() {
         return;

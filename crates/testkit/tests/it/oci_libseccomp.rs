@@ -1,12 +1,12 @@
-//! Random profiles mean what the system's libseccomp makes of them when runc drives it.
+//! Random profiles are equivalent to the filters that the system's libseccomp makes of them when used as by runc.
 //!
-//! The profiles are small and draw from small pools, so that their entries overlap, cover and
-//! contradict each other. Both sides must refuse the same profiles and otherwise answer every input
-//! alike; the inputs are those that the tests of the program and of the ruleset distinguish.
+//! The profiles are small and draw from small pools, so that their entries overlap, cover and contradict each other.
+//! Both sides must reject the same profiles, and otherwise return the same action for every input; the inputs are
+//! those that the tests of the program and of the ruleset distinguish.
 //!
-//! libseccomp 2.5 sometimes emits a program that doesn't do what the rules say: after a test of one
-//! word it goes on as if another were loaded. So where program and ruleset differ, the pseudo code
-//! that the library prints of the same rules decides, and such inputs are counted.
+//! libseccomp 2.5 sometimes emits a program that does not follow the rules: after a test of one word it continues as
+//! if another were loaded. If program and ruleset differ, the library's pseudo code for the same rules decides, and
+//! such inputs are counted.
 
 use std::fmt::Write;
 
@@ -21,14 +21,14 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// The profiles tried.
+/// The number of profiles.
 const PROFILES: u64 = 8000;
 
-/// The inputs per number.
+/// The number of inputs per call number.
 const INPUTS_PER_NUMBER: usize = 300;
 
-/// Calls with a number everywhere, calls that x86 multiplexes with and without an own number,
-/// the multiplexers, and a name that nobody knows.
+/// Calls with a number everywhere, calls that x86 multiplexes with and without a number of their own, the
+/// multiplexers, and an unknown name.
 const NAMES: [&str; 12] = [
     "read",
     "clone",
@@ -85,7 +85,7 @@ struct Entry {
 #[derive(Debug)]
 struct Profile {
     default: Answer,
-    /// Besides x86_64.
+    /// Architectures in addition to x86_64.
     arches: Vec<Arch>,
     entries: Vec<Entry>,
 }
@@ -104,7 +104,7 @@ fn random_answer(rng: &mut Rng) -> Answer {
     }
 }
 
-/// A few items of a pool, so that entries of one profile draw the same ones.
+/// A few items of a pool, from which the entries of one profile draw.
 fn few<T: Copy>(rng: &mut Rng, pool: &[T]) -> Vec<T> {
     (0..rng.range(1..=4)).map(|_| *rng.choose(pool)).collect()
 }
@@ -143,9 +143,9 @@ fn random_profile(rng: &mut Rng) -> Profile {
     }
 }
 
-/// An unconditional rule for a call that all architectures have and no other entry names. Without
-/// one, libseccomp 2.5.4 puts calls that an architecture doesn't have first, drops them when it
-/// emits the program, and with them the instruction that loads the number.
+/// An unconditional rule for a call that all architectures have and no other entry names. Without one, libseccomp
+/// 2.5.4 puts calls that an architecture lacks first, and drops them when it emits the program, together with the
+/// instruction that loads the number.
 fn anchor() -> Entry {
     Entry {
         names: vec!["close"],
@@ -214,10 +214,9 @@ impl Profile {
 }
 
 impl Profile {
-    /// Whether versions before and after 2.6.1 answer this input differently: if two conditions
-    /// have the same upper half and their complement is reached through one node of the graph - two
-    /// `!=`, or two of `<` and `<=` - the tighter one has had precedence since then, the first
-    /// before.
+    /// Whether versions from 2.6.1 on differ from earlier ones for this input: if two conditions have the same upper
+    /// half and their complement is reached through one node of the graph - two `!=`, or two of `<` and `<=` - the
+    /// tighter one has precedence since then, before it was the first.
     fn is_merged_otherwise(&self, input: &SeccompData) -> bool {
         let conditions: Vec<(&Entry, &Condition)> = self
             .entries
@@ -260,25 +259,25 @@ fn parse(json: &str) -> ParsedProfile {
     oci::parse(&sources, source, &OciOptions::docker(Arch::X86_64))
 }
 
-/// How the comparisons came out.
+/// The results of the comparisons.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Profiles that mean the same.
+    /// Profiles with equivalent results.
     same: usize,
-    /// Profiles that both sides refuse.
+    /// Profiles that both sides reject.
     refused: usize,
-    /// Profiles with which the library would never return.
+    /// Profiles on which the library would not terminate.
     endless: usize,
-    /// Profiles of which 2.6.1 merges two 64-bit bounds otherwise than 2.5.
+    /// Profiles in which 2.6.1 merges two 64-bit bounds differently from 2.5.
     merged_otherwise: usize,
-    /// Inputs compared.
+    /// The number of inputs compared.
     inputs: usize,
-    /// Inputs for which the library's program does not do what its pseudo code says.
+    /// Inputs for which the library's program differs from its pseudo code.
     miscompiled: usize,
 }
 
 impl Tally {
-    /// Compares on inputs; the first that is answered differently, and how.
+    /// Compares on inputs; returns the first with a difference, and the difference.
     fn difference(
         &mut self,
         filter: &Filter<'_>,
@@ -314,7 +313,7 @@ impl Tally {
                 .any(|diagnostic| diagnostic.code == code)
         };
         if has(code::OCI_ENDLESS) {
-            // Asking the library would never end.
+            // The library would not terminate.
             self.endless += 1;
             return;
         }
@@ -342,7 +341,7 @@ impl Tally {
     }
 }
 
-/// Inputs that the tests of the program and of the ruleset tell apart.
+/// Inputs that the tests of the program and of the ruleset distinguish.
 fn inputs(program: &Program, ruleset: &Ruleset, rng: &mut Rng) -> Vec<SeccompData> {
     let mut all = Vec::new();
     for arch in [Arch::X86_64, Arch::X86, Arch::Aarch64].map(Arch::audit) {

@@ -1,4 +1,4 @@
-//! Foreign filters and stacks, optimised: what comes out does what went in, and is never worse.
+//! Foreign filters and stacks, optimised: the result is equivalent to the input, and never worse.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
@@ -33,7 +33,7 @@ fn optimised(stack: &[Program], objective: Objective, split: Split) -> Optimised
     optimise(&stack_of(stack), &options, split).expect("no mistake of tamis")
 }
 
-/// What a task with these filters sees; one alone is the function that it is.
+/// The result for a task with these filters; a single filter is compared as a function of its own.
 fn answer(programs: &[Program], data: &SeccompData) -> u32 {
     match programs {
         [program] => tamis_bpf::interp::run(program, data).ret,
@@ -41,7 +41,8 @@ fn answer(programs: &[Program], data: &SeccompData) -> u32 {
     }
 }
 
-/// Compares answers near the constants of both sides, and what the kernel's bitmap may answer.
+/// Compares return values near the constants of both sides, and the numbers that the kernel may answer from its
+/// bitmap.
 fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
     let programs: Vec<&Program> = stack.iter().chain(result).collect();
     let neighbourhood = Neighbourhood::of(&programs);
@@ -199,7 +200,7 @@ fn a_filter_that_never_looks_at_the_architecture_is_laid_out_anew() {
 
 #[test]
 fn what_cannot_be_lifted_is_cleaned_up() {
-    // An errno from an argument: too many answers for a ruleset, and an instruction too many.
+    // An errno from an argument: too many return values for a ruleset; and one removable instruction.
     let stack = [op(&[
         Op::LoadData(0),
         Op::branch(BpfTest::Eq, 5, 0, 0),
@@ -229,7 +230,7 @@ const ARG0_LOW: u32 = 16;
 const ALLOW: Op = Op::RetImm(Action::ALLOW.ret());
 const DENY: Op = Op::RetImm(Action::errno(1).ret());
 
-/// Asks for 40 numbers in turn, which are allowed, before anything else is asked.
+/// A program that first tests 40 numbers in turn, which are allowed.
 fn behind_a_chain(rest: &[Op]) -> Program {
     let mut ops = vec![Op::LoadData(NR)];
     for nr in 0..40 {
@@ -239,7 +240,7 @@ fn behind_a_chain(rest: &[Op]) -> Program {
     op(&ops)
 }
 
-/// The most steps of a call with a number that the chain is about.
+/// The most steps of a call with a number in the chain.
 fn most_steps(program: &Program) -> u32 {
     let steps = (0..40).map(|nr| {
         let data = SeccompData {
@@ -255,7 +256,7 @@ fn most_steps(program: &Program) -> u32 {
 #[test]
 fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
     let unsayable = [
-        // A number that is compared with an argument.
+        // A number compared with an argument.
         vec![
             Op::Tax,
             Op::LoadData(ARG0_LOW),
@@ -268,7 +269,7 @@ fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
             ALLOW,
             DENY,
         ],
-        // Answers that depend on the number on architectures without a name.
+        // Actions that depend on the number on architectures without a name.
         vec![
             Op::LoadData(ARCH),
             Op::branch(BpfTest::Eq, Arch::X86_64.audit(), 0, 1),
@@ -278,7 +279,7 @@ fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
             DENY,
             Op::RetImm(Action::KILL_PROCESS.ret()),
         ],
-        // An answer that is computed.
+        // A computed return value.
         vec![
             Op::branch(BpfTest::Eq, 41, 0, 3),
             Op::LoadData(ARG0_LOW),
@@ -305,7 +306,7 @@ fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
     }
 }
 
-/// A policy with this many calls that each check many values of their own.
+/// A policy with this number of calls, each with many values of its own.
 fn large_ruleset(calls: u32) -> Ruleset {
     let mut rng = Rng::new(7);
     let rules = (0..calls).map(|nr| {
@@ -345,13 +346,13 @@ fn what_is_too_long_becomes_a_stack_that_fits() {
     }
 }
 
-/// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
+/// The number of `seccomp` on x86_64, which filters must allow so that further ones can be installed.
 const SECCOMP_NR: u32 = 317;
-/// Numbers from here on do nothing.
+/// Numbers from here on have no system call.
 const FIRST_IDLE_NR: u32 = 0x1_f000;
 const IDLE_NUMBERS: u32 = 8;
 
-/// A random ruleset about a few numbers that do nothing.
+/// A random ruleset about a few numbers without a system call.
 fn harmless(rng: &mut Rng) -> Ruleset {
     let random = ruleset(rng, Size::SMALL, Endian::Little);
     let mut rules = vec![Rule {

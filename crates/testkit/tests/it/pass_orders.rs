@@ -1,5 +1,4 @@
-//! Passes in any order, in any selection and for any profile: what comes out is proved, and each pass is
-//! worth having.
+//! Passes in any order, in any selection and for any profile: the result is proved, and each pass is useful.
 
 use tamis_abi::{Arch, Endian, KernelVersion, Nr};
 use tamis_bpf::{Program, interp};
@@ -16,7 +15,7 @@ use tamis_testkit::seeds;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 
-/// Calls of a ruleset, each counted some times.
+/// Calls of a ruleset, with counts.
 fn profile(rng: &mut Rng, ruleset: &Ruleset) -> Profile {
     let mut profile = Profile::default();
     for _ in 0..rng.range(0..=40) {
@@ -85,7 +84,7 @@ fn any_order_for_any_profile_is_proved_after_every_pass() {
     }
 }
 
-/// Instructions, and steps for some calls, of what random rulesets become.
+/// Instructions and steps of programs compiled from random rulesets.
 fn compiled_cost(names: &[&str]) -> u64 {
     let mut cost = 0;
     for seed in 0..150 {
@@ -104,7 +103,7 @@ fn compiled_cost(names: &[&str]) -> u64 {
     cost
 }
 
-/// The same of what random programs become.
+/// The same for random programs.
 fn optimised_cost(passes: &[BytecodePass]) -> u64 {
     let mut cost = 0;
     for seed in 0..200 {
@@ -119,10 +118,10 @@ fn optimised_cost(passes: &[BytecodePass]) -> u64 {
     cost
 }
 
-/// What these do matters to what comes behind them only: it has fewer rules, or blocks, to look at.
+/// These passes only affect later ones, which get fewer rules or blocks.
 const HOUSEKEEPING: [&str; 3] = ["merge-rules", "drop-unreachable", "join-blocks"];
 
-/// What everything costs without a pass.
+/// The total cost without a pass.
 fn cost_without(left_out: Option<&str>) -> u64 {
     let bytecode: Vec<BytecodePass> = BYTECODE_PASSES
         .into_iter()

@@ -1,4 +1,4 @@
-//! Passes on programs that come from elsewhere: other compilers' programs, and long random ones.
+//! Passes on programs of other origin: other compilers' programs, and long random ones.
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::cfg::{Cfg, End};
@@ -15,7 +15,7 @@ use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// Random arithmetic can be as hard as one likes; what takes long is left to the interpreter.
+/// Limits for random arithmetic, which can be arbitrarily hard; the interpreter tests the rest.
 const QUICK: Limits = Limits {
     max_nodes: 20_000,
     max_steps: 100_000,
@@ -68,7 +68,7 @@ fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
     }
 }
 
-/// The instructions of reachable blocks, unconditional jumps not counted.
+/// The number of instructions in reachable blocks, without unconditional jumps.
 fn length(graph: &Cfg) -> usize {
     let reachable = graph.reachable();
     let kept = graph.blocks().filter(|(id, _)| reachable[id.index()]);
@@ -76,7 +76,7 @@ fn length(graph: &Cfg) -> usize {
         .sum()
 }
 
-/// The steps of one input, unconditional jumps not counted.
+/// The steps of one input, without unconditional jumps.
 fn steps(program: &Program, call: &SeccompData) -> u32 {
     let mut jumps = 0;
     let run = interp::run_traced(program, call, &mut |pc: Pc| {
@@ -126,7 +126,7 @@ fn every_pass_keeps_what_it_claims() {
     }
 }
 
-/// Gives passes something to do: copies of blocks, detours and repeated tests.
+/// Gives passes opportunities: copies of blocks, detours and repeated tests.
 fn scramble(rng: &mut Rng, graph: &mut Cfg) {
     for _ in 0..40 {
         let reachable = graph.reverse_postorder();
@@ -141,7 +141,7 @@ fn scramble(rng: &mut Rng, graph: &mut Cfg) {
             copy.ops.clear();
             copy.end = End::Goto(target);
         } else if rng.chance(1, 3) && matches!(graph.block(id).end, End::Branch { .. }) {
-            // The same test again: both answers lead to what was there.
+            // The same test again: both sides lead to the original block.
             copy.ops.clear();
             if let End::Branch { test, operand, .. } = graph.block(id).end {
                 copy.end = End::Branch {

@@ -1,5 +1,5 @@
-//! Profiles: what is written reads back, merging has no order, no text makes a reader panic, and real
-//! tools' tables mean what they say.
+//! Profiles: written profiles read back, merging is commutative, no text makes a reader panic, and the tables of real
+//! tools are read correctly.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -73,7 +73,7 @@ const PERF: &str = "   syscall            calls  errors  total       min       a
 ";
 const FREQUENCY: &str = "# counts\nread: 3\n{write, close[arch=x86_64]}: 4\n";
 
-/// A text with a few bytes changed, removed or repeated, made UTF-8 again.
+/// A text with a few bytes changed, removed or repeated, made valid UTF-8 again.
 fn damaged(rng: &mut Rng, text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..rng.range(1..=6) {
@@ -127,7 +127,7 @@ fn a_hundred_mistakes_are_reported_of_any_number() {
     assert_eq!(read(&json).diagnostics.len(), 100);
 }
 
-/// The file that a tool writes when it watches [`COPY`]; `None` if it can't, which has been said.
+/// The file that a tool writes when it traces [`COPY`]; `None`, with a message, if it can't.
 fn table(need: Need, tool: &str, args: &[&str]) -> Option<String> {
     let name = format!("profiles-{tool}-{}.txt", args.concat());
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -147,7 +147,7 @@ fn count(profile: &Profile, name: &str) -> u64 {
     profile.call(Arch::X86_64, nr).map_or(0, |call| call.count)
 }
 
-/// Reads and writes one byte 1234 times, and little else.
+/// Reads and writes one byte 1234 times, with few other calls.
 const COPY: [&str; 5] = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1234"];
 
 #[test]
@@ -191,7 +191,7 @@ fn summaries_of_perf_mean_what_they_say() {
     let reading = read(&text);
     assert_eq!(reading.format, Some(Format::Perf), "{text}");
     let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
-    // On a busy machine perf loses events, so the table is the judge and not the calls made.
+    // On a busy machine perf loses events, so the table is the reference and not the calls made.
     for name in ["read", "write"] {
         let words = text.lines().map(|line| line.split_whitespace());
         let mut row = words.map(Iterator::collect::<Vec<&str>>);

@@ -1,5 +1,4 @@
-//! Programs of the corpus in every form of text: written down and read again they are the same,
-//! instruction by instruction.
+//! Programs of the corpus in every text form: written and read again they are the same, instruction by instruction.
 
 use std::fmt::Write as _;
 
@@ -8,7 +7,7 @@ use tamis_bpf::{Insn, Program, forms};
 use tamis_diag::{Sources, render};
 use tamis_testkit::corpus;
 
-/// A text of a program by the name of its form.
+/// The texts of a program, with the names of their forms.
 fn texts(insns: &[Insn]) -> Vec<(&'static str, String)> {
     let lines = |line: &dyn Fn(&Insn) -> String| insns.iter().map(line).collect::<String>();
     let array = lines(&|i| format!("{{ {:#x}, {}, {}, {:#010x} }},\n", i.code, i.jt, i.jf, i.k));

@@ -1,6 +1,6 @@
 //! The prover on real programs and policies: pairs that must be equal, and every difference confirmed.
 //!
-//! Each comparison prints a line of what it took; `--nocapture` shows the table.
+//! Each comparison prints a line with its costs; `--nocapture` shows the table.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn function(space: &mut Space, program: &Program) -> Function {
     function.expect("within the limits")
 }
 
-/// Compares two functions that the closures make in a fresh space and prints what it took.
+/// Compares two functions made by the closures in a new space, and prints the costs.
 fn compare(
     name: &str,
     left: impl Fn(&mut Space) -> Function,
@@ -95,7 +95,7 @@ fn gvisors_declared_rules_mean_their_programs() {
     }
 }
 
-/// Scopes from the widest to the narrowest, with a name.
+/// Scopes from the widest to the narrowest, with their names.
 fn scopes() -> [(&'static str, Scope); 4] {
     let x86_64 = |native_only, actions_only| Scope {
         arches: vec![Arch::X86_64],
@@ -113,7 +113,7 @@ fn scopes() -> [(&'static str, Scope); 4] {
     ]
 }
 
-/// Says where two subjects mean the same, or how they differ even in the narrowest scope.
+/// Prints the scope in which two subjects are equivalent, or their difference in the narrowest one.
 fn say(name: &str, policy: &Subject, program: &Subject) -> ComparisonResult {
     let mut result = ComparisonResult::Equal;
     for (scope_name, scope) in scopes() {
@@ -137,8 +137,8 @@ fn say(name: &str, policy: &Subject, program: &Subject) -> ComparisonResult {
     result
 }
 
-/// What other compilers made of one policy, from which they may differ where it doesn't say what they
-/// do: foreign architectures, x32 numbers, the errno. libseccomp's and kafel's don't otherwise.
+/// Other compilers' programs for one policy. They may differ where the policy says nothing: foreign architectures,
+/// x32 numbers, the errno. Those by libseccomp and kafel do not differ otherwise.
 #[test]
 fn peers_against_their_policies() {
     let Some(programs) = corpus::files("peers", ".bpf") else {

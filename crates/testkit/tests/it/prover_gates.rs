@@ -1,4 +1,4 @@
-//! The prover where diagrams don't do: circuits of gates and a SAT solver.
+//! The prover on inputs for which diagrams fail: circuits of gates and a SAT solver.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::tally::Tally;
 
-/// No diagram has a single node: gates decide everything.
+/// A limit that no diagram meets, so that gates decide everything.
 const GATES_ONLY: Limits = Limits {
     max_nodes: 2,
     max_steps: 1,
@@ -37,7 +37,7 @@ fn little(program: &Program) -> Subject<'_> {
     Subject::Program(program)
 }
 
-/// A program of instructions between bars.
+/// A program of instructions separated by bars.
 fn program_of(text: &str) -> Program {
     let text = text.replace('|', "\n");
     let source = Sources::new().add("test", text.clone());
@@ -53,7 +53,7 @@ fn decided(name: &str, left: &str, right: &str, limits: &Limits) -> Answer {
     answer
 }
 
-/// Small enough that diagrams of two words are given up at once.
+/// A limit at which diagrams of two words are abandoned at once.
 const FEW_NODES: Limits = Limits {
     max_nodes: 20_000,
     max_steps: 200_000,
@@ -63,7 +63,7 @@ const FEW_NODES: Limits = Limits {
     max_conflicts: 50_000,
 };
 
-/// A name and two ways to compute the same from two arguments.
+/// A name, and two equivalent computations on two arguments.
 const EQUAL_PAIRS: [[&str; 3]; 8] = [
     [
         "commuted product",
@@ -117,7 +117,7 @@ fn arithmetic_on_two_words() {
     }
 }
 
-/// Where the quotient is 0 the dividend is the smaller; by zero the machine stops with 0.
+/// The quotient is 0 if the dividend is the smaller one; a division by zero ends the program with 0.
 #[test]
 fn a_quotient_and_a_comparison() {
     let answer = decided(
@@ -168,7 +168,7 @@ fn what_is_too_hard_is_unknown_and_names_the_limit() {
     assert_eq!(answer(1_000), Answer::Unknown(LimitReached::Gates));
 }
 
-/// Decides with gates, with diagrams, and looks for inputs that contradict the answer.
+/// Decides with gates and with diagrams, and searches for inputs that contradict the answer.
 fn judge(
     left: &Subject,
     right: &Subject,
@@ -271,8 +271,8 @@ fn policy(text: &str) -> Ruleset {
     read.ruleset.expect("a policy")
 }
 
-/// No diagram of a reasonable size holds `(a & b) == c` for whole words. That is found out long before diagrams have all
-/// the nodes that they may have.
+/// No diagram of a reasonable size represents `(a & b) == c` for whole words. This is detected long before the
+/// diagrams reach their limit of nodes.
 #[test]
 fn whole_words_joined_are_left_to_gates_soon() {
     for wanted in [0_u32, 5, 0xffff_0000] {
@@ -307,8 +307,8 @@ fn whole_words_joined_are_left_to_gates_soon() {
     }
 }
 
-/// A rule that joins words sends its comparison to gates, which are slow with the lists of other rules: it comes back
-/// to diagrams before much is spent.
+/// A rule that compares words makes gates decide, which are slow with the lists of other rules: the prover returns to
+/// diagrams before much work is spent.
 #[test]
 fn lists_beside_joined_words_are_left_to_diagrams() {
     let mut text = String::from("arch x86_64\ndefault errno(1)\n");

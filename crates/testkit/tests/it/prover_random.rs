@@ -1,5 +1,4 @@
-//! The prover and the interpreter on random programs, rulesets, stacks and mutants: they never
-//! contradict each other.
+//! The prover and the interpreter on random programs, rulesets, stacks and mutants: they never contradict each other.
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp};
@@ -14,7 +13,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::tally::Tally;
 
-/// Random programs do arithmetic on whole words now and then: those are given up early.
+/// Limits that stop early at the whole-word arithmetic of some random programs.
 const LIMITS: Limits = Limits {
     max_nodes: 20_000,
     max_steps: 200_000,
@@ -24,7 +23,7 @@ const LIMITS: Limits = Limits {
     max_conflicts: 2_000,
 };
 
-/// A mutant may return a whole word, which no diagram holds.
+/// Limits for mutants that return a whole word, for which no diagram is small enough.
 const CORPUS_LIMITS: Limits = Limits {
     max_nodes: 60_000,
     max_steps: 500_000,
@@ -111,7 +110,7 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
     }
 }
 
-/// Compares a program with a mutant and the answer with the interpreter's.
+/// Compares a program with a mutant, and the answer with the interpreter's.
 fn judge(
     space: &mut Space,
     original: (&Program, Function),

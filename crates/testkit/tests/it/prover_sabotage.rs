@@ -1,5 +1,4 @@
-//! Every sabotage is found out: the prover rejects what it makes, with a call that the interpreter
-//! confirms.
+//! Every sabotage is detected: the prover rejects its results, with a call that the interpreter confirms.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::sabotage::{self, STACKS};
 use tamis_testkit::seeds;
 
-/// How many places of a corpus program each sabotage is tried at.
+/// The most places of a corpus program at which each sabotage is tried.
 const MAX_PLACES: usize = 6;
 
 const LIMITS: Limits = Limits {
@@ -24,7 +23,7 @@ const LIMITS: Limits = Limits {
     max_conflicts: 20_000,
 };
 
-/// What became of the results of one sabotage.
+/// The results of one sabotage.
 #[derive(Debug, Default)]
 struct Tally {
     rejected: usize,
@@ -36,7 +35,7 @@ fn subject(program: &Program) -> Subject<'_> {
     Subject::Program(program)
 }
 
-/// Judges one result; a rejection carries a witness that `decide` has confirmed.
+/// Judges one result; a rejection has a witness that `decide` has confirmed.
 fn judge(original: &Program, sabotaged: &Program, tally: &mut Tally) {
     match decide(&subject(original), &subject(sabotaged), &LIMITS) {
         Answer::Different { left, right, .. } => {
@@ -100,7 +99,7 @@ fn sabotages_of_real_programs_are_rejected() {
     assert!(rejected > seeds::least(300), "{rejected}");
 }
 
-/// A filter that answers some numbers so and allows the rest.
+/// A filter that returns these actions for some numbers and allows the rest.
 fn denying(answers: &[(u32, Action)]) -> Program {
     let mut ops = vec![Op::LoadData(0)];
     for (nr, action) in answers {

@@ -1,4 +1,4 @@
-//! The prover and Z3 on random programs: two solvers that share nothing come to the same results.
+//! The prover and Z3 on random programs: two independent solvers come to the same results.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -23,10 +23,10 @@ const LIMITS: Limits = Limits {
     max_conflicts: 10_000,
 };
 
-/// What Z3 says to a script, a word for each question. `None` if there is no Z3.
+/// Z3's answers to a script, one word per question; `None` if there is no Z3.
 fn ask_z3(script: &str) -> Option<Vec<String>> {
     let mut command = Command::new("z3");
-    // So many of Z3's own steps for each question, whatever the machine; what takes more is `unknown`.
+    // A limit in Z3's own steps, which is the same on every machine; beyond it the answer is `unknown`.
     command.args(["-in", "rlimit=10000000"]);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
@@ -35,7 +35,7 @@ fn ask_z3(script: &str) -> Option<Vec<String>> {
     };
     let mut stdin = child.stdin.take().expect("it was asked for");
     let script = script.to_owned();
-    // Z3 answers while it reads; a full pipe must stop neither.
+    // Z3 writes while it reads, so writing needs a thread of its own: a full pipe must block neither side.
     let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
     let output = child.wait_with_output().expect("Z3 ends");
     writer.join().expect("no panic").expect("Z3 reads all");

@@ -1,8 +1,7 @@
-//! Real programs under a real policy: Docker's profile, through our front end and our compiler, into
-//! the running kernel.
+//! Real programs under a real policy: Docker's profile, read and compiled by tamis, in the running kernel.
 //!
-//! What the profile allows must work as without a filter: the same output, nobody killed. What it
-//! denies must fail with the error that the program which libseccomp makes of the profile answers.
+//! Programs that the profile allows must behave as without a filter: the same output, and no process killed. Calls
+//! that it denies must fail with the error that libseccomp's program for the profile returns.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ use tamis_policy::oci;
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
 
-/// Docker's filter; `None`, aloud, if it can't be made or installed here.
+/// Docker's filter; `None`, with a message, if it can't be made or installed here.
 #[track_caller]
 fn docker() -> Option<Program> {
     if tamis_abi::host::arch() != Some(Arch::X86_64) {
@@ -39,7 +38,7 @@ fn docker() -> Option<Program> {
     Some(compiled.expect("it compiles").program().unwrap().clone())
 }
 
-/// Whether a program is there and works without a filter; says so if not.
+/// Whether a program exists and works without a filter; prints a message if not.
 #[track_caller]
 fn works(words: &[&str]) -> bool {
     let output = Plain::new(words[0]).args(&words[1..]).output();
@@ -61,8 +60,8 @@ fn empty_directory(name: &str) -> PathBuf {
     path
 }
 
-/// Runs a shell script with a directory as `$1`, under these filters; how it ended and what it wrote
-/// to `$1/out`.
+/// Runs a shell script with a directory as `$1`, under these filters; returns its exit status and the content of
+/// `$1/out`.
 #[track_caller]
 fn output_of(name: &str, script: &str, filters: Vec<Program>) -> (Ended, String) {
     let directory = empty_directory(name);
@@ -85,7 +84,7 @@ fn output_of(name: &str, script: &str, filters: Vec<Program>) -> (Ended, String)
     (report.ended, text)
 }
 
-/// A script does under Docker's filter what it does without.
+/// A script behaves under Docker's filter as without it.
 #[track_caller]
 fn unharmed(name: &str, script: &str) {
     let Some(filter) = docker() else {
@@ -101,7 +100,7 @@ fn unharmed(name: &str, script: &str) {
     assert_eq!(output_of(name, script, vec![filter]), free, "{name}");
 }
 
-/// A script whose command fails under Docker's filter, and says why.
+/// A script with a command that fails under Docker's filter, with a message.
 #[track_caller]
 fn denied(name: &str, script: &str) {
     let Some(filter) = docker() else {
@@ -184,7 +183,7 @@ fn unshare_of_a_user_namespace() {
 #[test]
 fn mount() {
     if works(&["mount", "--version"]) {
-        // util-linux says "permission denied" for EPERM; the kernel's word is in the errno.
+        // util-linux prints "permission denied" for EPERM; the errno shows the kernel's error.
         let Some(filter) = docker() else {
             return;
         };
@@ -195,7 +194,7 @@ fn mount() {
     }
 }
 
-/// The calls and arguments whose answers are asked from inside.
+/// The calls and arguments whose errors are checked in a process under the filter.
 const DENIED: [(&str, [u64; 2]); 9] = [
     ("keyctl", [0, 0]),
     ("add_key", [0, 0]),
@@ -208,7 +207,7 @@ const DENIED: [(&str, [u64; 2]); 9] = [
     ("personality", [0x0040_0000, 0]),
 ];
 
-/// A program that makes calls by number gets the errors that libseccomp's program answers.
+/// A program that makes calls by number gets the errors of libseccomp's program.
 #[test]
 fn denied_calls_have_the_errno_of_the_profile() {
     if !works(&["python3", "-c", "import ctypes"]) {
@@ -235,7 +234,7 @@ fn denied_calls_have_the_errno_of_the_profile() {
     assert_eq!((ended, text), (Ended::Exited(0), expected));
 }
 
-/// The error that a program answers a call with.
+/// The error that a program returns for a call.
 #[track_caller]
 fn errno_of(program: &Program, nr: u32, [first, second]: [u64; 2]) -> u16 {
     let call = SeccompData {

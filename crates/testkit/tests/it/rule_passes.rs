@@ -1,4 +1,4 @@
-//! Passes over rules: each alone on random rulesets, and the mistakes that each could make.
+//! Passes over rules: each alone on random rulesets, and possible bugs of each.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// Whether two rulesets mean the same; `None` if the prover gives up.
+/// Whether two rulesets are equivalent; `None` if the prover reaches a limit.
 fn are_equal(left: &Ruleset, right: &Ruleset) -> Option<bool> {
     let mut space = Space::new(Limits::default());
     let left = space.ruleset(left).ok()?;
@@ -21,7 +21,7 @@ fn are_equal(left: &Ruleset, right: &Ruleset) -> Option<bool> {
     Some(space.compare(left, right) == Equality::Equal)
 }
 
-/// What passes make smaller: rules, and intervals and words to look at.
+/// The measure that passes reduce: rules, and tested intervals and words.
 fn size(ruleset: &Ruleset) -> usize {
     let rules = ruleset.sections().iter().flat_map(|section| &section.rules);
     rules
@@ -33,7 +33,7 @@ fn asked(test: &Test) -> usize {
     let words = |operand: &Operand| if operand.part == Part::Full { 2 } else { 1 };
     match test {
         Test::In { operand, set } => {
-            // An upper half is asked about once for all lower halves that go with it.
+            // An upper half is tested once for all of its lower halves.
             let borders = |set: &IntervalSet<u64>| {
                 let halves = set.intervals().iter().map(|(first, _)| first >> 32);
                 set.intervals().len() + (words(operand) - 1) * BTreeSet::from_iter(halves).len()
@@ -56,7 +56,7 @@ fn every_pass_alone_keeps_the_meaning_and_its_claims_on_random_rulesets() {
     for seed in seeds::of(0..1500) {
         let mut rng = Rng::new(seed);
         let random = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        // Every other one with conditions that share parts, and without what the first pass tidies up.
+        // Every other ruleset has conditions with shared parts, and is already simplified by the first pass.
         let before = if seed % 2 == 0 {
             random
         } else {
@@ -100,7 +100,7 @@ fn parse(rules: &str) -> Ruleset {
     tamis_rules::text::parse(&sources, source).expect("the text parses")
 }
 
-/// What each pass could get wrong: the name of the mistake, rules, and what the wrong pass makes of them.
+/// Possible bugs of each pass: the name of the bug, rules, and the result of the wrong pass.
 const MISTAKES: [(&str, &str, &str); 20] = [
     (
         "wrong-odd-one-out-factored",

@@ -1,7 +1,7 @@
-//! Random rules are accepted and refused as by the system's libseccomp, one by one, with the same error.
+//! Random rules are accepted and rejected as by the system's libseccomp, one by one, with the same error.
 //!
-//! Rules go on after a refusal, so that what a refused rule leaves behind would show. Whether accepted rules
-//! mean the same is the business of `oci_libseccomp`, which goes through the same code.
+//! Rules are added after a rejection too, which would show side effects of a rejected rule. `oci_libseccomp` tests
+//! the meaning of accepted rules, by the same code.
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr};
 use tamis_scmp::{self as scmp, AddError, Call, Comparison, Db, Exactness, Refusal};
@@ -9,9 +9,9 @@ use tamis_testkit::libseccomp::{Condition, Errno, Library, Op};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
-/// The filters tried.
+/// The number of filters.
 const FILTERS: u64 = 10_000;
-/// Rules of a filter.
+/// The number of rules per filter.
 const RULES: u32 = 12;
 
 /// Calls that all architectures have, that x86 multiplexes, that x86-64 lacks.
@@ -71,7 +71,7 @@ fn number(errno: scmp::Errno) -> Errno {
     })
 }
 
-/// How many rules were accepted and refused.
+/// The numbers of accepted and rejected rules.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: u32,
@@ -89,7 +89,7 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
     for arch in &others {
         filter.add_arch(*arch).expect("a known architecture");
     }
-    // Few calls and constants, so that rules meet.
+    // Few calls and constants, so that rules interact.
     let names = [*rng.choose(&NAMES), *rng.choose(&NAMES)];
     let values = [*rng.choose(&VALUES), *rng.choose(&VALUES)];
     let mut history = Vec::new();
@@ -101,7 +101,7 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
             Ok(nr) if rng.chance(1, 2) => Call::Numbered(Nr(nr)),
             _ => Call::Named(name),
         };
-        // Rules without conditions end all conflicts about their call.
+        // A rule without conditions ends all conflicts about its call.
         let least = if rng.chance(1, 16) { 0 } else { 1 };
         let count = rng.range(least..=2);
         let conditions: Vec<Condition> =
@@ -114,7 +114,7 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
             ..
         }) = ours
         {
-            // Asking the library would never end.
+            // The library would not terminate.
             return;
         }
         let theirs = filter.add_rule(action, nr, &conditions);

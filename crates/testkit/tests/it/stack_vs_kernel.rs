@@ -1,4 +1,4 @@
-//! Several filters on one task: the verdict and the room they take are those of the running kernel.
+//! Several filters on one task: the verdict and their memory are those of the running kernel.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
@@ -12,10 +12,10 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip;
 
-/// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
+/// The number of `seccomp` on x86_64, which filters must allow so that further ones can be installed.
 const SECCOMP_NR: u32 = 317;
 
-/// A filter that answers the lower half of an argument, and allows `seccomp`.
+/// A filter that returns the lower half of an argument, and allows `seccomp`.
 fn answers_argument(index: u32) -> Program {
     let is_seccomp = Op::branch(Test::Eq, SECCOMP_NR, 2, 0);
     let ops = [
@@ -81,7 +81,7 @@ fn filters_of_the_corpus_say_what_the_interpreter_says() {
     assert!(calls > 1000 && packets > 5000, "{calls} {packets}");
 }
 
-/// How often a new thread can install a program that begins by allowing everything.
+/// The number of times a new thread can install a program that begins with an unconditional allow.
 fn how_many_fit(program: &Program) -> usize {
     let installing = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -108,7 +108,7 @@ fn as_many_filters_fit_as_the_converted_length_says() {
     }
     let mut rng = Rng::new(0x726f_6f6d);
     for _ in seeds::of(0..60) {
-        // What follows the first return is never executed, but takes room.
+        // The instructions after the first return are never executed, but need memory.
         let body_insns = rng.range(20..=120) as usize;
         let mut insns = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
         insns.extend_from_slice(program(&mut rng, body_insns, Endian::Little).insns());

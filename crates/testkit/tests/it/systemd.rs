@@ -1,4 +1,4 @@
-//! Units against the filters that systemd installs for them, and systemd's sets against its own list.
+//! Units compared with the filters that systemd installs for them, and systemd's sets with its own list.
 
 use tamis_abi::Arch;
 use tamis_bpf::Program;
@@ -8,8 +8,7 @@ use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 
-/// What the stack of the corpus is made of, in the order of its filters: the directive, and how many it
-/// has.
+/// The directives of the corpus's stack, in the order of its filters, with the number of filters of each.
 const STACK: [(&str, usize); 14] = [
     ("RestrictAddressFamilies=none", 2),
     ("MemoryDenyWriteExecute=yes", 3),
@@ -26,7 +25,7 @@ const STACK: [(&str, usize); 14] = [
     ("LockPersonality=yes", 1),
     (SERVICE, 1),
 ];
-/// The libseccomp that systemd had did not know `uretprobe`, a member of `@default`.
+/// systemd's libseccomp did not know `uretprobe`, a member of `@default`.
 const SERVICE: &str = "SystemCallFilter=@system-service\nSystemCallFilter=~uretprobe";
 
 fn read(text: &str) -> Ruleset {
@@ -51,7 +50,7 @@ fn stack() -> Option<Vec<Program>> {
     names.map(|name| corpus::program(&name)).collect()
 }
 
-/// What the prover says of a unit and a stack of programs.
+/// The prover's answer about a unit and a stack of programs.
 fn compare(ruleset: &Ruleset, programs: &[Program]) -> Answer {
     let members = programs.iter().map(Subject::Program);
     let members: Vec<Subject> = members.collect();

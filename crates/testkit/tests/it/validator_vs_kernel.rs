@@ -1,4 +1,4 @@
-//! The validator gives the answer of the running kernel.
+//! The validator accepts the same programs as the running kernel.
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::validate::problems;
@@ -13,7 +13,7 @@ use tamis_testkit::skip::{self, Need};
 
 const EINVAL: CheckerAnswer = CheckerAnswer::Refused(Errno(22));
 
-/// What the kernel should say.
+/// The kernel's expected answer.
 fn expected(insns: &[Insn]) -> CheckerAnswer {
     match problems(insns).is_empty() && insns.len() <= Program::MAX_INSNS {
         true => CheckerAnswer::Accepted,
@@ -21,8 +21,7 @@ fn expected(insns: &[Insn]) -> CheckerAnswer {
     }
 }
 
-/// Compares the answers to all lists and returns how many were accepted; `None` if the kernel cannot
-/// be asked.
+/// Compares the answers for all lists and returns the number of accepted ones; `None` if the kernel cannot be used.
 fn agreed(lists: &[Vec<Insn>]) -> Option<usize> {
     if skip::without_live() {
         return None;
@@ -124,7 +123,7 @@ fn on_the_longest_lists() {
     assert_eq!(accepted, 2);
 }
 
-/// Real programs with one instruction changed: within what a compiler may do, and beyond.
+/// Real programs with one instruction changed: as a compiler could write it, and arbitrarily.
 #[test]
 fn on_altered_programs_of_the_corpus() {
     let Some(names) = corpus::files("", ".bpf") else {
@@ -145,7 +144,7 @@ fn on_altered_programs_of_the_corpus() {
     agreed(&lists);
 }
 
-/// The answer is given without installing: it is the one that installing gets.
+/// The check without installation has the same result as an installation.
 #[test]
 fn verdicts_are_those_of_installing() {
     if skip::without_kernel() {

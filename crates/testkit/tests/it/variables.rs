@@ -1,4 +1,4 @@
-//! Run-time variables: one compilation is right for all their values.
+//! Run-time variables: one compilation is correct for all their values.
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Op, Operand, Pc, Template, interp};
@@ -14,7 +14,7 @@ use tamis_testkit::generate::variables::with_variables;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// A random ruleset with at least one variable, the one without, and the values that make them equal.
+/// A random ruleset with at least one variable, the same without, and the values for which they are equal.
 fn pair(rng: &mut Rng, endian: Endian) -> (Ruleset, Ruleset, Vec<u64>) {
     loop {
         let constant = ruleset(rng, Size::SMALL, endian);
@@ -25,7 +25,7 @@ fn pair(rng: &mut Rng, endian: Endian) -> (Ruleset, Ruleset, Vec<u64>) {
     }
 }
 
-/// Other values, some of them near those of a call.
+/// Other values, some of them near the words of a call.
 fn other_values(rng: &mut Rng, ruleset: &Ruleset, data: &SeccompData) -> Vec<u64> {
     let variables = ruleset.variables().iter();
     variables
@@ -65,7 +65,7 @@ fn a_template_answers_as_its_ruleset_whatever_is_bound() {
     }
 }
 
-/// A policy about sets of both widths, in whose places the text has these.
+/// A policy with sets of both widths, for which the text has these expressions.
 fn about_sets(declarations: &str, fds: &str, areas: &str, mode: &str) -> Ruleset {
     let text = format!(
         "{declarations}default errno(EPERM)\nbad-arch kill-process\n\
@@ -84,7 +84,7 @@ fn about_sets(declarations: &str, fds: &str, areas: &str, mode: &str) -> Ruleset
         .unwrap_or_else(|| panic!("{}", diagnostics()))
 }
 
-/// A number near others, so that values meet.
+/// A number from a few small groups, so that values coincide.
 fn near(rng: &mut Rng, is_wide: bool) -> u64 {
     let small = rng.range(0..=3);
     match rng.range(0..=2) {
@@ -102,7 +102,7 @@ fn sets_mean_what_lists_of_their_values_mean() {
     let template = compile(&variable, &CompileOptions::default()).unwrap();
     for seed in seeds::of(0..60) {
         let mut rng = Rng::new(seed);
-        // Places that aren't needed repeat another value, so repetitions have to be right.
+        // Unused places of a set repeat a value, so repetitions must work.
         let values: Vec<u64> = (0..8)
             .map(|index| near(&mut rng, (4..7).contains(&index)))
             .collect();
@@ -135,7 +135,7 @@ fn only_a_ruleset_without_variables_has_a_program_before_it_is_bound() {
     assert_eq!(compiled.bind(&[]).as_ref().ok(), compiled.program().ok());
 }
 
-/// The template with its patches at each other's places.
+/// The template with its patches swapped.
 fn exchange(template: &Template) -> Template {
     let mut ops: Vec<Op> = (0..template.unbound().len())
         .map(|pc| template.op(Pc(pc)))

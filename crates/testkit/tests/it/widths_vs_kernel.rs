@@ -1,4 +1,4 @@
-//! Arguments are compared at the bits that the kernel reads: whoever sets other bits is denied all the same.
+//! Arguments are compared in the bits that the kernel reads: setting other bits does not bypass a denial.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ fn filter(policy: &str) -> Program {
     compiled.expect("it compiles").program().unwrap().clone()
 }
 
-/// A program that makes one call with exactly these registers and prints what it returns; `None`, aloud,
-/// if it can't be made or doesn't return the same number without a filter.
+/// A program that makes one call with exactly these registers and prints its result; `None`, with a message, if it
+/// can't be made or its result without a filter varies.
 #[track_caller]
 fn caller(name: &str, assembly: &str, free: &str) -> Option<PathBuf> {
     if tamis_abi::host::arch() != Some(Arch::X86_64) {
@@ -64,7 +64,7 @@ fn caller(name: &str, assembly: &str, free: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// What the program printed; `None` if it died.
+/// The program's output; `None` if it was killed.
 fn answer(program: &PathBuf, filters: Vec<Program>) -> Option<String> {
     let out = program.with_extension("out");
     let _ = fs::remove_file(&out);
@@ -77,7 +77,7 @@ fn answer(program: &PathBuf, filters: Vec<Program>) -> Option<String> {
     (report.ended == Ended::Exited(0)).then(|| fs::read_to_string(out).expect("its answer"))
 }
 
-/// The call is denied by a policy that is about the bits that the kernel reads.
+/// The call is denied by a policy about the bits that the kernel reads.
 #[track_caller]
 fn denied(name: &str, assembly: &str, free: &str, policy: &str) {
     if let Some(program) = caller(name, assembly, free) {

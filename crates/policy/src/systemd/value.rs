@@ -1,0 +1,201 @@
+//! A line or a part of it, perhaps joined from several lines, with the places of its bytes; and its words.
+//!
+//! systemd splits values in two ways. Both take a backslash for an escape of the next character, which may be white
+//! space. Lists of calls and of namespaces keep quotes, so `"read"` is no call; lists of architectures and address
+//! families remove them, wherever they are in a word.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use tamis_diag::{SourceId, Span};
+
+use super::unit::{Piece, WHITE_SPACE};
+
+/// Text with the places of its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Value<'t> {
+    source: SourceId,
+    text: Cow<'t, str>,
+    /// The first byte of each joined line: its index in `text` and in the source.
+    starts: Vec<(usize, usize)>,
+}
+
+/// Whether quotes belong to words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// They are characters like others.
+    Kept,
+    /// They are removed, and white space between them belongs to the word.
+    Removed,
+}
+
+/// A word without escapes and, if so asked, quotes.
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+impl Word {
+    pub(super) fn piece(&self) -> Piece<'_> {
+        Piece {
+            text: &self.text,
+            span: self.span,
+        }
+    }
+}
+
+/// The words of a value.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub(super) words: Vec<Word>,
+    /// A last word without the end of its quotes or its escape, which systemd ignores.
+    pub(super) unfinished: Option<Span>,
+}
+
+impl<'t> Value<'t> {
+    /// A text that starts at this byte of a source.
+    pub(super) fn new(source: SourceId, start: usize, text: &'t str) -> Value<'t> {
+        Value {
+            source,
+            text: Cow::Borrowed(text),
+            starts: vec![(0, start)],
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn into_text(self) -> Cow<'t, str> {
+        self.text
+    }
+
+    /// The place of everything.
+    pub(super) fn span(&self) -> Span {
+        self.place(0..self.text.len())
+    }
+
+    pub(super) fn piece(&self) -> Piece<'_> {
+        Piece {
+            text: &self.text,
+            span: self.span(),
+        }
+    }
+
+    /// The place of some bytes.
+    pub(super) fn place(&self, range: Range<usize>) -> Span {
+        let start = self.place_of(range.start);
+        let end = match range.end.checked_sub(1) {
+            Some(last) if range.start < range.end => self.place_of(last) + 1,
+            _ => start,
+        };
+        Span::new(self.source, start, end)
+    }
+
+    fn place_of(&self, index: usize) -> usize {
+        let later = self.starts.partition_point(|(start, _)| *start <= index);
+        let (start, place) = self.starts[later.saturating_sub(1)];
+        place + (index - start)
+    }
+
+    /// A part of it.
+    pub(super) fn slice(&self, range: Range<usize>) -> Value<'t> {
+        let starts = self.starts.iter();
+        let later = starts.filter(|(start, _)| *start > range.start && *start < range.end);
+        let later = later.map(|(start, place)| (start - range.start, *place));
+        let first = (0, self.place_of(range.start));
+        let starts = std::iter::once(first).chain(later).collect();
+        let text = match &self.text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[range]),
+            Cow::Owned(text) => Cow::Owned(text[range].to_owned()),
+        };
+        Value {
+            source: self.source,
+            text,
+            starts,
+        }
+    }
+
+    /// Without white space around it.
+    pub(super) fn trim(&self) -> Value<'t> {
+        let kept = self.text.trim_start_matches(WHITE_SPACE);
+        let start = self.text.len() - kept.len();
+        self.slice(start..start + kept.trim_end_matches(WHITE_SPACE).len())
+    }
+
+    /// With a space in place of the backslash at the end.
+    pub(super) fn without_last_byte(self) -> Value<'t> {
+        let mut text = self.text.into_owned();
+        text.pop();
+        text.push(' ');
+        Value {
+            text: Cow::Owned(text),
+            ..self
+        }
+    }
+
+    /// This and another line.
+    pub(super) fn join(mut self, line: &Value<'t>) -> Value<'t> {
+        let length = self.text.len();
+        let starts = line.starts.iter();
+        self.starts
+            .extend(starts.map(|(start, place)| (length + start, *place)));
+        let mut text = self.text.into_owned();
+        text.push_str(&line.text);
+        Value {
+            text: Cow::Owned(text),
+            ..self
+        }
+    }
+
+    /// Whether it begins with `~`, and what follows.
+    pub(super) fn without_tilde(&self) -> (bool, Value<'t>) {
+        let is_inverted = self.text.starts_with('~');
+        (
+            is_inverted,
+            self.slice(usize::from(is_inverted)..self.text.len()),
+        )
+    }
+
+    /// The words of it.
+    pub(super) fn words(&self, quotes: Quotes) -> Words {
+        let mut words = Words::default();
+        let mut chars = self.text.char_indices().peekable();
+        loop {
+            while chars.next_if(|(_, c)| WHITE_SPACE.contains(c)).is_some() {}
+            let Some((start, _)) = chars.peek().copied() else {
+                return words;
+            };
+            let mut text = String::new();
+            let mut quote = None;
+            let mut is_escaped = false;
+            let mut end = self.text.len();
+            for (at, c) in chars.by_ref() {
+                if is_escaped {
+                    is_escaped = false;
+                    text.push(c);
+                } else if c == '\\' {
+                    is_escaped = true;
+                } else if quote == Some(c) {
+                    quote = None;
+                } else if quote.is_some() {
+                    text.push(c);
+                } else if quotes == Quotes::Removed && ['"', '\''].contains(&c) {
+                    quote = Some(c);
+                } else if WHITE_SPACE.contains(&c) {
+                    end = at;
+                    break;
+                } else {
+                    text.push(c);
+                }
+            }
+            let span = self.place(start..end);
+            if is_escaped || quote.is_some() {
+                words.unfinished = Some(span);
+                return words;
+            }
+            words.words.push(Word { text, span });
+        }
+    }
+}

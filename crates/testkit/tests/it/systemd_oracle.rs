@@ -1,0 +1,501 @@
+//! Units against the filters that the machine's systemd installs for them.
+//!
+//! Random units are started by systemd in namespaces, and the filters of their processes are proved equal to the ruleset
+//! that tamis reads, or stricter for a reason that is listed here. Calls whose names the machine's libseccomp doesn't
+//! know are left out: systemd ignores those names, and a newer libseccomp knows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tamis_abi::{Action, Arch, Endian, Word, syscall};
+use tamis_bpf::{Op, Program};
+use tamis_convert::{Source, convert};
+use tamis_diag::{Sources, code, render};
+use tamis_policy::export;
+use tamis_policy::systemd::{self, SystemdOptions};
+use tamis_prover::{ComparisonResult, Limits, Report, Scope, Space, Subject, prove};
+use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+use tamis_testkit::generate::plain::plain;
+use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::generate::unit::unit;
+use tamis_testkit::libseccomp::Library;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
+use tamis_testkit::skip::{self, Need};
+use tamis_testkit::systemd::{EXIT_SECCOMP, Loaded, Started, Systemd, Unit};
+
+/// How long systemd may take for the units of one boot.
+const LIMIT: Duration = Duration::from_secs(120);
+/// With more, systemd takes longer for each.
+const UNITS_IN_A_BOOT: usize = 300;
+const SETS: &str = include_str!("../../../policy/data/systemd-sets.txt");
+/// Calls that systemd makes between the last filter and the start of the program.
+const KEPT: &str = "fcntl close";
+/// Random units, of which others than `.ci/run` try a fifth.
+const RANDOM: u64 = 1500;
+const PAGE: &str = "../../docs/book/formats.md";
+/// How the row of the table in the book begins.
+const ROW: &str = "| systemd | systemd 252 | ";
+const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
+
+/// What became of the comparison of a unit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    BothRefuse,
+    Equal,
+    /// Stricter, for this reason.
+    Stricter(&'static str),
+    /// The filters killed the process before the program, and can't be read.
+    Killed,
+    /// One of the filters contradicts the rules of which libseccomp made it.
+    Contradiction,
+    /// Looser, accepted here only, or stricter without a reason: with what shows it.
+    Wrong(String),
+}
+
+/// The ruleset of a unit, or what was said instead.
+fn read(text: &str) -> Result<Ruleset, String> {
+    let mut sources = Sources::new();
+    let source = sources.add("x.service", text);
+    let parsed = systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64));
+    let messages = render::render(&parsed.diagnostics, &sources, false);
+    parsed.ruleset.ok_or(messages)
+}
+
+/// A filter that kills for the calls that libseccomp doesn't know: with it on both sides they are left out.
+fn mask(library: &Library) -> Ruleset {
+    let sections = LOCAL.map(|arch| {
+        let has_number = |name: &str| library.resolve_on(arch, name).is_some_and(|nr| nr >= 0);
+        let is_x86 = arch == Arch::X86;
+        // On x86 it has numbers of the kernel's that are negative: those of calls that socketcall and ipc make.
+        let is_known = |name: &str| has_number(name) || is_x86 && library.resolve(name).is_some();
+        let unknown = syscall::all(arch).filter(|(_, name)| !is_known(name));
+        let syscalls = IntervalSet::from_iter(unknown.map(|(nr, _)| nr.0..=nr.0));
+        let rule = Rule {
+            syscalls,
+            when: Predicate::True,
+            action: Action::KILL_PROCESS,
+            origin: None,
+        };
+        Section {
+            arch,
+            rules: vec![rule],
+            default: Action::ALLOW,
+        }
+    });
+    Ruleset::new(sections.to_vec(), Action::ALLOW).expect("no architecture twice")
+}
+
+fn compare(ruleset: &Ruleset, filters: &[Program], mask: &Ruleset, scope: &Scope) -> Report {
+    let mask = Subject::Ruleset(mask);
+    let ours = [Subject::Ruleset(ruleset), mask];
+    let mut theirs = Subject::programs(filters);
+    theirs.push(mask);
+    prove(
+        &Subject::Stack(&ours),
+        &Subject::Stack(&theirs),
+        scope,
+        &Limits::default(),
+    )
+}
+
+/// Whether a program reads an argument of calls whose number it hasn't read: libseccomp makes some from rules that
+/// say otherwise.
+fn contradicts_its_rules(program: &Program) -> bool {
+    let loads = program.ops().filter_map(|op| match op {
+        Op::LoadData(offset) => Word::from_offset(offset, program.endian()),
+        _ => None,
+    });
+    let loads: BTreeSet<Word> = loads.collect();
+    let reads_args = loads.iter().any(|word| *word > Word::IP_HIGH);
+    reads_args && !loads.contains(&Word::NR)
+}
+
+fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
+    let filters = match started {
+        Started::Filters(filters) => Some(filters),
+        Started::NotLoaded => None,
+        Started::Failed { status, .. } if *status == EXIT_SECCOMP << 8 => None,
+        Started::Failed { filters, .. } => match filters {
+            // What fails later, such as the execution of the program, fails under all filters.
+            Some(filters) => Some(filters),
+            None => return Class::Killed,
+        },
+    };
+    let (ruleset, filters) = match (read(&unit.cat()), filters) {
+        (Err(_), None) => return Class::BothRefuse,
+        (Ok(_), None) => return Class::Wrong(format!("systemd refuses it: {started:?}")),
+        (Err(_), Some(_)) => return Class::Wrong("systemd accepts it".to_owned()),
+        (Ok(ruleset), Some(filters)) => (ruleset, filters),
+    };
+    if filters.iter().any(contradicts_its_rules) {
+        return Class::Contradiction;
+    }
+    let report = compare(&ruleset, filters, mask, &Scope::default());
+    if report.result == Ok(ComparisonResult::Equal) {
+        return Class::Equal;
+    }
+    let local = Scope {
+        arches: LOCAL.to_vec(),
+        ..Scope::default()
+    };
+    let is_local = compare(&ruleset, filters, mask, &local).result != Ok(ComparisonResult::Equal);
+    if !is_local && report.result == Ok(ComparisonResult::Stricter) {
+        return Class::Stricter("calls of architectures that the machine doesn't run");
+    }
+    Class::Wrong(format!("{report:x?}"))
+}
+
+/// systemd, and what its libseccomp knows.
+struct Oracle {
+    systemd: Systemd,
+    library: Library,
+    mask: Ruleset,
+}
+
+impl Oracle {
+    /// The machine's, unless the test skips.
+    fn find() -> Option<Oracle> {
+        if skip::without_live() {
+            return None;
+        }
+        let found = Systemd::find().and_then(|systemd| {
+            if !cfg!(target_arch = "x86_64") {
+                return Err("this machine is not x86_64".to_owned());
+            }
+            if !systemd.version.starts_with("systemd 252 ") {
+                return Err(format!("this is {}", systemd.version));
+            }
+            let library = Library::open()?;
+            let mask = mask(&library);
+            Ok(Oracle {
+                systemd,
+                library,
+                mask,
+            })
+        });
+        found
+            .map_err(|reason| skip::because(Need::Systemd, reason))
+            .ok()
+    }
+
+    /// Starts units and counts what became of them; prints each that is wrong.
+    fn classes(&self, units: &[Unit]) -> BTreeMap<Class, usize> {
+        let mut classes = BTreeMap::new();
+        for units in units.chunks(UNITS_IN_A_BOOT) {
+            let loaded = self.systemd.start(units, LIMIT).expect("it can be booted");
+            let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
+            for (unit, loaded) in units.iter().zip(&loaded) {
+                let class = match self.is_silent(unit, loaded) {
+                    true => Class::Wrong(format!("not all said: {:?}", loaded.messages)),
+                    false => judge(unit, &loaded.started, &self.mask),
+                };
+                if let Class::Wrong(why) = &class {
+                    let unit = format!("{unit:?}");
+                    println!("{why}\n{unit:.2000}");
+                }
+                *classes.entry(class).or_default() += 1;
+            }
+        }
+        classes
+    }
+
+    /// Whether systemd complains of more lines of a unit than there are diagnostics. It doesn't know all names of calls
+    /// that tamis knows.
+    fn is_silent(&self, unit: &Unit, loaded: &Loaded) -> bool {
+        let is_newer = |message: &str| {
+            let name = message.rsplit_once("Failed to parse system call, ignoring: ");
+            name.is_some_and(|(_, name)| {
+                self.library.resolve(name).is_none() && syscall::is_known(name)
+            })
+        };
+        let messages = loaded.messages.iter().filter(|message| !is_newer(message));
+        // `FILE:LINE: …`
+        let lines = messages.map(|message| message.splitn(3, ':').take(2).collect::<Vec<_>>());
+        let lines: BTreeSet<Vec<&str>> = lines.collect();
+        let mut sources = Sources::new();
+        let source = sources.add("x.service", unit.cat());
+        let parsed = systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64));
+        let said = parsed.diagnostics.iter();
+        lines.len() > said.filter(|said| said.code != code::SYSTEMD_EMPTY).count()
+    }
+}
+
+/// Units that were read otherwise once, and other directives alone, which install nothing or change nothing.
+const FIXED: [&str; 62] = [
+    // Once looser.
+    "MemoryDenyWriteExecute=yes\nMemoryDenyWriteExecute=",
+    "LockPersonality=yes\nLockPersonality=",
+    "SystemCallFilter=\"@system-service\"",
+    "SystemCallFilter='~ptrace'",
+    "RestrictAddressFamilies=\"~AF_UNIX\"",
+    "SystemCallFilter=~ptrace:eperm",
+    "SystemCallFilter=~mount:0x1",
+    "SystemCallErrorNumber=\"EPERM\"\nSystemCallFilter=~ptrace",
+    "SystemCallErrorNumber=010\nSystemCallFilter=~ptrace",
+    "SystemCallFilter=~ptrace\rSystemCallFilter=~mount",
+    "RestrictAddressFamilies=none\nRestrictAddressFamilies=~AF_UNIX",
+    // Once stricter.
+    "MemoryDenyWriteExecute=\"yes\"",
+    "RestrictNamespaces=\"yes\"",
+    "ProtectClock=\"yes\"",
+    "SystemCallLog=~",
+    "SystemCallFilter=~ptrace:ECHO",
+    "SystemCallArchitectures=x86_64",
+    "RestrictAddressFamilies=af_unix",
+    "SystemCallFilter=~sendto:1 socketcall:2",
+    "SystemCallFilter=@system-service\nSystemCallFilter=~msgrcv:5",
+    "\u{a0}ProtectClock=yes",
+    // Once accepted.
+    "[Service",
+    "['Service']",
+    "DynamicUser=",
+    "DynamicUser=maybe",
+    "SystemCallFilter=@system-service\nSystemCallFilter=~ptrace:kill",
+    "SystemCallFilter=@system-service\nSystemCallErrorNumber=1\nSystemCallFilter=~ptrace:EPERM",
+    "SystemCallFilter=~ptrace:4095",
+    "SystemCallErrorNumber=4095\nSystemCallFilter=~ptrace",
+    "SystemCallErrorNumber=4095\nSystemCallFilter=@system-service",
+    "SystemCallErrorNumber=4095\nSystemCallFilter=~ptrace:1",
+    "SystemCallErrorNumber=4095",
+    // Errnos.
+    "SystemCallErrorNumber=0b 11\nSystemCallFilter=~ptrace",
+    "SystemCallErrorNumber= +0x 1\nSystemCallFilter=~ptrace",
+    "SystemCallErrorNumber=0o+7\nSystemCallFilter=~ptrace",
+    "SystemCallErrorNumber=-0\nSystemCallFilter=~ptrace:-0",
+    "SystemCallErrorNumber=4294967297\nSystemCallFilter=~ptrace:2147483648",
+    "SystemCallErrorNumber=EPERM\nSystemCallErrorNumber=\nSystemCallFilter=~ptrace",
+    // Lines.
+    "SystemCallFilter=~ptrace\\",
+    "SystemCallFilter=~ptrace \\\n[Service]\nProtectClock=yes",
+    "SystemCallFilter\\\n=~ptrace",
+    "X-A=b \\\n\u{feff}# no comment\nProtectClock=yes",
+    // Other directives.
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "ProtectHome=yes",
+    "ProtectControlGroups=yes",
+    "ProtectProc=invisible",
+    "PrivateNetwork=yes",
+    "PrivateTmp=yes",
+    "PrivateUsers=yes",
+    "PrivateIPC=yes",
+    "CapabilityBoundingSet=",
+    "AmbientCapabilities=CAP_KILL",
+    "KeyringMode=private",
+    "UMask=0777",
+    "User=65534",
+    "User=65534\nSystemCallFilter=@system-service",
+    "User=65534\nAmbientCapabilities=CAP_KILL\nSystemCallFilter=@system-service",
+    "Type=simple\nSystemCallFilter=@system-service",
+    "Type=exec\nSystemCallFilter=~ptrace",
+    "Type=exec\nSystemCallFilter=getpid",
+    "SecureBits=noroot",
+];
+
+/// Lines around systemd's limit of 1 MiB.
+fn long_lines() -> Vec<Unit> {
+    const LIMIT: usize = 1 << 20;
+    let line = |length: usize, end: &str| {
+        let start = "X-A=";
+        format!("{start}{}{end}\n", "a".repeat(length - start.len()))
+    };
+    let alone = (LIMIT - 2..=LIMIT + 2).map(|length| line(length, ""));
+    let joined = (LIMIT - 4..=LIMIT).map(|length| format!("{}b", line(length, "\\")));
+    let commented = [format!("# {}", line(LIMIT + 10, ""))].into_iter();
+    let texts = alone.chain(joined).chain(commented);
+    let unit = |text: String| Unit {
+        text: format!("ProtectClock=yes\n{text}\nProtectHostname=yes\n"),
+        drop_ins: Vec::new(),
+    };
+    texts.map(unit).collect()
+}
+
+/// The names of all calls, each denied with an errno of its own, a few in a unit; and all sets.
+fn listings() -> Vec<Unit> {
+    const NAMES_IN_A_UNIT: usize = 8;
+    let names: Vec<&str> = syscall::names().filter(|name| *name != "execve").collect();
+    let text = |names: &[&str]| {
+        let words = names.iter().zip(11..);
+        let words: Vec<String> = words
+            .map(|(name, errno)| format!("{name}:{errno}"))
+            .collect();
+        format!("SystemCallFilter=~{}\n", words.join(" "))
+    };
+    let names = names.chunks(NAMES_IN_A_UNIT).map(text);
+    let sets = SETS.lines().filter_map(|row| row.split(' ').next());
+    let sets = sets.filter(|set| set.starts_with('@'));
+    let sets = sets.map(|set| format!("SystemCallFilter=~{set}\nSystemCallFilter=execve {KEPT}\n"));
+    let unit = |text| Unit {
+        text,
+        drop_ins: Vec::new(),
+    };
+    let fixed = FIXED.iter().map(|text| format!("{text}\n"));
+    names.chain(sets).chain(fixed).map(unit).collect()
+}
+
+/// What a test of units found, and what must hold of it.
+fn check(classes: &BTreeMap<Class, usize>) {
+    println!("{classes:#?}");
+    let wrong = classes
+        .keys()
+        .filter(|class| matches!(class, Class::Wrong(_)));
+    assert_eq!(wrong.count(), 0, "the units are above");
+    let count = |class: Class| classes.get(&class).copied().unwrap_or_default();
+    let tried: usize = classes.values().sum();
+    let unknown = count(Class::Killed) + count(Class::Contradiction);
+    assert!(unknown * 20 <= tried, "too few could be compared");
+}
+
+#[test]
+fn every_call_is_the_filter_that_systemd_installs_for_it() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    check(&oracle.classes(&listings()));
+}
+
+/// The directives of the services that the machine has which install filters.
+fn services_of_the_machine() -> Vec<Unit> {
+    const STARTS: [&str; 8] = [
+        "SystemCall",
+        "Restrict",
+        "MemoryDeny",
+        "Protect",
+        "PrivateDevices",
+        "LockPersonality",
+        "Personality",
+        "DynamicUser",
+    ];
+    let folder = fs::read_dir("/usr/lib/systemd/system").into_iter();
+    let files = folder
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "service"));
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    let texts = files
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok());
+    let texts = texts.map(|text| {
+        let lines = text
+            .lines()
+            .filter(|line| STARTS.iter().any(|start| line.starts_with(start)));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    });
+    let unit = |text| Unit {
+        text,
+        drop_ins: Vec::new(),
+    };
+    texts.filter(|text| !text.is_empty()).map(unit).collect()
+}
+
+/// Drop-ins that say random rulesets.
+fn exported() -> Vec<Unit> {
+    let exporter = export::ALL.into_iter().find(|own| own.name == "systemd");
+    let exporter = exporter.expect("an exporter");
+    let texts = seeds::of(0..400).filter_map(|seed| {
+        let rng = &mut Rng::new(seed);
+        let meant = match rng.chance(1, 2) {
+            true => plain(rng),
+            false => ruleset(rng, Size::SMALL, Endian::Little),
+        };
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&meant).ok()?;
+        let converted = convert(&mut space, function, exporter, &Source::named("own")).ok()?;
+        let is_ours = converted.machines[0].native == Arch::X86_64;
+        is_ours.then_some(converted.text)
+    });
+    let unit = |text| Unit {
+        text: String::new(),
+        drop_ins: vec![text],
+    };
+    texts.map(unit).collect()
+}
+
+#[test]
+fn services_of_the_machine_are_the_filters_that_systemd_installs() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    let classes = oracle.classes(&services_of_the_machine());
+    check(&classes);
+    assert!(!classes.contains_key(&Class::BothRefuse));
+}
+
+#[test]
+fn systemd_reads_what_is_exported() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    let units = exported();
+    assert!(units.len() > seeds::least(100), "{}", units.len());
+    let classes = oracle.classes(&units);
+    println!("{classes:#?}");
+    let is_right =
+        |class: &Class| matches!(class, Class::Equal | Class::Stricter(_) | Class::Killed);
+    assert!(classes.keys().all(is_right), "the units are above");
+}
+
+#[test]
+fn a_boot_beyond_its_limit_is_ended() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    let started = oracle.systemd.start(&listings(), Duration::ZERO);
+    assert_eq!(started.expect("it can be booted"), None);
+}
+
+#[test]
+fn lines_are_as_long_as_systemd_lets_them_be() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    check(&oracle.classes(&long_lines()));
+}
+
+#[test]
+fn random_units_are_the_filters_that_systemd_installs() {
+    let Some(oracle) = Oracle::find() else {
+        return;
+    };
+    println!("{}", oracle.systemd.version);
+    let seeds = seeds::of(0..RANDOM);
+    let units: Vec<Unit> = seeds.map(|seed| unit(&mut Rng::new(seed))).collect();
+    let classes = oracle.classes(&units);
+    check(&classes);
+    let found = counts(&classes);
+    let row = found.map(|count| count.to_string()).join(" | ");
+    println!("{ROW}{row} |");
+    if found[0] as u64 == RANDOM {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        let page = fs::read_to_string(page).expect("the page is there");
+        let row = page.lines().find_map(|line| line.strip_prefix(ROW));
+        let row = row.expect("the page has a row").split(" | ");
+        let told = row.map(|count| count.trim_end_matches(" |").parse::<usize>());
+        let told: Vec<usize> = told.map(|count| count.expect("a number")).collect();
+        assert_eq!(told.len(), found.len());
+        // Whether a filter lets a process live until its program depends on the C library.
+        let is_near = |(told, found): (&usize, usize)| told.abs_diff(found) <= 10;
+        assert!(told.iter().zip(found).all(is_near), "{PAGE} has {told:?}");
+        assert_eq!((told[0], told[4]), (found[0], 0));
+    }
+}
+
+/// The columns of the table in the book: tried, both refuse, equal, stricter, looser, not comparable.
+fn counts(classes: &BTreeMap<Class, usize>) -> [usize; 6] {
+    let count = |class: fn(&Class) -> bool| -> usize {
+        let counted = classes.iter().filter(|(found, _)| class(found));
+        counted.map(|(_, count)| count).sum()
+    };
+    [
+        count(|_| true),
+        count(|class| *class == Class::BothRefuse),
+        count(|class| *class == Class::Equal),
+        count(|class| matches!(class, Class::Stricter(_))),
+        count(|class| matches!(class, Class::Wrong(_))),
+        count(|class| matches!(class, Class::Killed | Class::Contradiction)),
+    ]
+}
