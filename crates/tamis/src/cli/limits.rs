@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tamis_compiler::ProofEffort;
 use tamis_prover::{LimitReached, Limits, Stop};
 
-use super::{Failure, exit};
+use super::Failure;
 
 /// How much the prover may do.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -74,11 +74,8 @@ impl LimitArgs {
     /// The failure to get an answer.
     pub(crate) fn gave_up(self, what: &str, limit: LimitReached) -> Failure {
         let advice = self.advice(limit);
-        Failure::Message {
-            message: format!("{what}: {}", text(limit)),
-            help: advice.map(|options| format!("to raise the limits: {options}")),
-            code: exit::GAVE_UP,
-        }
+        let help = advice.map(|options| format!("to raise the limits: {options}"));
+        Failure::gave_up(format!("{what}: {}", text(limit)), help)
     }
 }
 

@@ -196,12 +196,9 @@ fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure
         _ => (None, None),
     };
     let name = subject.map_or_else(String::new, |subject| format!("{}: ", name(subject)));
-    Failure::Message {
-        message: format!("nothing was measured: {name}{error}"),
-        help,
-        code: match error {
-            MeasureError::TooManyCalls => exit::USAGE,
-            _ => exit::ENVIRONMENT,
-        },
-    }
+    let code = match error {
+        MeasureError::TooManyCalls => exit::USAGE,
+        _ => exit::ENVIRONMENT,
+    };
+    Failure::new(code, format!("nothing was measured: {name}{error}"), help)
 }

@@ -244,22 +244,20 @@ fn too_long(args: &Args, report: &OptimizeReport) -> Failure {
         true => "a single system call needs more: simplify its conditions",
         false => "`--split` produces several filters within the kernel's limit",
     };
-    Failure::Message {
-        message: format!(
+    Failure::gave_up(
+        format!(
             "the best result exceeds the kernel's limit: {insns} in {filters}, \
              at most {} each",
             Program::MAX_INSNS
         ),
-        help: Some(help.to_owned()),
-        code: exit::GAVE_UP,
-    }
+        Some(help.to_owned()),
+    )
 }
 
 /// The optimiser's errors are mistakes of tamis.
 fn bug(error: &CompileError) -> Failure {
-    Failure::Message {
-        message: error.to_string(),
-        help: Some("please report this with the input; no program was written".to_owned()),
-        code: exit::BUG,
-    }
+    Failure::bug(
+        error.to_string(),
+        "please report this with the input; no program was written",
+    )
 }
