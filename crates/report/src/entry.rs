@@ -124,7 +124,7 @@ impl Serialize for ComparisonResultEntry {
 }
 
 /// A count with its noun: `1 filter`, `2 filters`.
-pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+pub fn counted<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let s = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{s}")
 }
