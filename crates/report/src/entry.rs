@@ -123,7 +123,14 @@ impl Serialize for ComparisonResultEntry {
     }
 }
 
-/// A count with its noun: `1 filter`, `2 filters`.
+/// A count with its noun.
+///
+/// ```
+/// use tamis_report::entry::counted;
+///
+/// assert_eq!(counted(1_usize, "filter"), "1 filter");
+/// assert_eq!(counted(0_u32, "filter"), "0 filters");
+/// ```
 pub fn counted<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let s = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{s}")
