@@ -9,7 +9,7 @@ use tamis_policy::export::{Exporter, Loss, Machine};
 use tamis_prover::ComparisonResult;
 
 use crate::change::{self, Change};
-use crate::entry::{ComparisonResultEntry, arches, first_calls};
+use crate::entry::{ComparisonResultEntry, arches, counted, first_calls};
 
 /// The most changes that the text lists.
 const MAX_CHANGES: usize = 5;
@@ -142,7 +142,8 @@ impl fmt::Display for ConvertReport {
         }
         if self.changes.len() > MAX_CHANGES {
             let more = self.changes.len() - MAX_CHANGES;
-            write!(f, "\n  and {more} more changes; `tamis diff` lists them")?;
+            let more = counted(more, "more change");
+            write!(f, "\n  and {more}; `tamis diff` lists them")?;
         }
         let machines: Vec<String> = self.machines.iter().map(ToString::to_string).collect();
         let machines = machines.join(" or ");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::entry::{InputEntry, JudgedEntry};
+use crate::entry::{InputEntry, JudgedEntry, counted};
 
 /// A policy equivalent to programs.
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ impl fmt::Display for DecompileReport {
             // A name must not be able to end the comment.
             write!(f, "#   {}", name.escape_debug())?;
             match length_insns {
-                Some(length) => writeln!(f, " ({length} instructions)")?,
+                Some(length) => writeln!(f, " ({})", counted(*length, "instruction"))?,
                 None => writeln!(f)?,
             }
         }

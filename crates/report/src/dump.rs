@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use tamis_bpf::Program;
 
-use crate::entry::{InsnEntry, insns};
+use crate::entry::{InsnEntry, counted, insns};
 
 /// The filters of a process, the oldest first.
 #[derive(Serialize)]
@@ -48,8 +48,8 @@ impl fmt::Display for DumpReport {
                 index if index + 1 == count => ", the newest",
                 _ => "",
             };
-            let length = filter.length_insns;
-            writeln!(f, "filter {index}: {length} instructions{place}")?;
+            let length = counted(filter.length_insns, "instruction");
+            writeln!(f, "filter {index}: {length}{place}")?;
         }
         Ok(())
     }

@@ -123,6 +123,19 @@ impl Serialize for ComparisonResultEntry {
     }
 }
 
+/// A count with its noun.
+///
+/// ```
+/// use tamis_report::entry::counted;
+///
+/// assert_eq!(counted(1_usize, "filter"), "1 filter");
+/// assert_eq!(counted(0_u32, "filter"), "0 filters");
+/// ```
+pub fn counted<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let s = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{s}")
+}
+
 /// The first calls, and the number of further ones with a hint.
 pub(crate) fn first_calls(calls: &[String], max_calls: usize, hint: &str) -> String {
     let shown = calls.len().min(max_calls);

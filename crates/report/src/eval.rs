@@ -6,6 +6,8 @@ use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::interp;
 
+use crate::entry::counted;
+
 /// The return values of a filter for calls.
 #[derive(Serialize)]
 pub struct EvalReport {
@@ -51,7 +53,7 @@ impl fmt::Display for EvalReport {
         for result in &self.results {
             write!(f, "{} -> {}", result.call, result.action)?;
             let cacheable = if result.cacheable { ", cacheable" } else { "" };
-            writeln!(f, "  ({} steps{cacheable})", result.steps)?;
+            writeln!(f, "  ({}{cacheable})", counted(result.steps, "step"))?;
             for pc in &result.path {
                 writeln!(f, "  {pc:>4}  {}", self.listing[*pc].trim())?;
             }

@@ -8,6 +8,7 @@ use tamis_bpf::{Program, interp};
 use tamis_diag::Sources;
 use tamis_rules::{Cause, Rule, Ruleset};
 
+use crate::entry::counted;
 use crate::place;
 
 /// The actions for calls.
@@ -163,8 +164,9 @@ impl fmt::Display for Explanation {
             true => "cacheable (kernel 5.11 or later): no instruction runs",
             false => "not cacheable: it runs on every call",
         };
-        let (steps, length) = (self.steps, self.length_insns);
-        writeln!(f, "  {steps} steps of {length} instructions; {cached}")
+        let steps = counted(self.steps, "step");
+        let length = counted(self.length_insns, "instruction");
+        writeln!(f, "  {steps} of {length}; {cached}")
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 use tamis_fuzz::{FilterCoverage, Gap, Place};
 
-use crate::entry::WitnessEntry;
+use crate::entry::{WitnessEntry, counted};
 
 /// The most gaps of a filter that the text lists.
 const MAX_GAPS: usize = 10;
@@ -128,9 +128,10 @@ impl Display for FuzzReport {
                 witness.fmt(f)?;
             }
             FuzzResult::NoDifferenceFound => {
+                let calls = counted(evaluations, "call");
                 writeln!(
                     f,
-                    "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
+                    "no difference found: {left} and {right}, {calls} (seed {seed})"
                 )?;
                 self.write_effort(f)?;
             }
@@ -214,11 +215,12 @@ impl Display for KernelEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.contradictions.len() {
             0 => "says the same".to_owned(),
-            count => format!("says otherwise {count} times"),
+            count => format!("says otherwise {}", counted(count, "time")),
         };
-        let (calls, packets) = (self.calls, self.packets);
+        let calls = counted(self.calls, "call");
+        let packets = counted(self.packets, "packet");
         write!(f, "  {}: the kernel {verdict}", self.side)?;
-        writeln!(f, " on {calls} calls and {packets} packets")?;
+        writeln!(f, " on {calls} and {packets}")?;
         for line in self.contradictions.iter().take(MAX_CONTRADICTIONS) {
             writeln!(f, "    {line}")?;
         }

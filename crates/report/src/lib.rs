@@ -2,8 +2,8 @@
 //!
 //! A command computes its result, makes the document of its module here, and prints it. A [`Document`] is plain data.
 //! [`json`] is its form for programs, which `docs/schemas` describes member by member; its
-//! [`Display`](std::fmt::Display), or a function `text` if the form has options, is its form for people. Members that
-//! only the text needs are not serialised. Members that several documents share are defined once, in [`entry`] and
+//! [`Display`](std::fmt::Display), or a function `text` if the form has options, is its form for people. Some
+//! have charts as well. Members that only the text needs are not serialised. Members that several documents share are defined once, in [`entry`] and
 //! [`change`].
 //!
 //! This crate does not read options, open files or choose exit codes.
@@ -13,8 +13,10 @@
     reason = "docs/schemas describes the fields by the same names"
 )]
 
+pub mod bench;
 pub mod bisect;
 pub mod change;
+pub mod compile;
 pub mod convert;
 pub mod decompile;
 pub mod diagnostics;
@@ -25,9 +27,12 @@ pub mod entry;
 pub mod eval;
 pub mod explain;
 pub mod fuzz;
+pub mod gap;
 pub mod lint;
+pub mod optimize;
 pub mod passes;
 pub mod place;
+pub mod precompile;
 pub mod program;
 pub mod prove;
 pub mod reduce;
@@ -51,7 +56,10 @@ macro_rules! documents {
 }
 
 documents! {
+    bench::BenchReport = "tamis.bench/1",
+    gap::GapReport = "tamis.bench-gap/1",
     bisect::BisectReport = "tamis.bisect/1",
+    compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",
     decompile::DecompileReport = "tamis.decompile/1",
     diagnostics::DiagnosticsReport = "tamis.diagnostics/1",
@@ -64,7 +72,9 @@ documents! {
     fuzz::FuzzReport = "tamis.fuzz/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
+    optimize::OptimizeReport = "tamis.optimize/1",
     passes::PassesReport = "tamis.passes/1",
+    precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
     reduce::ReduceReport = "tamis.reduce/1",
     run::RunReport = "tamis.run/1",

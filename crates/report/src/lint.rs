@@ -9,6 +9,7 @@ use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, registry};
 
+use crate::entry::counted;
 use crate::place::span;
 
 /// The findings about all inputs. The text has one section per input.
@@ -106,10 +107,9 @@ impl InputFindings {
 
     /// `2 warnings, 1 note`.
     pub fn counts(&self) -> String {
-        let of = |severity: Severity| match (self.count(severity), severity.name()) {
-            (0, _) => None,
-            (1, name) => Some(format!("1 {name}")),
-            (many, name) => Some(format!("{many} {name}s")),
+        let of = |severity: Severity| match self.count(severity) {
+            0 => None,
+            count => Some(counted(count, severity.name())),
         };
         let parts = [Severity::Warning, Severity::Note].into_iter();
         let parts: Vec<String> = parts.filter_map(of).collect();

@@ -13,7 +13,7 @@ use tamis_compiler::report::{PassRunTotal, PassTotal, runs, totals};
 use tamis_compiler::{CompileOptions, Remark, Size};
 use tamis_meter::{Cost, measure};
 
-use crate::entry::first_calls;
+use crate::entry::{counted, first_calls};
 
 /// The most groups of calls, and the most calls of each, that the text lists.
 const MAX_GROUPS: usize = 10;
@@ -185,8 +185,8 @@ impl ProgramReport {
             ..
         } = self;
         let mut text = format!(
-            "  {dispatch_insns} instructions for dispatch, {return_insns} for returns, {other_insns} for \
-             unknown numbers\n"
+            "  {} for dispatch, {return_insns} for returns, {other_insns} for unknown numbers\n",
+            counted(*dispatch_insns, "instruction")
         );
         for decision in self.decisions.iter().take(MAX_GROUPS) {
             let _ = writeln!(
@@ -211,11 +211,9 @@ impl ProgramReport {
                 changes,
                 saved_insns,
             } = pass;
-            let (s, t) = (plural(*changes), plural(*saved_insns));
-            let _ = writeln!(
-                text,
-                "  {pass}: {changes} change{s}, {saved_insns} instruction{t} saved"
-            );
+            let changes = counted(*changes, "change");
+            let saved = counted(*saved_insns, "instruction");
+            let _ = writeln!(text, "  {pass}: {changes}, {saved} saved");
         }
         text
     }
@@ -266,6 +264,7 @@ impl BoundEntry {
             bound_steps,
             bound,
         } = self;
+        let runs = counted(*runs, "run");
         let how = match *bound {
             "best_tree" => "the best tree of comparisons over its runs takes",
             _ => "by the entropy of its actions no program takes fewer than",
@@ -274,7 +273,7 @@ impl BoundEntry {
         let side = if distance < -0.05 { "below" } else { "above" };
         let distance = distance.abs();
         format!(
-            "  {arch:<12} {mean_steps:.1} steps on average, {how} {bound_steps:.1} ({runs} runs): \
+            "  {arch:<12} {mean_steps:.1} steps on average, {how} {bound_steps:.1} ({runs}): \
              {distance:.0} % {side}"
         )
     }
@@ -321,10 +320,6 @@ fn pass_entry(total: &PassTotal) -> PassEntry {
         changes: total.changes,
         saved_insns: total.saved_insns,
     }
-}
-
-const fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 fn call_name(arch: Arch, nr: Nr) -> String {

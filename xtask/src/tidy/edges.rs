@@ -60,8 +60,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
     (
         "report",
         Some(&[
-            "abi", "analysis", "bpf", "compiler", "convert", "diag", "fuzz", "lint", "meter",
-            "policy", "prover", "rules",
+            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint",
+            "meter", "policy", "prover", "rules",
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),

@@ -8,6 +8,7 @@ use tamis_prover::LimitReached;
 use super::proved::How;
 use super::rating::Rating;
 use crate::judge::Unjudged;
+use crate::passes::Size;
 
 /// A way that was not taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +57,17 @@ impl fmt::Display for Why {
             Why::NoProgram => {
                 f.write_str("it treats unnamed architectures differently, or has too many paths")
             }
-            Why::NotBetter(rating) => write!(
-                f,
-                "{} instructions and {:.1} steps on average would be no better",
-                rating.cost.length_insns,
-                rating.cost.all().mean_steps()
-            ),
+            Why::NotBetter(rating) => {
+                let length = Size::Program {
+                    length_insns: rating.cost.length_insns,
+                    cost: None,
+                };
+                let steps = rating.cost.all().mean_steps();
+                write!(
+                    f,
+                    "{length} and {steps:.1} steps on average would be no better"
+                )
+            }
             Why::TooLong { length_insns } => {
                 write!(
                     f,

@@ -20,7 +20,7 @@ use tamis_session::{Side, SideOptions};
 use super::deadline::Deadline;
 use super::limits::{LimitArgs, text};
 use super::load::LoadArgs;
-use super::{Failure, Global, exit, side};
+use super::{Failure, Global, side};
 
 /// How long a comparison takes at most if the user doesn't say.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -317,11 +317,8 @@ impl Compared {
     /// The failure to find out anything.
     pub(crate) fn gave_up(&self, gaps: Gaps) -> Failure {
         let advice = self.advice(gaps);
-        Failure::Message {
-            message: format!("gave up: {gaps}"),
-            help: advice.map(|options| format!("to raise the limits: {options}")),
-            code: exit::GAVE_UP,
-        }
+        let help = advice.map(|options| format!("to raise the limits: {options}"));
+        Failure::gave_up(format!("gave up: {gaps}"), help)
     }
 
     /// Asks evaluator and interpreter whether a call is answered as the prover says.
@@ -331,8 +328,8 @@ impl Compared {
             return Ok(());
         }
         let answer = |ret| Action::from_ret(ret).to_string();
-        Err(Failure::Message {
-            message: format!(
+        Err(Failure::bug(
+            format!(
                 "bug in tamis: the prover has {} and {} for {}, the interpreter {} and {}",
                 answer(pair.left),
                 answer(pair.right),
@@ -340,9 +337,8 @@ impl Compared {
                 answer(answers.0),
                 answer(answers.1),
             ),
-            help: Some("please report this with both inputs".to_owned()),
-            code: exit::BUG,
-        })
+            "please report this with both inputs",
+        ))
     }
 }
 

@@ -3,6 +3,7 @@
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
 use tamis_meter::Cost;
+use tamis_report::entry::counted;
 use tamis_session::LoadOptions;
 
 use super::limits::LimitArgs;
@@ -106,8 +107,11 @@ fn cost_line(run: &PassRun) -> Option<String> {
 fn remark_line(remark: &Remark) -> String {
     match remark.saved_insns {
         0 => format!("  {}", remark.what),
-        1 => format!("  {} (1 instruction saved)", remark.what),
-        saved => format!("  {} ({saved} instructions saved)", remark.what),
+        saved => format!(
+            "  {} ({} saved)",
+            remark.what,
+            counted(saved, "instruction")
+        ),
     }
 }
 

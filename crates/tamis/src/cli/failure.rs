@@ -28,44 +28,50 @@ impl From<Error> for Failure {
                 message,
                 hint,
                 cause,
-            } => Failure::Message {
-                message,
-                help: hint,
-                code: match cause {
+            } => {
+                let code = match cause {
                     Cause::Usage => exit::USAGE,
                     Cause::Bug => exit::BUG,
-                },
-            },
+                };
+                Failure::new(code, message, hint)
+            }
         }
     }
 }
 
 impl Failure {
-    /// Wrong usage, with what to type instead.
-    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
+    /// A message, perhaps with a way out.
+    pub(crate) fn new(code: u8, message: impl Into<String>, help: Option<String>) -> Failure {
         Failure::Message {
             message: message.into(),
-            help: Some(help.into()),
-            code: exit::USAGE,
+            help,
+            code,
         }
+    }
+
+    /// Wrong usage, with what to type instead.
+    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::new(exit::USAGE, message, Some(help.into()))
     }
 
     /// Something that the user named can't be used as input.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::Message {
-            message: message.into(),
-            help: None,
-            code: exit::USAGE,
-        }
+        Failure::new(exit::USAGE, message, None)
     }
 
     /// The kernel, a file or a permission is in the way.
     pub(crate) fn environment(message: impl Into<String>) -> Failure {
-        Failure::Message {
-            message: message.into(),
-            help: None,
-            code: exit::ENVIRONMENT,
-        }
+        Failure::new(exit::ENVIRONMENT, message, None)
+    }
+
+    /// A limit was reached, with the way to raise or avoid it if there is one.
+    pub(crate) fn gave_up(message: impl Into<String>, help: Option<String>) -> Failure {
+        Failure::new(exit::GAVE_UP, message, help)
+    }
+
+    /// A bug of tamis, with what to report.
+    pub(crate) fn bug(message: impl Into<String>, help: &str) -> Failure {
+        Failure::new(exit::BUG, message, Some(help.to_owned()))
     }
 
     /// Tells the user and gives the exit code: on standard error, or, for `--json`, as a document on

@@ -8,8 +8,8 @@ use tamis_compiler::{CompileError, ProofEffort};
 use tamis_rules::Ruleset;
 use tamis_session::Loaded;
 
+use super::Failure;
 use super::limits::LimitArgs;
-use super::{Failure, exit};
 
 /// What is said where a limit ends the comparison with the program.
 const UNCONFIRMED: &str = "the policy could not be proved equivalent to the program";
@@ -43,13 +43,8 @@ fn failure(error: &CompileError, limits: &LimitArgs) -> Failure {
     if let CompileError::Unproven { limit } = error {
         return limits.gave_up(UNCONFIRMED, *limit);
     }
-    let please_report = || "please report this with the program".to_owned();
-    Failure::Message {
-        message: error.to_string(),
-        help: error.is_bug().then(please_report),
-        code: match error.is_bug() {
-            true => exit::BUG,
-            false => exit::GAVE_UP,
-        },
+    match error.is_bug() {
+        true => Failure::bug(error.to_string(), "please report this with the program"),
+        false => Failure::gave_up(error.to_string(), None),
     }
 }

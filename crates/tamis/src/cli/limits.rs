@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tamis_compiler::ProofEffort;
 use tamis_prover::{LimitReached, Limits, Stop};
 
-use super::{Failure, exit};
+use super::Failure;
 
 /// The memory of the prover's tables, unless the user says otherwise.
 const MEMORY_LIMIT_MB: usize = 512;
@@ -89,11 +89,8 @@ impl LimitArgs {
     /// The failure to get an answer.
     pub(crate) fn gave_up(self, what: &str, limit: LimitReached) -> Failure {
         let advice = self.advice(limit);
-        Failure::Message {
-            message: format!("{what}: {}", text(limit)),
-            help: advice.map(|options| format!("to raise the limits: {options}")),
-            code: exit::GAVE_UP,
-        }
+        let help = advice.map(|options| format!("to raise the limits: {options}"));
+        Failure::gave_up(format!("{what}: {}", text(limit)), help)
     }
 }
 

@@ -239,19 +239,14 @@ impl LoadArgs {
     }
 }
 
-/// How to add the architectures whose programs the machine runs as well, if the policy is for the machine's own because
-/// nobody named any; empty otherwise.
-pub(crate) fn other_arches(policy: &Policy) -> String {
+/// The architectures whose programs the machine runs, if the policy is for the machine's own alone because nobody named
+/// any; none otherwise.
+pub(crate) fn could_have(policy: &Policy) -> Vec<&'static str> {
     let runs = native_arch().with_compat();
-    if policy.states_arches || runs.len() == 1 {
-        return String::new();
+    match policy.states_arches || runs.len() == 1 {
+        true => Vec::new(),
+        false => runs.iter().map(|arch| arch.name()).collect(),
     }
-    let names: Vec<&str> = runs.iter().map(|arch| arch.name()).collect();
-    format!(
-        "  without programs of {}; to add them: --arch {}\n",
-        names[1..].join(" and "),
-        names.join(" --arch ")
-    )
 }
 
 /// Shows the warnings about a policy.

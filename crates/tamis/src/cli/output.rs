@@ -118,23 +118,8 @@ pub(crate) fn document_text(
 
 /// A document for programs.
 pub(crate) fn document_json(document: &impl Document) -> Result<String, Failure> {
-    tamis_report::json(document).map_err(|error| no_json(&error))
-}
-
-/// Writes a document for programs: pretty JSON with a final newline.
-pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
-    print(json(document)?.as_bytes())
-}
-
-/// A document for programs as text.
-pub(crate) fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(document).map_err(|error| no_json(&error))?;
-    text.push('\n');
-    Ok(text)
-}
-
-fn no_json(error: &serde_json::Error) -> Failure {
-    Failure::environment(format!("cannot write JSON: {error}"))
+    tamis_report::json(document)
+        .map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))
 }
 
 /// Replaces a file by one with this content; on failure the old one stays as it was. What isn't a

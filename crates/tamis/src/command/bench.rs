@@ -7,7 +7,6 @@ mod draw;
 mod figures;
 mod gap;
 mod report;
-mod text;
 mod timed_stacks;
 
 use std::time::Instant;
@@ -15,6 +14,7 @@ use std::time::Instant;
 use tamis_bpf::Program;
 use tamis_kernel::InstallError;
 use tamis_kernel::measure::{self, MeasureError, Progress, Rounds, TimedCalls};
+use tamis_report::bench::BenchReport;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::progress;
@@ -23,7 +23,7 @@ use crate::cli::{Failure, Global, exit, output};
 use cases::{CaseOptions, Cases};
 use chart::ChartFile;
 use figures::Skipped;
-use report::{Document, Findings};
+use report::Findings;
 
 /// Time real system calls under filters
 #[derive(clap::Args)]
@@ -81,21 +81,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.explain_gap {
         check_machine(&tamis_kernel::probe())?;
         let report = gap::analyse(rounds, &mut progress_printer(rounds, global))?;
-        let text = report.text();
         if let Some(file) = &args.chart {
-            file.write("tamis bench --explain-gap", &report.charts(), &text)?;
+            let (title, text) = ("tamis bench --explain-gap", report.to_string());
+            file.write(title, &report.charts(), &text)?;
         }
-        return print(&report, &text, global);
-    }
-    measure(args, rounds, global)
-}
-
-/// Prints the document or the text.
-fn print(report: &impl serde::Serialize, text: &str, global: &Global) -> Result<u8, Failure> {
-    if global.json {
-        output::print_json(report)?;
+        output::show(&report, global)?;
     } else {
-        output::print(text.as_bytes())?;
+        let report = measure(args, rounds, global)?;
+        if let Some(file) = &args.chart {
+            file.write("tamis bench", &[report.chart()], &report.to_string())?;
+        }
+        output::show(&report, global)?;
     }
     Ok(exit::OK)
 }
@@ -111,7 +107,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
 }
 
 /// Measures the filters that the user named.
-fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> {
+fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<BenchReport, Failure> {
     let (subjects, profile) = timed_stacks::timed_stacks(args, global)?;
     let calls = args
         .calls
@@ -141,8 +137,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
     let measurement =
         measure::measure_workload(&stacks, &workload, rounds, &mut on_progress).map_err(refuse)?;
     let skipped = Skipped::ask(&subjects, &cases).map_err(refuse)?;
-    drop(on_progress);
-    let report = Document::new(&Findings {
+    let findings = Findings {
         subjects: &subjects,
         cases: &cases,
         measurement: &measurement,
@@ -150,12 +145,8 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
         memory: &report::memory(&subjects),
         probe: &probe,
         seed: args.seed,
-    });
-    let text = report.text();
-    if let Some(file) = &args.chart {
-        file.write("tamis bench", &[report.chart()], &text)?;
-    }
-    print(&report, &text, global)
+    };
+    Ok(findings.report())
 }
 
 /// Prints how far the measurement is: by rounds, or by the time after which no other begins.
@@ -205,12 +196,9 @@ fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure
         _ => (None, None),
     };
     let name = subject.map_or_else(String::new, |subject| format!("{}: ", name(subject)));
-    Failure::Message {
-        message: format!("nothing was measured: {name}{error}"),
-        help,
-        code: match error {
-            MeasureError::TooManyCalls => exit::USAGE,
-            _ => exit::ENVIRONMENT,
-        },
-    }
+    let code = match error {
+        MeasureError::TooManyCalls => exit::USAGE,
+        _ => exit::ENVIRONMENT,
+    };
+    Failure::new(code, format!("nothing was measured: {name}{error}"), help)
 }

@@ -1,28 +1,24 @@
 //! `tamis compile`: from a policy to the program that the kernel runs.
 
-use std::fmt::Write;
-
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use serde::Serialize;
-use tamis_abi::{Arch, Endian, Word};
-use tamis_bpf::ebpf_len::kernel_len_insns;
-use tamis_bpf::{Patch, Program, disasm};
+use tamis_abi::Arch;
+use tamis_bpf::{Program, disasm};
 use tamis_compiler::{CompileOptions, Compiled};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
 use tamis_policy::export::pfc;
-use tamis_report::entry::{InsnEntry, insns};
-use tamis_report::program::{ArchEntry, ProgramReport};
-use tamis_rules::{Ruleset, Variable, VariableWidth};
+use tamis_report::compile::CompileReport;
+use tamis_report::program::ProgramReport;
+use tamis_rules::Ruleset;
 use tamis_session::Policy;
 
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
 use crate::cli::languages;
 use crate::cli::load::{self, LoadArgs};
-use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, message, output, target};
+use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::{Failure, Global, exit, message, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -112,44 +108,6 @@ impl Emit {
     }
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    policy: String,
-    byte_order: &'static str,
-    digest: String,
-    length_insns: usize,
-    kernel_length_insns: usize,
-    arches: Vec<ArchEntry>,
-    insns: Vec<InsnEntry>,
-    variables: Vec<VariableEntry>,
-    patches: Vec<PatchEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<ProgramReport>,
-}
-
-/// A run-time variable that has no value.
-#[derive(Serialize)]
-struct VariableEntry {
-    name: String,
-    bits: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<usize>,
-    first: u64,
-    last: u64,
-}
-
-/// An instruction whose constant is half of a variable's value.
-#[derive(Serialize)]
-struct PatchEntry {
-    insn: usize,
-    variable: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    element: Option<u32>,
-    half: &'static str,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
@@ -159,16 +117,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
-    if let Some(Emit::Source(language)) = args.emit {
-        return run_source(args, global, input, language);
-    }
-    if let Some(Emit::Json) = args.emit.or(global.json.then_some(Emit::Json)) {
-        return run_json(args, global, input);
-    }
-    refuse_name(args)?;
-    let load = args.load.for_filter();
+    let emit = args.emit.or(global.json.then_some(Emit::Json));
+    let name = source_name(args, emit, input)?;
+    // Whoever reads source code or a document binds the variables that have no value.
+    let load = match emit {
+        Some(Emit::Source(_) | Emit::Json) => args.load.for_embedded_filter(),
+        _ => args.load.for_filter(),
+    };
     let policy = load.load_policy(input, global)?;
-    let of_ruleset = match args.emit {
+    let of_ruleset = match emit {
         Some(Emit::Rules) => Some(policy.ruleset.to_string()),
         Some(Emit::Pfc) => Some(pseudo_code(&policy.ruleset)?),
         _ => None,
@@ -183,111 +140,88 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     target::warn_profile_mismatch(&options, &policy, global);
     load::warn_installation(&policy, global);
-    let compiled = policy.compile(&options)?;
-    let program = policy.program(&compiled)?;
-    let report = args.compiler.stats.then(|| {
-        let archs = policy.arches();
-        ProgramReport::of(program, &archs, compiled.remarks(), &options)
-    });
-    args.compiler.print_remarks(compiled.remarks());
-    let shows_person = args.emit.is_none() && args.output.is_terminal();
+    let filter = policy.compile(&options)?;
+    args.compiler.print_remarks(filter.remarks());
+    let document = document(&policy, &filter, args, &options);
+    let shows_person = emit.is_none() && args.output.is_terminal();
     if args.compiler.stats || shows_person {
-        message(&summary(&policy, &compiled));
+        message(&document.to_string());
     }
-    if let Some(report) = &report {
+    if let Some(report) = &document.report {
         message(&report.text());
     }
-    match args.emit {
-        Some(Emit::Asm) => args.output.text(&listing(program))?,
-        None if shows_person => args.output.text(&listing(program))?,
-        Some(Emit::Annotation) => {
-            args.output.text(&annotation::text(&program.to_bytes()))?;
+    match (emit, name) {
+        (Some(Emit::Source(language)), Some(name)) => {
+            let text = source(language, &name, &policy, &filter)?;
+            args.output.text(&text)?;
         }
-        Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Pfc | Emit::Source(_)) | None => {
-            args.output.raw(&program.to_bytes())?;
-        }
+        (Some(Emit::Json), _) => args.output.text(&document_json(&document)?)?,
+        _ => write(args, policy.program(&filter)?, shows_person)?,
     }
     Ok(exit::OK)
 }
 
-/// A policy that keeps its variables, compiled.
-struct Unbound {
-    policy: Policy,
-    archs: Vec<Arch>,
-    filter: Compiled,
-    report: Option<ProgramReport>,
-}
-
-impl Unbound {
-    /// Compiles the policy and says what the options ask for.
-    fn compile(args: &Args, global: &Global, input: &str) -> Result<Unbound, Failure> {
-        let load = args.load.for_embedded_filter();
-        let policy = load.load_policy(input, global)?;
-        let options = CompileOptions {
-            verify_each: args.verify_each,
-            ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
-        };
-        target::warn_profile_mismatch(&options, &policy, global);
-        load::warn_installation(&policy, global);
-        let filter = policy.compile(&options)?;
-        let archs = policy.arches();
-        args.compiler.print_remarks(filter.remarks());
-        let report = args.compiler.stats.then(|| {
-            let program = filter.template().unbound();
-            ProgramReport::of(program, &archs, filter.remarks(), &options)
-        });
-        if let Some(report) = &report {
-            message(&summary(&policy, &filter));
-            message(&report.text());
-        }
-        Ok(Unbound {
-            policy,
-            archs,
-            filter,
-            report,
-        })
-    }
-}
-
-/// Writes the filter as source code; variables that have no value are bound by that code.
-fn run_source(
+fn document(
+    policy: &Policy,
+    filter: &Compiled,
     args: &Args,
-    global: &Global,
-    input: &str,
-    language: &Language,
-) -> Result<u8, Failure> {
-    let name = embed::name::of(language, args.name.as_deref(), input)
-        .map_err(|error| Failure::usage(error.to_string(), error.help()))?;
-    let unbound = Unbound::compile(args, global, input)?;
-    let source = Source {
-        name: &name,
-        policy: &unbound.policy.name,
-        archs: &unbound.archs,
-        filter: &unbound.filter,
-    };
-    let Some(text) = language.text(&source) else {
-        return Err(no_target(language, &unbound.archs));
-    };
-    args.output.text(&text)?;
-    Ok(exit::OK)
+    options: &CompileOptions,
+) -> CompileReport {
+    let program = filter.template().unbound();
+    let report = args.compiler.stats.then(|| {
+        let archs = policy.arches();
+        ProgramReport::of(program, &archs, filter.remarks(), options)
+    });
+    let digest = format!("sha256:{}", sha256(&program.to_bytes()));
+    let could_have = load::could_have(policy);
+    CompileReport::of(policy.name.clone(), digest, filter, report, could_have)
 }
 
-/// Writes the filter as a document; whoever reads it binds the variables that have no value.
-fn run_json(args: &Args, global: &Global, input: &str) -> Result<u8, Failure> {
-    refuse_name(args)?;
-    let unbound = Unbound::compile(args, global, input)?;
-    args.output.text(&output::json(&document(unbound))?)?;
-    Ok(exit::OK)
-}
-
-fn refuse_name(args: &Args) -> Result<(), Failure> {
-    match args.name {
-        None => Ok(()),
-        Some(_) => Err(Failure::usage(
-            "--name is for source code",
-            "leave --name out, or choose `--emit c` or `--emit go`",
-        )),
+/// Writes a program.
+fn write(args: &Args, program: &Program, shows_person: bool) -> Result<(), Failure> {
+    match args.emit {
+        Some(Emit::Asm) => args.output.text(&listing(program)),
+        None if shows_person => args.output.text(&listing(program)),
+        Some(Emit::Annotation) => args.output.text(&annotation::text(&program.to_bytes())),
+        _ => args.output.raw(&program.to_bytes()),
     }
+}
+
+/// The filter as source code; variables that have no value are bound by that code.
+fn source(
+    language: &Language,
+    name: &str,
+    policy: &Policy,
+    filter: &Compiled,
+) -> Result<String, Failure> {
+    let archs = &policy.arches();
+    let source = Source {
+        name,
+        policy: &policy.name,
+        archs,
+        filter,
+    };
+    let text = language.text(&source);
+    text.ok_or_else(|| no_target(language, archs))
+}
+
+/// What names in source code begin with; `None` for other forms.
+fn source_name(args: &Args, emit: Option<Emit>, input: &str) -> Result<Option<String>, Failure> {
+    match (emit, &args.name) {
+        (Some(Emit::Source(language)), name) => embed::name::of(language, name.as_deref(), input)
+            .map(Some)
+            .map_err(|error| Failure::usage(error.to_string(), error.help())),
+        (_, Some(_)) => Err(no_source()),
+        (_, None) => Ok(None),
+    }
+}
+
+/// The error for `--name` without source code.
+pub(super) fn no_source() -> Failure {
+    Failure::usage(
+        "--name is for source code",
+        "leave --name out, or choose `--emit c` or `--emit go`",
+    )
 }
 
 /// The error for a policy that is only for machines that a language doesn't know.
@@ -320,86 +254,4 @@ pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
 
 fn listing(program: &Program) -> String {
     disasm::disassemble(program, disasm::Style::Commented)
-}
-
-fn document(unbound: Unbound) -> Document {
-    let filter = &unbound.filter;
-    let program = filter.template().unbound();
-    Document {
-        schema: "tamis.compile/1",
-        policy: unbound.policy.name,
-        byte_order: match program.endian() {
-            Endian::Little => "little",
-            Endian::Big => "big",
-        },
-        digest: format!("sha256:{}", sha256(&program.to_bytes())),
-        length_insns: program.len(),
-        kernel_length_insns: kernel_len_insns(program),
-        arches: filter.costs().iter().map(ArchEntry::of).collect(),
-        insns: insns(program),
-        variables: variable_entries(filter.variables()),
-        patches: patch_entries(filter),
-        report: unbound.report,
-    }
-}
-
-/// The variables, sets as one.
-fn variable_entries(variables: &[Variable]) -> Vec<VariableEntry> {
-    let mut entries: Vec<VariableEntry> = Vec::new();
-    for variable in variables {
-        match entries.last_mut() {
-            Some(last) if last.name == *variable.name => last.count = last.count.map(|n| n + 1),
-            _ => entries.push(VariableEntry {
-                name: variable.name.to_string(),
-                bits: match variable.width {
-                    VariableWidth::U32 => 32,
-                    VariableWidth::U64 => 64,
-                },
-                count: variable.element.map(|_| 1),
-                first: variable.range.0,
-                last: variable.range.1,
-            }),
-        }
-    }
-    entries
-}
-
-fn patch_entries(filter: &Compiled) -> Vec<PatchEntry> {
-    let patches = filter.template().patches().iter();
-    let entry = |patch: &Patch| {
-        let half = patch.word.index() - Word::COUNT;
-        let variable = &filter.variables()[half / 2];
-        PatchEntry {
-            insn: patch.pc.0,
-            variable: variable.name.to_string(),
-            element: variable.element,
-            half: ["low", "high"][half % 2],
-        }
-    };
-    patches.map(entry).collect()
-}
-
-/// What the program costs, for a person.
-fn summary(policy: &Policy, compiled: &Compiled) -> String {
-    let program = compiled.template().unbound();
-    let mut text = format!(
-        "{}: {} instructions ({} in the kernel), proved equivalent to the policy\n",
-        policy.name,
-        program.len(),
-        kernel_len_insns(program)
-    );
-    for (arch, cost) in compiled.costs() {
-        let all = cost.all();
-        let _ = writeln!(
-            text,
-            "  {:<12} {} calls, {} cacheable; {:.1} steps on average, {} at most, each call once with \
-             arguments 0",
-            arch.name(),
-            cost.numbers,
-            cost.cached_numbers,
-            all.mean_steps(),
-            all.max_steps
-        );
-    }
-    text + &load::other_arches(policy)
 }

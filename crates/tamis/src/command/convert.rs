@@ -105,10 +105,9 @@ fn confirm_reading(
     program: Loaded,
 ) -> Result<(), Failure> {
     let ruleset = decompile(space, function, &CaseLimits::default());
-    let ruleset = ruleset.map_err(|error| Failure::Message {
-        message: format!("what the program means could not be confirmed: {error}"),
-        help: None,
-        code: exit::GAVE_UP,
+    let ruleset = ruleset.map_err(|error| {
+        let message = format!("what the program means could not be confirmed: {error}");
+        Failure::gave_up(message, None)
     })?;
     judge_reading(&[program], &args.load.arches, &ruleset, &args.limits)?;
     Ok(())
@@ -171,11 +170,10 @@ fn failure(args: &Args, refusal: Refusal) -> Failure {
         Refusal::Inexpressible(diagnostic) => {
             Failure::Diagnostics(vec![*diagnostic], Sources::new())
         }
-        Refusal::Mistake(message) => Failure::Message {
+        Refusal::Mistake(message) => Failure::bug(
             message,
-            help: Some("please report this with the policy; nothing was written".to_owned()),
-            code: exit::BUG,
-        },
+            "please report this with the policy; nothing was written",
+        ),
     }
 }
 

@@ -150,11 +150,10 @@ fn policy_text(
             return Ok(text);
         }
     }
-    Err(Failure::Message {
-        message: "the decompiled policy is not equivalent to the program".to_owned(),
-        help: Some("please report this with the program; `--emit rules` may still work".to_owned()),
-        code: exit::BUG,
-    })
+    Err(Failure::bug(
+        "the decompiled policy is not equivalent to the program",
+        "please report this with the program; `--emit rules` may still work",
+    ))
 }
 
 /// Whether a policy means this function, by proof.
@@ -184,10 +183,5 @@ fn refusal(args: &Args, error: &Undecompilable) -> Failure {
         ),
         Undecompilable::Refuted => ("please report this with the program", exit::BUG),
     };
-    let message = format!("{NO_POLICY}: {error}");
-    Failure::Message {
-        message,
-        help: Some(help.to_owned()),
-        code,
-    }
+    Failure::new(code, format!("{NO_POLICY}: {error}"), Some(help.to_owned()))
 }

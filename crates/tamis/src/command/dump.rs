@@ -106,9 +106,5 @@ pub(super) fn refusal(pid: i32, error: &DumpError) -> Failure {
         _ => exit::ENVIRONMENT,
     };
     let message = format!("cannot read the filters of process {pid}: {error}");
-    Failure::Message {
-        message,
-        help: help.map(str::to_owned),
-        code,
-    }
+    Failure::new(code, message, help.map(str::to_owned))
 }

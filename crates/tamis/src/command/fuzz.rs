@@ -134,10 +134,9 @@ fn counterpart(side: &Side) -> Result<Side, Failure> {
             let stack = stack(filters)?;
             let options = tamis_compiler::CompileOptions::default();
             let optimised = optimise(&stack, &options, Split::Never);
-            let optimised = optimised.map_err(|error| Failure::Message {
-                message: format!("bug in tamis: {error}"),
-                help: Some("please report this with the input".to_owned()),
-                code: exit::BUG,
+            let optimised = optimised.map_err(|error| {
+                let message = format!("bug in tamis: {error}");
+                Failure::bug(message, "please report this with the input")
             })?;
             (optimised.programs().to_vec(), "optimised")
         }
@@ -247,14 +246,13 @@ impl Drop for Progress {
 }
 
 fn too_long(_: InvalidProgram) -> Failure {
-    Failure::Message {
-        message: format!(
+    Failure::gave_up(
+        format!(
             "gave up: compiled without optimisation, the policy has more than {} instructions",
             Program::MAX_INPUT_INSNS
         ),
-        help: Some("compare its compiled filter instead: `tamis compile`".to_owned()),
-        code: exit::GAVE_UP,
-    }
+        Some("compare its compiled filter instead: `tamis compile`".to_owned()),
+    )
 }
 
 fn report(

@@ -12,7 +12,7 @@ use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{document_json, print, print_json, show};
+use crate::cli::output::{document_json, print, show};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit};
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let worst = severities.map(|finding| finding.diagnostic.severity).max();
     let report = LintReport { inputs };
     if args.sarif {
-        print_json(&sarif::log(&report))?;
+        print(format!("{:#}\n", sarif::log(&report)).as_bytes())?;
     } else if global.json {
         print(document_json(&report)?.as_bytes())?;
     } else {

@@ -1,27 +1,23 @@
 //! `tamis optimize`: from filters of any origin, alone or as a stack, to better ones that do the same.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use serde::Serialize;
-use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_bpf::{Program, Stack, disasm};
-use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
+use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_compiler::{CompileError, CompileOptions, compile_any_length};
+use tamis_embed::annotation;
 use tamis_kernel::dump;
-use tamis_meter::{Cost, measure_archs};
-use tamis_report::entry::{InputEntry, InsnEntry, JudgedEntry, insns};
-use tamis_report::program::{ArchEntry, ProgramReport};
+use tamis_report::entry::{InputEntry, counted};
+use tamis_report::optimize::OptimizeReport;
+use tamis_session::{Loaded, NamedProgram, files};
 
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{self, OutputArgs};
+use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit, message};
-use tamis_embed::annotation;
-use tamis_session::{Loaded, NamedProgram, files};
 
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
@@ -69,52 +65,6 @@ enum Emit {
     Annotation,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    inputs: Vec<InputEntry>,
-    how: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    judged: Option<JudgedEntry>,
-    rejected: Vec<RejectedEntry>,
-    before: RatingEntry,
-    after: RatingEntry,
-    filters: Vec<FilterEntry>,
-}
-
-/// A way that was not taken.
-#[derive(Serialize)]
-struct RejectedEntry {
-    how: &'static str,
-    because: String,
-}
-
-/// What filters cost together.
-#[derive(Serialize)]
-struct RatingEntry {
-    filters: usize,
-    length_insns: usize,
-    kernel_length_insns: usize,
-    is_installable: bool,
-    numbers: usize,
-    cached_numbers: usize,
-    mean_steps: f64,
-    uncached_mean_steps: f64,
-    max_steps: u32,
-}
-
-/// A filter of the result.
-#[derive(Serialize)]
-struct FilterEntry {
-    length_insns: usize,
-    kernel_length_insns: usize,
-    arches: Vec<ArchEntry>,
-    insns: Vec<InsnEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<ProgramReport>,
-}
-
 /// The filters that were given.
 struct Given {
     inputs: Vec<InputEntry>,
@@ -139,11 +89,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let optimised = optimise(&given.stack, &options, split);
     let optimised = optimised.map_err(|error| bug(&error))?;
-    print_summary(args, &optimised, &options, global);
+    let reported = args.compiler.stats.then_some(&options);
+    let report = OptimizeReport::of(given.inputs, &optimised, reported);
+    args.compiler.print_remarks(optimised.remarks());
+    print_summary(args, &report, global);
     if !optimised.after().is_installable {
-        return Err(too_long(args, &optimised));
+        return Err(too_long(args, &report));
     }
-    write(args, &given, &optimised, &options, global)?;
+    write(args, &report, &optimised, global)?;
     Ok(exit::OK)
 }
 
@@ -211,93 +164,32 @@ fn read(
 }
 
 /// Prints on standard error what the result is, as far as the user asked for it.
-fn print_summary(args: &Args, optimised: &Optimised, options: &CompileOptions, global: &Global) {
-    args.compiler.print_remarks(optimised.remarks());
+fn print_summary(args: &Args, report: &OptimizeReport, global: &Global) {
     // The document says it all.
     if args.form(global) == Some(Emit::Json) {
         return;
     }
     let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.compiler.stats || shows_person {
-        message(&summary(optimised));
-    } else if !optimised.rejected().is_empty() {
-        global.notice(first_line(optimised).trim_end());
+        message(&report.to_string());
+    } else if !report.rejected.is_empty() {
+        global.notice(&report.in_brief());
     }
-    if args.compiler.stats {
-        for report in reports(optimised, options) {
-            message(&report.text());
-        }
+    for report in report.filters.iter().filter_map(|own| own.report.as_ref()) {
+        message(&report.text());
     }
-}
-
-fn reports(optimised: &Optimised, options: &CompileOptions) -> Vec<ProgramReport> {
-    // The remarks are about all filters together.
-    let remarks = match optimised.programs() {
-        [_] => optimised.remarks(),
-        _ => &[],
-    };
-    let programs = optimised.programs().iter();
-    programs
-        .map(|program| ProgramReport::of(program, optimised.archs(), remarks, options))
-        .collect()
-}
-
-fn first_line(optimised: &Optimised) -> String {
-    let mut line = match optimised.how() {
-        How::LaidOutAnew => "recompiled".to_owned(),
-        How::Split => format!("recompiled as {} filters", optimised.programs().len()),
-        How::Redispatched => "dispatch rebuilt, argument checks kept".to_owned(),
-        How::Passes => "optimised by passes".to_owned(),
-        How::Unchanged => "nothing better was found: the result is the input".to_owned(),
-    };
-    if let Some(judged) = optimised.judged() {
-        let _ = write!(line, "; proved equivalent ({judged})");
-    }
-    for rejected in optimised.rejected() {
-        let _ = write!(line, "\n  {rejected}");
-    }
-    line.push('\n');
-    line
-}
-
-fn summary(optimised: &Optimised) -> String {
-    let mut text = first_line(optimised);
-    for (when, rating) in [("before", optimised.before()), ("after", optimised.after())] {
-        let (cost, all) = (&rating.cost, rating.cost.all());
-        let filters = match cost.filters {
-            1 => "1 filter".to_owned(),
-            several => format!("{several} filters"),
-        };
-        let _ = writeln!(
-            text,
-            "  {when:<7} {filters}, {} instructions ({} in the kernel); {:.1} steps on average, {} at \
-             most; {} of {} numbers cached, {:.1} steps for the others",
-            cost.length_insns,
-            cost.kernel_insns,
-            all.mean_steps(),
-            all.max_steps,
-            cost.cached_numbers,
-            cost.numbers,
-            cost.uncached.mean_steps(),
-        );
-    }
-    text
 }
 
 /// Writes the result in the form that was asked for.
 fn write(
     args: &Args,
-    given: &Given,
+    report: &OptimizeReport,
     optimised: &Optimised,
-    options: &CompileOptions,
     global: &Global,
 ) -> Result<(), Failure> {
     let shows_person = args.output.is_terminal();
     match args.form(global) {
-        Some(Emit::Json) => {
-            let document = document(args, given, optimised, options);
-            args.output.text(&output::json(&document)?)
-        }
+        Some(Emit::Json) => args.output.text(&document_json(report)?),
         Some(Emit::Asm) => args.output.text(&listing(optimised)),
         None if shows_person => args.output.text(&listing(optimised)),
         Some(Emit::Annotation) => match optimised.programs() {
@@ -345,98 +237,27 @@ fn listing(optimised: &Optimised) -> String {
     }
 }
 
-fn document(
-    args: &Args,
-    given: &Given,
-    optimised: &Optimised,
-    options: &CompileOptions,
-) -> Document {
-    let mut reports: Vec<Option<ProgramReport>> = match args.compiler.stats {
-        true => reports(optimised, options).into_iter().map(Some).collect(),
-        false => optimised.programs().iter().map(|_| None).collect(),
-    };
-    let filters = optimised.programs().iter().zip(reports.drain(..));
-    Document {
-        schema: "tamis.optimize/1",
-        inputs: given.inputs.clone(),
-        how: how_name(optimised.how()),
-        judged: optimised.judged().copied().map(JudgedEntry),
-        rejected: optimised.rejected().iter().map(rejected_entry).collect(),
-        before: rating_entry(optimised.before()),
-        after: rating_entry(optimised.after()),
-        filters: filters
-            .map(|(program, report)| FilterEntry {
-                length_insns: program.len(),
-                kernel_length_insns: kernel_len_insns(program),
-                arches: measure_archs(std::slice::from_ref(program), optimised.archs())
-                    .iter()
-                    .map(ArchEntry::of)
-                    .collect(),
-                insns: insns(program),
-                report,
-            })
-            .collect(),
-    }
-}
-
-fn how_name(how: How) -> &'static str {
-    match how {
-        How::LaidOutAnew => "laid_out_anew",
-        How::Split => "split",
-        How::Redispatched => "redispatched",
-        How::Passes => "passes",
-        How::Unchanged => "unchanged",
-    }
-}
-
-fn rejected_entry(rejected: &Rejected) -> RejectedEntry {
-    RejectedEntry {
-        how: how_name(rejected.how),
-        because: rejected.why.to_string(),
-    }
-}
-
-fn rating_entry(rating: &Rating) -> RatingEntry {
-    let (cost, all) = (&rating.cost, rating.cost.all());
-    RatingEntry {
-        filters: cost.filters,
-        length_insns: cost.length_insns,
-        kernel_length_insns: cost.kernel_insns,
-        is_installable: rating.is_installable,
-        numbers: cost.numbers,
-        cached_numbers: cost.cached_numbers,
-        mean_steps: all.mean_steps(),
-        uncached_mean_steps: cost.uncached.mean_steps(),
-        max_steps: all.max_steps,
-    }
-}
-
-fn too_long(args: &Args, optimised: &Optimised) -> Failure {
-    let Cost {
-        filters,
-        length_insns,
-        ..
-    } = optimised.after().cost;
+fn too_long(args: &Args, report: &OptimizeReport) -> Failure {
+    let insns = counted(report.after.length_insns, "instruction");
+    let filters = counted(report.after.filters, "filter");
     let help = match args.split {
         true => "a single system call needs more: simplify its conditions",
         false => "`--split` produces several filters within the kernel's limit",
     };
-    Failure::Message {
-        message: format!(
-            "the best result exceeds the kernel's limit: {length_insns} instructions in {filters} filters, \
+    Failure::gave_up(
+        format!(
+            "the best result exceeds the kernel's limit: {insns} in {filters}, \
              at most {} each",
             Program::MAX_INSNS
         ),
-        help: Some(help.to_owned()),
-        code: exit::GAVE_UP,
-    }
+        Some(help.to_owned()),
+    )
 }
 
 /// The optimiser's errors are mistakes of tamis.
 fn bug(error: &CompileError) -> Failure {
-    Failure::Message {
-        message: error.to_string(),
-        help: Some("please report this with the input; no program was written".to_owned()),
-        code: exit::BUG,
-    }
+    Failure::bug(
+        error.to_string(),
+        "please report this with the input; no program was written",
+    )
 }

@@ -15,10 +15,11 @@ use tamis_policy::matrix::Combination;
 use tamis_session::files;
 use tamis_session::matrix::{LoadedMatrix, Plan, Target};
 
+use super::compile::{no_source, no_target};
 use crate::cli::languages;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{self, OutputArgs};
+use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit};
 
@@ -132,10 +133,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             Some((language, name))
         }
         _ if args.name.is_some() => {
-            return Err(Failure::usage(
-                "--name is for source code",
-                "leave --name out, or choose `--emit c` or `--emit go`",
-            ));
+            return Err(no_source());
         }
         _ => None,
     };
@@ -143,27 +141,30 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let family = family(&loaded, &chosen, args, global)?;
     let matrix = &loaded.matrix;
     global.warn(&family.idle_options(matrix), &loaded.sources);
-    let name = &loaded.name;
-    let summary = report::summary(name, matrix, &family);
+    let names = folder
+        .as_ref()
+        .map(|_| folder::names(family.programs.len()));
+    let report = report::of(&loaded.name, matrix, &family, names.as_deref());
     match (emit, named) {
         (None, _) if global.quiet => {}
-        (None, _) => write_text(&(summary + &report::table(matrix, &family)), args)?,
+        (None, _) => write_text(&report.to_string(), args)?,
         (Some(Emit::Source(_)), Some((language, identifier))) => {
             let text = language.family_text(&family.family(&identifier, &loaded));
-            let text = text.ok_or_else(|| super::compile::no_target(language, &family.archs))?;
+            let text = text.ok_or_else(|| no_target(language, &family.archs))?;
             write_text(&text, args)?;
-            global.notice(summary.trim_end());
+            global.notice(report.summary().trim_end());
         }
         (Some(Emit::Bpf), _) => {
-            write_folder(folder, &loaded, &family, args)?;
-            global.notice(summary.trim_end());
+            let (Some(folder), Some(names)) = (folder, names) else {
+                unreachable!("the directory was checked before");
+            };
+            let programs = family.programs.iter();
+            let bytes = programs.map(|own| own.program.to_bytes());
+            let files: Vec<(String, Vec<u8>)> = names.into_iter().zip(bytes).collect();
+            folder::write(&folder, &files, &document_json(&report)?, args.force)?;
+            global.notice(report.summary().trim_end());
         }
-        (Some(_), _) => {
-            write_text(
-                &output::json(&report::document(name, matrix, &family, None))?,
-                args,
-            )?;
-        }
+        (Some(_), _) => write_text(&document_json(&report)?, args)?,
     }
     Ok(exit::OK)
 }
@@ -234,21 +235,4 @@ fn write_text(text: &str, args: &Args) -> Result<(), Failure> {
         })?;
     }
     args.output.text(text)
-}
-
-fn write_folder(
-    folder: Option<PathBuf>,
-    loaded: &LoadedMatrix,
-    family: &Assembled,
-    args: &Args,
-) -> Result<(), Failure> {
-    let Some(folder) = folder else {
-        unreachable!("the directory was checked before");
-    };
-    let names = folder::names(family.programs.len());
-    let document = report::document(&loaded.name, &loaded.matrix, family, Some(&names));
-    let index = output::json(&document)?;
-    let bytes = family.programs.iter().map(|own| own.program.to_bytes());
-    let files: Vec<(String, Vec<u8>)> = names.iter().cloned().zip(bytes).collect();
-    folder::write(&folder, &files, &index, args.force)
 }

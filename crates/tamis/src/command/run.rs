@@ -215,11 +215,10 @@ fn note_missing_supervisor(policy: &Policy, global: &Global) {
 
 fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Result<u8, Failure> {
     match error {
-        RunError::Install { error, .. } => Err(Failure::Message {
-            message: format!("the filter could not be installed: {error}"),
-            help: Some(error.hint()),
-            code: exit::ENVIRONMENT,
-        }),
+        RunError::Install { error, .. } => {
+            let message = format!("the filter could not be installed: {error}");
+            Err(Failure::new(exit::ENVIRONMENT, message, Some(error.hint())))
+        }
         RunError::Exec { errno, denied_by } => {
             message(&format!("tamis: {program}: {error}"));
             if let Some((filter, _)) = denied_by

@@ -4,6 +4,7 @@
 use tamis_abi::{Arch, Nr, SeccompData, call, syscall};
 use tamis_kernel::measure::{self, Call};
 use tamis_profile::Profile;
+use tamis_report::bench::{NotCalledEntry, StandInEntry};
 use tamis_session::profile::call_name;
 
 use super::draw::{Random, WeightedItems};
@@ -23,16 +24,8 @@ pub(super) struct Case {
     pub(super) made: Vec<SeccompData>,
     /// The calls as they were asked for, one for one.
     pub(super) wanted: Vec<SeccompData>,
-    /// What was done to the arguments of calls, each with the call's name.
-    pub(super) stand_ins: Vec<(&'static str, &'static str)>,
+    pub(super) stand_ins: Vec<StandInEntry>,
     /// How much of all calls of the profile it is.
-    pub(super) share: Option<f64>,
-}
-
-/// A call that was asked for and isn't made.
-pub(super) struct LeftOut {
-    pub(super) name: String,
-    pub(super) reason: &'static str,
     pub(super) share: Option<f64>,
 }
 
@@ -42,7 +35,7 @@ pub(super) struct Cases {
     pub(super) each: Vec<Case>,
     /// All of them together, as often as they are made.
     pub(super) mix: Option<Case>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<NotCalledEntry>,
     /// How much of the profile is only in the mix, and which calls these are.
     pub(super) only_mixed: Option<String>,
 }
@@ -103,7 +96,7 @@ impl Cases {
         cases.add_weighted(&weighted, options);
         if let ([], None) = (cases.each.as_slice(), &cases.mix) {
             let reason = match cases.left_out.first() {
-                Some(LeftOut { name, reason, .. }) => format!(": {name}: {reason}"),
+                Some(NotCalledEntry { name, reason, .. }) => format!(": {name}: {reason}"),
                 None => ": the profile has no calls of this machine's architecture".to_owned(),
             };
             return Err(Failure::usage(
@@ -139,7 +132,7 @@ impl Cases {
                     true => name,
                     false => format!("{arch} {name}"),
                 };
-                self.left_out.push(LeftOut {
+                self.left_out.push(NotCalledEntry {
                     name,
                     reason,
                     share: Some(call.count as f64 / total as f64),
@@ -161,7 +154,7 @@ impl Cases {
                 is_sequence: false,
             });
         }
-        let share = |left_out: &LeftOut| left_out.share.unwrap_or(0.0);
+        let share = |left_out: &NotCalledEntry| left_out.share.unwrap_or(0.0);
         self.left_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
         found.sort_by(|a, b| (b.weight, &a.name).cmp(&(a.weight, &b.name)));
         found
@@ -223,7 +216,7 @@ impl Cases {
         }
         match case(name, calls, share) {
             Ok(case) => self.each.push(case),
-            Err((name, reason)) => self.left_out.push(LeftOut {
+            Err((name, reason)) => self.left_out.push(NotCalledEntry {
                 name,
                 reason,
                 share,
@@ -275,7 +268,10 @@ fn case(
             args: call.args,
             ..*wanted
         });
-        let stand_in = call.stand_in.map(|how| (call.name, how));
+        let stand_in = call.stand_in.map(|how| StandInEntry {
+            call: call.name,
+            how,
+        });
         case.stand_ins
             .extend(stand_in.filter(|stand_in| !case.stand_ins.contains(stand_in)));
     }

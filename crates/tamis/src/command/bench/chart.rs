@@ -1,12 +1,10 @@
-//! The chart of `tamis bench`: what each call takes longer than without a filter.
+//! The files of charts.
 
 use std::path::{Path, PathBuf};
 
-use tamis_chart::{Bar, Bars, Drawing, Group};
+use tamis_chart::Drawing;
 
 use crate::cli::{Failure, output};
-
-use super::report::{CallEntry, Document};
 
 /// A file that a chart can be written to.
 #[derive(Clone, Debug)]
@@ -40,31 +38,6 @@ impl ChartFile {
             false => Drawing::column(title, charts).to_string(),
         };
         output::write_file(&self.path, content.as_bytes())
-    }
-}
-
-impl Document {
-    /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
-    /// the median marked. A call that is not carried out has none.
-    pub(super) fn chart(&self) -> Drawing {
-        Bars {
-            title: "Time added to calls by a filter: minimum, and median as a mark".to_owned(),
-            unit: "ns".to_owned(),
-            series: self.labels().split_off(1),
-            groups: self.mix.iter().chain(&self.calls).map(group).collect(),
-        }
-        .draw()
-    }
-}
-
-fn group(call: &CallEntry) -> Group {
-    let bars = call.results[1..].iter().map(|result| Bar {
-        value: result.over_none_min_ns.unwrap_or(0.0),
-        mark: result.over_none_median_ns,
-    });
-    Group {
-        name: call.name.clone(),
-        bars: bars.collect(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Doubts about figures: noise, contradictions, and differences between requested and measured calls.
 
 use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
+use tamis_report::bench::{CallEntry, ResultEntry};
+use tamis_report::entry::counted;
 
 use super::cases::Case;
 use super::figures::ExpectedFigures;
-use super::report::{CallEntry, Findings, ResultEntry};
+use super::report::Findings;
 use super::timed_stacks::NONE;
 
 /// The spread between fastest and median batch above which a machine counts as noisy.
@@ -36,8 +38,8 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
     }
     if !measurement.is_settled {
         notes.push(format!(
-            "the minima were not stable after {} rounds: use more rounds, or a quieter machine",
-            measurement.rounds
+            "the minima were not stable after {}: use more rounds, or a quieter machine",
+            counted(measurement.rounds, "round")
         ));
     }
     let per_call_ns = measurement.clock.granularity_ns / CALLS_PER_BATCH as f64;
@@ -57,8 +59,9 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
     let probe = findings.probe;
     if let Some(filters) = probe.filters.filter(|filters| *filters > 0) {
         notes.push(format!(
-            "this process already has {filters} filters: `no filter` means no additional one, and the kernel \
-             skips only calls that they allow, too"
+            "this process already has {}: `no filter` means no additional one, and the kernel \
+             skips only calls that they allow, too",
+            counted(filters, "filter")
         ));
     }
     if probe.jit.enable == Some(0) {
@@ -148,8 +151,8 @@ fn denied(name: &str, result: &ResultEntry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Action;
+    use tamis_report::bench::AnswerEntry;
 
-    use super::super::report::AnswerEntry;
     use super::*;
 
     /// A result that nobody would doubt, next to a call that takes 80 ns.

@@ -8,8 +8,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::Value;
+use tamis_report::Document;
+use tamis_report::precompile::PrecompileReport;
 
-use super::report::SCHEMA;
 use crate::cli::Failure;
 use crate::cli::output::write_file;
 
@@ -80,7 +81,7 @@ fn earlier(folder: &Path) -> Vec<String> {
     let Ok(index) = serde_json::from_str::<Value>(&text) else {
         return Vec::new();
     };
-    if index["schema"] != SCHEMA {
+    if index["schema"] != PrecompileReport::SCHEMA {
         return Vec::new();
     }
     let filters = index["filters"].as_array().into_iter().flatten();

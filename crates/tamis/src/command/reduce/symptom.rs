@@ -18,7 +18,7 @@ use tamis_session::{Input, Loaded, Side, SideOptions};
 use super::{Args, file_name};
 use crate::cli::load::LoadArgs;
 use crate::cli::side;
-use crate::cli::{Failure, Global, call, exit};
+use crate::cli::{Failure, Global, call};
 
 /// How many calls are tried where the prover finds none.
 const EVALUATIONS: u64 = 1_000_000;
@@ -165,11 +165,10 @@ fn differing_call(
             }
             Ok(Symptom::Answers(calls))
         }
-        _ => Err(Failure::Message {
-            message: format!("no call is known for which {} differs", other.name),
-            help: Some("`tamis prove` finds out whether there is one".to_owned()),
-            code: exit::USAGE,
-        }),
+        _ => Err(Failure::usage(
+            format!("no call is known for which {} differs", other.name),
+            "`tamis prove` finds out whether there is one",
+        )),
     }
 }
 

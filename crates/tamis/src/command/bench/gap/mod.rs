@@ -9,21 +9,20 @@
 
 mod filters;
 mod fit;
-mod report;
 
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Program;
 use tamis_kernel::measure::{
-    self, MeasureError, Measured, Measurement, Progress, Rounds, TimedCalls,
+    self, MeasureError, Measured, Measurement, Progress, Rounds, TimedCalls, Timing,
 };
 use tamis_meter::price;
+use tamis_report::gap::{Fit, GapReport, INSTALLED, StageEntry};
 
 use super::draw::Random;
 use super::timed_stacks::{empty, uncacheable};
 use crate::cli::{Failure, load};
 use filters::ChainKind;
-use fit::Fit;
-pub(super) use report::Document;
+use fit::fit;
 
 /// How often each of the first stages is measured as a subject of its own: what their minima differ by is
 /// what can't be known better.
@@ -40,28 +39,24 @@ const RANDOM_CALLS: usize = 1 << 14;
 /// The seed of those arguments.
 const SEED: u64 = 1;
 
+/// The spread between median and minimum above which a machine counts as noisy, for the usual filter:
+/// chains of jumps differ from one installation to the next, as the processor's memory of jumps is
+/// used otherwise.
+const MAX_QUIET_SPREAD: f64 = 0.05;
+
 /// What emulating an instruction for one number costs by the book.
 const EMULATION_NS: f64 = 2.7;
 /// Where that is written.
 const BOOK: &str = "docs/book/costs.md";
 
-/// What a stage is measured to cost.
-pub(super) struct Stage {
-    name: &'static str,
-    ns: f64,
-    /// Half the width of what it may be: the spread of equal subjects, or a slope's standard error.
-    uncertainty_ns: f64,
-    /// What the compiler or the book says, and where.
-    priced: Option<(f64, &'static str)>,
-    /// The line, if it is a slope.
-    fit: Option<Fit>,
-}
+/// What the compiler or the book says that a stage costs, and where.
+type Price = Option<(f64, &'static str)>;
 
 /// Filters with more and more of one thing.
 struct Series {
     name: &'static str,
     unit: &'static str,
-    priced: Option<(f64, &'static str)>,
+    priced: Price,
     /// How much each has, and its stack.
     stacks: Vec<(f64, Vec<Program>)>,
 }
@@ -70,18 +65,16 @@ struct Series {
 pub(super) fn analyse(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
-) -> Result<Document, Failure> {
+) -> Result<GapReport, Failure> {
     let refuse = |error: MeasureError| super::refusal(&error, &|_| "a generated filter");
     let (mut stages, plain) = fixed_call(rounds, on_progress).map_err(refuse)?;
     let (missed, random) = random_calls(rounds, on_progress).map_err(refuse)?;
     // After the instructions, before the stack.
     let place = stages.iter().position(|stage| stage.name == FURTHER);
     stages.insert(place.unwrap_or(stages.len()), missed);
-    Ok(Document::new(&stages, &[plain, random]))
+    Ok(report(stages, &[plain, random]))
 }
 
-/// The unit of what takes microseconds, not nanoseconds.
-const INSTALLED: &str = "installed instructions";
 /// The name of the stage of several filters.
 const FURTHER: &str = "another filter";
 
@@ -98,7 +91,7 @@ fn free_call() -> Result<SeccompData, MeasureError> {
 fn fixed_call(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
-) -> Result<(Vec<Stage>, Measurement), MeasureError> {
+) -> Result<(Vec<StageEntry>, Measurement), MeasureError> {
     let basic = [vec![], vec![empty()], vec![uncacheable()]];
     let timed = timed_series();
     let installed = [false, true].map(installed_series);
@@ -125,7 +118,7 @@ fn fixed_call(
 }
 
 /// No filter, the empty one, and the least that runs, from several copies of each.
-fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
+fn basic_stages(copies: &[Measured]) -> Vec<StageEntry> {
     let min_and_spread = |stage: usize| {
         let figures = copies.iter().skip(stage).step_by(3);
         let figures: Vec<f64> = figures.map(|measured| measured.calls[0].min_ns).collect();
@@ -134,14 +127,9 @@ fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
         (min, max - min)
     };
     let [none, empty, least] = [0, 1, 2].map(min_and_spread);
-    let stage =
-        |name, (ns, spread): (f64, f64), (base_ns, base_spread): (f64, f64), priced| Stage {
-            name,
-            ns: ns - base_ns,
-            uncertainty_ns: spread + base_spread,
-            priced,
-            fit: None,
-        };
+    let stage = |name, (ns, spread): (f64, f64), (base_ns, base_spread): (f64, f64), priced| {
+        stage(name, (ns - base_ns, spread + base_spread), priced, None)
+    };
     let unpriced = None;
     vec![
         stage("the call without a filter", none, (0.0, 0.0), unpriced),
@@ -191,17 +179,19 @@ fn installed_series(is_emulated: bool) -> Series {
 }
 
 /// Installing without emulation, and what emulation adds for each number.
-fn install_stages(converted: Stage, emulated: Stage) -> Vec<Stage> {
+fn install_stages(converted: StageEntry, emulated: StageEntry) -> Vec<StageEntry> {
     let bitmaps = tamis_bpf::cache::Bitmap::X86_64_LINUX_6_18;
     let numbers: u32 = bitmaps.iter().map(|bitmap| bitmap.numbers).sum();
     let each = 1.0 / f64::from(numbers);
-    let emulation = Stage {
-        name: "installing an instruction: emulating it for one number",
-        ns: (emulated.ns - converted.ns) * each,
-        uncertainty_ns: (emulated.uncertainty_ns + converted.uncertainty_ns) * each,
-        priced: Some((EMULATION_NS, BOOK)),
-        fit: emulated.fit,
-    };
+    let emulation = stage(
+        "installing an instruction: emulating it for one number",
+        (
+            (emulated.ns - converted.ns) * each,
+            (emulated.uncertainty_ns + converted.uncertainty_ns) * each,
+        ),
+        Some((EMULATION_NS, BOOK)),
+        emulated.fit,
+    );
     match load::native_arch() {
         tamis_abi::Arch::X86_64 => vec![converted, emulation],
         // How many numbers others emulate isn't known.
@@ -211,20 +201,37 @@ fn install_stages(converted: Stage, emulated: Stage) -> Vec<Stage> {
 
 impl Series {
     /// The stage of what these filters have more and more of.
-    fn stage(&self, measured: &[Measured], figure: impl Fn(&Measured) -> f64) -> Stage {
+    fn stage(&self, measured: &[Measured], figure: impl Fn(&Measured) -> f64) -> StageEntry {
         let points = self.stacks.iter().zip(measured);
         let points: Vec<(f64, f64)> = points
             .map(|((x, _), measured)| (*x, figure(measured)))
             .collect();
-        let fit = Fit::of(self.unit, &points);
-        Stage {
-            name: self.name,
-            ns: fit.slope_ns,
-            uncertainty_ns: fit.standard_error_ns,
-            priced: self.priced,
-            fit: Some(fit),
-        }
+        slope(self.name, self.priced, fit(self.unit, &points))
     }
+}
+
+/// A stage, with what it costs and how uncertain that is.
+fn stage(
+    name: &'static str,
+    (ns, uncertainty_ns): (f64, f64),
+    priced: Price,
+    fit: Option<Fit>,
+) -> StageEntry {
+    let (priced_ns, priced_in) = priced.unzip();
+    StageEntry {
+        name,
+        ns,
+        uncertainty_ns,
+        priced_ns,
+        priced_in,
+        fit,
+    }
+}
+
+/// A stage that costs what one more adds.
+fn slope(name: &'static str, priced: Price, fit: Fit) -> StageEntry {
+    let cost = (fit.slope_ns, fit.standard_error_ns);
+    stage(name, cost, priced, Some(fit))
 }
 
 /// What a branch costs that goes another way than the processor thought: trees over random arguments,
@@ -232,7 +239,7 @@ impl Series {
 fn random_calls(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
-) -> Result<(Stage, Measurement), MeasureError> {
+) -> Result<(StageEntry, Measurement), MeasureError> {
     let call = free_call()?;
     let with = |arg0: u64| SeccompData {
         args: [arg0, 0, 0, 0, 0, 0],
@@ -256,15 +263,59 @@ fn random_calls(
         (f64::from(depth) / 2.0, more_ns)
     });
     let points: Vec<(f64, f64)> = points.collect();
-    let fit = Fit::of("mispredicted branches", &points);
-    let stage = Stage {
-        name: "a mispredicted branch",
-        ns: fit.slope_ns,
-        uncertainty_ns: fit.standard_error_ns,
-        priced: Some((price::MISPREDICTION_NS, "MISPREDICTION_NS")),
-        fit: Some(fit),
-    };
+    let priced = Some((price::MISPREDICTION_NS, "MISPREDICTION_NS"));
+    let fit = fit("mispredicted branches", &points);
+    let stage = slope("a mispredicted branch", priced, fit);
     Ok((stage, measurement))
+}
+
+/// The report of some stages and the measurements that they come from.
+fn report(stages: Vec<StageEntry>, measurements: &[Measurement]) -> GapReport {
+    let first = measurements.first();
+    let is_settled = measurements.iter().all(|own| own.is_settled);
+    let mut notes = noise(measurements, is_settled);
+    notes.extend(stages.iter().filter_map(doubt));
+    GapReport {
+        kernel: tamis_kernel::probe().release,
+        cpu: first.map_or(0, |own| own.cpu),
+        clock: first.map_or("", |own| own.clock.name),
+        rounds: measurements.iter().map(|own| own.rounds).max().unwrap_or(0),
+        is_settled,
+        stages,
+        notes,
+    }
+}
+
+/// A price below zero, or one that its uncertainty swallows, is no price.
+fn doubt(stage: &StageEntry) -> Option<String> {
+    (stage.ns < stage.uncertainty_ns).then(|| {
+        format!(
+            "{}: {:.3} ns can't be distinguished from 0 on this machine",
+            stage.name, stage.ns
+        )
+    })
+}
+
+fn noise(measurements: &[Measurement], is_settled: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let subjects = measurements
+        .iter()
+        .flat_map(|measurement| &measurement.subjects);
+    let spread = |timing: &Timing| (timing.median_ns - timing.min_ns) / timing.min_ns;
+    let spreads = subjects.flat_map(|subject| &subject.calls).map(spread);
+    let mut spreads: Vec<f64> = spreads.collect();
+    spreads.sort_unstable_by(f64::total_cmp);
+    let usual = spreads.get(spreads.len() / 2).copied().unwrap_or(0.0);
+    if usual > MAX_QUIET_SPREAD {
+        notes.push(format!(
+            "the machine is noisy: every other median is {:.0} % above its minimum, or more",
+            usual * 100.0
+        ));
+    }
+    if !is_settled {
+        notes.push("the minima were not stable: use more rounds, or a quieter machine".to_owned());
+    }
+    notes
 }
 
 #[cfg(test)]
