@@ -38,7 +38,7 @@ pub enum OptionForm {
     List {
         /// What stands for one text in a help.
         placeholder: &'static str,
-        /// Adds one value, or begins the list; the error says why the text is not a value.
+        /// Adds one value, or empties the list before the first; the error says why the text is not a value.
         add: fn(&mut ParseOptions, Option<&str>) -> Result<(), String>,
     },
     /// The path of a file, which the caller's loader reads.
@@ -106,7 +106,8 @@ impl LanguageOption {
         front_end::ALL.into_iter().filter(has_it)
     }
 
-    /// Sets the value from a text; `None` stands for an option that was only named.
+    /// Sets the value from a text, which replaces the one before, of a list all its values; `None` stands for an option
+    /// that was only named.
     ///
     /// ```
     /// use tamis_abi::Arch;

@@ -109,10 +109,17 @@ impl Assignments {
             if values.len() > 1 && !option.is_repeatable() {
                 return Err(error(given_twice(option)));
             }
-            for value in values {
-                let set = option.set(&mut options, value, loader);
-                set.map_err(|mistake| wrong_value(option, value, mistake))?;
+            if values.is_empty() {
+                continue;
             }
+            // The texts of a list are one.
+            let texts: Option<Vec<&str>> = values.into_iter().collect();
+            let text = texts.map(|texts| {
+                let texts = texts.into_iter().filter(|text| !text.is_empty());
+                texts.collect::<Vec<&str>>().join(",")
+            });
+            let set = option.set(&mut options, text.as_deref(), loader);
+            set.map_err(|mistake| wrong_value(option, text.as_deref(), mistake))?;
         }
         Ok(options)
     }

@@ -384,8 +384,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether libseccomp takes the entries of a call, added in the order of [`order`]. Some inequalities before conditions on
-/// later arguments would make it run forever.
+/// Whether libseccomp takes the entries of a call, added in the order of [`order`]. Some inequalities before conditions
+/// on later arguments would make it run forever.
 fn is_accepted(answers: &[Answers<'_>], entries: &[(u32, Alternatives)], is_wide: bool) -> bool {
     let rules = entries.iter().flat_map(|(ret, alternatives)| {
         let alternatives = alternatives.list.iter();

@@ -58,8 +58,17 @@ static CAP: LanguageOption = LanguageOption {
     form: OptionForm::List {
         placeholder: "CAP",
         add: |options, name| {
-            let known = options.oci.capabilities.get_or_insert_default();
-            known.extend(name.map(known_capability).transpose()?);
+            match name {
+                None => options.oci.capabilities = Some(Vec::new()),
+                Some(name) => {
+                    let capability = known_capability(name)?;
+                    options
+                        .oci
+                        .capabilities
+                        .get_or_insert_default()
+                        .push(capability);
+                }
+            }
             Ok(())
         },
     },

@@ -33,6 +33,31 @@ fn a_name_sets_what_the_type_sets() {
     assert_ne!(read(&named), by_default);
 }
 
+/// What one capability more allows.
+#[test]
+fn a_list_by_name_replaces_one_by_type() {
+    const PROFILE: &str = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+        {"names": ["mount"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}}]}"#;
+    let allows = |list: &[&str]| {
+        let mut options = LoadOptions::new(Arch::X86_64);
+        options.policy.oci.capabilities = Some(vec!["CAP_SYS_ADMIN".to_owned()]);
+        options.named.list = list.iter().map(|text| Assignment::parse(text)).collect();
+        let loaded = load(Input::new("a.json", PROFILE), &options, &mut NoIncludes).unwrap();
+        let policy = loaded.into_policy("").unwrap();
+        let nr = tamis_abi::syscall::number(Arch::X86_64, "mount").unwrap().0;
+        let data = tamis_abi::SeccompData {
+            nr,
+            arch: Arch::X86_64.audit(),
+            ..Default::default()
+        };
+        policy.ruleset.decide(&data).action == tamis_abi::Action::ALLOW
+    };
+    assert!(allows(&[]));
+    assert!(!allows(&["cap="]));
+    assert!(!allows(&["cap=CHOWN", "cap=KILL"]));
+    assert!(allows(&["cap=CHOWN", "cap=SYS_ADMIN"]));
+}
+
 #[test]
 fn an_option_of_another_language_names_both_and_their_options() {
     let alone = refused(&["cap=SYS_ADMIN"], false);

@@ -307,10 +307,19 @@ impl Plan {
 /// What a combination sets; what the caller sets counts more than what the matrix says for all.
 fn settings(matrix: &Matrix, values: &[usize], common: &LoadOptions) -> Settings {
     let mut settings = matrix.settings(values);
-    let mut own = matrix.options.iter().zip(values);
-    let sets_kernel = own.any(|(option, value)| option.values[*value].settings.kernel.is_some());
-    if common.policy.kernel.is_some() && !sets_kernel {
+    let own = matrix.options.iter().zip(values);
+    let own: Vec<&Settings> = own
+        .map(|(option, value)| &option.values[*value].settings)
+        .collect();
+    let names = |name: &str| common.named.list.iter().any(|named| named.name == name);
+    if common.policy.kernel.is_some() && !own.iter().any(|own| own.kernel.is_some()) {
         settings.kernel = None;
+    }
+    if names("cap") && !own.iter().any(|own| own.capabilities.is_some()) {
+        settings.capabilities = None;
+    }
+    if names("thread") && !own.iter().any(|own| own.thread.is_some()) {
+        settings.thread = None;
     }
     settings
 }

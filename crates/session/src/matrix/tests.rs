@@ -77,6 +77,35 @@ fn combinations_that_mean_the_same_are_compiled_once() {
 }
 
 #[test]
+fn what_the_caller_names_replaces_what_the_matrix_says_for_all() {
+    const PROFILE: &str = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+        {"names": ["mount"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}},
+        {"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}"#;
+    let matrix = matrix(
+        "policy = 'a.json'\ncap = ['SYS_ADMIN']\n[option.k]\nold = { kernel = '4.8' }\nnew = {}\n",
+    );
+    let memory = Memory(&[("a.json", PROFILE)]);
+    let chosen = matrix.choose(&[]).unwrap();
+    let longest = |list: &[&str]| {
+        let mut options = options();
+        options.named.list = list
+            .iter()
+            .map(|text| crate::Assignment::parse(text))
+            .collect();
+        let plan = Plan::read(&matrix, &chosen, &options, &[], &memory).unwrap();
+        let compiled = plan
+            .compile(&matrix.matrix, &Target::default(), &memory)
+            .unwrap();
+        let lengths = compiled
+            .filters
+            .iter()
+            .map(|own| own.template().unbound().len());
+        lengths.max().unwrap()
+    };
+    assert!(longest(&["cap="]) < longest(&[]));
+}
+
+#[test]
 fn combinations_are_chosen_by_name() {
     let loaded = matrix(MATRIX);
     assert_eq!(loaded.choose(&[]).unwrap(), [[0, 0], [1, 0], [1, 1]]);

@@ -138,7 +138,8 @@ fn the_embedded_policy_for_containers_differs_from_dockers_by_six_calls() {
     let source = sources.add(policy.name, policy.text);
     let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
-    let ours = allowed(&parsed.ruleset.expect("it has no errors"));
+    let ours_ruleset = parsed.ruleset.expect("it has no errors");
+    let ours = allowed(&ours_ruleset);
     let theirs = allowed(&docker);
     let more: Vec<&str> = ours.difference(&theirs).copied().collect();
     let fewer: Vec<&str> = theirs.difference(&ours).copied().collect();
@@ -150,4 +151,25 @@ fn the_embedded_policy_for_containers_differs_from_dockers_by_six_calls() {
         "uprobe",
     ];
     assert_eq!((more, fewer), (new.to_vec(), vec!["fanotify_mark"]));
+    let socket = syscall::number(Arch::X86_64, "socket").expect("a call");
+    let families = |ruleset: &Ruleset| {
+        let allows = |family: &u64| {
+            let data = SeccompData {
+                nr: socket.0,
+                arch: Arch::X86_64.audit(),
+                args: [*family, 0, 0, 0, 0, 0],
+                ..SeccompData::default()
+            };
+            ruleset.decide(&data).action == Action::ALLOW
+        };
+        (0..0x200).filter(allows).collect::<BTreeSet<u64>>()
+    };
+    let (ours, theirs) = (families(&ours_ruleset), families(&docker));
+    assert!(ours.is_subset(&theirs));
+    let fewer: Vec<u64> = theirs.difference(&ours).copied().collect();
+    let obsolete = [12, 19, 20, 23, 25, 34, 37];
+    assert_eq!(
+        fewer,
+        obsolete.into_iter().chain(46..0x200).collect::<Vec<u64>>()
+    );
 }
