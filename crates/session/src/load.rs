@@ -182,7 +182,8 @@ fn refuse_matrix(input: &Input) -> Result<(), Error> {
     Err(Error::diagnostic(diagnostic, sources))
 }
 
-/// What to say of a text with mistakes: if it looks like another kind, only that.
+/// What to say of a text with mistakes: if it looks like another kind, that and the first of them. The looks can be
+/// wrong, and then only the mistake helps.
 fn misread(
     kind: InputKind,
     source: SourceId,
@@ -190,7 +191,13 @@ fn misread(
     sources: Sources,
 ) -> Error {
     let mistaken = mistaken(kind, source, &sources);
-    let diagnostics = mistaken.map_or(diagnostics, |diagnostic| vec![diagnostic]);
+    let diagnostics = match mistaken {
+        None => diagnostics,
+        Some(mistaken) => {
+            let first = diagnostics.into_iter().find(Diagnostic::is_error);
+            std::iter::once(mistaken).chain(first).collect()
+        }
+    };
     Error::Diagnostics(diagnostics, sources)
 }
 

@@ -324,7 +324,7 @@ pub fn policy_minijail(bytes: &[u8]) -> InputClass {
 /// If the property does not hold.
 pub fn minijail_table(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
-        let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
+        let source = sources.add("fuzz.policy", "io@libc: 1\nclose: arg0 == TCGETS\n");
         let options = minijail::MinijailOptions {
             arches: Vec::new(),
             settings: minijail::Settings {

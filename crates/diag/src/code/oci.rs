@@ -67,4 +67,9 @@ codes! { OCI;
         "Container engines written in Go match JSON keys case-insensitively: `Args` is `args`, and of `args` \
          and `Args` the last has effect. Other engines ignore such a member. So the meaning of the profile \
          depends on the engine, and it is an error.";
+    OCI_LOOSER = "TM0319", "libseccomp grants more than the entries say",
+        "libseccomp merges the conditions of all entries for one call into one graph, and shares what follows an \
+         inequality between the ways that lead there. So a call can get the action of an entry whose conditions \
+         do not all hold; the note has such a call. tamis makes the filter that the runtime would make. Use \
+         equalities, or conditions on one argument in each entry, and look whether the warning goes away.";
 }

@@ -1,6 +1,6 @@
 //! The syntax tree of a policy. Constants are already numbers: they are defined before their use.
 
-use tamis_abi::Action;
+use tamis_abi::{Action, Arch};
 use tamis_diag::Span;
 use tamis_rules::CmpOp;
 
@@ -45,7 +45,7 @@ pub(super) struct Rule {
     /// The rule's own names of the arguments, instead of the call's.
     pub(super) arguments: Option<Vec<Name>>,
     /// The architectures of the rule; `None` means all.
-    pub(super) guard: Option<Vec<Name>>,
+    pub(super) guard: Option<Vec<Arch>>,
     /// The condition; `None` means always.
     pub(super) condition: Option<Condition>,
     pub(super) span: Span,

@@ -10,6 +10,7 @@ use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
 use super::ast::{self, Call, Comparison, Condition, Entry, Name, Program};
 use super::compare::{self, Value};
+use super::fold;
 use crate::limits::MAX_RULES;
 use crate::sink::Sink;
 
@@ -54,12 +55,16 @@ struct Place {
     width: Width,
 }
 
+/// The width of each argument of a comparison, and where it first appears.
+type Arguments = [Option<(Width, Span)>; 6];
+
 impl Lowering<'_> {
     /// The section of an architecture; unusable if the sink has an error.
     pub(super) fn section(&mut self, arch: Arch) -> Section {
         let mut rules = Vec::new();
         let mut used = vec![false; self.program.policies.len()];
         self.entries(arch, &self.program.main, &mut used, &mut rules);
+        self.check_unused(arch, &used);
         let default = self.program.default.map(|(action, _)| action);
         Section {
             arch,
@@ -102,21 +107,10 @@ impl Lowering<'_> {
     }
 
     fn rule(&mut self, arch: Arch, rule: &ast::Rule, action: Action) -> Option<Rule> {
-        if !self.is_for(rule, arch) {
+        if !is_for(rule, arch) {
             return None;
         }
-        let (nr, name) = match &rule.call {
-            Call::Number(nr) => (*nr, None),
-            Call::Named(name) => {
-                let (nr, name) = self.number(name, arch)?;
-                (nr.0, Some(name))
-            }
-        };
-        let callee = Callee {
-            arch,
-            name,
-            own_names: rule.arguments.as_deref(),
-        };
+        let (nr, callee) = self.callee(rule, arch)?;
         let when = match &rule.condition {
             None => Predicate::True,
             Some(condition) => self.condition(condition, &callee)?,
@@ -129,28 +123,61 @@ impl Lowering<'_> {
         })
     }
 
-    /// Whether the rule's guard includes an architecture.
-    fn is_for(&mut self, rule: &ast::Rule, arch: Arch) -> bool {
-        let Some(names) = &rule.guard else {
-            return true;
-        };
-        let mut is_for = false;
-        for name in names {
-            match Arch::from_name(&name.text) {
-                Some(known) => is_for |= known == arch,
-                None => {
-                    let message = format!("unknown architecture `{}`", name.text);
-                    let diagnostic =
-                        Diagnostic::error(code::KAFEL_ARCH, message).label(name.span, "");
-                    let near = suggest::nearest(&name.text, Arch::all().map(Arch::name));
-                    self.sink.report(match near {
-                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                        None => diagnostic.help("`tamis tables arches` lists them"),
-                    });
+    /// Reports unknown calls and arguments of the policies that are not used: kafel rejects these too.
+    fn check_unused(&mut self, arch: Arch, used: &[bool]) {
+        let program = self.program;
+        let unused = program.policies.iter().zip(used);
+        let entries = unused
+            .filter(|(_, is_used)| !**is_used)
+            .flat_map(|(policy, _)| &policy.entries);
+        for entry in entries {
+            let Entry::Block { rules, .. } = entry else {
+                continue;
+            };
+            for rule in rules.iter().filter(|rule| is_for(rule, arch)) {
+                if self.sink.is_finished() {
+                    return;
+                }
+                if let Some((_, callee)) = self.callee(rule, arch)
+                    && let Some(condition) = &rule.condition
+                {
+                    self.check_arguments(condition, &callee);
                 }
             }
         }
-        is_for
+    }
+
+    fn check_arguments(&mut self, condition: &Condition, callee: &Callee) {
+        match condition {
+            Condition::Any(parts) | Condition::All(parts) => {
+                for part in parts {
+                    self.check_arguments(part, callee);
+                }
+            }
+            Condition::Not(inner) => self.check_arguments(inner, callee),
+            Condition::Compare(comparison) => {
+                let mut seen = Arguments::default();
+                self.value(&comparison.left, callee, &mut seen);
+                self.value(&comparison.right, callee, &mut seen);
+            }
+        }
+    }
+
+    /// The number of a rule's call, and what its condition needs to know about it.
+    fn callee<'r>(&mut self, rule: &'r ast::Rule, arch: Arch) -> Option<(u32, Callee<'r>)> {
+        let (nr, name) = match &rule.call {
+            Call::Number(nr) => (*nr, None),
+            Call::Named(name) => {
+                let (nr, name) = self.number(name, arch)?;
+                (nr.0, Some(name))
+            }
+        };
+        let callee = Callee {
+            arch,
+            name,
+            own_names: rule.arguments.as_deref(),
+        };
+        Some((nr, callee))
     }
 
     /// The number and the name in the tables of a call.
@@ -199,13 +226,26 @@ impl Lowering<'_> {
         })
     }
 
-    /// Lowers a comparison. It has 64 bits for all of its arguments if one of them, or one of its numbers, has 64.
+    /// Lowers a comparison. It has 64 bits for all of its arguments if one of them, or one of its numbers, has 64
+    /// after folding.
     fn comparison(&mut self, comparison: &Comparison, callee: &Callee) -> Option<Predicate> {
-        let mut narrow = None;
-        let mut is_wide = false;
-        let left = self.value(&comparison.left, callee, &mut is_wide, &mut narrow);
-        let right = self.value(&comparison.right, callee, &mut is_wide, &mut narrow);
+        let mut seen = Arguments::default();
+        let left = self.value(&comparison.left, callee, &mut seen);
+        let right = self.value(&comparison.right, callee, &mut seen);
         let (left, right) = (left?, right?);
+        let mut is_wide = false;
+        let mut narrow = None;
+        for side in [&left, &right] {
+            fold::for_each_leaf(side, &mut |leaf| match leaf {
+                Value::Number(number) => is_wide |= u32::try_from(*number).is_err(),
+                Value::Argument(index) => match seen[index.index()] {
+                    Some((Width::Bits64, _)) => is_wide = true,
+                    Some((_, span)) => narrow = narrow.or(Some(span)),
+                    None => {}
+                },
+                Value::And(_) | Value::Or(_) => {}
+            });
+        }
         if is_wide && let Some(argument) = narrow {
             self.sink.report(
                 Diagnostic::warning(code::KAFEL_WIDTH, "64-bit comparison of a 32-bit argument")
@@ -239,38 +279,25 @@ impl Lowering<'_> {
         Some(compared.predicate)
     }
 
-    /// Resolves the arguments of a value. Also returns whether a part of it has 64 bits, and the span of an
-    /// argument that has fewer.
-    fn value(
-        &mut self,
-        bits: &ast::Bits,
-        callee: &Callee,
-        is_wide: &mut bool,
-        narrow: &mut Option<Span>,
-    ) -> Option<Value> {
-        let mut all = |this: &mut Self, parts: &[ast::Bits]| {
-            let parts: Vec<Option<Value>> = parts
-                .iter()
-                .map(|part| this.value(part, callee, is_wide, narrow))
-                .collect();
-            parts.into_iter().collect::<Option<Vec<Value>>>()
-        };
-        Some(match bits {
-            ast::Bits::Number(number) => {
-                *is_wide |= u32::try_from(*number).is_err();
-                Value::Number(*number)
-            }
+    /// Resolves the arguments of a value and folds it. Also notes each argument.
+    fn value(&mut self, bits: &ast::Bits, callee: &Callee, seen: &mut Arguments) -> Option<Value> {
+        let (parts, join) = match bits {
+            ast::Bits::Number(number) => return Some(Value::Number(*number)),
             ast::Bits::Argument(name) => {
                 let place = self.place(name, callee)?;
-                match place.width {
-                    Width::Bits64 => *is_wide = true,
-                    _ => *narrow = narrow.or(Some(name.span)),
-                }
-                Value::Argument(place.index)
+                seen[place.index.index()].get_or_insert((place.width, name.span));
+                return Some(Value::Argument(place.index));
             }
-            ast::Bits::And(parts) => Value::And(all(self, parts)?),
-            ast::Bits::Or(parts) => Value::Or(all(self, parts)?),
-        })
+            ast::Bits::And(parts) => (parts, fold::and as fn(Value, Value) -> Value),
+            ast::Bits::Or(parts) => (parts, fold::or as fn(Value, Value) -> Value),
+        };
+        // No early return, to report the errors of every part.
+        let parts: Vec<Option<Value>> = parts
+            .iter()
+            .map(|part| self.value(part, callee, seen))
+            .collect();
+        let parts = parts.into_iter().collect::<Option<Vec<Value>>>()?;
+        parts.into_iter().reduce(join)
     }
 
     /// Resolves the name of an argument.
@@ -304,6 +331,14 @@ impl Lowering<'_> {
             self.sink.report(unknown_argument(name, callee));
         }
         place
+    }
+}
+
+/// Whether the rule's guard includes an architecture.
+fn is_for(rule: &ast::Rule, arch: Arch) -> bool {
+    match &rule.guard {
+        None => true,
+        Some(guard) => guard.contains(&arch),
     }
 }
 

@@ -9,11 +9,12 @@
 //!
 //! The meaning is that of the programs that kafel compiles. In particular, an argument has the width of its C type
 //! and is compared on 32 bits unless another part of the comparison has 64. The stages, one file each: `lexer`
-//! merges files, `parser` builds the `ast`, `lower` builds the ruleset, with `compare` for comparisons that rules
-//! cannot express directly.
+//! merges files, `parser` builds the `ast`, `lower` builds the ruleset, with `fold` for what decides the width of a
+//! comparison and `compare` for comparisons that rules cannot express directly.
 
 mod ast;
 mod compare;
+mod fold;
 mod lexer;
 mod lower;
 mod parser;

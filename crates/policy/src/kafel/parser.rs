@@ -4,7 +4,7 @@ mod condition;
 
 use std::collections::HashMap;
 
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
 
 use super::ast::{Call, Entry, Name, Policy, Program, Rule};
@@ -25,6 +25,22 @@ const ACTIONS: [(&str, ActionKind, bool); 10] = [
     ("ERRNO", ActionKind::Errno, true),
     ("TRAP", ActionKind::Trap, true),
     ("TRACE", ActionKind::Trace, true),
+];
+/// The architectures of `ON`. Case does not matter.
+const ARCHES: [(&str, Arch); 13] = [
+    ("aarch64", Arch::Aarch64),
+    ("amd64", Arch::X86_64),
+    ("arm", Arch::Arm),
+    ("arm64", Arch::Aarch64),
+    ("i386", Arch::X86),
+    ("m68k", Arch::M68k),
+    ("mips", Arch::Mips),
+    ("mips64", Arch::Mips64),
+    ("mipso32", Arch::Mips),
+    ("riscv64", Arch::Riscv64),
+    ("rv64", Arch::Riscv64),
+    ("x86", Arch::X86),
+    ("x86_64", Arch::X86_64),
 ];
 /// Words that cannot be names.
 const KEYWORDS: [&str; 4] = ["POLICY", "USE", "DEFAULT", "SYSCALL"];
@@ -339,18 +355,38 @@ impl<'a> Parser<'a> {
     }
 
     /// `ON NAME` or `ON { NAME, NAME }`.
-    fn guard(&mut self) -> Step<Vec<Name>> {
+    fn guard(&mut self) -> Step<Vec<Arch>> {
         self.at += 1;
-        let what = "the name of an architecture";
         if !self.take("{") {
-            return Ok(vec![self.name(what)?]);
+            return Ok(vec![self.arch()?]);
         }
-        let mut names = vec![self.name(what)?];
+        let mut arches = vec![self.arch()?];
         while self.take(",") {
-            names.push(self.name(what)?);
+            arches.push(self.arch()?);
         }
         self.symbol("}", "`,` or `}`")?;
-        Ok(names)
+        Ok(arches)
+    }
+
+    fn arch(&mut self) -> Step<Arch> {
+        let name = self.name("the name of an architecture")?;
+        let found = ARCHES
+            .iter()
+            .find(|(known, _)| name.text.eq_ignore_ascii_case(known));
+        if let Some((_, arch)) = found {
+            return Ok(*arch);
+        }
+        let message = format!("unknown architecture `{}`", name.text);
+        let diagnostic = Diagnostic::error(code::KAFEL_ARCH, message)
+            .label(name.span, "kafel has no such architecture");
+        let names = || ARCHES.iter().map(|(name, _)| *name);
+        Err(Box::new(match suggest::nearest(&name.text, names()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => {
+                let names: Vec<&str> = names().collect();
+                diagnostic.help(format!("there are {}", names.join(", ")))
+            }
+        }))
     }
 
     // Error recovery.

@@ -74,6 +74,8 @@ pub(super) struct Atom {
     pub(super) arg: ArgIndex,
     pub(super) op: Operator,
     pub(super) value: Value,
+    /// The spans of the argument and of the operator.
+    pub(super) left: [Span; 2],
 }
 
 /// The test of an argument.

@@ -87,6 +87,11 @@ impl Expansion<'_> {
                     Dialect::Python => self.expanded.is_for_library = false,
                 }
             }
+            if self.dialect == Dialect::C
+                && let Some(objection) = library::misspelling(&statement, &text)
+            {
+                self.sink.report(objection);
+            }
             match &statement.kind {
                 StatementKind::Denylist => {}
                 StatementKind::Include(path) => self.include(path, &name),

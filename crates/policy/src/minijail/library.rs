@@ -2,7 +2,7 @@
 
 use tamis_diag::{Diagnostic, Span, code};
 
-use super::ast::{ActionWord, Filter, Statement, StatementKind};
+use super::ast::{ActionWord, Atom, Filter, Statement, StatementKind};
 
 /// The first feature of a statement that the library would reject.
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
@@ -51,7 +51,54 @@ fn foreign_action(filter: &Filter) -> Option<(Span, &'static str, &'static str)>
         _ => Some((
             action.span,
             "this action here",
-            "it supports `1`, `allow` and `return ERRNO`",
+            "it supports `1` and `return ERRNO`",
         )),
     }
+}
+
+/// The first spelling in a statement that the library would reject although it knows the feature. It splits the
+/// comparisons of a line, whose `text` this is, at spaces.
+pub(super) fn misspelling(statement: &Statement, text: &str) -> Option<Diagnostic> {
+    let StatementKind::Filters { filters, .. } = &statement.kind else {
+        return None;
+    };
+    let of = |span: Span| &text[span.start as usize..span.end as usize];
+    let (span, message, help) = filters.list.iter().find_map(|filter| {
+        let atoms = filter.condition.iter().flatten().flatten();
+        let spaced = atoms.flat_map(|atom| spelling(atom, text)).next();
+        let action = filter
+            .action
+            .as_ref()
+            .filter(|action| matches!(action.kind, ActionWord::Allow) && of(action.span) != "1");
+        let allow = action.map(|action| {
+            let message = format!("minijail's library does not know `{}`", of(action.span));
+            (action.span, message, "write `1`")
+        });
+        spaced.or(allow)
+    })?;
+    let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message);
+    Some(diagnostic.label(span, "").help(help))
+}
+
+/// What the library rejects in the blanks of a comparison: each of its three parts is one word for it.
+fn spelling(atom: &Atom, text: &str) -> Option<(Span, String, &'static str)> {
+    let between = |start: u32, end: u32| text[start as usize..end as usize].replace("\\\n", " ");
+    let [argument, operator] = atom.left;
+    let value = atom.value.span;
+    let gaps = [
+        between(argument.end, operator.start),
+        between(operator.end, value.start),
+    ];
+    if gaps
+        .iter()
+        .any(|gap| gap.is_empty() || gap.contains(|c| c != ' '))
+    {
+        let message = "minijail's library needs spaces around an operator".to_owned();
+        return Some((argument.to(value), message, "write `arg0 == 5`"));
+    }
+    if between(value.start, value.end).contains(char::is_whitespace) {
+        let message = "minijail's library reads a constant only up to a space".to_owned();
+        return Some((value, message, "write it without spaces: `O_RDWR|O_CREAT`"));
+    }
+    None
 }

@@ -55,7 +55,8 @@ impl Lowering<'_> {
             let StatementKind::Filters { calls, filters } = &statement.kind else {
                 continue;
             };
-            let numbers = self.numbers(calls, arch);
+            let decides = filters.list.iter().any(|filter| filter.condition.is_none());
+            let numbers = self.numbers(calls, decides, arch);
             match self.dialect {
                 Dialect::Python => {
                     for filter in &filters.list {
@@ -331,8 +332,10 @@ impl Lowering<'_> {
             .ok()
     }
 
-    /// The numbers of a line's calls on an architecture, each with its place. Groups may share calls.
-    fn numbers(&mut self, calls: &Calls, arch: Arch) -> Vec<(u32, Span)> {
+    /// The numbers of a line's calls on an architecture, each with its place. The compile tool applies the filters of
+    /// a line once for each mention of a call, so a call may be repeated, by groups too, only if no filter of the line
+    /// decides alone.
+    fn numbers(&mut self, calls: &Calls, decides: bool, arch: Arch) -> Vec<(u32, Span)> {
         let mut numbers: BTreeMap<u32, (Span, bool)> = BTreeMap::new();
         for call in &calls.list {
             if !self.is_for(call, arch) {
@@ -348,14 +351,11 @@ impl Lowering<'_> {
             };
             for nr in self.checked(found).unwrap_or_default() {
                 let earlier = numbers.insert(nr, (span, is_group));
-                if let Some((first, false)) = earlier
-                    && !is_group
+                if let Some((first, is_group_too)) = earlier
+                    && (decides || !is_group && !is_group_too)
                 {
-                    let message = format!("`{}` is named twice", call.name.text);
-                    let diagnostic = Diagnostic::warning(code::MINIJAIL_TWICE, message)
-                        .label(span, "once is enough")
-                        .label(first, "named here");
-                    self.sink.report(diagnostic);
+                    let name = syscall::name(arch, syscall::Nr(nr)).unwrap_or(&call.name.text);
+                    self.sink.report(repeated(name, span, first, decides));
                 }
             }
         }
@@ -380,6 +380,20 @@ impl Lowering<'_> {
         }
         is_for
     }
+}
+
+/// What to say of a call that a line names twice; with a filter that `decides` alone the compile tool refuses it.
+fn repeated(name: &str, span: Span, first: Span, decides: bool) -> Diagnostic {
+    let message = format!("`{name}` is named twice");
+    let diagnostic = match decides {
+        true => Diagnostic::error(code::MINIJAIL_TWICE, message).note(
+            "minijail's tool refuses this line: the call already has an unconditional action",
+        ),
+        false => Diagnostic::warning(code::MINIJAIL_TWICE, message),
+    };
+    diagnostic
+        .label(span, "once is enough")
+        .label(first, "named here")
 }
 
 /// The error for an unknown architecture in a qualifier.

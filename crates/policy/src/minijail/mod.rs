@@ -304,7 +304,11 @@ pub fn parse(
             sections.push(lowering.section(*arch));
         }
     }
-    let bad_arch = lowering.kill();
+    // The compile tool's `kill` is EPERM in a deny list, which has no other use for it.
+    let bad_arch = match policy.denylist {
+        Some(_) => Action::errno(1),
+        None => lowering.kill(),
+    };
     // Minijail checks only the audit value, which x32 shares with x86_64, and compares numbers.
     let has = |arch| sections.iter().find(|section| section.arch == arch);
     if let Some(native) = has(Arch::X86_64)

@@ -271,8 +271,14 @@ impl Line<'_> {
         };
         self.at += 1;
         let op = self.operator()?;
+        let left = [span, self.previous()];
         let value = self.value()?;
-        Ok(Atom { arg, op, value })
+        Ok(Atom {
+            arg,
+            op,
+            value,
+            left,
+        })
     }
 
     /// The digits of an argument's name, if the token is one.

@@ -8,10 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tamis_abi::{Action, Arch, Nr, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
 use tamis_rules::{IntervalSet, Origin, Rule, Section};
-use tamis_scmp::{CallRule, CallTree, Place, Refusal, Resolver, TooComplex, tree};
+use tamis_scmp::{CallRule, CallTree, Conditions, Place, Refusal, Resolver, TooComplex, tree};
 
 use super::clause::{self, Clause, ClauseId};
+use super::looser::{self, Target};
 use super::model::Entry;
+
+/// The most tests of clauses and rules in search of calls that get more than the entries say.
+const MAX_SEARCH: usize = 1 << 21;
 
 type Tree = CallTree<ClauseId>;
 /// A rule with its clause.
@@ -42,6 +46,10 @@ pub(super) struct Lowering<'p> {
     ranges: Vec<std::ops::Range<u32>>,
     /// Clauses reported to have no effect on some architecture.
     idle: BTreeSet<ClauseId>,
+    /// Clauses reported to be granted where they don't hold.
+    looser: BTreeSet<Option<ClauseId>>,
+    /// The tests of clauses and rules that may still be made in search of such calls.
+    search: usize,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -55,6 +63,8 @@ impl<'p> Lowering<'p> {
             clauses,
             ranges,
             idle: BTreeSet::new(),
+            looser: BTreeSet::new(),
+            search: MAX_SEARCH,
             diagnostics,
         }
     }
@@ -66,7 +76,12 @@ impl<'p> Lowering<'p> {
         let mut rules = Vec::new();
         let mut previous: Option<(Vec<Path>, IntervalSet<u32>)> = None;
         for (uses, numbers) in groups(named.present) {
-            let Some(paths) = self.paths(arch, &uses, numbers[0]) else {
+            let target = Target {
+                arch,
+                nr: numbers[0],
+                default,
+            };
+            let Some(paths) = self.paths(target, &uses) else {
                 continue;
             };
             let numbers: IntervalSet<u32> = numbers.into_iter().collect();
@@ -138,23 +153,30 @@ impl<'p> Lowering<'p> {
         }
     }
 
+    /// What is given to libseccomp for a clause.
+    fn rule(&self, used: &Use) -> (Conditions, Action) {
+        let clause = &self.clauses[used.clause.0 as usize];
+        let conditions = match used.selector {
+            None => clause.conditions,
+            Some(selector) => clause.conditions.with_selector(selector),
+        };
+        (conditions, clause.action())
+    }
+
     /// The tree of these clauses, or the clause that cannot be added and the reason.
     fn tree(&self, arch: Arch, uses: &[Use]) -> Result<Tree, (Refusal<ClauseId>, ClauseId)> {
         let mut tree = Tree::new(arch);
         for used in uses {
-            let clause = &self.clauses[used.clause.0 as usize];
-            let conditions = match used.selector {
-                None => clause.conditions,
-                Some(selector) => clause.conditions.with_selector(selector),
-            };
-            tree.add(&conditions, clause.action(), used.clause)
+            let (conditions, action) = self.rule(used);
+            tree.add(&conditions, action, used.clause)
                 .map_err(|refusal| (refusal, used.clause))?;
         }
         Ok(tree)
     }
 
     /// The rules for numbers with these clauses; `None` after an error.
-    fn paths(&mut self, arch: Arch, uses: &[Use], example: u32) -> Option<Vec<Path>> {
+    fn paths(&mut self, target: Target, uses: &[Use]) -> Option<Vec<Path>> {
+        let (arch, example) = (target.arch, target.nr);
         let tree = match self.tree(arch, uses) {
             Ok(tree) => tree,
             Err((refusal, clause)) => {
@@ -167,6 +189,7 @@ impl<'p> Lowering<'p> {
         match tree.rules() {
             Ok(paths) => {
                 self.warn_about_idle(uses, &paths, arch, example);
+                self.warn_about_looser(uses, &paths, target);
                 Some(paths)
             }
             Err(TooComplex) => {
@@ -240,6 +263,45 @@ impl<'p> Lowering<'p> {
                 );
             self.diagnostics.push(diagnostic);
         }
+    }
+
+    /// Warns of calls that the rules give more than the clauses say, with an example.
+    fn warn_about_looser(&mut self, uses: &[Use], paths: &[Path], target: Target) {
+        let clauses: Vec<(Conditions, Action)> = uses.iter().map(|used| self.rule(used)).collect();
+        let Some(grant) = looser::find(target, &clauses, paths, &mut self.search) else {
+            return;
+        };
+        if !self.looser.insert(grant.tag) {
+            return;
+        }
+        let call = call_name(target.arch, target.nr);
+        let message = format!("libseccomp grants more of {call} than the entries say");
+        let clause = grant.tag.or(uses.first().map(|used| used.clause));
+        let label = match grant.tag {
+            Some(_) => "this entry is applied where its conditions don't hold",
+            None => "the default is applied where this entry or another holds",
+        };
+        let conditions = clauses.iter().flat_map(|(conditions, _)| conditions.iter());
+        let last = conditions
+            .map(|condition| condition.arg.index())
+            .max()
+            .unwrap_or(0);
+        let args: Vec<String> = grant.args[..=last]
+            .iter()
+            .map(|arg| format!("{arg:#x}"))
+            .collect();
+        let note = format!(
+            "{call} with the arguments ({}) gets {}, and the entries say {}",
+            args.join(", "),
+            grant.action,
+            grant.said
+        );
+        let diagnostic = Diagnostic::warning(code::OCI_LOOSER, message);
+        let diagnostic = match clause {
+            Some(clause) => diagnostic.label(self.place(clause), label),
+            None => diagnostic,
+        };
+        self.diagnostics.push(diagnostic.note(note));
     }
 
     /// The span of a clause: its condition if that is the whole clause, else the first name.

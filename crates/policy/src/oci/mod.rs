@@ -9,13 +9,15 @@
 //! 1. `json`, `read`: text to a checked `model`, every error with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
-//! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp), these to sections;
+//! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp), these to sections; `looser` finds calls
+//!    that these grant and the entries do not;
 //! 5. `enosys`: the action of unknown numbers.
 
 mod clause;
 mod enosys;
 mod flavour;
 mod json;
+mod looser;
 mod lower;
 mod model;
 pub(crate) mod names;

@@ -65,7 +65,7 @@ pub fn minijail(name: &str) -> Option<String> {
         let conditions = rule["conds"].as_array().expect("a list").iter();
         let conditions: Vec<String> = conditions.map(minijail_condition).collect();
         let filter = match (action.kind, conditions.as_slice()) {
-            (ActionKind::Allow, []) => "allow".to_owned(),
+            (ActionKind::Allow, []) => "1".to_owned(),
             (ActionKind::Allow, conditions) => conditions.join(" && "),
             (ActionKind::Errno, []) => format!("return {}", action.data),
             other => panic!("minijail was given no {other:?}"),

@@ -53,6 +53,7 @@ fn every_policy_of_the_corpus_is_read() {
 }
 
 /// A value of a condition.
+#[derive(Clone)]
 enum Bits {
     Number(u64),
     Argument(usize),
@@ -82,6 +83,30 @@ impl Bits {
             Bits::Argument(index) => args[*index],
             Bits::And(parts) => parts[0].value(args) & parts[1].value(args),
             Bits::Or(parts) => parts[0].value(args) | parts[1].value(args),
+        }
+    }
+
+    /// The value as kafel folds it before it decides the width.
+    fn folded(&self) -> Bits {
+        let (parts, is_and) = match self {
+            Bits::Number(_) | Bits::Argument(_) => return self.clone(),
+            Bits::And(parts) => (parts, true),
+            Bits::Or(parts) => (parts, false),
+        };
+        let [left, right] = [parts[0].folded(), parts[1].folded()];
+        let (clobber, identity) = if is_and { (0, u64::MAX) } else { (u64::MAX, 0) };
+        match (&left, &right) {
+            (Bits::Number(a), Bits::Number(b)) => Bits::Number(if is_and { a & b } else { a | b }),
+            (Bits::Number(number), other) | (other, Bits::Number(number))
+                if *number == identity =>
+            {
+                other.clone()
+            }
+            (Bits::Number(number), _) | (_, Bits::Number(number)) if *number == clobber => {
+                Bits::Number(clobber)
+            }
+            _ if is_and => Bits::And(Box::new([left, right])),
+            _ => Bits::Or(Box::new([left, right])),
         }
     }
 
@@ -131,7 +156,7 @@ fn comparisons_are_what_they_say_on_the_bits_that_count() {
             op.symbol()
         );
         let ruleset = read(&text);
-        let mask = match left.is_wide(&wide) || right.is_wide(&wide) {
+        let mask = match left.folded().is_wide(&wide) || right.folded().is_wide(&wide) {
             true => u64::MAX,
             false => u64::from(u32::MAX),
         };

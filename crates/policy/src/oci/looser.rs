@@ -1,0 +1,132 @@
+//! Calls that libseccomp's program grants although no entry of the profile does.
+//!
+//! libseccomp shares the tests of several rules for one call, so a condition on a later argument can be reached by a
+//! way on which the earlier ones of its rule do not hold. The tree's rules are compared with what the entries say, on
+//! calls whose arguments are at the constants of the conditions, beside them, and with their halves exchanged. The
+//! calls are a bounded sample: one that is found is certain, none found proves nothing.
+
+use tamis_abi::signature::Width;
+use tamis_abi::{Action, Arch, SeccompData};
+use tamis_rules::Values;
+use tamis_scmp::{CallRule, Comparison, Condition, Conditions};
+
+/// The most calls tried for one system call.
+const MAX_CALLS: usize = 4096;
+
+/// A system call on an architecture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) arch: Arch,
+    pub(super) nr: u32,
+    /// The action if nothing matches.
+    pub(super) default: Action,
+}
+
+/// A call that gets more than the text of the profile says.
+#[derive(Debug)]
+pub(super) struct Grant<T> {
+    pub(super) args: [u64; 6],
+    /// The action of libseccomp's program.
+    pub(super) action: Action,
+    /// The rule that has it; `None` for the default.
+    pub(super) tag: Option<T>,
+    /// The loosest action of the entries that match, or the default if none does.
+    pub(super) said: Action,
+}
+
+/// The first call found to which the rules give more than every clause that matches. Takes at most `budget` tests of
+/// clauses and rules, and subtracts them.
+pub(super) fn find<T: Copy>(
+    target: Target,
+    clauses: &[(Conditions, Action)],
+    rules: &[CallRule<T>],
+    budget: &mut usize,
+) -> Option<Grant<T>> {
+    let has_plain = clauses.iter().any(|(conditions, _)| conditions.is_empty());
+    if clauses.len() < 2 || has_plain {
+        return None;
+    }
+    let tests = clauses.len() + rules.len();
+    let values = [0, 1, 2, 3, 4, 5].map(|arg| values_of(arg, clauses));
+    let count: usize = values.iter().map(Vec::len).fold(1, usize::saturating_mul);
+    let tried = count.min(MAX_CALLS).min(*budget / tests);
+    *budget -= tried * tests;
+    (0..tried).find_map(|at| {
+        // With more calls than are tried, those tried are spread over all.
+        let mut at = (at as u128 * count as u128 / tried as u128) as usize;
+        let args = [0, 1, 2, 3, 4, 5].map(|arg: usize| {
+            let choices = &values[arg];
+            let value = choices[at % choices.len()];
+            at /= choices.len();
+            value
+        });
+        granted(target, args, clauses, rules)
+    })
+}
+
+/// Whether a call gets more than is said.
+fn granted<T: Copy>(
+    target: Target,
+    args: [u64; 6],
+    clauses: &[(Conditions, Action)],
+    rules: &[CallRule<T>],
+) -> Option<Grant<T>> {
+    let data = SeccompData {
+        nr: target.nr,
+        arch: target.arch.audit(),
+        ip: 0,
+        args,
+    };
+    let rule = rules
+        .iter()
+        .find(|rule| rule.when.holds(&data, &Values::ZERO));
+    let action = rule.map_or(target.default, |rule| rule.action);
+    let mask = Width::of_registers(target.arch).max();
+    let matching = clauses.iter().filter(|(conditions, _)| {
+        conditions
+            .iter()
+            .all(|condition| holds(condition, args[condition.arg.index()], mask))
+    });
+    let said = matching.map(|(_, action)| *action);
+    let said = said
+        .max_by_key(|action| action.kind)
+        .unwrap_or(target.default);
+    (action.kind > said.kind).then_some(Grant {
+        args,
+        action,
+        tag: rule.map(|rule| rule.tag),
+        said,
+    })
+}
+
+/// Whether a condition holds on the bits that count.
+fn holds(condition: &Condition, arg: u64, bits: u64) -> bool {
+    let (arg, value) = (arg & bits, condition.value & bits);
+    match condition.comparison {
+        Comparison::Ne => arg != value,
+        Comparison::Lt => arg < value,
+        Comparison::Le => arg <= value,
+        Comparison::Eq => arg == value,
+        Comparison::Ge => arg >= value,
+        Comparison::Gt => arg > value,
+        Comparison::Masked { mask } => arg & mask == value & mask,
+    }
+}
+
+/// The values of an argument to try: 0 alone if no condition is on it.
+fn values_of(arg: usize, clauses: &[(Conditions, Action)]) -> Vec<u64> {
+    const LOW: u64 = 0xffff_ffff;
+    let mut values = vec![0];
+    let conditions = clauses.iter().flat_map(|(conditions, _)| conditions.iter());
+    for condition in conditions.filter(|condition| condition.arg.index() == arg) {
+        let value = condition.value;
+        values.extend([value, value.wrapping_add(1), value.wrapping_sub(1)]);
+        values.extend([value & !LOW, value | LOW, value ^ (1 << 32), u64::MAX]);
+        if let Comparison::Masked { mask } = condition.comparison {
+            values.extend([value | !mask, !value]);
+        }
+    }
+    values.sort_unstable();
+    values.dedup();
+    values
+}
