@@ -5,7 +5,6 @@
 //! calls whose arguments are at the constants of the conditions, beside them, and with their halves exchanged. The
 //! calls are a bounded sample: one that is found is certain, none found proves nothing.
 
-use tamis_abi::signature::Width;
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_rules::Values;
 use tamis_scmp::{CallRule, Comparison, Condition, Conditions};
@@ -81,7 +80,11 @@ fn granted<T: Copy>(
         .iter()
         .find(|rule| rule.when.holds(&data, &Values::ZERO));
     let action = rule.map_or(target.default, |rule| rule.action);
-    let mask = Width::of_registers(target.arch).max();
+    // Of x32 libseccomp compares 32 bits.
+    let mask = match target.arch.is_64_bit() {
+        true => u64::MAX,
+        false => u64::from(u32::MAX),
+    };
     let matching = clauses.iter().filter(|(conditions, _)| {
         conditions
             .iter()
