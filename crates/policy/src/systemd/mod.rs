@@ -12,13 +12,14 @@
 //!
 //! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
 //! service; here they are one policy, and so one filter. The meaning is that of systemd 252. The stages, one file
-//! each: `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
+//! each: `title` tells which files a text has, `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
 //! `tables` has systemd's sets and names.
 
 mod calls;
 mod filters;
 mod settings;
 mod tables;
+mod title;
 mod unit;
 mod value;
 
@@ -94,6 +95,9 @@ impl SystemdOptions {
 
 /// Parses a unit, or a unit and its drop-ins as `systemctl cat` prints them.
 ///
+/// The name of the source tells whether it is a drop-in (`x.service.d/10.conf`) and which section counts; the text of a
+/// source with the name of a unit or a drop-in is one file, never that of `systemctl cat`.
+///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
 /// use tamis_policy::systemd;
@@ -118,9 +122,9 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
         return Parsed::new(None, sink.into_diagnostics());
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
-    let unit = unit::parse(source, text, &mut sink);
-    let name = unit::name(text).unwrap_or(&sources.get(source).name);
-    let settings = settings::read(name, &unit, native, &mut sink);
+    let titles = title::Titles::new(&sources.get(source).name, text);
+    let unit = unit::parse(source, text, titles, &mut sink);
+    let settings = settings::read(titles.section(), &unit, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
         sink.report(

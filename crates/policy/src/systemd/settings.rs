@@ -7,6 +7,7 @@ use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::calls::{self, Answer, CallList, Reading};
 use super::tables;
+use super::title;
 use super::unit::{self, Assignment, FileIndex, Piece, Unit};
 use super::value::Quotes;
 use crate::sink::Sink;
@@ -50,14 +51,6 @@ const OTHERS: [&str; 7] = [
     "RestrictNamespaces",
     "Personality",
 ];
-/// The sections of units that run programs, and the extensions of such units.
-const SECTIONS: [(&str, &str); 4] = [
-    ("Service", "service"),
-    ("Socket", "socket"),
-    ("Mount", "mount"),
-    ("Swap", "swap"),
-];
-
 /// The largest errno, which systemd accepts and libseccomp doesn't.
 const LAST_ERRNO: u16 = 4095;
 
@@ -141,11 +134,21 @@ pub(super) fn namespace_flags() -> impl Iterator<Item = u64> {
     NAMESPACES.iter().map(|(_, flag)| *flag)
 }
 
-/// Applies all assignments of a unit, whose name decides which section counts.
-pub(super) fn read(unit_name: &str, unit: &Unit, native: Arch, sink: &mut Sink) -> Settings {
+/// Applies all assignments of a unit. If its name doesn't say which section counts, that is the first of a unit that
+/// runs programs.
+pub(super) fn read(
+    section: Option<&'static str>,
+    unit: &Unit,
+    native: Arch,
+    sink: &mut Sink,
+) -> Settings {
+    let of_text = || {
+        let mut names = unit.sections.iter();
+        names.find_map(|(name, _)| title::SECTIONS.into_iter().find(|section| name == section))
+    };
     let mut reader = Reader {
         native,
-        section: section_of(unit_name, unit),
+        section: section.or_else(of_text).unwrap_or("Service"),
         sink,
         settings: Settings::default(),
         ended: None,
@@ -163,24 +166,6 @@ pub(super) fn read(unit_name: &str, unit: &Unit, native: Arch, sink: &mut Sink) 
     }
     reader.check_answers();
     reader.settings
-}
-
-/// The section with the directives of a unit or drop-in of this name; if the name doesn't say, the first that is of
-/// such a section.
-fn section_of(unit_name: &str, unit: &Unit) -> &'static str {
-    let by_extension = |name: &str| {
-        let (_, extension) = name.rsplit_once('.').unwrap_or(("", name));
-        SECTIONS.iter().find(|(_, theirs)| *theirs == extension)
-    };
-    let mut components = unit_name.rsplit('/');
-    let of_file = components.next().and_then(by_extension);
-    let of_folder = || by_extension(components.next()?.strip_suffix(".d")?);
-    let of_text = || {
-        let mut sections = unit.sections.iter();
-        sections.find_map(|(section, _)| SECTIONS.iter().find(|(name, _)| name == section))
-    };
-    let found = of_file.or_else(of_folder).or_else(of_text);
-    found.map_or("Service", |(section, _)| section)
 }
 
 struct Reader<'a> {

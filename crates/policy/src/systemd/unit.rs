@@ -9,13 +9,12 @@ use std::borrow::Cow;
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use super::title::Titles;
 use super::value::Value;
 use crate::sink::Sink;
 
 /// What systemd takes for white space.
 pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-/// How the names of drop-ins end.
-const DROP_IN: &str = ".conf";
 /// systemd's limit of a line with its end, and of a line with those that it joins, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
@@ -51,23 +50,29 @@ pub(super) struct Unit<'t> {
 }
 
 /// The lines of a text, in order: of a unit, or of a unit and its drop-ins as `systemctl cat` prints them.
-pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Unit<'t> {
+pub(super) fn parse<'t>(
+    source: SourceId,
+    text: &'t str,
+    titles: Titles<'t>,
+    sink: &mut Sink,
+) -> Unit<'t> {
     let mut reader = Reader {
+        titles,
         file: FileIndex {
             index: 0,
-            is_drop_in: false,
+            is_drop_in: titles.is_drop_in(),
         },
         section: None,
         unit: Unit::default(),
-        has_mark: false,
+        mark: Mark::default(),
+        is_after_title: false,
     };
-    let is_printed = name(text).is_some();
-    let is_title = |line: &&Line| is_printed && is_title(line.text);
     let mut lines = lines(text).peekable();
     while lines.peek().is_some() && !sink.is_finished() {
-        let title = lines.next_if(|line| is_title(&line));
-        reader.begin(title.is_some_and(|line| line.text.ends_with(DROP_IN)));
-        let mut file = std::iter::from_fn(|| lines.next_if(|line| !is_title(&line)));
+        if let Some(title) = lines.next_if(|line| titles.begins_file(line)) {
+            reader.begin(titles.begins_drop_in(title.text));
+        }
+        let mut file = std::iter::from_fn(|| lines.next_if(|line| !titles.begins_file(line)));
         if reader.file(source, &mut file, sink).is_err() {
             file.for_each(drop);
         }
@@ -75,26 +80,14 @@ pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Uni
     reader.unit
 }
 
-/// The name of the unit whose files `systemctl cat` has printed.
-pub(super) fn name(text: &str) -> Option<&str> {
-    let first = lines(text).next()?;
-    first
-        .text
-        .strip_prefix("# ")
-        .filter(|_| is_title(first.text))
-}
-
-/// Whether it is the line that `systemctl cat` prints before a file.
-fn is_title(line: &str) -> bool {
-    const ENDS: [&str; 5] = [DROP_IN, ".service", ".socket", ".mount", ".swap"];
-    line.starts_with("# /") && ENDS.iter().any(|end| line.ends_with(end))
-}
-
-/// The first line that is not a comment.
+/// The first line that is neither empty nor a comment, without a byte order mark.
 pub(super) fn first_line(text: &str) -> &str {
-    let mut lines = text.lines().map(str::trim);
-    lines
-        .find(|line| !line.is_empty() && !is_comment(line))
+    let mut mark = Mark::default();
+    lines(text)
+        .map(|line| line.text)
+        .filter(|line| !is_comment(line.trim_start_matches(WHITE_SPACE)))
+        .map(|line| line[mark.length(line)..].trim_matches(WHITE_SPACE))
+        .find(|line| !line.is_empty())
         .unwrap_or("")
 }
 
@@ -116,17 +109,20 @@ fn continues(line: &str) -> bool {
 }
 
 /// A line and where it starts.
-struct Line<'t> {
-    start: usize,
-    text: &'t str,
+pub(super) struct Line<'t> {
+    pub(super) start: usize,
+    pub(super) text: &'t str,
+    /// Whether the line before it is empty.
+    pub(super) follows_empty: bool,
     /// Its length with the characters that end it.
     with_ends_bytes: usize,
 }
 
 /// The lines of a text. Different characters that end lines, such as a carriage return and a line feed, are one end.
-fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     const ENDS: [char; 3] = ['\n', '\r', '\0'];
     let mut start = 0;
+    let mut follows_empty = false;
     std::iter::from_fn(move || {
         let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
         let length = rest.find(ENDS).unwrap_or(rest.len());
@@ -141,19 +137,41 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let line = Line {
             start,
             text: &rest[..length],
+            follows_empty,
             with_ends_bytes: length + ends.len(),
         };
+        follows_empty = length == 0;
         start += line.with_ends_bytes;
         Some(line)
     })
 }
 
+/// The byte order mark of a file, which systemd removes once, from whichever line has it.
+#[derive(Default)]
+struct Mark {
+    was_read: bool,
+}
+
+impl Mark {
+    /// The bytes of the mark at the start of a line that is no comment.
+    fn length(&mut self, line: &str) -> usize {
+        const MARK: char = '\u{feff}';
+        if self.was_read || !line.starts_with(MARK) {
+            return 0;
+        }
+        self.was_read = true;
+        MARK.len_utf8()
+    }
+}
+
 struct Reader<'t> {
+    titles: Titles<'t>,
     file: FileIndex,
     section: Option<Cow<'t, str>>,
     unit: Unit<'t>,
-    /// Whether a byte order mark was read.
-    has_mark: bool,
+    mark: Mark,
+    /// Whether what is read may be outside of all sections, in a file whose title was read or may have been.
+    is_after_title: bool,
 }
 
 /// systemd reads the file no further.
@@ -167,7 +185,8 @@ impl<'t> Reader<'t> {
             is_drop_in,
         };
         self.section = None;
-        self.has_mark = false;
+        self.mark = Mark::default();
+        self.is_after_title = true;
     }
 
     fn file(
@@ -182,6 +201,8 @@ impl<'t> Reader<'t> {
                 return Err(EndOfFile);
             }
             let with_ends_bytes = line.with_ends_bytes;
+            // The title of a drop-in follows a line that is not empty if the file before it lacks its last line feed.
+            self.is_after_title |= self.titles.begins_drop_in(line.text);
             let line = Value::new(source, line.start, line.text);
             if with_ends_bytes > MAX_LINE_BYTES {
                 return self.too_long(&line, sink);
@@ -189,7 +210,8 @@ impl<'t> Reader<'t> {
             if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
                 continue;
             }
-            let line = self.without_mark(line);
+            let mark = self.mark.length(line.text());
+            let line = line.slice(mark..line.text().len());
             let whole = match joined.take() {
                 Some(before) => before.join(&line),
                 None => line,
@@ -212,16 +234,6 @@ impl<'t> Reader<'t> {
         Err(EndOfFile)
     }
 
-    /// The line without a byte order mark, which systemd removes once, from whichever line has it.
-    fn without_mark(&mut self, line: Value<'t>) -> Value<'t> {
-        const MARK: char = '\u{feff}';
-        if self.has_mark || !line.text().starts_with(MARK) {
-            return line;
-        }
-        self.has_mark = true;
-        line.slice(MARK.len_utf8()..line.text().len())
-    }
-
     fn line(&mut self, line: &Value<'t>, sink: &mut Sink) -> Result<(), EndOfFile> {
         let line = line.trim();
         let text = line.text();
@@ -236,6 +248,10 @@ impl<'t> Reader<'t> {
             sink.report(ignored(message, line.span(), "write `Directive=value`"));
             return Ok(());
         };
+        if self.is_after_title {
+            sink.report(after_title(line.span()));
+            return Ok(());
+        }
         let Some(section) = self.section.clone() else {
             let message = "an assignment outside of a section";
             sink.report(ignored(message, line.span(), "begin with `[Service]`"));
@@ -271,6 +287,7 @@ impl<'t> Reader<'t> {
         }
         self.unit.sections.push((name.clone(), line.span()));
         self.section = Some(name);
+        self.is_after_title = false;
         Ok(())
     }
 }
@@ -279,6 +296,14 @@ fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
     Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
         .label(span, "systemd ignores this")
         .help(help)
+}
+
+/// An assignment that systemd ignores if the comment before it is the title of a file, and obeys if it is not.
+fn after_title(span: Span) -> Diagnostic {
+    let message = "an assignment outside of a section after the title of a file";
+    Diagnostic::error(code::SYSTEMD_SYNTAX, message)
+        .label(span, "systemd ignores this")
+        .help("begin the file with `[Service]`; if the line `# /...` is only a comment, remove it")
 }
 
 /// What makes systemd refuse the unit, or ignore the rest of a drop-in.
@@ -315,7 +340,7 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("x", text);
         let mut sink = Sink::new(false);
-        let unit = parse(source, text, &mut sink);
+        let unit = parse(source, text, Titles::new("x", text), &mut sink);
         let [assignment] = unit.assignments.as_slice() else {
             panic!("{unit:?}");
         };

@@ -1,0 +1,105 @@
+//! Which files a text has: one, or those of a unit as `systemctl cat` prints them.
+//!
+//! `systemctl cat` prints `# PATH` before each file, the unit first and then its drop-ins, with an empty line in
+//! between. A comment may look the same, so only what it would print counts: the first line has to be such a title, and
+//! the name of the input no name of a unit or drop-in, whose text is that file and nothing else. Drop-ins may be
+//! in the folder of the unit, of its other names, of its template, of a prefix of its name or of its type; all are of its type.
+//! What can't be told from a comment is an error of [`unit`](super::unit) if it matters.
+
+use super::unit::{Line, lines};
+
+/// The sections of units that run programs.
+pub(super) const SECTIONS: [&str; 4] = ["Service", "Socket", "Mount", "Swap"];
+/// The extensions of such units, in the same order.
+const TYPES: [&str; 4] = ["service", "socket", "mount", "swap"];
+
+/// The file of a unit that runs programs, or of a drop-in of one.
+#[derive(Clone, Copy, Debug)]
+struct UnitFile<'t> {
+    /// The name of the unit: `x.service`; of a drop-in for all units of a type, the type.
+    unit: &'t str,
+    /// Its index in [`TYPES`].
+    kind: usize,
+    is_drop_in: bool,
+}
+
+impl<'t> UnitFile<'t> {
+    /// Of the path or the name of a file.
+    fn of_path(path: &'t str) -> Option<UnitFile<'t>> {
+        let mut components = path.rsplit('/');
+        let name = components.next()?;
+        let is_drop_in = name.ends_with(".conf");
+        let unit = match is_drop_in {
+            true => components.next()?.strip_suffix(".d")?,
+            false => name,
+        };
+        let (stem, extension) = unit.rsplit_once('.').unwrap_or(("", unit));
+        let kind = TYPES.iter().position(|kind| *kind == extension)?;
+        let is_type = stem.is_empty() && !is_drop_in;
+        (!is_type).then_some(UnitFile {
+            unit,
+            kind,
+            is_drop_in,
+        })
+    }
+
+    /// Of the line that `systemctl cat` prints before it.
+    fn of_title(line: &'t str) -> Option<UnitFile<'t>> {
+        let path = line.strip_prefix("# ")?;
+        let is_path = path.starts_with('/') && !path.contains(char::is_whitespace);
+        is_path.then(|| UnitFile::of_path(path))?
+    }
+}
+
+/// The files of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Titles<'t> {
+    /// The file that the input is, or the first of those in it.
+    first: Option<UnitFile<'t>>,
+    /// Whether `systemctl cat` has printed the text.
+    is_printed: bool,
+}
+
+impl<'t> Titles<'t> {
+    /// Of the name and the text of an input.
+    pub(super) fn new(input: &'t str, text: &'t str) -> Titles<'t> {
+        let own = UnitFile::of_path(input);
+        let line = lines(text).next().map_or("", |line| line.text);
+        let printed = UnitFile::of_title(line).filter(|_| own.is_none());
+        Titles {
+            first: own.or(printed),
+            is_printed: printed.is_some(),
+        }
+    }
+
+    /// The section that counts, if a name says so.
+    pub(super) fn section(&self) -> Option<&'static str> {
+        self.first.map(|first| SECTIONS[first.kind])
+    }
+
+    /// Whether the first file is a drop-in.
+    pub(super) fn is_drop_in(&self) -> bool {
+        self.first.is_some_and(|first| first.is_drop_in)
+    }
+
+    /// Whether a line is the title of a file.
+    pub(super) fn begins_file(&self, line: &Line) -> bool {
+        (line.start == 0 || line.follows_empty) && self.file(line.text).is_some()
+    }
+
+    /// Whether a line is the title of a drop-in, if it is where titles are.
+    pub(super) fn begins_drop_in(&self, line: &str) -> bool {
+        self.file(line).is_some_and(|file| file.is_drop_in)
+    }
+
+    /// The file of the unit of this title.
+    fn file<'l>(&self, line: &'l str) -> Option<UnitFile<'l>> {
+        let first = self.first.filter(|_| self.is_printed)?;
+        let file = UnitFile::of_title(line)?;
+        let is_ours = match file.is_drop_in {
+            true => file.kind == first.kind,
+            false => file.unit == first.unit,
+        };
+        is_ours.then_some(file)
+    }
+}
