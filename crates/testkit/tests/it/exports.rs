@@ -149,6 +149,50 @@ fn policies_of_the_corpus_become_profiles_where_calls_are_multiplexed() {
     }
 }
 
+/// A policy with a few rules for multiplexers and their calls.
+fn policy_of_multiplexed_calls(rng: &mut Rng) -> String {
+    let calls = ["socket", "bind", "socketcall", "msgrcv", "semget", "ipc"];
+    let actions = ["allow", "errno(EACCES)", "errno(ENOSYS)", "log", "kill"];
+    let comparisons = ["==", "!=", "<=", ">="];
+    let mut text = format!("default {}\n", rng.choose(&actions));
+    for _ in 0..rng.range(2..=6) {
+        let tests: Vec<String> = (0..rng.range(0..=2))
+            .map(|_| {
+                let (arg, comparison) = (rng.range(0..=2), rng.choose(&comparisons));
+                format!("arg[{arg}] {comparison} {}", rng.range(0..=3))
+            })
+            .collect();
+        let (action, call) = (rng.choose(&actions), rng.choose(&calls));
+        let condition = match tests.as_slice() {
+            [] => String::new(),
+            tests => format!("({})", tests.join(" && ")),
+        };
+        text.push_str(&format!("{action} {call}{condition}\n"));
+    }
+    text
+}
+
+#[test]
+fn rules_for_multiplexed_calls_become_profiles() {
+    let mut converted = 0;
+    for seed in seeds::of(0..150) {
+        let text = policy_of_multiplexed_calls(&mut Rng::new(seed));
+        let arches = WITH_MULTIPLEXERS[seed as usize % WITH_MULTIPLEXERS.len()];
+        let mut sources = Sources::new();
+        let source = sources.add("random.tamis", text.as_str());
+        let options = TamisOptions::new(arches.to_vec());
+        let parsed = tamis_policy::tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+        let Some(meant) = parsed.ruleset else {
+            continue;
+        };
+        for exporter in exporters_of_profiles() {
+            outcome(exporter, &text, &meant);
+        }
+        converted += 1;
+    }
+    assert!(converted > seeds::least(100), "{converted}");
+}
+
 #[test]
 fn embedded_policies_become_profiles_on_all_architectures() {
     let single = Arch::all().map(|arch| vec![arch]);
