@@ -5,6 +5,7 @@
 //! strict. Nothing is proved here: callers parse the text with [`Exporter::front_end`], compare, and export again
 //! with a longer [`RuleForm`] for the calls that differ.
 
+mod acceptance;
 mod alternatives;
 mod calls;
 mod oci;

@@ -12,8 +12,9 @@ use std::fmt::Write;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_diag::{Diagnostic, code};
-use tamis_scmp::{CallTree, Comparison, Conditions};
+use tamis_scmp::{Comparison, Conditions};
 
+use super::acceptance::{self, MULTIPLEXERS, Refused};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::words::list;
@@ -30,9 +31,6 @@ pub(super) static EXPORTER: Exporter = Exporter {
     states_arches: false,
     write,
 };
-
-/// The calls through which others are made.
-const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
 
 /// The features of a flavour of profiles.
 #[derive(Clone, Copy)]
@@ -116,36 +114,79 @@ pub(super) fn profile(
             arches: Vec::new(),
         });
     }
-    let mut writer = Writer {
-        options,
-        flavour,
-        default,
-        entries: BTreeMap::new(),
-        lost: BTreeMap::new(),
-    };
-    for (name, answers) in calls.named {
-        // Calls with the wanted default get the one that the flavour has.
-        let answers = answers
-            .into_iter()
-            .map(|answers| with_default(answers, wanted, default));
-        writer.call(name, &answers.collect::<Vec<Answers>>());
-    }
-    losses.extend(writer.losses());
-    Ok(Profile {
-        default,
-        arches,
-        entries: writer.into_entries(),
-    })
-}
-
-/// The answers with one default replaced by another.
-fn with_default(mut answers: Answers<'_>, wanted: Action, default: Action) -> Answers<'_> {
-    for (action, _) in &mut answers.outcomes {
+    // Calls with the wanted default get the one that the flavour has.
+    let mut named = calls.named;
+    for (action, _) in (named.values_mut().flatten()).flat_map(|answers| &mut answers.outcomes) {
         if *action == wanted {
             *action = default;
         }
     }
-    answers
+    let mut forms = options.forms.clone();
+    // Each round gives at least one call a longer form.
+    loop {
+        let mut writer = Writer {
+            forms: &forms,
+            flavour,
+            default,
+            entries: BTreeMap::new(),
+            lost: BTreeMap::new(),
+        };
+        for (name, answers) in &named {
+            writer.call(name, answers);
+        }
+        let writer_losses = writer.losses();
+        let entries = writer.into_entries();
+        let refused = acceptance::refused(&arches, &entries);
+        if refused.is_empty() {
+            losses.extend(writer_losses);
+            return Ok(Profile {
+                default,
+                arches,
+                entries,
+            });
+        }
+        let longer = refused.into_iter().map(|refused| {
+            longer_form(&named, &forms, refused).ok_or_else(|| inexpressible(plural, refused.name))
+        });
+        for (name, form) in longer.collect::<Result<Vec<_>, _>>()? {
+            let now = forms.entry(name).or_default();
+            *now = form.max(*now);
+        }
+    }
+}
+
+/// A longer form for a call, so that libseccomp takes an entry that it refused; `None` if there is none.
+///
+/// In a multiplexer's tree that is one action for the multiplexer if another call would make it less strict than the
+/// policy: such an action is needed anyway, and the refused call keeps its conditions where it has its own number.
+fn longer_form(
+    named: &Named<'_>,
+    forms: &BTreeMap<&'static str, RuleForm>,
+    refused: Refused,
+) -> Option<(&'static str, RuleForm)> {
+    let whole = (refused.name, RuleForm::Whole);
+    let candidates = match refused.shared {
+        None => [Some(whole), None],
+        Some(shared) => {
+            let multiplexer = (shared.multiplexer, RuleForm::Forced);
+            let strictest = strictest(named.get(shared.multiplexer)?);
+            let precedence = |action: Action| Action::precedence(action.ret());
+            let is_looser = precedence(shared.loosest) > precedence(strictest);
+            match is_looser || refused.name == shared.multiplexer {
+                true => [Some(multiplexer), Some(whole)],
+                false => [Some(whole), Some(multiplexer)],
+            }
+        }
+    };
+    let is_longer =
+        |(name, form): &(&'static str, RuleForm)| forms.get(name).is_none_or(|now| now < form);
+    candidates.into_iter().flatten().find(is_longer)
+}
+
+fn inexpressible(plural: &str, name: &str) -> Box<Diagnostic> {
+    let message = format!("{plural} cannot express the rules for {name}: libseccomp refuses them");
+    let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
+    Box::new(diagnostic.help("give the call one action for all arguments"))
 }
 
 /// The architectures of a profile, that of a machine first.
@@ -203,9 +244,13 @@ pub(super) fn nearest_action(action: Action) -> Action {
     }
 }
 
+/// The actions of the calls by name.
+type Named<'m> = BTreeMap<&'static str, Vec<Answers<'m>>>;
+
 /// Collects calls into entries.
 struct Writer<'w> {
-    options: &'w ExportOptions<'w>,
+    /// Calls with other forms than the shortest.
+    forms: &'w BTreeMap<&'static str, RuleForm>,
     flavour: Flavour,
     default: Action,
     /// The calls by action and condition.
@@ -229,7 +274,7 @@ enum Lost {
 
 impl Writer<'_> {
     fn call(&mut self, name: &'static str, answers: &[Answers<'_>]) {
-        let form = self.options.form_for(name);
+        let form = self.forms.get(name).copied().unwrap_or_default();
         let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
         let is_alike = wholes.iter().all(|whole| *whole == wholes[0]);
         let is_multiplexer = MULTIPLEXERS.contains(&name);
@@ -301,9 +346,6 @@ impl Writer<'_> {
                 .iter()
                 .all(|(_, alternatives)| alternatives.list.is_empty())
         {
-            return false;
-        }
-        if !is_accepted(answers, &entries, form.is_wide) {
             return false;
         }
         for (ret, alternatives) in entries {
@@ -384,28 +426,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether libseccomp takes the entries of a call, added in the order of [`order`]. Some inequalities before conditions
-/// on later arguments would make it run forever.
-fn is_accepted(answers: &[Answers<'_>], entries: &[(u32, Alternatives)], is_wide: bool) -> bool {
-    let rules = entries.iter().flat_map(|(ret, alternatives)| {
-        let alternatives = alternatives.list.iter();
-        alternatives.map(|alternative| (Action::from_ret(*ret), alternative))
-    });
-    let mut rules: Vec<(Action, Vec<Condition>)> = rules
-        .map(|(action, alternative)| (action, conditions(alternative, is_wide)))
-        .collect();
-    rules.sort_by(|a, b| order(a.0).cmp(&order(b.0)).then_with(|| a.1.cmp(&b.1)));
-    answers.iter().all(|answers| {
-        let mut tree = CallTree::new(answers.arch);
-        rules.iter().all(|(action, conditions)| {
-            let conditions: Option<Vec<_>> = conditions.iter().map(Condition::as_rule).collect();
-            let conditions = conditions.and_then(|list| Conditions::new(&list).ok());
-            conditions.is_some_and(|conditions| tree.add(&conditions, *action, ()).is_ok())
-        })
-    })
-}
-
-/// The order of entries by their actions: the strictest first.
+/// The order of entries by their actions: the least strict first.
 fn order(action: Action) -> (Reverse<i32>, u16) {
     (Reverse(Action::precedence(action.ret())), action.data)
 }
@@ -415,6 +436,14 @@ fn conditions(alternative: &Alternative, is_wide: bool) -> Vec<Condition> {
     conditions
         .map(|(index, values)| condition(*index, *values, is_wide))
         .collect()
+}
+
+impl Entry {
+    /// The conditions as libseccomp reads them; `None` if it would not.
+    pub(super) fn rule_conditions(&self) -> Option<Conditions> {
+        let conditions: Option<Vec<_>> = self.conditions.iter().map(Condition::as_rule).collect();
+        Conditions::new(&conditions?).ok()
+    }
 }
 
 impl Condition {

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_diag::Sources;
+use tamis_policy::embedded;
 use tamis_policy::export::{self, Exporter, pfc};
 use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::TamisOptions;
 use tamis_prover::{ComparisonResult, Limits, Space};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
@@ -26,8 +28,9 @@ const POLICIES: [(&str, &str, &str); 5] = [
     ("gvisor", ".json", ""),
 ];
 
-/// The policies of the corpus that can be read by themselves, with their names.
-fn policies() -> Option<Vec<(String, Ruleset)>> {
+/// The policies of the corpus that can be read by themselves, with their names, for a machine of the first of these
+/// architectures that runs programs of the others, too.
+fn policies(arches: &[Arch]) -> Option<Vec<(String, Ruleset)>> {
     let mut policies = Vec::new();
     for (folder, suffix, language) in POLICIES {
         for name in corpus::files(folder, suffix)? {
@@ -36,19 +39,19 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
                     let mut sources = Sources::new();
                     let source = sources.add(name.as_str(), corpus::text(&name)?);
                     let options = ParseOptions {
-                        asked_arches: vec![Arch::X86_64],
+                        asked_arches: arches.to_vec(),
                         firecracker: firecracker::Settings {
                             thread: (language == "firecracker").then(|| "vmm".to_owned()),
                         },
-                        ..ParseOptions::new(Arch::X86_64)
+                        ..ParseOptions::new(arches[0])
                     };
                     let parse = front_end.parse;
                     parse(&mut sources, source, &mut NoIncludes, &options)
                         .parsed
                         .ruleset
                 }
-                // The remaining file is a profile of calls.
-                None if name.contains("profile") => continue,
+                // The others are filters of x86_64 and a profile of calls.
+                None if name.contains("profile") || arches != [Arch::X86_64] => continue,
                 None => corpus::gvisor::ruleset(&name),
             };
             policies.extend(read.map(|ruleset| (name, ruleset)));
@@ -93,7 +96,7 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
 
 #[test]
 fn policies_of_the_corpus_come_back_equal_or_stricter() {
-    let Some(policies) = policies() else {
+    let Some(policies) = policies(&[Arch::X86_64]) else {
         return;
     };
     let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -110,6 +113,119 @@ fn policies_of_the_corpus_come_back_equal_or_stricter() {
     assert!(same("tamis", "the same") > 15, "{tally:?}");
     let as_oci = same("oci", "the same") + same("oci", "the same for its architectures");
     assert!(as_oci > 12, "{tally:?}");
+}
+
+/// The architectures of machines on which calls are made through `socketcall` or `ipc`, too.
+const WITH_MULTIPLEXERS: [&[Arch]; 5] = [
+    &[Arch::X86],
+    &[Arch::S390x],
+    &[Arch::Ppc64le],
+    &[Arch::X86_64, Arch::X86],
+    &[Arch::X86_64, Arch::X86, Arch::X32],
+];
+
+/// The exporters of profiles, for libseccomp.
+fn exporters_of_profiles() -> impl Iterator<Item = &'static Exporter> {
+    let all = export::ALL.into_iter();
+    all.filter(|exporter| ["oci", "spo"].contains(&exporter.name))
+}
+
+/// A multiplexer has the rules of all its calls, without their conditions on argument 0.
+#[test]
+fn policies_of_the_corpus_become_profiles_where_calls_are_multiplexed() {
+    for arches in WITH_MULTIPLEXERS {
+        let Some(policies) = policies(arches) else {
+            return;
+        };
+        let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for (name, meant) in &policies {
+            for exporter in exporters_of_profiles() {
+                let outcome = outcome(exporter, name, meant);
+                *tally.entry((exporter.name, outcome)).or_default() += 1;
+            }
+        }
+        println!("{arches:?}: {tally:#?}");
+        assert!(policies.len() > 10, "{arches:?}: {}", policies.len());
+    }
+}
+
+/// A policy with a few rules for multiplexers and their calls.
+fn policy_of_multiplexed_calls(rng: &mut Rng) -> String {
+    let calls = ["socket", "bind", "socketcall", "msgrcv", "semget", "ipc"];
+    let actions = ["allow", "errno(EACCES)", "errno(ENOSYS)", "log", "kill"];
+    let comparisons = ["==", "!=", "<=", ">="];
+    let mut text = format!("default {}\n", rng.choose(&actions));
+    for _ in 0..rng.range(2..=6) {
+        let tests: Vec<String> = (0..rng.range(0..=2))
+            .map(|_| {
+                let (arg, comparison) = (rng.range(0..=2), rng.choose(&comparisons));
+                format!("arg[{arg}] {comparison} {}", rng.range(0..=3))
+            })
+            .collect();
+        let (action, call) = (rng.choose(&actions), rng.choose(&calls));
+        let condition = match tests.as_slice() {
+            [] => String::new(),
+            tests => format!("({})", tests.join(" && ")),
+        };
+        text.push_str(&format!("{action} {call}{condition}\n"));
+    }
+    text
+}
+
+#[test]
+fn rules_for_multiplexed_calls_become_profiles() {
+    let mut converted = 0;
+    for seed in seeds::of(0..150) {
+        let text = policy_of_multiplexed_calls(&mut Rng::new(seed));
+        let arches = WITH_MULTIPLEXERS[seed as usize % WITH_MULTIPLEXERS.len()];
+        let mut sources = Sources::new();
+        let source = sources.add("random.tamis", text.as_str());
+        let options = TamisOptions::new(arches.to_vec());
+        let parsed = tamis_policy::tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+        let Some(meant) = parsed.ruleset else {
+            continue;
+        };
+        for exporter in exporters_of_profiles() {
+            outcome(exporter, &text, &meant);
+        }
+        converted += 1;
+    }
+    assert!(converted > seeds::least(100), "{converted}");
+}
+
+#[test]
+fn embedded_policies_become_profiles_on_all_architectures() {
+    let single = Arch::all().map(|arch| vec![arch]);
+    let several = WITH_MULTIPLEXERS.map(<[Arch]>::to_vec);
+    for arches in single.chain(several) {
+        for policy in embedded::ALL {
+            let mut sources = Sources::new();
+            let source = sources.add(policy.name, policy.text);
+            let options = TamisOptions::new(arches.to_vec());
+            let parsed =
+                tamis_policy::tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+            let meant = parsed.ruleset.expect("it comes with tamis");
+            for exporter in exporters_of_profiles() {
+                let mut space = Space::new(Limits::default());
+                let function = space.ruleset(&meant).expect("within the limits");
+                let source = Source {
+                    arches: arches.to_vec(),
+                    ..Source::named(policy.name)
+                };
+                let name = (policy.name, exporter.name, &arches);
+                match convert(&mut space, function, exporter, &source) {
+                    Ok(converted) => {
+                        let result = converted.comparison;
+                        let is_looser = [ComparisonResult::Looser, ComparisonResult::Incomparable]
+                            .contains(&result);
+                        assert!(!is_looser, "{name:?}: {result:?}");
+                    }
+                    Err(Refusal::Inexpressible(_)) => println!("{name:?}: inexpressible"),
+                    Err(error) => panic!("{name:?}: {error}"),
+                }
+            }
+        }
+    }
 }
 
 /// As a drop-in the text follows the lines of a unit, and must have the same meaning as alone.
