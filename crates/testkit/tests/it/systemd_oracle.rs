@@ -116,12 +116,15 @@ fn contradicts_its_rules(program: &Program) -> bool {
     reads_args && !loads.contains(&Word::NR)
 }
 
-/// Whether the only errors are of lines that systemd ignores or obeys: it sees files, not what looks like their titles.
-fn is_unclear(diagnostics: &[Diagnostic]) -> bool {
+/// Whether the only errors are of lines outside of a section, and a drop-in begins with such lines: systemd sees files, and
+/// not what looks like their titles.
+fn is_unclear(unit: &Unit, diagnostics: &[Diagnostic]) -> bool {
+    let mut drop_ins = unit.drop_ins.iter();
+    let has_bare = drop_ins.any(|text| !text.starts_with('['));
     let mut errors = diagnostics
         .iter()
         .filter(|said| said.severity == Severity::Error);
-    errors.all(|error| error.code == code::SYSTEMD_SYNTAX)
+    has_bare && errors.all(|error| error.code == code::SYSTEMD_SYNTAX)
 }
 
 fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
@@ -139,7 +142,7 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
     let (ruleset, filters) = match (parsed.ruleset, filters) {
         (None, None) => return Class::BothRefuse,
         (Some(_), None) => return Class::Wrong(format!("systemd refuses it: {started:?}")),
-        (None, Some(_)) if is_unclear(&parsed.diagnostics) => {
+        (None, Some(_)) if is_unclear(unit, &parsed.diagnostics) => {
             return Class::Stricter("assignments after the title of a file are errors");
         }
         (None, Some(_)) => return Class::Wrong("systemd accepts it".to_owned()),
