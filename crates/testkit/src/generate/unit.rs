@@ -1,7 +1,7 @@
 //! Random systemd units: every directive that installs a filter, with what systemd reads in ways of its own.
 //!
 //! Lists with signs, resets and repetitions; quotes, escapes and specifiers in words; errnos in all forms; unknown
-//! words; lines that are joined, comments in between, lines that are nothing; sections of other units; drop-ins. A few
+//! words; lines that are joined, comments in between, comments like the titles of files, lines that are nothing; sections of other units; drop-ins. A few
 //! units are such that systemd refuses them.
 
 use crate::rng::Rng;
@@ -199,7 +199,7 @@ const ARCHES: [&str; 16] = [
     "parisc",
 ];
 /// Lines that are no assignments of the section, and lines that are nothing.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 21] = [
     "",
     "# a comment",
     "; another \\",
@@ -216,6 +216,12 @@ const OTHERS: [&str; 16] = [
     "[Service]",
     "\u{feff}",
     "ProtectClock",
+    // Comments that look like the titles of `systemctl cat`, but for blanks, the name or what is before them.
+    "\n# /dev/kvm is opened by the helper, see helper.conf",
+    "\n# /usr/lib/systemd/system/y.service",
+    "\n# /etc/systemd/system/x.socket.d/00.conf",
+    "X-A=b\n# /etc/systemd/system/x.service",
+    "X-A=b\n# /etc/systemd/system/x.service.d/00.conf\n[Service]",
 ];
 /// What makes systemd refuse the unit.
 const FATAL: [&str; 5] = [
@@ -233,9 +239,9 @@ pub fn unit(rng: &mut Rng) -> Unit {
         drop_ins: Vec::new(),
     };
     for _ in 0..rng.range(0..=5).saturating_sub(3) {
-        let section = match rng.range(0..=9) {
+        let section = match rng.range(0..=39) {
             0 => "",
-            1 => "[Socket]\n",
+            1..=4 => "[Socket]\n",
             _ => "[Service]\n",
         };
         unit.drop_ins.push(format!("{section}{}", lines(rng, 3)));

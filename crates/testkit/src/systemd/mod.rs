@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -135,7 +136,8 @@ impl Systemd {
         }
     }
 
-    /// Starts units, each in a service of its own. `None` if it took longer than the limit.
+    /// Starts units, each in a service of its own, once no other boot of this process is under way. `None` if it took
+    /// longer than the limit.
     ///
     /// # Errors
     /// If a file, a process or a control group can't be made, or systemd ends before it has started the last unit.
@@ -143,6 +145,9 @@ impl Systemd {
     /// # Panics
     /// If tracing fails.
     pub fn start(&self, units: &[Unit], limit: Duration) -> io::Result<Option<Vec<Loaded>>> {
+        static BOOTED: Mutex<()> = Mutex::new(());
+        // It guards no data that a panic could leave half written.
+        let _booted = BOOTED.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = Folder::new()?;
         write_units(&folder.0, units)?;
         let cgroup = Cgroup::new()?;
