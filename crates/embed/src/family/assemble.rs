@@ -229,30 +229,23 @@ fn variables(matrix: &Matrix, plan: &Plan) -> Result<Vec<Variable>, Box<Diagnost
             let count =
                 |list: &[Variable]| list.iter().filter(|own| own.name == variable.name).count();
             let found = all.iter().position(|own| own.title() == variable.title());
-            let Some(index) = found.filter(|index| all[*index].width == variable.width) else {
-                if found.is_some() || count(&all) > 0 && variable.element.is_none_or(|own| own == 0)
-                {
-                    return Err(Box::new(disagreement(
-                        variable,
-                        &member.title,
-                        &owners,
-                        &all,
-                        span,
-                    )));
+            let same = found.filter(|index| all[*index].width == variable.width);
+            let agrees = match same {
+                Some(_) => count(&all) == count(declared),
+                None => {
+                    let continues_set = variable.element.is_some_and(|own| own != 0);
+                    found.is_none() && (count(&all) == 0 || continues_set)
                 }
+            };
+            if !agrees {
+                let error = disagreement(variable, &member.title, &owners, &all, span);
+                return Err(Box::new(error));
+            }
+            let Some(index) = same else {
                 all.push(variable.clone());
                 owners.push(&member.title);
                 continue;
             };
-            if count(&all) != count(declared) {
-                return Err(Box::new(disagreement(
-                    variable,
-                    &member.title,
-                    &owners,
-                    &all,
-                    span,
-                )));
-            }
             let range = &mut all[index].range;
             *range = (range.0.min(variable.range.0), range.1.max(variable.range.1));
         }

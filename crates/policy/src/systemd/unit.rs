@@ -3,7 +3,8 @@
 //! These are systemd's rules for lines. A line ends with a line feed, a carriage return or a NUL. A line that begins
 //! with `#` or `;` is a comment, even between lines joined by a backslash; an escaped backslash doesn't join. A line
 //! that is neither a section nor an assignment is ignored, with a warning; a section header that is not one, and a line
-//! of more than 1 MiB, make systemd refuse the whole unit, or ignore the rest of a drop-in. White space is only what systemd takes for it.
+//! of more than 1 MiB, make systemd refuse the whole unit, or ignore the rest of a drop-in. White space is only what
+//! systemd takes for it.
 
 use std::borrow::Cow;
 

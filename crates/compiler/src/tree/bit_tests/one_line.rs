@@ -45,8 +45,8 @@ pub(in crate::tree) struct OneLineTest {
 }
 
 impl<'a> OneLineTests<'a> {
-    /// Finds the bit tests of a line, of whose values something may be known. Its runs consist of grains; those without any have values that are
-    /// equally frequent. Linear in the runs.
+    /// Finds the bit tests of a line, of whose values something may be known. Its runs consist of grains; those without
+    /// any have values that are equally frequent. Linear in the runs.
     pub(in crate::tree) fn new(
         spans: &'a [Span],
         grains: &'a [Grain],
