@@ -13,6 +13,7 @@ pub mod embedded;
 pub mod export;
 pub mod firecracker;
 pub mod front_end;
+mod included;
 pub mod installation;
 pub mod kafel;
 pub mod limits;

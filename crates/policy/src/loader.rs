@@ -12,11 +12,22 @@ pub struct Loaded {
 
 /// Reads included files on behalf of a front end.
 pub trait Loader {
+    /// Begins a policy: the source with this name, a path or `<stdin>`. What it includes may be limited by where it is.
+    fn begin(&mut self, _root: &str) {}
+
     /// The file at `path`, included by the source named `from`.
     ///
     /// # Errors
     /// The reason why it cannot be read, as a fragment that can follow a colon.
     fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String>;
+
+    /// A file that the caller named, not the policy: as the value of an option.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read, as a fragment that can follow a colon.
+    fn load_given(&mut self, path: &str) -> Result<Loaded, String> {
+        self.load(path, "")
+    }
 }
 
 /// A function of path and including file is a loader.

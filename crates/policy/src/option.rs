@@ -158,7 +158,7 @@ impl LanguageOption {
                 }
             }
             (OptionForm::File { set, .. }, Some(path)) => {
-                set(options, loader.load(path, "").map_err(OptionError::File)?);
+                set(options, loader.load_given(path).map_err(OptionError::File)?);
             }
         }
         Ok(())

@@ -58,6 +58,22 @@ impl Sink {
         self.stopped = true;
     }
 
+    /// The number of diagnostics.
+    pub(crate) fn len(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// The place of the first diagnostic after these many.
+    pub(crate) fn first_place_after(&self, len: usize) -> Option<Span> {
+        let mut labels = self.diagnostics[len..].iter().flat_map(|own| &own.labels);
+        labels.next().map(|label| label.span)
+    }
+
+    /// Drops all diagnostics but the first ones. An error among them still counts.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.diagnostics.truncate(len);
+    }
+
     /// Whether an error was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed

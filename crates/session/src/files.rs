@@ -3,10 +3,15 @@
 //! A path in a policy is relative to the folder of the file that names it. Policies that are deployed elsewhere than
 //! they are kept name absolute paths; folders of the caller (`--include-dir`) say where such files are looked for
 //! instead, by their last name. Nothing is read beyond [`MAX_SOURCE_BYTES`], whatever a path leads to.
+//!
+//! A policy is not trusted with the files of whoever compiles it: what it includes must be a regular file in the
+//! policy's folder or in a folder of the caller, links followed. The check is by path, so it doesn't hold against
+//! someone who exchanges these folders meanwhile. What the caller names, the policy itself among it, can be anything.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use tamis_diag::{Diagnostic, Sources, code, suggest};
@@ -21,6 +26,10 @@ use crate::input::{Input, without_byte_order_mark};
 pub enum ReadError {
     /// It has more than [`MAX_SOURCE_BYTES`].
     TooLarge,
+    /// It is a folder, a device, a pipe or a socket.
+    NotRegular,
+    /// It is included, and in no folder from which the policy may include files.
+    Outside,
     /// The system says why.
     Io(io::Error),
 }
@@ -29,6 +38,10 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReadError::TooLarge => write!(f, "it has more than {MAX_SOURCE_BYTES} bytes"),
+            ReadError::NotRegular => f.write_str("it is not a regular file"),
+            ReadError::Outside => f.write_str(
+                "it is outside of the policy's folder and of those that `--include-dir` names",
+            ),
             ReadError::Io(error) => error.fmt(f),
         }
     }
@@ -52,6 +65,7 @@ pub fn read(path: &str) -> Result<Input, Error> {
     read.map_err(|error| match error {
         ReadError::TooLarge => too_large(path),
         ReadError::Io(error) => unreadable(path, &error),
+        error => Error::input(format!("cannot read {path}: {error}")),
     })
 }
 
@@ -92,10 +106,12 @@ pub fn stack_paths(argument: &str) -> Result<(Vec<String>, bool), Error> {
 /// Reads the files that a policy includes, and remembers them.
 #[derive(Clone, Debug, Default)]
 pub struct FileLoader {
-    /// Where files are looked for that are not where a policy says.
+    /// Where files are looked for that are not where a policy says, and from where they may be included.
     pub folders: Vec<PathBuf>,
     /// What was read, as paths that lead to it.
     pub files: Vec<PathBuf>,
+    /// The policy's folder; empty for the working directory.
+    own_folder: PathBuf,
 }
 
 impl FileLoader {
@@ -103,37 +119,45 @@ impl FileLoader {
     pub fn new(folders: &[PathBuf]) -> FileLoader {
         FileLoader {
             folders: folders.to_vec(),
-            files: Vec::new(),
+            ..FileLoader::default()
         }
     }
-}
 
-impl FileLoader {
-    /// The file where it is found, beside the file that includes it or, if it is missing there, in one of the folders.
+    /// The file where it is found, beside the file that includes it or, if it is missing there or may not be read, in
+    /// one of the folders.
     fn find(&self, path: &Path, from: &Path) -> Result<(PathBuf, Input), ReadError> {
-        let folder = from.parent().unwrap_or(Path::new(""));
-        let beside = without_dots(&folder.join(path));
-        let error = match read_file(&beside) {
+        let beside = without_dots(&folder_of(from).join(path));
+        let error = match self.read_permitted(&beside) {
             Ok(input) => return Ok((beside, input)),
             Err(error) => error,
         };
-        let is_missing =
-            matches!(&error, ReadError::Io(error) if error.kind() == ErrorKind::NotFound);
-        for folder in self.folders.iter().filter(|_| is_missing) {
+        let is_elsewhere = match &error {
+            ReadError::Io(error) => error.kind() == ErrorKind::NotFound,
+            error => matches!(error, ReadError::Outside),
+        };
+        for folder in self.folders.iter().filter(|_| is_elsewhere) {
             let Some(last) = path.file_name() else { break };
             let elsewhere = without_dots(&folder.join(last));
-            if let Ok(input) = read_file(&elsewhere) {
+            if let Ok(input) = self.read_permitted(&elsewhere) {
                 return Ok((elsewhere, input));
             }
         }
         Err(error)
     }
-}
 
-impl Loader for FileLoader {
-    fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String> {
-        let found = self.find(Path::new(path), Path::new(from));
-        let (path, input) = found.map_err(|error| error.to_string())?;
+    /// Reads a regular file if it is in one of the folders.
+    fn read_permitted(&self, path: &Path) -> Result<Input, ReadError> {
+        let real = fs::canonicalize(path).map_err(ReadError::Io)?;
+        let folders = std::iter::once(&self.own_folder).chain(&self.folders);
+        let mut real_folders = folders.filter_map(|folder| real_folder(folder).ok());
+        if !real_folders.any(|folder| real.starts_with(folder)) {
+            return Err(ReadError::Outside);
+        }
+        let bytes = read_bounded(open_regular(&real)?)?;
+        Ok(Input::new(path.display().to_string(), bytes))
+    }
+
+    fn loaded(&mut self, path: PathBuf, input: Input) -> Result<Loaded, String> {
         let text = String::from_utf8(input.bytes).map_err(|error| error.to_string())?;
         self.files.push(path);
         Ok(Loaded {
@@ -141,6 +165,49 @@ impl Loader for FileLoader {
             text: without_byte_order_mark(&text).to_owned(),
         })
     }
+}
+
+impl Loader for FileLoader {
+    fn begin(&mut self, root: &str) {
+        self.own_folder = folder_of(Path::new(root)).to_owned();
+    }
+
+    fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String> {
+        let found = self.find(Path::new(path), Path::new(from));
+        let (path, input) = found.map_err(|error| error.to_string())?;
+        self.loaded(path, input)
+    }
+
+    fn load_given(&mut self, path: &str) -> Result<Loaded, String> {
+        let path = without_dots(Path::new(path));
+        let input = read_file(&path).map_err(|error| error.to_string())?;
+        self.loaded(path, input)
+    }
+}
+
+/// The folder of a file; empty for the working directory.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
+/// A folder without links in its path.
+fn real_folder(folder: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(Path::new(".").join(folder))
+}
+
+/// Opens a regular file. Anything else is refused before it is opened, since that alone can wait forever or have an
+/// effect; and if it is exchanged at that moment, after it.
+fn open_regular(path: &Path) -> Result<File, ReadError> {
+    let refuse = |metadata: fs::Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(ReadError::NotRegular),
+    };
+    fs::metadata(path).map_err(ReadError::Io).and_then(refuse)?;
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(ReadError::Io)?;
+    file.metadata().map_err(ReadError::Io).and_then(refuse)?;
+    Ok(file)
 }
 
 /// One file has one name, however often `./` stands in its path.

@@ -56,6 +56,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     match kind {
         InputKind::Policy(front_end) => {
             let parse_options = options.named.apply(front_end, &options.policy, loader)?;
+            loader.begin(&name);
             let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
             let policy = policy(name, front_end, read, sources, source, options)?;
             Ok(Loaded::Policy(Box::new(policy)))
@@ -105,7 +106,11 @@ fn policy(
     for source in read.frequencies {
         let reading = tamis_profile::read(&sources, source, options.call_arch());
         let Some(profile) = reading.profile else {
-            return Err(Error::Diagnostics(reading.diagnostics, sources));
+            // It may be any file of the caller's: its lines are not shown.
+            let message = format!("{} is no table of calls and counts", sources.name(source));
+            let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
+                .help("remove the `@frequency` that names it");
+            return Err(Error::diagnostic(diagnostic, sources));
         };
         warnings.extend(reading.diagnostics);
         frequency.get_or_insert_default().merge(&profile);

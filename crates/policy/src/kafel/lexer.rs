@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span, code};
 
 use crate::budget::Budget;
+use crate::included::{first_mistake, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
-use crate::loader::Loader;
+use crate::loader::{Loaded, Loader};
 use crate::sink::Sink;
 
 /// A word or symbol.
@@ -89,13 +90,17 @@ impl Lexer<'_> {
             return;
         }
         self.open.push(name);
-        let mut cursor = Cursor::new(source, &text);
+        self.text(source, &text);
+        self.open.pop();
+    }
+
+    fn text(&mut self, source: SourceId, text: &str) {
+        let mut cursor = Cursor::new(source, text);
         while let Some(first) = cursor.first()
             && !self.sink.is_finished()
         {
             self.next(&mut cursor, first);
         }
-        self.open.pop();
     }
 
     /// Reads the blank, comment, directive or token that begins with `first`.
@@ -229,8 +234,36 @@ impl Lexer<'_> {
             return self.sink.report(diagnostic);
         }
         let source = self.sources.add(loaded.name, loaded.text);
-        self.file(source, Some(span));
+        let text = self.sources.get(source).text.clone();
+        match first_mistake(|sink| lex_alone(source, &text, sink)) {
+            Some(mistake) => {
+                let name = self.sources.name(source);
+                let code = code::KAFEL_INCLUDE;
+                let diagnostic = not_a_policy(code, name, span, self.sources, mistake);
+                self.sink.report(diagnostic);
+            }
+            None => self.file(source, Some(span)),
+        }
     }
+}
+
+/// Reports the mistakes in the tokens of a text, as if all that it includes were empty.
+fn lex_alone(source: SourceId, text: &str, sink: &mut Sink) {
+    let empty = |path: &str, _from: &str| {
+        Ok(Loaded {
+            name: path.to_owned(),
+            text: String::new(),
+        })
+    };
+    let mut lexer = Lexer {
+        sources: &mut Sources::new(),
+        loader: &mut { empty },
+        sink,
+        open: Vec::new(),
+        budget: Budget::new(code::KAFEL_LIMIT),
+        tokens: Vec::new(),
+    };
+    lexer.text(source, text);
 }
 
 /// Consumes the token that begins with `first`, or one character if there is none.

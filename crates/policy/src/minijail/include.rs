@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use super::ast::{Name, Statement, StatementKind};
-use super::{Dialect, library, parser};
+use super::{Dialect, lexer, library, parser};
 use crate::budget::Budget;
+use crate::included::{first_mistake, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;
 use crate::sink::Sink;
@@ -70,7 +71,15 @@ impl Expansion<'_> {
             return;
         }
         self.open.push(name.clone());
+        let before = self.sink.len();
         let statements = parser::parse(source, &text, self.dialect, self.sink);
+        if let Some(include) = included_at
+            && statements.is_empty()
+            && let Some(mistake) = self.sink.first_place_after(before)
+        {
+            self.sink.truncate(before);
+            self.refuse(source, include, mistake);
+        }
         let says = |statement: &&Statement| matches!(statement.kind, StatementKind::Denylist);
         let denylist = statements.iter().find(says).map(|statement| statement.span);
         match included_at {
@@ -159,7 +168,20 @@ impl Expansion<'_> {
             return;
         }
         let source = self.sources.add(name, text);
-        self.file(source, Some(path.span));
+        let text = self.sources.get(source).text.clone();
+        let lex = |sink: &mut Sink| drop(lexer::lines(source, &text, self.dialect, sink));
+        match first_mistake(lex) {
+            Some(mistake) => self.refuse(source, path.span, mistake),
+            None => self.file(source, Some(path.span)),
+        }
+    }
+
+    /// Reports an included file that is no policy.
+    fn refuse(&mut self, source: SourceId, include: Span, mistake: Span) {
+        let name = self.sources.name(source);
+        let code = code::MINIJAIL_INCLUDE;
+        let diagnostic = not_a_policy(code, name, include, self.sources, mistake);
+        self.sink.report(diagnostic);
     }
 
     /// Reads an included file; reports if that fails.

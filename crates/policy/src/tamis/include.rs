@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use super::ast::{Name, Statement, StatementKind};
-use super::parser;
+use super::{lexer, parser};
+use crate::included::{first_mistake, not_a_policy};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
 use crate::sink::Sink;
@@ -64,7 +65,13 @@ impl Expansion<'_> {
             return;
         }
         self.open.push(name.clone());
+        let before = self.sink.len();
         let mut policy = parser::parse(source, &text, self.sink);
+        if let Some(include) = included_at
+            && policy.statements.is_empty()
+        {
+            self.hide_mistakes(before, source, include);
+        }
         for statement in policy.statements.drain(..) {
             match &statement.kind {
                 StatementKind::Include(path) => self.include(path, &name),
@@ -107,9 +114,30 @@ impl Expansion<'_> {
             );
             return;
         }
-        if !self.done.contains(loaded.name.as_str()) {
-            let source = self.sources.add(loaded.name, loaded.text);
-            self.file(source, Some(path.span));
+        if self.done.contains(loaded.name.as_str()) {
+            return;
         }
+        let source = self.sources.add(loaded.name, loaded.text);
+        let text = self.sources.get(source).text.clone();
+        let lex = |sink: &mut Sink| drop(lexer::tokens(source, &text, sink));
+        match first_mistake(lex) {
+            Some(mistake) => self.refuse(source, path.span, mistake),
+            None => self.file(source, Some(path.span)),
+        }
+    }
+
+    /// Replaces what was reported of an included file without any statement.
+    fn hide_mistakes(&mut self, before: usize, source: SourceId, include: Span) {
+        if let Some(mistake) = self.sink.first_place_after(before) {
+            self.sink.truncate(before);
+            self.refuse(source, include, mistake);
+        }
+    }
+
+    fn refuse(&mut self, source: SourceId, include: Span, mistake: Span) {
+        let name = self.sources.name(source);
+        let code = code::INCLUDE_FAILED;
+        let diagnostic = not_a_policy(code, name, include, self.sources, mistake);
+        self.sink.report(diagnostic);
     }
 }

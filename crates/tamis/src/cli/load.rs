@@ -37,8 +37,8 @@ pub(crate) struct LoadArgs {
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
-    /// Search this directory, by file name, for included files that are missing at their path; may be
-    /// repeated
+    /// Let the policy include files of this directory, besides those of its own, and search it, by file name, for those
+    /// that are missing at their path; may be repeated
     #[arg(long = "include-dir", value_name = "DIR")]
     include_dirs: Vec<PathBuf>,
     /// The oldest kernel that will run the filter [default: a new one]. Before 5.11 the kernel does not cache

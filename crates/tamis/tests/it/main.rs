@@ -14,6 +14,7 @@ mod facade;
 mod fuzz;
 mod help;
 mod include_policy;
+mod includes;
 mod limits;
 mod lint;
 mod live;

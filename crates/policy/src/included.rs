@@ -1,0 +1,37 @@
+//! Included files that are no policies.
+//!
+//! An error about a policy shows the line that it is about. A file that was included may be any file of whoever
+//! compiles, so an error about one that doesn't consist of the language's words tells only where it ceases to.
+
+use tamis_diag::{Code, Diagnostic, Sources, Span};
+
+use crate::sink::Sink;
+
+/// The first place that the lexer of a language, which is given an empty sink, complains about.
+pub(crate) fn first_mistake(lex: impl FnOnce(&mut Sink)) -> Option<Span> {
+    let mut sink = Sink::new(false);
+    lex(&mut sink);
+    let diagnostics = sink.into_diagnostics();
+    let errors = diagnostics.iter().filter(|own| own.is_error());
+    let mut labels = errors.flat_map(|mistake| &mistake.labels);
+    labels.next().map(|label| label.span)
+}
+
+/// What is said of an included file that doesn't read as a policy from a place on.
+pub(crate) fn not_a_policy(
+    code: Code,
+    path: &str,
+    include: Span,
+    sources: &Sources,
+    mistake: Span,
+) -> Diagnostic {
+    let at = sources.position(mistake);
+    let message = format!("cannot include `{path}`: it doesn't read as a policy");
+    let place = format!(
+        "the first mistake is in its line {}, column {}; lines of such a file are not shown",
+        at.line, at.column
+    );
+    Diagnostic::error(code, message)
+        .label(include, "included here")
+        .note(place)
+}
