@@ -29,8 +29,13 @@ struct Cli {
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
     let Cli { global, command } = Cli::parse();
+    cli::budget::begin(global.budget, command.default_time_limit(), global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
-    let outcome = std::panic::catch_unwind(|| command.run(&global));
+    let outcome = std::panic::catch_unwind(|| {
+        let _stage = cli::budget::stage(command.doing());
+        command.run(&global)
+    });
+    cli::budget::answered();
     let code = match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(&global),

@@ -4,7 +4,6 @@
 //! for most sides that differ; then diagrams, then gates. All share one deadline.
 
 use std::fmt;
-use std::time::Duration;
 
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
@@ -17,13 +16,9 @@ use tamis_rules::{Input, Variable};
 use tamis_session::bindings::match_variables;
 use tamis_session::{Side, SideOptions};
 
-use super::deadline::Deadline;
-use super::limits::{LimitArgs, text};
+use super::limits::{LimitArgs, raise, text};
 use super::load::LoadArgs;
-use super::{Failure, Global, side};
-
-/// How long a comparison takes at most if the user doesn't say.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+use super::{Failure, Global, budget, side};
 
 /// What of two filters is compared.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -48,7 +43,6 @@ pub(crate) struct Compared {
     pub(crate) right: Side,
     pub(crate) space: Space,
     args: ScopeArgs,
-    deadline: Deadline,
     stop: Stop,
     /// Whether both are written alike.
     is_identical: bool,
@@ -115,7 +109,6 @@ impl Compared {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
-        let deadline = Deadline::after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let load = load.for_comparison().keeping_variables();
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
         let mut left = side::read_alone(left.0, &own[0], &load, global)?;
@@ -123,7 +116,7 @@ impl Compared {
         load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
         note_variables(&variables, global);
-        let stop = args.limits.with_memory(deadline.stop());
+        let stop = budget::stop();
         let is_identical =
             left.with_subject(|left| right.with_subject(|right| left.is_identical(right)));
         Ok(Compared {
@@ -131,7 +124,6 @@ impl Compared {
             right,
             space: Space::stoppable(args.limits(), stop.clone()),
             args,
-            deadline,
             stop,
             is_identical,
             functions: None,
@@ -173,14 +165,9 @@ impl Compared {
             example: Some(found.data.into()),
         }));
         if self.known_within(scope).any(settles) {
-            self.deadline.leave_share();
+            budget::leave_share();
         }
         self.find_within(scope, self.args.max_conflicts)
-    }
-
-    /// Prepares for questions that nobody asked: they get a share of the time.
-    pub(crate) fn leave_share(&self) {
-        self.deadline.leave_share();
     }
 
     /// What is known about them within a scope with a tenth of the effort, for questions that nobody asked.
@@ -295,10 +282,7 @@ impl Compared {
 
     /// What to type to get further than a limit, if anything helps.
     pub(crate) fn advice(&self, gaps: Gaps) -> Option<String> {
-        let limits = LimitArgs {
-            time_limit: Some(self.args.limits.time_limit.unwrap_or(TIME_LIMIT)),
-            ..self.args.limits
-        };
+        let limits = self.args.limits;
         match (gaps.by_diagrams, gaps.by_gates) {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
                 limits.advice(LimitReached::Stopped)
@@ -317,7 +301,7 @@ impl Compared {
     /// The failure to find out anything.
     pub(crate) fn gave_up(&self, gaps: Gaps) -> Failure {
         let advice = self.advice(gaps);
-        let help = advice.map(|options| format!("to raise the limits: {options}"));
+        let help = advice.map(|options| raise(&options));
         Failure::gave_up(format!("gave up: {gaps}"), help)
     }
 

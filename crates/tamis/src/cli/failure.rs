@@ -92,10 +92,7 @@ impl Failure {
                 help,
                 ..
             } => {
-                message(&format!("error: {text}"));
-                if let Some(help) = help {
-                    message(&format!("help: {help}"));
-                }
+                message(lines(text, help.as_deref()).trim_end());
             }
         }
         self.code()
@@ -116,7 +113,8 @@ impl Failure {
         }
     }
 
-    fn document(&self) -> DiagnosticsReport {
+    /// The same for programs.
+    pub(crate) fn document(&self) -> DiagnosticsReport {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
                 DiagnosticsReport::of(diagnostics, sources)
@@ -126,4 +124,10 @@ impl Failure {
             }
         }
     }
+}
+
+/// A message and its help as lines.
+pub(crate) fn lines(text: &str, help: Option<&str>) -> String {
+    let help = help.map(|help| format!("help: {help}\n"));
+    format!("error: {text}\n{}", help.unwrap_or_default())
 }

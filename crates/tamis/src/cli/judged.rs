@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
+use tamis_compiler::CompileError;
 use tamis_compiler::judge::{self, Filter, Judged};
-use tamis_compiler::{CompileError, ProofEffort};
 use tamis_rules::Ruleset;
 use tamis_session::Loaded;
 
@@ -29,10 +29,7 @@ pub(crate) fn judge_reading(
             Loaded::Program(raw) => Filter::Program(&raw.program),
         })
         .collect();
-    let effort = ProofEffort {
-        limits: limits.limits(),
-        stop: limits.stop(),
-    };
+    let effort = limits.effort();
     let arches: BTreeSet<Arch> = arches.iter().copied().collect();
     let judged = judge::judge_reading(&filters, &arches, ruleset, &effort);
     judged.map_err(|error| failure(&error, limits))

@@ -11,6 +11,7 @@ use tamis_session::{
     Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
 };
 
+use super::budget::{self, Stage};
 use super::languages::LanguageArgs;
 use super::{Failure, Global, input};
 
@@ -99,6 +100,7 @@ impl LoadArgs {
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let options = self.options();
+        let _stage = reading(path);
         let loaded = self.load_by(&options, files::read(path)?)?;
         check::options(&options, self.makes, [&loaded].into_iter())?;
         warn(&loaded, global);
@@ -115,6 +117,7 @@ impl LoadArgs {
 
     /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
+        let _stage = reading(path);
         self.load_input(files::read(path)?)
     }
 
@@ -248,6 +251,11 @@ pub(crate) fn could_have(policy: &Policy) -> Vec<&'static str> {
         true => Vec::new(),
         false => runs.iter().map(|arch| arch.name()).collect(),
     }
+}
+
+/// The stage of reading an input.
+pub(crate) fn reading(path: &str) -> Stage {
+    budget::stage(format!("reading {path}"))
 }
 
 /// Shows the warnings about a policy.

@@ -6,10 +6,10 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 use tamis_diag::{Diagnostic, Sources};
 
+pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod compare;
 pub(crate) mod compiler;
-mod deadline;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;
@@ -17,6 +17,7 @@ pub(crate) mod judged;
 pub(crate) mod languages;
 pub(crate) mod limits;
 pub(crate) mod load;
+mod memory;
 pub(crate) mod output;
 pub(crate) mod profile;
 pub(crate) mod progress;
@@ -42,6 +43,8 @@ pub(crate) struct Global {
         default_value = "auto"
     )]
     colour: Colour,
+    #[command(flatten)]
+    pub(crate) budget: budget::BudgetArgs,
 }
 
 /// When to use colour.

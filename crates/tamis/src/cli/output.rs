@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tamis_report::Document;
 
-use super::Global;
 use super::failure::Failure;
+use super::{Global, budget};
 
 /// Where a command's result goes.
 #[derive(clap::Args, Debug)]
@@ -84,12 +84,14 @@ impl OutputArgs {
 
 /// Writes a file completely or not at all.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    budget::answered();
     replace_file(path, bytes)
         .map_err(|error| Failure::environment(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Writes to standard output; a reader that went away is not an error.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
+    budget::answered();
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -110,6 +112,7 @@ pub(crate) fn document_text(
     document: &(impl Document + Display),
     global: &Global,
 ) -> Result<String, Failure> {
+    let _stage = budget::stage("writing the result");
     match global.json {
         true => document_json(document),
         false => Ok(document.to_string()),

@@ -9,7 +9,7 @@ use tamis_diag::Sources;
 use tamis_session::profile::mismatch;
 use tamis_session::{LoadOptions, Loaded, Policy, check};
 
-use super::{Failure, Global, profile};
+use super::{Failure, Global, budget, profile};
 
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug)]
@@ -105,7 +105,7 @@ impl TargetArgs {
                 Some(Work::Quick) => Effort::Quick,
             },
             kernel: load.policy.kernel,
-            ..CompileOptions::default()
+            ..budget::compile_options()
         })
     }
 }

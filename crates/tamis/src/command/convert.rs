@@ -19,7 +19,7 @@ use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// Convert a policy to another language, and report what it cannot express
 #[derive(clap::Args)]
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     let loaded = args.load.load(&args.input, global)?;
     let gave_up = |limit| args.limits.gave_up("nothing was written", limit);
-    let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
+    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
     let function = space.subject(&loaded.subject()).map_err(gave_up)?;
     let (source, origins) = about(args, &loaded);
     let function = match &loaded {

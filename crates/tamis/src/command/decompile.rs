@@ -17,7 +17,7 @@ use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_text};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// What is said where a program can't be turned back into a policy.
 const NO_POLICY: &str = "no policy can express this program";
@@ -60,7 +60,7 @@ enum Emit {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
+    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
     let mut inputs = Vec::new();
     let mut functions = Vec::new();
     let mut filters = Vec::new();

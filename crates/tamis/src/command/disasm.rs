@@ -6,7 +6,7 @@ use tamis_session::NamedProgram;
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
@@ -32,8 +32,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(policy) = loaded.policy() {
         load::warn_installation(policy, global);
     }
-    let NamedProgram { program, .. } =
-        loaded.into_program(&tamis_compiler::CompileOptions::default())?;
+    let NamedProgram { program, .. } = loaded.into_program(&budget::compile_options())?;
     if global.json {
         let report = DisasmReport::of(&program);
         args.output.text(&document_json(&report)?)?;

@@ -6,7 +6,7 @@ use tamis_report::eval::{EvalEntry, EvalReport};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, call as cli_call, exit};
+use crate::cli::{Failure, Global, budget, call as cli_call, exit};
 
 /// Evaluate system calls against a filter
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let raw = args
         .load
         .load(&args.input, global)?
-        .into_program(&tamis_compiler::CompileOptions::default())?;
+        .into_program(&budget::compile_options())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {

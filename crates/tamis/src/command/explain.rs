@@ -6,7 +6,7 @@ use tamis_session::Loaded;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, call as cli_call, exit};
+use crate::cli::{Failure, Global, budget, call as cli_call, exit};
 
 /// Explain the action for a call and the rule that decides, or a diagnostic code
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program(&tamis_compiler::CompileOptions::default())?;
+    let raw = loaded.into_program(&budget::compile_options())?;
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;

@@ -20,7 +20,7 @@ use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show};
 use crate::cli::side;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// Compare two filters on millions of generated calls
 #[derive(clap::Args)]
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn counterpart(side: &Side) -> Result<Side, Failure> {
     let (programs, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
-            let compiled = policy.compile(&tamis_compiler::CompileOptions::default())?;
+            let compiled = policy.compile(&budget::compile_options())?;
             let program = policy.program(&compiled)?.clone();
             (vec![program], "compiled")
         }

@@ -14,7 +14,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{document_json, print, show};
 use crate::cli::side;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
@@ -156,7 +156,7 @@ impl Args {
             meaning,
             assumed_arch: self.load.call_arch(),
         };
-        let (limits, stop) = (self.limits.limits(), self.limits.stop());
+        let (limits, stop) = (self.limits.limits(), budget::stop());
         tamis_lint::run(&subject, checks, limits, stop)
             .map_err(|limit| self.limits.gave_up(name, limit))
     }

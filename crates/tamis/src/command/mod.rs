@@ -2,6 +2,8 @@
 //!
 //! Every file has an `Args` whose doc comments are the help, and a `run` that returns the exit code.
 
+use std::time::Duration;
+
 use clap::Subcommand;
 
 use crate::cli::{Failure, Global};
@@ -56,7 +58,44 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
+/// How long a comparison takes at most if the user doesn't say.
+const COMPARISON_LIMIT: Duration = Duration::from_secs(10);
+
 impl Command {
+    /// How long it takes at most if the user doesn't say.
+    pub(crate) const fn default_time_limit(&self) -> Option<Duration> {
+        match self {
+            Command::Prove(_) | Command::Diff(_) => Some(COMPARISON_LIMIT),
+            _ => None,
+        }
+    }
+
+    /// What it does, to follow *while*.
+    pub(crate) const fn doing(&self) -> &'static str {
+        match self {
+            Command::Compile(_) | Command::Precompile(_) => "compiling",
+            Command::Optimize(_) => "optimising",
+            Command::Explain(_) => "explaining",
+            Command::Lint(_) => "looking for mistakes",
+            Command::Eval(_) => "evaluating",
+            Command::Prove(_) | Command::Diff(_) => "comparing",
+            Command::Fuzz(_) => "running calls",
+            Command::Reduce(_) => "reducing",
+            Command::Asm(_) => "assembling",
+            Command::Disasm(_) => "disassembling",
+            Command::Decompile(_) => "decompiling",
+            Command::Convert(_) => "converting",
+            Command::Bench(_) => "measuring",
+            Command::Bisect(_) => "searching",
+            Command::Run(_)
+            | Command::Dump(_)
+            | Command::Tables(_)
+            | Command::Profile(_)
+            | Command::Passes(_)
+            | Command::Completions(_) => "working",
+        }
+    }
+
     /// Does it and gives the exit code.
     pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {

@@ -8,7 +8,7 @@ use tamis_report::prove::{Answer, ProveReport, Question, ScopeEntry};
 use crate::cli::compare::{Compared, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, budget, exit};
 
 /// Prove that two filters are equivalent for every call, or show calls for which they differ
 #[derive(clap::Args)]
@@ -148,7 +148,7 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narro
         }
         arches => arches.to_vec(),
     };
-    compared.leave_share();
+    budget::leave_share();
     let mut has_gaps = false;
     let mut is_yes = |scope: &Scope| {
         let mut known = compared.known_within(scope);

@@ -13,7 +13,7 @@ use tamis_session::{Loaded, Policy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
-use crate::cli::{Failure, Global, exit, message, output};
+use crate::cli::{Failure, Global, budget, exit, message, output};
 
 /// Run a command under one or more filters
 #[derive(clap::Args)]
@@ -101,6 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.no_new_privs = !args.keep_privs;
     command.explain = !args.no_explain;
     command.forward_signals = true;
+    budget::answered();
     match run::run(&command) {
         Ok(report) => {
             print_report(&document(&report, &policies), global)?;

@@ -1,8 +1,11 @@
-//! Policies and programs that are as hard as possible to compare: for tests of limits.
+//! Policies and programs that are as hard as possible to compare: for tests of limits. Those that are hard to read are
+//! in [`texts`].
 //!
 //! Each is a small input for which some method of the prover, or a check of lint, is exponential: comparisons of
 //! arguments with each other, satisfiability in conditions, arithmetic whose diagrams or circuits explode, values in
 //! many states. Each comes with a second input that is equal or nearly so, to be compared with.
+
+pub mod texts;
 
 use tamis_abi::Endian;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
