@@ -50,6 +50,7 @@ mod symbols;
 pub(crate) use lex::number;
 
 use tamis_abi::Endian;
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
 use crate::forms::Form;
@@ -105,6 +106,10 @@ impl Assembly {
     ) -> Result<Assembly, Vec<Diagnostic>> {
         diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
         if diagnostics.iter().any(Diagnostic::is_error) {
+            if diagnostics.len() > MAX_DIAGNOSTICS {
+                diagnostics.retain(Diagnostic::is_error);
+                diagnostics.truncate(MAX_DIAGNOSTICS);
+            }
             return Err(diagnostics);
         }
         Ok(Assembly {
@@ -119,11 +124,12 @@ impl Assembly {
     /// Checks the instructions as the kernel does.
     ///
     /// # Errors
-    /// A diagnostic for each instruction that the kernel would reject, at its line.
+    /// A diagnostic for each instruction that the kernel would reject, at its line, up to a limit.
     pub fn into_program(self) -> Result<Program, Vec<Diagnostic>> {
         let found = problems(&self.insns);
         let diagnostics: Vec<Diagnostic> = found
             .iter()
+            .take(MAX_DIAGNOSTICS)
             .map(|problem| {
                 let span = self.spans.get(problem.pc.0).copied();
                 Diagnostic::error(code::INVALID_PROGRAM, problem.reason.to_string())
@@ -151,12 +157,12 @@ pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 /// ```
 ///
 /// # Errors
-/// Every error in the text, in order.
+/// The errors in the text, in order, up to a limit.
 pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly, Vec<Diagnostic>> {
     let text_span = Span::new(source, 0, text.len());
     let mut diagnostics = Vec::new();
-    let lines = lex::lines(text, source, &mut diagnostics);
-    let unit = parse::unit(&lines, endian, &mut diagnostics);
+    let mut lines = lex::Lines::new(text, source);
+    let unit = parse::unit(&mut lines, endian, &mut diagnostics);
     linked(&unit, endian, text_span, diagnostics)
 }
 

@@ -1,6 +1,7 @@
 //! The diagnostic data type.
 
 use crate::code::Code;
+use crate::limits::cut;
 use crate::source::Span;
 
 /// The severity.
@@ -68,7 +69,7 @@ impl Diagnostic {
         Diagnostic {
             code,
             severity,
-            message: message.into(),
+            message: cut(message),
             labels: Vec::new(),
             notes: Vec::new(),
             help: None,
@@ -90,7 +91,7 @@ impl Diagnostic {
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
             span,
-            text: text.into(),
+            text: cut(text),
         });
         self
     }
@@ -98,14 +99,14 @@ impl Diagnostic {
     /// Adds a reason.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
-        self.notes.push(note.into());
+        self.notes.push(cut(note));
         self
     }
 
     /// Sets the help text, which states the correction.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
-        self.help = Some(help.into());
+        self.help = Some(cut(help));
         self
     }
 

@@ -12,6 +12,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::limits::{MAX_TOKENS, too_many_tokens};
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
@@ -97,9 +98,16 @@ impl Reader {
         if !self.check_size(text) {
             return None;
         }
-        if let Some(at) = first_too_deep(text, self.dialect.max_depth) {
-            self.too_deep(at);
-            return None;
+        match first_excess(text, self.dialect.max_depth) {
+            Some(Excess::Depth(at)) => {
+                self.too_deep(at);
+                return None;
+            }
+            Some(Excess::Count(at)) => {
+                self.too_many(at);
+                return None;
+            }
+            None => {}
         }
         let strict = ParseOptions {
             allow_comments: false,
@@ -163,6 +171,12 @@ impl Reader {
         let range = Range::new(at, at);
         let label = "this is one level too many";
         self.error(self.dialect.nesting, range, message, label);
+    }
+
+    /// Reports that the text has too many values.
+    pub fn too_many(&mut self, at: usize) {
+        let range = Range::new(at, at);
+        self.error(self.dialect.nesting, range, too_many_tokens(), "");
     }
 
     /// The diagnostics and limits of the text's language.
@@ -365,9 +379,16 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The place of the first bracket that opens a level too many.
-fn first_too_deep(text: &str, max_depth: usize) -> Option<usize> {
+/// What a text has too many of, and where the first of them is.
+enum Excess {
+    Depth(usize),
+    Count(usize),
+}
+
+/// The first bracket that opens a level too many, or the first value too many.
+fn first_excess(text: &str, max_depth: usize) -> Option<Excess> {
     let mut depth = 0_usize;
+    let mut count = 0;
     let mut in_string = false;
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
@@ -385,7 +406,13 @@ fn first_too_deep(text: &str, max_depth: usize) -> Option<usize> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > max_depth {
-                    return Some(at);
+                    return Some(Excess::Depth(at));
+                }
+            }
+            b',' => {
+                count += 1;
+                if count > MAX_TOKENS {
+                    return Some(Excess::Count(at));
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),

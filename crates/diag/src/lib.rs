@@ -10,6 +10,7 @@ pub mod code;
 pub mod cursor;
 pub mod diagnostic;
 pub mod json;
+pub mod limits;
 pub mod render;
 pub mod source;
 pub mod suggest;

@@ -2,6 +2,8 @@
 //!
 //! Real policies are two orders of magnitude below each limit.
 
+pub use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
+
 /// The most source text of one policy, in bytes, all files together.
 pub const MAX_SOURCE_BYTES: usize = 16 << 20;
 
@@ -16,9 +18,6 @@ pub const MAX_FILES: usize = 1 << 10;
 
 /// The most rules of a ruleset, all architectures together.
 pub const MAX_RULES: usize = 1 << 17;
-
-/// The most diagnostics that are reported for one policy.
-pub const MAX_DIAGNOSTICS: usize = 100;
 
 /// The most calls, sets and numbers that the rules of one policy may name.
 pub const MAX_TARGETS: usize = 1 << 15;

@@ -58,6 +58,11 @@ impl Sink {
         self.stopped = true;
     }
 
+    /// Whether another warning would be kept, or matters because it is the first error.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.diagnostics.len() < MAX_DIAGNOSTICS || self.strict && !self.failed
+    }
+
     /// The number of diagnostics.
     pub(crate) fn len(&self) -> usize {
         self.diagnostics.len()

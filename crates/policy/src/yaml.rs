@@ -14,6 +14,7 @@ use jsonc_parser::common::{Range, Ranged};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use tamis_diag::Code;
 use tamis_diag::json::Reader;
+use tamis_diag::limits::MAX_TOKENS;
 
 /// The documents of a text; `None` after an error that prevents further parsing. `unread` is the code for YAML
 /// features that are rejected.
@@ -104,6 +105,7 @@ impl<'t> Builder<'_, 't> {
     /// Reads to the end, or to the first syntax error.
     fn read(&mut self) -> Option<()> {
         let mut parser = Parser::new_from_str(self.offsets.text);
+        let mut count = 0;
         while let Some(event) = parser.next_event() {
             let (event, span) = match event {
                 Ok(event) => event,
@@ -118,6 +120,11 @@ impl<'t> Builder<'_, 't> {
                 }
             };
             let range = self.offsets.range(span);
+            count += 1;
+            if count > MAX_TOKENS {
+                self.reader.too_many(range.start);
+                return None;
+            }
             self.take(event, range)?;
         }
         Some(())

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Step;
@@ -34,55 +35,72 @@ impl fmt::Display for TokenKind<'_> {
     }
 }
 
-/// The tokens of each line that has any, without comments.
-///
-/// Errors are added to `diagnostics`, and their lines are omitted. A block comment over several lines joins the
-/// text before and after it.
-pub(super) fn lines<'a>(
-    text: &'a str,
-    source: SourceId,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Vec<Token<'a>>> {
-    let mut cursor = Cursor::new(source, text);
-    let mut lines = Vec::new();
-    let mut line: Vec<Token<'a>> = Vec::new();
-    while let Some(next) = cursor.first() {
-        let start = cursor.at();
-        let result = match next {
-            '\n' => {
-                cursor.take_char();
-                lines.push(std::mem::take(&mut line));
-                continue;
-            }
-            _ if next == ';' || next == '#' && line.is_empty() => {
-                cursor.take_line();
-                continue;
-            }
-            _ if next.is_whitespace() => {
-                cursor.take_char();
-                continue;
-            }
-            '/' if cursor.is_before("/*") => skip_block_comment(&mut cursor),
-            _ => token(&mut cursor, next).map(|kind| {
-                line.push(Token {
-                    kind,
-                    span: cursor.span_from(start),
-                });
-            }),
-        };
-        if let Err(diagnostic) = result {
-            diagnostics.push(*diagnostic);
-            line.clear();
-            // An unterminated comment discards the rest of the text, any other error the rest of its line.
-            match next {
-                '/' => cursor.take(usize::MAX),
-                _ => cursor.take_line(),
-            };
+/// The lines of a text as tokens, one after the other, without comments.
+pub(super) struct Lines<'a> {
+    cursor: Cursor<'a>,
+}
+
+impl<'a> Lines<'a> {
+    /// All lines.
+    pub(super) fn new(text: &'a str, source: SourceId) -> Lines<'a> {
+        Lines {
+            cursor: Cursor::new(source, text),
         }
     }
-    lines.push(line);
-    lines.retain(|line| !line.is_empty());
-    lines
+
+    /// The next line that has tokens.
+    ///
+    /// Errors are added to `diagnostics`, and their lines are omitted. A block comment over several lines joins the
+    /// text before and after it.
+    pub(super) fn next(&mut self, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<Token<'a>>> {
+        let cursor = &mut self.cursor;
+        let mut line: Vec<Token<'a>> = Vec::new();
+        while let Some(next) = cursor.first()
+            && diagnostics.len() < MAX_DIAGNOSTICS
+        {
+            let start = cursor.at();
+            let result = match next {
+                '\n' => {
+                    cursor.take_char();
+                    if line.is_empty() {
+                        continue;
+                    }
+                    break;
+                }
+                _ if next == ';' || next == '#' && line.is_empty() => {
+                    cursor.take_line();
+                    continue;
+                }
+                _ if next.is_whitespace() => {
+                    cursor.take_char();
+                    continue;
+                }
+                '/' if cursor.is_before("/*") => skip_block_comment(cursor),
+                _ if line.len() >= MAX_TOKENS => {
+                    let span = cursor.span_from(start);
+                    let message = too_many_tokens();
+                    let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message);
+                    Err(Box::new(diagnostic.label(span, "")))
+                }
+                _ => token(cursor, next).map(|kind| {
+                    line.push(Token {
+                        kind,
+                        span: cursor.span_from(start),
+                    });
+                }),
+            };
+            if let Err(diagnostic) = result {
+                diagnostics.push(*diagnostic);
+                line.clear();
+                // An unterminated comment discards the rest of the text, any other error the rest of its line.
+                match next {
+                    '/' => cursor.take(usize::MAX),
+                    _ => cursor.take_line(),
+                };
+            }
+        }
+        (!line.is_empty()).then_some(line)
+    }
 }
 
 fn skip_block_comment(cursor: &mut Cursor<'_>) -> Step<()> {

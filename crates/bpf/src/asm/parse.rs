@@ -1,9 +1,10 @@
 //! Tokens to instructions whose jumps still have labels.
 
 use tamis_abi::Endian;
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
-use super::lex::{Token, TokenKind};
+use super::lex::{Lines, Token, TokenKind};
 use super::{Step, symbols};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 
@@ -116,15 +117,17 @@ pub(super) fn is_mnemonic(word: &str) -> bool {
     MNEMONICS.iter().any(|(name, _)| *name == word)
 }
 
-/// Parses all lines. Errors are added to `diagnostics`, at most one per line.
+/// Parses all lines, up to a limit of errors. They are added to `diagnostics`, at most one per line.
 pub(super) fn unit<'a>(
-    lines: &[Vec<Token<'a>>],
+    lines: &mut Lines<'a>,
     endian: Endian,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Unit<'a> {
     let mut unit = Unit::default();
-    for tokens in lines {
-        let mut tokens = tokens.as_slice();
+    while diagnostics.len() < MAX_DIAGNOSTICS
+        && let Some(line) = lines.next(diagnostics)
+    {
+        let mut tokens = line.as_slice();
         while let [name, colon, rest @ ..] = tokens
             && let TokenKind::Word(word) = name.kind
             && colon.kind == TokenKind::Mark(':')

@@ -14,6 +14,7 @@
 //! not expanded: the C preprocessor does that.
 
 use tamis_abi::{Arch, consts, syscall};
+use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::Form;
@@ -46,6 +47,10 @@ fn recognises(text: &str) -> bool {
 fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
     let whole = Span::new(source, 0, text.len());
     let tokens = tokens(text, source);
+    if let Some(last) = tokens.get(MAX_TOKENS) {
+        let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, too_many_tokens());
+        return Err(vec![diagnostic.label(last.span, "")]);
+    }
     let list = list(&tokens, whole).map_err(|diagnostic| vec![*diagnostic])?;
     let mut diagnostics = Vec::new();
     let (mut insns, mut spans) = (Vec::new(), Vec::new());
@@ -63,6 +68,9 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
         match reader.insn() {
             Ok(insn) => insns.push(insn),
             Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+        if diagnostics.len() == MAX_DIAGNOSTICS {
+            break;
         }
     }
     if spans.is_empty() {

@@ -1,5 +1,6 @@
 //! The tokens of C that occur in initialisers, without comments and preprocessor lines.
 
+use tamis_diag::limits::MAX_TOKENS;
 use tamis_diag::{Cursor, SourceId, Span};
 
 /// A token with its span.
@@ -21,12 +22,14 @@ pub(super) enum TokenKind {
     Mark,
 }
 
-/// All tokens of a text.
+/// All tokens of a text; a few more than [`MAX_TOKENS`] if there are more.
 pub(super) fn tokens(text: &str, source: SourceId) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut cursor = Cursor::new(source, text);
     let mut begins_line = true;
-    while let Some(first) = cursor.first() {
+    while let Some(first) = cursor.first()
+        && tokens.len() <= MAX_TOKENS
+    {
         match first {
             _ if first.is_whitespace() => {
                 begins_line |= first == '\n';

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, syscall};
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::{Form, decimal, first_line, words};
@@ -109,6 +110,9 @@ fn listing(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Dia
         }
         let [first, _, _, last] = fields else {
             diagnostics.push(no_row(row_span));
+            if diagnostics.len() >= MAX_DIAGNOSTICS {
+                break;
+            }
             continue;
         };
         if !number.ends_with(':') {
@@ -119,6 +123,9 @@ fn listing(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Dia
         match decimal::insn(fields) {
             Ok(insn) => insns.push(insn),
             Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+        if diagnostics.len() >= MAX_DIAGNOSTICS {
+            break;
         }
     }
     let whole = Span::new(source, 0, text.len());
@@ -183,6 +190,9 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
             Statement::Insn(Op::RetA.into())
         });
         statements.push((statement, first.1.to(last.1)));
+        if diagnostics.len() >= MAX_DIAGNOSTICS {
+            break;
+        }
     }
     let whole = Span::new(source, 0, text.len());
     link(&statements, &labels, arch.endian(), whole, diagnostics)

@@ -6,6 +6,7 @@ use jsonc_parser::common::Ranged;
 use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_diag::json::{Reader, member, start_of};
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, code, suggest};
 use tamis_rules::CmpOp;
 
@@ -195,12 +196,14 @@ fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name
         let message = format!("unknown system call `{text}`");
         let diagnostic = Diagnostic::error(code::FIRECRACKER_SYSCALL, message)
             .label(span, "no architecture has a call of this name");
-        reader
-            .diagnostics
-            .push(match suggest::nearest(text, syscall::names()) {
-                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic,
-            });
+        let near = match reader.diagnostics.len() < MAX_DIAGNOSTICS {
+            true => suggest::nearest(text, syscall::names()),
+            false => None,
+        };
+        reader.diagnostics.push(match near {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        });
         return None;
     };
     let lacking = arches.iter().find(|arch| name.number(**arch).is_none());

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span, code};
 
 use crate::budget::Budget;
@@ -115,6 +116,12 @@ impl Lexer<'_> {
             self.directive(cursor);
         } else {
             let start = cursor.at();
+            if self.tokens.len() >= MAX_TOKENS {
+                let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, too_many_tokens());
+                return self
+                    .sink
+                    .stop(diagnostic.label(cursor.span_from(start), ""));
+            }
             let kind = token(cursor, first);
             let span = cursor.span_from(start);
             match kind {

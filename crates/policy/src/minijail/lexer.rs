@@ -4,6 +4,7 @@
 //! `#` begins a comment anywhere, and a backslash at its end still joins lines; for the library only a line that
 //! begins with `#` is a comment, including the lines joined to it.
 
+use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Dialect;
@@ -47,9 +48,13 @@ pub(super) fn lines(
     let mut cursor = Cursor::new(source, text);
     let mut lines = Vec::new();
     let mut tokens = Vec::new();
+    let mut count = 0;
     let mut is_broken = false;
     let mut is_comment = false;
     for line in text.split_inclusive('\n') {
+        if sink.is_finished() {
+            break;
+        }
         let content = line.trim_end_matches(['\r', '\n']);
         let continues = content.ends_with('\\');
         let content = content.strip_suffix('\\').unwrap_or(content);
@@ -63,6 +68,11 @@ pub(super) fn lines(
         cursor.take(line.len());
         if !continues {
             let line = std::mem::take(&mut tokens);
+            count += line.len();
+            if count > MAX_TOKENS {
+                let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, too_many_tokens());
+                sink.stop(diagnostic.label(cursor.span_from(cursor.at()), ""));
+            }
             if !line.is_empty() && !is_broken {
                 lines.push(line);
             }

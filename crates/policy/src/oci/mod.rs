@@ -351,7 +351,9 @@ fn warn_about_names(reader: &mut Reader, profile: &Profile) {
         let message = format!("unknown system call `{}`", name.text);
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
             .label(name.span, "container engines ignore this");
-        if let Some(near) = suggest::nearest(&name.text, syscall::names()) {
+        if reader.diagnostics.len() < limits::MAX_DIAGNOSTICS
+            && let Some(near) = suggest::nearest(&name.text, syscall::names())
+        {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         reader.ignored(diagnostic);

@@ -3,7 +3,7 @@
 //! The first assignment makes it an allow list or, with `~`, a deny list; further ones add to the list or, with the
 //! other sign, remove from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
@@ -22,6 +22,29 @@ pub(super) struct CallList {
     pub(super) calls: BTreeMap<String, Entry>,
     /// The first assignment.
     pub(super) span: Span,
+    applied: Applied,
+}
+
+/// The words that were applied last, all with one inversion and answer: repeating one of them changes nothing.
+#[derive(Clone, Debug, Default)]
+struct Applied {
+    is_inverted: bool,
+    answer: Option<Answer>,
+    names: HashSet<String>,
+}
+
+impl Applied {
+    /// Whether a word has an effect.
+    fn is_new(&mut self, name: &str, is_inverted: bool, answer: Option<Answer>) -> bool {
+        if (self.is_inverted, self.answer) != (is_inverted, answer) {
+            *self = Applied {
+                is_inverted,
+                answer,
+                names: HashSet::new(),
+            };
+        }
+        !self.names.contains(name) && self.names.insert(name.to_owned())
+    }
 }
 
 /// The entry of a call.
@@ -72,6 +95,7 @@ impl Reading<'_> {
             is_allow_list: !is_inverted,
             calls: BTreeMap::new(),
             span,
+            applied: Applied::default(),
         });
         if is_new && list.is_allow_list && self.is_filter {
             for call in tables::calls("@default") {
@@ -80,7 +104,9 @@ impl Reading<'_> {
         }
         let words = value.words(Quotes::Kept);
         for word in &words.words {
-            if let Some((name, answer)) = self.word(word.piece(), is_inverted) {
+            if let Some((name, answer)) = self.word(word.piece(), is_inverted)
+                && list.applied.is_new(name, is_inverted, answer)
+            {
                 self.name(list, name, is_inverted, answer, word.span);
             }
         }
@@ -129,6 +155,18 @@ impl Reading<'_> {
         Some((name, Some(parsed)))
     }
 
+    /// The near name for an unknown one, if somebody will see it.
+    fn near(
+        &self,
+        name: &str,
+        known: &mut dyn Iterator<Item = &'static str>,
+    ) -> Option<&'static str> {
+        match self.sink.wants_more() {
+            true => suggest::nearest(name, known),
+            false => None,
+        }
+    }
+
     fn name(
         &mut self,
         list: &mut CallList,
@@ -144,7 +182,7 @@ impl Reading<'_> {
                     format!("unknown set of calls `{name}`"),
                 )
                 .label(span, "systemd ignores this");
-                let near = suggest::nearest(name, tables::set_names());
+                let near = self.near(name, &mut tables::set_names());
                 self.sink.report(match near {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.help("`systemd-analyze syscall-filter` lists them"),
@@ -161,7 +199,7 @@ impl Reading<'_> {
                 format!("unknown system call `{name}`"),
             )
             .label(span, "systemd ignores this");
-            let near = suggest::nearest(name, syscall::names());
+            let near = self.near(name, &mut syscall::names());
             let is_quoted = name.contains(['"', '\'']);
             self.sink.report(match near {
                 _ if is_quoted => diagnostic.help("remove the quotes, which systemd keeps here"),

@@ -1,6 +1,7 @@
 //! The lists in `data/`: systemd's sets of calls and its directives.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 const SETS: &str = include_str!("../../data/systemd-sets.txt");
 const DIRECTIVES: &str = include_str!("../../data/systemd-directives.txt");
@@ -50,11 +51,8 @@ pub(super) fn calls(set_name: &str) -> BTreeSet<&'static str> {
 
 /// Whether systemd knows a call.
 pub(super) fn is_known(call: &str) -> bool {
-    fn has(set_name: &str, call: &str) -> bool {
-        let mut members = set(set_name).into_iter().flatten();
-        members.any(|member| member == call || member.starts_with('@') && has(member, call))
-    }
-    has("@known", call)
+    static KNOWN: LazyLock<BTreeSet<&str>> = LazyLock::new(|| calls("@known"));
+    KNOWN.contains(call)
 }
 
 /// The directives of a section.

@@ -245,8 +245,10 @@ impl<'t> Reader<'t> {
             return self.section(&line, sink);
         }
         let Some(equals) = text.find('=') else {
-            let message = "a line that is neither a section nor an assignment";
-            sink.report(ignored(message, line.span(), "write `Directive=value`"));
+            if sink.wants_more() {
+                let message = "a line that is neither a section nor an assignment";
+                sink.report(ignored(message, line.span(), "write `Directive=value`"));
+            }
             return Ok(());
         };
         if self.is_after_title {
@@ -254,8 +256,10 @@ impl<'t> Reader<'t> {
             return Ok(());
         }
         let Some(section) = self.section.clone() else {
-            let message = "an assignment outside of a section";
-            sink.report(ignored(message, line.span(), "begin with `[Service]`"));
+            if sink.wants_more() {
+                let message = "an assignment outside of a section";
+                sink.report(ignored(message, line.span(), "begin with `[Service]`"));
+            }
             return Ok(());
         };
         self.unit.assignments.push(Assignment {

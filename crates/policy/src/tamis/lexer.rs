@@ -4,6 +4,7 @@
 //! error recovery uses. Invalid characters are reported here and become [`TokenKind::Broken`], which the parser
 //! doesn't report again.
 
+use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use crate::sink::Sink;
@@ -62,6 +63,13 @@ pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token
             continue;
         }
         let start = cursor.at();
+        if tokens.len() >= MAX_TOKENS {
+            let diagnostic = Diagnostic::error(code::TAMIS_LIMIT, too_many_tokens());
+            sink.stop(diagnostic.label(cursor.span_from(start), ""));
+        }
+        if sink.is_finished() {
+            break;
+        }
         let kind = token(&mut cursor, first);
         let span = cursor.span_from(start);
         if kind == TokenKind::Broken {

@@ -1,5 +1,6 @@
 //! Tokens of the ruleset text form.
 
+use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 /// The kinds of tokens.
@@ -29,13 +30,23 @@ const PUNCTUATION: [&str; 16] = [
     "==", "!=", "<=", ">=", "..", "<", ">", "&", "{", "}", "(", ")", ",", ":", "@", "=",
 ];
 
-/// Splits a text into tokens. The last one, if any, is a newline; invalid characters are reported and skipped.
+/// Splits a text into tokens. The last one, if any, is a newline; invalid characters are reported and skipped. It ends
+/// early at the limits of tokens and errors.
 pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut tokens: Vec<Token> = Vec::new();
     let mut diagnostics = Vec::new();
     let mut cursor = Cursor::new(source, text);
     while let Some(first) = cursor.first() {
         let start = cursor.at();
+        if diagnostics.len() == MAX_DIAGNOSTICS {
+            break;
+        }
+        if tokens.len() >= MAX_TOKENS {
+            let span = cursor.span_from(start);
+            let message = too_many_tokens();
+            diagnostics.push(Diagnostic::error(code::RULESET_SYNTAX, message).label(span, ""));
+            break;
+        }
         let kind = token(&mut cursor, first);
         let span = cursor.span_from(start);
         match kind {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, VariableIndex, syscall};
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 
 use super::MAX_DEPTH;
@@ -24,7 +25,7 @@ use crate::variable::{Variable, VariableWidth};
 /// ```
 ///
 /// # Errors
-/// All errors, each with its place; a line with an error is skipped.
+/// The errors, each with its place, up to a limit; a line with an error is skipped.
 pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnostic>> {
     let text = Arc::clone(&sources.get(source).text);
     let (tokens, mut diagnostics) = lex(&text, source);
@@ -37,7 +38,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
     let mut bad_arch = None;
     let mut sections: Vec<Section> = Vec::new();
     let mut variables: Vec<Variable> = Vec::new();
-    while parser.next < parser.tokens.len() {
+    while parser.next < parser.tokens.len() && diagnostics.len() < MAX_DIAGNOSTICS {
         match parser.line(bad_arch.is_some(), &variables, sections.last_mut()) {
             Ok(Line::Header(action)) => bad_arch = Some(action),
             Ok(Line::Variable(variable)) => variables.push(variable),

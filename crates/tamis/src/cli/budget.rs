@@ -196,7 +196,11 @@ pub(super) fn give_up(limit: LimitReached) {
         doing => format!("gave up while {doing}"),
     };
     let help = advice(limit).map(|options| limits::raise(&options));
-    let what = format!("{what}: {}", limits::text(limit));
+    let reason = match limit {
+        LimitReached::Memory => "it takes more memory than allowed".to_owned(),
+        limit => limits::text(limit),
+    };
+    let what = format!("{what}: {reason}");
     // If that can't be written, the exit code is all there is.
     let _ = match BUDGET.get().is_some_and(|own| own.is_json) {
         true => {

@@ -111,6 +111,16 @@ fn without_words() -> Vec<HostileText> {
         ),
         broken("15 MB of zeros as a program", "bpf", vec![0; 15 * MB]),
         broken(
+            "15 MB of zeros in a list",
+            "oci",
+            format!("[{}0]", lines("0,", 15 * MB)),
+        ),
+        broken(
+            "15 MB of numbers in a C array",
+            "c-array",
+            lines("9,", 15 * MB),
+        ),
+        broken(
             "4 MB of empty members",
             "oci",
             format!("{{{}}}", lines("\"a\":0,", 4 * MB)),
@@ -152,7 +162,7 @@ fn unknown_names() -> Vec<HostileText> {
         broken(
             "100,000 unknown names in a unit",
             "systemd",
-            format!("[Service]\nSystemCallFilter={}\n", joined(100_000, "", " ")),
+            format!("[Service]\n{}", joined(100_000, "SystemCallFilter=", "\n")),
         ),
         broken(
             "100,000 unknown names for Firecracker",
@@ -167,7 +177,7 @@ fn unknown_names() -> Vec<HostileText> {
             spo(&joined(100_000, "    - ", "\n")),
         ),
         broken("18 MB of a resource", "spo", spo(&long_lines)),
-        valid(
+        broken(
             "15 MB of a resource",
             "spo",
             spo(&long_lines[..15 * MB / 11 * 11]),
@@ -201,8 +211,8 @@ fn unknown_names() -> Vec<HostileText> {
             "200,000 times `@system-service`",
             "systemd",
             format!(
-                "[Service]\nSystemCallFilter={}\n",
-                "@system-service ".repeat(200_000)
+                "[Service]\n{}",
+                format!("SystemCallFilter={}\n", "@system-service ".repeat(20_000)).repeat(10)
             ),
         ),
     ]
@@ -237,9 +247,18 @@ fn policies() -> Vec<HostileText> {
     let every_number: String = (0..30_000)
         .map(|index| {
             format!(
-                "errno({}) {}(arg[0] == {index})\n",
+                "errno({}) nr {}(arg[0] == {index})\n",
                 index % 90 + 1,
                 index % 400
+            )
+        })
+        .collect();
+    let named: String = (0..30_000)
+        .map(|index| {
+            format!(
+                "errno({}) {}(arg[0] == {index})\n",
+                index % 90 + 1,
+                rng.choose(&["read", "write", "ioctl", "prctl", "mmap", "futex"])
             )
         })
         .collect();
@@ -268,7 +287,7 @@ fn policies() -> Vec<HostileText> {
         valid(
             "30,000 rules on nine architectures",
             "tamis",
-            format!("{all_architectures}{every_number}"),
+            format!("{all_architectures}{named}"),
         ),
         valid(
             "30,000 values",
@@ -304,7 +323,7 @@ fn nested() -> Vec<HostileText> {
         format!("default kill\nallow sendto({})\n", terms.join(operator))
     };
     let sets: String = (1..2000)
-        .map(|index| format!("set @s{index} = @s{}, write\n", index - 1))
+        .map(|index| format!("set @s{index} = {{ @s{}, write }}\n", index - 1))
         .collect();
     vec![
         valid("a condition nested 100 deep", "tamis", condition(100)),
@@ -326,7 +345,7 @@ fn nested() -> Vec<HostileText> {
         broken(
             "2,000 sets of sets",
             "tamis",
-            format!("default kill\nset @s0 = read\n{sets}allow @s1999\n"),
+            format!("default kill\nset @s0 = {{ read }}\n{sets}allow @s1999\n"),
         ),
         broken(
             "JSON nested 1,000,000 deep",
