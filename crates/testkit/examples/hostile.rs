@@ -8,7 +8,7 @@ use tamis_testkit::generate::hostile::{self, texts};
 fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(env::args_os().nth(1).expect("the folder to write to"));
     fs::create_dir_all(&folder)?;
-    for (index, text) in texts::all().into_iter().enumerate() {
+    for (index, text) in texts::all(15).into_iter().enumerate() {
         println!("{index:02}.{}\t{}", text.kind, text.name);
         fs::write(folder.join(format!("{index:02}.{}", text.kind)), text.bytes)?;
     }

@@ -14,6 +14,7 @@ pub mod golden;
 pub mod inputs;
 pub mod languages;
 pub mod libseccomp;
+pub mod limited;
 pub mod misreadings;
 pub mod property;
 pub mod pseudo_code;

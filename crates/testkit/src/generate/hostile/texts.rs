@@ -9,7 +9,7 @@ use crate::rng::Rng;
 #[derive(Clone, Debug)]
 pub struct HostileText {
     /// What is hard about it.
-    pub name: &'static str,
+    pub name: String,
     /// The value of `--from`.
     pub kind: &'static str,
     /// The file.
@@ -18,24 +18,30 @@ pub struct HostileText {
     pub is_valid: bool,
 }
 
-/// All of them.
-pub fn all() -> Vec<HostileText> {
-    [without_words(), unknown_names(), policies(), nested()].concat()
+/// All of them. Those that are limited by nothing but the size of a file have this many megabytes; readers accept 16.
+pub fn all(long_mb: usize) -> Vec<HostileText> {
+    [
+        without_words(long_mb),
+        unknown_names(long_mb),
+        policies(),
+        nested(),
+    ]
+    .concat()
 }
 
 /// A megabyte.
 const MB: usize = 1_000_000;
 
-fn broken(name: &'static str, kind: &'static str, text: impl Into<Vec<u8>>) -> HostileText {
+fn broken(name: impl Into<String>, kind: &'static str, text: impl Into<Vec<u8>>) -> HostileText {
     HostileText {
-        name,
+        name: name.into(),
         kind,
         bytes: text.into(),
         is_valid: false,
     }
 }
 
-fn valid(name: &'static str, kind: &'static str, text: impl Into<Vec<u8>>) -> HostileText {
+fn valid(name: impl Into<String>, kind: &'static str, text: impl Into<Vec<u8>>) -> HostileText {
     HostileText {
         is_valid: true,
         ..broken(name, kind, text)
@@ -43,7 +49,9 @@ fn valid(name: &'static str, kind: &'static str, text: impl Into<Vec<u8>>) -> Ho
 }
 
 /// Texts in which nothing, or nearly so, is a word of the language.
-fn without_words() -> Vec<HostileText> {
+fn without_words(long_mb: usize) -> Vec<HostileText> {
+    let long = long_mb * MB;
+    let many = |what: &str| format!("{long_mb} MB of {what}");
     let lines = |line: &str, bytes: usize| line.repeat(bytes / line.len());
     vec![
         broken("128 KB of NULs as hex", "hex", vec![0; 128 << 10]),
@@ -58,34 +66,22 @@ fn without_words() -> Vec<HostileText> {
             "decimal",
             lines("99999999999 ", 128 << 10),
         ),
-        broken("15 MB of zeros as rules", "rules", "0".repeat(15 * MB)),
-        broken("15 MB of zeros as tamis", "tamis", "0".repeat(15 * MB)),
+        broken(many("zeros as rules"), "rules", "0".repeat(long)),
+        broken(many("zeros as tamis"), "tamis", "0".repeat(long)),
+        broken(many("lines of `0` as rules"), "rules", lines("0\n", long)),
+        broken(many("lines of `a` as tamis"), "tamis", lines("a\n", long)),
+        broken(many("lines of `a` as rules"), "rules", lines("a\n", long)),
         broken(
-            "15 MB of lines of `0` as rules",
-            "rules",
-            lines("0\n", 15 * MB),
-        ),
-        broken(
-            "15 MB of lines of `a` as tamis",
-            "tamis",
-            lines("a\n", 15 * MB),
-        ),
-        broken(
-            "15 MB of lines of `a` as rules",
-            "rules",
-            lines("a\n", 15 * MB),
-        ),
-        broken(
-            "15 MB of lines of `a` as minijail",
+            many("lines of `a` as minijail"),
             "minijail",
-            lines("a\n", 15 * MB),
+            lines("a\n", long),
         ),
         broken(
-            "15 MB of lines of `a` as a unit",
+            many("lines of `a` as a unit"),
             "systemd",
-            lines("a\n", 15 * MB),
+            lines("a\n", long),
         ),
-        broken("15 MB of words as kafel", "kafel", lines("a ", 15 * MB)),
+        broken(many("words as kafel"), "kafel", lines("a ", long)),
         broken(
             "2 MB of lines of `a` as assembler",
             "asm",
@@ -96,30 +92,22 @@ fn without_words() -> Vec<HostileText> {
             "seccomp-tools",
             lines("a\n", 2 * MB),
         ),
-        broken("15 MB of brackets as JSON", "oci", "[".repeat(15 * MB)),
+        broken(many("brackets as JSON"), "oci", "[".repeat(long)),
+        broken(many("quotes as JSON"), "firecracker", "\"".repeat(long)),
+        broken(many("dashes as YAML"), "spo", lines("- ", long)),
+        broken(many("`{` as tamis"), "tamis", "{".repeat(long)),
         broken(
-            "15 MB of quotes as JSON",
-            "firecracker",
-            "\"".repeat(15 * MB),
-        ),
-        broken("15 MB of dashes as YAML", "spo", lines("- ", 15 * MB)),
-        broken("15 MB of `{` as tamis", "tamis", "{".repeat(15 * MB)),
-        broken(
-            "15 MB of `(` in a condition",
+            many("`(` in a condition"),
             "tamis",
-            format!("allow read({}", "(".repeat(15 * MB)),
+            format!("allow read({}", "(".repeat(long)),
         ),
-        broken("15 MB of zeros as a program", "bpf", vec![0; 15 * MB]),
+        broken(many("zeros as a program"), "bpf", vec![0; long]),
         broken(
-            "15 MB of zeros in a list",
+            many("zeros in a list"),
             "oci",
-            format!("[{}0]", lines("0,", 15 * MB)),
+            format!("[{}0]", lines("0,", long)),
         ),
-        broken(
-            "15 MB of numbers in a C array",
-            "c-array",
-            lines("9,", 15 * MB),
-        ),
+        broken(many("numbers in a C array"), "c-array", lines("9,", long)),
         broken(
             "4 MB of empty members",
             "oci",
@@ -140,7 +128,9 @@ fn joined(count: usize, before: &str, after: &str) -> String {
         .collect()
 }
 
-fn unknown_names() -> Vec<HostileText> {
+fn unknown_names(long_mb: usize) -> Vec<HostileText> {
+    let long = long_mb * MB;
+    let many = |what: &str| format!("{long_mb} MB of {what}");
     let quoted = |count: usize| joined(count, "\"", "\",") + "\"read\"";
     let spo = |list: &str| {
         format!(
@@ -178,9 +168,9 @@ fn unknown_names() -> Vec<HostileText> {
         ),
         broken("18 MB of a resource", "spo", spo(&long_lines)),
         broken(
-            "15 MB of a resource",
+            many("a resource"),
             "spo",
-            spo(&long_lines[..15 * MB / 11 * 11]),
+            spo(&long_lines[..long / 11 * 11]),
         ),
         broken(
             "100,000 unknown calls in tamis",

@@ -1,0 +1,100 @@
+//! Commands under limits of the system, and what they took of them.
+//!
+//! A shell sets the limits and reports the processor time. That is what is looked at, not the time on the clock: a
+//! command with one busy thread can't take more of it than passes on the clock, so its time limit, which is on the
+//! clock, bounds it on a machine however busy.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::child;
+
+/// Sets limits of processor time in seconds and of address space in KiB, runs the command, and prints its exit status
+/// and the processor time of the shell and of the command.
+const SCRIPT: &str = r#"ulimit -t 20; ulimit -v 1000000; "$@" >/dev/null; echo $?; times"#;
+
+/// How a command ended under limits of 20 seconds of processor time and a gigabyte of address space.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The exit status as a shell has it: above 128 after a signal.
+    pub status: i32,
+    /// Its processor time, in seconds.
+    pub cpu_s: f64,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+/// Runs a program, with nothing on its standard input and an empty environment.
+///
+/// # Panics
+/// If there is no shell.
+pub fn run(program: &Path, args: &[&str]) -> Outcome {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", SCRIPT, "sh"])
+        .arg(program)
+        .args(args)
+        .env_clear()
+        .stdin(Stdio::null());
+    let output = child::output(&mut command).expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines();
+    let status = lines.next().and_then(|line| line.parse().ok());
+    // The second line of `times` has the children's time in user and system mode, as `0m1.234s 0m0.120s`.
+    let times = lines.nth(1).expect("`times`").split_whitespace();
+    Outcome {
+        status: status.expect("a status"),
+        cpu_s: times.map(seconds).sum(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn seconds(text: &str) -> f64 {
+    let (minutes, seconds) = text
+        .trim_end_matches('s')
+        .split_once('m')
+        .expect("minutes and seconds");
+    let [minutes, seconds] = [minutes, seconds].map(|text| text.parse::<f64>().expect("a number"));
+    60.0 * minutes + seconds
+}
+
+/// The commands that read an input, each as its arguments; `FILE` and `KIND` stand for the input and the value of
+/// `--from`.
+pub const COMMANDS: [&[&str]; 12] = [
+    &["compile", "FILE", "--from=KIND", "-o", "/dev/null"],
+    &[
+        "compile",
+        "FILE",
+        "--from=KIND",
+        "-o",
+        "/dev/null",
+        "--stats",
+        "--remarks",
+    ],
+    &["optimize", "FILE", "--from=KIND", "-o", "/dev/null"],
+    &["prove", "FILE", "container-default", "--left=from=KIND"],
+    &["diff", "container-default", "FILE", "--right=from=KIND"],
+    &["lint", "FILE", "--from=KIND"],
+    &["convert", "FILE", "--from=KIND", "--to=oci"],
+    &["decompile", "FILE", "--from=KIND"],
+    &["explain", "FILE", "read", "--from=KIND"],
+    &["eval", "FILE", "read", "--from=KIND"],
+    &["disasm", "FILE", "--from=KIND"],
+    &["fuzz", "FILE", "--from=KIND", "--evaluations=1000"],
+];
+
+/// The arguments of one of the [`COMMANDS`] for an input.
+pub fn args<'a>(command: &[&'a str], file: &str, kind: &str) -> Vec<String> {
+    let filled = command
+        .iter()
+        .map(|part: &&'a str| part.replace("KIND", kind));
+    filled
+        .map(|part| {
+            if part == "FILE" {
+                file.to_owned()
+            } else {
+                part
+            }
+        })
+        .collect()
+}
