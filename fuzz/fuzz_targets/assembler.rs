@@ -1,6 +1,12 @@
 //! Text as assembler: what assembles survives disassembly, and mistakes have places.
 #![no_main]
 
+use tamis_testkit::work::Counting;
+
+/// Readers' work is in proportion to the text.
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     tamis_testkit::property::assembler(bytes);
 });

@@ -1,6 +1,12 @@
 //! Text as a systemd unit: mistakes have places and refuse nothing, and the ruleset survives its text form.
 #![no_main]
 
+use tamis_testkit::work::Counting;
+
+/// Readers' work is in proportion to the text.
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     tamis_testkit::property::policy_systemd(bytes);
 });

@@ -14,7 +14,7 @@ use jsonc_parser::common::{Range, Ranged};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use tamis_diag::Code;
 use tamis_diag::json::Reader;
-use tamis_diag::limits::MAX_TOKENS;
+use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
 
 /// The documents of a text; `None` after an error that prevents further parsing. `unread` is the code for YAML
 /// features that are rejected.
@@ -126,6 +126,9 @@ impl<'t> Builder<'_, 't> {
                 return None;
             }
             self.take(event, range)?;
+            if self.reader.diagnostics.len() >= MAX_DIAGNOSTICS {
+                return None;
+            }
         }
         Some(())
     }

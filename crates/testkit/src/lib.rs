@@ -25,5 +25,6 @@ pub mod smt;
 pub mod systemd;
 pub mod tally;
 pub mod toolchains;
+pub mod work;
 
 pub use tamis_fuzz::rng;

@@ -13,6 +13,7 @@ use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Program, forms, interp};
 use tamis_compiler::{CompileOptions, compile};
+use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{CheckerAnswer, checker_answers};
@@ -27,6 +28,7 @@ use crate::generate::mutant::mutant;
 use crate::generate::program::{nearly_valid, noise, program};
 use crate::generate::ruleset::{Size, call, ruleset};
 use crate::rng::Rng;
+use crate::work;
 
 /// The class of an input.
 pub type InputClass = &'static str;
@@ -110,16 +112,44 @@ pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// Adds a text and calls a reader; its diagnostics can always be rendered.
+/// What a reader may allocate in sum for each byte of the texts, included ones among them, and besides: for what a small
+/// text can make large, up to the limits of front ends.
+const TOTAL_BYTES: [usize; 2] = [2000, 256 << 20];
+/// The same for what it has at a time.
+const MOST_BYTES: [usize; 2] = [250, 64 << 20];
+/// The most bytes of rendered diagnostics.
+const RENDERED_BYTES: usize = 512 << 10;
+
+/// Adds a text and calls a reader; its diagnostics are few and can always be rendered, and its work is in proportion to
+/// the texts, if the executable [counts](work).
 fn read<R>(
     bytes: &[u8],
     read: impl FnOnce(&mut Sources, &str) -> (Option<R>, Vec<Diagnostic>),
 ) -> Option<R> {
     let text = String::from_utf8_lossy(bytes);
     let mut sources = Sources::new();
-    let (result, diagnostics) = read(&mut sources, &text);
+    let ((result, diagnostics), work) = work::of(|| read(&mut sources, &text));
+    let read_bytes = sources
+        .iter()
+        .map(|source| source.text.len())
+        .sum::<usize>();
+    let within = |[per_byte, base]: [usize; 2]| per_byte * read_bytes + base;
+    assert!(
+        work.total_bytes <= within(TOTAL_BYTES),
+        "{work:?} for {read_bytes}"
+    );
+    assert!(
+        work.most_bytes <= within(MOST_BYTES),
+        "{work:?} for {read_bytes}"
+    );
+    assert!(
+        diagnostics.len() <= MAX_DIAGNOSTICS,
+        "{}",
+        diagnostics.len()
+    );
     // A place outside the text would panic here.
-    render::render(&diagnostics, &sources, false);
+    let rendered = render::render(&diagnostics, &sources, false);
+    assert!(rendered.len() <= RENDERED_BYTES, "{}", rendered.len());
     let has_error = diagnostics.iter().any(Diagnostic::is_error);
     assert_eq!(result.is_none(), has_error, "{text}\n{diagnostics:?}");
     result

@@ -40,6 +40,7 @@ mod prover_gates;
 mod prover_random;
 mod prover_sabotage;
 mod prover_z3;
+mod reading_work;
 mod real_programs;
 mod rule_passes;
 mod scmp_libseccomp;
@@ -49,3 +50,7 @@ mod systemd_oracle;
 mod validator_vs_kernel;
 mod variables;
 mod widths_vs_kernel;
+
+/// Some properties of texts bound what readers allocate.
+#[global_allocator]
+static COUNTING: tamis_testkit::work::Counting = tamis_testkit::work::Counting;
