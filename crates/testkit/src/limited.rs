@@ -73,7 +73,7 @@ pub const COMMANDS: [&[&str]; 12] = [
     ],
     &["optimize", "FILE", "--from=KIND", "-o", "/dev/null"],
     &["prove", "FILE", "container-default", "--left=from=KIND"],
-    &["diff", "container-default", "FILE", "--right=from=KIND"],
+    &["diff", "container-default", "FILE", "--new=from=KIND"],
     &["lint", "FILE", "--from=KIND"],
     &["convert", "FILE", "--from=KIND", "--to=oci"],
     &["decompile", "FILE", "--from=KIND"],

@@ -25,8 +25,8 @@ use super::{exit, limits, memory, output};
 /// The share of the time that is spent, once a question is answered, on telling more about it: one part in this many.
 const PARTS: u32 = 4;
 /// What the command gets beyond its time to end in good order: one part in this many of the time, and a moment.
-const GRACE_PARTS: u32 = 20;
-const GRACE: Duration = Duration::from_millis(20);
+const GRACE_PARTS: u32 = 40;
+const GRACE: Duration = Duration::from_millis(10);
 /// The tables of the prover get one part in this many of the memory: while one of them grows, its old and its new place
 /// exist, and there is more than tables.
 const TABLE_PARTS: usize = 2;
@@ -35,10 +35,22 @@ const TABLE_PARTS: usize = 2;
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct BudgetArgs {
     /// Give up after this many seconds, such as 0.5 [default: 10 to compare filters, else no limit]
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = limits::parse_seconds)]
+    #[arg(
+        long,
+        global = true,
+        display_order = 900,
+        value_name = "SECONDS",
+        value_parser = limits::parse_seconds
+    )]
     time_limit: Option<Duration>,
     /// Give up beyond this many megabytes of memory
-    #[arg(long, global = true, value_name = "MEGABYTES", default_value_t = 512)]
+    #[arg(
+        long,
+        global = true,
+        display_order = 901,
+        value_name = "MEGABYTES",
+        default_value_t = 512
+    )]
     memory_limit: usize,
 }
 

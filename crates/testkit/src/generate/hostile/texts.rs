@@ -23,6 +23,7 @@ pub fn all(long_mb: usize) -> Vec<HostileText> {
     [
         without_words(long_mb),
         unknown_names(long_mb),
+        unknown_calls(),
         policies(),
         nested(),
     ]
@@ -172,6 +173,11 @@ fn unknown_names(long_mb: usize) -> Vec<HostileText> {
             "spo",
             spo(&long_lines[..long / 11 * 11]),
         ),
+    ]
+}
+
+fn unknown_calls() -> Vec<HostileText> {
+    vec![
         broken(
             "100,000 unknown calls in tamis",
             "tamis",
@@ -211,6 +217,51 @@ fn unknown_names(long_mb: usize) -> Vec<HostileText> {
 /// Policies without mistakes whose meaning is large.
 fn policies() -> Vec<HostileText> {
     let mut rng = Rng::new(11);
+    let (entries, overlapping) = (entries(&mut rng), overlapping(&mut rng));
+    let of_numbers: String = (0..30_000)
+        .map(|index| {
+            format!(
+                "errno({}) nr {}(arg[0] == {index})\n",
+                index % 90 + 1,
+                index % 400
+            )
+        })
+        .collect();
+    let names = ["read", "write", "ioctl", "prctl", "mmap", "futex"];
+    let of_names: String = (0..30_000)
+        .map(|index| {
+            format!(
+                "errno({}) {}(arg[0] == {index})\n",
+                index % 90 + 1,
+                names[index % 6]
+            )
+        })
+        .collect();
+    let arches = "arch x86_64, x86, x32, arm, aarch64, riscv64, s390x, ppc64le, mips\n";
+    let values: Vec<String> = (0..30_000).map(|index| (index * 7).to_string()).collect();
+    let values = values.join(", ");
+    let lines: String = (0..100_000)
+        .map(|index| format!("ioctl: arg1 == {index}\n"))
+        .collect();
+    let tamis = |name: &str, rules: &str| valid(name, "tamis", format!("default kill\n{rules}"));
+    vec![
+        valid("300 OCI entries of 6 conditions", "oci", entries),
+        tamis("3,000 overlapping ranges", &overlapping),
+        tamis("30,000 rules of numbers", &of_numbers),
+        tamis(
+            "30,000 rules on nine architectures",
+            &format!("{arches}{of_names}"),
+        ),
+        tamis(
+            "30,000 values",
+            &format!("allow ioctl(cmd in {{{values}}})\n"),
+        ),
+        valid("100,000 lines of minijail", "minijail", lines),
+    ]
+}
+
+/// A profile in which every entry has a random condition on each argument.
+fn entries(rng: &mut Rng) -> String {
     let entries: Vec<String> = (0..300)
         .map(|_| {
             let args: Vec<String> = (0..6)
@@ -220,81 +271,26 @@ fn policies() -> Vec<HostileText> {
                     format!("{{\"index\":{index},\"value\":{value},\"op\":\"SCMP_CMP_{op}\"}}")
                 })
                 .collect();
-            format!(
-                "{{\"names\":[\"mmap\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{}]}}",
-                args.join(",")
-            )
+            let args = args.join(",");
+            format!("{{\"names\":[\"mmap\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{args}]}}")
         })
         .collect();
-    let overlapping: String = (0..3000)
+    let entries = entries.join(",");
+    format!("{{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[{entries}]}}")
+}
+
+/// Rules for ranges of one argument that overlap, each with a condition on another.
+fn overlapping(rng: &mut Rng) -> String {
+    (0..3000)
         .map(|_| {
             let start = rng.range(0..=1 << 20);
             let end = start + rng.range(0..=1 << 20);
             let (arg, errno, other) = (rng.range(0..=5), rng.range(1..=90), rng.range(0..=1 << 20));
-            format!("errno({errno}) sendto(full(arg[0]) in {{{start}..{end}}} && full(arg[{arg}]) > {other})\n")
-        })
-        .collect();
-    let every_number: String = (0..30_000)
-        .map(|index| {
             format!(
-                "errno({}) nr {}(arg[0] == {index})\n",
-                index % 90 + 1,
-                index % 400
+                "errno({errno}) sendto(full(arg[0]) in {{{start}..{end}}} && full(arg[{arg}]) > {other})\n"
             )
         })
-        .collect();
-    let named: String = (0..30_000)
-        .map(|index| {
-            format!(
-                "errno({}) {}(arg[0] == {index})\n",
-                index % 90 + 1,
-                rng.choose(&["read", "write", "ioctl", "prctl", "mmap", "futex"])
-            )
-        })
-        .collect();
-    let all_architectures =
-        "arch x86_64, x86, x32, arm, aarch64, riscv64, s390x, ppc64le, mips\ndefault kill\n";
-    let values: Vec<String> = (0..30_000).map(|index| (index * 7).to_string()).collect();
-    vec![
-        valid(
-            "300 OCI entries of 6 conditions",
-            "oci",
-            format!(
-                "{{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[{}]}}",
-                entries.join(",")
-            ),
-        ),
-        valid(
-            "3,000 overlapping ranges",
-            "tamis",
-            format!("default kill\n{overlapping}allow read\n"),
-        ),
-        valid(
-            "30,000 rules of numbers",
-            "tamis",
-            format!("default kill\n{every_number}"),
-        ),
-        valid(
-            "30,000 rules on nine architectures",
-            "tamis",
-            format!("{all_architectures}{named}"),
-        ),
-        valid(
-            "30,000 values",
-            "tamis",
-            format!(
-                "default kill\nallow ioctl(cmd in {{{}}})\n",
-                values.join(", ")
-            ),
-        ),
-        valid(
-            "100,000 lines of minijail",
-            "minijail",
-            (0..100_000)
-                .map(|index| format!("ioctl: arg1 == {index}\n"))
-                .collect::<String>(),
-        ),
-    ]
+        .collect()
 }
 
 /// Conditions and documents that are nested as deeply as is allowed, or more.
