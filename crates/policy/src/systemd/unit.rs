@@ -204,6 +204,9 @@ impl<'t> Reader<'t> {
             let with_ends_bytes = line.with_ends_bytes;
             // The title of a drop-in follows a line that is not empty if the file before it lacks its last line feed.
             self.is_after_title |= self.titles.begins_drop_in(line.text);
+            if joined.is_none() && !sink.wants_more() && is_noise(&line) {
+                continue;
+            }
             let line = Value::new(source, line.start, line.text);
             if with_ends_bytes > MAX_LINE_BYTES {
                 return self.too_long(&line, sink);
@@ -295,6 +298,11 @@ impl<'t> Reader<'t> {
         self.is_after_title = false;
         Ok(())
     }
+}
+
+/// Whether a line would only be ignored with a warning, however it continues.
+fn is_noise(line: &Line<'_>) -> bool {
+    line.with_ends_bytes <= MAX_LINE_BYTES && !line.text.contains(['=', '[', '\\'])
 }
 
 fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
