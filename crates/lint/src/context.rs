@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) access: Access,
     /// An argument with a fixed value.
     pub(crate) fixed: Option<(ArgIndex, u32)>,
+    /// The row of a table that fixes it.
+    pub(crate) form: Option<Form>,
 }
 
 pub(crate) struct Context<'a> {
@@ -186,6 +188,7 @@ impl<'a> Context<'a> {
                 function,
                 access,
                 fixed: None,
+                form: None,
             });
         }
         Ok(calls)
@@ -218,14 +221,18 @@ impl<'a> Context<'a> {
         let Some(call) = self.call(arch, form.call) else {
             return Ok(None);
         };
-        let Some((argument, constant)) = form.with else {
+        let Some((argument, _)) = form.with else {
             return Ok(Some(call));
         };
         let place = signature::index(arch, form.call, argument);
-        let Some((index, value)) = place.zip(consts::value(arch, constant)) else {
+        let Some((index, value)) = place.zip(form.value(arch)) else {
             return Ok(None);
         };
-        self.with_argument(call, index, value as u32).map(Some)
+        let call = self.with_argument(call, index, value)?;
+        Ok(Some(Call {
+            form: Some(form),
+            ..call
+        }))
     }
 
     /// The calls whose argument has this value, with the upper half clear.
@@ -288,12 +295,34 @@ impl<'a> Context<'a> {
         Ok(self.space.values(function).into_iter().any(is_executed))
     }
 
+    /// Whether the filter allows by default and restricts none of these calls: a list of what is denied, of which
+    /// they are no part.
+    pub(crate) fn leaves_aside(&mut self, forms: &[Form]) -> Limited<bool> {
+        for arch in self.arches.clone() {
+            if !self.allows_by_default(arch)? {
+                return Ok(false);
+            }
+            for form in forms {
+                let call = self.call(arch, form.call);
+                if call.is_some_and(|call| call.access != Access::Open) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is
     /// denied in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it
     /// makes the caller use another call.
     pub(crate) fn on_purpose(&mut self, call: &Call) -> Limited<bool> {
         if call.access != Access::Refused {
             return Ok(call.access == Access::Conditional);
+        }
+        // The condition of a rule leaves out the value that a table fixes.
+        let whole = call.form.and_then(|form| self.call(call.arch, form.call));
+        if whole.is_some_and(|whole| whole.access == Access::Conditional) {
+            return Ok(true);
         }
         let values = self.space.values(call.function);
         let enosys = self.enosys(call.arch);
@@ -389,6 +418,12 @@ impl<'a> Context<'a> {
 }
 
 impl Call {
+    /// The name, with the argument that a table fixes: `prctl(option == PR_SET_SECCOMP)`.
+    pub(crate) fn label(&self) -> String {
+        self.form
+            .map_or_else(|| self.name.to_owned(), |form| form.to_string())
+    }
+
     /// Completes an input of a function to one of these calls.
     pub(crate) fn complete(&self, found: SeccompData) -> SeccompData {
         let mut data = SeccompData {

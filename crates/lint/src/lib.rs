@@ -18,7 +18,7 @@ mod rules_view;
 mod subject;
 mod tables;
 
-pub use finding::{Example, Finding, Place};
+pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
 pub use subject::{LintInput, Meaning};
 pub use tamis_prover::{LimitReached, Limits, Stop};
@@ -65,7 +65,8 @@ pub fn run(
     // Stable: otherwise equal findings keep the order of the check.
     findings.sort_by_key(|finding| {
         let line = finding.places.first().map(Place::order);
-        (std::cmp::Reverse::<Severity>(finding.severity), line)
+        let severity = std::cmp::Reverse::<Severity>(finding.severity);
+        (severity, finding.relevance, line)
     });
     Ok(Found { findings, gaps })
 }
@@ -73,7 +74,7 @@ pub fn run(
 /// The findings, and the parts that were not checked.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The findings, the most severe first, then by place.
+    /// The findings, the most severe first, then the most relevant, then by place.
     pub findings: Vec<Finding>,
     /// Parts that were not checked, with the reason, as text; empty for most filters.
     pub gaps: Vec<String>,

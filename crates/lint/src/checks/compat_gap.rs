@@ -9,7 +9,7 @@ use tamis_diag::code::LINT_COMPAT_GAP;
 
 use super::compat_arches::compat_arches;
 use crate::context::{Access, Call, Context, is_executed};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance, list};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
@@ -68,6 +68,7 @@ fn gap(context: &mut Context, own: Arch, compat: Arch) -> Result<Option<Finding>
     );
     Ok(Some(
         finding
+            .relevance(Relevance::Intent)
             .examples(refusal.into_iter().chain(allowed))
             .places(place),
     ))

@@ -6,7 +6,7 @@ use tamis_abi::Arch;
 use tamis_diag::code::LINT_IO_URING;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance, list};
 use crate::registry::{Check, warning};
 use crate::tables::ring;
 use tamis_prover::LimitReached;
@@ -57,6 +57,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "deny `io_uring_setup`: programs fall back to system calls",
         );
         finding
+            .relevance(Relevance::Intent)
             .examples(examples.into_iter().flatten())
             .places(place)
     };

@@ -7,7 +7,7 @@ use tamis_abi::{Arch, ArgIndex, syscall};
 use tamis_diag::code::{LINT_MULTIPLEXER, MULTIPLEXED_CALL};
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance, list};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
@@ -77,6 +77,7 @@ fn gap(
     );
     Ok(Some(
         finding
+            .relevance(Relevance::Intent)
             .examples(examples.into_iter().flatten())
             .places(places),
     ))
