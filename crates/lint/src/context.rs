@@ -57,7 +57,8 @@ pub(crate) struct Context<'a> {
     /// Whether the result depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
-    /// The constant that replaces computed return values, if there are too many.
+    /// The constant that replaces computed return values of a program, or all of calls with too complex conditions in
+    /// a policy.
     computed: Option<u32>,
     /// The calls with such return values, which are not checked.
     unknown: BTreeSet<&'static str>,
@@ -85,6 +86,27 @@ impl<'a> Context<'a> {
                 (function, Some(mark))
             }
         };
+        Context::of(subject, space, function, computed)
+    }
+
+    /// The context of a policy in which this return value stands for conditions that are too complex.
+    pub(crate) fn marked(
+        subject: LintInput<'a>,
+        mark: u32,
+        limits: Limits,
+        stop: Stop,
+    ) -> Limited<Context<'a>> {
+        let mut space = Space::stoppable(limits, stop);
+        let function = subject.meaning.function(&mut space)?;
+        Context::of(subject, space, function, Some(mark))
+    }
+
+    fn of(
+        subject: LintInput<'a>,
+        space: Space,
+        function: Function,
+        computed: Option<u32>,
+    ) -> Limited<Context<'a>> {
         let looks_at_arch = words(&space, function).contains(&Word::ARCH);
         let mut context = Context {
             space,
@@ -194,13 +216,18 @@ impl<'a> Context<'a> {
         Ok(calls)
     }
 
-    /// The calls that are not checked because of computed return values.
+    /// The calls that are not checked because of computed return values or of their conditions.
     pub(crate) fn gap(&self) -> Option<String> {
         self.computed?;
         let unknown = list(self.unknown.iter().copied());
-        Some(format!(
-            "return values computed from arguments were not checked: those for {unknown}"
-        ))
+        Some(match self.meaning {
+            Meaning::Filters(_) => format!(
+                "return values computed from arguments were not checked: those for {unknown}"
+            ),
+            Meaning::Policy(_) => format!(
+                "conditions that compare many bits of arguments with each other were not checked: those of {unknown}"
+            ),
+        })
     }
 
     /// All calls of the filter's architectures.

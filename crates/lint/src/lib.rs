@@ -42,14 +42,34 @@ use tamis_diag::Severity;
 /// ```
 ///
 /// # Errors
-/// If the diagrams of the filter exceed the limits of size or time, even without the computed return values.
+/// If the diagrams of the filter exceed the limits of size or time, even without the computed return values of a program
+/// and without the calls of a policy that exceed a sixteenth of the limits of size by themselves.
 pub fn run(
     subject: &LintInput,
     checks: &[Check],
     limits: Limits,
     stop: Stop,
 ) -> Result<Found, LimitReached> {
-    let mut context = Context::new(*subject, limits, stop)?;
+    let simpler;
+    let mut context = match Context::new(*subject, limits, stop.clone()) {
+        Ok(context) => context,
+        Err(limit @ (LimitReached::Stopped | LimitReached::Memory)) => return Err(limit),
+        Err(limit) => {
+            let found = subject.meaning.without_complex_calls(limits, &stop)?;
+            let (policy, mark) = found.ok_or(limit)?;
+            simpler = policy;
+            let meaning = Meaning::Policy(&simpler);
+            Context::marked(
+                LintInput {
+                    meaning,
+                    ..*subject
+                },
+                mark,
+                limits,
+                stop,
+            )?
+        }
+    };
     let mut findings = Vec::new();
     let mut gaps: Vec<String> = context.gap().into_iter().collect();
     for check in checks {

@@ -27,6 +27,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "OCI profiles",
     about: "An OCI profile for Docker, Podman, containerd and runc",
     front_end: &oci::FRONT_END,
+    writes_rules: false,
     takes_installation: true,
     states_arches: false,
     write,

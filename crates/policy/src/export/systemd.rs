@@ -22,6 +22,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "systemd units",
     about: "A drop-in for a systemd unit: SystemCallFilter= and related directives",
     front_end: &systemd::FRONT_END,
+    writes_rules: false,
     takes_installation: false,
     states_arches: false,
     write,
