@@ -29,6 +29,7 @@ mod never_worse;
 mod objectives;
 mod oci_input;
 mod oci_libseccomp;
+mod oci_readings;
 mod optimise;
 mod pass_orders;
 mod passes;
