@@ -7,6 +7,7 @@
 mod cacheable;
 mod compile_corpus;
 mod compile_random;
+mod container_defaults;
 mod corpus_vectors;
 mod decompile;
 mod difference;
