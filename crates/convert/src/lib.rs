@@ -34,10 +34,11 @@ use tamis_analysis::{
     CaseLimits, Difference, Machine as Place, Undecompilable, cases, decompile, differences_of,
     without_complex_calls,
 };
+use tamis_diag::words::list;
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
     ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
-    RuleForm, words,
+    RuleForm,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
@@ -502,7 +503,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} cannot distinguish {} from the calls that it multiplexes",
                 exporter.plural,
-                words::list(&calls)
+                list(&calls)
             ),
         ),
         false => (
@@ -510,7 +511,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} have another meaning for {}",
                 exporter.plural,
-                words::list(&calls)
+                list(&calls)
             ),
         ),
     };

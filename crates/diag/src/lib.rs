@@ -13,6 +13,7 @@ pub mod json;
 pub mod render;
 pub mod source;
 pub mod suggest;
+pub mod words;
 
 pub use code::Code;
 pub use cursor::Cursor;

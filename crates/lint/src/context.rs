@@ -14,10 +14,11 @@ use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
 use tamis_rules::{Cause, Rule, Ruleset};
 
-use crate::finding::{Example, Place, list};
+use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
 use crate::subject::{LintInput, Meaning};
 use crate::tables::Form;
+use tamis_diag::words::list;
 
 /// A number that no kernel uses or will use soon.
 const UNKNOWN_NR: u32 = 0x3fff_fff1;

@@ -116,14 +116,3 @@ impl Place {
         }
     }
 }
-
-/// Names in backticks, at most eight of them: `` `a`, `b` and 3 more ``.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MAX_NAMES: usize = 8;
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    if names.len() <= MAX_NAMES {
-        return names.join(", ");
-    }
-    let shown = names[..MAX_NAMES - 1].join(", ");
-    format!("{shown} and {} more", names.len() - MAX_NAMES + 1)
-}

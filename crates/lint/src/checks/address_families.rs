@@ -7,10 +7,11 @@ use tamis_abi::{Arch, Word, consts, signature};
 use tamis_analysis::words;
 use tamis_diag::Severity::{self, Note, Warning};
 use tamis_diag::code::LINT_ADDRESS_FAMILIES;
+use tamis_diag::words::list;
 use tamis_prover::{LimitReached, Limited};
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Relevance, list};
+use crate::finding::{Finding, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::any;
 use crate::tables::families::{self, Families};

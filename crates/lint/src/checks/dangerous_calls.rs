@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_DANGEROUS;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Place, Relevance, list};
+use crate::finding::{Finding, Place, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::dangerous;
 use tamis_prover::LimitReached;

@@ -4,9 +4,10 @@
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_IO_URING;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Relevance, list};
+use crate::finding::{Finding, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::ring;
 use tamis_prover::LimitReached;

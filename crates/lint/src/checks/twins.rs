@@ -5,9 +5,10 @@
 
 use tamis_abi::{Arch, Word, signature, syscall};
 use tamis_diag::code::LINT_TWIN;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Place, Relevance, list};
+use crate::finding::{Finding, Place, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::any;
 use crate::tables::twins::{self, EquivalentCalls};

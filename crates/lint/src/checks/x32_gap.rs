@@ -5,10 +5,11 @@
 
 use tamis_abi::{Arch, ArgIndex, Word, syscall};
 use tamis_diag::code::LINT_X32_GAP;
+use tamis_diag::words::list;
 
 use super::upper_half::narrow_argument;
 use crate::context::{Access, Call, Context, is_executed};
-use crate::finding::{Example, Finding, Relevance, list};
+use crate::finding::{Example, Finding, Relevance};
 use crate::registry::{Check, warning};
 use tamis_analysis::{find, with_word};
 use tamis_prover::LimitReached;

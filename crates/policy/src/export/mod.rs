@@ -13,7 +13,6 @@ pub mod pfc;
 mod spo;
 mod systemd;
 mod tamis;
-pub mod words;
 
 use std::collections::BTreeMap;
 

@@ -12,9 +12,9 @@ use tamis_abi::{Action, ActionKind, Arch, errno};
 use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
-use super::words::list;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
+use tamis_diag::words::list;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
