@@ -8,6 +8,7 @@
 
 mod arg_values;
 mod cases;
+mod complex;
 mod condition;
 mod decompile;
 mod difference;
@@ -15,6 +16,7 @@ mod inspect;
 mod reach;
 
 pub use cases::{Case, CaseLimits, Cases, Machine, Wording, arches, cases};
+pub use complex::{Simplified, without_complex_calls};
 pub use decompile::{Undecompilable, decompile, narrowed};
 pub use difference::{Difference, Differences, differences, differences_of};
 pub use inspect::{find, with_bits, with_word, words};

@@ -32,16 +32,21 @@ use std::fmt;
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_analysis::{
     CaseLimits, Difference, Machine as Place, Undecompilable, cases, decompile, differences_of,
+    without_complex_calls,
 };
+use tamis_diag::words::list;
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
     ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
-    RuleForm, words,
+    RuleForm,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{ComparisonResult, Function, LimitReached, Scope, Space};
+use tamis_prover::{
+    Answer, ComparisonResult, Function, LimitReached, Limits, Scope, Space, Stop, Subject,
+    decide_by_gates,
+};
 use tamis_rules::{Predicate, Ruleset, Section};
 
 /// Properties of a policy in addition to its meaning.
@@ -141,6 +146,92 @@ pub fn convert(
         }
         forms.extend(more);
     }
+}
+
+/// Exports a policy of which the diagrams exceed the limits: conditions pair the bits of two arguments. A language that
+/// has such conditions gets them, and gates prove the text equal. In others these calls get the strictest of their actions.
+///
+/// # Errors
+/// As [`convert`], and if no call is too complex by itself.
+pub fn convert_complex(
+    ruleset: &Ruleset,
+    exporter: &Exporter,
+    source: &Source,
+    limits: Limits,
+    stop: &Stop,
+) -> Result<Converted, Refusal> {
+    let strictest = |actions: &[Action]| {
+        let strictness = |action: &Action| Action::precedence(action.kind.ret());
+        let strictest = actions.iter().copied().min_by_key(strictness);
+        strictest.unwrap_or(Action::KILL_PROCESS)
+    };
+    let simpler = without_complex_calls(ruleset, limits, stop, strictest)?;
+    if simpler.replaced.is_empty() {
+        return Err(Refusal::Limit(LimitReached::Nodes));
+    }
+    let mut space = Space::stoppable(limits, stop.clone());
+    let function = space.ruleset(&simpler.ruleset)?;
+    if exporter.writes_rules {
+        let meaning = meaning(&mut space, function, &source.arches)?;
+        let exact = convert_exactly(ruleset, meaning, exporter, source, limits, stop)?;
+        if let Some(exact) = exact {
+            return Ok(exact);
+        }
+    }
+    let mut converted = convert(&mut space, function, exporter, source)?;
+    converted.comparison = converted.comparison.and(ComparisonResult::Stricter);
+    converted.is_complete = false;
+    for (arch, numbers) in simpler.replaced {
+        let names = syscall::all(arch).filter(|(nr, _)| numbers.contains(nr.0));
+        converted.losses.push(Loss {
+            code: code::EXPORT_CONDITION,
+            message: format!("{} cannot pair the bits of two arguments", exporter.plural),
+            kept: "these calls get the strictest of their actions".to_owned(),
+            calls: names.map(|(_, name)| name).collect(),
+            arches: vec![arch],
+        });
+    }
+    Ok(converted)
+}
+
+/// The text of the rules as they are, if gates prove it equal to them.
+fn convert_exactly(
+    ruleset: &Ruleset,
+    meaning: Meaning,
+    exporter: &Exporter,
+    source: &Source,
+    limits: Limits,
+    stop: &Stop,
+) -> Result<Option<Converted>, Refusal> {
+    let meaning = Meaning {
+        ruleset: Some(ruleset.clone()),
+        ..meaning
+    };
+    let export_options = ExportOptions {
+        name: &source.name,
+        flags: &source.installation.flags,
+        listener_path: source.installation.listener_path.as_deref(),
+        listener_metadata: source.installation.listener_metadata.as_deref(),
+        forms: &BTreeMap::new(),
+    };
+    let Ok(export) = (exporter.write)(&meaning, &export_options) else {
+        return Ok(None);
+    };
+    let [machine] = export.machines.as_slice() else {
+        return Ok(None);
+    };
+    let theirs = read_back(exporter, &export.text, machine.native)?;
+    let sides = [ruleset, &theirs].map(Subject::Ruleset);
+    let answer = decide_by_gates(&sides[0], &sides[1], &limits, stop);
+    if !matches!(answer, Answer::Equal(_)) {
+        return Ok(None);
+    }
+    let found = Found {
+        result: ComparisonResult::Equal,
+        differences: Vec::new(),
+        is_complete: true,
+    };
+    finish(&meaning, exporter, source, export, found).map(Some)
 }
 
 /// The meaning of a function, call by call, for these architectures and for those that it treats differently from
@@ -412,7 +503,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} cannot distinguish {} from the calls that it multiplexes",
                 exporter.plural,
-                words::list(&calls)
+                list(&calls)
             ),
         ),
         false => (
@@ -420,7 +511,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} have another meaning for {}",
                 exporter.plural,
-                words::list(&calls)
+                list(&calls)
             ),
         ),
     };

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod render;
 pub mod source;
 pub mod suggest;
+pub mod words;
 
 pub use code::Code;
 pub use cursor::Cursor;

@@ -14,10 +14,11 @@ use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
 use tamis_rules::{Cause, Rule, Ruleset};
 
-use crate::finding::{Example, Place, list};
+use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
 use crate::subject::{LintInput, Meaning};
 use crate::tables::Form;
+use tamis_diag::words::list;
 
 /// A number that no kernel uses or will use soon.
 const UNKNOWN_NR: u32 = 0x3fff_fff1;
@@ -43,6 +44,8 @@ pub(crate) struct Call {
     pub(crate) access: Access,
     /// An argument with a fixed value.
     pub(crate) fixed: Option<(ArgIndex, u32)>,
+    /// The row of a table that fixes it.
+    pub(crate) form: Option<Form>,
 }
 
 pub(crate) struct Context<'a> {
@@ -55,7 +58,8 @@ pub(crate) struct Context<'a> {
     /// Whether the result depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
-    /// The constant that replaces computed return values, if there are too many.
+    /// The constant that replaces computed return values of a program, or all of calls with too complex conditions in
+    /// a policy.
     computed: Option<u32>,
     /// The calls with such return values, which are not checked.
     unknown: BTreeSet<&'static str>,
@@ -83,6 +87,27 @@ impl<'a> Context<'a> {
                 (function, Some(mark))
             }
         };
+        Context::of(subject, space, function, computed)
+    }
+
+    /// The context of a policy in which this return value stands for conditions that are too complex.
+    pub(crate) fn marked(
+        subject: LintInput<'a>,
+        mark: u32,
+        limits: Limits,
+        stop: Stop,
+    ) -> Limited<Context<'a>> {
+        let mut space = Space::stoppable(limits, stop);
+        let function = subject.meaning.function(&mut space)?;
+        Context::of(subject, space, function, Some(mark))
+    }
+
+    fn of(
+        subject: LintInput<'a>,
+        space: Space,
+        function: Function,
+        computed: Option<u32>,
+    ) -> Limited<Context<'a>> {
         let looks_at_arch = words(&space, function).contains(&Word::ARCH);
         let mut context = Context {
             space,
@@ -186,18 +211,24 @@ impl<'a> Context<'a> {
                 function,
                 access,
                 fixed: None,
+                form: None,
             });
         }
         Ok(calls)
     }
 
-    /// The calls that are not checked because of computed return values.
+    /// The calls that are not checked because of computed return values or of their conditions.
     pub(crate) fn gap(&self) -> Option<String> {
         self.computed?;
         let unknown = list(self.unknown.iter().copied());
-        Some(format!(
-            "return values computed from arguments were not checked: those for {unknown}"
-        ))
+        Some(match self.meaning {
+            Meaning::Filters(_) => format!(
+                "return values computed from arguments were not checked: those for {unknown}"
+            ),
+            Meaning::Policy(_) => format!(
+                "conditions that compare many bits of arguments with each other were not checked: those of {unknown}"
+            ),
+        })
     }
 
     /// All calls of the filter's architectures.
@@ -218,14 +249,18 @@ impl<'a> Context<'a> {
         let Some(call) = self.call(arch, form.call) else {
             return Ok(None);
         };
-        let Some((argument, constant)) = form.with else {
+        let Some((argument, _)) = form.with else {
             return Ok(Some(call));
         };
         let place = signature::index(arch, form.call, argument);
-        let Some((index, value)) = place.zip(consts::value(arch, constant)) else {
+        let Some((index, value)) = place.zip(form.value(arch)) else {
             return Ok(None);
         };
-        self.with_argument(call, index, value as u32).map(Some)
+        let call = self.with_argument(call, index, value)?;
+        Ok(Some(Call {
+            form: Some(form),
+            ..call
+        }))
     }
 
     /// The calls whose argument has this value, with the upper half clear.
@@ -288,12 +323,34 @@ impl<'a> Context<'a> {
         Ok(self.space.values(function).into_iter().any(is_executed))
     }
 
+    /// Whether the filter allows by default and restricts none of these calls: a list of what is denied, of which
+    /// they are no part.
+    pub(crate) fn leaves_aside(&mut self, forms: &[Form]) -> Limited<bool> {
+        for arch in self.arches.clone() {
+            if !self.allows_by_default(arch)? {
+                return Ok(false);
+            }
+            for form in forms {
+                let call = self.call(arch, form.call);
+                if call.is_some_and(|call| call.access != Access::Open) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is
     /// denied in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it
     /// makes the caller use another call.
     pub(crate) fn on_purpose(&mut self, call: &Call) -> Limited<bool> {
         if call.access != Access::Refused {
             return Ok(call.access == Access::Conditional);
+        }
+        // The condition of a rule leaves out the value that a table fixes.
+        let whole = call.form.and_then(|form| self.call(call.arch, form.call));
+        if whole.is_some_and(|whole| whole.access == Access::Conditional) {
+            return Ok(true);
         }
         let values = self.space.values(call.function);
         let enosys = self.enosys(call.arch);
@@ -389,6 +446,12 @@ impl<'a> Context<'a> {
 }
 
 impl Call {
+    /// The name, with the argument that a table fixes: `prctl(option == PR_SET_SECCOMP)`.
+    pub(crate) fn label(&self) -> String {
+        self.form
+            .map_or_else(|| self.name.to_owned(), |form| form.to_string())
+    }
+
     /// Completes an input of a function to one of these calls.
     pub(crate) fn complete(&self, found: SeccompData) -> SeccompData {
         let mut data = SeccompData {

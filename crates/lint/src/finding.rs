@@ -22,6 +22,20 @@ pub struct Finding {
     pub why: String,
     /// The correction.
     pub help: String,
+    /// How much the policy's own rules give reason for it.
+    pub relevance: Relevance,
+}
+
+/// How much the rules of a policy give reason for a finding; the greatest reason first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Relevance {
+    /// A restriction that the author wrote has a way around it.
+    Intent,
+    /// The filter as a whole gives reason.
+    General,
+    /// It is about calls that no rule concerns, in a filter that allows by default: its author listed what is denied,
+    /// and every such list leaves out the same calls.
+    Aside,
 }
 
 /// The place of a finding.
@@ -63,7 +77,14 @@ impl Finding {
             examples: Vec::new(),
             why: why.into(),
             help: help.into(),
+            relevance: Relevance::General,
         }
+    }
+
+    /// The finding with this relevance.
+    pub(crate) fn relevance(mut self, relevance: Relevance) -> Finding {
+        self.relevance = relevance;
+        self
     }
 
     /// Adds example calls.
@@ -94,15 +115,4 @@ impl Place {
             Place::Insn { .. } => (0, 0),
         }
     }
-}
-
-/// Names in backticks, at most eight of them: `` `a`, `b` and 3 more ``.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MAX_NAMES: usize = 8;
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    if names.len() <= MAX_NAMES {
-        return names.join(", ");
-    }
-    let shown = names[..MAX_NAMES - 1].join(", ");
-    format!("{shown} and {} more", names.len() - MAX_NAMES + 1)
 }

@@ -18,7 +18,7 @@ mod rules_view;
 mod subject;
 mod tables;
 
-pub use finding::{Example, Finding, Place};
+pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
 pub use subject::{LintInput, Meaning};
 pub use tamis_prover::{LimitReached, Limits, Stop};
@@ -42,14 +42,34 @@ use tamis_diag::Severity;
 /// ```
 ///
 /// # Errors
-/// If the diagrams of the filter exceed the limits of size or time, even without the computed return values.
+/// If the diagrams of the filter exceed the limits of size or time, even without the computed return values of a program
+/// and without the calls of a policy that exceed a sixteenth of the limits of size by themselves.
 pub fn run(
     subject: &LintInput,
     checks: &[Check],
     limits: Limits,
     stop: Stop,
 ) -> Result<Found, LimitReached> {
-    let mut context = Context::new(*subject, limits, stop)?;
+    let simpler;
+    let mut context = match Context::new(*subject, limits, stop.clone()) {
+        Ok(context) => context,
+        Err(limit @ (LimitReached::Stopped | LimitReached::Memory)) => return Err(limit),
+        Err(limit) => {
+            let found = subject.meaning.without_complex_calls(limits, &stop)?;
+            let (policy, mark) = found.ok_or(limit)?;
+            simpler = policy;
+            let meaning = Meaning::Policy(&simpler);
+            Context::marked(
+                LintInput {
+                    meaning,
+                    ..*subject
+                },
+                mark,
+                limits,
+                stop,
+            )?
+        }
+    };
     let mut findings = Vec::new();
     let mut gaps: Vec<String> = context.gap().into_iter().collect();
     for check in checks {
@@ -65,7 +85,8 @@ pub fn run(
     // Stable: otherwise equal findings keep the order of the check.
     findings.sort_by_key(|finding| {
         let line = finding.places.first().map(Place::order);
-        (std::cmp::Reverse::<Severity>(finding.severity), line)
+        let severity = std::cmp::Reverse::<Severity>(finding.severity);
+        (severity, finding.relevance, line)
     });
     Ok(Found { findings, gaps })
 }
@@ -73,7 +94,7 @@ pub fn run(
 /// The findings, and the parts that were not checked.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The findings, the most severe first, then by place.
+    /// The findings, the most severe first, then the most relevant, then by place.
     pub findings: Vec<Finding>,
     /// Parts that were not checked, with the reason, as text; empty for most filters.
     pub gaps: Vec<String>,

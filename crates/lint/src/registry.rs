@@ -3,10 +3,10 @@
 use tamis_diag::{Code, Severity};
 
 use crate::checks::{
-    compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected, evadable_restriction,
-    foreign_arch, idle_rule, io_uring, multiplexer, never_holds, permissive_default, shadowed_rule,
-    twins, unchecked_arch, unchecked_argument, unknown_numbers, unreachable_rule, wide_comparison,
-    x32_gap,
+    address_families, compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected,
+    evadable_restriction, foreign_arch, idle_rule, io_uring, multiplexer, never_holds,
+    permissive_default, shadowed_rule, twins, unchecked_arch, unchecked_argument, unknown_numbers,
+    unreachable_rule, wide_comparison, x32_gap,
 };
 use crate::context::Context;
 use crate::finding::Finding;
@@ -29,7 +29,7 @@ pub struct Check {
 }
 
 /// All checks, ascending by code.
-pub const ALL: [Check; 21] = [
+pub const ALL: [Check; 22] = [
     unchecked_arch::CHECK,
     foreign_arch::CHECK,
     x32_gap::CHECK,
@@ -51,6 +51,7 @@ pub const ALL: [Check; 21] = [
     unknown_numbers::KILLS,
     dangerous_calls::CHECK,
     dead_code::CHECK,
+    address_families::CHECK,
 ];
 
 /// The check with this name or code.

@@ -1,8 +1,11 @@
 //! The subject of the checks: a policy, or the filters of one task.
 
+use std::collections::BTreeSet;
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack};
-use tamis_prover::{Function, LimitReached, Space};
+
+use tamis_analysis::without_complex_calls;
+use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
 use tamis_rules::Ruleset;
 
 /// The policy or filters of a subject.
@@ -21,6 +24,13 @@ pub struct LintInput<'a> {
     pub meaning: Meaning<'a>,
     /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
+}
+
+/// A return value that is none of these. The kernel kills a process for it, so no call is executed.
+fn unused(is_used: impl Fn(u32) -> bool) -> u32 {
+    let mut values = (Action::KILL_PROCESS.ret()..).skip(1);
+    let unused = values.find(|ret| !is_used(*ret));
+    unused.expect("a filter has fewer return values than there are")
 }
 
 impl Meaning<'_> {
@@ -46,12 +56,7 @@ impl Meaning<'_> {
         if !ops().any(|op| op == Op::RetA) {
             return Ok(None);
         }
-        // The kernel kills a process for the first of these values, so no call is executed.
-        let is_returned = |ret: &u32| ops().any(|op| op == Op::RetImm(*ret));
-        let mut unused = (Action::KILL_PROCESS.ret()..).skip(1);
-        let Some(mark) = unused.find(|ret| !is_returned(ret)) else {
-            return Ok(None);
-        };
+        let mark = unused(|ret| ops().any(|op| op == Op::RetImm(ret)));
         let marked = programs.iter().map(|program| {
             let ops = program.ops().map(|op| match op {
                 Op::RetA => Op::RetImm(mark),
@@ -65,6 +70,28 @@ impl Meaning<'_> {
         };
         let function = Meaning::Filters(&marked).function(space)?;
         Ok(Some((function, mark)))
+    }
+
+    /// A policy in which calls with conditions that are too complex for diagrams have one constant as return value, and
+    /// that constant; `None` if it isn't a policy, or no call alone is too complex.
+    pub(crate) fn without_complex_calls(
+        &self,
+        limits: Limits,
+        stop: &Stop,
+    ) -> Result<Option<(Ruleset, u32)>, LimitReached> {
+        let Meaning::Policy(ruleset) = self else {
+            return Ok(None);
+        };
+        let sections = ruleset.sections().iter();
+        let rules = sections.clone().flat_map(|section| &section.rules);
+        let defaults = sections.map(|section| section.default);
+        let actions = rules.map(|rule| rule.action).chain(defaults);
+        let used: BTreeSet<u32> = actions.chain([ruleset.bad_arch]).map(Action::ret).collect();
+        let mark = unused(|ret| used.contains(&ret));
+        let mark_action = |_: &[Action]| Action::from_ret(mark);
+        let simpler = without_complex_calls(ruleset, limits, stop, mark_action)?;
+        let is_simpler = !simpler.replaced.is_empty();
+        Ok(is_simpler.then_some((simpler.ruleset, mark)))
     }
 
     /// The function from all calls to actions.

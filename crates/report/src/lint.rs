@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Severity, Sources};
-use tamis_lint::{Place, registry};
+use tamis_lint::{Place, Relevance, registry};
 
 use crate::entry::counted;
 use crate::place::span;
@@ -22,6 +22,8 @@ pub struct InputFindings {
     pub input: String,
     pub sources: Sources,
     pub findings: Vec<FindingEntry>,
+    /// The number of findings that are left out, because no rule of the policy gives reason for them.
+    pub folded: usize,
     /// Checks that were not made, with the reason.
     pub gaps: Vec<String>,
 }
@@ -36,6 +38,8 @@ pub struct FindingEntry {
     pub insn: Option<InsnPlace>,
     /// Its reasons.
     pub why: Vec<String>,
+    /// How much the policy's own rules give reason for it.
+    pub relevance: Relevance,
 }
 
 /// A call with its action.
@@ -167,6 +171,7 @@ impl FindingEntry {
             diagnostic,
             examples: Vec::new(),
             insn: None,
+            relevance: Relevance::Intent,
         }
     }
 
@@ -223,6 +228,7 @@ impl FindingEntry {
             examples: finding.examples.iter().map(example).collect(),
             insn: None,
             why: vec![finding.why.clone()],
+            relevance: finding.relevance,
         }
     }
 
@@ -252,6 +258,7 @@ impl Serialize for LintReport {
             findings: Vec<Row<'a>>,
             warnings: usize,
             notes: usize,
+            folded: usize,
             gaps: Vec<Gap<'a>>,
         }
         let count = |severity| self.inputs.iter().map(|input| input.count(severity)).sum();
@@ -259,6 +266,7 @@ impl Serialize for LintReport {
             findings: Vec::new(),
             warnings: count(Severity::Warning),
             notes: count(Severity::Note),
+            folded: self.inputs.iter().map(|input| input.folded).sum(),
             gaps: Vec::new(),
         };
         for of in &self.inputs {

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use tamis_diag::words::joined;
 use tamis_diag::{Diagnostic, Sources, code, suggest};
 use tamis_policy::front_end::{FrontEnd, ParseOptions};
 use tamis_policy::loader::Loader;
@@ -168,20 +169,11 @@ impl InputKind {
             }
             _ => Vec::new(),
         };
-        let (plural, names) = (self.plural(), listed(&names, "and"));
+        let (plural, names) = (self.plural(), joined(&names, "and"));
         match names.is_empty() {
             true => format!("{plural} have no options"),
             false => format!("{plural} have {names}"),
         }
-    }
-}
-
-/// Words with commas and, before the last, this word.
-fn listed(words: &[String], last: &str) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [all @ .., end] => format!("{} {last} {end}", all.join(", ")),
     }
 }
 
@@ -229,12 +221,18 @@ fn unknown(name: &str) -> Diagnostic {
     suggested(diagnostic, name, [].into_iter())
 }
 
+/// What the command line has as options of its own: of all languages, not of one.
+const OF_ALL_LANGUAGES: [&str; 5] = ["arch", "from", "include-dir", "kernel", "strict"];
+
 /// Suggests a near option, of the input's language if possible.
 fn suggested(
     diagnostic: Diagnostic,
     name: &str,
     own: impl Iterator<Item = &'static str>,
 ) -> Diagnostic {
+    if OF_ALL_LANGUAGES.contains(&name) {
+        return diagnostic.help(format!("it is no option of one language: `--{name}`"));
+    }
     let all = || option::all().into_iter().map(|option| option.name);
     match suggest::nearest(name, own).or_else(|| suggest::nearest(name, all())) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
@@ -256,11 +254,11 @@ fn with_owners(diagnostic: Diagnostic, option: &LanguageOption) -> Diagnostic {
     diagnostic
         .note(format!(
             "`{name}` is an option of {}",
-            listed(&plurals, "and")
+            joined(&plurals, "and")
         ))
         .help(format!(
             "omit `{name}`, or use {} if the input is one",
-            listed(&from, "or")
+            joined(&from, "or")
         ))
 }
 

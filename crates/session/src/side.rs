@@ -134,6 +134,12 @@ impl SideOptions {
                 ("from", Some(name)) => options.kind = Some(InputKind::named(name)?),
                 ("include-dir", Some(folder)) => options.include_dirs.push(folder.into()),
                 ("kernel", Some(version)) => options.kernel = Some(kernel(version)?),
+                (name @ ("from" | "include-dir" | "kernel"), None) => {
+                    return Err(Error::usage(
+                        format!("`{name}` has no value"),
+                        format!("write it behind a `=`: `{name}={}`", example(name)),
+                    ));
+                }
                 _ => {
                     assignment.check_name()?;
                     options.named.push(assignment);
@@ -174,6 +180,15 @@ impl SideOptions {
             ));
         }
         Ok(())
+    }
+}
+
+/// A value of an option that every side has.
+fn example(name: &str) -> &'static str {
+    match name {
+        "from" => "oci",
+        "kernel" => "5.4",
+        _ => "DIR",
     }
 }
 

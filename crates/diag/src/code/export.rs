@@ -23,8 +23,8 @@ codes! { EXPORT;
          calls are not executed.";
     EXPORT_MULTIPLEXED = "TM1306", "calls reached through a multiplexer",
         "On 32-bit x86 and a few other architectures, `socketcall` and `ipc` also provide sockets and System \
-         V IPC. In OCI profiles and systemd's lists an entry for `socket` applies to both paths, while the \
-         policy treats them differently. The output is at least as strict.";
+         V IPC. In OCI profiles and systemd's lists an entry for `socket` is for both paths, and the policy does \
+         something else on one of them. The output does the stricter of the two on both.";
     EXPORT_INSTALLATION = "TM1307", "installation flags and listener",
         "The policy sets flags for installing its filter, or the socket of a supervisor. The output, a \
          program or a policy in another language, cannot express these; pass them to the installer of the \

@@ -71,5 +71,6 @@ codes! { OCI;
         "libseccomp merges the conditions of all entries for one call into one graph, and shares what follows an \
          inequality between the ways that lead there. So a call can get the action of an entry whose conditions \
          do not all hold; the note has such a call. tamis makes the filter that the runtime would make. Use \
-         equalities, or conditions on one argument in each entry, and look whether the warning goes away.";
+         equalities and masks alone, or `--text` for the filter that the entries describe, and install that filter \
+         instead of the runtime's.";
 }

@@ -23,4 +23,8 @@ codes! { SYSTEMD;
         "systemd ignores most mistakes in units, but not this one: it doesn't load the unit, or fails to start \
          the service with status 228 (SECCOMP). A filter for the unit would be one that systemd never installs. In a \
          drop-in systemd ignores the rest of the file, and starts the service without it.";
+    SYSTEMD_PRINTED = "TM1107", "text of several files in one with the name of a unit",
+        "`systemctl cat` prints a unit and its drop-ins, with the path of each before it. systemd reads a file with \
+         such a text as one: the paths are comments, and a drop-in goes on in the last section of the file before \
+         it. Give the text on standard input or in a file with another name to have it read as several files.";
 }

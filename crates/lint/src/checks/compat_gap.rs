@@ -6,10 +6,11 @@
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_COMPAT_GAP;
+use tamis_diag::words::list;
 
 use super::compat_arches::compat_arches;
 use crate::context::{Access, Call, Context, is_executed};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
@@ -68,6 +69,7 @@ fn gap(context: &mut Context, own: Arch, compat: Arch) -> Result<Option<Finding>
     );
     Ok(Some(
         finding
+            .relevance(Relevance::Intent)
             .examples(refusal.into_iter().chain(allowed))
             .places(place),
     ))

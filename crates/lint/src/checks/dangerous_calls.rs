@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_DANGEROUS;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Place, list};
+use crate::finding::{Finding, Place, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::dangerous;
 use tamis_prover::LimitReached;
@@ -25,23 +26,30 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     for danger in dangerous::ALL {
         let mut open: Vec<Call> = Vec::new();
         for arch in context.arches.clone() {
-            let calls = danger.calls.iter();
-            let calls = calls.filter_map(|name| context.call(arch, name));
-            open.extend(calls.filter(|call| call.access == Access::Open));
+            for form in danger.calls {
+                let call = context.form(arch, *form)?;
+                open.extend(call.filter(|call| call.access == Access::Open));
+            }
         }
         let Some(first) = open.first() else { continue };
         let example = context.example(first, true);
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         let mut places: Vec<Place> = Vec::new();
         for call in &open {
-            if names.contains(&call.name) {
+            let name = call.label();
+            if names.contains(&name) {
                 continue;
             }
-            names.push(call.name);
+            names.push(name);
             let place = context.example(call, true);
             let place = place.and_then(|example| context.place(&example.call, "allowed here"));
             places.extend(place.filter(|place| !places.contains(place)));
         }
+        let is_named = matches!(places.first(), Some(Place::Rule(..)));
+        let relevance = match !is_named && context.leaves_aside(danger.calls)? {
+            true => Relevance::Aside,
+            false => Relevance::General,
+        };
         // The positions of returns in a program are not informative; one instruction is enough.
         if matches!(places.first(), Some(Place::Insn { .. })) {
             places.truncate(1);
@@ -51,7 +59,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let message = format!(
             "calls that {} are allowed{on}: {}",
             danger.power,
-            list(names)
+            list(names.iter().map(String::as_str))
         );
         let finding = Finding::new(
             (CHECK.code, danger.severity),
@@ -59,6 +67,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             danger.reason,
             "deny them, or allow them only for programs that need them",
         );
+        let finding = finding.relevance(relevance);
         findings.push(finding.examples(example).places(places));
     }
     Ok(findings)

@@ -6,10 +6,11 @@
 use tamis_analysis::dead_code;
 use tamis_bpf::Pc;
 use tamis_diag::code::LINT_DEAD_CODE;
+use tamis_diag::words::list;
 use tamis_prover::{LimitReached, Limits, Space};
 
 use crate::context::Context;
-use crate::finding::{Finding, list};
+use crate::finding::Finding;
 use crate::registry::{Check, note};
 
 pub(crate) const CHECK: Check = note(

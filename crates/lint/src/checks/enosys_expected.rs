@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::code::LINT_ENOSYS_EXPECTED;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Place, list};
+use crate::finding::{Finding, Place};
 use crate::registry::{Check, warning};
 use crate::tables::newer;
 use tamis_prover::LimitReached;

@@ -7,7 +7,7 @@ use tamis_diag::code::LINT_EVADABLE;
 
 use super::upper_half::{Answers, Narrow, narrow_arguments};
 use crate::context::{Context, is_executed};
-use crate::finding::{Example, Finding};
+use crate::finding::{Example, Finding, Relevance};
 use crate::registry::{Check, warning};
 use tamis_analysis::find;
 use tamis_prover::LimitReached;
@@ -51,6 +51,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             ),
         );
         let finding = finding
+            .relevance(Relevance::Intent)
             .examples([refused, allowed])
             .places(allows.into_iter().chain(refuses));
         findings.push((narrow, finding));

@@ -4,9 +4,10 @@
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_IO_URING;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::ring;
 use tamis_prover::LimitReached;
@@ -57,6 +58,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "deny `io_uring_setup`: programs fall back to system calls",
         );
         finding
+            .relevance(Relevance::Intent)
             .examples(examples.into_iter().flatten())
             .places(place)
     };

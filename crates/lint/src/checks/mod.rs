@@ -1,6 +1,7 @@
 //! The checks, one file each, with the same structure: what is found, what is deliberately not reported, the row of
 //! the registry, and a function from the context to findings.
 
+pub(crate) mod address_families;
 mod compat_arches;
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;

@@ -5,9 +5,10 @@
 
 use tamis_abi::{Arch, ArgIndex, syscall};
 use tamis_diag::code::{LINT_MULTIPLEXER, MULTIPLEXED_CALL};
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, list};
+use crate::finding::{Finding, Relevance};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
@@ -77,6 +78,7 @@ fn gap(
     );
     Ok(Some(
         finding
+            .relevance(Relevance::Intent)
             .examples(examples.into_iter().flatten())
             .places(places),
     ))

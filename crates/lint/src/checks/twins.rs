@@ -5,9 +5,10 @@
 
 use tamis_abi::{Arch, Word, signature, syscall};
 use tamis_diag::code::LINT_TWIN;
+use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};
-use crate::finding::{Finding, Place, list};
+use crate::finding::{Finding, Place, Relevance};
 use crate::registry::{Check, warning};
 use crate::tables::any;
 use crate::tables::twins::{self, EquivalentCalls};
@@ -23,7 +24,7 @@ pub(crate) const CHECK: Check = warning(
 
 /// A restricted call and an open one.
 struct Gap {
-    purpose: &'static str,
+    purposes: Vec<&'static str>,
     restricted: Vec<Call>,
     open: Vec<Call>,
     arches: Vec<Arch>,
@@ -47,7 +48,33 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             }
         }
     }
-    Ok(gaps.iter().map(|gap| finding(context, gap)).collect())
+    let merged = merged(gaps);
+    Ok(merged.iter().map(|gap| finding(context, gap)).collect())
+}
+
+/// One gap for all rows with the same restricted calls.
+fn merged(gaps: Vec<Gap>) -> Vec<Gap> {
+    let mut merged: Vec<Gap> = Vec::new();
+    for gap in gaps {
+        let same = merged.iter_mut().find(|known| {
+            names(&known.restricted) == names(&gap.restricted) && known.arches == gap.arches
+        });
+        let Some(known) = same else {
+            merged.push(gap);
+            continue;
+        };
+        let had = names(&known.open);
+        let new = gap.open.into_iter();
+        known
+            .open
+            .extend(new.filter(|call| !had.contains(&call.name)));
+        known.purposes.extend(gap.purposes);
+    }
+    merged
+}
+
+fn names(calls: &[Call]) -> Vec<&'static str> {
+    calls.iter().map(|call| call.name).collect()
 }
 
 /// A call and its variant with wider identifiers, offsets or times.
@@ -98,7 +125,6 @@ fn collect(
     if restricted.is_empty() || open.is_empty() {
         return Ok(());
     }
-    let names = |calls: &[Call]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
     let same = gaps.iter_mut().find(|gap| {
         names(&gap.open) == names(&open) && names(&gap.restricted) == names(&restricted)
     });
@@ -106,7 +132,7 @@ fn collect(
         Some(gap) if gap.arches.contains(&arch) => {}
         Some(gap) => gap.arches.push(arch),
         None => gaps.push(Gap {
-            purpose: row.purpose,
+            purposes: vec![row.purpose],
             restricted,
             open,
             arches: vec![arch],
@@ -116,8 +142,9 @@ fn collect(
 }
 
 fn finding(context: &Context, gap: &Gap) -> Finding {
-    let names = |calls: &[Call]| list(calls.iter().map(|call| call.name));
-    let (restricted, open) = (names(&gap.restricted), names(&gap.open));
+    let restricted = list(names(&gap.restricted));
+    let open: Vec<String> = gap.open.iter().map(Call::label).collect();
+    let open = list(open.iter().map(String::as_str));
     let are = |calls: &[Call]| if calls.len() == 1 { "is" } else { "are" };
     let message = format!(
         "{restricted} {} restricted, but {open} {} not{}",
@@ -136,10 +163,14 @@ fn finding(context: &Context, gap: &Gap) -> Finding {
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
         message,
-        format!("all of them can {}", gap.purpose),
+        match gap.purposes.as_slice() {
+            [purpose] => format!("all of them can {purpose}"),
+            purposes => format!("they are ways to {}", purposes.join(", and to ")),
+        },
         format!("restrict {open} in the same way, or deny unneeded calls"),
     );
     finding
+        .relevance(Relevance::Intent)
         .examples(examples.into_iter().flatten())
         .places(places)
 }

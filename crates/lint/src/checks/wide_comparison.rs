@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::signature::Width;
 use tamis_diag::code::LINT_WIDE_COMPARISON;
+use tamis_diag::words::list;
 
 use super::upper_half::{Answers, Narrow, narrow_arguments};
 use crate::context::{Context, is_executed};
-use crate::finding::{Example, Finding, list};
+use crate::finding::{Example, Finding};
 use crate::registry::{Check, note};
 use tamis_analysis::find;
 use tamis_prover::LimitReached;

@@ -5,10 +5,11 @@
 
 use tamis_abi::{Arch, ArgIndex, Word, syscall};
 use tamis_diag::code::LINT_X32_GAP;
+use tamis_diag::words::list;
 
 use super::upper_half::narrow_argument;
 use crate::context::{Access, Call, Context, is_executed};
-use crate::finding::{Example, Finding, list};
+use crate::finding::{Example, Finding, Relevance};
 use crate::registry::{Check, warning};
 use tamis_analysis::{find, with_word};
 use tamis_prover::LimitReached;
@@ -48,7 +49,12 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         "an x32 call has the number of x86_64 plus 0x40000000, so comparisons with it fail",
         "deny numbers from 0x40000000 on, or give x32 the rules of x86_64",
     );
-    Ok(vec![finding.examples(examples).places(place)])
+    Ok(vec![
+        finding
+            .relevance(Relevance::Intent)
+            .examples(examples)
+            .places(place),
+    ])
 }
 
 /// The same call on both: denied on x86_64, executed as x32.

@@ -2,6 +2,8 @@
 
 use tamis_diag::Severity::{self, Note, Warning};
 
+use super::{Form, any, with};
+
 /// Calls that are dangerous for one reason.
 pub(crate) struct Danger {
     /// Their effect, as a verb: completes "calls that …".
@@ -11,7 +13,7 @@ pub(crate) struct Danger {
     /// The severity of allowing them without a condition.
     pub(crate) severity: Severity,
     /// The calls.
-    pub(crate) calls: &'static [&'static str],
+    pub(crate) calls: &'static [Form],
 }
 
 /// All rows, the most severe first.
@@ -21,12 +23,12 @@ pub(crate) const ALL: &[Danger] = &[
         reason: "kernel code is outside every sandbox",
         severity: Warning,
         calls: &[
-            "init_module",
-            "finit_module",
-            "create_module",
-            "delete_module",
-            "kexec_load",
-            "kexec_file_load",
+            any("init_module"),
+            any("finit_module"),
+            any("create_module"),
+            any("delete_module"),
+            any("kexec_load"),
+            any("kexec_file_load"),
         ],
     },
     Danger {
@@ -34,45 +36,45 @@ pub(crate) const ALL: &[Danger] = &[
         reason: "they can observe other processes, and their verifier has been a source of privilege \
          escalations",
         severity: Warning,
-        calls: &["bpf"],
+        calls: &[any("bpf")],
     },
     Danger {
         power: "drive hardware directly",
         reason: "port and PCI access reaches all memory",
         severity: Warning,
         calls: &[
-            "iopl",
-            "ioperm",
-            "pciconfig_iobase",
-            "pciconfig_read",
-            "pciconfig_write",
-            "s390_pci_mmio_read",
-            "s390_pci_mmio_write",
+            any("iopl"),
+            any("ioperm"),
+            any("pciconfig_iobase"),
+            any("pciconfig_read"),
+            any("pciconfig_write"),
+            any("s390_pci_mmio_read"),
+            any("s390_pci_mmio_write"),
         ],
     },
     Danger {
         power: "open files by handle",
         reason: "a handle can refer to any file of the file system, also outside a container's root",
         severity: Warning,
-        calls: &["open_by_handle_at"],
+        calls: &[any("open_by_handle_at")],
     },
     Danger {
         power: "change what is mounted",
         reason: "mounts change the file-system view of a sandbox",
         severity: Warning,
         calls: &[
-            "mount",
-            "umount",
-            "umount2",
-            "move_mount",
-            "open_tree",
-            "open_tree_attr",
-            "fsopen",
-            "fsconfig",
-            "fsmount",
-            "fspick",
-            "mount_setattr",
-            "pivot_root",
+            any("mount"),
+            any("umount"),
+            any("umount2"),
+            any("move_mount"),
+            any("open_tree"),
+            any("open_tree_attr"),
+            any("fsopen"),
+            any("fsconfig"),
+            any("fsmount"),
+            any("fspick"),
+            any("mount_setattr"),
+            any("pivot_root"),
         ],
     },
     Danger {
@@ -80,13 +82,13 @@ pub(crate) const ALL: &[Danger] = &[
         reason: "swap, accounting and power are the administrator's",
         severity: Warning,
         calls: &[
-            "reboot",
-            "swapon",
-            "swapoff",
-            "acct",
-            "quotactl",
-            "quotactl_fd",
-            "nfsservctl",
+            any("reboot"),
+            any("swapon"),
+            any("swapoff"),
+            any("acct"),
+            any("quotactl"),
+            any("quotactl_fd"),
+            any("nfsservctl"),
         ],
     },
     Danger {
@@ -94,61 +96,79 @@ pub(crate) const ALL: &[Danger] = &[
         reason: "counters leak the behaviour of other processes, and the code has been a source of privilege \
          escalations",
         severity: Warning,
-        calls: &["perf_event_open", "lookup_dcookie"],
+        calls: &[any("perf_event_open"), any("lookup_dcookie")],
     },
     Danger {
         power: "handle page faults in user space",
         reason: "it lets an attacker pause the kernel at will, which makes races easy to win",
         severity: Warning,
-        calls: &["userfaultfd"],
+        calls: &[any("userfaultfd")],
     },
     Danger {
         power: "set the clock",
         reason: "the clock is shared by the machine; certificates and logs depend on it",
         severity: Warning,
-        calls: &["settimeofday", "clock_settime", "clock_settime64", "stime"],
+        calls: &[
+            any("settimeofday"),
+            any("clock_settime"),
+            any("clock_settime64"),
+            any("stime"),
+        ],
     },
     Danger {
         power: "emulate old processors or load old libraries",
         reason: "this kernel code is rarely used and little tested",
         severity: Warning,
-        calls: &["vm86", "vm86old", "uselib", "ustat", "sysfs", "_sysctl"],
+        calls: &[
+            any("vm86"),
+            any("vm86old"),
+            any("uselib"),
+            any("ustat"),
+            any("sysfs"),
+            any("_sysctl"),
+        ],
     },
     Danger {
         power: "access other processes",
         reason: "memory, registers and descriptors of processes of the same user are accessible",
         severity: Note,
         calls: &[
-            "ptrace",
-            "process_vm_readv",
-            "process_vm_writev",
-            "pidfd_getfd",
-            "process_madvise",
-            "kcmp",
+            any("ptrace"),
+            any("process_vm_readv"),
+            any("process_vm_writev"),
+            any("pidfd_getfd"),
+            any("process_madvise"),
+            any("kcmp"),
         ],
+    },
+    Danger {
+        power: "run programs without a path",
+        reason: "with AT_EMPTY_PATH a descriptor is enough, also one of a file in memory that no file system has",
+        severity: Note,
+        calls: &[with("execveat", "flags", "AT_EMPTY_PATH")],
     },
     Danger {
         power: "enter or create namespaces",
         reason: "in its own user namespace a program reaches kernel code written for root",
         severity: Note,
-        calls: &["unshare", "setns"],
+        calls: &[any("unshare"), any("setns")],
     },
     Danger {
         power: "use keyrings",
         reason: "keys belong to users, not to containers",
         severity: Note,
-        calls: &["keyctl", "add_key", "request_key"],
+        calls: &[any("keyctl"), any("add_key"), any("request_key")],
     },
     Danger {
         power: "submit work to an io_uring",
         reason: "filters don't see the requests, and the code has been a source of privilege escalations",
         severity: Note,
-        calls: &["io_uring_setup"],
+        calls: &[any("io_uring_setup")],
     },
     Danger {
         power: "change how the kernel runs the program",
         reason: "some personalities disable address randomisation; local descriptor tables are rarely needed",
         severity: Note,
-        calls: &["personality", "modify_ldt"],
+        calls: &[any("personality"), any("modify_ldt")],
     },
 ];

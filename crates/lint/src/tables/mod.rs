@@ -3,17 +3,40 @@
 //! Names that an architecture lacks are skipped there, so a row may contain the variants of all architectures.
 
 pub(crate) mod dangerous;
+pub(crate) mod families;
 pub(crate) mod newer;
 pub(crate) mod ring;
 pub(crate) mod twins;
 
-/// A call, optionally with a value for one argument.
+use std::fmt;
+
+use tamis_abi::{Arch, consts};
+
+/// A call, optionally with a value of one argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The call.
     pub(crate) call: &'static str,
-    /// The names of an argument and of its constant.
+    /// The names of an argument and of its value: a constant, or several with `|` between them.
     pub(crate) with: Option<(&'static str, &'static str)>,
+}
+
+impl Form {
+    /// The value of the argument; `None` if the architecture lacks a constant, or there is no argument.
+    pub(crate) fn value(&self, arch: Arch) -> Option<u32> {
+        let (_, constants) = self.with?;
+        let mut values = constants.split('|');
+        values.try_fold(0, |sum, name| Some(sum | consts::value(arch, name)? as u32))
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.with {
+            None => f.write_str(self.call),
+            Some((argument, value)) => write!(f, "{}({argument} == {value})", self.call),
+        }
+    }
 }
 
 /// Any call of this name.
@@ -21,7 +44,7 @@ pub(crate) const fn any(call: &'static str) -> Form {
     Form { call, with: None }
 }
 
-/// The calls of this name whose argument has this value.
+/// The calls of this name whose argument has this value: a constant, or several with `|` between them.
 pub(crate) const fn with(
     call: &'static str,
     argument: &'static str,
@@ -35,6 +58,8 @@ pub(crate) const fn with(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use tamis_abi::{Arch, consts, signature, syscall};
 
     use super::*;
@@ -47,7 +72,7 @@ mod tests {
             names.extend(row.calls.iter().chain(row.ways).map(|form| form.call));
         }
         for row in dangerous::ALL {
-            names.extend(row.calls);
+            names.extend(row.calls.iter().map(|form| form.call));
         }
         for row in newer::ALL {
             names.extend(row.fallbacks.iter().chain([&row.call]));
@@ -60,18 +85,31 @@ mod tests {
 
     #[test]
     fn every_form_has_a_meaning_on_x86_64() {
-        for row in twins::ALL {
-            for form in row.calls.iter().chain(row.ways) {
-                let Some((argument, constant)) = form.with else {
-                    continue;
-                };
-                let index = signature::index(Arch::X86_64, form.call, argument);
-                assert!(index.is_some(), "{} {argument}", form.call);
-                assert!(
-                    consts::value(Arch::X86_64, constant).is_some(),
-                    "{constant}"
-                );
-            }
+        let twins = twins::ALL
+            .iter()
+            .flat_map(|row| row.calls.iter().chain(row.ways));
+        let dangerous = dangerous::ALL.iter().flat_map(|row| row.calls);
+        for form in twins.chain(dangerous) {
+            let Some((argument, _)) = form.with else {
+                continue;
+            };
+            let index = signature::index(Arch::X86_64, form.call, argument);
+            assert!(
+                index.is_some() && form.value(Arch::X86_64).is_some(),
+                "{form}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_family_has_a_number_and_stands_once() {
+        let mut numbers = BTreeSet::new();
+        for name in families::ALL.iter().flat_map(|row| row.families) {
+            let number = consts::value(Arch::X86_64, name);
+            assert!(
+                number.is_some_and(|number| numbers.insert(number)),
+                "{name}"
+            );
         }
     }
 }

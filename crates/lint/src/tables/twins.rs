@@ -50,7 +50,7 @@ pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
     row(
         "open files",
         &[any("open"), any("openat"), any("openat2")],
-        &[any("open_by_handle_at")],
+        &[any("open_by_handle_at"), any("creat")],
     ),
     // creat is open with O_CREAT | O_WRONLY | O_TRUNC.
     row(
@@ -59,6 +59,12 @@ pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
         &[any("open"), any("openat"), any("openat2")],
     ),
     row("run programs", &[any("execve"), any("execveat")], &[]),
+    // execve of /proc/self/fd/N runs the file of a descriptor.
+    row(
+        "run programs from descriptors",
+        &[with("execveat", "flags", "AT_EMPTY_PATH")],
+        &[any("execve")],
+    ),
     // clone with only the signal is fork.
     row(
         "make processes",
@@ -140,6 +146,24 @@ pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
         ],
         &[],
     ),
+    // A file gets these bits when it is created, too; openat2 has its mode in memory.
+    row(
+        "make set-user-ID files",
+        &[
+            with("chmod", "mode", "S_ISUID"),
+            with("fchmod", "mode", "S_ISUID"),
+            with("fchmodat", "mode", "S_ISUID"),
+            with("fchmodat2", "mode", "S_ISUID"),
+        ],
+        &[
+            with("open", "mode", "S_ISUID"),
+            with("openat", "mode", "S_ISUID"),
+            any("openat2"),
+            with("creat", "mode", "S_ISUID"),
+            with("mknod", "mode", "S_ISUID"),
+            with("mknodat", "mode", "S_ISUID"),
+        ],
+    ),
     row(
         "change owners of files",
         &[any("chown"), any("fchownat"), any("fchown"), any("lchown")],
@@ -194,21 +218,61 @@ pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
         &["prot"],
         "make memory executable",
         &[any("mprotect"), any("pkey_mprotect")],
-        &[],
+        &[with("shmat", "shmflg", "SHM_EXEC")],
+    ),
+    row(
+        "make written memory executable",
+        &[
+            with("mprotect", "prot", "PROT_READ|PROT_EXEC"),
+            with("pkey_mprotect", "prot", "PROT_READ|PROT_EXEC"),
+        ],
+        &[with("mmap", "prot", "PROT_WRITE|PROT_EXEC")],
     ),
     // On architectures with both, mmap takes its arguments from memory.
     row_by(&["prot"], "map memory", &[any("mmap2")], &[any("mmap")]),
     row_by(
         &["fd"],
         "write to descriptors",
-        &[any("write"), any("writev"), any("pwritev2")],
-        &[],
+        &[
+            any("write"),
+            any("writev"),
+            any("pwrite64"),
+            any("pwritev"),
+            any("pwritev2"),
+        ],
+        &[
+            any("sendto"),
+            any("sendmsg"),
+            any("sendmmsg"),
+            any("sendfile"),
+            any("sendfile64"),
+            any("splice"),
+            any("tee"),
+            any("vmsplice"),
+            any("copy_file_range"),
+        ],
     ),
     row_by(
         &["fd"],
         "read from descriptors",
-        &[any("read"), any("readv"), any("preadv2")],
-        &[],
+        &[
+            any("read"),
+            any("readv"),
+            any("pread64"),
+            any("preadv"),
+            any("preadv2"),
+        ],
+        &[
+            any("recvfrom"),
+            any("recvmsg"),
+            any("recvmmsg"),
+            any("sendfile"),
+            any("sendfile64"),
+            any("splice"),
+            any("tee"),
+            any("vmsplice"),
+            any("copy_file_range"),
+        ],
     ),
     row_by(
         &["fd"],
@@ -218,8 +282,19 @@ pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
     ),
     row(
         "signal processes",
-        &[any("kill"), any("tgkill"), any("tkill")],
+        &[
+            any("kill"),
+            any("tgkill"),
+            any("tkill"),
+            any("rt_sigqueueinfo"),
+            any("rt_tgsigqueueinfo"),
+        ],
         &[any("pidfd_send_signal")],
+    ),
+    row(
+        "install filters",
+        &[any("seccomp"), with("prctl", "option", "PR_SET_SECCOMP")],
+        &[],
     ),
     row("set limits", &[any("setrlimit")], &[any("prlimit64")]),
     row(

@@ -6,8 +6,8 @@ use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_diag::code;
 use tamis_rules::{IntervalSet, Predicate, Section};
 
-use super::words::list;
 use super::{Listing, Loss, Meaning};
+use tamis_diag::words::list;
 
 /// The actions of calls by name.
 pub(super) struct Calls<'m> {

@@ -13,7 +13,6 @@ pub mod pfc;
 mod spo;
 mod systemd;
 mod tamis;
-pub mod words;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +44,8 @@ pub struct Exporter {
     pub front_end: &'static FrontEnd,
     /// Whether a text has installation flags and the supervisor's socket.
     pub takes_installation: bool,
+    /// Whether a text is written from the rules of a policy rather than call by call.
+    pub writes_rules: bool,
     /// Whether a text applies to the same architectures on every machine.
     pub states_arches: bool,
     /// Writes a policy.

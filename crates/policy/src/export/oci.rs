@@ -17,9 +17,9 @@ use tamis_scmp::{Comparison, Conditions};
 use super::acceptance::{self, MULTIPLEXERS, Refused};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
-use super::words::list;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::oci::{self, names};
+use tamis_diag::words::list;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
@@ -27,6 +27,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "OCI profiles",
     about: "An OCI profile for Docker, Podman, containerd and runc",
     front_end: &oci::FRONT_END,
+    writes_rules: false,
     takes_installation: true,
     states_arches: false,
     write,

@@ -19,6 +19,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the Kubernetes Security Profiles Operator, as YAML",
     front_end: &spo::FRONT_END,
+    writes_rules: false,
     takes_installation: true,
     states_arches: false,
     write,

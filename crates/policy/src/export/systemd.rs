@@ -12,9 +12,9 @@ use tamis_abi::{Action, ActionKind, Arch, errno};
 use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
-use super::words::list;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
+use tamis_diag::words::list;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
@@ -22,6 +22,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "systemd units",
     about: "A drop-in for a systemd unit: SystemCallFilter= and related directives",
     front_end: &systemd::FRONT_END,
+    writes_rules: false,
     takes_installation: false,
     states_arches: false,
     write,

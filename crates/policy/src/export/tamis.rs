@@ -18,6 +18,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     plural: "policies in the tamis language",
     about: "A policy in the tamis language",
     front_end: &tamis::FRONT_END,
+    writes_rules: true,
     takes_installation: false,
     states_arches: true,
     write,

@@ -2,12 +2,13 @@
 //!
 //! An entry is one clause whose conditions must all hold. libseccomp rejects two conditions on the same argument;
 //! for such an entry runtimes add each condition as a separate clause, so any of them suffices. This is reported as
-//! a warning.
+//! a warning. Where the text is read as it is, an entry is always one clause.
 
 use tamis_abi::Action;
 use tamis_diag::{Diagnostic, code};
 use tamis_scmp::Conditions;
 
+use super::Reading;
 use super::model::{Condition, Entry};
 
 /// The index of a clause in the profile.
@@ -19,7 +20,8 @@ pub(super) struct ClauseId(pub(super) u32);
 pub(super) struct Clause<'p> {
     /// The entry of the clause.
     pub(super) entry: &'p Entry<'p>,
-    /// All conditions of the entry, or one of them if they are alternatives.
+    /// All conditions of the entry, or one of them if they are alternatives. Of a text that repeats an index, only the
+    /// last condition on it: that reading takes the conditions of the entry.
     pub(super) conditions: Conditions,
     /// The single condition, if the entry has several as alternatives.
     pub(super) alternative: Option<&'p Condition>,
@@ -35,13 +37,18 @@ impl Clause<'_> {
 /// entry.
 pub(super) fn clauses<'p>(
     entries: &[&'p Entry<'p>],
+    reading: Reading,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (Vec<Clause<'p>>, Vec<std::ops::Range<u32>>) {
     let mut clauses = Vec::new();
     let mut ranges = Vec::with_capacity(entries.len());
     for entry in entries {
         let start = clauses.len() as u32;
-        match repeated(&entry.args) {
+        let repeated = match reading {
+            Reading::Libseccomp => repeated(&entry.args),
+            Reading::Text => None,
+        };
+        match repeated {
             Some((first, second)) => {
                 diagnostics.push(warning(entry, first, second));
                 clauses.extend(entry.args.iter().map(|condition| Clause {

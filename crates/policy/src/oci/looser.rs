@@ -2,15 +2,16 @@
 //!
 //! libseccomp shares the tests of several rules for one call, so a condition on a later argument can be reached by a
 //! way on which the earlier ones of its rule do not hold. The tree's rules are compared with what the entries say, on
-//! calls whose arguments are at the constants of the conditions, beside them, and with their halves exchanged. The
-//! calls are a bounded sample: one that is found is certain, none found proves nothing.
+//! a call for each way in which the halves of arguments can compare with those of the constants: less, equal, greater.
+//! Of combinations beyond a bound, and of bits under several masks, these are a sample: a call that is found is certain,
+//! none found proves nothing then.
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_rules::Values;
 use tamis_scmp::{CallRule, Comparison, Condition, Conditions};
 
 /// The most calls tried for one system call.
-const MAX_CALLS: usize = 4096;
+const MAX_CALLS: usize = 1 << 15;
 
 /// A system call on an architecture.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +43,20 @@ pub(super) fn find<T: Copy>(
     budget: &mut usize,
 ) -> Option<Grant<T>> {
     let has_plain = clauses.iter().any(|(conditions, _)| conditions.is_empty());
-    if clauses.len() < 2 || has_plain {
+    let mut conditions = clauses.iter().flat_map(|(conditions, _)| conditions.iter());
+    let is_exact = |condition: &Condition| {
+        matches!(
+            condition.comparison,
+            Comparison::Eq | Comparison::Masked { .. }
+        )
+    };
+    // Tests of equal bits have nothing to share.
+    if clauses.len() < 2 || has_plain || conditions.all(is_exact) {
         return None;
     }
     let tests = clauses.len() + rules.len();
-    let values = [0, 1, 2, 3, 4, 5].map(|arg| values_of(arg, clauses));
+    let bits = compared_bits(target.arch);
+    let values = [0, 1, 2, 3, 4, 5].map(|arg| values_of(arg, clauses, bits));
     let count: usize = values.iter().map(Vec::len).fold(1, usize::saturating_mul);
     let tried = count.min(MAX_CALLS).min(*budget / tests);
     *budget -= tried * tests;
@@ -61,6 +71,14 @@ pub(super) fn find<T: Copy>(
         });
         granted(target, args, clauses, rules)
     })
+}
+
+/// The bits of an argument that libseccomp compares: of x32 the lower 32, too.
+fn compared_bits(arch: Arch) -> u64 {
+    match arch.is_64_bit() {
+        true => u64::MAX,
+        false => u64::from(u32::MAX),
+    }
 }
 
 /// Whether a call gets more than is said.
@@ -80,11 +98,7 @@ fn granted<T: Copy>(
         .iter()
         .find(|rule| rule.when.holds(&data, &Values::ZERO));
     let action = rule.map_or(target.default, |rule| rule.action);
-    // Of x32 libseccomp compares 32 bits.
-    let mask = match target.arch.is_64_bit() {
-        true => u64::MAX,
-        false => u64::from(u32::MAX),
-    };
+    let mask = compared_bits(target.arch);
     let matching = clauses.iter().filter(|(conditions, _)| {
         conditions
             .iter()
@@ -116,18 +130,35 @@ fn holds(condition: &Condition, arg: u64, bits: u64) -> bool {
     }
 }
 
-/// The values of an argument to try: 0 alone if no condition is on it.
-fn values_of(arg: usize, clauses: &[(Conditions, Action)]) -> Vec<u64> {
-    const LOW: u64 = 0xffff_ffff;
-    let mut values = vec![0];
+/// The values of an argument to try: 0 alone if no condition is on it, else one for each way in which its halves can
+/// compare with those of the constants. `bits` are those that count.
+fn values_of(arg: usize, clauses: &[(Conditions, Action)], bits: u64) -> Vec<u64> {
     let conditions = clauses.iter().flat_map(|(conditions, _)| conditions.iter());
-    for condition in conditions.filter(|condition| condition.arg.index() == arg) {
-        let value = condition.value;
-        values.extend([value, value.wrapping_add(1), value.wrapping_sub(1)]);
-        values.extend([value & !LOW, value | LOW, value ^ (1 << 32), u64::MAX]);
+    let own: Vec<&Condition> = conditions
+        .filter(|condition| condition.arg.index() == arg)
+        .collect();
+    let [high, low] = [32, 0].map(|shift| halves_of(&own, (bits >> shift) as u32, shift));
+    let pairs = high.iter().flat_map(|high| {
+        low.iter()
+            .map(|low| u64::from(*high) << 32 | u64::from(*low))
+    });
+    pairs.collect()
+}
+
+/// The values of one half: the constants, what follows each, and 0; for masks also values that have the masked bits and
+/// all others, or none of both.
+fn halves_of(conditions: &[&Condition], bits: u32, shift: u32) -> Vec<u32> {
+    let mut values = vec![0];
+    for condition in conditions {
+        let value = (condition.value >> shift) as u32;
+        values.extend([value, value.saturating_add(1)]);
         if let Comparison::Masked { mask } = condition.comparison {
-            values.extend([value | !mask, !value]);
+            let mask = (mask >> shift) as u32;
+            values.extend([value & mask, value | !mask, !value]);
         }
+    }
+    for value in &mut values {
+        *value &= bits;
     }
     values.sort_unstable();
     values.dedup();

@@ -13,20 +13,21 @@ use tamis_scmp::{CallRule, CallTree, Conditions, Place, Refusal, Resolver, TooCo
 use super::clause::{self, Clause, ClauseId};
 use super::looser::{self, Target};
 use super::model::Entry;
+use super::{Reading, text};
 
 /// The most tests of clauses and rules in search of calls that get more than the entries say.
 const MAX_SEARCH: usize = 1 << 21;
 
 type Tree = CallTree<ClauseId>;
 /// A rule with its clause.
-type Path = CallRule<ClauseId>;
+pub(super) type Path = CallRule<ClauseId>;
 
 /// A clause as it applies to one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Use {
-    clause: ClauseId,
+pub(super) struct Use {
+    pub(super) clause: ClauseId,
     /// For `socketcall` and `ipc`: the value of argument 0, which replaces the clause's conditions on it.
-    selector: Option<u32>,
+    pub(super) selector: Option<u32>,
 }
 
 /// The names of a profile, resolved for one architecture.
@@ -44,6 +45,7 @@ pub(super) struct Lowering<'p> {
     clauses: Vec<Clause<'p>>,
     /// The clauses of each entry.
     ranges: Vec<std::ops::Range<u32>>,
+    reading: Reading,
     /// Clauses reported to have no effect on some architecture.
     idle: BTreeSet<ClauseId>,
     /// Clauses reported to be granted where they don't hold.
@@ -54,14 +56,19 @@ pub(super) struct Lowering<'p> {
 }
 
 impl<'p> Lowering<'p> {
-    pub(super) fn new(sources: &'p Sources, entries: Vec<&'p Entry<'p>>) -> Lowering<'p> {
+    pub(super) fn new(
+        sources: &'p Sources,
+        entries: Vec<&'p Entry<'p>>,
+        reading: Reading,
+    ) -> Lowering<'p> {
         let mut diagnostics = Vec::new();
-        let (clauses, ranges) = clause::clauses(&entries, &mut diagnostics);
+        let (clauses, ranges) = clause::clauses(&entries, reading, &mut diagnostics);
         Lowering {
             sources,
             entries,
             clauses,
             ranges,
+            reading,
             idle: BTreeSet::new(),
             looser: BTreeSet::new(),
             search: MAX_SEARCH,
@@ -72,7 +79,9 @@ impl<'p> Lowering<'p> {
     /// The rules of one architecture.
     pub(super) fn section(&mut self, arch: Arch, default: Action) -> Section {
         let named = self.resolve(arch);
-        self.check_absent(arch, named.absent);
+        if self.reading == Reading::Libseccomp {
+            self.check_absent(arch, named.absent);
+        }
         let mut rules = Vec::new();
         let mut previous: Option<(Vec<Path>, IntervalSet<u32>)> = None;
         for (uses, numbers) in groups(named.present) {
@@ -177,6 +186,9 @@ impl<'p> Lowering<'p> {
     /// The rules for numbers with these clauses; `None` after an error.
     fn paths(&mut self, target: Target, uses: &[Use]) -> Option<Vec<Path>> {
         let (arch, example) = (target.arch, target.nr);
+        if self.reading == Reading::Text {
+            return Some(text::rules(arch, uses, &self.clauses));
+        }
         let tree = match self.tree(arch, uses) {
             Ok(tree) => tree,
             Err((refusal, clause)) => {
@@ -277,6 +289,7 @@ impl<'p> Lowering<'p> {
         let call = call_name(target.arch, target.nr);
         let message = format!("libseccomp grants more of {call} than the entries say");
         let clause = grant.tag.or(uses.first().map(|used| used.clause));
+        let help = "`--text` takes the entries as they are written; runtimes don't";
         let label = match grant.tag {
             Some(_) => "this entry is applied where its conditions don't hold",
             None => "the default is applied where this entry or another holds",
@@ -301,7 +314,7 @@ impl<'p> Lowering<'p> {
             Some(clause) => diagnostic.label(self.place(clause), label),
             None => diagnostic,
         };
-        self.diagnostics.push(diagnostic.note(note));
+        self.diagnostics.push(diagnostic.note(note).help(help));
     }
 
     /// The span of a clause: its condition if that is the whole clause, else the first name.

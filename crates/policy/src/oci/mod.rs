@@ -9,8 +9,8 @@
 //! 1. `json`, `read`: text to a checked `model`, every error with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
-//! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp), these to sections; `looser` finds calls
-//!    that these grant and the entries do not;
+//! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp) or, on demand, to those of the text, these
+//!    to sections; `looser` finds calls that libseccomp's grant and the entries do not;
 //! 5. `enosys`: the action of unknown numbers.
 
 mod clause;
@@ -23,6 +23,7 @@ mod model;
 pub(crate) mod names;
 mod read;
 mod select;
+mod text;
 
 use jsonc_parser::ast::Object;
 use tamis_abi::{Action, Arch};
@@ -47,7 +48,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "OCI profiles",
     about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
-    options: &[&CAP, &ENOSYS_TAIL],
+    options: &[&CAP, &ENOSYS_TAIL, &TEXT],
     uses_kernel: true,
     recognises,
     parse: parse_for_any,
@@ -98,6 +99,19 @@ pub(crate) static ENOSYS_TAIL: LanguageOption = LanguageOption {
             set: |options| options.oci.enosys_tail = EnosysTail::Table,
         },
     ]),
+};
+
+/// Shared with the resources of Kubernetes.
+pub(crate) static TEXT: LanguageOption = LanguageOption {
+    name: "text",
+    help: "Take every entry as it is written: all its conditions, and the strictest of the entries that match",
+    default: "what libseccomp makes of the entries",
+    form: OptionForm::Flag(|options, is_on| {
+        options.oci.reading = match is_on {
+            true => Reading::Text,
+            false => Reading::Libseccomp,
+        };
+    }),
 };
 
 /// The capability with this name, or an error that names a near one.
@@ -165,6 +179,8 @@ pub struct Settings {
     pub capabilities: Option<Vec<String>>,
     /// The numbers for which the filter returns `ENOSYS`.
     pub enosys_tail: EnosysTail,
+    /// What the entries mean together.
+    pub reading: Reading,
 }
 
 /// The inputs of a profile that the container engine supplies.
@@ -182,6 +198,19 @@ pub struct OciOptions {
     pub strict: bool,
     /// The numbers for which the filter returns `ENOSYS`.
     pub enosys_tail: EnosysTail,
+    /// What the entries mean together.
+    pub reading: Reading,
+}
+
+/// What the entries of a profile mean together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// What runtimes install: the program that libseccomp makes of the entries.
+    #[default]
+    Libseccomp,
+    /// What the text says: an entry applies if all its conditions hold, and of several that apply the strictest
+    /// decides, also one with the default action. No order, and no entry replaces another.
+    Text,
 }
 
 /// Numbers with `ENOSYS` instead of the default action. There are none if the default action is to allow, log or
@@ -213,6 +242,7 @@ impl OciOptions {
         options.kernel = common.kernel;
         options.strict = common.strict;
         options.enosys_tail = common.oci.enosys_tail;
+        options.reading = common.oci.reading;
         options
     }
 
@@ -226,6 +256,7 @@ impl OciOptions {
             kernel: None,
             strict: false,
             enosys_tail: EnosysTail::None,
+            reading: Reading::Libseccomp,
         }
     }
 }
@@ -301,7 +332,7 @@ fn lowered(
     let entries: Vec<&Entry> = entries
         .filter(|entry| select::applies(entry, &profile, options))
         .collect();
-    let mut lowering = lower::Lowering::new(sources, entries);
+    let mut lowering = lower::Lowering::new(sources, entries, options.reading);
     let mut sections: Vec<_> = arches
         .iter()
         .map(|arch| lowering.section(*arch, profile.default))

@@ -3,8 +3,8 @@
 
 use tamis_abi::Arch;
 
-use super::OciOptions;
 use super::model::{Entry, Profile, Selector};
+use super::{OciOptions, Reading};
 
 /// The architectures of the filter: the native one first, then those of the profile in order.
 pub(super) fn arches(profile: &Profile, options: &OciOptions) -> Vec<Arch> {
@@ -43,5 +43,7 @@ pub(super) fn applies(entry: &Entry, profile: &Profile, options: &OciOptions) ->
     let included = (!includes.has_arches || includes.arches.contains(&options.native))
         && includes.caps.iter().all(has_cap)
         && reaches(includes) != Some(false);
-    !excluded && included && entry.action != profile.default
+    // libseccomp rejects rules with the default action.
+    let counts = options.reading == Reading::Text || entry.action != profile.default;
+    !excluded && included && counts
 }

@@ -123,6 +123,14 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
     let titles = title::Titles::new(&sources.get(source).name, text);
+    if titles.looks_printed() {
+        let message = "this looks like the text of `systemctl cat`, and is read as one file";
+        sink.report(
+            Diagnostic::warning(code::SYSTEMD_PRINTED, message)
+                .label(start, "its name is that of a unit or drop-in")
+                .help("give it on standard input, or rename it: then each file in it is read by itself"),
+        );
+    }
     let unit = unit::parse(source, text, titles, &mut sink);
     let settings = settings::read(titles.section(), &unit, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {

@@ -58,6 +58,8 @@ pub(super) struct Titles<'t> {
     first: Option<UnitFile<'t>>,
     /// Whether `systemctl cat` has printed the text.
     is_printed: bool,
+    /// Whether it may have, but the name is that of one file.
+    looks_printed: bool,
 }
 
 impl<'t> Titles<'t> {
@@ -65,11 +67,20 @@ impl<'t> Titles<'t> {
     pub(super) fn new(input: &'t str, text: &'t str) -> Titles<'t> {
         let own = UnitFile::of_path(input);
         let line = lines(text).next().map_or("", |line| line.text);
-        let printed = UnitFile::of_title(line).filter(|_| own.is_none());
+        let title = UnitFile::of_title(line);
+        let printed = title.filter(|_| own.is_none());
+        let begins_another =
+            |line: Line| line.follows_empty && UnitFile::of_title(line.text).is_some();
         Titles {
+            looks_printed: own.is_some() && title.is_some() && lines(text).any(begins_another),
             first: own.or(printed),
             is_printed: printed.is_some(),
         }
+    }
+
+    /// Whether the input is read as one file because of its name, and its text looks like that of several.
+    pub(super) fn looks_printed(&self) -> bool {
+        self.looks_printed
     }
 
     /// The section that counts, if a name says so.
@@ -90,6 +101,14 @@ impl<'t> Titles<'t> {
     /// Whether a line is the title of a drop-in, if it is where titles are.
     pub(super) fn begins_drop_in(&self, line: &str) -> bool {
         self.file(line).is_some_and(|file| file.is_drop_in)
+    }
+
+    /// Whether a line would be the title of another unit that runs programs.
+    pub(super) fn names_other_unit(&self, line: &str) -> bool {
+        let is_unit = |file: UnitFile<'_>| !file.is_drop_in;
+        self.is_printed
+            && self.file(line).is_none()
+            && UnitFile::of_title(line).is_some_and(is_unit)
     }
 
     /// The file of the unit of this title.

@@ -67,6 +67,7 @@ pub(super) fn parse<'t>(
         unit: Unit::default(),
         mark: Mark::default(),
         is_after_title: false,
+        other_unit: None,
     };
     let mut lines = lines(text).peekable();
     while lines.peek().is_some() && !sink.is_finished() {
@@ -173,6 +174,8 @@ struct Reader<'t> {
     mark: Mark,
     /// Whether what is read may be outside of all sections, in a file whose title was read or may have been.
     is_after_title: bool,
+    /// A comment behind an empty line that looks like the title of another unit, if nothing but comments follows yet.
+    other_unit: Option<Span>,
 }
 
 /// systemd reads the file no further.
@@ -204,10 +207,14 @@ impl<'t> Reader<'t> {
             let with_ends_bytes = line.with_ends_bytes;
             // The title of a drop-in follows a line that is not empty if the file before it lacks its last line feed.
             self.is_after_title |= self.titles.begins_drop_in(line.text);
+            let is_other = line.follows_empty && self.titles.names_other_unit(line.text);
             if joined.is_none() && !sink.wants_more() && is_noise(&line) {
                 continue;
             }
             let line = Value::new(source, line.start, line.text);
+            if is_other {
+                self.other_unit = Some(line.span());
+            }
             if with_ends_bytes > MAX_LINE_BYTES {
                 return self.too_long(&line, sink);
             }
@@ -244,7 +251,11 @@ impl<'t> Reader<'t> {
         if text.is_empty() {
             return Ok(());
         }
+        let other_unit = self.other_unit.take();
         if text.starts_with('[') {
+            if let Some(title) = other_unit {
+                sink.report(another_unit(title));
+            }
             return self.section(&line, sink);
         }
         let Some(equals) = text.find('=') else {
@@ -309,6 +320,15 @@ fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
     Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
         .label(span, "systemd ignores this")
         .help(help)
+}
+
+/// The text of a second unit, whose restrictions would be taken for those of the first.
+fn another_unit(title: Span) -> Diagnostic {
+    let message = "the text of more than one unit";
+    Diagnostic::error(code::SYSTEMD_REFUSED, message)
+        .label(title, "here another unit begins")
+        .note("each unit has filters of its own")
+        .help("give `systemctl cat` one unit; if the line is a comment, put a space before its `#`")
 }
 
 /// An assignment that systemd ignores if the comment before it is the title of a file, and obeys if it is not.

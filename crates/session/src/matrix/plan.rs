@@ -312,13 +312,15 @@ fn settings(matrix: &Matrix, values: &[usize], common: &LoadOptions) -> Settings
         .map(|(option, value)| &option.values[*value].settings)
         .collect();
     let names = |name: &str| common.named.list.iter().any(|named| named.name == name);
-    if common.policy.kernel.is_some() && !own.iter().any(|own| own.kernel.is_some()) {
+    let counts_more =
+        |is_asked: bool, has: fn(&Settings) -> bool| is_asked && !own.iter().any(|own| has(own));
+    if counts_more(common.policy.kernel.is_some(), |own| own.kernel.is_some()) {
         settings.kernel = None;
     }
-    if names("cap") && !own.iter().any(|own| own.capabilities.is_some()) {
+    if counts_more(names("cap"), |own| own.capabilities.is_some()) {
         settings.capabilities = None;
     }
-    if names("thread") && !own.iter().any(|own| own.thread.is_some()) {
+    if counts_more(names("thread"), |own| own.thread.is_some()) {
         settings.thread = None;
     }
     settings

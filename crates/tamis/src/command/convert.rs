@@ -9,7 +9,7 @@ use tamis_convert::{self as convert, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_policy::export::{self, Exporter, Loss};
 use tamis_policy::installation::Installation;
-use tamis_prover::{Function, Space};
+use tamis_prover::{Function, LimitReached, Space};
 use tamis_report::convert::ConvertReport;
 use tamis_report::place::span;
 use tamis_rules::{Origin, Ruleset};
@@ -65,18 +65,31 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     let loaded = args.load.load(&args.input, global)?;
     let gave_up = |limit| args.limits.gave_up("nothing was written", limit);
-    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
-    let function = space.subject(&loaded.subject()).map_err(gave_up)?;
+    let (limits, stop) = (args.limits.limits(), budget::stop());
+    let mut space = Space::stoppable(limits, stop.clone());
     let (source, origins) = about(args, &loaded);
-    let function = match &loaded {
-        Loaded::Program(_) => narrowed(&mut space, function, &args.load.arches).map_err(gave_up)?,
-        Loaded::Policy(_) => function,
+    let converted = match &loaded {
+        Loaded::Policy(policy) => {
+            let function = space.ruleset(&policy.ruleset).map_err(Refusal::Limit);
+            let converted = function
+                .and_then(|function| convert::convert(&mut space, function, args.to, &source));
+            match converted {
+                Err(Refusal::Limit(LimitReached::Nodes | LimitReached::Steps)) => {
+                    convert::convert_complex(&policy.ruleset, args.to, &source, limits, &stop)
+                }
+                converted => converted,
+            }
+            .map_err(|refusal| failure(args, refusal))?
+        }
+        Loaded::Program(_) => {
+            let function = space.subject(&loaded.subject()).map_err(gave_up)?;
+            let function = narrowed(&mut space, function, &args.load.arches).map_err(gave_up)?;
+            let converted = convert::convert(&mut space, function, args.to, &source);
+            let converted = converted.map_err(|refusal| failure(args, refusal))?;
+            confirm_reading(args, &mut space, function, loaded)?;
+            converted
+        }
     };
-    let converted = convert::convert(&mut space, function, args.to, &source);
-    let converted = converted.map_err(|refusal| failure(args, refusal))?;
-    if matches!(loaded, Loaded::Program(_)) {
-        confirm_reading(args, &mut space, function, loaded)?;
-    }
     let diagnostics: Vec<Diagnostic> = converted
         .losses
         .iter()

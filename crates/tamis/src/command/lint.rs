@@ -6,7 +6,8 @@
 use std::io::{self, IsTerminal};
 
 use tamis_diag::{Code, Diagnostic, Severity};
-use tamis_lint::{Check, LintInput, Meaning, registry};
+use tamis_lint::{Check, LintInput, Meaning, Relevance, registry};
+use tamis_report::entry::counted;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
 use tamis_session::{Loaded, NamedProgram, Policy};
 
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// Omit less severe findings
     #[arg(long, value_name = "SEVERITY", default_value = "note")]
     min_severity: MinSeverity,
+    /// Show also what the policy's own rules give no reason for: dangerous calls and families that a list of what is
+    /// denied leaves out
+    #[arg(long)]
+    all: bool,
     /// Omit the findings of a check, by name or code; may be repeated
     #[arg(long, value_name = "CHECK")]
     allow: Vec<String>,
@@ -103,6 +108,11 @@ fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
             global.notice(&format!("{}: {gap}", input.input));
         }
         global.notice(&format!("{}: {}", input.input, input.counts()));
+        if input.folded > 0 {
+            let findings = counted(input.folded, "more finding");
+            let about = "about calls that no rule of it concerns: `--all` shows them";
+            global.notice(&format!("{}: {findings} {about}", input.input));
+        }
     }
     Ok(())
 }
@@ -208,6 +218,11 @@ impl Args {
         if matches!(self.min_severity, MinSeverity::Warning) {
             findings.retain(|finding| finding.diagnostic.severity >= Severity::Warning);
         }
+        let before = findings.len();
+        if !self.all && self.only.is_empty() {
+            findings.retain(|finding| finding.relevance != Relevance::Aside);
+        }
+        let folded = before - findings.len();
         for finding in &mut findings {
             finding.name_input(&input);
         }
@@ -217,6 +232,7 @@ impl Args {
             input,
             sources,
             findings,
+            folded,
             gaps,
         }
     }

@@ -95,6 +95,36 @@ fn every_program_of_the_corpus_can_be_linted() {
     }
 }
 
+/// Conditions that pair the bits of two arguments exceed any limit of diagrams.
+#[test]
+fn what_pairs_bits_of_arguments_is_left_out_alone() {
+    let Some(samples) = corpus::files("kafel", ".policy") else {
+        return;
+    };
+    let pairs = samples.iter().filter(|name| name.contains("_var"));
+    let mut count = 0;
+    for path in pairs.filter_map(|name| corpus::path(name)) {
+        count += 1;
+        let path = path.to_str().unwrap();
+        let kafel = ["--from=kafel", "--max-nodes=100000", path];
+        let (document, _) = lint(&kafel);
+        assert_eq!(document["gaps"].as_array().unwrap().len(), 1, "{path}");
+        // The conditions were left out, and the default of the policy was not.
+        assert_eq!(examples(&document, "TM0719").len(), 1, "{path}");
+        for (language, result) in [("tamis", "equal"), ("oci", "stricter")] {
+            let to = format!("--to={language}");
+            let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+                .args(["convert", "--json", "--arch=x86_64", &to])
+                .args(kafel)
+                .output()
+                .unwrap();
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(document["verdict"], result, "{path} to {language}");
+        }
+    }
+    assert!(count >= 4, "{samples:?}");
+}
+
 #[test]
 fn a_stack_is_judged_as_a_whole() {
     let Some(files) = corpus::files("systemd/stack", ".bpf") else {

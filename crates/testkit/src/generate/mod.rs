@@ -6,6 +6,7 @@
 pub mod hostile;
 pub mod input;
 pub mod mutant;
+pub mod oci;
 pub mod options;
 pub mod plain;
 pub mod profile;

@@ -7,6 +7,7 @@
 mod cacheable;
 mod compile_corpus;
 mod compile_random;
+mod container_defaults;
 mod corpus_vectors;
 mod decompile;
 mod difference;
@@ -29,6 +30,7 @@ mod never_worse;
 mod objectives;
 mod oci_input;
 mod oci_libseccomp;
+mod oci_readings;
 mod optimise;
 mod pass_orders;
 mod passes;
