@@ -15,6 +15,8 @@ pub mod inputs;
 pub mod languages;
 pub mod libseccomp;
 pub mod misreadings;
+pub mod nsjail;
+pub mod oracle;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;

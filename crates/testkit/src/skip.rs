@@ -30,6 +30,8 @@ pub enum Need {
     Gvisor,
     /// systemd 252, and the rights to boot it in namespaces: see [`systemd`](crate::systemd).
     Systemd,
+    /// nsjail, which has kafel's compiler: see [`nsjail`](crate::nsjail).
+    Nsjail,
 }
 
 impl Need {
@@ -43,6 +45,7 @@ impl Need {
             Need::Toolchains => "toolchains",
             Need::Gvisor => "gvisor",
             Need::Systemd => "systemd",
+            Need::Nsjail => "nsjail",
         }
     }
 

@@ -11,6 +11,7 @@ use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 use super::ast::{self, Call, Comparison, Condition, Entry, Name, Program};
 use super::compare::{self, Value};
 use super::fold;
+use super::levels::{self, MAX_KEPT};
 use crate::limits::MAX_RULES;
 use crate::sink::Sink;
 
@@ -184,12 +185,17 @@ impl Lowering<'_> {
     fn number(&mut self, name: &Name, arch: Arch) -> Option<(Nr, &'static str)> {
         let text = name.text.as_str();
         let of_kernel = KERNEL_NAMES.iter().find(|(kernel, _)| *kernel == text);
-        let found = syscall::number(arch, text)
-            .or_else(|| of_kernel.and_then(|(_, known)| syscall::number(arch, known)));
-        if let Some(nr) = found {
+        let of_user = KERNEL_NAMES.iter().find(|(_, user)| *user == text);
+        let known = of_kernel.map_or(text, |(_, user)| user);
+        if let (None, Some(nr)) = (of_user, syscall::number(arch, known)) {
             return syscall::name(arch, nr).map(|name| (nr, name));
         }
-        let diagnostic = if syscall::is_known(text) || of_kernel.is_some() {
+        let diagnostic = if let Some((kernel, _)) = of_user {
+            let message = format!("kafel has no call `{text}`");
+            Diagnostic::error(code::KAFEL_SYSCALL, message)
+                .label(name.span, "")
+                .help(format!("write the name of the kernel's function, `{kernel}`"))
+        } else if syscall::is_known(text) || of_kernel.is_some() {
             Diagnostic::error(code::KAFEL_SYSCALL, format!("{arch} has no call `{text}`"))
                 .label(name.span, "")
                 .help(format!(
@@ -257,6 +263,14 @@ impl Lowering<'_> {
                     .note("the caller controls the upper half, and so the result of the comparison")
                     .help("write a 32-bit number: 0xffffffff, not -1"),
             );
+        }
+        if levels::kept(&left, &right) > MAX_KEPT {
+            let message = format!("this comparison keeps more than {MAX_KEPT} values");
+            let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, message)
+                .label(comparison.span, "so many are combined here")
+                .note("a filter has 16 words of memory");
+            self.sink.report(diagnostic);
+            return None;
         }
         let compared = compare::compare(&left, comparison.op, &right, is_wide);
         self.bit_tests += compared.bit_tests;

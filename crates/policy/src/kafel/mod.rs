@@ -15,6 +15,7 @@
 mod ast;
 mod compare;
 mod fold;
+mod levels;
 mod lexer;
 mod lower;
 mod parser;
@@ -100,6 +101,13 @@ pub fn parse(
 ) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let tokens = lexer::tokens(sources, root, loader, &mut sink);
+    if tokens.is_empty() {
+        let start = Span::new(root, 0, 0);
+        let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "the policy has no statement")
+            .label(start, "kafel needs one")
+            .help("`DEFAULT ALLOW` is a policy");
+        sink.report(diagnostic);
+    }
     let program = parser::parse(sources, &tokens, &mut sink);
     let mut lowering = lower::Lowering {
         sources,

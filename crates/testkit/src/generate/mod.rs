@@ -5,6 +5,7 @@
 
 pub mod hostile;
 pub mod input;
+pub mod kafel;
 pub mod mutant;
 pub mod options;
 pub mod plain;

@@ -22,6 +22,7 @@ mod harmless;
 mod idempotence;
 mod interpreter_vs_kernel;
 mod kafel;
+mod kafel_oracle;
 mod languages;
 mod minijail;
 mod misreadings;
