@@ -13,6 +13,7 @@
 //! comparison and `compare` for comparisons that rules cannot express directly.
 
 mod ast;
+mod calls;
 mod compare;
 mod fold;
 mod levels;

@@ -416,12 +416,19 @@ impl<'a> Parser<'a> {
                 .count()
         };
         let mut braces = count("{").saturating_sub(count("}"));
+        let mut parentheses = count("(").saturating_sub(count(")"));
         while let Some(token) = self.tokens.get(self.at).copied() {
             let word = self.text(token);
             match token.kind {
-                TokenKind::Symbol("}" | ",") if braces == 0 => return,
+                TokenKind::Symbol("}") if braces == 0 => return,
+                TokenKind::Symbol(",") if braces == 0 && parentheses == 0 => return,
+                TokenKind::Symbol("(") => parentheses += 1,
+                TokenKind::Symbol(")") => parentheses = parentheses.saturating_sub(1),
                 TokenKind::Symbol("{") => braces += 1,
-                TokenKind::Symbol("}") => braces -= 1,
+                TokenKind::Symbol("}") => {
+                    braces -= 1;
+                    parentheses = 0;
+                }
                 TokenKind::Hash => return,
                 TokenKind::Word if self.at > start => {
                     let is_certain = word == "POLICY" || word == "DEFAULT";

@@ -163,8 +163,7 @@ impl Writer<'_> {
         }
         for _ in 0..self.rng.range(1..=6) {
             match self.rng.range(0..=9) {
-                0..=1 => self.policy(),
-                2 => self.default(),
+                0..=2 => self.policy(),
                 3 if self.rng.chance(1, 3) => self.constant(),
                 _ => self.entries(2),
             }
@@ -172,13 +171,16 @@ impl Writer<'_> {
         if self.rng.chance(1, 2) {
             self.default();
         }
+        if self.rng.chance(1, 40) {
+            self.default();
+        }
     }
 
     fn constant(&mut self) {
-        let name = match self.constants.is_empty() || self.rng.chance(9, 10) {
-            true => (*self.rng.choose(&NAMES)).to_owned(),
-            false => self.rng.choose(&self.constants).clone(),
-        };
+        let name = (*self.rng.choose(&NAMES)).to_owned();
+        if self.constants.contains(&name) && self.rng.chance(9, 10) {
+            return;
+        }
         let start = *self.rng.choose(&["#define", "#define", "# define"]);
         let number = match self.rng.chance(1, 25) {
             true => name.clone(),
@@ -299,8 +301,8 @@ impl Writer<'_> {
             self.word("SYSCALL");
             self.word("[");
             let number = match self.rng.range(0..=5) {
-                0 => self.number(),
-                1 => "0x40000001".to_owned(),
+                0 if self.rng.chance(1, 4) => self.number(),
+                0..=1 => "0x40000001".to_owned(),
                 _ => {
                     let value = self.rng.range(0..=20);
                     written(self.rng, value)
@@ -352,7 +354,8 @@ impl Writer<'_> {
             return self.word(arch);
         }
         self.word("{");
-        for index in 0..self.rng.range(1..=3) {
+        let count = if self.rng.chance(1, 10) { 3 } else { 1 };
+        for index in 0..count {
             if index > 0 {
                 self.word(",");
             }
