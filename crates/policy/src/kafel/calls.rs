@@ -30,12 +30,13 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     rows.collect()
 });
 /// Calls that kafel names after their functions in the kernel, on architectures that the table lacks.
-const KERNEL_NAMES: [(&str, &str); 6] = [
+const KERNEL_NAMES: [(&str, &str); 7] = [
     ("newfstat", "fstat"),
     ("newlstat", "lstat"),
     ("newstat", "stat"),
     ("newuname", "uname"),
     ("sendfile64", "sendfile"),
+    ("sysctl", "_sysctl"),
     ("umount", "umount2"),
 ];
 
@@ -155,8 +156,14 @@ mod tests {
         let nr = |arch, name| find(arch, name).map(|call| call.nr);
         assert_eq!(nr(Arch::X86_64, "newstat"), Some(4));
         assert_eq!(nr(Arch::X86_64, "stat"), None);
-        assert_eq!(nr(Arch::X86, "chown"), syscall::number(Arch::X86, "chown32").map(|nr| nr.0));
-        assert_eq!(nr(Arch::S390x, "newstat"), syscall::number(Arch::S390x, "stat").map(|nr| nr.0));
+        assert_eq!(
+            nr(Arch::X86, "chown"),
+            syscall::number(Arch::X86, "chown32").map(|nr| nr.0)
+        );
+        assert_eq!(
+            nr(Arch::S390x, "newstat"),
+            syscall::number(Arch::S390x, "stat").map(|nr| nr.0)
+        );
     }
 
     #[test]

@@ -61,12 +61,43 @@ pub(super) fn first_statement(text: &str) -> &str {
     loop {
         let skipped = if rest.starts_with("//") || rest.starts_with('#') {
             rest.find('\n')
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 2)
+        } else if let Some(behind) = rest.strip_prefix("/*") {
+            Comment::of(behind).inside.map(|length| length + 2)
         } else {
             return rest;
         };
         rest = skipped.map_or("", |length| rest[length..].trim_start());
+    }
+}
+
+/// What follows `/*`: a star and the character behind it belong together, unless that is the slash that ends the comment.
+struct Comment {
+    /// The length up to and including the end.
+    inside: Option<usize>,
+    /// Where two stars are before a slash that doesn't end it.
+    stars: Vec<usize>,
+}
+
+impl Comment {
+    fn of(text: &str) -> Comment {
+        let bytes = text.as_bytes();
+        let mut stars = Vec::new();
+        let mut at = 0;
+        while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'*') {
+            let star = at + found;
+            at = star + 2;
+            match bytes.get(star + 1) {
+                Some(b'/') => {
+                    let inside = Some(at);
+                    return Comment { inside, stars };
+                }
+                Some(b'*') if bytes.get(at) == Some(&b'/') => stars.push(star),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let inside = None;
+        Comment { inside, stars }
     }
 }
 
@@ -135,18 +166,14 @@ impl Lexer<'_> {
         let start = cursor.at();
         cursor.take(2);
         let opened = cursor.span_from(start);
-        loop {
-            cursor.take_while(|c| c != '*');
-            if cursor.take_symbol(&["*/"]).is_some() {
-                return;
-            }
-            let pair = cursor.at();
-            if cursor.take_char().is_none() || cursor.take_char().is_none() {
-                break;
-            }
-            if cursor.text_from(pair) == "**" && cursor.first() == Some('/') {
-                self.open_comment(cursor.span_from(pair));
-            }
+        let comment = Comment::of(cursor.rest());
+        for pair in comment.stars {
+            let start = cursor.at() + pair;
+            self.open_comment(Span::new(opened.source, start, start + 2));
+        }
+        cursor.take(comment.inside.unwrap_or(usize::MAX));
+        if comment.inside.is_some() {
+            return;
         }
         let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "a comment without an end")
             .label(opened, "it begins here")

@@ -179,32 +179,24 @@ impl Lowering<'_> {
         if found.is_some() {
             return found;
         }
-        let diagnostic = if calls::is_known(text) {
-            Diagnostic::error(code::KAFEL_SYSCALL, format!("{arch} has no call `{text}`"))
-                .label(name.span, "")
-                .help(format!(
-                    "write `{text} ON …` with the architectures that have it"
-                ))
+        let by_number = "`SYSCALL[N]` is the call with the number N";
+        let named = calls::name_of(text).filter(|named| calls::find(arch, named).is_some());
+        let (message, help) = if let Some(named) = named {
+            let help = format!("write the name of the kernel's function, `{named}`");
+            (format!("kafel has no call `{text}` for {arch}"), help)
+        } else if calls::is_known(text) {
+            let help = format!("write `{text} ON …` with the architectures that have it");
+            (format!("{arch} has no call `{text}`"), help)
+        } else if syscall::is_known(text) {
+            (format!("kafel has no call `{text}`"), by_number.to_owned())
         } else {
-            let by_number = "`SYSCALL[N]` is the call with the number N";
-            let (message, help) = match (calls::name_of(text), syscall::is_known(text)) {
-                (Some(kernel), _) => {
-                    let help = format!("write the name of the kernel's function, `{kernel}`");
-                    (format!("kafel has no call `{text}`"), help)
-                }
-                (None, true) => (format!("kafel has no call `{text}`"), by_number.to_owned()),
-                (None, false) => {
-                    let near = suggest::nearest(text, calls::names());
-                    let near = near.map(|near| format!("did you mean `{near}`?"));
-                    let help = near.unwrap_or_else(|| by_number.to_owned());
-                    (format!("unknown system call `{text}`"), help)
-                }
-            };
-            Diagnostic::error(code::KAFEL_SYSCALL, message)
-                .label(name.span, "")
-                .help(help)
+            let near = suggest::nearest(text, calls::names());
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            let help = help.unwrap_or_else(|| by_number.to_owned());
+            (format!("unknown system call `{text}`"), help)
         };
-        self.sink.report(diagnostic);
+        let diagnostic = Diagnostic::error(code::KAFEL_SYSCALL, message);
+        self.sink.report(diagnostic.label(name.span, "").help(help));
         None
     }
 

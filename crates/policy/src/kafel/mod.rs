@@ -102,7 +102,7 @@ pub fn parse(
 ) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let tokens = lexer::tokens(sources, root, loader, &mut sink);
-    if tokens.is_empty() {
+    if tokens.is_empty() && !sink.has_failed() {
         let start = Span::new(root, 0, 0);
         let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "the policy has no statement")
             .label(start, "kafel needs one")

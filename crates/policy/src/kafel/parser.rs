@@ -120,8 +120,11 @@ impl<'a> Parser<'a> {
         }
         self.at += 1;
         let name = self.name("the name of the constant")?;
-        let (value, _) = self.number()?;
         let key = self.sources.snippet(name.span);
+        let (value, _) = self.number().inspect_err(|_| {
+            // So that its uses are not errors, too.
+            self.constants.entry(key).or_insert((0, name.span));
+        })?;
         match self.constants.get(key) {
             Some((earlier, place)) if *earlier != value => {
                 let message = format!("`{key}` has another value already");

@@ -125,20 +125,24 @@ const NO_BLANKS: [&str; 6] = ["\r\n", "\u{a0}", "\u{c}", "/***/", "/* a **/", "/
 pub fn kafel(rng: &mut Rng) -> String {
     let pool = (0..rng.range(1..=4)).map(|_| *rng.choose(&CALLS));
     let pool = pool.collect();
+    let is_careless = rng.chance(1, 4);
+    let crossings = rng.range(0..=3).saturating_sub(1);
     let mut writer = Writer {
         rng,
         words: Vec::new(),
+        is_careless,
+        crossings,
         pool,
         constants: Vec::new(),
         policies: Vec::new(),
     };
     writer.program();
     let mut words = writer.words;
-    if rng.chance(1, 12) {
+    if is_careless && rng.chance(1, 3) {
         damage(rng, &mut words);
     }
-    let text = joined(rng, &words);
-    match rng.chance(1, 40) {
+    let text = joined(rng, &words, is_careless);
+    match is_careless && rng.chance(1, 8) {
         true => scratched(rng, text),
         false => text,
     }
@@ -147,6 +151,10 @@ pub fn kafel(rng: &mut Rng) -> String {
 struct Writer<'a> {
     rng: &'a mut Rng,
     words: Vec<String>,
+    /// Whether there may be mistakes.
+    is_careless: bool,
+    /// How many more comparisons may have several arguments: those are compared bit by bit.
+    crossings: u64,
     pool: Vec<&'static str>,
     constants: Vec<String>,
     policies: Vec<String>,
@@ -155,6 +163,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn word(&mut self, word: impl Into<String>) {
         self.words.push(word.into());
+    }
+
+    /// Whether to make a mistake at one of so many places.
+    fn slips(&mut self, places: u64) -> bool {
+        self.is_careless && self.rng.chance(1, places)
     }
 
     fn program(&mut self) {
@@ -171,18 +184,18 @@ impl Writer<'_> {
         if self.rng.chance(1, 2) {
             self.default();
         }
-        if self.rng.chance(1, 40) {
+        if self.slips(15) {
             self.default();
         }
     }
 
     fn constant(&mut self) {
         let name = (*self.rng.choose(&NAMES)).to_owned();
-        if self.constants.contains(&name) && self.rng.chance(9, 10) {
+        if self.constants.contains(&name) && !self.slips(3) {
             return;
         }
         let start = *self.rng.choose(&["#define", "#define", "# define"]);
-        let number = match self.rng.chance(1, 25) {
+        let number = match self.slips(15) {
             true => name.clone(),
             false => self.number(),
         };
@@ -193,7 +206,7 @@ impl Writer<'_> {
     }
 
     fn policy(&mut self) {
-        let name = match self.rng.chance(1, 20) {
+        let name = match self.slips(15) {
             true => "p0".to_owned(),
             false => format!("p{}", self.policies.len()),
         };
@@ -215,11 +228,11 @@ impl Writer<'_> {
     /// Blocks and uses, usually with commas between them.
     fn entries(&mut self, most: u64) {
         for index in 0..self.rng.range(1..=most) {
-            if index > 0 && self.rng.chance(29, 30) {
+            if index > 0 && !self.slips(20) {
                 self.word(",");
             }
             if self.rng.chance(1, 4) && !self.policies.is_empty() {
-                let name = match self.rng.chance(1, 25) {
+                let name = match self.slips(15) {
                     true => "p9".to_owned(),
                     false => self.rng.choose(&self.policies).clone(),
                 };
@@ -246,18 +259,16 @@ impl Writer<'_> {
 
     fn action(&mut self) {
         if self.rng.chance(2, 3) {
-            let most = if self.rng.chance(1, 30) { 7 } else { 6 };
+            let most = if self.slips(30) { 7 } else { 6 };
             let index = self.rng.range(0..=most) as usize;
             return self.word(ACTIONS[index]);
         }
         let name = *self.rng.choose(&["ERRNO", "TRAP", "TRACE"]);
         let number = match self.rng.range(0..=79) {
-            0 => self.number(),
+            0 if self.is_careless => self.number(),
             1..=3 => "65535".to_owned(),
-            4 => "65536".to_owned(),
-            5..=7 => "0".to_owned(),
-            8 => "-1".to_owned(),
-            9 => "EPERM".to_owned(),
+            4..=6 => "0".to_owned(),
+            _ if self.slips(10) => (*self.rng.choose(&["65536", "-1", "EPERM"])).to_owned(),
             _ => {
                 let value = self.rng.range(1..=133);
                 written(self.rng, value)
@@ -301,7 +312,7 @@ impl Writer<'_> {
             self.word("SYSCALL");
             self.word("[");
             let number = match self.rng.range(0..=5) {
-                0 if self.rng.chance(1, 4) => self.number(),
+                0 if self.slips(2) => self.number(),
                 0..=1 => "0x40000001".to_owned(),
                 _ => {
                     let value = self.rng.range(0..=20);
@@ -313,8 +324,10 @@ impl Writer<'_> {
             return None;
         }
         let name = match self.rng.range(0..=119) {
-            0 => (*self.rng.choose(&STRANGE)).to_owned(),
-            1..=4 if !self.constants.is_empty() => self.rng.choose(&self.constants).clone(),
+            _ if self.slips(40) => (*self.rng.choose(&STRANGE)).to_owned(),
+            0..=4 if self.is_careless && !self.constants.is_empty() => {
+                self.rng.choose(&self.constants).clone()
+            }
             _ => (*self.rng.choose(&self.pool)).to_owned(),
         };
         self.word(name.clone());
@@ -322,12 +335,11 @@ impl Writer<'_> {
     }
 
     fn renamed(&mut self) -> Vec<String> {
-        let most = if self.rng.chance(1, 40) { 7 } else { 6 };
+        let most = if self.slips(10) { 7 } else { 6 };
         let count = self.rng.range(0..=most);
         let names = (0..count).map(|index| match self.rng.range(0..=90) {
-            0 => "a0".to_owned(),
-            1 => "A".to_owned(),
-            2 => "fd".to_owned(),
+            0 if self.is_careless => "a0".to_owned(),
+            1 => "fd".to_owned(),
             _ => format!("a{index}"),
         });
         let names: Vec<String> = names.collect();
@@ -344,9 +356,10 @@ impl Writer<'_> {
 
     fn guard(&mut self) {
         self.word("ON");
+        let is_careless = self.is_careless;
         let arch = |rng: &mut Rng| match rng.range(0..=29) {
-            0 => *rng.choose(&NO_ARCHES),
-            1..=15 => *rng.choose(&ARCHES[..6]),
+            0..=1 if is_careless => *rng.choose(&NO_ARCHES),
+            0..=15 => *rng.choose(&ARCHES[..6]),
             _ => *rng.choose(&ARCHES),
         };
         if self.rng.chance(1, 2) {
@@ -354,7 +367,7 @@ impl Writer<'_> {
             return self.word(arch);
         }
         self.word("{");
-        let count = if self.rng.chance(1, 10) { 3 } else { 1 };
+        let count = if self.slips(2) { 3 } else { 1 };
         for index in 0..count {
             if index > 0 {
                 self.word(",");
@@ -389,8 +402,18 @@ impl Writer<'_> {
 
     fn comparison(&mut self, names: &[String]) {
         let op = *self.rng.choose(&OPS);
-        match self.rng.range(0..=9) {
-            // Two arguments joined are compared bit by bit, so not often, and of 32 bits if there are such.
+        let kind = self.rng.range(0..=9);
+        let most = match kind {
+            0..=3 if self.crossings > 0 => {
+                self.crossings -= 1;
+                2
+            }
+            _ => 1,
+        };
+        let most = most.min(names.len());
+        let start = self.rng.index(names.len() + 1 - most);
+        let names = &names[start..start + most];
+        match kind {
             0 => {
                 self.value(2, names);
                 self.word(op);
@@ -474,7 +497,7 @@ impl Writer<'_> {
     /// A number, constant or argument: the latter if there are names.
     fn leaf(&mut self, names: &[String]) {
         let word = match self.rng.range(0..=39) {
-            0 if self.rng.chance(1, 6) => "nosucharg".to_owned(),
+            0 if self.slips(3) => "nosucharg".to_owned(),
             1..=5 if !self.constants.is_empty() => self.rng.choose(&self.constants).clone(),
             _ if !names.is_empty() => self.rng.choose(names).clone(),
             _ => self.number(),
@@ -483,14 +506,17 @@ impl Writer<'_> {
     }
 
     fn number(&mut self) -> String {
-        if !self.constants.is_empty() && self.rng.chance(1, 60) {
+        if !self.constants.is_empty() && self.slips(60) {
             return self.rng.choose(&self.constants).clone();
         }
         let value = match self.rng.chance(4, 5) {
             true => *self.rng.choose(&VALUES),
             false => self.rng.interesting_u64(),
         };
-        written(self.rng, value)
+        match self.slips(60) {
+            true => (*self.rng.choose(&NO_NUMBERS)).to_owned(),
+            false => written(self.rng, value),
+        }
     }
 }
 
@@ -507,10 +533,6 @@ fn kernel_name(name: &str) -> &str {
 
 /// A number in one of its forms.
 fn written(rng: &mut Rng, value: u64) -> String {
-    if rng.chance(1, 250) {
-        let text = *rng.choose(&NO_NUMBERS);
-        return text.to_owned();
-    }
     match rng.range(0..=39) {
         0..=15 => value.to_string(),
         16..=27 => format!("{value:#x}"),
@@ -535,9 +557,35 @@ fn damage(rng: &mut Rng, words: &mut Vec<String>) {
         }
         _ => {
             let word = *rng.choose(&[
-                ",", ";", "{", "}", "(", ")", "[", "&", "|", "&&", "!", "=", "==", "ON", "USE",
-                "POLICY", "DEFAULT", "ALLOW", "SYSCALL", "#", "#include \"x\"", "#include", "0",
-                "@", "\u{e9}", "_", "/*", "*/", "//",
+                ",",
+                ";",
+                "{",
+                "}",
+                "(",
+                ")",
+                "[",
+                "&",
+                "|",
+                "&&",
+                "!",
+                "=",
+                "==",
+                "ON",
+                "USE",
+                "POLICY",
+                "DEFAULT",
+                "ALLOW",
+                "SYSCALL",
+                "#",
+                "#include \"x\"",
+                "#include",
+                "0",
+                "@",
+                "\u{e9}",
+                "_",
+                "/*",
+                "*/",
+                "//",
             ]);
             words.insert(at, word.to_owned());
         }
@@ -545,14 +593,14 @@ fn damage(rng: &mut Rng, words: &mut Vec<String>) {
 }
 
 /// The words with something between them.
-fn joined(rng: &mut Rng, words: &[String]) -> String {
+fn joined(rng: &mut Rng, words: &[String], is_careless: bool) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_-#".contains(c);
     let mut text = String::new();
     let has_comments = rng.chance(1, 3);
     for word in words {
         let is_needed = text.ends_with(is_word) && word.starts_with(is_word);
         if has_comments && rng.chance(1, 25) {
-            text.push_str(match rng.chance(1, 12) {
+            text.push_str(match is_careless && rng.chance(1, 8) {
                 true => rng.choose::<&str>(&NO_BLANKS),
                 false => rng.choose::<&str>(&BLANKS),
             });
@@ -574,7 +622,11 @@ fn scratched(rng: &mut Rng, text: String) -> String {
     match rng.range(0..=2) {
         0 => chars.truncate(at),
         1 => drop(chars.remove(at)),
-        _ => chars[at] = *rng.choose(&['x', '0', ' ', '{', '}', ',', '\n', '*', '/', '\u{1}', '\u{a0}']),
+        _ => {
+            chars[at] = *rng.choose(&[
+                'x', '0', ' ', '{', '}', ',', '\n', '*', '/', '\u{1}', '\u{a0}',
+            ])
+        }
     }
     chars.into_iter().collect()
 }

@@ -17,7 +17,7 @@ use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
 /// Random policies, of which others than `.ci/run` try a fifth.
-const RANDOM: u64 = 1500;
+const RANDOM: u64 = 1000;
 /// With more, programs don't fit into what the kernel takes.
 const RULES_IN_A_POLICY: usize = 400;
 const CALLS: &str = include_str!("../../../policy/data/kafel-calls.txt");
@@ -91,7 +91,11 @@ fn check_names(nsjail: &Nsjail, known: &[String], unknown: &[String]) {
         classes.add(class(nsjail, &text), &text);
     }
     let equal = classes.count(|class| *class == Class::Equal);
-    assert_eq!(equal, known.len().div_ceil(RULES_IN_A_POLICY), "{classes:?}");
+    assert_eq!(
+        equal,
+        known.len().div_ceil(RULES_IN_A_POLICY),
+        "{classes:?}"
+    );
     for rule in unknown {
         let text = policy(std::slice::from_ref(rule));
         classes.add(class(nsjail, &text), &text);
