@@ -625,7 +625,7 @@ fn scratched(rng: &mut Rng, text: String) -> String {
         _ => {
             chars[at] = *rng.choose(&[
                 'x', '0', ' ', '{', '}', ',', '\n', '*', '/', '\u{1}', '\u{a0}',
-            ])
+            ]);
         }
     }
     chars.into_iter().collect()
