@@ -83,7 +83,11 @@ fn condition(rng: &mut Rng) -> String {
         3 => "\"le\"".to_owned(),
         4 => "\"gt\"".to_owned(),
         5 => "\"ge\"".to_owned(),
-        _ => format!("{{\"masked_eq\": {}}}", value(rng)),
+        _ => {
+            // Without bits it always holds.
+            let bit = u64::from(rng.chance(29, 30));
+            format!("{{\"masked_eq\": {}}}", value(rng) | bit)
+        }
     };
     format!(
         "{{\"index\": {}, \"type\": \"{}\", \"op\": {op}, \"val\": {}, \"comment\": \"\"}}",
@@ -118,6 +122,10 @@ fn filter(rng: &mut Rng) -> String {
             }
         })
         .collect();
+    // With one action for both the file is refused.
+    let least = u64::from(rng.chance(19, 20));
+    let other = rng.range(least..=6) as usize;
+    let mismatch = rng.index(actions.len());
     let keys = rng.choose(&[
         ["mismatch_action", "match_action"],
         ["default_action", "filter_action"],
@@ -125,9 +133,9 @@ fn filter(rng: &mut Rng) -> String {
     format!(
         "{{\"{}\": {}, \"{}\": {}, \"filter\": [{}]}}",
         keys[0],
-        rng.choose(&actions),
+        actions[mismatch],
         keys[1],
-        rng.choose(&actions),
+        actions[(mismatch + other) % actions.len()],
         rules.join(",\n")
     )
 }
