@@ -6,6 +6,7 @@
 pub mod hostile;
 pub mod input;
 pub mod kafel;
+pub mod minijail;
 pub mod mutant;
 pub mod options;
 pub mod plain;

@@ -153,7 +153,12 @@ fn damaged(rng: &mut Rng, text: &str) -> String {
     match rng.range(0..=2) {
         0 => drop(chars.remove(at)),
         1 => chars.insert(at, chars[at]),
-        _ => chars[at] = *rng.choose(&['"', ',', ':', '0', '-', '.', 'e', ' ', '\u{a0}', '}']),
+        _ => {
+            chars[at] = *rng.choose(&[
+                '"', ',', ':', '0', '-', '.', 'e', ' ', '\u{a0}', '}', '\\', '\t', '\u{c}',
+                '\u{1}', '\u{feff}', '\u{2028}',
+            ]);
+        }
     }
     chars.into_iter().collect()
 }

@@ -25,6 +25,7 @@ mod kafel;
 mod kafel_oracle;
 mod languages;
 mod minijail;
+mod minijail_oracle;
 mod misreadings;
 mod never_worse;
 mod objectives;
