@@ -4,6 +4,7 @@
 //! kernel - goes through [`corpus`] and [`skip`], so that a skipped test prints a message.
 
 pub mod agreement;
+pub mod bpf_asm;
 pub mod child;
 mod command;
 pub mod console;

@@ -32,6 +32,8 @@ pub enum Need {
     Systemd,
     /// nsjail, which has kafel's compiler: see [`nsjail`](crate::nsjail).
     Nsjail,
+    /// The kernel's assembler as a module of Python: see [`bpf_asm`](crate::bpf_asm).
+    BpfAsm,
 }
 
 impl Need {
@@ -46,6 +48,7 @@ impl Need {
             Need::Gvisor => "gvisor",
             Need::Systemd => "systemd",
             Need::Nsjail => "nsjail",
+            Need::BpfAsm => "bpf-asm",
         }
     }
 

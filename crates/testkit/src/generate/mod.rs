@@ -3,6 +3,7 @@
 //! A generator is a function of an [`Rng`](crate::rng::Rng) and possibly a size. The same seed gives the same value
 //! on every machine, so a failing test only needs to name its seed.
 
+pub mod assembly;
 pub mod hostile;
 pub mod input;
 pub mod kafel;

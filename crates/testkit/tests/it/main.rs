@@ -4,6 +4,7 @@
 //! One executable is linked once, with every library once. Tests that install filters do so in child processes or in
 //! threads of their own, so no test needs a separate process. `cargo test -p tamis-testkit NAME::` runs one module.
 
+mod bpf_asm_oracle;
 mod cacheable;
 mod compile_corpus;
 mod compile_random;
