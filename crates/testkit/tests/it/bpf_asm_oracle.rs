@@ -53,7 +53,8 @@ fn has_two_labels(text: &str) -> bool {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     let parts: Vec<&str> = text.split(':').collect();
-    parts.windows(2).skip(1).any(|pair| is_word(pair[0]))
+    let between = parts.get(1..parts.len() - 1).unwrap_or_default();
+    between.iter().any(|part| is_word(part))
 }
 
 fn class(text: &str, theirs: Option<&Vec<Insn>>) -> Class {
