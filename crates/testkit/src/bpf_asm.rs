@@ -47,7 +47,7 @@ pub fn assemble(texts: &[String]) -> Result<Vec<Option<Vec<Insn>>>, String> {
     }
     let answer: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     let programs = answer.as_array().expect("a list").iter();
-    Ok(programs.map(|program| insns(program)).collect())
+    Ok(programs.map(insns).collect())
 }
 
 fn insns(program: &Value) -> Option<Vec<Insn>> {

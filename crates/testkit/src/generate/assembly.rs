@@ -90,7 +90,7 @@ pub fn assembly(rng: &mut Rng) -> String {
 }
 
 fn blank(rng: &mut Rng) -> &'static str {
-    *rng.choose::<&'static str>(&[" ", "\t", "  ", "", "\n"])
+    rng.choose::<&'static str>(&[" ", "\t", "  ", "", "\n"])
 }
 
 fn number(rng: &mut Rng) -> String {
@@ -151,7 +151,7 @@ fn damaged(rng: &mut Rng, text: &str) -> String {
         0 => drop(chars.remove(at)),
         1 => chars.insert(at, chars[at]),
         _ => {
-            chars[at] = *rng.choose(&['#', '[', ']', ',', ':', 'x', 'M', '0', ' ', '\n', ';', '%'])
+            chars[at] = *rng.choose(&['#', '[', ']', ',', ':', 'x', 'M', '0', ' ', '\n', ';', '%']);
         }
     }
     chars.into_iter().collect()

@@ -14,5 +14,6 @@ pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod spo;
 pub mod unit;
 pub mod variables;

@@ -46,6 +46,7 @@ mod prover_z3;
 mod real_programs;
 mod rule_passes;
 mod scmp_libseccomp;
+mod spo_oracle;
 mod stack_vs_kernel;
 mod systemd;
 mod systemd_oracle;
