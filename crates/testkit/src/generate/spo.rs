@@ -151,21 +151,27 @@ fn written(spec: &Value) -> Value {
     spec
 }
 
+/// A place, a member there, and what makes it a mistake; `null` takes it away.
+type Change = (&'static str, &'static str, Value);
+
 /// Breaks a rule of the schema. `false` if the resource lacks what would be broken.
 fn mistake(rng: &mut Rng, document: &mut Value) -> bool {
-    const ENTRY: &str = "/spec/syscalls/0";
-    let arg = json!({ "index": 0, "op": "SCMP_CMP_EQ", "value": 1 });
-    let with = |key: &str, value: Value| {
-        let mut arg = arg.clone();
-        arg[key] = value;
-        json!([arg])
+    let mut changes = mistakes();
+    changes.extend(mistakes_of_entries());
+    let (place, key, value) = changes.swap_remove(rng.index(changes.len()));
+    let Some(Value::Object(members)) = document.pointer_mut(place) else {
+        return false;
     };
-    let without = |key: &str| {
-        let mut arg = arg.clone();
-        arg.as_object_mut().expect("an object").remove(key);
-        json!([arg])
-    };
-    let changes = [
+    match value {
+        Value::Null => drop(members.remove(key)),
+        value => drop(members.insert(key.to_owned(), value)),
+    }
+    true
+}
+
+/// What the schema refuses outside of entries.
+fn mistakes() -> Vec<Change> {
+    vec![
         ("", "spec", Value::Null),
         ("", "spec", json!([])),
         ("", "kind", json!(1)),
@@ -193,6 +199,24 @@ fn mistake(rng: &mut Rng, document: &mut Value) -> bool {
         ("/spec", "syscalls", json!({})),
         ("/spec", "syscalls", json!([1])),
         ("/spec", "syscalls", json!(["read"])),
+    ]
+}
+
+/// What it refuses in the first entry.
+fn mistakes_of_entries() -> Vec<Change> {
+    const ENTRY: &str = "/spec/syscalls/0";
+    let arg = json!({ "index": 0, "op": "SCMP_CMP_EQ", "value": 1 });
+    let with = |key: &str, value: Value| {
+        let mut arg = arg.clone();
+        arg[key] = value;
+        json!([arg])
+    };
+    let without = |key: &str| {
+        let mut arg = arg.clone();
+        arg.as_object_mut().expect("an object").remove(key);
+        json!([arg])
+    };
+    vec![
         (ENTRY, "names", Value::Null),
         (ENTRY, "names", json!("read")),
         (ENTRY, "names", json!([1])),
@@ -218,16 +242,7 @@ fn mistake(rng: &mut Rng, document: &mut Value) -> bool {
         (ENTRY, "args", with("value", json!(1_u64 << 63))),
         (ENTRY, "args", with("valueTwo", json!(u64::MAX))),
         (ENTRY, "args", with("valueTwo", json!([1]))),
-    ];
-    let (place, key, value) = rng.choose(&changes).clone();
-    let Some(Value::Object(members)) = document.pointer_mut(place) else {
-        return false;
-    };
-    match value {
-        Value::Null => drop(members.remove(key)),
-        value => drop(members.insert(key.to_owned(), value)),
-    }
-    true
+    ]
 }
 
 /// Writes a value as YAML behind `indent` blanks, in a line of its own for each member.
