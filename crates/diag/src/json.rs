@@ -109,6 +109,13 @@ impl Reader {
             }
             None => {}
         }
+        if let Some(at) = first_foreign(text) {
+            let range = in_text(text, Range::new(at, at + 1));
+            let message = "not valid JSON".to_owned();
+            let label = "this character can only be in a string";
+            self.error(self.dialect.syntax, range, message, label);
+            return None;
+        }
         let strict = ParseOptions {
             allow_comments: false,
             allow_loose_object_property_names: false,
@@ -388,38 +395,48 @@ enum Excess {
 /// The first bracket that opens a level too many, or the first value too many.
 fn first_excess(text: &str, max_depth: usize) -> Option<Excess> {
     let mut depth = 0_usize;
-    let mut count = 0;
+    let mut count = 0_usize;
+    outside_strings(text).find_map(|(at, byte)| match byte {
+        b'{' | b'[' => {
+            depth += 1;
+            (depth > max_depth).then_some(Excess::Depth(at))
+        }
+        b'}' | b']' => {
+            depth = depth.saturating_sub(1);
+            None
+        }
+        b',' => {
+            count += 1;
+            (count > MAX_TOKENS).then_some(Excess::Count(at))
+        }
+        _ => None,
+    })
+}
+
+/// The place of the first character that JSON has in strings only: a parser may take it for a blank.
+fn first_foreign(text: &str) -> Option<usize> {
+    let is_foreign = |byte: u8| !matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    let mut bytes = outside_strings(text);
+    bytes.find_map(|(at, byte)| is_foreign(byte).then_some(at))
+}
+
+/// The bytes that are not in strings, with their places; the quotes are among them.
+fn outside_strings(text: &str) -> impl Iterator<Item = (usize, u8)> {
     let mut in_string = false;
     let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
+    text.bytes().enumerate().filter(move |(_, byte)| {
+        if !in_string {
+            in_string = *byte == b'"';
+            return true;
         }
         match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > max_depth {
-                    return Some(Excess::Depth(at));
-                }
-            }
-            b',' => {
-                count += 1;
-                if count > MAX_TOKENS {
-                    return Some(Excess::Count(at));
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = false,
             _ => {}
         }
-    }
-    None
+        false
+    })
 }
 
 /// A range that lies in the text on character boundaries, whatever the parser reports.

@@ -250,8 +250,24 @@ fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Fou
     }
 }
 
+/// Reports entries with more conditions than the schema permits.
+fn check_conditions(reader: &mut Reader, spec: &Object) {
+    const MAX: usize = 6;
+    let entries = member(spec, "syscalls").and_then(Value::as_array);
+    let entries = entries.iter().flat_map(|entries| &entries.elements);
+    let conditions = entries
+        .filter_map(|entry| member(entry.as_object()?, "args")?.as_array())
+        .filter(|args| args.elements.len() > MAX);
+    for args in conditions {
+        let message = format!("`args` has at most {MAX} elements");
+        let label = "Kubernetes rejects this";
+        reader.error(code::SPO_SPEC, start_of(args.range), message, label);
+    }
+}
+
 /// Checks the members of a spec that runtime profiles lack.
 fn check_spec(reader: &mut Reader, spec: &Object) {
+    check_conditions(reader, spec);
     if let Some(value) = member(spec, "disabled") {
         match value {
             Value::BooleanLit(literal) if literal.value => {

@@ -4,6 +4,7 @@
 //! kernel - goes through [`corpus`] and [`skip`], so that a skipped test prints a message.
 
 pub mod agreement;
+pub mod bpf_asm;
 pub mod child;
 mod command;
 pub mod console;
@@ -16,6 +17,8 @@ pub mod languages;
 pub mod libseccomp;
 pub mod limited;
 pub mod misreadings;
+pub mod nsjail;
+pub mod oracle;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;

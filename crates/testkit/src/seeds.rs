@@ -42,7 +42,11 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     }
 }
 
-fn is_full() -> bool {
+/// Whether all cases are tried.
+///
+/// # Panics
+/// If `TAMIS_SEEDS` is set to anything but `full`.
+pub fn is_full() -> bool {
     match env::var("TAMIS_SEEDS").as_deref() {
         Err(_) => false,
         Ok("full") => true,

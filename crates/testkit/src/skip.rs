@@ -30,6 +30,10 @@ pub enum Need {
     Gvisor,
     /// systemd 252, and the rights to boot it in namespaces: see [`systemd`](crate::systemd).
     Systemd,
+    /// nsjail, which has kafel's compiler: see [`nsjail`](crate::nsjail).
+    Nsjail,
+    /// The kernel's assembler as a module of Python: see [`bpf_asm`](crate::bpf_asm).
+    BpfAsm,
 }
 
 impl Need {
@@ -43,6 +47,8 @@ impl Need {
             Need::Toolchains => "toolchains",
             Need::Gvisor => "gvisor",
             Need::Systemd => "systemd",
+            Need::Nsjail => "nsjail",
+            Need::BpfAsm => "bpf-asm",
         }
     }
 

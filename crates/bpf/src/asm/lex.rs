@@ -107,8 +107,17 @@ fn skip_block_comment(cursor: &mut Cursor<'_>) -> Step<()> {
     let start = cursor.at();
     cursor.take(2);
     let opened = cursor.span_from(start);
-    if cursor.take_through("*/").is_some() {
-        return Ok(());
+    if let Some(inside) = cursor.take_through("*/") {
+        // To `bpf_asm` stars come in pairs, and the slash behind a pair is text.
+        let stars = inside.trim_end_matches('/').bytes().rev();
+        if stars.take_while(|byte| *byte == b'*').count() % 2 == 1 {
+            return Ok(());
+        }
+        let message = "comment that `bpf_asm` does not end here";
+        let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message)
+            .label(opened, "opened here")
+            .help("put a space before `*/`");
+        return Err(Box::new(diagnostic));
     }
     let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, "comment without an end")
         .label(opened, "opened here")
@@ -123,7 +132,8 @@ fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Step<TokenKind<'a>> {
         return Ok(TokenKind::Word(cursor.take_while(is_word)));
     }
     cursor.take_char();
-    if next.is_ascii_digit() || next == '-' {
+    let has_digit = cursor.first().is_some_and(|c| c.is_ascii_digit());
+    if next.is_ascii_digit() || next == '-' || next == '+' && has_digit {
         cursor.take_while(is_word);
         return number(cursor.text_from(start), cursor.span_from(start)).map(TokenKind::Number);
     }
@@ -149,7 +159,7 @@ pub(crate) fn number(written: &str, span: Span) -> Step<u32> {
         (lower.as_str(), 10)
     };
     let is_digits = |digits: &str| !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
-    let negative = digits.strip_prefix('-').filter(|_| radix == 10);
+    let negative = digits.strip_prefix(['-', '+']).filter(|_| radix == 10);
     if !is_digits(negative.unwrap_or(digits)) {
         let message = format!("`{written}` is not a number");
         let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message)

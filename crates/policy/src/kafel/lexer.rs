@@ -23,8 +23,8 @@ pub(super) struct Token {
 /// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// `#define`
-    Define,
+    /// `#`, before `define`
+    Hash,
     /// A name or keyword.
     Word,
     /// A number with an optional minus sign.
@@ -63,12 +63,43 @@ pub(super) fn first_statement(text: &str) -> &str {
     loop {
         let skipped = if rest.starts_with("//") || rest.starts_with('#') {
             rest.find('\n')
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 2)
+        } else if let Some(behind) = rest.strip_prefix("/*") {
+            Comment::of(behind).inside.map(|length| length + 2)
         } else {
             return rest;
         };
         rest = skipped.map_or("", |length| rest[length..].trim_start());
+    }
+}
+
+/// What follows `/*`: a star and the character behind it belong together, unless that is the slash that ends the comment.
+struct Comment {
+    /// The length up to and including the end.
+    inside: Option<usize>,
+    /// Where two stars are before a slash that doesn't end it.
+    stars: Vec<usize>,
+}
+
+impl Comment {
+    fn of(text: &str) -> Comment {
+        let bytes = text.as_bytes();
+        let mut stars = Vec::new();
+        let mut at = 0;
+        while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'*') {
+            let star = at + found;
+            at = star + 2;
+            match bytes.get(star + 1) {
+                Some(b'/') => {
+                    let inside = Some(at);
+                    return Comment { inside, stars };
+                }
+                Some(b'*') if bytes.get(at) == Some(&b'/') => stars.push(star),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let inside = None;
+        Comment { inside, stars }
     }
 }
 
@@ -106,14 +137,15 @@ impl Lexer<'_> {
 
     /// Reads the blank, comment, directive or token that begins with `first`.
     fn next(&mut self, cursor: &mut Cursor<'_>, first: char) {
-        if first.is_whitespace() {
+        if is_blank(first) || first == '\n' {
             cursor.take_char();
         } else if cursor.is_before("//") {
             cursor.take_line();
         } else if cursor.is_before("/*") {
             self.comment(cursor);
-        } else if first == '#' {
-            self.directive(cursor);
+        } else if cursor.is_before("#include") {
+            cursor.take("#include".len());
+            self.include(cursor);
         } else {
             let start = cursor.at();
             if self.tokens.len() >= MAX_TOKENS {
@@ -126,63 +158,49 @@ impl Lexer<'_> {
             let span = cursor.span_from(start);
             match kind {
                 Some(kind) => self.tokens.push(Token { kind, span }),
-                None => {
-                    let message = format!("unexpected character `{}`", first.escape_default());
-                    let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message);
-                    self.sink
-                        .report(diagnostic.label(span, "not a valid token"));
-                }
+                None => self.unknown(first, span),
             }
         }
+    }
+
+    fn unknown(&mut self, first: char, span: Span) {
+        let message = format!("unexpected character `{}`", first.escape_default());
+        let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message);
+        let diagnostic = diagnostic.label(span, "not a valid token");
+        self.sink.report(match first {
+            '\r' => diagnostic.help("kafel takes lines that end by a line feed alone"),
+            '_' => diagnostic.help("names begin with a letter"),
+            _ => diagnostic,
+        });
     }
 
     fn comment(&mut self, cursor: &mut Cursor<'_>) {
         let start = cursor.at();
         cursor.take(2);
         let opened = cursor.span_from(start);
-        let Some(inside) = cursor.take_through("*/") else {
-            let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "a comment without an end")
-                .label(opened, "it begins here")
-                .help("end it by `*/`");
-            self.sink.report(diagnostic);
-            cursor.take(usize::MAX);
-            return;
-        };
-        let stars = inside[..inside.len() - 1].bytes().rev();
-        let stars = stars.take_while(|byte| *byte == b'*').count();
-        if stars % 2 == 0 {
-            let message = "a comment that kafel does not end here";
-            let diagnostic = Diagnostic::warning(code::KAFEL_COMMENT, message)
-                .label(
-                    cursor.span_from(cursor.at() - 2),
-                    "tamis ends the comment here",
-                )
-                .note("kafel consumes stars in pairs and treats the slash after a pair as text")
-                .help("put a space before `*/`");
-            self.sink.report(diagnostic);
+        let comment = Comment::of(cursor.rest());
+        for pair in comment.stars {
+            let start = cursor.at() + pair;
+            self.open_comment(Span::new(opened.source, start, start + 2));
         }
+        cursor.take(comment.inside.unwrap_or(usize::MAX));
+        if comment.inside.is_some() {
+            return;
+        }
+        let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "a comment without an end")
+            .label(opened, "it begins here")
+            .help("end it by `*/`");
+        self.sink.report(diagnostic);
     }
 
-    fn directive(&mut self, cursor: &mut Cursor<'_>) {
-        let start = cursor.at();
-        cursor.take_char();
-        cursor.take_while(is_blank);
-        let name = cursor.take_while(is_word);
-        let span = cursor.span_from(start);
-        match name {
-            "define" => self.tokens.push(Token {
-                kind: TokenKind::Define,
-                span,
-            }),
-            "include" => self.include(cursor),
-            _ => {
-                let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "unknown directive")
-                    .label(span, "")
-                    .help("the directives are `#define` and `#include`; comments begin with `//`");
-                self.sink.report(diagnostic);
-                cursor.take_line();
-            }
-        }
+    /// Warns of `**/`, of which the last two characters are not `*/` to kafel.
+    fn open_comment(&mut self, stars: Span) {
+        let message = "a comment that kafel does not end here";
+        let diagnostic = Diagnostic::warning(code::KAFEL_COMMENT, message)
+            .label(stars, "the comment continues behind the slash")
+            .note("kafel consumes stars in pairs and treats the slash after a pair as text")
+            .help("put a space before `*/`");
+        self.sink.report(diagnostic);
     }
 
     /// Reads the files after an `#include`.
@@ -275,22 +293,40 @@ fn lex_alone(source: SourceId, text: &str, sink: &mut Sink) {
 
 /// Consumes the token that begins with `first`, or one character if there is none.
 fn token(cursor: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
-    let second = cursor.rest().as_bytes().get(1);
-    let kind = match first {
-        '-' if second.is_some_and(u8::is_ascii_digit) => TokenKind::Number,
-        '0'..='9' => TokenKind::Number,
-        'a'..='z' | 'A'..='Z' | '_' => TokenKind::Word,
-        _ => {
-            let symbol = cursor.take_symbol(&SYMBOLS);
-            if symbol.is_none() {
-                cursor.take_char();
-            }
-            return symbol.map(TokenKind::Symbol);
-        }
+    if let Some(length) = number_length(cursor.rest()) {
+        cursor.take(length);
+        return Some(TokenKind::Number);
+    }
+    if first.is_ascii_alphabetic() {
+        cursor.take_while(is_word);
+        return Some(TokenKind::Word);
+    }
+    if cursor.take_symbol(&["#"]).is_some() {
+        return Some(TokenKind::Hash);
+    }
+    let symbol = cursor.take_symbol(&SYMBOLS);
+    if symbol.is_none() {
+        cursor.take_char();
+    }
+    symbol.map(TokenKind::Symbol)
+}
+
+/// The length of the number with which a text begins: what follows the longest one is a token of its own.
+fn number_length(text: &str) -> Option<usize> {
+    let count = |text: &str, belongs: fn(&u8) -> bool| text.bytes().take_while(belongs).count();
+    let prefixed = |prefix: &str, belongs| {
+        let digits = count(text.strip_prefix(prefix)?, belongs);
+        (digits > 0).then_some(prefix.len() + digits)
     };
-    cursor.take_char();
-    cursor.take_while(is_word);
-    Some(kind)
+    let hexadecimal = prefixed("0x", u8::is_ascii_hexdigit);
+    let binary = prefixed("0b", |digit| matches!(digit, b'0' | b'1'));
+    hexadecimal.or(binary).or_else(|| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        // Only decimal numbers can be negative.
+        let is_none = digits.len() < text.len() && digits.starts_with('0');
+        let length = count(digits, u8::is_ascii_digit);
+        (!is_none && length > 0).then_some(text.len() - digits.len() + length)
+    })
 }
 
 fn is_word(c: char) -> bool {

@@ -2,15 +2,16 @@
 //!
 //! The first matching rule decides, in kafel as in a section, so each rule becomes one rule.
 
-use tamis_abi::signature::{self, Arg, Width};
-use tamis_abi::syscall::{self, Nr};
-use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_abi::signature::Width;
+use tamis_abi::{Action, Arch, ArgIndex, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
 use super::ast::{self, Call, Comparison, Condition, Entry, Name, Program};
+use super::calls::{self, Argument};
 use super::compare::{self, Value};
 use super::fold;
+use super::levels::{self, MAX_KEPT};
 use crate::limits::MAX_RULES;
 use crate::sink::Sink;
 
@@ -19,16 +20,6 @@ const MAX_BIT_TESTS: usize = 1 << 18;
 
 /// The count of single-bit tests from which a warning is given: two combined arguments of 32 bits need 64 and more.
 const MANY_BIT_TESTS: usize = 64;
-
-/// Calls that kafel names after their functions in the kernel.
-const KERNEL_NAMES: [(&str, &str); 6] = [
-    ("newfstat", "fstat"),
-    ("newlstat", "lstat"),
-    ("newstat", "stat"),
-    ("newuname", "uname"),
-    ("sendfile64", "sendfile"),
-    ("umount", "umount2"),
-];
 
 /// Lowers a policy, architecture by architecture.
 pub(super) struct Lowering<'a> {
@@ -42,8 +33,9 @@ pub(super) struct Lowering<'a> {
 /// A rule's call on an architecture.
 struct Callee<'a> {
     arch: Arch,
-    /// The name in the tables; `None` for a number.
-    name: Option<&'static str>,
+    nr: u32,
+    /// Its name and arguments; `None` for a number.
+    known: Option<(&'a str, Vec<Argument>)>,
     /// The rule's own names of the arguments.
     own_names: Option<&'a [Name]>,
 }
@@ -110,13 +102,13 @@ impl Lowering<'_> {
         if !is_for(rule, arch) {
             return None;
         }
-        let (nr, callee) = self.callee(rule, arch)?;
+        let callee = self.callee(rule, arch)?;
         let when = match &rule.condition {
             None => Predicate::True,
             Some(condition) => self.condition(condition, &callee)?,
         };
         Some(Rule {
-            syscalls: IntervalSet::single(nr),
+            syscalls: IntervalSet::single(callee.nr),
             when,
             action,
             origin: Some(crate::origin(self.sources, rule.span)),
@@ -138,7 +130,7 @@ impl Lowering<'_> {
                 if self.sink.is_finished() {
                     return;
                 }
-                if let Some((_, callee)) = self.callee(rule, arch)
+                if let Some(callee) = self.callee(rule, arch)
                     && let Some(condition) = &rule.condition
                 {
                     self.check_arguments(condition, &callee);
@@ -163,49 +155,48 @@ impl Lowering<'_> {
         }
     }
 
-    /// The number of a rule's call, and what its condition needs to know about it.
-    fn callee<'r>(&mut self, rule: &'r ast::Rule, arch: Arch) -> Option<(u32, Callee<'r>)> {
-        let (nr, name) = match &rule.call {
+    /// A rule's call, and what its condition needs to know about it.
+    fn callee<'r>(&mut self, rule: &'r ast::Rule, arch: Arch) -> Option<Callee<'r>> {
+        let (nr, known) = match &rule.call {
             Call::Number(nr) => (*nr, None),
             Call::Named(name) => {
-                let (nr, name) = self.number(name, arch)?;
-                (nr.0, Some(name))
+                let call = self.call(name, arch)?;
+                (call.nr, Some((name.text.as_str(), call.args)))
             }
         };
-        let callee = Callee {
+        Some(Callee {
             arch,
-            name,
+            nr,
+            known,
             own_names: rule.arguments.as_deref(),
-        };
-        Some((nr, callee))
+        })
     }
 
-    /// The number and the name in the tables of a call.
-    fn number(&mut self, name: &Name, arch: Arch) -> Option<(Nr, &'static str)> {
+    /// Resolves the name of a call.
+    fn call(&mut self, name: &Name, arch: Arch) -> Option<calls::Call> {
         let text = name.text.as_str();
-        let of_kernel = KERNEL_NAMES.iter().find(|(kernel, _)| *kernel == text);
-        let found = syscall::number(arch, text)
-            .or_else(|| of_kernel.and_then(|(_, known)| syscall::number(arch, known)));
-        if let Some(nr) = found {
-            return syscall::name(arch, nr).map(|name| (nr, name));
+        let found = calls::find(arch, text);
+        if found.is_some() {
+            return found;
         }
-        let diagnostic = if syscall::is_known(text) || of_kernel.is_some() {
-            Diagnostic::error(code::KAFEL_SYSCALL, format!("{arch} has no call `{text}`"))
-                .label(name.span, "")
-                .help(format!(
-                    "write `{text} ON …` with the architectures that have it"
-                ))
+        let by_number = "`SYSCALL[N]` is the call with the number N";
+        let named = calls::name_of(text).filter(|named| calls::find(arch, named).is_some());
+        let (message, help) = if let Some(named) = named {
+            let help = format!("write the name of the kernel's function, `{named}`");
+            (format!("kafel has no call `{text}` for {arch}"), help)
+        } else if calls::is_known(text) {
+            let help = format!("write `{text} ON …` with the architectures that have it");
+            (format!("{arch} has no call `{text}`"), help)
+        } else if syscall::is_known(text) {
+            (format!("kafel has no call `{text}`"), by_number.to_owned())
         } else {
-            let diagnostic =
-                Diagnostic::error(code::KAFEL_SYSCALL, format!("unknown system call `{text}`"))
-                    .label(name.span, "");
-            let kernel_names = KERNEL_NAMES.iter().map(|(kernel, _)| *kernel);
-            match suggest::nearest(text, syscall::names().chain(kernel_names)) {
-                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic.help("`SYSCALL[N]` is the call with the number N"),
-            }
+            let near = suggest::nearest(text, calls::names());
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            let help = help.unwrap_or_else(|| by_number.to_owned());
+            (format!("unknown system call `{text}`"), help)
         };
-        self.sink.report(diagnostic);
+        let diagnostic = Diagnostic::error(code::KAFEL_SYSCALL, message);
+        self.sink.report(diagnostic.label(name.span, "").help(help));
         None
     }
 
@@ -258,6 +249,14 @@ impl Lowering<'_> {
                     .help("write a 32-bit number: 0xffffffff, not -1"),
             );
         }
+        if levels::kept(&left, &right) > MAX_KEPT {
+            let message = format!("this comparison keeps more than {MAX_KEPT} values");
+            let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, message)
+                .label(comparison.span, "so many are combined here")
+                .note("a filter has 16 words of memory");
+            self.sink.report(diagnostic);
+            return None;
+        }
         let compared = compare::compare(&left, comparison.op, &right, is_wide);
         self.bit_tests += compared.bit_tests;
         if self.bit_tests > MAX_BIT_TESTS {
@@ -302,31 +301,31 @@ impl Lowering<'_> {
 
     /// Resolves the name of an argument.
     fn place(&mut self, name: &Name, callee: &Callee) -> Option<Place> {
-        let found = match (callee.own_names, callee.name) {
-            (Some(names), _) => names
-                .iter()
-                .position(|own| own.text == name.text)
-                .map(|index| (index, Width::Bits64)),
-            (None, Some(call)) => {
-                let args = signature::args(call).unwrap_or_default();
-                let arg = args.iter().find(|arg| arg.name == name.text);
-                match arg.map(|arg| (arg, signature::index(callee.arch, call, arg.name))) {
-                    Some((_, None)) => {
-                        self.sink.report(no_place(name, call, callee.arch));
-                        return None;
-                    }
-                    Some((arg, Some(index))) => {
-                        Some((index.index(), arg.declared_width(callee.arch)))
-                    }
-                    None => None,
-                }
+        let place = match (callee.own_names, &callee.known) {
+            (Some(names), _) => {
+                let found = names.iter().position(|own| own.text == name.text);
+                found.map(|index| Place {
+                    index: ArgIndex::ALL[index],
+                    width: Width::Bits64,
+                })
             }
+            (None, Some((call, args))) => match args.iter().find(|arg| arg.name == name.text) {
+                Some(Argument { index: None, .. }) => {
+                    self.sink.report(no_place(name, call, callee.arch));
+                    return None;
+                }
+                Some(Argument {
+                    index: Some(index),
+                    width,
+                    ..
+                }) => Some(Place {
+                    index: *index,
+                    width: *width,
+                }),
+                None => None,
+            },
             (None, None) => None,
         };
-        let place = found.and_then(|(index, width)| {
-            let index = ArgIndex::new(u8::try_from(index).ok()?)?;
-            Some(Place { index, width })
-        });
         if place.is_none() {
             self.sink.report(unknown_argument(name, callee));
         }
@@ -356,12 +355,9 @@ fn no_place(name: &Name, call: &str, arch: Arch) -> Diagnostic {
 fn unknown_argument(name: &Name, callee: &Callee) -> Diagnostic {
     let message = format!("unknown argument `{}`", name.text);
     let diagnostic = Diagnostic::error(code::KAFEL_ARGUMENT, message).label(name.span, "");
-    let known: Vec<&str> = match (callee.own_names, callee.name) {
+    let known: Vec<&str> = match (callee.own_names, &callee.known) {
         (Some(names), _) => names.iter().map(|name| name.text.as_str()).collect(),
-        (None, Some(call)) => {
-            let args: &[Arg] = signature::args(call).unwrap_or_default();
-            args.iter().map(|arg| arg.name).collect()
-        }
+        (None, Some((_, args))) => args.iter().map(|arg| arg.name).collect(),
         (None, None) => Vec::new(),
     };
     let is_constant = tamis_abi::consts::is_known(&name.text);

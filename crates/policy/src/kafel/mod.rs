@@ -13,8 +13,10 @@
 //! comparison and `compare` for comparisons that rules cannot express directly.
 
 mod ast;
+mod calls;
 mod compare;
 mod fold;
+mod levels;
 mod lexer;
 mod lower;
 mod parser;
@@ -100,6 +102,13 @@ pub fn parse(
 ) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let tokens = lexer::tokens(sources, root, loader, &mut sink);
+    if tokens.is_empty() && !sink.has_failed() {
+        let start = Span::new(root, 0, 0);
+        let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "the policy has no statement")
+            .label(start, "kafel needs one")
+            .help("`DEFAULT ALLOW` is a policy");
+        sink.report(diagnostic);
+    }
     let program = parser::parse(sources, &tokens, &mut sink);
     let mut lowering = lower::Lowering {
         sources,

@@ -43,7 +43,7 @@ const ARCHES: [(&str, Arch); 13] = [
     ("x86_64", Arch::X86_64),
 ];
 /// Words that cannot be names.
-const KEYWORDS: [&str; 4] = ["POLICY", "USE", "DEFAULT", "SYSCALL"];
+const KEYWORDS: [&str; 6] = ["POLICY", "USE", "DEFAULT", "SYSCALL", "ON", "define"];
 /// The most arguments of a system call.
 const MAX_ARGUMENTS: usize = 6;
 
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
     fn statement(&mut self) -> Step<()> {
         let token = self.tokens[self.at];
         match (token.kind, self.text(token)) {
-            (TokenKind::Define, _) => self.constant(),
+            (TokenKind::Hash, _) => self.constant(),
             (_, "POLICY") => self.policy(),
             (_, "DEFAULT") => self.default(),
             _ => {
@@ -113,9 +113,18 @@ impl<'a> Parser<'a> {
     /// `#define NAME NUMBER`
     fn constant(&mut self) -> Step<()> {
         self.at += 1;
+        if !self.word_is("define") {
+            let diagnostic = self.unexpected("`define`");
+            let help = "the directives are `#define` and `#include`; comments begin with `//`";
+            return Err(Box::new(diagnostic.help(help)));
+        }
+        self.at += 1;
         let name = self.name("the name of the constant")?;
-        let (value, _) = self.number()?;
         let key = self.sources.snippet(name.span);
+        let (value, _) = self.number().inspect_err(|_| {
+            // So that its uses are not errors, too.
+            self.constants.entry(key).or_insert((0, name.span));
+        })?;
         match self.constants.get(key) {
             Some((earlier, place)) if *earlier != value => {
                 let message = format!("`{key}` has another value already");
@@ -360,9 +369,18 @@ impl<'a> Parser<'a> {
         if !self.take("{") {
             return Ok(vec![self.arch()?]);
         }
-        let mut arches = vec![self.arch()?];
-        while self.take(",") {
-            arches.push(self.arch()?);
+        let mut arches: Vec<Arch> = Vec::new();
+        loop {
+            let arch = self.arch()?;
+            if arches.contains(&arch) {
+                let diagnostic =
+                    Diagnostic::error(code::KAFEL_ARCH, format!("{arch} for the second time"));
+                return Err(Box::new(diagnostic.label(self.previous(), "")));
+            }
+            arches.push(arch);
+            if !self.take(",") {
+                break;
+            }
         }
         self.symbol("}", "`,` or `}`")?;
         Ok(arches)
@@ -401,13 +419,20 @@ impl<'a> Parser<'a> {
                 .count()
         };
         let mut braces = count("{").saturating_sub(count("}"));
+        let mut parentheses = count("(").saturating_sub(count(")"));
         while let Some(token) = self.tokens.get(self.at).copied() {
             let word = self.text(token);
             match token.kind {
-                TokenKind::Symbol("}" | ",") if braces == 0 => return,
+                TokenKind::Symbol("}") if braces == 0 => return,
+                TokenKind::Symbol(",") if braces == 0 && parentheses == 0 => return,
+                TokenKind::Symbol("(") => parentheses += 1,
+                TokenKind::Symbol(")") => parentheses = parentheses.saturating_sub(1),
                 TokenKind::Symbol("{") => braces += 1,
-                TokenKind::Symbol("}") => braces -= 1,
-                TokenKind::Define => return,
+                TokenKind::Symbol("}") => {
+                    braces -= 1;
+                    parentheses = 0;
+                }
+                TokenKind::Hash => return,
                 TokenKind::Word if self.at > start => {
                     let is_certain = word == "POLICY" || word == "DEFAULT";
                     if is_certain || braces == 0 && begins_statement(word) {
@@ -482,20 +507,19 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A number or the name of a constant.
     fn number(&mut self) -> Step<(u64, Span)> {
-        let Some(token) = self.tokens.get(self.at).copied() else {
-            return Err(self.unexpected("a number"));
+        let token = self.tokens.get(self.at).copied();
+        let Some(token) = token.filter(|token| token.kind == TokenKind::Number) else {
+            let diagnostic = self.unexpected("a number");
+            let text = token.map(|token| self.text(token));
+            let is_constant = text.is_some_and(|text| self.constants.contains_key(text));
+            return Err(match is_constant {
+                true => Box::new(diagnostic.note("constants stand for calls and for values of conditions only")),
+                false => diagnostic,
+            });
         };
-        let text = self.text(token);
-        let constant = self.constants.get(text).map(|(value, _)| *value);
-        if token.kind != TokenKind::Number && constant.is_none() {
-            return Err(self.unexpected("a number or the name of a constant"));
-        }
         self.at += 1;
-        if let Some(value) = constant {
-            return Ok((value, token.span));
-        }
+        let text = self.text(token);
         match integer(text) {
             Ok(value) => Ok((value, token.span)),
             Err(reason) => {
@@ -542,29 +566,18 @@ fn call_number(value: u64, span: Span) -> Step<u32> {
     }
 }
 
-/// The value of a number: decimal with an optional minus sign, or with prefix `0x`, `0b`, or `0` for octal.
+/// The value of a number as the lexer delimits them.
 fn integer(text: &str) -> Result<u64, &'static str> {
+    const TOO_LARGE: &str = "more than 64 bits";
     if let Some(digits) = text.strip_prefix('-') {
-        if digits.starts_with('0') {
-            return Err("only decimal numbers can be negative");
-        }
         let size = c_integer(digits)?;
         return match size > 1 << 63 {
-            true => Err("more than 64 bits"),
+            true => Err(TOO_LARGE),
             false => Ok(size.wrapping_neg()),
         };
     }
-    if text.starts_with("0X") {
-        return Err("kafel uses `0x`");
-    }
     match text.strip_prefix("0b") {
-        Some(digits) if digits.bytes().all(|digit| matches!(digit, b'0' | b'1')) => {
-            u64::from_str_radix(digits, 2).map_err(|_| match digits {
-                "" => "not a digit in this base",
-                _ => "more than 64 bits",
-            })
-        }
-        Some(_) => Err("not a digit in this base"),
+        Some(digits) => u64::from_str_radix(digits, 2).map_err(|_| TOO_LARGE),
         None => c_integer(text),
     }
 }

@@ -3,8 +3,11 @@
 //! A generator is a function of an [`Rng`](crate::rng::Rng) and possibly a size. The same seed gives the same value
 //! on every machine, so a failing test only needs to name its seed.
 
+pub mod assembly;
 pub mod hostile;
 pub mod input;
+pub mod kafel;
+pub mod minijail;
 pub mod mutant;
 pub mod oci;
 pub mod options;
@@ -12,5 +15,6 @@ pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod spo;
 pub mod unit;
 pub mod variables;

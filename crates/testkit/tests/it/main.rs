@@ -4,6 +4,7 @@
 //! One executable is linked once, with every library once. Tests that install filters do so in child processes or in
 //! threads of their own, so no test needs a separate process. `cargo test -p tamis-testkit NAME::` runs one module.
 
+mod bpf_asm_oracle;
 mod cacheable;
 mod compile_corpus;
 mod compile_random;
@@ -23,8 +24,10 @@ mod harmless;
 mod idempotence;
 mod interpreter_vs_kernel;
 mod kafel;
+mod kafel_oracle;
 mod languages;
 mod minijail;
+mod minijail_oracle;
 mod misreadings;
 mod never_worse;
 mod objectives;
@@ -46,6 +49,7 @@ mod reading_work;
 mod real_programs;
 mod rule_passes;
 mod scmp_libseccomp;
+mod spo_oracle;
 mod stack_vs_kernel;
 mod systemd;
 mod systemd_oracle;

@@ -4,13 +4,13 @@
 //! that tamis reads, or stricter for a reason that is listed here. Calls whose names the machine's libseccomp doesn't
 //! know are left out: systemd ignores those names, and a newer libseccomp knows them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tamis_abi::{Action, Arch, Endian, Word, syscall};
-use tamis_bpf::{Op, Program};
+use tamis_abi::{Action, Arch, Endian, syscall};
+use tamis_bpf::Program;
 use tamis_convert::{Source, convert};
 use tamis_diag::{Diagnostic, Severity, Sources, code};
 use tamis_policy::Parsed;
@@ -22,6 +22,7 @@ use tamis_testkit::generate::plain::plain;
 use tamis_testkit::generate::ruleset::{Size, ruleset};
 use tamis_testkit::generate::unit::unit;
 use tamis_testkit::libseccomp::Library;
+use tamis_testkit::oracle::{Class, Classes, contradicts_its_rules};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
@@ -31,6 +32,8 @@ use tamis_testkit::systemd::{EXIT_SECCOMP, Loaded, Started, Systemd, Unit};
 const LIMIT: Duration = Duration::from_secs(120);
 /// With more, systemd takes longer for each.
 const UNITS_IN_A_BOOT: usize = 300;
+/// The filters killed the process before the program, and can't be read.
+const KILLED: Class = Class::NotComparable("a filter kills the process before it can be read");
 const SETS: &str = include_str!("../../../policy/data/systemd-sets.txt");
 /// Where the machine's services are.
 const SERVICES: &str = "/usr/lib/systemd/system";
@@ -40,25 +43,7 @@ const KEPT: &str = "fcntl close";
 const STARTING: &str = "brk close execve fcntl mmap mprotect munmap prctl seccomp write";
 /// Random units, of which others than `.ci/run` try a fifth.
 const RANDOM: u64 = 1500;
-const PAGE: &str = "../../docs/book/formats.md";
-/// How the row of the table in the book begins.
-const ROW: &str = "| systemd | systemd 252 | ";
 const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
-
-/// What became of the comparison of a unit.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    BothRefuse,
-    Equal,
-    /// Stricter, for this reason.
-    Stricter(&'static str),
-    /// The filters killed the process before the program, and can't be read.
-    Killed,
-    /// One of the filters contradicts the rules of which libseccomp made it.
-    Contradiction,
-    /// Looser, accepted here only, or stricter without a reason: with what shows it.
-    Wrong(String),
-}
 
 /// Reads the text of `systemctl cat`: no name of a unit says that it is another.
 fn read(text: &str) -> Parsed {
@@ -104,18 +89,6 @@ fn compare(ruleset: &Ruleset, filters: &[Program], mask: &Ruleset, scope: &Scope
     )
 }
 
-/// Whether a program reads an argument of calls whose number it hasn't read: libseccomp makes some from rules that
-/// say otherwise.
-fn contradicts_its_rules(program: &Program) -> bool {
-    let loads = program.ops().filter_map(|op| match op {
-        Op::LoadData(offset) => Word::from_offset(offset, program.endian()),
-        _ => None,
-    });
-    let loads: BTreeSet<Word> = loads.collect();
-    let reads_args = loads.iter().any(|word| *word > Word::IP_HIGH);
-    reads_args && !loads.contains(&Word::NR)
-}
-
 /// Whether the only errors are of lines outside of a section, and a drop-in begins with such lines: systemd sees files, and
 /// not what looks like their titles.
 fn is_unclear(unit: &Unit, diagnostics: &[Diagnostic]) -> bool {
@@ -135,7 +108,7 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
         Started::Failed { filters, .. } => match filters {
             // What fails later, such as the execution of the program, fails under all filters.
             Some(filters) => Some(filters),
-            None => return Class::Killed,
+            None => return KILLED,
         },
     };
     let parsed = read(&unit.cat());
@@ -149,7 +122,7 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
         (Some(ruleset), Some(filters)) => (ruleset, filters),
     };
     if filters.iter().any(contradicts_its_rules) {
-        return Class::Contradiction;
+        return Class::NotComparable("a program contradicts its rules");
     }
     let report = compare(&ruleset, filters, mask, &Scope::default());
     if report.result == Ok(ComparisonResult::Equal) {
@@ -200,8 +173,8 @@ impl Oracle {
     }
 
     /// Starts units and counts what became of them; prints each that is wrong.
-    fn classes(&self, units: &[Unit]) -> BTreeMap<Class, usize> {
-        let mut classes = BTreeMap::new();
+    fn classes(&self, units: &[Unit]) -> Classes {
+        let mut classes = Classes::default();
         for units in units.chunks(UNITS_IN_A_BOOT) {
             let loaded = self.systemd.start(units, LIMIT).expect("it can be booted");
             let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
@@ -210,11 +183,7 @@ impl Oracle {
                     true => Class::Wrong(format!("not all said: {:?}", loaded.messages)),
                     false => judge(unit, &loaded.started, &self.mask),
                 };
-                if let Class::Wrong(why) = &class {
-                    let unit = format!("{unit:?}");
-                    println!("{why}\n{unit:.2000}");
-                }
-                *classes.entry(class).or_default() += 1;
+                classes.add(class, &format!("{unit:?}"));
             }
         }
         classes
@@ -352,25 +321,12 @@ fn listings() -> Vec<Unit> {
     names.chain(sets).chain(fixed).map(unit).collect()
 }
 
-/// What a test of units found, and what must hold of it.
-fn check(classes: &BTreeMap<Class, usize>) {
-    println!("{classes:#?}");
-    let wrong = classes
-        .keys()
-        .filter(|class| matches!(class, Class::Wrong(_)));
-    assert_eq!(wrong.count(), 0, "the units are above");
-    let count = |class: Class| classes.get(&class).copied().unwrap_or_default();
-    let tried: usize = classes.values().sum();
-    let unknown = count(Class::Killed) + count(Class::Contradiction);
-    assert!(unknown * 20 <= tried, "too few could be compared");
-}
-
 #[test]
 fn every_call_is_the_filter_that_systemd_installs_for_it() {
     let Some(oracle) = Oracle::find() else {
         return;
     };
-    check(&oracle.classes(&listings()));
+    oracle.classes(&listings()).check();
 }
 
 /// The directives of the services that the machine has which install filters.
@@ -462,8 +418,8 @@ fn services_of_the_machine_are_the_filters_that_systemd_installs() {
         return skip::because(Need::Systemd, reason);
     }
     let classes = oracle.classes(&units);
-    check(&classes);
-    assert!(!classes.contains_key(&Class::BothRefuse));
+    classes.check();
+    assert_eq!(classes.count(|class| *class == Class::BothRefuse), 0);
 }
 
 #[test]
@@ -474,10 +430,10 @@ fn systemd_reads_what_is_exported() {
     let units = exported();
     assert!(units.len() > seeds::least(100), "{}", units.len());
     let classes = oracle.classes(&units);
-    check(&classes);
+    classes.check();
     let is_right =
-        |class: &Class| matches!(class, Class::Equal | Class::Stricter(_) | Class::Killed);
-    assert!(classes.keys().all(is_right), "the units are above");
+        |class: &Class| matches!(class, Class::Equal | Class::Stricter(_)) || *class == KILLED;
+    assert_eq!(classes.count(|class| !is_right(class)), 0);
 }
 
 #[test]
@@ -494,7 +450,7 @@ fn lines_are_as_long_as_systemd_lets_them_be() {
     let Some(oracle) = Oracle::find() else {
         return;
     };
-    check(&oracle.classes(&long_lines()));
+    oracle.classes(&long_lines()).check();
 }
 
 #[test]
@@ -506,37 +462,7 @@ fn random_units_are_the_filters_that_systemd_installs() {
     let seeds = seeds::of(0..RANDOM);
     let units: Vec<Unit> = seeds.map(|seed| unit(&mut Rng::new(seed))).collect();
     let classes = oracle.classes(&units);
-    check(&classes);
-    let found = counts(&classes);
-    let row = found.map(|count| count.to_string()).join(" | ");
-    println!("{ROW}{row} |");
-    if found[0] as u64 == RANDOM {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        let page = fs::read_to_string(page).expect("the page is there");
-        let row = page.lines().find_map(|line| line.strip_prefix(ROW));
-        let row = row.expect("the page has a row").split(" | ");
-        let told = row.map(|count| count.trim_end_matches(" |").parse::<usize>());
-        let told: Vec<usize> = told.map(|count| count.expect("a number")).collect();
-        assert_eq!(told.len(), found.len());
-        // Whether a filter lets a process live until its program depends on the C library.
-        let is_near = |(told, found): (&usize, usize)| told.abs_diff(found) <= 10;
-        assert!(told.iter().zip(found).all(is_near), "{PAGE} has {told:?}");
-        assert_eq!((told[0], told[4]), (found[0], 0));
-    }
-}
-
-/// The columns of the table in the book: tried, both refuse, equal, stricter, looser, not comparable.
-fn counts(classes: &BTreeMap<Class, usize>) -> [usize; 6] {
-    let count = |class: fn(&Class) -> bool| -> usize {
-        let counted = classes.iter().filter(|(found, _)| class(found));
-        counted.map(|(_, count)| count).sum()
-    };
-    [
-        count(|_| true),
-        count(|class| *class == Class::BothRefuse),
-        count(|class| *class == Class::Equal),
-        count(|class| matches!(class, Class::Stricter(_))),
-        count(|class| matches!(class, Class::Wrong(_))),
-        count(|class| matches!(class, Class::Killed | Class::Contradiction)),
-    ]
+    classes.check();
+    // Whether a filter lets a process live until its program depends on the C library.
+    classes.check_row("systemd", "systemd 252", 10);
 }

@@ -6,6 +6,7 @@ use tamis_rules::CmpOp;
 
 use super::{Parser, Step};
 use crate::kafel::ast::{Bits, Comparison, Condition};
+use crate::kafel::levels::{self, MAX_LEVELS};
 use crate::kafel::lexer::TokenKind;
 
 /// The deepest nesting of parentheses and negations. Comparisons of single bits add to it, and the total must stay
@@ -34,7 +35,12 @@ impl Parser<'_> {
         self.depth = 0;
         let start = self.at;
         let read = self.alternatives()?;
-        self.checked_condition(read, start)
+        let condition = self.checked_condition(read, start)?;
+        if levels::of_condition(&condition) > MAX_LEVELS {
+            let message = format!("more than {MAX_LEVELS} operators below each other");
+            return Err(self.limit(self.span_from(start), message));
+        }
+        Ok(condition)
     }
 
     fn alternatives(&mut self) -> Step<Read> {
