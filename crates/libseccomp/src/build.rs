@@ -3,11 +3,13 @@
 //! Programs are made with the compiler's quick effort: they are made while a container starts. If the prover reaches a
 //! limit, the program of the plain layout, without passes, is tried, which is easier to prove; an unproved program is
 //! never returned.
+//!
+//! Programs contain only instructions that libseccomp's programs contain: callers and tools of libseccomp read them.
 
 use tamis_abi::{Action, Arch, Nr};
 use tamis_bpf::Program;
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{CompileError, CompileOptions, Effort, compile};
+use tamis_compiler::{CompileError, CompileOptions, Effort, Instructions, compile};
 use tamis_profile::Profile;
 
 use crate::filter::Rules;
@@ -19,6 +21,7 @@ pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status
     let ruleset = rules.ruleset(bad_arch).map_err(|_| Status::NoMemory)?;
     let options = CompileOptions {
         effort: Effort::Quick,
+        instructions: Instructions::Libseccomp,
         profile: weights(rules),
         ..CompileOptions::default()
     };

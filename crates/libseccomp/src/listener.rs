@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::status::{Status, last_errno};
-use crate::support::{self, Feature, is_known_to_support};
+use crate::support::{self, Feature, is_known_to_support, supports};
 
 /// `SECCOMP_IOCTL_NOTIF_RECV`, `_SEND` and `_ID_VALID`, for structures of the sizes of Linux 5.0.
 const RECEIVE: libc::c_ulong = 0xc050_2100;
@@ -25,7 +25,7 @@ pub(crate) unsafe fn allocate(
     notification: *mut *mut c_void,
     response: *mut *mut c_void,
 ) -> Result<(), Status> {
-    if !is_known_to_support(Feature::Syscall) {
+    if !supports(Feature::Syscall) {
         return Err(Status::NotSupported);
     }
     let [for_notification, for_response] = sizes()?;

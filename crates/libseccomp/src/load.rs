@@ -11,7 +11,7 @@ use tamis_bpf::Insn;
 use crate::attributes::Attributes;
 use crate::filter::Filter;
 use crate::status::{Status, last_errno};
-use crate::support::{Feature, is_known_to_support, supports};
+use crate::support::{Feature, supports};
 
 /// No descriptor.
 const NONE: c_int = -1;
@@ -93,11 +93,11 @@ fn installed(returned: libc::c_long, flags: libc::c_ulong) -> Result<(), Status>
 
 fn flags(attributes: &Attributes, notifies: bool) -> Result<libc::c_ulong, Status> {
     let is_first = listener() == NONE;
-    let listens = notifies && is_first && is_known_to_support(Feature::Notify);
+    let listens = notifies && is_first && supports(Feature::Notify);
     let mut flags = 0;
     if attributes.tsync {
         flags |= libc::SECCOMP_FILTER_FLAG_TSYNC;
-        if is_first && is_known_to_support(Feature::TsyncEsrch) {
+        if is_first && supports(Feature::TsyncEsrch) {
             flags |= libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
         } else if listens {
             return Err(Status::Canceled);

@@ -21,6 +21,7 @@ pub(crate) fn built(rules: &Rules, ruleset: &Ruleset, program: &Program) {
     }
 }
 
+// SAFETY: the C library has this function, with this type.
 unsafe extern "C" {
     /// `getenv`, null in a program with more privileges than its user.
     fn secure_getenv(name: *const c_char) -> *mut c_char;

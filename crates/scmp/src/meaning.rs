@@ -17,6 +17,9 @@ impl<T: Copy + Ord> Db<T> {
     ///
     /// # Errors
     /// If the tree of a call has too many paths.
+    ///
+    /// # Panics
+    /// Never: a filter has an architecture once.
     pub fn ruleset(&self, bad_arch: Action) -> Result<Ruleset, TooComplex> {
         let default = self.default_action();
         let mut sections = Vec::new();

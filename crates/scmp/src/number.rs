@@ -90,8 +90,8 @@ pub fn resolve_number(arch: Arch, number: i32) -> Option<&'static str> {
         let names = names.map(|(name, _)| *name);
         // Of two names that share a number, libseccomp gives the last.
         return names
-            .filter(|name| resolve_name(arch, name) == Some(number))
-            .last();
+            .rev()
+            .find(|name| resolve_name(arch, name) == Some(number));
     };
     let named = |number| syscall::name(arch, Nr(number));
     // Numbers without the base of their convention are understood too.
@@ -178,7 +178,7 @@ fn multiplexes(arch: Arch, name: &str) -> bool {
     syscall::multiplexed(arch, name).is_some() && has_multiplexers(arch)
 }
 
-fn pseudo_number(name: &str) -> Option<i32> {
+pub(crate) fn pseudo_number(name: &str) -> Option<i32> {
     let place = PSEUDO_NUMBERS.binary_search_by_key(&name, |(name, _)| name);
     Some(PSEUDO_NUMBERS[place.ok()?].1)
 }

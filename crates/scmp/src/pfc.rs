@@ -88,12 +88,11 @@ fn search_tree<T: Copy + Ord>(
         levels += 1;
     }
     let mut depth = 1;
-    let mut before = 0;
     let with_rules = calls
         .iter()
         .enumerate()
         .filter(|(_, call)| call.tree.is_some());
-    for (place, call) in with_rules {
+    for (before, (place, call)) in with_rules.enumerate() {
         for level in (1..levels).rev() {
             let below = CALLS_PER_LEAF << level;
             if before % below == 0 {
@@ -108,8 +107,8 @@ fn search_tree<T: Copy + Ord>(
             }
         }
         call_rules(f, arch, call, depth)?;
-        before += 1;
-        let closed = (0..levels).filter(|level| before % (2 * CALLS_PER_LEAF << level) == 0);
+        let ends = |level: &usize| (before + 1) % (CALLS_PER_LEAF << (level + 1)) == 0;
+        let closed = (0..levels).filter(ends);
         depth = depth.saturating_sub(closed.count());
     }
     Ok(())

@@ -8,6 +8,7 @@ use crate::api::{any_filter, arch, code, guarded, native};
 use crate::contexts::Handle;
 use crate::status::Status;
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_arch_resolve_name(name: *const c_char) -> u32 {
     guarded(0, || {
@@ -21,12 +22,14 @@ unsafe extern "C" fn seccomp_arch_resolve_name(name: *const c_char) -> u32 {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_arch_native() -> u32 {
     native().ok().and_then(number::token).unwrap_or(0)
 }
 
 /// 0 if the filter has the architecture, `-EEXIST` if not.
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_arch_exist(handle: Handle, token: u32) -> c_int {
     code(|| {
@@ -40,6 +43,7 @@ unsafe extern "C" fn seccomp_arch_exist(handle: Handle, token: u32) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_arch_add(handle: Handle, token: u32) -> c_int {
     code(|| {
@@ -49,6 +53,7 @@ unsafe extern "C" fn seccomp_arch_add(handle: Handle, token: u32) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_arch_remove(handle: Handle, token: u32) -> c_int {
     code(|| {

@@ -13,6 +13,7 @@ use crate::contexts::Handle;
 const NONE: c_int = SKIP;
 
 /// The name, in memory that the caller frees, or null.
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_syscall_resolve_num_arch(token: u32, number: c_int) -> *mut c_char {
     guarded(ptr::null_mut(), || {
@@ -29,12 +30,14 @@ fn copied(name: &str) -> *mut c_char {
     unsafe { libc::strndup(name.as_ptr().cast(), name.len()) }
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_syscall_resolve_name(name: *const c_char) -> c_int {
     // SAFETY: as the caller guarantees.
     unsafe { seccomp_syscall_resolve_name_arch(0, name) }
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_syscall_resolve_name_arch(token: u32, name: *const c_char) -> c_int {
     // SAFETY: as the caller guarantees.
@@ -43,6 +46,7 @@ unsafe extern "C" fn seccomp_syscall_resolve_name_arch(token: u32, name: *const 
 }
 
 /// The same with the multiplexer's number for multiplexed calls.
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_syscall_resolve_name_rewrite(
     token: u32,
@@ -75,6 +79,7 @@ unsafe fn resolve(token: u32, name: *const c_char) -> Option<(Arch, c_int)> {
     Some((arch, number::resolve_name(arch, name)?))
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_syscall_priority(handle: Handle, call: c_int, priority: u8) -> c_int {
     code(|| {

@@ -3,6 +3,8 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 
+use tamis_scmp::header;
+
 use crate::api::{any_filter, code, filter, guarded, native, require_memory};
 use crate::attributes::Attribute;
 use crate::contexts::{self, Handle};
@@ -14,7 +16,7 @@ use crate::support;
 /// `struct scmp_version`
 #[repr(C)]
 #[derive(Debug)]
-pub struct Version {
+pub(super) struct Version {
     major: c_uint,
     minor: c_uint,
     micro: c_uint,
@@ -22,24 +24,27 @@ pub struct Version {
 
 /// The release of libseccomp whose behaviour this is.
 static VERSION: Version = Version {
-    major: 2,
-    minor: 6,
-    micro: 1,
+    major: header::VERSION[0],
+    minor: header::VERSION[1],
+    micro: header::VERSION[2],
 };
 
 /// The memory that a filter needs at least.
 const FILTER_BYTES: usize = 1 << 15;
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_version() -> *const Version {
     &raw const VERSION
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_api_get() -> c_uint {
     support::level()
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_api_set(level: c_uint) -> c_int {
     code(|| match support::set_level(level) {
@@ -48,6 +53,7 @@ extern "C" fn seccomp_api_set(level: c_uint) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_init(default: u32) -> Handle {
     guarded(ptr::null_mut(), || {
@@ -62,6 +68,7 @@ fn new(default: u32) -> Result<Filter, Status> {
     Ok(Filter::new(default, native()?))
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_reset(handle: Handle, default: u32) -> c_int {
     code(|| {
@@ -77,11 +84,13 @@ unsafe extern "C" fn seccomp_reset(handle: Handle, default: u32) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_release(handle: Handle) {
     guarded((), || drop(contexts::take(handle)));
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_merge(into: Handle, from: Handle) -> c_int {
     code(|| {
@@ -96,6 +105,7 @@ unsafe extern "C" fn seccomp_merge(into: Handle, from: Handle) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_attr_get(handle: Handle, number: c_uint, value: *mut u32) -> c_int {
     code(|| {
@@ -111,6 +121,7 @@ unsafe extern "C" fn seccomp_attr_get(handle: Handle, number: c_uint, value: *mu
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_attr_set(handle: Handle, number: c_uint, value: u32) -> c_int {
     code(|| {
@@ -121,6 +132,7 @@ unsafe extern "C" fn seccomp_attr_set(handle: Handle, number: c_uint, value: u32
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_transaction_start(handle: Handle) -> c_int {
     code(|| {
@@ -131,6 +143,7 @@ unsafe extern "C" fn seccomp_transaction_start(handle: Handle) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_transaction_commit(handle: Handle) -> c_int {
     code(|| {
@@ -141,6 +154,7 @@ unsafe extern "C" fn seccomp_transaction_commit(handle: Handle) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_transaction_reject(handle: Handle) {
     guarded((), || {

@@ -9,6 +9,7 @@ use crate::load;
 use crate::status::Status;
 use crate::support;
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_notify_alloc(
     notification: *mut *mut c_void,
@@ -21,6 +22,7 @@ unsafe extern "C" fn seccomp_notify_alloc(
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_notify_free(notification: *mut c_void, response: *mut c_void) {
     // SAFETY: both are null or come from `seccomp_notify_alloc`.
@@ -30,16 +32,19 @@ unsafe extern "C" fn seccomp_notify_free(notification: *mut c_void, response: *m
     }
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_notify_receive(fd: c_int, notification: *mut c_void) -> c_int {
     code(|| listener::receive(fd, notification))
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_notify_respond(fd: c_int, response: *mut c_void) -> c_int {
     code(|| listener::respond(fd, response))
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_notify_id_valid(fd: c_int, id: u64) -> c_int {
     code(|| {
@@ -49,6 +54,7 @@ extern "C" fn seccomp_notify_id_valid(fd: c_int, id: u64) -> c_int {
 }
 
 /// The process's descriptor, whatever the filter.
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_notify_fd(handle: Handle) -> c_int {
     support::level();

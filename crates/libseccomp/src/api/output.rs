@@ -26,12 +26,14 @@ fn precompute(filter: &mut Filter) -> Result<(), Status> {
     filter.program().map(|_| ())
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_precompute(handle: Handle) -> c_int {
     // SAFETY: the caller uses the handle in one thread at a time.
     code(|| precompute(unsafe { filter(handle) }?))
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_load(handle: Handle) -> c_int {
     code(|| {
@@ -42,6 +44,7 @@ unsafe extern "C" fn seccomp_load(handle: Handle) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
     code(|| {
@@ -56,6 +59,7 @@ unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_export_bpf_mem(
     handle: Handle,
@@ -84,6 +88,7 @@ unsafe extern "C" fn seccomp_export_bpf_mem(
     })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_export_pfc(handle: Handle, fd: c_int) -> c_int {
     code(|| {

@@ -19,7 +19,7 @@ use crate::status::Status;
 /// `struct scmp_arg_cmp`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct ArgCmp {
+pub(super) struct ArgCmp {
     arg: c_uint,
     op: c_uint,
     datum_a: u64,
@@ -83,6 +83,7 @@ unsafe fn add(
     filter.add_rule(exactness, action, call, &conditions.ok_or(Status::Invalid)?)
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_rule_add_array(
     handle: Handle,
@@ -96,6 +97,7 @@ unsafe extern "C" fn seccomp_rule_add_array(
     code(|| unsafe { add(Exactness::Adjusted, handle, rule, (count, conditions)) })
 }
 
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_rule_add_exact_array(
     handle: Handle,
@@ -112,6 +114,7 @@ unsafe extern "C" fn seccomp_rule_add_exact_array(
 /// A variadic function: the conditions after the count are only read if they were passed.
 macro_rules! variadic {
     ($name:ident, $exactness:expr) => {
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
             handle: Handle,

@@ -19,6 +19,7 @@ mod dump;
 mod eval;
 mod explain;
 mod fuzz;
+mod libseccomp;
 mod lint;
 mod optimize;
 mod passes;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Reduce(reduce::Args),
     Run(run::Args),
     Dump(dump::Args),
+    Libseccomp(libseccomp::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
     Decompile(decompile::Args),
@@ -72,6 +74,7 @@ impl Command {
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
+            Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),

@@ -3,7 +3,7 @@
 //! Rules are added after a rejection too, which would show side effects of a rejected rule. `oci_libseccomp` tests
 //! the meaning of accepted rules, by the same code.
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_scmp::{self as scmp, AddError, Comparison, Db, Exactness, Refusal};
 use tamis_testkit::libseccomp::{Condition, Errno, Library, Op};
 use tamis_testkit::rng::Rng;
