@@ -136,8 +136,8 @@ pub struct Library {
     release: unsafe extern "C" fn(Context),
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
     attr_get: unsafe extern "C" fn(Context, c_uint, *mut u32) -> c_int,
-    arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
     // SAFETY: as above, types only.
+    arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
     arch_remove: unsafe extern "C" fn(Context, u32) -> c_int,
     arch_exist: unsafe extern "C" fn(Context, u32) -> c_int,
     // SAFETY: as above, types only.
