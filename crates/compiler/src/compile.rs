@@ -132,7 +132,7 @@ pub(crate) fn build(
             watch(pass, Made::Rules(rules));
         });
     let layout = layout::lay_out(&simplified, &Weights::new(options));
-    let mut graph = emit(&layout.dag, layout.root, endian);
+    let mut graph = emit(&layout.dag, layout.root, endian, options.instructions);
     watch("layout", Made::Graph(&graph));
     let bytecode_passes = options.passes.bytecode_passes();
     passes::run_on_graph_watched(&mut graph, bytecode_passes, &mut cx, &mut |pass, graph| {

@@ -10,6 +10,7 @@ use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
+use crate::options::Instructions;
 
 /// What A and X hold on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +32,20 @@ pub(crate) type Continuations = Vec<(BlockId, u32)>;
 ///
 /// # Panics
 /// If a `Continue` node is below `root`.
-pub(crate) fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
-    let (graph, continuations) = emit_open(dag, root, endian);
+pub(crate) fn emit(dag: &Dag, root: NodeId, endian: Endian, instructions: Instructions) -> Cfg {
+    let (graph, continuations) = emit_open(dag, root, endian, instructions);
     assert!(continuations.is_empty(), "all decisions are in the graph");
     graph
 }
 
 /// The blocks of the decision below `root`, and those whose end the caller must set.
-pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Continuations) {
+pub(crate) fn emit_open(
+    dag: &Dag,
+    root: NodeId,
+    endian: Endian,
+    instructions: Instructions,
+) -> (Cfg, Continuations) {
+    let node_of = |id: NodeId| within(dag.node(id), instructions);
     let mut walk = Walk::default();
     walk.go_below(dag, [root]);
     let below = walk.ids();
@@ -54,11 +61,11 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
             question,
             yes,
             no,
-        } = dag.node(*id)
+        } = node_of(*id)
         {
             let held = held_after(word, question, intact[at]);
             for child in [yes, no] {
-                let skipped = entry(held, dag.node(child));
+                let skipped = entry(held, node_of(child));
                 entered[place(child)] |= 1 << skipped;
                 if skipped > 0 {
                     intact[place(child)] &= held.mask;
@@ -72,7 +79,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
     let mut ops = Vec::new();
     let mut continuations = Continuations::new();
     for (at, id) in below.iter().enumerate() {
-        let node = dag.node(*id);
+        let node = node_of(*id);
         let end = match node {
             Node::Ret(ret) => End::Ret(ret),
             // A placeholder; the caller sets the end.
@@ -84,7 +91,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
                 no,
             } => {
                 let held = held_after(word, question, intact[at]);
-                let block = |child: NodeId| blocks[place(child)][entry(held, dag.node(child))];
+                let block = |child: NodeId| blocks[place(child)][entry(held, node_of(child))];
                 branch(question, block(yes), block(no))
             }
         };
@@ -96,6 +103,27 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
     }
     graph.set_entry(blocks[place(root)][0]);
     (graph, continuations)
+}
+
+/// The node as a question that the instructions can ask.
+fn within(node: Node, instructions: Instructions) -> Node {
+    match (node, instructions) {
+        (
+            Node::Ask {
+                word,
+                question: Question::AnySet(mask),
+                yes,
+                no,
+            },
+            Instructions::Libseccomp,
+        ) => Node::Ask {
+            word,
+            question: Question::Masked { mask, value: 0 },
+            yes: no,
+            no: yes,
+        },
+        (node, _) => node,
+    }
 }
 
 /// Makes one block per entry; each falls into the next.
@@ -212,7 +240,7 @@ mod tests {
     const WORD: Word = Word::IP_LOW;
 
     fn listing(dag: &Dag, root: NodeId) -> String {
-        let program = linearise(&emit(dag, root, Endian::Little)).unwrap();
+        let program = linearise(&emit(dag, root, Endian::Little, Instructions::All)).unwrap();
         disassemble(&program, Style::Plain)
     }
 

@@ -26,6 +26,8 @@ pub struct CompileOptions {
     pub objective: Objective,
     /// How much work the search for a fast program takes.
     pub effort: Effort,
+    /// Which instructions the program may contain.
+    pub instructions: Instructions,
     /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers (5.11), for
     /// which these calls cost nothing.
     pub kernel: Option<KernelVersion>,
@@ -53,6 +55,19 @@ pub enum Objective {
     Ns,
     /// The number of instructions.
     Length,
+}
+
+/// The instructions that programs may contain.
+///
+/// [`foreign`](crate::foreign) filters are not restricted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Instructions {
+    /// All that the kernel takes.
+    #[default]
+    All,
+    /// Those that libseccomp's programs contain, for programs that are read by tools made for these: no `jset`, so
+    /// that a test of bits takes two instructions. Arguments that are compared with each other still need `tax`.
+    Libseccomp,
 }
 
 /// How much work a compilation spends on making the program fast. Every program is proved.

@@ -20,6 +20,7 @@ use tamis_rules::Ruleset;
 
 use crate::dag::{Dag, NodeId};
 pub use crate::layout::{Layout, RuleListDecision};
+use crate::options::Instructions;
 use crate::passes::{self, BytecodePass, PassCx, RulePass};
 use crate::weights::Weights;
 use crate::{emit as emission, layout, linearise as line};
@@ -56,7 +57,7 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
 /// # Panics
 /// If a `Continue` node is below `root`.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
-    Unproven(emission::emit(dag, root, endian))
+    Unproven(emission::emit(dag, root, endian, Instructions::All))
 }
 
 /// The instructions of a graph, in order.

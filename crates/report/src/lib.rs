@@ -28,6 +28,7 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod gap;
+pub mod installed;
 pub mod lint;
 pub mod optimize;
 pub mod passes;
@@ -70,6 +71,7 @@ documents! {
     explain::ExplainReport = "tamis.explain/1",
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
+    installed::InstalledReport = "tamis.libseccomp/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     optimize::OptimizeReport = "tamis.optimize/1",

@@ -2,29 +2,31 @@
 //!
 //! [`Db::add_rule`] implements `seccomp_rule_add`: a rule for a call is added on every architecture, where the call
 //! may have another number, several places or none. If one architecture refuses it, it is added on none.
+//! Architectures can be added, removed and taken over from another filter; calls have priorities.
+//!
+//! A refused rule leaves the architectures as they are, and so does the end of a transaction without changes.
 
 use std::collections::BTreeMap;
 use std::error;
 use std::fmt;
 
-use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Action, Arch, ArgIndex, Nr};
 
 use crate::condition::{Condition, Conditions};
-use crate::place::{Place, Resolver};
-use crate::tree::{CallTree, MAX_RULES, Refusal};
+use crate::number::{self, NotRewritable, SKIP};
+use crate::tree::{Added, CallTree, MAX_RULES, Refusal};
 
 /// The rules of a filter on all of its architectures: libseccomp's `scmp_filter_ctx` without attributes.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
-/// use tamis_scmp::{Call, Db, Errno, Exactness};
+/// use tamis_scmp::{Db, Errno, Exactness};
 /// let mut db: Db<&str> = Db::new(Action::KILL_THREAD, Arch::X86_64, &[Arch::X86]);
-/// let read = Call::Named("read");
-/// db.add_rule(Exactness::Adjusted, Action::ALLOW, read, &[], "first").unwrap();
+/// // 0 is `read` on the native architecture.
+/// db.add_rule(Exactness::Adjusted, Action::ALLOW, 0, &[], "first").unwrap();
 /// let places: Vec<_> = db.filters().iter().map(|filter| filter.calls().next().unwrap().0.0).collect();
 /// assert_eq!(places, [0, 3]);
-/// let same = db.add_rule(Exactness::Adjusted, Action::KILL_THREAD, read, &[], "second");
+/// let same = db.add_rule(Exactness::Adjusted, Action::KILL_THREAD, 0, &[], "second");
 /// assert_eq!(same.unwrap_err().errno(), Errno::Access);
 /// ```
 #[derive(Clone, Debug)]
@@ -37,16 +39,20 @@ pub struct Db<T> {
 /// The rules on one architecture.
 #[derive(Clone, Debug)]
 pub struct ArchRules<T> {
-    resolver: Resolver,
-    calls: BTreeMap<Slot, Rules<T>>,
+    arch: Arch,
+    /// By number; pseudo numbers, which are negative, are greater than all others here.
+    calls: BTreeMap<u32, Entry<T>>,
 }
 
-/// The key of a call's rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Slot {
-    Number(Nr),
-    /// A call that the architecture doesn't have.
-    Absent(Name),
+/// What is known of one call.
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    /// The greatest priority that the caller gave.
+    user_priority: u8,
+    /// Whether the first rule made the entry, and not a priority: the search tree of the pseudo code counts only
+    /// these.
+    is_counted: bool,
+    rules: Option<Rules<T>>,
 }
 
 /// The rules of one call.
@@ -57,14 +63,14 @@ struct Rules<T> {
     added: Vec<(Conditions, Action, T)>,
 }
 
-/// The call of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call<'n> {
-    /// The call with this name.
-    Named(&'n str),
-    /// The call with this number on the native architecture; `u32::MAX`, which tracers write to skip a call, is the
-    /// same on all architectures.
-    Numbered(Nr),
+/// A call with rules or a priority.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed<'a, T> {
+    /// Its number on this architecture, or a pseudo number.
+    pub(crate) number: u32,
+    /// What the caller gave, then calls with small trees first.
+    pub(crate) priority: u32,
+    pub(crate) tree: Option<&'a CallTree<T>>,
 }
 
 /// Whether a rule may be adjusted to an architecture.
@@ -84,8 +90,6 @@ pub enum AddError<T> {
     DefaultAction,
     /// The rule is exact and there are several architectures.
     SeveralArches,
-    /// No architecture has a call of this name.
-    UnknownCall,
     /// Two conditions test this argument.
     RepeatedArgument(ArgIndex),
     /// The rule is exact and this architecture lacks the call.
@@ -94,6 +98,8 @@ pub enum AddError<T> {
     MultiplexedCall(Arch),
     /// The number has no name on the native architecture, so its number on this other architecture is unknown.
     Untranslatable(Arch),
+    /// The number is reserved.
+    ReservedNumber,
     /// libseccomp refuses the rule for this call.
     Refused {
         /// The architecture.
@@ -122,6 +128,28 @@ pub enum Errno {
     NotSupported,
 }
 
+/// Why an architecture, or a filter with architectures, can't be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchError {
+    /// The filter has this architecture; libseccomp returns `EEXIST`.
+    Exists(Arch),
+    /// It has another byte order; libseccomp returns `EDOM`.
+    ByteOrder(Arch),
+}
+
+impl ArchError {
+    /// The return value of libseccomp.
+    pub const fn errno(self) -> Errno {
+        match self {
+            ArchError::Exists(_) => Errno::Exists,
+            ArchError::ByteOrder(_) => Errno::Domain,
+        }
+    }
+}
+
+/// The part of a priority that depends on the size of a call's tree.
+const CHAIN_PRIORITY: u32 = 0xffff;
+
 impl<T: Copy + Ord> Db<T> {
     /// A filter without rules, for the native architecture and others.
     pub fn new(default: Action, native: Arch, others: &[Arch]) -> Db<T> {
@@ -144,13 +172,108 @@ impl<T: Copy + Ord> Db<T> {
         self.default
     }
 
-    /// The rules of each architecture, the native one first.
+    /// The rules of each architecture, in the order in which they were added.
     pub fn filters(&self) -> &[ArchRules<T>] {
         &self.filters
     }
 
-    /// Adds a rule to all architectures: if all conditions hold, the action. Conflicts and resulting rules contain
-    /// the tag.
+    /// The rules of an architecture.
+    pub fn filter(&self, arch: Arch) -> Option<&ArchRules<T>> {
+        self.filters.iter().find(|filter| filter.arch == arch)
+    }
+
+    /// Adds an architecture without rules, `seccomp_arch_add`.
+    ///
+    /// # Errors
+    /// If it exists or has another byte order than the first.
+    pub fn add_arch(&mut self, arch: Arch) -> Result<(), ArchError> {
+        if self.filter(arch).is_some() {
+            return Err(ArchError::Exists(arch));
+        }
+        if self
+            .filters
+            .first()
+            .is_some_and(|first| first.arch.endian() != arch.endian())
+        {
+            return Err(ArchError::ByteOrder(arch));
+        }
+        self.filters.push(ArchRules::new(arch));
+        Ok(())
+    }
+
+    /// Removes an architecture and its rules, `seccomp_arch_remove`; false if the filter doesn't have it.
+    pub fn remove_arch(&mut self, arch: Arch) -> bool {
+        let before = self.filters.len();
+        self.filters.retain(|filter| filter.arch != arch);
+        self.filters.len() < before
+    }
+
+    /// Whether [`merge`](Self::merge) can take over the architectures of another filter.
+    ///
+    /// # Errors
+    /// If both have an architecture, or byte orders differ.
+    pub fn check_merge(&self, other: &Db<T>) -> Result<(), ArchError> {
+        let (Some(first), Some(theirs)) = (self.filters.first(), other.filters.first()) else {
+            return Ok(());
+        };
+        if first.arch.endian() != theirs.arch.endian() {
+            return Err(ArchError::ByteOrder(theirs.arch));
+        }
+        let common = other
+            .filters
+            .iter()
+            .find(|filter| self.filter(filter.arch).is_some());
+        common.map_or(Ok(()), |filter| Err(ArchError::Exists(filter.arch)))
+    }
+
+    /// Takes over the architectures of another filter, with their rules: `seccomp_merge`.
+    ///
+    /// # Errors
+    /// As [`check_merge`](Self::check_merge).
+    pub fn merge(&mut self, other: Db<T>) -> Result<(), ArchError> {
+        self.check_merge(&other)?;
+        self.filters.extend(other.filters);
+        Ok(())
+    }
+
+    /// Gives a call, a number on the native architecture, a priority on all architectures unless it has a greater
+    /// one: `seccomp_syscall_priority`.
+    ///
+    /// # Errors
+    /// If the number is unknown on an architecture; the others then have the priority.
+    pub fn set_priority(&mut self, call: i32, priority: u8) -> Result<(), AddError<T>> {
+        let mut result = Ok(());
+        let native = self.native;
+        for filter in &mut self.filters {
+            let number = translate(native, filter.arch, call).and_then(|number| {
+                match number::rewrite(filter.arch, number) {
+                    Ok(number) => Ok(Some(number)),
+                    Err(NotRewritable::Absent) => Ok(None),
+                    Err(NotRewritable::Reserved) => Err(AddError::ReservedNumber),
+                }
+            });
+            match number {
+                Ok(Some(number)) => filter.raise_priority(number, priority),
+                Ok(None) => {}
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result
+    }
+
+    /// Forgets all priorities, as libseccomp does when it returns to an earlier state.
+    pub fn forget_priorities(&mut self) {
+        for filter in &mut self.filters {
+            filter.calls.retain(|_, entry| entry.rules.is_some());
+            for entry in filter.calls.values_mut() {
+                entry.user_priority = 0;
+                entry.is_counted = true;
+            }
+        }
+    }
+
+    /// Adds a rule to all architectures: if all conditions hold, the action. The call is a number on the native
+    /// architecture, see [`number`]. Conflicts and resulting rules contain the tag.
     ///
     /// # Errors
     /// See [`AddError`]; the rule is then added on no architecture.
@@ -158,14 +281,10 @@ impl<T: Copy + Ord> Db<T> {
         &mut self,
         exactness: Exactness,
         action: Action,
-        call: Call<'_>,
+        call: i32,
         conditions: &[Condition],
         tag: T,
     ) -> Result<(), AddError<T>> {
-        let name = match call {
-            Call::Named(text) => Some(Name::find(text).ok_or(AddError::UnknownCall)?),
-            Call::Numbered(_) => None,
-        };
         if action == self.default {
             return Err(AddError::DefaultAction);
         }
@@ -174,125 +293,183 @@ impl<T: Copy + Ord> Db<T> {
         }
         let conditions = Conditions::new(conditions)
             .map_err(|repeated| AddError::RepeatedArgument(repeated.0))?;
+        let native = self.native;
         let mut done = Vec::new();
-        for index in 0..self.filters.len() {
-            let added = self
-                .rules_on(index, call, name, conditions, exactness)
-                .and_then(|rules| {
-                    rules.into_iter().try_for_each(|(slot, conditions)| {
-                        self.filters[index].add(slot, (conditions, action, tag))?;
-                        done.push((index, slot));
-                        Ok(())
-                    })
+        for (index, filter) in self.filters.iter_mut().enumerate() {
+            let added =
+                places(native, filter.arch, call, &conditions, exactness).and_then(|rules| {
+                    rules
+                        .into_iter()
+                        .flatten()
+                        .try_for_each(|(number, conditions)| {
+                            filter.add(number, (conditions, action, tag))?;
+                            done.push((index, number));
+                            Ok(())
+                        })
                 });
             if let Err(error) = added {
-                for (index, slot) in done.into_iter().rev() {
-                    self.filters[index].take_back(slot);
+                for (index, number) in done.into_iter().rev() {
+                    self.filters[index].take_back(number);
                 }
+                self.forget_priorities();
                 return Err(error);
             }
         }
         Ok(())
     }
+}
 
-    /// The places of a rule on one architecture, and its conditions there.
-    fn rules_on(
-        &self,
-        index: usize,
-        call: Call<'_>,
-        name: Option<Name>,
-        conditions: Conditions,
-        exactness: Exactness,
-    ) -> Result<Vec<(Slot, Conditions)>, AddError<T>> {
-        let filter = &self.filters[index];
-        let arch = filter.arch();
-        let (name, text) = match (call, name) {
-            (Call::Named(text), Some(name)) => (name, text),
-            (Call::Named(_), None) => return Err(AddError::UnknownCall),
-            (Call::Numbered(nr), _) => {
-                let text = syscall::name(self.native, nr).filter(|_| nr.0 != u32::MAX);
-                match text.and_then(|text| Some((Name::find(text)?, text))) {
-                    Some(named) => named,
-                    None if nr.0 == u32::MAX || arch == self.native => {
-                        return Ok(vec![(Slot::Number(nr), conditions)]);
-                    }
-                    None => return Err(AddError::Untranslatable(arch)),
-                }
-            }
+/// The number of a call on another architecture than the native one.
+fn translate<T>(native: Arch, arch: Arch, call: i32) -> Result<i32, AddError<T>> {
+    if call == SKIP || arch == native {
+        return Ok(call);
+    }
+    let name = number::resolve_number(native, call);
+    name.and_then(|name| number::resolve_name(arch, name))
+        .ok_or(AddError::Untranslatable(arch))
+}
+
+/// The numbers under which a rule is kept on one architecture, at most two, and its conditions there.
+fn places<T>(
+    native: Arch,
+    arch: Arch,
+    call: i32,
+    conditions: &Conditions,
+    exactness: Exactness,
+) -> Result<[Option<(i32, Conditions)>; 2], AddError<T>> {
+    let is_exact = exactness == Exactness::Exact;
+    let number = translate(native, arch, call)?;
+    let unchanged = Some((number, *conditions));
+    if number == SKIP {
+        return Ok([unchanged, None]);
+    }
+    if !number::has_multiplexers(arch) {
+        return match number < SKIP && is_exact {
+            true => Err(AddError::AbsentCall(arch)),
+            false => Ok([unchanged, None]),
         };
-        let is_exact = exactness == Exactness::Exact;
-        let places: Vec<Place> = filter.resolver.places(name, text).collect();
-        let lacks = |place: &Place| *place == Place::Absent;
-        if is_exact && places.iter().all(lacks) {
-            return Err(AddError::AbsentCall(arch));
+    }
+    match number::multiplexed(arch, number) {
+        Some(_) if is_exact && !conditions.is_empty() => Err(AddError::MultiplexedCall(arch)),
+        Some(Err(number::Unassigned)) => Err(AddError::Untranslatable(arch)),
+        Some(Ok(to)) => {
+            let selected = conditions.with_selector(to.selector);
+            Ok([
+                Some((to.multiplexer, selected)),
+                Some((to.direct, *conditions)),
+            ])
         }
-        let rule = |place| match place {
-            Place::Direct(nr) => Ok((Slot::Number(nr), conditions)),
-            Place::Multiplexed { .. } if is_exact && !conditions.is_empty() => {
-                Err(AddError::MultiplexedCall(arch))
-            }
-            Place::Multiplexed { nr, selector } => {
-                Ok((Slot::Number(nr), conditions.with_selector(selector)))
-            }
-            Place::Absent => Ok((Slot::Absent(name), conditions)),
-        };
-        places.into_iter().map(rule).collect()
+        None if number >= 0 => Ok([unchanged, None]),
+        None if is_exact => Err(AddError::AbsentCall(arch)),
+        None => Ok([None, None]),
     }
 }
 
 impl<T: Copy + Ord> ArchRules<T> {
     fn new(arch: Arch) -> ArchRules<T> {
         ArchRules {
-            resolver: Resolver::new(arch),
+            arch,
             calls: BTreeMap::new(),
         }
     }
 
     /// The architecture.
     pub const fn arch(&self) -> Arch {
-        self.resolver.arch()
+        self.arch
     }
 
-    /// The rules of each number, ascending.
+    /// The rules of each number that a program tests, ascending.
     pub fn calls(&self) -> impl Iterator<Item = (Nr, &CallTree<T>)> {
-        self.calls.iter().filter_map(|(slot, rules)| match slot {
-            Slot::Number(nr) => Some((*nr, &rules.tree)),
-            Slot::Absent(_) => None,
+        let tested = self.calls.iter().filter(|(number, _)| is_tested(**number));
+        tested.filter_map(|(number, entry)| Some((Nr(*number), &entry.rules.as_ref()?.tree)))
+    }
+
+    /// The priorities that the caller gave to numbers that a program tests.
+    pub fn user_priorities(&self) -> impl Iterator<Item = (Nr, u8)> {
+        let given = self
+            .calls
+            .iter()
+            .filter(|(_, entry)| entry.user_priority > 0);
+        let tested = given.filter(|(number, _)| is_tested(**number));
+        tested.map(|(number, entry)| (Nr(*number), entry.user_priority))
+    }
+
+    /// All calls with rules or a priority, ascending, pseudo numbers last.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Listed<'_, T>> {
+        self.calls.iter().map(|(number, entry)| {
+            let tree = entry.rules.as_ref().map(|rules| &rules.tree);
+            let size = tree.map_or(CHAIN_PRIORITY, |tree| tree.node_count() as u32);
+            Listed {
+                number: *number,
+                priority: u32::from(entry.user_priority) << 16
+                    | CHAIN_PRIORITY.wrapping_sub(size) & CHAIN_PRIORITY,
+                tree,
+            }
         })
     }
 
-    fn add(&mut self, slot: Slot, rule: (Conditions, Action, T)) -> Result<(), AddError<T>> {
-        let arch = self.arch();
-        let rules = self.calls.entry(slot).or_insert_with(|| Rules {
-            tree: CallTree::new(arch),
+    /// The count of calls that the search tree of the pseudo code is made for.
+    pub(crate) fn counted_calls(&self) -> usize {
+        self.calls.values().filter(|entry| entry.is_counted).count()
+    }
+
+    fn raise_priority(&mut self, number: i32, priority: u8) {
+        let entry = self.calls.entry(number as u32).or_insert(Entry {
+            user_priority: 0,
+            is_counted: false,
+            rules: None,
+        });
+        entry.user_priority = entry.user_priority.max(priority);
+    }
+
+    fn add(&mut self, number: i32, rule: (Conditions, Action, T)) -> Result<(), AddError<T>> {
+        let arch = self.arch;
+        let entry = self.calls.entry(number as u32).or_insert_with(|| Entry {
+            user_priority: 0,
+            is_counted: true,
+            rules: None,
+        });
+        let rules = entry.rules.get_or_insert_with(|| Rules {
+            tree: CallTree::of_any_size(arch),
             added: Vec::new(),
         });
         rules.added.push(rule);
         let (conditions, action, tag) = rule;
-        let result = rules.tree.add(&conditions, action, tag);
-        result.map(|_| ()).map_err(|refusal| {
-            self.take_back(slot);
-            AddError::Refused { arch, refusal }
-        })
+        match rules.tree.add(&conditions, action, tag) {
+            Ok(Added::Replaced) => entry.user_priority = 0,
+            Ok(_) => {}
+            Err(refusal) => {
+                self.take_back(number);
+                return Err(AddError::Refused { arch, refusal });
+            }
+        }
+        Ok(())
     }
 
     /// Rebuilds the tree of a call without the last added rule.
-    fn take_back(&mut self, slot: Slot) {
-        let arch = self.arch();
-        let Some(rules) = self.calls.get_mut(&slot) else {
+    fn take_back(&mut self, number: i32) {
+        let Some(entry) = self.calls.get_mut(&(number as u32)) else {
+            return;
+        };
+        let Some(rules) = &mut entry.rules else {
             return;
         };
         rules.added.pop();
         if rules.added.is_empty() {
-            self.calls.remove(&slot);
+            self.calls.remove(&(number as u32));
             return;
         }
-        rules.tree = CallTree::new(arch);
+        rules.tree = CallTree::of_any_size(self.arch);
         for (conditions, action, tag) in &rules.added {
             let again = rules.tree.add(conditions, *action, *tag);
             assert!(again.is_ok(), "it was added before");
         }
     }
+}
+
+/// Whether a program tests a number: it isn't a pseudo number.
+const fn is_tested(number: u32) -> bool {
+    number <= i32::MAX as u32 || number == SKIP as u32
 }
 
 impl<T> AddError<T> {
@@ -301,7 +478,7 @@ impl<T> AddError<T> {
         match self {
             AddError::DefaultAction => Errno::Access,
             AddError::SeveralArches => Errno::NotSupported,
-            AddError::UnknownCall
+            AddError::ReservedNumber
             | AddError::RepeatedArgument(_)
             | AddError::MultiplexedCall(_) => Errno::Invalid,
             AddError::AbsentCall(_) => Errno::Domain,
@@ -323,7 +500,7 @@ impl<T> fmt::Display for AddError<T> {
             AddError::SeveralArches => {
                 f.write_str("an exact rule needs a filter with a single architecture")
             }
-            AddError::UnknownCall => f.write_str("unknown system call"),
+            AddError::ReservedNumber => f.write_str("the number is reserved"),
             AddError::RepeatedArgument(arg) => {
                 write!(f, "two conditions on argument {}", arg.index())
             }

@@ -12,23 +12,33 @@
 //! | [`tree`] | the rules of one system call: insertion, conflicts |
 //! | `prune` | removal of chains that a shorter one makes redundant |
 //! | [`rules`] | from a tree to an ordered list of rules |
+//! | [`number`] | numbers and pseudo numbers of calls, values of architectures |
+//! | [`header`] | the header files of the C interface |
+//! | [`pfc`] | the text of `seccomp_export_pfc` |
+//! | `meaning` | from a filter to a ruleset |
 //! | [`place`] | the numbers of a name on an architecture, `socketcall` and `ipc` included |
 //!
 //! The caller gives each rule a *tag* of any small type, such as a place in a profile, a number, or `()`. Conflicts
 //! and resulting rules contain it.
 //!
-//! Not included are the names of the C interface, attributes, pseudo code and programs.
+//! Not included are the functions of the C interface, attributes and programs.
 #![forbid(unsafe_code)]
 
 pub mod condition;
 pub mod db;
+pub mod header;
+mod meaning;
+pub mod number;
+pub mod pfc;
 pub mod place;
 mod prune;
+mod pseudo;
 pub mod rules;
 pub mod tree;
 
 pub use condition::{Comparison, Condition, Conditions};
-pub use db::{AddError, ArchRules, Call, Db, Errno, Exactness};
+pub use db::{AddError, ArchError, ArchRules, Db, Errno, Exactness};
+pub use pfc::{CallOrder, PseudoCode};
 pub use place::{Place, Resolver};
 pub use rules::{CallRule, TooComplex};
 pub use tree::{CallTree, Refusal};

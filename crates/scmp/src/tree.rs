@@ -15,7 +15,7 @@ use tamis_rules::{IntervalSet, Part};
 use crate::condition::{Comparison, Condition, Conditions};
 use crate::prune::Pruned;
 
-/// The most rules of one system call: the most instructions of a program.
+/// The most rules of one system call in a [`CallTree::new`]: the most instructions of a program.
 pub const MAX_RULES: usize = 4096;
 
 /// An action in the graph, with the tag of its rule.
@@ -114,6 +114,8 @@ pub enum Added {
     /// The rule is in the tree; rules that it makes redundant, or for an unconditional rule all others, are
     /// removed.
     Inserted,
+    /// The same for a rule with conditions that makes all others redundant.
+    Replaced,
     /// An unconditional rule or a shorter one with the same action makes it redundant.
     Ignored,
 }
@@ -135,8 +137,9 @@ pub enum Added {
 pub struct CallTree<T> {
     /// Whether arguments have 64 bits.
     wide: bool,
-    /// The count of added rules.
+    /// The count of added rules, and how many there may be.
     rules: usize,
+    most_rules: usize,
     nodes: Vec<Node<T>>,
     levels: Vec<Level>,
     /// A node of the top level, or the action for every call; `Fall` before the first rule.
@@ -150,10 +153,50 @@ impl<T: Copy + Ord> CallTree<T> {
         CallTree {
             wide: arch.is_64_bit(),
             rules: 0,
+            most_rules: MAX_RULES,
             nodes: Vec::new(),
             levels: Vec::new(),
             top: Exit::Fall,
         }
+    }
+
+    /// The same without a limit of rules.
+    pub fn of_any_size(arch: Arch) -> CallTree<T> {
+        CallTree {
+            most_rules: usize::MAX,
+            ..CallTree::new(arch)
+        }
+    }
+
+    /// The action for every call, if the rules are unconditional.
+    pub fn unconditional(&self) -> Option<Action> {
+        match self.top {
+            Exit::Action(tagged) => Some(tagged.action),
+            Exit::Fall | Exit::Level(_) => None,
+        }
+    }
+
+    /// The count of tests in the tree.
+    pub fn node_count(&self) -> usize {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut count = 0;
+        let mut visit = |exit: Exit<T>, open: &mut Vec<NodeId>| {
+            if let Exit::Level(at) = exit {
+                for id in self.level(at) {
+                    if !std::mem::replace(&mut seen[id.0 as usize], true) {
+                        count += 1;
+                        open.push(*id);
+                    }
+                }
+            }
+        };
+        visit(self.top, &mut open);
+        while let Some(id) = open.pop() {
+            visit(self.exit(id, true), &mut open);
+            visit(self.exit(id, false), &mut open);
+        }
+        count
     }
 
     /// The bits of an argument that are compared.
@@ -202,7 +245,7 @@ impl<T: Copy + Ord> CallTree<T> {
             return Ok(Added::Ignored);
         }
         self.rules += 1;
-        if self.rules > MAX_RULES {
+        if self.rules > self.most_rules {
             return Err(Refusal::TooMany);
         }
         match (
@@ -213,10 +256,11 @@ impl<T: Copy + Ord> CallTree<T> {
                 if self.prune(new, action) == Pruned::NewIsRedundant {
                     return Ok(Added::Ignored);
                 }
-                self.top = match self.top {
-                    Exit::Level(top) => Exit::Level(self.merge(top, new)?),
-                    Exit::Fall | Exit::Action(_) => Exit::Level(new),
+                let Exit::Level(top) = self.top else {
+                    self.top = Exit::Level(new);
+                    return Ok(Added::Replaced);
                 };
+                self.top = Exit::Level(self.merge(top, new)?);
             }
             (_, chain) => self.top = chain,
         }

@@ -3,7 +3,7 @@
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData};
 use tamis_scmp::tree::Added;
 use tamis_scmp::{
-    AddError, Call, CallTree, Comparison, Condition, Conditions, Db, Errno, Exactness, Refusal,
+    AddError, CallTree, Comparison, Condition, Conditions, Db, Errno, Exactness, Refusal, number,
 };
 
 const ONE: Action = Action::errno(1);
@@ -147,6 +147,11 @@ fn what_becomes_of_a_rule_is_told() {
     assert_eq!(tree.add(&both, ONE, ()), Ok(Added::Ignored));
 }
 
+/// The number of a known call, as a caller gives it.
+fn named(native: Arch, name: &str) -> i32 {
+    number::resolve_name(native, name).unwrap()
+}
+
 fn db(native: Arch, others: &[Arch]) -> Db<usize> {
     Db::new(DEFAULT, native, others)
 }
@@ -163,13 +168,13 @@ fn rules_go_to_every_architecture_under_its_number() {
     let mut db = db(Arch::X86_64, &[Arch::X86, Arch::X86]);
     assert_eq!(db.filters().len(), 2);
     // 0 is `read` on x86-64.
-    let read = Call::Numbered(Nr(0));
+    let read = 0;
     db.add_rule(Exactness::Adjusted, ONE, read, &[], 0).unwrap();
     assert_eq!(answer_in(&db, Arch::X86_64, 0, &[]), Some(ONE));
     assert_eq!(answer_in(&db, Arch::X86, 3, &[]), Some(ONE));
     assert_eq!(answer_in(&db, Arch::X86, 0, &[]), None);
     // The number that tracers write to skip a call needs no name.
-    let skip = Call::Numbered(Nr(u32::MAX));
+    let skip = number::SKIP;
     db.add_rule(Exactness::Adjusted, ONE, skip, &[], 1).unwrap();
     assert_eq!(answer_in(&db, Arch::X86, u32::MAX, &[]), Some(ONE));
 }
@@ -178,14 +183,9 @@ fn rules_go_to_every_architecture_under_its_number() {
 fn multiplexed_calls_keep_their_other_conditions() {
     let mut db = db(Arch::X86, &[]);
     let conditions = [is(0, 1), is(1, 2)];
-    db.add_rule(
-        Exactness::Adjusted,
-        ONE,
-        Call::Named("socket"),
-        &conditions,
-        0,
-    )
-    .unwrap();
+    let socket = named(Arch::X86, "socket");
+    db.add_rule(Exactness::Adjusted, ONE, socket, &conditions, 0)
+        .unwrap();
     // `socketcall(SYS_SOCKET, pointer)`: the condition on the family is lost, the condition on the type is applied
     // to the pointer.
     assert_eq!(answer_in(&db, Arch::X86, 102, &[1, 2]), Some(ONE));
@@ -198,26 +198,15 @@ fn errors_have_the_documented_numbers() {
     let (adjusted, exact) = (Exactness::Adjusted, Exactness::Exact);
     let repeated: &[Condition] = &[is(0, 1), is(0, 2)];
     let one: &[Condition] = &[is(1, 1)];
-    let (read, socket, chown32) = (
-        Call::Named("read"),
-        Call::Named("socket"),
-        Call::Named("chown32"),
-    );
+    let [read, chown32] = ["read", "chown32"].map(|name| named(Arch::X86_64, name));
+    let socket = named(Arch::X86, "socket");
     let (none, x86): (&[Arch], &[Arch]) = (&[], &[Arch::X86]);
-    let nameless = Call::Numbered(Nr(0x3fff_0000));
+    let nameless = 0x3fff_0000;
     let cases = [
         (x86, exact, DEFAULT, read, repeated, Errno::Access),
         (x86, exact, ONE, read, repeated, Errno::NotSupported),
         (none, exact, ONE, read, repeated, Errno::Invalid),
         (none, exact, ONE, chown32, one, Errno::Domain),
-        (
-            none,
-            adjusted,
-            ONE,
-            Call::Named("nope"),
-            one,
-            Errno::Invalid,
-        ),
         (x86, adjusted, ONE, nameless, one, Errno::Fault),
     ];
     for (others, exactness, action, call, conditions, errno) in cases {
@@ -243,7 +232,7 @@ fn errors_have_the_documented_numbers() {
 #[test]
 fn calls_that_are_absent_conflict_all_the_same() {
     let mut db = db(Arch::X86_64, &[]);
-    let chown32 = Call::Named("chown32");
+    let chown32 = named(Arch::X86_64, "chown32");
     let five: &[Condition] = &[is(0, 5)];
     let adjusted = Exactness::Adjusted;
     db.add_rule(adjusted, ONE, chown32, five, 0).unwrap();
@@ -258,7 +247,7 @@ fn a_refused_rule_leaves_nothing_behind() {
     let adjusted = Exactness::Adjusted;
     let high: &[Condition] = &[is(0, 0x1_0000_0005)];
     let low: &[Condition] = &[is(0, 5)];
-    let read = Call::Named("read");
+    let read = named(Arch::X86_64, "read");
     db.add_rule(adjusted, ONE, read, high, 0).unwrap();
     // They differ on x86-64 and are the same on x86.
     let error = db.add_rule(adjusted, TWO, read, low, 1).unwrap_err();

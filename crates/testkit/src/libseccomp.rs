@@ -1,14 +1,17 @@
 //! The system's libseccomp, as a peer for comparison. It is loaded at run time, so that it is not a dependency.
 //!
-//! Only the functions that a container runtime uses are wrapped: make a filter, add architectures and rules, export
-//! the program. Nothing is installed in the kernel.
+//! The functions are wrapped that make a filter: those of a container runtime, and what changes a filter otherwise,
+//! for comparisons with a library that stands for it. Nothing is installed in the kernel.
 
+use std::env;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::ptr::NonNull;
-use std::thread;
 
 use tamis_abi::{Action, Arch, Endian};
 use tamis_bpf::Insn;
@@ -23,6 +26,9 @@ const SONAME: &str = "libseccomp.so.2";
 const ATTRIBUTE_BAD_ARCH: c_uint = 2;
 /// `SCMP_FLTATR_CTL_OPTIMIZE`.
 const ATTRIBUTE_OPTIMIZE: c_uint = 8;
+
+/// The flag of `open(2)` for a file without a name, on x86-64, the one architecture of the comparisons.
+const O_TMPFILE: i32 = 0o20_200_000;
 
 /// `__NR_SCMP_ERROR`: the name is unknown.
 const NO_SUCH_NAME: c_int = -1;
@@ -105,6 +111,12 @@ type Context = *mut c_void;
 // SAFETY: this is a type only; the call says why it is sound.
 type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
 
+// SAFETY: as above.
+type AddRule = unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int;
+
+// SAFETY: as above.
+type Merge = unsafe extern "C" fn(Context, Context) -> c_int;
+
 /// The library's token of an architecture. x32 has one of its own although the kernel reports x86_64's.
 fn token(arch: Arch) -> u32 {
     match arch {
@@ -123,10 +135,18 @@ pub struct Library {
     init: unsafe extern "C" fn(u32) -> Context,
     release: unsafe extern "C" fn(Context),
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
+    attr_get: unsafe extern "C" fn(Context, c_uint, *mut u32) -> c_int,
+    // SAFETY: as above, types only.
     arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
+    arch_remove: unsafe extern "C" fn(Context, u32) -> c_int,
+    arch_exist: unsafe extern "C" fn(Context, u32) -> c_int,
+    // SAFETY: as above, types only.
+    reset: unsafe extern "C" fn(Context, u32) -> c_int,
+    merge: Merge,
     // SAFETY: as above, types only.
     syscall_priority: unsafe extern "C" fn(Context, c_int, u8) -> c_int,
-    rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
+    rule_add_array: AddRule,
+    rule_add_exact_array: AddRule,
     export_bpf: Export,
     export_pfc: Export,
     /// Keeps the code mapped as long as the function pointers exist.
@@ -139,9 +159,18 @@ impl Library {
     /// # Errors
     /// The reason, as text, if there is no such library or it lacks a function.
     pub fn open() -> Result<Library, String> {
+        Library::open_file(Path::new(SONAME))
+    }
+
+    /// Loads a library of this interface from a file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_file(path: &Path) -> Result<Library, String> {
         // SAFETY: libseccomp's initialisers do nothing that depends on the state of the process.
-        let handle = unsafe { libloading::Library::new(SONAME) };
-        let handle = handle.map_err(|error| format!("{SONAME} cannot be loaded: {error}"))?;
+        let handle = unsafe { libloading::Library::new(path) };
+        let handle =
+            handle.map_err(|error| format!("{} cannot be loaded: {error}", path.display()))?;
         macro_rules! function {
             ($name:literal) => {{
                 // SAFETY: the field that takes it has the type that `seccomp.h` declares for this
@@ -157,9 +186,15 @@ impl Library {
             init: function!(b"seccomp_init\0"),
             release: function!(b"seccomp_release\0"),
             attr_set: function!(b"seccomp_attr_set\0"),
+            attr_get: function!(b"seccomp_attr_get\0"),
             arch_add: function!(b"seccomp_arch_add\0"),
+            arch_remove: function!(b"seccomp_arch_remove\0"),
+            arch_exist: function!(b"seccomp_arch_exist\0"),
+            reset: function!(b"seccomp_reset\0"),
+            merge: function!(b"seccomp_merge\0"),
             syscall_priority: function!(b"seccomp_syscall_priority\0"),
             rule_add_array: function!(b"seccomp_rule_add_array\0"),
+            rule_add_exact_array: function!(b"seccomp_rule_add_exact_array\0"),
             export_bpf: function!(b"seccomp_export_bpf\0"),
             export_pfc: function!(b"seccomp_export_pfc\0"),
             _handle: handle,
@@ -225,6 +260,49 @@ impl Filter<'_> {
         check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token(arch)) })
     }
 
+    /// Removes an architecture.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn remove_arch(&mut self, arch: Arch) -> Result<(), Errno> {
+        // SAFETY: as above.
+        check(unsafe { (self.library.arch_remove)(self.context.as_ptr(), token(arch)) })
+    }
+
+    /// Whether the filter has an architecture.
+    ///
+    /// # Errors
+    /// `EEXIST` if it doesn't.
+    pub fn has_arch(&self, arch: Arch) -> Result<(), Errno> {
+        // SAFETY: as above.
+        check(unsafe { (self.library.arch_exist)(self.context.as_ptr(), token(arch)) })
+    }
+
+    /// Makes it a filter as new, with this default action.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn reset(&mut self, default: Action) -> Result<(), Errno> {
+        // SAFETY: the context is live, and the function takes any number.
+        check(unsafe { (self.library.reset)(self.context.as_ptr(), default.ret()) })
+    }
+
+    /// Takes over the architectures of another filter of the same library.
+    ///
+    /// # Errors
+    /// The library's, and the other filter as it was.
+    pub fn merge<'l>(&mut self, other: Filter<'l>) -> Result<(), (Errno, Filter<'l>)> {
+        // SAFETY: both contexts are live; the function releases the second if it succeeds.
+        let code = unsafe { (self.library.merge)(self.context.as_ptr(), other.context.as_ptr()) };
+        match check(code) {
+            Ok(()) => {
+                std::mem::forget(other);
+                Ok(())
+            }
+            Err(errno) => Err((errno, other)),
+        }
+    }
+
     /// Selects a list of numbers (1, the default) or a tree (2).
     ///
     /// # Errors
@@ -241,9 +319,26 @@ impl Filter<'_> {
         self.set_attribute(ATTRIBUTE_BAD_ARCH, action.ret())
     }
 
-    fn set_attribute(&mut self, attribute: c_uint, value: u32) -> Result<(), Errno> {
+    /// Sets an attribute by its number.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_attribute(&mut self, attribute: c_uint, value: u32) -> Result<(), Errno> {
         // SAFETY: the context is live, and the function takes any attribute and value.
         check(unsafe { (self.library.attr_set)(self.context.as_ptr(), attribute, value) })
+    }
+
+    /// The value of an attribute by its number.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn attribute(&self, attribute: c_uint) -> Result<u32, Errno> {
+        let mut value = 0;
+        // SAFETY: the context is live, and the pointer is to a number.
+        check(unsafe {
+            (self.library.attr_get)(self.context.as_ptr(), attribute, &raw mut value)
+        })?;
+        Ok(value)
     }
 
     /// Moves a native number forwards in the list: the higher the priority, the earlier it is tested. A tree ignores
@@ -266,10 +361,33 @@ impl Filter<'_> {
         nr: i32,
         conditions: &[Condition],
     ) -> Result<(), Errno> {
+        self.add_rule_by(self.library.rule_add_array, action, nr, conditions)
+    }
+
+    /// Adds a rule that may not be adjusted to an architecture.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn add_exact_rule(
+        &mut self,
+        action: Action,
+        nr: i32,
+        conditions: &[Condition],
+    ) -> Result<(), Errno> {
+        self.add_rule_by(self.library.rule_add_exact_array, action, nr, conditions)
+    }
+
+    fn add_rule_by(
+        &mut self,
+        add: AddRule,
+        action: Action,
+        nr: i32,
+        conditions: &[Condition],
+    ) -> Result<(), Errno> {
         // SAFETY: the context is live; the pointer is to as many conditions as the count says, of
         // the layout that `seccomp.h` declares; the library copies them.
         let code = unsafe {
-            (self.library.rule_add_array)(
+            add(
                 self.context.as_ptr(),
                 action.ret(),
                 nr,
@@ -286,7 +404,7 @@ impl Filter<'_> {
     /// The library's.
     ///
     /// # Panics
-    /// If the system has no pipe left, or the library writes an incomplete instruction.
+    /// If there can be no temporary file, or the library writes an incomplete instruction.
     pub fn export(&self) -> Result<Vec<Insn>, Errno> {
         let bytes = self.written(self.library.export_bpf)?;
         Ok(insns_from_bytes(&bytes, Endian::Little).expect("whole instructions"))
@@ -298,28 +416,38 @@ impl Filter<'_> {
     /// The library's.
     ///
     /// # Panics
-    /// If the system has no pipe left, or the library's output is not text.
+    /// If there can be no temporary file, or the library's output is not text.
     pub fn pseudo_code(&self) -> Result<PseudoCode, Errno> {
-        let bytes = self.written(self.library.export_pfc)?;
-        let text = String::from_utf8(bytes).expect("the library writes ASCII");
-        Ok(PseudoCode::parse(&text))
+        Ok(PseudoCode::parse(&self.pseudo_code_text()?))
     }
 
-    /// The output of an export function.
+    /// The text of the library's pseudo code.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// If there can be no temporary file, or the library's output is not text.
+    pub fn pseudo_code_text(&self) -> Result<String, Errno> {
+        let bytes = self.written(self.library.export_pfc)?;
+        Ok(String::from_utf8(bytes).expect("the library writes ASCII"))
+    }
+
+    /// The output of an export function: it is written to a file without a name.
     fn written(&self, export: Export) -> Result<Vec<u8>, Errno> {
-        let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        // The output may exceed the capacity of a pipe, so a thread reads it meanwhile.
-        let reading = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            reader.read_to_end(&mut bytes).map(|_| bytes)
-        });
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(O_TMPFILE)
+            .open(env::temp_dir())
+            .expect("a temporary file");
         // SAFETY: the context is live and the descriptor is open for writing; both functions that
         // are passed have this type.
-        let code = unsafe { export(self.context.as_ptr(), writer.as_raw_fd()) };
-        drop(writer);
-        let bytes = reading.join().expect("the reader does not panic");
-        check(code)?;
-        Ok(bytes.expect("a pipe can be read"))
+        check(unsafe { export(self.context.as_ptr(), file.as_raw_fd()) })?;
+        let mut bytes = Vec::new();
+        file.rewind().expect("a file");
+        file.read_to_end(&mut bytes).expect("the file can be read");
+        Ok(bytes)
     }
 }
 

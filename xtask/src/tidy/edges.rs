@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 27] = [
+const ALLOWED: [(&str, Option<&[&str]>); 28] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -39,6 +39,10 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
         Some(&[
             "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
         ]),
+    ),
+    (
+        "libseccomp",
+        Some(&["abi", "bpf", "compiler", "profile", "rules", "scmp"]),
     ),
     (
         "session",
@@ -70,7 +74,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 27] = [
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz",
             "kernel", "lint", "macros", "meter", "policy", "profile", "prover", "report", "rules",
-            "session",
+            "scmp", "session",
         ]),
     ),
     // Examples use only the public crate.

@@ -63,6 +63,7 @@ const PARTS: [Part; 6] = [
             "crates/policy/src/sink.rs",
             "crates/policy/src/yaml.rs",
             "crates/scmp/src/",
+            "crates/libseccomp/src/",
             "crates/abi/src/",
         ],
         detail: Detail::Paths,

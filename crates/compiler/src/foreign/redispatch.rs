@@ -47,7 +47,8 @@ pub(super) fn redispatch(
         entered: Vec::new(),
     };
     let root = root(&graph, &mut leaves, &Weights::new(options))?;
-    let (mut laid_out, continuations) = emit_open(&leaves.dag, root, graph.endian());
+    let (mut laid_out, continuations) =
+        emit_open(&leaves.dag, root, graph.endian(), options.instructions);
     splice(&mut laid_out, &continuations, &graph, &leaves.entered);
     let mut cx = PassCx::of(options, archs.iter().copied());
     passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);

@@ -15,6 +15,7 @@ pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod judged;
 pub(crate) mod languages;
+pub(crate) mod library;
 pub(crate) mod limits;
 pub(crate) mod load;
 mod memory;

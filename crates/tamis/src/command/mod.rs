@@ -21,6 +21,7 @@ mod dump;
 mod eval;
 mod explain;
 mod fuzz;
+mod libseccomp;
 mod lint;
 mod optimize;
 mod passes;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Reduce(reduce::Args),
     Run(run::Args),
     Dump(dump::Args),
+    Libseccomp(libseccomp::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
     Decompile(decompile::Args),
@@ -111,6 +113,7 @@ impl Command {
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
+            Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),

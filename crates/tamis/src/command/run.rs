@@ -10,6 +10,7 @@ use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 use tamis_session::{Loaded, Policy};
 
+use crate::cli::library::{self, LinkFolder};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
@@ -22,6 +23,7 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
+  tamis run --libseccomp -- man ls         with tamis's library in place of libseccomp
 Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
 network-service and pure-compute don't: they are for programs that install their own filter.
 The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action \
@@ -34,6 +36,9 @@ pub(crate) struct Args {
     /// A policy or program; may be repeated, the first is installed first [default: container-default]
     #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
     policies: Vec<String>,
+    /// Let the command use tamis's library in place of libseccomp; without a policy, under no filter of tamis
+    #[arg(long)]
+    libseccomp: bool,
     /// Don't trace the command to explain kills, so that debuggers can attach to it
     #[arg(long)]
     no_explain: bool,
@@ -60,14 +65,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let default = [load::DEFAULT_POLICY.to_owned()];
-    let inputs = if args.policies.is_empty() {
-        &default[..]
-    } else {
-        &args.policies
+    let inputs = match args.policies.as_slice() {
+        [] if args.libseccomp => &[],
+        [] => &default[..],
+        policies => policies,
     };
-    let inputs = inputs.iter();
     let load = args.load.for_filter();
     let loaded: Vec<Loaded> = inputs
+        .iter()
         .map(|input| load.load_among(input, global))
         .collect::<Result<_, _>>()?;
     load.check_options(&loaded)?;
@@ -89,26 +94,51 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for policy in policies.iter().flatten() {
         note_missing_supervisor(policy, global);
     }
-    let [program, arguments @ ..] = args.command.as_slice() else {
+    let link = match args.libseccomp {
+        true => Some(library_for(&args.command, global)?),
+        false => None,
+    };
+    let words = match &link {
+        Some(link) => link.around(&args.command),
+        None => args.command.clone(),
+    };
+    let [program, arguments @ ..] = words.as_slice() else {
         unreachable!("clap requires a command");
     };
+    let is_filtered = !inputs.is_empty();
     let mut command = Command::new(program);
     command.args = arguments.to_vec();
     command.filters = side::stack(filters)?;
     command.flags = flags(args);
     command.filter_flags = policies.iter().map(wanted_flags).collect();
     command.die_with_parent = args.die_with_parent;
-    command.no_new_privs = !args.keep_privs;
-    command.explain = !args.no_explain;
+    command.no_new_privs = !args.keep_privs && is_filtered;
+    command.explain = !args.no_explain && is_filtered;
     command.forward_signals = true;
     budget::answered();
-    match run::run(&command) {
+    let result = run::run(&command);
+    drop(link);
+    match result {
         Ok(report) => {
             print_report(&document(&report, &policies), global)?;
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
     }
+}
+
+/// The folder in which a command finds the library; notes if the command would not use it.
+fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Failure> {
+    let copy = command
+        .first()
+        .and_then(|program| library::private_copy(program));
+    if let Some(path) = copy {
+        global.notice(&format!(
+            "tamis: {} has a copy of libseccomp of its own, which stays as it is",
+            path.display()
+        ));
+    }
+    LinkFolder::new(&library::find(None)?)
 }
 
 /// Prints what the command's exit status alone doesn't show.

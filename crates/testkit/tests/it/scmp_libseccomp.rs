@@ -3,8 +3,8 @@
 //! Rules are added after a rejection too, which would show side effects of a rejected rule. `oci_libseccomp` tests
 //! the meaning of accepted rules, by the same code.
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr};
-use tamis_scmp::{self as scmp, AddError, Call, Comparison, Db, Exactness, Refusal};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
+use tamis_scmp::{self as scmp, AddError, Comparison, Db, Exactness, Refusal};
 use tamis_testkit::libseccomp::{Condition, Errno, Library, Op};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
@@ -97,10 +97,6 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
         let action = random_action(rng);
         let name = *rng.choose(&names);
         let nr = library.resolve(name).expect("a known call");
-        let call = match u32::try_from(nr) {
-            Ok(nr) if rng.chance(1, 2) => Call::Numbered(Nr(nr)),
-            _ => Call::Named(name),
-        };
         // A rule without conditions ends all conflicts about its call.
         let least = if rng.chance(1, 16) { 0 } else { 1 };
         let count = rng.range(least..=2);
@@ -108,7 +104,7 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
             (0..count).map(|_| random_condition(rng, &values)).collect();
         let ours: Vec<scmp::Condition> = conditions.iter().map(converted).collect();
         history.push((action, name, conditions.clone()));
-        let ours = db.add_rule(Exactness::Adjusted, action, call, &ours, tag);
+        let ours = db.add_rule(Exactness::Adjusted, action, nr, &ours, tag);
         if let Err(AddError::Refused {
             refusal: Refusal::Endless,
             ..

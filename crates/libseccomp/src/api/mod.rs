@@ -1,0 +1,76 @@
+//! The exported functions, `seccomp.h`.
+//!
+//! Each checks what it was given and calls the module that does the work. Null and unknown handles, null pointers and
+//! undefined values are `EINVAL`. Documentation of the functions is libseccomp's: `seccomp_init(3)` and so on.
+
+mod arches;
+mod calls;
+mod filters;
+mod notifications;
+mod output;
+mod rules;
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tamis_abi::{Arch, host};
+use tamis_scmp::number;
+
+use crate::contexts::{self, Handle};
+use crate::filter::Filter;
+use crate::status::Status;
+
+/// The return value of a function: 0 or a negative code. A panic, which would be a bug, is an internal error.
+fn code(work: impl FnOnce() -> Result<(), Status>) -> c_int {
+    let result = guarded(Err(Status::Fault), work);
+    result.map_or_else(Status::code, |()| 0)
+}
+
+/// The result of some work, or something else if it panics.
+fn guarded<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
+    // A filter that a panic left half changed is still a valid value: its program is gone, its rules are those added.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(otherwise)
+}
+
+/// The filter of a handle.
+///
+/// # Safety
+/// The caller of the interface uses a handle in one thread at a time.
+unsafe fn any_filter<'a>(handle: Handle) -> Result<&'a mut Filter, Status> {
+    // SAFETY: as the caller guarantees.
+    unsafe { contexts::get(handle) }.ok_or(Status::Invalid)
+}
+
+/// The same if it has architectures, without which a handle is as good as none.
+///
+/// # Safety
+/// The same.
+unsafe fn filter<'a>(handle: Handle) -> Result<&'a mut Filter, Status> {
+    // SAFETY: as the caller guarantees.
+    let filter = unsafe { any_filter(handle) }?;
+    match filter.has_arches() {
+        true => Ok(filter),
+        false => Err(Status::Invalid),
+    }
+}
+
+/// The architecture that the library was compiled for.
+fn native() -> Result<Arch, Status> {
+    host::arch().ok_or(Status::NotSupported)
+}
+
+/// The architecture of a value of the interface, in which 0 is the native one.
+fn arch(value: u32) -> Result<Arch, Status> {
+    match value {
+        0 => native(),
+        value => number::arch_of_token(value).ok_or(Status::Invalid),
+    }
+}
+
+/// Fails if there isn't this much memory, in bytes. What is refused here is an error code; later it would end the
+/// process.
+fn require_memory(size_bytes: usize) -> Result<(), Status> {
+    let mut memory: Vec<u8> = Vec::new();
+    let reserved = memory.try_reserve_exact(size_bytes);
+    reserved.map_err(|_| Status::NoMemory)
+}

@@ -1,0 +1,144 @@
+//! Loading and exporting.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use crate::api::{code, filter, require_memory};
+use crate::contexts::Handle;
+use crate::filter::Filter;
+use crate::load;
+use crate::status::{Status, last_errno};
+
+/// The memory that a compilation takes: a part that it always does, and more per call with rules.
+const COMPILATION_BYTES: usize = 1 << 21;
+const BYTES_PER_CALL: usize = 1 << 12;
+
+/// Makes the program, if there is memory for it.
+fn precompute(filter: &mut Filter) -> Result<(), Status> {
+    if !filter.has_program() {
+        let calls = filter
+            .rules()
+            .filters()
+            .iter()
+            .map(|filter| filter.calls().count());
+        require_memory(COMPILATION_BYTES + BYTES_PER_CALL * calls.sum::<usize>())?;
+    }
+    filter.program().map(|_| ())
+}
+
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn seccomp_precompute(handle: Handle) -> c_int {
+    // SAFETY: the caller uses the handle in one thread at a time.
+    code(|| precompute(unsafe { filter(handle) }?))
+}
+
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn seccomp_load(handle: Handle) -> c_int {
+    code(|| {
+        // SAFETY: the caller uses the handle in one thread at a time.
+        let filter = unsafe { filter(handle) }?;
+        precompute(filter)?;
+        load::load(filter)
+    })
+}
+
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
+    code(|| {
+        // SAFETY: the caller uses the handle in one thread at a time.
+        let filter = unsafe { filter(handle) }?;
+        precompute(filter)?;
+        let bytes = filter.program()?.to_bytes();
+        // A short write counts as success, as in libseccomp: a caller that passes a pipe reads on.
+        write(fd, &bytes)
+            .map(|_| ())
+            .map_err(|status| system_error(filter, status))
+    })
+}
+
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn seccomp_export_bpf_mem(
+    handle: Handle,
+    buffer: *mut c_void,
+    length: *mut usize,
+) -> c_int {
+    code(|| {
+        // SAFETY: the caller uses the handle in one thread at a time.
+        let filter = unsafe { filter(handle) }?;
+        if length.is_null() {
+            return Err(Status::Invalid);
+        }
+        precompute(filter)?;
+        let bytes = filter.program()?.to_bytes();
+        // SAFETY: it isn't null, and the interface demands a length.
+        let room = unsafe { length.replace(bytes.len()) };
+        if buffer.is_null() {
+            return Ok(());
+        }
+        if room < bytes.len() {
+            return Err(Status::Range);
+        }
+        // SAFETY: the interface demands a buffer of the given length, which suffices.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
+        Ok(())
+    })
+}
+
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn seccomp_export_pfc(handle: Handle, fd: c_int) -> c_int {
+    code(|| {
+        // SAFETY: the caller uses the handle in one thread at a time.
+        let filter = unsafe { filter(handle) }?;
+        let text = filter.pseudo_code();
+        let written = append_to(fd).and_then(|()| write_all(fd, text.as_bytes()));
+        written.map_err(|status| system_error(filter, status))
+    })
+}
+
+/// Errors of the system are one, unless the caller asked for them.
+fn system_error(filter: &Filter, status: Status) -> Status {
+    match status {
+        Status::Raw(_) if !filter.attributes().raw_errors => Status::Canceled,
+        status => status,
+    }
+}
+
+/// Makes writes go to the end of a file.
+fn append_to(fd: c_int) -> Result<(), Status> {
+    // SAFETY: takes no pointers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if flags < 0 {
+        return Err(Status::Raw(last_errno()));
+    }
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Err(Status::Raw(libc::EINVAL));
+    }
+    // SAFETY: as above.
+    if unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_APPEND) } < 0 {
+        return Err(Status::Raw(last_errno()));
+    }
+    Ok(())
+}
+
+fn write(fd: c_int, bytes: &[u8]) -> Result<usize, Status> {
+    // SAFETY: the kernel reads at most so many bytes.
+    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(written).map_err(|_| Status::Raw(last_errno()))
+}
+
+fn write_all(fd: c_int, bytes: &[u8]) -> Result<(), Status> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match write(fd, rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(Status::Raw(libc::EINTR)) => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(())
+}

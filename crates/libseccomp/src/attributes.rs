@@ -1,0 +1,159 @@
+//! The attributes of a filter.
+
+use tamis_abi::Action;
+use tamis_scmp::CallOrder;
+
+use crate::status::Status;
+use crate::support::{self, Feature, supports};
+
+/// The attributes but the default action, which the rules have.
+#[derive(Clone, Debug)]
+pub(crate) struct Attributes {
+    /// The action for other architectures.
+    pub(crate) bad_arch: Action,
+    /// Whether loading prevents the gain of privileges.
+    pub(crate) no_new_privs: bool,
+    /// Whether all threads get the filter.
+    pub(crate) tsync: bool,
+    /// Whether rules for number -1 are accepted, which tracers write to skip a call.
+    pub(crate) handles_skipped: bool,
+    /// Whether the kernel logs actions other than allow.
+    pub(crate) log: bool,
+    /// Whether the kernel's mitigation of speculative stores is off.
+    pub(crate) spec_allow: bool,
+    /// The order of the pseudo code. Programs don't depend on it.
+    pub(crate) order: CallOrder,
+    /// Whether error numbers of the kernel are returned as they are.
+    pub(crate) raw_errors: bool,
+    /// Whether a task that waits for a notification can only be killed.
+    pub(crate) wait_killable: bool,
+}
+
+/// An attribute, `SCMP_FLTATR_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    DefaultAction,
+    BadArch,
+    NoNewPrivs,
+    Tsync,
+    HandlesSkipped,
+    Log,
+    SpecAllow,
+    Order,
+    RawErrors,
+    WaitKillable,
+}
+
+impl Attribute {
+    /// The attribute of a number of the interface.
+    pub(crate) const fn of(number: u32) -> Option<Attribute> {
+        Some(match number {
+            1 => Attribute::DefaultAction,
+            2 => Attribute::BadArch,
+            3 => Attribute::NoNewPrivs,
+            4 => Attribute::Tsync,
+            5 => Attribute::HandlesSkipped,
+            6 => Attribute::Log,
+            7 => Attribute::SpecAllow,
+            8 => Attribute::Order,
+            9 => Attribute::RawErrors,
+            10 => Attribute::WaitKillable,
+            _ => return None,
+        })
+    }
+}
+
+impl Default for Attributes {
+    fn default() -> Attributes {
+        Attributes {
+            bad_arch: Action::KILL_THREAD,
+            no_new_privs: true,
+            tsync: false,
+            handles_skipped: false,
+            log: false,
+            spec_allow: false,
+            order: CallOrder::Priority,
+            raw_errors: false,
+            wait_killable: false,
+        }
+    }
+}
+
+impl Attributes {
+    /// The value of an attribute.
+    pub(crate) fn get(&self, attribute: Attribute, default: Action) -> u32 {
+        match attribute {
+            Attribute::DefaultAction => default.ret(),
+            Attribute::BadArch => self.bad_arch.ret(),
+            Attribute::NoNewPrivs => self.no_new_privs.into(),
+            Attribute::Tsync => self.tsync.into(),
+            Attribute::HandlesSkipped => self.handles_skipped.into(),
+            Attribute::Log => self.log.into(),
+            Attribute::SpecAllow => self.spec_allow.into(),
+            Attribute::Order => match self.order {
+                CallOrder::Priority => 1,
+                CallOrder::BinaryTree => 2,
+            },
+            Attribute::RawErrors => self.raw_errors.into(),
+            Attribute::WaitKillable => self.wait_killable.into(),
+        }
+    }
+
+    /// Sets an attribute. `notifies` tells whether the filter has rules that notify.
+    pub(crate) fn set(
+        &mut self,
+        attribute: Attribute,
+        value: u32,
+        notifies: bool,
+    ) -> Result<(), Status> {
+        let flag = value != 0;
+        match attribute {
+            Attribute::DefaultAction => return Err(Status::Access),
+            Attribute::BadArch => self.bad_arch = self.action(value)?,
+            Attribute::NoNewPrivs => self.no_new_privs = flag,
+            Attribute::Tsync => {
+                require(Feature::Tsync)?;
+                if flag && notifies && !supports(Feature::TsyncEsrch) {
+                    return Err(Status::Invalid);
+                }
+                self.tsync = flag;
+            }
+            Attribute::HandlesSkipped => self.handles_skipped = flag,
+            Attribute::Log => {
+                require(Feature::LogFlag)?;
+                self.log = flag;
+            }
+            Attribute::SpecAllow => {
+                require(Feature::SpecAllow)?;
+                self.spec_allow = flag;
+            }
+            Attribute::Order => {
+                self.order = match value {
+                    1 => CallOrder::Priority,
+                    2 => CallOrder::BinaryTree,
+                    _ => return Err(Status::NotSupported),
+                }
+            }
+            Attribute::RawErrors => self.raw_errors = flag,
+            Attribute::WaitKillable => self.wait_killable = flag,
+        }
+        Ok(())
+    }
+
+    /// The action of a value in a rule of this filter.
+    pub(crate) fn action(&self, value: u32) -> Result<Action, Status> {
+        let notifies = value == tamis_abi::ActionKind::Notify.ret();
+        if notifies && self.tsync && !supports(Feature::TsyncEsrch) {
+            return Err(Status::Invalid);
+        }
+        support::action(value).ok_or(Status::Invalid)
+    }
+}
+
+fn require(feature: Feature) -> Result<(), Status> {
+    if supports(feature) {
+        Ok(())
+    } else {
+        Err(Status::NotSupported)
+    }
+}

@@ -1,0 +1,69 @@
+//! From rules to a proved program.
+//!
+//! Programs are made with the compiler's quick effort: they are made while a container starts. If the prover reaches a
+//! limit, the program of the plain layout, without passes, is tried, which is easier to prove; an unproved program is
+//! never returned.
+//!
+//! Programs contain only instructions that libseccomp's programs contain: callers and tools of libseccomp read them.
+
+use tamis_abi::{Action, Arch, Nr};
+use tamis_bpf::Program;
+use tamis_compiler::passes::registry::Selection;
+use tamis_compiler::{CompileError, CompileOptions, Effort, Instructions, compile};
+use tamis_profile::Profile;
+
+use crate::filter::Rules;
+use crate::report;
+use crate::status::Status;
+
+/// The program of a filter's rules.
+pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status> {
+    let ruleset = rules.ruleset(bad_arch).map_err(|_| Status::NoMemory)?;
+    let options = CompileOptions {
+        effort: Effort::Quick,
+        instructions: Instructions::Libseccomp,
+        profile: weights(rules),
+        ..CompileOptions::default()
+    };
+    let compiled = match compile(&ruleset, &options) {
+        Err(CompileError::Unproven { .. }) => compile(&ruleset, &plain(options)),
+        compiled => compiled,
+    };
+    let compiled = compiled.map_err(|error| status(&error))?;
+    let program = compiled.program().map_err(|_| Status::Fault)?.clone();
+    report::built(rules, &ruleset, &program);
+    Ok(program)
+}
+
+fn plain(options: CompileOptions) -> CompileOptions {
+    CompileOptions {
+        passes: Selection::none(),
+        ..options
+    }
+}
+
+/// The expected calls, if the caller gave priorities: a call with the greatest one counts 256 times.
+fn weights(rules: &Rules) -> Option<Profile> {
+    let mut given = rules.filters().iter().flat_map(|filter| {
+        let priorities = filter.user_priorities();
+        priorities.map(|(nr, priority)| (filter.arch(), nr, priority))
+    });
+    let first: (Arch, Nr, u8) = given.next()?;
+    let mut profile = Profile::default();
+    for filter in rules.filters() {
+        profile.merge(Profile::builtin(filter.arch()));
+    }
+    for (arch, nr, priority) in std::iter::once(first).chain(given) {
+        let call = profile.call_mut(arch, nr);
+        call.count = call.count.max(1).saturating_mul(1 + u64::from(priority));
+    }
+    Some(profile)
+}
+
+/// A program that is too long can't be loaded anyway; everything else would be a bug of tamis.
+fn status(error: &CompileError) -> Status {
+    match error {
+        CompileError::TooLong { .. } | CompileError::TooDeep { .. } => Status::NoMemory,
+        _ => Status::Fault,
+    }
+}

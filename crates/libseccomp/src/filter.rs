@@ -1,0 +1,189 @@
+//! A filter under construction.
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_bpf::Program;
+use tamis_scmp::{Condition, Db, Exactness, PseudoCode, number};
+
+use crate::attributes::{Attribute, Attributes};
+use crate::build;
+use crate::status::Status;
+
+/// Rules aren't told apart: conflicts and results name none.
+pub(crate) type Rules = Db<()>;
+
+/// What a handle stands for: rules, attributes, open transactions, and the program once it is made.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    rules: Rules,
+    attributes: Attributes,
+    /// Whether there was a rule, or a default, that notifies. Rules that go with a transaction count too.
+    notifies: bool,
+    /// The rules at the start of each open transaction.
+    transactions: Vec<Rules>,
+    /// The program, until rules or attributes change.
+    program: Option<Program>,
+}
+
+impl Filter {
+    /// A filter without rules for one architecture.
+    pub(crate) fn new(default: Action, native: Arch) -> Filter {
+        Filter {
+            rules: Db::new(default, native, &[]),
+            attributes: Attributes::default(),
+            notifies: default.kind == ActionKind::Notify,
+            transactions: Vec::new(),
+            program: None,
+        }
+    }
+
+    /// The rules.
+    pub(crate) const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The attributes.
+    pub(crate) const fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// Whether loading needs a notification descriptor.
+    pub(crate) const fn notifies(&self) -> bool {
+        self.notifies
+    }
+
+    /// Whether there are architectures. Without any, only adding one is possible.
+    pub(crate) fn has_arches(&self) -> bool {
+        !self.rules.filters().is_empty()
+    }
+
+    pub(crate) fn attribute(&self, attribute: Attribute) -> u32 {
+        self.attributes.get(attribute, self.rules.default_action())
+    }
+
+    pub(crate) fn set_attribute(&mut self, attribute: Attribute, value: u32) -> Result<(), Status> {
+        self.program = None;
+        self.attributes.set(attribute, value, self.notifies)
+    }
+
+    pub(crate) fn add_arch(&mut self, arch: Arch) -> Result<(), Status> {
+        self.program = None;
+        self.rules
+            .add_arch(arch)
+            .map_err(|error| error.errno().into())
+    }
+
+    pub(crate) fn remove_arch(&mut self, arch: Arch) -> Result<(), Status> {
+        self.program = None;
+        match self.rules.remove_arch(arch) {
+            true => Ok(()),
+            false => Err(Status::Exists),
+        }
+    }
+
+    /// Whether the architectures of another filter can be taken over.
+    pub(crate) fn check_merge(&self, other: &Filter) -> Result<(), Status> {
+        let settings = |filter: &Filter| {
+            (
+                filter.rules.default_action(),
+                filter.attributes.no_new_privs,
+                filter.attributes.tsync,
+            )
+        };
+        if settings(self) != settings(other) {
+            return Err(Status::Invalid);
+        }
+        let checked = self.rules.check_merge(&other.rules);
+        checked.map_err(|error| error.errno().into())
+    }
+
+    /// Takes over the architectures of a filter that passed [`check_merge`](Self::check_merge).
+    pub(crate) fn merge(&mut self, other: Filter) -> Result<(), Status> {
+        self.program = None;
+        self.notifies |= other.notifies;
+        self.rules
+            .merge(other.rules)
+            .map_err(|error| error.errno().into())
+    }
+
+    pub(crate) fn set_priority(&mut self, call: i32, priority: u8) -> Result<(), Status> {
+        self.check_call(call)?;
+        self.program = None;
+        self.rules
+            .set_priority(call, priority)
+            .map_err(|error| error.errno().into())
+    }
+
+    /// Checks the call and the action of a rule, before its conditions are looked at.
+    pub(crate) fn check_rule(&self, action: u32, call: i32) -> Result<Action, Status> {
+        self.check_call(call)?;
+        let action = self.attributes.action(action)?;
+        if action == self.rules.default_action() {
+            return Err(Status::Access);
+        }
+        Ok(action)
+    }
+
+    /// Adds a rule that passed [`check_rule`](Self::check_rule).
+    pub(crate) fn add_rule(
+        &mut self,
+        exactness: Exactness,
+        action: Action,
+        call: i32,
+        conditions: &[Condition],
+    ) -> Result<(), Status> {
+        self.rules
+            .add_rule(exactness, action, call, conditions, ())
+            .map_err(|error| error.errno())?;
+        self.program = None;
+        self.notifies |= action.kind == ActionKind::Notify;
+        Ok(())
+    }
+
+    fn check_call(&self, call: i32) -> Result<(), Status> {
+        match number::is_valid(call, self.attributes.handles_skipped) {
+            true => Ok(()),
+            false => Err(Status::Invalid),
+        }
+    }
+
+    pub(crate) fn start_transaction(&mut self) {
+        self.transactions.push(self.rules.clone());
+    }
+
+    pub(crate) fn commit_transaction(&mut self) {
+        self.transactions.pop();
+    }
+
+    /// Returns to the rules and architectures at the start of the transaction.
+    pub(crate) fn reject_transaction(&mut self) {
+        if let Some(mut before) = self.transactions.pop() {
+            before.forget_priorities();
+            self.rules = before;
+            self.program = None;
+        }
+    }
+
+    /// Whether the program is made.
+    pub(crate) const fn has_program(&self) -> bool {
+        self.program.is_some()
+    }
+
+    /// The program, made if it isn't yet.
+    pub(crate) fn program(&mut self) -> Result<&Program, Status> {
+        let program = match self.program.take() {
+            Some(program) => program,
+            None => build::program(&self.rules, self.attributes.bad_arch)?,
+        };
+        Ok(self.program.insert(program))
+    }
+
+    /// The text of `seccomp_export_pfc`.
+    pub(crate) fn pseudo_code(&self) -> String {
+        let code = PseudoCode {
+            db: &self.rules,
+            bad_arch: self.attributes.bad_arch,
+            order: self.attributes.order,
+        };
+        code.to_string()
+    }
+}

@@ -1,0 +1,65 @@
+//! What a user asks the library to tell about its filters, by the environment of the program.
+//!
+//! `TAMIS_LOG=stderr` writes a line for each program that is made, `TAMIS_EXPLAIN=FILE` the ruleset. A program that
+//! runs with more privileges than its user ignores both.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::fmt::Write;
+
+use tamis_bpf::Program;
+use tamis_rules::Ruleset;
+
+use crate::filter::Rules;
+
+/// Tells of a program that was made.
+pub(crate) fn built(rules: &Rules, ruleset: &Ruleset, program: &Program) {
+    if variable(c"TAMIS_LOG").is_some_and(|value| value == c"stderr") {
+        write(libc::STDERR_FILENO, &line(rules, program));
+    }
+    if let Some(path) = variable(c"TAMIS_EXPLAIN") {
+        explain(path, &ruleset.to_string());
+    }
+}
+
+// SAFETY: the C library has this function, with this type.
+unsafe extern "C" {
+    /// `getenv`, null in a program with more privileges than its user.
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
+
+/// The value of a variable; `None` in a program with more privileges than its user.
+fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: the name is a string. The value stays until the program changes its environment, and is used at once.
+    unsafe {
+        let value = secure_getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}
+
+fn line(rules: &Rules, program: &Program) -> String {
+    let mut line = format!("tamis: {} instructions, proved", program.len());
+    for filter in rules.filters() {
+        let calls = filter.calls().count();
+        // Writing to a string can't fail.
+        let _ = write!(line, "; {}: {calls} calls with rules", filter.arch());
+    }
+    line.push('\n');
+    line
+}
+
+/// Writes the file anew. Errors are not the program's: they are ignored.
+fn explain(path: &CStr, text: &str) {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the path is a string.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+    if fd >= 0 {
+        write(fd, text);
+        // SAFETY: it was opened above.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn write(fd: c_int, text: &str) {
+    // SAFETY: the kernel reads at most so many bytes. A short write of a report is no error.
+    unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
+}

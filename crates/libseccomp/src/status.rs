@@ -1,0 +1,74 @@
+//! Error codes.
+
+use std::ffi::c_int;
+
+use tamis_scmp::Errno;
+
+/// Why a function failed. libseccomp returns no other codes, unless the caller asked for the kernel's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// The library doesn't permit it.
+    Access,
+    /// The kernel refused.
+    Canceled,
+    /// Architectures or calls don't fit.
+    Domain,
+    /// It exists, or contradicts what exists.
+    Exists,
+    /// An internal error.
+    Fault,
+    /// The argument is invalid.
+    Invalid,
+    /// There is no such thing.
+    NoEntry,
+    /// There is no memory, or no program of a length that the kernel takes.
+    NoMemory,
+    /// The kernel or the library lacks the feature.
+    NotSupported,
+    /// The buffer is too small.
+    Range,
+    /// Threads could not be synchronised.
+    NoThread,
+    /// The kernel's own error number.
+    Raw(c_int),
+}
+
+impl Status {
+    /// The return value.
+    pub(crate) const fn code(self) -> c_int {
+        -match self {
+            Status::Access => libc::EACCES,
+            Status::Canceled => libc::ECANCELED,
+            Status::Domain => libc::EDOM,
+            Status::Exists => libc::EEXIST,
+            Status::Fault => libc::EFAULT,
+            Status::Invalid => libc::EINVAL,
+            Status::NoEntry => libc::ENOENT,
+            Status::NoMemory => libc::ENOMEM,
+            Status::NotSupported => libc::EOPNOTSUPP,
+            Status::Range => libc::ERANGE,
+            Status::NoThread => libc::ESRCH,
+            Status::Raw(errno) => errno,
+        }
+    }
+}
+
+impl From<Errno> for Status {
+    fn from(errno: Errno) -> Status {
+        match errno {
+            Errno::Access => Status::Access,
+            Errno::Domain => Status::Domain,
+            Errno::Exists => Status::Exists,
+            Errno::Fault => Status::Fault,
+            Errno::Invalid => Status::Invalid,
+            Errno::NoMemory => Status::NoMemory,
+            Errno::NotSupported => Status::NotSupported,
+        }
+    }
+}
+
+/// The error number of the last failed system call of this thread.
+pub(crate) fn last_errno() -> c_int {
+    // SAFETY: the pointer is to the calling thread's own variable.
+    unsafe { *libc::__errno_location() }
+}

@@ -1,0 +1,206 @@
+//! What the running kernel supports, for the whole process.
+//!
+//! Each fact is asked for once and kept, as programs may be forbidden `seccomp(2)` later. `seccomp_api_set` replaces
+//! all facts by those of a level, `seccomp_reset(NULL)` forgets them. Two threads that ask at the same time get the
+//! same answer, so plain atomic variables suffice.
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::{AtomicI8, AtomicU32, Ordering::Relaxed};
+
+use tamis_abi::{Action, ActionKind};
+
+use crate::status::last_errno;
+
+/// A feature of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// The system call `seccomp`.
+    Syscall,
+    /// `SECCOMP_FILTER_FLAG_TSYNC`
+    Tsync,
+    /// `SECCOMP_FILTER_FLAG_LOG`
+    LogFlag,
+    /// `SECCOMP_RET_LOG`
+    LogAction,
+    /// `SECCOMP_RET_KILL_PROCESS`
+    KillProcess,
+    /// `SECCOMP_FILTER_FLAG_SPEC_ALLOW`
+    SpecAllow,
+    /// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
+    NewListener,
+    /// `SECCOMP_RET_USER_NOTIF`
+    Notify,
+    /// `SECCOMP_FILTER_FLAG_TSYNC_ESRCH`
+    TsyncEsrch,
+    /// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`
+    WaitKillable,
+}
+
+/// The features that each API level adds, from level 1.
+const LEVELS: [&[Feature]; 7] = [
+    &[],
+    &[Feature::Syscall, Feature::Tsync],
+    &[Feature::LogFlag, Feature::LogAction, Feature::KillProcess],
+    &[Feature::SpecAllow],
+    &[Feature::NewListener, Feature::Notify],
+    &[Feature::TsyncEsrch],
+    &[Feature::WaitKillable],
+];
+
+/// The greatest API level.
+const LAST_LEVEL: u32 = LEVELS.len() as u32;
+
+const UNKNOWN: i8 = -1;
+
+/// What is known of each feature: [`UNKNOWN`], 0 or 1.
+static KNOWN: [AtomicI8; 10] = [const { AtomicI8::new(UNKNOWN) }; 10];
+
+/// The API level; 0 while unknown.
+static LEVEL: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the kernel supports a feature; asks at the first time.
+pub(crate) fn supports(feature: Feature) -> bool {
+    let known = &KNOWN[feature as usize];
+    if known.load(Relaxed) == UNKNOWN {
+        known.store(i8::from(ask(feature)), Relaxed);
+    }
+    known.load(Relaxed) == 1
+}
+
+/// Whether a feature was found or declared to be supported, without asking.
+pub(crate) fn is_known_to_support(feature: Feature) -> bool {
+    KNOWN[feature as usize].load(Relaxed) == 1
+}
+
+/// The API level, 1 to 7; asks for all features at the first time.
+pub(crate) fn level() -> u32 {
+    if LEVEL.load(Relaxed) == 0 {
+        let has_all = |features: &&&[Feature]| features.iter().all(|feature| supports(*feature));
+        let level = LEVELS.iter().take_while(has_all).count();
+        LEVEL.store(level as u32, Relaxed);
+    }
+    LEVEL.load(Relaxed)
+}
+
+/// Declares the features of a level to be supported and no others; false for a level that doesn't exist.
+pub(crate) fn set_level(level: u32) -> bool {
+    if !(1..=LAST_LEVEL).contains(&level) {
+        return false;
+    }
+    for (features, of) in LEVELS.iter().zip(1..) {
+        for feature in *features {
+            KNOWN[*feature as usize].store(i8::from(of <= level), Relaxed);
+        }
+    }
+    LEVEL.store(level, Relaxed);
+    true
+}
+
+/// Forgets all, and asks again. As in libseccomp, the level stays.
+pub(crate) fn reset() {
+    for known in &KNOWN {
+        known.store(UNKNOWN, Relaxed);
+    }
+    level();
+}
+
+/// The action of a value that can be a rule's or a default; `None` if the kernel lacks it, or for invalid values.
+///
+/// The greatest error number, 4095, is refused, and so is any data of actions that have none.
+pub(crate) fn action(value: u32) -> Option<Action> {
+    let action = Action::from_ret(value);
+    if action.ret() != value {
+        return None;
+    }
+    let is_valid = match action.kind {
+        ActionKind::Errno => u32::from(action.data) < MAX_ERRNO,
+        ActionKind::Trace => true,
+        _ if action.data != 0 => false,
+        ActionKind::KillThread | ActionKind::Trap | ActionKind::Allow => true,
+        ActionKind::KillProcess => supports(Feature::KillProcess),
+        ActionKind::Log => supports(Feature::LogAction),
+        ActionKind::Notify => supports(Feature::Notify),
+    };
+    is_valid.then_some(action)
+}
+
+/// The kernel's `MAX_ERRNO`.
+const MAX_ERRNO: u32 = 4095;
+
+fn ask(feature: Feature) -> bool {
+    use libc::{
+        SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+        SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_FILTER_FLAG_TSYNC_ESRCH,
+        SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+    };
+    match feature {
+        // Strict mode takes no flags: a kernel with the call says so.
+        Feature::Syscall => fails_with(libc::EINVAL, libc::SECCOMP_SET_MODE_STRICT, 1),
+        _ if !supports(Feature::Syscall) => false,
+        Feature::Tsync => takes_flags(SECCOMP_FILTER_FLAG_TSYNC),
+        Feature::LogFlag => takes_flags(SECCOMP_FILTER_FLAG_LOG),
+        Feature::SpecAllow => takes_flags(SECCOMP_FILTER_FLAG_SPEC_ALLOW),
+        Feature::NewListener => takes_flags(SECCOMP_FILTER_FLAG_NEW_LISTENER),
+        Feature::TsyncEsrch => takes_flags(SECCOMP_FILTER_FLAG_TSYNC_ESRCH),
+        Feature::WaitKillable => {
+            supports(Feature::NewListener)
+                && takes_flags(
+                    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+                )
+        }
+        Feature::LogAction => has_action(libc::SECCOMP_RET_LOG),
+        Feature::KillProcess => has_action(libc::SECCOMP_RET_KILL_PROCESS),
+        Feature::Notify => notification_sizes().is_some(),
+    }
+}
+
+/// The kernel looks at the program after the flags, and there is none.
+fn takes_flags(flags: libc::c_ulong) -> bool {
+    fails_with(libc::EFAULT, libc::SECCOMP_SET_MODE_FILTER, flags)
+}
+
+fn fails_with(errno: c_int, operation: libc::c_uint, flags: libc::c_ulong) -> bool {
+    // SAFETY: without a program the kernel installs nothing, and strict mode isn't entered with flags.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            operation,
+            flags,
+            ptr::null::<libc::sock_fprog>(),
+        )
+    };
+    returned < 0 && last_errno() == errno
+}
+
+fn has_action(value: u32) -> bool {
+    // SAFETY: the kernel reads one 32-bit word.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_ACTION_AVAIL,
+            0,
+            &raw const value,
+        )
+    };
+    returned == 0
+}
+
+/// The sizes of the kernel's notification structures.
+pub(crate) fn notification_sizes() -> Option<libc::seccomp_notif_sizes> {
+    let mut sizes = libc::seccomp_notif_sizes {
+        seccomp_notif: 0,
+        seccomp_notif_resp: 0,
+        seccomp_data: 0,
+    };
+    // SAFETY: the kernel writes the three numbers of the structure.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_NOTIF_SIZES,
+            0,
+            &raw mut sizes,
+        )
+    };
+    (returned == 0).then_some(sizes)
+}

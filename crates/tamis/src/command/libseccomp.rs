@@ -1,0 +1,149 @@
+//! `tamis libseccomp`: install the library that stands for libseccomp.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use tamis_report::installed::InstalledReport;
+use tamis_scmp::header;
+
+use crate::cli::output::show;
+use crate::cli::{Failure, Global, exit, library};
+
+/// Install the library that takes the place of libseccomp
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis libseccomp install --prefix /opt/tamis
+  LD_LIBRARY_PATH=/opt/tamis/lib podman run --rm alpine true
+  tamis run --libseccomp -- man ls          without installing it
+Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH and need no change. \
+A prefix in which another libseccomp is installed is refused.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+enum What {
+    /// Install library, headers, pkg-config file and a note on how to switch back
+    Install {
+        /// The folder that gets `lib`, `include` and `share`
+        #[arg(long, value_name = "DIR")]
+        prefix: PathBuf,
+        /// The library's file [default: the one beside this program]
+        #[arg(long, value_name = "FILE")]
+        library: Option<PathBuf>,
+    },
+}
+
+/// The file that tells an installation of tamis from one of libseccomp.
+const NOTE: &str = "share/doc/tamis-libseccomp/README";
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let What::Install { prefix, library } = &args.what;
+    let library = library::find(library.as_deref())?;
+    // Dynamic linker and pkg-config need the whole path.
+    let prefix = std::path::absolute(prefix).map_err(|error| failed(prefix, &error))?;
+    refuse_foreign(&prefix)?;
+    let files = install(&prefix, &library)?;
+    let report = InstalledReport {
+        library: prefix.join("lib").display().to_string(),
+        prefix: prefix.display().to_string(),
+        files,
+    };
+    show(&report, global)?;
+    Ok(exit::OK)
+}
+
+/// Fails if the prefix has a libseccomp that isn't ours, in `lib` or a distribution's folder beside or below it.
+fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
+    if prefix.join(NOTE).exists() {
+        return Ok(());
+    }
+    let [major, ..] = header::VERSION;
+    let soname = format!("libseccomp.so.{major}");
+    let below = fs::read_dir(prefix.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let folders = ["lib", "lib64", "lib32"].map(|name| prefix.join(name));
+    let folders = folders.into_iter().chain(below.map(|entry| entry.path()));
+    let libraries = folders.map(|folder| folder.join(&soname));
+    let mut files = libraries.chain([prefix.join("include/seccomp.h")]);
+    match files.find(|path| path.symlink_metadata().is_ok()) {
+        Some(path) => Err(Failure::usage(
+            format!("{} exists and isn't tamis's", path.display()),
+            "choose a prefix of its own, such as /opt/tamis",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Writes all files; returns their paths.
+fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
+    let [major, minor, micro] = header::VERSION;
+    let real = format!("libseccomp.so.{major}.{minor}.{micro}");
+    let soname = format!("libseccomp.so.{major}");
+    let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
+    let calls = header::seccomp_syscalls_h();
+    let pkg_config = header::pkg_config(&prefix.display().to_string());
+    let mut installed = Vec::new();
+    // The note comes first: what an interrupted installation leaves is known to be ours.
+    let files: [(&str, &[u8]); 5] = [
+        (NOTE, NOTE_TEXT.as_bytes()),
+        ("include/seccomp.h", header::SECCOMP_H.as_bytes()),
+        ("include/seccomp-syscalls.h", calls.as_bytes()),
+        ("lib/pkgconfig/libseccomp.pc", pkg_config.as_bytes()),
+        (&format!("lib/{real}"), &bytes),
+    ];
+    for (name, bytes) in files {
+        let path = prefix.join(name);
+        replace(&path, |path| fs::write(path, bytes)).map_err(|error| failed(&path, &error))?;
+        installed.push(path.display().to_string());
+    }
+    for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {
+        let path = prefix.join("lib").join(name);
+        replace(&path, |path| symlink(target, path)).map_err(|error| failed(&path, &error))?;
+        installed.push(path.display().to_string());
+    }
+    Ok(installed)
+}
+
+/// Makes a file under another name and moves it to its place: programs that use the old one keep it.
+fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = Path::new(&new);
+    match fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    make(new)?;
+    fs::rename(new, path)
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::environment(format!("{}: {error}", path.display()))
+}
+
+const NOTE_TEXT: &str = "\
+This prefix has tamis's replacement of libseccomp 2.6.1.
+
+Programs use it if LD_LIBRARY_PATH names its lib folder, or if that folder comes first in
+/etc/ld.so.conf.d and ldconfig was run. Programs that have a copy of libseccomp in themselves,
+such as Python's module `seccomp`, don't.
+
+TAMIS_LOG=stderr in the environment of a program writes a line for each filter that is made,
+TAMIS_EXPLAIN=FILE the filter's meaning.
+
+To switch back, remove the folder from LD_LIBRARY_PATH or from /etc/ld.so.conf.d, run ldconfig,
+and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, include/seccomp.h,
+include/seccomp-syscalls.h and this file. Nothing else was changed.
+";
