@@ -91,6 +91,7 @@ impl Command {
             Command::Bisect(_) => "searching",
             Command::Run(_)
             | Command::Dump(_)
+            | Command::Libseccomp(_)
             | Command::Tables(_)
             | Command::Profile(_)
             | Command::Passes(_)
