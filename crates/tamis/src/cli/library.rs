@@ -1,6 +1,7 @@
 //! Where the shared library that stands for libseccomp is.
 //!
-//! It is a file of its own beside the program: in cargo's target directory, or in `lib/tamis` of the same prefix.
+//! It is a file of its own beside the program: in cargo's target directory, where builds and tests leave it, or in
+//! `lib/tamis` of the same prefix.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -27,12 +28,8 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
     let folder = program.as_deref().ok().and_then(Path::parent);
-    let places = folder.map(|folder| {
-        [
-            folder.join(FILE_NAME),
-            folder.join("../lib/tamis").join(FILE_NAME),
-        ]
-    });
+    let places = folder
+        .map(|folder| ["", "deps", "../lib/tamis"].map(|below| folder.join(below).join(FILE_NAME)));
     let found = places.into_iter().flatten().find(|place| place.is_file());
     found.ok_or_else(|| {
         Failure::usage(

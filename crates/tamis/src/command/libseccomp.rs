@@ -16,10 +16,9 @@ use crate::cli::{Failure, Global, exit, library};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis libseccomp install --prefix /opt/tamis
-  LD_LIBRARY_PATH=/opt/tamis/lib podman run --rm alpine true
-  tamis run --libseccomp -- man ls          without installing it
-Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH and need no change. \
+  tamis libseccomp install --prefix tamis
+  tamis run --libseccomp -- ls              without installing it
+Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH=PREFIX/lib and need no change. \
 A prefix in which another libseccomp is installed is refused.")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -23,7 +23,7 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
-  tamis run --libseccomp -- man ls         with tamis's library in place of libseccomp
+  tamis run --libseccomp -- ls             with tamis's library in place of libseccomp
 Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
 network-service and pure-compute don't: they are for programs that install their own filter.
 The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action \

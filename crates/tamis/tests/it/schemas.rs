@@ -187,6 +187,11 @@ fn variables() -> PathBuf {
     path
 }
 
+/// A folder for an installation.
+fn prefix() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-prefix")
+}
+
 /// A matrix with all that the document can have.
 fn matrix() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -218,6 +223,10 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
         check("passes --json"),
+        check(&format!(
+            "libseccomp install --json --prefix {}",
+            prefix().display()
+        )),
         check(&format!("precompile --json {}", matrix().display())),
         check("bisect pure-compute --json"),
         check("fuzz pure-compute --evaluations 1000 --json"),
