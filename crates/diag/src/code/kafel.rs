@@ -12,14 +12,14 @@ codes! { KAFEL;
          system-call number 32.";
     KAFEL_SYSCALL = "TM1003", "unknown system call",
         "A rule names a call that the architecture does not have, and kafel refuses such policies. Names are \
-         those of the kernel's functions (`newstat`, `newuname`) or those of user space. Write a rule for \
+         those of the kernel's functions (`newstat`, `newuname`), not those of user space. Write a rule for \
          some architectures only as `call ON x86_64`, and a call without a name as `SYSCALL[400]`.";
     KAFEL_ARCH = "TM1004", "unknown architecture",
         "`ON` is followed by the architectures that a rule applies to. An unknown architecture would \
-         silently disable the rule, so it is an error.";
+         silently disable the rule, so it is an error, and kafel takes none twice.";
     KAFEL_ARGUMENT = "TM1005", "no such argument",
         "A condition names an argument that the call does not have, or that a filter cannot see. Arguments \
-         have the names of the kernel's declarations, which are mostly those of the manual pages. A rule may \
+         have kafel's names, those of the kernel's declarations and mostly of the manual pages. A rule may \
          rename them: `write(out, data) { out == 1 }`. Kafel has no built-in constants of the kernel, only \
          those of `#define`.";
     KAFEL_ACTION = "TM1006", "unknown action",
@@ -35,8 +35,8 @@ codes! { KAFEL;
         "A file that the policy includes is missing, unreadable, not UTF-8, or includes itself. Paths are \
          relative to the including file; kafel itself searches the directories given by its caller.";
     KAFEL_LIMIT = "TM1010", "policy beyond a limit",
-        "The nesting depth or the number of included files, rules or tests exceeds a limit of tamis. The \
-         limits are far above real policies; they keep hostile input from exhausting memory.";
+        "The nesting depth or the number of included files, rules or tests exceeds a limit of tamis, or a \
+         comparison is larger than kafel compiles. The limits are far above real policies; they keep hostile input from exhausting memory.";
     KAFEL_WIDTH = "TM1011", "comparison wider than the argument",
         "Kafel compares 32 bits of an argument whose C type has 32 bits, unless another operand has 64: a \
          64-bit argument, or a number such as -1, which is 0xffffffffffffffff. Then the comparison includes \
@@ -44,8 +44,7 @@ codes! { KAFEL;
          can make `fd == -1` false and `fd != -1` true.";
     KAFEL_COMMENT = "TM1012", "comment that kafel does not end here",
         "Kafel consumes the stars in a comment in pairs, so `**/` does not end it, and the following text is \
-         part of the comment up to the next `*/`. tamis ends the comment here, as C does. Put a space before \
-         `*/` and both agree.";
+         part of the comment up to the next `*/`, for tamis as well. Put a space before `*/` to end it.";
     KAFEL_EMPTY = "TM1013", "policy without rules",
         "Outside of named policies there is no block, `USE` or `DEFAULT`, so every call is killed. Named \
          policies have an effect only where they are used.";

@@ -1,4 +1,5 @@
-//! The calls and arguments that kafel knows: `data/kafel-calls.txt` for its architectures, the kernel's tables for others.
+//! The calls and arguments that kafel knows: `data/kafel-calls.txt` for its architectures, the kernel's tables for
+//! others.
 //!
 //! Kafel names calls after the kernel's functions, which differ from the names of user space, most on 32-bit
 //! architectures: `chown` is what user space calls `chown32`.

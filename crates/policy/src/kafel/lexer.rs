@@ -72,7 +72,8 @@ pub(super) fn first_statement(text: &str) -> &str {
     }
 }
 
-/// What follows `/*`: a star and the character behind it belong together, unless that is the slash that ends the comment.
+/// What follows `/*`: a star and the character behind it belong together, unless that is the slash that ends the
+/// comment.
 struct Comment {
     /// The length up to and including the end.
     inside: Option<usize>,

@@ -514,9 +514,9 @@ impl<'a> Parser<'a> {
             let text = token.map(|token| self.text(token));
             let is_constant = text.is_some_and(|text| self.constants.contains_key(text));
             return Err(match is_constant {
-                true => Box::new(
-                    diagnostic.note("constants stand for calls and for values of conditions only"),
-                ),
+                true => {
+                    Box::new(diagnostic.note("constants stand for calls and in conditions only"))
+                }
                 false => diagnostic,
             });
         };
