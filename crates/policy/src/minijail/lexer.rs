@@ -4,7 +4,7 @@
 //! `#` begins a comment anywhere, and a backslash at its end still joins lines; for the library only a line that
 //! begins with `#` is a comment, including the lines joined to it.
 
-use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
+use tamis_diag::limits::MAX_TOKENS;
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Dialect;
@@ -38,13 +38,15 @@ const SYMBOLS: [&str; 21] = [
     "<", ">", "=",
 ];
 
+/// The lines of a text that have tokens.
+pub(super) struct Lines {
+    pub(super) lines: Vec<Vec<Token>>,
+    /// Where the text was cut, because it has too many tokens.
+    pub(super) cut: Option<Span>,
+}
+
 /// The lines of a text that have tokens. A line with invalid characters is omitted.
-pub(super) fn lines(
-    source: SourceId,
-    text: &str,
-    dialect: Dialect,
-    sink: &mut Sink,
-) -> Vec<Vec<Token>> {
+pub(super) fn lines(source: SourceId, text: &str, dialect: Dialect, sink: &mut Sink) -> Lines {
     let mut cursor = Cursor::new(source, text);
     let mut lines = Vec::new();
     let mut tokens = Vec::new();
@@ -70,8 +72,8 @@ pub(super) fn lines(
             let line = std::mem::take(&mut tokens);
             count += line.len();
             if count > MAX_TOKENS {
-                let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, too_many_tokens());
-                sink.stop(diagnostic.label(cursor.span_from(cursor.at()), ""));
+                let cut = Some(cursor.span_from(cursor.at()));
+                return Lines { lines, cut };
             }
             if !line.is_empty() && !is_broken {
                 lines.push(line);
@@ -82,7 +84,7 @@ pub(super) fn lines(
     if !tokens.is_empty() && !is_broken {
         lines.push(tokens);
     }
-    lines
+    Lines { lines, cut: None }
 }
 
 fn is_comment_line(line: &str) -> bool {

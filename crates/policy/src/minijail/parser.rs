@@ -3,6 +3,7 @@
 //! The grammar is that of the compile tool; [`super::library`] finds features that the library lacks.
 
 use tamis_abi::ArgIndex;
+use tamis_diag::limits::too_many_tokens;
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 use tamis_rules::CmpOp;
 
@@ -11,7 +12,7 @@ use super::ast::{
     Action, ActionWord, Atom, Call, Calls, Filter, Filters, Name, Operator, Statement,
     StatementKind, Value, ValueKind,
 };
-use super::lexer::{self, Token, TokenKind};
+use super::lexer::{self, Lines, Token, TokenKind};
 use crate::limits::MAX_NESTING;
 use crate::literal::c_integer;
 use crate::sink::Sink;
@@ -48,7 +49,8 @@ pub(super) fn parse(
     sink: &mut Sink,
 ) -> Vec<Statement> {
     let mut statements = Vec::new();
-    for tokens in lexer::lines(source, text, dialect, sink) {
+    let Lines { lines, cut } = lexer::lines(source, text, dialect, sink);
+    for tokens in lines {
         let mut line = Line {
             text,
             tokens: &tokens,
@@ -60,8 +62,11 @@ pub(super) fn parse(
             Err(diagnostic) => sink.report(*diagnostic),
         }
         if sink.is_finished() {
-            break;
+            return statements;
         }
+    }
+    if let Some(cut) = cut {
+        sink.report(Diagnostic::error(code::MINIJAIL_LIMIT, too_many_tokens()).label(cut, ""));
     }
     statements
 }
