@@ -104,7 +104,7 @@ impl Decisions {
             && let Some(when) = in_any_order(&case.when)
         {
             let (yes, no) = (dag.ret(case.ret), dag.ret(default));
-            return direct::lower(dag, &when, yes, no, samples, Effort::Thorough);
+            return direct::lower(dag, &when, yes, no, samples, self.ranking.effort());
         }
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
@@ -137,9 +137,9 @@ impl Decisions {
         });
         if is_diagram_better {
             let [_, best] = &mut self.diagrams;
-            best.emit(dag, samples.list(), Effort::Thorough)
+            best.emit(dag, samples.list(), self.ranking.effort())
         } else {
-            lower_directly(dag, cases, default, samples, Effort::Thorough)
+            lower_directly(dag, cases, default, samples, self.ranking.effort())
         }
     }
 }
@@ -154,6 +154,14 @@ struct Ranking {
 }
 
 impl Ranking {
+    /// The effort for the decision that is kept.
+    fn effort(&self) -> Effort {
+        match self.prices.is_about_length() {
+            true => Effort::Short,
+            false => Effort::Thorough,
+        }
+    }
+
     /// Marks a decision as used.
     fn keep(&mut self, dag: &Dag, node: NodeId) {
         self.walk.go_below(dag, [node]);

@@ -30,6 +30,9 @@ const MAX_BLOCKS: usize = 32;
 /// The cost of one more question in the program, as a divisor of the whole weight.
 const LENGTH_SHARE: u64 = 16;
 
+/// The most runs of a line for which all efforts find the same.
+const SHORT_LINE: usize = 512;
+
 /// The effort of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
@@ -37,6 +40,8 @@ pub(crate) enum Effort {
     Quick,
     /// Intervals and cubes.
     Thorough,
+    /// The same, but few questions for lines that are longer than [`SHORT_LINE`].
+    Short,
 }
 
 /// A value of the word, with its expected frequency.
@@ -144,6 +149,9 @@ pub(crate) fn split(
     expected.weigh(&mut line);
     if line.len() <= 3 || effort == Effort::Quick {
         return balanced(dag, word, &line, weight(&line));
+    }
+    if effort == Effort::Short && line.len() > SHORT_LINE {
+        return search(dag, word, &line, Prices::of(Objective::Length));
     }
     let mut points: Vec<Point> = expected.points().collect();
     points.extend(line.iter().map(|run| Point {

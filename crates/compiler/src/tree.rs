@@ -10,7 +10,8 @@
 //! - up to `SUBSET_RUNS` runs: the cheapest of all trees (`subsets`);
 //! - up to `TABLE_RUNS`: dynamic programming over its contiguous parts (`table`), whose leaves and heavy values
 //!   `layer` describes, whose cuts are compared in `costs`, and of which `parts` leaves out what no cheapest tree has;
-//! - longer: cut at the weighted median.
+//! - longer: cut at the weighted median; if length is the objective, until the values of a part that aren't decided as
+//!   the rest can be asked about one after the other.
 //!
 //! Questions about bits have a module of their own, `bit_tests`. Every bound that leaves a tree out has a test in
 //! `tree/tests.rs` that tries what was left out.
@@ -41,6 +42,10 @@ const TABLE_RUNS: usize = 192;
 /// The same for other words, and for numbers that are rare. There are many such lines, and a cut at the median
 /// costs a long one next to nothing.
 const SHORT_TABLE_RUNS: usize = 48;
+
+/// The most values that are asked about one after the other, if length is the objective: cuts between them would be
+/// few, and the steps many.
+const MAX_CHAIN: usize = 200;
 
 /// The longest line for which all trees are looked at; exponential time.
 const SUBSET_RUNS: usize = 6;
@@ -194,10 +199,23 @@ impl Line {
             let bit_tests = bit_tests.as_ref();
             return table::build(dag, self.word, spans, self.prices, bit_tests, max_heavy);
         }
+        if self.prices.is_about_length()
+            && let Some(others) = background(spans)
+        {
+            return self.chain(dag, spans, others);
+        }
         let at = self.median(from, to);
         let no = self.solve(dag, from, at);
         let yes = self.solve(dag, at, to);
         dag.ask(self.word, Question::Ge(self.spans[at].first), yes, no)
+    }
+
+    /// A question for each value that isn't decided as all others are: of all trees the shortest.
+    fn chain(&self, dag: &mut Dag, spans: &[Span], others: NodeId) -> NodeId {
+        let values = spans.iter().rev().filter(|span| span.node != others);
+        values.fold(others, |rest, span| {
+            dag.ask(self.word, Question::Eq(span.first), span.node, rest)
+        })
     }
 
     /// The cut that leaves the sides most nearly equal; both sides keep at least one run.
@@ -214,6 +232,14 @@ impl Line {
         }
         to - 1
     }
+}
+
+/// The decision of all runs of more than one value, if these agree and there are few enough other values for a chain.
+fn background(spans: &[Span]) -> Option<NodeId> {
+    let mut wide = spans.iter().filter(|span| !span.is_single());
+    let node = wide.next()?.node;
+    let values = spans.iter().filter(|span| span.node != node).count();
+    (values <= MAX_CHAIN && wide.all(|span| span.node == node)).then_some(node)
 }
 
 /// What a question costs that is asked with the weight of both answers together.

@@ -4,12 +4,14 @@
 //! limit, the program of the plain layout, without passes, is tried, which is easier to prove; an unproved program is
 //! never returned.
 //!
+//! A program that is longer than the kernel takes is made anew with length as the objective.
+//!
 //! Programs contain only instructions that libseccomp's programs contain: callers and tools of libseccomp read them.
 
 use tamis_abi::{Action, Arch, Nr};
 use tamis_bpf::Program;
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{CompileError, CompileOptions, Effort, Instructions, compile};
+use tamis_compiler::{CompileError, CompileOptions, Effort, Instructions, Objective, compile};
 use tamis_profile::Profile;
 
 use crate::filter::Rules;
@@ -27,6 +29,7 @@ pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status
     };
     let compiled = match compile(&ruleset, &options) {
         Err(CompileError::Unproven { .. }) => compile(&ruleset, &plain(options)),
+        Err(CompileError::TooLong { .. }) => compile(&ruleset, &short(options)),
         compiled => compiled,
     };
     let compiled = compiled.map_err(|error| status(&error))?;
@@ -38,6 +41,13 @@ pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status
 fn plain(options: CompileOptions) -> CompileOptions {
     CompileOptions {
         passes: Selection::none(),
+        ..options
+    }
+}
+
+fn short(options: CompileOptions) -> CompileOptions {
+    CompileOptions {
+        objective: Objective::Length,
         ..options
     }
 }

@@ -518,3 +518,50 @@ fn halving_cost(line: &Line, from: usize, to: usize) -> u32 {
         + halving_cost(line, from, at)
         + halving_cost(line, at, to)
 }
+
+#[test]
+fn many_values_take_little_more_than_a_question_each_if_length_counts() {
+    let mut dag = Dag::new();
+    let [others, chosen] = [0, 1].map(|ret| dag.ret(ret));
+    let values = 3000;
+    // Every third number, so that each value is a run between two others.
+    let run = |first: u32| Run {
+        first,
+        weight: 1,
+        node: if first.is_multiple_of(3) {
+            chosen
+        } else {
+            others
+        },
+    };
+    let runs: Vec<Run> = (0..values)
+        .flat_map(|at| [3 * at, 3 * at + 1].map(run))
+        .collect();
+    let prices = Prices::of(Objective::Length);
+    let root = search(&mut dag, Word::NR, &runs, prices);
+    let mut questions = vec![root];
+    let mut seen = vec![root];
+    while let Some(id) = questions.pop() {
+        if let Node::Ask { yes, no, .. } = dag.node(id) {
+            for next in [yes, no] {
+                if !seen.contains(&next) {
+                    seen.push(next);
+                    questions.push(next);
+                }
+            }
+        }
+    }
+    // Two of these are the decisions.
+    // The tables of short parts and the cuts between parts.
+    let cuts = values as usize / 24;
+    assert!(seen.len() - 2 <= values as usize + cuts, "{}", seen.len());
+    for value in [0, 1, 2, 3, 4499, 4500, 8996, 8997, 8998, u32::MAX] {
+        let (found, steps) = steps(&dag, root, Word::NR, value);
+        assert_eq!(
+            found,
+            u32::from(value % 3 == 0 && value < 3 * values),
+            "{value}"
+        );
+        assert!(steps <= MAX_CHAIN + 12, "{value}: {steps}");
+    }
+}
