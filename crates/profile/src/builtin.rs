@@ -4,12 +4,11 @@
 //! a minimum for every known call: the most frequent call has four times the count of one that never occurred. So a
 //! filter is a little faster for the most frequent calls, and no call becomes much slower.
 
-use std::sync::{LazyLock, OnceLock};
-
 use tamis_abi::{Arch, syscall};
 use tamis_diag::Sources;
 
 use crate::Profile;
+use crate::kept::Kept;
 
 /// The measured counts.
 const MEASURED: &str = include_str!("../data/default.json");
@@ -22,9 +21,13 @@ const RANGE: u64 = 300;
 /// The divisor for all counts of an architecture for old or foreign programs.
 const FOREIGN_DIVISOR: u64 = 10;
 
+/// More than there are architectures.
+const ARCHES: usize = 32;
+
 impl Profile {
     /// A profile of ordinary programs: every known call of the architecture has a count of 100 to 400, or a tenth
-    /// of that on 32-bit architectures and x32, which only run in addition to the native one. Made once per process.
+    /// of that on 32-bit architectures and x32, which only run in addition to the native one. Made once per process; no thread
+    /// waits for another.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -33,10 +36,9 @@ impl Profile {
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
     pub fn builtin(arch: Arch) -> &'static Profile {
-        static KNOWN: LazyLock<Vec<OnceLock<Profile>>> =
-            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
+        static KNOWN: [Kept<Profile>; ARCHES] = [const { Kept::new() }; ARCHES];
         // Architectures are numbered in the order in which they are listed.
-        KNOWN[arch as usize].get_or_init(|| ordinary(arch))
+        KNOWN[arch as usize].get_or_make(|| ordinary(arch))
     }
 }
 
@@ -55,13 +57,13 @@ fn ordinary(arch: Arch) -> Profile {
 }
 
 fn measured() -> &'static Profile {
-    static PROFILE: LazyLock<Profile> = LazyLock::new(|| {
+    static PROFILE: Kept<Profile> = Kept::new();
+    PROFILE.get_or_make(|| {
         let mut sources = Sources::new();
         let source = sources.add("default.json", MEASURED);
         let profile = crate::read(&sources, source, MEASURED_ON).profile;
         profile.expect("the data of the crate is a profile")
-    });
-    &PROFILE
+    })
 }
 
 #[cfg(test)]

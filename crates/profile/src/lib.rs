@@ -13,6 +13,7 @@ mod builtin;
 mod collect;
 mod frequency;
 mod json;
+mod kept;
 mod perf;
 mod profile;
 mod read;
