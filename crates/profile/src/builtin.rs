@@ -4,7 +4,7 @@
 //! a minimum for every known call: the most frequent call has four times the count of one that never occurred. So a
 //! filter is a little faster for the most frequent calls, and no call becomes much slower.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use tamis_abi::{Arch, syscall};
 use tamis_diag::Sources;
@@ -15,6 +15,8 @@ use crate::Profile;
 const MEASURED: &str = include_str!("../data/default.json");
 /// The measured architecture; others get the counts by name.
 const MEASURED_ON: Arch = Arch::X86_64;
+/// The count of architectures.
+const ARCHES: usize = 24;
 /// The count of every known call.
 const FLOOR: u64 = 100;
 /// The count added for the most frequent call.
@@ -33,11 +35,20 @@ impl Profile {
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
     pub fn builtin(arch: Arch) -> &'static Profile {
-        static KNOWN: LazyLock<Vec<OnceLock<Profile>>> =
-            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
+        static KNOWN: [OnceLock<Profile>; ARCHES] = [const { OnceLock::new() }; ARCHES];
         // Architectures are numbered in the order in which they are listed.
-        KNOWN[arch as usize].get_or_init(|| ordinary(arch))
+        kept(&KNOWN[arch as usize], || ordinary(arch))
     }
+}
+
+/// The value of a cell, made before the cell is locked, so that a process that is forked meanwhile by another thread
+/// doesn't find it locked for ever.
+fn kept(cell: &'static OnceLock<Profile>, make: impl FnOnce() -> Profile) -> &'static Profile {
+    if let Some(profile) = cell.get() {
+        return profile;
+    }
+    let profile = make();
+    cell.get_or_init(|| profile)
 }
 
 fn ordinary(arch: Arch) -> Profile {
@@ -55,13 +66,13 @@ fn ordinary(arch: Arch) -> Profile {
 }
 
 fn measured() -> &'static Profile {
-    static PROFILE: LazyLock<Profile> = LazyLock::new(|| {
+    static PROFILE: OnceLock<Profile> = OnceLock::new();
+    kept(&PROFILE, || {
         let mut sources = Sources::new();
         let source = sources.add("default.json", MEASURED);
         let profile = crate::read(&sources, source, MEASURED_ON).profile;
         profile.expect("the data of the crate is a profile")
-    });
-    &PROFILE
+    })
 }
 
 #[cfg(test)]

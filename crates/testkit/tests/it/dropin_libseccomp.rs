@@ -60,8 +60,13 @@ const NAMES: [&str; 16] = [
 const NUMBERS: [i32; 6] = [-1, -5, -101, 999, -10_001, 0x4000_0001];
 const VALUES: [u64; 7] = [0, 1, 5, 0xff, 0xffff_ffff, 0x1_0000_0005, u64::MAX];
 
-/// The library of this build, beside the test or above it.
+/// The library of this build.
 fn ours() -> Library {
+    Library::open_file(&our_file()).expect("the library has all functions")
+}
+
+/// Its file, beside the test or above it.
+pub(crate) fn our_file() -> PathBuf {
     let test = env::current_exe().expect("the test has a path");
     let mut folders = test.ancestors().skip(1);
     let file: Option<PathBuf> = folders
@@ -69,8 +74,7 @@ fn ours() -> Library {
         .take(2)
         .map(|folder| folder.join("libtamis_libseccomp.so"))
         .find(|path| path.exists());
-    let file = file.expect("tamis-libseccomp is a dependency of the tests");
-    Library::open_file(&file).expect("the library has all functions")
+    file.expect("tamis-libseccomp is a dependency of the tests")
 }
 
 /// A call to both libraries.
