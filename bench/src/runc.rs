@@ -7,7 +7,7 @@
 use serde_json::Value;
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Insn;
-use tamis_testkit::libseccomp::{Condition, Errno, Library, Op};
+use tamis_testkit::libseccomp::{Condition, Errno, Filter, Library, Op};
 
 /// The capabilities of a container without additional ones.
 const CAPABILITIES: [&str; 14] = [
@@ -39,6 +39,17 @@ const EPERM: u16 = 1;
 /// # Panics
 /// If the text is not a profile, or has features that are not in Docker's default profile.
 pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>, Errno> {
+    filter(library, text, optimize)?.export()
+}
+
+/// libseccomp's filter for a Docker profile on x86-64, with x86 and x32.
+///
+/// # Errors
+/// The library's error.
+///
+/// # Panics
+/// As [`compile`].
+pub fn filter<'l>(library: &'l Library, text: &str, optimize: u32) -> Result<Filter<'l>, Errno> {
     let profile: Value = serde_json::from_str(text).expect("the profile is JSON");
     let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);
     let mut filter = library
@@ -60,7 +71,7 @@ pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>
             }
         }
     }
-    filter.export()
+    Ok(filter)
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

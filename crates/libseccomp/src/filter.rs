@@ -6,6 +6,7 @@ use tamis_scmp::{Condition, Db, Exactness, PseudoCode, number};
 
 use crate::attributes::{Attribute, Attributes};
 use crate::build;
+use crate::memory::{self, RULE_WEIGHT};
 use crate::status::Status;
 
 /// Rules aren't told apart: conflicts and results name none.
@@ -20,6 +21,8 @@ pub(crate) struct Filter {
     notifies: bool,
     /// The rules at the start of each open transaction.
     transactions: Vec<Rules>,
+    /// What the rules may take, for [`memory`]; never too little.
+    weight: usize,
     /// The program, until rules or attributes change.
     program: Option<Program>,
 }
@@ -32,6 +35,7 @@ impl Filter {
             attributes: Attributes::default(),
             notifies: default.kind == ActionKind::Notify,
             transactions: Vec::new(),
+            weight: 0,
             program: None,
         }
     }
@@ -67,6 +71,7 @@ impl Filter {
 
     pub(crate) fn add_arch(&mut self, arch: Arch) -> Result<(), Status> {
         self.program = None;
+        memory::require(0)?;
         self.rules
             .add_arch(arch)
             .map_err(|error| error.errno().into())
@@ -99,7 +104,9 @@ impl Filter {
     /// Takes over the architectures of a filter that passed [`check_merge`](Self::check_merge).
     pub(crate) fn merge(&mut self, other: Filter) -> Result<(), Status> {
         self.program = None;
+        memory::require(0)?;
         self.notifies |= other.notifies;
+        self.weight += other.weight;
         self.rules
             .merge(other.rules)
             .map_err(|error| error.errno().into())
@@ -108,6 +115,8 @@ impl Filter {
     pub(crate) fn set_priority(&mut self, call: i32, priority: u8) -> Result<(), Status> {
         self.check_call(call)?;
         self.program = None;
+        memory::require(0)?;
+        self.weight += self.rules.filters().len() * RULE_WEIGHT;
         self.rules
             .set_priority(call, priority)
             .map_err(|error| error.errno().into())
@@ -131,9 +140,13 @@ impl Filter {
         call: i32,
         conditions: &[Condition],
     ) -> Result<(), Status> {
+        // A call behind a multiplexer has two places.
+        let added = 2 * self.rules.filters().len() * (RULE_WEIGHT + conditions.len());
+        memory::require(self.weight + added)?;
         self.rules
             .add_rule(exactness, action, call, conditions, ())
             .map_err(|error| error.errno())?;
+        self.weight += added;
         self.program = None;
         self.notifies |= action.kind == ActionKind::Notify;
         Ok(())
@@ -146,8 +159,10 @@ impl Filter {
         }
     }
 
-    pub(crate) fn start_transaction(&mut self) {
+    pub(crate) fn start_transaction(&mut self) -> Result<(), Status> {
+        memory::require(self.weight)?;
         self.transactions.push(self.rules.clone());
+        Ok(())
     }
 
     pub(crate) fn commit_transaction(&mut self) {
@@ -163,27 +178,33 @@ impl Filter {
         }
     }
 
-    /// Whether the program is made.
-    pub(crate) const fn has_program(&self) -> bool {
-        self.program.is_some()
-    }
-
     /// The program, made if it isn't yet.
     pub(crate) fn program(&mut self) -> Result<&Program, Status> {
         let program = match self.program.take() {
             Some(program) => program,
-            None => build::program(&self.rules, self.attributes.bad_arch)?,
+            None => {
+                memory::require_for_compilation(self.weight)?;
+                build::program(&self.rules, self.attributes.bad_arch)?
+            }
         };
         Ok(self.program.insert(program))
     }
 
+    /// The program as the kernel reads it.
+    pub(crate) fn program_bytes(&mut self) -> Result<Vec<u8>, Status> {
+        let program = self.program()?;
+        memory::require(0)?;
+        Ok(program.to_bytes())
+    }
+
     /// The text of `seccomp_export_pfc`.
-    pub(crate) fn pseudo_code(&self) -> String {
+    pub(crate) fn pseudo_code(&self) -> Result<String, Status> {
+        memory::require(self.weight)?;
         let code = PseudoCode {
             db: &self.rules,
             bad_arch: self.attributes.bad_arch,
             order: self.attributes.order,
         };
-        code.to_string()
+        Ok(code.to_string())
     }
 }

@@ -15,6 +15,7 @@
 //! | `support` | what the kernel supports; process-wide |
 //! | `load` | installing a program, the process-wide notification descriptor |
 //! | `listener` | notifications |
+//! | `memory` | whether there is memory for what a function is about to do |
 //! | `status` | error codes |
 //! | `report` | what `TAMIS_LOG` and `TAMIS_EXPLAIN` ask for |
 //!
@@ -32,6 +33,7 @@ mod contexts;
 mod filter;
 mod listener;
 mod load;
+mod memory;
 mod report;
 mod status;
 mod support;

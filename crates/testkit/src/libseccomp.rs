@@ -115,6 +115,12 @@ type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
 type AddRule = unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int;
 
 // SAFETY: as above.
+type Transaction = unsafe extern "C" fn(Context) -> c_int;
+
+// SAFETY: as above.
+type Reject = unsafe extern "C" fn(Context);
+
+// SAFETY: as above.
 type Merge = unsafe extern "C" fn(Context, Context) -> c_int;
 
 /// The library's token of an architecture. x32 has one of its own although the kernel reports x86_64's.
@@ -149,6 +155,8 @@ pub struct Library {
     rule_add_exact_array: AddRule,
     export_bpf: Export,
     export_pfc: Export,
+    /// Start, commit and reject; libseccomp has them since 2.6.
+    transactions: Option<(Transaction, Transaction, Reject)>,
     /// Keeps the code mapped as long as the function pointers exist.
     _handle: libloading::Library,
 }
@@ -179,7 +187,17 @@ impl Library {
                 *symbol.map_err(|error| format!("{SONAME} is too old: {error}"))?
             }};
         }
+        // SAFETY: the types are those that `seccomp.h` declares for these names.
+        let transactions = unsafe {
+            let start = handle.get(b"seccomp_transaction_start\0");
+            let commit = handle.get(b"seccomp_transaction_commit\0");
+            let reject = handle.get(b"seccomp_transaction_reject\0");
+            start
+                .and_then(|start| Ok((*start, *commit?, *reject?)))
+                .ok()
+        };
         Ok(Library {
+            transactions,
             version: function!(b"seccomp_version\0"),
             resolve: function!(b"seccomp_syscall_resolve_name\0"),
             resolve_on: function!(b"seccomp_syscall_resolve_name_arch\0"),
@@ -301,6 +319,47 @@ impl Filter<'_> {
             }
             Err(errno) => Err((errno, other)),
         }
+    }
+
+    /// Begins a transaction; they nest.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// If the library has no transactions.
+    pub fn start_transaction(&mut self) -> Result<(), Errno> {
+        let (start, ..) = self.transactions();
+        // SAFETY: the context is live.
+        check(unsafe { start(self.context.as_ptr()) })
+    }
+
+    /// Ends a transaction and keeps its rules.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// If the library has no transactions.
+    pub fn commit_transaction(&mut self) -> Result<(), Errno> {
+        let (_, commit, _) = self.transactions();
+        // SAFETY: the context is live.
+        check(unsafe { commit(self.context.as_ptr()) })
+    }
+
+    /// Ends a transaction and returns to the rules and architectures at its start.
+    ///
+    /// # Panics
+    /// If the library has no transactions.
+    pub fn reject_transaction(&mut self) {
+        let (.., reject) = self.transactions();
+        // SAFETY: the context is live.
+        unsafe { reject(self.context.as_ptr()) }
+    }
+
+    fn transactions(&self) -> (Transaction, Transaction, Reject) {
+        let transactions = self.library.transactions;
+        transactions.expect("libseccomp 2.6 has transactions")
     }
 
     /// Selects a list of numbers (1, the default) or a tree (2).

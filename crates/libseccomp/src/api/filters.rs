@@ -5,11 +5,12 @@ use std::ptr;
 
 use tamis_scmp::header;
 
-use crate::api::{any_filter, code, filter, guarded, native, require_memory};
+use crate::api::{any_filter, code, filter, guarded, native};
 use crate::attributes::Attribute;
 use crate::contexts::{self, Handle};
 use crate::filter::Filter;
 use crate::load;
+use crate::memory;
 use crate::status::Status;
 use crate::support;
 
@@ -28,9 +29,6 @@ static VERSION: Version = Version {
     minor: header::VERSION[1],
     micro: header::VERSION[2],
 };
-
-/// The memory that a filter needs at least.
-const FILTER_BYTES: usize = 1 << 15;
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
@@ -58,13 +56,13 @@ extern "C" fn seccomp_api_set(level: c_uint) -> c_int {
 extern "C" fn seccomp_init(default: u32) -> Handle {
     guarded(ptr::null_mut(), || {
         support::level();
-        let made = require_memory(FILTER_BYTES).and_then(|()| new(default));
-        made.map_or(ptr::null_mut(), contexts::add)
+        new(default).map_or(ptr::null_mut(), contexts::add)
     })
 }
 
 fn new(default: u32) -> Result<Filter, Status> {
     let default = support::action(default).ok_or(Status::Invalid)?;
+    memory::require(0)?;
     Ok(Filter::new(default, native()?))
 }
 
@@ -138,8 +136,7 @@ unsafe extern "C" fn seccomp_transaction_start(handle: Handle) -> c_int {
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
-        filter.start_transaction();
-        Ok(())
+        filter.start_transaction()
     })
 }
 

@@ -66,11 +66,3 @@ fn arch(value: u32) -> Result<Arch, Status> {
         value => number::arch_of_token(value).ok_or(Status::Invalid),
     }
 }
-
-/// Fails if there isn't this much memory, in bytes. What is refused here is an error code; later it would end the
-/// process.
-fn require_memory(size_bytes: usize) -> Result<(), Status> {
-    let mut memory: Vec<u8> = Vec::new();
-    let reserved = memory.try_reserve_exact(size_bytes);
-    reserved.map_err(|_| Status::NoMemory)
-}

@@ -3,34 +3,17 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crate::api::{code, filter, require_memory};
+use crate::api::{code, filter};
 use crate::contexts::Handle;
 use crate::filter::Filter;
 use crate::load;
 use crate::status::{Status, last_errno};
 
-/// The memory that a compilation takes: a part that it always does, and more per call with rules.
-const COMPILATION_BYTES: usize = 1 << 21;
-const BYTES_PER_CALL: usize = 1 << 12;
-
-/// Makes the program, if there is memory for it.
-fn precompute(filter: &mut Filter) -> Result<(), Status> {
-    if !filter.has_program() {
-        let calls = filter
-            .rules()
-            .filters()
-            .iter()
-            .map(|filter| filter.calls().count());
-        require_memory(COMPILATION_BYTES + BYTES_PER_CALL * calls.sum::<usize>())?;
-    }
-    filter.program().map(|_| ())
-}
-
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_precompute(handle: Handle) -> c_int {
     // SAFETY: the caller uses the handle in one thread at a time.
-    code(|| precompute(unsafe { filter(handle) }?))
+    code(|| unsafe { filter(handle) }?.program().map(|_| ()))
 }
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
@@ -38,9 +21,7 @@ unsafe extern "C" fn seccomp_precompute(handle: Handle) -> c_int {
 unsafe extern "C" fn seccomp_load(handle: Handle) -> c_int {
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
-        let filter = unsafe { filter(handle) }?;
-        precompute(filter)?;
-        load::load(filter)
+        load::load(unsafe { filter(handle) }?)
     })
 }
 
@@ -50,8 +31,7 @@ unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
-        precompute(filter)?;
-        let bytes = filter.program()?.to_bytes();
+        let bytes = filter.program_bytes()?;
         // A short write counts as success, as in libseccomp: a caller that passes a pipe reads on.
         write(fd, &bytes)
             .map(|_| ())
@@ -72,8 +52,7 @@ unsafe extern "C" fn seccomp_export_bpf_mem(
         if length.is_null() {
             return Err(Status::Invalid);
         }
-        precompute(filter)?;
-        let bytes = filter.program()?.to_bytes();
+        let bytes = filter.program_bytes()?;
         // SAFETY: it isn't null, and the interface demands a length.
         let room = unsafe { length.replace(bytes.len()) };
         if buffer.is_null() {
@@ -94,7 +73,7 @@ unsafe extern "C" fn seccomp_export_pfc(handle: Handle, fd: c_int) -> c_int {
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
-        let text = filter.pseudo_code();
+        let text = filter.pseudo_code()?;
         let written = append_to(fd).and_then(|()| write_all(fd, text.as_bytes()));
         written.map_err(|status| system_error(filter, status))
     })

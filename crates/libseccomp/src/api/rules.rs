@@ -12,8 +12,9 @@ use std::slice;
 use tamis_abi::ArgIndex;
 use tamis_scmp::{Comparison, Condition, Exactness};
 
-use crate::api::{code, filter, require_memory};
+use crate::api::{code, filter};
 use crate::contexts::Handle;
+use crate::memory;
 use crate::status::Status;
 
 /// `struct scmp_arg_cmp`
@@ -28,9 +29,6 @@ pub(super) struct ArgCmp {
 
 /// The most conditions of a rule.
 const MAX_CONDITIONS: usize = ArgIndex::ALL.len();
-
-/// More than the memory that adding a rule takes.
-const RULE_BYTES: usize = 1 << 16;
 
 impl ArgCmp {
     fn condition(self) -> Option<Condition> {
@@ -78,8 +76,8 @@ unsafe fn add(
     if exactness == Exactness::Exact && filter.rules().filters().len() > 1 {
         return Err(Status::NotSupported);
     }
+    memory::require(0)?;
     let conditions: Option<Vec<Condition>> = given.iter().map(|given| given.condition()).collect();
-    require_memory(RULE_BYTES)?;
     filter.add_rule(exactness, action, call, &conditions.ok_or(Status::Invalid)?)
 }
 

@@ -60,8 +60,13 @@ const NAMES: [&str; 16] = [
 const NUMBERS: [i32; 6] = [-1, -5, -101, 999, -10_001, 0x4000_0001];
 const VALUES: [u64; 7] = [0, 1, 5, 0xff, 0xffff_ffff, 0x1_0000_0005, u64::MAX];
 
-/// The library of this build, beside the test or above it.
+/// The library of this build.
 fn ours() -> Library {
+    Library::open_file(&our_file()).expect("the library has all functions")
+}
+
+/// Its file, beside the test or above it.
+pub(crate) fn our_file() -> PathBuf {
     let test = env::current_exe().expect("the test has a path");
     let mut folders = test.ancestors().skip(1);
     let file: Option<PathBuf> = folders
@@ -69,8 +74,7 @@ fn ours() -> Library {
         .take(2)
         .map(|folder| folder.join("libtamis_libseccomp.so"))
         .find(|path| path.exists());
-    let file = file.expect("tamis-libseccomp is a dependency of the tests");
-    Library::open_file(&file).expect("the library has all functions")
+    file.expect("tamis-libseccomp is a dependency of the tests")
 }
 
 /// A call to both libraries.
@@ -85,10 +89,12 @@ enum Call {
     Rule(Action, i32, Vec<Condition>),
     ExactRule(Action, i32, Vec<Condition>),
     Reset(Action),
+    /// Takes over the architectures of a filter with this default action, which these calls made.
+    Merge(Action, Vec<Call>),
 }
 
 impl Call {
-    fn make(&self, filter: &mut Filter<'_>) -> Result<u32, Errno> {
+    fn make<'l>(&self, library: &'l Library, filter: &mut Filter<'l>) -> Result<u32, Errno> {
         match self {
             Call::Attribute(number) => return filter.attribute(*number),
             Call::AddArch(arch) => filter.add_arch(*arch),
@@ -101,12 +107,23 @@ impl Call {
                 filter.add_exact_rule(*action, *nr, conditions)
             }
             Call::Reset(action) => filter.reset(*action),
+            Call::Merge(default, calls) => {
+                let mut other = library.filter(*default).ok_or(Errno(22))?;
+                for call in calls {
+                    // The pseudo code shows which of them were refused.
+                    let _ = call.make(library, &mut other);
+                }
+                filter.merge(other).map_err(|(errno, _)| errno)
+            }
         }
         .map(|()| 0)
     }
 
     const fn changes_arches(&self) -> bool {
-        matches!(self, Call::AddArch(_) | Call::RemoveArch(_))
+        matches!(
+            self,
+            Call::AddArch(_) | Call::RemoveArch(_) | Call::Merge(..)
+        )
     }
 
     const fn is_rule(&self) -> bool {
@@ -140,8 +157,10 @@ impl Theme {
         }
     }
 
-    fn call(&self, rng: &mut Rng) -> Call {
-        match rng.range(0..=19) {
+    /// A call; merges are with filters of this default action, mostly.
+    fn call(&self, rng: &mut Rng, default: Action) -> Call {
+        match rng.range(0..=20) {
+            20 => self.merge(rng, default),
             0 | 1 => Call::AddArch(*rng.choose(&ARCHES)),
             2 => Call::RemoveArch(*rng.choose(&ARCHES[..3])),
             3 => Call::HasArch(*rng.choose(&ARCHES)),
@@ -158,12 +177,37 @@ impl Theme {
                 *rng.choose(&self.numbers),
                 self.conditions(rng),
             ),
-            _ => Call::Rule(
-                *rng.choose(&self.actions),
-                *rng.choose(&self.numbers),
-                self.conditions(rng),
-            ),
+            _ => self.rule(rng),
         }
+    }
+
+    fn rule(&self, rng: &mut Rng) -> Call {
+        Call::Rule(
+            *rng.choose(&self.actions),
+            *rng.choose(&self.numbers),
+            self.conditions(rng),
+        )
+    }
+
+    fn merge(&self, rng: &mut Rng, default: Action) -> Call {
+        let default = match rng.chance(1, 6) {
+            true => *rng.choose(&self.actions),
+            false => default,
+        };
+        let mut calls = Vec::new();
+        if rng.chance(4, 5) {
+            calls.push(Call::RemoveArch(Arch::X86_64));
+        }
+        for _ in 0..rng.range(0..=2) {
+            calls.push(Call::AddArch(*rng.choose(&ARCHES)));
+        }
+        if rng.chance(1, 8) {
+            calls.push(Call::SetAttribute(3, 0));
+        }
+        for _ in 0..rng.range(0..=3) {
+            calls.push(self.rule(rng));
+        }
+        Call::Merge(default, calls)
     }
 
     fn conditions(&self, rng: &mut Rng) -> Vec<Condition> {
@@ -180,14 +224,19 @@ impl Theme {
 
 /// Whether before 2.6.1 the merge of these rules was wrong: two 64-bit limits from above.
 fn has_limits_from_above(history: &[Call]) -> bool {
+    limits_from_above(history) > 1
+}
+
+fn limits_from_above(history: &[Call]) -> usize {
     let is_limit = |condition: &Condition| matches!(condition.op, Op::Lt | Op::Le | Op::Ne);
-    let limits = history.iter().filter(|call| match call {
+    let limits = history.iter().map(|call| match call {
         Call::Rule(_, _, conditions) | Call::ExactRule(_, _, conditions) => {
-            conditions.iter().any(is_limit)
+            usize::from(conditions.iter().any(is_limit))
         }
-        _ => false,
+        Call::Merge(_, calls) => limits_from_above(calls),
+        _ => 0,
     });
-    limits.count() > 1
+    limits.sum()
 }
 
 /// What became of the sequences.
@@ -195,6 +244,7 @@ fn has_limits_from_above(history: &[Call]) -> bool {
 struct Tally {
     calls: u64,
     refused: u64,
+    merged: u64,
     compared: u64,
     equal: u64,
     /// The library's program differs from its own pseudo code.
@@ -212,13 +262,14 @@ fn compare(libraries: [&Library; 2], seed: u64, tally: &mut Tally) {
     };
     let mut history: Vec<Call> = Vec::new();
     let mut has_rules = false;
+    let mut now = default;
     for _ in 0..rng.range(1..=CALLS) {
-        let call = theme.call(rng);
+        let call = theme.call(rng, now);
         // After a refused rule, libseccomp returns to the architectures of the last accepted one.
         if call.changes_arches() && has_rules {
             continue;
         }
-        let answer = call.make(&mut ours);
+        let answer = call.make(libraries[0], &mut ours);
         history.push(call.clone());
         // Rules for which libseccomp never returns are internal errors here.
         if call.is_rule() && answer == Err(Errno(14)) {
@@ -226,9 +277,14 @@ fn compare(libraries: [&Library; 2], seed: u64, tally: &mut Tally) {
         }
         tally.calls += 1;
         tally.refused += u64::from(answer.is_err());
-        assert_eq!(answer, call.make(&mut theirs), "seed {seed}: {history:#x?}");
+        let their_answer = call.make(libraries[1], &mut theirs);
+        assert_eq!(answer, their_answer, "seed {seed}: {history:#x?}");
+        tally.merged += u64::from(matches!(call, Call::Merge(..)) && answer.is_ok());
         match call {
-            Call::Reset(_) if answer.is_ok() => has_rules = false,
+            Call::Reset(action) if answer.is_ok() => {
+                now = action;
+                has_rules = false;
+            }
             _ => has_rules |= call.is_rule() && answer.is_ok(),
         }
     }
@@ -305,8 +361,70 @@ fn sequences_of_calls_get_the_same_answers() {
     println!("{tally:?}");
     assert!(tally.compared > seeds::least(SEQUENCES / 4), "{tally:?}");
     assert!(tally.refused > seeds::least(SEQUENCES), "{tally:?}");
+    assert!(tally.merged > seeds::least(SEQUENCES / 50), "{tally:?}");
     assert!(
         tally.equal > seeds::least(SEQUENCES / PROVED / 4),
         "{tally:?}"
     );
+}
+
+/// The sequences with transactions, which libseccomp has only since 2.6.
+const TRANSACTIONS: u64 = 2000;
+
+/// Makes calls that concern rules and architectures; transactions end in one of both ways. Returns the most that were
+/// open at once.
+fn transact<'l>(
+    library: &'l Library,
+    filter: &mut Filter<'l>,
+    (rng, theme): (&mut Rng, &Theme),
+    seed: u64,
+) -> usize {
+    let text = |filter: &Filter<'_>| filter.pseudo_code_text();
+    let mut open = Vec::new();
+    let mut most = 0;
+    for _ in 0..rng.range(8..=24) {
+        match rng.range(0..=7) {
+            0 | 1 => {
+                filter.start_transaction().expect("it has architectures");
+                open.push(text(filter));
+                most = most.max(open.len());
+            }
+            2 => {
+                let before = text(filter);
+                let committed = filter.commit_transaction();
+                assert_eq!((committed, text(filter)), (Ok(()), before), "seed {seed}");
+                open.pop();
+            }
+            3 => {
+                let before = text(filter);
+                filter.reject_transaction();
+                let expected = open.pop().unwrap_or(before);
+                assert_eq!(text(filter), expected, "seed {seed}");
+            }
+            4 => {
+                // The native architecture stays, so that transactions can be started.
+                let _ = filter.add_arch(*rng.choose(&ARCHES));
+            }
+            _ => {
+                let _ = theme.rule(rng).make(library, filter);
+            }
+        }
+    }
+    most
+}
+
+#[test]
+fn a_rejected_transaction_leaves_no_trace_and_a_committed_one_its_rules() {
+    let library = ours();
+    let mut nested = 0;
+    for seed in seeds::of(0..TRANSACTIONS) {
+        let rng = &mut Rng::new(seed);
+        let theme = Theme::new(rng, &library);
+        let Some(mut filter) = library.filter(*rng.choose(&ACTIONS)) else {
+            continue;
+        };
+        let most = transact(&library, &mut filter, (rng, &theme), seed);
+        nested += u64::from(most > 1);
+    }
+    assert!(nested > seeds::least(TRANSACTIONS / 4), "{nested}");
 }

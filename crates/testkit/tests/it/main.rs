@@ -13,6 +13,7 @@ mod corpus_vectors;
 mod decompile;
 mod difference;
 mod docker_libseccomp;
+mod dropin_hostile;
 mod dropin_libseccomp;
 mod evaluators;
 mod exports;

@@ -1,0 +1,160 @@
+//! The library that stands for libseccomp, against a C program that makes every mistake: null, released and foreign
+//! handles, absurd counts and values, 100,000 rules, many threads, `fork`, no memory. It must never crash, and return
+//! the values of the system's libseccomp wherever that doesn't crash.
+//!
+//! The program is compiled against our header. It runs with either library, found by name as in any C program.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tamis_scmp::header;
+use tamis_testkit::child;
+use tamis_testkit::libseccomp::Library;
+use tamis_testkit::skip::{self, Need};
+
+use crate::dropin_libseccomp::our_file;
+
+const PROGRAM: &str = include_str!("hostile.c");
+
+/// The program, linked to our library, and the folder where it finds it.
+struct Hostile {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Hostile {
+    /// Compiles the program for a test; `None`, with a message, without a C compiler.
+    fn new(test: &str) -> Option<Hostile> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("dropin_hostile")
+            .join(test);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder for the test");
+        let files = [
+            ("hostile.c", PROGRAM),
+            ("seccomp.h", header::SECCOMP_H),
+            ("seccomp-syscalls.h", &header::seccomp_syscalls_h()),
+        ];
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("a file of the test");
+        }
+        symlink(our_file(), folder.join("libseccomp.so.2")).expect("a link to the library");
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"])
+            .args(["-Wno-missing-field-initializers", "-I.", "-o", "hostile"])
+            .args(["hostile.c", "libseccomp.so.2", "-pthread"])
+            .current_dir(&folder);
+        let built = match compiler.output() {
+            Ok(built) => built,
+            Err(error) => {
+                skip::because(Need::Toolchains, format!("cc: {error}"));
+                return None;
+            }
+        };
+        let messages = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success(), "{messages}");
+        Some(Hostile {
+            program: folder.join("hostile"),
+            folder,
+        })
+    }
+
+    fn run(&self, part: &str, with_ours: bool) -> Output {
+        let mut command = Command::new(&self.program);
+        command.arg(part).env_remove("LD_LIBRARY_PATH");
+        if with_ours {
+            command.env("LD_LIBRARY_PATH", &self.folder);
+        }
+        child::output(&mut command).expect("the program starts")
+    }
+
+    /// Runs a part of the program with our library.
+    #[track_caller]
+    fn assert_unharmed(&self, part: &str) {
+        let output = self.run(part, true);
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{part}: {}: {messages}",
+            output.status
+        );
+    }
+}
+
+fn assert_unharmed(part: &str) {
+    if let Some(hostile) = Hostile::new(part) {
+        hostile.assert_unharmed(part);
+    }
+}
+
+/// The same for a part that installs filters.
+fn assert_unharmed_live(part: &str) {
+    if !skip::without_live() {
+        assert_unharmed(part);
+    }
+}
+
+#[test]
+fn misuse_gets_the_return_values_of_the_systems_library() {
+    if let Err(reason) = Library::open() {
+        return skip::because(Need::Peers, reason);
+    }
+    let Some(hostile) = Hostile::new("codes") else {
+        return;
+    };
+    let outputs = [true, false].map(|with_ours| {
+        let output = hostile.run("codes", with_ours);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    });
+    let [ours, theirs] = outputs.each_ref().map(|text| text.lines());
+    let different: Vec<_> = ours.zip(theirs).filter(|(a, b)| a != b).collect();
+    assert!(
+        different.is_empty() && outputs[0].len() == outputs[1].len(),
+        "{different:?}"
+    );
+    assert!(outputs[0].lines().count() > 600, "{}", outputs[0]);
+}
+
+#[test]
+fn handles_that_are_none_are_refused_by_all_functions() {
+    assert_unharmed("hostile");
+}
+
+#[test]
+fn a_hundred_thousand_rules_are_taken_and_refused_when_compiled() {
+    assert_unharmed("many");
+}
+
+#[test]
+fn threads_with_filters_of_their_own_do_not_meet() {
+    assert_unharmed("threads");
+}
+
+#[test]
+fn children_of_a_program_with_threads_make_filters() {
+    assert_unharmed_live("forks");
+}
+
+#[test]
+fn without_memory_functions_fail_and_the_process_lives() {
+    assert_unharmed("memory");
+}
+
+#[test]
+fn conditions_as_parameters_are_those_of_an_array() {
+    assert_unharmed("variadic");
+}
+
+#[test]
+fn a_parent_answers_its_childs_calls() {
+    assert_unharmed_live("notify");
+}
+
+#[test]
+fn after_loading_a_process_can_end_without_another_call() {
+    assert_unharmed_live("silent");
+}
