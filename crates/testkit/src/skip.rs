@@ -34,6 +34,8 @@ pub enum Need {
     Nsjail,
     /// The kernel's assembler as a module of Python: see [`bpf_asm`](crate::bpf_asm).
     BpfAsm,
+    /// Debian's Python and its module `seccomp`.
+    PythonSeccomp,
 }
 
 impl Need {
@@ -49,6 +51,7 @@ impl Need {
             Need::Systemd => "systemd",
             Need::Nsjail => "nsjail",
             Need::BpfAsm => "bpf-asm",
+            Need::PythonSeccomp => "python-seccomp",
         }
     }
 

@@ -46,6 +46,7 @@ mod prover_gates;
 mod prover_random;
 mod prover_sabotage;
 mod prover_z3;
+mod python_module;
 mod reading_work;
 mod real_programs;
 mod rule_passes;
