@@ -36,6 +36,8 @@ pub enum Need {
     BpfAsm,
     /// Debian's Python and its module `seccomp`.
     PythonSeccomp,
+    /// man-db.
+    Man,
 }
 
 impl Need {
@@ -52,6 +54,7 @@ impl Need {
             Need::Nsjail => "nsjail",
             Need::BpfAsm => "bpf-asm",
             Need::PythonSeccomp => "python-seccomp",
+            Need::Man => "man",
         }
     }
 

@@ -14,6 +14,7 @@ mod decompile;
 mod difference;
 mod docker_libseccomp;
 mod dropin_libseccomp;
+mod dropin_man;
 mod evaluators;
 mod exports;
 mod firecracker;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tamis_testkit::child;
+use tamis_testkit::libseccomp::built_library;
 use tamis_testkit::skip::{self, Need};
 
 /// Debian's; another Python on the path may not have the module.
@@ -34,17 +35,10 @@ fn scripts() -> PathBuf {
 
 /// A folder laid out as an installation's `lib`: the library of this build and the module.
 fn installation(test: &str) -> PathBuf {
-    let program = std::env::current_exe().expect("the test has a path");
-    let mut folders = program.ancestors().skip(1).take(2);
-    let library = folders.find_map(|folder| {
-        let file = folder.join("libtamis_libseccomp.so");
-        file.exists().then_some(file)
-    });
-    let library = library.expect("tamis-libseccomp is a dependency of the tests");
     let lib = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = fs::remove_dir_all(&lib);
     fs::create_dir_all(lib.join("python3")).unwrap();
-    symlink(library, lib.join("libseccomp.so.2")).unwrap();
+    symlink(built_library(), lib.join("libseccomp.so.2")).unwrap();
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../libseccomp/python/seccomp.py");
     fs::copy(module, lib.join("python3/seccomp.py")).unwrap();
     lib
