@@ -13,7 +13,8 @@ use tamis_testkit::child;
 use tamis_testkit::libseccomp::built_library;
 use tamis_testkit::skip::{self, Need};
 
-const PAGE: &str = ".TH SIEVE 1\n.SH NAME\nsieve \\- sort what falls through\n.SH FILES\n\\fI/dev/null\\fP\n";
+const PAGE: &str =
+    ".TH SIEVE 1\n.SH NAME\nsieve \\- sort what falls through\n.SH FILES\n\\fI/dev/null\\fP\n";
 
 /// What man makes of a page, with libraries of a folder before the system's.
 fn formatted(page: &Path, libraries: &OsStr) -> Option<Output> {
