@@ -65,24 +65,27 @@ impl Filter {
     }
 
     pub(crate) fn set_attribute(&mut self, attribute: Attribute, value: u32) -> Result<(), Status> {
-        self.program = None;
-        self.attributes.set(attribute, value, self.notifies)
+        self.attributes.set(attribute, value, self.notifies)?;
+        // The other attributes are no part of the program, and a signal handler may set them before it loads it.
+        if attribute == Attribute::BadArch {
+            self.program = None;
+        }
+        Ok(())
     }
 
     pub(crate) fn add_arch(&mut self, arch: Arch) -> Result<(), Status> {
-        self.program = None;
         memory::require(0)?;
-        self.rules
-            .add_arch(arch)
-            .map_err(|error| error.errno().into())
+        self.rules.add_arch(arch).map_err(|error| error.errno())?;
+        self.program = None;
+        Ok(())
     }
 
     pub(crate) fn remove_arch(&mut self, arch: Arch) -> Result<(), Status> {
-        self.program = None;
-        match self.rules.remove_arch(arch) {
-            true => Ok(()),
-            false => Err(Status::Exists),
+        if !self.rules.remove_arch(arch) {
+            return Err(Status::Exists);
         }
+        self.program = None;
+        Ok(())
     }
 
     /// Whether the architectures of another filter can be taken over.

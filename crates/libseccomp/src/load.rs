@@ -10,7 +10,7 @@ use tamis_bpf::Insn;
 
 use crate::attributes::Attributes;
 use crate::filter::Filter;
-use crate::status::{Status, last_errno};
+use crate::status::{self, Status, last_errno};
 use crate::support::{Feature, supports};
 
 /// No descriptor.
@@ -41,6 +41,7 @@ pub(crate) fn load(filter: &mut Filter) -> Result<(), Status> {
     let program = filter.program()?;
     install(program.insns(), &attributes, notifies).map_err(|status| match status {
         Status::Raw(_) if !attributes.raw_errors => Status::Canceled,
+        Status::Raw(errno) if !status::is_returned(errno) => Status::Fault,
         status => status,
     })
 }

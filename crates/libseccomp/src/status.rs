@@ -67,6 +67,24 @@ impl From<Errno> for Status {
     }
 }
 
+/// Whether libseccomp returns this error number from functions that install filters; others are internal errors there,
+/// the kernel's own included.
+pub(crate) const fn is_returned(errno: c_int) -> bool {
+    matches!(
+        errno,
+        libc::EACCES
+            | libc::ECANCELED
+            | libc::EDOM
+            | libc::EEXIST
+            | libc::EINVAL
+            | libc::ENOENT
+            | libc::ENOMEM
+            | libc::EOPNOTSUPP
+            | libc::ERANGE
+            | libc::ESRCH
+    )
+}
+
 /// The error number of the last failed system call of this thread.
 pub(crate) fn last_errno() -> c_int {
     // SAFETY: the pointer is to the calling thread's own variable.

@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use tamis_abi::{Action, Arch, Endian};
@@ -159,6 +159,18 @@ pub struct Library {
     transactions: Option<(Transaction, Transaction, Reject)>,
     /// Keeps the code mapped as long as the function pointers exist.
     _handle: libloading::Library,
+}
+
+/// The file of tamis's library of this build, beside the test or above it.
+///
+/// # Panics
+/// If it isn't there: the test's package doesn't depend on `tamis-libseccomp`.
+pub fn built_library() -> PathBuf {
+    let test = env::current_exe().expect("the test has a path");
+    let folders = test.ancestors().skip(1).take(2);
+    let mut files = folders.map(|folder| folder.join("libtamis_libseccomp.so"));
+    let file = files.find(|path| path.exists());
+    file.expect("tamis-libseccomp is a dependency of the tests")
 }
 
 impl Library {

@@ -34,6 +34,10 @@ pub enum Need {
     Nsjail,
     /// The kernel's assembler as a module of Python: see [`bpf_asm`](crate::bpf_asm).
     BpfAsm,
+    /// Debian's Python and its module `seccomp`.
+    PythonSeccomp,
+    /// man-db.
+    Man,
 }
 
 impl Need {
@@ -49,6 +53,8 @@ impl Need {
             Need::Systemd => "systemd",
             Need::Nsjail => "nsjail",
             Need::BpfAsm => "bpf-asm",
+            Need::PythonSeccomp => "python-seccomp",
+            Need::Man => "man",
         }
     }
 

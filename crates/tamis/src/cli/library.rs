@@ -18,6 +18,12 @@ use crate::cli::Failure;
 /// The name of the library's file, which isn't libseccomp's: nothing finds it by mistake.
 pub(crate) const FILE_NAME: &str = "libtamis_libseccomp.so";
 
+/// The Python module with the names of libseccomp's: pure Python, which loads the library in the folder above its own.
+pub(crate) const PYTHON_MODULE: &str = include_str!("../../../libseccomp/python/seccomp.py");
+
+/// Where the module is, from the library's folder.
+pub(crate) const PYTHON_MODULE_PATH: &str = "python3/seccomp.py";
+
 /// The library that the user names, or the one beside this program.
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
@@ -60,18 +66,39 @@ impl LinkFolder {
         Ok(folder)
     }
 
-    /// A command that runs another with the folder before those of its `LD_LIBRARY_PATH`.
+    /// Adds the Python module.
+    pub(crate) fn add_python_module(&self) -> Result<(), Failure> {
+        let module = self.0.join(PYTHON_MODULE_PATH);
+        let written = match module.parent() {
+            Some(folder) => fs::create_dir(folder).and_then(|()| fs::write(&module, PYTHON_MODULE)),
+            None => Ok(()),
+        };
+        written.map_err(|error| failed(&module, &error))
+    }
+
+    /// A command that runs another with the folder before those of its `LD_LIBRARY_PATH`, and with that of the Python
+    /// module, if there is one, before those of its `PYTHONPATH`.
     pub(crate) fn around(&self, command: &[OsString]) -> Vec<OsString> {
-        let mut folders = OsString::from("LD_LIBRARY_PATH=");
-        folders.push(&self.0);
-        if let Some(others) = env::var_os("LD_LIBRARY_PATH").filter(|others| !others.is_empty()) {
-            folders.push(":");
-            folders.push(others);
+        let mut around = vec!["env".into(), before("LD_LIBRARY_PATH", &self.0)];
+        let module = self.0.join(PYTHON_MODULE_PATH);
+        if let Some(modules) = module.parent().filter(|modules| modules.is_dir()) {
+            around.push(before("PYTHONPATH", modules));
         }
-        let mut around = vec!["env".into(), folders];
         around.extend_from_slice(command);
         around
     }
+}
+
+/// The setting of a variable to a folder and those that the environment has in it.
+fn before(variable: &str, folder: &Path) -> OsString {
+    let mut setting = OsString::from(variable);
+    setting.push("=");
+    setting.push(folder);
+    if let Some(others) = env::var_os(variable).filter(|others| !others.is_empty()) {
+        setting.push(":");
+        setting.push(others);
+    }
+    setting
 }
 
 impl Drop for LinkFolder {
@@ -85,9 +112,17 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("{}: {error}", path.display()))
 }
 
-/// The file with a copy of libseccomp of its own that a command would use in place of any library: the program, or
-/// the module of the Python that runs it.
-pub(crate) fn private_copy(program: &OsStr) -> Option<PathBuf> {
+/// A file with a copy of libseccomp of its own, which a command would use in place of any library.
+#[derive(Debug)]
+pub(crate) enum PrivateCopy {
+    /// The program, or the interpreter that runs it.
+    Program(PathBuf),
+    /// The module of the Python that runs it.
+    PythonModule(PathBuf),
+}
+
+/// The copy that a command would use.
+pub(crate) fn private_copy(program: &OsStr) -> Option<PrivateCopy> {
     let program = on_path(program)?;
     let start = first_bytes(&program)?;
     let interpreter = match start.strip_prefix(b"#!") {
@@ -105,7 +140,7 @@ pub(crate) fn private_copy(program: &OsStr) -> Option<PathBuf> {
         None => program,
     };
     if has_copy(&interpreter) {
-        return Some(interpreter);
+        return Some(PrivateCopy::Program(interpreter));
     }
     let is_python = interpreter.file_name()?.to_str()?.starts_with("python");
     let prefix = interpreter
@@ -115,7 +150,8 @@ pub(crate) fn private_copy(program: &OsStr) -> Option<PathBuf> {
         .parent()?
         .to_owned();
     let modules = is_python.then(|| python_modules(&prefix))?;
-    modules.into_iter().find(|module| has_copy(module))
+    let module = modules.into_iter().find(|module| has_copy(module));
+    module.map(PrivateCopy::PythonModule)
 }
 
 /// The path of a program, looked for as a shell does.

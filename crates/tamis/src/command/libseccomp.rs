@@ -18,7 +18,8 @@ use crate::cli::{Failure, Global, exit, library};
 Examples:
   tamis libseccomp install --prefix tamis
   tamis run --libseccomp -- ls              without installing it
-Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH=PREFIX/lib and need no change. \
+Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH=PREFIX/lib and need no change; \
+Python programs find the module `seccomp` by PYTHONPATH=PREFIX/lib/python3. \
 A prefix in which another libseccomp is installed is refused.")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Subcommand)]
 enum What {
-    /// Install library, headers, pkg-config file and a note on how to switch back
+    /// Install library, headers, pkg-config file, Python module and a note on how to switch back
     Install {
         /// The folder that gets `lib`, `include` and `share`
         #[arg(long, value_name = "DIR")]
@@ -92,12 +93,14 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
     let pkg_config = header::pkg_config(&prefix.display().to_string());
     let mut installed = Vec::new();
     // The note comes first: what an interrupted installation leaves is known to be ours.
-    let files: [(&str, &[u8]); 5] = [
+    let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
+    let files: [(&str, &[u8]); 6] = [
         (NOTE, NOTE_TEXT.as_bytes()),
         ("include/seccomp.h", header::SECCOMP_H.as_bytes()),
         ("include/seccomp-syscalls.h", calls.as_bytes()),
         ("lib/pkgconfig/libseccomp.pc", pkg_config.as_bytes()),
         (&format!("lib/{real}"), &bytes),
+        (&module, library::PYTHON_MODULE.as_bytes()),
     ];
     for (name, bytes) in files {
         let path = prefix.join(name);
@@ -136,13 +139,13 @@ const NOTE_TEXT: &str = "\
 This prefix has tamis's replacement of libseccomp 2.6.1.
 
 Programs use it if LD_LIBRARY_PATH names its lib folder, or if that folder comes first in
-/etc/ld.so.conf.d and ldconfig was run. Programs that have a copy of libseccomp in themselves,
-such as Python's module `seccomp`, don't.
+/etc/ld.so.conf.d and ldconfig was run. Programs that have a copy of libseccomp in themselves don't.
+Debian's Python module `seccomp` has one: PYTHONPATH with this prefix's lib/python3 replaces the module.
 
 TAMIS_LOG=stderr in the environment of a program writes a line for each filter that is made,
 TAMIS_EXPLAIN=FILE the filter's meaning.
 
-To switch back, remove the folder from LD_LIBRARY_PATH or from /etc/ld.so.conf.d, run ldconfig,
-and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, include/seccomp.h,
-include/seccomp-syscalls.h and this file. Nothing else was changed.
+To switch back, remove the folders from LD_LIBRARY_PATH, PYTHONPATH and /etc/ld.so.conf.d, run ldconfig,
+and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,
+include/seccomp.h, include/seccomp-syscalls.h and this file. Nothing else was changed.
 ";

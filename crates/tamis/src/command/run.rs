@@ -10,7 +10,7 @@ use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 use tamis_session::{Loaded, Policy};
 
-use crate::cli::library::{self, LinkFolder};
+use crate::cli::library::{self, LinkFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
@@ -127,18 +127,27 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
 }
 
-/// The folder in which a command finds the library; notes if the command would not use it.
+/// The folder in which a command finds the library; notes if the command would not use it, or gets another module.
 fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Failure> {
+    let folder = LinkFolder::new(&library::find(None)?)?;
     let copy = command
         .first()
         .and_then(|program| library::private_copy(program));
-    if let Some(path) = copy {
-        global.notice(&format!(
+    match copy {
+        Some(PrivateCopy::Program(path)) => global.notice(&format!(
             "tamis: {} has a copy of libseccomp of its own, which stays as it is",
             path.display()
-        ));
+        )),
+        Some(PrivateCopy::PythonModule(path)) => {
+            folder.add_python_module()?;
+            global.notice(&format!(
+                "tamis: Python gets tamis's module `seccomp`; {} has a copy of libseccomp of its own",
+                path.display()
+            ));
+        }
+        None => {}
     }
-    LinkFolder::new(&library::find(None)?)
+    Ok(folder)
 }
 
 /// Prints what the command's exit status alone doesn't show.

@@ -4,13 +4,10 @@
 //! The library behaves as 2.6.1; the system's may be older. What is known to differ is left out, with the reason where
 //! it is left out; docs/book/libseccomp.md lists the same.
 
-use std::env;
-use std::path::PathBuf;
-
 use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_bpf::{Insn, Program};
 use tamis_prover::{Answer, Limits, Subject, decide};
-use tamis_testkit::libseccomp::{Condition, Errno, Filter, Library, Op};
+use tamis_testkit::libseccomp::{Condition, Errno, Filter, Library, Op, built_library};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
@@ -62,19 +59,7 @@ const VALUES: [u64; 7] = [0, 1, 5, 0xff, 0xffff_ffff, 0x1_0000_0005, u64::MAX];
 
 /// The library of this build.
 fn ours() -> Library {
-    Library::open_file(&our_file()).expect("the library has all functions")
-}
-
-/// Its file, beside the test or above it.
-pub(crate) fn our_file() -> PathBuf {
-    let test = env::current_exe().expect("the test has a path");
-    let mut folders = test.ancestors().skip(1);
-    let file: Option<PathBuf> = folders
-        .by_ref()
-        .take(2)
-        .map(|folder| folder.join("libtamis_libseccomp.so"))
-        .find(|path| path.exists());
-    file.expect("tamis-libseccomp is a dependency of the tests")
+    Library::open_file(&built_library()).expect("the library has all functions")
 }
 
 /// A call to both libraries.

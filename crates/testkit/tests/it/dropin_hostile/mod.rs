@@ -11,10 +11,9 @@ use std::process::{Command, Output};
 
 use tamis_scmp::header;
 use tamis_testkit::child;
-use tamis_testkit::libseccomp::Library;
+use tamis_testkit::libseccomp::{Library, built_library};
 use tamis_testkit::skip::{self, Need};
 
-use crate::dropin_libseccomp::our_file;
 
 const PROGRAM: &str = include_str!("hostile.c");
 
@@ -40,7 +39,7 @@ impl Hostile {
         for (name, text) in files {
             fs::write(folder.join(name), text).expect("a file of the test");
         }
-        symlink(our_file(), folder.join("libseccomp.so.2")).expect("a link to the library");
+        symlink(built_library(), folder.join("libseccomp.so.2")).expect("a link to the library");
         let mut compiler = Command::new("cc");
         compiler
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"])
