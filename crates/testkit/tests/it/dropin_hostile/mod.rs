@@ -14,7 +14,6 @@ use tamis_testkit::child;
 use tamis_testkit::libseccomp::{Library, built_library};
 use tamis_testkit::skip::{self, Need};
 
-
 const PROGRAM: &str = include_str!("hostile.c");
 
 /// The program, linked to our library, and the folder where it finds it.
