@@ -2,7 +2,7 @@
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::Program;
-use tamis_scmp::{Condition, Db, Exactness, PseudoCode, number};
+use tamis_scmp::{ArchError, Condition, Db, Exactness, PseudoCode, number};
 
 use crate::attributes::{Attribute, Attributes};
 use crate::build;
@@ -75,7 +75,7 @@ impl Filter {
 
     pub(crate) fn add_arch(&mut self, arch: Arch) -> Result<(), Status> {
         memory::require(0)?;
-        self.rules.add_arch(arch).map_err(|error| error.errno())?;
+        self.rules.add_arch(arch).map_err(ArchError::errno)?;
         self.program = None;
         Ok(())
     }
