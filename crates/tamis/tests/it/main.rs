@@ -15,6 +15,7 @@ mod fuzz;
 mod help;
 mod include_policy;
 mod includes;
+mod install;
 mod limits;
 mod lint;
 mod live;

@@ -1,0 +1,59 @@
+//! `tamis libseccomp install`: what programs, compilers and Python look for is there and belongs together.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+/// Stands for the library, which the command only copies.
+const LIBRARY: &[u8] = b"a library";
+
+fn install(folder: &Path, prefix: &Path) -> Output {
+    let library = folder.join("library.so");
+    fs::write(&library, LIBRARY).unwrap();
+    let mut command = Command::new(TAMIS);
+    command.args(["libseccomp", "install", "--library"]);
+    command.arg(&library).arg("--prefix").arg(prefix);
+    command.output().expect("tamis starts")
+}
+
+fn folder(test: &str) -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("install")
+        .join(test);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn the_module_of_python_finds_the_library_in_the_folder_above_its_own() {
+    let folder = folder("python");
+    let prefix = folder.join("prefix");
+    for _ in ["first", "again"] {
+        let output = install(&folder, &prefix);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let modules = prefix.join("lib/python3");
+    let module = fs::read_to_string(modules.join("seccomp.py")).unwrap();
+    assert!(module.contains("class SyscallFilter"));
+    assert_eq!(
+        fs::read(modules.join("../libseccomp.so.2")).unwrap(),
+        LIBRARY
+    );
+}
+
+#[test]
+fn a_prefix_with_another_libseccomp_is_refused_and_left_alone() {
+    let folder = folder("foreign");
+    let prefix = folder.join("prefix");
+    let foreign = prefix.join("lib/x86_64-linux-gnu/libseccomp.so.2");
+    fs::create_dir_all(foreign.parent().unwrap()).unwrap();
+    fs::write(&foreign, "another").unwrap();
+    let output = install(&folder, &prefix);
+    assert!(!output.status.success());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("isn't tamis's"), "{errors}");
+    assert!(!prefix.join("share").exists() && !prefix.join("lib/python3").exists());
+}
