@@ -34,9 +34,7 @@ pub(crate) fn require_for_compilation(weight: usize) -> Result<(), Status> {
 
 fn require_bytes(size_bytes: usize) -> Result<(), Status> {
     let mut memory: Vec<u8> = Vec::new();
-    // The C library gets each size from the kernel when it is asked for the first time: few sizes are few calls.
-    let rounded = size_bytes.checked_next_power_of_two().unwrap_or(usize::MAX);
-    let reserved = memory.try_reserve_exact(rounded);
+    let reserved = memory.try_reserve_exact(size_bytes);
     // Without an observer the compiler removes an allocation that is only given back.
     hint::black_box(&mut memory);
     reserved.map_err(|_| Status::NoMemory)
