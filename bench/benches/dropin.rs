@@ -13,7 +13,7 @@ use std::{env, fs};
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bench::policies::DOCKER;
 use tamis_bench::ratio::{Contestant, compare};
-use tamis_bench::runc;
+use tamis_bench::runc::Rules;
 use tamis_bpf::{Program, interp};
 use tamis_testkit::corpus;
 use tamis_testkit::libseccomp::{Condition, Library, Op};
@@ -34,9 +34,10 @@ fn main() {
     let Some(text) = corpus::text(DOCKER) else {
         return;
     };
+    let rules = Rules::parse(&text);
     let arguments: Vec<String> = env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == MEMORY) {
-        return print_memory(Path::new(&arguments[at + 1]), &text);
+        return print_memory(Path::new(&arguments[at + 1]), &rules);
     }
     let rounds = arguments.iter().find_map(|argument| argument.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
@@ -51,7 +52,7 @@ fn main() {
         let first = timed(|| usize::from(library.filter(Action::ALLOW).is_some()));
         println!("{name} {version:?}: first seccomp_init {first:?}");
     }
-    docker(&ours, &theirs, &text, rounds);
+    docker(&ours, &theirs, &rules, rounds);
     one_argument(&ours, &theirs, rounds);
     for path in [&file, Path::new(SYSTEM)] {
         let child = env::current_exe().map(Command::new);
@@ -61,7 +62,7 @@ fn main() {
     }
 }
 
-fn docker(ours: &Library, theirs: &Library, text: &str, rounds: usize) {
+fn docker(ours: &Library, theirs: &Library, rules: &Rules, rounds: usize) {
     let cases = [
         ("tamis", ours, 1),
         ("libseccomp, list", theirs, 1),
@@ -70,7 +71,7 @@ fn docker(ours: &Library, theirs: &Library, text: &str, rounds: usize) {
     println!("Docker's profile, three architectures");
     let mut contestants = cases.map(|(name, library, optimize)| {
         let make = move || {
-            let filter = runc::filter(library, text, optimize);
+            let filter = rules.filter(library, optimize);
             filter.and_then(|filter| filter.export())
         };
         let length = make().expect("the profile is taken").len();
@@ -132,9 +133,14 @@ fn steps(program: &Program) -> usize {
 
 /// The CPU time of this thread.
 fn cpu_time() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
-    Duration::from_nanos(nanoseconds.expect("the kernel counts CPU time of threads"))
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a structure of this type.
+    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(code, 0, "threads have a clock");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn timed(run: impl FnOnce() -> usize) -> Duration {
@@ -145,10 +151,10 @@ fn timed(run: impl FnOnce() -> usize) -> Duration {
 
 /// Prints what the library adds to this process: anonymous memory, which is its own, and pages of files, which
 /// processes share.
-fn print_memory(library: &Path, text: &str) {
+fn print_memory(library: &Path, rules: &Rules) {
     let before = resident();
     let library = Library::open_file(library).expect("the library can be loaded");
-    let filter = runc::filter(&library, text, 1).expect("the profile is taken");
+    let filter = rules.filter(&library, 1).expect("the profile is taken");
     filter.export().expect("a program");
     drop(filter);
     let after = resident();

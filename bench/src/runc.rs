@@ -39,39 +39,59 @@ const EPERM: u16 = 1;
 /// # Panics
 /// If the text is not a profile, or has features that are not in Docker's default profile.
 pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>, Errno> {
-    filter(library, text, optimize)?.export()
+    Rules::parse(text).filter(library, optimize)?.export()
 }
 
-/// libseccomp's filter for a Docker profile on x86-64, with x86 and x32.
-///
-/// # Errors
-/// The library's error.
-///
-/// # Panics
-/// As [`compile`].
-pub fn filter<'l>(library: &'l Library, text: &str, optimize: u32) -> Result<Filter<'l>, Errno> {
-    let profile: Value = serde_json::from_str(text).expect("the profile is JSON");
-    let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);
-    let mut filter = library
-        .filter(default)
-        .expect("libseccomp takes the default");
-    filter.set_optimize(optimize)?;
-    for arch in [Arch::X86, Arch::X32] {
-        filter.add_arch(arch)?;
+/// What the engine hands to libseccomp.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    default: Action,
+    entries: Vec<(Action, Vec<Condition>, Vec<String>)>,
+}
+
+impl Rules {
+    /// The rules of a Docker profile.
+    ///
+    /// # Panics
+    /// As [`compile`].
+    pub fn parse(text: &str) -> Rules {
+        let profile: Value = serde_json::from_str(text).expect("the profile is JSON");
+        let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);
+        let entries = list(&profile["syscalls"]).filter(|entry| applies(entry));
+        let entries = entries.map(|entry| {
+            let names = list(&entry["names"]).filter_map(Value::as_str);
+            (
+                action(&entry["action"], &entry["errnoRet"]),
+                list(&entry["args"]).map(condition).collect(),
+                names.map(str::to_owned).collect(),
+            )
+        });
+        let entries = entries.filter(|(action, ..)| *action != default).collect();
+        Rules { default, entries }
     }
-    for entry in list(&profile["syscalls"]) {
-        let action = action(&entry["action"], &entry["errnoRet"]);
-        if !applies(entry) || action == default {
-            continue;
+
+    /// The filter on x86-64, with x86 and x32.
+    ///
+    /// # Errors
+    /// The library's error.
+    ///
+    /// # Panics
+    /// If the library refuses the default action.
+    pub fn filter<'l>(&self, library: &'l Library, optimize: u32) -> Result<Filter<'l>, Errno> {
+        let mut filter = library
+            .filter(self.default)
+            .expect("libseccomp takes the default");
+        filter.set_optimize(optimize)?;
+        for arch in [Arch::X86, Arch::X32] {
+            filter.add_arch(arch)?;
         }
-        let conditions: Vec<Condition> = list(&entry["args"]).map(condition).collect();
-        for name in list(&entry["names"]).filter_map(Value::as_str) {
-            if let Some(nr) = library.resolve(name) {
-                filter.add_rule(action, nr, &conditions)?;
+        for (action, conditions, names) in &self.entries {
+            for nr in names.iter().filter_map(|name| library.resolve(name)) {
+                filter.add_rule(*action, nr, conditions)?;
             }
         }
+        Ok(filter)
     }
-    Ok(filter)
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 
 use tamis_bpf::Program;
+use tamis_meter::{Workload, measure};
 use tamis_rules::Ruleset;
 
 use crate::filter::Rules;
@@ -14,7 +15,7 @@ use crate::filter::Rules;
 /// Tells of a program that was made.
 pub(crate) fn built(rules: &Rules, ruleset: &Ruleset, program: &Program) {
     if variable(c"TAMIS_LOG").is_some_and(|value| value == c"stderr") {
-        write(libc::STDERR_FILENO, &line(rules, program));
+        write(libc::STDERR_FILENO, &line(rules, ruleset, program));
     }
     if let Some(path) = variable(c"TAMIS_EXPLAIN") {
         explain(path, &ruleset.to_string());
@@ -36,8 +37,14 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     }
 }
 
-fn line(rules: &Rules, program: &Program) -> String {
-    let mut line = format!("tamis: {} instructions, proved", program.len());
+fn line(rules: &Rules, ruleset: &Ruleset, program: &Program) -> String {
+    let workload = Workload::of_ruleset(None, ruleset);
+    let cost = measure(std::slice::from_ref(program), &workload, false);
+    let mut line = format!(
+        "tamis: {} instructions, {:.1} steps on average, proved",
+        program.len(),
+        cost.all().mean_steps()
+    );
     for filter in rules.filters() {
         let calls = filter.calls().count();
         // Writing to a string can't fail.

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::LazyLock;
 
 use tamis_abi::{Action, Arch, Endian};
 use tamis_bpf::Insn;
@@ -131,6 +132,17 @@ fn token(arch: Arch) -> u32 {
     }
 }
 
+/// The system's library, which is loaded before any other: a library that stands for it has the same name, and the
+/// dynamic linker takes the first one that is loaded.
+static SYSTEM: LazyLock<Result<libloading::Library, String>> =
+    LazyLock::new(|| load(Path::new(SONAME)));
+
+fn load(path: &Path) -> Result<libloading::Library, String> {
+    // SAFETY: libseccomp's initialisers do nothing that depends on the state of the process.
+    let handle = unsafe { libloading::Library::new(path) };
+    handle.map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
+}
+
 /// The loaded library.
 #[derive(Debug)]
 pub struct Library {
@@ -179,6 +191,7 @@ impl Library {
     /// # Errors
     /// The reason, as text, if there is no such library or it lacks a function.
     pub fn open() -> Result<Library, String> {
+        SYSTEM.as_ref().map_err(String::clone)?;
         Library::open_file(Path::new(SONAME))
     }
 
@@ -187,10 +200,8 @@ impl Library {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_file(path: &Path) -> Result<Library, String> {
-        // SAFETY: libseccomp's initialisers do nothing that depends on the state of the process.
-        let handle = unsafe { libloading::Library::new(path) };
-        let handle =
-            handle.map_err(|error| format!("{} cannot be loaded: {error}", path.display()))?;
+        LazyLock::force(&SYSTEM);
+        let handle = load(path)?;
         macro_rules! function {
             ($name:literal) => {{
                 // SAFETY: the field that takes it has the type that `seccomp.h` declares for this
@@ -236,6 +247,11 @@ impl Library {
         // SAFETY: the function takes nothing and returns a pointer to a static structure.
         let version = unsafe { &*(self.version)() };
         (version.major, version.minor, version.micro)
+    }
+
+    /// Where the code of the library is in this process, which tells libraries of one name apart.
+    pub fn address(&self) -> usize {
+        self.init as usize
     }
 
     /// The native number of a call, negative if only other architectures have the call; `None` if none has it.

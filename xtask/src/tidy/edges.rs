@@ -42,7 +42,9 @@ const ALLOWED: [(&str, Option<&[&str]>); 28] = [
     ),
     (
         "libseccomp",
-        Some(&["abi", "bpf", "compiler", "profile", "rules", "scmp"]),
+        Some(&[
+            "abi", "bpf", "compiler", "meter", "profile", "rules", "scmp",
+        ]),
     ),
     (
         "session",

@@ -339,6 +339,11 @@ fn sequences_of_calls_get_the_same_answers() {
     }
     let ours = ours();
     assert_eq!(ours.version(), (2, 6, 1));
+    assert_ne!(
+        ours.address(),
+        system.address(),
+        "two libraries with one name"
+    );
     let mut tally = Tally::default();
     for seed in seeds::of(0..SEQUENCES) {
         compare([&ours, &system], seed, &mut tally);
