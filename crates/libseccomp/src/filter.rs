@@ -143,9 +143,10 @@ impl Filter {
         call: i32,
         conditions: &[Condition],
     ) -> Result<(), Status> {
-        // A call behind a multiplexer has two places.
-        let added = 2 * self.rules.filters().len() * (RULE_WEIGHT + conditions.len());
-        memory::require(self.weight + added)?;
+        // A call behind a multiplexer has two places. Only trees of these places grow.
+        let places = 2 * self.rules.filters().len();
+        let added = places * (RULE_WEIGHT + conditions.len());
+        memory::require(places * self.rules.heaviest_call() + added)?;
         self.rules
             .add_rule(exactness, action, call, conditions, ())
             .map_err(|error| error.errno())?;

@@ -22,7 +22,7 @@
 //! A filter is only returned or installed after the prover has compared it with the rules. No function panics across
 //! the interface: an internal error is `-EFAULT`.
 //!
-//! The library doesn't start threads, allocates nothing after the system call of `seccomp_load`, and takes no locks, so
+//! The library doesn't start threads, allocates nothing after the system call of `seccomp_load`, and waits for no lock, so
 //! that it can be used before `main` and after `fork`. A handle must not be used by two threads at once, as in
 //! libseccomp.
 

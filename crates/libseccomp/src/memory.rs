@@ -21,7 +21,7 @@ const BYTES_PER_RULE: usize = 1 << 10;
 const COMPILATION_BYTES: usize = 3 << 20;
 const COMPILATION_BYTES_PER_RULE: usize = 1 << 11;
 
-/// Asks for the memory to add a rule to a filter of this weight, to copy it or to print it.
+/// Asks for the memory to add a rule to calls of this weight, or to copy or print a filter of this weight.
 pub(crate) fn require(weight: usize) -> Result<(), Status> {
     require_bytes(LEAST_BYTES.saturating_add(weight.saturating_mul(BYTES_PER_RULE)))
 }

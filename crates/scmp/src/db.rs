@@ -34,6 +34,8 @@ pub struct Db<T> {
     native: Arch,
     default: Action,
     filters: Vec<ArchRules<T>>,
+    /// The most rules and conditions that one call has had.
+    heaviest: usize,
 }
 
 /// The rules on one architecture.
@@ -61,6 +63,8 @@ struct Rules<T> {
     tree: CallTree<T>,
     /// The rules as added, to rebuild the tree after a refusal.
     added: Vec<(Conditions, Action, T)>,
+    /// The count of rules that were added and of their conditions, refused ones included.
+    weight: usize,
 }
 
 /// A call with rules or a priority.
@@ -164,6 +168,7 @@ impl<T: Copy + Ord> Db<T> {
             native,
             default,
             filters,
+            heaviest: 0,
         }
     }
 
@@ -175,6 +180,12 @@ impl<T: Copy + Ord> Db<T> {
     /// The rules of each architecture, in the order in which they were added.
     pub fn filters(&self) -> &[ArchRules<T>] {
         &self.filters
+    }
+
+    /// The most rules, each with its conditions, that a call has had on an architecture: what adding a rule takes grows
+    /// with it.
+    pub const fn heaviest_call(&self) -> usize {
+        self.heaviest
     }
 
     /// The rules of an architecture.
@@ -233,6 +244,7 @@ impl<T: Copy + Ord> Db<T> {
     pub fn merge(&mut self, other: Db<T>) -> Result<(), ArchError> {
         self.check_merge(&other)?;
         self.filters.extend(other.filters);
+        self.heaviest = self.heaviest.max(other.heaviest);
         Ok(())
     }
 
@@ -295,6 +307,7 @@ impl<T: Copy + Ord> Db<T> {
             .map_err(|repeated| AddError::RepeatedArgument(repeated.0))?;
         let native = self.native;
         let mut done = Vec::new();
+        let heaviest = &mut self.heaviest;
         for (index, filter) in self.filters.iter_mut().enumerate() {
             let added =
                 places(native, filter.arch, call, &conditions, exactness).and_then(|rules| {
@@ -302,7 +315,8 @@ impl<T: Copy + Ord> Db<T> {
                         .into_iter()
                         .flatten()
                         .try_for_each(|(number, conditions)| {
-                            filter.add(number, (conditions, action, tag))?;
+                            let weight = filter.add(number, (conditions, action, tag))?;
+                            *heaviest = weight.max(*heaviest);
                             done.push((index, number));
                             Ok(())
                         })
@@ -422,7 +436,8 @@ impl<T: Copy + Ord> ArchRules<T> {
         entry.user_priority = entry.user_priority.max(priority);
     }
 
-    fn add(&mut self, number: i32, rule: (Conditions, Action, T)) -> Result<(), AddError<T>> {
+    /// Returns the count of rules and conditions of the call.
+    fn add(&mut self, number: i32, rule: (Conditions, Action, T)) -> Result<usize, AddError<T>> {
         let arch = self.arch;
         let entry = self.calls.entry(number as u32).or_insert_with(|| Entry {
             user_priority: 0,
@@ -432,9 +447,12 @@ impl<T: Copy + Ord> ArchRules<T> {
         let rules = entry.rules.get_or_insert_with(|| Rules {
             tree: CallTree::of_any_size(arch),
             added: Vec::new(),
+            weight: 0,
         });
         rules.added.push(rule);
         let (conditions, action, tag) = rule;
+        rules.weight += 1 + conditions.iter().count();
+        let weight = rules.weight;
         match rules.tree.add(&conditions, action, tag) {
             Ok(Added::Replaced) => entry.user_priority = 0,
             Ok(_) => {}
@@ -443,7 +461,7 @@ impl<T: Copy + Ord> ArchRules<T> {
                 return Err(AddError::Refused { arch, refusal });
             }
         }
-        Ok(())
+        Ok(weight)
     }
 
     /// Rebuilds the tree of a call without the last added rule.
