@@ -21,9 +21,11 @@ const BYTES_PER_RULE: usize = 1 << 10;
 const COMPILATION_BYTES: usize = 3 << 20;
 const COMPILATION_BYTES_PER_RULE: usize = 1 << 11;
 
-/// Asks for the memory to add a rule to calls of this weight, or to copy or print a filter of this weight.
+/// Asks for the memory to add a rule to calls of this weight, or to copy or print a filter of this weight. Sizes are
+/// powers of two: each size that the C library hasn't seen costs a mapping.
 pub(crate) fn require(weight: usize) -> Result<(), Status> {
-    require_bytes(LEAST_BYTES.saturating_add(weight.saturating_mul(BYTES_PER_RULE)))
+    let size_bytes = LEAST_BYTES.saturating_add(weight.saturating_mul(BYTES_PER_RULE));
+    require_bytes(size_bytes.checked_next_power_of_two().unwrap_or(size_bytes))
 }
 
 /// Asks for the memory to compile a filter of this weight.
