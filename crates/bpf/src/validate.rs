@@ -199,7 +199,7 @@ impl Machine for Seccomp {
     }
 
     fn check_load(offset: &u32) -> Result<(), Reason> {
-        if offset % 4 != 0 || *offset >= DATA_SIZE_BYTES {
+        if !offset.is_multiple_of(4) || *offset >= DATA_SIZE_BYTES {
             Err(Reason::DataOffset(*offset))
         } else {
             Ok(())
