@@ -220,7 +220,7 @@ impl Listing<Seccomp> {
 }
 
 /// The targets of an instruction, inside or outside the list.
-fn targets<L, E>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = u64> {
+fn targets<L: Copy, E: Copy>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = u64> {
     let next = pc as u64 + 1;
     let [first, second] = match op {
         Operation::Jump(skip) => [Some(next + u64::from(skip)), None],
@@ -250,7 +250,7 @@ const fn sides(test: Test, jt: u8, jf: u8) -> Sides {
 }
 
 /// The targets with labels in the text of an instruction that stays in the list.
-fn named_targets<L, E>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = usize> {
+fn named_targets<L: Copy, E: Copy>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = usize> {
     let at = |skip: u8| Some(pc + 1 + usize::from(skip));
     let [first, second] = match op {
         Operation::Jump(skip) => [Some(pc + 1 + skip as usize), None],
