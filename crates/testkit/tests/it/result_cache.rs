@@ -29,7 +29,7 @@ fn cached(
 /// Calls whose numbers lie around every constant of the programs.
 fn calls(rng: &mut Rng, programs: &[Program]) -> Vec<SeccompData> {
     let mut calls = Vec::new();
-    for insn in programs.iter().flat_map(|program| program.insns()) {
+    for insn in programs.iter().flat_map(Program::insns) {
         for nr in [insn.k.wrapping_sub(1), insn.k, insn.k.wrapping_add(1)] {
             calls.push(SeccompData {
                 nr,
