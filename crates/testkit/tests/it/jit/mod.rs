@@ -1,0 +1,6 @@
+//! The machine code of programs: what it returns, and proofs of what its templates do.
+
+mod agreement;
+mod guarded;
+mod model;
+mod templates;
