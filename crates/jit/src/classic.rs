@@ -204,8 +204,7 @@ impl Emitter {
     fn divide_by_x(&mut self) {
         self.divide(Source::Register(X));
         self.out.jump_if(Condition::Equal, self.zero);
-        self.out
-            .push(Inst::Binary(Binary::Test, Width::Half, X, X));
+        self.out.push(Inst::Binary(Binary::Test, Width::Half, X, X));
     }
 
     fn branch(&mut self, test: Test, operand: Operand, exits: Exits) {
@@ -230,9 +229,7 @@ impl Emitter {
                 }
                 // The same flags as a comparison with 0, in fewer bytes.
                 (_, Source::Constant(0)) => Inst::Binary(Binary::Test, Width::Half, A, A),
-                (_, Source::Constant(k)) => {
-                    Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32)
-                }
+                (_, Source::Constant(k)) => Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32),
                 (_, Source::Register(src)) => Inst::Binary(Binary::Cmp, Width::Half, A, src),
             });
         });

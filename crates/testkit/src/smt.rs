@@ -4,10 +4,14 @@
 //! machine there, by the edges into it. The translation follows the interpreter; for the functions see the theory of
 //! fixed-size bit vectors (`QF_BV`).
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+
+use crate::skip::{self, Need};
 
 /// The registers and slots: A, X and the scratch memory.
 pub const PLACES: usize = 18;
@@ -19,6 +23,29 @@ const FIRST_SLOT: usize = 2;
 struct Way {
     is_taken: String,
     places: Vec<String>,
+}
+
+/// Z3's answers to a script, one word per question; `None` if there is no Z3.
+///
+/// # Panics
+/// If Z3 fails.
+pub fn ask_z3(script: &str) -> Option<Vec<String>> {
+    let mut command = Command::new("z3");
+    // A limit in Z3's own steps, which is the same on every machine; beyond it the answer is `unknown`.
+    command.args(["-in", "rlimit=10000000"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        skip::because(Need::Peers, "there is no program z3");
+        return None;
+    };
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let script = script.to_owned();
+    // Z3 writes while it reads, so writing needs a thread of its own: a full pipe must block neither side.
+    let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
+    let output = child.wait_with_output().expect("Z3 ends");
+    writer.join().expect("no panic").expect("Z3 reads all");
+    let answers = String::from_utf8(output.stdout).expect("Z3 answers in ASCII");
+    Some(answers.lines().map(str::to_owned).collect())
 }
 
 /// A script that checks for each pair of programs whether an input distinguishes them: `sat` if so.

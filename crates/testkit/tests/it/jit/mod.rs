@@ -2,5 +2,6 @@
 
 mod agreement;
 mod guarded;
+mod memory;
 mod model;
 mod templates;
