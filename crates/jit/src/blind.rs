@@ -17,6 +17,11 @@ impl Blinding {
         Blinding { state: seed }
     }
 
+    /// Whether it blinds.
+    pub(crate) fn is_on(&self) -> bool {
+        self.state.is_some()
+    }
+
     /// The random number for the next constant.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {

@@ -1,22 +1,63 @@
-//! The machine code of each classic instruction.
+//! The machine code of the classic instructions that seccomp and sockets have in common.
 //!
 //! A is in EAX, X in ECX, where the machine wants the distance of a shift, and the scratch memory in the red zone
-//! below the stack pointer, which a function that calls none may use. RDX and R8 are changed at will. No
-//! instruction relies on flags of the one before, so each stands for itself: [`Emitter::emit`] is the list of all
-//! templates, and a test proves each for all values of registers, memory and constants.
+//! below the stack pointer, which a function that calls none may use. RDX, R10 and R11 are changed at will; RDI, RSI,
+//! R8 and R9 hold what the function was called with. No instruction relies on flags of the one before, so each stands
+//! for itself: [`Emitter::emit`] is the list of all templates, and a test proves each for all values of registers,
+//! memory and constants.
 
-use tamis_bpf::validate::{DATA_SIZE_BYTES, SLOTS};
-use tamis_bpf::{AluOp, Op, Operand, Test};
+use tamis_bpf::insn::Operation;
+use tamis_bpf::validate::SLOTS;
+use tamis_bpf::{AluOp, Operand, Test};
 
 use crate::assembler::{Assembler, Label};
 use crate::blind::Blinding;
+use crate::live::Live;
 use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
 
-const A: Reg = Reg::Rax;
-const X: Reg = Reg::Rcx;
-const INPUT: Reg = Reg::Rdi;
+pub(crate) const A: Reg = Reg::Rax;
+pub(crate) const X: Reg = Reg::Rcx;
+/// Points to the first byte of the input.
+pub(crate) const INPUT: Reg = Reg::Rdi;
 /// Holds a constant that no instruction can have, or that is blinded.
-const CONSTANT: Reg = Reg::R8;
+pub(crate) const CONSTANT: Reg = Reg::R10;
+/// The upper half of a dividend, then the remainder.
+const REMAINDER: Reg = Reg::Rdx;
+
+/// What differs between seccomp and sockets.
+pub(crate) trait Machine {
+    /// What a load has.
+    type Load: Copy;
+    /// The instructions that only this machine has.
+    type Extra: Copy;
+    /// What is known about registers and input where an instruction begins.
+    type Facts: Copy;
+    /// What is known at the beginning of a program.
+    const START: Self::Facts;
+    /// What is always known.
+    const NOTHING: Self::Facts;
+
+    /// Writes the load of A, which comes before `next`.
+    fn load(emitter: &mut Emitter, load: Self::Load, facts: Self::Facts);
+
+    /// Writes a load of the length of the input.
+    fn load_len(emitter: &mut Emitter, to: Reg);
+
+    /// Writes an instruction that only this machine has.
+    fn extra(emitter: &mut Emitter, extra: Self::Extra, facts: Self::Facts);
+
+    /// What is used before a load of A where `live` is used after it; `None` if it has no effect.
+    fn live_before_load(load: Self::Load, live: Live) -> Option<Live>;
+
+    /// The same for an instruction that only this machine has.
+    fn live_before_extra(extra: Self::Extra, live: Live) -> Option<Live>;
+
+    /// What is known after an instruction.
+    fn facts_after(op: Operation<Self::Load, Self::Extra>, facts: Self::Facts) -> Self::Facts;
+
+    /// What is known where one of two facts holds.
+    fn join(one: Self::Facts, other: Self::Facts) -> Self::Facts;
+}
 
 /// The places where an instruction goes on.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +75,8 @@ pub(crate) struct Emitter {
     /// Where the program ends with 0.
     zero: Label,
     blinding: Blinding,
+    /// Whether the code reads what is known beside a packet.
+    pub(crate) uses_record: bool,
 }
 
 /// The right-hand side of an operation in the machine.
@@ -53,7 +96,13 @@ impl Emitter {
             zero: out.here(),
             out,
             blinding,
+            uses_record: false,
         }
+    }
+
+    /// Whether constants are blinded.
+    pub(crate) fn is_hardened(&self) -> bool {
+        self.blinding.is_on()
     }
 
     /// Where the program ends with 0.
@@ -63,43 +112,42 @@ impl Emitter {
 
     /// Writes one instruction.
     #[inline]
-    pub(crate) fn emit(&mut self, op: Op, exits: Exits) {
+    pub(crate) fn emit<M: Machine>(
+        &mut self,
+        op: Operation<M::Load, M::Extra>,
+        facts: M::Facts,
+        exits: Exits,
+    ) {
         match op {
-            Op::RetImm(value) => {
+            Operation::RetImm(value) => {
                 self.out.push(Inst::Return);
                 return self.set(A, value);
             }
-            Op::RetA => return self.out.push(Inst::Return),
-            Op::Branch { test, operand, .. } => return self.branch(test, operand, exits),
+            Operation::RetA => return self.out.push(Inst::Return),
+            Operation::Branch { test, operand, .. } => return self.branch(test, operand, exits),
             _ => self.out.jump(exits.next),
         }
         let half = |op, dst, src| Inst::Binary(op, Width::Half, dst, src);
         match op {
-            Op::LoadData(offset) => self.out.push(Inst::Load(A, word(offset))),
-            Op::LoadImm(k) => self.set(A, k),
-            Op::LoadMem(from) => self.out.push(Inst::Load(A, slot(from))),
-            Op::LoadLen => self.out.push(Inst::Set(A, DATA_SIZE_BYTES)),
-            Op::LoadXImm(k) => self.set(X, k),
-            Op::LoadXMem(from) => self.out.push(Inst::Load(X, slot(from))),
-            Op::LoadXLen => self.out.push(Inst::Set(X, DATA_SIZE_BYTES)),
-            Op::Store(to) => self.out.push(Inst::Store(slot(to), A)),
-            Op::StoreX(to) => self.out.push(Inst::Store(slot(to), X)),
-            Op::Alu(alu, operand) => self.alu(alu, operand),
-            Op::Neg => self.out.push(Inst::Neg(Width::Half, A)),
-            Op::Tax => self.out.push(half(Binary::Mov, X, A)),
-            Op::Txa => self.out.push(half(Binary::Mov, A, X)),
-            Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {}
+            Operation::LoadData(load) => M::load(self, load, facts),
+            Operation::LoadImm(k) => self.set(A, k),
+            Operation::LoadMem(from) => self.out.push(Inst::Load(A, slot(from))),
+            Operation::LoadLen => M::load_len(self, A),
+            Operation::LoadXImm(k) => self.set(X, k),
+            Operation::LoadXMem(from) => self.out.push(Inst::Load(X, slot(from))),
+            Operation::LoadXLen => M::load_len(self, X),
+            Operation::Store(to) => self.out.push(Inst::Store(slot(to), A)),
+            Operation::StoreX(to) => self.out.push(Inst::Store(slot(to), X)),
+            Operation::Alu(alu, operand) => self.alu(alu, operand),
+            Operation::Neg => self.out.push(Inst::Neg(Width::Half, A)),
+            Operation::Tax => self.out.push(half(Binary::Mov, X, A)),
+            Operation::Txa => self.out.push(half(Binary::Mov, A, X)),
+            Operation::Extra(extra) => M::extra(self, extra, facts),
+            Operation::Jump(_)
+            | Operation::Branch { .. }
+            | Operation::RetImm(_)
+            | Operation::RetA => {}
         }
-    }
-
-    /// Writes `A = value`.
-    pub(crate) fn set_a(&mut self, value: u32) {
-        self.set(A, value);
-    }
-
-    /// Writes `X = value`.
-    pub(crate) fn set_x(&mut self, value: u32) {
-        self.set(X, value);
     }
 
     /// Writes `M[to] = value`.
@@ -108,7 +156,8 @@ impl Emitter {
         self.set(CONSTANT, value);
     }
 
-    fn set(&mut self, dst: Reg, value: u32) {
+    /// Writes `register = value`.
+    pub(crate) fn set(&mut self, dst: Reg, value: u32) {
         match self.blinding.next() {
             Some(random) => {
                 let reveal = Inst::BinaryImm(Binary::Xor, Width::Half, dst, random as i32);
@@ -194,7 +243,7 @@ impl Emitter {
             Source::Register(by) => by,
         };
         self.out.push(Inst::Divide(Width::Half, by));
-        let (high, half) = (Reg::Rdx, Width::Half);
+        let (high, half) = (REMAINDER, Width::Half);
         self.out.push(Inst::Binary(Binary::Xor, half, high, high));
         if let Source::Constant(k) = source {
             self.out.push(Inst::Set(CONSTANT, k));
@@ -203,8 +252,27 @@ impl Emitter {
 
     fn divide_by_x(&mut self) {
         self.divide(Source::Register(X));
+        self.end_if_x_is_zero();
+    }
+
+    fn end_if_x_is_zero(&mut self) {
         self.out.jump_if(Condition::Equal, self.zero);
         self.out.push(Inst::Binary(Binary::Test, Width::Half, X, X));
+    }
+
+    /// Writes `A = A % operand`, which ends the program if X is 0.
+    pub(crate) fn remainder(&mut self, operand: Operand) {
+        if let Operand::K(k) = operand
+            && k.is_power_of_two()
+        {
+            return self.binary(Binary::And, Operand::K(k - 1));
+        }
+        let result = Inst::Binary(Binary::Mov, Width::Half, A, REMAINDER);
+        self.out.push(result);
+        match operand {
+            Operand::X => self.divide_by_x(),
+            operand => self.with_operand(operand, Emitter::divide),
+        }
     }
 
     fn branch(&mut self, test: Test, operand: Operand, exits: Exits) {
@@ -236,18 +304,7 @@ impl Emitter {
     }
 }
 
-/// The word of the input at a byte offset.
-fn word(offset: u32) -> Mem {
-    Mem {
-        base: INPUT,
-        disp: offset as i32,
-    }
-}
-
 /// A scratch slot: the red zone of 128 bytes has room for twice as many.
 fn slot(slot: u32) -> Mem {
-    Mem {
-        base: Reg::Rsp,
-        disp: (slot as i32 - SLOTS as i32) * 4,
-    }
+    Mem::at(Reg::Rsp, (slot as i32 - SLOTS as i32) * 4)
 }

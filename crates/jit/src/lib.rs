@@ -1,6 +1,6 @@
 //! BPF programs as x86-64 machine code.
 //!
-//! [`Seccomp`] is a compiled program of seccomp. The code is written backwards in one pass (`assembler`), from one
+//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket. The code is written backwards in one pass (`assembler`), from one
 //! template for each instruction (`classic`), and lies in memory that is executable and not writable
 //! ([`mod@memory`]), where all `unsafe` is. What every template does is proved by Z3 in a test, for all values.
 //!
@@ -17,12 +17,17 @@ mod blind;
 mod classic;
 mod live;
 pub mod memory;
+mod program;
+mod ranges;
 mod seccomp;
+mod socket;
 pub mod template;
 mod x86;
 
 pub use memory::{Unavailable, probe};
-pub use seccomp::{Entry, Seccomp};
+pub use program::Entry;
+pub use seccomp::Seccomp;
+pub use socket::Socket;
 
 /// How programs are compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use std::fmt;
 use std::io;
 
 use crate::assembler::{Code, EntryPoint};
+use crate::socket::Record;
 
 /// The reason why there is no executable memory.
 #[derive(Debug)]
@@ -51,17 +52,18 @@ pub fn probe() -> Result<(), Unavailable> {
     Executable::new(&Code::of_return()).map(drop)
 }
 
-pub(crate) use host::Executable;
+pub(crate) use host::{Executable, prefetch};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[expect(unsafe_code, reason = "maps memory and calls the code in it")]
 mod host {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     use std::ptr::{self, NonNull};
     use std::sync::OnceLock;
 
     use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
 
-    use super::{Code, EntryPoint, Unavailable, io};
+    use super::{Code, EntryPoint, Record, Unavailable, io};
 
     /// `int3`, which raises SIGTRAP.
     const TRAP: u8 = 0xcc;
@@ -123,6 +125,34 @@ mod host {
                 function(words.as_ptr())
             }
         }
+
+        /// Runs code that was emitted for packets, from an entry point of the same code, on at most 2^31 - 1 bytes.
+        #[inline]
+        pub(crate) fn call_with_packet(
+            &self,
+            entry: EntryPoint,
+            bytes: &[u8],
+            len_bytes: u32,
+            record: &Record,
+        ) -> u32 {
+            type Function =
+                unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
+            debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
+            // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
+            // second one, and the numbers of the record.
+            unsafe {
+                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                let (first, record) = (bytes.as_ptr(), record.as_ptr());
+                function(first, bytes.len(), 0, 0, record, len_bytes)
+            }
+        }
+    }
+
+    /// Asks for the first bytes to be brought into the cache.
+    #[inline]
+    pub(crate) fn prefetch(bytes: &[u8]) {
+        // SAFETY: a hint, which has no effect that a program could see, at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
     }
 
     impl Drop for Executable {
@@ -177,7 +207,7 @@ mod host {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod host {
-    use super::{Code, EntryPoint, Unavailable};
+    use super::{Code, EntryPoint, Record, Unavailable};
 
     /// Machine code that can be called: there is none on this machine.
     #[derive(Debug)]
@@ -195,5 +225,11 @@ mod host {
         pub(crate) fn call_with_words(&self, _: EntryPoint, _: &[u32; 16]) -> u32 {
             match *self {}
         }
+
+        pub(crate) fn call_with_packet(&self, _: EntryPoint, _: &[u8], _: u32, _: &Record) -> u32 {
+            match *self {}
+        }
     }
+
+    pub(crate) fn prefetch(_: &[u8]) {}
 }

@@ -1,16 +1,17 @@
-//! Programs of seccomp as machine code.
-//!
-//! One pass forward finds the instructions that are reached, one pass backward writes those whose result is used.
-//! Jumps become nothing: what leads to one leads to its target.
+//! Programs of seccomp as machine code: a function of a pointer to sixteen words.
 
-use tamis_bpf::validate::SLOTS;
-use tamis_bpf::{Op, Pc, Program};
+use std::convert::Infallible;
 
-use crate::assembler::{Code, EntryPoint, Label};
-use crate::blind::Blinding;
-use crate::classic::{Emitter, Exits};
+use tamis_bpf::insn::Operation;
+use tamis_bpf::validate::DATA_SIZE_BYTES;
+use tamis_bpf::{Op, Program};
+
+use crate::assembler::EntryPoint;
+use crate::classic::{A, Emitter, INPUT, Machine};
 use crate::live::Live;
 use crate::memory::Executable;
+use crate::program::{Entry, write};
+use crate::x86::{Inst, Mem, Reg};
 use crate::{Error, Options};
 
 /// A program of seccomp as machine code in executable memory.
@@ -36,28 +37,42 @@ pub struct Seccomp {
     entries: Vec<EntryPoint>,
 }
 
-/// A state in the middle of a program, from which it can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The instruction that comes next.
-    pub pc: Pc,
-    /// The register A.
-    pub a: u32,
-    /// The register X.
-    pub x: u32,
-    /// The scratch memory.
-    pub memory: [u32; SLOTS as usize],
-}
+/// The machine of seccomp.
+pub(crate) struct Words;
 
-/// The bytes of code for an instruction that are made room for at first: few programs need more.
-const ROOM_PER_INSN_BYTES: usize = 12;
+impl Machine for Words {
+    type Load = u32;
+    type Extra = Infallible;
+    type Facts = ();
+    const START: () = ();
+    const NOTHING: () = ();
 
-/// What is known of an instruction once it is written.
-#[derive(Clone, Copy)]
-struct Place {
-    label: Label,
-    /// What is used from here on.
-    live: Live,
+    #[inline]
+    fn load(emitter: &mut Emitter, offset: u32, (): ()) {
+        emitter
+            .out
+            .push(Inst::Load(A, Mem::at(INPUT, offset as i32)));
+    }
+
+    fn load_len(emitter: &mut Emitter, to: Reg) {
+        emitter.out.push(Inst::Set(to, DATA_SIZE_BYTES));
+    }
+
+    fn extra(_: &mut Emitter, extra: Infallible, (): ()) {
+        match extra {}
+    }
+
+    fn live_before_load(_: u32, live: Live) -> Option<Live> {
+        live.meets(Live::A).then_some(live.without(Live::A))
+    }
+
+    fn live_before_extra(extra: Infallible, _: Live) -> Option<Live> {
+        match extra {}
+    }
+
+    fn facts_after(_: Operation<u32, Infallible>, (): ()) {}
+
+    fn join((): (), (): ()) {}
 }
 
 impl Seccomp {
@@ -79,12 +94,13 @@ impl Seccomp {
         entries: &[Entry],
         options: &Options,
     ) -> Result<Seccomp, Error> {
-        let (code, start, entries) = emit(program, entries, options)?;
-        let executable = Executable::new(&code).map_err(Error::Unavailable)?;
+        let ops: Vec<Op> = program.ops().collect();
+        let written = write::<Words>(&ops, entries, options)?;
+        let executable = Executable::new(&written.code).map_err(Error::Unavailable)?;
         Ok(Seccomp {
             executable,
-            start: code.entry(start),
-            entries: entries.into_iter().map(|label| code.entry(label)).collect(),
+            start: written.start,
+            entries: written.entries,
         })
     }
 
@@ -113,116 +129,4 @@ impl Seccomp {
     pub fn start_bytes(&self) -> usize {
         self.start.offset()
     }
-}
-
-/// The code of a program with the labels of its beginning and its entries.
-fn emit(
-    program: &Program,
-    entries: &[Entry],
-    options: &Options,
-) -> Result<(Code, Label, Vec<Label>), Error> {
-    if !program.is_installable() {
-        let len_insns = program.len();
-        return Err(Error::TooLong { len_insns });
-    }
-    if let Some(entry) = entries.iter().find(|entry| entry.pc.0 >= program.len()) {
-        return Err(Error::EntryOutside { pc: entry.pc });
-    }
-    let ops: Vec<Op> = program.ops().collect();
-    let is_reached = reached(&ops, entries);
-    let room_bytes = ops.len() * ROOM_PER_INSN_BYTES;
-    let mut emitter = Emitter::new(room_bytes, Blinding::new(options.harden));
-    let nowhere = Place {
-        label: emitter.zero(),
-        live: Live::NONE,
-    };
-    let mut places = vec![nowhere; ops.len() + 1];
-    for (pc, op) in ops.iter().enumerate().rev() {
-        if is_reached[pc] {
-            places[pc] = write(&mut emitter, *op, &places[pc + 1..]);
-        }
-    }
-    let labels = entries
-        .iter()
-        .map(|entry| write_entry(&mut emitter, entry, places[entry.pc.0]));
-    let labels = labels.collect();
-    let zeros = Entry {
-        pc: Pc(0),
-        a: 0,
-        x: 0,
-        memory: [0; SLOTS as usize],
-    };
-    let start = write_entry(&mut emitter, &zeros, places[0]);
-    Ok((emitter.out.finish(), start, labels))
-}
-
-/// Writes an instruction before those behind it.
-#[inline]
-fn write(emitter: &mut Emitter, op: Op, behind: &[Place]) -> Place {
-    let (next, no) = match op {
-        Op::Jump(skip) => return behind[skip as usize],
-        Op::Branch { jt, jf, .. } => (behind[usize::from(jt)], behind[usize::from(jf)]),
-        _ => (behind[0], behind[0]),
-    };
-    let exits = Exits {
-        next: next.label,
-        no: no.label,
-    };
-    // A branch whose sides are the same code decides nothing.
-    if matches!(op, Op::Branch { .. }) && exits.next == exits.no {
-        return next;
-    }
-    let Some(live) = next.live.or(no.live).before(op) else {
-        return next;
-    };
-    emitter.emit(op, exits);
-    Place {
-        label: emitter.out.here(),
-        live,
-    }
-}
-
-/// Writes what brings about a state, as far as it is used, and leads to its instruction.
-fn write_entry(emitter: &mut Emitter, entry: &Entry, place: Place) -> Label {
-    let slots = (0..SLOTS).filter(|slot| place.live.meets(Live::slot(*slot)));
-    let slots: Vec<u32> = slots.collect();
-    let (uses_a, uses_x) = (place.live.meets(Live::A), place.live.meets(Live::X));
-    if slots.is_empty() && !uses_a && !uses_x {
-        return place.label;
-    }
-    emitter.out.jump(place.label);
-    for slot in slots {
-        emitter.set_slot(slot, entry.memory[slot as usize]);
-    }
-    if uses_a {
-        emitter.set_a(entry.a);
-    }
-    if uses_x {
-        emitter.set_x(entry.x);
-    }
-    emitter.out.here()
-}
-
-/// Whether each instruction may be executed from the beginning or an entry.
-fn reached(ops: &[Op], entries: &[Entry]) -> Vec<bool> {
-    let mut is_reached = vec![false; ops.len() + 1];
-    is_reached[0] = true;
-    for entry in entries {
-        is_reached[entry.pc.0] = true;
-    }
-    for (pc, op) in ops.iter().enumerate() {
-        if !is_reached[pc] {
-            continue;
-        }
-        match *op {
-            Op::Jump(skip) => is_reached[pc + 1 + skip as usize] = true,
-            Op::Branch { jt, jf, .. } => {
-                is_reached[pc + 1 + usize::from(jt)] = true;
-                is_reached[pc + 1 + usize::from(jf)] = true;
-            }
-            Op::RetImm(_) | Op::RetA => {}
-            _ => is_reached[pc + 1] = true,
-        }
-    }
-    is_reached
 }

@@ -3,11 +3,17 @@
 //! What is here comes from the same functions as the code of whole programs. Nothing here can be executed.
 
 use tamis_bpf::Op;
+use tamis_bpf::insn::Operation;
+use tamis_bpf::packet;
 
 use crate::Options;
 use crate::blind::Blinding;
-use crate::classic::{Emitter, Exits};
+use crate::classic::{Emitter, Exits, Machine};
+use crate::seccomp::Words;
+use crate::socket::Packets;
 use crate::x86::Inst;
+
+pub use crate::ranges::Facts;
 
 /// The code of one instruction, with something behind it to jump to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +39,22 @@ pub struct Layout {
 }
 
 impl Template {
-    /// The code of an instruction; the distances in jumps and branches are ignored.
-    pub fn new(op: Op, options: &Options, layout: Layout) -> Template {
+    /// The code of an instruction of seccomp; the distances in jumps and branches are ignored.
+    pub fn seccomp(op: Op, options: &Options, layout: Layout) -> Template {
+        Template::new::<Words>(op, (), options, layout)
+    }
+
+    /// The code of an instruction of sockets where something is known.
+    pub fn socket(op: packet::Op, facts: Facts, options: &Options, layout: Layout) -> Template {
+        Template::new::<Packets>(op, facts, options, layout)
+    }
+
+    fn new<M: Machine>(
+        op: Operation<M::Load, M::Extra>,
+        facts: M::Facts,
+        options: &Options,
+        layout: Layout,
+    ) -> Template {
         let mut emitter = Emitter::new(0, Blinding::new(options.harden));
         let mut fill = |len: usize| {
             for _ in 0..len {
@@ -49,7 +69,7 @@ impl Template {
             true => (second, first),
             false => (first, second),
         };
-        emitter.emit(op, Exits { next, no });
+        emitter.emit::<M>(op, facts, Exits { next, no });
         let code = emitter.out.finish();
         Template {
             next: code.entry(next).offset(),

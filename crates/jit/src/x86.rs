@@ -12,8 +12,12 @@ pub(crate) enum Reg {
     Rcx = 1,
     Rdx = 2,
     Rsp = 4,
+    Rsi = 6,
     Rdi = 7,
     R8 = 8,
+    R9 = 9,
+    R10 = 10,
+    R11 = 11,
 }
 
 /// The operand size of an operation. One of 32 bits sets the upper half of its destination to 0.
@@ -71,15 +75,21 @@ pub(crate) enum Condition {
     BelowEqual = 6,
     /// Above.
     Above = 7,
+    /// The highest bit is 1.
+    Sign = 8,
+    /// The highest bit is 0.
+    NotSign = 9,
 }
 
-/// An address: a register and a displacement.
+/// An address: the sum of one or two registers and a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mem {
     /// The register.
-    pub(crate) base: Reg,
+    base: Reg,
+    /// The other one, which can't be RSP.
+    index: Option<Reg>,
     /// Bytes to add.
-    pub(crate) disp: i32,
+    disp: i32,
 }
 
 /// A machine instruction.
@@ -95,6 +105,18 @@ pub(crate) enum Inst {
     Set(Reg, u32),
     /// A load of 32 bits; the upper half becomes 0.
     Load(Reg, Mem),
+    /// A load of 16 bits; the others become 0.
+    LoadHalf(Reg, Mem),
+    /// A load of 8 bits; the others become 0.
+    LoadByte(Reg, Mem),
+    /// The address itself.
+    Address(Width, Reg, Mem),
+    /// The flags of the common bits of 32 bits in memory and a constant.
+    TestMem(Mem, u32),
+    /// The bytes of the low half in opposite order; the upper half becomes 0.
+    SwapBytes(Reg),
+    /// The two low bytes in opposite order; the others stay.
+    SwapLowBytes(Reg),
     /// A store of 32 bits.
     Store(Mem, Reg),
     /// A shift by a constant.
@@ -124,6 +146,36 @@ impl Condition {
             Condition::NotEqual => Condition::Equal,
             Condition::BelowEqual => Condition::Above,
             Condition::Above => Condition::BelowEqual,
+            Condition::Sign => Condition::NotSign,
+            Condition::NotSign => Condition::Sign,
+        }
+    }
+}
+
+impl Mem {
+    /// A register and a displacement.
+    pub(crate) const fn at(base: Reg, disp: i32) -> Mem {
+        Mem {
+            base,
+            index: None,
+            disp,
+        }
+    }
+
+    /// Two registers and a displacement.
+    pub(crate) const fn sum(base: Reg, index: Reg, disp: i32) -> Mem {
+        Mem {
+            base,
+            index: Some(index),
+            disp,
+        }
+    }
+
+    /// The bit of the index in the REX prefix.
+    const fn index_high(self) -> u8 {
+        match self.index {
+            Some(index) => index.high(),
+            None => 0,
         }
     }
 }
@@ -194,11 +246,11 @@ impl Bytes {
         }
     }
 
-    /// REX, if it says anything.
+    /// REX, if it says anything; `reg` are its bits for the register and the index.
     #[inline(always)]
     const fn rex(self, width: Width, reg: u8, base: u8) -> Bytes {
         let wide = matches!(width, Width::Full) as u8;
-        let bits = wide << 3 | reg << 2 | base;
+        let bits = wide << 3 | reg | base;
         if bits == 0 {
             self
         } else {
@@ -212,6 +264,12 @@ impl Bytes {
         self.byte(0xc0 | reg << 3 | base.low())
     }
 
+    /// REX for a register and an address, if it says anything.
+    #[inline(always)]
+    const fn rex_mem(self, width: Width, reg: u8, mem: Mem) -> Bytes {
+        self.rex(width, reg << 2 | mem.index_high() << 1, mem.base.high())
+    }
+
     /// ModRM and SIB of an address, without the displacement.
     #[inline(always)]
     const fn address(self, reg: u8, mem: Mem) -> Bytes {
@@ -220,10 +278,11 @@ impl Bytes {
             disp if is_byte(disp) => 0x40,
             _ => 0x80,
         };
-        let modrm = self.byte(mode | reg << 3 | mem.base.low());
-        match mem.base {
-            Reg::Rsp => modrm.byte(0x24),
-            _ => modrm,
+        let modrm = mode | reg << 3;
+        match (mem.index, mem.base) {
+            (Some(index), base) => self.byte(modrm | 4).byte(index.low() << 3 | base.low()),
+            (None, Reg::Rsp) => self.byte(modrm | 4).byte(0x24),
+            (None, base) => self.byte(modrm | base.low()),
         }
     }
 
@@ -256,7 +315,9 @@ impl Inst {
         let none = Bytes::new();
         let (head, tail) = match self {
             Inst::Binary(op, width, dst, src) => {
-                let head = none.rex(width, src.high(), dst.high()).byte(op.opcode());
+                let head = none
+                    .rex(width, src.high() << 2, dst.high())
+                    .byte(op.opcode());
                 (head.registers(src.low(), dst), none)
             }
             Inst::BinaryImm(op, width, dst, imm) => binary_imm(op, width, dst, imm),
@@ -265,8 +326,23 @@ impl Inst {
                 let head = none.rex(Width::Half, 0, dst.high());
                 (head.byte(0xb8 | dst.low()), none.word(imm))
             }
-            Inst::Load(dst, mem) => memory(0x8b, dst, mem),
-            Inst::Store(mem, src) => memory(0x89, src, mem),
+            Inst::Load(dst, mem) => memory(0x8b, Width::Half, dst, mem),
+            Inst::LoadHalf(dst, mem) => extending(0xb7, dst, mem),
+            Inst::LoadByte(dst, mem) => extending(0xb6, dst, mem),
+            Inst::Address(width, dst, mem) => memory(0x8d, width, dst, mem),
+            Inst::Store(mem, src) => memory(0x89, Width::Half, src, mem),
+            Inst::TestMem(mem, imm) => {
+                let head = none.rex_mem(Width::Half, 0, mem).byte(0xf7);
+                (head.address(0, mem), none.displacement(mem).word(imm))
+            }
+            Inst::SwapBytes(dst) => {
+                let head = none.rex(Width::Half, 0, dst.high()).byte(0x0f);
+                (head.byte(0xc8 | dst.low()), none)
+            }
+            Inst::SwapLowBytes(dst) => {
+                let head = none.byte(0x66).rex(Width::Half, 0, dst.high());
+                (head.byte(0xc1).registers(0, dst), none.byte(8))
+            }
             Inst::Shift(shift, width, dst, count) => {
                 let head = none.rex(width, 0, dst.high()).byte(0xc1);
                 (head.registers(shift.extension(), dst), none.byte(count))
@@ -280,11 +356,11 @@ impl Inst {
                 (head.registers(3, dst), none)
             }
             Inst::Multiply(width, dst, src) => {
-                let head = none.rex(width, dst.high(), src.high()).byte(0x0f);
+                let head = none.rex(width, dst.high() << 2, src.high()).byte(0x0f);
                 (head.byte(0xaf).registers(dst.low(), src), none)
             }
             Inst::MultiplyImm(width, dst, imm) => {
-                let head = none.rex(width, dst.high(), dst.high());
+                let head = none.rex(width, dst.high() << 2, dst.high());
                 let head = head.byte(if is_byte(imm) { 0x6b } else { 0x69 });
                 (head.registers(dst.low(), dst), none.signed(imm))
             }
@@ -308,9 +384,17 @@ impl Shift {
 }
 
 #[inline(always)]
-const fn memory(opcode: u8, reg: Reg, mem: Mem) -> (Bytes, Bytes) {
-    let head = Bytes::new().rex(Width::Half, reg.high(), mem.base.high());
+const fn memory(opcode: u8, width: Width, reg: Reg, mem: Mem) -> (Bytes, Bytes) {
+    let head = Bytes::new().rex_mem(width, reg.high(), mem);
     let head = head.byte(opcode).address(reg.low(), mem);
+    (head, Bytes::new().displacement(mem))
+}
+
+/// Loads of less than 32 bits.
+#[inline(always)]
+const fn extending(opcode: u8, reg: Reg, mem: Mem) -> (Bytes, Bytes) {
+    let head = Bytes::new().rex_mem(Width::Half, reg.high(), mem);
+    let head = head.byte(0x0f).byte(opcode).address(reg.low(), mem);
     (head, Bytes::new().displacement(mem))
 }
 

@@ -1,9 +1,11 @@
 //! Machine code returns what the reference interpreter returns.
 
 use tamis_abi::{Endian, SeccompData, Word};
+use tamis_bpf::packet::{self, Extra, Load};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Test, interp};
-use tamis_jit::{Entry, Error, Options, Seccomp};
+use tamis_jit::{Entry, Error, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
+use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program};
 use tamis_testkit::rng::Rng;
@@ -14,6 +16,9 @@ use super::guarded::Guarded;
 
 /// The inputs for each random program.
 const INPUTS: usize = 400;
+
+/// The packets for each random program.
+const PACKETS: usize = 400;
 
 /// Whether nothing can be compiled here; prints the reason if so.
 pub(super) fn without_jit() -> bool {
@@ -64,6 +69,71 @@ fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
         }
     }
     println!("{evaluations} evaluations");
+}
+
+/// The program with some of its loads moved to offsets of the link or the network layer, or to none.
+fn with_areas(rng: &mut Rng, program: &packet::Program) -> packet::Program {
+    let moved = |insn: &Insn| {
+        let is_load = matches!(
+            packet::op(*insn),
+            Some(packet::Op::LoadData(Load::Absolute(..) | Load::Indexed(..)))
+                | Some(packet::Op::Extra(Extra::LoadXHeaderLen(_)))
+        );
+        let area = *rng.choose(&[0, 0, 0, 0, 0xffe0_0000, 0xfff0_0000, 0x8000_0000]);
+        match is_load {
+            true => Insn {
+                k: (insn.k & 0xfff) | area,
+                ..*insn
+            },
+            false => *insn,
+        }
+    };
+    let insns = program.insns().iter().map(moved).collect();
+    packet::Program::new(insns).expect("these offsets are legal")
+}
+
+#[test]
+fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
+    if without_jit() {
+        return;
+    }
+    let mut guarded = Guarded::new();
+    let mut returned = [0; 2];
+    for seed in seeds::of(0..2500) {
+        let mut rng = Rng::new(seed);
+        let body_insns = *rng.choose(&[3, 10, 40]);
+        let program = with_areas(
+            &mut rng,
+            &generate::packet::program(&mut rng.clone(), body_insns),
+        );
+        let options = Options {
+            harden: rng.chance(1, 4).then_some(seed),
+        };
+        let compiled = Socket::compile(&program, &options).expect("short programs are compiled");
+        let mut bytes = Vec::new();
+        for round in 0..PACKETS {
+            if round % 20 == 0 {
+                bytes = generate::packet::bytes(&mut rng, &program);
+            } else {
+                let at = rng.index(bytes.len());
+                bytes[at] = rng.next_u32() as u8;
+                bytes.truncate(rng.range(1..=100) as usize);
+            }
+            let bytes = match round % 2 {
+                0 => guarded.at_end(&bytes),
+                _ => guarded.at_start(&bytes),
+            };
+            let mut packet = generate::packet::local(bytes);
+            packet.network_start = rng.range(0..=30) as u32;
+            packet.len_bytes += rng.range(0..=3) as u32;
+            let ret = compiled.run(&packet);
+            let expected = interp::run_packet(&program, &packet).ret;
+            assert_eq!(ret, expected, "seed {seed}, {packet:x?}\n{program:x?}");
+            returned[usize::from(ret != 0)] += 1;
+        }
+    }
+    println!("{returned:?} evaluations with 0 and with others");
+    assert!(returned.iter().all(|count| *count > seeds::least(80_000)));
 }
 
 #[test]

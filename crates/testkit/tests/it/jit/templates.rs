@@ -130,7 +130,7 @@ fn cases(options: &Options) -> Vec<Case> {
 
 /// The case of an instruction, and its code without the constants that are left open.
 fn case(op: Op, options: &Options, layout: Layout) -> (Case, (Vec<u8>, String)) {
-    let template = Template::new(op, options, layout);
+    let template = Template::seccomp(op, options, layout);
     let k = Insn::from(op).k;
     let length = template.next.min(template.no);
     let mut skeleton = template.code[..length].to_vec();
