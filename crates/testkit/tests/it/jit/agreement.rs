@@ -73,7 +73,7 @@ fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
 
 /// The program with some of its loads moved to offsets of the link or the network layer, or to none.
 fn with_areas(rng: &mut Rng, program: &packet::Program) -> packet::Program {
-    let moved = |insn: &Insn| {
+    let mut moved = |insn: &Insn| {
         let is_load = matches!(
             packet::op(*insn),
             Some(packet::Op::LoadData(Load::Absolute(..) | Load::Indexed(..)))
@@ -88,7 +88,7 @@ fn with_areas(rng: &mut Rng, program: &packet::Program) -> packet::Program {
             false => *insn,
         }
     };
-    let insns = program.insns().iter().map(moved).collect();
+    let insns = program.insns().iter().map(&mut moved).collect();
     packet::Program::new(insns).expect("these offsets are legal")
 }
 
@@ -102,10 +102,8 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
     for seed in seeds::of(0..2500) {
         let mut rng = Rng::new(seed);
         let body_insns = *rng.choose(&[3, 10, 40]);
-        let program = with_areas(
-            &mut rng,
-            &generate::packet::program(&mut rng.clone(), body_insns),
-        );
+        let program = generate::packet::program(&mut rng, body_insns);
+        let program = with_areas(&mut rng, &program);
         let options = Options {
             harden: rng.chance(1, 4).then_some(seed),
         };
