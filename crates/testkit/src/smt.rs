@@ -4,13 +4,17 @@
 //! machine there, by the edges into it. The translation follows the interpreter; for the functions see the theory of
 //! fixed-size bit vectors (`QF_BV`).
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
 
+use crate::skip::{self, Need};
+
 /// The registers and slots: A, X and the scratch memory.
-const PLACES: usize = 18;
+pub const PLACES: usize = 18;
 const A: usize = 0;
 const X: usize = 1;
 const FIRST_SLOT: usize = 2;
@@ -19,6 +23,29 @@ const FIRST_SLOT: usize = 2;
 struct Way {
     is_taken: String,
     places: Vec<String>,
+}
+
+/// Z3's answers to a script, one word per question; `None` if there is no Z3.
+///
+/// # Panics
+/// If Z3 fails.
+pub fn ask_z3(script: &str) -> Option<Vec<String>> {
+    let mut command = Command::new("z3");
+    // A limit in Z3's own steps, which is the same on every machine; beyond it the answer is `unknown`.
+    command.args(["-in", "rlimit=10000000"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        skip::because(Need::Peers, "there is no program z3");
+        return None;
+    };
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let script = script.to_owned();
+    // Z3 writes while it reads, so writing needs a thread of its own: a full pipe must block neither side.
+    let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
+    let output = child.wait_with_output().expect("Z3 ends");
+    writer.join().expect("no panic").expect("Z3 reads all");
+    let answers = String::from_utf8(output.stdout).expect("Z3 answers in ASCII");
+    Some(answers.lines().map(str::to_owned).collect())
 }
 
 /// A script that checks for each pair of programs whether an input distinguishes them: `sat` if so.
@@ -60,6 +87,7 @@ fn define(script: &mut String, name: &str, program: &Program) {
             ways[pc + 1 + skip].push(Way { is_taken, places });
         };
         let mut places = here.places.clone();
+        let k = constant(program.insns()[pc].k);
         match program.op(Pc(pc)) {
             Op::RetImm(k) => {
                 returned = format!("(ite {} {} {returned})", here.is_taken, constant(k));
@@ -72,17 +100,17 @@ fn define(script: &mut String, name: &str, program: &Program) {
                 jt,
                 jf,
             } => {
-                let holds = test_term(test, &places[A], &operand_term(operand, &places));
+                let holds = test_term(test, &places[A], &operand_term(operand, &places, &k));
                 go(usize::from(jt), &holds, &places);
                 go(usize::from(jf), &format!("(not {holds})"), &places);
             }
             Op::Alu(AluOp::Div, operand) => {
-                let divisor = operand_term(operand, &places);
+                let divisor = operand_term(operand, &places, &k);
                 places[A] = format!("(bvudiv {} {divisor})", places[A]);
                 go(0, &format!("(distinct {divisor} {})", constant(0)), &places);
             }
             op => {
-                transfer(op, &mut places);
+                transfer(op, &mut places, &k);
                 go(0, "true", &places);
             }
         }
@@ -123,15 +151,16 @@ fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
     }
 }
 
-/// The effect of an instruction that neither branches nor ends the program.
-fn transfer(op: Op, places: &mut [String]) {
+/// The effect of an instruction that neither branches nor ends the program on A, X and the scratch memory, in this
+/// order. Its constant is a term, which need not be the number in the instruction.
+pub fn transfer(op: Op, places: &mut [String], k: &str) {
     let slot = |slot: u32| FIRST_SLOT + slot as usize;
     match op {
         Op::LoadData(offset) => places[A] = format!("w{}", offset / 4),
-        Op::LoadImm(k) => places[A] = constant(k),
+        Op::LoadImm(_) => places[A] = k.to_owned(),
         Op::LoadMem(from) => places[A] = places[slot(from)].clone(),
         Op::LoadLen => places[A] = constant(64),
-        Op::LoadXImm(k) => places[X] = constant(k),
+        Op::LoadXImm(_) => places[X] = k.to_owned(),
         Op::LoadXMem(from) => places[X] = places[slot(from)].clone(),
         Op::LoadXLen => places[X] = constant(64),
         Op::Store(to) => places[slot(to)] = places[A].clone(),
@@ -140,7 +169,7 @@ fn transfer(op: Op, places: &mut [String]) {
         Op::Tax => places[X] = places[A].clone(),
         Op::Txa => places[A] = places[X].clone(),
         Op::Alu(alu, operand) => {
-            let mut right = operand_term(operand, places);
+            let mut right = operand_term(operand, places, k);
             if matches!(alu, AluOp::Lsh | AluOp::Rsh) {
                 right = format!("(bvand {right} {})", constant(31));
             }
@@ -150,19 +179,22 @@ fn transfer(op: Op, places: &mut [String]) {
     }
 }
 
-fn constant(k: u32) -> String {
+/// A number as a term.
+pub fn constant(k: u32) -> String {
     format!("#x{k:08x}")
 }
 
-fn operand_term(operand: Operand, places: &[String]) -> String {
+/// An operand as a term, given A, X and the scratch memory and the term for a constant.
+pub fn operand_term(operand: Operand, places: &[String], k: &str) -> String {
     match operand {
-        Operand::K(k) => constant(k),
+        Operand::K(_) => k.to_owned(),
         Operand::X => places[X].clone(),
         Operand::Variable(_) => unreachable!("programs have no variables"),
     }
 }
 
-fn test_term(test: Test, a: &str, b: &str) -> String {
+/// Whether a test of two terms holds, as a term.
+pub fn test_term(test: Test, a: &str, b: &str) -> String {
     match test {
         Test::Eq => format!("(= {a} {b})"),
         Test::Gt => format!("(bvugt {a} {b})"),

@@ -26,6 +26,7 @@ mod fuzz_smoke;
 mod harmless;
 mod idempotence;
 mod interpreter_vs_kernel;
+mod jit;
 mod kafel;
 mod kafel_oracle;
 mod languages;

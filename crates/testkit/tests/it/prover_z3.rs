@@ -1,15 +1,11 @@
 //! The prover and Z3 on random programs: two independent solvers come to the same results.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use tamis_abi::Endian;
 use tamis_bpf::Program;
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
-use tamis_testkit::skip::{self, Need};
 use tamis_testkit::smt;
 
 const PAIRS: u64 = 400;
@@ -23,26 +19,6 @@ const LIMITS: Limits = Limits {
     max_conflicts: 10_000,
 };
 
-/// Z3's answers to a script, one word per question; `None` if there is no Z3.
-fn ask_z3(script: &str) -> Option<Vec<String>> {
-    let mut command = Command::new("z3");
-    // A limit in Z3's own steps, which is the same on every machine; beyond it the answer is `unknown`.
-    command.args(["-in", "rlimit=10000000"]);
-    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut child) = child else {
-        skip::because(Need::Peers, "there is no program z3");
-        return None;
-    };
-    let mut stdin = child.stdin.take().expect("it was asked for");
-    let script = script.to_owned();
-    // Z3 writes while it reads, so writing needs a thread of its own: a full pipe must block neither side.
-    let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
-    let output = child.wait_with_output().expect("Z3 ends");
-    writer.join().expect("no panic").expect("Z3 reads all");
-    let answers = String::from_utf8(output.stdout).expect("Z3 answers in ASCII");
-    Some(answers.lines().map(str::to_owned).collect())
-}
-
 #[test]
 fn verdicts_are_those_of_z3() {
     let pairs: Vec<(Program, Program)> = (0..PAIRS)
@@ -55,7 +31,7 @@ fn verdicts_are_those_of_z3() {
         })
         .collect();
     let references: Vec<(&Program, &Program)> = pairs.iter().map(|(l, r)| (l, r)).collect();
-    let Some(answers) = ask_z3(&smt::differences(&references)) else {
+    let Some(answers) = smt::ask_z3(&smt::differences(&references)) else {
         return;
     };
     assert_eq!(answers.len(), pairs.len(), "{:?}", answers.first());

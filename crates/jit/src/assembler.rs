@@ -1,0 +1,164 @@
+//! Machine code, written from its last instruction to its first.
+//!
+//! Programs jump only forward, so when a jump is written its target is already there and the distance is known: every
+//! jump has its shortest form, and nothing is corrected afterwards. A [`Label`] is therefore a distance from the end
+//! of the code, which does not change while code is added before it.
+
+use crate::x86::{Condition, Inst, Reg};
+
+/// A place in code that is being written: before what had been written when it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// Bytes to the end of the code.
+    to_end: usize,
+}
+
+/// The place of an instruction in [`Code`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryPoint {
+    offset: usize,
+}
+
+/// Machine code without its memory. Only the emitter of this crate makes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+/// The bytes that must be free before an instruction is written: two writes of eight bytes.
+const MARGIN_BYTES: usize = 16;
+
+/// Writes code backwards.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    /// The code is at the end.
+    buffer: Vec<u8>,
+    /// The first byte of the code in the buffer.
+    start: usize,
+}
+
+impl Assembler {
+    /// No code yet, with room for this many bytes.
+    pub(crate) fn with_capacity(room_bytes: usize) -> Assembler {
+        let len = room_bytes + MARGIN_BYTES;
+        Assembler {
+            buffer: vec![0; len],
+            start: len,
+        }
+    }
+
+    /// The place before all that is written.
+    pub(crate) fn here(&self) -> Label {
+        let to_end = self.buffer.len() - self.start;
+        Label { to_end }
+    }
+
+    /// Writes an instruction before all others.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, inst: Inst) {
+        self.reserve();
+        let encoded = inst.encode();
+        self.bytes(encoded.tail.value, encoded.tail.len as usize);
+        self.bytes(encoded.head.value, encoded.head.len as usize);
+    }
+
+    /// Writes a jump, unless its target comes next anyway.
+    pub(crate) fn jump(&mut self, to: Label) {
+        match self.distance(to) {
+            0 => {}
+            short if short <= 127 => {
+                self.reserve();
+                self.bytes(0xeb | (short as u64) << 8, 2);
+            }
+            long => {
+                self.reserve();
+                self.bytes(0xe9 | (long as u64) << 8, 5);
+            }
+        }
+    }
+
+    /// Writes a jump for one value of a condition.
+    pub(crate) fn jump_if(&mut self, condition: Condition, to: Label) {
+        self.reserve();
+        let condition = condition as u64;
+        match self.distance(to) {
+            short if short <= 127 => self.bytes(0x70 | condition | (short as u64) << 8, 2),
+            long => self.bytes(0x0f | (0x80 | condition) << 8 | (long as u64) << 16, 6),
+        }
+    }
+
+    /// Writes jumps for both values of a condition, or one, or none.
+    pub(crate) fn branch(&mut self, condition: Condition, yes: Label, no: Label) {
+        let here = self.here();
+        if yes == no {
+            self.jump(yes);
+        } else if here == yes {
+            self.jump_if(condition.inverted(), no);
+        } else {
+            self.jump(no);
+            self.jump_if(condition, yes);
+        }
+    }
+
+    /// The code.
+    pub(crate) fn finish(self) -> Code {
+        let Assembler { buffer, start } = self;
+        Code { buffer, start }
+    }
+
+    /// Bytes between here and a place.
+    fn distance(&self, to: Label) -> usize {
+        self.here().to_end - to.to_end
+    }
+
+    fn reserve(&mut self) {
+        if self.start < MARGIN_BYTES {
+            let len = self.buffer.len();
+            let mut larger = vec![0; len];
+            larger.extend_from_slice(&self.buffer);
+            self.start += len;
+            self.buffer = larger;
+        }
+    }
+
+    /// Writes up to eight bytes, the first in the lowest bits of the value. What is before them in the same eight
+    /// bytes of the buffer is free and becomes 0.
+    #[inline(always)]
+    fn bytes(&mut self, value: u64, len: usize) {
+        if len > 0 {
+            let shifted = value << (64 - 8 * len);
+            let place = &mut self.buffer[self.start - 8..self.start];
+            place.copy_from_slice(&shifted.to_le_bytes());
+            self.start -= len;
+        }
+    }
+}
+
+impl Code {
+    /// The shortest code: it returns 0.
+    pub(crate) fn of_return() -> Code {
+        let mut assembler = Assembler::with_capacity(0);
+        assembler.push(Inst::Return);
+        assembler.push(Inst::Set(Reg::Rax, 0));
+        assembler.finish()
+    }
+
+    /// The bytes, first to last.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// The entry point at a place of this code.
+    pub(crate) fn entry(&self, label: Label) -> EntryPoint {
+        let offset = self.bytes().len() - label.to_end;
+        EntryPoint { offset }
+    }
+}
+
+impl EntryPoint {
+    /// The offset in the code, in bytes.
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+}

@@ -1,0 +1,81 @@
+//! BPF programs as x86-64 machine code.
+//!
+//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket. The code is written backwards in one pass (`assembler`), from one
+//! template for each instruction (`classic`), and lies in memory that is executable and not writable
+//! ([`mod@memory`]), where all `unsafe` is. What every template does is proved by Z3 in a test, for all values.
+//!
+//! On other machines than x86-64 with Linux the crate compiles, and every compilation is refused with
+//! [`Unavailable::Host`].
+#![deny(unsafe_code)]
+
+use std::fmt;
+
+use tamis_bpf::{Pc, Program};
+
+mod assembler;
+mod blind;
+mod classic;
+mod live;
+pub mod memory;
+mod program;
+mod ranges;
+mod seccomp;
+mod socket;
+pub mod template;
+mod x86;
+
+pub use memory::{Unavailable, probe};
+pub use program::Entry;
+pub use seccomp::Seccomp;
+pub use socket::Socket;
+
+/// How programs are compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// With a seed, which should be random, no constant of the program appears in the code: an attacker who
+    /// chooses constants must not choose instructions. Costs time in every evaluation.
+    pub harden: Option<u64>,
+}
+
+/// The reason why a program was not compiled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The program has more instructions than the kernel accepts.
+    TooLong {
+        /// The length.
+        len_insns: usize,
+    },
+    /// An entry is behind the last instruction.
+    EntryOutside {
+        /// Where it is.
+        pc: Pc,
+    },
+    /// There is no executable memory.
+    Unavailable(Unavailable),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLong { len_insns } => write!(
+                f,
+                "the program has {len_insns} instructions; a filter has at most {}",
+                Program::MAX_INSNS
+            ),
+            Error::EntryOutside { pc } => {
+                write!(f, "there is no instruction {} to begin with", pc.0)
+            }
+            Error::Unavailable(reason) => reason.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Unavailable(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}

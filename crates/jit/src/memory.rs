@@ -1,0 +1,235 @@
+//! Executable memory: machine code in pages of its own, which are never writable and executable at once.
+//!
+//! A mapping is inaccessible at first. The pages between its first and its last become writable, take the code,
+//! and become readable and executable; they never change again and are unmapped with the value that owns them. The
+//! first and the last page stay inaccessible: whoever runs past an end of the code, or reads or writes there, is
+//! stopped by the machine. The space around the code is filled with a trap instruction.
+//!
+//! All `unsafe` of the crate is here, the call of the code included. What makes it sound is the type of its argument:
+//! only the emitter of this crate makes a [`Code`](crate::assembler::Code). On other machines than x86-64 with
+//! Linux nothing can be made executable, and the error says so.
+
+use std::fmt;
+use std::io;
+
+use crate::assembler::{Code, EntryPoint};
+use crate::socket::Record;
+
+/// The reason why there is no executable memory.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The code is for x86-64 with Linux, and this machine is another one.
+    Host,
+    /// The kernel refused a system call. SELinux and `PR_SET_MDWE` forbid `mprotect` to make memory executable,
+    /// filters may, and memory may be exhausted.
+    Refused {
+        /// The system call.
+        call: &'static str,
+        /// The reason of the kernel.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unavailable::Host => f.write_str("machine code is for x86-64 with Linux only"),
+            Unavailable::Refused { call, error } => {
+                write!(f, "no executable memory: {call} failed: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// Whether code can be made executable here and now.
+///
+/// # Errors
+/// The reason why not, by trying it.
+pub fn probe() -> Result<(), Unavailable> {
+    Executable::new(&Code::of_return()).map(drop)
+}
+
+pub(crate) use host::{Executable, prefetch};
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[expect(unsafe_code, reason = "maps memory and calls the code in it")]
+mod host {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    use std::ptr::{self, NonNull};
+    use std::sync::OnceLock;
+
+    use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
+
+    use super::{Code, EntryPoint, Record, Unavailable, io};
+
+    /// `int3`, which raises SIGTRAP.
+    const TRAP: u8 = 0xcc;
+
+    /// Machine code that can be called. It doesn't change, so any thread may call it at any time.
+    #[derive(Debug)]
+    pub(crate) struct Executable {
+        /// The first byte of the mapping, which is the guard before the code.
+        mapping: NonNull<u8>,
+        mapping_bytes: usize,
+        /// The first byte of the code, inside the mapping.
+        code: NonNull<u8>,
+        code_bytes: usize,
+    }
+
+    impl Executable {
+        /// Copies the code to memory of its own and makes that executable.
+        ///
+        /// # Errors
+        /// If the kernel refuses it.
+        pub(crate) fn new(code: &Code) -> Result<Executable, Unavailable> {
+            let page = page_bytes();
+            let bytes = code.bytes();
+            let room = bytes.len().next_multiple_of(page);
+            // From here on the mapping is dropped with `made`, whatever fails.
+            let mut made = map(room + 2 * page)?;
+            // SAFETY: the second page is inside the mapping, which has at least three.
+            let first = unsafe { made.mapping.add(page) };
+            protect(first, room, PROT_READ | PROT_WRITE)?;
+            // SAFETY: `room` bytes from `first` on are mapped, writable, and nobody else knows of them; the source is
+            // another allocation and at most as long.
+            unsafe {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), first.as_ptr(), bytes.len());
+                ptr::write_bytes(first.as_ptr().add(bytes.len()), TRAP, room - bytes.len());
+            }
+            protect(first, room, PROT_READ | PROT_EXEC)?;
+            made.code = first;
+            made.code_bytes = bytes.len();
+            Ok(made)
+        }
+
+        /// The code, for disassemblers.
+        pub(crate) fn bytes(&self) -> &[u8] {
+            // SAFETY: `new` has written these bytes; they are readable and unchanged as long as `self` lives.
+            unsafe { std::slice::from_raw_parts(self.code.as_ptr(), self.code_bytes) }
+        }
+
+        /// Runs code that was emitted to read sixteen words, from an entry point of the same code.
+        pub(crate) fn call_with_words(&self, entry: EntryPoint, words: &[u32; 16]) -> u32 {
+            type Function = unsafe extern "sysv64" fn(*const u32) -> u32;
+            debug_assert!(entry.offset() < self.code_bytes);
+            // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the
+            // callers keep both together. The pages are executable as long as `self` lives. The emitter's code for
+            // sixteen words follows this calling convention: it reads only the words that its first argument points
+            // to, writes only the red zone below the stack pointer, changes only registers that a callee may change,
+            // jumps only forward inside the code, and ends with a return.
+            unsafe {
+                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                function(words.as_ptr())
+            }
+        }
+
+        /// Runs code that was emitted for packets, from an entry point of the same code, on at most 2^31 - 1 bytes.
+        #[inline]
+        pub(crate) fn call_with_packet(
+            &self,
+            entry: EntryPoint,
+            bytes: &[u8],
+            len_bytes: u32,
+            record: &Record,
+        ) -> u32 {
+            type Function =
+                unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
+            debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
+            // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
+            // second one, and the numbers of the record.
+            unsafe {
+                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                let (first, record) = (bytes.as_ptr(), record.as_ptr());
+                function(first, bytes.len(), 0, 0, record, len_bytes)
+            }
+        }
+    }
+
+    /// Asks for the first bytes to be brought into the cache.
+    #[inline]
+    pub(crate) fn prefetch(bytes: &[u8]) {
+        // SAFETY: a hint, which has no effect that a program could see, at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
+    }
+
+    impl Drop for Executable {
+        fn drop(&mut self) {
+            // SAFETY: the mapping belongs to `self`, and what borrows from it or runs in it borrows `self`.
+            unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+        }
+    }
+
+    // SAFETY: the memory is not bound to a thread.
+    unsafe impl Send for Executable {}
+    // SAFETY: the memory is never written once `new` has returned, and its code keeps all state in registers and on
+    // the stack of the thread that calls it.
+    unsafe impl Sync for Executable {}
+
+    /// An inaccessible mapping with no code yet.
+    fn map(len_bytes: usize) -> Result<Executable, Unavailable> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping at an address of the kernel's choice affects no other.
+        let address = unsafe { libc::mmap(ptr::null_mut(), len_bytes, PROT_NONE, flags, -1, 0) };
+        match NonNull::new(address.cast::<u8>()) {
+            Some(mapping) if address != libc::MAP_FAILED => Ok(Executable {
+                mapping,
+                mapping_bytes: len_bytes,
+                code: mapping,
+                code_bytes: 0,
+            }),
+            _ => Err(refused("mmap")),
+        }
+    }
+
+    fn protect(first: NonNull<u8>, len_bytes: usize, access: c_int) -> Result<(), Unavailable> {
+        // SAFETY: the callers pass whole pages of a mapping of their own, to which no references exist.
+        let code = unsafe { libc::mprotect(first.as_ptr().cast::<c_void>(), len_bytes, access) };
+        match code {
+            0 => Ok(()),
+            _ => Err(refused("mprotect")),
+        }
+    }
+
+    fn refused(call: &'static str) -> Unavailable {
+        let error = io::Error::last_os_error();
+        Unavailable::Refused { call, error }
+    }
+
+    fn page_bytes() -> usize {
+        static PAGE: OnceLock<usize> = OnceLock::new();
+        // SAFETY: has no effects, and every system supports it.
+        *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod host {
+    use super::{Code, EntryPoint, Record, Unavailable};
+
+    /// Machine code that can be called: there is none on this machine.
+    #[derive(Debug)]
+    pub(crate) enum Executable {}
+
+    impl Executable {
+        pub(crate) fn new(_: &Code) -> Result<Executable, Unavailable> {
+            Err(Unavailable::Host)
+        }
+
+        pub(crate) fn bytes(&self) -> &[u8] {
+            match *self {}
+        }
+
+        pub(crate) fn call_with_words(&self, _: EntryPoint, _: &[u32; 16]) -> u32 {
+            match *self {}
+        }
+
+        pub(crate) fn call_with_packet(&self, _: EntryPoint, _: &[u8], _: u32, _: &Record) -> u32 {
+            match *self {}
+        }
+    }
+
+    pub(crate) fn prefetch(_: &[u8]) {}
+}

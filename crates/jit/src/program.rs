@@ -1,0 +1,187 @@
+//! A whole program as machine code.
+//!
+//! One pass forward finds the instructions that are reached and what is known there, one pass backward writes those
+//! whose result is used. Jumps become nothing: what leads to one leads to its target.
+
+use tamis_bpf::insn::Operation;
+use tamis_bpf::validate::SLOTS;
+use tamis_bpf::{Pc, Program};
+
+use crate::assembler::{Code, EntryPoint, Label};
+use crate::blind::Blinding;
+use crate::classic::{A, Emitter, Exits, Machine, X};
+use crate::live::Live;
+use crate::{Error, Options};
+
+/// A state in the middle of a program, from which it can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The instruction that comes next.
+    pub pc: Pc,
+    /// The register A.
+    pub a: u32,
+    /// The register X.
+    pub x: u32,
+    /// The scratch memory.
+    pub memory: [u32; SLOTS as usize],
+}
+
+/// The code of a program, and where it begins.
+pub(crate) struct Written {
+    pub(crate) code: Code,
+    pub(crate) start: EntryPoint,
+    pub(crate) entries: Vec<EntryPoint>,
+    /// Whether it reads what is known beside a packet.
+    pub(crate) uses_record: bool,
+}
+
+/// The bytes of code for an instruction that are made room for at first: few programs need more.
+const ROOM_PER_INSN_BYTES: usize = 12;
+
+/// The state at the beginning of every program.
+const START: Entry = Entry {
+    pc: Pc(0),
+    a: 0,
+    x: 0,
+    memory: [0; SLOTS as usize],
+};
+
+/// What is known of an instruction once it is written.
+#[derive(Clone, Copy)]
+struct Place {
+    label: Label,
+    /// What is used from here on.
+    live: Live,
+}
+
+/// Writes a program that was checked.
+///
+/// # Errors
+/// If it is longer than a filter may be, or an entry is outside.
+pub(crate) fn write<M: Machine>(
+    ops: &[Operation<M::Load, M::Extra>],
+    entries: &[Entry],
+    options: &Options,
+) -> Result<Written, Error> {
+    let len_insns = ops.len();
+    if len_insns > Program::MAX_INSNS {
+        return Err(Error::TooLong { len_insns });
+    }
+    if let Some(entry) = entries.iter().find(|entry| entry.pc.0 >= len_insns) {
+        return Err(Error::EntryOutside { pc: entry.pc });
+    }
+    let facts = facts::<M>(ops, entries);
+    let room_bytes = len_insns * ROOM_PER_INSN_BYTES;
+    let mut emitter = Emitter::new(room_bytes, Blinding::new(options.harden));
+    let nowhere = Place {
+        label: emitter.zero(),
+        live: Live::NONE,
+    };
+    let mut places = vec![nowhere; len_insns + 1];
+    for (pc, op) in ops.iter().enumerate().rev() {
+        if let Some(facts) = facts[pc] {
+            places[pc] = write_op::<M>(&mut emitter, *op, facts, &places[pc + 1..]);
+        }
+    }
+    let labels: Vec<Label> = entries
+        .iter()
+        .map(|entry| write_entry(&mut emitter, entry, places[entry.pc.0]))
+        .collect();
+    let start = write_entry(&mut emitter, &START, places[0]);
+    let uses_record = emitter.uses_record;
+    let code = emitter.out.finish();
+    Ok(Written {
+        uses_record,
+        start: code.entry(start),
+        entries: labels.into_iter().map(|label| code.entry(label)).collect(),
+        code,
+    })
+}
+
+/// Writes an instruction before those behind it.
+#[inline]
+fn write_op<M: Machine>(
+    emitter: &mut Emitter,
+    op: Operation<M::Load, M::Extra>,
+    facts: M::Facts,
+    behind: &[Place],
+) -> Place {
+    let (next, no) = match op {
+        Operation::Jump(skip) => return behind[skip as usize],
+        Operation::Branch { jt, jf, .. } => (behind[usize::from(jt)], behind[usize::from(jf)]),
+        _ => (behind[0], behind[0]),
+    };
+    let exits = Exits {
+        next: next.label,
+        no: no.label,
+    };
+    // A branch whose sides are the same code decides nothing.
+    if matches!(op, Operation::Branch { .. }) && exits.next == exits.no {
+        return next;
+    }
+    let after = next.live.or(no.live);
+    let live = match op {
+        Operation::LoadData(load) => M::live_before_load(load, after),
+        Operation::Extra(extra) => M::live_before_extra(extra, after),
+        op => after.before(op),
+    };
+    let Some(live) = live else {
+        return next;
+    };
+    emitter.emit::<M>(op, facts, exits);
+    Place {
+        label: emitter.out.here(),
+        live,
+    }
+}
+
+/// Writes what brings about a state, as far as it is used, and leads to its instruction.
+fn write_entry(emitter: &mut Emitter, entry: &Entry, place: Place) -> Label {
+    if place.live == Live::NONE {
+        return place.label;
+    }
+    emitter.out.jump(place.label);
+    for slot in (0..SLOTS).filter(|slot| place.live.meets(Live::slot(*slot))) {
+        emitter.set_slot(slot, entry.memory[slot as usize]);
+    }
+    if place.live.meets(Live::A) {
+        emitter.set(A, entry.a);
+    }
+    if place.live.meets(Live::X) {
+        emitter.set(X, entry.x);
+    }
+    emitter.out.here()
+}
+
+/// What is known where each instruction begins, on every way from the beginning or an entry; `None` if no way leads
+/// there. At entries nothing is known.
+fn facts<M: Machine>(
+    ops: &[Operation<M::Load, M::Extra>],
+    entries: &[Entry],
+) -> Vec<Option<M::Facts>> {
+    let mut known: Vec<Option<M::Facts>> = vec![None; ops.len() + 1];
+    known[0] = Some(M::START);
+    for entry in entries {
+        known[entry.pc.0] = Some(M::NOTHING);
+    }
+    for (pc, op) in ops.iter().enumerate() {
+        let Some(here) = known[pc] else {
+            continue;
+        };
+        let after = M::facts_after(*op, here);
+        let mut reach = |skip: usize| {
+            let there = &mut known[pc + 1 + skip];
+            *there = Some(there.map_or(after, |known| M::join(known, after)));
+        };
+        match *op {
+            Operation::Jump(skip) => reach(skip as usize),
+            Operation::Branch { jt, jf, .. } => {
+                reach(usize::from(jt));
+                reach(usize::from(jf));
+            }
+            Operation::RetImm(_) | Operation::RetA => {}
+            _ => reach(0),
+        }
+    }
+    known
+}

@@ -1,0 +1,132 @@
+//! Programs of seccomp as machine code: a function of a pointer to sixteen words.
+
+use std::convert::Infallible;
+
+use tamis_bpf::insn::Operation;
+use tamis_bpf::validate::DATA_SIZE_BYTES;
+use tamis_bpf::{Op, Program};
+
+use crate::assembler::EntryPoint;
+use crate::classic::{A, Emitter, INPUT, Machine};
+use crate::live::Live;
+use crate::memory::Executable;
+use crate::program::{Entry, write};
+use crate::x86::{Inst, Mem, Reg};
+use crate::{Error, Options};
+
+/// A program of seccomp as machine code in executable memory.
+///
+/// ```
+/// use tamis_abi::{Endian, SeccompData};
+/// use tamis_bpf::{Op, Program};
+/// use tamis_jit::{Error, Options, Seccomp};
+/// let program = Program::new(vec![Op::LoadData(4).into(), Op::RetA.into()], Endian::Little).unwrap();
+/// match Seccomp::compile(&program, &Options::default()) {
+///     Ok(compiled) => {
+///         let call = SeccompData { arch: 7, ..SeccompData::default() };
+///         assert_eq!(compiled.run(&call.image(program.endian())), 7);
+///     }
+///     Err(Error::Unavailable(reason)) => println!("{reason}"),
+///     Err(other) => panic!("{other}"),
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Seccomp {
+    executable: Executable,
+    start: EntryPoint,
+    entries: Vec<EntryPoint>,
+}
+
+/// The machine of seccomp.
+pub(crate) struct Words;
+
+impl Machine for Words {
+    type Load = u32;
+    type Extra = Infallible;
+    type Facts = ();
+    const START: () = ();
+    const NOTHING: () = ();
+
+    #[inline]
+    fn load(emitter: &mut Emitter, offset: u32, (): ()) {
+        emitter
+            .out
+            .push(Inst::Load(A, Mem::at(INPUT, offset as i32)));
+    }
+
+    fn load_len(emitter: &mut Emitter, to: Reg) {
+        emitter.out.push(Inst::Set(to, DATA_SIZE_BYTES));
+    }
+
+    fn extra(_: &mut Emitter, extra: Infallible, (): ()) {
+        match extra {}
+    }
+
+    fn live_before_load(_: u32, live: Live) -> Option<Live> {
+        live.meets(Live::A).then_some(live.without(Live::A))
+    }
+
+    fn live_before_extra(extra: Infallible, _: Live) -> Option<Live> {
+        match extra {}
+    }
+
+    fn facts_after(_: Operation<u32, Infallible>, (): ()) {}
+
+    fn join((): (), (): ()) {}
+}
+
+impl Seccomp {
+    /// Compiles a program.
+    ///
+    /// # Errors
+    /// If it is longer than a filter may be, or there is no executable memory.
+    pub fn compile(program: &Program, options: &Options) -> Result<Seccomp, Error> {
+        Seccomp::compile_with_entries(program, &[], options)
+    }
+
+    /// Compiles a program that can be run from states in its middle, too. What a state says about registers that
+    /// are not used from there on costs nothing.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), or if an entry is outside the program.
+    pub fn compile_with_entries(
+        program: &Program,
+        entries: &[Entry],
+        options: &Options,
+    ) -> Result<Seccomp, Error> {
+        let ops: Vec<Op> = program.ops().collect();
+        let written = write::<Words>(&ops, entries, options)?;
+        let executable = Executable::new(&written.code).map_err(Error::Unavailable)?;
+        Ok(Seccomp {
+            executable,
+            start: written.start,
+            entries: written.entries,
+        })
+    }
+
+    /// The return value for an image of a call: [`SeccompData::image`](tamis_abi::SeccompData::image) in the byte
+    /// order of the program.
+    #[inline]
+    pub fn run(&self, image: &[u32; 16]) -> u32 {
+        self.executable.call_with_words(self.start, image)
+    }
+
+    /// The return value from an entry on, by its index in the list at compilation.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn run_entry(&self, index: usize, image: &[u32; 16]) -> u32 {
+        self.executable.call_with_words(self.entries[index], image)
+    }
+
+    /// The machine code, for disassemblers. It is independent of its address.
+    pub fn code(&self) -> &[u8] {
+        self.executable.bytes()
+    }
+
+    /// The offset in the code where a program begins; entries are before it.
+    pub fn start_bytes(&self) -> usize {
+        self.start.offset()
+    }
+}

@@ -1,0 +1,7 @@
+//! The machine code of programs: what it returns, and proofs of what its templates do.
+
+mod agreement;
+mod guarded;
+mod memory;
+mod model;
+mod templates;
