@@ -49,6 +49,8 @@ use crate::threaded::State;
 #[derive(Clone, Debug)]
 pub struct Table {
     arches: Vec<ArchTable>,
+    /// For each architecture the plans of the first numbers, and those of the first ones with the bit of x32.
+    dense: Vec<Plan>,
     /// The whole stack.
     whole: Plan,
     parts: Vec<Vec<Part>>,
@@ -59,8 +61,6 @@ pub struct Table {
 #[derive(Clone, Debug)]
 struct ArchTable {
     audit: u32,
-    /// The plans of the first numbers, and of the first ones with the bit of x32.
-    dense: [Box<[Plan]>; 2],
     /// The plans of all numbers: the last number of each interval, and its plan.
     intervals: Vec<(u32, Plan)>,
 }
@@ -92,8 +92,6 @@ pub struct Residual {
     pub pc: Pc,
     /// The registers and the scratch memory there, 0 where they don't matter.
     pub state: State,
-    /// Whether A is the number of the call instead.
-    pub a_is_number: bool,
 }
 
 /// What a filter does with a number.
@@ -125,11 +123,12 @@ impl Table {
         let mut builder = Builder::default();
         let whole: Vec<Outcome> = (0..programs.len()).map(Residual::start).collect();
         let whole = builder.plan(&whole);
-        let arches = tested_arches(programs)
+        let arches: Vec<ArchTable> = tested_arches(programs)
             .into_iter()
             .map(|audit| builder.arch(audit, &filters))
             .collect();
         Table {
+            dense: arches.iter().flat_map(ArchTable::dense).collect(),
             arches,
             whole,
             parts: builder.parts,
@@ -138,17 +137,19 @@ impl Table {
     }
 
     /// The plan for calls of this architecture with this number.
+    #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
-        let Some(arch) = self.arches.iter().find(|arch| arch.audit == audit) else {
+        let Some(arch) = self.arches.iter().position(|arch| arch.audit == audit) else {
             return self.whole;
         };
-        let dense =
-            arch.dense[usize::from(nr & Arch::X32_BIT != 0)].get((nr & !Arch::X32_BIT) as usize);
-        if let Some(plan) = dense {
-            return *plan;
+        let of_x32 = nr & Arch::X32_BIT;
+        let low = nr ^ of_x32;
+        if low < Table::DENSE {
+            let row = 2 * arch + usize::from(of_x32 != 0);
+            let at = row * Table::DENSE as usize + low as usize;
+            return self.dense.get(at).copied().unwrap_or(self.whole);
         }
-        let at = arch.intervals.partition_point(|(last, _)| *last < nr);
-        arch.intervals.get(at).map_or(self.whole, |(_, plan)| *plan)
+        self.arches[arch].plan(nr).unwrap_or(self.whole)
     }
 
     /// The parts of a plan, those of the newest filters first.
@@ -162,6 +163,7 @@ impl Table {
     }
 
     /// The stack's answer for a call, given the values of its residuals.
+    #[inline]
     pub fn answer(&self, audit: u32, nr: u32, mut run: impl FnMut(u32) -> u32) -> u32 {
         match self.plan(audit, nr) {
             Plan::Answer(ret) => ret,
@@ -184,12 +186,10 @@ impl Table {
 
     /// The memory that it takes.
     pub fn size_bytes(&self) -> usize {
-        let arch = |arch: &ArchTable| {
-            let dense: usize = arch.dense.iter().map(|dense| size_of_val(&**dense)).sum();
-            dense + size_of_val(&*arch.intervals)
-        };
+        let intervals = self.arches.iter().map(|arch| size_of_val(&*arch.intervals));
         let parts = self.parts.iter().map(|parts| size_of_val(&**parts));
-        self.arches.iter().map(arch).sum::<usize>()
+        size_of_val(&*self.dense)
+            + intervals.sum::<usize>()
             + parts.sum::<usize>()
             + size_of_val(&*self.residuals)
     }
@@ -204,6 +204,24 @@ fn stricter(newer: u32, older: u32) -> u32 {
     }
 }
 
+impl ArchTable {
+    /// The plan of a number.
+    fn plan(&self, nr: u32) -> Option<Plan> {
+        let at = self.intervals.partition_point(|(last, _)| *last < nr);
+        self.intervals.get(at).map(|(_, plan)| *plan)
+    }
+
+    /// The plans of its two rows.
+    fn dense(&self) -> impl Iterator<Item = Plan> {
+        let numbers = [0, Arch::X32_BIT].into_iter();
+        let numbers = numbers.flat_map(|first| first..first + Table::DENSE);
+        numbers.map(|nr| {
+            self.plan(nr)
+                .expect("the last interval ends with the last number")
+        })
+    }
+}
+
 impl Residual {
     /// The whole filter.
     fn start(filter: usize) -> Outcome {
@@ -211,7 +229,6 @@ impl Residual {
             filter,
             pc: Pc(0),
             state: State::default(),
-            a_is_number: false,
         })
     }
 }
@@ -268,18 +285,7 @@ impl Builder {
                 _ => intervals.push((last, plan)),
             }
         }
-        let dense = |first: u32| {
-            let plan = |nr: u32| {
-                let at = intervals.partition_point(|(last, _)| *last < nr);
-                intervals[at].1
-            };
-            (first..first + Table::DENSE).map(plan).collect()
-        };
-        ArchTable {
-            audit,
-            dense: [dense(0), dense(Arch::X32_BIT)],
-            intervals,
-        }
+        ArchTable { audit, intervals }
     }
 
     /// The plan for the outcomes of all filters, from the oldest to the newest.

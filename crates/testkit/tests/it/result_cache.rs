@@ -18,11 +18,7 @@ fn cached(
     let image = call.image(Endian::Little);
     table.answer(call.arch, call.nr, |residual| {
         let residual = &table.residuals()[residual as usize];
-        let mut state = residual.state;
-        if residual.a_is_number {
-            state.a = call.nr;
-        }
-        filters[residual.filter].run_from(residual.pc, state, &image)
+        filters[residual.filter].run_from(residual.pc, residual.state, &image)
     })
 }
 

@@ -213,17 +213,10 @@ impl Explorer<'_> {
         Step::Next
     }
 
-    /// Goes on at run time, with what is known so far.
+    /// Goes on at run time with a load, before which A doesn't matter, and with what is known so far.
     fn resume(&self, front: &Front) -> Step {
         let live = self.filter.live[front.pc];
         let mut state = State::default();
-        let mut a_is_number = false;
-        match front.a {
-            _ if !live.a => {}
-            Value::Constant(a) => state.a = a,
-            Value::Number => a_is_number = true,
-            Value::Computed => return Step::EachByItself,
-        }
         let constant = |is_live: bool, value: Value| match value {
             _ if !is_live => Some(0),
             Value::Constant(constant) => Some(constant),
@@ -243,7 +236,6 @@ impl Explorer<'_> {
             filter: self.filter.index,
             pc: Pc(front.pc),
             state,
-            a_is_number,
         }))
     }
 
@@ -300,7 +292,6 @@ impl Explorer<'_> {
             filter: self.filter.index,
             pc: Pc(0),
             state: State::default(),
-            a_is_number: false,
         })
     }
 
