@@ -38,6 +38,11 @@ pub fn run(program: &Program, call: &SeccompData) -> Execution {
     run_traced(program, call, &mut |_| {})
 }
 
+/// The same on the sixteen words that a machine of the program's byte order has in memory.
+pub fn run_image(program: &Program, image: &[u32; 16]) -> Execution {
+    execute(|pc| program.op(pc), image, &mut |_| {})
+}
+
 /// Like [`run`], and calls `visit` with every instruction before it is executed.
 pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Execution {
     execute(|pc| program.op(pc), &call.image(program.endian()), visit)

@@ -29,6 +29,16 @@ pub fn winner(oldest_first: &[u32]) -> Option<usize> {
     kept.1
 }
 
+/// The result of newer filters and an older one: the stricter action, of equal ones the newer.
+#[inline]
+pub fn stricter(newer: u32, older: u32) -> u32 {
+    if Action::precedence(older) < Action::precedence(newer) {
+        older
+    } else {
+        newer
+    }
+}
+
 /// The filters of one task, all for machines of one byte order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {

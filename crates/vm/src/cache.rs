@@ -17,8 +17,8 @@ mod numbers;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use tamis_abi::{Action, Arch};
-use tamis_bpf::stack::NO_FILTER;
+use tamis_abi::Arch;
+use tamis_bpf::stack::{NO_FILTER, stricter};
 use tamis_bpf::{Op, Operand, Pc, Program, Stack};
 
 use self::explore::Filter;
@@ -192,15 +192,6 @@ impl Table {
             + intervals.sum::<usize>()
             + parts.sum::<usize>()
             + size_of_val(&*self.residuals)
-    }
-}
-
-/// The result of a newer and an older filter.
-fn stricter(newer: u32, older: u32) -> u32 {
-    if Action::precedence(older) < Action::precedence(newer) {
-        older
-    } else {
-        newer
     }
 }
 

@@ -1,0 +1,88 @@
+//! Evaluators of classic BPF: filters of seccomp and of sockets, run in user space.
+//!
+//! [`Evaluator`] answers calls as a task's stack of filters does, [`PacketEvaluator`] packets as a socket's filter does.
+//! Both run on one of the [`Engine`]s, which differ in what preparing a program costs and what an evaluation does;
+//! [`Engine::Auto`] picks one by the number of evaluations and says what it picked and why ([`Choice`]). All give the
+//! same values: those of the reference interpreter.
+//!
+//! The engines themselves are in `tamis-bpf` (reference), `tamis-vm` (threaded) and `tamis-jit`.
+#![forbid(unsafe_code)]
+
+mod choice;
+mod packet;
+mod seccomp;
+
+use std::error;
+use std::fmt;
+
+use tamis_bpf::packet::Ancillary;
+use tamis_bpf::{Pc, Program};
+
+pub use choice::{Choice, Engine, Reason};
+pub use packet::PacketEvaluator;
+pub use seccomp::Evaluator;
+
+/// How programs are prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The engine.
+    pub engine: Engine,
+    /// How many evaluations there will be, as far as it is known: what [`Engine::Auto`] picks by. `None` is many.
+    pub evaluations: Option<u64>,
+    /// Whether answers that a call's architecture and number decide are kept in a table, which takes as long to make as
+    /// some ten thousand evaluations. Packets have no such table.
+    pub is_cached: bool,
+    /// With a seed, which should be random, machine code has no constants of the program, which an attacker may have
+    /// chosen.
+    pub harden: Option<u64>,
+}
+
+/// The reason why a program can't be evaluated.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A program has more instructions than the kernel takes.
+    TooLong {
+        /// The program, counted from the oldest of a stack.
+        filter: usize,
+        /// Its length.
+        len_insns: usize,
+    },
+    /// An instruction asks for something beside the packet that the packets don't come with.
+    Unanswered {
+        /// The instruction.
+        pc: Pc,
+        /// What it asks for.
+        ancillary: Ancillary,
+    },
+    /// The engine that was asked for isn't available.
+    Jit(tamis_jit::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLong { filter, len_insns } => write!(
+                f,
+                "program {filter} has {len_insns} instructions; evaluators take at most {}, as the kernel does",
+                Program::MAX_INSNS
+            ),
+            Error::Unanswered { pc, ancillary } => write!(
+                f,
+                "instruction {} loads `#{}`, which isn't known of these packets",
+                pc.0,
+                ancillary.name()
+            ),
+            Error::Jit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Error::Jit(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Evaluators of stacks of seccomp filters.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Program, Stack, interp, stack};
+use tamis_jit::{Entry, Seccomp};
+use tamis_vm::cache::{Residual, Table};
+use tamis_vm::threaded::{self, Threaded};
+
+use crate::choice::{Choice, Engine, choose};
+use crate::{Error, Options};
+
+/// A stack of filters, prepared to answer many calls.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, Endian, SeccompData};
+/// use tamis_bpf::{Op, Program, Stack, Test};
+/// use tamis_engine::{Evaluator, Options};
+/// let (allow, deny) = (Action::ALLOW.ret(), Action::errno(1).ret());
+/// let getpid = Op::branch(Test::Eq, 39, 0, 1);
+/// let ops = [Op::LoadData(0), getpid, Op::RetImm(deny), Op::RetImm(allow)];
+/// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+/// let evaluator = Evaluator::new(&Stack::from(program), &Options::default()).unwrap();
+/// let call = SeccompData { nr: 39, arch: Arch::X86_64.audit(), ..SeccompData::default() };
+/// assert_eq!(evaluator.run(&call), deny);
+/// println!("runs on {}", evaluator.choice());
+/// ```
+#[derive(Debug)]
+pub struct Evaluator {
+    filters: Filters,
+    table: Option<Table>,
+    endian: Endian,
+    choice: Choice,
+}
+
+/// The filters, the oldest first.
+#[derive(Debug)]
+enum Filters {
+    Reference(Vec<Program>),
+    Threaded(Vec<Threaded<threaded::Seccomp>>),
+    Jit(Vec<Seccomp>, Entries),
+}
+
+/// For each residual of the table its filter, and the entry in that filter's code.
+type Entries = Vec<(usize, usize)>;
+
+impl Evaluator {
+    /// Prepares a stack.
+    ///
+    /// # Errors
+    /// If a program is too long, or the engine that was asked for isn't there.
+    pub fn new(stack: &Stack, options: &Options) -> Result<Evaluator, Error> {
+        let programs = stack.programs();
+        if let Some(filter) = programs.iter().position(|one| !one.is_installable()) {
+            let len_insns = programs[filter].len();
+            return Err(Error::TooLong { filter, len_insns });
+        }
+        let table = options.is_cached.then(|| Table::new(stack));
+        let residuals = table.as_ref().map_or(&[][..], Table::residuals);
+        let compile = || compile(programs, residuals, options);
+        let (choice, compiled) = choose(options.engine, options.evaluations, compile)?;
+        let filters = match (choice.engine, compiled) {
+            (_, Some((filters, entries))) => Filters::Jit(filters, entries),
+            (Engine::Reference, None) => Filters::Reference(programs.to_vec()),
+            (_, None) => Filters::Threaded(threaded(programs)?),
+        };
+        Ok(Evaluator {
+            filters,
+            table,
+            endian: stack.endian().unwrap_or(Endian::Little),
+            choice,
+        })
+    }
+
+    /// What it runs on, and why.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// The table of answers that the architecture and the number decide, if there is one.
+    pub fn table(&self) -> Option<&Table> {
+        self.table.as_ref()
+    }
+
+    /// The stack's answer to a call: the strictest of its filters' actions, of equal ones the newest filter's.
+    pub fn run(&self, call: &SeccompData) -> u32 {
+        self.run_image(&call.image(self.endian))
+    }
+
+    /// The stack's answer to a call, given the sixteen words that a machine of the filters' byte order has in memory.
+    #[inline]
+    pub fn run_image(&self, image: &[u32; 16]) -> u32 {
+        let Some(table) = &self.table else {
+            return self.run_all(image);
+        };
+        let [nr, audit, ..] = *image;
+        match &self.filters {
+            Filters::Jit(filters, entries) => table.answer(audit, nr, |residual| {
+                let (filter, entry) = entries[residual as usize];
+                filters[filter].run_entry(entry, image)
+            }),
+            Filters::Threaded(filters) => table.answer(audit, nr, |residual| {
+                let Residual { filter, pc, state } = table.residuals()[residual as usize];
+                filters[filter].run_from(pc, state, image)
+            }),
+            // The reference has no entries but the first instruction.
+            Filters::Reference(_) => self.run_all(image),
+        }
+    }
+
+    /// The answer of all filters, each from its first instruction.
+    fn run_all(&self, image: &[u32; 16]) -> u32 {
+        match &self.filters {
+            Filters::Reference(programs) => {
+                strictest(programs, |program| interp::run_image(program, image).ret)
+            }
+            Filters::Threaded(filters) => strictest(filters, |filter| filter.run(image)),
+            Filters::Jit(filters, _) => strictest(filters, |filter| filter.run(image)),
+        }
+    }
+}
+
+/// The strictest of the values of filters, given from the oldest to the newest.
+#[inline]
+fn strictest<F>(filters: &[F], run: impl Fn(&F) -> u32) -> u32 {
+    let newest_first = filters.iter().rev();
+    newest_first.fold(stack::NO_FILTER, |kept, filter| {
+        stack::stricter(kept, run(filter))
+    })
+}
+
+fn threaded(programs: &[Program]) -> Result<Vec<Threaded<threaded::Seccomp>>, Error> {
+    let prepare = |(filter, program): (usize, &Program)| {
+        let too_long = |error: threaded::TooLong| Error::TooLong {
+            filter,
+            len_insns: error.len_insns,
+        };
+        Threaded::seccomp(program).map_err(too_long)
+    };
+    programs.iter().enumerate().map(prepare).collect()
+}
+
+fn compile(
+    programs: &[Program],
+    residuals: &[Residual],
+    options: &Options,
+) -> Result<(Vec<Seccomp>, Entries), tamis_jit::Error> {
+    let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); programs.len()];
+    let mut places = Vec::with_capacity(residuals.len());
+    for residual in residuals {
+        let of_filter = &mut entries[residual.filter];
+        places.push((residual.filter, of_filter.len()));
+        of_filter.push(Entry {
+            pc: residual.pc,
+            a: residual.state.a,
+            x: residual.state.x,
+            memory: residual.state.memory,
+        });
+    }
+    let options = tamis_jit::Options {
+        harden: options.harden,
+    };
+    let compiled = programs
+        .iter()
+        .zip(&entries)
+        .map(|(program, entries)| Seccomp::compile_with_entries(program, entries, &options));
+    Ok((compiled.collect::<Result<_, _>>()?, places))
+}
