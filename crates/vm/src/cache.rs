@@ -49,8 +49,6 @@ use crate::threaded::State;
 #[derive(Clone, Debug)]
 pub struct Table {
     arches: Vec<ArchTable>,
-    /// For each architecture the plans of the first numbers, and those of the first ones with the bit of x32.
-    dense: Vec<Plan>,
     /// The whole stack.
     whole: Plan,
     parts: Vec<Vec<Part>>,
@@ -61,6 +59,8 @@ pub struct Table {
 #[derive(Clone, Debug)]
 struct ArchTable {
     audit: u32,
+    /// The plans of the first numbers, and behind them those of the first ones with the bit of x32.
+    dense: Box<[Plan; 2 * Table::DENSE as usize]>,
     /// The plans of all numbers: the last number of each interval, and its plan.
     intervals: Vec<(u32, Plan)>,
 }
@@ -70,6 +70,8 @@ struct ArchTable {
 pub enum Plan {
     /// Nothing: this is the stack's answer.
     Answer(u32),
+    /// One filter goes on, and nothing else matters: the residual with this index in [`Table::residuals`].
+    Residual(u32),
     /// The parts with this index in [`Table::parts`].
     Parts(u32),
 }
@@ -123,12 +125,11 @@ impl Table {
         let mut builder = Builder::default();
         let whole: Vec<Outcome> = (0..programs.len()).map(Residual::start).collect();
         let whole = builder.plan(&whole);
-        let arches: Vec<ArchTable> = tested_arches(programs)
+        let arches = tested_arches(programs)
             .into_iter()
             .map(|audit| builder.arch(audit, &filters))
             .collect();
         Table {
-            dense: arches.iter().flat_map(ArchTable::dense).collect(),
             arches,
             whole,
             parts: builder.parts,
@@ -139,17 +140,14 @@ impl Table {
     /// The plan for calls of this architecture with this number.
     #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
-        let Some(arch) = self.arches.iter().position(|arch| arch.audit == audit) else {
+        let Some(arch) = self.arches.iter().find(|arch| arch.audit == audit) else {
             return self.whole;
         };
-        let of_x32 = nr & Arch::X32_BIT;
-        let low = nr ^ of_x32;
-        if low < Table::DENSE {
-            let row = 2 * arch + usize::from(of_x32 != 0);
-            let at = row * Table::DENSE as usize + low as usize;
-            return self.dense.get(at).copied().unwrap_or(self.whole);
+        if nr & !(Arch::X32_BIT | (Table::DENSE - 1)) == 0 {
+            arch.dense[place(nr)]
+        } else {
+            arch.sparse(nr)
         }
-        self.arches[arch].plan(nr).unwrap_or(self.whole)
     }
 
     /// The parts of a plan, those of the newest filters first.
@@ -167,6 +165,7 @@ impl Table {
     pub fn answer(&self, audit: u32, nr: u32, mut run: impl FnMut(u32) -> u32) -> u32 {
         match self.plan(audit, nr) {
             Plan::Answer(ret) => ret,
+            Plan::Residual(residual) => stricter(NO_FILTER, run(residual)),
             Plan::Parts(index) => self.combine(index, &mut run),
         }
     }
@@ -188,28 +187,42 @@ impl Table {
     pub fn size_bytes(&self) -> usize {
         let intervals = self.arches.iter().map(|arch| size_of_val(&*arch.intervals));
         let parts = self.parts.iter().map(|parts| size_of_val(&**parts));
-        size_of_val(&*self.dense)
+        let dense = self.arches.iter().map(|arch| size_of_val(&*arch.dense));
+        dense.sum::<usize>()
             + intervals.sum::<usize>()
             + parts.sum::<usize>()
             + size_of_val(&*self.residuals)
     }
 }
 
+/// Where the plan of a number stands that is below [`Table::DENSE`] but for the bit of x32.
+const fn place(nr: u32) -> usize {
+    let row = nr >> (Arch::X32_BIT.trailing_zeros() - Table::DENSE.trailing_zeros());
+    ((row & Table::DENSE) | (nr & (Table::DENSE - 1))) as usize
+}
+
 impl ArchTable {
-    /// The plan of a number.
-    fn plan(&self, nr: u32) -> Option<Plan> {
-        let at = self.intervals.partition_point(|(last, _)| *last < nr);
-        self.intervals.get(at).map(|(_, plan)| *plan)
+    /// `intervals` end with the last number.
+    fn new(audit: u32, intervals: Vec<(u32, Plan)>) -> ArchTable {
+        let (_, last) = intervals[intervals.len() - 1];
+        let mut arch = ArchTable {
+            audit,
+            dense: Box::new([last; 2 * Table::DENSE as usize]),
+            intervals,
+        };
+        for first in [0, Arch::X32_BIT] {
+            for nr in first..first + Table::DENSE {
+                arch.dense[place(nr)] = arch.sparse(nr);
+            }
+        }
+        arch
     }
 
-    /// The plans of its two rows.
-    fn dense(&self) -> impl Iterator<Item = Plan> {
-        let numbers = [0, Arch::X32_BIT].into_iter();
-        let numbers = numbers.flat_map(|first| first..first + Table::DENSE);
-        numbers.map(|nr| {
-            self.plan(nr)
-                .expect("the last interval ends with the last number")
-        })
+    /// The plan of any number.
+    #[inline(never)]
+    fn sparse(&self, nr: u32) -> Plan {
+        let at = self.intervals.partition_point(|(last, _)| *last < nr);
+        self.intervals[at].1
     }
 }
 
@@ -276,7 +289,7 @@ impl Builder {
                 _ => intervals.push((last, plan)),
             }
         }
-        ArchTable { audit, intervals }
+        ArchTable::new(audit, intervals)
     }
 
     /// The plan for the outcomes of all filters, from the oldest to the newest.
@@ -297,6 +310,7 @@ impl Builder {
         match *parts {
             [] => Plan::Answer(NO_FILTER),
             [Part::Answer(ret)] => Plan::Answer(stricter(NO_FILTER, ret)),
+            [Part::Residual(residual)] => Plan::Residual(residual),
             _ => {
                 let next = self.parts.len() as u32;
                 let id = *self.part_ids.entry(parts.clone()).or_insert(next);

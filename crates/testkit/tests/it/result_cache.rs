@@ -131,7 +131,7 @@ fn of_dockers_filter() {
         table.residuals().len()
     );
     let resumed =
-        (0..500).filter(|nr| matches!(table.plan(Arch::X86_64.audit(), *nr), Plan::Parts(_)));
+        (0..500).filter(|nr| !matches!(table.plan(Arch::X86_64.audit(), *nr), Plan::Answer(_)));
     assert!(
         resumed.count() < 10,
         "few calls of Docker's profile depend on arguments"
