@@ -92,18 +92,23 @@ impl Program {
     /// The raw form for the kernel, bubblewrap, minijail and crun: `struct sock_filter[]` in its byte order,
     /// without a header.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.len() * Insn::SIZE_BYTES);
-        for insn in &self.insns {
-            let (code, k) = match self.endian {
-                Endian::Little => (insn.code.to_le_bytes(), insn.k.to_le_bytes()),
-                Endian::Big => (insn.code.to_be_bytes(), insn.k.to_be_bytes()),
-            };
-            bytes.extend(code);
-            bytes.extend([insn.jt, insn.jf]);
-            bytes.extend(k);
-        }
-        bytes
+        insns_to_bytes(&self.insns, self.endian)
     }
+}
+
+/// The raw form of instructions: `struct sock_filter[]` in this byte order, without a header.
+pub fn insns_to_bytes(insns: &[Insn], endian: Endian) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(insns.len() * Insn::SIZE_BYTES);
+    for insn in insns {
+        let (code, k) = match endian {
+            Endian::Little => (insn.code.to_le_bytes(), insn.k.to_le_bytes()),
+            Endian::Big => (insn.code.to_be_bytes(), insn.k.to_be_bytes()),
+        };
+        bytes.extend(code);
+        bytes.extend([insn.jt, insn.jf]);
+        bytes.extend(k);
+    }
+    bytes
 }
 
 /// Splits raw bytes into instructions without checking them; `None` if the length is not a multiple

@@ -74,7 +74,7 @@ impl CompileReport {
             length_insns: program.len(),
             kernel_length_insns: kernel_len_insns(program),
             arches: filter.costs().iter().map(ArchEntry::of).collect(),
-            insns: insns(program),
+            insns: insns(program.insns()),
             variables: variable_entries(filter.variables()),
             patches: patches
                 .map(|patch| PatchEntry::of(patch, filter.variables()))

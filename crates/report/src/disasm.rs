@@ -1,7 +1,7 @@
 //! A program as its instructions: `tamis disasm` and `tamis asm`.
 
 use serde::Serialize;
-use tamis_bpf::Program;
+use tamis_bpf::Insn;
 
 use crate::entry::{InsnEntry, insns};
 
@@ -12,8 +12,8 @@ pub struct DisasmReport {
 }
 
 impl DisasmReport {
-    /// The report of a program.
-    pub fn of(program: &Program) -> DisasmReport {
+    /// The report of a program's instructions.
+    pub fn of(program: &[Insn]) -> DisasmReport {
         DisasmReport {
             insns: insns(program),
         }

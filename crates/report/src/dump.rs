@@ -26,7 +26,7 @@ impl DumpReport {
     pub fn of(pid: i32, filters: &[Program]) -> DumpReport {
         let entry = |filter: &Program| DumpedEntry {
             length_insns: filter.len(),
-            insns: insns(filter),
+            insns: insns(filter.insns()),
         };
         DumpReport {
             pid,

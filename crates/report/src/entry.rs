@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 use tamis_abi::{Action, Arch};
-use tamis_bpf::Program;
+use tamis_bpf::Insn;
 use tamis_compiler::judge::Judged;
 use tamis_prover::{ComparisonResult, Method};
 use tamis_rules::Input;
@@ -18,15 +18,15 @@ pub struct InsnEntry {
     pub k: u32,
 }
 
-/// The instructions of a program.
-pub fn insns(program: &Program) -> Vec<InsnEntry> {
-    let entry = |insn: &tamis_bpf::Insn| InsnEntry {
+/// Instructions.
+pub fn insns(insns: &[Insn]) -> Vec<InsnEntry> {
+    let entry = |insn: &Insn| InsnEntry {
         code: insn.code,
         jt: insn.jt,
         jf: insn.jf,
         k: insn.k,
     };
-    program.insns().iter().map(entry).collect()
+    insns.iter().map(entry).collect()
 }
 
 /// Architectures by name.

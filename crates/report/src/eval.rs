@@ -11,6 +11,9 @@ use crate::entry::counted;
 /// The return values of a filter for calls.
 #[derive(Serialize)]
 pub struct EvalReport {
+    /// The engine that gave the answers, if the reference interpreter didn't alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     pub results: Vec<EvalEntry>,
     /// The instructions of the filter, each as text.
     #[serde(skip)]
@@ -57,6 +60,9 @@ impl fmt::Display for EvalReport {
             for pc in &result.path {
                 writeln!(f, "  {pc:>4}  {}", self.listing[*pc].trim())?;
             }
+        }
+        if let Some(engine) = &self.engine {
+            writeln!(f, "answered by {engine}; the reference interpreter agrees")?;
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ pub mod gap;
 pub mod installed;
 pub mod lint;
 pub mod optimize;
+pub mod packets;
 pub mod passes;
 pub mod place;
 pub mod precompile;
@@ -75,6 +76,7 @@ documents! {
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     optimize::OptimizeReport = "tamis.optimize/1",
+    packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",
     precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",

@@ -95,7 +95,7 @@ impl OptimizeReport {
                 .iter()
                 .map(ArchEntry::of)
                 .collect(),
-            insns: insns(program),
+            insns: insns(program.insns()),
             report: options.map(|options| ProgramReport::of(program, archs, remarks, options)),
         };
         let rejected = optimised.rejected().iter();

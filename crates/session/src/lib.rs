@@ -50,6 +50,7 @@ pub mod loaded;
 #[cfg(feature = "toml")]
 pub mod matrix;
 pub mod options;
+pub mod packet;
 pub mod profile;
 pub mod side;
 

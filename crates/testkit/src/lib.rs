@@ -5,6 +5,7 @@
 
 pub mod agreement;
 pub mod bpf_asm;
+pub mod capture;
 pub mod child;
 mod command;
 pub mod console;

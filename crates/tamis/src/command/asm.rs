@@ -1,28 +1,37 @@
 //! `tamis asm`: assembler text as a raw program.
 
-use tamis_bpf::forms;
+use tamis_abi::Endian;
+use tamis_bpf::{Insn, forms, program};
 use tamis_report::disasm::DisasmReport;
 use tamis_session::{InputKind, Loaded};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, packet};
 
 /// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]
 #[command(after_help = "\
 The mnemonics are those of the kernel's bpf_asm, with names for fields, actions and architectures.
 Example:
-  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis asm -o no-getpid.bpf")]
+  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis asm -o no-getpid.bpf
+  tcpdump -dd 'port 22' | tamis asm --packet -o ssh.bpf")]
 pub(crate) struct Args {
     /// The text: a path, or `-` for standard input
     #[arg(default_value = "-")]
     input: String,
+    /// Assemble a filter of a socket, which loads from packets, instead of one of seccomp
+    #[arg(long)]
+    packet: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if args.packet {
+        let program = packet::load(&args.input)?;
+        return write(program.insns(), Endian::Little, args, global);
+    }
     let load = LoadArgs::of_kind(InputKind::Text(forms::ASM));
     let Loaded::Program(raw) = load.load(&args.input, global)? else {
         unreachable!("assembler text is a program");
@@ -34,11 +43,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             "warning: {length} instructions; the kernel takes at most {limit}"
         ));
     }
+    write(raw.program.insns(), raw.program.endian(), args, global)
+}
+
+fn write(insns: &[Insn], endian: Endian, args: &Args, global: &Global) -> Result<u8, Failure> {
     if global.json {
-        let report = DisasmReport::of(&raw.program);
+        let report = DisasmReport::of(insns);
         args.output.text(&document_json(&report)?)?;
     } else {
-        args.output.raw(&raw.program.to_bytes())?;
+        args.output.raw(&program::insns_to_bytes(insns, endian))?;
     }
     Ok(exit::OK)
 }

@@ -1,19 +1,20 @@
 //! `tamis disasm`: a program as assembler text.
 
-use tamis_bpf::disasm;
+use tamis_bpf::{Insn, disasm};
 use tamis_report::disasm::DisasmReport;
 use tamis_session::NamedProgram;
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, packet};
 
 /// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis disasm filter.bpf
-  tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf")]
+  tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf
+  tcpdump -ddd 'port 22' | tamis disasm --packet")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-")]
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Omit the comments that name fields, actions and calls
     #[arg(long)]
     plain: bool,
+    /// Show a filter of a socket, which loads from packets, instead of one of seccomp
+    #[arg(long, conflicts_with_all = ["from", "arches", "strict", "kernel", "language_options"])]
+    packet: bool,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -28,21 +32,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let style = if args.plain {
+        disasm::Style::Plain
+    } else {
+        disasm::Style::Commented
+    };
+    if args.packet {
+        let program = packet::load(&args.input)?;
+        let text = disasm::disassemble_packet(&program, style);
+        return write(program.insns(), &text, args, global);
+    }
     let loaded = args.load.load(&args.input, global)?;
     if let Some(policy) = loaded.policy() {
         load::warn_installation(policy, global);
     }
     let NamedProgram { program, .. } = loaded.into_program(&budget::compile_options())?;
+    let text = disasm::disassemble(&program, style);
+    write(program.insns(), &text, args, global)
+}
+
+fn write(insns: &[Insn], text: &str, args: &Args, global: &Global) -> Result<u8, Failure> {
     if global.json {
-        let report = DisasmReport::of(&program);
-        args.output.text(&document_json(&report)?)?;
+        args.output
+            .text(&document_json(&DisasmReport::of(insns))?)?;
     } else {
-        let style = if args.plain {
-            disasm::Style::Plain
-        } else {
-            disasm::Style::Commented
-        };
-        args.output.text(&disasm::disassemble(&program, style))?;
+        args.output.text(text)?;
     }
     Ok(exit::OK)
 }

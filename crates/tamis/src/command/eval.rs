@@ -1,41 +1,67 @@
-//! `tamis eval`: what a filter answers to calls.
+//! `tamis eval`: what a filter answers to calls, or a socket's filter to packets.
 
-use tamis_abi::{Action, ActionKind};
-use tamis_bpf::{Pc, disasm, interp};
+use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_bpf::{Pc, Program, Stack, disasm, interp};
+use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
+use tamis_report::packets::PacketsReport;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
+use crate::cli::packet::{self, Capture};
 use crate::cli::{Failure, Global, budget, call as cli_call, exit};
 
-/// Evaluate system calls against a filter
+/// Evaluate system calls against a filter, or packets against a filter of a socket
 #[derive(clap::Args)]
 #[command(after_help = "\
 A call is `[ARCH] NAME(ARGUMENTS)`. A policy is compiled first, so the result is that of the kernel.
 Examples:
   tamis eval container-default 'socket(AF_VSOCK)' 'x86 ptrace'
   tamis eval filter.bpf --trace 'openat(flags=O_RDONLY)'
-Exit status: 1 if one of the calls isn't allowed.")]
+  tcpdump -dd 'port 22' | tamis eval - --packet capture.pcap
+Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
     /// A policy or program: a path, `-` for standard input, or the name of an embedded policy
     input: String,
     /// The calls
-    #[arg(required = true, value_name = "CALL")]
+    #[arg(required_unless_present = "packet", value_name = "CALL")]
     calls: Vec<String>,
     /// Show the instructions that are executed
     #[arg(long)]
     trace: bool,
+    /// Evaluate a filter of a socket on the packets of a capture, in the format pcap or pcapng
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["calls", "trace", "from", "arches", "strict", "kernel",
+          "language_options"])]
+    packet: Option<String>,
+    /// What evaluates: reference, threaded, jit, or auto for the fastest; compared with the reference
+    #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
+    engine: Option<Engine>,
     #[command(flatten)]
     load: LoadArgs,
 }
 
+fn parse_engine(name: &str) -> Result<Engine, String> {
+    Engine::from_name(name).ok_or_else(|| {
+        let names = Engine::ALL.map(Engine::name).join(", ");
+        format!("the engines are {names}")
+    })
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    match &args.packet {
+        Some(capture) => packets(args, capture, global),
+        None => calls(args, global),
+    }
+}
+
+fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
     let raw = args
         .load
         .load(&args.input, global)?
         .into_program(&budget::compile_options())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
+    let mut asked = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, arch)?;
         let mut path = Vec::new();
@@ -46,14 +72,85 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         let is_cacheable = raw.is_cacheable(&data);
         results.push(EvalEntry::new(&data, run, is_cacheable, path));
+        asked.push(data);
     }
+    let engine = match args.engine {
+        Some(engine) => Some(compared(&raw.program, &asked, engine)?),
+        None => None,
+    };
     let all_allowed = results
         .iter()
         .all(|result| is_allowed(Action::from_ret(result.ret)));
     let listing = disasm::disassemble(&raw.program, disasm::Style::Commented);
     let listing = listing.lines().map(str::to_owned).collect();
-    show(&EvalReport { results, listing }, global)?;
+    let report = EvalReport {
+        engine,
+        results,
+        listing,
+    };
+    show(&report, global)?;
     Ok(if all_allowed { exit::OK } else { exit::NO })
+}
+
+/// Runs calls on an engine and says on which; the answers are those of the reference interpreter.
+fn compared(program: &Program, calls: &[SeccompData], engine: Engine) -> Result<String, Failure> {
+    let stack = Stack::from(program.clone());
+    let evaluator = Evaluator::new(&stack, &options(engine, calls.len())).map_err(unusable)?;
+    for call in calls {
+        let (ret, expected) = (evaluator.run(call), stack.run(call).ret);
+        if ret != expected {
+            return Err(disagreement(evaluator.choice().engine, ret, expected));
+        }
+    }
+    Ok(evaluator.choice().to_string())
+}
+
+fn packets(args: &Args, capture: &str, global: &Global) -> Result<u8, Failure> {
+    let program = packet::load(&args.input)?;
+    let capture = Capture::read(capture)?;
+    let count = capture.packets().count();
+    let engine = args.engine.unwrap_or_default();
+    let evaluator = PacketEvaluator::new(&program, &packet::KNOWN, &options(engine, count))
+        .map_err(unusable)?;
+    let mut runs = Vec::with_capacity(count);
+    for packet in capture.packets() {
+        let run = interp::run_packet(&program, &packet);
+        let ret = evaluator.run(&packet);
+        if ret != run.ret {
+            return Err(disagreement(evaluator.choice().engine, ret, run.ret));
+        }
+        runs.push((packet.len_bytes, run));
+    }
+    let report = PacketsReport::new(evaluator.choice().to_string(), runs.into_iter());
+    show(&report, global)?;
+    Ok(if report.accepted > 0 {
+        exit::OK
+    } else {
+        exit::NO
+    })
+}
+
+fn options(engine: Engine, evaluations: usize) -> Options {
+    Options {
+        engine,
+        evaluations: Some(evaluations as u64),
+        ..Options::default()
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` takes")]
+fn unusable(error: tamis_engine::Error) -> Failure {
+    match error {
+        tamis_engine::Error::Jit(_) => Failure::environment(error.to_string()),
+        _ => Failure::input(error.to_string()),
+    }
+}
+
+fn disagreement(engine: Engine, ret: u32, expected: u32) -> Failure {
+    Failure::bug(
+        format!("{engine} gives {ret:#x}, the reference interpreter {expected:#x}"),
+        "please report it with the program and the input",
+    )
 }
 
 /// Whether a call with this answer is executed.

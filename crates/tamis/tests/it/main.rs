@@ -19,6 +19,7 @@ mod install;
 mod limits;
 mod lint;
 mod live;
+mod packets;
 mod patch_table;
 mod precompile;
 mod schemas;

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value};
 use tamis_abi::{Arch, Nr};
 use tamis_profile::Profile;
+use tamis_testkit::capture::{ETHERNET, pcap};
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip::{self, Need};
 
@@ -187,6 +188,20 @@ fn variables() -> PathBuf {
     path
 }
 
+/// A filter of a socket.
+fn accept() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-socket.asm");
+    fs::write(&path, "ldb [0]\nret #1\n").unwrap();
+    path
+}
+
+/// A capture of one packet.
+fn packets() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.pcap");
+    fs::write(&path, pcap(ETHERNET, &[vec![0; 20]])).unwrap();
+    path
+}
+
 /// A folder for an installation.
 fn prefix() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-prefix")
@@ -217,6 +232,12 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("decompile pure-compute --json"),
         check("convert container-default --arch x86_64 --to systemd --json"),
         check_dump(),
+        check("eval container-default read --engine threaded --json"),
+        check(&format!(
+            "eval {} --json --packet {}",
+            accept().display(),
+            packets().display()
+        )),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),

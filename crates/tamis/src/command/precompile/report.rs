@@ -34,7 +34,7 @@ pub(super) fn of(
     let filters = filters.map(|(index, own)| FilterEntry {
         length_insns: own.program.len(),
         file: files.map(|files| files[index].clone()),
-        insns: files.is_none().then(|| insns(&own.program)),
+        insns: files.is_none().then(|| insns(own.program.insns())),
         patches: patches(own),
     });
     let configurations = matrix.combinations().filter_map(|values| {

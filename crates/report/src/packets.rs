@@ -1,0 +1,66 @@
+//! What a socket's filter makes of packets: `tamis eval --packet`.
+
+use std::fmt;
+
+use serde::Serialize;
+use tamis_bpf::interp;
+
+use crate::entry::counted;
+
+/// What a socket's filter makes of packets.
+#[derive(Serialize)]
+pub struct PacketsReport {
+    /// The engine that ran it.
+    pub engine: String,
+    /// How many packets are kept.
+    pub accepted: usize,
+    pub packets: Vec<PacketEntry>,
+}
+
+/// The return value for one packet.
+#[derive(Serialize)]
+pub struct PacketEntry {
+    pub length_bytes: u32,
+    pub ret: u32,
+    pub steps: u32,
+}
+
+impl PacketsReport {
+    /// The report of the return values for packets of these lengths.
+    pub fn new(
+        engine: String,
+        runs: impl Iterator<Item = (u32, interp::Execution)>,
+    ) -> PacketsReport {
+        let entry = |(length_bytes, run): (u32, interp::Execution)| PacketEntry {
+            length_bytes,
+            ret: run.ret,
+            steps: run.steps,
+        };
+        let packets: Vec<PacketEntry> = runs.map(entry).collect();
+        PacketsReport {
+            engine,
+            accepted: packets.iter().filter(|packet| packet.ret != 0).count(),
+            packets,
+        }
+    }
+}
+
+impl fmt::Display for PacketsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, packet) in self.packets.iter().enumerate() {
+            let number = index + 1;
+            let length_bytes = packet.length_bytes;
+            let kept = match packet.ret {
+                0 => "drop".to_owned(),
+                ret => format!("accept({ret})"),
+            };
+            let steps = counted(packet.steps, "step");
+            writeln!(
+                f,
+                "packet {number}, {length_bytes} bytes -> {kept}  ({steps})"
+            )?;
+        }
+        let all = counted(self.packets.len(), "packet");
+        writeln!(f, "{} of {all} accepted, on {}", self.accepted, self.engine)
+    }
+}

@@ -1,0 +1,52 @@
+//! Filters of sockets as input: a type of their own, so that no command for seccomp filters takes one.
+
+use tamis_abi::Arch;
+use tamis_bpf::packet::{self, Program};
+use tamis_bpf::{asm, forms, program};
+use tamis_diag::{Diagnostic, Sources, code};
+
+use crate::error::Error;
+use crate::input::Input;
+
+/// Reads a socket's filter: assembler text, an array in C (`tcpdump -dd`), decimal numbers (`tcpdump -ddd`), or a raw
+/// `struct sock_filter[]` of a little-endian machine.
+///
+/// # Errors
+/// The mistakes in the text, and what the kernel would reject.
+pub fn load_packet_program(input: &Input) -> Result<Program, Error> {
+    let text = match std::str::from_utf8(&input.bytes) {
+        Ok(text) if !text.contains('\0') => text,
+        _ => return raw(input),
+    };
+    let form = forms::of_file(&input.name)
+        .or_else(|| forms::ALL.iter().find(|form| (form.recognises)(text)))
+        .unwrap_or(forms::ASM);
+    let mut sources = Sources::new();
+    let source = input.clone().add_to(&mut sources)?;
+    let text = &sources.get(source).text;
+    // No form but the assembler has names that depend on what the filter is for.
+    let assembled = if form == forms::ASM {
+        asm::assemble_packet(text, source)
+    } else {
+        (form.read)(text, source, Arch::X86_64)
+    };
+    assembled
+        .and_then(asm::Assembly::into_packet_program)
+        .map_err(|diagnostics| Error::Diagnostics(diagnostics, sources))
+}
+
+fn raw(input: &Input) -> Result<Program, Error> {
+    let name = &input.name;
+    let invalid = |message: String| {
+        let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message);
+        Error::diagnostic(diagnostic, Sources::new())
+    };
+    let insns =
+        program::insns_from_bytes(&input.bytes, Arch::X86_64.endian()).ok_or_else(|| {
+            let length = input.bytes.len();
+            invalid(format!(
+                "{name}: {length} bytes are not a whole number of 8-byte instructions"
+            ))
+        })?;
+    packet::Program::new(insns).map_err(|error| invalid(format!("{name}: {error}")))
+}

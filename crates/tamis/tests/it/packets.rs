@@ -1,0 +1,179 @@
+//! Filters of sockets on the command line: `asm`, `disasm` and `eval` with `--packet`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tamis_testkit::capture::{ETHERNET, ethernet, ipv4, pcap};
+
+/// `tcpdump -y EN10MB -dd 'tcp port 22'`, without IPv6.
+const PORT_22: &str = "\
+{ 0x28, 0, 0, 0x0000000c },
+{ 0x15, 0, 10, 0x00000800 },
+{ 0x30, 0, 0, 0x00000017 },
+{ 0x15, 0, 8, 0x00000006 },
+{ 0x28, 0, 0, 0x00000014 },
+{ 0x45, 6, 0, 0x00001fff },
+{ 0xb1, 0, 0, 0x0000000e },
+{ 0x48, 0, 0, 0x0000000e },
+{ 0x15, 2, 0, 0x00000016 },
+{ 0x48, 0, 0, 0x00000010 },
+{ 0x15, 0, 1, 0x00000016 },
+{ 0x6, 0, 0, 0x00040000 },
+{ 0x6, 0, 0, 0x00000000 },
+";
+
+fn file(name: &str, content: &[u8]) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("packets");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn tamis(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The text of a command that succeeds.
+fn text(args: &[&str]) -> String {
+    let output = tamis(args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The first line of the error of a command that fails as for wrong input.
+fn error(args: &[&str]) -> String {
+    let output = tamis(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    error.lines().next().unwrap_or_default().to_owned()
+}
+
+/// A capture with packets to and from port 22, and others.
+fn capture() -> Vec<u8> {
+    let rest = [0; 16];
+    let packets = [
+        ipv4(6, [1000, 22], &rest),
+        ipv4(6, [22, 1000], &rest),
+        ipv4(6, [1000, 80], &rest),
+        ipv4(17, [1000, 22], &rest),
+        ethernet(0x0806, &rest),
+        ipv4(6, [1000, 22], &rest)[..20].to_vec(),
+    ];
+    pcap(ETHERNET, &packets)
+}
+
+#[test]
+fn every_form_of_a_program_is_the_same_filter() {
+    let array = file("22.c", PORT_22.as_bytes());
+    let numbers: Vec<String> = PORT_22
+        .lines()
+        .map(|line| {
+            let fields = line.trim_matches(|c| "{}, ".contains(c)).split(", ");
+            let value = |field: &str| match field.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16).unwrap().to_string(),
+                None => field.to_owned(),
+            };
+            fields.map(value).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let numbers = format!("{}\n{}\n", numbers.len(), numbers.join("\n"));
+    let numbers = file("22.txt", numbers.as_bytes());
+    let listing = text(&["disasm", "--packet", "--plain", &array]);
+    assert!(listing.contains("ldx 4*([14]&0xf)"), "{listing}");
+    assert_eq!(text(&["disasm", "--packet", "--plain", &numbers]), listing);
+    let listed = file("22.asm", listing.as_bytes());
+    let raw = file("22.bpf", b"");
+    text(&["asm", "--packet", &listed, "-o", &raw]);
+    assert_eq!(fs::read(&raw).unwrap().len(), 8 * PORT_22.lines().count());
+    assert_eq!(text(&["disasm", "--packet", "--plain", &raw]), listing);
+}
+
+#[test]
+fn packets_are_accepted_or_dropped_by_every_engine() {
+    let program = file("eval.c", PORT_22.as_bytes());
+    let capture = file("eval.pcap", &capture());
+    for engine in ["reference", "threaded", "auto"] {
+        let json = text(&[
+            "eval", &program, "--packet", &capture, "--engine", engine, "--json",
+        ]);
+        let document: Value = serde_json::from_str(&json).unwrap();
+        let packets = document["packets"].as_array().unwrap().iter();
+        let kept: Vec<bool> = packets.map(|packet| packet["ret"] != 0).collect();
+        assert_eq!(kept, [true, true, false, false, false, false], "{engine}");
+        assert_eq!(document["accepted"], 2);
+    }
+    let none = file("none.pcap", &pcap(ETHERNET, &[ethernet(0x0806, &[0; 28])]));
+    let output = tamis(&["eval", &program, "--packet", &none]);
+    assert_eq!(output.status.code(), Some(1), "none accepted");
+}
+
+#[test]
+fn a_capture_tells_the_protocol_and_nothing_else_beside_the_bytes() {
+    let capture = file("beside.pcap", &capture());
+    let protocol = file("proto.asm", b"ld #proto\nret a\n");
+    let said = text(&["eval", &protocol, "--packet", &capture]);
+    assert!(
+        said.contains("accept(2048)") && said.contains("accept(2054)"),
+        "{said}"
+    );
+    let random = file("rand.asm", b"ld #rand\nret a\n");
+    let error = error(&["eval", &random, "--packet", &capture]);
+    assert!(error.contains("instruction 0 loads `#rand`"), "{error}");
+}
+
+#[test]
+fn what_is_no_capture_or_no_filter_is_an_error() {
+    let program = file("bad.c", PORT_22.as_bytes());
+    let mut cut = capture();
+    cut.truncate(cut.len() - 3);
+    for (name, bytes, expected) in [
+        ("cut.pcap", cut.as_slice(), "it ends within packet 6"),
+        (
+            "text.pcap",
+            b"no capture at all, but text",
+            "it is no capture",
+        ),
+        ("empty.pcap", b"", "it is no capture"),
+        ("link.pcap", &pcap(147, &[vec![0; 20]]), "link type 147"),
+    ] {
+        let said = error(&["eval", &program, "--packet", &file(name, bytes)]);
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+    let capture = file("bad.pcap", &capture());
+    let seccomp = file("seccomp.asm", b"ld [nr]\nret a\n");
+    let said = error(&["eval", &seccomp, "--packet", &capture]);
+    assert!(said.contains("expected an offset or `x`"), "{said}");
+    let far = file("far.asm", b"ld [0xfffff044]\nret a\n");
+    let said = error(&["asm", "--packet", &far]);
+    assert!(said.contains("which has no meaning"), "{said}");
+}
+
+/// A filter of a socket is none of seccomp.
+#[test]
+fn commands_for_seccomp_filters_refuse_filters_of_sockets() {
+    let raw = file("socket.bpf", b"");
+    let array = file("socket.c", PORT_22.as_bytes());
+    text(&["asm", "--packet", &array, "-o", &raw]);
+    for command in ["disasm", "optimize", "lint"] {
+        let said = error(&[command, &raw]);
+        assert!(
+            said.contains("code 0x0028 is not allowed"),
+            "{command}: {said}"
+        );
+    }
+}
+
+#[test]
+fn engines_answer_calls_as_the_reference_does() {
+    for engine in ["reference", "threaded", "auto"] {
+        let said = text(&["eval", "container-default", "read", "--engine", engine]);
+        assert!(said.contains("the reference interpreter agrees"), "{said}");
+    }
+    let said = error(&["eval", "container-default", "read", "--engine", "fast"]);
+    assert!(said.contains("the engines are reference"), "{said}");
+}
