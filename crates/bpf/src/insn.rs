@@ -259,6 +259,7 @@ impl Insn {
     pub const SIZE_BYTES: usize = 8;
 
     /// The decoded instruction; `None` if seccomp refuses the code.
+    #[inline]
     pub fn op(self) -> Option<Op> {
         if self.code == code::LD_W_ABS {
             Some(Op::LoadData(self.k))
@@ -268,6 +269,7 @@ impl Insn {
     }
 
     /// The decoded instruction, if both machines have it with the same meaning.
+    #[inline]
     pub(crate) fn common_op<L, E>(self) -> Option<Operation<L, E>> {
         let k = self.k;
         Some(match self.code {
@@ -290,6 +292,7 @@ impl Insn {
     }
 
     /// Decodes the codes made of an operation, a class and an operand source.
+    #[inline]
     fn op_with_operand<L, E>(self, full: u16) -> Option<Operation<L, E>> {
         let operand = self.operand();
         let (operation, class) = (full & !0x0f, full & 0x07);

@@ -65,6 +65,7 @@ impl Program {
     ///
     /// # Panics
     /// If `pc` is outside the program.
+    #[inline]
     pub fn op(&self, pc: Pc) -> Op {
         let op = self.insns[pc.0].op();
         op.expect("a program holds legal instructions only")

@@ -49,6 +49,7 @@ impl Assembler {
     }
 
     /// The place before all that is written.
+    #[inline]
     pub(crate) fn here(&self) -> Label {
         let to_end = self.buffer.len() - self.start;
         Label { to_end }
@@ -64,6 +65,7 @@ impl Assembler {
     }
 
     /// Writes a jump, unless its target comes next anyway.
+    #[inline]
     pub(crate) fn jump(&mut self, to: Label) {
         match self.distance(to) {
             0 => {}
@@ -79,6 +81,7 @@ impl Assembler {
     }
 
     /// Writes a jump for one value of a condition.
+    #[inline]
     pub(crate) fn jump_if(&mut self, condition: Condition, to: Label) {
         self.reserve();
         let condition = condition as u64;
@@ -89,6 +92,7 @@ impl Assembler {
     }
 
     /// Writes jumps for both values of a condition, or one, or none.
+    #[inline]
     pub(crate) fn branch(&mut self, condition: Condition, yes: Label, no: Label) {
         let here = self.here();
         if yes == no {
@@ -108,18 +112,25 @@ impl Assembler {
     }
 
     /// Bytes between here and a place.
+    #[inline]
     fn distance(&self, to: Label) -> usize {
         self.here().to_end - to.to_end
     }
 
+    #[inline(always)]
     fn reserve(&mut self) {
         if self.start < MARGIN_BYTES {
-            let len = self.buffer.len();
-            let mut larger = vec![0; len];
-            larger.extend_from_slice(&self.buffer);
-            self.start += len;
-            self.buffer = larger;
+            self.grow();
         }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.buffer.len();
+        let mut larger = vec![0; len];
+        larger.extend_from_slice(&self.buffer);
+        self.start += len;
+        self.buffer = larger;
     }
 
     /// Writes up to eight bytes, the first in the lowest bits of the value. What is before them in the same eight
@@ -158,6 +169,7 @@ impl Code {
 
 impl EntryPoint {
     /// The offset in the code, in bytes.
+    #[inline]
     pub(crate) fn offset(self) -> usize {
         self.offset
     }

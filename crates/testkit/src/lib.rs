@@ -15,6 +15,7 @@ pub mod generate;
 pub mod golden;
 pub mod inputs;
 pub mod languages;
+pub mod libpcap;
 pub mod libseccomp;
 pub mod limited;
 pub mod misreadings;

@@ -80,6 +80,7 @@ impl Program {
     ///
     /// # Panics
     /// If `pc` is outside the program.
+    #[inline]
     pub fn op(&self, pc: Pc) -> Op {
         op(self.insns[pc.0]).expect("a program holds legal instructions only")
     }

@@ -4,4 +4,5 @@ mod agreement;
 mod guarded;
 mod memory;
 mod model;
+mod sockets;
 mod templates;

@@ -3,13 +3,17 @@
 //! Code is decoded by another project's decoder, so what is proved is what the machine would execute. The model
 //! follows volume 2 of Intel's manual; code with any other instruction, operand or address is refused.
 //!
-//! Registers are terms of 64 bits. Memory is what templates may access: sixteen words that the first argument points
-//! to, and sixteen words below the stack pointer.
+//! Registers are terms of 64 bits. Memory is what templates may access: sixteen words below the stack pointer, and
+//! either sixteen words that the first argument points to, or a packet of as many bytes as the second one says and a
+//! record at the fifth one. An access to a packet outside of it is an exception.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// The scratch slots, and the words of the input.
 const WORDS: usize = 16;
+
+/// The numbers of a record: the values beside a packet, which of them are known, and where the network layer begins.
+const RECORD: usize = 18;
 
 /// How execution leaves the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +41,19 @@ pub(super) struct Machine {
     registers: [String; 16],
     slots: [String; WORDS],
     flags: Flags,
+    /// The conditions of exceptions by the last instruction.
+    faults: Vec<String>,
 }
 
-/// The zero flag and the carry flag, or that they must not be used.
+/// The flags of zero, carry and sign, or that they must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Flags {
     Unknown,
-    Known { zero: String, carry: String },
+    Known {
+        zero: String,
+        carry: String,
+        sign: String,
+    },
 }
 
 /// Decoded code with terms in place of some constants.
@@ -53,15 +63,23 @@ pub(super) struct Code<'a> {
     pub(super) constants: &'a [(usize, String)],
     /// The offsets where execution leaves.
     pub(super) ends: [usize; 2],
+    /// Whether the input is a packet.
+    pub(super) has_packet: bool,
 }
 
 /// The declarations of the constants in the terms of [`Machine::start`].
 pub(super) fn declarations() -> String {
-    let registers = (0..16).map(|index| format!("(declare-const r{index} (_ BitVec 64))\n"));
-    let words = (0..WORDS).map(|index| {
-        format!("(declare-const m{index} (_ BitVec 32))\n(declare-const w{index} (_ BitVec 32))\n")
-    });
-    registers.chain(words).collect()
+    let constant =
+        |name: &str, index, bits| format!("(declare-const {name}{index} (_ BitVec {bits}))\n");
+    let registers = (0..16).map(|index| constant("r", index, 64));
+    let words = (0..WORDS).flat_map(|index| ["m", "w"].map(|name| constant(name, index, 32)));
+    let record = (0..RECORD).map(|index| constant("d", index, 32));
+    let packet = "(declare-fun p ((_ BitVec 64)) (_ BitVec 8))\n".to_owned();
+    registers
+        .chain(words)
+        .chain(record)
+        .chain([packet])
+        .collect()
 }
 
 impl Machine {
@@ -71,6 +89,7 @@ impl Machine {
             registers: std::array::from_fn(|index| format!("r{index}")),
             slots: std::array::from_fn(|index| format!("m{index}")),
             flags: Flags::Unknown,
+            faults: Vec::new(),
         }
     }
 
@@ -84,10 +103,10 @@ impl Machine {
         &self.slots[index]
     }
 
-    /// Whether all registers that a function must preserve are as at the start.
+    /// Whether all registers that a function must preserve are as at the start, and those in which the next
+    /// instruction expects the input: RSI, RDI, R8 and R9.
     pub(super) fn preserves(&self) -> bool {
-        // RBX, RSP, RBP, R12 to R15, and RDI, in which the next instruction expects the input.
-        let preserved = [3, 4, 5, 7, 12, 13, 14, 15];
+        let preserved = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15];
         preserved
             .into_iter()
             .all(|number| self.registers[number] == format!("r{number}"))
@@ -133,7 +152,8 @@ impl Code<'_> {
                         None
                     }
                     FlowControl::Next => {
-                        if let Some(faults) = machine.step(&insn, self)? {
+                        machine.step(&insn, self)?;
+                        for faults in std::mem::take(&mut machine.faults) {
                             outcomes.push(Outcome {
                                 exit: Exit::Fault,
                                 condition: format!("(and {condition} {faults})"),
@@ -159,8 +179,8 @@ impl Code<'_> {
         let rest = self.bytes.get(at..).ok_or("past the end")?;
         let mut decoder = Decoder::with_ip(64, rest, at as u64, DecoderOptions::NONE);
         let insn = decoder.decode();
-        match insn.is_invalid() {
-            true => Err(format!("no instruction at {at}")),
+        match insn.is_invalid() || insn.segment_prefix() != Register::None {
+            true => Err(format!("no instruction at {at}, or one with a segment")),
             false => Ok(insn),
         }
     }
@@ -174,57 +194,126 @@ impl Code<'_> {
             None => hex32(insn.immediate(operand) as u32),
         }
     }
+
+    /// The memory operand of an instruction, if it is no place in a packet.
+    fn place(&self, insn: &Instruction) -> Result<Place, String> {
+        let offset = insn.memory_displacement64() as i64;
+        let is_plain = insn.memory_index() == Register::None
+            && insn.memory_size().size() == 4
+            && offset % 4 == 0;
+        let bytes = 4 * WORDS as i64;
+        match insn.memory_base() {
+            Register::RDI if is_plain && !self.has_packet && (0..bytes).contains(&offset) => {
+                Ok(Place::Word(offset as usize / 4))
+            }
+            Register::R8
+                if is_plain && self.has_packet && (0..4 * RECORD as i64).contains(&offset) =>
+            {
+                Ok(Place::Record(offset as usize / 4))
+            }
+            Register::RSP if is_plain && (-bytes..0).contains(&offset) => {
+                Ok(Place::Slot((offset + bytes) as usize / 4))
+            }
+            base => Err(format!("address {base:?} + {offset}")),
+        }
+    }
+}
+
+/// A place in memory.
+enum Place {
+    Word(usize),
+    Slot(usize),
+    Record(usize),
 }
 
 pub(super) fn hex32(value: u32) -> String {
     format!("#x{value:08x}")
 }
 
-/// The number of a 32-bit register in encodings.
-fn half_register(register: Register) -> Result<usize, String> {
-    match register.is_gpr32() {
-        true => Ok(register.number()),
-        false => Err(format!("{register:?}")),
-    }
+pub(super) fn hex64(value: u64) -> String {
+    format!("#x{value:016x}")
+}
+
+/// A term of 32 bits as one of 64.
+pub(super) fn extended(term: &str) -> String {
+    format!("((_ zero_extend 32) {term})")
+}
+
+/// The condition that so many bytes from an offset on are not all inside of the packet.
+pub(super) fn is_outside(start: &str, size: u64) -> String {
+    let (len, size) = ("r6", hex64(size));
+    format!("(or (bvult {len} {size}) (bvugt {start} (bvsub {len} {size})))")
+}
+
+/// The byte of the packet at a distance from an offset.
+pub(super) fn packet_byte(start: &str, distance: u64) -> String {
+    format!("(p (bvadd {start} {}))", hex64(distance))
 }
 
 impl Machine {
-    /// Executes an instruction that doesn't jump; the condition of a fault, if it may fault.
-    fn step(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<Option<String>, String> {
-        let binary = |function: &str| Some(function.to_owned());
-        let function = match insn.mnemonic() {
+    /// Executes an instruction that doesn't jump.
+    fn step(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<(), String> {
+        match insn.mnemonic() {
             Mnemonic::Mov => {
                 let source = self.source(insn, 1, code)?;
-                self.write(insn, source)?;
-                return Ok(None);
+                self.write(insn, &source, code)
             }
-            Mnemonic::Add => binary("bvadd"),
-            Mnemonic::Sub => binary("bvsub"),
-            Mnemonic::And => binary("bvand"),
-            Mnemonic::Or => binary("bvor"),
-            Mnemonic::Xor => binary("bvxor"),
-            Mnemonic::Imul => binary("bvmul"),
-            Mnemonic::Shl => binary("bvshl"),
-            Mnemonic::Shr => binary("bvlshr"),
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Neg | Mnemonic::Div => None,
-            other => return Err(format!("{other:?}")),
-        };
-        if let Some(function) = function {
-            self.binary(insn, &function, code)?;
-            return Ok(None);
-        }
-        match insn.mnemonic() {
+            Mnemonic::Movzx => {
+                let bits = 8 * insn.memory_size().size();
+                let loaded = self.load(insn, code)?;
+                let loaded = format!("((_ zero_extend {}) {loaded})", 32 - bits);
+                self.write(insn, &loaded, code)
+            }
+            Mnemonic::Lea => {
+                let address = self.address(insn, insn.memory_base());
+                match insn.op0_register().is_gpr64() {
+                    true => self.write(insn, &address, code),
+                    false => self.write(insn, &low_half(&address), code),
+                }
+            }
+            Mnemonic::Bswap => {
+                let old = self.source(insn, 0, code)?;
+                let byte = |low: u32| format!("((_ extract {} {low}) {old})", low + 7);
+                let bytes = [0, 8, 16, 24].map(byte).join(" ");
+                self.write(insn, &format!("(concat {bytes})"), code)
+            }
+            Mnemonic::Rol => self.swap_low_bytes(insn),
+            Mnemonic::Add => self.binary(insn, "bvadd", code),
+            Mnemonic::Sub => self.binary(insn, "bvsub", code),
+            Mnemonic::And => self.binary(insn, "bvand", code),
+            Mnemonic::Or => self.binary(insn, "bvor", code),
+            Mnemonic::Xor => self.binary(insn, "bvxor", code),
+            Mnemonic::Imul => self.binary(insn, "bvmul", code),
+            Mnemonic::Shl => self.binary(insn, "bvshl", code),
+            Mnemonic::Shr => self.binary(insn, "bvlshr", code),
+            Mnemonic::Cmp => self.compare(insn, true, code),
+            Mnemonic::Test => self.compare(insn, false, code),
             Mnemonic::Neg => {
                 let old = self.source(insn, 0, code)?;
-                self.write(insn, format!("(bvneg {old})"))?;
                 self.flags = Flags::Unknown;
-                Ok(None)
+                self.write(insn, &format!("(bvneg {old})"), code)
             }
-            Mnemonic::Div => self.divide(insn, code).map(Some),
-            compare => self
-                .compare(insn, compare == Mnemonic::Cmp, code)
-                .map(|()| None),
+            Mnemonic::Div => self.divide(insn, code),
+            other => Err(format!("{other:?}")),
         }
+    }
+
+    /// `rol` of 16 bits by 8.
+    fn swap_low_bytes(&mut self, insn: &Instruction) -> Result<(), String> {
+        let register = insn.op0_register();
+        if !register.is_gpr16() || insn.op_kind(1) != OpKind::Immediate8 || insn.immediate8() != 8 {
+            return Err("another rotation".to_owned());
+        }
+        let old = &self.registers[register.number()];
+        let part = |high: u32, low: u32| format!("((_ extract {high} {low}) {old})");
+        let parts = [part(31, 16), part(7, 0), part(15, 8)].join(" ");
+        let swapped = match old.starts_with("((_ zero_extend 32)") {
+            true => extended(&format!("(concat {parts})")),
+            false => format!("(concat {} {parts})", part(63, 32)),
+        };
+        self.registers[register.number()] = swapped;
+        self.flags = Flags::Unknown;
+        Ok(())
     }
 
     fn binary(
@@ -246,10 +335,11 @@ impl Machine {
         };
         let result = format!("({function} {left} {right})");
         self.flags = match function {
-            "bvand" | "bvor" | "bvxor" => logic_flags(&result),
+            "bvand" | "bvor" | "bvxor" => Flags::of_bits(&result, insn),
+            "bvsub" => Flags::of_difference(&left, &right),
             _ => Flags::Unknown,
         };
-        self.write(insn, result)
+        self.write(insn, &result, code)
     }
 
     /// The distance of a shift: the low five bits of CL or a constant.
@@ -270,67 +360,114 @@ impl Machine {
             self.flags = Flags::Known {
                 zero: format!("(= {common} #x00)"),
                 carry: "false".to_owned(),
+                sign: format!("(bvslt {common} #x00)"),
             };
             return Ok(());
         }
         let left = self.source(insn, 0, code)?;
         let right = self.source(insn, 1, code)?;
         self.flags = match is_cmp {
-            true => Flags::Known {
-                zero: format!("(= {left} {right})"),
-                carry: format!("(bvult {left} {right})"),
-            },
-            false => logic_flags(&format!("(bvand {left} {right})")),
+            true => Flags::of_difference(&left, &right),
+            false => Flags::of_bits(&format!("(bvand {left} {right})"), insn),
         };
         Ok(())
     }
 
     /// EAX = EDX:EAX / operand. Where EDX is 0, which is told apart to keep terms small, the operands have 32 bits.
-    fn divide(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<String, String> {
+    fn divide(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<(), String> {
         let by = self.source(insn, 0, code)?;
         let (low, high) = (self.low(0), self.low(2));
         let faults = format!("(or (= {by} #x00000000) (bvuge {high} {by}))");
+        self.faults.push(faults);
         let wide = |function: &str| {
             let dividend = format!("(concat {high} {low})");
             format!("((_ extract 31 0) ({function} {dividend} (concat #x00000000 {by})))")
         };
-        let result = |function: &str, wide_function: String| {
-            format!("(ite (= {high} #x00000000) ({function} {low} {by}) {wide_function})")
+        let result = |function: &str| {
+            let wide = wide(function);
+            extended(&format!(
+                "(ite (= {high} #x00000000) ({function} {low} {by}) {wide})"
+            ))
         };
-        let quotient = result("bvudiv", wide("bvudiv"));
-        let remainder = result("bvurem", wide("bvurem"));
-        self.registers[0] = format!("((_ zero_extend 32) {quotient})");
-        self.registers[2] = format!("((_ zero_extend 32) {remainder})");
+        self.registers[0] = result("bvudiv");
+        self.registers[2] = result("bvurem");
         self.flags = Flags::Unknown;
-        Ok(faults)
+        Ok(())
     }
 
-    /// An operand of 32 bits.
-    fn source(&self, insn: &Instruction, operand: u32, code: &Code<'_>) -> Result<String, String> {
+    /// An operand of 32 bits, or of 64 if it is such a register.
+    fn source(
+        &mut self,
+        insn: &Instruction,
+        operand: u32,
+        code: &Code<'_>,
+    ) -> Result<String, String> {
         match insn.op_kind(operand) {
             OpKind::Register => {
-                let number = half_register(insn.op_register(operand))?;
-                Ok(self.low(number))
+                let register = insn.op_register(operand);
+                match (register.is_gpr32(), register.is_gpr64()) {
+                    (true, _) => Ok(self.low(register.number())),
+                    (_, true) => Ok(self.registers[register.number()].clone()),
+                    _ => Err(format!("{register:?}")),
+                }
             }
             OpKind::Immediate32 | OpKind::Immediate8to32 => Ok(code.constant(insn, operand)),
-            OpKind::Memory => match place(insn)? {
-                Place::Word(index) => Ok(format!("w{index}")),
-                Place::Slot(index) => Ok(self.slots[index].clone()),
-            },
+            OpKind::Memory if insn.memory_size().size() == 4 => self.load(insn, code),
             other => Err(format!("{other:?}")),
         }
     }
 
-    /// Writes 32 bits to the first operand.
-    fn write(&mut self, insn: &Instruction, value: String) -> Result<(), String> {
+    /// What an instruction loads, as many bits as its memory operand has.
+    fn load(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<String, String> {
+        if code.has_packet && insn.memory_base() == Register::RDI {
+            if self.registers[7] != "r7" || insn.memory_index_scale() != 1 {
+                return Err("an address that isn't in the packet".to_owned());
+            }
+            let size = insn.memory_size().size() as u64;
+            let start = self.address(insn, Register::None);
+            self.faults.push(is_outside(&start, size));
+            let bytes = (0..size)
+                .rev()
+                .map(|distance| packet_byte(&start, distance));
+            let bytes = bytes.collect::<Vec<_>>().join(" ");
+            return Ok(match size {
+                1 => bytes,
+                _ => format!("(concat {bytes})"),
+            });
+        }
+        Ok(match code.place(insn)? {
+            Place::Word(index) => format!("w{index}"),
+            Place::Record(index) => format!("d{index}"),
+            Place::Slot(index) => self.slots[index].clone(),
+        })
+    }
+
+    /// The sum of a register, the index and the displacement of a memory operand.
+    fn address(&self, insn: &Instruction, base: Register) -> String {
+        let mut sum = hex64(insn.memory_displacement64());
+        for register in [base, insn.memory_index()] {
+            if register != Register::None {
+                sum = format!("(bvadd {} {sum})", self.registers[register.number()]);
+            }
+        }
+        sum
+    }
+
+    /// Writes to the first operand: 32 bits, or 64 to such a register.
+    fn write(&mut self, insn: &Instruction, value: &str, code: &Code<'_>) -> Result<(), String> {
         match insn.op_kind(0) {
             OpKind::Register => {
-                let number = half_register(insn.op0_register())?;
-                self.registers[number] = format!("((_ zero_extend 32) {value})");
+                let register = insn.op0_register();
+                let value = match (register.is_gpr32(), register.is_gpr64()) {
+                    (true, _) => extended(value),
+                    (_, true) => value.to_owned(),
+                    _ => return Err(format!("{register:?}")),
+                };
+                self.registers[register.number()] = value;
             }
-            OpKind::Memory => match place(insn)? {
-                Place::Slot(index) => self.slots[index] = value,
-                Place::Word(_) => return Err("writes its input".to_owned()),
+            OpKind::Memory => match code.place(insn)? {
+                Place::Slot(index) => value.clone_into(&mut self.slots[index]),
+                _ => return Err("writes its input".to_owned()),
             },
             other => return Err(format!("{other:?}")),
         }
@@ -339,7 +476,7 @@ impl Machine {
 
     /// Whether the jump is taken.
     fn condition(&self, jump: Mnemonic) -> Result<String, String> {
-        let Flags::Known { zero, carry } = &self.flags else {
+        let Flags::Known { zero, carry, sign } = &self.flags else {
             return Err("flags that are not known".to_owned());
         };
         Ok(match jump {
@@ -349,40 +486,30 @@ impl Machine {
             Mnemonic::Jae => format!("(not {carry})"),
             Mnemonic::Jbe => format!("(or {carry} {zero})"),
             Mnemonic::Ja => format!("(not (or {carry} {zero}))"),
+            Mnemonic::Js => sign.clone(),
+            Mnemonic::Jns => format!("(not {sign})"),
             other => return Err(format!("{other:?}")),
         })
     }
 }
 
-/// The flags of an operation on single bits.
-fn logic_flags(result: &str) -> Flags {
-    Flags::Known {
-        zero: format!("(= {result} #x00000000)"),
-        carry: "false".to_owned(),
+impl Flags {
+    /// The flags of an operation on single bits, as many as the first operand of the instruction has.
+    fn of_bits(result: &str, insn: &Instruction) -> Flags {
+        let is_full = insn.op_kind(0) == OpKind::Register && insn.op0_register().is_gpr64();
+        let zero = if is_full { hex64(0) } else { hex32(0) };
+        Flags::Known {
+            zero: format!("(= {result} {zero})"),
+            carry: "false".to_owned(),
+            sign: format!("(bvslt {result} {zero})"),
+        }
     }
-}
 
-/// A place in memory.
-enum Place {
-    Word(usize),
-    Slot(usize),
-}
-
-/// The memory operand of an instruction.
-fn place(insn: &Instruction) -> Result<Place, String> {
-    let offset = insn.memory_displacement64() as i64;
-    let is_plain = insn.memory_index() == Register::None
-        && insn.segment_prefix() == Register::None
-        && insn.memory_size().size() == 4
-        && offset % 4 == 0;
-    let words = WORDS as i64;
-    match insn.memory_base() {
-        Register::RDI if is_plain && (0..4 * words).contains(&offset) => {
-            Ok(Place::Word(offset as usize / 4))
+    fn of_difference(left: &str, right: &str) -> Flags {
+        Flags::Known {
+            zero: format!("(= {left} {right})"),
+            carry: format!("(bvult {left} {right})"),
+            sign: format!("(bvslt (bvsub {left} {right}) (bvsub {left} {left}))"),
         }
-        Register::RSP if is_plain && (-4 * words..0).contains(&offset) => {
-            Ok(Place::Slot((offset / 4 + words) as usize))
-        }
-        base => Err(format!("address {base:?} + {offset}")),
     }
 }

@@ -28,7 +28,7 @@ struct Case {
 }
 
 /// The seed of hardened code.
-const SEED: u64 = 7;
+pub(super) const SEED: u64 = 7;
 
 /// Every instruction, with this constant where it takes one. Offsets and slots are all those that exist.
 fn instructions(k: u32) -> Vec<Op> {
@@ -81,7 +81,7 @@ fn has_constant(op: Op) -> bool {
 }
 
 /// Constants of all lengths, with all their neighbours.
-fn constants() -> Vec<u32> {
+pub(super) fn constants() -> Vec<u32> {
     let mut rng = Rng::new(1);
     let powers = (0..32).map(|bit| 1_u32 << bit);
     let near = powers.flat_map(|power| [power.wrapping_sub(1), power, power + 1, !power]);
@@ -89,7 +89,7 @@ fn constants() -> Vec<u32> {
     near.chain(random).chain(0..300).collect()
 }
 
-fn layouts() -> Vec<Layout> {
+pub(super) fn layouts() -> Vec<Layout> {
     let mut layouts = Vec::new();
     for is_no_first in [false, true] {
         // The first exit next to the code, in reach of a byte, and out of it.
@@ -200,6 +200,7 @@ fn question(case: &Case) -> Result<String, String> {
         bytes: &case.template.code,
         constants: &case.constants,
         ends: [case.template.next, case.template.no],
+        has_packet: false,
     };
     let wrong: Vec<String> = code
         .outcomes()?
@@ -272,7 +273,7 @@ enum Way {
 }
 
 /// Whether the machine holds A, X and the scratch memory, and has kept what is not its own.
-fn leaves(machine: &Machine, places: &[String]) -> String {
+pub(super) fn leaves(machine: &Machine, places: &[String]) -> String {
     let mut equal = format!("(and {}", machine.preserves());
     for (index, place) in places.iter().enumerate() {
         let there = match index {
@@ -288,14 +289,22 @@ fn leaves(machine: &Machine, places: &[String]) -> String {
 
 /// Z3's answers to the questions of all cases; `None` if there is no Z3.
 fn answers(cases: &[Case]) -> Option<Vec<String>> {
-    let mut script = format!("(set-logic QF_BV)\n{}", model::declarations());
-    script.push_str("(declare-const k (_ BitVec 32))\n(declare-const r (_ BitVec 32))\n");
-    for case in cases {
+    let questions = cases.iter().map(|case| {
         let question = question(case);
-        script.push_str(&question.unwrap_or_else(|unknown| panic!("{unknown}: {case:x?}")));
-    }
+        question.unwrap_or_else(|unknown| panic!("{unknown}: {case:x?}"))
+    });
+    ask(&questions.collect::<Vec<_>>())
+}
+
+/// Z3's answers; `None` if there is no Z3.
+pub(super) fn ask(questions: &[String]) -> Option<Vec<String>> {
+    let mut script = format!("(set-logic QF_UFBV)\n{}", model::declarations());
+    script.push_str("(declare-const k (_ BitVec 32))\n(declare-const r (_ BitVec 32))\n");
+    questions
+        .iter()
+        .for_each(|question| script.push_str(question));
     let answers = smt::ask_z3(&script)?;
-    assert_eq!(answers.len(), cases.len(), "{:?}", answers.first());
+    assert_eq!(answers.len(), questions.len(), "{:?}", answers.first());
     Some(answers)
 }
 
