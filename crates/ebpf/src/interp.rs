@@ -178,6 +178,8 @@ impl<'r, 'm, 'h> Machine<'r, 'm, 'h> {
                 let value = self.source(source)?;
                 self.set(dst, arithmetic(width, AluOp::Mov, 0, value));
             }
+            // The result is 0 whatever the register has, so it needn't have a value: converted programs begin so.
+            Op::Alu(_, AluOp::Xor, dst, Source::Reg(src)) if dst == src => self.set(dst, 0),
             Op::Alu(width, alu, dst, source) => {
                 let (a, b) = (self.get(dst)?, self.source(source)?);
                 self.set(dst, arithmetic(width, alu, a, b));

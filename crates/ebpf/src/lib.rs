@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod coding;
+pub mod convert;
 pub mod insn;
 pub mod interp;
 pub mod memory;

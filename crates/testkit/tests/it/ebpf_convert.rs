@@ -1,0 +1,88 @@
+//! A converted filter returns the same as the classic one, and runs as many instructions as are counted for it.
+
+use tamis_abi::Endian;
+use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Program};
+use tamis_ebpf::convert::{converted, seccomp_context};
+use tamis_ebpf::interp;
+use tamis_ebpf::memory::{Context, Helpers, Memory};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::generate::program::program;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
+
+/// The converted instructions that are counted for an execution. The last instruction is not counted if it is a
+/// division by zero, which isn't counted as one.
+fn counted(program: &Program, trace: &[Pc]) -> usize {
+    let steps = trace.iter().enumerate().map(|(step, pc)| {
+        let op = program.op(*pc);
+        let is_taken = match op {
+            Op::Branch { jt, jf, .. } => {
+                jt != jf && trace[step + 1].0 == pc.0 + 1 + usize::from(jt)
+            }
+            _ => false,
+        };
+        op_executed_insns(op, is_taken)
+    });
+    PROLOGUE_INSNS + steps.sum::<usize>()
+}
+
+/// Compares the results for inputs near the program's constants; returns how many there were.
+fn agree(rng: &mut Rng, program: &Program, inputs: usize) -> usize {
+    let extended = converted(program).expect("it is short enough");
+    assert_eq!(extended.len(), kernel_len_insns(program));
+    let near = Neighbourhood::of(&[program]);
+    for _ in 0..inputs {
+        let call = near.draw(rng);
+        let mut trace = Vec::new();
+        let expected = tamis_bpf::interp::run_traced(program, &call, &mut |pc| trace.push(pc));
+        let context = seccomp_context(&call, program.endian());
+        let mut memory = Memory::new(Context::ReadOnly(&context), &[], program.endian());
+        let run = interp::run(&extended, &mut memory, &mut Helpers::none(), 1 << 20);
+        let run = run.unwrap_or_else(|fault| panic!("{fault} in {:?}", program.insns()));
+        assert_eq!(
+            run.ret,
+            u64::from(expected.ret),
+            "{call:x?} {:?}",
+            program.insns()
+        );
+        let last = program.op(trace[trace.len() - 1]);
+        let is_same_on_both_sides =
+            |pc: &Pc| matches!(program.op(*pc), Op::Branch { jt, jf, .. } if jt == jf);
+        let is_division = last == Op::Alu(AluOp::Div, Operand::X);
+        if !is_division && !trace.iter().any(is_same_on_both_sides) {
+            assert_eq!(run.steps as usize, counted(program, &trace));
+        }
+    }
+    inputs
+}
+
+#[test]
+fn generated_filters_mean_the_same() {
+    let mut pairs = 0;
+    for seed in seeds::of(0..4000) {
+        let mut rng = Rng::new(seed);
+        let body_insns = rng.range(0..=if seed % 20 == 0 { 400 } else { 30 }) as usize;
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let program = program(&mut rng, body_insns, endian);
+        pairs += agree(&mut rng, &program, 12);
+    }
+    println!("{pairs} pairs of program and input");
+}
+
+#[test]
+fn real_filters_mean_the_same() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let mut pairs = 0;
+    let mut rng = Rng::new(17);
+    for name in names {
+        let program = corpus::program(&name).expect("the listed file is there");
+        if program.is_installable() {
+            pairs += agree(&mut rng, &program, 40);
+        }
+    }
+    println!("{pairs} pairs of program and input");
+}
