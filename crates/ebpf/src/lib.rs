@@ -11,6 +11,7 @@ pub mod interp;
 pub mod memory;
 pub mod program;
 pub mod semantics;
+pub mod text;
 
 pub use coding::{Encoded, decode};
 pub use insn::{AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Swap, Width};
