@@ -6,6 +6,7 @@
 
 mod coding;
 pub mod convert;
+pub mod elf;
 pub mod insn;
 pub mod interp;
 pub mod memory;
