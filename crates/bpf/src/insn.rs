@@ -4,6 +4,12 @@
 //! (`chk_code_allowed` in `net/core/filter.c`) and seccomp narrows that list further
 //! (`seccomp_check_filter`); [`Insn::op`] knows exactly the codes that survive both. Fields that an
 //! instruction doesn't use (`jt` of a load, `k` of `tax`) are ignored by the kernel and by `op`.
+//!
+//! The machines of seccomp and of sockets differ in what they load from, and sockets have two more instructions:
+//! [`Operation`] leaves these two open, [`Op`] is that of seccomp, and [`packet::Op`](crate::packet::Op) that of
+//! sockets.
+
+use std::convert::Infallible;
 
 use tamis_abi::Word;
 
@@ -113,23 +119,28 @@ impl Test {
     }
 }
 
+/// A legal instruction of a seccomp filter: its loads have a byte offset in `seccomp_data`.
+pub type Op = Operation<u32, Infallible>;
+
 /// A legal instruction, decoded. Offsets, slots and constants are as written: whether they are in
 /// range is the validator's business.
+///
+/// `L` is what a load from the input has, `E` are the instructions that the other machine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// A = the word at this byte offset of `seccomp_data`: `ld [offset]`.
-    LoadData(u32),
+pub enum Operation<L, E> {
+    /// A = what lies there in the input: for seccomp, the word at this byte offset of `seccomp_data`.
+    LoadData(L),
     /// A = k.
     LoadImm(u32),
     /// A = M\[slot\].
     LoadMem(u32),
-    /// A = 64, the size of `seccomp_data`.
+    /// A = the length of the input: 64 for seccomp, the size of `seccomp_data`.
     LoadLen,
     /// X = k.
     LoadXImm(u32),
     /// X = M\[slot\].
     LoadXMem(u32),
-    /// X = 64.
+    /// X = the length of the input.
     LoadXLen,
     /// M\[slot\] = A.
     Store(u32),
@@ -160,9 +171,11 @@ pub enum Op {
     Tax,
     /// A = X.
     Txa,
+    /// An instruction of this machine only.
+    Extra(E),
 }
 
-impl Op {
+impl<L, E> Operation<L, E> {
     /// A branch on a comparison of A with a constant, with the distances if it holds and if it doesn't.
     ///
     /// ```
@@ -170,8 +183,8 @@ impl Op {
     /// let (test, operand) = (Test::Eq, Operand::K(39));
     /// assert_eq!(Op::branch(test, 39, 0, 1), Op::Branch { test, operand, jt: 0, jf: 1 });
     /// ```
-    pub const fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
+    pub const fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Operation<L, E> {
+        Operation::Branch {
             test,
             operand: Operand::K(k),
             jt,
@@ -181,15 +194,15 @@ impl Op {
 
     /// The same with other distances where it jumps or branches; a branch takes their low eight bits.
     #[must_use]
-    pub fn with_skips(self, skip: impl Fn(usize) -> usize) -> Op {
+    pub fn with_skips(self, skip: impl Fn(usize) -> usize) -> Operation<L, E> {
         match self {
-            Op::Jump(distance) => Op::Jump(skip(distance as usize) as u32),
-            Op::Branch {
+            Operation::Jump(distance) => Operation::Jump(skip(distance as usize) as u32),
+            Operation::Branch {
                 test,
                 operand,
                 jt,
                 jf,
-            } => Op::Branch {
+            } => Operation::Branch {
                 test,
                 operand,
                 jt: skip(usize::from(jt)) as u8,
@@ -247,41 +260,45 @@ impl Insn {
 
     /// The decoded instruction; `None` if seccomp refuses the code.
     pub fn op(self) -> Option<Op> {
+        if self.code == code::LD_W_ABS {
+            Some(Op::LoadData(self.k))
+        } else {
+            self.common_op()
+        }
+    }
+
+    /// The decoded instruction, if both machines have it with the same meaning.
+    pub(crate) fn common_op<L, E>(self) -> Option<Operation<L, E>> {
         let k = self.k;
         Some(match self.code {
-            code::LD_W_ABS => Op::LoadData(k),
-            code::LD_IMM => Op::LoadImm(k),
-            code::LD_MEM => Op::LoadMem(k),
-            code::LD_LEN => Op::LoadLen,
-            code::LDX_IMM => Op::LoadXImm(k),
-            code::LDX_MEM => Op::LoadXMem(k),
-            code::LDX_LEN => Op::LoadXLen,
-            code::ST => Op::Store(k),
-            code::STX => Op::StoreX(k),
-            code::NEG => Op::Neg,
-            code::JMP => Op::Jump(k),
-            code::RET_K => Op::RetImm(k),
-            code::RET_A => Op::RetA,
-            code::TAX => Op::Tax,
-            code::TXA => Op::Txa,
+            code::LD_IMM => Operation::LoadImm(k),
+            code::LD_MEM => Operation::LoadMem(k),
+            code::LD_LEN => Operation::LoadLen,
+            code::LDX_IMM => Operation::LoadXImm(k),
+            code::LDX_MEM => Operation::LoadXMem(k),
+            code::LDX_LEN => Operation::LoadXLen,
+            code::ST => Operation::Store(k),
+            code::STX => Operation::StoreX(k),
+            code::NEG => Operation::Neg,
+            code::JMP => Operation::Jump(k),
+            code::RET_K => Operation::RetImm(k),
+            code::RET_A => Operation::RetA,
+            code::TAX => Operation::Tax,
+            code::TXA => Operation::Txa,
             other => return self.op_with_operand(other),
         })
     }
 
     /// Decodes the codes made of an operation, a class and an operand source.
-    fn op_with_operand(self, full: u16) -> Option<Op> {
-        let operand = if full & code::SOURCE_X == 0 {
-            Operand::K(self.k)
-        } else {
-            Operand::X
-        };
+    fn op_with_operand<L, E>(self, full: u16) -> Option<Operation<L, E>> {
+        let operand = self.operand();
         let (operation, class) = (full & !0x0f, full & 0x07);
         if class == code::ALU {
             let (_, alu) = ALU_OPS.into_iter().find(|(bits, _)| *bits == operation)?;
-            Some(Op::Alu(alu, operand))
+            Some(Operation::Alu(alu, operand))
         } else if class == code::JMP {
             let (_, test) = TESTS.into_iter().find(|(bits, _)| *bits == operation)?;
-            Some(Op::Branch {
+            Some(Operation::Branch {
                 test,
                 operand,
                 jt: self.jt,
@@ -291,37 +308,66 @@ impl Insn {
             None
         }
     }
+
+    /// The operand that the source bit of the code selects.
+    pub(crate) const fn operand(self) -> Operand {
+        if self.code & code::SOURCE_X == 0 {
+            Operand::K(self.k)
+        } else {
+            Operand::X
+        }
+    }
+
+    /// An instruction without jumps.
+    pub(crate) const fn plain(code: u16, k: u32) -> Insn {
+        Insn {
+            code,
+            jt: 0,
+            jf: 0,
+            k,
+        }
+    }
+
+    /// The instruction with this code for the constant, and the code's other form for X.
+    pub(crate) const fn with_operand(base: u16, operand: Operand) -> Insn {
+        match operand {
+            Operand::K(k) => Insn::plain(base, k),
+            Operand::X => Insn::plain(base | code::SOURCE_X, 0),
+            // What is bound later stands as 0 until then.
+            Operand::Variable(_) => Insn::plain(base, 0),
+        }
+    }
 }
 
 impl From<Op> for Insn {
     /// The instruction with all unused fields zero.
     fn from(op: Op) -> Insn {
-        let plain = |code: u16, k: u32| Insn {
-            code,
-            jt: 0,
-            jf: 0,
-            k,
-        };
-        let with_operand = |base: u16, operand: Operand| match operand {
-            Operand::K(k) => plain(base, k),
-            Operand::X => plain(base | code::SOURCE_X, 0),
-            // What is bound later stands as 0 until then.
-            Operand::Variable(_) => plain(base, 0),
-        };
-        match op {
-            Op::LoadData(offset) => plain(code::LD_W_ABS, offset),
-            Op::LoadImm(k) => plain(code::LD_IMM, k),
-            Op::LoadMem(slot) => plain(code::LD_MEM, slot),
-            Op::LoadLen => plain(code::LD_LEN, 0),
-            Op::LoadXImm(k) => plain(code::LDX_IMM, k),
-            Op::LoadXMem(slot) => plain(code::LDX_MEM, slot),
-            Op::LoadXLen => plain(code::LDX_LEN, 0),
-            Op::Store(slot) => plain(code::ST, slot),
-            Op::StoreX(slot) => plain(code::STX, slot),
-            Op::Alu(alu, operand) => with_operand(code::ALU | bits_of(&ALU_OPS, alu), operand),
-            Op::Neg => plain(code::NEG, 0),
-            Op::Jump(skip) => plain(code::JMP, skip),
-            Op::Branch {
+        op.encode(
+            |offset| Insn::plain(code::LD_W_ABS, offset),
+            |never| match never {},
+        )
+    }
+}
+
+impl<L, E> Operation<L, E> {
+    /// The instruction with all unused fields zero, given those of loads and of the machine's own instructions.
+    pub(crate) fn encode(self, load: impl Fn(L) -> Insn, extra: impl Fn(E) -> Insn) -> Insn {
+        match self {
+            Operation::LoadData(place) => load(place),
+            Operation::LoadImm(k) => Insn::plain(code::LD_IMM, k),
+            Operation::LoadMem(slot) => Insn::plain(code::LD_MEM, slot),
+            Operation::LoadLen => Insn::plain(code::LD_LEN, 0),
+            Operation::LoadXImm(k) => Insn::plain(code::LDX_IMM, k),
+            Operation::LoadXMem(slot) => Insn::plain(code::LDX_MEM, slot),
+            Operation::LoadXLen => Insn::plain(code::LDX_LEN, 0),
+            Operation::Store(slot) => Insn::plain(code::ST, slot),
+            Operation::StoreX(slot) => Insn::plain(code::STX, slot),
+            Operation::Alu(alu, operand) => {
+                Insn::with_operand(code::ALU | bits_of(&ALU_OPS, alu), operand)
+            }
+            Operation::Neg => Insn::plain(code::NEG, 0),
+            Operation::Jump(skip) => Insn::plain(code::JMP, skip),
+            Operation::Branch {
                 test,
                 operand,
                 jt,
@@ -329,12 +375,13 @@ impl From<Op> for Insn {
             } => Insn {
                 jt,
                 jf,
-                ..with_operand(code::JMP | bits_of(&TESTS, test), operand)
+                ..Insn::with_operand(code::JMP | bits_of(&TESTS, test), operand)
             },
-            Op::RetImm(k) => plain(code::RET_K, k),
-            Op::RetA => plain(code::RET_A, 0),
-            Op::Tax => plain(code::TAX, 0),
-            Op::Txa => plain(code::TXA, 0),
+            Operation::RetImm(k) => Insn::plain(code::RET_K, k),
+            Operation::RetA => Insn::plain(code::RET_A, 0),
+            Operation::Tax => Insn::plain(code::TAX, 0),
+            Operation::Txa => Insn::plain(code::TXA, 0),
+            Operation::Extra(own) => extra(own),
         }
     }
 }

@@ -1,11 +1,16 @@
 //! The reference interpreter: the result of a program for one input. It *defines* the meaning of a program.
 //!
+//! What the machines of seccomp and of sockets have in common is written once; what differs is an [`Input`].
+//!
 //! It is written for comparison with the kernel's documentation line by line, not for speed. The optimiser
 //! and every other evaluator are tested against it, and it is tested against the kernel.
 
+use std::convert::Infallible;
+
 use tamis_abi::{Endian, SeccompData};
 
-use crate::insn::{AluOp, Op};
+use crate::insn::{AluOp, Op, Operation};
+use crate::packet::{self, Packet};
 use crate::program::{Pc, Program};
 use crate::validate::{DATA_SIZE_BYTES, SLOTS};
 
@@ -38,6 +43,66 @@ pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(
     execute(|pc| program.op(pc), &call.image(program.endian()), visit)
 }
 
+/// Evaluates a program of a socket on a packet.
+///
+/// ```
+/// use tamis_bpf::packet::{Load, Op, Packet, Program, Size};
+/// use tamis_bpf::interp;
+/// let insns = [Op::LoadData(Load::Absolute(Size::Half, 12)), Op::RetA].map(Into::into);
+/// let program = Program::new(insns.to_vec()).unwrap();
+/// let mut frame = [0; 60];
+/// frame[12] = 8;
+/// assert_eq!(interp::run_packet(&program, &Packet::new(&frame[..])).ret, 0x800);
+/// assert_eq!(interp::run_packet(&program, &Packet::new(&frame[..13])).ret, 0);
+/// ```
+pub fn run_packet(program: &packet::Program, packet: &Packet<'_>) -> Execution {
+    execute(|pc| program.op(pc), packet, &mut |_| {})
+}
+
+/// The registers of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// The accumulator.
+    pub a: u32,
+    /// The index register.
+    pub x: u32,
+}
+
+/// What programs of a machine are evaluated on.
+pub trait Input {
+    /// What its loads have.
+    type Load;
+    /// The instructions that only it has.
+    type Extra;
+
+    /// The length that `ld len` gives.
+    fn len_bytes(&self) -> u32;
+
+    /// What a load gives; `None` ends the program with 0.
+    fn load(&self, load: Self::Load, registers: Registers) -> Option<u32>;
+
+    /// Runs an instruction that only it has; `None` ends the program with 0.
+    fn run_extra(&self, extra: Self::Extra, registers: &mut Registers) -> Option<()>;
+}
+
+/// The sixteen words of `seccomp_data` as they lie in memory.
+impl Input for [u32; 16] {
+    type Load = u32;
+    type Extra = Infallible;
+
+    fn len_bytes(&self) -> u32 {
+        DATA_SIZE_BYTES
+    }
+
+    fn load(&self, offset: u32, _: Registers) -> Option<u32> {
+        Some(self[offset as usize / 4])
+    }
+
+    fn run_extra(&self, extra: Infallible, _: &mut Registers) -> Option<()> {
+        match extra {}
+    }
+}
+
 /// A program whose instructions are decoded once for many evaluations.
 #[derive(Clone, Debug)]
 pub struct Decoded {
@@ -65,10 +130,13 @@ impl Decoded {
     }
 }
 
-/// The one definition of an evaluation, given the instruction at each place and the sixteen words in memory.
-fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Execution {
-    let mut a: u32 = 0;
-    let mut x: u32 = 0;
+/// The one definition of an evaluation, given the instruction at each place and the input.
+fn execute<I: Input>(
+    op_at: impl Fn(Pc) -> Operation<I::Load, I::Extra>,
+    input: &I,
+    visit: &mut impl FnMut(Pc),
+) -> Execution {
+    let mut registers = Registers::default();
     let mut memory = [0; SLOTS as usize];
     let mut pc = 0;
     let mut steps = 0;
@@ -77,35 +145,44 @@ fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(P
         steps += 1;
         let op = op_at(Pc(pc));
         pc += 1;
+        let Registers { a, x } = &mut registers;
         match op {
-            Op::LoadData(offset) => a = image[offset as usize / 4],
-            Op::LoadImm(k) => a = k,
-            Op::LoadMem(slot) => a = memory[slot as usize],
-            Op::LoadLen => a = DATA_SIZE_BYTES,
-            Op::LoadXImm(k) => x = k,
-            Op::LoadXMem(slot) => x = memory[slot as usize],
-            Op::LoadXLen => x = DATA_SIZE_BYTES,
-            Op::Store(slot) => memory[slot as usize] = a,
-            Op::StoreX(slot) => memory[slot as usize] = x,
-            Op::Alu(alu, operand) => match arithmetic(alu, a, operand.value(x)) {
-                Some(result) => a = result,
+            Operation::LoadData(load) => match input.load(load, registers) {
+                Some(value) => registers.a = value,
                 None => return Execution { ret: 0, steps },
             },
-            Op::Neg => a = a.wrapping_neg(),
-            Op::Jump(skip) => pc += skip as usize,
-            Op::Branch {
+            Operation::LoadImm(k) => *a = k,
+            Operation::LoadMem(slot) => *a = memory[slot as usize],
+            Operation::LoadLen => *a = input.len_bytes(),
+            Operation::LoadXImm(k) => *x = k,
+            Operation::LoadXMem(slot) => *x = memory[slot as usize],
+            Operation::LoadXLen => *x = input.len_bytes(),
+            Operation::Store(slot) => memory[slot as usize] = *a,
+            Operation::StoreX(slot) => memory[slot as usize] = *x,
+            Operation::Alu(alu, operand) => match arithmetic(alu, *a, operand.value(*x)) {
+                Some(result) => *a = result,
+                None => return Execution { ret: 0, steps },
+            },
+            Operation::Neg => *a = a.wrapping_neg(),
+            Operation::Jump(skip) => pc += skip as usize,
+            Operation::Branch {
                 test,
                 operand,
                 jt,
                 jf,
             } => {
-                let holds = test.holds(a, operand.value(x));
+                let holds = test.holds(*a, operand.value(*x));
                 pc += usize::from(if holds { jt } else { jf });
             }
-            Op::RetImm(k) => return Execution { ret: k, steps },
-            Op::RetA => return Execution { ret: a, steps },
-            Op::Tax => x = a,
-            Op::Txa => a = x,
+            Operation::RetImm(ret) => return Execution { ret, steps },
+            Operation::RetA => return Execution { ret: *a, steps },
+            Operation::Tax => *x = *a,
+            Operation::Txa => *a = *x,
+            Operation::Extra(extra) => {
+                if input.run_extra(extra, &mut registers).is_none() {
+                    return Execution { ret: 0, steps };
+                }
+            }
         }
     }
 }

@@ -18,12 +18,13 @@ pub mod forms;
 pub mod harmless;
 pub mod insn;
 pub mod interp;
+pub mod packet;
 pub mod program;
 pub mod stack;
 pub mod template;
 pub mod validate;
 
-pub use insn::{AluOp, Insn, Op, Operand, Test};
+pub use insn::{AluOp, Insn, Op, Operand, Operation, Test};
 pub use program::{Pc, Program};
 pub use stack::{MixedEndian, Stack};
 pub use template::{Patch, Template};

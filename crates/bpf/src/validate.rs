@@ -7,13 +7,17 @@
 //!
 //! The kernel's limit of 4096 instructions is checked by
 //! [`Program::is_installable`](crate::Program::is_installable): longer lists are useful as input.
+//!
+//! Sockets take more than seccomp does; what differs is a [`Machine`], and
+//! [`packet::Program`](crate::packet::Program) is checked by the same code.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
 use tamis_abi::Word;
 
-use crate::insn::{AluOp, Insn, Op, Operand};
+use crate::insn::{AluOp, Insn, Op, Operand, Operation};
 use crate::program::{Pc, Program};
 
 /// The number of scratch memory slots, `BPF_MEMWORDS`.
@@ -44,12 +48,23 @@ pub enum Reason {
     },
     /// The code is not an instruction, or one that seccomp rejects.
     IllegalCode(u16),
+    /// The code is not an instruction of a socket's filter.
+    IllegalSocketCode(u16),
+    /// There are more than [`Program::MAX_INSNS`] instructions in a socket's filter.
+    TooLongForSocket {
+        /// The length.
+        len_insns: usize,
+    },
     /// A load of a word that does not start at 0, 4, … 60.
     DataOffset(u32),
     /// A load or store of a scratch slot from 16 on.
     Slot(u32),
+    /// A load from the offsets of values beside the packet that is none of them.
+    UnknownAncillary(u32),
     /// A division by the constant 0.
     DivisionByZero,
+    /// A remainder of a division by the constant 0.
+    RemainderByZero,
     /// A shift by a constant of 32 or more.
     Shift(u32),
     /// A jump past the last instruction.
@@ -70,11 +85,20 @@ impl Reason {
             Reason::Empty => "a filter has at least one instruction",
             Reason::TooLong { .. } => "tamis reads programs of at most 2^20 instructions",
             Reason::IllegalCode(code) => rule_for_code(code),
+            Reason::IllegalSocketCode(_) => {
+                "the 16-bit code must be exactly that of an instruction of classic BPF"
+            }
+            Reason::TooLongForSocket { .. } => "a socket takes at most 4096 instructions",
             Reason::DataOffset(_) => {
                 "a filter reads 16 words, at the byte offsets 0, 4, and so on up to 60"
             }
             Reason::Slot(_) => "the scratch memory has the slots 0 to 15",
-            Reason::DivisionByZero => "the kernel rejects a division by the constant 0",
+            Reason::UnknownAncillary(_) => {
+                "offsets from 0xfffff000 on are values beside the packet: 16, each 4 apart"
+            }
+            Reason::DivisionByZero | Reason::RemainderByZero => {
+                "the kernel rejects a division by the constant 0"
+            }
             Reason::Shift(_) => "the kernel rejects a shift by a constant of 32 or more",
             Reason::JumpOutside { .. } => "both targets of a jump must be inside the program",
             Reason::LastNotReturn => "the last instruction is `ret #k` or `ret a`",
@@ -105,10 +129,19 @@ impl fmt::Display for Reason {
             Reason::TooLong { len_insns } => {
                 write!(f, "the program has {len_insns} instructions")
             }
-            Reason::IllegalCode(code) => write!(f, "code {code:#06x} is not allowed in a filter"),
+            Reason::TooLongForSocket { len_insns } => {
+                write!(f, "the program has {len_insns} instructions")
+            }
+            Reason::IllegalCode(code) | Reason::IllegalSocketCode(code) => {
+                write!(f, "code {code:#06x} is not allowed in a filter")
+            }
             Reason::DataOffset(offset) => write!(f, "load from illegal offset {offset}"),
             Reason::Slot(slot) => write!(f, "scratch slot {slot} does not exist"),
+            Reason::UnknownAncillary(offset) => {
+                write!(f, "load from offset {offset:#x}, which has no meaning")
+            }
             Reason::DivisionByZero => f.write_str("division by the constant 0"),
+            Reason::RemainderByZero => f.write_str("remainder of a division by the constant 0"),
             Reason::Shift(distance) => write!(f, "shift by {distance}"),
             Reason::JumpOutside { target } => {
                 write!(f, "jump to instruction {target}, behind the last one")
@@ -130,34 +163,91 @@ impl fmt::Display for InvalidProgram {
 
 impl Error for InvalidProgram {}
 
+/// What a machine accepts beyond what all have.
+pub(crate) trait Machine {
+    /// What its loads from the input have.
+    type Load;
+    /// Its own instructions.
+    type Extra;
+
+    /// The decoded instruction, if it has the code.
+    fn op(insn: Insn) -> Option<Operation<Self::Load, Self::Extra>>;
+
+    /// The reason for a code that it doesn't have.
+    fn illegal(code: u16) -> Reason;
+
+    /// Checks a load from the input.
+    fn check_load(load: &Self::Load) -> Result<(), Reason>;
+
+    /// Checks an instruction of its own.
+    fn check_extra(extra: &Self::Extra) -> Result<(), Reason>;
+}
+
+/// What seccomp accepts.
+struct Seccomp;
+
+impl Machine for Seccomp {
+    type Load = u32;
+    type Extra = Infallible;
+
+    fn op(insn: Insn) -> Option<Op> {
+        insn.op()
+    }
+
+    fn illegal(code: u16) -> Reason {
+        Reason::IllegalCode(code)
+    }
+
+    fn check_load(offset: &u32) -> Result<(), Reason> {
+        if !offset.is_multiple_of(4) || *offset >= DATA_SIZE_BYTES {
+            Err(Reason::DataOffset(*offset))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_extra(extra: &Infallible) -> Result<(), Reason> {
+        match *extra {}
+    }
+}
+
 /// All errors of a list, in the order of the program; empty if the kernel would accept it (except for its limit of
 /// 4096 instructions). Linear.
 ///
 /// As in the kernel, slots are checked only if there are no other errors: otherwise there is no valid control flow.
 pub fn problems(insns: &[Insn]) -> Vec<InvalidProgram> {
-    let at_start = |reason| vec![InvalidProgram { pc: Pc(0), reason }];
+    let len_insns = insns.len();
+    if len_insns > Program::MAX_INPUT_INSNS {
+        return of_list(Reason::TooLong { len_insns });
+    }
+    problems_of::<Seccomp>(insns)
+}
+
+/// An error of the whole list.
+pub(crate) fn of_list(reason: Reason) -> Vec<InvalidProgram> {
+    vec![InvalidProgram { pc: Pc(0), reason }]
+}
+
+/// The same for any machine and length.
+pub(crate) fn problems_of<M: Machine>(insns: &[Insn]) -> Vec<InvalidProgram> {
     let len_insns = insns.len();
     let Some(last) = insns.last() else {
-        return at_start(Reason::Empty);
+        return of_list(Reason::Empty);
     };
-    if len_insns > Program::MAX_INPUT_INSNS {
-        return at_start(Reason::TooLong { len_insns });
-    }
     let mut ops = Vec::with_capacity(len_insns);
     let mut found = Vec::new();
     for (pc, insn) in insns.iter().enumerate() {
         let behind = (len_insns - pc - 1) as u64;
-        let checked = insn
-            .op()
-            .ok_or(Reason::IllegalCode(insn.code))
-            .and_then(|op| check_op(op, pc as u64, behind).map(|()| op));
+        let checked = M::op(*insn)
+            .ok_or_else(|| M::illegal(insn.code))
+            .and_then(|op| check_op::<M>(&op, pc as u64, behind).map(|()| op));
         match checked {
             Ok(op) => ops.push(op),
             Err(reason) => found.push(InvalidProgram { pc: Pc(pc), reason }),
         }
     }
-    if let Some(op) = last.op()
-        && !matches!(op, Op::RetImm(_) | Op::RetA)
+    if let Some(op) = M::op(*last)
+        && !matches!(op, Operation::RetImm(_) | Operation::RetA)
     {
         found.push(InvalidProgram {
             pc: Pc(len_insns - 1),
@@ -171,7 +261,11 @@ pub fn problems(insns: &[Insn]) -> Vec<InvalidProgram> {
 }
 
 /// Checks one instruction with `behind` instructions after it.
-fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
+fn check_op<M: Machine>(
+    op: &Operation<M::Load, M::Extra>,
+    pc: u64,
+    behind: u64,
+) -> Result<(), Reason> {
     let jump = |skip: u64| {
         if skip < behind {
             Ok(())
@@ -182,20 +276,24 @@ fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
         }
     };
     match op {
-        Op::LoadData(offset) if offset % 4 != 0 || offset >= DATA_SIZE_BYTES => {
-            Err(Reason::DataOffset(offset))
-        }
-        Op::LoadMem(slot) | Op::LoadXMem(slot) | Op::Store(slot) | Op::StoreX(slot)
-            if slot >= SLOTS =>
+        Operation::LoadData(load) => M::check_load(load),
+        Operation::LoadMem(slot)
+        | Operation::LoadXMem(slot)
+        | Operation::Store(slot)
+        | Operation::StoreX(slot)
+            if *slot >= SLOTS =>
         {
-            Err(Reason::Slot(slot))
+            Err(Reason::Slot(*slot))
         }
-        Op::Alu(AluOp::Div, Operand::K(0)) => Err(Reason::DivisionByZero),
-        Op::Alu(AluOp::Lsh | AluOp::Rsh, Operand::K(distance)) if distance >= 32 => {
-            Err(Reason::Shift(distance))
+        Operation::Alu(AluOp::Div, Operand::K(0)) => Err(Reason::DivisionByZero),
+        Operation::Alu(AluOp::Lsh | AluOp::Rsh, Operand::K(distance)) if *distance >= 32 => {
+            Err(Reason::Shift(*distance))
         }
-        Op::Jump(skip) => jump(u64::from(skip)),
-        Op::Branch { jt, jf, .. } => jump(u64::from(jt)).and_then(|()| jump(u64::from(jf))),
+        Operation::Jump(skip) => jump(u64::from(*skip)),
+        Operation::Branch { jt, jf, .. } => {
+            jump(u64::from(*jt)).and_then(|()| jump(u64::from(*jf)))
+        }
+        Operation::Extra(extra) => M::check_extra(extra),
         _ => Ok(()),
     }
 }
@@ -205,7 +303,7 @@ fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
 ///
 /// After a jump only its targets count, so dead code there may read anything; after a return the kernel continues
 /// as if it were executed, and so does this.
-fn unwritten_slots(ops: &[Op]) -> Vec<InvalidProgram> {
+fn unwritten_slots<L, E>(ops: &[Operation<L, E>]) -> Vec<InvalidProgram> {
     const ALL: u16 = u16::MAX;
     let mut written_before = vec![ALL; ops.len()];
     let mut written = 0;
@@ -213,18 +311,18 @@ fn unwritten_slots(ops: &[Op]) -> Vec<InvalidProgram> {
     for (pc, op) in ops.iter().enumerate() {
         written &= written_before[pc];
         match *op {
-            Op::Store(slot) | Op::StoreX(slot) => written |= 1 << slot,
-            Op::LoadMem(slot) | Op::LoadXMem(slot) if written & (1 << slot) == 0 => {
+            Operation::Store(slot) | Operation::StoreX(slot) => written |= 1 << slot,
+            Operation::LoadMem(slot) | Operation::LoadXMem(slot) if written & (1 << slot) == 0 => {
                 found.push(InvalidProgram {
                     pc: Pc(pc),
                     reason: Reason::UnwrittenSlot(slot),
                 });
             }
-            Op::Jump(skip) => {
+            Operation::Jump(skip) => {
                 written_before[pc + 1 + skip as usize] &= written;
                 written = ALL;
             }
-            Op::Branch { jt, jf, .. } => {
+            Operation::Branch { jt, jf, .. } => {
                 for skip in [jt, jf] {
                     written_before[pc + 1 + usize::from(skip)] &= written;
                 }

@@ -177,9 +177,9 @@ impl Code {
 impl Slow {
     /// Runs the instructions; `None` if a division by zero ends the program.
     fn run(&self, words: &[u32; 16], machine: &mut Machine) -> Option<bool> {
-        for op in &self.ops {
+        for op in self.ops.iter().copied() {
             let Machine { a, x, memory } = machine;
-            match *op {
+            match op {
                 // Decoding has converted the offset to the order of words.
                 Op::LoadData(offset) => *a = words[offset as usize / 4],
                 Op::LoadImm(k) => *a = k,

@@ -10,15 +10,17 @@
 //! division by zero ends a program with 0 before it gets to a return, and the packet is dropped.
 //!
 //! Differences from seccomp filters: loads have network byte order, and the checks are less strict.
+//!
+//! Programs that are filters of sockets are tested by the same means, on any packets.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 
-use tamis_bpf::{Insn, Op, Program, Test};
+use tamis_bpf::{Insn, Operation, Program, Test, packet};
 
-use super::AskError;
 use super::pace::Pace;
+use super::{AskError, CheckerAnswer};
 use crate::sys::socket;
 
 /// A pair of sockets, one of which has the program as its filter.
@@ -64,20 +66,57 @@ impl Packets {
         ret: u32,
         images: impl IntoIterator<Item = &'a [u32; 16]>,
     ) -> Result<Vec<bool>, AskError> {
-        let question = question(program, ret);
-        socket::attach_filter(self.receiver.as_fd(), &question).map_err(AskError::Start)?;
-        self.pace.step();
-        let answer = |image| {
-            let kept = self.kept_bytes(image)?;
-            Ok(kept == YES || (kept == DIVIDED_BY_ZERO && ret == 0))
+        let bytes = |image: &[u32; 16]| -> Vec<u8> {
+            image.iter().flat_map(|word| word.to_be_bytes()).collect()
         };
-        images.into_iter().map(answer).collect()
+        let packets: Vec<Vec<u8>> = images.into_iter().map(bytes).collect();
+        let question = question(program.ops().collect(), ret);
+        self.ask(&question, ret, packets.iter().map(Vec::as_slice))
     }
 
-    /// The remaining length of the packet for an image.
-    fn kept_bytes(&self, image: &[u32; 16]) -> Result<u32, AskError> {
-        let packet: Vec<u8> = image.iter().flat_map(|word| word.to_be_bytes()).collect();
-        self.sender.send(&packet)?;
+    /// Whether a socket's program returns `ret` in the kernel, for each of these packets, which have at least two
+    /// bytes. They have no device, no headers, and 0 for other values beside them.
+    ///
+    /// # Errors
+    /// [`AskError::Start`] if the program is rejected or a packet can't be sent.
+    pub fn returns_on<'a>(
+        &self,
+        program: &packet::Program,
+        ret: u32,
+        packets: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Vec<bool>, AskError> {
+        self.ask(&question(program.ops().collect(), ret), ret, packets)
+    }
+
+    /// Whether a socket takes a list of instructions.
+    pub fn takes(&self, insns: &[Insn]) -> CheckerAnswer {
+        let insns = &insns[..insns.len().min(usize::from(u16::MAX))];
+        let attached = socket::attach_filter(self.receiver.as_fd(), insns);
+        self.pace.step();
+        match attached {
+            Ok(()) => CheckerAnswer::Accepted,
+            Err(errno) => CheckerAnswer::Refused(errno),
+        }
+    }
+
+    fn ask<'a>(
+        &self,
+        question: &[Insn],
+        ret: u32,
+        packets: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Vec<bool>, AskError> {
+        socket::attach_filter(self.receiver.as_fd(), question).map_err(AskError::Start)?;
+        self.pace.step();
+        let answer = |packet| {
+            let kept = self.kept_bytes(packet)?;
+            Ok(kept == YES || (kept == DIVIDED_BY_ZERO && ret == 0))
+        };
+        packets.into_iter().map(answer).collect()
+    }
+
+    /// The remaining length of the packet.
+    fn kept_bytes(&self, packet: &[u8]) -> Result<u32, AskError> {
+        self.sender.send(packet)?;
         let mut kept = [0; 64];
         match self.receiver.recv(&mut kept) {
             Ok(len_bytes) => Ok(len_bytes as u32),
@@ -89,15 +128,18 @@ impl Packets {
 
 /// The program with returns that report whether the value is `ret`. Returns of A jump to a common sequence at the
 /// end; all other positions stay.
-fn question(program: &Program, ret: u32) -> Vec<Insn> {
-    let len_insns = program.len();
-    let answer = |is_equal: bool| Op::RetImm(if is_equal { YES } else { NO });
-    let asked = program.ops().enumerate().map(|(pc, op)| match op {
-        Op::RetImm(value) => answer(value == ret),
-        Op::RetA => Op::Jump((len_insns - pc - 1) as u32),
+fn question<L, E>(ops: Vec<Operation<L, E>>, ret: u32) -> Vec<Insn>
+where
+    Insn: From<Operation<L, E>>,
+{
+    let len_insns = ops.len();
+    let answer = |is_equal: bool| Operation::RetImm(if is_equal { YES } else { NO });
+    let asked = ops.into_iter().enumerate().map(|(pc, op)| match op {
+        Operation::RetImm(value) => answer(value == ret),
+        Operation::RetA => Operation::Jump((len_insns - pc - 1) as u32),
         other => other,
     });
-    let compare = Op::branch(Test::Eq, ret, 0, 1);
+    let compare = Operation::branch(Test::Eq, ret, 0, 1);
     let end = [compare, answer(true), answer(false)];
     asked.chain(end).map(Insn::from).collect()
 }

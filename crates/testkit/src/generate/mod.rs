@@ -11,6 +11,7 @@ pub mod minijail;
 pub mod mutant;
 pub mod oci;
 pub mod options;
+pub mod packet;
 pub mod plain;
 pub mod profile;
 pub mod program;

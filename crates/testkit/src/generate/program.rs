@@ -5,7 +5,7 @@
 //! unstructured. [`data`] draws inputs with words near the constants of the program, so that branches go both ways.
 
 use tamis_abi::{Action, Arch, Endian, SeccompData, Word};
-use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Operation, Program, Test};
 
 use crate::rng::Rng;
 
@@ -21,7 +21,7 @@ pub fn program(rng: &mut Rng, body_insns: usize, endian: Endian) -> Program {
     let mut insns = vec![Insn::from(load_data(rng))];
     while insns.len() < len_insns - 4 {
         let behind = len_insns - insns.len() - 1;
-        insns.push(op(rng, behind).into());
+        insns.push(op(rng, behind, load_data).into());
     }
     let shown_bits = Op::Alu(AluOp::Rsh, Operand::K(*rng.choose(&[0, 0, 10, 20])));
     let masked = Op::Alu(AluOp::And, Operand::K(0xfff));
@@ -105,7 +105,7 @@ pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
                 k: rng.interesting_u64() as u32,
             };
         }
-        let mut insn = Insn::from(op(rng, left.max(1)));
+        let mut insn = Insn::from(op(rng, left.max(1), load_data));
         if rng.chance(1, 30) {
             insn.k = rng.interesting_u64() as u32;
         }
@@ -168,18 +168,22 @@ fn constant(rng: &mut Rng) -> u32 {
     }
 }
 
-fn alu(rng: &mut Rng) -> Op {
+fn alu<L, E>(rng: &mut Rng) -> Operation<L, E> {
     let op = *rng.choose(&AluOp::ALL);
     let operand = match op {
         _ if rng.chance(1, 3) => Operand::X,
         AluOp::Lsh | AluOp::Rsh => Operand::K(rng.range(0..=31) as u32),
         _ => Operand::K(constant(rng).max(1)),
     };
-    Op::Alu(op, operand)
+    Operation::Alu(op, operand)
 }
 
-/// A random instruction with `behind >= 1` instructions behind it.
-fn op(rng: &mut Rng, behind: usize) -> Op {
+/// A random instruction with `behind >= 1` instructions behind it; `load` draws what is the machine's own.
+pub(super) fn op<L, E>(
+    rng: &mut Rng,
+    behind: usize,
+    load: impl Fn(&mut Rng) -> Operation<L, E>,
+) -> Operation<L, E> {
     let slot = rng.range(0..=15) as u32;
     let short = |rng: &mut Rng| match rng.range(0..=3) {
         0 => 0,
@@ -187,9 +191,9 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
         _ => rng.index(behind.min(6)) as u8,
     };
     match rng.range(0..=39) {
-        0..=5 => load_data(rng),
+        0..=5 => load(rng),
         6..=15 => alu(rng),
-        16..=24 => Op::Branch {
+        16..=24 => Operation::Branch {
             test: *rng.choose(&TESTS),
             operand: match rng.range(0..=2) {
                 0 => Operand::X,
@@ -198,20 +202,24 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
             jt: short(rng),
             jf: short(rng),
         },
-        25 => Op::LoadImm(constant(rng)),
-        26 => Op::LoadLen,
-        27 => Op::LoadXImm(constant(rng)),
-        28 => Op::LoadXLen,
-        29 => Op::Neg,
-        30 | 31 => Op::Tax,
-        32 => Op::Txa,
-        33 => Op::Store(slot),
-        34 => Op::StoreX(slot),
-        35 => Op::LoadMem(slot),
-        36 => Op::LoadXMem(slot),
-        37 => Op::Jump(rng.index(behind.min(8)) as u32),
-        38 => Op::RetImm(ret(rng)),
-        _ => *rng.choose(&[Op::Tax, Op::Neg, Op::RetA]),
+        25 => Operation::LoadImm(constant(rng)),
+        26 => Operation::LoadLen,
+        27 => Operation::LoadXImm(constant(rng)),
+        28 => Operation::LoadXLen,
+        29 => Operation::Neg,
+        30 | 31 => Operation::Tax,
+        32 => Operation::Txa,
+        33 => Operation::Store(slot),
+        34 => Operation::StoreX(slot),
+        35 => Operation::LoadMem(slot),
+        36 => Operation::LoadXMem(slot),
+        37 => Operation::Jump(rng.index(behind.min(8)) as u32),
+        38 => Operation::RetImm(ret(rng)),
+        _ => match rng.index(3) {
+            0 => Operation::Tax,
+            1 => Operation::Neg,
+            _ => Operation::RetA,
+        },
     }
 }
 

@@ -54,6 +54,7 @@ mod reading_work;
 mod real_programs;
 mod rule_passes;
 mod scmp_libseccomp;
+mod sockets_vs_kernel;
 mod spo_oracle;
 mod stack_vs_kernel;
 mod systemd;

@@ -1,0 +1,114 @@
+//! What a socket's filter is evaluated on: the bytes of a packet, and what is known beside them.
+
+use std::borrow::Cow;
+
+use super::{Ancillary, Extra, Load, Size};
+use crate::interp::{Input, Registers};
+
+/// A packet, from its link layer's header on.
+///
+/// Loads from offsets below 2^31 are from its start. The last 2 MiB of the offsets name two places: from `SKF_LL_OFF`
+/// (`0xffe00000`) on the header of the link layer, which is the start again, and from `SKF_NET_OFF` (`0xfff00000`) on the
+/// header of the network layer. In the kernel a filter of an UDP socket, say, sees the packet from the UDP header on;
+/// there these are the only ways to what lies before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The bytes that were captured.
+    pub bytes: Cow<'a, [u8]>,
+    /// The length of the whole packet, of which less may have been captured: what `ld len` gives.
+    pub len_bytes: u32,
+    /// Where the header of the network layer begins, in bytes.
+    pub network_start: u32,
+    /// The values beside the bytes.
+    pub metadata: Metadata,
+}
+
+/// The ancillary values of a packet, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    values: [u32; Ancillary::ALL.len()],
+    /// A bit for each value that is known.
+    known: u16,
+}
+
+/// The first offsets in the header of the network layer, and of the link layer.
+const NETWORK_OFFSET: u32 = 0xfff0_0000;
+const LINK_OFFSET: u32 = 0xffe0_0000;
+
+impl Metadata {
+    /// The same with this value.
+    #[must_use]
+    pub const fn with(mut self, ancillary: Ancillary, value: u32) -> Metadata {
+        self.values[ancillary as usize] = value;
+        self.known |= 1 << ancillary as u16;
+        self
+    }
+
+    /// The value, if it is known.
+    pub const fn get(&self, ancillary: Ancillary) -> Option<u32> {
+        if self.known & (1 << ancillary as u16) == 0 {
+            None
+        } else {
+            Some(self.values[ancillary as usize])
+        }
+    }
+}
+
+impl<'a> Packet<'a> {
+    /// A packet of Ethernet that was captured whole and of which nothing else is known.
+    pub fn new(bytes: impl Into<Cow<'a, [u8]>>) -> Packet<'a> {
+        let bytes = bytes.into();
+        Packet {
+            len_bytes: bytes.len() as u32,
+            bytes,
+            network_start: 14,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// The value that lies at an offset as a load gives it, in network byte order; `None` if it isn't inside.
+    pub fn value(&self, size: Size, offset: u32) -> Option<u32> {
+        let start = match offset {
+            NETWORK_OFFSET.. => (offset - NETWORK_OFFSET).checked_add(self.network_start)?,
+            LINK_OFFSET.. => offset - LINK_OFFSET,
+            0x8000_0000.. => return None,
+            _ => offset,
+        };
+        let bytes = self.bytes.get(start as usize..)?;
+        match size {
+            Size::Byte => bytes.first().map(|byte| u32::from(*byte)),
+            Size::Half => bytes
+                .first_chunk()
+                .map(|bytes| u32::from(u16::from_be_bytes(*bytes))),
+            Size::Word => bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes)),
+        }
+    }
+}
+
+impl Input for Packet<'_> {
+    type Load = Load;
+    type Extra = Extra;
+
+    fn len_bytes(&self) -> u32 {
+        self.len_bytes
+    }
+
+    fn load(&self, load: Load, registers: Registers) -> Option<u32> {
+        let Registers { a, x } = registers;
+        match load {
+            Load::Absolute(size, k) => self.value(size, k),
+            Load::Indexed(size, k) => self.value(size, x.wrapping_add(k)),
+            Load::Ancillary(_, Ancillary::XorX) => Some(a ^ x),
+            Load::Ancillary(_, ancillary) => self.metadata.get(ancillary),
+        }
+    }
+
+    fn run_extra(&self, extra: Extra, registers: &mut Registers) -> Option<()> {
+        let Registers { a, x } = registers;
+        match extra {
+            Extra::Mod(operand) => *a = a.checked_rem(operand.value(*x))?,
+            Extra::LoadXHeaderLen(k) => *x = 4 * (self.value(Size::Byte, k)? & 15),
+        }
+        Some(())
+    }
+}

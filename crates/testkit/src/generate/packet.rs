@@ -1,0 +1,107 @@
+//! Random programs of sockets, and packets that cover their branches.
+
+use tamis_bpf::packet::{Ancillary, Extra, Load, Metadata, Op, Packet, Program, Size};
+use tamis_bpf::{Insn, Operand};
+
+use super::program::op;
+use crate::rng::Rng;
+
+/// What a socket knows of a packet beside its bytes if it came from another socket of the machine.
+pub fn metadata_of_local_packets() -> Metadata {
+    let zeros = [
+        Ancillary::Protocol,
+        Ancillary::PacketType,
+        Ancillary::Mark,
+        Ancillary::Queue,
+        Ancillary::FlowHash,
+        Ancillary::VlanTag,
+        Ancillary::HasVlanTag,
+        Ancillary::VlanProtocol,
+    ];
+    let known = Metadata::default();
+    zeros
+        .into_iter()
+        .fold(known, |known, zero| known.with(zero, 0))
+}
+
+/// A program of at least `body_insns` random instructions, which return A at the end. It asks for values beside the
+/// packet only if local packets have them.
+pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
+    let len_insns = body_insns + 2;
+    let mut insns = vec![Insn::from(load(rng))];
+    while insns.len() < len_insns - 1 {
+        let behind = len_insns - insns.len() - 1;
+        insns.push(op(rng, behind, own).into());
+    }
+    insns.push(Op::RetA.into());
+    // The random choice does not avoid reads of slots that are not written on some path.
+    loop {
+        match Program::new(insns.clone()) {
+            Ok(program) => return program,
+            Err(problem) => insns[problem.pc.0] = Op::Store(rng.range(0..=15) as u32).into(),
+        }
+    }
+}
+
+/// Instructions that only sockets take, mostly loads.
+fn own(rng: &mut Rng) -> Op {
+    match rng.range(0..=9) {
+        0 => Op::Extra(Extra::LoadXHeaderLen(place(rng))),
+        1 => Op::Extra(Extra::Mod(Operand::X)),
+        2 => Op::Extra(Extra::Mod(Operand::K(rng.range(1..=1000) as u32))),
+        _ => load(rng),
+    }
+}
+
+fn load(rng: &mut Rng) -> Op {
+    let size = *rng.choose(&Size::ALL);
+    Op::LoadData(match rng.range(0..=9) {
+        0 => {
+            let known = metadata_of_local_packets();
+            let known = Ancillary::ALL
+                .into_iter()
+                .filter(|one| known.get(*one).is_some() || *one == Ancillary::XorX);
+            Load::Ancillary(size, *rng.choose(&known.collect::<Vec<_>>()))
+        }
+        1..=3 => Load::Indexed(size, place(rng)),
+        _ => Load::Absolute(size, place(rng)),
+    })
+}
+
+/// A place that is mostly inside of a packet.
+fn place(rng: &mut Rng) -> u32 {
+    match rng.range(0..=19) {
+        0 => rng.range(60..=70) as u32,
+        1 => rng.interesting_u64() as u32 & 0x7fff_ffff,
+        _ => rng.range(0..=59) as u32,
+    }
+}
+
+/// The bytes of a packet of 2 to 64 bytes, mostly long, with words near constants of the program.
+pub fn bytes(rng: &mut Rng, program: &Program) -> Vec<u8> {
+    let len_bytes = match rng.range(0..=3) {
+        0 => rng.range(2..=64),
+        _ => 64,
+    };
+    let mut bytes: Vec<u8> = Vec::with_capacity(68);
+    while (bytes.len() as u64) < len_bytes {
+        let near = rng.choose(program.insns()).k;
+        match rng.range(0..=3) {
+            0 => bytes.extend(near.to_be_bytes()),
+            1 => bytes.extend((near as u16).to_be_bytes()),
+            2 => bytes.push(near as u8),
+            _ => bytes.push(rng.next_u32() as u8),
+        }
+    }
+    bytes.truncate(len_bytes as usize);
+    bytes
+}
+
+/// These bytes as a packet from another socket of the machine.
+pub fn local(bytes: &[u8]) -> Packet<'_> {
+    Packet {
+        network_start: 0,
+        metadata: metadata_of_local_packets(),
+        ..Packet::new(bytes)
+    }
+}
