@@ -8,26 +8,38 @@
 //! Fields that an instruction does not use are 0 here, where the kernel leaves what the classic instruction has there.
 //! Constant blinding (`bpf_jit_harden`) and what a just-in-time compiler adds come later and are not part of it.
 
+mod packet;
+
 use std::error::Error;
 use std::fmt;
 
 use crate::extended::{Insn, code};
-use crate::insn::{AluOp, Op, Operand, Test};
+use crate::insn::{AluOp, Op, Operand, Operation, Test};
 use crate::program::{Pc, Program};
 use crate::validate::DATA_SIZE_BYTES;
+
+pub use packet::{context, convert_packet, expand_packet, helper};
 
 /// The registers in which a converted program keeps the state of the classic machine.
 pub mod register {
     /// A, which is also the register of the return value.
     pub const A: u8 = 0;
-    /// The context at entry.
+    /// The context at entry, and the first argument of calls.
     pub const ARG1: u8 = 1;
-    /// For constants that do not fit in a comparison.
+    /// For constants that do not fit in a comparison, and the second argument of calls.
     pub const TMP: u8 = 2;
+    /// The third argument of calls.
+    pub const ARG3: u8 = 3;
+    /// The fourth argument of calls.
+    pub const ARG4: u8 = 4;
     /// The context.
     pub const CTX: u8 = 6;
     /// X.
     pub const X: u8 = 7;
+    /// The address of a packet's bytes.
+    pub const DATA: u8 = 8;
+    /// How many of them lie there.
+    pub const HEAD_LEN: u8 = 9;
     /// The frame, above the scratch memory.
     pub const FRAME: u8 = 10;
 }
@@ -81,11 +93,21 @@ pub const PROLOGUE: [Insn; 3] = [
 /// # Errors
 /// [`JumpTooFar`], only for programs that are not [installable](Program::is_installable).
 pub fn convert(program: &Program) -> Result<Vec<Insn>, JumpTooFar> {
-    let mut insns = PROLOGUE.to_vec();
-    let mut starts = Vec::with_capacity(program.len());
+    joined(PROLOGUE.to_vec(), program.ops(), |op, mut emit| {
+        expand(op, &mut emit);
+    })
+}
+
+/// What precedes the program and the expansions of its instructions, with the distances of jumps between these.
+fn joined<O>(
+    mut insns: Vec<Insn>,
+    ops: impl Iterator<Item = O>,
+    expand: impl Fn(O, &mut dyn FnMut(Step)),
+) -> Result<Vec<Insn>, JumpTooFar> {
+    let mut starts = Vec::new();
     // The place of a jump, its classic instruction and the classic target.
     let mut jumps = Vec::new();
-    for (pc, op) in program.ops().enumerate() {
+    for (pc, op) in ops.enumerate() {
         starts.push(insns.len());
         expand(op, &mut |step| {
             if let Some(skip) = step.skip {
@@ -103,40 +125,75 @@ pub fn convert(program: &Program) -> Result<Vec<Insn>, JumpTooFar> {
 
 /// Gives `emit` the extended instructions of one classic instruction, in order.
 pub fn expand(op: Op, emit: &mut impl FnMut(Step)) {
-    let mut plain = |insn| emit(Step { insn, skip: None });
+    let length = |reg| mov32(reg, DATA_SIZE_BYTES);
+    match common(op, length, emit) {
+        None => {}
+        Some(Own::Load(offset)) => emit(plain(load(
+            code::W,
+            register::A,
+            register::CTX,
+            offset as i16,
+        ))),
+        Some(Own::Extra(extra)) => match extra {},
+    }
+}
+
+/// An instruction that the machines of seccomp and of sockets don't have in common.
+enum Own<L, E> {
+    Load(L),
+    Extra(E),
+}
+
+/// Expands an instruction, unless it is one that the machine expands itself. `length` moves the length of the input to
+/// a register.
+fn common<L, E>(
+    op: Operation<L, E>,
+    length: impl Fn(u8) -> Insn,
+    emit: &mut impl FnMut(Step),
+) -> Option<Own<L, E>> {
     match op {
-        Op::LoadData(offset) => plain(load32(register::A, register::CTX, offset as i16)),
-        Op::LoadImm(k) => plain(mov32(register::A, k)),
-        Op::LoadXImm(k) => plain(mov32(register::X, k)),
-        Op::LoadLen => plain(mov32(register::A, DATA_SIZE_BYTES)),
-        Op::LoadXLen => plain(mov32(register::X, DATA_SIZE_BYTES)),
-        Op::LoadMem(slot) => plain(load32(register::A, register::FRAME, frame_offset(slot))),
-        Op::LoadXMem(slot) => plain(load32(register::X, register::FRAME, frame_offset(slot))),
-        Op::Store(slot) => plain(store32(register::A, frame_offset(slot))),
-        Op::StoreX(slot) => plain(store32(register::X, frame_offset(slot))),
-        Op::Alu(AluOp::Div, Operand::X) => {
-            for insn in ENDS_IF_X_IS_ZERO {
-                plain(insn);
-            }
-            plain(alu32(alu_bits(AluOp::Div), register::A, register::X));
+        Operation::LoadData(load) => return Some(Own::Load(load)),
+        Operation::Extra(extra) => return Some(Own::Extra(extra)),
+        Operation::LoadImm(k) => emit(plain(mov32(register::A, k))),
+        Operation::LoadXImm(k) => emit(plain(mov32(register::X, k))),
+        Operation::LoadLen => emit(plain(length(register::A))),
+        Operation::LoadXLen => emit(plain(length(register::X))),
+        Operation::LoadMem(slot) => emit(plain(load_slot(register::A, slot))),
+        Operation::LoadXMem(slot) => emit(plain(load_slot(register::X, slot))),
+        Operation::Store(slot) => emit(plain(store_slot(register::A, slot))),
+        Operation::StoreX(slot) => emit(plain(store_slot(register::X, slot))),
+        Operation::Alu(alu, operand) => alu32_operand(alu_bits(alu), operand, emit),
+        Operation::Neg => emit(plain(alu32_imm(NEG, register::A, 0))),
+        Operation::Tax => emit(plain(mov64(register::X, register::A))),
+        Operation::Txa => emit(plain(mov64(register::A, register::X))),
+        Operation::RetA => emit(plain(EXIT)),
+        Operation::RetImm(k) => {
+            emit(plain(mov32(register::A, k)));
+            emit(plain(EXIT));
         }
-        Op::Alu(alu, Operand::X) => plain(alu32(alu_bits(alu), register::A, register::X)),
-        Op::Alu(alu, constant) => plain(alu32_imm(alu_bits(alu), register::A, constant.value(0))),
-        Op::Neg => plain(alu32_imm(NEG, register::A, 0)),
-        Op::Tax => plain(mov64(register::X, register::A)),
-        Op::Txa => plain(mov64(register::A, register::X)),
-        Op::RetA => plain(EXIT),
-        Op::RetImm(k) => {
-            plain(mov32(register::A, k));
-            plain(EXIT);
-        }
-        Op::Jump(skip) => emit(jump(skip)),
-        Op::Branch {
+        Operation::Jump(skip) => emit(jump(skip)),
+        Operation::Branch {
             test,
             operand,
             jt,
             jf,
         } => branch(test, operand, [jt, jf].map(u32::from), emit),
+    }
+    None
+}
+
+/// Arithmetic; a division by X, or its remainder, follows a test for 0.
+fn alu32_operand(bits: u8, operand: Operand, emit: &mut impl FnMut(Step)) {
+    match operand {
+        Operand::X => {
+            if matches!(bits, DIV | MOD) {
+                for insn in ENDS_IF_X_IS_ZERO {
+                    emit(plain(insn));
+                }
+            }
+            emit(plain(alu32(bits, register::A, register::X)));
+        }
+        constant => emit(plain(alu32_imm(bits, register::A, constant.value(0)))),
     }
 }
 
@@ -161,10 +218,7 @@ fn branch(test: Test, operand: Operand, [jt, jf]: [u32; 2], emit: &mut impl FnMu
         }
         // The constant of a comparison with 64 bits is sign-extended, that of a move with 32 bits isn't.
         Operand::K(k) if k >= 1 << 31 => {
-            emit(Step {
-                insn: mov32(register::TMP, k),
-                skip: None,
-            });
+            emit(plain(mov32(register::TMP, k)));
             compare.code |= code::SOURCE_X;
             compare.src = register::TMP;
         }
@@ -197,6 +251,8 @@ const EXIT: Insn = Insn {
 };
 
 const NEG: u8 = 0x80;
+const DIV: u8 = 0x30;
+const MOD: u8 = 0x90;
 
 /// What precedes a division by X: it returns 0 if X is 0.
 const ENDS_IF_X_IS_ZERO: [Insn; 4] = [
@@ -218,7 +274,7 @@ const fn alu_bits(alu: AluOp) -> u8 {
         AluOp::Add => code::ADD,
         AluOp::Sub => code::SUB,
         AluOp::Mul => 0x20,
-        AluOp::Div => 0x30,
+        AluOp::Div => DIV,
         AluOp::Or => 0x40,
         AluOp::And => code::AND,
         AluOp::Lsh => code::LSH,
@@ -230,6 +286,10 @@ const fn alu_bits(alu: AluOp) -> u8 {
 /// The scratch slots lie below the frame, the first one highest.
 const fn frame_offset(slot: u32) -> i16 {
     -(slot as i16 * 4 + 4)
+}
+
+const fn plain(insn: Insn) -> Step {
+    Step { insn, skip: None }
 }
 
 const fn jump(skip: u32) -> Step {
@@ -277,9 +337,10 @@ const fn mov64(dst: u8, src: u8) -> Insn {
     }
 }
 
-const fn load32(dst: u8, base: u8, offset: i16) -> Insn {
+/// A load of this size from memory.
+const fn load(size: u8, dst: u8, base: u8, offset: i16) -> Insn {
     Insn {
-        code: code::LDX | code::MEM | code::W,
+        code: code::LDX | code::MEM | size,
         dst,
         src: base,
         offset,
@@ -287,12 +348,16 @@ const fn load32(dst: u8, base: u8, offset: i16) -> Insn {
     }
 }
 
-const fn store32(src: u8, offset: i16) -> Insn {
+const fn load_slot(dst: u8, slot: u32) -> Insn {
+    load(code::W, dst, register::FRAME, frame_offset(slot))
+}
+
+const fn store_slot(src: u8, slot: u32) -> Insn {
     Insn {
         code: code::STX | code::MEM | code::W,
         dst: register::FRAME,
         src,
-        offset,
+        offset: frame_offset(slot),
         imm: 0,
     }
 }

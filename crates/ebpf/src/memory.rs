@@ -267,6 +267,8 @@ impl<'m> Memory<'m> {
 pub enum Argument {
     /// Any number.
     Scalar,
+    /// Anything with a value: the helper does not use a pointer.
+    Anything,
     /// The pointer to the context that the program got.
     Context,
     /// A pointer to memory that the helper reads; the next argument is its size in bytes, at least 1.
@@ -334,7 +336,7 @@ impl<'h> Helpers<'h> {
 /// The number of registers that arguments take.
 pub(crate) fn registers(signature: &[Argument]) -> usize {
     let counts = signature.iter().map(|argument| match argument {
-        Argument::Scalar | Argument::Context => 1,
+        Argument::Scalar | Argument::Anything | Argument::Context => 1,
         Argument::Readable | Argument::Writable => 2,
     });
     counts.sum()

@@ -3,11 +3,14 @@
 use tamis_abi::Endian;
 use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program};
-use tamis_ebpf::convert::{converted, seccomp_context};
+use tamis_ebpf::convert::{
+    converted, converted_packet, packet_context, packet_helpers, seccomp_context,
+};
 use tamis_ebpf::interp;
 use tamis_ebpf::memory::{Context, Helpers, Memory};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::generate::packet;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -85,4 +88,33 @@ fn real_filters_mean_the_same() {
         }
     }
     println!("{pairs} pairs of program and input");
+}
+
+#[test]
+fn generated_filters_of_sockets_mean_the_same() {
+    let (mut pairs, mut too_far) = (0, 0);
+    for seed in seeds::of(0..4000) {
+        let mut rng = Rng::new(seed);
+        let body_insns = rng.range(0..=if seed % 20 == 0 { 400 } else { 30 }) as usize;
+        let program = packet::program(&mut rng, body_insns);
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let Ok(extended) = converted_packet(&program, endian) else {
+            too_far += 1;
+            continue;
+        };
+        for _ in 0..12 {
+            let bytes = packet::bytes(&mut rng, &program);
+            let packet = packet::local(&bytes);
+            let expected = tamis_bpf::interp::run_packet(&program, &packet).ret;
+            let context = packet_context(&packet, endian);
+            let mut memory = Memory::new(Context::ReadOnly(&context), &packet.bytes, endian);
+            let mut helpers = packet_helpers(&packet);
+            let run = interp::run(&extended, &mut memory, &mut helpers, 1 << 20);
+            let run = run.unwrap_or_else(|fault| panic!("{fault} in {:?}", program.insns()));
+            assert_eq!(run.ret as u32, expected, "{bytes:x?} {:?}", program.insns());
+            pairs += 1;
+        }
+    }
+    assert_eq!(too_far, 0);
+    println!("{pairs} pairs of program and packet");
 }
