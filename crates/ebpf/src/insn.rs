@@ -298,7 +298,58 @@ impl Size {
     }
 }
 
+impl AluOp {
+    /// All operations.
+    pub const ALL: [AluOp; 14] = [
+        AluOp::Add,
+        AluOp::Sub,
+        AluOp::Mul,
+        AluOp::Div,
+        AluOp::SDiv,
+        AluOp::Mod,
+        AluOp::SMod,
+        AluOp::And,
+        AluOp::Or,
+        AluOp::Xor,
+        AluOp::Lsh,
+        AluOp::Rsh,
+        AluOp::Arsh,
+        AluOp::Mov,
+    ];
+}
+
+impl Cond {
+    /// All comparisons.
+    pub const ALL: [Cond; 11] = [
+        Cond::Eq,
+        Cond::Ne,
+        Cond::Gt,
+        Cond::Ge,
+        Cond::Lt,
+        Cond::Le,
+        Cond::SGt,
+        Cond::SGe,
+        Cond::SLt,
+        Cond::SLe,
+        Cond::Set,
+    ];
+}
+
 impl Atomic {
+    /// All operations.
+    pub const ALL: [Atomic; 10] = [
+        Atomic::Add { fetch: false },
+        Atomic::Add { fetch: true },
+        Atomic::Or { fetch: false },
+        Atomic::Or { fetch: true },
+        Atomic::And { fetch: false },
+        Atomic::And { fetch: true },
+        Atomic::Xor { fetch: false },
+        Atomic::Xor { fetch: true },
+        Atomic::Exchange,
+        Atomic::CompareExchange,
+    ];
+
     /// Whether the register operand gets the old value.
     pub const fn fetches_to_source(self) -> bool {
         match self {

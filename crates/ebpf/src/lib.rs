@@ -4,6 +4,7 @@
 //! [`interp`] runs a program and trusts nothing: each access to memory is checked when it happens.
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod coding;
 pub mod convert;
 pub mod elf;
