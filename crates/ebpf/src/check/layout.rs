@@ -9,7 +9,9 @@ pub struct Field {
     pub offset: usize,
     /// How many bytes; several numbers of one kind can be one field.
     pub bytes: usize,
-    /// The largest access. Smaller ones are permitted too; each is aligned to its size.
+    /// The smallest access. Each is aligned to its size.
+    pub smallest: Size,
+    /// The largest access.
     pub largest: Size,
     /// Whether it may be written.
     pub is_writable: bool,
@@ -34,6 +36,7 @@ impl Layout {
             fields: vec![Field {
                 offset: 0,
                 bytes: crate::convert::SECCOMP_CONTEXT_BYTES,
+                smallest: Size::W,
                 largest: Size::W,
                 is_writable: false,
             }],
@@ -41,24 +44,39 @@ impl Layout {
     }
 
     /// `struct __sk_buff`, as filters of sockets may access it (`sk_filter_is_valid_access` in `net/core/filter.c`):
-    /// numbers from `len` on, the five words of `cb`, which can be written, the hash, and the fields of Linux that
-    /// follow, except for addresses of the packet and those for other kinds of programs.
+    /// numbers from `len` to `tc_index`, the five words of `cb`, which can be written, `hash` and `napi_id`. Numbers
+    /// that the kernel keeps in less than 32 bits are read whole.
     pub fn socket_filter() -> Layout {
-        let words = |offset, count: usize| Field {
+        let words = |offset, count: usize, smallest| Field {
             offset,
             bytes: 4 * count,
+            smallest,
             largest: Size::W,
             is_writable: false,
         };
         let cb = Field {
             offset: 48,
             bytes: 20,
+            smallest: Size::B,
             largest: Size::D,
             is_writable: true,
         };
         Layout {
-            // From `len` to `tc_index`, `cb`, `hash`, `napi_id`.
-            fields: vec![words(0, 12), cb, words(68, 1), words(84, 1)],
+            fields: vec![
+                // `len`, `pkt_type`, `mark`.
+                words(0, 1, Size::B),
+                words(4, 1, Size::W),
+                words(8, 1, Size::B),
+                // From `queue_mapping` to `vlan_proto`.
+                words(12, 5, Size::W),
+                // `priority`, `ingress_ifindex`, `ifindex`, and then `tc_index`.
+                words(32, 3, Size::B),
+                words(44, 1, Size::W),
+                cb,
+                // `hash`, `napi_id`.
+                words(68, 1, Size::B),
+                words(84, 1, Size::B),
+            ],
         }
     }
 
@@ -73,7 +91,9 @@ impl Layout {
             && fields.any(|field| {
                 let is_inside =
                     field.offset <= start && start + bytes <= field.offset + field.bytes;
-                is_inside && size <= field.largest && (field.is_writable || !is_write)
+                is_inside
+                    && (field.smallest..=field.largest).contains(&size)
+                    && (field.is_writable || !is_write)
             })
     }
 }
@@ -86,6 +106,7 @@ mod tests {
     fn accesses_are_aligned_inside_a_field_and_not_too_large() {
         let layout = Layout::socket_filter();
         assert!(layout.permits(0, Size::W, false) && layout.permits(3, Size::B, false));
+        assert!(!layout.permits(18, Size::H, false) && layout.permits(16, Size::W, false));
         assert!(!layout.permits(1, Size::H, false) && !layout.permits(0, Size::D, false));
         assert!(!layout.permits(0, Size::W, true) && layout.permits(48, Size::D, true));
         assert!(!layout.permits(64, Size::D, true) && layout.permits(64, Size::W, true));
