@@ -350,6 +350,18 @@ impl Atomic {
         Atomic::CompareExchange,
     ];
 
+    /// The value that memory gets. All values have the width's bits; `expected` is that of r0.
+    pub const fn applied(self, width: Width, old: u64, operand: u64, expected: u64) -> u64 {
+        match self {
+            Atomic::Add { .. } => crate::semantics::arithmetic(width, AluOp::Add, old, operand),
+            Atomic::Or { .. } => old | operand,
+            Atomic::And { .. } => old & operand,
+            Atomic::Xor { .. } => old ^ operand,
+            Atomic::CompareExchange if old != expected => old,
+            Atomic::Exchange | Atomic::CompareExchange => operand,
+        }
+    }
+
     /// Whether the register operand gets the old value.
     pub const fn fetches_to_source(self) -> bool {
         match self {

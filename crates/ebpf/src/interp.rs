@@ -106,6 +106,21 @@ pub fn run(
     })
 }
 
+/// The number in network order at a place of the packet, where `index` is the value of the place's register.
+pub(crate) fn packet_value(packet: &[u8], size: Size, place: Place, index: u64) -> Option<u64> {
+    let offset = match place {
+        Place::Absolute(offset) => offset,
+        Place::Indirect(_, offset) => offset.wrapping_add(index as i32),
+    };
+    let at = usize::try_from(offset).ok()?;
+    let bytes = packet.get(at..at.checked_add(size.bytes())?)?;
+    Some(
+        bytes
+            .iter()
+            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    )
+}
+
 /// What a call leaves behind: where to return, and r6 to r9.
 type Caller = (Pc, [Option<u64>; 4]);
 
@@ -223,18 +238,13 @@ impl<'r, 'm, 'h> Machine<'r, 'm, 'h> {
         if self.get(Reg::R6)? != CONTEXT {
             return Err(FaultReason::NoContext);
         }
-        let offset = match place {
-            Place::Absolute(offset) => offset,
-            Place::Indirect(reg, offset) => offset.wrapping_add(self.get(reg)? as i32),
+        let index = match place {
+            Place::Absolute(_) => 0,
+            Place::Indirect(reg, _) => self.get(reg)?,
         };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let end = at.saturating_add(size.bytes());
-        let Some(bytes) = self.memory.packet().get(at..end) else {
+        let Some(value) = packet_value(self.memory.packet(), size, place, index) else {
             return Ok(Some(0));
         };
-        let value = bytes
-            .iter()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte));
         self.registers[..=5].fill(None);
         self.set(Reg::R0, value);
         Ok(None)
@@ -249,17 +259,11 @@ impl<'r, 'm, 'h> Machine<'r, 'm, 'h> {
     ) -> Result<(), FaultReason> {
         let operand = truncated(width.size().bits(), self.get(src)?);
         let old = self.read(width.size(), address)?;
-        let new = match atomic {
-            Atomic::Add { .. } => arithmetic(width, AluOp::Add, old, operand),
-            Atomic::Or { .. } => old | operand,
-            Atomic::And { .. } => old & operand,
-            Atomic::Xor { .. } => old ^ operand,
-            Atomic::Exchange => operand,
-            Atomic::CompareExchange => {
-                let expected = truncated(width.size().bits(), self.get(Reg::R0)?);
-                if old == expected { operand } else { old }
-            }
+        let expected = match atomic {
+            Atomic::CompareExchange => truncated(width.size().bits(), self.get(Reg::R0)?),
+            _ => 0,
         };
+        let new = atomic.applied(width, old, operand, expected);
         self.write(width.size(), address, new)?;
         if atomic.fetches_to_source() {
             self.set(src, old);

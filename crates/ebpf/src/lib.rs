@@ -14,6 +14,7 @@ pub mod memory;
 pub mod program;
 pub mod semantics;
 pub mod text;
+pub mod threaded;
 
 pub use coding::{Encoded, decode};
 pub use insn::{AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Swap, Width};

@@ -17,6 +17,7 @@ mod dropin_hostile;
 mod dropin_libseccomp;
 mod dropin_man;
 mod ebpf_convert;
+mod ebpf_engines;
 mod ebpf_vs_kernel;
 mod evaluators;
 mod exports;
