@@ -18,6 +18,7 @@ mod dropin_libseccomp;
 mod dropin_man;
 mod ebpf_convert;
 mod ebpf_engines;
+mod ebpf_semantics_vs_kernel;
 mod ebpf_vs_kernel;
 mod evaluators;
 mod exports;
