@@ -1,14 +1,16 @@
 //! The length of a program inside the kernel.
 //!
-//! The kernel does not run classic BPF: `bpf_convert_filter` in `net/core/filter.c` translates every instruction to
-//! one or more of extended BPF, without optimisation. The limit for all filters of a task counts these. Constant
-//! blinding (`bpf_jit_harden`) comes later and is not counted.
+//! The kernel [converts](crate::convert) every instruction to one or more of extended BPF. The limit for all filters
+//! of a task counts these, and so do estimates of the cost of a call. All counts are counts of what the conversion
+//! gives.
 
-use crate::insn::{AluOp, Op, Operand, Test};
+use crate::convert::{PROLOGUE, Step, expand};
+use crate::extended::code;
+use crate::insn::Op;
 use crate::program::Program;
 
 /// The count of extended instructions before the first: A = 0, X = 0 and saving the context.
-pub const PROLOGUE_INSNS: usize = 3;
+pub const PROLOGUE_INSNS: usize = PROLOGUE.len();
 
 /// The count of extended instructions of the converted program. Linear.
 pub fn kernel_len_insns(program: &Program) -> usize {
@@ -16,49 +18,30 @@ pub fn kernel_len_insns(program: &Program) -> usize {
 }
 
 /// The count of extended instructions of one converted instruction: 1 to 5.
-pub const fn op_len_insns(op: Op) -> usize {
-    match op {
-        Op::RetImm(_) => 2,
-        // Zero-extend X, test it for zero, and two instructions for the exit, before the division.
-        Op::Alu(AluOp::Div, Operand::X) => 5,
-        Op::Branch {
-            test,
-            operand,
-            jt,
-            jf,
-        } => {
-            // The immediate of an extended comparison is signed.
-            let extra_move = matches!(operand, Operand::K(k) if k >= 1 << 31) as usize;
-            let is_one_sided = jf == 0 || (jt == 0 && !matches!(test, Test::Set));
-            extra_move + if is_one_sided { 1 } else { 2 }
-        }
-        _ => 1,
-    }
+pub fn op_len_insns(op: Op) -> usize {
+    let mut len_insns = 0;
+    expand(op, &mut |_| len_insns += 1);
+    len_insns
 }
 
 /// The count of extended instructions executed for one instruction; `is_taken` is whether the test of a branch
 /// held. Two-sided branches are a conditional jump for one side, followed by an unconditional one for the other.
-pub const fn op_executed_insns(op: Op, is_taken: bool) -> usize {
-    match op {
-        // The exit for zero is skipped.
-        Op::Alu(AluOp::Div, Operand::X) => 3,
-        Op::Branch {
-            test, operand, jt, ..
-        } => {
-            let one_sided = op_len_insns(Op::Branch {
-                test,
-                operand,
-                jt,
-                jf: 0,
-            });
-            if is_taken {
-                one_sided
-            } else {
-                op_len_insns(op)
+///
+/// A division by X is counted as one by another value than 0.
+pub fn op_executed_insns(op: Op, is_taken: bool) -> usize {
+    let (mut executed, mut has_left, mut skipped) = (0, false, 0);
+    expand(op, &mut |Step { insn, skip }| {
+        if skipped > 0 {
+            skipped -= 1;
+        } else if !has_left {
+            executed += 1;
+            has_left = is_taken && skip.is_some();
+            if skip.is_none() && insn.code & code::CLASS == code::JMP {
+                skipped = insn.offset;
             }
         }
-        _ => op_len_insns(op),
-    }
+    });
+    executed
 }
 
 #[cfg(test)]
@@ -66,6 +49,8 @@ mod tests {
     use tamis_abi::Endian;
 
     use super::*;
+    use crate::convert::convert;
+    use crate::insn::{AluOp, Operand, Test};
 
     fn branch_len(test: Test, k: u32, jt: u8, jf: u8) -> usize {
         let operand = Operand::K(k);
@@ -81,6 +66,34 @@ mod tests {
     fn the_shortest_filter_has_five_instructions() {
         let program = Program::new(vec![Op::RetImm(0).into()], Endian::Little).unwrap();
         assert_eq!(kernel_len_insns(&program), 5);
+    }
+
+    #[test]
+    fn the_count_is_the_length_of_the_converted_program() {
+        let (test, operand) = (Test::Set, Operand::K(1 << 31));
+        let (jt, jf) = (0, 1);
+        let branch = Op::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        };
+        let ops = [
+            Op::LoadData(0),
+            Op::Alu(AluOp::Div, Operand::X),
+            branch,
+            Op::RetA,
+            Op::RetImm(1),
+        ];
+        let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+        let converted = convert(&program).unwrap();
+        assert_eq!(kernel_len_insns(&program), converted.len());
+        assert_eq!(converted.len(), 3 + 1 + 5 + 3 + 1 + 2);
+        assert_eq!(op_executed_insns(ops[1], false), 3);
+        assert_eq!(
+            [true, false].map(|taken| op_executed_insns(branch, taken)),
+            [2, 3]
+        );
     }
 
     #[test]

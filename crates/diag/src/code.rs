@@ -3,7 +3,7 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options. A number is
+//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options, 15 extended BPF. A number is
 //! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of diagnostic.
@@ -36,6 +36,7 @@ macro_rules! codes {
 
 mod compile;
 mod export;
+mod extended;
 mod firecracker;
 mod input;
 mod kafel;
@@ -51,8 +52,8 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, export::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*, minijail::*,
-    oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
+    compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*,
+    minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -73,6 +74,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         spo::SPO,
         export::EXPORT,
         matrix::MATRIX,
+        extended::EXTENDED,
     ]
     .into_iter()
     .flatten()

@@ -8,6 +8,7 @@
 //! | [`mod@dump`] | reads the filters of a running process |
 //! | [`mod@differential`] | compares programs and calls in the kernel with tamis |
 //! | [`mod@measure`] | times system calls under filters |
+//! | [`mod@bpf`] | asks the kernel's verifier about extended programs, and runs them once |
 //!
 //! These use three primitives, with which other systems can be built:
 //!
@@ -21,6 +22,7 @@
 //! runs between `fork` and `exec`. All other code is safe Rust.
 #![deny(unsafe_code)]
 
+pub mod bpf;
 pub mod differential;
 pub mod dump;
 mod ended;

@@ -10,11 +10,12 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 30] = [
+const ALLOWED: [(&str, Option<&[&str]>); 31] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
+    ("ebpf", Some(&["abi", "bpf", "diag"])),
     ("rules", Some(&["abi", "diag"])),
     ("scmp", Some(&["abi", "rules"])),
     ("policy", Some(&["abi", "diag", "rules", "scmp"])),
@@ -83,8 +84,11 @@ const ALLOWED: [(&str, Option<&[&str]>); 30] = [
             "compiler",
             "convert",
             "diag",
+            "ebpf",
             "embed",
+            "engine",
             "fuzz",
+            "jit",
             "kernel",
             "libseccomp",
             "lint",

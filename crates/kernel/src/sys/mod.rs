@@ -4,6 +4,7 @@
 //! the code that runs between `fork` and `exec`.
 #![allow(unsafe_code)]
 
+pub(crate) mod bpf;
 pub(crate) mod child;
 pub(crate) mod fd;
 pub(crate) mod listener;

@@ -1,5 +1,8 @@
 //! `tamis disasm`: a program as assembler text.
 
+mod extended;
+mod native;
+
 use tamis_bpf::{Insn, disasm};
 use tamis_report::disasm::DisasmReport;
 use tamis_session::NamedProgram;
@@ -14,7 +17,9 @@ use crate::cli::{Failure, Global, budget, exit, packet};
 Examples:
   tamis disasm filter.bpf
   tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf
-  tcpdump -ddd 'port 22' | tamis disasm --packet")]
+  tcpdump -ddd 'port 22' | tamis disasm --packet
+  tamis disasm --extended filter.bpf
+  tamis disasm --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-")]
@@ -25,6 +30,12 @@ pub(crate) struct Args {
     /// Show a filter of a socket, which loads from packets, instead of one of seccomp
     #[arg(long, conflicts_with_all = ["from", "arches", "strict", "kernel", "language_options"])]
     packet: bool,
+    /// Show the extended BPF that the kernel converts the program to, or that a section of an object file has
+    #[arg(long, conflicts_with_all = ["native", "plain", "json"])]
+    extended: bool,
+    /// Show the machine code that tamis compiles the program to, on x86-64
+    #[arg(long, conflicts_with_all = ["plain", "json"])]
+    native: bool,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -39,15 +50,29 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     if args.packet {
         let program = packet::load(&args.input)?;
-        let text = disasm::disassemble_packet(&program, style);
+        let text = match (args.extended, args.native) {
+            (true, _) => extended::of_packet_program(&program)?,
+            (_, true) => native::of_packet_program(&program)?,
+            _ => disasm::disassemble_packet(&program, style),
+        };
         return write(program.insns(), &text, args, global);
+    }
+    if args.extended
+        && let Some(text) = extended::of_object(&args.input)?
+    {
+        args.output.text(&text)?;
+        return Ok(exit::OK);
     }
     let loaded = args.load.load(&args.input, global)?;
     if let Some(policy) = loaded.policy() {
         load::warn_installation(policy, global);
     }
     let NamedProgram { program, .. } = loaded.into_program(&budget::compile_options())?;
-    let text = disasm::disassemble(&program, style);
+    let text = match (args.extended, args.native) {
+        (true, _) => extended::of_program(&program)?,
+        (_, true) => native::of_program(&program)?,
+        _ => disasm::disassemble(&program, style),
+    };
     write(program.insns(), &text, args, global)
 }
 

@@ -222,7 +222,6 @@ fn matrix() -> PathBuf {
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
-        check("compile container-default --json"),
         check("compile container-default --stats --json"),
         check(&format!("compile {} --emit json", variables().display())),
         check("optimize pure-compute container-default --stats --json"),

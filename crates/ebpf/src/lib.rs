@@ -1,0 +1,22 @@
+//! Extended BPF in user space: the instruction set of `include/uapi/linux/bpf.h`, versions 1 to 4, without maps.
+//!
+//! [`Insn`] is one encoded instruction, [`Op`] a decoded one, [`Program`] a list whose jumps and calls stay inside it.
+//! [`interp`] runs a program and trusts nothing: each access to memory is checked when it happens.
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod coding;
+pub mod convert;
+pub mod elf;
+pub mod insn;
+pub mod interp;
+pub mod memory;
+pub mod program;
+pub mod semantics;
+pub mod text;
+pub mod threaded;
+
+pub use coding::{Encoded, decode};
+pub use insn::{AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Swap, Width};
+pub use program::{InvalidProgram, Pc, Program, Reason};
+pub use tamis_bpf::extended::Insn;

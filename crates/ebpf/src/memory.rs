@@ -1,0 +1,415 @@
+//! The memory that a program sees, and the helpers that it calls.
+//!
+//! Addresses are numbers that no real object has: the context, each frame of the stack and the packet lie far apart,
+//! so an access that leaves one of them reaches nothing. That makes pointers plain values, which an engine can store
+//! and load, and results equal on every machine.
+
+use std::collections::BTreeMap;
+use std::error;
+use std::fmt;
+
+use tamis_abi::Endian;
+
+use crate::insn::Size;
+
+/// The size of a frame.
+pub const FRAME_BYTES: usize = 512;
+/// The most frames: the program's and those of seven nested calls.
+pub const MAX_FRAMES: usize = 8;
+
+/// The address of the context.
+pub const CONTEXT: u64 = 1 << 32;
+/// The address of the packet.
+pub const PACKET: u64 = 3 << 32;
+/// The address of the first frame's lowest byte.
+const STACK: u64 = 2 << 32;
+/// The distance of frames.
+const FRAME_DISTANCE: u64 = 1 << 20;
+
+/// The bytes of the context.
+#[derive(Debug)]
+pub enum Context<'m> {
+    /// They can only be read, as by filters.
+    ReadOnly(&'m [u8]),
+    /// They can also be written.
+    Writable(&'m mut [u8]),
+}
+
+impl Context<'_> {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Context::ReadOnly(bytes) => bytes,
+            Context::Writable(bytes) => bytes,
+        }
+    }
+}
+
+/// All memory of one evaluation.
+#[derive(Debug)]
+pub struct Memory<'m> {
+    context: Context<'m>,
+    packet: &'m [u8],
+    frames: Vec<Frame>,
+    endian: Endian,
+    /// Whether bytes of new frames can be read before they are written.
+    is_trusted: bool,
+}
+
+/// The bytes of a frame and which of them were written.
+#[derive(Clone, Debug)]
+struct Frame {
+    bytes: [u8; FRAME_BYTES],
+    is_set: [bool; FRAME_BYTES],
+}
+
+/// An access that memory doesn't permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// Some of the bytes belong to nothing.
+    Outside {
+        /// The first byte.
+        address: u64,
+        /// How many.
+        bytes: usize,
+    },
+    /// Bytes of the stack are read that were never written.
+    Unset {
+        /// The first byte.
+        address: u64,
+        /// How many.
+        bytes: usize,
+    },
+    /// The packet or a read-only context is written.
+    ReadOnly {
+        /// The first byte.
+        address: u64,
+    },
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Outside { address, bytes } => {
+                write!(f, "no memory for {bytes} bytes at {address:#x}")
+            }
+            AccessError::Unset { address, bytes } => {
+                write!(
+                    f,
+                    "{bytes} bytes of the stack at {address:#x} are not written yet"
+                )
+            }
+            AccessError::ReadOnly { address } => {
+                write!(f, "the byte at {address:#x} can only be read")
+            }
+        }
+    }
+}
+
+impl error::Error for AccessError {}
+
+/// What an address belongs to.
+enum Place {
+    Context(usize),
+    Packet(usize),
+    Frame(usize, usize),
+}
+
+impl<'m> Memory<'m> {
+    /// A memory with one frame, on a machine of a byte order.
+    pub fn new(context: Context<'m>, packet: &'m [u8], endian: Endian) -> Memory<'m> {
+        let mut memory = Memory {
+            context,
+            packet,
+            frames: Vec::new(),
+            endian,
+            is_trusted: false,
+        };
+        memory.enter();
+        memory
+    }
+
+    /// The packet.
+    pub fn packet(&self) -> &'m [u8] {
+        self.packet
+    }
+
+    /// The context.
+    pub fn context(&self) -> &[u8] {
+        self.context.bytes()
+    }
+
+    /// Omits the check that bytes of the stack are written before they are read, for programs that passed it.
+    pub(crate) fn trust(&mut self) {
+        self.is_trusted = true;
+        for frame in &mut self.frames {
+            frame.is_set.fill(true);
+        }
+    }
+
+    /// The bytes of the newest frame.
+    pub(crate) fn newest_frame(&mut self) -> &mut [u8; FRAME_BYTES] {
+        let newest = self.frames.len() - 1;
+        &mut self.frames[newest].bytes
+    }
+
+    /// The byte order of the machine.
+    pub(crate) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Adds a frame, and returns false if there are as many as can be.
+    pub(crate) fn enter(&mut self) -> bool {
+        let has_room = self.frames.len() < MAX_FRAMES;
+        if has_room {
+            self.frames.push(Frame {
+                bytes: [0; FRAME_BYTES],
+                is_set: [self.is_trusted; FRAME_BYTES],
+            });
+        }
+        has_room
+    }
+
+    /// Removes the newest frame.
+    pub(crate) fn leave(&mut self) {
+        self.frames.pop();
+    }
+
+    /// The end of the newest frame, the value of r10.
+    pub(crate) fn frame_end(&self) -> u64 {
+        let newest = self.frames.len() as u64 - 1;
+        STACK + newest * FRAME_DISTANCE + FRAME_BYTES as u64
+    }
+
+    /// Reads a number, zero-extended.
+    ///
+    /// # Errors
+    /// [`AccessError::Outside`], [`AccessError::Unset`].
+    pub fn read(&self, address: u64, size: Size) -> Result<u64, AccessError> {
+        let bytes = self.bytes(address, size.bytes())?;
+        Ok(number(bytes, self.endian))
+    }
+
+    /// Writes the lower bytes of a number.
+    ///
+    /// # Errors
+    /// [`AccessError::Outside`], [`AccessError::ReadOnly`].
+    pub fn write(&mut self, address: u64, size: Size, value: u64) -> Result<(), AccessError> {
+        let len = size.bytes();
+        match self.endian {
+            Endian::Little => self.write_bytes(address, &value.to_le_bytes()[..len]),
+            Endian::Big => self.write_bytes(address, &value.to_be_bytes()[8 - len..]),
+        }
+    }
+
+    /// The bytes at an address.
+    ///
+    /// # Errors
+    /// [`AccessError::Outside`], [`AccessError::Unset`].
+    pub fn bytes(&self, address: u64, len: usize) -> Result<&[u8], AccessError> {
+        let outside = AccessError::Outside {
+            address,
+            bytes: len,
+        };
+        let slice = match self.place(address).ok_or(outside)? {
+            Place::Context(at) => self.context.bytes().get(at..at + len),
+            Place::Packet(at) => self.packet.get(at..at + len),
+            Place::Frame(frame, at) => {
+                let Frame { bytes, is_set } = &self.frames[frame];
+                let is_set = is_set.get(at..at + len).ok_or(outside)?;
+                if is_set.contains(&false) {
+                    return Err(AccessError::Unset {
+                        address,
+                        bytes: len,
+                    });
+                }
+                bytes.get(at..at + len)
+            }
+        };
+        slice.ok_or(outside)
+    }
+
+    /// Writes bytes at an address.
+    ///
+    /// # Errors
+    /// [`AccessError::Outside`], [`AccessError::ReadOnly`].
+    pub fn write_bytes(&mut self, address: u64, written: &[u8]) -> Result<(), AccessError> {
+        let len = written.len();
+        let outside = AccessError::Outside {
+            address,
+            bytes: len,
+        };
+        let slice = match self.place(address).ok_or(outside)? {
+            Place::Context(at) => match &mut self.context {
+                Context::Writable(bytes) => bytes.get_mut(at..at + len),
+                Context::ReadOnly(_) => return Err(AccessError::ReadOnly { address }),
+            },
+            Place::Packet(_) => return Err(AccessError::ReadOnly { address }),
+            Place::Frame(frame, at) => {
+                let Frame { bytes, is_set } = &mut self.frames[frame];
+                is_set.get_mut(at..at + len).ok_or(outside)?.fill(true);
+                bytes.get_mut(at..at + len)
+            }
+        };
+        slice.ok_or(outside)?.copy_from_slice(written);
+        Ok(())
+    }
+
+    fn place(&self, address: u64) -> Option<Place> {
+        let inside = |base: u64, len: usize| {
+            let offset = usize::try_from(address.checked_sub(base)?).ok()?;
+            (offset < len).then_some(offset)
+        };
+        if let Some(at) = inside(CONTEXT, self.context.bytes().len()) {
+            return Some(Place::Context(at));
+        }
+        if let Some(at) = inside(PACKET, self.packet.len()) {
+            return Some(Place::Packet(at));
+        }
+        let above = address.checked_sub(STACK)?;
+        let frame = usize::try_from(above / FRAME_DISTANCE).ok()?;
+        let at = usize::try_from(above % FRAME_DISTANCE).ok()?;
+        (frame < self.frames.len()).then_some(Place::Frame(frame, at))
+    }
+}
+
+/// The number in at most eight bytes.
+pub(crate) fn number(bytes: &[u8], endian: Endian) -> u64 {
+    let mut value = [0; 8];
+    match endian {
+        Endian::Little => {
+            value[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(value)
+        }
+        Endian::Big => {
+            value[8 - bytes.len()..].copy_from_slice(bytes);
+            u64::from_be_bytes(value)
+        }
+    }
+}
+
+/// What a helper expects as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// Any number.
+    Scalar,
+    /// Anything with a value: the helper does not use a pointer.
+    Anything,
+    /// The pointer to the context that the program got.
+    Context,
+    /// A pointer to memory that the helper reads; the next argument is its size in bytes, at least 1.
+    Readable,
+    /// A pointer to memory that the helper writes completely; the next argument is its size in bytes, at least 1.
+    Writable,
+}
+
+/// The code of a helper: a function of the five arguments. Arguments that the helper doesn't have are 0.
+pub type HelperFn<'h> = Box<dyn FnMut([u64; 5], &mut Memory<'_>) -> Result<u64, AccessError> + 'h>;
+
+/// The kinds of a helper's arguments: at most five, where memory counts two. The result is a number.
+pub type Signature = Vec<Argument>;
+
+/// The functions that a host offers to programs, by number.
+#[derive(Default)]
+pub struct Helpers<'h> {
+    by_number: BTreeMap<i32, (Signature, HelperFn<'h>)>,
+}
+
+impl fmt::Debug for Helpers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signatures = self.by_number.iter();
+        let signatures = signatures.map(|(number, (signature, _))| (number, signature));
+        f.debug_map().entries(signatures).finish()
+    }
+}
+
+impl<'h> Helpers<'h> {
+    /// None.
+    pub fn none() -> Helpers<'h> {
+        Helpers::default()
+    }
+
+    /// Adds a helper; it replaces another one with its number.
+    ///
+    /// # Panics
+    /// If the signature has more than five arguments, where memory counts two.
+    pub fn register(&mut self, number: i32, signature: Signature, function: HelperFn<'h>) {
+        assert!(
+            registers(&signature) <= 5,
+            "helpers have at most five arguments"
+        );
+        self.by_number.insert(number, (signature, function));
+    }
+
+    /// The signature of a helper; `None` if there is none with this number.
+    pub fn signature(&self, number: i32) -> Option<&[Argument]> {
+        let (signature, _) = self.by_number.get(&number)?;
+        Some(signature)
+    }
+
+    /// Calls a helper; `None` if there is none with this number.
+    pub(crate) fn call(
+        &mut self,
+        number: i32,
+        arguments: [u64; 5],
+        memory: &mut Memory<'_>,
+    ) -> Option<Result<u64, AccessError>> {
+        let (_, function) = self.by_number.get_mut(&number)?;
+        Some(function(arguments, memory))
+    }
+}
+
+/// The number of registers that arguments take.
+pub(crate) fn registers(signature: &[Argument]) -> usize {
+    let counts = signature.iter().map(|argument| match argument {
+        Argument::Scalar | Argument::Anything | Argument::Context => 1,
+        Argument::Readable | Argument::Writable => 2,
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bytes_that_exist_and_were_written_are_read() {
+        let mut memory = Memory::new(Context::ReadOnly(&[1, 2, 3]), &[9], Endian::Big);
+        assert_eq!(memory.read(CONTEXT, Size::H), Ok(0x0102));
+        let outside = |address, bytes| Err(AccessError::Outside { address, bytes });
+        assert_eq!(memory.read(CONTEXT + 2, Size::H), outside(CONTEXT + 2, 2));
+        assert_eq!(memory.read(PACKET, Size::B), Ok(9));
+        assert_eq!(memory.read(0, Size::B), outside(0, 1));
+        assert_eq!(memory.read(u64::MAX, Size::D), outside(u64::MAX, 8));
+        let address = CONTEXT;
+        assert_eq!(
+            memory.write(address, Size::B, 0),
+            Err(AccessError::ReadOnly { address })
+        );
+        let end = memory.frame_end();
+        let (address, bytes) = (end - 8, 8);
+        assert_eq!(
+            memory.read(address, Size::D),
+            Err(AccessError::Unset { address, bytes })
+        );
+        memory
+            .write(end - 8, Size::D, 0x0102_0304_0506_0708)
+            .unwrap();
+        assert_eq!(memory.read(end - 8, Size::H), Ok(0x0102));
+        assert_eq!(
+            memory.write(end - 4, Size::D, 0),
+            outside(end - 4, 8).map(|_: u64| ())
+        );
+    }
+
+    #[test]
+    fn frames_end_after_eight() {
+        let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
+        let first = memory.frame_end();
+        assert_eq!((1..20).filter(|_| memory.enter()).count(), 7);
+        assert_ne!(memory.frame_end(), first);
+        memory.leave();
+        assert!(memory.enter());
+    }
+}

@@ -1,0 +1,151 @@
+//! The threaded interpreter: a checked program as a list of functions, one for each instruction.
+//!
+//! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
+//! processor predicts the successor of each instruction by itself. Jumps backwards, calls and returns go through a loop
+//! instead, and so does every 1024th instruction: without optimisation, where calls nest, the stack stays bounded.
+//!
+//! It asks nothing that the [checker](crate::check) has answered: registers have values, and the stack is written before
+//! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
+//! that the [reference](crate::interp) gives.
+
+use crate::check::Checked;
+use crate::insn::{Op, Reg};
+use crate::interp::{Fault, FaultReason};
+use crate::memory::{CONTEXT, Helpers, Memory};
+use crate::program::{Pc, Program, target};
+
+mod handlers;
+
+/// The most instructions in a row that call each other.
+const MAX_CHAIN: usize = 1024;
+
+/// A checked program prepared to be run many times.
+#[derive(Debug)]
+pub struct Threaded {
+    insns: Vec<Insn>,
+}
+
+/// The function of an instruction.
+type Handler = for<'r, 'm, 'h> fn(&[Insn], &Insn, &mut Machine<'r, 'm, 'h>) -> Next;
+
+/// What the loop does next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// Goes on at this instruction.
+    At(u32),
+    /// Ends with the value of r0.
+    End,
+    /// Ends with 0.
+    EndWithZero,
+    Fault(FaultReason, Pc),
+}
+
+/// An instruction with what its function needs. Places are indices in the list.
+#[derive(Clone, Copy)]
+struct Insn {
+    handler: Handler,
+    /// Where its successor is.
+    next: u32,
+    /// Where it jumps.
+    target: u32,
+    dst: u8,
+    src: u8,
+    /// The constant, sign-extended, or the displacement of an access.
+    imm: u64,
+    op: Op,
+    pc: Pc,
+}
+
+impl std::fmt::Debug for Insn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.op.fmt(f)
+    }
+}
+
+/// What a call leaves behind: where to return, and r6 to r9.
+type Caller = (u32, [u64; 4]);
+
+struct Machine<'r, 'm, 'h> {
+    memory: &'r mut Memory<'m>,
+    helpers: &'r mut Helpers<'h>,
+    /// Eleven are used; with sixteen no index needs a check.
+    registers: [u64; 16],
+    callers: Vec<Caller>,
+}
+
+impl Threaded {
+    /// Prepares a program.
+    pub fn new(checked: &Checked) -> Threaded {
+        let program = checked.program();
+        let places = places(program);
+        let mut insns = Vec::with_capacity(program.len());
+        for (pc, op) in program.ops() {
+            let index = insns.len() as u32;
+            if insns.len() % MAX_CHAIN == MAX_CHAIN - 1 {
+                insns.push(pause(pc, index));
+            }
+            let here = insns.len() as u32;
+            let skip = match op {
+                Op::CallLocal(skip) => Some(skip),
+                other => other.skip(),
+            };
+            let target = skip.map_or(0, |skip| places[target(pc, skip).0]);
+            insns.push(handlers::insn(op, pc, here + 1, target));
+        }
+        Threaded { insns }
+    }
+
+    /// Runs the program on a memory of its kind, with helpers of the signatures that it was checked with.
+    ///
+    /// # Errors
+    /// [`FaultReason::Access`] if the memory is smaller than the layout, or a helper fails;
+    /// [`FaultReason::UnknownHelper`] if one is missing.
+    pub fn run(&self, memory: &mut Memory<'_>, helpers: &mut Helpers<'_>) -> Result<u64, Fault> {
+        memory.trust();
+        let mut registers = [0; 16];
+        registers[Reg::R1.index()] = CONTEXT;
+        registers[Reg::FRAME.index()] = memory.frame_end();
+        let mut machine = Machine {
+            memory,
+            helpers,
+            registers,
+            callers: Vec::new(),
+        };
+        let mut at = 0;
+        loop {
+            let insn = &self.insns[at as usize];
+            match (insn.handler)(&self.insns, insn, &mut machine) {
+                Next::At(next) => at = next,
+                Next::End => return Ok(machine.registers[0]),
+                Next::EndWithZero => return Ok(0),
+                Next::Fault(reason, pc) => return Err(Fault { pc, reason }),
+            }
+        }
+    }
+}
+
+/// The index of each place of the program in the list: that of the pause before it, if there is one.
+fn places(program: &Program) -> Vec<u32> {
+    let mut places = vec![0; program.len()];
+    let mut index = 0;
+    for (Pc(pc), _) in program.ops() {
+        places[pc] = index as u32;
+        let has_pause = index % MAX_CHAIN == MAX_CHAIN - 1;
+        index += 1 + usize::from(has_pause);
+    }
+    places
+}
+
+/// An instruction that only goes through the loop.
+fn pause(pc: Pc, index: u32) -> Insn {
+    Insn {
+        handler: |_, insn, _| Next::At(insn.next),
+        next: index + 1,
+        target: 0,
+        dst: 0,
+        src: 0,
+        imm: 0,
+        op: Op::Jump(0),
+        pc,
+    }
+}

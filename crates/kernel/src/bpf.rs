@@ -1,0 +1,107 @@
+//! Extended programs in the kernel: what its verifier says of them, and what they return.
+//!
+//! Programs are filters of sockets, and they are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a packet that is
+//! given. That takes `CAP_BPF` or root.
+
+use std::error;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+
+use tamis_bpf::extended::Insn;
+
+use crate::NATIVE_ENDIAN;
+use crate::errno::Errno;
+use crate::sys::bpf;
+
+/// `BPF_PROG_TYPE_SOCKET_FILTER`.
+const SOCKET_FILTER: u32 = 1;
+/// The bytes of the verifier's messages that are kept.
+const LOG_BYTES: usize = 1 << 16;
+
+/// A program that the verifier accepted. It is unloaded when this is dropped.
+#[derive(Debug)]
+pub struct Loaded {
+    fd: OwnedFd,
+}
+
+/// The reason why a program is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError {
+    /// The error: `EPERM` without the permission to load programs, `EACCES` or `EINVAL` for programs that the verifier
+    /// refuses.
+    pub errno: Errno,
+    /// The verifier's messages, of which the last lines have the reason.
+    pub log: String,
+}
+
+impl LoadError {
+    /// The verifier's reason: the last line that isn't about its work.
+    pub fn reason(&self) -> &str {
+        let lines = self.log.lines().rev();
+        let mut reasons = lines.filter(|line| !line.is_empty() && !line.starts_with("processed "));
+        reasons.next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the program can't be loaded: {}", self.errno)?;
+        match self.reason() {
+            "" => Ok(()),
+            reason => write!(f, ": {reason}"),
+        }
+    }
+}
+
+impl error::Error for LoadError {}
+
+/// What running a program gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestRun {
+    /// The lower half of r0.
+    pub ret: u32,
+    /// The mean time of a run in nanoseconds.
+    pub mean_ns: u32,
+}
+
+/// Loads a filter of sockets.
+///
+/// # Errors
+/// [`LoadError`], with the verifier's messages if it refuses the program.
+pub fn load_socket_filter(insns: &[Insn]) -> Result<Loaded, LoadError> {
+    let raw: Vec<[u8; Insn::SIZE_BYTES]> = insns
+        .iter()
+        .map(|insn| insn.to_bytes(NATIVE_ENDIAN))
+        .collect();
+    // The verifier is slower if it writes messages.
+    if let Ok(fd) = bpf::load(SOCKET_FILTER, &raw, &mut []) {
+        return Ok(Loaded { fd });
+    }
+    let mut log = vec![0; LOG_BYTES];
+    match bpf::load(SOCKET_FILTER, &raw, &mut log) {
+        Ok(fd) => Ok(Loaded { fd }),
+        Err(errno) => {
+            let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+            let log = String::from_utf8_lossy(&log[..end]).into_owned();
+            Err(LoadError { errno, log })
+        }
+    }
+}
+
+impl Loaded {
+    /// Runs the program `repeat` times on an Ethernet frame of at least 14 bytes, with the bytes of a `struct __sk_buff`
+    /// as context, of which `mark`, `priority`, `ifindex` and `cb` are used. The program sees the frame without its
+    /// first 14 bytes. `context` has the context after the last run.
+    ///
+    /// # Errors
+    /// The kernel's, `EINVAL` for a frame or a context that it doesn't take.
+    pub fn test_run(
+        &self,
+        frame: &[u8],
+        context: &mut [u8],
+        repeat: u32,
+    ) -> Result<TestRun, Errno> {
+        let (ret, mean_ns) = bpf::test_run(self.fd.as_fd(), frame, context, repeat)?;
+        Ok(TestRun { ret, mean_ns })
+    }
+}

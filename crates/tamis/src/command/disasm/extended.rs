@@ -1,0 +1,49 @@
+//! `tamis disasm --extended`: what the kernel makes of a classic program, and programs in object files.
+
+use tamis_abi::Endian;
+use tamis_bpf::{Program, packet};
+use tamis_ebpf::elf::Object;
+use tamis_ebpf::{convert, text};
+use tamis_session::files;
+
+use crate::cli::Failure;
+
+/// The bytes with which an object file begins.
+const MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// A filter of seccomp as the kernel converts it.
+pub(super) fn of_program(program: &Program) -> Result<String, Failure> {
+    let converted = convert::converted(program).map_err(too_far)?;
+    Ok(text::disassemble(converted.insns()))
+}
+
+/// A filter of a socket as the kernel converts it.
+pub(super) fn of_packet_program(program: &packet::Program) -> Result<String, Failure> {
+    let converted = convert::converted_packet(program, Endian::Little).map_err(too_far)?;
+    Ok(text::disassemble(converted.insns()))
+}
+
+fn too_far(error: impl std::fmt::Display) -> Failure {
+    Failure::input(error.to_string())
+}
+
+/// The programs of an object file, if the input is one.
+pub(super) fn of_object(path: &str) -> Result<Option<String>, Failure> {
+    if path == "-" {
+        return Ok(None);
+    }
+    let input = files::read(path)?;
+    if !input.bytes.starts_with(&MAGIC) {
+        return Ok(None);
+    }
+    let wrong =
+        |error: tamis_ebpf::elf::ElfError| Failure::input(format!("{}: {error}", input.name));
+    let object = Object::parse(&input.bytes).map_err(wrong)?;
+    let mut listing = String::new();
+    for section in object.sections().map_err(wrong)? {
+        let program = object.program(&section).map_err(wrong)?;
+        listing.push_str(&format!("; section {section}\n"));
+        listing.push_str(&text::disassemble(program.insns()));
+    }
+    Ok(Some(listing))
+}

@@ -1,0 +1,188 @@
+//! The checker against the running kernel's verifier, and the interpreter against what the kernel's machine code
+//! returns.
+//!
+//! Generated filters of sockets are checked and loaded. What both accept is run by both on packets and contexts. What
+//! tamis accepts and the verifier refuses must be of a kind that is named here.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::Endian;
+use tamis_ebpf::check::{Layout, Limits, check};
+use tamis_ebpf::insn::Address;
+use tamis_ebpf::interp;
+use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
+use tamis_ebpf::{AluOp, Op, Program, Reg, Size, Source, text};
+use tamis_kernel::bpf::{LoadError, Loaded, load_socket_filter};
+use tamis_testkit::generate::extended::{LOAD_BYTES, load_bytes_signature, program};
+use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
+use tamis_testkit::skip::{self, Need};
+
+/// The size of `struct __sk_buff` that is passed.
+const CONTEXT_BYTES: usize = 192;
+/// The header that the kernel takes off a frame.
+const HEADER_BYTES: usize = 14;
+/// The EtherType of the frames, which is none that the kernel looks into.
+const PROTOCOL: [u8; 2] = [0x88, 0xb5];
+
+/// Why the verifier refuses a program that is safe for tamis, by a part of its reason.
+const STRICTER: [(&str, &str); 1] = [(
+    "!read_ok",
+    "a register without a value may be cleared by `^=` with itself",
+)];
+
+/// The program with unknown numbers in place of results that the verifier does not compute: quotients, remainders, and
+/// shifts by a register, whose distance may be as large as the width. It may follow ways that tamis knows not to be taken, and misses bounds. In functions, where r6 isn't the context, they stay.
+fn blurred(program: &Program) -> Program {
+    let cb = Address {
+        base: Reg::R6,
+        offset: 48,
+    };
+    let mut is_main = true;
+    let ops = program.ops().map(|(_, op)| {
+        let is_here = is_main;
+        is_main &= op != Op::Exit;
+        match op {
+            Op::Alu(_, alu, dst, source) if is_here && is_unknown(alu, source) => {
+                Op::Load(Size::D, dst, cb)
+            }
+            other => other,
+        }
+    });
+    Program::from_ops(&ops.collect::<Vec<Op>>(), program.endian()).expect("places stay")
+}
+
+/// Whether the verifier doesn't compute a result.
+fn is_unknown(alu: AluOp, source: Source) -> bool {
+    match alu {
+        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
+        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(source, Source::Reg(_)),
+        _ => false,
+    }
+}
+
+/// The kind of rule by which the verifier refuses what tamis accepts.
+fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
+    let mut known = STRICTER.iter();
+    if let Some((_, class)) = known.find(|(part, _)| error.reason().contains(part)) {
+        return Some(class);
+    }
+    let blurred = check(
+        blurred(program),
+        &Layout::socket_filter(),
+        &helpers(),
+        &Limits::default(),
+    );
+    let class = "it does not compute quotients, remainders and shifts by registers";
+    blurred.is_err().then_some(class)
+}
+
+/// The kernel's `bpf_skb_load_bytes`: it clears the memory if the packet has not so many bytes.
+fn helpers<'h>() -> Helpers<'h> {
+    let load = |[_, offset, to, len, _]: [u64; 5], memory: &mut Memory<'_>| {
+        let start = offset as u32 as usize;
+        let bytes = memory
+            .packet()
+            .get(start..start.saturating_add(len as u32 as usize));
+        let (written, ret) = match bytes {
+            Some(bytes) => (bytes.to_vec(), 0),
+            None => (vec![0; len as u32 as usize], -14_i64 as u64),
+        };
+        memory.write_bytes(to, &written)?;
+        Ok::<u64, AccessError>(ret)
+    };
+    let mut helpers = Helpers::none();
+    helpers.register(LOAD_BYTES, load_bytes_signature(), Box::new(load));
+    helpers
+}
+
+/// What the kernel fills in for a frame from the loopback interface.
+fn context_of(given: &[u8; CONTEXT_BYTES], packet_bytes: usize) -> [u8; CONTEXT_BYTES] {
+    let mut context = *given;
+    context[..4].copy_from_slice(&(packet_bytes as u32).to_ne_bytes());
+    context[16..18].copy_from_slice(&PROTOCOL);
+    context[40..44].copy_from_slice(&1_u32.to_ne_bytes());
+    context
+}
+
+/// Compares results and the context's writable words.
+fn agree(rng: &mut Rng, program: &Program, loaded: &Loaded) {
+    for _ in 0..3 {
+        let packet_bytes = rng.range(2..=48) as usize;
+        let mut frame = vec![0; HEADER_BYTES + packet_bytes];
+        frame[12..HEADER_BYTES].copy_from_slice(&PROTOCOL);
+        frame[HEADER_BYTES..].fill_with(|| rng.next_u32() as u8);
+        let mut given = [0; CONTEXT_BYTES];
+        for offset in [8, 32, 48, 52, 56, 60, 64] {
+            let word = rng.interesting_u64() as u32;
+            given[offset..offset + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        let mut context = context_of(&given, packet_bytes);
+        let kernel = loaded.test_run(&frame, &mut given, 1).expect("it runs");
+        let packet = &frame[HEADER_BYTES..];
+        let mut memory = Memory::new(Context::Writable(&mut context), packet, program.endian());
+        let run = interp::run(program, &mut memory, &mut helpers(), 1 << 20);
+        let text = || text::disassemble(program.insns());
+        let run = run.unwrap_or_else(|fault| panic!("{fault}\n{}", text()));
+        assert_eq!(run.ret as u32, kernel.ret, "{packet:x?}\n{}", text());
+        assert_eq!(context[48..68], given[48..68], "{packet:x?}\n{}", text());
+    }
+}
+
+#[test]
+fn verdicts_and_results() {
+    let exit = text_program("r0 = 0\nexit\n");
+    if cfg!(target_endian = "big") {
+        return skip::because(
+            Need::Live,
+            "the layouts here are those of little-endian machines",
+        );
+    }
+    if let Err(error) = load_socket_filter(exit.insns()) {
+        return skip::because(Need::Live, error);
+    }
+    let mut classes: BTreeMap<String, u32> = BTreeMap::new();
+    let layout = Layout::socket_filter();
+    for seed in seeds::of(0..2500) {
+        let mut rng = Rng::new(seed);
+        let body = rng.range(0..=40) as usize;
+        let program = program(&mut rng, body, Endian::Little);
+        let loaded = load_socket_filter(program.insns());
+        let checked = check(program.clone(), &layout, &helpers(), &Limits::default());
+        let class = match (checked, loaded) {
+            (Ok(checked), Ok(loaded)) => {
+                agree(&mut rng, checked.program(), &loaded);
+                "both accept".to_owned()
+            }
+            (Ok(_), Err(error)) => {
+                let class = stricter_rule(&program, &error).unwrap_or_else(|| {
+                    let text = text::disassemble(program.insns());
+                    panic!("seed {seed}: {error}\n{text}\n{}", error.log)
+                });
+                format!("only tamis accepts: {class}")
+            }
+            (Err(refusal), Ok(_)) => format!("only the kernel accepts: {}", kind(&refusal.rule)),
+            (Err(refusal), Err(_)) => format!("both refuse: {}", kind(&refusal.rule)),
+        };
+        *classes.entry(class).or_default() += 1;
+    }
+    for (class, count) in &classes {
+        println!("{count:6} {class}");
+    }
+    assert!(classes["both accept"] >= seeds::least(1500));
+}
+
+/// The name of a rule without what it is about.
+fn kind(rule: &tamis_ebpf::check::Rule) -> String {
+    let name = format!("{rule:?}");
+    name.split('(').next().unwrap_or_default().to_owned()
+}
+
+fn text_program(written: &str) -> Program {
+    let mut sources = tamis_diag::Sources::new();
+    let source = sources.add("test.s", written);
+    let assembly = text::assemble(written, source).expect("it is well-formed");
+    assembly
+        .into_program(Endian::Little)
+        .expect("it is a program")
+}
