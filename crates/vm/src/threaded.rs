@@ -1,12 +1,13 @@
 //! The threaded interpreter: a program whose instructions are functions that call each other.
 //!
-//! Each instruction is a [`Step`]: the address of the function that runs it, its constants, and the steps that may
-//! follow. A function does its work and ends by calling that of the next step, which an optimising compiler makes a
-//! jump, so the processor predicts each instruction's successor by itself, and a branch of the program is a branch of
-//! the machine. A load and the test behind it are one step, also with a mask between them. Jumps cost nothing.
+//! Each instruction is a [`Step`]: the address of the function that runs it, and its constants. A function does its
+//! work and ends by calling that of the next step, which an optimising compiler makes a jump, so the processor predicts
+//! each instruction's successor by itself, and a branch of the program is a branch of the machine. What follows stands
+//! behind its step, so that the processor needn't wait for a link.
 //!
-//! What is rare - values beside a packet, divisions, scratch memory - is left to one function for all instructions,
-//! which does what the reference interpreter does.
+//! What often comes together is one step: a load, the length of a header before it, a mask and a shift behind it, and
+//! the tests, store or copy of the value. Jumps cost nothing. What is rare - values beside a packet, divisions - is left
+//! to one function for all instructions, which does what the reference interpreter does.
 //!
 //! Without optimisation the calls nest, as deep as a path is long, so programs are limited to the 4096 instructions of
 //! the kernel's limit.
@@ -16,7 +17,6 @@ mod handlers;
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
 use tamis_bpf::interp::Input;
 use tamis_bpf::packet::{self, Packet};
@@ -33,6 +33,9 @@ pub trait Machine: Sized + 'static {
     type Extra: Copy;
     /// What programs are run on.
     type Input<'a>: Input<Load = Self::Load, Extra = Self::Extra>;
+
+    /// The bytes of the input, if it has bytes.
+    fn bytes<'i>(input: &'i Self::Input<'_>) -> &'i [u8];
 }
 
 /// Filters of seccomp, on the image of a call.
@@ -47,12 +50,20 @@ impl Machine for Seccomp {
     type Load = u32;
     type Extra = std::convert::Infallible;
     type Input<'a> = [u32; 16];
+
+    fn bytes(_: &[u32; 16]) -> &[u8] {
+        &[]
+    }
 }
 
 impl Machine for Sockets {
     type Load = packet::Load;
     type Extra = packet::Extra;
     type Input<'a> = Packet<'a>;
+
+    fn bytes<'i>(packet: &'i Packet<'_>) -> &'i [u8] {
+        packet.bytes
+    }
 }
 
 /// The registers and the scratch memory at an instruction.
@@ -68,8 +79,18 @@ pub struct State {
 
 /// A program prepared for the threaded interpreter.
 pub struct Threaded<M: Machine> {
-    /// The step of each instruction.
-    steps: Vec<Arc<Step<M>>>,
+    steps: Vec<Step<M>>,
+    tables: Tables<M>,
+}
+
+/// What few steps need.
+struct Tables<M: Machine> {
+    /// The instructions.
+    ops: Vec<Operation<M::Load, M::Extra>>,
+    /// Where the step of each instruction stands.
+    places: Vec<u32>,
+    /// Tests for equality: constants, and the places where they lead.
+    cases: Vec<(u32, u32)>,
 }
 
 /// A program with more instructions than the kernel takes.
@@ -79,27 +100,36 @@ pub struct TooLong {
     pub len_insns: usize,
 }
 
-/// The function of a step: it returns the value of the program.
-type Handler<M> = for<'a> fn(&Step<M>, u32, u32, &<M as Machine>::Input<'a>, &mut Memory) -> u32;
+/// The function of a step, given all steps, its place, A and X: it returns the value of the program.
+type Handler<M> = for<'f, 'a> fn(&[Step<M>], usize, u32, u32, &mut Frame<'f, 'a, M>) -> u32;
 
-/// A step that may follow; none follows a return.
-type Link<M> = Option<Arc<Step<M>>>;
+/// What an evaluation has besides the registers.
+struct Frame<'f, 'a, M: Machine> {
+    /// The bytes of the input.
+    bytes: &'f [u8],
+    input: &'f M::Input<'a>,
+    tables: &'f Tables<M>,
+    memory: Memory,
+}
 
-/// One instruction, or a load with its mask and test.
+/// What runs as one, in half a line of the processor's cache. If no test is said to lead elsewhere, the next step
+/// stands behind it.
 struct Step<M: Machine> {
     handler: Handler<M>,
-    /// The next step, where a test doesn't hold.
-    no: Link<M>,
-    /// The next step, where a test holds.
-    yes: Link<M>,
-    /// The constant of the test, or of the instruction.
+    /// Where a test leads that isn't followed by the next step: while building an instruction, then a place. Of several
+    /// tests for equality, the first in the table.
+    target: u32,
+    /// The constant of the test, the count of tests, or the instruction.
     k: u32,
     /// The place of the load.
     place: u32,
-    /// The mask of what was loaded.
+    /// The mask of what was loaded, and the distances by which it is then shifted, left and right.
     mask: u32,
-    /// The instruction.
-    op: Operation<M::Load, M::Extra>,
+    shifts: (u8, u8),
+    /// The slot to which the value goes.
+    slot: u8,
+    /// The place of the byte with a header's length.
+    header: u32,
 }
 
 impl<M: Machine> Threaded<M> {
@@ -108,14 +138,25 @@ impl<M: Machine> Threaded<M> {
     /// # Panics
     /// If the instruction is outside the program.
     pub fn run_from(&self, Pc(pc): Pc, state: State, input: &M::Input<'_>) -> u32 {
-        let State { a, x, mut memory } = state;
-        let step = &self.steps[pc];
-        (step.handler)(step, a, x, input, &mut memory)
+        let State { a, x, memory } = state;
+        self.enter(self.tables.places[pc] as usize, [a, x], memory, input)
     }
 
     /// The value of the program for an input: the image of a call in the byte order of the program, or a packet.
+    #[inline]
     pub fn run(&self, input: &M::Input<'_>) -> u32 {
-        self.run_from(Pc(0), State::default(), input)
+        self.enter(0, [0, 0], [0; 16], input)
+    }
+
+    #[inline]
+    fn enter(&self, at: usize, [a, x]: [u32; 2], memory: Memory, input: &M::Input<'_>) -> u32 {
+        let mut frame = Frame {
+            bytes: M::bytes(input),
+            input,
+            tables: &self.tables,
+            memory,
+        };
+        (self.steps[at].handler)(&self.steps, at, a, x, &mut frame)
     }
 }
 
@@ -141,9 +182,7 @@ impl Threaded<Seccomp> {
             return Err(TooLong { len_insns });
         }
         let ops: Vec<Op> = program.ops().collect();
-        Ok(Threaded {
-            steps: build::steps(&ops),
-        })
+        Ok(build::threaded(&ops))
     }
 }
 
@@ -151,16 +190,14 @@ impl Threaded<Sockets> {
     /// Prepares a program. Linear.
     pub fn packet(program: &packet::Program) -> Threaded<Sockets> {
         let ops: Vec<packet::Op> = program.ops().collect();
-        Threaded {
-            steps: build::steps(&ops),
-        }
+        build::threaded(&ops)
     }
 }
 
 impl<M: Machine> fmt::Debug for Threaded<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Threaded")
-            .field("len_insns", &self.steps.len())
+            .field("len_insns", &self.tables.ops.len())
             .finish()
     }
 }

@@ -110,6 +110,23 @@ fn on_generated_packets() {
     }
 }
 
+/// The longest path of a program that the kernel takes: without optimisation the threaded interpreter's calls nest.
+#[test]
+fn the_longest_programs_run() {
+    let mut insns = vec![Op::Neg.into(), Op::Tax.into(), Op::Txa.into()];
+    while insns.len() < Program::MAX_INSNS - 2 {
+        insns.push(Op::branch(tamis_bpf::Test::Eq, 9, 0, 0).into());
+        insns.push(Op::Neg.into());
+    }
+    insns.truncate(Program::MAX_INSNS - 2);
+    insns.extend([Op::RetImm(5).into(), Op::RetA.into()]);
+    let program = Program::new(insns, Endian::Little).expect("legal");
+    assert_eq!(
+        agreed(&Stack::from(program), &[SeccompData::default()]),
+        all_options().len()
+    );
+}
+
 /// The error of a program that no engine runs is the same for all.
 #[test]
 fn a_program_that_is_too_long_is_refused_by_all() {

@@ -1,198 +1,511 @@
-//! From instructions to steps, the last one first: every jump goes forward.
+//! From instructions to steps.
 
-use std::sync::Arc;
-
-use tamis_bpf::packet::{Load, Size};
+use tamis_bpf::packet::{Extra, Load, Size};
 use tamis_bpf::{AluOp, Operand, Operation, Test};
 
-use super::handlers::{self, Byte, Eq, Ge, Gt, Half, IndexedHalf, Keep, SetBits, Word, WordOfCall};
-use super::{Handler, Link, Machine, Seccomp, Sockets, Step};
+use super::handlers::{
+    self, AddX, Byte, Eq, Fetch, Ge, Gt, Half, HeaderByte, HeaderHalf, IndexedByte, IndexedHalf,
+    Keep, Nothing, OrX, SetBits, Sink, Slot, Store, SubX, Tax, Word, WordOfCall,
+};
+use super::{Handler, Machine, Seccomp, Sockets, Step, Tables, Threaded};
 
-/// What differs between the machines.
-pub(super) trait Build: Machine {
-    /// The place of a load for which there are functions of its own.
-    fn place(load: Self::Load) -> Option<u32>;
+/// A load that has functions of its own.
+pub(super) trait Loads: Machine {
+    /// How the load gets its value, and the place it is from.
+    fn fetched(load: Self::Load) -> Option<(Fetched, u32)>;
 
-    /// The function of such a load.
-    fn load_handler(load: Self::Load) -> Handler<Self>;
+    /// The place of the byte with a header's length, if the instruction loads that.
+    fn header(extra: Self::Extra) -> Option<u32>;
 
-    /// The function of such a load, a mask, and a test with a constant.
-    fn test_handler(load: Self::Load, test: Test) -> Handler<Self>;
+    /// The function that fetches so and gives the value to a sink.
+    fn load_handler<S: Sink<Self>>(fetched: Fetched) -> Handler<Self>;
+
+    /// The function that fetches so and tests the value against a constant.
+    fn test_handler(fetched: Fetched, test: Test, is_inverted: bool) -> Handler<Self>;
+
+    /// The function that fetches so and compares the value with sorted constants.
+    fn cases_handler(fetched: Fetched) -> Handler<Self>;
+
+    /// The function that fetches so and compares the value with two constants.
+    fn two_handler(fetched: Fetched) -> Handler<Self>;
 }
 
-impl Build for Seccomp {
-    fn place(offset: u32) -> Option<u32> {
-        Some(offset / 4)
-    }
-
-    fn load_handler(_: u32) -> Handler<Seccomp> {
-        handlers::load::<Seccomp, WordOfCall>
-    }
-
-    fn test_handler(_: u32, test: Test) -> Handler<Seccomp> {
-        tested::<Seccomp, WordOfCall>(test)
-    }
+/// How a value is got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fetched {
+    /// It is in A.
+    Keep,
+    /// From a slot of the scratch memory.
+    Slot,
+    /// From the input: a byte, two, or four.
+    Byte,
+    Half,
+    Word,
+    /// From the input at X.
+    IndexedByte,
+    IndexedHalf,
+    /// From the input behind a header whose length goes to X.
+    HeaderByte,
+    HeaderHalf,
 }
 
-/// The offsets that a packet's bytes can have; what lies behind isn't counted from the packet's start.
-const MAX_PLACE: u32 = i32::MAX as u32;
-
-impl Build for Sockets {
-    fn place(load: Load) -> Option<u32> {
-        match load {
-            Load::Absolute(_, k) => (k <= MAX_PLACE).then_some(k),
-            Load::Indexed(Size::Half, k) => (k <= MAX_PLACE).then_some(k),
-            Load::Indexed(..) | Load::Ancillary(..) => None,
+/// Chooses the function for a way to fetch, where `$F` is its type.
+macro_rules! by_fetch {
+    ($fetched:expr, $machine:ty, [$($name:ident => $F:ty),*], $function:ident) => {
+        match $fetched {
+            $(Fetched::$name => $function!($machine, $F),)*
+            // The machine has no such loads.
+            _ => $function!($machine, Keep),
         }
-    }
+    };
+}
 
-    fn load_handler(load: Load) -> Handler<Sockets> {
-        match load {
-            Load::Absolute(Size::Byte, _) => handlers::load::<Sockets, Byte>,
-            Load::Absolute(Size::Half, _) => handlers::load::<Sockets, Half>,
-            Load::Absolute(Size::Word, _) => handlers::load::<Sockets, Word>,
-            Load::Indexed(Size::Half, _) => handlers::load::<Sockets, IndexedHalf>,
-            Load::Indexed(..) | Load::Ancillary(..) => handlers::any::<Sockets>,
-        }
-    }
+macro_rules! loads {
+    ($machine:ty, $fetched:ident, $header:ident, [$($name:ident => $F:ty),*]) => {
+        impl Loads for $machine {
+            fn fetched(load: Self::Load) -> Option<(Fetched, u32)> {
+                $fetched(load)
+            }
 
-    fn test_handler(load: Load, test: Test) -> Handler<Sockets> {
-        match load {
-            Load::Absolute(Size::Byte, _) => tested::<Sockets, Byte>(test),
-            Load::Absolute(Size::Half, _) => tested::<Sockets, Half>(test),
-            Load::Indexed(..) => tested::<Sockets, IndexedHalf>(test),
-            Load::Absolute(..) | Load::Ancillary(..) => tested::<Sockets, Word>(test),
+            fn header(extra: Self::Extra) -> Option<u32> {
+                $header(extra)
+            }
+
+            fn load_handler<S: Sink<Self>>(fetched: Fetched) -> Handler<Self> {
+                macro_rules! function {
+                    ($m:ty, $f:ty) => { handlers::load::<$m, $f, S> };
+                }
+                by_fetch!(fetched, $machine, [$($name => $F),*], function)
+            }
+
+            fn test_handler(fetched: Fetched, test: Test, is_inverted: bool) -> Handler<Self> {
+                macro_rules! function {
+                    ($m:ty, $f:ty) => { tested::<$m, $f>(test, is_inverted) };
+                }
+                by_fetch!(fetched, $machine, [$($name => $F),*], function)
+            }
+
+            fn cases_handler(fetched: Fetched) -> Handler<Self> {
+                macro_rules! function {
+                    ($m:ty, $f:ty) => {
+                        handlers::cases::<$m, $f>
+                    };
+                }
+                by_fetch!(fetched, $machine, [$($name => $F),*], function)
+            }
+
+            fn two_handler(fetched: Fetched) -> Handler<Self> {
+                macro_rules! function {
+                    ($m:ty, $f:ty) => {
+                        handlers::two::<$m, $f>
+                    };
+                }
+                by_fetch!(fetched, $machine, [$($name => $F),*], function)
+            }
         }
+    };
+}
+
+loads!(Seccomp, word_of_call, no_header, [Slot => Slot, Word => WordOfCall]);
+loads!(Sockets, part_of_packet, header_of_packet, [
+    Slot => Slot, Byte => Byte, Half => Half, Word => Word, IndexedByte => IndexedByte,
+    IndexedHalf => IndexedHalf, HeaderByte => HeaderByte, HeaderHalf => HeaderHalf
+]);
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the other machine has loads without functions of their own"
+)]
+fn word_of_call(offset: u32) -> Option<(Fetched, u32)> {
+    Some((Fetched::Word, offset / 4))
+}
+
+fn no_header(extra: std::convert::Infallible) -> Option<u32> {
+    match extra {}
+}
+
+/// The largest offset that is counted from a packet's start.
+const MAX_OFFSET: u32 = i32::MAX as u32;
+
+fn part_of_packet(load: Load) -> Option<(Fetched, u32)> {
+    let (fetched, offset) = match load {
+        Load::Absolute(Size::Byte, k) => (Fetched::Byte, k),
+        Load::Absolute(Size::Half, k) => (Fetched::Half, k),
+        Load::Absolute(Size::Word, k) => (Fetched::Word, k),
+        Load::Indexed(Size::Byte, k) => (Fetched::IndexedByte, k),
+        Load::Indexed(Size::Half, k) => (Fetched::IndexedHalf, k),
+        Load::Indexed(Size::Word, _) | Load::Ancillary(..) => return None,
+    };
+    (offset <= MAX_OFFSET).then_some((fetched, offset))
+}
+
+fn header_of_packet(extra: Extra) -> Option<u32> {
+    match extra {
+        Extra::LoadXHeaderLen(k) => (k <= MAX_OFFSET).then_some(k),
+        Extra::Mod(_) => None,
     }
 }
 
-/// The function of a load by `F`, a mask, and a test with a constant.
-fn tested<M: Machine, F: handlers::Fetch<M>>(test: Test) -> Handler<M> {
-    match test {
-        Test::Eq => handlers::test::<M, F, Eq>,
-        Test::Gt => handlers::test::<M, F, Gt>,
-        Test::Ge => handlers::test::<M, F, Ge>,
-        Test::Set => handlers::test::<M, F, SetBits>,
+/// The function that fetches by `F` and tests the value against a constant.
+fn tested<M: Machine, F: Fetch<M>>(test: Test, is_inverted: bool) -> Handler<M> {
+    match (test, is_inverted) {
+        (Test::Eq, false) => handlers::test::<M, F, Eq, false>,
+        (Test::Gt, false) => handlers::test::<M, F, Gt, false>,
+        (Test::Ge, false) => handlers::test::<M, F, Ge, false>,
+        (Test::Set, false) => handlers::test::<M, F, SetBits, false>,
+        (Test::Eq, true) => handlers::test::<M, F, Eq, true>,
+        (Test::Gt, true) => handlers::test::<M, F, Gt, true>,
+        (Test::Ge, true) => handlers::test::<M, F, Ge, true>,
+        (Test::Set, true) => handlers::test::<M, F, SetBits, true>,
     }
 }
 
-/// The step of each instruction of a valid program.
-pub(super) fn steps<M: Build>(ops: &[Operation<M::Load, M::Extra>]) -> Vec<Arc<Step<M>>> {
+/// Prepares a valid program.
+pub(super) fn threaded<M: Loads>(ops: &[Operation<M::Load, M::Extra>]) -> Threaded<M> {
     let mut builder = Builder {
         ops,
-        behind: Vec::with_capacity(ops.len()),
+        steps: Vec::with_capacity(ops.len()),
+        jumps: Vec::new(),
+        seconds: Vec::new(),
+        cases: Vec::new(),
+        places: vec![None; ops.len()],
+        open: (0..ops.len()).rev().collect(),
     };
-    for pc in (0..ops.len()).rev() {
-        let step = builder.step(pc);
-        builder.behind.push(step);
+    while let Some(pc) = builder.open.pop() {
+        builder.trace(pc);
     }
-    builder.behind.reverse();
-    builder.behind
+    let places: Vec<u32> = builder
+        .places
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    let place = |pc: u32| places.get(pc as usize).copied().unwrap_or_default();
+    let (mut steps, mut cases) = (builder.steps, builder.cases);
+    for at in builder.jumps {
+        steps[at].target = place(steps[at].target);
+    }
+    for at in builder.seconds {
+        steps[at].mask = place(steps[at].mask);
+    }
+    for (_, target) in &mut cases {
+        *target = place(*target);
+    }
+    let tables = Tables {
+        ops: ops.to_vec(),
+        places,
+        cases,
+    };
+    Threaded { steps, tables }
 }
 
 struct Builder<'o, M: Machine> {
     ops: &'o [Operation<M::Load, M::Extra>],
-    /// The steps of the later instructions, the last one first.
-    behind: Vec<Arc<Step<M>>>,
+    steps: Vec<Step<M>>,
+    /// Steps whose target is an instruction so far.
+    jumps: Vec<usize>,
+    /// Steps of two tests, the target of whose second is an instruction so far.
+    seconds: Vec<usize>,
+    /// Tests for equality, with the instructions where they lead.
+    cases: Vec<(u32, u32)>,
+    /// Where the step of an instruction stands, if it does.
+    places: Vec<Option<u32>>,
+    /// Instructions that need a step.
+    open: Vec<usize>,
 }
 
-impl<M: Build> Builder<'_, M> {
-    /// The step that follows `skip` instructions behind `pc`.
-    fn at(&self, pc: usize, skip: usize) -> Link<M> {
-        let target = pc + 1 + skip;
-        let from_end = self.ops.len().checked_sub(target + 1)?;
-        self.behind.get(from_end).cloned()
-    }
+/// A step, and the instruction whose step must follow.
+type Following<M> = (Step<M>, Option<usize>);
 
-    fn step(&self, pc: usize) -> Arc<Step<M>> {
-        let op = self.ops[pc];
-        match op {
-            Operation::Jump(skip) => {
-                if let Some(target) = self.at(pc, skip as usize) {
-                    return target;
-                }
-            }
-            Operation::LoadData(load) => return Arc::new(self.load(pc, load)),
-            _ => {}
+impl<M: Loads> Builder<'_, M> {
+    /// The instruction at `pc`, or where the jumps there lead.
+    fn skip_jumps(&self, mut pc: usize) -> usize {
+        while let Operation::Jump(skip) = self.ops[pc] {
+            pc += 1 + skip as usize;
         }
-        Arc::new(self.single(pc, op))
+        pc
     }
 
-    /// An instruction alone.
-    fn single(&self, pc: usize, op: Operation<M::Load, M::Extra>) -> Step<M> {
-        let straight = |handler: Handler<M>, k: u32| Step {
+    /// Writes the steps from an instruction on, up to a return or to what stands already.
+    fn trace(&mut self, start: usize) {
+        if self.places[start].is_some() {
+            return;
+        }
+        let mut pc = start;
+        loop {
+            let target = self.skip_jumps(pc);
+            let is_return = matches!(self.ops[target], Operation::RetImm(_) | Operation::RetA);
+            if let Some(known) = self.places[target]
+                && !is_return
+            {
+                if pc == start {
+                    self.places[pc] = Some(known);
+                } else {
+                    // The step before leads to what stands behind it.
+                    self.place(pc);
+                    let step = self.plain(handlers::go_to::<M>, target);
+                    let step = self.jump(step, target);
+                    self.steps.push(step);
+                }
+                return;
+            }
+            self.place(pc);
+            self.place(target);
+            let (step, next) = self.step(target);
+            self.steps.push(step);
+            match next {
+                Some(next) => pc = next,
+                None => return,
+            }
+        }
+    }
+
+    fn place(&mut self, pc: usize) {
+        let place = self.steps.len() as u32;
+        self.places[pc].get_or_insert(place);
+    }
+
+    /// The step, which will be the next one, with an instruction where it may lead.
+    fn jump(&mut self, mut step: Step<M>, target: usize) -> Step<M> {
+        self.jumps.push(self.steps.len());
+        step.target = target as u32;
+        step
+    }
+
+    fn plain(&self, handler: Handler<M>, pc: usize) -> Step<M> {
+        Step {
             handler,
-            no: self.at(pc, 0),
-            yes: None,
-            k,
+            target: 0,
+            k: pc as u32,
             place: 0,
             mask: u32::MAX,
-            op,
-        };
-        match op {
-            Operation::Branch {
-                test,
-                operand,
-                jt,
-                jf,
-            } => {
-                let (handler, k) = match operand {
-                    Operand::K(k) => (tested::<M, Keep>(test), k),
-                    Operand::X | Operand::Variable(_) => {
-                        (handlers::branch_any::<M> as Handler<M>, 0)
-                    }
-                };
-                Step {
-                    no: self.at(pc, usize::from(jf)),
-                    yes: self.at(pc, usize::from(jt)),
-                    ..straight(handler, k)
-                }
-            }
-            Operation::RetImm(k) => straight(handlers::ret::<M>, k),
-            Operation::RetA => straight(handlers::ret_a::<M>, 0),
-            Operation::Alu(AluOp::And, Operand::K(k)) => straight(handlers::and::<M>, k),
-            Operation::Alu(AluOp::Sub, Operand::X) => straight(handlers::sub_x::<M>, 0),
-            Operation::Alu(AluOp::Lsh, Operand::K(k)) => straight(handlers::shift_left::<M>, k),
-            Operation::Alu(AluOp::Rsh, Operand::K(k)) => straight(handlers::shift_right::<M>, k),
-            Operation::Tax => straight(handlers::tax::<M>, 0),
-            _ => straight(handlers::any::<M>, 0),
+            shifts: (0, 0),
+            slot: 0,
+            header: 0,
         }
     }
 
-    /// A load, with the mask and the test behind it if there is one.
-    fn load(&self, pc: usize, load: M::Load) -> Step<M> {
-        let op = self.ops[pc];
-        let Some(place) = M::place(load) else {
-            return self.single(pc, op);
-        };
-        let (mask, mut next) = match self.ops.get(pc + 1) {
-            Some(Operation::Alu(AluOp::And, Operand::K(mask))) => (*mask, pc + 2),
-            _ => (u32::MAX, pc + 1),
-        };
-        if let Some(Operation::Jump(skip)) = self.ops.get(next) {
-            next += 1 + *skip as usize;
-        }
-        if let Some(Operation::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }) = self.ops.get(next)
-        {
-            return Step {
-                handler: M::test_handler(load, *test),
-                no: self.at(next, usize::from(*jf)),
-                yes: self.at(next, usize::from(*jt)),
-                k: *k,
-                place,
-                mask,
-                op,
-            };
-        }
-        Step {
-            handler: M::load_handler(load),
-            place,
-            ..self.single(pc, op)
+    /// The step that begins with an instruction which isn't a jump.
+    fn step(&mut self, pc: usize) -> Following<M> {
+        let straight = |handler: Handler<M>| (self.plain(handler, pc), Some(pc + 1));
+        match self.ops[pc] {
+            Operation::RetImm(k) => {
+                let step = self.plain(handlers::ret::<M>, pc);
+                (Step { k, ..step }, None)
+            }
+            Operation::RetA => (self.plain(handlers::ret_a::<M>, pc), None),
+            Operation::LoadData(load) => match M::fetched(load) {
+                Some((fetched, place)) => {
+                    let step = self.plain(handlers::any::<M>, pc);
+                    self.value(fetched, Step { place, ..step }, pc + 1)
+                }
+                None => straight(handlers::any::<M>),
+            },
+            Operation::LoadMem(slot) => {
+                let step = self.plain(handlers::any::<M>, pc);
+                self.value(
+                    Fetched::Slot,
+                    Step {
+                        place: slot,
+                        ..step
+                    },
+                    pc + 1,
+                )
+            }
+            Operation::Extra(extra) => self.header(pc, extra),
+            Operation::Branch { .. } | Operation::Alu(AluOp::And, Operand::K(_)) => {
+                let step = self.plain(handlers::any::<M>, pc);
+                self.value(Fetched::Keep, step, pc)
+            }
+            Operation::Tax => straight(handlers::load::<M, Keep, Tax>),
+            Operation::Store(slot) => {
+                let step = self.plain(handlers::load::<M, Keep, Store>, pc);
+                let slot = slot as u8;
+                (Step { slot, ..step }, Some(pc + 1))
+            }
+            Operation::Alu(alu, Operand::X) => self.with_x(pc, alu),
+            _ => straight(handlers::any::<M>),
         }
     }
+
+    /// A header's length, with the load behind it.
+    fn header(&mut self, pc: usize, extra: M::Extra) -> Following<M> {
+        let step = self.plain(handlers::any::<M>, pc);
+        let load = match self.ops.get(pc + 1) {
+            Some(Operation::LoadData(load)) => M::fetched(*load),
+            _ => None,
+        };
+        let fetched = match load {
+            Some((Fetched::IndexedByte, place)) => Some((Fetched::HeaderByte, place)),
+            Some((Fetched::IndexedHalf, place)) => Some((Fetched::HeaderHalf, place)),
+            _ => None,
+        };
+        match (M::header(extra), fetched) {
+            (Some(header), Some((fetched, place))) => {
+                let step = Step {
+                    header,
+                    place,
+                    ..step
+                };
+                self.value(fetched, step, pc + 2)
+            }
+            _ => (step, Some(pc + 1)),
+        }
+    }
+
+    /// What follows a value: masks and shifts, then where it goes.
+    fn value(&mut self, fetched: Fetched, mut step: Step<M>, mut pc: usize) -> Following<M> {
+        if let Some(Operation::Alu(AluOp::And, Operand::K(mask))) = self.ops.get(pc) {
+            step.mask = *mask;
+            pc += 1;
+        }
+        match self.ops.get(pc) {
+            Some(Operation::Alu(AluOp::Lsh, Operand::K(k))) => step.shifts.0 = *k as u8,
+            Some(Operation::Alu(AluOp::Rsh, Operand::K(k))) => step.shifts.1 = *k as u8,
+            _ => {}
+        }
+        pc += usize::from(step.shifts != (0, 0));
+        match self.ops.get(pc) {
+            Some(Operation::Tax) => {
+                step.handler = M::load_handler::<Tax>(fetched);
+                (step, Some(pc + 1))
+            }
+            Some(Operation::Store(slot)) => {
+                step.handler = M::load_handler::<Store>(fetched);
+                step.slot = *slot as u8;
+                (step, Some(pc + 1))
+            }
+            Some(Operation::Branch { .. } | Operation::Jump(_)) if step.shifts == (0, 0) => {
+                self.tests(fetched, step, pc)
+            }
+            _ => {
+                step.handler = M::load_handler::<Nothing>(fetched);
+                (step, Some(pc))
+            }
+        }
+    }
+
+    /// Tests of a value.
+    fn tests(&mut self, fetched: Fetched, mut step: Step<M>, pc: usize) -> Following<M> {
+        let first = self.skip_jumps(pc);
+        let Operation::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        } = self.ops[first]
+        else {
+            step.handler = M::load_handler::<Nothing>(fetched);
+            return (step, Some(first));
+        };
+        let [yes, no] = [jt, jf].map(|skip| first + 1 + usize::from(skip));
+        let Operand::K(k) = operand else {
+            if fetched == Fetched::Keep && step.mask == u32::MAX {
+                step.handler = handlers::branch_any::<M>;
+                step.k = first as u32;
+                return (self.jump(step, yes), Some(no));
+            }
+            step.handler = M::load_handler::<Nothing>(fetched);
+            return (step, Some(first));
+        };
+        let has_header = matches!(fetched, Fetched::HeaderByte | Fetched::HeaderHalf);
+        let is_whole = step.mask == u32::MAX && !has_header;
+        let (cases, other) = self.equalities(first, is_whole);
+        if let [(k, target), (second, target_of_second)] = cases[..]
+            && is_whole
+        {
+            step.handler = M::two_handler(fetched);
+            (step.k, step.header) = (k, second);
+            step.mask = target_of_second;
+            self.seconds.push(self.steps.len());
+            return (self.jump(step, target as usize), Some(other));
+        }
+        if cases.len() > 1 {
+            step.handler = M::cases_handler(fetched);
+            step.target = self.cases.len() as u32;
+            step.k = cases.len() as u32;
+            self.cases.extend(cases);
+            return (step, Some(other));
+        }
+        // The side that ends at once stands elsewhere.
+        let end = self.ops[self.skip_jumps(no)];
+        let is_inverted = matches!(end, Operation::RetImm(_) | Operation::RetA);
+        step.handler = M::test_handler(fetched, test, is_inverted);
+        step.k = k;
+        let (target, next) = if is_inverted { (no, yes) } else { (yes, no) };
+        (self.jump(step, target), Some(next))
+    }
+
+    /// The tests for equality that follow each other from here on, and what follows them: two, as the most likely ones
+    /// may stand first in a list, or if two were before them the rest of it, sorted.
+    fn equalities(&self, first: usize, is_whole: bool) -> (Vec<(u32, u32)>, usize) {
+        let is_rest = first > 0
+            && matches!(
+                self.ops[first - 1],
+                Operation::Branch {
+                    test: Test::Eq,
+                    operand: Operand::K(_),
+                    jf: 0,
+                    ..
+                }
+            );
+        let max = if is_rest || !is_whole { MAX_CASES } else { 2 };
+        let mut pc = first;
+        let mut cases: Vec<(u32, u32)> = Vec::new();
+        while cases.len() < max
+            && let Operation::Branch {
+                test: Test::Eq,
+                operand: Operand::K(k),
+                jt,
+                jf,
+            } = self.ops[self.skip_jumps(pc)]
+        {
+            pc = self.skip_jumps(pc);
+            // The first test of a constant decides.
+            if !cases.iter().any(|(known, _)| *known == k) {
+                cases.push((k, (pc + 1 + usize::from(jt)) as u32));
+            }
+            pc += 1 + usize::from(jf);
+        }
+        if cases.len() > 2 {
+            cases.sort_unstable();
+        }
+        (cases, pc)
+    }
+
+    /// An operation with X, and where its result goes.
+    fn with_x(&self, pc: usize, alu: AluOp) -> Following<M> {
+        let step = self.plain(handlers::any::<M>, pc);
+        let handlers: [Handler<M>; 3] = match alu {
+            AluOp::Add => by_sink::<M, AddX>(),
+            AluOp::Sub => by_sink::<M, SubX>(),
+            AluOp::Or => by_sink::<M, OrX>(),
+            _ => return (step, Some(pc + 1)),
+        };
+        let (sink, slot, next) = match self.ops.get(pc + 1) {
+            Some(Operation::Tax) => (1, 0, pc + 2),
+            Some(Operation::Store(slot)) => (2, *slot as u8, pc + 2),
+            _ => (0, 0, pc + 1),
+        };
+        let handler = handlers[sink];
+        (
+            Step {
+                handler,
+                slot,
+                ..step
+            },
+            Some(next),
+        )
+    }
+}
+
+/// The most tests for equality in one step: every instruction of a list may need a step with the rest of the list.
+const MAX_CASES: usize = 64;
+
+/// The functions of a way to fetch, by what becomes of the value: nothing more, X too, a slot too.
+fn by_sink<M: Machine, F: Fetch<M>>() -> [Handler<M>; 3] {
+    [
+        handlers::load::<M, F, Nothing>,
+        handlers::load::<M, F, Tax>,
+        handlers::load::<M, F, Store>,
+    ]
 }

@@ -1,22 +1,30 @@
 //! The functions of steps.
 //!
-//! Each ends with the call of the next step's function. They are generic over what is loaded and how it is tested,
-//! so that each combination is a function of its own without a choice at run time.
+//! Each ends with the call of the next step's function. They are generic over what is loaded, where the value goes and
+//! how it is tested, so that each combination is a function of its own without a choice at run time.
 
-use tamis_bpf::Operation;
 use tamis_bpf::interp::{self, Input, Registers};
-use tamis_bpf::packet::Packet;
+use tamis_bpf::packet::Size;
+use tamis_bpf::{Operation, packet::Packet};
 
-use super::{Link, Machine, Memory, Seccomp, Sockets, Step};
+use super::{Frame, Machine, Seccomp, Sockets, Step};
 
 /// A way to get a value.
 pub(super) trait Fetch<M: Machine> {
-    /// The value; `None` ends the program with 0.
-    fn fetch(step: &Step<M>, a: u32, x: u32, input: &M::Input<'_>) -> Option<u32>;
+    /// The value, and X; `None` ends the program with 0.
+    fn fetch(step: &Step<M>, a: u32, x: u32, frame: &Frame<'_, '_, M>) -> Option<(u32, u32)>;
 }
 
 /// What is in A.
 pub(super) struct Keep;
+/// A + X.
+pub(super) struct AddX;
+/// A - X.
+pub(super) struct SubX;
+/// A | X.
+pub(super) struct OrX;
+/// A slot of the scratch memory.
+pub(super) struct Slot;
 /// A word of a call.
 pub(super) struct WordOfCall;
 /// A byte of a packet.
@@ -25,60 +33,209 @@ pub(super) struct Byte;
 pub(super) struct Half;
 /// Four bytes of a packet.
 pub(super) struct Word;
+/// A byte of a packet, counted from X.
+pub(super) struct IndexedByte;
 /// Two bytes of a packet, counted from X.
 pub(super) struct IndexedHalf;
+/// A byte of a packet behind a header, whose length goes to X.
+pub(super) struct HeaderByte;
+/// Two bytes of a packet behind a header, whose length goes to X.
+pub(super) struct HeaderHalf;
 
-impl<M: Machine> Fetch<M> for Keep {
+macro_rules! computed {
+    ($($name:ident: |$a:ident, $x:ident| $value:expr;)*) => {$(
+        impl<M: Machine> Fetch<M> for $name {
+            #[inline(always)]
+            fn fetch(_: &Step<M>, $a: u32, $x: u32, _: &Frame<'_, '_, M>) -> Option<(u32, u32)> {
+                Some(($value, $x))
+            }
+        }
+    )*};
+}
+
+computed! {
+    Keep: |a, x| a;
+    AddX: |a, x| a.wrapping_add(x);
+    SubX: |a, x| a.wrapping_sub(x);
+    OrX: |a, x| a | x;
+}
+
+impl<M: Machine> Fetch<M> for Slot {
     #[inline(always)]
-    fn fetch(_: &Step<M>, a: u32, _: u32, _: &M::Input<'_>) -> Option<u32> {
-        Some(a)
+    fn fetch(step: &Step<M>, _: u32, x: u32, frame: &Frame<'_, '_, M>) -> Option<(u32, u32)> {
+        // The mask only tells the compiler what the checker knows.
+        Some((frame.memory[step.place as usize & 15], x))
     }
 }
 
 impl Fetch<Seccomp> for WordOfCall {
     #[inline(always)]
-    fn fetch(step: &Step<Seccomp>, _: u32, _: u32, image: &[u32; 16]) -> Option<u32> {
-        // The mask only tells the compiler what the checker knows.
-        Some(image[step.place as usize & 15])
+    fn fetch(
+        step: &Step<Seccomp>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Seccomp>,
+    ) -> Option<(u32, u32)> {
+        Some((frame.input[step.place as usize & 15], x))
     }
 }
 
 /// The bytes at a place, if they are inside.
 #[inline(always)]
-fn bytes<const N: usize>(packet: &Packet<'_>, place: u32) -> Option<[u8; N]> {
+fn bytes<const N: usize>(bytes: &[u8], place: u32) -> Option<[u8; N]> {
     let place = place as usize;
-    packet.bytes.get(place..place + N)?.try_into().ok()
+    bytes.get(place..place + N)?.try_into().ok()
+}
+
+#[inline(always)]
+fn half(packet: &[u8], place: u32) -> Option<u32> {
+    bytes(packet, place).map(|bytes| u32::from(u16::from_be_bytes(bytes)))
+}
+
+#[inline(always)]
+fn byte(packet: &[u8], place: u32) -> Option<u32> {
+    packet.get(place as usize).map(|byte| u32::from(*byte))
 }
 
 impl Fetch<Sockets> for Byte {
     #[inline(always)]
-    fn fetch(step: &Step<Sockets>, _: u32, _: u32, packet: &Packet<'_>) -> Option<u32> {
-        bytes::<1>(packet, step.place).map(|[byte]| u32::from(byte))
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((byte(frame.bytes, step.place)?, x))
     }
 }
 
 impl Fetch<Sockets> for Half {
     #[inline(always)]
-    fn fetch(step: &Step<Sockets>, _: u32, _: u32, packet: &Packet<'_>) -> Option<u32> {
-        bytes(packet, step.place).map(|bytes| u32::from(u16::from_be_bytes(bytes)))
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((half(frame.bytes, step.place)?, x))
     }
 }
 
 impl Fetch<Sockets> for Word {
     #[inline(always)]
-    fn fetch(step: &Step<Sockets>, _: u32, _: u32, packet: &Packet<'_>) -> Option<u32> {
-        bytes(packet, step.place).map(u32::from_be_bytes)
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((bytes(frame.bytes, step.place).map(u32::from_be_bytes)?, x))
+    }
+}
+
+/// What lies at a place that isn't counted from the packet's start.
+#[cold]
+fn elsewhere(packet: &Packet<'_>, size: Size, place: u32) -> Option<u32> {
+    packet.value(size, place)
+}
+
+/// The places that are counted from the packet's start.
+const PLACES: u32 = 1 << 31;
+
+impl Fetch<Sockets> for IndexedByte {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        let place = x.wrapping_add(step.place);
+        if place >= PLACES {
+            return Some((elsewhere(frame.input, Size::Byte, place)?, x));
+        }
+        Some((byte(frame.bytes, place)?, x))
     }
 }
 
 impl Fetch<Sockets> for IndexedHalf {
     #[inline(always)]
-    fn fetch(step: &Step<Sockets>, _: u32, x: u32, packet: &Packet<'_>) -> Option<u32> {
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
         let place = x.wrapping_add(step.place);
-        if place >= 1 << 31 {
-            return packet.value(tamis_bpf::packet::Size::Half, place);
+        if place >= PLACES {
+            return Some((elsewhere(frame.input, Size::Half, place)?, x));
         }
-        bytes(packet, place).map(|bytes| u32::from(u16::from_be_bytes(bytes)))
+        Some((half(frame.bytes, place)?, x))
+    }
+}
+
+/// The length of a header.
+#[inline(always)]
+fn header(step: &Step<Sockets>, frame: &Frame<'_, '_, Sockets>) -> Option<u32> {
+    Some(4 * (byte(frame.bytes, step.header)? & 15))
+}
+
+impl Fetch<Sockets> for HeaderByte {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        a: u32,
+        _: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        IndexedByte::fetch(step, a, header(step, frame)?, frame)
+    }
+}
+
+impl Fetch<Sockets> for HeaderHalf {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        a: u32,
+        _: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        IndexedHalf::fetch(step, a, header(step, frame)?, frame)
+    }
+}
+
+/// Where a value goes besides A.
+pub(super) trait Sink<M: Machine> {
+    /// X after that.
+    fn put(step: &Step<M>, value: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32;
+}
+
+/// Nowhere.
+pub(super) struct Nothing;
+/// To X.
+pub(super) struct Tax;
+/// To a slot of the scratch memory.
+pub(super) struct Store;
+
+impl<M: Machine> Sink<M> for Nothing {
+    #[inline(always)]
+    fn put(_: &Step<M>, _: u32, x: u32, _: &mut Frame<'_, '_, M>) -> u32 {
+        x
+    }
+}
+
+impl<M: Machine> Sink<M> for Tax {
+    #[inline(always)]
+    fn put(_: &Step<M>, value: u32, _: u32, _: &mut Frame<'_, '_, M>) -> u32 {
+        value
+    }
+}
+
+impl<M: Machine> Sink<M> for Store {
+    #[inline(always)]
+    fn put(step: &Step<M>, value: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32 {
+        frame.memory[usize::from(step.slot) & 15] = value;
+        x
     }
 }
 
@@ -97,184 +254,206 @@ pub(super) struct Ge;
 /// A & k != 0.
 pub(super) struct SetBits;
 
-impl Holds for Eq {
-    #[inline(always)]
-    fn holds(a: u32, k: u32) -> bool {
-        a == k
-    }
+macro_rules! tests {
+    ($($name:ident: |$a:ident, $k:ident| $holds:expr;)*) => {$(
+        impl Holds for $name {
+            #[inline(always)]
+            fn holds($a: u32, $k: u32) -> bool {
+                $holds
+            }
+        }
+    )*};
 }
 
-impl Holds for Gt {
-    #[inline(always)]
-    fn holds(a: u32, k: u32) -> bool {
-        a > k
-    }
+tests! {
+    Eq: |a, k| a == k;
+    Gt: |a, k| a > k;
+    Ge: |a, k| a >= k;
+    SetBits: |a, k| a & k != 0;
 }
 
-impl Holds for Ge {
-    #[inline(always)]
-    fn holds(a: u32, k: u32) -> bool {
-        a >= k
-    }
-}
-
-impl Holds for SetBits {
-    #[inline(always)]
-    fn holds(a: u32, k: u32) -> bool {
-        a & k != 0
-    }
-}
-
-/// Goes on with a step; the checker knows that there is one.
+/// Goes on with the step at a place; the builder knows that there is one.
 #[inline(always)]
 fn go<M: Machine>(
-    link: &Link<M>,
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
     x: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    match link {
-        Some(step) => (step.handler)(step, a, x, input, memory),
+    match steps.get(at) {
+        Some(step) => (step.handler)(steps, at, a, x, frame),
         None => 0,
     }
 }
 
-/// A load.
-pub(super) fn load<M: Machine, F: Fetch<M>>(
-    step: &Step<M>,
+/// A value, which goes to A and a sink.
+pub(super) fn load<M: Machine, F: Fetch<M>, S: Sink<M>>(
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
     x: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    match F::fetch(step, a, x, input) {
-        Some(a) => go(&step.no, a, x, input, memory),
-        None => 0,
-    }
+    let step = &steps[at];
+    let Some((value, x)) = F::fetch(step, a, x, frame) else {
+        return 0;
+    };
+    let (left, right) = step.shifts;
+    let a = (value & step.mask)
+        .wrapping_shl(u32::from(left))
+        .wrapping_shr(u32::from(right));
+    let x = S::put(step, a, x, frame);
+    go(steps, at + 1, a, x, frame)
 }
 
-/// A load, a mask and a test with a constant.
-pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds>(
-    step: &Step<M>,
+/// A value and a test of it with a constant; `INVERTED` is whether the next step follows where it holds.
+pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds, const INVERTED: bool>(
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
     x: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let Some(value) = F::fetch(step, a, x, input) else {
+    let step = &steps[at];
+    let Some((value, x)) = F::fetch(step, a, x, frame) else {
         return 0;
     };
     let a = value & step.mask;
-    // Two calls, so that the processor predicts where each goes.
-    if H::holds(a, step.k) {
-        go(&step.yes, a, x, input, memory)
+    if H::holds(a, step.k) == INVERTED {
+        go(steps, at + 1, a, x, frame)
     } else {
-        go(&step.no, a, x, input, memory)
+        go(steps, step.target as usize, a, x, frame)
+    }
+}
+
+/// A value and tests for equality with two constants. The second one and where it leads have the places of a header and
+/// a mask, which there aren't.
+pub(super) fn two<M: Machine, F: Fetch<M>>(
+    steps: &[Step<M>],
+    at: usize,
+    a: u32,
+    x: u32,
+    frame: &mut Frame<'_, '_, M>,
+) -> u32 {
+    let step = &steps[at];
+    let Some((a, x)) = F::fetch(step, a, x, frame) else {
+        return 0;
+    };
+    if a == step.k {
+        go(steps, step.target as usize, a, x, frame)
+    } else if a == step.header {
+        go(steps, step.mask as usize, a, x, frame)
+    } else {
+        go(steps, at + 1, a, x, frame)
+    }
+}
+
+/// A value and tests for equality with sorted constants.
+pub(super) fn cases<M: Machine, F: Fetch<M>>(
+    steps: &[Step<M>],
+    at: usize,
+    a: u32,
+    x: u32,
+    frame: &mut Frame<'_, '_, M>,
+) -> u32 {
+    let step = &steps[at];
+    let Some((value, x)) = F::fetch(step, a, x, frame) else {
+        return 0;
+    };
+    let a = value & step.mask;
+    let (first, count) = (step.target as usize, step.k as usize);
+    let cases = frame
+        .tables
+        .cases
+        .get(first..first + count)
+        .unwrap_or_default();
+    let place = cases.partition_point(|(k, _)| *k < a);
+    match cases.get(place) {
+        Some((k, target)) if *k == a => go(steps, *target as usize, a, x, frame),
+        _ => go(steps, at + 1, a, x, frame),
     }
 }
 
 /// A test with X.
 pub(super) fn branch_any<M: Machine>(
-    step: &Step<M>,
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
     x: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    match step.op {
+    let step = &steps[at];
+    match frame.tables.ops[step.k as usize] {
         Operation::Branch { test, operand, .. } if test.holds(a, operand.value(x)) => {
-            go(&step.yes, a, x, input, memory)
+            go(steps, step.target as usize, a, x, frame)
         }
-        _ => go(&step.no, a, x, input, memory),
+        _ => go(steps, at + 1, a, x, frame),
     }
 }
 
-macro_rules! arithmetic {
-    ($($(#[$doc:meta])* $name:ident: |$a:ident, $x:ident, $k:ident| $result:expr;)*) => {$(
-        $(#[$doc])*
-        pub(super) fn $name<M: Machine>(
-            step: &Step<M>,
-            $a: u32,
-            $x: u32,
-            input: &M::Input<'_>,
-            memory: &mut Memory,
-        ) -> u32 {
-            let $k = step.k;
-            let _ = $k;
-            go(&step.no, $result, $x, input, memory)
-        }
-    )*};
-}
-
-arithmetic! {
-    /// A &= k.
-    and: |a, x, k| a & k;
-    /// A -= X.
-    sub_x: |a, x, k| a.wrapping_sub(x);
-    /// A <<= k.
-    shift_left: |a, x, k| a.wrapping_shl(k);
-    /// A >>= k.
-    shift_right: |a, x, k| a.wrapping_shr(k);
-}
-
-/// X = A.
-pub(super) fn tax<M: Machine>(
-    step: &Step<M>,
+/// Goes on elsewhere.
+pub(super) fn go_to<M: Machine>(
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
-    _: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    x: u32,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    go(&step.no, a, a, input, memory)
+    go(steps, steps[at].target as usize, a, x, frame)
 }
 
 /// A return of a constant.
 pub(super) fn ret<M: Machine>(
-    step: &Step<M>,
+    steps: &[Step<M>],
+    at: usize,
     _: u32,
     _: u32,
-    _: &M::Input<'_>,
-    _: &mut Memory,
+    _: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    step.k
+    steps[at].k
 }
 
 /// A return of A.
 pub(super) fn ret_a<M: Machine>(
-    _: &Step<M>,
+    _: &[Step<M>],
+    _: usize,
     a: u32,
     _: u32,
-    _: &M::Input<'_>,
-    _: &mut Memory,
+    _: &mut Frame<'_, '_, M>,
 ) -> u32 {
     a
 }
 
 /// Any instruction that isn't a jump, a branch or a return, as the reference interpreter runs it.
 pub(super) fn any<M: Machine>(
-    step: &Step<M>,
+    steps: &[Step<M>],
+    at: usize,
     a: u32,
     x: u32,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    match other::<M>(step.op, Registers { a, x }, input, memory) {
-        Some(Registers { a, x }) => go(&step.no, a, x, input, memory),
+    match other::<M>(
+        frame.tables.ops[steps[at].k as usize],
+        Registers { a, x },
+        frame,
+    ) {
+        Some(Registers { a, x }) => go(steps, at + 1, a, x, frame),
         None => 0,
     }
 }
 
 /// The registers after an instruction; `None` if it ends the program with 0.
+#[inline(never)]
 fn other<M: Machine>(
     op: Operation<M::Load, M::Extra>,
     registers: Registers,
-    input: &M::Input<'_>,
-    memory: &mut Memory,
+    frame: &mut Frame<'_, '_, M>,
 ) -> Option<Registers> {
     let Registers { a, x } = registers;
     let with_a = |a| Some(Registers { a, x });
     let with_x = |x| Some(Registers { a, x });
+    let Frame { input, memory, .. } = frame;
     match op {
         Operation::LoadData(load) => with_a(input.load(load, registers)?),
         Operation::LoadImm(k) => with_a(k),
