@@ -119,7 +119,7 @@ fn the_longest_programs_run() {
         insns.push(Op::Neg.into());
     }
     insns.truncate(Program::MAX_INSNS - 2);
-    insns.extend([Op::RetImm(5).into(), Op::RetA.into()]);
+    insns.extend([Op::RetImm(5), Op::RetA].map(tamis_bpf::Insn::from));
     let program = Program::new(insns, Endian::Little).expect("legal");
     assert_eq!(
         agreed(&Stack::from(program), &[SeccompData::default()]),
