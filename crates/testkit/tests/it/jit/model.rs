@@ -203,11 +203,11 @@ impl Code<'_> {
         }
     }
 
-    /// The displacement of an instruction, as 64 bits.
+    /// The displacement of an instruction, as 32 bits.
     fn displacement(&self, insn: &Instruction) -> String {
         match term_at(self.displacements, insn) {
-            Some(term) => format!("((_ sign_extend 32) {term})"),
-            None => hex64(insn.memory_displacement64()),
+            Some(term) => term.to_owned(),
+            None => hex32(insn.memory_displacement64() as u32),
         }
     }
 
@@ -285,12 +285,13 @@ impl Machine {
                 let loaded = format!("((_ zero_extend {}) {loaded})", 32 - bits);
                 self.write(insn, &loaded, code)
             }
-            Mnemonic::Lea => {
+            Mnemonic::Lea if insn.op0_register().is_gpr64() => {
                 let address = self.address(insn, insn.memory_base(), code);
-                match insn.op0_register().is_gpr64() {
-                    true => self.write(insn, &address, code),
-                    false => self.write(insn, &low_half(&address), code),
-                }
+                self.write(insn, &address, code)
+            }
+            Mnemonic::Lea => {
+                let address = self.low_address(insn, code);
+                self.write(insn, &address, code)
             }
             Mnemonic::Bswap => {
                 let old = self.source(insn, 0, code)?;
@@ -466,10 +467,24 @@ impl Machine {
 
     /// The sum of a register, the index and the displacement of a memory operand.
     fn address(&self, insn: &Instruction, base: Register, code: &Code<'_>) -> String {
-        let mut sum = code.displacement(insn);
+        let mut sum = format!("((_ sign_extend 32) {})", code.displacement(insn));
         for register in [base, insn.memory_index()] {
             if register != Register::None {
                 sum = format!("(bvadd {} {sum})", self.registers[register.number()]);
+            }
+        }
+        sum
+    }
+
+    /// The low half of that sum: the sum of low halves, which has fewer bits to reason about.
+    fn low_address(&self, insn: &Instruction, code: &Code<'_>) -> String {
+        let mut sum = code.displacement(insn);
+        for register in [insn.memory_index(), insn.memory_base()] {
+            if register != Register::None {
+                sum = match sum.as_str() {
+                    "#x00000000" => self.low(register.number()),
+                    rest => format!("(bvadd {} {rest})", self.low(register.number())),
+                };
             }
         }
         sum

@@ -55,7 +55,12 @@ fn instructions() -> Vec<Op> {
     ops.extend(moduli.map(|k| Op::Extra(Extra::Mod(Operand::K(k)))));
     for k in offsets() {
         let is_legal = k < Ancillary::FIRST_OFFSET;
-        for size in Size::ALL {
+        // With short displacements one size will do: the size and the length of a displacement don't meet.
+        let sizes = match is_short(k) {
+            true => &[Size::Word][..],
+            false => &Size::ALL,
+        };
+        for size in sizes.iter().copied() {
             ops.push(Op::LoadData(Load::Indexed(size, k)));
             ops.extend(is_legal.then_some(Op::LoadData(Load::Absolute(size, k))));
         }
@@ -64,6 +69,11 @@ fn instructions() -> Vec<Op> {
     let ancillary = Ancillary::ALL.map(|one| Op::LoadData(Load::Ancillary(Size::Half, one)));
     ops.extend(ancillary);
     ops
+}
+
+/// Whether an offset is near the beginning of an area, but not at it.
+fn is_short(k: u32) -> bool {
+    (0..0x90).contains(&(k & 0x000f_ffff))
 }
 
 fn facts() -> [Facts; 3] {
@@ -81,6 +91,11 @@ fn facts() -> [Facts; 3] {
 fn cases(options: &Options, layout: Layout) -> Vec<Case> {
     let mut found = BTreeMap::new();
     for op in instructions() {
+        // Blinding is the same for all sizes.
+        let is_word = place(op).is_none_or(|(_, bytes)| bytes == 4);
+        if options.harden.is_some() && !is_word {
+            continue;
+        }
         for facts in facts() {
             let template = Template::socket(op, facts, options, layout);
             let (case, skeleton) = case(op, facts, template, options);
