@@ -370,7 +370,7 @@ fn wrong_ones_are_refuted() {
         damaged(Op::Alu(AluOp::Div, Operand::X), flip(5, 0x12)),
         // No jump for a divisor of 0: the division faults.
         damaged(Op::Alu(AluOp::Div, Operand::X), |code| {
-            code[2..4].fill(0x90)
+            code[2..4].fill(0x90);
         }),
         // An arithmetic shift has its own opcode; this one shifts left.
         damaged(Op::Alu(AluOp::Rsh, Operand::X), flip(1, 0x08)),
