@@ -8,11 +8,13 @@
 //! ```text
 //! program  = { line } ;
 //! line     = { LABEL ":" } [ insn ] NEWLINE ;
-//! insn     = "ld" ( const | "[" data "]" | slot | len )
+//! insn     = ( "ld" | "ldh" | "ldb" ) ( "[" data "]" | "[" [ "%" ] "x" "+" NUMBER "]" | "#" VALUE )
+//!          | ( "ldx" | "ldxb" ) "4" "*" "(" "[" NUMBER "]" "&" "0xf" ")"
+//!          | "ld" ( const | slot | len )
 //!          | "ldx" ( const | slot | len )
 //!          | ( "ldi" | "ldxi" ) ( const | NUMBER )
 //!          | ( "st" | "stx" ) slot
-//!          | ( "add" | "sub" | "mul" | "div" | "and" | "or" | "xor" | "lsh" | "rsh" ) operand
+//!          | ( "add" | "sub" | "mul" | "div" | "mod" | "and" | "or" | "xor" | "lsh" | "rsh" ) operand
 //!          | "neg" | "tax" | "txa"
 //!          | ( "ja" | "jmp" ) LABEL
 //!          | ( "jeq" | "jgt" | "jge" | "jset" | "jne" | "jneq" | "jlt" | "jle" )
@@ -35,6 +37,8 @@
 //!   64-bit field stand depends on the byte order for which the program is assembled. Actions are
 //!   those of [`ActionKind`](tamis_abi::ActionKind), such as `errno(1)`. The number of a system call
 //!   depends on the architecture, so it is always named with it; a bare system call name is an error.
+//! - Seccomp has only `ld [data]` of the loads in the first two lines, and no `mod`. Sockets have all of them, but no
+//!   names of fields, actions and calls; a `VALUE` is a name of [`Ancillary`](crate::packet::Ancillary).
 //! - Comments run from `;` to the end of the line or between `/*` and `*/`, not `**/`, behind which
 //!   `bpf_asm` goes on; a line that begins with `#` is one too. Mnemonics and registers may be in
 //!   capitals; labels, as all other names, are case-sensitive.
@@ -55,8 +59,9 @@ use tamis_diag::{Diagnostic, SourceId, Span, code};
 
 use crate::forms::Form;
 use crate::insn::Insn;
+use crate::packet;
 use crate::program::Program;
-use crate::validate::problems;
+use crate::validate::{InvalidProgram, problems};
 
 /// The assembler in the registry of forms.
 pub(crate) const FORM: Form = Form {
@@ -126,23 +131,58 @@ impl Assembly {
     /// # Errors
     /// A diagnostic for each instruction that the kernel would reject, at its line, up to a limit.
     pub fn into_program(self) -> Result<Program, Vec<Diagnostic>> {
-        let found = problems(&self.insns);
-        let diagnostics: Vec<Diagnostic> = found
-            .iter()
-            .take(MAX_DIAGNOSTICS)
-            .map(|problem| {
-                let span = self.spans.get(problem.pc.0).copied();
-                Diagnostic::error(code::INVALID_PROGRAM, problem.reason.to_string())
-                    .label(span.unwrap_or(self.text_span), "")
-                    .note(problem.reason.rule())
-            })
-            .collect();
+        let diagnostics = self.diagnostics(&problems(&self.insns));
         Program::new(self.insns, self.endian).map_err(|_| diagnostics)
+    }
+
+    /// Checks the instructions as the kernel does for a filter of a socket.
+    ///
+    /// # Errors
+    /// A diagnostic for each instruction that the kernel would reject, at its line, up to a limit.
+    pub fn into_packet_program(self) -> Result<packet::Program, Vec<Diagnostic>> {
+        let diagnostics = self.diagnostics(&packet::problems(&self.insns));
+        packet::Program::new(self.insns).map_err(|_| diagnostics)
+    }
+
+    fn diagnostics(&self, found: &[InvalidProgram]) -> Vec<Diagnostic> {
+        let diagnostic = |problem: &InvalidProgram| {
+            let span = self.spans.get(problem.pc.0).copied();
+            Diagnostic::error(code::INVALID_PROGRAM, problem.reason.to_string())
+                .label(span.unwrap_or(self.text_span), "")
+                .note(problem.reason.rule())
+        };
+        found.iter().take(MAX_DIAGNOSTICS).map(diagnostic).collect()
     }
 }
 
 /// The result of a step; an error in the text prevents it.
 pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
+
+/// The machine for which a text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Seccomp on machines of this byte order.
+    Seccomp(Endian),
+    /// Filters of sockets.
+    Packet,
+}
+
+/// Assembles the text of a socket's filter.
+///
+/// ```
+/// use tamis_bpf::asm::assemble_packet;
+/// let mut sources = tamis_diag::Sources::new();
+/// let text = "ldh [12]\n jne #0x800, drop\n ldxb 4*([14]&0xf)\n ldh [x + 16]\n ret a\n drop: ret #0\n";
+/// let source = sources.add("port.asm", text);
+/// let program = assemble_packet(text, source).unwrap().into_packet_program().unwrap();
+/// assert_eq!(program.len(), 6);
+/// ```
+///
+/// # Errors
+/// The errors in the text, in order, up to a limit.
+pub fn assemble_packet(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic>> {
+    assemble_dialect(text, source, Dialect::Packet, Endian::Little)
+}
 
 /// Assembles a text for machines of this byte order, which determines the offsets of the halves of 64-bit fields.
 ///
@@ -159,10 +199,19 @@ pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 /// # Errors
 /// The errors in the text, in order, up to a limit.
 pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly, Vec<Diagnostic>> {
+    assemble_dialect(text, source, Dialect::Seccomp(endian), endian)
+}
+
+fn assemble_dialect(
+    text: &str,
+    source: SourceId,
+    dialect: Dialect,
+    endian: Endian,
+) -> Result<Assembly, Vec<Diagnostic>> {
     let text_span = Span::new(source, 0, text.len());
     let mut diagnostics = Vec::new();
     let mut lines = lex::Lines::new(text, source);
-    let unit = parse::unit(&mut lines, endian, &mut diagnostics);
+    let unit = parse::unit(&mut lines, dialect, &mut diagnostics);
     linked(&unit, endian, text_span, diagnostics)
 }
 

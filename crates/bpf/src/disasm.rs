@@ -7,12 +7,15 @@
 mod facts;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, Word, errno, syscall};
 
 use self::facts::Facts;
-use crate::insn::{AluOp, Insn, Op, Operand, Test};
+use crate::insn::{AluOp, Insn, Op, Operand, Operation, Test};
+use crate::packet::{self, Ancillary, Extra, Load, Size};
 use crate::program::Program;
+use crate::validate::{Machine, Seccomp};
 
 /// The amount of detail of a disassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,46 +46,98 @@ pub fn disassemble(program: &Program, style: Style) -> String {
 /// Disassembles instructions for machines of this byte order, which may be an invalid program: instructions that
 /// seccomp rejects, and jumps out of the list, are printed as `.insn`.
 pub fn disassemble_insns(insns: &[Insn], endian: Endian, style: Style) -> String {
-    let listing = Listing::new(insns);
+    let listing = Listing::<Seccomp>::new(insns);
     let facts = match style {
         Style::Plain => Vec::new(),
         Style::Commented => facts::facts(&listing.ops, endian),
     };
-    let mut text = String::new();
-    for (pc, insn) in insns.iter().enumerate() {
-        let label = if listing.labels.contains(&pc) {
-            format!("l{pc}:")
-        } else {
-            String::new()
+    listing.text(insns, |pc, insn| match style {
+        Style::Plain => None,
+        Style::Commented => listing.comment(pc, insn, facts[pc], endian),
+    })
+}
+
+/// Disassembles a socket's filter; one line per instruction, each with a newline.
+///
+/// ```
+/// use tamis_bpf::disasm::{Style, disassemble_packet};
+/// use tamis_bpf::packet::{Load, Op, Program, Size};
+/// let insns = [Op::LoadData(Load::Absolute(Size::Half, 12)), Op::RetA].map(Into::into);
+/// let program = Program::new(insns.to_vec()).unwrap();
+/// let text = disassemble_packet(&program, Style::Plain);
+/// assert_eq!(text, "        ldh [12]\n        ret a\n");
+/// ```
+pub fn disassemble_packet(program: &packet::Program, style: Style) -> String {
+    let insns = program.insns();
+    let listing = Listing::<packet::Sockets>::new(insns);
+    listing.text(insns, |pc, _| match (style, listing.ops[pc]) {
+        (Style::Plain, _) => None,
+        (Style::Commented, None) => Some("ignored fields are not zero".to_owned()),
+        (Style::Commented, Some(packet::Op::RetImm(0))) => Some("drop".to_owned()),
+        (Style::Commented, Some(packet::Op::RetImm(_))) => Some("accept".to_owned()),
+        (Style::Commented, Some(_)) => None,
+    })
+}
+
+/// How the instructions are spelled that machines differ in.
+trait Spelled: Machine<Load: Copy, Extra: Copy> {
+    fn load(load: Self::Load) -> String;
+    fn extra(extra: Self::Extra) -> String;
+}
+
+impl Spelled for Seccomp {
+    fn load(offset: u32) -> String {
+        format!("ld [{offset}]")
+    }
+
+    fn extra(extra: Infallible) -> String {
+        match extra {}
+    }
+}
+
+impl Spelled for packet::Sockets {
+    fn load(load: Load) -> String {
+        let name = |size| match size {
+            Size::Byte => "ldb",
+            Size::Half => "ldh",
+            Size::Word => "ld",
         };
-        let spelling = listing.spelling(pc, *insn);
-        let line = format!("{label:<7} {spelling}");
-        let comment = match style {
-            Style::Plain => None,
-            Style::Commented => listing.comment(pc, *insn, facts[pc], endian),
-        };
-        match comment {
-            Some(comment) => text.push_str(&format!("{line:<COMMENT_COLUMN$}; {comment}\n")),
-            None => text.push_str(&format!("{line}\n")),
+        match load {
+            Load::Absolute(size, k) => format!("{} [{k}]", name(size)),
+            Load::Indexed(size, k) => format!("{} [x + {k}]", name(size)),
+            // The name of a computed value isn't one that `bpf_asm` knows.
+            Load::Ancillary(size, Ancillary::XorX) => {
+                format!("{} [{:#x}]", name(size), Ancillary::XorX.offset())
+            }
+            Load::Ancillary(size, ancillary) => format!("{} #{}", name(size), ancillary.name()),
         }
     }
-    text
+
+    fn extra(extra: Extra) -> String {
+        match extra {
+            Extra::Mod(operand) => format!("mod {}", operand_text(operand)),
+            Extra::LoadXHeaderLen(k) => format!("ldx 4*([{k}]&0xf)"),
+        }
+    }
 }
 
 /// A list prepared for printing.
-struct Listing {
+struct Listing<M: Machine> {
     /// The instructions with a mnemonic that loses nothing.
-    ops: Vec<Option<Op>>,
+    ops: Vec<Option<Operation<M::Load, M::Extra>>>,
     /// The targets of these instructions.
     labels: BTreeSet<usize>,
 }
 
-impl Listing {
-    fn new(insns: &[Insn]) -> Listing {
+impl<M: Spelled> Listing<M>
+where
+    Insn: From<Operation<M::Load, M::Extra>>,
+{
+    fn new(insns: &[Insn]) -> Listing<M> {
         let mut labels = BTreeSet::new();
         let mut ops = Vec::with_capacity(insns.len());
         for (pc, insn) in insns.iter().enumerate() {
-            let op = insn.op().filter(|op| {
+            let op = M::op(*insn).filter(|op| {
                 let stays_inside = targets(*op, pc).all(|target| target < insns.len() as u64);
                 stays_inside && Insn::from(*op) == *insn
             });
@@ -94,31 +149,52 @@ impl Listing {
         Listing { ops, labels }
     }
 
+    /// The lines, with the comments that `comment` has for them.
+    fn text(&self, insns: &[Insn], comment: impl Fn(usize, Insn) -> Option<String>) -> String {
+        let mut text = String::new();
+        for (pc, insn) in insns.iter().enumerate() {
+            let label = if self.labels.contains(&pc) {
+                format!("l{pc}:")
+            } else {
+                String::new()
+            };
+            let line = format!("{label:<7} {}", self.spelling(pc, *insn));
+            match comment(pc, *insn) {
+                Some(comment) => text.push_str(&format!("{line:<COMMENT_COLUMN$}; {comment}\n")),
+                None => text.push_str(&format!("{line}\n")),
+            }
+        }
+        text
+    }
+
     fn spelling(&self, pc: usize, insn: Insn) -> String {
         let Some(op) = self.ops[pc] else {
             let Insn { code, jt, jf, k } = insn;
             return format!(".insn {code:#06x}, {jt}, {jf}, {k:#x}");
         };
         match op {
-            Op::LoadData(offset) => format!("ld [{offset}]"),
-            Op::LoadImm(k) => format!("ld #{k:#x}"),
-            Op::LoadMem(slot) => format!("ld M[{slot}]"),
-            Op::LoadLen => "ld len".to_owned(),
-            Op::LoadXImm(k) => format!("ldx #{k:#x}"),
-            Op::LoadXMem(slot) => format!("ldx M[{slot}]"),
-            Op::LoadXLen => "ldx len".to_owned(),
-            Op::Store(slot) => format!("st M[{slot}]"),
-            Op::StoreX(slot) => format!("stx M[{slot}]"),
-            Op::Alu(alu, operand) => format!("{} {}", alu_name(alu), operand_text(operand)),
-            Op::Neg => "neg".to_owned(),
-            Op::Jump(_) | Op::Branch { .. } => jump_text(op, pc),
-            Op::RetImm(k) => format!("ret #{k:#x}"),
-            Op::RetA => "ret a".to_owned(),
-            Op::Tax => "tax".to_owned(),
-            Op::Txa => "txa".to_owned(),
+            Operation::LoadData(load) => M::load(load),
+            Operation::LoadImm(k) => format!("ld #{k:#x}"),
+            Operation::LoadMem(slot) => format!("ld M[{slot}]"),
+            Operation::LoadLen => "ld len".to_owned(),
+            Operation::LoadXImm(k) => format!("ldx #{k:#x}"),
+            Operation::LoadXMem(slot) => format!("ldx M[{slot}]"),
+            Operation::LoadXLen => "ldx len".to_owned(),
+            Operation::Store(slot) => format!("st M[{slot}]"),
+            Operation::StoreX(slot) => format!("stx M[{slot}]"),
+            Operation::Alu(alu, operand) => format!("{} {}", alu_name(alu), operand_text(operand)),
+            Operation::Neg => "neg".to_owned(),
+            Operation::Jump(_) | Operation::Branch { .. } => jump_text(op, pc),
+            Operation::RetImm(k) => format!("ret #{k:#x}"),
+            Operation::RetA => "ret a".to_owned(),
+            Operation::Tax => "tax".to_owned(),
+            Operation::Txa => "txa".to_owned(),
+            Operation::Extra(extra) => M::extra(extra),
         }
     }
+}
 
+impl Listing<Seccomp> {
     fn comment(&self, pc: usize, insn: Insn, facts: Facts, endian: Endian) -> Option<String> {
         let Some(op) = self.ops[pc] else {
             let why = match insn.op() {
@@ -144,11 +220,13 @@ impl Listing {
 }
 
 /// The targets of an instruction, inside or outside the list.
-fn targets(op: Op, pc: usize) -> impl Iterator<Item = u64> {
+fn targets<L: Copy, E: Copy>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = u64> {
     let next = pc as u64 + 1;
     let [first, second] = match op {
-        Op::Jump(skip) => [Some(next + u64::from(skip)), None],
-        Op::Branch { jt, jf, .. } => [Some(next + u64::from(jt)), Some(next + u64::from(jf))],
+        Operation::Jump(skip) => [Some(next + u64::from(skip)), None],
+        Operation::Branch { jt, jf, .. } => {
+            [Some(next + u64::from(jt)), Some(next + u64::from(jf))]
+        }
         _ => [None, None],
     };
     first.into_iter().chain(second)
@@ -172,11 +250,11 @@ const fn sides(test: Test, jt: u8, jf: u8) -> Sides {
 }
 
 /// The targets with labels in the text of an instruction that stays in the list.
-fn named_targets(op: Op, pc: usize) -> impl Iterator<Item = usize> {
+fn named_targets<L: Copy, E: Copy>(op: Operation<L, E>, pc: usize) -> impl Iterator<Item = usize> {
     let at = |skip: u8| Some(pc + 1 + usize::from(skip));
     let [first, second] = match op {
-        Op::Jump(skip) => [Some(pc + 1 + skip as usize), None],
-        Op::Branch { test, jt, jf, .. } => match sides(test, jt, jf) {
+        Operation::Jump(skip) => [Some(pc + 1 + skip as usize), None],
+        Operation::Branch { test, jt, jf, .. } => match sides(test, jt, jf) {
             Sides::True(skip) | Sides::False(skip) => [at(skip), None],
             Sides::Both(jt, jf) => [at(jt), at(jf)],
         },
@@ -185,10 +263,10 @@ fn named_targets(op: Op, pc: usize) -> impl Iterator<Item = usize> {
     first.into_iter().chain(second)
 }
 
-fn jump_text(op: Op, pc: usize) -> String {
+fn jump_text<L: Copy, E: Copy>(op: Operation<L, E>, pc: usize) -> String {
     let labels: Vec<String> = named_targets(op, pc).map(|pc| format!("l{pc}")).collect();
     let labels = labels.join(", ");
-    let Op::Branch {
+    let Operation::Branch {
         test,
         operand,
         jt,

@@ -52,7 +52,7 @@ pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(
 /// let program = Program::new(insns.to_vec()).unwrap();
 /// let mut frame = [0; 60];
 /// frame[12] = 8;
-/// assert_eq!(interp::run_packet(&program, &Packet::new(&frame[..])).ret, 0x800);
+/// assert_eq!(interp::run_packet(&program, &Packet::new(&frame)).ret, 0x800);
 /// assert_eq!(interp::run_packet(&program, &Packet::new(&frame[..13])).ret, 0);
 /// ```
 pub fn run_packet(program: &packet::Program, packet: &Packet<'_>) -> Execution {

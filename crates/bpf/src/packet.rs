@@ -16,6 +16,7 @@ use crate::insn::{Insn, Operand, Operation};
 
 pub use ancillary::Ancillary;
 pub use input::{Metadata, Packet};
+pub(crate) use program::Sockets;
 pub use program::{Program, problems};
 
 /// A legal instruction of a socket's filter.

@@ -184,7 +184,7 @@ pub(crate) trait Machine {
 }
 
 /// What seccomp accepts.
-struct Seccomp;
+pub(crate) struct Seccomp;
 
 impl Machine for Seccomp {
     type Load = u32;

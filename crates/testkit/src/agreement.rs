@@ -17,6 +17,7 @@ use tamis_policy::export;
 use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Space, Stop, Subject, decide, prove};
 use tamis_rules::{Input, Ruleset};
 use tamis_vm::Code;
+use tamis_vm::threaded::Threaded;
 
 use crate::generate::mutant::mutant;
 use crate::generate::options::options;
@@ -308,12 +309,13 @@ pub fn evaluators(bytes: &[u8]) -> InputClass {
     "compared"
 }
 
-/// Runs inputs in both evaluators.
+/// Runs inputs in all evaluators.
 ///
 /// # Panics
 /// If they disagree.
 pub fn assert_evaluators(program: &Program, inputs: Vec<SeccompData>) {
     let code = Code::of_program(program);
+    let threaded = Threaded::seccomp(program).ok();
     let mut seen = code.nothing_seen();
     let mut coverage = Coverage::new(program);
     let mut unseen = coverage.unseen_outcomes().count();
@@ -322,6 +324,9 @@ pub fn assert_evaluators(program: &Program, inputs: Vec<SeccompData>) {
         let ret = code.run(&data.image(Endian::Little), &mut seen);
         let run = coverage.add(&data);
         assert_eq!(ret, run.ret, "{data:x?} {program:?}");
+        let threaded = threaded.as_ref();
+        let ret = threaded.map(|threaded| threaded.run(&data.image(program.endian())));
+        assert_eq!(ret.unwrap_or(run.ret), run.ret, "{data:x?} {program:?}");
         let left = coverage.unseen_outcomes().count();
         let is_noted = left == unseen || seen.count() > before;
         assert!(is_noted, "{data:x?} {program:?}");

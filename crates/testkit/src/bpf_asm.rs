@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tamis_bpf::Insn;
@@ -32,7 +33,10 @@ print(json.dumps([made(text) for text in json.load(open(sys.argv[1]))]))
 /// # Panics
 /// If its answer is none, or a file can't be written.
 pub fn assemble(texts: &[String]) -> Result<Vec<Option<Vec<Insn>>>, String> {
-    let name = format!("tamis-bpf-asm-{}", std::process::id());
+    // Tests of one process ask at the same time.
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let (process, count) = (std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
+    let name = format!("tamis-bpf-asm-{process}-{count}");
     let path = env::temp_dir().join(name);
     fs::write(&path, Value::from(texts.to_vec()).to_string()).expect("the file can be written");
     let mut python = Command::new("python3");

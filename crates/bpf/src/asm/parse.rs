@@ -1,12 +1,12 @@
 //! Tokens to instructions whose jumps still have labels.
 
-use tamis_abi::Endian;
 use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::lex::{Lines, Token, TokenKind};
-use super::{Step, symbols};
+use super::{Dialect, Step, symbols};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
+use crate::packet::{self, Ancillary, Extra, Load, Size};
 
 /// A parsed text.
 #[derive(Debug, Default)]
@@ -69,7 +69,11 @@ enum Mnemonic {
     Ret,
     Plain(Op),
     Raw,
-    /// Classic BPF that seccomp rejects.
+    /// What sockets take and seccomp rejects.
+    LoadSize(Size),
+    HeaderLen,
+    Mod,
+    /// What no filter of the kernel has.
     Refused,
 }
 
@@ -104,10 +108,10 @@ const MNEMONICS: [(&str, Mnemonic); 35] = [
     ("jset", Mnemonic::Branch(Test::Set, false)),
     ("ret", Mnemonic::Ret),
     (".insn", Mnemonic::Raw),
-    ("ldb", Mnemonic::Refused),
-    ("ldh", Mnemonic::Refused),
-    ("ldxb", Mnemonic::Refused),
-    ("mod", Mnemonic::Refused),
+    ("ldb", Mnemonic::LoadSize(Size::Byte)),
+    ("ldh", Mnemonic::LoadSize(Size::Half)),
+    ("ldxb", Mnemonic::HeaderLen),
+    ("mod", Mnemonic::Mod),
     ("arsh", Mnemonic::Refused),
 ];
 
@@ -120,7 +124,7 @@ pub(super) fn is_mnemonic(word: &str) -> bool {
 /// Parses all lines, up to a limit of errors. They are added to `diagnostics`, at most one per line.
 pub(super) fn unit<'a>(
     lines: &mut Lines<'a>,
-    endian: Endian,
+    dialect: Dialect,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Unit<'a> {
     let mut unit = Unit::default();
@@ -143,7 +147,7 @@ pub(super) fn unit<'a>(
         let mut cursor = Cursor {
             tokens,
             last: *last,
-            endian,
+            dialect,
         };
         let template = cursor.insn().unwrap_or_else(|diagnostic| {
             diagnostics.push(*diagnostic);
@@ -161,7 +165,7 @@ pub(super) fn unit<'a>(
 struct Cursor<'t, 'a> {
     tokens: &'t [Token<'a>],
     last: Token<'a>,
-    endian: Endian,
+    dialect: Dialect,
 }
 
 impl<'a> Cursor<'_, 'a> {
@@ -241,9 +245,17 @@ impl<'a> Cursor<'_, 'a> {
             .find(|(name, _)| name.eq_ignore_ascii_case(written))
             .map(|(_, mnemonic)| *mnemonic)
             .ok_or_else(|| unknown_mnemonic(written, span))?;
+        let is_packet = self.dialect == Dialect::Packet;
         let template = match mnemonic {
-            Mnemonic::Load => Template::Insn(self.load()?.into()),
-            Mnemonic::LoadX => Template::Insn(self.load_x()?.into()),
+            Mnemonic::LoadSize(_) | Mnemonic::HeaderLen | Mnemonic::Mod if !is_packet => {
+                return Err(refused_mnemonic(written, span));
+            }
+            Mnemonic::Refused => return Err(refused_mnemonic(written, span)),
+            Mnemonic::LoadSize(size) => Template::Insn(self.load_sized(size)?.into()),
+            Mnemonic::HeaderLen => Template::Insn(self.header_len()?.into()),
+            Mnemonic::Mod => Template::Insn(packet::Op::Extra(Extra::Mod(self.operand()?)).into()),
+            Mnemonic::Load => Template::Insn(self.load()?),
+            Mnemonic::LoadX => Template::Insn(self.load_x()?),
             Mnemonic::LoadImm => Template::Insn(Op::LoadImm(self.immediate()?).into()),
             Mnemonic::LoadXImm => Template::Insn(Op::LoadXImm(self.immediate()?).into()),
             Mnemonic::Store => Template::Insn(Op::Store(self.slot()?).into()),
@@ -254,7 +266,6 @@ impl<'a> Cursor<'_, 'a> {
             Mnemonic::Ret => Template::Insn(self.ret()?.into()),
             Mnemonic::Plain(op) => Template::Insn(op.into()),
             Mnemonic::Raw => Template::Insn(self.raw()?),
-            Mnemonic::Refused => return Err(refused_mnemonic(written, span)),
         };
         match self.peek() {
             None => Ok(template),
@@ -262,39 +273,114 @@ impl<'a> Cursor<'_, 'a> {
         }
     }
 
-    fn load(&mut self) -> Step<Op> {
-        if self.eat('[') {
-            let offset = match self.peek() {
-                Some(TokenKind::Word(name)) => {
-                    let offset = symbols::field(name, self.span(), self.endian)?;
-                    self.advance();
-                    offset
-                }
-                _ => self.number("a byte offset or the name of a field")?,
-            };
+    fn load(&mut self) -> Step<Insn> {
+        if self.eat_len() {
+            return Ok(Op::LoadLen.into());
+        }
+        let is_packet = self.dialect == Dialect::Packet;
+        if is_packet && (self.peek() == Some(TokenKind::Mark('[')) || self.at_ancillary()) {
+            return Ok(self.load_sized(Size::Word)?.into());
+        }
+        let op = if self.eat('[') {
+            let offset = self.data_offset()?;
             self.expect(']')?;
-            Ok(Op::LoadData(offset))
-        } else if self.eat_len() {
-            Ok(Op::LoadLen)
+            Op::LoadData(offset)
         } else if self.eat('#') {
-            Ok(Op::LoadImm(self.constant()?))
+            Op::LoadImm(self.constant()?)
         } else if self.at_slot() {
-            Ok(Op::LoadMem(self.slot()?))
+            Op::LoadMem(self.slot()?)
         } else {
-            Err(self.expected("`[`, `#`, `M[` or `len`"))
+            return Err(self.expected("`[`, `#`, `M[` or `len`"));
+        };
+        Ok(op.into())
+    }
+
+    /// The offset of a load from `seccomp_data`.
+    fn data_offset(&mut self) -> Step<u32> {
+        match (self.peek(), self.dialect) {
+            (Some(TokenKind::Word(name)), Dialect::Seccomp(endian)) => {
+                let offset = symbols::field(name, self.span(), endian)?;
+                self.advance();
+                Ok(offset)
+            }
+            _ => self.number("a byte offset or the name of a field"),
         }
     }
 
-    fn load_x(&mut self) -> Step<Op> {
-        if self.eat_len() {
-            Ok(Op::LoadXLen)
-        } else if self.eat('#') {
-            Ok(Op::LoadXImm(self.constant()?))
-        } else if self.at_slot() {
-            Ok(Op::LoadXMem(self.slot()?))
+    /// A load from a packet: `[k]`, `[x + k]` or the name of a value beside it.
+    fn load_sized(&mut self, size: Size) -> Step<packet::Op> {
+        let load = if self.at_ancillary() {
+            let _ = self.eat('#');
+            let (name, span) = self.word("the name of a value")?;
+            Load::Ancillary(size, symbols::ancillary(name, span)?)
         } else {
-            Err(self.expected("`#`, `M[` or `len`"))
+            self.expect('[')?;
+            let _ = self.eat('%');
+            let load = if self.eat_keyword("x") {
+                let k = match self.peek() {
+                    Some(TokenKind::Mark(']')) => 0,
+                    // A sign that belongs to the number has been read with it.
+                    Some(TokenKind::Number(k)) => {
+                        self.advance();
+                        k
+                    }
+                    _ => {
+                        self.expect('+')?;
+                        self.number("an offset")?
+                    }
+                };
+                Load::Indexed(size, k)
+            } else {
+                let k = self.number("an offset or `x`")?;
+                Ancillary::at(k).map_or(Load::Absolute(size, k), |one| Load::Ancillary(size, one))
+            };
+            self.expect(']')?;
+            load
+        };
+        Ok(packet::Op::LoadData(load))
+    }
+
+    /// Whether the name of a value beside the packet follows, with or without `#`.
+    fn at_ancillary(&self) -> bool {
+        let tokens = match self.tokens {
+            [first, rest @ ..] if first.kind == TokenKind::Mark('#') => rest,
+            tokens => tokens,
+        };
+        matches!(tokens.first().map(|token| token.kind), Some(TokenKind::Word(word)) if word != "M")
+    }
+
+    /// The length of a header after `ldx`: `4*([k]&0xf)`.
+    fn header_len(&mut self) -> Step<packet::Op> {
+        let four = self.number("`4*([k]&0xf)`")?;
+        self.expect('*')?;
+        self.expect('(')?;
+        self.expect('[')?;
+        let k = self.number("an offset")?;
+        self.expect(']')?;
+        self.expect('&')?;
+        let mask = self.number("`0xf`")?;
+        self.expect(')')?;
+        if (four, mask) != (4, 15) {
+            let message = "the length of a header is `4*([k]&0xf)`";
+            let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message);
+            return Err(Box::new(diagnostic.label(self.last.span, "")));
         }
+        Ok(packet::Op::Extra(Extra::LoadXHeaderLen(k)))
+    }
+
+    fn load_x(&mut self) -> Step<Insn> {
+        let op = if self.eat_len() {
+            Op::LoadXLen
+        } else if self.eat('#') {
+            Op::LoadXImm(self.constant()?)
+        } else if self.at_slot() {
+            Op::LoadXMem(self.slot()?)
+        } else if self.dialect == Dialect::Packet && self.peek().is_some() {
+            return Ok(self.header_len()?.into());
+        } else {
+            return Err(self.expected("`#`, `M[` or `len`"));
+        };
+        Ok(op.into())
     }
 
     /// Consumes `len` or `#len`.
@@ -347,6 +433,9 @@ impl<'a> Cursor<'_, 'a> {
         let Some(TokenKind::Word(name)) = self.peek() else {
             return self.number("a number or a name");
         };
+        if self.dialect == Dialect::Packet {
+            return self.number("a number");
+        }
         let name_span = self.span();
         self.advance();
         if !self.eat('(') {
@@ -458,6 +547,7 @@ fn refused_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
     let message = format!("seccomp rejects `{written}`");
     let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message)
         .label(span, "not available to seccomp filters")
-        .note("seccomp allows loads of whole words only, and no remainder or signed shift");
+        .note("seccomp allows loads of whole words only, and no remainder or signed shift")
+        .help("for a filter of a socket, use `--packet`");
     Box::new(diagnostic)
 }

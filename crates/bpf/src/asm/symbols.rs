@@ -4,6 +4,7 @@ use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, Word, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::Step;
+use crate::packet::Ancillary;
 
 /// The error for an unknown name.
 fn unknown<'a>(
@@ -29,6 +30,14 @@ pub(super) fn field(name: &str, span: Span, endian: Endian) -> Step<u32> {
              from 0 to 5",
         );
         Box::new(diagnostic)
+    })
+}
+
+/// The value beside a packet with this name.
+pub(super) fn ancillary(name: &str, span: Span) -> Step<Ancillary> {
+    Ancillary::from_name(name).ok_or_else(|| {
+        let names = Ancillary::ALL.into_iter().map(Ancillary::name);
+        Box::new(unknown("value", name, span, names))
     })
 }
 

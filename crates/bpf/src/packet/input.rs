@@ -1,7 +1,5 @@
 //! What a socket's filter is evaluated on: the bytes of a packet, and what is known beside them.
 
-use std::borrow::Cow;
-
 use super::{Ancillary, Extra, Load, Size};
 use crate::interp::{Input, Registers};
 
@@ -11,10 +9,10 @@ use crate::interp::{Input, Registers};
 /// (`0xffe00000`) on the header of the link layer, which is the start again, and from `SKF_NET_OFF` (`0xfff00000`) on the
 /// header of the network layer. In the kernel a filter of an UDP socket, say, sees the packet from the UDP header on;
 /// there these are the only ways to what lies before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The bytes that were captured.
-    pub bytes: Cow<'a, [u8]>,
+    pub bytes: &'a [u8],
     /// The length of the whole packet, of which less may have been captured: what `ld len` gives.
     pub len_bytes: u32,
     /// Where the header of the network layer begins, in bytes.
@@ -56,11 +54,10 @@ impl Metadata {
 
 impl<'a> Packet<'a> {
     /// A packet of Ethernet that was captured whole and of which nothing else is known.
-    pub fn new(bytes: impl Into<Cow<'a, [u8]>>) -> Packet<'a> {
-        let bytes = bytes.into();
+    pub fn new(bytes: &'a [u8]) -> Packet<'a> {
         Packet {
-            len_bytes: bytes.len() as u32,
             bytes,
+            len_bytes: bytes.len() as u32,
             network_start: 14,
             metadata: Metadata::default(),
         }

@@ -3,10 +3,12 @@
 use tamis_abi::Endian;
 use tamis_bpf::Insn;
 use tamis_bpf::asm::assemble;
+use tamis_bpf::disasm::{Style, disassemble_packet};
 use tamis_bpf::validate::problems;
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_testkit::bpf_asm::{self, PACKAGE};
 use tamis_testkit::generate::assembly::assembly;
+use tamis_testkit::generate::packet;
 use tamis_testkit::oracle::{Class, Classes};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -91,4 +93,21 @@ fn random_texts_are_what_the_kernels_assembler_makes_of_them() {
     }
     classes.check();
     classes.check_row("asm", PACKAGE, 0);
+}
+
+#[test]
+fn listings_of_sockets_programs_are_what_the_kernels_assembler_reads() {
+    let mut rng = Rng::new(0x7063_6170);
+    let programs: Vec<_> = (0..seeds::share(1000))
+        .map(|_| packet::program(&mut rng, 30))
+        .collect();
+    let listing = |program| disassemble_packet(program, Style::Plain);
+    let texts: Vec<String> = programs.iter().map(listing).collect();
+    let read = match bpf_asm::assemble(&texts) {
+        Ok(read) => read,
+        Err(reason) => return skip::because(Need::BpfAsm, reason),
+    };
+    for ((program, text), read) in programs.iter().zip(&texts).zip(read) {
+        assert_eq!(read.as_deref(), Some(program.insns()), "{text}");
+    }
 }

@@ -1,16 +1,21 @@
-//! The fast evaluator returns the same as the reference interpreter and records the executed instructions, and the
+//! The fast evaluators return the same as the reference interpreter, one of them records the executed instructions, and the
 //! translation of a ruleset is equivalent to the ruleset.
 
 use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
+use tamis_bpf::packet::Packet;
 use tamis_bpf::{Insn, Op, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::agreement::assert_evaluators;
 use tamis_testkit::corpus;
+use tamis_testkit::generate::packet;
+use tamis_testkit::generate::program::{data, program};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
+use tamis_vm::threaded::Threaded;
 
 fn inputs(program: &Program, seed: u64, count: usize) -> Vec<SeccompData> {
     let dictionary = Dictionary::of([program]);
@@ -64,6 +69,38 @@ fn on_the_corpus() {
         let program = corpus::program(&name).expect("the listed file is there");
         let inputs = inputs(&program, 1, 300);
         assert_evaluators(&program, inputs);
+    }
+}
+
+#[test]
+fn on_generated_programs() {
+    let mut rng = Rng::new(0x7468_7265);
+    for _ in 0..seeds::share(3000) {
+        let body_insns = rng.range(0..=60) as usize;
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let program = program(&mut rng, body_insns, endian);
+        let inputs = (0..20).map(|_| data(&mut rng, &program));
+        assert_evaluators(&program, inputs.collect());
+    }
+}
+
+#[test]
+fn on_generated_programs_of_sockets() {
+    let mut rng = Rng::new(0x7061_636b);
+    for _ in 0..seeds::share(5000) {
+        let body_insns = rng.range(0..=60) as usize;
+        let program = packet::program(&mut rng, body_insns);
+        let threaded = Threaded::packet(&program);
+        for _ in 0..20 {
+            let bytes = packet::bytes(&mut rng, &program);
+            let packet = Packet {
+                network_start: rng.range(0..=20) as u32,
+                len_bytes: rng.next_u32(),
+                ..packet::local(&bytes)
+            };
+            let ret = interp::run_packet(&program, &packet).ret;
+            assert_eq!(threaded.run(&packet), ret, "{packet:x?} {program:?}");
+        }
     }
 }
 

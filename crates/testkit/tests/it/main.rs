@@ -52,6 +52,7 @@ mod prover_z3;
 mod python_module;
 mod reading_work;
 mod real_programs;
+mod result_cache;
 mod rule_passes;
 mod scmp_libseccomp;
 mod sockets_vs_kernel;

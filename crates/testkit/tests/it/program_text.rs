@@ -1,11 +1,12 @@
 //! Assembling a disassembly gives the same instructions, bit for bit.
 
 use tamis_abi::Endian;
-use tamis_bpf::asm::assemble;
-use tamis_bpf::disasm::{Style, disassemble_insns};
+use tamis_bpf::asm::{assemble, assemble_packet};
+use tamis_bpf::disasm::{Style, disassemble_insns, disassemble_packet};
 use tamis_bpf::{Insn, Program};
 use tamis_diag::Sources;
 use tamis_testkit::corpus;
+use tamis_testkit::generate::packet;
 use tamis_testkit::generate::program::{nearly_valid, noise, program, with_unused_fields};
 use tamis_testkit::rng::Rng;
 
@@ -35,6 +36,27 @@ fn of_generated_programs() {
         assert_round_trip(plain.insns(), "generated");
         let noisy = with_unused_fields(&mut rng, &plain);
         assert_round_trip(&noisy, "generated with unused fields");
+    }
+}
+
+#[test]
+fn of_generated_programs_of_sockets() {
+    let mut rng = Rng::new(0x7063_6170);
+    for _ in 0..2000 {
+        let body_insns = rng.range(0..=40) as usize;
+        let program = packet::program(&mut rng, body_insns);
+        for style in [Style::Plain, Style::Commented] {
+            let text = disassemble_packet(&program, style);
+            let source = Sources::new().add("generated", text.as_str());
+            let assembly = assemble_packet(&text, source)
+                .unwrap_or_else(|diagnostics| panic!("{diagnostics:?}\n{text}"));
+            assert_eq!(assembly.warnings, [], "{text}");
+            assert_eq!(
+                assembly.into_packet_program(),
+                Ok(program.clone()),
+                "{text}"
+            );
+        }
     }
 }
 

@@ -1,0 +1,322 @@
+//! The result cache: what is known of a stack's answer before a call's arguments are.
+//!
+//! Most filters decide most calls by the architecture and the number alone. A [`Table`] has, for each architecture that
+//! the filters test and for every number, the [`Plan`] of the *whole stack*: its answer, whatever the action, or the
+//! instructions of its filters at which evaluation must go on, with all that matters in the registers and the scratch
+//! memory there. What matters is computed, not assumed, so any mix of instructions is possible.
+//!
+//! Numbers below [`Table::DENSE`], also those of x32, are looked up in an array; the others by the interval that they
+//! lie in. For an architecture that no filter tests the whole stack runs.
+//!
+//! This is the idea of gVisor's cache of results and of the kernel's bitmap, for every action, number and instruction.
+
+mod explore;
+mod live;
+mod numbers;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use tamis_abi::{Action, Arch};
+use tamis_bpf::stack::NO_FILTER;
+use tamis_bpf::{Op, Operand, Pc, Program, Stack};
+
+use self::explore::Filter;
+use crate::threaded::State;
+
+/// The plans of a stack.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, Endian};
+/// use tamis_bpf::{Op, Program, Stack, Test};
+/// use tamis_vm::cache::{Plan, Table};
+/// let (allow, deny) = (Action::ALLOW.ret(), Action::errno(1).ret());
+/// let ops = [
+///     Op::LoadData(4),
+///     Op::branch(Test::Eq, Arch::X86_64.audit(), 1, 0),
+///     Op::RetImm(0),
+///     Op::LoadData(0),
+///     Op::branch(Test::Eq, 39, 0, 1),
+///     Op::RetImm(deny),
+///     Op::RetImm(allow),
+/// ];
+/// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+/// let table = Table::new(&Stack::from(program));
+/// assert_eq!(table.plan(Arch::X86_64.audit(), 39), Plan::Answer(deny));
+/// assert_eq!(table.plan(Arch::X86_64.audit(), u32::MAX), Plan::Answer(allow));
+/// assert!(table.residuals().len() == 1, "the whole filter, for other architectures");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Table {
+    arches: Vec<ArchTable>,
+    /// The whole stack.
+    whole: Plan,
+    parts: Vec<Vec<Part>>,
+    residuals: Vec<Residual>,
+}
+
+/// The plans of an architecture.
+#[derive(Clone, Debug)]
+struct ArchTable {
+    audit: u32,
+    /// The plans of the first numbers, and of the first ones with the bit of x32.
+    dense: [Box<[Plan]>; 2],
+    /// The plans of all numbers: the last number of each interval, and its plan.
+    intervals: Vec<(u32, Plan)>,
+}
+
+/// What is left to do for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Plan {
+    /// Nothing: this is the stack's answer.
+    Answer(u32),
+    /// The parts with this index in [`Table::parts`].
+    Parts(u32),
+}
+
+/// The contribution of some filters of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// They give this.
+    Answer(u32),
+    /// One of them goes on as said in the residual with this index in [`Table::residuals`].
+    Residual(u32),
+}
+
+/// Where the evaluation of a filter goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Residual {
+    /// The filter, counted from the oldest.
+    pub filter: usize,
+    /// The instruction.
+    pub pc: Pc,
+    /// The registers and the scratch memory there, 0 where they don't matter.
+    pub state: State,
+    /// Whether A is the number of the call instead.
+    pub a_is_number: bool,
+}
+
+/// What a filter does with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Answer(u32),
+    Resume(Residual),
+}
+
+impl Table {
+    /// The numbers from 0 on, and from the bit of x32 on, that are looked up in an array.
+    pub const DENSE: u32 = 512;
+
+    /// The most architectures in the table.
+    const MAX_ARCHES: usize = 16;
+
+    /// The plans of a stack.
+    ///
+    /// A list of comparisons is walked once for all numbers. At most 2^20 instructions are run for a filter and an
+    /// architecture; numbers that are left have the whole filter as their plan.
+    pub fn new(stack: &Stack) -> Table {
+        let programs = stack.programs();
+        let ops = |program: &Program| program.ops().collect();
+        let filters: Vec<Filter> = programs
+            .iter()
+            .enumerate()
+            .map(|(index, program)| Filter::new(index, ops(program)))
+            .collect();
+        let mut builder = Builder::default();
+        let whole: Vec<Outcome> = (0..programs.len()).map(Residual::start).collect();
+        let whole = builder.plan(&whole);
+        let arches = tested_arches(programs)
+            .into_iter()
+            .map(|audit| builder.arch(audit, &filters))
+            .collect();
+        Table {
+            arches,
+            whole,
+            parts: builder.parts,
+            residuals: builder.residuals,
+        }
+    }
+
+    /// The plan for calls of this architecture with this number.
+    pub fn plan(&self, audit: u32, nr: u32) -> Plan {
+        let Some(arch) = self.arches.iter().find(|arch| arch.audit == audit) else {
+            return self.whole;
+        };
+        let dense =
+            arch.dense[usize::from(nr & Arch::X32_BIT != 0)].get((nr & !Arch::X32_BIT) as usize);
+        if let Some(plan) = dense {
+            return *plan;
+        }
+        let at = arch.intervals.partition_point(|(last, _)| *last < nr);
+        arch.intervals.get(at).map_or(self.whole, |(_, plan)| *plan)
+    }
+
+    /// The parts of a plan, those of the newest filters first.
+    pub fn parts(&self, index: u32) -> &[Part] {
+        &self.parts[index as usize]
+    }
+
+    /// Where filters go on, each once.
+    pub fn residuals(&self) -> &[Residual] {
+        &self.residuals
+    }
+
+    /// The stack's answer for a call, given the values of its residuals.
+    pub fn answer(&self, audit: u32, nr: u32, mut run: impl FnMut(u32) -> u32) -> u32 {
+        match self.plan(audit, nr) {
+            Plan::Answer(ret) => ret,
+            Plan::Parts(index) => self.combine(index, &mut run),
+        }
+    }
+
+    /// The strictest of a plan's parts; of equal actions the newest filter's.
+    fn combine(&self, index: u32, run: &mut impl FnMut(u32) -> u32) -> u32 {
+        let mut kept = NO_FILTER;
+        for part in self.parts(index) {
+            let ret = match *part {
+                Part::Answer(ret) => ret,
+                Part::Residual(residual) => run(residual),
+            };
+            kept = stricter(kept, ret);
+        }
+        kept
+    }
+
+    /// The memory that it takes.
+    pub fn size_bytes(&self) -> usize {
+        let arch = |arch: &ArchTable| {
+            let dense: usize = arch.dense.iter().map(|dense| size_of_val(&**dense)).sum();
+            dense + size_of_val(&*arch.intervals)
+        };
+        let parts = self.parts.iter().map(|parts| size_of_val(&**parts));
+        self.arches.iter().map(arch).sum::<usize>()
+            + parts.sum::<usize>()
+            + size_of_val(&*self.residuals)
+    }
+}
+
+/// The result of a newer and an older filter.
+fn stricter(newer: u32, older: u32) -> u32 {
+    if Action::precedence(older) < Action::precedence(newer) {
+        older
+    } else {
+        newer
+    }
+}
+
+impl Residual {
+    /// The whole filter.
+    fn start(filter: usize) -> Outcome {
+        Outcome::Resume(Residual {
+            filter,
+            pc: Pc(0),
+            state: State::default(),
+            a_is_number: false,
+        })
+    }
+}
+
+/// The architectures with whose numbers some program compares a constant, in the order of the table of architectures.
+fn tested_arches(programs: &[Program]) -> Vec<u32> {
+    let tested = |audit: u32| {
+        let mut ops = programs.iter().flat_map(Program::ops);
+        ops.any(|op| matches!(op, Op::Branch { operand: Operand::K(k), .. } if k == audit))
+    };
+    let mut audits: Vec<u32> = Vec::new();
+    for audit in Arch::all().map(Arch::audit) {
+        if !audits.contains(&audit) && tested(audit) && audits.len() < Table::MAX_ARCHES {
+            audits.push(audit);
+        }
+    }
+    audits
+}
+
+/// A table in the making.
+#[derive(Default)]
+struct Builder {
+    parts: Vec<Vec<Part>>,
+    part_ids: FxHashMap<Vec<Part>, u32>,
+    residuals: Vec<Residual>,
+    residual_ids: FxHashMap<Residual, u32>,
+}
+
+impl Builder {
+    fn arch(&mut self, audit: u32, filters: &[Filter]) -> ArchTable {
+        let outcomes: Vec<BTreeMap<u32, Outcome>> = filters
+            .iter()
+            .map(|filter| filter.outcomes(audit))
+            .collect();
+        let mut lasts: Vec<u32> = outcomes
+            .iter()
+            .flat_map(|one| one.keys().copied())
+            .collect();
+        lasts.sort_unstable();
+        lasts.dedup();
+        let mut intervals: Vec<(u32, Plan)> = Vec::with_capacity(lasts.len());
+        for last in lasts {
+            let of_filters: Vec<Outcome> = outcomes
+                .iter()
+                .enumerate()
+                .map(|(filter, one)| {
+                    let found = one.range(last..).next();
+                    found.map_or(Residual::start(filter), |(_, outcome)| *outcome)
+                })
+                .collect();
+            let plan = self.plan(&of_filters);
+            match intervals.last_mut() {
+                Some((end, same)) if *same == plan => *end = last,
+                _ => intervals.push((last, plan)),
+            }
+        }
+        let dense = |first: u32| {
+            let plan = |nr: u32| {
+                let at = intervals.partition_point(|(last, _)| *last < nr);
+                intervals[at].1
+            };
+            (first..first + Table::DENSE).map(plan).collect()
+        };
+        ArchTable {
+            audit,
+            dense: [dense(0), dense(Arch::X32_BIT)],
+            intervals,
+        }
+    }
+
+    /// The plan for the outcomes of all filters, from the oldest to the newest.
+    fn plan(&mut self, outcomes: &[Outcome]) -> Plan {
+        let mut parts: Vec<Part> = Vec::new();
+        for outcome in outcomes.iter().rev() {
+            match (*outcome, parts.last_mut()) {
+                (Outcome::Answer(older), Some(Part::Answer(newer))) => {
+                    *newer = stricter(*newer, older);
+                }
+                (Outcome::Answer(ret), _) => parts.push(Part::Answer(ret)),
+                (Outcome::Resume(residual), _) => {
+                    let id = self.residual(residual);
+                    parts.push(Part::Residual(id));
+                }
+            }
+        }
+        match *parts {
+            [] => Plan::Answer(NO_FILTER),
+            [Part::Answer(ret)] => Plan::Answer(stricter(NO_FILTER, ret)),
+            _ => {
+                let next = self.parts.len() as u32;
+                let id = *self.part_ids.entry(parts.clone()).or_insert(next);
+                if id == next {
+                    self.parts.push(parts);
+                }
+                Plan::Parts(id)
+            }
+        }
+    }
+
+    fn residual(&mut self, residual: Residual) -> u32 {
+        let next = self.residuals.len() as u32;
+        let id = *self.residual_ids.entry(residual).or_insert(next);
+        if id == next {
+            self.residuals.push(residual);
+        }
+        id
+    }
+}
