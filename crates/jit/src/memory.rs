@@ -115,7 +115,6 @@ mod host {
         /// Runs code that was emitted to read sixteen words, from an entry point of the same code.
         #[inline]
         pub(crate) fn call_with_words(&self, entry: EntryPoint, words: &[u32; 16]) -> u32 {
-            type Function = unsafe extern "sysv64" fn(*const u32) -> u32;
             debug_assert!(entry.offset() < self.code_bytes);
             // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the
             // callers keep both together. The pages are executable as long as `self` lives. The emitter's code for
@@ -123,6 +122,7 @@ mod host {
             // to, writes only the red zone below the stack pointer, changes only registers that a callee may change,
             // jumps only forward inside the code, and ends with a return.
             unsafe {
+                type Function = unsafe extern "sysv64" fn(*const u32) -> u32;
                 let function: Function = std::mem::transmute(self.code.add(entry.offset()));
                 function(words.as_ptr())
             }
@@ -137,12 +137,12 @@ mod host {
             len_bytes: u32,
             record: &Record,
         ) -> u32 {
-            type Function =
-                unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
             debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
             // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
             // second one, and the numbers of the record.
             unsafe {
+                type Function =
+                    unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
                 let function: Function = std::mem::transmute(self.code.add(entry.offset()));
                 let (first, record) = (bytes.as_ptr(), record.as_ptr());
                 function(first, bytes.len(), 0, 0, record, len_bytes)

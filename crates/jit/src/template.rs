@@ -78,12 +78,3 @@ impl Template {
         }
     }
 }
-#[doc(hidden)]
-pub fn emit_only(program: &tamis_bpf::Program) -> usize {
-    let ops: Vec<Op> = program.ops().collect();
-    crate::program::write::<Words>(&ops, &[], &Options::default())
-        .unwrap()
-        .code
-        .bytes()
-        .len()
-}

@@ -19,6 +19,7 @@ pub struct Libpcap {
 }
 
 /// `bpf_filter`: instructions, bytes, the length of the packet and how many bytes there are.
+// SAFETY: a type; whoever calls such a function says why it may.
 type Filter = unsafe extern "C" fn(*const Insn, *const u8, c_uint, c_uint) -> c_uint;
 
 /// `struct bpf_program`.
@@ -48,6 +49,7 @@ impl Libpcap {
     /// # Panics
     /// If the library lacks a function, or the expression has a byte of value 0.
     pub fn compile(&self, expression: &str) -> Option<Vec<Insn>> {
+        // SAFETY: types; the calls are below.
         type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut c_void;
         type Compile =
             unsafe extern "C" fn(*mut c_void, *mut RawProgram, *const c_char, c_int, u32) -> c_int;

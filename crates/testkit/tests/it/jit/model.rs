@@ -43,6 +43,8 @@ pub(super) struct Machine {
     flags: Flags,
     /// The conditions of exceptions by the last instruction.
     faults: Vec<String>,
+    /// The place of the last load from a packet.
+    loaded_from: Option<String>,
 }
 
 /// The flags of zero, carry and sign, or that they must not be used.
@@ -61,6 +63,8 @@ pub(super) struct Code<'a> {
     pub(super) bytes: &'a [u8],
     /// Offsets of instructions, with terms of 32 bits for their constants.
     pub(super) constants: &'a [(usize, String)],
+    /// The same for displacements of addresses in the packet, and of addresses that are computed.
+    pub(super) displacements: &'a [(usize, String)],
     /// The offsets where execution leaves.
     pub(super) ends: [usize; 2],
     /// Whether the input is a packet.
@@ -90,7 +94,13 @@ impl Machine {
             slots: std::array::from_fn(|index| format!("m{index}")),
             flags: Flags::Unknown,
             faults: Vec::new(),
+            loaded_from: None,
         }
+    }
+
+    /// The place in the packet that was loaded from, if any was.
+    pub(super) fn loaded_from(&self) -> Option<&str> {
+        self.loaded_from.as_deref()
     }
 
     /// The low half of a register, by its number.
@@ -187,11 +197,17 @@ impl Code<'_> {
 
     /// The constant of an instruction, as 32 bits.
     fn constant(&self, insn: &Instruction, operand: u32) -> String {
-        let mut constants = self.constants.iter();
-        let known = constants.find(|(at, _)| *at == insn.ip() as usize);
-        match known {
-            Some((_, term)) => term.clone(),
+        match term_at(self.constants, insn) {
+            Some(term) => term.to_owned(),
             None => hex32(insn.immediate(operand) as u32),
+        }
+    }
+
+    /// The displacement of an instruction, as 32 bits.
+    fn displacement(&self, insn: &Instruction) -> String {
+        match term_at(self.displacements, insn) {
+            Some(term) => term.to_owned(),
+            None => hex32(insn.memory_displacement64() as u32),
         }
     }
 
@@ -217,6 +233,11 @@ impl Code<'_> {
             base => Err(format!("address {base:?} + {offset}")),
         }
     }
+}
+
+fn term_at<'a>(terms: &'a [(usize, String)], insn: &Instruction) -> Option<&'a str> {
+    let found = terms.iter().find(|(at, _)| *at == insn.ip() as usize);
+    found.map(|(_, term)| term.as_str())
 }
 
 /// A place in memory.
@@ -264,12 +285,13 @@ impl Machine {
                 let loaded = format!("((_ zero_extend {}) {loaded})", 32 - bits);
                 self.write(insn, &loaded, code)
             }
+            Mnemonic::Lea if insn.op0_register().is_gpr64() => {
+                let address = self.address(insn, insn.memory_base(), code);
+                self.write(insn, &address, code)
+            }
             Mnemonic::Lea => {
-                let address = self.address(insn, insn.memory_base());
-                match insn.op0_register().is_gpr64() {
-                    true => self.write(insn, &address, code),
-                    false => self.write(insn, &low_half(&address), code),
-                }
+                let address = self.low_address(insn, code);
+                self.write(insn, &address, code)
             }
             Mnemonic::Bswap => {
                 let old = self.source(insn, 0, code)?;
@@ -424,12 +446,13 @@ impl Machine {
                 return Err("an address that isn't in the packet".to_owned());
             }
             let size = insn.memory_size().size() as u64;
-            let start = self.address(insn, Register::None);
+            let start = self.address(insn, Register::None, code);
             self.faults.push(is_outside(&start, size));
             let bytes = (0..size)
                 .rev()
                 .map(|distance| packet_byte(&start, distance));
             let bytes = bytes.collect::<Vec<_>>().join(" ");
+            self.loaded_from = Some(start);
             return Ok(match size {
                 1 => bytes,
                 _ => format!("(concat {bytes})"),
@@ -443,11 +466,25 @@ impl Machine {
     }
 
     /// The sum of a register, the index and the displacement of a memory operand.
-    fn address(&self, insn: &Instruction, base: Register) -> String {
-        let mut sum = hex64(insn.memory_displacement64());
+    fn address(&self, insn: &Instruction, base: Register, code: &Code<'_>) -> String {
+        let mut sum = format!("((_ sign_extend 32) {})", code.displacement(insn));
         for register in [base, insn.memory_index()] {
             if register != Register::None {
                 sum = format!("(bvadd {} {sum})", self.registers[register.number()]);
+            }
+        }
+        sum
+    }
+
+    /// The low half of that sum: the sum of low halves, which has fewer bits to reason about.
+    fn low_address(&self, insn: &Instruction, code: &Code<'_>) -> String {
+        let mut sum = code.displacement(insn);
+        for register in [insn.memory_index(), insn.memory_base()] {
+            if register != Register::None {
+                sum = match sum.as_str() {
+                    "#x00000000" => self.low(register.number()),
+                    rest => format!("(bvadd {} {rest})", self.low(register.number())),
+                };
             }
         }
         sum

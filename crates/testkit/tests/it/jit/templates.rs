@@ -199,6 +199,7 @@ fn question(case: &Case) -> Result<String, String> {
     let code = Code {
         bytes: &case.template.code,
         constants: &case.constants,
+        displacements: &[],
         ends: [case.template.next, case.template.no],
         has_packet: false,
     };
@@ -300,6 +301,7 @@ fn answers(cases: &[Case]) -> Option<Vec<String>> {
 pub(super) fn ask(questions: &[String]) -> Option<Vec<String>> {
     let mut script = format!("(set-logic QF_UFBV)\n{}", model::declarations());
     script.push_str("(declare-const k (_ BitVec 32))\n(declare-const r (_ BitVec 32))\n");
+    script.push_str("(declare-const n (_ BitVec 20))\n");
     questions
         .iter()
         .for_each(|question| script.push_str(question));
@@ -368,7 +370,7 @@ fn wrong_ones_are_refuted() {
         damaged(Op::Alu(AluOp::Div, Operand::X), flip(5, 0x12)),
         // No jump for a divisor of 0: the division faults.
         damaged(Op::Alu(AluOp::Div, Operand::X), |code| {
-            code[2..4].fill(0x90)
+            code[2..4].fill(0x90);
         }),
         // An arithmetic shift has its own opcode; this one shifts left.
         damaged(Op::Alu(AluOp::Rsh, Operand::X), flip(1, 0x08)),
