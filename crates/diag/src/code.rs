@@ -52,8 +52,8 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*, minijail::*,
-    oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
+    compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*,
+    minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.

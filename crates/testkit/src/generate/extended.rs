@@ -51,6 +51,9 @@ struct Generator<'r> {
 
 /// A program of about `body` random parts for machines of this byte order. One in eight has something unsafe in many
 /// places, one in eight nowhere.
+///
+/// # Panics
+/// Never: jumps lead forwards and the last instruction ends.
 pub fn program(rng: &mut Rng, body: usize, endian: Endian) -> Program {
     let unsafe_every = *rng.choose(&[20, 400, 400, 400, 400, 1000, 1000, u64::MAX]);
     let has_function = rng.chance(1, 3);
@@ -336,7 +339,7 @@ impl Generator<'_> {
     /// A byte of the stack at an offset that is bounded by a mask or a comparison.
     fn bounded_access(&mut self) {
         let (index, pointer) = (reg(2), reg(3));
-        let most = DEPTH as i32 - 1;
+        let most = i32::from(DEPTH) - 1;
         match self.rng.range(0..=11) {
             0..=5 => self.push(Op::Alu(Width::W64, AluOp::And, index, Source::Imm(most))),
             6 => self.push(Op::Alu(
