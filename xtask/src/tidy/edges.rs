@@ -82,6 +82,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 29] = [
             "compiler",
             "convert",
             "diag",
+            "ebpf",
             "embed",
             "fuzz",
             "kernel",
