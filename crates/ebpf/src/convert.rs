@@ -5,10 +5,13 @@
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::convert::{self, JumpTooFar, context, helper};
+use tamis_bpf::disasm::{self, Style};
+use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, op_len_insns};
 use tamis_bpf::packet::{self, Ancillary, Packet};
 
 use crate::memory::{Argument, CONTEXT, Helpers, Memory, PACKET};
 use crate::program::Program;
+use crate::text::disassemble;
 
 /// The size of the context of a converted seccomp filter, `struct seccomp_data`.
 pub const SECCOMP_CONTEXT_BYTES: usize = 64;
@@ -37,6 +40,32 @@ pub const SECCOMP_CONTEXT_BYTES: usize = 64;
 pub fn converted(filter: &tamis_bpf::Program) -> Result<Program, JumpTooFar> {
     let insns = convert::convert(filter)?;
     Ok(Program::new(insns, filter.endian()).expect("a conversion is a program"))
+}
+
+/// The text of the converted filter, with each classic instruction as a comment before those that it becomes, or plain.
+/// Both are read back to the same program.
+///
+/// # Errors
+/// As for [`converted`].
+pub fn listing(filter: &tamis_bpf::Program, style: Style) -> Result<String, JumpTooFar> {
+    let program = converted(filter)?;
+    let text = disassemble(program.insns());
+    if style == Style::Plain {
+        return Ok(text);
+    }
+    let mut lines = text.lines();
+    let mut listing = String::new();
+    let mut add = |line: &str| {
+        listing.push_str(line);
+        listing.push('\n');
+    };
+    lines.by_ref().take(PROLOGUE_INSNS).for_each(&mut add);
+    // Both texts have a line for each instruction: no conversion has a wide one.
+    for (classic, op) in disasm::disassemble(filter, style).lines().zip(filter.ops()) {
+        add(&format!("// {classic}"));
+        lines.by_ref().take(op_len_insns(op)).for_each(&mut add);
+    }
+    Ok(listing)
 }
 
 /// The bytes of a call in the memory of a machine.

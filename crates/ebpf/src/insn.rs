@@ -298,6 +298,13 @@ impl Size {
     }
 }
 
+impl Address {
+    /// The displacement as it is added to the register.
+    pub const fn displacement(self) -> u64 {
+        self.offset as i64 as u64
+    }
+}
+
 impl AluOp {
     /// All operations.
     pub const ALL: [AluOp; 14] = [

@@ -10,7 +10,7 @@ use std::fmt;
 use crate::insn::{Address, AluOp, Atomic, Op, Place, Reg, Size, Source, Width};
 use crate::memory::{AccessError, CONTEXT, Helpers, Memory, registers};
 use crate::program::{Pc, Program, target};
-use crate::semantics::{arithmetic, holds, negate, sign_extended, swapped, truncated};
+use crate::semantics::{arithmetic, holds, immediate, negate, sign_extended, swapped, truncated};
 
 /// What one evaluation gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,13 +163,13 @@ impl<'r, 'm, 'h> Machine<'r, 'm, 'h> {
 
     fn source(&self, source: Source) -> Result<u64, FaultReason> {
         match source {
-            Source::Imm(imm) => Ok(imm as i64 as u64),
+            Source::Imm(imm) => Ok(immediate(imm)),
             Source::Reg(reg) => self.get(reg),
         }
     }
 
-    fn address(&self, Address { base, offset }: Address) -> Result<u64, FaultReason> {
-        Ok(self.get(base)?.wrapping_add(offset as i64 as u64))
+    fn address(&self, at: Address) -> Result<u64, FaultReason> {
+        Ok(self.get(at.base)?.wrapping_add(at.displacement()))
     }
 
     fn read(&self, size: Size, address: Address) -> Result<u64, FaultReason> {
@@ -216,7 +216,7 @@ impl<'r, 'm, 'h> Machine<'r, 'm, 'h> {
                 self.set(dst, sign_extended(Width::W64, size.bits(), value));
             }
             Op::LoadPacket(size, place) => return self.load_packet(size, place),
-            Op::StoreImm(size, address, imm) => self.write(size, address, imm as i64 as u64)?,
+            Op::StoreImm(size, address, imm) => self.write(size, address, immediate(imm))?,
             Op::Store(size, address, src) => self.write(size, address, self.get(src)?)?,
             Op::Atomic(width, atomic, address, src) => self.atomic(width, atomic, address, src)?,
             Op::LoadImm64(dst, value) => self.set(dst, value),

@@ -65,6 +65,11 @@ const fn arithmetic32(op: AluOp, a: u32, b: u32) -> u32 {
     }
 }
 
+/// A constant as an operation with 64 bits takes it.
+pub const fn immediate(imm: i32) -> u64 {
+    imm as i64 as u64
+}
+
 /// The negative value.
 pub const fn negate(width: Width, a: u64) -> u64 {
     arithmetic(width, AluOp::Sub, 0, a)
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn divisions_without_a_result() {
-        let least32 = i32::MIN as u32 as u64;
+        let least32 = u64::from(i32::MIN as u32);
         for (op, a, b, expected) in [
             (AluOp::Div, 7, 1 << 32, 0),
             (AluOp::Mod, 1 << 40 | 7, 1 << 32, 7),

@@ -12,7 +12,7 @@ use super::{Limits, Refusal, Rule};
 use crate::insn::{Address, AluOp, Atomic, Op, Place, Reg, Size, Source, Width};
 use crate::memory::{Argument, Helpers, MAX_FRAMES};
 use crate::program::{Pc, Program, target};
-use crate::semantics::{negate, swapped};
+use crate::semantics::{immediate, negate, swapped};
 
 /// The most states that are kept for a place. Without the others more is followed, with the same result.
 const MAX_STATES: usize = 32;
@@ -186,7 +186,7 @@ impl Walker<'_, '_> {
 
     fn source(&self, source: Source) -> Checked<Value> {
         match source {
-            Source::Imm(imm) => Ok(Value::Number(Range::exactly(imm as i64 as u64))),
+            Source::Imm(imm) => Ok(Value::Number(Range::exactly(immediate(imm)))),
             Source::Reg(reg) => self.get(reg),
         }
     }
@@ -234,7 +234,7 @@ impl Walker<'_, '_> {
             },
             Op::LoadPacket(size, place) => self.load_packet(size, place)?,
             Op::StoreImm(size, address, imm) => {
-                let value = Value::Number(Range::exactly(imm as i64 as u64));
+                let value = Value::Number(Range::exactly(immediate(imm)));
                 self.store(size, address, value)?;
             }
             Op::Store(size, address, src) => self.store(size, address, self.get(src)?)?,
@@ -389,9 +389,8 @@ impl Walker<'_, '_> {
             unreachable!("the caller passes branches");
         };
         let a = self.number(dst)?;
-        let b = match self.source(source)? {
-            Value::Number(range) => range,
-            _ => return Err(Rule::PointerAsNumber),
+        let Value::Number(b) = self.source(source)? else {
+            return Err(Rule::PointerAsNumber);
         };
         let narrowed = |walker: &Self, is_true| {
             let (a, b) = range::assuming(width, cond, is_true, a, b)?;

@@ -9,12 +9,12 @@ use crate::insn::{Address, AluOp, Atomic, Cond, Op, Place, Reg, Size, Source, Wi
 use crate::interp::{FaultReason, packet_value};
 use crate::memory::{AccessError, FRAME_BYTES, number, registers};
 use crate::program::Pc;
-use crate::semantics::{arithmetic, holds, negate, sign_extended, swapped, truncated};
+use crate::semantics::{arithmetic, holds, immediate, negate, sign_extended, swapped, truncated};
 
 /// An instruction with its function.
 pub(super) fn insn(op: Op, pc: Pc, next: u32, target: u32) -> Insn {
     let of = |source| match source {
-        Source::Imm(imm) => (0, imm as i64 as u64),
+        Source::Imm(imm) => (0, immediate(imm)),
         Source::Reg(reg) => (reg.number(), 0),
     };
     let is_back = target < next;
@@ -35,11 +35,11 @@ pub(super) fn insn(op: Op, pc: Pc, next: u32, target: u32) -> Insn {
         Op::Jump(_) | Op::JumpFar(_) if is_back => (jump_back, 0, (0, 0)),
         Op::Jump(_) | Op::JumpFar(_) => (jump, 0, (0, 0)),
         Op::Load(size, dst, at) => {
-            let access = (at.base.number(), at.offset as i64 as u64);
+            let access = (at.base.number(), at.displacement());
             (load_handler(size, in_frame(at, size)), dst.number(), access)
         }
         Op::Store(size, at, src) => {
-            let access = (src.number(), at.offset as i64 as u64);
+            let access = (src.number(), at.displacement());
             (
                 store_handler(size, in_frame(at, size)),
                 at.base.number(),
@@ -259,7 +259,7 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
     let address = |machine: &Machine<'_, '_, '_>, at: Address| {
         machine
             .get(at.base.number())
-            .wrapping_add(at.offset as i64 as u64)
+            .wrapping_add(at.displacement())
     };
     match insn.op {
         Op::Neg(width, dst) => {
@@ -284,7 +284,7 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
         },
         Op::StoreImm(size, at, imm) => {
             let address = address(machine, at);
-            if let Err(error) = machine.memory.write(address, size, imm as i64 as u64) {
+            if let Err(error) = machine.memory.write(address, size, immediate(imm)) {
                 return fault(insn, error);
             }
         }

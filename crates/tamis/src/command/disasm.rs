@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["from", "arches", "strict", "kernel", "language_options"])]
     packet: bool,
     /// Show the extended BPF that the kernel converts the program to, or that a section of an object file has
-    #[arg(long, conflicts_with_all = ["native", "plain", "json"])]
+    #[arg(long, conflicts_with_all = ["native", "json"])]
     extended: bool,
     /// Show the machine code that tamis compiles the program to, on x86-64
     #[arg(long, conflicts_with_all = ["plain", "json"])]
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let NamedProgram { program, .. } = loaded.into_program(&budget::compile_options())?;
     let text = match (args.extended, args.native) {
-        (true, _) => extended::of_program(&program)?,
+        (true, _) => extended::of_program(&program, style)?,
         (_, true) => native::of_program(&program)?,
         _ => disasm::disassemble(&program, style),
     };

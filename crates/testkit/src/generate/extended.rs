@@ -7,7 +7,9 @@
 use tamis_abi::Endian;
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::memory::Argument;
-use tamis_ebpf::{AluOp, Atomic, Bits, Cond, Op, Place, Program, Reg, Size, Source, Swap, Width};
+use tamis_ebpf::{
+    AluOp, Atomic, Bits, Cond, Insn, Op, Place, Program, Reg, Size, Source, Swap, Width,
+};
 
 use crate::rng::Rng;
 
@@ -51,6 +53,9 @@ struct Generator<'r> {
 
 /// A program of about `body` random parts for machines of this byte order. One in eight has something unsafe in many
 /// places, one in eight nowhere.
+///
+/// # Panics
+/// Never: jumps lead forwards and the last instruction ends.
 pub fn program(rng: &mut Rng, body: usize, endian: Endian) -> Program {
     let unsafe_every = *rng.choose(&[20, 400, 400, 400, 400, 1000, 1000, u64::MAX]);
     let has_function = rng.chance(1, 3);
@@ -77,6 +82,34 @@ pub fn program(rng: &mut Rng, body: usize, endian: Endian) -> Program {
     }
     let ops = linked(&generator.items, &generator.parts, function_at);
     Program::from_ops(&ops, endian).expect("jumps lead forwards")
+}
+
+/// The stored instructions of a program with up to three changes, after which they may still be a safe program.
+pub fn altered(rng: &mut Rng, program: &Program) -> Vec<Insn> {
+    let mut insns = program.insns().to_vec();
+    for _ in 0..rng.range(1..=3) {
+        let at = rng.index(insns.len());
+        let other = insns[rng.index(insns.len())];
+        let insn = &mut insns[at];
+        match rng.range(0..=9) {
+            0 => insn.code ^= 1 << rng.range(0..=7),
+            1 => insn.dst = rng.range(0..=10) as u8,
+            2 => insn.src = rng.range(0..=10) as u8,
+            3 => insn.offset = rng.range(0..=20) as i16 - 10,
+            4 => insn.offset ^= 1 << rng.range(0..=6),
+            5 => insn.imm = rng.interesting_u64() as i32,
+            6 => insn.imm ^= 1 << rng.range(0..=7),
+            7 => insn.code = other.code,
+            8 => *insn = other,
+            _ => {
+                insns.remove(at);
+                if insns.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+    insns
 }
 
 /// The instructions, with distances in stored instructions.
@@ -336,7 +369,7 @@ impl Generator<'_> {
     /// A byte of the stack at an offset that is bounded by a mask or a comparison.
     fn bounded_access(&mut self) {
         let (index, pointer) = (reg(2), reg(3));
-        let most = DEPTH as i32 - 1;
+        let most = i32::from(DEPTH) - 1;
         match self.rng.range(0..=11) {
             0..=5 => self.push(Op::Alu(Width::W64, AluOp::And, index, Source::Imm(most))),
             6 => self.push(Op::Alu(

@@ -152,7 +152,7 @@ fn generated_filters_of_sockets_mean_the_same() {
             let packet = packet::local(&bytes);
             let expected = tamis_bpf::interp::run_packet(&program, &packet).ret;
             let context = packet_context(&packet, endian);
-            let mut memory = Memory::new(Context::ReadOnly(&context), &packet.bytes, endian);
+            let mut memory = Memory::new(Context::ReadOnly(&context), packet.bytes, endian);
             let mut helpers = packet_helpers(&packet);
             let run = interp::run(&extended, &mut memory, &mut helpers, 1 << 20);
             let run = run.unwrap_or_else(|fault| panic!("{fault} in {:?}", program.insns()));

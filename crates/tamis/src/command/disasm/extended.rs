@@ -1,6 +1,7 @@
 //! `tamis disasm --extended`: what the kernel makes of a classic program, and programs in object files.
 
 use tamis_abi::Endian;
+use tamis_bpf::disasm::Style;
 use tamis_bpf::{Program, packet};
 use tamis_ebpf::elf::Object;
 use tamis_ebpf::{convert, text};
@@ -12,9 +13,8 @@ use crate::cli::Failure;
 const MAGIC: [u8; 4] = *b"\x7fELF";
 
 /// A filter of seccomp as the kernel converts it.
-pub(super) fn of_program(program: &Program) -> Result<String, Failure> {
-    let converted = convert::converted(program).map_err(too_far)?;
-    Ok(text::disassemble(converted.insns()))
+pub(super) fn of_program(program: &Program, style: Style) -> Result<String, Failure> {
+    convert::listing(program, style).map_err(too_far)
 }
 
 /// A filter of a socket as the kernel converts it.
