@@ -175,7 +175,7 @@ pub(crate) fn has_multiplexers(arch: Arch) -> bool {
 }
 
 fn multiplexes(arch: Arch, name: &str) -> bool {
-    syscall::multiplexed(arch, name).is_some() && has_multiplexers(arch)
+    has_multiplexers(arch) && syscall::multiplexed(arch, name).is_some()
 }
 
 pub(crate) fn pseudo_number(name: &str) -> Option<i32> {

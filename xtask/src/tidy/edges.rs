@@ -40,10 +40,11 @@ const ALLOWED: [(&str, Option<&[&str]>); 28] = [
             "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
         ]),
     ),
+    ("kernel", Some(&["abi", "bpf"])),
     (
         "libseccomp",
         Some(&[
-            "abi", "bpf", "compiler", "meter", "profile", "rules", "scmp",
+            "abi", "bpf", "compiler", "kernel", "meter", "profile", "rules", "scmp",
         ]),
     ),
     (
@@ -70,7 +71,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 28] = [
             "meter", "policy", "prover", "rules",
         ]),
     ),
-    ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[

@@ -455,6 +455,42 @@ static void memory(void) {
     check("amounts", completed, 128);
 }
 
+/* A merge without memory leaves both filters, and is made once there is some. */
+static void merge(void) {
+    enum { CHUNK_BYTES = 1 << 14 };
+    struct chunk {
+        struct chunk *next;
+        char rest[CHUNK_BYTES];
+    } *all = NULL, *chunk;
+    scmp_filter_ctx into = new_filter(), from = new_filter();
+    seccomp_arch_remove(from, SCMP_ARCH_NATIVE);
+    seccomp_arch_add(from, SCMP_ARCH_ARM);
+    struct rlimit limit, none;
+    getrlimit(RLIMIT_AS, &limit);
+    none = limit;
+    none.rlim_cur = address_space();
+    setrlimit(RLIMIT_AS, &none);
+    while ((chunk = malloc(sizeof(*chunk))) != NULL) {
+        chunk->next = all;
+        all = chunk;
+    }
+    int merged = seccomp_merge(into, from);
+    int has = seccomp_arch_exist(from, SCMP_ARCH_ARM);
+    while (all != NULL) {
+        chunk = all->next;
+        free(all);
+        all = chunk;
+    }
+    setrlimit(RLIMIT_AS, &limit);
+    check("merge without memory", merged, -ENOMEM);
+    check("the source is left", has, 0);
+    check("the target is left", seccomp_arch_exist(into, SCMP_ARCH_ARM), -EEXIST);
+    check("merge with memory", seccomp_merge(into, from), 0);
+    check("the target has all", seccomp_arch_exist(into, SCMP_ARCH_ARM), 0);
+    check("the source is gone", seccomp_arch_exist(from, SCMP_ARCH_ARM), -EINVAL);
+    seccomp_release(into);
+}
+
 /* Conditions as parameters and as an array. */
 static void variadic(void) {
     const struct scmp_arg_cmp *c = CONDITIONS;
@@ -556,6 +592,7 @@ static const struct {
 } PARTS[] = {
     {"codes", codes},       {"hostile", hostile},   {"many", many},     {"threads", threads}, {"forks", forks},
     {"memory", memory},     {"variadic", variadic}, {"notify", notify}, {"silent", silent},
+    {"merge", merge},
 };
 
 int main(int count, char **arguments) {

@@ -143,6 +143,11 @@ fn without_memory_functions_fail_and_the_process_lives() {
 }
 
 #[test]
+fn a_merge_without_memory_leaves_both_filters() {
+    assert_unharmed("merge");
+}
+
+#[test]
 fn conditions_as_parameters_are_those_of_an_array() {
     assert_unharmed("variadic");
 }
