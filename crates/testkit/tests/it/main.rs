@@ -16,6 +16,7 @@ mod docker_libseccomp;
 mod dropin_hostile;
 mod dropin_libseccomp;
 mod dropin_man;
+mod dropin_work;
 mod evaluators;
 mod exports;
 mod firecracker;
