@@ -44,6 +44,25 @@ impl Name {
         Some(Name(place as u16))
     }
 
+    /// The name with this text when the tables are compiled.
+    const fn of(text: &str) -> Name {
+        let (mut low, mut high) = (0, NAME_COUNT);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_less(NAMES[middle], text) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        assert!(!is_less(text, NAMES[low]), "the names have all calls");
+        Name(low as u16)
+    }
+
+    const fn text(self) -> &'static str {
+        NAMES[self.0 as usize]
+    }
+
     /// The number of the call on an architecture.
     pub fn number(self, arch: Arch) -> Option<Nr> {
         let number = table(arch).numbers[usize::from(self.0)];
@@ -51,21 +70,33 @@ impl Name {
     }
 }
 
-/// A row of a [`Table`].
+const fn is_less(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut at = 0;
+    while at < left.len() && at < right.len() {
+        if left[at] != right[at] {
+            return left[at] < right[at];
+        }
+        at += 1;
+    }
+    left.len() < right.len()
+}
+
+/// A row of a [`Table`]. It holds no address, which would be written when a shared library is loaded.
 pub(crate) struct Call {
     nr: u32,
-    name: &'static str,
+    name: Name,
     since: KernelVersion,
 }
 
 /// The kernel version of calls whose first kernel is unknown.
 const UNKNOWN: KernelVersion = KernelVersion::new(0, 0);
 
-/// Makes a row of a table in one line.
-pub(crate) const fn call(nr: u32, name: &'static str, major: u16, minor: u16) -> Call {
+/// Makes a row of a table in one line, for one of [`NAMES`].
+pub(crate) const fn call(nr: u32, name: &str, major: u16, minor: u16) -> Call {
     Call {
         nr,
-        name,
+        name: Name::of(name),
         since: KernelVersion::new(major, minor),
     }
 }
@@ -94,7 +125,7 @@ pub fn number(arch: Arch, name: &str) -> Option<Nr> {
 /// The name of a number on an architecture; where a call has two names, the one that the kernel's
 /// own table uses.
 pub fn name(arch: Arch, nr: Nr) -> Option<&'static str> {
-    table(arch).by_number(nr).map(|call| call.name)
+    table(arch).by_number(nr).map(|call| call.name.text())
 }
 
 /// All calls of an architecture, ascending by number; each number once.
@@ -102,7 +133,7 @@ pub fn all(arch: Arch) -> impl Iterator<Item = (Nr, &'static str)> {
     table(arch)
         .calls
         .iter()
-        .map(|call| (Nr(call.nr), call.name))
+        .map(|call| (Nr(call.nr), call.name.text()))
 }
 
 /// How many calls of an architecture have a number in `first..=last`. Logarithmic.

@@ -44,7 +44,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 28] = [
     (
         "libseccomp",
         Some(&[
-            "abi", "bpf", "compiler", "kernel", "meter", "profile", "rules", "scmp",
+            "abi", "bpf", "compiler", "kernel", "meter", "policy", "profile", "rules", "scmp",
         ]),
     ),
     (
