@@ -586,13 +586,48 @@ static void silent(void) {
     }
 }
 
+/* Filters of random rules: the program of each, and the policy that the library writes for TAMIS_EXPLAIN=policy. */
+static void explained(void) {
+    static const uint32_t others[] = {SCMP_ARCH_X86, SCMP_ARCH_X32, SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
+    static const uint32_t actions[] = {SCMP_ACT_KILL_PROCESS, SCMP_ACT_KILL, SCMP_ACT_TRAP, SCMP_ACT_ERRNO(0),
+                                       SCMP_ACT_ERRNO(38), SCMP_ACT_ERRNO(4094), SCMP_ACT_TRACE(7), SCMP_ACT_LOG};
+    static const scmp_datum_t values[] = {0, 1, 2, 0x5401, 0xffffffff, 0x100000001, UINT64_MAX};
+    for (uint32_t number = 0; number < 40; number++) {
+        uint32_t seed = number * 1000;
+        scmp_filter_ctx filter = seccomp_init(number % 2 ? SCMP_ACT_ALLOW : SCMP_ACT_KILL_PROCESS);
+        for (size_t i = 0; i < LENGTH(others); i++) {
+            if (random_word(seed++) % 3 == 0) {
+                seccomp_arch_add(filter, others[i]);
+            }
+        }
+        for (int rules = (int)(random_word(seed++) % 60); rules >= 0; rules--) {
+            uint32_t action = number % 2 ? actions[random_word(seed++) % LENGTH(actions)] : SCMP_ACT_ALLOW;
+            struct scmp_arg_cmp conditions[2];
+            unsigned count = random_word(seed++) % 3;
+            for (unsigned i = 0; i < count; i++) {
+                conditions[i].arg = i + random_word(seed++) % 3 * 2;
+                conditions[i].op = (enum scmp_compare)(1 + random_word(seed++) % 7);
+                conditions[i].datum_a = values[random_word(seed++) % LENGTH(values)];
+                conditions[i].datum_b = values[random_word(seed++) % LENGTH(values)] & conditions[i].datum_a;
+            }
+            seccomp_rule_add_array(filter, action, (int)(random_word(seed++) % 450), count, conditions);
+        }
+        char name[32];
+        snprintf(name, sizeof(name), "%u.bpf", number);
+        check("exported", seccomp_export_bpf(filter, open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600)), 0);
+        snprintf(name, sizeof(name), "%u.tamis", number);
+        check("explained", rename("policy", name), 0);
+        seccomp_release(filter);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } PARTS[] = {
     {"codes", codes},       {"hostile", hostile},   {"many", many},     {"threads", threads}, {"forks", forks},
     {"memory", memory},     {"variadic", variadic}, {"notify", notify}, {"silent", silent},
-    {"merge", merge},
+    {"merge", merge},       {"explained", explained},
 };
 
 int main(int count, char **arguments) {
