@@ -423,6 +423,34 @@ static void use_everything(void) {
     seccomp_release(filter);
 }
 
+/* Everything, and rules that are hard to prove. */
+static void *in_a_small_thread(void *unused) {
+    use_everything();
+    scmp_filter_ctx filter = new_filter();
+    for (uint32_t number = 0; number < 100; number++) {
+        struct scmp_arg_cmp conditions[3];
+        for (uint32_t i = 0; i < LENGTH(conditions); i++) {
+            uint32_t at = 9 * number + 3 * i;
+            scmp_datum_t mask = (scmp_datum_t)random_word(at) << 32 | random_word(at + 1);
+            conditions[i] = (struct scmp_arg_cmp){i, SCMP_CMP_MASKED_EQ, mask, random_word(at + 2) & mask};
+        }
+        check("mask rule", seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(1 + number % 3), 16, 3, conditions), 0);
+    }
+    check("made", seccomp_precompute(filter), 0);
+    seccomp_release(filter);
+    return unused;
+}
+
+static void stacks(void) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    dup2(open("/dev/null", O_WRONLY), 1);
+    check("thread", pthread_create(&thread, &attributes, in_a_small_thread, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 static rlim_t address_space(void) {
     char line[64] = "";
     int fd = open("/proc/self/statm", O_RDONLY);
@@ -627,7 +655,7 @@ static const struct {
 } PARTS[] = {
     {"codes", codes},       {"hostile", hostile},   {"many", many},     {"threads", threads}, {"forks", forks},
     {"memory", memory},     {"variadic", variadic}, {"notify", notify}, {"silent", silent},
-    {"merge", merge},       {"explained", explained},
+    {"merge", merge},       {"explained", explained}, {"stacks", stacks},
 };
 
 int main(int count, char **arguments) {

@@ -185,6 +185,11 @@ fn what_a_user_asks_to_be_explained_is_the_policy_of_the_program() {
 }
 
 #[test]
+fn threads_with_a_stack_of_64_kib_make_filters() {
+    assert_unharmed("stacks");
+}
+
+#[test]
 fn conditions_as_parameters_are_those_of_an_array() {
     assert_unharmed("variadic");
 }
