@@ -486,7 +486,7 @@ impl<T: Copy + Ord> ArchRules<T> {
 }
 
 /// Whether a program tests a number: it isn't a pseudo number.
-const fn is_tested(number: u32) -> bool {
+pub(crate) const fn is_tested(number: u32) -> bool {
     number <= i32::MAX as u32 || number == SKIP as u32
 }
 
