@@ -43,9 +43,10 @@ fn line(rules: &Rules, ruleset: &Ruleset, program: &Program) -> String {
     let workload = Workload::of_ruleset(None, ruleset);
     let cost = measure(std::slice::from_ref(program), &workload, false);
     let mut line = format!(
-        "tamis: {} instructions, {:.1} steps on average, proved",
+        "tamis: {} instructions, {:.1} steps on average, proved; libseccomp's list: {} instructions",
         program.len(),
-        cost.all().mean_steps()
+        cost.all().mean_steps(),
+        rules.list_length_insns(ruleset.bad_arch)
     );
     for filter in rules.filters() {
         let calls = filter.calls().count();

@@ -128,7 +128,7 @@ Programs use it if LD_LIBRARY_PATH names its lib folder, or if that folder comes
 Debian's Python module `seccomp` has one: PYTHONPATH with this prefix's lib/python3 replaces the module.
 
 TAMIS_LOG=stderr in the environment of a program writes a line for each filter that is made,
-TAMIS_EXPLAIN=FILE the filter's meaning.
+TAMIS_EXPLAIN=FILE the last filter as a policy in the tamis language.
 
 To switch back, remove the folders from LD_LIBRARY_PATH, PYTHONPATH and /etc/ld.so.conf.d, run ldconfig,
 and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,

@@ -30,6 +30,7 @@ mod interpreter_vs_kernel;
 mod kafel;
 mod kafel_oracle;
 mod languages;
+mod list_lengths;
 mod minijail;
 mod minijail_oracle;
 mod misreadings;
