@@ -59,7 +59,19 @@ impl Name {
         Name(low as u16)
     }
 
-    const fn text(self) -> &'static str {
+    /// The name of a number on an architecture: [`name`], without its text.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, Nr, syscall::Name};
+    /// let open = Name::of_number(Arch::X86_64, Nr(2)).unwrap();
+    /// assert_eq!((open.text(), open.number(Arch::X86)), ("open", Some(Nr(5))));
+    /// ```
+    pub fn of_number(arch: Arch, nr: Nr) -> Option<Name> {
+        table(arch).by_number(nr).map(|call| call.name)
+    }
+
+    /// The text.
+    pub const fn text(self) -> &'static str {
         NAMES[self.0 as usize]
     }
 
@@ -125,7 +137,7 @@ pub fn number(arch: Arch, name: &str) -> Option<Nr> {
 /// The name of a number on an architecture; where a call has two names, the one that the kernel's
 /// own table uses.
 pub fn name(arch: Arch, nr: Nr) -> Option<&'static str> {
-    table(arch).by_number(nr).map(|call| call.name.text())
+    Name::of_number(arch, nr).map(Name::text)
 }
 
 /// All calls of an architecture, ascending by number; each number once.
@@ -191,12 +203,14 @@ pub struct Multiplexed {
 /// assert_eq!(syscall::multiplexed(Arch::X86_64, "socket"), None);
 /// ```
 pub fn multiplexed(arch: Arch, name: &str) -> Option<Multiplexed> {
-    let find = |multiplexer: &str, calls: &[(u32, &str)]| {
+    const MULTIPLEXERS: [Name; 2] = [Name::of("socketcall"), Name::of("ipc")];
+    let find = |multiplexer: Name, calls: &[(u32, &str)]| {
+        let nr = multiplexer.number(arch)?;
         let &(call, _) = calls.iter().find(|(_, known)| *known == name)?;
-        let nr = number(arch, multiplexer)?;
         Some(Multiplexed { nr, call })
     };
-    find("socketcall", &SOCKETCALL).or_else(|| find("ipc", &IPC))
+    let [socketcall, ipc] = MULTIPLEXERS;
+    find(socketcall, &SOCKETCALL).or_else(|| find(ipc, &IPC))
 }
 
 /// `include/uapi/linux/net.h`.
