@@ -28,7 +28,7 @@ pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status
         effort: Effort::Quick,
         instructions: Instructions::Libseccomp,
         profile: weights(rules),
-        proof: within(BRIEF),
+        proof: within(&BRIEF),
         ..CompileOptions::default()
     };
     let fitting = |options: CompileOptions| match compile(&ruleset, &options) {
@@ -48,7 +48,7 @@ pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status
 fn plain(options: CompileOptions) -> CompileOptions {
     CompileOptions {
         passes: Selection::none(),
-        proof: within(BY_CIRCUIT),
+        proof: within(&BY_CIRCUIT),
         ..options
     }
 }
@@ -71,7 +71,7 @@ struct Work {
     conflicts: u64,
 }
 
-fn within(work: Work) -> ProofEffort {
+fn within(work: &Work) -> ProofEffort {
     let mut effort = ProofEffort::default();
     effort.limits.max_steps = work.diagram_steps;
     effort.limits.max_conflicts = work.conflicts;
