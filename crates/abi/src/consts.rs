@@ -2,10 +2,87 @@
 //!
 //! Values depend on the architecture: open flags, errno values, signals and ioctl numbers differ. A name
 //! without a sourced value for an architecture has no value there, so that no guess is compared. Lookups are
-//! binary searches in static tables.
+//! binary searches in static tables. The tables hold no addresses: in a shared library each address is written when
+//! the library is loaded, into memory of the process.
 
 use crate::arch::Arch;
 use crate::generated::constants::{CONSTANTS, overrides};
+
+/// The names of all constants, one after the other.
+static NAMES: &str = match str::from_utf8(&BYTES) {
+    Ok(names) => names,
+    Err(_) => panic!("names are ASCII"),
+};
+
+static BYTES: [u8; LEN_BYTES] = {
+    let mut bytes = [0; LEN_BYTES];
+    let (mut row, mut at) = (0, 0);
+    while row < CONSTANTS.len() {
+        let name = CONSTANTS[row].0.as_bytes();
+        let (_, rest) = bytes.split_at_mut(at);
+        let (place, _) = rest.split_at_mut(name.len());
+        place.copy_from_slice(name);
+        at += name.len();
+        row += 1;
+    }
+    bytes
+};
+
+const LEN_BYTES: usize = {
+    let (mut row, mut len) = (0, 0);
+    while row < CONSTANTS.len() {
+        len += CONSTANTS[row].0.len();
+        row += 1;
+    }
+    len
+};
+
+/// The end of each name in [`NAMES`].
+static ENDS: [u32; CONSTANTS.len()] = {
+    let mut ends = [0; CONSTANTS.len()];
+    let (mut row, mut end) = (0, 0);
+    while row < CONSTANTS.len() {
+        end += CONSTANTS[row].0.len() as u32;
+        ends[row] = end;
+        row += 1;
+    }
+    ends
+};
+
+/// The value of each name that holds where `overrides` has none.
+static VALUES: [Option<u64>; CONSTANTS.len()] = {
+    let mut values = [None; CONSTANTS.len()];
+    let mut row = 0;
+    while row < CONSTANTS.len() {
+        values[row] = CONSTANTS[row].1;
+        row += 1;
+    }
+    values
+};
+
+fn name(index: usize) -> &'static str {
+    let start = index.checked_sub(1).map_or(0, |before| ENDS[before]);
+    &NAMES[start as usize..ENDS[index] as usize]
+}
+
+/// The index of the first name that isn't less than a text.
+fn first_from(text: &str) -> usize {
+    let (mut low, mut high) = (0, ENDS.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if name(middle) < text {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+fn index_of(text: &str) -> Option<usize> {
+    let index = first_from(text);
+    (index < ENDS.len() && name(index) == text).then_some(index)
+}
 
 /// The value of a constant on an architecture; negative values are sign-extended to 64 bits.
 ///
@@ -17,28 +94,21 @@ use crate::generated::constants::{CONSTANTS, overrides};
 /// assert_eq!(consts::value(Arch::Aarch64, "ARCH_SET_FS"), None);
 /// ```
 pub fn value(arch: Arch, name: &str) -> Option<u64> {
-    let index = CONSTANTS
-        .binary_search_by_key(&name, |&(known, _)| known)
-        .ok()?;
-    value_at(arch, index)
+    value_at(arch, index_of(name)?)
 }
 
 fn value_at(arch: Arch, index: usize) -> Option<u64> {
     let overrides = overrides(arch);
     match overrides.binary_search_by_key(&index, |&(index, _)| usize::from(index)) {
         Ok(found) => overrides[found].1,
-        Err(_) => CONSTANTS[index].1,
+        Err(_) => VALUES[index],
     }
 }
 
 /// The names that have a value on an architecture, sorted.
 pub fn names(arch: Arch) -> impl Iterator<Item = &'static str> {
-    let has_value = move |&(index, _): &(usize, _)| value_at(arch, index).is_some();
-    CONSTANTS
-        .iter()
-        .enumerate()
-        .filter(has_value)
-        .map(|(_, (name, _))| *name)
+    let has_value = move |index: &usize| value_at(arch, *index).is_some();
+    (0..ENDS.len()).filter(has_value).map(name)
 }
 
 /// The names with this beginning that have a value on an architecture, sorted, with their values.
@@ -46,20 +116,14 @@ pub fn starting_with(
     arch: Arch,
     prefix: &str,
 ) -> impl Iterator<Item = (&'static str, u64)> + use<'_> {
-    let first = CONSTANTS.partition_point(|(name, _)| *name < prefix);
-    CONSTANTS
-        .iter()
-        .enumerate()
-        .skip(first)
-        .take_while(move |(_, (name, _))| name.starts_with(prefix))
-        .filter_map(move |(index, (name, _))| value_at(arch, index).map(|value| (*name, value)))
+    let from = (first_from(prefix)..ENDS.len()).map(|index| (index, name(index)));
+    from.take_while(move |(_, name)| name.starts_with(prefix))
+        .filter_map(move |(index, name)| value_at(arch, index).map(|value| (name, value)))
 }
 
 /// Whether a constant of this name has a value on any architecture.
 pub fn is_known(name: &str) -> bool {
-    CONSTANTS
-        .binary_search_by_key(&name, |&(known, _)| known)
-        .is_ok()
+    index_of(name).is_some()
 }
 
 #[cfg(test)]

@@ -44,6 +44,37 @@ impl Name {
         Some(Name(place as u16))
     }
 
+    /// The name with this text when the tables are compiled.
+    const fn of(text: &str) -> Name {
+        let (mut low, mut high) = (0, NAME_COUNT);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_less(NAMES[middle], text) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        assert!(!is_less(text, NAMES[low]), "the names have all calls");
+        Name(low as u16)
+    }
+
+    /// The name of a number on an architecture: [`name`], without its text.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, Nr, syscall::Name};
+    /// let open = Name::of_number(Arch::X86_64, Nr(2)).unwrap();
+    /// assert_eq!((open.text(), open.number(Arch::X86)), ("open", Some(Nr(5))));
+    /// ```
+    pub fn of_number(arch: Arch, nr: Nr) -> Option<Name> {
+        table(arch).by_number(nr).map(|call| call.name)
+    }
+
+    /// The text.
+    pub const fn text(self) -> &'static str {
+        NAMES[self.0 as usize]
+    }
+
     /// The number of the call on an architecture.
     pub fn number(self, arch: Arch) -> Option<Nr> {
         let number = table(arch).numbers[usize::from(self.0)];
@@ -51,21 +82,33 @@ impl Name {
     }
 }
 
-/// A row of a [`Table`].
+const fn is_less(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut at = 0;
+    while at < left.len() && at < right.len() {
+        if left[at] != right[at] {
+            return left[at] < right[at];
+        }
+        at += 1;
+    }
+    left.len() < right.len()
+}
+
+/// A row of a [`Table`]. It holds no address, which would be written when a shared library is loaded.
 pub(crate) struct Call {
     nr: u32,
-    name: &'static str,
+    name: Name,
     since: KernelVersion,
 }
 
 /// The kernel version of calls whose first kernel is unknown.
 const UNKNOWN: KernelVersion = KernelVersion::new(0, 0);
 
-/// Makes a row of a table in one line.
-pub(crate) const fn call(nr: u32, name: &'static str, major: u16, minor: u16) -> Call {
+/// Makes a row of a table in one line, for one of [`NAMES`].
+pub(crate) const fn call(nr: u32, name: &str, major: u16, minor: u16) -> Call {
     Call {
         nr,
-        name,
+        name: Name::of(name),
         since: KernelVersion::new(major, minor),
     }
 }
@@ -94,7 +137,7 @@ pub fn number(arch: Arch, name: &str) -> Option<Nr> {
 /// The name of a number on an architecture; where a call has two names, the one that the kernel's
 /// own table uses.
 pub fn name(arch: Arch, nr: Nr) -> Option<&'static str> {
-    table(arch).by_number(nr).map(|call| call.name)
+    Name::of_number(arch, nr).map(Name::text)
 }
 
 /// All calls of an architecture, ascending by number; each number once.
@@ -102,7 +145,7 @@ pub fn all(arch: Arch) -> impl Iterator<Item = (Nr, &'static str)> {
     table(arch)
         .calls
         .iter()
-        .map(|call| (Nr(call.nr), call.name))
+        .map(|call| (Nr(call.nr), call.name.text()))
 }
 
 /// How many calls of an architecture have a number in `first..=last`. Logarithmic.
@@ -160,12 +203,14 @@ pub struct Multiplexed {
 /// assert_eq!(syscall::multiplexed(Arch::X86_64, "socket"), None);
 /// ```
 pub fn multiplexed(arch: Arch, name: &str) -> Option<Multiplexed> {
-    let find = |multiplexer: &str, calls: &[(u32, &str)]| {
+    const MULTIPLEXERS: [Name; 2] = [Name::of("socketcall"), Name::of("ipc")];
+    let find = |multiplexer: Name, calls: &[(u32, &str)]| {
+        let nr = multiplexer.number(arch)?;
         let &(call, _) = calls.iter().find(|(_, known)| *known == name)?;
-        let nr = number(arch, multiplexer)?;
         Some(Multiplexed { nr, call })
     };
-    find("socketcall", &SOCKETCALL).or_else(|| find("ipc", &IPC))
+    let [socketcall, ipc] = MULTIPLEXERS;
+    find(socketcall, &SOCKETCALL).or_else(|| find(ipc, &IPC))
 }
 
 /// `include/uapi/linux/net.h`.

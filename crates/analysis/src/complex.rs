@@ -84,15 +84,7 @@ pub fn without_complex_calls(
 
 /// The numbers with conditions, by the rules that may decide them: up to the first without a condition.
 fn groups(section: &Section) -> BTreeMap<Vec<usize>, IntervalSet<u32>> {
-    let mut starts: Vec<u32> = Vec::new();
-    for rule in &section.rules {
-        for (first, last) in rule.syscalls.intervals() {
-            starts.push(*first);
-            starts.extend(last.checked_add(1));
-        }
-    }
-    starts.sort_unstable();
-    starts.dedup();
+    let starts = section.borders();
     let mut groups: BTreeMap<Vec<usize>, Vec<std::ops::RangeInclusive<u32>>> = BTreeMap::new();
     for (at, first) in starts.iter().enumerate() {
         let last = starts.get(at + 1).map_or(u32::MAX, |next| next - 1);

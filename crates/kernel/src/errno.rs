@@ -12,8 +12,8 @@ impl Errno {
     /// No such file or directory.
     pub const ENOENT: Errno = Errno(libc::ENOENT);
 
-    /// The error number of this thread's last failed call.
-    pub(crate) fn last() -> Errno {
+    /// The error number of this thread's last failed call; async-signal-safe.
+    pub fn last() -> Errno {
         Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 

@@ -2,6 +2,9 @@
 //!
 //! The kernel reports most errors as `EINVAL`. All that can be checked beforehand is checked here; the other causes
 //! are distinguished afterwards by testing each flag in the kernel.
+//!
+//! [`set_no_new_privs`] and [`set_filter`] are the two system calls alone, for callers with checks and errors of their
+//! own.
 
 use std::error;
 use std::fmt;
@@ -13,6 +16,7 @@ use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::status::Status;
 use crate::sys;
+pub use crate::sys::seccomp::{Answer, set_filter, set_no_new_privs};
 
 /// Options of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +98,9 @@ pub enum InstallError {
 pub fn install(program: &Program, install: &Install) -> Result<Installed, InstallError> {
     check(program, install.flags)?;
     if install.no_new_privs {
-        sys::seccomp::set_no_new_privs().map_err(InstallError::NoNewPrivs)?;
+        set_no_new_privs().map_err(InstallError::NoNewPrivs)?;
     }
-    let answer = sys::seccomp::set_filter(program.insns(), install.flags)
+    let answer = set_filter(program.insns(), install.flags)
         .map_err(|errno| explain(errno, install.flags))?;
     if install.flags.contains(Flag::NewListener) {
         let listener = sys::fd::adopt(answer as i32);

@@ -159,7 +159,7 @@ fn find<T: Copy + PartialEq>(list: &[(T, Support)], wanted: T) -> Support {
         .map_or(Support::Unknown, |(_, support)| *support)
 }
 
-/// Tests the features of the running kernel.
+/// Tests the features of the running kernel. [`flag`], [`action`] and [`notify_sizes`] test one with one system call.
 ///
 /// ```
 /// let probe = tamis_kernel::probe();
@@ -234,7 +234,9 @@ fn since(kind: ActionKind) -> KernelVersion {
     }
 }
 
-fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
+/// Asks the kernel whether it has an action. The version of the kernel, if known, decides for kernels before 4.14,
+/// which can't be asked.
+pub fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
     let since = since(kind);
     match (sys::seccomp::action_available(kind.ret()), version) {
         (Ok(()), _) => Support::Yes,
@@ -247,7 +249,8 @@ fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
     }
 }
 
-pub(crate) fn flag(flag: Flag) -> Support {
+/// Asks the kernel whether it supports a flag.
+pub fn flag(flag: Flag) -> Support {
     // The kernel rejects this flag alone even if it supports it.
     let asked = match flag {
         Flag::WaitKillableRecv => flag | Flag::NewListener,
@@ -272,7 +275,8 @@ fn action_bitmap(version: Option<KernelVersion>) -> Support {
     }
 }
 
-fn notify_sizes() -> Option<NotifySizes> {
+/// Asks the kernel for the sizes of its notification structures; `None` if there are no notifications. Kernel 5.0.
+pub fn notify_sizes() -> Option<NotifySizes> {
     let sizes = sys::seccomp::notification_sizes().ok()?;
     Some(NotifySizes {
         request: sizes.seccomp_notif,

@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::support::{self, Feature, supports};
 
 /// The attributes but the default action, which the rules have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
     /// The action for other architectures.
     pub(crate) bad_arch: Action,

@@ -88,7 +88,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether the architectures of another filter can be taken over.
+    /// Whether the architectures of another filter can be taken over, and whether there is memory for it.
     pub(crate) fn check_merge(&self, other: &Filter) -> Result<(), Status> {
         let settings = |filter: &Filter| {
             (
@@ -101,13 +101,13 @@ impl Filter {
             return Err(Status::Invalid);
         }
         let checked = self.rules.check_merge(&other.rules);
-        checked.map_err(|error| error.errno().into())
+        checked.map_err(ArchError::errno)?;
+        memory::require(0)
     }
 
     /// Takes over the architectures of a filter that passed [`check_merge`](Self::check_merge).
     pub(crate) fn merge(&mut self, other: Filter) -> Result<(), Status> {
         self.program = None;
-        memory::require(0)?;
         self.notifies |= other.notifies;
         self.weight += other.weight;
         self.rules

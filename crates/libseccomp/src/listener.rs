@@ -4,15 +4,13 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::status::{Status, last_errno};
-use crate::support::{self, Feature, is_known_to_support, supports};
+use tamis_kernel::probe;
 
-/// `SECCOMP_IOCTL_NOTIF_RECV`, `_SEND` and `_ID_VALID`, for structures of the sizes of Linux 5.0.
-const RECEIVE: libc::c_ulong = 0xc050_2100;
-const RESPOND: libc::c_ulong = 0xc018_2101;
-const IS_VALID: libc::c_ulong = 0x4008_2102;
+use crate::status::Status;
+use crate::support::{Feature, is_known_to_support, supports};
+
 /// The number of `SECCOMP_IOCTL_NOTIF_ID_VALID` before Linux 5.9, with the wrong direction.
-const IS_VALID_BEFORE_5_9: libc::c_ulong = 0x8008_2102;
+const IS_VALID_BEFORE_5_9: libc::Ioctl = 0x8008_2102_u32 as libc::Ioctl;
 
 /// The sizes of a notification and of a response, once known.
 static SIZES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
@@ -51,12 +49,12 @@ pub(crate) unsafe fn allocate(
 
 fn sizes() -> Result<[usize; 2], Status> {
     if SIZES[0].load(Relaxed) == 0 {
-        let sizes = support::notification_sizes().ok_or(Status::Canceled)?;
-        if sizes.seccomp_notif == 0 || sizes.seccomp_notif_resp == 0 {
+        let sizes = probe::notify_sizes().ok_or(Status::Canceled)?;
+        if sizes.request == 0 || sizes.response == 0 {
             return Err(Status::Fault);
         }
-        SIZES[1].store(sizes.seccomp_notif_resp.into(), Relaxed);
-        SIZES[0].store(sizes.seccomp_notif.into(), Relaxed);
+        SIZES[1].store(sizes.response.into(), Relaxed);
+        SIZES[0].store(sizes.request.into(), Relaxed);
     }
     Ok([0, 1].map(|index: usize| SIZES[index].load(Relaxed)))
 }
@@ -73,18 +71,18 @@ fn zeroed(size: usize) -> Result<*mut c_void, Status> {
 
 /// Waits for a notification.
 pub(crate) fn receive(fd: c_int, notification: *mut c_void) -> Result<(), Status> {
-    ask(fd, RECEIVE, notification).map_err(refused)
+    ask(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, notification).map_err(|status| status.shown(false))
 }
 
 /// Responds to a notification.
 pub(crate) fn respond(fd: c_int, response: *mut c_void) -> Result<(), Status> {
-    ask(fd, RESPOND, response).map_err(refused)
+    ask(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, response).map_err(|status| status.shown(false))
 }
 
 /// Whether a notification is still waiting for its response.
 pub(crate) fn is_valid(fd: c_int, id: u64) -> Result<(), Status> {
     let id = ptr::from_ref(&id).cast_mut().cast();
-    let asked = ask(fd, IS_VALID, id).or_else(|status| match status {
+    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, id).or_else(|status| match status {
         Status::Raw(libc::EINVAL) => ask(fd, IS_VALID_BEFORE_5_9, id),
         status => Err(status),
     });
@@ -94,21 +92,13 @@ pub(crate) fn is_valid(fd: c_int, id: u64) -> Result<(), Status> {
     })
 }
 
-/// The kernel's errors are one.
-const fn refused(status: Status) -> Status {
-    match status {
-        Status::Raw(_) => Status::Canceled,
-        status => status,
-    }
-}
-
-fn ask(fd: c_int, request: libc::c_ulong, argument: *mut c_void) -> Result<(), Status> {
+fn ask(fd: c_int, request: libc::Ioctl, argument: *mut c_void) -> Result<(), Status> {
     if !is_known_to_support(Feature::Notify) {
         return Err(Status::NotSupported);
     }
     // SAFETY: the kernel checks descriptor and address: an unusable one is an error, not a fault.
     match unsafe { libc::ioctl(fd, request, argument) } {
-        ..0 => Err(Status::Raw(last_errno())),
+        ..0 => Err(Status::last()),
         _ => Ok(()),
     }
 }

@@ -7,10 +7,12 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use tamis_bpf::Insn;
+use tamis_kernel::install::{self, Answer};
+use tamis_kernel::{Flag, Flags};
 
 use crate::attributes::Attributes;
 use crate::filter::Filter;
-use crate::status::{self, Status, last_errno};
+use crate::status::{self, Status};
 use crate::support::{Feature, supports};
 
 /// No descriptor.
@@ -35,12 +37,11 @@ pub(crate) fn reset() {
 
 /// Makes the program if there is none yet, and installs it.
 pub(crate) fn load(filter: &mut Filter) -> Result<(), Status> {
-    filter.program()?;
     let notifies = filter.notifies();
-    let attributes = filter.attributes().clone();
+    let attributes = *filter.attributes();
     let program = filter.program()?;
-    install(program.insns(), &attributes, notifies).map_err(|status| match status {
-        Status::Raw(_) if !attributes.raw_errors => Status::Canceled,
+    let installed = install(program.insns(), &attributes, notifies);
+    installed.map_err(|status| match status.shown(attributes.raw_errors) {
         Status::Raw(errno) if !status::is_returned(errno) => Status::Fault,
         status => status,
     })
@@ -48,80 +49,72 @@ pub(crate) fn load(filter: &mut Filter) -> Result<(), Status> {
 
 fn install(insns: &[Insn], attributes: &Attributes, notifies: bool) -> Result<(), Status> {
     if attributes.no_new_privs {
-        // SAFETY: takes no pointers.
-        check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+        install::set_no_new_privs()?;
     }
+    if !supports(Feature::Syscall) {
+        return set_filter_by_prctl(insns);
+    }
+    let flags = flags(attributes, notifies)?;
+    // A proved program has at most 4096 instructions.
+    let answer = install::set_filter(insns, flags)?;
+    installed(answer, flags)
+}
+
+/// Installs a program in a kernel without `seccomp(2)`, before Linux 3.17.
+fn set_filter_by_prctl(insns: &[Insn]) -> Result<(), Status> {
     let program = libc::sock_fprog {
-        // A proved program has at most 4096 instructions.
         len: insns.len() as libc::c_ushort,
         filter: insns.as_ptr().cast::<libc::sock_filter>().cast_mut(),
     };
-    if !supports(Feature::Syscall) {
-        // SAFETY: `Insn` has the layout of `sock_filter`; the kernel reads `len` of them.
-        let returned = unsafe {
-            libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const program,
-            )
-        };
-        return check(returned.into()).map(|_| ());
-    }
-    let flags = flags(attributes, notifies)?;
-    // SAFETY: as above.
-    let returned = check(unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            flags,
+    // SAFETY: `Insn` has the layout of `sock_filter`; the kernel reads `len` of them.
+    let returned = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
             &raw const program,
         )
-    })?;
-    installed(returned, flags)
+    };
+    match returned {
+        ..0 => Err(Status::last()),
+        _ => Ok(()),
+    }
 }
 
 /// The meaning of a positive result: a descriptor, or the thread that couldn't be synchronised.
-fn installed(returned: libc::c_long, flags: libc::c_ulong) -> Result<(), Status> {
-    if returned == 0 {
+fn installed(answer: Answer, flags: Flags) -> Result<(), Status> {
+    if answer == 0 {
         return Ok(());
     }
-    if flags & libc::SECCOMP_FILTER_FLAG_NEW_LISTENER != 0 {
-        LISTENER.store(returned as c_int, Relaxed);
+    if flags.contains(Flag::NewListener) {
+        LISTENER.store(answer as c_int, Relaxed);
         return Ok(());
     }
     Err(Status::NoThread)
 }
 
-fn flags(attributes: &Attributes, notifies: bool) -> Result<libc::c_ulong, Status> {
+fn flags(attributes: &Attributes, notifies: bool) -> Result<Flags, Status> {
     let is_first = listener() == NONE;
     let listens = notifies && is_first && supports(Feature::Notify);
-    let mut flags = 0;
+    let mut flags = Flags::NONE;
     if attributes.tsync {
-        flags |= libc::SECCOMP_FILTER_FLAG_TSYNC;
+        flags = flags | Flag::Tsync;
         if is_first && supports(Feature::TsyncEsrch) {
-            flags |= libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+            flags = flags | Flag::TsyncEsrch;
         } else if listens {
             return Err(Status::Canceled);
         }
     }
     if listens {
-        flags |= libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        flags = flags | Flag::NewListener;
         if attributes.wait_killable {
-            flags |= libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+            flags = flags | Flag::WaitKillableRecv;
         }
     }
     if attributes.log {
-        flags |= libc::SECCOMP_FILTER_FLAG_LOG;
+        flags = flags | Flag::Log;
     }
     if attributes.spec_allow {
-        flags |= libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+        flags = flags | Flag::SpecAllow;
     }
     Ok(flags)
-}
-
-fn check(returned: libc::c_long) -> Result<libc::c_long, Status> {
-    match returned {
-        ..0 => Err(Status::Raw(last_errno())),
-        _ => Ok(returned),
-    }
 }

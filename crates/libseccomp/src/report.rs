@@ -1,13 +1,15 @@
 //! What a user asks the library to tell about its filters, by the environment of the program.
 //!
-//! `TAMIS_LOG=stderr` writes a line for each program that is made, `TAMIS_EXPLAIN=FILE` the ruleset. A program that
-//! runs with more privileges than its user ignores both.
+//! `TAMIS_LOG=stderr` writes a line for each program that is made, `TAMIS_EXPLAIN=FILE` its policy in the tamis
+//! language, or its ruleset if the language can't express it. A program that runs with more privileges than its user
+//! ignores both.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 
 use tamis_bpf::Program;
 use tamis_meter::{Workload, measure};
+use tamis_policy::tamis::export::{Style, policy};
 use tamis_rules::Ruleset;
 
 use crate::filter::Rules;
@@ -18,7 +20,7 @@ pub(crate) fn built(rules: &Rules, ruleset: &Ruleset, program: &Program) {
         write(libc::STDERR_FILENO, &line(rules, ruleset, program));
     }
     if let Some(path) = variable(c"TAMIS_EXPLAIN") {
-        explain(path, &ruleset.to_string());
+        explain(path, &policy_text(ruleset));
     }
 }
 
@@ -41,9 +43,10 @@ fn line(rules: &Rules, ruleset: &Ruleset, program: &Program) -> String {
     let workload = Workload::of_ruleset(None, ruleset);
     let cost = measure(std::slice::from_ref(program), &workload, false);
     let mut line = format!(
-        "tamis: {} instructions, {:.1} steps on average, proved",
+        "tamis: {} instructions, {:.1} steps on average, proved; libseccomp's list: {} instructions",
         program.len(),
-        cost.all().mean_steps()
+        cost.all().mean_steps(),
+        rules.list_length_insns(ruleset.bad_arch)
     );
     for filter in rules.filters() {
         let calls = filter.calls().count();
@@ -52,6 +55,11 @@ fn line(rules: &Rules, ruleset: &Ruleset, program: &Program) -> String {
     }
     line.push('\n');
     line
+}
+
+/// The policy. A ruleset has a text in any case: the language has a limit of length and no number for errors above 4095.
+fn policy_text(ruleset: &Ruleset) -> String {
+    policy(ruleset, Style::Named).unwrap_or_else(|_| ruleset.to_string())
 }
 
 /// Writes the file anew. Errors are not the program's: they are ignored.

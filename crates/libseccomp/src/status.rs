@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use tamis_kernel as kernel;
 use tamis_scmp::Errno;
 
 /// Why a function failed. libseccomp returns no other codes, unless the caller asked for the kernel's own.
@@ -51,6 +52,25 @@ impl Status {
             Status::Raw(errno) => errno,
         }
     }
+
+    /// The status of the last failed system call of this thread.
+    pub(crate) fn last() -> Status {
+        kernel::Errno::last().into()
+    }
+
+    /// The status as callers see it: the kernel's own error numbers are one, unless they asked for them.
+    pub(crate) const fn shown(self, raw_errors: bool) -> Status {
+        match self {
+            Status::Raw(_) if !raw_errors => Status::Canceled,
+            status => status,
+        }
+    }
+}
+
+impl From<kernel::Errno> for Status {
+    fn from(errno: kernel::Errno) -> Status {
+        Status::Raw(errno.0)
+    }
 }
 
 impl From<Errno> for Status {
@@ -83,10 +103,4 @@ pub(crate) const fn is_returned(errno: c_int) -> bool {
             | libc::ERANGE
             | libc::ESRCH
     )
-}
-
-/// The error number of the last failed system call of this thread.
-pub(crate) fn last_errno() -> c_int {
-    // SAFETY: the pointer is to the calling thread's own variable.
-    unsafe { *libc::__errno_location() }
 }

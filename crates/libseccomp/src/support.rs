@@ -4,13 +4,10 @@
 //! all facts by those of a level, `seccomp_reset(NULL)` forgets them. Two threads that ask at the same time get the
 //! same answer, so plain atomic variables suffice.
 
-use std::ffi::c_int;
-use std::ptr;
 use std::sync::atomic::{AtomicI8, AtomicU32, Ordering::Relaxed};
 
 use tamis_abi::{Action, ActionKind};
-
-use crate::status::last_errno;
+use tamis_kernel::{Errno, Flag, probe};
 
 /// A feature of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,78 +126,34 @@ pub(crate) fn action(value: u32) -> Option<Action> {
 const MAX_ERRNO: u32 = 4095;
 
 fn ask(feature: Feature) -> bool {
-    use libc::{
-        SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-        SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_FILTER_FLAG_TSYNC_ESRCH,
-        SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-    };
+    let flag = |flag| probe::flag(flag).is_present();
+    // Kernels that can't be asked for an action have none of these.
+    let action = |kind| probe::action(kind, None).is_present();
     match feature {
-        // Strict mode takes no flags: a kernel with the call says so.
-        Feature::Syscall => fails_with(libc::EINVAL, libc::SECCOMP_SET_MODE_STRICT, 1),
+        Feature::Syscall => has_syscall(),
         _ if !supports(Feature::Syscall) => false,
-        Feature::Tsync => takes_flags(SECCOMP_FILTER_FLAG_TSYNC),
-        Feature::LogFlag => takes_flags(SECCOMP_FILTER_FLAG_LOG),
-        Feature::SpecAllow => takes_flags(SECCOMP_FILTER_FLAG_SPEC_ALLOW),
-        Feature::NewListener => takes_flags(SECCOMP_FILTER_FLAG_NEW_LISTENER),
-        Feature::TsyncEsrch => takes_flags(SECCOMP_FILTER_FLAG_TSYNC_ESRCH),
-        Feature::WaitKillable => {
-            supports(Feature::NewListener)
-                && takes_flags(
-                    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-                )
-        }
-        Feature::LogAction => has_action(libc::SECCOMP_RET_LOG),
-        Feature::KillProcess => has_action(libc::SECCOMP_RET_KILL_PROCESS),
-        Feature::Notify => notification_sizes().is_some(),
+        Feature::Tsync => flag(Flag::Tsync),
+        Feature::LogFlag => flag(Flag::Log),
+        Feature::SpecAllow => flag(Flag::SpecAllow),
+        Feature::NewListener => flag(Flag::NewListener),
+        Feature::TsyncEsrch => flag(Flag::TsyncEsrch),
+        Feature::WaitKillable => supports(Feature::NewListener) && flag(Flag::WaitKillableRecv),
+        Feature::LogAction => action(ActionKind::Log),
+        Feature::KillProcess => action(ActionKind::KillProcess),
+        Feature::Notify => probe::notify_sizes().is_some(),
     }
 }
 
-/// The kernel looks at the program after the flags, and there is none.
-fn takes_flags(flags: libc::c_ulong) -> bool {
-    fails_with(libc::EFAULT, libc::SECCOMP_SET_MODE_FILTER, flags)
-}
-
-fn fails_with(errno: c_int, operation: libc::c_uint, flags: libc::c_ulong) -> bool {
-    // SAFETY: without a program the kernel installs nothing, and strict mode isn't entered with flags.
+/// Strict mode takes no flags: a kernel with the call says so.
+fn has_syscall() -> bool {
+    // SAFETY: strict mode isn't entered with flags, and takes no pointers.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
-            operation,
-            flags,
-            ptr::null::<libc::sock_fprog>(),
+            libc::SECCOMP_SET_MODE_STRICT,
+            1_usize,
+            0_usize,
         )
     };
-    returned < 0 && last_errno() == errno
-}
-
-fn has_action(value: u32) -> bool {
-    // SAFETY: the kernel reads one 32-bit word.
-    let returned = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_GET_ACTION_AVAIL,
-            0,
-            &raw const value,
-        )
-    };
-    returned == 0
-}
-
-/// The sizes of the kernel's notification structures.
-pub(crate) fn notification_sizes() -> Option<libc::seccomp_notif_sizes> {
-    let mut sizes = libc::seccomp_notif_sizes {
-        seccomp_notif: 0,
-        seccomp_notif_resp: 0,
-        seccomp_data: 0,
-    };
-    // SAFETY: the kernel writes the three numbers of the structure.
-    let returned = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_GET_NOTIF_SIZES,
-            0,
-            &raw mut sizes,
-        )
-    };
-    (returned == 0).then_some(sizes)
+    returned < 0 && Errno::last() == Errno(libc::EINVAL)
 }

@@ -117,4 +117,31 @@ impl Section {
             _ => IntervalSet::full(),
         }
     }
+
+    /// The numbers at which an interval of a rule begins, or that follow the end of one, ascending. Between two of
+    /// them, each rule covers all numbers or none.
+    ///
+    /// ```
+    /// use tamis_abi::{Action, Arch};
+    /// use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+    /// let rule = |numbers: std::ops::RangeInclusive<u32>| Rule {
+    ///     syscalls: IntervalSet::from_iter([numbers]),
+    ///     when: Predicate::True,
+    ///     action: Action::ALLOW,
+    ///     origin: None,
+    /// };
+    /// let rules = vec![rule(3..=5), rule(4..=u32::MAX)];
+    /// let section = Section { arch: Arch::X86, rules, default: Action::KILL_THREAD };
+    /// assert_eq!(section.borders(), [3, 4, 6]);
+    /// ```
+    pub fn borders(&self) -> Vec<u32> {
+        let mut borders = Vec::with_capacity(2 * self.rules.len());
+        for (first, last) in self.rules.iter().flat_map(|rule| rule.syscalls.intervals()) {
+            borders.push(*first);
+            borders.extend(last.checked_add(1));
+        }
+        borders.sort_unstable();
+        borders.dedup();
+        borders
+    }
 }

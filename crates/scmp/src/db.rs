@@ -338,9 +338,7 @@ fn translate<T>(native: Arch, arch: Arch, call: i32) -> Result<i32, AddError<T>>
     if call == SKIP || arch == native {
         return Ok(call);
     }
-    let name = number::resolve_number(native, call);
-    name.and_then(|name| number::resolve_name(arch, name))
-        .ok_or(AddError::Untranslatable(arch))
+    number::translate(native, arch, call).ok_or(AddError::Untranslatable(arch))
 }
 
 /// The numbers under which a rule is kept on one architecture, at most two, and its conditions there.
@@ -486,7 +484,7 @@ impl<T: Copy + Ord> ArchRules<T> {
 }
 
 /// Whether a program tests a number: it isn't a pseudo number.
-const fn is_tested(number: u32) -> bool {
+pub(crate) const fn is_tested(number: u32) -> bool {
     number <= i32::MAX as u32 || number == SKIP as u32
 }
 

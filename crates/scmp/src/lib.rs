@@ -14,6 +14,7 @@
 //! | [`rules`] | from a tree to an ordered list of rules |
 //! | [`number`] | numbers and pseudo numbers of calls, values of architectures |
 //! | [`header`] | the header files of the C interface |
+//! | `list` | how long libseccomp's own program is |
 //! | [`pfc`] | the text of `seccomp_export_pfc` |
 //! | `meaning` | from a filter to a ruleset |
 //! | [`place`] | the numbers of a name on an architecture, `socketcall` and `ipc` included |
@@ -27,6 +28,7 @@
 pub mod condition;
 pub mod db;
 pub mod header;
+mod list;
 mod meaning;
 pub mod number;
 pub mod pfc;

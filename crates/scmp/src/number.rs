@@ -68,11 +68,25 @@ pub const fn is_valid(number: i32, handles_skipped: bool) -> bool {
 /// assert_eq!(resolve_name(Arch::Aarch64, "open"), Some(-10166));
 /// ```
 pub fn resolve_name(arch: Arch, name: &str) -> Option<i32> {
-    let own = Name::find(name).and_then(|found| found.number(arch));
-    match own {
-        _ if multiplexes(arch, name) => pseudo_number(name),
-        Some(nr) => Some(nr.0 as i32),
+    match Name::find(name) {
+        Some(found) => resolve_known(arch, found),
         None => pseudo_number(name),
+    }
+}
+
+fn resolve_known(arch: Arch, name: Name) -> Option<i32> {
+    match name.number(arch) {
+        Some(nr) if !multiplexes(arch, name.text()) => Some(nr.0 as i32),
+        _ => pseudo_number(name.text()),
+    }
+}
+
+/// The number that a call of one architecture has on another; `None` if it has no name.
+pub(crate) fn translate(from: Arch, to: Arch, number: i32) -> Option<i32> {
+    let nr = u32::try_from(number).ok();
+    match nr.and_then(|nr| Name::of_number(from, Nr(nr))) {
+        Some(name) => resolve_known(to, name),
+        None => resolve_name(to, resolve_number(from, number)?),
     }
 }
 
@@ -175,7 +189,7 @@ pub(crate) fn has_multiplexers(arch: Arch) -> bool {
 }
 
 fn multiplexes(arch: Arch, name: &str) -> bool {
-    syscall::multiplexed(arch, name).is_some() && has_multiplexers(arch)
+    has_multiplexers(arch) && syscall::multiplexed(arch, name).is_some()
 }
 
 pub(crate) fn pseudo_number(name: &str) -> Option<i32> {

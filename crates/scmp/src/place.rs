@@ -3,6 +3,8 @@
 use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Arch, Nr};
 
+use crate::number::has_multiplexers;
+
 /// The place of a rule for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
@@ -41,7 +43,7 @@ impl Resolver {
     pub fn new(arch: Arch) -> Resolver {
         Resolver {
             arch,
-            multiplexes: syscall::multiplexed(arch, "socket").is_some(),
+            multiplexes: has_multiplexers(arch),
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum Exit<T> {
 }
 
 /// The test of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WordTest {
     /// `word == value`
     Equal,

@@ -43,10 +43,11 @@ const ALLOWED: [(&str, Option<&[&str]>); 31] = [
             "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
         ]),
     ),
+    ("kernel", Some(&["abi", "bpf"])),
     (
         "libseccomp",
         Some(&[
-            "abi", "bpf", "compiler", "meter", "profile", "rules", "scmp",
+            "abi", "bpf", "compiler", "kernel", "meter", "policy", "profile", "rules", "scmp",
         ]),
     ),
     (
@@ -73,7 +74,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 31] = [
             "meter", "policy", "prover", "rules",
         ]),
     ),
-    ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[

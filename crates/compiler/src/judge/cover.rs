@@ -2,7 +2,8 @@
 //!
 //! Every branch that a call reaches for the first time yields further calls: those on both sides of its constant, or
 //! of the word that it compares with. Then, while a branch has an outcome without a call, values of its word are run:
-//! the first 1024 of each range that earlier comparisons with constants allow on the paths to it.
+//! the first 1024 of each range that earlier comparisons with constants allow on the paths to it, up to 4 million
+//! instructions in total.
 //!
 //! The outcomes without a call are returned; `testkit` (`fuzz_corpus::`) bounds their number on the corpus. A
 //! feasible outcome may be among them if a range has more values, or if the path to it depends on another word. For
@@ -40,6 +41,9 @@ struct Registers {
 /// The most values of a range that are run.
 const SWEPT_VALUES: u32 = 0x400;
 
+/// The instructions that are executed before values cease to be run; some 30 ms.
+const SWEPT_STEPS: u64 = 1 << 22;
+
 /// A program, and its coverage so far.
 struct Coverage {
     program: Decoded,
@@ -52,6 +56,8 @@ struct Coverage {
     path: Vec<usize>,
     /// The ways in which branches with open outcomes were reached.
     reached: Vec<Reached>,
+    /// The executed instructions.
+    steps: u64,
 }
 
 /// A branch that compares a word, a call that reached it, and the values of the word that earlier branches allow
@@ -102,6 +108,7 @@ impl Coverage {
             waiting,
             path: Vec::with_capacity(ops.len()),
             reached: Vec::new(),
+            steps: 0,
             program,
         }
     }
@@ -124,6 +131,7 @@ impl Coverage {
             path.push(pc);
             meets_open |= open[pc] != [false; 2];
         });
+        self.steps += path.len() as u64;
         let is_new = |at| outcomes(self.program.ops(), path, at).into_iter();
         let is_new = |at| is_new(at).any(|outcome| open[path[at]][usize::from(outcome)]);
         (run.ret, meets_open && (0..path.len()).any(is_new))
@@ -189,7 +197,7 @@ impl Coverage {
         for reached in std::mem::take(&mut self.reached) {
             let Range { first, last } = reached.values;
             for value in first..=last.min(first.saturating_add(SWEPT_VALUES - 1)) {
-                if self.open[reached.pc] == [false; 2] {
+                if self.open[reached.pc] == [false; 2] || self.steps > SWEPT_STEPS {
                     break;
                 }
                 let call = reached.call.with_word(reached.word, value);
@@ -363,5 +371,29 @@ mod tests {
         ];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
         assert_eq!(cover(&program, &mut |_, _| true), [(Pc(5), true)]);
+    }
+
+    #[test]
+    fn the_values_that_are_run_are_limited_by_their_instructions() {
+        // One bit is never above 1, so no value takes the jumps.
+        let tests = (0..1000).flat_map(|at| {
+            [
+                Op::LoadData(16 + 8 * (at % 6)),
+                Op::Alu(AluOp::And, Operand::K(1)),
+                Op::branch(Test::Gt, 1, 1, 0),
+                Op::LoadImm(at),
+            ]
+        });
+        let ops: Vec<_> = tests.chain([Op::RetImm(1)]).map(Into::into).collect();
+        let program = Program::new(ops, Endian::Little).unwrap();
+        let mut coverage = Coverage::new(&program);
+        let mut see = |_: &SeccompData, _| true;
+        assert!(coverage.run_waiting(&mut see) && coverage.sweep(&mut see));
+        let [least, most] = [0, program.len() as u64].map(|last| SWEPT_STEPS + last);
+        assert!(
+            (least..=most).contains(&coverage.steps),
+            "{}",
+            coverage.steps
+        );
     }
 }

@@ -15,16 +15,7 @@ pub(super) struct Cuts(Vec<u32>);
 impl Cuts {
     /// The borders of all rules of a section.
     pub(super) fn of(section: &Section) -> Cuts {
-        let mut cuts = Vec::with_capacity(2 * section.rules.len());
-        for rule in &section.rules {
-            for (first, last) in rule.syscalls.intervals() {
-                cuts.push(*first);
-                cuts.extend(last.checked_add(1));
-            }
-        }
-        cuts.sort_unstable();
-        cuts.dedup();
-        Cuts(cuts)
+        Cuts(section.borders())
     }
 
     /// The number of pieces.

@@ -11,13 +11,16 @@ use crate::flags::Flags;
 use crate::sys::check;
 
 /// The kernel's return value of a successful installation.
-pub(crate) type Answer = libc::c_long;
+pub type Answer = libc::c_long;
 
 /// Installs instructions with `seccomp(SECCOMP_SET_MODE_FILTER)`; async-signal-safe.
 ///
 /// The return value is 0, a listener with `NEW_LISTENER`, or the thread that could not be synchronised. The length
 /// is truncated to 16 bits: callers check it.
-pub(crate) fn set_filter(insns: &[Insn], flags: Flags) -> Result<Answer, Errno> {
+///
+/// # Errors
+/// The kernel's.
+pub fn set_filter(insns: &[Insn], flags: Flags) -> Result<Answer, Errno> {
     let program = libc::sock_fprog {
         len: insns.len() as libc::c_ushort,
         filter: insns.as_ptr().cast::<libc::sock_filter>().cast_mut(),
@@ -89,7 +92,10 @@ pub(crate) fn mode() -> Result<i32, Errno> {
 }
 
 /// Permanently prevents the calling thread from gaining privileges by `execve`; async-signal-safe.
-pub(crate) fn set_no_new_privs() -> Result<(), Errno> {
+///
+/// # Errors
+/// The kernel's: an earlier filter may deny it.
+pub fn set_no_new_privs() -> Result<(), Errno> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map(|_| ())
 }

@@ -5,9 +5,8 @@ use std::ptr;
 
 use crate::api::{code, filter};
 use crate::contexts::Handle;
-use crate::filter::Filter;
 use crate::load;
-use crate::status::{Status, last_errno};
+use crate::status::Status;
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
@@ -35,7 +34,7 @@ unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
         // A short write counts as success, as in libseccomp: a caller that passes a pipe reads on.
         write(fd, &bytes)
             .map(|_| ())
-            .map_err(|status| system_error(filter, status))
+            .map_err(|status| status.shown(filter.attributes().raw_errors))
     })
 }
 
@@ -75,16 +74,8 @@ unsafe extern "C" fn seccomp_export_pfc(handle: Handle, fd: c_int) -> c_int {
         let filter = unsafe { filter(handle) }?;
         let text = filter.pseudo_code()?;
         let written = append_to(fd).and_then(|()| write_all(fd, text.as_bytes()));
-        written.map_err(|status| system_error(filter, status))
+        written.map_err(|status| status.shown(filter.attributes().raw_errors))
     })
-}
-
-/// Errors of the system are one, unless the caller asked for them.
-fn system_error(filter: &Filter, status: Status) -> Status {
-    match status {
-        Status::Raw(_) if !filter.attributes().raw_errors => Status::Canceled,
-        status => status,
-    }
 }
 
 /// Makes writes go to the end of a file.
@@ -92,14 +83,14 @@ fn append_to(fd: c_int) -> Result<(), Status> {
     // SAFETY: takes no pointers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     if flags < 0 {
-        return Err(Status::Raw(last_errno()));
+        return Err(Status::last());
     }
     if flags & libc::O_ACCMODE == libc::O_RDONLY {
         return Err(Status::Raw(libc::EINVAL));
     }
     // SAFETY: as above.
     if unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_APPEND) } < 0 {
-        return Err(Status::Raw(last_errno()));
+        return Err(Status::last());
     }
     Ok(())
 }
@@ -107,7 +98,7 @@ fn append_to(fd: c_int) -> Result<(), Status> {
 fn write(fd: c_int, bytes: &[u8]) -> Result<usize, Status> {
     // SAFETY: the kernel reads at most so many bytes.
     let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-    usize::try_from(written).map_err(|_| Status::Raw(last_errno()))
+    usize::try_from(written).map_err(|_| Status::last())
 }
 
 fn write_all(fd: c_int, bytes: &[u8]) -> Result<(), Status> {

@@ -81,40 +81,12 @@ unsafe fn add(
     filter.add_rule(exactness, action, call, &conditions.ok_or(Status::Invalid)?)
 }
 
-// SAFETY: the name and the caller's duties are those of `seccomp.h`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn seccomp_rule_add_array(
-    handle: Handle,
-    action: u32,
-    call: c_int,
-    count: c_uint,
-    conditions: *const ArgCmp,
-) -> c_int {
-    let rule = (action, call);
-    // SAFETY: as the caller guarantees.
-    code(|| unsafe { add(Exactness::Adjusted, handle, rule, (count, conditions)) })
-}
-
-// SAFETY: the name and the caller's duties are those of `seccomp.h`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn seccomp_rule_add_exact_array(
-    handle: Handle,
-    action: u32,
-    call: c_int,
-    count: c_uint,
-    conditions: *const ArgCmp,
-) -> c_int {
-    let rule = (action, call);
-    // SAFETY: as the caller guarantees.
-    code(|| unsafe { add(Exactness::Exact, handle, rule, (count, conditions)) })
-}
-
-/// A variadic function: the conditions after the count are only read if they were passed.
-macro_rules! variadic {
-    ($name:ident, $exactness:expr) => {
+/// A variadic function, whose conditions after the count are only read if they were passed, and its pair with an array.
+macro_rules! functions {
+    ($variadic:ident, $array:ident, $exactness:expr) => {
         // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
+        unsafe extern "C" fn $variadic(
             handle: Handle,
             action: u32,
             call: c_int,
@@ -137,10 +109,32 @@ macro_rules! variadic {
                 _ => return Status::Invalid.code(),
             };
             // SAFETY: the pointer is to so many conditions.
-            code(|| unsafe { add($exactness, handle, (action, call), (count, passed.as_ptr())) })
+            unsafe { $array(handle, action, call, count, passed.as_ptr()) }
+        }
+
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $array(
+            handle: Handle,
+            action: u32,
+            call: c_int,
+            count: c_uint,
+            conditions: *const ArgCmp,
+        ) -> c_int {
+            let rule = (action, call);
+            // SAFETY: as the caller guarantees.
+            code(|| unsafe { add($exactness, handle, rule, (count, conditions)) })
         }
     };
 }
 
-variadic!(seccomp_rule_add, Exactness::Adjusted);
-variadic!(seccomp_rule_add_exact, Exactness::Exact);
+functions!(
+    seccomp_rule_add,
+    seccomp_rule_add_array,
+    Exactness::Adjusted
+);
+functions!(
+    seccomp_rule_add_exact,
+    seccomp_rule_add_exact_array,
+    Exactness::Exact
+);

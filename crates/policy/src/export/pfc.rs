@@ -395,15 +395,7 @@ fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, PfcExportError
 
 /// Splits a set of numbers at the bounds of rules.
 fn pieces(section: &Section, set: &IntervalSet<u32>) -> Vec<(u32, u32)> {
-    let mut starts: Vec<u32> = Vec::new();
-    for rule in &section.rules {
-        for (first, last) in rule.syscalls.intervals() {
-            starts.push(*first);
-            starts.extend(last.checked_add(1));
-        }
-    }
-    starts.sort_unstable();
-    starts.dedup();
+    let starts = section.borders();
     let mut pieces = Vec::new();
     for (first, last) in set.intervals() {
         let mut from = *first;

@@ -108,7 +108,8 @@ impl Drop for LinkFolder {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
+/// The failure to access a file.
+pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("{}: {error}", path.display()))
 }
 

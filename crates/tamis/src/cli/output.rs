@@ -6,6 +6,7 @@
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use tamis_report::Document;
@@ -85,8 +86,16 @@ impl OutputArgs {
 /// Writes a file completely or not at all.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
-    replace_file(path, bytes)
-        .map_err(|error| Failure::environment(format!("cannot write {}: {error}", path.display())))
+    replace_file(path, bytes).map_err(|error| cannot_write(path, &error))
+}
+
+/// Makes a symbolic link, in the place of what has its name.
+pub(crate) fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
+    replace_link(path, target).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::environment(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Writes to standard output; a reader that went away is not an error.
@@ -133,7 +142,7 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // The file behind a symbolic link is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (temporary, mut file) = create_beside(&path)?;
+    let (temporary, mut file) = create_beside(&path, |path| File::create_new(path))?;
     let written = file
         .write_all(bytes)
         .and_then(|()| match fs::metadata(&path) {
@@ -142,26 +151,35 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        // The write's own error is the one to report; a leftover is the lesser evil.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    written.inspect_err(|_| remove_leftover(&temporary))
+}
+
+fn replace_link(path: &Path, target: &Path) -> io::Result<()> {
+    let (temporary, ()) = create_beside(path, |path| symlink(target, path))?;
+    fs::rename(&temporary, path).inspect_err(|_| remove_leftover(&temporary))
+}
+
+fn remove_leftover(temporary: &Path) {
+    // The error before is the one to report; a leftover is the lesser evil.
+    let _ = fs::remove_file(temporary);
 }
 
 /// How many names for a temporary file are tried.
 const MAX_ATTEMPTS: u32 = 100;
 
-/// A new file in the folder of another. It never opens what is there already, so that nobody can
-/// place a link where the file will be.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+/// What a function makes in the folder of another file, and its name. The function must fail if there is something, so
+/// that nobody can place a link where the file will be.
+fn create_beside<T>(
+    path: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
     let name = path.file_name().unwrap_or_default();
     for attempt in 0..MAX_ATTEMPTS {
         let mut temporary = name.to_owned();
         temporary.push(format!(".tamis-{}-{attempt}", std::process::id()));
         let temporary = path.with_file_name(temporary);
-        match File::create_new(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
+        match make(&temporary) {
+            Ok(made) => return Ok((temporary, made)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

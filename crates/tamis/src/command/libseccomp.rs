@@ -1,15 +1,14 @@
 //! `tamis libseccomp`: install the library that stands for libseccomp.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use tamis_report::installed::InstalledReport;
 use tamis_scmp::header;
 
-use crate::cli::output::show;
+use crate::cli::library::failed;
+use crate::cli::output::{show, write_file, write_link};
 use crate::cli::{Failure, Global, exit, library};
 
 /// Install the library that takes the place of libseccomp
@@ -104,35 +103,21 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
     ];
     for (name, bytes) in files {
         let path = prefix.join(name);
-        replace(&path, |path| fs::write(path, bytes)).map_err(|error| failed(&path, &error))?;
+        make_folder(&path)?;
+        write_file(&path, bytes)?;
         installed.push(path.display().to_string());
     }
     for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {
         let path = prefix.join("lib").join(name);
-        replace(&path, |path| symlink(target, path)).map_err(|error| failed(&path, &error))?;
+        write_link(&path, Path::new(target))?;
         installed.push(path.display().to_string());
     }
     Ok(installed)
 }
 
-/// Makes a file under another name and moves it to its place: programs that use the old one keep it.
-fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = Path::new(&new);
-    match fs::remove_file(new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    make(new)?;
-    fs::rename(new, path)
-}
-
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("{}: {error}", path.display()))
+fn make_folder(of: &Path) -> Result<(), Failure> {
+    let made = of.parent().map_or(Ok(()), fs::create_dir_all);
+    made.map_err(|error| failed(of, &error))
 }
 
 const NOTE_TEXT: &str = "\
@@ -143,7 +128,7 @@ Programs use it if LD_LIBRARY_PATH names its lib folder, or if that folder comes
 Debian's Python module `seccomp` has one: PYTHONPATH with this prefix's lib/python3 replaces the module.
 
 TAMIS_LOG=stderr in the environment of a program writes a line for each filter that is made,
-TAMIS_EXPLAIN=FILE the filter's meaning.
+TAMIS_EXPLAIN=FILE the last filter as a policy in the tamis language.
 
 To switch back, remove the folders from LD_LIBRARY_PATH, PYTHONPATH and /etc/ld.so.conf.d, run ldconfig,
 and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,

@@ -1,6 +1,7 @@
 //! Random assembler text in the grammar of the kernel's `bpf_asm`, with instructions that filters may not have, and
 //! damaged.
 
+use crate::generate::damage::damaged;
 use crate::rng::Rng;
 
 const NUMBERS: [&str; 22] = [
@@ -56,6 +57,9 @@ const OTHERS: [&str; 20] = [
     "nop",
 ];
 
+/// What takes the place of a damaged character.
+const SIGNS: [char; 12] = ['#', '[', ']', ',', ':', 'x', 'M', '0', ' ', '\n', ';', '%'];
+
 /// A text.
 pub fn assembly(rng: &mut Rng) -> String {
     let count = rng.range(1..=8);
@@ -84,7 +88,7 @@ pub fn assembly(rng: &mut Rng) -> String {
     let last = *rng.choose(&["ret #0x7fff0000", "ret a", "ret %a", "ret #0", "ret #-1"]);
     text.push_str(&format!("{}: {last}\n", labels[count as usize]));
     match rng.chance(1, 5) {
-        true => damaged(rng, &text),
+        true => damaged(rng, &text, &SIGNS),
         false => text,
     }
 }
@@ -141,18 +145,4 @@ fn insn(rng: &mut Rng, ahead: &[String]) -> String {
         _ if rng.chance(1, 6) => (*rng.choose(&OTHERS)).to_owned(),
         _ => "ret a".to_owned(),
     }
-}
-
-/// The text with a character taken out, doubled or exchanged.
-fn damaged(rng: &mut Rng, text: &str) -> String {
-    let mut chars: Vec<char> = text.chars().collect();
-    let at = rng.index(chars.len());
-    match rng.range(0..=2) {
-        0 => drop(chars.remove(at)),
-        1 => chars.insert(at, chars[at]),
-        _ => {
-            chars[at] = *rng.choose(&['#', '[', ']', ',', ':', 'x', 'M', '0', ' ', '\n', ';', '%']);
-        }
-    }
-    chars.into_iter().collect()
 }

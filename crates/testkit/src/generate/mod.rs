@@ -4,6 +4,7 @@
 //! on every machine, so a failing test only needs to name its seed.
 
 pub mod assembly;
+pub mod damage;
 pub mod extended;
 pub mod hostile;
 pub mod input;

@@ -13,6 +13,7 @@ use tamis_policy::firecracker::{self, FirecrackerOptions};
 use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Subject, decide, prove};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
+use tamis_testkit::generate::damage::damaged;
 use tamis_testkit::oracle::{Class, Classes};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -146,28 +147,17 @@ fn has_vacuous_masks_only(messages: &str) -> bool {
     errors().next().is_some() && errors().all(|line| line.ends_with("the condition always holds"))
 }
 
-/// The text with a character taken out, doubled or exchanged.
-fn damaged(rng: &mut Rng, text: &str) -> String {
-    let mut chars: Vec<char> = text.chars().collect();
-    let at = rng.index(chars.len());
-    match rng.range(0..=2) {
-        0 => drop(chars.remove(at)),
-        1 => chars.insert(at, chars[at]),
-        _ => {
-            chars[at] = *rng.choose(&[
-                '"', ',', ':', '0', '-', '.', 'e', ' ', '\u{a0}', '}', '\\', '\t', '\u{c}',
-                '\u{1}', '\u{feff}', '\u{2028}',
-            ]);
-        }
-    }
-    chars.into_iter().collect()
-}
+/// What takes the place of a damaged character.
+const SIGNS: [char; 16] = [
+    '"', ',', ':', '0', '-', '.', 'e', ' ', '\u{a0}', '}', '\\', '\t', '\u{c}', '\u{1}',
+    '\u{feff}', '\u{2028}',
+];
 
 fn file(rng: &mut Rng) -> String {
     let threads = THREADS.map(|thread| format!("\"{thread}\": {}", filter(rng)));
     let text = format!("{{{}}}", threads.join(",\n"));
     match rng.chance(1, 4) {
-        true => damaged(rng, &text),
+        true => damaged(rng, &text, &SIGNS),
         false => text,
     }
 }

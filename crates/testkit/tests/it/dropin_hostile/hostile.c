@@ -423,6 +423,34 @@ static void use_everything(void) {
     seccomp_release(filter);
 }
 
+/* Everything, and rules that are hard to prove. */
+static void *in_a_small_thread(void *unused) {
+    use_everything();
+    scmp_filter_ctx filter = new_filter();
+    for (uint32_t number = 0; number < 100; number++) {
+        struct scmp_arg_cmp conditions[3];
+        for (uint32_t i = 0; i < LENGTH(conditions); i++) {
+            uint32_t at = 9 * number + 3 * i;
+            scmp_datum_t mask = (scmp_datum_t)random_word(at) << 32 | random_word(at + 1);
+            conditions[i] = (struct scmp_arg_cmp){i, SCMP_CMP_MASKED_EQ, mask, random_word(at + 2) & mask};
+        }
+        check("mask rule", seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(1 + number % 3), 16, 3, conditions), 0);
+    }
+    check("made", seccomp_precompute(filter), 0);
+    seccomp_release(filter);
+    return unused;
+}
+
+static void stacks(void) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    dup2(open("/dev/null", O_WRONLY), 1);
+    check("thread", pthread_create(&thread, &attributes, in_a_small_thread, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 static rlim_t address_space(void) {
     char line[64] = "";
     int fd = open("/proc/self/statm", O_RDONLY);
@@ -453,6 +481,42 @@ static void memory(void) {
         completed++;
     }
     check("amounts", completed, 128);
+}
+
+/* A merge without memory leaves both filters, and is made once there is some. */
+static void merge(void) {
+    enum { CHUNK_BYTES = 1 << 14 };
+    struct chunk {
+        struct chunk *next;
+        char rest[CHUNK_BYTES];
+    } *all = NULL, *chunk;
+    scmp_filter_ctx into = new_filter(), from = new_filter();
+    seccomp_arch_remove(from, SCMP_ARCH_NATIVE);
+    seccomp_arch_add(from, SCMP_ARCH_ARM);
+    struct rlimit limit, none;
+    getrlimit(RLIMIT_AS, &limit);
+    none = limit;
+    none.rlim_cur = address_space();
+    setrlimit(RLIMIT_AS, &none);
+    while ((chunk = malloc(sizeof(*chunk))) != NULL) {
+        chunk->next = all;
+        all = chunk;
+    }
+    int merged = seccomp_merge(into, from);
+    int has = seccomp_arch_exist(from, SCMP_ARCH_ARM);
+    while (all != NULL) {
+        chunk = all->next;
+        free(all);
+        all = chunk;
+    }
+    setrlimit(RLIMIT_AS, &limit);
+    check("merge without memory", merged, -ENOMEM);
+    check("the source is left", has, 0);
+    check("the target is left", seccomp_arch_exist(into, SCMP_ARCH_ARM), -EEXIST);
+    check("merge with memory", seccomp_merge(into, from), 0);
+    check("the target has all", seccomp_arch_exist(into, SCMP_ARCH_ARM), 0);
+    check("the source is gone", seccomp_arch_exist(from, SCMP_ARCH_ARM), -EINVAL);
+    seccomp_release(into);
 }
 
 /* Conditions as parameters and as an array. */
@@ -550,12 +614,48 @@ static void silent(void) {
     }
 }
 
+/* Filters of random rules: the program of each, and the policy that the library writes for TAMIS_EXPLAIN=policy. */
+static void explained(void) {
+    static const uint32_t others[] = {SCMP_ARCH_X86, SCMP_ARCH_X32, SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
+    static const uint32_t actions[] = {SCMP_ACT_KILL_PROCESS, SCMP_ACT_KILL, SCMP_ACT_TRAP, SCMP_ACT_ERRNO(0),
+                                       SCMP_ACT_ERRNO(38), SCMP_ACT_ERRNO(4094), SCMP_ACT_TRACE(7), SCMP_ACT_LOG};
+    static const scmp_datum_t values[] = {0, 1, 2, 0x5401, 0xffffffff, 0x100000001, UINT64_MAX};
+    for (uint32_t number = 0; number < 40; number++) {
+        uint32_t seed = number * 1000;
+        scmp_filter_ctx filter = seccomp_init(number % 2 ? SCMP_ACT_ALLOW : SCMP_ACT_KILL_PROCESS);
+        for (size_t i = 0; i < LENGTH(others); i++) {
+            if (random_word(seed++) % 3 == 0) {
+                seccomp_arch_add(filter, others[i]);
+            }
+        }
+        for (int rules = (int)(random_word(seed++) % 60); rules >= 0; rules--) {
+            uint32_t action = number % 2 ? actions[random_word(seed++) % LENGTH(actions)] : SCMP_ACT_ALLOW;
+            struct scmp_arg_cmp conditions[2];
+            unsigned count = random_word(seed++) % 3;
+            for (unsigned i = 0; i < count; i++) {
+                conditions[i].arg = i + random_word(seed++) % 3 * 2;
+                conditions[i].op = (enum scmp_compare)(1 + random_word(seed++) % 7);
+                conditions[i].datum_a = values[random_word(seed++) % LENGTH(values)];
+                conditions[i].datum_b = values[random_word(seed++) % LENGTH(values)] & conditions[i].datum_a;
+            }
+            seccomp_rule_add_array(filter, action, (int)(random_word(seed++) % 450), count, conditions);
+        }
+        char name[32];
+        snprintf(name, sizeof(name), "%u.bpf", number);
+        check("exported", seccomp_export_bpf(filter, open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600)), 0);
+        snprintf(name, sizeof(name), "%u.tamis", number);
+        check("explained", rename("policy", name), 0);
+        seccomp_release(filter);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } PARTS[] = {
     {"codes", codes},       {"hostile", hostile},   {"many", many},     {"threads", threads}, {"forks", forks},
     {"memory", memory},     {"variadic", variadic}, {"notify", notify}, {"silent", silent},
+    {"merge", merge},       {"explained", explained}, {"stacks", stacks},
 };
 
 int main(int count, char **arguments) {

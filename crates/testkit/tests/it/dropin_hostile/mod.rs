@@ -9,6 +9,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tamis_abi::Endian;
+use tamis_bpf::Program;
+use tamis_bpf::program::insns_from_bytes;
+use tamis_diag::Sources;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::{self, TamisOptions};
+use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_scmp::header;
 use tamis_testkit::child;
 use tamis_testkit::libseccomp::{Library, built_library};
@@ -63,6 +70,10 @@ impl Hostile {
     fn run(&self, part: &str, with_ours: bool) -> Output {
         let mut command = Command::new(&self.program);
         command.arg(part).env_remove("LD_LIBRARY_PATH");
+        command.current_dir(&self.folder);
+        if part == "explained" {
+            command.env("TAMIS_EXPLAIN", "policy");
+        }
         if with_ours {
             command.env("LD_LIBRARY_PATH", &self.folder);
         }
@@ -140,6 +151,42 @@ fn children_of_a_program_with_threads_make_filters() {
 #[test]
 fn without_memory_functions_fail_and_the_process_lives() {
     assert_unharmed("memory");
+}
+
+#[test]
+fn a_merge_without_memory_leaves_both_filters() {
+    assert_unharmed("merge");
+}
+
+#[test]
+fn what_a_user_asks_to_be_explained_is_the_policy_of_the_program() {
+    let Some(hostile) = Hostile::new("explained") else {
+        return;
+    };
+    hostile.assert_unharmed("explained");
+    let file = |name: String| fs::read(hostile.folder.join(name)).expect("a file of the program");
+    for number in 0..40 {
+        let program = file(format!("{number}.bpf"));
+        let program = insns_from_bytes(&program, Endian::Little).expect("instructions");
+        let program = Program::new(program, Endian::Little).expect("a valid program");
+        let text = String::from_utf8(file(format!("{number}.tamis"))).expect("text");
+        let mut sources = Sources::new();
+        let source = sources.add("policy.tamis", text.as_str());
+        let options = TamisOptions::new(Vec::new());
+        let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+        let diagnostics = parsed.diagnostics;
+        let policy = parsed
+            .ruleset
+            .unwrap_or_else(|| panic!("{diagnostics:#?}\n{text}"));
+        let subjects = [Subject::Ruleset(&policy), Subject::Program(&program)];
+        let answer = decide(&subjects[0], &subjects[1], &Limits::default());
+        assert!(matches!(answer, Answer::Equal(_)), "{answer:?}\n{text}");
+    }
+}
+
+#[test]
+fn threads_with_a_stack_of_64_kib_make_filters() {
+    assert_unharmed("stacks");
 }
 
 #[test]
