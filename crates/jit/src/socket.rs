@@ -38,7 +38,7 @@ const NETWORK_START: usize = KNOWN + 1;
 const MAX_BYTES: usize = i32::MAX as usize;
 
 /// Packets that are looked up ahead of their evaluation, so that their bytes are in the cache by then.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// A program of a socket as machine code in executable memory.
 ///
@@ -101,11 +101,11 @@ impl Socket {
     pub fn run_batch(&self, packets: &[Packet<'_>], rets: &mut [u32]) {
         assert!(rets.len() >= packets.len(), "a place for each return value");
         for packet in packets.iter().take(AHEAD) {
-            memory::prefetch(&packet.bytes);
+            memory::prefetch(packet.bytes);
         }
         for (index, packet) in packets.iter().enumerate() {
             if let Some(ahead) = packets.get(index + AHEAD) {
-                memory::prefetch(&ahead.bytes);
+                memory::prefetch(ahead.bytes);
             }
             rets[index] = self.run(packet);
         }
