@@ -16,6 +16,7 @@ use tamis_testkit::libpcap::Libpcap;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 use tamis_vm::Code;
+use tamis_vm::threaded::Threaded;
 
 const ROUNDS: usize = 31;
 
@@ -55,6 +56,13 @@ fn main() {
     }
 }
 
+/// The sum of what a function gives for each input; a function of its own for each evaluator, so that all are called
+/// in the same way.
+fn sum<T>(inputs: &[T], mut run: impl FnMut(&T) -> u32) -> usize {
+    let rets = inputs.iter().map(|input| run(black_box(input)) as usize);
+    rets.sum()
+}
+
 /// A segment of TCP to port 22 with one byte.
 fn segment() -> Vec<u8> {
     let mut bytes = vec![0; 14];
@@ -72,6 +80,7 @@ fn packets(libpcap: &Libpcap, expression: &str, rounds: usize) {
     let insns = libpcap.compile(expression).expect("a legal expression");
     let program = packet::Program::new(insns).expect("libpcap's programs are legal");
     let compiled = Socket::compile(&program, &Options::default()).expect("probed");
+    let threaded = Threaded::packet(&program);
     let segment = segment();
     let memory: Vec<u8> = (0..EVALUATIONS)
         .flat_map(|_| {
@@ -87,30 +96,28 @@ fn packets(libpcap: &Libpcap, expression: &str, rounds: usize) {
     let same: Vec<Packet<'_>> = far.iter().map(|_| Packet::new(&segment[..])).collect();
     for (name, list) in [("the same packet", &same), ("10,000 packets", &far)] {
         println!("{expression}, {} instructions, {name}", program.len());
-        let sum = |run: &dyn Fn(&Packet<'_>) -> u32| -> usize {
-            list.iter()
-                .map(|packet| run(black_box(packet)) as usize)
-                .sum()
-        };
         let mut rets = vec![0; list.len()];
         assert_eq!(
             compiled.run(&list[0]),
             interp::run_packet(&program, &list[0]).ret
         );
         let mut contestants = [
-            Contestant::new("machine code", || sum(&|packet| compiled.run(packet))),
+            Contestant::new("machine code", || sum(list, |packet| compiled.run(packet))),
             Contestant::new("machine code, batch", || {
                 compiled.run_batch(black_box(list), &mut rets);
                 rets[0] as usize
             }),
             Contestant::new("touching the packet", || {
-                sum(&|packet| u32::from(packet.bytes[12]))
+                sum(list, |packet| u32::from(packet.bytes[12]))
             }),
+            Contestant::new("threaded", || sum(list, |packet| threaded.run(packet))),
             Contestant::new("reference", || {
-                sum(&|packet| interp::run_packet(&program, packet).ret)
+                sum(list, |packet| interp::run_packet(&program, packet).ret)
             }),
             Contestant::new("libpcap", || {
-                sum(&|packet| libpcap.run(&program, &packet.bytes, packet.len_bytes))
+                sum(list, |packet| {
+                    libpcap.run(&program, packet.bytes, packet.len_bytes)
+                })
             }),
         ];
         print!("{}", compare(&mut contestants, rounds));
@@ -119,6 +126,7 @@ fn packets(libpcap: &Libpcap, expression: &str, rounds: usize) {
 
 fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize) {
     let compiled = Seccomp::compile(program, &Options::default()).expect("probed");
+    let threaded = Threaded::seccomp(program).expect("as long as a filter may be");
     let (decoded, code) = (interp::Decoded::new(program), Code::of_program(program));
     let bytes = compiled.code().len();
     println!(
@@ -155,16 +163,13 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
             .iter()
             .map(|image| image.iter().flat_map(|word| word.to_be_bytes()).collect())
             .collect();
-        let sum = |run: &mut dyn FnMut(&[u32; 16]) -> u32| -> usize {
-            images
-                .iter()
-                .map(|image| run(black_box(image)) as usize)
-                .sum()
-        };
         let mut seen = code.nothing_seen();
         let mut contestants = vec![
-            Contestant::new("machine code", || sum(&mut |image| compiled.run(image))),
-            Contestant::new("coverage", || sum(&mut |image| code.run(image, &mut seen))),
+            Contestant::new("machine code", || sum(&images, |image| compiled.run(image))),
+            Contestant::new("threaded", || sum(&images, |image| threaded.run(image))),
+            Contestant::new("coverage", || {
+                sum(&images, |image| code.run(image, &mut seen))
+            }),
             Contestant::new("reference", || {
                 let ret = |call| decoded.run_traced(call, &mut |_| {}).ret as usize;
                 list.iter().map(ret).sum()

@@ -38,7 +38,7 @@ const NETWORK_START: usize = KNOWN + 1;
 const MAX_BYTES: usize = i32::MAX as usize;
 
 /// Packets that are looked up ahead of their evaluation, so that their bytes are in the cache by then.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// A program of a socket as machine code in executable memory.
 ///
