@@ -7,7 +7,9 @@ use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width, text};
-use tamis_testkit::generate::extended::{LOAD_BYTES, load_bytes_signature, program};
+use tamis_testkit::generate::extended::{
+    LOAD_BYTES, altered, load_bytes_signature, noise, program,
+};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -55,6 +57,10 @@ fn threaded_and_reference_agree() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body = rng.range(0..=60) as usize;
         let program = program(&mut rng, body, endian);
+        let program = match rng.chance(1, 3) {
+            true => Program::new(altered(&mut rng, &program), endian).unwrap_or(program),
+            false => program,
+        };
         let Ok(checked) = check(program, &layout, &helpers(), &Limits::default()) else {
             continue;
         };
@@ -96,4 +102,34 @@ fn long_programs_run() {
     let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
     let result = Threaded::new(&checked).run(&mut memory, &mut Helpers::none());
     assert_eq!(result, Ok(90_000));
+}
+
+/// Any instructions have a text that is read back; any program is checked and run to an end, a fault or the limit.
+#[test]
+fn noise_is_printed_checked_and_run() {
+    let (mut programs, mut accepted) = (0_u32, 0_u32);
+    for seed in seeds::of(0..20_000) {
+        let mut rng = Rng::new(seed);
+        let len = rng.range(1..=12) as usize;
+        let insns = noise(&mut rng, len);
+        let written = text::disassemble(&insns);
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("noise.s", written.as_str());
+        let read = text::assemble(&written, source).map(|assembly| assembly.insns);
+        assert_eq!(read.as_ref(), Ok(&insns), "{written}");
+        let Ok(program) = Program::new(insns, Endian::Little) else {
+            continue;
+        };
+        programs += 1;
+        let mut context = [0; 88];
+        let mut memory = Memory::new(Context::Writable(&mut context), &[1; 20], Endian::Little);
+        let run = interp::run(&program, &mut memory, &mut helpers(), 10_000);
+        let limits = Limits { max_steps: 10_000 };
+        if check(program, &Layout::socket_filter(), &helpers(), &limits).is_ok() {
+            accepted += 1;
+            assert!(run.is_ok(), "{run:?}\n{written}");
+        }
+    }
+    println!("{programs} programs, {accepted} of them safe");
+    assert!(programs > seeds::least(2000) && accepted > seeds::least(20));
 }
