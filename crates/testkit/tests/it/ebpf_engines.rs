@@ -2,7 +2,7 @@
 //! same fault where the context is too short. The reference never faults on what the checker accepts.
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Checked, Layout, Limits, check};
+use tamis_ebpf::check::{Checked, Layout, Options, check};
 use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
@@ -61,7 +61,7 @@ fn threaded_and_reference_agree() {
             true => Program::new(altered(&mut rng, &program), endian).unwrap_or(program),
             false => program,
         };
-        let Ok(checked) = check(program, &layout, &helpers(), &Limits::default()) else {
+        let Ok(checked) = check(program, &layout, &helpers(), &Options::default()) else {
             continue;
         };
         let threaded = Threaded::new(&checked);
@@ -97,8 +97,8 @@ fn long_programs_run() {
     let adds = std::iter::repeat_n(add, 90_000);
     let ops: Vec<Op> = [zero].into_iter().chain(adds).chain([Op::Exit]).collect();
     let program = Program::from_ops(&ops, Endian::Little).expect("it ends");
-    let limits = Limits::default();
-    let checked = check(program, &Layout::none(), &Helpers::none(), &limits).expect("it is safe");
+    let options = Options::default();
+    let checked = check(program, &Layout::none(), &Helpers::none(), &options).expect("it is safe");
     let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
     let result = Threaded::new(&checked).run(&mut memory, &mut Helpers::none());
     assert_eq!(result, Ok(90_000));
@@ -124,8 +124,11 @@ fn noise_is_printed_checked_and_run() {
         let mut context = [0; 88];
         let mut memory = Memory::new(Context::Writable(&mut context), &[1; 20], Endian::Little);
         let run = interp::run(&program, &mut memory, &mut helpers(), 10_000);
-        let limits = Limits { max_steps: 10_000 };
-        if check(program, &Layout::socket_filter(), &helpers(), &limits).is_ok() {
+        let options = Options {
+            max_steps: 10_000,
+            ..Options::default()
+        };
+        if check(program, &Layout::socket_filter(), &helpers(), &options).is_ok() {
             accepted += 1;
             assert!(run.is_ok(), "{run:?}\n{written}");
         }

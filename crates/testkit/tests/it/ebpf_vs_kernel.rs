@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Layout, Limits, check};
+use tamis_ebpf::check::{Layout, Options, check};
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp;
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
@@ -70,7 +70,7 @@ fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
         return Some(class);
     }
     let layout = Layout::socket_filter();
-    let refusal = check(blurred(program), &layout, &helpers(), &Limits::default()).err()?;
+    let refusal = check(blurred(program), &layout, &helpers(), &Options::default()).err()?;
     // Arithmetic that was replaced is refused if r6 isn't the context there; a load from the packet needs that anyway.
     let refused = program.op(refusal.pc);
     let is_changed = refused.is_some_and(|op| is_unknown(op) && matches!(op, Op::Alu(..)));
@@ -171,7 +171,7 @@ fn class_of(rng: &mut Rng, insns: Vec<Insn>, seed: u64) -> String {
         }
     };
     let layout = Layout::socket_filter();
-    let checked = check(program.clone(), &layout, &helpers(), &Limits::default());
+    let checked = check(program.clone(), &layout, &helpers(), &Options::default());
     match (checked, loaded) {
         (Ok(checked), Ok(loaded)) => {
             agree(rng, checked.program(), &loaded);
