@@ -92,6 +92,7 @@ pub fn run(
     helpers: &mut Helpers<'_>,
     max_steps: u64,
 ) -> Result<Execution, Fault> {
+    memory.begin(false);
     let mut machine = Machine::new(program, memory, helpers);
     for steps in 1..=max_steps {
         let pc = machine.pc;

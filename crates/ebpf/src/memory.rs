@@ -117,17 +117,15 @@ enum Place {
 }
 
 impl<'m> Memory<'m> {
-    /// A memory with one frame, on a machine of a byte order.
+    /// A memory on a machine of a byte order. An evaluation gives it frames.
     pub fn new(context: Context<'m>, packet: &'m [u8], endian: Endian) -> Memory<'m> {
-        let mut memory = Memory {
+        Memory {
             context,
             packet,
             frames: Vec::new(),
             endian,
             is_trusted: false,
-        };
-        memory.enter();
-        memory
+        }
     }
 
     /// The packet.
@@ -140,12 +138,12 @@ impl<'m> Memory<'m> {
         self.context.bytes()
     }
 
-    /// Omits the check that bytes of the stack are written before they are read, for programs that passed it.
-    pub(crate) fn trust(&mut self) {
-        self.is_trusted = true;
-        for frame in &mut self.frames {
-            frame.is_set.fill(true);
-        }
+    /// Begins an evaluation with one frame. Where the program passed the check that it writes the stack before it reads
+    /// it, that is not checked again.
+    pub(crate) fn begin(&mut self, is_trusted: bool) {
+        self.is_trusted = is_trusted;
+        self.frames.clear();
+        self.enter();
     }
 
     /// The bytes of the newest frame.
@@ -376,6 +374,7 @@ mod tests {
     #[test]
     fn only_bytes_that_exist_and_were_written_are_read() {
         let mut memory = Memory::new(Context::ReadOnly(&[1, 2, 3]), &[9], Endian::Big);
+        memory.begin(false);
         assert_eq!(memory.read(CONTEXT, Size::H), Ok(0x0102));
         let outside = |address, bytes| Err(AccessError::Outside { address, bytes });
         assert_eq!(memory.read(CONTEXT + 2, Size::H), outside(CONTEXT + 2, 2));
@@ -406,6 +405,7 @@ mod tests {
     #[test]
     fn frames_end_after_eight() {
         let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
+        memory.begin(true);
         let first = memory.frame_end();
         assert_eq!((1..20).filter(|_| memory.enter()).count(), 7);
         assert_ne!(memory.frame_end(), first);

@@ -101,7 +101,7 @@ impl Threaded {
     /// [`FaultReason::Access`] if the memory is smaller than the layout, or a helper fails;
     /// [`FaultReason::UnknownHelper`] if one is missing.
     pub fn run(&self, memory: &mut Memory<'_>, helpers: &mut Helpers<'_>) -> Result<u64, Fault> {
-        memory.trust();
+        memory.begin(true);
         let mut registers = [0; 16];
         registers[Reg::R1.index()] = CONTEXT;
         registers[Reg::FRAME.index()] = memory.frame_end();

@@ -7,7 +7,7 @@
 //! rule and the way that leads there.
 //!
 //! Loops are followed round by round, so they are accepted if the numbers that end them are known and the
-//! [limit](Limits) is not reached. It is stricter than the kernel in some rules: pointers are neither compared nor
+//! [limit](Options::max_steps) is not reached. It is stricter than the kernel in some rules: pointers are neither compared nor
 //! returned, each access to the stack is aligned, and the stack is written before it is read.
 
 use std::error;
@@ -25,17 +25,22 @@ mod walk;
 
 pub use layout::{Field, Layout};
 
-/// Bounds of the work.
+/// How strict the checker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct Options {
     /// The most instructions that are followed, over all ways.
     pub max_steps: usize,
+    /// Whether code is permitted that nothing reaches. The kernel's verifier refuses it; many classic filters have some.
+    pub permits_unreachable: bool,
 }
 
-impl Default for Limits {
-    /// 100,000 instructions.
-    fn default() -> Limits {
-        Limits { max_steps: 100_000 }
+impl Default for Options {
+    /// 100,000 instructions and no code that nothing reaches.
+    fn default() -> Options {
+        Options {
+            max_steps: 100_000,
+            permits_unreachable: false,
+        }
     }
 }
 
@@ -67,7 +72,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// Every instruction can be reached.
+    /// Every instruction can be reached, if that is asked for.
     Unreachable,
     /// Jumps stay in their function, and no function runs into the next one.
     LeavesFunction,
@@ -160,11 +165,11 @@ impl Refusal {
 ///
 /// ```
 /// use tamis_abi::Endian;
-/// use tamis_ebpf::check::{Layout, Limits, Rule, check};
+/// use tamis_ebpf::check::{Layout, Options, Rule, check};
 /// use tamis_ebpf::memory::Helpers;
 /// use tamis_ebpf::{Op, Program};
 /// let program = Program::from_ops(&[Op::Exit], Endian::Little).unwrap();
-/// let refusal = check(program, &Layout::none(), &Helpers::none(), &Limits::default()).unwrap_err();
+/// let refusal = check(program, &Layout::none(), &Helpers::none(), &Options::default()).unwrap_err();
 /// assert_eq!(refusal.to_string(), "instruction 0: r0 has no value");
 /// ```
 ///
@@ -174,10 +179,10 @@ pub fn check(
     program: Program,
     layout: &Layout,
     helpers: &Helpers<'_>,
-    limits: &Limits,
+    options: &Options,
 ) -> Result<Checked, Refusal> {
-    let structure = structure::of(&program)?;
-    walk::walk(&program, &structure, layout, helpers, limits)?;
+    let structure = structure::of(&program, options)?;
+    walk::walk(&program, &structure, layout, helpers, options)?;
     Ok(Checked { program })
 }
 

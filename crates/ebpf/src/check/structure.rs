@@ -1,7 +1,7 @@
 //! What can be said of a program without following its values: its functions, the code that nothing reaches, the places
 //! where ways meet, and the registers that are still read.
 
-use super::{Refusal, Rule};
+use super::{Options, Refusal, Rule};
 use crate::insn::{Atomic, Op, Place, Reg, Source};
 use crate::program::{Pc, Program, target};
 
@@ -18,7 +18,7 @@ pub(super) struct Structure {
 ///
 /// # Errors
 /// [`Rule::Unreachable`], [`Rule::LeavesFunction`].
-pub(super) fn of(program: &Program) -> Result<Structure, Refusal> {
+pub(super) fn of(program: &Program, options: &Options) -> Result<Structure, Refusal> {
     let mut starts = vec![0];
     let mut is_meeting = vec![false; program.len()];
     for (pc, op) in program.ops() {
@@ -43,7 +43,9 @@ pub(super) fn of(program: &Program) -> Result<Structure, Refusal> {
             return Err(Refusal::at(pc, Rule::LeavesFunction));
         }
     }
-    reachable(program)?;
+    if !options.permits_unreachable {
+        reachable(program)?;
+    }
     Ok(Structure {
         is_meeting,
         live: live(program),

@@ -17,7 +17,11 @@ fn refusal(text: &str) -> Option<Refusal> {
     helpers.register(26, signature, Box::new(|_, _| Ok(0)));
     helpers.register(1, vec![Argument::Readable], Box::new(|_, _| Ok(0)));
     let layout = Layout::socket_filter();
-    check(program, &layout, &helpers, &Limits { max_steps: 10_000 }).err()
+    let options = Options {
+        max_steps: 10_000,
+        ..Options::default()
+    };
+    check(program, &layout, &helpers, &options).err()
 }
 
 /// The place and the rule of the refusal.
@@ -194,4 +198,28 @@ fn helpers_get_what_they_expect() {
         Some((0, Rule::UnsetRegister(Reg::R6)))
     );
     assert_eq!(rule("r6 = r1\nr0 = *(u8 *)skb[0]\nexit"), None);
+}
+
+#[test]
+fn code_that_nothing_reaches_may_be_permitted() {
+    let ops = [
+        crate::Op::Alu(
+            crate::Width::W32,
+            crate::AluOp::Mov,
+            Reg::R0,
+            crate::Source::Imm(1),
+        ),
+        crate::Op::Exit,
+        crate::Op::Exit,
+    ];
+    let result = |permits_unreachable| {
+        let program = Program::from_ops(&ops, Endian::Little).unwrap();
+        let options = Options {
+            permits_unreachable,
+            ..Options::default()
+        };
+        check(program, &Layout::none(), &Helpers::none(), &options).map(|_| ())
+    };
+    assert_eq!(result(true), Ok(()));
+    assert_eq!(result(false), Err(Refusal::at(Pc(2), Rule::Unreachable)));
 }

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::range::{self, Range};
 use super::state::{Frame, Region, StackError, Value};
 use super::structure::Structure;
-use super::{Limits, Refusal, Rule};
+use super::{Options, Refusal, Rule};
 use crate::insn::{Address, AluOp, Atomic, Op, Place, Reg, Size, Source, Width};
 use crate::memory::{Argument, Helpers, MAX_FRAMES};
 use crate::program::{Pc, Program, target};
@@ -47,7 +47,7 @@ pub(super) fn walk(
     structure: &Structure,
     layout: &Layout,
     helpers: &Helpers<'_>,
-    limits: &Limits,
+    options: &Options,
 ) -> Result<(), Refusal> {
     let mut main = Frame::new(0, None);
     main.registers[Reg::R1.index()] = Value::Pointer(Region::Context, 0, 0);
@@ -63,7 +63,7 @@ pub(super) fn walk(
     let mut seen: Vec<Vec<Seen>> = Vec::new();
     seen.resize_with(program.len(), Vec::new);
     let mut next_id = 0;
-    for _ in 0..limits.max_steps {
+    for _ in 0..options.max_steps {
         let pc = walker.pc;
         let mut kept = None;
         if structure.is_meeting[pc.0] {

@@ -112,6 +112,57 @@ pub fn altered(rng: &mut Rng, program: &Program) -> Vec<Insn> {
     insns
 }
 
+/// Unstructured instructions: codes of the instruction set or random ones, fields that often fit, `r0 = 0` before them and
+/// an end.
+pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
+    const CODES: [u8; 32] = [
+        0x07, 0x0f, 0x04, 0x0c, 0xb7, 0xbf, 0xb4, 0xbc, 0x57, 0x27, 0x1f, 0xa7, 0x87, 0xd4, 0xdc,
+        0x37, 0x15, 0x1d, 0x16, 0x25, 0x05, 0x06, 0x85, 0x95, 0x61, 0x79, 0x7b, 0x63, 0x7a, 0x81,
+        0xdb, 0x18,
+    ];
+    let mut insns = vec![Insn {
+        code: 0xb7,
+        ..Insn::default()
+    }];
+    for _ in 2..len_insns {
+        let is_random = rng.chance(1, 20);
+        let register = |rng: &mut Rng| *rng.choose(&[0, 0, 0, 1, 2, 10]);
+        let mut insn = Insn {
+            code: match is_random {
+                true => rng.next_u32() as u8,
+                false => *rng.choose(&CODES),
+            },
+            dst: register(rng),
+            src: register(rng),
+            offset: *rng.choose(&[0, 0, 0, 0, 1, 2, -8, -1, 8, 48]),
+            imm: match rng.chance(1, 2) {
+                true => 0,
+                false => rng.interesting_u64() as i32,
+            },
+        };
+        // Mostly without what the instruction doesn't use.
+        if rng.chance(9, 10) {
+            let class = insn.code & 7;
+            let is_memory = (1..=3).contains(&class);
+            let has_register = is_memory || insn.code & 8 != 0;
+            (insn.src, insn.imm) = match has_register {
+                true => (insn.src, 0),
+                false => (0, insn.imm),
+            };
+            insn.offset = match class {
+                4 | 7 => 0,
+                _ => insn.offset,
+            };
+        }
+        insns.push(insn);
+    }
+    insns.push(Insn {
+        code: 0x95,
+        ..Insn::default()
+    });
+    insns
+}
+
 /// The instructions, with distances in stored instructions.
 fn linked(items: &[Item], parts: &[usize], function_at: usize) -> Vec<Op> {
     let places = |item: &Item| match item {
@@ -238,9 +289,10 @@ impl Generator<'_> {
         self.push(Op::Exit);
     }
 
-    /// A function of two arguments that uses its own stack.
+    /// A function of the context and two numbers that uses its own stack.
     fn function(&mut self) {
         let (r2, r3) = (reg(2), reg(3));
+        self.push(mov(Reg::R6, Source::Reg(Reg::R1)));
         self.push(mov(Reg::R0, Source::Reg(r2)));
         self.push(Op::Store(Size::D, at_frame(-8), r3));
         for _ in 0..self.rng.range(0..=6) {
@@ -420,6 +472,7 @@ impl Generator<'_> {
     /// A call or a load from the packet, after which the registers of arguments get values.
     fn call(&mut self) {
         if self.has_function {
+            self.push(mov(Reg::R1, Source::Reg(Reg::R6)));
             self.items.push(Item::Call);
         } else if self.rng.chance(1, 2) {
             let size = *self.rng.choose(&[Size::B, Size::H, Size::W]);

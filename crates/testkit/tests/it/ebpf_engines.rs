@@ -2,12 +2,14 @@
 //! same fault where the context is too short. The reference never faults on what the checker accepts.
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Checked, Layout, Limits, check};
+use tamis_ebpf::check::{Checked, Layout, Options, check};
 use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width, text};
-use tamis_testkit::generate::extended::{LOAD_BYTES, load_bytes_signature, program};
+use tamis_testkit::generate::extended::{
+    LOAD_BYTES, altered, load_bytes_signature, noise, program,
+};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -55,7 +57,11 @@ fn threaded_and_reference_agree() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body = rng.range(0..=60) as usize;
         let program = program(&mut rng, body, endian);
-        let Ok(checked) = check(program, &layout, &helpers(), &Limits::default()) else {
+        let program = match rng.chance(1, 3) {
+            true => Program::new(altered(&mut rng, &program), endian).unwrap_or(program),
+            false => program,
+        };
+        let Ok(checked) = check(program, &layout, &helpers(), &Options::default()) else {
             continue;
         };
         let threaded = Threaded::new(&checked);
@@ -91,9 +97,42 @@ fn long_programs_run() {
     let adds = std::iter::repeat_n(add, 90_000);
     let ops: Vec<Op> = [zero].into_iter().chain(adds).chain([Op::Exit]).collect();
     let program = Program::from_ops(&ops, Endian::Little).expect("it ends");
-    let limits = Limits::default();
-    let checked = check(program, &Layout::none(), &Helpers::none(), &limits).expect("it is safe");
+    let options = Options::default();
+    let checked = check(program, &Layout::none(), &Helpers::none(), &options).expect("it is safe");
     let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
     let result = Threaded::new(&checked).run(&mut memory, &mut Helpers::none());
     assert_eq!(result, Ok(90_000));
+}
+
+/// Any instructions have a text that is read back; any program is checked and run to an end, a fault or the limit.
+#[test]
+fn noise_is_printed_checked_and_run() {
+    let (mut programs, mut accepted) = (0_u32, 0_u32);
+    for seed in seeds::of(0..20_000) {
+        let mut rng = Rng::new(seed);
+        let len = rng.range(1..=12) as usize;
+        let insns = noise(&mut rng, len);
+        let written = text::disassemble(&insns);
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("noise.s", written.as_str());
+        let read = text::assemble(&written, source).map(|assembly| assembly.insns);
+        assert_eq!(read.as_ref(), Ok(&insns), "{written}");
+        let Ok(program) = Program::new(insns, Endian::Little) else {
+            continue;
+        };
+        programs += 1;
+        let mut context = [0; 88];
+        let mut memory = Memory::new(Context::Writable(&mut context), &[1; 20], Endian::Little);
+        let run = interp::run(&program, &mut memory, &mut helpers(), 10_000);
+        let options = Options {
+            max_steps: 10_000,
+            ..Options::default()
+        };
+        if check(program, &Layout::socket_filter(), &helpers(), &options).is_ok() {
+            accepted += 1;
+            assert!(run.is_ok(), "{run:?}\n{written}");
+        }
+    }
+    println!("{programs} programs, {accepted} of them safe");
+    assert!(programs > seeds::least(2000) && accepted > seeds::least(20));
 }

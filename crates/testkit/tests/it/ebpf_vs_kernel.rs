@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Layout, Limits, check};
+use tamis_ebpf::check::{Layout, Options, check};
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp;
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
@@ -31,33 +31,35 @@ const STRICTER: [(&str, &str); 1] = [(
     "a register without a value may be cleared by `^=` with itself",
 )];
 
-/// The program with unknown numbers in place of results that the verifier does not compute: quotients, remainders, and
-/// shifts by a register, whose distance may be as large as the width. It may follow ways that tamis knows not to be taken, and misses bounds. In functions, where r6 isn't the context, they stay.
+const UNKNOWN: &str =
+    "it knows less of quotients, remainders, shifts by registers and loads from the packet";
+
+/// The program with unknown numbers in place of results of which the verifier knows less: quotients, remainders, shifts
+/// by a register, whose distance may be as large as the width, and loads from the packet. It may follow ways that tamis
+/// knows not to be taken, and misses bounds. The programs have the context in r6, so
+/// that register and r1 stay.
 fn blurred(program: &Program) -> Program {
     let cb = Address {
         base: Reg::R6,
         offset: 48,
     };
-    let mut is_main = true;
-    let ops = program.ops().map(|(_, op)| {
-        let is_here = is_main;
-        is_main &= op != Op::Exit;
-        match op {
-            Op::Alu(_, alu, dst, source) if is_here && is_unknown(alu, source) => {
-                Op::Load(Size::D, dst, cb)
-            }
-            other => other,
-        }
+    let ops = program.ops().map(|(_, op)| match op {
+        Op::Alu(_, _, dst, _) if is_unknown(op) => Op::Load(Size::D, dst, cb),
+        Op::LoadPacket(..) => Op::Load(Size::D, Reg::R0, cb),
+        other => other,
     });
     Program::from_ops(&ops.collect::<Vec<Op>>(), program.endian()).expect("places stay")
 }
 
-/// Whether the verifier doesn't compute a result.
-fn is_unknown(alu: AluOp, source: Source) -> bool {
-    match alu {
-        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
-        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(source, Source::Reg(_)),
-        _ => false,
+/// Whether the verifier doesn't know a result as well.
+fn is_unknown(op: Op) -> bool {
+    match op {
+        Op::Alu(_, _, Reg::R1 | Reg::R6, _) => false,
+        Op::Alu(_, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, ..) => true,
+        Op::Alu(_, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, _, source) => {
+            matches!(source, Source::Reg(_))
+        }
+        other => matches!(other, Op::LoadPacket(..)),
     }
 }
 
@@ -68,13 +70,11 @@ fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
         return Some(class);
     }
     let layout = Layout::socket_filter();
-    let refusal = check(blurred(program), &layout, &helpers(), &Limits::default()).err()?;
-    // A place that was changed is refused if r6 isn't the context there.
-    let is_changed = matches!(
-        program.op(refusal.pc),
-        Some(Op::Alu(_, alu, _, source)) if is_unknown(alu, source)
-    );
-    (!is_changed).then_some("it does not compute quotients, remainders and shifts by registers")
+    let refusal = check(blurred(program), &layout, &helpers(), &Options::default()).err()?;
+    // Arithmetic that was replaced is refused if r6 isn't the context there; a load from the packet needs that anyway.
+    let refused = program.op(refusal.pc);
+    let is_changed = refused.is_some_and(|op| is_unknown(op) && matches!(op, Op::Alu(..)));
+    (!is_changed).then_some(UNKNOWN)
 }
 
 /// The kernel's `bpf_skb_load_bytes`: it clears the memory if the packet has not so many bytes.
@@ -166,11 +166,12 @@ fn class_of(rng: &mut Rng, insns: Vec<Insn>, seed: u64) -> String {
         (Err(_), Err(_)) => return "both refuse: no program".to_owned(),
         (Err(error), Ok(_)) => {
             let reason = kind(&error.reason);
+
             return format!("only the kernel accepts: no program, {reason}");
         }
     };
     let layout = Layout::socket_filter();
-    let checked = check(program.clone(), &layout, &helpers(), &Limits::default());
+    let checked = check(program.clone(), &layout, &helpers(), &Options::default());
     match (checked, loaded) {
         (Ok(checked), Ok(loaded)) => {
             agree(rng, checked.program(), &loaded);
