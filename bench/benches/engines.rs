@@ -9,14 +9,15 @@ use std::hint::black_box;
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bpf::packet::{self, Packet};
-use tamis_bpf::{Program, interp};
-use tamis_jit::{Options, Seccomp, Socket};
+use tamis_bpf::{Program, Stack, interp};
+use tamis_jit::{Entry, EntryValue, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::libpcap::Libpcap;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 use tamis_vm::Code;
-use tamis_vm::threaded::Threaded;
+use tamis_vm::cache::{Residual, Table};
+use tamis_vm::threaded::{State, Threaded};
 
 const ROUNDS: usize = 31;
 
@@ -128,6 +129,10 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
     let compiled = Seccomp::compile(program, &Options::default()).expect("probed");
     let threaded = Threaded::seccomp(program).expect("as long as a filter may be");
     let (decoded, code) = (interp::Decoded::new(program), Code::of_program(program));
+    let table = Table::new(&Stack::from(program.clone()));
+    let entries: Vec<Entry> = table.residuals().iter().map(entry).collect();
+    let from_table = Seccomp::compile_with_entries(program, &entries, &Options::default());
+    let from_table = from_table.expect("probed");
     let bytes = compiled.code().len();
     println!(
         "{name}, {} instructions, {bytes} bytes of code",
@@ -166,6 +171,12 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
         let mut seen = code.nothing_seen();
         let mut contestants = vec![
             Contestant::new("machine code", || sum(&images, |image| compiled.run(image))),
+            Contestant::new("cache, machine code", || {
+                sum(&images, |image| {
+                    let rest = |entry: u32| from_table.run_entry(entry as usize, image);
+                    table.answer(image[1], image[0], rest)
+                })
+            }),
             Contestant::new("threaded", || sum(&images, |image| threaded.run(image))),
             Contestant::new("coverage", || {
                 sum(&images, |image| code.run(image, &mut seen))
@@ -183,6 +194,20 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
             }));
         }
         print!("{}", compare(&mut contestants, rounds));
+    }
+}
+
+/// Where a program goes on after a look at the table of results.
+fn entry(residual: &Residual) -> Entry {
+    let State { a, x, memory } = residual.state;
+    Entry {
+        pc: residual.pc,
+        a: match residual.a_is_number {
+            true => EntryValue::Number,
+            false => EntryValue::Known(a),
+        },
+        x,
+        memory,
     }
 }
 
