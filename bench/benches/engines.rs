@@ -125,6 +125,27 @@ fn packets(libpcap: &Libpcap, expression: &str, rounds: usize) {
     }
 }
 
+/// Calls with one number each, and with any.
+fn call_lists() -> Vec<(&'static str, Vec<SeccompData>)> {
+    let call = |nr| SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    let mut rng = Rng::new(1);
+    let mix = (0..EVALUATIONS).map(|_| call(rng.range(0..=450) as u32));
+    let mix = ("any number", mix.collect());
+    let cases = [
+        ("read", 0),
+        ("futex", 202),
+        ("clone", 56),
+        ("personality", 135),
+        ("999", 999),
+    ];
+    let of_one = cases.map(|(name, nr)| (name, vec![call(nr); EVALUATIONS]));
+    of_one.into_iter().chain([mix]).collect()
+}
+
 fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize) {
     let compiled = Seccomp::compile(program, &Options::default()).expect("probed");
     let threaded = Threaded::seccomp(program).expect("as long as a filter may be");
@@ -138,30 +159,8 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
         "{name}, {} instructions, {bytes} bytes of code",
         program.len()
     );
-    let call = |nr, arg| SeccompData {
-        nr,
-        arch: Arch::X86_64.audit(),
-        args: [arg; 6],
-        ..SeccompData::default()
-    };
     let socket = packet::Program::new(program.insns().to_vec()).expect("sockets take it too");
-    let mut rng = Rng::new(1);
-    let mix: Vec<SeccompData> = (0..EVALUATIONS)
-        .map(|_| call(rng.range(0..=450) as u32, 0))
-        .collect();
-    let cases = [
-        ("read", 0),
-        ("futex", 202),
-        ("clone", 56),
-        ("personality", 135),
-        ("999", 999),
-    ];
-    let mut cases: Vec<(&str, Vec<SeccompData>)> = cases
-        .into_iter()
-        .map(|(name, nr)| (name, vec![call(nr, 0); EVALUATIONS]))
-        .collect();
-    cases.push(("any number", mix));
-    for (name, list) in &cases {
+    for (name, list) in &call_lists() {
         println!("{name}");
         let images: Vec<[u32; 16]> = list.iter().map(|call| call.image(Endian::Little)).collect();
         let swapped: Vec<Vec<u8>> = images
