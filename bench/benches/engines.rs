@@ -9,14 +9,15 @@ use std::hint::black_box;
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bpf::packet::{self, Packet};
-use tamis_bpf::{Program, interp};
-use tamis_jit::{Options, Seccomp, Socket};
+use tamis_bpf::{Program, Stack, interp};
+use tamis_jit::{Entry, EntryValue, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::libpcap::Libpcap;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 use tamis_vm::Code;
-use tamis_vm::threaded::Threaded;
+use tamis_vm::cache::{Residual, Table};
+use tamis_vm::threaded::{State, Threaded};
 
 const ROUNDS: usize = 31;
 
@@ -124,26 +125,16 @@ fn packets(libpcap: &Libpcap, expression: &str, rounds: usize) {
     }
 }
 
-fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize) {
-    let compiled = Seccomp::compile(program, &Options::default()).expect("probed");
-    let threaded = Threaded::seccomp(program).expect("as long as a filter may be");
-    let (decoded, code) = (interp::Decoded::new(program), Code::of_program(program));
-    let bytes = compiled.code().len();
-    println!(
-        "{name}, {} instructions, {bytes} bytes of code",
-        program.len()
-    );
-    let call = |nr, arg| SeccompData {
+/// Calls with one number each, and with any.
+fn call_lists() -> Vec<(&'static str, Vec<SeccompData>)> {
+    let call = |nr| SeccompData {
         nr,
         arch: Arch::X86_64.audit(),
-        args: [arg; 6],
         ..SeccompData::default()
     };
-    let socket = packet::Program::new(program.insns().to_vec()).expect("sockets take it too");
     let mut rng = Rng::new(1);
-    let mix: Vec<SeccompData> = (0..EVALUATIONS)
-        .map(|_| call(rng.range(0..=450) as u32, 0))
-        .collect();
+    let mix = (0..EVALUATIONS).map(|_| call(rng.range(0..=450) as u32));
+    let mix = ("any number", mix.collect());
     let cases = [
         ("read", 0),
         ("futex", 202),
@@ -151,12 +142,25 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
         ("personality", 135),
         ("999", 999),
     ];
-    let mut cases: Vec<(&str, Vec<SeccompData>)> = cases
-        .into_iter()
-        .map(|(name, nr)| (name, vec![call(nr, 0); EVALUATIONS]))
-        .collect();
-    cases.push(("any number", mix));
-    for (name, list) in &cases {
+    let of_one = cases.map(|(name, nr)| (name, vec![call(nr); EVALUATIONS]));
+    of_one.into_iter().chain([mix]).collect()
+}
+
+fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize) {
+    let compiled = Seccomp::compile(program, &Options::default()).expect("probed");
+    let threaded = Threaded::seccomp(program).expect("as long as a filter may be");
+    let (decoded, code) = (interp::Decoded::new(program), Code::of_program(program));
+    let table = Table::new(&Stack::from(program.clone()));
+    let entries: Vec<Entry> = table.residuals().iter().map(entry).collect();
+    let from_table = Seccomp::compile_with_entries(program, &entries, &Options::default());
+    let from_table = from_table.expect("probed");
+    let bytes = compiled.code().len();
+    println!(
+        "{name}, {} instructions, {bytes} bytes of code",
+        program.len()
+    );
+    let socket = packet::Program::new(program.insns().to_vec()).expect("sockets take it too");
+    for (name, list) in &call_lists() {
         println!("{name}");
         let images: Vec<[u32; 16]> = list.iter().map(|call| call.image(Endian::Little)).collect();
         let swapped: Vec<Vec<u8>> = images
@@ -166,6 +170,12 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
         let mut seen = code.nothing_seen();
         let mut contestants = vec![
             Contestant::new("machine code", || sum(&images, |image| compiled.run(image))),
+            Contestant::new("cache, machine code", || {
+                sum(&images, |image| {
+                    let rest = |entry: u32| from_table.run_entry(entry as usize, image);
+                    table.answer(image[1], image[0], rest)
+                })
+            }),
             Contestant::new("threaded", || sum(&images, |image| threaded.run(image))),
             Contestant::new("coverage", || {
                 sum(&images, |image| code.run(image, &mut seen))
@@ -183,6 +193,20 @@ fn calls(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize
             }));
         }
         print!("{}", compare(&mut contestants, rounds));
+    }
+}
+
+/// Where a program goes on after a look at the table of results.
+fn entry(residual: &Residual) -> Entry {
+    let State { a, x, memory } = residual.state;
+    Entry {
+        pc: residual.pc,
+        a: match residual.a_is_number {
+            true => EntryValue::Number,
+            false => EntryValue::Known(a),
+        },
+        x,
+        memory,
     }
 }
 

@@ -62,7 +62,7 @@ mod host {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_void};
+    use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
 
     use super::{Code, EntryPoint, Record, Unavailable, io};
 
@@ -199,23 +199,24 @@ mod host {
         }
     }
 
-    /// Puts writable memory in the place of whole pages of a mapping of the caller's, to which nobody refers. The
-    /// pages are there at once: a fault for each of them would take longer than writing the code.
+    /// Makes whole pages of a mapping of the caller's writable.
     fn make_writable(first: NonNull<u8>, len_bytes: usize) -> Result<(), Unavailable> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_POPULATE;
-        let access = PROT_READ | PROT_WRITE;
-        let place = first.as_ptr().cast::<c_void>();
-        // SAFETY: what the mapping replaces belongs to the caller.
-        let address = unsafe { libc::mmap(place, len_bytes, access, flags, -1, 0) };
-        match address == place {
-            true => Ok(()),
-            false => Err(refused("mmap")),
+        protect(first, len_bytes, PROT_READ | PROT_WRITE)?;
+        if len_bytes > page_bytes() {
+            let place = first.as_ptr().cast::<c_void>();
+            // One call takes less time than a fault for each page. Kernels before 5.14 refuse it, and the faults happen.
+            // SAFETY: the pages belong to the caller, and their content stays.
+            unsafe { libc::madvise(place, len_bytes, libc::MADV_POPULATE_WRITE) };
         }
+        Ok(())
     }
 
     /// Makes whole pages of a mapping of the caller's executable and no longer writable.
     fn make_executable(first: NonNull<u8>, len_bytes: usize) -> Result<(), Unavailable> {
-        let access = PROT_READ | PROT_EXEC;
+        protect(first, len_bytes, PROT_READ | PROT_EXEC)
+    }
+
+    fn protect(first: NonNull<u8>, len_bytes: usize, access: c_int) -> Result<(), Unavailable> {
         // SAFETY: the pages belong to the caller, and there are no references to them.
         let code = unsafe { libc::mprotect(first.as_ptr().cast::<c_void>(), len_bytes, access) };
         match code {

@@ -2,8 +2,8 @@
 
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::packet::{self, Extra, Load};
-use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Test, interp};
-use tamis_jit::{Entry, Error, Options, Seccomp, Socket};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Stack, Test, interp};
+use tamis_jit::{Entry, EntryValue, Error, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -11,6 +11,7 @@ use tamis_testkit::generate::program::{data, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
+use tamis_vm::cache::{Residual, Table};
 
 use super::guarded::Guarded;
 
@@ -168,6 +169,67 @@ fn real_programs_return_the_same() {
     println!("{compared} calls");
 }
 
+#[test]
+fn programs_go_on_where_the_table_of_results_ends() {
+    if without_jit() {
+        return;
+    }
+    let mut entered = 0;
+    for seed in seeds::of(0..1500) {
+        let mut rng = Rng::new(seed);
+        let program = match rng.chance(1, 2) {
+            true => program(&mut rng, 30, Endian::Little),
+            false => by_number(&mut rng),
+        };
+        let stack = Stack::from(program.clone());
+        let table = Table::new(&stack);
+        let entry = |residual: &Residual| Entry {
+            pc: residual.pc,
+            a: match residual.a_is_number {
+                true => EntryValue::Number,
+                false => EntryValue::Known(residual.state.a),
+            },
+            x: residual.state.x,
+            memory: residual.state.memory,
+        };
+        let entries: Vec<Entry> = table.residuals().iter().map(entry).collect();
+        let options = Options {
+            harden: rng.chance(1, 4).then_some(seed),
+        };
+        let compiled = Seccomp::compile_with_entries(&program, &entries, &options);
+        let compiled = compiled.expect("short programs are compiled here");
+        for _ in 0..100 {
+            let call = data(&mut rng, &program);
+            let image = call.image(Endian::Little);
+            let ret = table.answer(call.arch, call.nr, |residual| {
+                entered += 1;
+                compiled.run_entry(residual as usize, &image)
+            });
+            assert_eq!(ret, stack.run(&call).ret, "seed {seed}, {call:x?}");
+        }
+    }
+    println!("{entered} runs from the middle");
+    assert!(entered > seeds::least(20_000));
+}
+
+/// A program that compares the number, then tests arguments and the number again.
+fn by_number(rng: &mut Rng) -> Program {
+    let mut ops = vec![Op::LoadData(0), Op::Tax];
+    ops.extend((0..8).map(|step| Op::branch(Test::Ge, 60 * step, rng.range(0..=9) as u8, 0)));
+    ops.push(Op::Alu(AluOp::Add, Operand::K(rng.next_u32())));
+    ops.push(Op::Store(3));
+    let (yes, no) = (rng.range(0..=1) as u8, rng.range(0..=1) as u8);
+    ops.push(Op::branch(Test::Set, rng.next_u32(), yes, no));
+    ops.push(Op::LoadData(16));
+    ops.extend([
+        Op::Alu(AluOp::Xor, Operand::X),
+        Op::Alu(AluOp::Sub, Operand::K(7)),
+    ]);
+    ops.extend([Op::RetA; 9]);
+    let insns = ops.into_iter().map(Insn::from).collect();
+    Program::new(insns, Endian::Little).expect("jumps end inside")
+}
+
 /// The state of the reference interpreter before every instruction of a run.
 fn states(program: &Program, image: &[u32; 16]) -> Vec<Entry> {
     let (mut entry, mut states) = (at_start(), Vec::new());
@@ -178,6 +240,9 @@ fn states(program: &Program, image: &[u32; 16]) -> Vec<Entry> {
         entry.pc = pc;
         states.push(entry);
         let Entry { a, x, memory, .. } = &mut entry;
+        let EntryValue::Known(a) = a else {
+            unreachable!("every state is known");
+        };
         match program.op(pc) {
             Op::LoadData(offset) => *a = image[offset as usize / 4],
             Op::LoadImm(k) => *a = k,
@@ -203,7 +268,7 @@ fn states(program: &Program, image: &[u32; 16]) -> Vec<Entry> {
 fn at_start() -> Entry {
     Entry {
         pc: Pc(0),
-        a: 0,
+        a: EntryValue::Known(0),
         x: 0,
         memory: [0; 16],
     }

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod guarded;
+mod libpcap;
 mod memory;
 mod model;
 mod sockets;
