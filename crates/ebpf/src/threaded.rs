@@ -73,7 +73,8 @@ struct Machine<'r, 'm, 'h> {
     /// Eleven are used; with sixteen no index needs a check.
     registers: [u64; 16],
     callers: Vec<Caller>,
-    fault: Option<Fault>,
+    /// The fault, if a function has returned [`Next::Fault`].
+    fault: Fault,
 }
 
 impl Threaded {
@@ -117,7 +118,10 @@ impl Threaded {
             helpers,
             registers,
             callers: Vec::new(),
-            fault: None,
+            fault: Fault {
+                pc: Pc(0),
+                reason: FaultReason::OutOfSteps,
+            },
         };
         let mut at = 0;
         loop {
@@ -126,7 +130,7 @@ impl Threaded {
                 Next::At(next) => at = next,
                 Next::End => return Ok(machine.registers[0]),
                 Next::EndWithZero => return Ok(0),
-                Next::Fault => return Err(machine.fault.expect("it is set before")),
+                Next::Fault => return Err(machine.fault),
             }
         }
     }

@@ -172,7 +172,7 @@ fn jump_back(_: &[Insn], insn: &Insn, _: &mut Machine<'_, '_, '_>) -> Next {
 #[cold]
 fn fault(insn: &Insn, reason: FaultReason, machine: &mut Machine<'_, '_, '_>) -> Next {
     let (_, pc) = machine.decoded(insn);
-    machine.fault = Some(Fault { pc, reason });
+    machine.fault = Fault { pc, reason };
     Next::Fault
 }
 
