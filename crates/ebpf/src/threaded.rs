@@ -1,4 +1,4 @@
-//! The threaded interpreter: a checked program as a list of functions, one for each instruction.
+//! The threaded interpreter: a safe program as a list of functions, one for each instruction.
 //!
 //! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
 //! processor predicts the successor of each instruction by itself. Jumps backwards, calls and returns go through a loop
@@ -8,7 +8,12 @@
 //! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
 //! that the [reference](crate::interp) gives.
 
+use tamis_abi::Endian;
+use tamis_bpf::convert::JumpTooFar;
+use tamis_bpf::packet;
+
 use crate::check::Checked;
+use crate::convert::{converted, converted_packet};
 use crate::insn::{Op, Reg};
 use crate::interp::{Fault, FaultReason};
 use crate::memory::{CONTEXT, Helpers, Memory};
@@ -19,7 +24,7 @@ mod handlers;
 /// The most instructions in a row that call each other.
 const MAX_CHAIN: usize = 1024;
 
-/// A checked program prepared to be run many times.
+/// A program that is known to be safe, prepared to be run many times.
 #[derive(Debug)]
 pub struct Threaded {
     insns: Vec<Insn>,
@@ -80,7 +85,31 @@ struct Machine<'r, 'm, 'h> {
 impl Threaded {
     /// Prepares a program.
     pub fn new(checked: &Checked) -> Threaded {
-        let program = checked.program();
+        Threaded::of(checked.program())
+    }
+
+    /// Prepares a converted filter of seccomp. It needs no check: the kernel's checker of filters has been passed, and
+    /// conversion makes no loops and no addresses.
+    ///
+    /// # Errors
+    /// [`JumpTooFar`], only for programs that are not [installable](tamis_bpf::Program::is_installable).
+    pub fn of_filter(filter: &tamis_bpf::Program) -> Result<Threaded, JumpTooFar> {
+        Ok(Threaded::of(&converted(filter)?))
+    }
+
+    /// Prepares a converted filter of sockets, for machines of a byte order. It compares each place in the packet with
+    /// the packet's length by itself.
+    ///
+    /// # Errors
+    /// [`JumpTooFar`], if a jump leads over too many loads.
+    pub fn of_packet_filter(
+        filter: &packet::Program,
+        endian: Endian,
+    ) -> Result<Threaded, JumpTooFar> {
+        Ok(Threaded::of(&converted_packet(filter, endian)?))
+    }
+
+    fn of(program: &Program) -> Threaded {
         let places = places(program);
         let mut insns = Vec::with_capacity(program.len());
         let mut ops = Vec::with_capacity(program.len());
