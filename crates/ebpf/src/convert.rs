@@ -167,3 +167,101 @@ pub fn packet_helpers<'h>(packet: &'h Packet<'_>) -> Helpers<'h> {
     }
     helpers
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::interp::run_packet;
+    use tamis_bpf::packet::{Load, Metadata, Op, Size};
+
+    use super::*;
+    use crate::interp::{Execution, run};
+    use crate::memory::Context;
+
+    fn filter(ops: &[Op]) -> packet::Program {
+        packet::Program::new(ops.iter().copied().map(Into::into).collect()).unwrap()
+    }
+
+    fn extended(filter: &packet::Program, packet: &Packet<'_>, endian: Endian) -> u64 {
+        let program = converted_packet(filter, endian).unwrap();
+        let context = packet_context(packet, endian);
+        let mut memory = Memory::new(Context::ReadOnly(&context), &packet.bytes, endian);
+        let Execution { ret, .. } =
+            run(&program, &mut memory, &mut packet_helpers(packet), 100).unwrap();
+        ret
+    }
+
+    #[test]
+    fn every_value_beside_the_packet_is_the_one_that_is_known() {
+        let value = |one: Ancillary| match one {
+            // Three bits, and whether there is a tag.
+            Ancillary::PacketType => 5,
+            Ancillary::HasVlanTag => 1,
+            other => 0x1230 + other as u32,
+        };
+        let all = Ancillary::ALL.into_iter();
+        let metadata = all.fold(Metadata::default(), |known, one| {
+            known.with(one, value(one))
+        });
+        let packet = Packet {
+            metadata,
+            ..Packet::new(&[1, 2, 3, 4][..])
+        };
+        for one in Ancillary::ALL {
+            let load = Op::LoadData(Load::Ancillary(Size::Word, one));
+            let filter = filter(&[Op::LoadImm(6), Op::LoadXImm(3), load, Op::RetA]);
+            let expected = u64::from(run_packet(&filter, &packet).ret);
+            for endian in [Endian::Little, Endian::Big] {
+                assert_eq!(
+                    extended(&filter, &packet, endian),
+                    expected,
+                    "{one:?} {endian:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_compared_with_what_was_captured() {
+        let mut packet = Packet::new(&[0x11, 0x22, 0x33, 0x44, 0x55][..]);
+        packet.len_bytes = 9;
+        packet.network_start = 2;
+        for (size, k) in [
+            (Size::Byte, 4),
+            (Size::Byte, 5),
+            (Size::Half, 3),
+            (Size::Half, 4),
+            (Size::Word, 1),
+            (Size::Word, 0x7fff_ffff),
+            (Size::Byte, 0xfff0_0001),
+            (Size::Half, 0xffe0_0000),
+            (Size::Byte, 0x8000_0000),
+        ] {
+            for load in [
+                Load::Absolute(size, k),
+                Load::Indexed(size, k.wrapping_sub(7)),
+            ] {
+                let filter = filter(&[Op::LoadXImm(7), Op::LoadData(load), Op::RetA]);
+                let expected = u64::from(run_packet(&filter, &packet).ret);
+                for endian in [Endian::Little, Endian::Big] {
+                    assert_eq!(extended(&filter, &packet, endian), expected, "{load:?}");
+                }
+            }
+        }
+        let length = filter(&[Op::LoadXLen, Op::Txa, Op::RetA]);
+        assert_eq!(extended(&length, &packet, Endian::Big), 9);
+    }
+
+    #[test]
+    fn a_jump_over_too_many_loads_is_not_converted() {
+        let load = Op::LoadData(Load::Absolute(Size::Word, 40_000));
+        let jumping_over = |loads: usize| {
+            let ops = [Op::Jump(loads as u32)].into_iter();
+            let ops = ops
+                .chain(std::iter::repeat_n(load, loads))
+                .chain([Op::RetA]);
+            converted_packet(&filter(&ops.collect::<Vec<Op>>()), Endian::Little).map(|_| ())
+        };
+        assert_eq!(jumping_over(1900), Ok(()));
+        assert_eq!(jumping_over(2100), Err(JumpTooFar { pc: crate::Pc(0) }));
+    }
+}

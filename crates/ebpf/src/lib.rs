@@ -1,7 +1,15 @@
 //! Extended BPF in user space: the instruction set of `include/uapi/linux/bpf.h`, versions 1 to 4, without maps.
 //!
 //! [`Insn`] is one encoded instruction, [`Op`] a decoded one, [`Program`] a list whose jumps and calls stay inside it.
-//! [`interp`] runs a program and trusts nothing: each access to memory is checked when it happens.
+//!
+//! | module | function |
+//! |---|---|
+//! | [`text`], [`elf`] | programs from text and from objects of clang, and as text |
+//! | [`convert`] | what the kernel makes of classic programs |
+//! | [`semantics`], [`memory`] | what operations give, and the memory and helpers of an evaluation |
+//! | [`interp`] | the reference interpreter, which trusts nothing |
+//! | [`check`] | which programs are safe, and why others aren't |
+//! | [`threaded`] | the fast interpreter of safe programs |
 #![forbid(unsafe_code)]
 
 pub mod check;

@@ -1,4 +1,4 @@
-//! The threaded interpreter: a checked program as a list of functions, one for each instruction.
+//! The threaded interpreter: a safe program as a list of functions, one for each instruction.
 //!
 //! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
 //! processor predicts the successor of each instruction by itself. Jumps backwards, calls and returns go through a loop
@@ -8,7 +8,12 @@
 //! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
 //! that the [reference](crate::interp) gives.
 
+use tamis_abi::Endian;
+use tamis_bpf::convert::JumpTooFar;
+use tamis_bpf::packet;
+
 use crate::check::Checked;
+use crate::convert::{converted, converted_packet};
 use crate::insn::{Op, Reg};
 use crate::interp::{Fault, FaultReason};
 use crate::memory::{CONTEXT, Helpers, Memory};
@@ -19,16 +24,18 @@ mod handlers;
 /// The most instructions in a row that call each other.
 const MAX_CHAIN: usize = 1024;
 
-/// A checked program prepared to be run many times.
+/// A program that is known to be safe, prepared to be run many times.
 #[derive(Debug)]
 pub struct Threaded {
     insns: Vec<Insn>,
+    /// The decoded instruction of each and its place in the program, which only the rare ones need.
+    ops: Vec<(Op, Pc)>,
 }
 
 /// The function of an instruction.
 type Handler = for<'r, 'm, 'h> fn(&[Insn], &Insn, &mut Machine<'r, 'm, 'h>) -> Next;
 
-/// What the loop does next.
+/// What the loop does next. It fits in registers: functions that return more can't be left by a jump.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     /// Goes on at this instruction.
@@ -37,10 +44,11 @@ enum Next {
     End,
     /// Ends with 0.
     EndWithZero,
-    Fault(FaultReason, Pc),
+    /// Ends with the machine's fault.
+    Fault,
 }
 
-/// An instruction with what its function needs. Places are indices in the list.
+/// An instruction with what its function needs, in 32 bytes. Places are indices in the list.
 #[derive(Clone, Copy)]
 struct Insn {
     handler: Handler,
@@ -52,13 +60,11 @@ struct Insn {
     src: u8,
     /// The constant, sign-extended, or the displacement of an access.
     imm: u64,
-    op: Op,
-    pc: Pc,
 }
 
 impl std::fmt::Debug for Insn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.op.fmt(f)
+        write!(f, "{} to {}", self.next, self.target)
     }
 }
 
@@ -66,23 +72,52 @@ impl std::fmt::Debug for Insn {
 type Caller = (u32, [u64; 4]);
 
 struct Machine<'r, 'm, 'h> {
+    ops: &'r [(Op, Pc)],
     memory: &'r mut Memory<'m>,
     helpers: &'r mut Helpers<'h>,
     /// Eleven are used; with sixteen no index needs a check.
     registers: [u64; 16],
     callers: Vec<Caller>,
+    /// The fault, if a function has returned [`Next::Fault`].
+    fault: Fault,
 }
 
 impl Threaded {
     /// Prepares a program.
     pub fn new(checked: &Checked) -> Threaded {
-        let program = checked.program();
+        Threaded::of(checked.program())
+    }
+
+    /// Prepares a converted filter of seccomp. It needs no check: the kernel's checker of filters has been passed, and
+    /// conversion makes no loops and no addresses.
+    ///
+    /// # Errors
+    /// [`JumpTooFar`], only for programs that are not [installable](tamis_bpf::Program::is_installable).
+    pub fn of_filter(filter: &tamis_bpf::Program) -> Result<Threaded, JumpTooFar> {
+        Ok(Threaded::of(&converted(filter)?))
+    }
+
+    /// Prepares a converted filter of sockets, for machines of a byte order. It compares each place in the packet with
+    /// the packet's length by itself.
+    ///
+    /// # Errors
+    /// [`JumpTooFar`], if a jump leads over too many loads.
+    pub fn of_packet_filter(
+        filter: &packet::Program,
+        endian: Endian,
+    ) -> Result<Threaded, JumpTooFar> {
+        Ok(Threaded::of(&converted_packet(filter, endian)?))
+    }
+
+    fn of(program: &Program) -> Threaded {
         let places = places(program);
         let mut insns = Vec::with_capacity(program.len());
+        let mut ops = Vec::with_capacity(program.len());
         for (pc, op) in program.ops() {
             let index = insns.len() as u32;
             if insns.len() % MAX_CHAIN == MAX_CHAIN - 1 {
-                insns.push(pause(pc, index));
+                insns.push(pause(index));
+                ops.push((op, pc));
             }
             let here = insns.len() as u32;
             let skip = match op {
@@ -90,9 +125,10 @@ impl Threaded {
                 other => other.skip(),
             };
             let target = skip.map_or(0, |skip| places[target(pc, skip).0]);
-            insns.push(handlers::insn(op, pc, here + 1, target));
+            insns.push(handlers::insn(op, here + 1, target));
+            ops.push((op, pc));
         }
-        Threaded { insns }
+        Threaded { insns, ops }
     }
 
     /// Runs the program on a memory of its kind, with helpers of the signatures that it was checked with.
@@ -106,10 +142,15 @@ impl Threaded {
         registers[Reg::R1.index()] = CONTEXT;
         registers[Reg::FRAME.index()] = memory.frame_end();
         let mut machine = Machine {
+            ops: &self.ops,
             memory,
             helpers,
             registers,
             callers: Vec::new(),
+            fault: Fault {
+                pc: Pc(0),
+                reason: FaultReason::OutOfSteps,
+            },
         };
         let mut at = 0;
         loop {
@@ -118,7 +159,7 @@ impl Threaded {
                 Next::At(next) => at = next,
                 Next::End => return Ok(machine.registers[0]),
                 Next::EndWithZero => return Ok(0),
-                Next::Fault(reason, pc) => return Err(Fault { pc, reason }),
+                Next::Fault => return Err(machine.fault),
             }
         }
     }
@@ -137,7 +178,7 @@ fn places(program: &Program) -> Vec<u32> {
 }
 
 /// An instruction that only goes through the loop.
-fn pause(pc: Pc, index: u32) -> Insn {
+fn pause(index: u32) -> Insn {
     Insn {
         handler: |_, insn, _| Next::At(insn.next),
         next: index + 1,
@@ -145,7 +186,5 @@ fn pause(pc: Pc, index: u32) -> Insn {
         dst: 0,
         src: 0,
         imm: 0,
-        op: Op::Jump(0),
-        pc,
     }
 }

@@ -15,6 +15,9 @@ use tamis_bpf::{Insn, Program, forms, interp};
 use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, Sources, render};
+use tamis_ebpf::check::{Layout, Options, check};
+use tamis_ebpf::memory::{Context, Helpers, Memory};
+use tamis_ebpf::{elf, text as extended_text};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{CheckerAnswer, checker_answers};
 use tamis_policy::loader::{Loaded, NoIncludes};
@@ -177,6 +180,60 @@ pub fn assembler(bytes: &[u8]) -> InputClass {
         assert_eq!(assembled(text.as_bytes()).as_ref(), Some(&insns), "{text}");
     }
     "assembled"
+}
+
+/// Text as extended BPF: what assembles survives disassembly, and a program that the checker accepts runs to its end.
+/// Bytes as an object: an error or a program.
+///
+/// # Panics
+/// If the property does not hold.
+pub fn extended(bytes: &[u8]) -> InputClass {
+    if let Ok(object) = elf::Object::parse(bytes) {
+        let sections = object.sections().unwrap_or_default();
+        let programs = sections.iter().filter(|name| object.program(name).is_ok());
+        return if programs.count() > 0 {
+            "object"
+        } else {
+            "refused object"
+        };
+    }
+    let assembled = |written: &[u8]| {
+        read(written, |sources, written| {
+            let source = sources.add("fuzz.s", written);
+            match extended_text::assemble(written, source) {
+                Ok(assembly) => (Some(assembly), Vec::new()),
+                Err(mistakes) => (None, mistakes),
+            }
+        })
+    };
+    let Some(assembly) = assembled(bytes) else {
+        return "refused";
+    };
+    let printed = extended_text::disassemble(&assembly.insns);
+    let again = assembled(printed.as_bytes()).map(|assembly| assembly.insns);
+    assert_eq!(again.as_ref(), Some(&assembly.insns), "{printed}");
+    let Ok(program) = assembly.into_program(Endian::Little) else {
+        return "assembled";
+    };
+    let options = Options {
+        max_steps: 10_000,
+        permits_unreachable: true,
+    };
+    let mut context = [0; 88];
+    let mut memory = Memory::new(Context::Writable(&mut context), &[1; 20], Endian::Little);
+    let run = tamis_ebpf::interp::run(&program, &mut memory, &mut Helpers::none(), 10_000);
+    match check(
+        program,
+        &Layout::socket_filter(),
+        &Helpers::none(),
+        &options,
+    ) {
+        Ok(_) => {
+            assert!(run.is_ok(), "{run:?}\n{printed}");
+            "safe"
+        }
+        Err(_) => "program",
+    }
 }
 
 /// Errors in a program have places, in every form; a program without errors is the same after disassembly.

@@ -6,13 +6,13 @@
 
 use super::{Insn, Machine, Next};
 use crate::insn::{Address, AluOp, Atomic, Cond, Op, Place, Reg, Size, Source, Width};
-use crate::interp::{FaultReason, packet_value};
+use crate::interp::{Fault, FaultReason, packet_value};
 use crate::memory::{AccessError, FRAME_BYTES, number, registers};
 use crate::program::Pc;
 use crate::semantics::{arithmetic, holds, immediate, negate, sign_extended, swapped, truncated};
 
 /// An instruction with its function.
-pub(super) fn insn(op: Op, pc: Pc, next: u32, target: u32) -> Insn {
+pub(super) fn insn(op: Op, next: u32, target: u32) -> Insn {
     let of = |source| match source {
         Source::Imm(imm) => (0, immediate(imm)),
         Source::Reg(reg) => (reg.number(), 0),
@@ -56,8 +56,6 @@ pub(super) fn insn(op: Op, pc: Pc, next: u32, target: u32) -> Insn {
         dst,
         src,
         imm,
-        op,
-        pc,
     }
 }
 
@@ -75,6 +73,11 @@ fn go(insns: &[Insn], at: u32, machine: &mut Machine<'_, '_, '_>) -> Next {
 }
 
 impl Machine<'_, '_, '_> {
+    /// The decoded instruction and its place in the program.
+    fn decoded(&self, insn: &Insn) -> (Op, Pc) {
+        self.ops[insn.next as usize - 1]
+    }
+
     #[inline(always)]
     fn get(&self, reg: u8) -> u64 {
         self.registers[usize::from(reg & 15)]
@@ -166,8 +169,11 @@ fn jump_back(_: &[Insn], insn: &Insn, _: &mut Machine<'_, '_, '_>) -> Next {
     Next::At(insn.target)
 }
 
-fn fault(insn: &Insn, error: AccessError) -> Next {
-    Next::Fault(FaultReason::Access(error), insn.pc)
+#[cold]
+fn fault(insn: &Insn, reason: FaultReason, machine: &mut Machine<'_, '_, '_>) -> Next {
+    let (_, pc) = machine.decoded(insn);
+    machine.fault = Fault { pc, reason };
+    Next::Fault
 }
 
 fn load<const SIZE: usize, const FRAME: bool>(
@@ -187,7 +193,7 @@ fn load<const SIZE: usize, const FRAME: bool>(
         let address = machine.get(insn.src).wrapping_add(insn.imm);
         match machine.memory.read(address, size) {
             Ok(value) => value,
-            Err(error) => return fault(insn, error),
+            Err(error) => return fault(insn, FaultReason::Access(error), machine),
         }
     };
     machine.set(insn.dst, value);
@@ -225,7 +231,7 @@ fn store<const SIZE: usize, const FRAME: bool>(
     } else {
         let address = machine.get(insn.dst).wrapping_add(insn.imm);
         if let Err(error) = machine.memory.write(address, size, value) {
-            return fault(insn, error);
+            return fault(insn, FaultReason::Access(error), machine);
         }
     }
     go(insns, insn.next, machine)
@@ -261,7 +267,7 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
             .get(at.base.number())
             .wrapping_add(at.displacement())
     };
-    match insn.op {
+    match machine.decoded(insn).0 {
         Op::Neg(width, dst) => {
             let value = negate(width, machine.get(dst.number()));
             machine.set(dst.number(), value);
@@ -280,18 +286,18 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
                 let value = sign_extended(Width::W64, size.bits(), value);
                 machine.set(dst.number(), value);
             }
-            Err(error) => return fault(insn, error),
+            Err(error) => return fault(insn, FaultReason::Access(error), machine),
         },
         Op::StoreImm(size, at, imm) => {
             let address = address(machine, at);
             if let Err(error) = machine.memory.write(address, size, immediate(imm)) {
-                return fault(insn, error);
+                return fault(insn, FaultReason::Access(error), machine);
             }
         }
         Op::Atomic(width, atomic, at, src) => {
             let address = address(machine, at);
             if let Err(error) = machine.atomic(width, atomic, address, src) {
-                return fault(insn, error);
+                return fault(insn, FaultReason::Access(error), machine);
             }
         }
         Op::LoadPacket(size, place) => {
@@ -310,7 +316,7 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
             kept.copy_from_slice(&machine.registers[6..10]);
             machine.callers.push((insn.next, kept));
             if !machine.memory.enter() {
-                return Next::Fault(FaultReason::TooManyFrames, insn.pc);
+                return fault(insn, FaultReason::TooManyFrames, machine);
             }
             machine.set(Reg::FRAME.number(), machine.memory.frame_end());
             return Next::At(insn.target);
@@ -343,17 +349,17 @@ impl Machine<'_, '_, '_> {
     }
 
     fn call_helper(&mut self, insns: &[Insn], insn: &Insn, number: i32) -> Next {
-        let unknown = Next::Fault(FaultReason::UnknownHelper(number), insn.pc);
+        let unknown = FaultReason::UnknownHelper(number);
         let Some(signature) = self.helpers.signature(number) else {
-            return unknown;
+            return fault(insn, unknown, self);
         };
         let mut arguments = [0; 5];
         let count = registers(signature);
         arguments[..count].copy_from_slice(&self.registers[1..=count]);
         match self.helpers.call(number, arguments, self.memory) {
             Some(Ok(result)) => self.set(0, result),
-            Some(Err(error)) => return fault(insn, error),
-            None => return unknown,
+            Some(Err(error)) => return fault(insn, FaultReason::Access(error), self),
+            None => return fault(insn, unknown, self),
         }
         go(insns, insn.next, self)
     }

@@ -37,6 +37,7 @@ fn counted(program: &Program, trace: &[Pc]) -> usize {
 fn agree(rng: &mut Rng, program: &Program, inputs: usize) -> usize {
     let extended = converted(program).expect("it is short enough");
     assert_eq!(extended.len(), kernel_len_insns(program));
+    let threaded = Threaded::of_filter(program).expect("as above");
     let near = Neighbourhood::of(&[program]);
     for _ in 0..inputs {
         let call = near.draw(rng);
@@ -46,6 +47,8 @@ fn agree(rng: &mut Rng, program: &Program, inputs: usize) -> usize {
         let mut memory = Memory::new(Context::ReadOnly(&context), &[], program.endian());
         let run = interp::run(&extended, &mut memory, &mut Helpers::none(), 1 << 20);
         let run = run.unwrap_or_else(|fault| panic!("{fault} in {:?}", program.insns()));
+        let result = threaded.run(&mut memory, &mut Helpers::none());
+        assert_eq!(result, Ok(run.ret), "{call:x?} {:?}", program.insns());
         assert_eq!(
             run.ret,
             u64::from(expected.ret),
@@ -137,6 +140,7 @@ fn generated_filters_of_sockets_mean_the_same() {
             too_far += 1;
             continue;
         };
+        let threaded = Threaded::of_packet_filter(&program, endian).expect("as above");
         for _ in 0..12 {
             let bytes = packet::bytes(&mut rng, &program);
             let packet = packet::local(&bytes);
@@ -147,6 +151,8 @@ fn generated_filters_of_sockets_mean_the_same() {
             let run = interp::run(&extended, &mut memory, &mut helpers, 1 << 20);
             let run = run.unwrap_or_else(|fault| panic!("{fault} in {:?}", program.insns()));
             assert_eq!(run.ret as u32, expected, "{bytes:x?} {:?}", program.insns());
+            let result = threaded.run(&mut memory, &mut helpers);
+            assert_eq!(result, Ok(run.ret), "{bytes:x?} {:?}", program.insns());
             pairs += 1;
         }
     }

@@ -26,6 +26,23 @@ other:  ret #allow
 deny:   ret #errno(1)
 ";
 
+const EXTENDED: &str = "\
+start: r6 = r1
+r2 = 0x1122334455667788 ll
+r0 = *(u32 *)(r6 + 8)
+*(u64 *)(r10 - 8) = r2
+if w0 s> 5 goto far
+lock *(u64 *)(r10 - 8) += r0
+r0 = atomic_fetch_xor((u32 *)(r10 - 4), w0)
+far: call pc+2
+w0 %= w0
+exit
+r0 = 7 // the function
+r0 = be16 r0
+r0 = (s8)r0
+exit
+";
+
 const PROFILE: &str = r#"{
   "defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1,
   "archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]}],
@@ -279,6 +296,14 @@ fn interpreter_kernel() {
     if !skip::without_kernel() {
         let tally = on_random_bytes(property::interpreter_kernel, 500);
         assert_eq!(tally["the same"], seeds::share(500), "{tally:?}");
+    }
+}
+
+#[test]
+fn extended() {
+    let tally = on_mutated_texts(property::extended, &[EXTENDED], 3000);
+    for class in ["refused", "assembled", "program", "safe"] {
+        assert!(tally.contains_key(class), "{tally:?}");
     }
 }
 
