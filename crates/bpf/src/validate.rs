@@ -8,7 +8,7 @@
 //! The kernel's limit of 4096 instructions is checked by
 //! [`Program::is_installable`](crate::Program::is_installable): longer lists are useful as input.
 //!
-//! Sockets take more than seccomp does; what differs is a [`Machine`], and
+//! Sockets take more than seccomp does; what differs is a `Machine`, and
 //! [`packet::Program`](crate::packet::Program) is checked by the same code.
 
 use std::convert::Infallible;

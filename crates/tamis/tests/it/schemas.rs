@@ -188,18 +188,17 @@ fn variables() -> PathBuf {
     path
 }
 
-/// A filter of a socket.
-fn accept() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-socket.asm");
-    fs::write(&path, "ldb [0]\nret #1\n").unwrap();
-    path
-}
-
-/// A capture of one packet.
-fn packets() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.pcap");
-    fs::write(&path, pcap(ETHERNET, &[vec![0; 20]])).unwrap();
-    path
+/// A command that runs a filter of a socket on a capture of one packet.
+fn packets() -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [filter, capture] = ["schemas-socket.asm", "schemas.pcap"].map(|name| folder.join(name));
+    fs::write(&filter, "ldb [0]\nret #1\n").unwrap();
+    fs::write(&capture, pcap(ETHERNET, &[vec![0; 20]])).unwrap();
+    format!(
+        "eval {} --json --packet {}",
+        filter.display(),
+        capture.display()
+    )
 }
 
 /// A folder for an installation.
@@ -232,11 +231,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("convert container-default --arch x86_64 --to systemd --json"),
         check_dump(),
         check("eval container-default read --engine threaded --json"),
-        check(&format!(
-            "eval {} --json --packet {}",
-            accept().display(),
-            packets().display()
-        )),
+        check(&packets()),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),
