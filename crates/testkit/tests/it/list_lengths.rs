@@ -10,7 +10,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-const FILTERS: u64 = 400;
+const FILTERS: u64 = 1000;
 const OTHERS: [Arch; 4] = [Arch::X86, Arch::X32, Arch::Aarch64, Arch::Arm];
 const ACTIONS: [Action; 7] = [
     Action::ALLOW,
