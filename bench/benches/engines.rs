@@ -10,7 +10,7 @@ use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bpf::packet::{self, Packet};
 use tamis_bpf::{Program, Stack, interp};
-use tamis_jit::{Entry, EntryValue, Options, Seccomp, Socket};
+use tamis_jit::{Entry, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::libpcap::Libpcap;
 use tamis_testkit::rng::Rng;
@@ -201,10 +201,7 @@ fn entry(residual: &Residual) -> Entry {
     let State { a, x, memory } = residual.state;
     Entry {
         pc: residual.pc,
-        a: match residual.a_is_number {
-            true => EntryValue::Number,
-            false => EntryValue::Known(a),
-        },
+        a,
         x,
         memory,
     }

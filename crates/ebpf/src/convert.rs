@@ -184,7 +184,7 @@ mod tests {
     fn extended(filter: &packet::Program, packet: &Packet<'_>, endian: Endian) -> u64 {
         let program = converted_packet(filter, endian).unwrap();
         let context = packet_context(packet, endian);
-        let mut memory = Memory::new(Context::ReadOnly(&context), &packet.bytes, endian);
+        let mut memory = Memory::new(Context::ReadOnly(&context), packet.bytes, endian);
         let Execution { ret, .. } =
             run(&program, &mut memory, &mut packet_helpers(packet), 100).unwrap();
         ret

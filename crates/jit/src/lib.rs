@@ -25,7 +25,7 @@ pub mod template;
 mod x86;
 
 pub use memory::{Unavailable, probe};
-pub use program::{Entry, EntryValue};
+pub use program::Entry;
 pub use seccomp::Seccomp;
 pub use socket::Socket;
 

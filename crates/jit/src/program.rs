@@ -9,9 +9,8 @@ use tamis_bpf::{Pc, Program};
 
 use crate::assembler::{Code, EntryPoint, Label};
 use crate::blind::Blinding;
-use crate::classic::{A, Emitter, Exits, INPUT, Machine, X};
+use crate::classic::{A, Emitter, Exits, Machine, X};
 use crate::live::Live;
-use crate::x86::{Inst, Mem};
 use crate::{Error, Options};
 
 /// A state in the middle of a program, from which it can be run.
@@ -20,20 +19,11 @@ pub struct Entry {
     /// The instruction that comes next.
     pub pc: Pc,
     /// The register A.
-    pub a: EntryValue,
+    pub a: u32,
     /// The register X.
     pub x: u32,
     /// The scratch memory.
     pub memory: [u32; SLOTS as usize],
-}
-
-/// The value of A in an [`Entry`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryValue {
-    /// A known number.
-    Known(u32),
-    /// The first word of the input: the number of the call.
-    Number,
 }
 
 /// The code of a program, and where it begins.
@@ -51,7 +41,7 @@ const ROOM_PER_INSN_BYTES: usize = 12;
 /// The state at the beginning of every program.
 const START: Entry = Entry {
     pc: Pc(0),
-    a: EntryValue::Known(0),
+    a: 0,
     x: 0,
     memory: [0; SLOTS as usize],
 };
@@ -155,10 +145,7 @@ fn write_entry(emitter: &mut Emitter, entry: &Entry, place: Place) -> Label {
         emitter.set_slot(slot, entry.memory[slot as usize]);
     }
     if place.live.meets(Live::A) {
-        match entry.a {
-            EntryValue::Known(value) => emitter.set(A, value),
-            EntryValue::Number => emitter.out.push(Inst::Load(A, Mem::at(INPUT, 0))),
-        }
+        emitter.set(A, entry.a);
     }
     if place.live.meets(Live::X) {
         emitter.set(X, entry.x);

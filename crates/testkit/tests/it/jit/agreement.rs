@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::packet::{self, Extra, Load};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Stack, Test, interp};
-use tamis_jit::{Entry, EntryValue, Error, Options, Seccomp, Socket};
+use tamis_jit::{Entry, Error, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -185,10 +185,7 @@ fn programs_go_on_where_the_table_of_results_ends() {
         let table = Table::new(&stack);
         let entry = |residual: &Residual| Entry {
             pc: residual.pc,
-            a: match residual.a_is_number {
-                true => EntryValue::Number,
-                false => EntryValue::Known(residual.state.a),
-            },
+            a: residual.state.a,
             x: residual.state.x,
             memory: residual.state.memory,
         };
@@ -240,9 +237,6 @@ fn states(program: &Program, image: &[u32; 16]) -> Vec<Entry> {
         entry.pc = pc;
         states.push(entry);
         let Entry { a, x, memory, .. } = &mut entry;
-        let EntryValue::Known(a) = a else {
-            unreachable!("every state is known");
-        };
         match program.op(pc) {
             Op::LoadData(offset) => *a = image[offset as usize / 4],
             Op::LoadImm(k) => *a = k,
@@ -268,7 +262,7 @@ fn states(program: &Program, image: &[u32; 16]) -> Vec<Entry> {
 fn at_start() -> Entry {
     Entry {
         pc: Pc(0),
-        a: EntryValue::Known(0),
+        a: 0,
         x: 0,
         memory: [0; 16],
     }
