@@ -255,6 +255,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("diff container-default pure-compute --json"),
         check("reduce container-default --reports TM0720 --json"),
         check(&format!("profile --json {}", profile().display())),
+        check("bench --engines pure-compute --calls read --rounds 1 --json"),
         check("tables arches --json"),
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),

@@ -64,9 +64,21 @@ pub(super) fn timed_stacks(
         TimedStack::new("empty", empty().into())?,
         TimedStack::new("uncacheable", uncacheable().into())?,
     ];
+    let (named, profile) = stacks(&args.filters, args, global)?;
+    for (name, stack) in named {
+        subjects.push(TimedStack::new(&name, stack)?);
+    }
+    Ok((subjects, profile))
+}
+
+/// Filters with their names as stacks, and the profile that policies are compiled for.
+pub(super) fn stacks(
+    filters: &[String],
+    args: &Args,
+    global: &Global,
+) -> Result<(Vec<(String, Stack)>, Option<tamis_profile::Profile>), Failure> {
     let load = args.load.for_filter();
-    let sides: Vec<Side> = args
-        .filters
+    let sides: Vec<Side> = filters
         .iter()
         .map(|filter| side::read(filter, &load, global))
         .collect::<Result<_, _>>()?;
@@ -77,15 +89,16 @@ pub(super) fn timed_stacks(
     let options = args.target.options(&load.options(), global)?;
     let policies = inputs().filter_map(Loaded::policy);
     policies.for_each(|policy| load::warn_installation(policy, global));
+    let mut named = Vec::with_capacity(sides.len());
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
         let programs: Vec<NamedProgram> = programs
             .map(|filter| Ok(filter.into_program(&options)?))
             .collect::<Result<_, Failure>>()?;
-        subjects.push(TimedStack::new(&name, side::stack(programs)?)?);
+        named.push((name, side::stack(programs)?));
     }
-    Ok((subjects, options.profile))
+    Ok((named, options.profile))
 }
 
 impl TimedStack {

@@ -1,4 +1,7 @@
-//! The system's libpcap: its compiler of expressions and its interpreter.
+//! The system's libpcap: its compiler of expressions, and its interpreter as a peer of our evaluators.
+//!
+//! The library is loaded when it is asked for, so nothing needs it at build time, and a machine without it gives a reason.
+//! Captures are not read with it.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
@@ -12,7 +15,8 @@ const SNAPSHOT_BYTES: c_int = 65_535;
 /// `PCAP_NETMASK_UNKNOWN`.
 const ANY_NETMASK: u32 = u32::MAX;
 
-/// libpcap.
+/// libpcap, loaded.
+#[derive(Debug)]
 pub struct Libpcap {
     library: Library,
     filter: Filter,

@@ -1,0 +1,187 @@
+//! Programs of `tcpdump` on packets, among them the table with which the patch of extended BPF began.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tamis_bench::direct::{Given, direct};
+use tamis_bench::ratio::Contestant;
+use tamis_bpf::interp;
+use tamis_bpf::packet::{Packet, Program};
+use tamis_jit::{Options, Socket};
+use tamis_kernel::bpf::{Loaded, load_classifier};
+use tamis_pcap::Libpcap;
+use tamis_testkit::skip::{self, Need};
+use tamis_vm::threaded::Threaded;
+
+use crate::rbpf_vm::{Vm, bytes};
+use crate::table::Table;
+use crate::EVALUATIONS;
+
+/// The distance of packets, more than what the machine brings into its caches for one.
+const DISTANCE_BYTES: usize = 2048;
+
+/// The size of `struct __sk_buff`.
+const SOCKET_BUFFER_BYTES: usize = 192;
+
+/// An expression for which the patch of extended BPF gives times.
+struct Seed {
+    expression: &'static str,
+    /// The classic interpreter, the extended one, and the JIT, in the patch's nanoseconds for the same packet.
+    patch_ns: [f64; 3],
+}
+
+const SEEDS: [Seed; 2] = [
+    Seed {
+        expression: "port 22",
+        patch_ns: [90.0, 31.0, 12.0],
+    },
+    Seed {
+        expression: "tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)",
+        patch_ns: [192.0, 47.0, 17.0],
+    },
+];
+
+/// Times all evaluators on both programs.
+pub(crate) fn run(libpcap: &Libpcap, rounds: usize) {
+    for seed in &SEEDS {
+        let insns = libpcap.compile(seed.expression);
+        let insns = insns.expect("a legal expression");
+        let program = Program::new(insns).expect("libpcap's programs are legal");
+        let segment = segment();
+        let memory: Vec<u8> = (0..EVALUATIONS)
+            .flat_map(|_| {
+                let mut place = segment.clone();
+                place.resize(DISTANCE_BYTES, 0);
+                place
+            })
+            .collect();
+        let far: Vec<Packet<'_>> = memory
+            .chunks(DISTANCE_BYTES)
+            .map(|place| Packet::new(&place[..segment.len()]))
+            .collect();
+        let same: Vec<Packet<'_>> = far.iter().map(|_| Packet::new(&segment[..])).collect();
+        for (name, list) in [("the same packet", &same), ("10,000 packets", &far)] {
+            println!("{}, {} instructions, {name}", seed.expression, program.len());
+            let kernel = kernel(&program, name == "the same packet");
+            let table = table(libpcap, &program, list, kernel.as_ref(), rounds);
+            table.print();
+            beside_the_patch(seed, &table);
+        }
+    }
+}
+
+/// A segment of TCP to port 22 with one byte.
+fn segment() -> Vec<u8> {
+    let mut bytes = vec![0; 14];
+    bytes[12] = 8;
+    bytes.extend([
+        0x45, 0, 0, 41, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    bytes.extend([
+        0x30, 0x39, 0, 22, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0, 0, 0, 0, 0, 0, 7,
+    ]);
+    bytes
+}
+
+/// The patch's columns and ours, each as a ratio to the classic interpreter beside it.
+fn beside_the_patch(seed: &Seed, table: &Table) {
+    let [old, new, jit] = seed.patch_ns;
+    let ours = |name| Some(table.ns("libpcap")? / table.ns(name)?);
+    let shown = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |x| format!("{x:.1}"));
+    println!("  as fast as the classic interpreter:  the patch's  ours");
+    for (kind, of_patch, of_ours) in [
+        ("the new interpreter", old / new, ours("threaded")),
+        ("machine code", old / jit, ours("jit")),
+    ] {
+        println!("  {kind:<36} {of_patch:>12.1}  {:>4}", shown(of_ours));
+    }
+}
+
+/// The program in the kernel, and the one that does nothing.
+fn kernel(program: &Program, is_wanted: bool) -> Option<[Loaded; 2]> {
+    if !is_wanted {
+        return None;
+    }
+    let nothing = Program::new(vec![tamis_bpf::packet::Op::RetImm(0).into()]).expect("legal");
+    let loaded = |program: &Program| {
+        let extended = direct(program, Given::SocketBuffer)?;
+        load_classifier(extended.insns())
+            .map_err(|reason| skip::because(Need::Live, reason))
+            .ok()
+    };
+    Some([loaded(program)?, loaded(&nothing)?])
+}
+
+fn table(
+    libpcap: &Libpcap,
+    program: &Program,
+    list: &[Packet<'_>],
+    kernel: Option<&[Loaded; 2]>,
+    rounds: usize,
+) -> Table {
+    let compiled = Socket::compile(program, &Options::default()).expect("probed");
+    let threaded = Threaded::packet(program);
+    let expected = interp::run_packet(program, &list[0]).ret;
+    let sum = |run: &dyn Fn(&Packet<'_>) -> u32| -> usize {
+        let rets = list.iter().map(|packet| run(black_box(packet)) as usize);
+        rets.sum()
+    };
+    let mut rets = vec![0; list.len()];
+    assert_eq!(compiled.run(&list[0]), expected);
+    assert_eq!(threaded.run(&list[0]), expected);
+    let mut contestants = vec![
+        Contestant::new("libpcap", || {
+            sum(&|packet| libpcap.run(program, packet.bytes, packet.len_bytes))
+        }),
+        Contestant::new("reference", || {
+            sum(&|packet| interp::run_packet(program, packet).ret)
+        }),
+        Contestant::new("threaded", || sum(&|packet| threaded.run(packet))),
+        Contestant::new("jit", || sum(&|packet| compiled.run(packet))),
+        Contestant::new("jit, batch", || {
+            compiled.run_batch(black_box(list), &mut rets);
+            rets[0] as usize
+        }),
+        Contestant::new("touching the packet", || {
+            sum(&|packet| u32::from(packet.bytes[12]))
+        }),
+    ];
+    let direct = direct(program, Given::Ends).map(|extended| bytes(&extended));
+    let vm = direct.as_ref().and_then(|bytes| Vm::new(bytes).ok());
+    if let Some(vm) = &vm {
+        assert_eq!(vm.run(list[0].bytes, &ends(list[0].bytes)), expected);
+        contestants.push(Contestant::new("rbpf", || {
+            sum(&|packet| vm.run(packet.bytes, &ends(packet.bytes)))
+        }));
+    }
+    if let Some(vm) = vm.as_ref().filter(|vm| vm.has_machine_code) {
+        // It has the packet from the addresses in its context.
+        let run = |packet: &Packet<'_>| vm.run_machine_code(&mut [], &mut ends(packet.bytes));
+        assert_eq!(run(&list[0]), expected);
+        contestants.push(Contestant::new("rbpf, jit", move || sum(&run)));
+    }
+    let frame = list[0].bytes;
+    for (name, loaded) in ["kernel", "kernel, empty"].into_iter().zip(kernel.into_iter().flatten()) {
+        let mut context = vec![0; SOCKET_BUFFER_BYTES];
+        contestants.push(Contestant::with_own_clock(name, move || {
+            let start = Instant::now();
+            let run = loaded.test_run(frame, &mut context, list.len() as u32);
+            let time = start.elapsed();
+            let wanted = if name == "kernel" { expected } else { 0 };
+            assert_eq!(run.expect("it runs").ret, wanted);
+            time
+        }));
+    }
+    let mut table = Table::new(contestants, rounds, list.len());
+    table.subtract("kernel", "kernel, empty");
+    table
+}
+
+/// Where a packet begins and ends.
+fn ends(packet: &[u8]) -> [u8; 16] {
+    let range = packet.as_ptr_range();
+    let mut ends = [0; 16];
+    ends[..8].copy_from_slice(&(range.start as u64).to_le_bytes());
+    ends[8..].copy_from_slice(&(range.end as u64).to_le_bytes());
+    ends
+}
