@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::packet::Ancillary;
-use tamis_bpf::{Program, Stack, interp};
+use tamis_bpf::{Stack, interp};
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_testkit::generate::{packet, program};
 use tamis_testkit::rng::Rng;
@@ -77,7 +77,10 @@ fn calls(rng: &mut Rng, counts: &mut Counts) {
         let ret = code.run(&call.image(Endian::Little), &mut seen);
         counts.add("coverage", "calls", ret == *expected);
     }
-    for (name, evaluator) in evaluators(&program) {
+    // A stack's answer isn't the value of its only filter: all that is no stricter than allow is allow.
+    let stack = Stack::from(program);
+    let expected: Vec<u32> = calls.iter().map(|call| stack.run(call).ret).collect();
+    for (name, evaluator) in evaluators(&stack) {
         for (call, expected) in calls.iter().zip(&expected) {
             counts.add(name, "calls", evaluator.run(call) == *expected);
         }
@@ -85,14 +88,14 @@ fn calls(rng: &mut Rng, counts: &mut Counts) {
 }
 
 /// The evaluators that are there.
-fn evaluators(program: &Program) -> Vec<(&'static str, Evaluator)> {
+fn evaluators(stack: &Stack) -> Vec<(&'static str, Evaluator)> {
     let evaluator = |(name, engine, is_cached)| {
         let options = Options {
             engine,
             is_cached,
             ..Options::default()
         };
-        let made = Evaluator::new(&Stack::from(program.clone()), &options);
+        let made = Evaluator::new(stack, &options);
         made.ok().map(|evaluator| (name, evaluator))
     };
     ENGINES.into_iter().filter_map(evaluator).collect()
@@ -105,12 +108,15 @@ fn packets(rng: &mut Rng, counts: &mut Counts) {
     let packets: Vec<_> = frames.iter().map(|frame| packet::local(frame)).collect();
     let ret = |packet| interp::run_packet(&program, packet).ret;
     let expected: Vec<u32> = packets.iter().map(ret).collect();
+    let given = packet::metadata_of_local_packets();
+    let is_known = |one: &Ancillary| given.get(*one).is_some();
+    let known: Vec<Ancillary> = Ancillary::ALL.into_iter().filter(is_known).collect();
     for (name, engine, _) in ENGINES.iter().filter(|(.., is_cached)| !is_cached) {
         let options = Options {
             engine: *engine,
             ..Options::default()
         };
-        let Ok(evaluator) = PacketEvaluator::new(&program, &Ancillary::ALL, &options) else {
+        let Ok(evaluator) = PacketEvaluator::new(&program, &known, &options) else {
             continue;
         };
         for (packet, expected) in packets.iter().zip(&expected) {

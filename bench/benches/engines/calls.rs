@@ -12,9 +12,9 @@ use tamis_pcap::Libpcap;
 use tamis_testkit::rng::Rng;
 use tamis_vm::Code;
 
-use crate::EVALUATIONS;
 use crate::rbpf_vm::{Vm, bytes};
 use crate::table::Table;
+use crate::{EVALUATIONS, sum};
 
 /// The evaluators of `tamis-engine` that are compared.
 const ENGINES: [(&str, Engine, bool); 5] = [
@@ -120,11 +120,6 @@ fn table(
         }));
     }
     Table::new(contestants, rounds, calls.len())
-}
-
-fn sum<I>(inputs: &[I], mut run: impl FnMut(&I) -> u32) -> usize {
-    let rets = inputs.iter().map(|input| run(black_box(input)) as usize);
-    rets.sum()
 }
 
 /// What compilation costs, and how much of it is memory: a program of one instruction needs the same calls.

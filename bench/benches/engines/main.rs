@@ -11,6 +11,7 @@ mod rbpf_vm;
 mod table;
 
 use std::env;
+use std::hint::black_box;
 
 use tamis_pcap::Libpcap;
 use tamis_testkit::corpus;
@@ -45,4 +46,10 @@ fn main() {
             calls::compilation(name, &program, rounds);
         }
     }
+}
+
+/// The sum of the values for all inputs, which makes each necessary.
+fn sum<I>(inputs: &[I], mut run: impl FnMut(&I) -> u32) -> usize {
+    let rets = inputs.iter().map(|input| run(black_box(input)) as usize);
+    rets.sum()
 }

@@ -15,7 +15,7 @@ use tamis_vm::threaded::Threaded;
 
 use crate::rbpf_vm::{Vm, bytes};
 use crate::table::Table;
-use crate::EVALUATIONS;
+use crate::{EVALUATIONS, sum};
 
 /// The distance of packets, more than what the machine brings into its caches for one.
 const DISTANCE_BYTES: usize = 2048;
@@ -61,7 +61,11 @@ pub(crate) fn run(libpcap: &Libpcap, rounds: usize) {
             .collect();
         let same: Vec<Packet<'_>> = far.iter().map(|_| Packet::new(&segment[..])).collect();
         for (name, list) in [("the same packet", &same), ("10,000 packets", &far)] {
-            println!("{}, {} instructions, {name}", seed.expression, program.len());
+            println!(
+                "{}, {} instructions, {name}",
+                seed.expression,
+                program.len()
+            );
             let kernel = kernel(&program, name == "the same packet");
             let table = table(libpcap, &program, list, kernel.as_ref(), rounds);
             table.print();
@@ -121,60 +125,75 @@ fn table(
 ) -> Table {
     let compiled = Socket::compile(program, &Options::default()).expect("probed");
     let threaded = Threaded::packet(program);
+    let direct = direct(program, Given::Ends).map(|extended| bytes(&extended));
+    let vm = direct.as_ref().and_then(|bytes| Vm::new(bytes).ok());
     let expected = interp::run_packet(program, &list[0]).ret;
-    let sum = |run: &dyn Fn(&Packet<'_>) -> u32| -> usize {
-        let rets = list.iter().map(|packet| run(black_box(packet)) as usize);
-        rets.sum()
-    };
-    let mut rets = vec![0; list.len()];
     assert_eq!(compiled.run(&list[0]), expected);
     assert_eq!(threaded.run(&list[0]), expected);
+    let mut rets = vec![0; list.len()];
     let mut contestants = vec![
         Contestant::new("libpcap", || {
-            sum(&|packet| libpcap.run(program, packet.bytes, packet.len_bytes))
+            sum(list, |packet| {
+                libpcap.run(program, packet.bytes, packet.len_bytes)
+            })
         }),
         Contestant::new("reference", || {
-            sum(&|packet| interp::run_packet(program, packet).ret)
+            sum(list, |packet| interp::run_packet(program, packet).ret)
         }),
-        Contestant::new("threaded", || sum(&|packet| threaded.run(packet))),
-        Contestant::new("jit", || sum(&|packet| compiled.run(packet))),
+        Contestant::new("threaded", || sum(list, |packet| threaded.run(packet))),
+        Contestant::new("jit", || sum(list, |packet| compiled.run(packet))),
         Contestant::new("jit, batch", || {
             compiled.run_batch(black_box(list), &mut rets);
             rets[0] as usize
         }),
         Contestant::new("touching the packet", || {
-            sum(&|packet| u32::from(packet.bytes[12]))
+            sum(list, |packet| u32::from(packet.bytes[12]))
         }),
     ];
-    let direct = direct(program, Given::Ends).map(|extended| bytes(&extended));
-    let vm = direct.as_ref().and_then(|bytes| Vm::new(bytes).ok());
     if let Some(vm) = &vm {
-        assert_eq!(vm.run(list[0].bytes, &ends(list[0].bytes)), expected);
-        contestants.push(Contestant::new("rbpf", || {
-            sum(&|packet| vm.run(packet.bytes, &ends(packet.bytes)))
-        }));
+        contestants.extend(of_rbpf(vm, list, expected));
     }
-    if let Some(vm) = vm.as_ref().filter(|vm| vm.has_machine_code) {
-        // It has the packet from the addresses in its context.
-        let run = |packet: &Packet<'_>| vm.run_machine_code(&mut [], &mut ends(packet.bytes));
-        assert_eq!(run(&list[0]), expected);
-        contestants.push(Contestant::new("rbpf, jit", move || sum(&run)));
-    }
-    let frame = list[0].bytes;
-    for (name, loaded) in ["kernel", "kernel, empty"].into_iter().zip(kernel.into_iter().flatten()) {
-        let mut context = vec![0; SOCKET_BUFFER_BYTES];
-        contestants.push(Contestant::with_own_clock(name, move || {
-            let start = Instant::now();
-            let run = loaded.test_run(frame, &mut context, list.len() as u32);
-            let time = start.elapsed();
-            let wanted = if name == "kernel" { expected } else { 0 };
-            assert_eq!(run.expect("it runs").ret, wanted);
-            time
-        }));
+    if let Some(loaded) = kernel {
+        contestants.extend(of_kernel(loaded, list, expected));
     }
     let mut table = Table::new(contestants, rounds, list.len());
     table.subtract("kernel", "kernel, empty");
     table
+}
+
+fn of_rbpf<'a>(vm: &'a Vm<'_>, list: &'a [Packet<'_>], expected: u32) -> Vec<Contestant<'a>> {
+    let interpreted = |packet: &Packet<'_>| vm.run(packet.bytes, &ends(packet.bytes));
+    assert_eq!(interpreted(&list[0]), expected);
+    let mut contestants = vec![Contestant::new("rbpf", move || sum(list, interpreted))];
+    if vm.has_machine_code {
+        // It has the packet from the addresses in its context.
+        let compiled = |packet: &Packet<'_>| vm.run_machine_code(&mut [], &mut ends(packet.bytes));
+        assert_eq!(compiled(&list[0]), expected);
+        contestants.push(Contestant::new("rbpf, jit", move || sum(list, compiled)));
+    }
+    contestants
+}
+
+/// The kernel on the first packet, as often as there are packets: one system call is a round.
+fn of_kernel<'a>(
+    [program, nothing]: &'a [Loaded; 2],
+    list: &'a [Packet<'_>],
+    expected: u32,
+) -> Vec<Contestant<'a>> {
+    let contestant = |name, loaded: &'a Loaded, expected| {
+        let mut context = vec![0; SOCKET_BUFFER_BYTES];
+        Contestant::with_own_clock(name, move || {
+            let start = Instant::now();
+            let run = loaded.test_run(list[0].bytes, &mut context, list.len() as u32);
+            let time = start.elapsed();
+            assert_eq!(run.expect("it runs").ret, expected);
+            time
+        })
+    };
+    vec![
+        contestant("kernel", program, expected),
+        contestant("kernel, empty", nothing, 0),
+    ]
 }
 
 /// Where a packet begins and ends.

@@ -59,7 +59,9 @@ pub(super) fn cases(args: &Args) -> Result<Vec<CallCase>, Failure> {
         arch: arch.audit(),
         ..SeccompData::default()
     };
-    let typical = TYPICAL.iter().filter_map(|name| syscall::number(arch, name));
+    let typical = TYPICAL
+        .iter()
+        .filter_map(|name| syscall::number(arch, name));
     let mut cases: Vec<CallCase> = typical.map(call).map(one).collect();
     let numbers: Vec<Nr> = syscall::all(arch).map(|(nr, _)| nr).collect();
     let mut random = Random::new(args.seed);
@@ -114,7 +116,9 @@ impl Evaluators {
     ) -> Result<Evaluators, Failure> {
         let mut ours = Vec::new();
         for engine in ENGINES {
-            for is_cached in [false, true] {
+            // The reference interpreter has no entries but the first instruction, so a table is of no use to it.
+            let has_table = engine != Engine::Reference;
+            for is_cached in [false, true].into_iter().take(1 + usize::from(has_table)) {
                 let row = Row {
                     is_cached,
                     ..Row::plain(engine.name())
@@ -129,8 +133,7 @@ impl Evaluators {
             }
         }
         let programs = stack.programs();
-        let socket =
-            |program: &tamis_bpf::Program| packet::Program::new(program.insns().to_vec());
+        let socket = |program: &tamis_bpf::Program| packet::Program::new(program.insns().to_vec());
         let sockets: Result<Vec<_>, _> = programs.iter().map(socket).collect();
         let sockets = sockets.map_err(|error| {
             measurement.leave_out(Row::LIBPCAP, Some(name), &error.to_string());
