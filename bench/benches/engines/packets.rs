@@ -87,17 +87,18 @@ fn segment() -> Vec<u8> {
     bytes
 }
 
-/// The patch's columns and ours, each as a ratio to the classic interpreter beside it.
+/// The patch's columns for the same packet, and ours for these packets, each as a ratio to the classic interpreter beside
+/// it: the kernel's, and libpcap's.
 fn beside_the_patch(seed: &Seed, table: &Table) {
     let [old, new, jit] = seed.patch_ns;
     let ours = |name| Some(table.ns("libpcap")? / table.ns(name)?);
     let shown = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |x| format!("{x:.1}"));
-    println!("  as fast as the classic interpreter:  the patch's  ours");
+    println!("  x as fast as the classic interpreter  patch, same packet  here");
     for (kind, of_patch, of_ours) in [
         ("the new interpreter", old / new, ours("threaded")),
         ("machine code", old / jit, ours("jit")),
     ] {
-        println!("  {kind:<36} {of_patch:>12.1}  {:>4}", shown(of_ours));
+        println!("  {kind:<36}  {of_patch:>18.1}  {:>4}", shown(of_ours));
     }
 }
 

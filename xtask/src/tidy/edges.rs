@@ -117,7 +117,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
 /// The licence of the project.
 const LICENCE: &str = "MIT OR Apache-2.0";
 /// Licences that require nothing but attribution of users of the binary; each dependency must offer one of them.
-const PERMISSIVE: [&str; 7] = [
+const PERMISSIVE: [&str; 8] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -125,6 +125,7 @@ const PERMISSIVE: [&str; 7] = [
     "BSD-3-Clause",
     "ISC",
     "Unicode-3.0",
+    "Zlib",
 ];
 
 /// Excludes dependencies of other systems, which are not built.

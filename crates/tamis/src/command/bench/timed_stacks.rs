@@ -3,6 +3,7 @@
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
 use tamis_kernel::NATIVE_ENDIAN;
+use tamis_profile::Profile;
 use tamis_session::{Loaded, NamedProgram, Side};
 
 use crate::cli::{Failure, Global, load, side};
@@ -19,6 +20,9 @@ const ARG0_OFFSET: u32 = 16;
 pub(super) const NONE: usize = 0;
 /// The place of the empty filter.
 pub(super) const EMPTY: usize = 1;
+
+/// A stack with the name that the user gave it.
+pub(super) type NamedStack = (String, Stack);
 
 /// What is measured: no filter, one, or several.
 pub(super) struct TimedStack {
@@ -58,7 +62,7 @@ pub(super) fn uncacheable() -> Program {
 pub(super) fn timed_stacks(
     args: &Args,
     global: &Global,
-) -> Result<(Vec<TimedStack>, Option<tamis_profile::Profile>), Failure> {
+) -> Result<(Vec<TimedStack>, Option<Profile>), Failure> {
     let mut subjects = vec![
         TimedStack::new("no filter", Stack::default())?,
         TimedStack::new("empty", empty().into())?,
@@ -76,7 +80,7 @@ pub(super) fn stacks(
     filters: &[String],
     args: &Args,
     global: &Global,
-) -> Result<(Vec<(String, Stack)>, Option<tamis_profile::Profile>), Failure> {
+) -> Result<(Vec<NamedStack>, Option<Profile>), Failure> {
     let load = args.load.for_filter();
     let sides: Vec<Side> = filters
         .iter()

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use tamis_abi::{Endian, Nr, SeccompData, call, syscall};
-use tamis_bpf::{Stack, packet, stack};
+use tamis_bpf::{Program, Stack, packet, stack};
 use tamis_engine::{Engine, Error, Evaluator, Options};
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use tamis_vm::{Code, Seen};
@@ -92,7 +92,7 @@ pub(super) fn measure(
     let table = tables.filter_map(|(_, one)| one.table()).next();
     Ok(EvaluatedEntry {
         name: name.to_owned(),
-        length_insns: stack.programs().iter().map(|program| program.len()).sum(),
+        length_insns: stack.programs().iter().map(Program::len).sum(),
         auto: auto.choice().to_string(),
         table_bytes: table.map(tamis_vm::cache::Table::size_bytes),
         prepared: measurement.prepared(evaluators.preparations(stack)),
@@ -133,7 +133,7 @@ impl Evaluators {
             }
         }
         let programs = stack.programs();
-        let socket = |program: &tamis_bpf::Program| packet::Program::new(program.insns().to_vec());
+        let socket = |program: &Program| packet::Program::new(program.insns().to_vec());
         let sockets: Result<Vec<_>, _> = programs.iter().map(socket).collect();
         let sockets = sockets.map_err(|error| {
             measurement.leave_out(Row::LIBPCAP, Some(name), &error.to_string());
