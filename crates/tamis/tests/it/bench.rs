@@ -293,7 +293,7 @@ fn engines(options: &[&str]) -> Value {
 /// Whether an evaluator is there, judged without the command.
 fn is_there(engine: &str) -> bool {
     match engine {
-        "jit" => cfg!(all(target_arch = "x86_64", target_os = "linux")),
+        "jit" => tamis_jit::probe().is_ok(),
         "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
