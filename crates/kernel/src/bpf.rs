@@ -1,7 +1,7 @@
 //! Extended programs in the kernel: what its verifier says of them, and what they return.
 //!
-//! Programs are filters of sockets, and they are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a packet that is
-//! given. That takes `CAP_BPF` or root.
+//! Programs are filters of sockets or classifiers, and they are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a
+//! packet that is given. That takes `CAP_BPF` or root.
 
 use std::error;
 use std::fmt;
@@ -15,6 +15,8 @@ use crate::sys::bpf;
 
 /// `BPF_PROG_TYPE_SOCKET_FILTER`.
 const SOCKET_FILTER: u32 = 1;
+/// `BPF_PROG_TYPE_SCHED_CLS`.
+const CLASSIFIER: u32 = 3;
 /// The bytes of the verifier's messages that are kept.
 const LOG_BYTES: usize = 1 << 16;
 
@@ -69,16 +71,29 @@ pub struct TestRun {
 /// # Errors
 /// [`LoadError`], with the verifier's messages if it refuses the program.
 pub fn load_socket_filter(insns: &[Insn]) -> Result<Loaded, LoadError> {
+    load(SOCKET_FILTER, insns)
+}
+
+/// Loads a classifier of packets. Unlike a filter of sockets, it may access the packet directly, and it sees the header
+/// of Ethernet.
+///
+/// # Errors
+/// [`LoadError`], with the verifier's messages if it refuses the program.
+pub fn load_classifier(insns: &[Insn]) -> Result<Loaded, LoadError> {
+    load(CLASSIFIER, insns)
+}
+
+fn load(kind: u32, insns: &[Insn]) -> Result<Loaded, LoadError> {
     let raw: Vec<[u8; Insn::SIZE_BYTES]> = insns
         .iter()
         .map(|insn| insn.to_bytes(NATIVE_ENDIAN))
         .collect();
     // The verifier is slower if it writes messages.
-    if let Ok(fd) = bpf::load(SOCKET_FILTER, &raw, &mut []) {
+    if let Ok(fd) = bpf::load(kind, &raw, &mut []) {
         return Ok(Loaded { fd });
     }
     let mut log = vec![0; LOG_BYTES];
-    match bpf::load(SOCKET_FILTER, &raw, &mut log) {
+    match bpf::load(kind, &raw, &mut log) {
         Ok(fd) => Ok(Loaded { fd }),
         Err(errno) => {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -90,8 +105,8 @@ pub fn load_socket_filter(insns: &[Insn]) -> Result<Loaded, LoadError> {
 
 impl Loaded {
     /// Runs the program `repeat` times on an Ethernet frame of at least 14 bytes, with the bytes of a `struct __sk_buff`
-    /// as context, of which `mark`, `priority`, `ifindex` and `cb` are used. The program sees the frame without its
-    /// first 14 bytes. `context` has the context after the last run.
+    /// as context, of which `mark`, `priority`, `ifindex` and `cb` are used. A filter of sockets sees the frame
+    /// without its first 14 bytes. `context` has the context after the last run.
     ///
     /// # Errors
     /// The kernel's, `EINVAL` for a frame or a context that it doesn't take.

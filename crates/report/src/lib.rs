@@ -23,6 +23,7 @@ pub mod diagnostics;
 pub mod diff;
 pub mod disasm;
 pub mod dump;
+pub mod engines;
 pub mod entry;
 pub mod eval;
 pub mod explain;
@@ -59,6 +60,7 @@ macro_rules! documents {
 
 documents! {
     bench::BenchReport = "tamis.bench/1",
+    engines::EnginesReport = "tamis.bench-engines/1",
     gap::GapReport = "tamis.bench-gap/1",
     bisect::BisectReport = "tamis.bisect/1",
     compile::CompileReport = "tamis.compile/1",

@@ -15,7 +15,6 @@ pub mod generate;
 pub mod golden;
 pub mod inputs;
 pub mod languages;
-pub mod libpcap;
 pub mod libseccomp;
 pub mod limited;
 pub mod misreadings;

@@ -10,12 +10,13 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 31] = [
+const ALLOWED: [(&str, Option<&[&str]>); 32] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("ebpf", Some(&["abi", "bpf", "diag"])),
+    ("pcap", Some(&["bpf"])),
     ("rules", Some(&["abi", "diag"])),
     ("scmp", Some(&["abi", "rules"])),
     ("policy", Some(&["abi", "diag", "rules", "scmp"])),
@@ -94,6 +95,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 31] = [
             "lint",
             "macros",
             "meter",
+            "pcap",
             "policy",
             "profile",
             "prover",
@@ -101,6 +103,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 31] = [
             "rules",
             "scmp",
             "session",
+            "vm",
         ]),
     ),
     // Examples use only the public crate.
@@ -114,7 +117,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 31] = [
 /// The licence of the project.
 const LICENCE: &str = "MIT OR Apache-2.0";
 /// Licences that require nothing but attribution of users of the binary; each dependency must offer one of them.
-const PERMISSIVE: [&str; 7] = [
+const PERMISSIVE: [&str; 8] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -122,6 +125,7 @@ const PERMISSIVE: [&str; 7] = [
     "BSD-3-Clause",
     "ISC",
     "Unicode-3.0",
+    "Zlib",
 ];
 
 /// Excludes dependencies of other systems, which are not built.

@@ -10,6 +10,7 @@ pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod compare;
 pub(crate) mod compiler;
+pub(crate) mod engine;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;

@@ -1,9 +1,10 @@
-//! `tamis bench`: what filters cost on this machine.
+//! `tamis bench`: what filters cost on this machine, in the kernel and in evaluators.
 
 mod cases;
 mod chart;
 mod doubts;
 mod draw;
+mod engines;
 mod figures;
 mod gap;
 mod report;
@@ -39,18 +40,30 @@ Examples:
   tamis bench old.bpf new.bpf --calls 'read,futex(op=FUTEX_WAKE)' --chart cost.svg
   tamis bench service.tamis --profile trace.txt
   tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'
-  tamis bench --explain-gap --chart gap.html")]
+  tamis bench --explain-gap --chart gap.html
+  tamis bench --engines container-default other.bpf
+  tcpdump -dd 'port 22' | tamis bench --engines - --packets capture.pcap")]
 pub(crate) struct Args {
     /// What to measure
-    #[arg(required_unless_present = "explain_gap", value_name = "FILTER")]
+    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER")]
     filters: Vec<String>,
     /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
     /// mispredicted branch, another filter), and compare it with the compiler's cost model
     #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "effort", "top",
           "seed", "from", "arches", "strict", "kernel", "language_options"])]
     explain_gap: bool,
+    /// Time evaluators in user space instead of the kernel: the engines of tamis with and without the result cache, and
+    /// libpcap's interpreter where it is installed, on calls or packets. Needs no rights [default filter:
+    /// container-default]
+    #[arg(long, conflicts_with_all = ["explain_gap", "sequences", "top"])]
+    engines: bool,
+    /// With `--engines`: the filters are those of sockets, and run on the packets of a capture, in the format pcap or
+    /// pcapng
+    #[arg(long, value_name = "FILE", requires = "engines", conflicts_with_all = ["calls", "seed", "profiles",
+          "objective", "effort", "from", "arches", "strict", "kernel", "language_options"])]
+    packets: Option<String>,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
-    /// getpid,getppid,close,ioctl]
+    /// getpid,getppid,close,ioctl; with `--engines` read, some with tests of arguments, and random numbers]
     #[arg(long, value_name = "CALLS")]
     calls: Vec<String>,
     /// Calls made in sequence, such as `read;write`, optionally with a weight: `3*read;write`; may be
@@ -64,10 +77,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// How many times to install and measure each filter [default: until the minima are stable, 6 to 60
-    /// times]
+    /// times]. With `--engines` nothing is installed
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// Also draw a chart of the added time per call: .svg, or .html with the tables
+    /// Also draw a chart of the added time per call, or of the time of an evaluation: .svg, or .html with the tables
     #[arg(long, value_name = "FILE", value_parser = chart::parse_file)]
     chart: Option<ChartFile>,
     #[command(flatten)]
@@ -83,6 +96,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let report = gap::analyse(rounds, &mut progress_printer(rounds, global))?;
         if let Some(file) = &args.chart {
             let (title, text) = ("tamis bench --explain-gap", report.to_string());
+            file.write(title, &report.charts(), &text)?;
+        }
+        output::show(&report, global)?;
+    } else if args.engines {
+        let report = engines::measure(args, rounds, global)?;
+        if let Some(file) = &args.chart {
+            let (title, text) = ("tamis bench --engines", report.to_string());
             file.write(title, &report.charts(), &text)?;
         }
         output::show(&report, global)?;

@@ -6,6 +6,7 @@ use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
 use tamis_report::packets::PacketsReport;
 
+use crate::cli::engine::{disagreement, unusable};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::packet::{self, Capture};
@@ -136,21 +137,6 @@ fn options(engine: Engine, evaluations: usize) -> Options {
         evaluations: Some(evaluations as u64),
         ..Options::default()
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` takes")]
-fn unusable(error: tamis_engine::Error) -> Failure {
-    match error {
-        tamis_engine::Error::Jit(_) => Failure::environment(error.to_string()),
-        _ => Failure::input(error.to_string()),
-    }
-}
-
-fn disagreement(engine: Engine, ret: u32, expected: u32) -> Failure {
-    Failure::bug(
-        format!("{engine} gives {ret:#x}, the reference interpreter {expected:#x}"),
-        "please report it with the program and the input",
-    )
 }
 
 /// Whether a call with this answer is executed.

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tamis_abi::{Arch, Nr};
 use tamis_profile::Profile;
+use tamis_testkit::capture::{ETHERNET, ethernet, pcap};
 use tamis_testkit::skip;
 
 /// Runs it once on filters, with more options.
@@ -266,5 +267,83 @@ fn a_process_that_may_not_install_filters_is_told_so() {
             .unwrap();
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         assert!(text(&output).contains(said), "{output:?}");
+    }
+}
+
+/// The evaluators of a case of the only filter: engine, whether it is cached, and whether it gets all at once.
+fn evaluators(report: &Value, case: usize) -> Vec<(&str, bool, bool)> {
+    let results = report["filters"][0]["cases"][case]["results"].as_array();
+    let row = |result| {
+        let result: &Value = result;
+        assert!(result["min_ns"].as_f64().unwrap() > 0.0, "{result}");
+        let is = |member: &str| result[member].as_bool().unwrap();
+        let engine = result["engine"].as_str().unwrap();
+        (engine, is("is_cached"), is("is_batch"))
+    };
+    results.unwrap().iter().map(row).collect()
+}
+
+/// The document of evaluators, which needs no rights.
+fn engines(options: &[&str]) -> Value {
+    let output = bench(&[&["--engines"], options].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Whether an evaluator is there, judged without the command.
+fn is_there(engine: &str) -> bool {
+    match engine {
+        "jit" => tamis_jit::probe().is_ok(),
+        "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
+        _ => true,
+    }
+}
+
+#[test]
+fn every_evaluator_that_is_there_has_a_row() {
+    let all = [
+        ("reference", false, false),
+        ("threaded", false, false),
+        ("threaded", true, false),
+        ("jit", false, false),
+        ("jit", true, false),
+        ("coverage", false, false),
+        ("libpcap", false, false),
+    ];
+    let there: Vec<_> = all.into_iter().filter(|row| is_there(row.0)).collect();
+    let report = engines(&["--calls", "read,socket(AF_VSOCK)"]);
+    assert_eq!(strings(&report["filters"], "name"), ["container-default"]);
+    let cases = report["filters"][0]["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2);
+    for case in 0..cases.len() {
+        assert_eq!(evaluators(&report, case), there);
+    }
+    let absent: Vec<&str> = strings(&report["absent"], "engine");
+    assert!(absent.iter().all(|engine| !is_there(engine)), "{absent:?}");
+}
+
+#[test]
+fn packets_are_evaluated_one_by_one_and_all_at_once() {
+    let filter = file(
+        "bench-socket.asm",
+        "ldh [12]\njne #0x800, drop\nret #96\ndrop: ret #0\n",
+    );
+    let frames = [ethernet(0x86dd, &[0; 46]), ethernet(0x800, &[0; 46])];
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench.pcap");
+    fs::write(&path, pcap(ETHERNET, &frames)).unwrap();
+    let all = [
+        ("reference", false, false),
+        ("threaded", false, false),
+        ("jit", false, false),
+        ("jit", false, true),
+        ("libpcap", false, false),
+    ];
+    let there: Vec<_> = all.into_iter().filter(|row| is_there(row.0)).collect();
+    let paths = [&filter, &path].map(|path| path.to_str().unwrap());
+    let report = engines(&[paths[0], "--packets", paths[1]]);
+    let cases = &report["filters"][0]["cases"];
+    assert_eq!(strings(cases, "name"), ["packet 2", "the capture"]);
+    for case in 0..2 {
+        assert_eq!(evaluators(&report, case), there);
     }
 }

@@ -1,5 +1,9 @@
-//! The system's libpcap: its compiler of expressions and its interpreter.
+//! The system's libpcap: its compiler of expressions, and its interpreter as a peer of our evaluators.
+//!
+//! The library is loaded when it is asked for, so nothing needs it at build time, and a machine without it gives a reason.
+//! Captures are not read with it.
 
+use std::error::Error;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
 use libloading::{Library, Symbol};
@@ -12,7 +16,8 @@ const SNAPSHOT_BYTES: c_int = 65_535;
 /// `PCAP_NETMASK_UNKNOWN`.
 const ANY_NETMASK: u32 = u32::MAX;
 
-/// libpcap.
+/// libpcap, loaded.
+#[derive(Debug)]
 pub struct Libpcap {
     library: Library,
     filter: Filter,
@@ -29,6 +34,14 @@ struct RawProgram {
     insns: *mut Insn,
 }
 
+/// What the loader says.
+fn reason(error: &libloading::Error) -> String {
+    match error.source() {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}
+
 impl Libpcap {
     /// The library of the system.
     ///
@@ -37,10 +50,10 @@ impl Libpcap {
     pub fn open() -> Result<Libpcap, String> {
         // SAFETY: libpcap's constructors have no requirements.
         let library = unsafe { Library::new("libpcap.so.0.8") };
-        let library = library.map_err(|error| error.to_string())?;
+        let library = library.map_err(|error| reason(&error))?;
         // SAFETY: the type is that of pcap-bpf.h; `struct bpf_insn` is laid out like `Insn`.
         let filter = unsafe { library.get::<Filter>(b"bpf_filter") };
-        let filter = *filter.map_err(|error| error.to_string())?;
+        let filter = *filter.map_err(|error| reason(&error))?;
         Ok(Libpcap { library, filter })
     }
 

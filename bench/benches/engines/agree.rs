@@ -1,0 +1,129 @@
+//! Random programs on all evaluators: counts of evaluations, and of those with another value than the reference's.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::packet::Ancillary;
+use tamis_bpf::{Stack, interp};
+use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
+use tamis_testkit::generate::{packet, program};
+use tamis_testkit::rng::Rng;
+use tamis_vm::Code;
+
+/// The inputs of a program.
+const INPUTS: usize = 256;
+
+/// The engines, with and without the result cache.
+const ENGINES: [(&str, Engine, bool); 4] = [
+    ("threaded", Engine::Threaded, false),
+    ("cache + threaded", Engine::Threaded, true),
+    ("jit", Engine::Jit, false),
+    ("cache + jit", Engine::Jit, true),
+];
+
+/// Evaluations and differences by the name of an evaluator.
+#[derive(Default)]
+struct Counts {
+    by_name: BTreeMap<String, (u64, u64)>,
+    total: u64,
+}
+
+impl Counts {
+    fn add(&mut self, name: &str, kind: &str, is_same: bool) {
+        let entry = self.by_name.entry(format!("{kind}, {name}")).or_default();
+        entry.0 += 1;
+        entry.1 += u64::from(!is_same);
+        self.total += 1;
+    }
+}
+
+/// Compares at least so many evaluations and prints how many there were.
+pub(crate) fn run(evaluations: u64) {
+    let mut counts = Counts::default();
+    let mut programs = 0_u64;
+    let mut rng = Rng::new(1);
+    while counts.total < evaluations {
+        match programs % 2 {
+            0 => calls(&mut rng, &mut counts),
+            _ => packets(&mut rng, &mut counts),
+        }
+        programs += 1;
+    }
+    println!("{programs} programs, {} evaluations", counts.total);
+    let mut differences = 0;
+    for (name, (count, different)) in &counts.by_name {
+        println!("  {name:<28} {count:>12}, {different} different");
+        differences += different;
+    }
+    assert_eq!(differences, 0, "evaluators differ");
+}
+
+/// A program of random length, mostly short.
+fn body_insns(rng: &mut Rng) -> usize {
+    let max = if rng.chance(1, 20) { 400 } else { 40 };
+    rng.range(0..=max) as usize
+}
+
+fn calls(rng: &mut Rng, counts: &mut Counts) {
+    let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+    let body = body_insns(rng);
+    let program = program::program(rng, body, endian);
+    let calls: Vec<SeccompData> = (0..INPUTS).map(|_| program::data(rng, &program)).collect();
+    let ret = |call: &SeccompData| interp::run(&program, call).ret;
+    let expected: Vec<u32> = calls.iter().map(ret).collect();
+    let code = Code::of_program(&program);
+    let mut seen = code.nothing_seen();
+    for (call, expected) in calls.iter().zip(&expected) {
+        let ret = code.run(&call.image(Endian::Little), &mut seen);
+        counts.add("coverage", "calls", ret == *expected);
+    }
+    // A stack's answer isn't the value of its only filter: all that is no stricter than allow is allow.
+    let stack = Stack::from(program);
+    let expected: Vec<u32> = calls.iter().map(|call| stack.run(call).ret).collect();
+    for (name, evaluator) in evaluators(&stack) {
+        for (call, expected) in calls.iter().zip(&expected) {
+            counts.add(name, "calls", evaluator.run(call) == *expected);
+        }
+    }
+}
+
+/// The evaluators that are there.
+fn evaluators(stack: &Stack) -> Vec<(&'static str, Evaluator)> {
+    let evaluator = |(name, engine, is_cached)| {
+        let options = Options {
+            engine,
+            is_cached,
+            ..Options::default()
+        };
+        let made = Evaluator::new(stack, &options);
+        made.ok().map(|evaluator| (name, evaluator))
+    };
+    ENGINES.into_iter().filter_map(evaluator).collect()
+}
+
+fn packets(rng: &mut Rng, counts: &mut Counts) {
+    let body = body_insns(rng);
+    let program = packet::program(rng, body);
+    let frames: Vec<Vec<u8>> = (0..INPUTS).map(|_| packet::bytes(rng, &program)).collect();
+    let packets: Vec<_> = frames.iter().map(|frame| packet::local(frame)).collect();
+    let ret = |packet| interp::run_packet(&program, packet).ret;
+    let expected: Vec<u32> = packets.iter().map(ret).collect();
+    let given = packet::metadata_of_local_packets();
+    let is_known = |one: &Ancillary| given.get(*one).is_some();
+    let known: Vec<Ancillary> = Ancillary::ALL.into_iter().filter(is_known).collect();
+    for (name, engine, _) in ENGINES.iter().filter(|(.., is_cached)| !is_cached) {
+        let options = Options {
+            engine: *engine,
+            ..Options::default()
+        };
+        let Ok(evaluator) = PacketEvaluator::new(&program, &known, &options) else {
+            continue;
+        };
+        for (packet, expected) in packets.iter().zip(&expected) {
+            counts.add(name, "packets", evaluator.run(packet) == *expected);
+        }
+        for (ret, expected) in evaluator.run_batch(&packets).iter().zip(&expected) {
+            counts.add(&format!("{name}, batch"), "packets", ret == expected);
+        }
+    }
+}

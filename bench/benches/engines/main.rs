@@ -1,0 +1,55 @@
+//! Evaluators side by side, in one run: ours, libpcap's interpreter, rbpf, and the kernel, on programs of `tcpdump` and
+//! on Docker's filters by libseccomp.
+//!
+//! `cargo bench -p tamis-bench --bench engines`; the first number is the count of rounds. With `-- agree N` nothing is
+//! timed: N evaluations of random programs are compared.
+
+mod agree;
+mod calls;
+mod packets;
+mod rbpf_vm;
+mod table;
+
+use std::env;
+use std::hint::black_box;
+
+use tamis_pcap::Libpcap;
+use tamis_testkit::corpus;
+use tamis_testkit::skip::{self, Need};
+
+const ROUNDS: usize = 31;
+
+/// Evaluations in a round.
+const EVALUATIONS: usize = 10_000;
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    let number = arguments.iter().find_map(|argument| argument.parse().ok());
+    if arguments.iter().any(|argument| argument == "agree") {
+        return agree::run(number.unwrap_or(1_000_000));
+    }
+    let rounds = number.map_or(ROUNDS, |number| number as usize);
+    if let Err(reason) = tamis_jit::probe() {
+        return skip::because(Need::Live, reason);
+    }
+    let libpcap = Libpcap::open();
+    match &libpcap {
+        Ok(libpcap) => packets::run(libpcap, rounds),
+        Err(reason) => skip::because(Need::Peers, reason),
+    }
+    for name in [
+        "docker/docker-libseccomp-opt1.bpf",
+        "docker/docker-libseccomp-opt2.bpf",
+    ] {
+        if let Some(program) = corpus::program(name) {
+            calls::run(libpcap.as_ref().ok(), name, &program, rounds);
+            calls::compilation(name, &program, rounds);
+        }
+    }
+}
+
+/// The sum of the values for all inputs, which makes each necessary.
+fn sum<I>(inputs: &[I], mut run: impl FnMut(&I) -> u32) -> usize {
+    let rets = inputs.iter().map(|input| run(black_box(input)) as usize);
+    rets.sum()
+}

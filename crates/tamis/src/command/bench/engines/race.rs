@@ -1,0 +1,85 @@
+//! Evaluators that take turns.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use tamis_kernel::measure::Rounds;
+use tamis_report::engines::{EnginesCaseEntry, Row};
+
+/// No further round begins after this time.
+const MAX_TIME: Duration = Duration::from_secs(5);
+
+/// The minima are stable if none of these last rounds lowered one by more than [`MIN_FALL`] of it.
+const STABLE_ROUNDS: u32 = 4;
+const MIN_FALL: f64 = 0.005;
+
+/// Work that is timed.
+pub(super) struct Contestant<'a> {
+    row: Row,
+    run: Box<dyn FnMut() -> u32 + 'a>,
+    min: Duration,
+}
+
+/// What a race gave.
+pub(super) struct Outcome {
+    rounds: u32,
+    is_settled: bool,
+    /// The time of an evaluation in the fastest round, in nanoseconds.
+    pub(super) times: Vec<(Row, f64)>,
+}
+
+impl<'a> Contestant<'a> {
+    /// Work that belongs to a row. The result only prevents that it is optimised away.
+    pub(super) fn new(row: Row, run: impl FnMut() -> u32 + 'a) -> Contestant<'a> {
+        Contestant {
+            row,
+            run: Box::new(run),
+            min: Duration::MAX,
+        }
+    }
+}
+
+impl Outcome {
+    /// It as a case of so many evaluations.
+    pub(super) fn entry(&self, name: String, evaluations: usize) -> EnginesCaseEntry {
+        let (rounds, is_settled) = (self.rounds, self.is_settled);
+        EnginesCaseEntry::new(name, evaluations, rounds, is_settled, &self.times)
+    }
+}
+
+/// Lets contestants take turns until the minima are stable; each does so many evaluations in a turn.
+pub(super) fn race(
+    contestants: &mut [Contestant<'_>],
+    rounds: Rounds,
+    evaluations: usize,
+) -> Outcome {
+    let start = Instant::now();
+    let max_time = rounds.time.min(MAX_TIME);
+    let (mut round, mut last_fall) = (0, 0);
+    let is_settled = loop {
+        round += 1;
+        for contestant in &mut *contestants {
+            let start = Instant::now();
+            black_box((contestant.run)());
+            let time = start.elapsed();
+            if time.as_secs_f64() < contestant.min.as_secs_f64() * (1.0 - MIN_FALL) {
+                last_fall = round;
+            }
+            contestant.min = contestant.min.min(time);
+        }
+        let is_stable = round - last_fall >= STABLE_ROUNDS;
+        let is_enough = round >= rounds.min.max(1);
+        if round >= rounds.max || is_enough && (is_stable || start.elapsed() > max_time) {
+            break is_stable;
+        }
+    };
+    let time = |contestant: &Contestant<'_>| {
+        let ns = contestant.min.as_secs_f64() * 1e9;
+        (contestant.row, ns / evaluations as f64)
+    };
+    Outcome {
+        rounds: round,
+        is_settled,
+        times: contestants.iter().map(time).collect(),
+    }
+}
