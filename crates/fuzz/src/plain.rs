@@ -7,7 +7,7 @@
 //!
 //! Inputs that reach something new are not noticed: the campaign's coverage remains that of the start.
 
-use tamis_abi::Word;
+use tamis_abi::{Arch, Word};
 
 use crate::campaign::{Campaign, Found, pick};
 use crate::dictionary::Dictionary;
@@ -26,6 +26,9 @@ const ANY_WORD: usize = 8;
 const FRESH: usize = 16;
 /// The least and the greatest size of a pool.
 const POOL: (usize, usize) = (64, 8192);
+
+/// Most numbers of calls are below.
+const USUAL_NUMBERS: u32 = 512;
 
 /// The values that words are changed to.
 pub(crate) struct Pools {
@@ -46,6 +49,11 @@ struct Pool {
     fixed: u32,
 }
 
+/// Whether a number is that of a call of most architectures, with or without the bit of x32.
+fn is_usual(nr: u32) -> bool {
+    nr & !Arch::X32_BIT < USUAL_NUMBERS
+}
+
 impl Pools {
     fn new(dictionary: &Dictionary) -> Pools {
         let mut values = Vec::new();
@@ -53,14 +61,23 @@ impl Pools {
         for (word, pool) in pools.iter_mut().enumerate() {
             let own = dictionary.values_at(word);
             let (least, most) = POOL;
-            let len = (own.len() * 5 / 4).next_power_of_two().clamp(least, most);
+            let len = (own.len() * 2).next_power_of_two().clamp(least, most);
             *pool = Pool {
                 word: word as u8,
                 first: values.len() as u32,
                 mask: len as u32 - 1,
                 fixed: own.len().min(len * 7 / 8) as u32,
             };
-            values.extend(own.iter().copied().cycle().take(len));
+            values.extend(own.iter().copied().take(len));
+            // All values are in it once. More often those that calls have: numbers near each other, which evaluators
+            // look up at once, not the complements of numbers.
+            let usual: Vec<u32> = match word == Word::NR.index() {
+                true => own.iter().copied().filter(|nr| is_usual(*nr)).collect(),
+                false => own.to_vec(),
+            };
+            let rest = len.saturating_sub(own.len());
+            let more = if usual.is_empty() { own } else { &usual };
+            values.extend(more.iter().copied().cycle().take(rest));
         }
         Pools { values, pools }
     }
