@@ -59,9 +59,7 @@ fn programs_of_tcpdump_never_grow_and_those_without_its_optimiser_shrink() {
         given[kind] += program.len();
         results[kind] += better.len();
     }
-    println!("{given:?} -> {results:?}");
-    assert!(results[0] < given[0], "{results:?}");
-    assert!(results[1] * 10 < given[1] * 9, "{results:?}");
+    assert!(results[1] * 10 < given[1] * 7, "{given:?} -> {results:?}");
 }
 
 #[test]
@@ -72,7 +70,6 @@ fn packets_take_nearly_all_outcomes() {
         taken += compared.taken_outcomes;
         all += compared.outcomes;
     }
-    println!("{taken} of {all}");
     assert!(taken * 10 > all * 9, "{taken} of {all}");
 }
 
@@ -218,8 +215,8 @@ fn random_program(rng: &mut Rng) -> Program {
             _ => Op::Branch {
                 test,
                 operand,
-                jt: rng.range(0..=left.min(6)) as u8,
-                jf: rng.range(0..=left.min(6)) as u8,
+                jt: rng.range(0..=(left - 1).min(6)) as u8,
+                jf: rng.range(0..=(left - 1).min(6)) as u8,
             },
         });
     }
