@@ -16,11 +16,12 @@ use crate::side::{Words, data};
 
 /// The evaluations with one base.
 const BLOCK: u64 = 1024;
-/// The inputs from one return to the base to the next: the last of them has as many changes.
-const WALK: u64 = 4;
+/// The inputs from one return to the base to the next: the last of them has as many changes. Every second walk begins
+/// with another number, so that arguments change several times for a number.
+const WALK: u64 = 8;
 /// The places from which the word to change is drawn; a power of two.
 const SLOTS: usize = 64;
-/// One slot in so many is for any word, the others for those that the programs read.
+/// One slot in so many is for any word, the others for the arguments that the programs read.
 const ANY_WORD: usize = 8;
 /// The values of all pools together that a block replaces.
 const FRESH: usize = 16;
@@ -47,6 +48,10 @@ struct Pool {
     mask: u32,
     /// How many of its values, the first, are the dictionary's.
     fixed: u32,
+}
+
+fn is_argument(word: &Word) -> bool {
+    ![Word::NR, Word::ARCH].contains(word)
 }
 
 /// Whether a number is that of a call of most architectures, with or without the bit of x32.
@@ -100,7 +105,7 @@ impl Pools {
         self.values[pool.first as usize + place] = value;
     }
 
-    /// The pools to draw from, so that most changes are of words that the programs read.
+    /// The pools to draw from, so that most changes are of the arguments that the programs read.
     fn slots(&self, looked_at: &[Word], rng: &mut Rng) -> [Pool; SLOTS] {
         let from = rng.next_u64() as usize;
         std::array::from_fn(|slot| {
@@ -171,7 +176,9 @@ impl Campaign<'_> {
             Some(kept) => (kept.words, &kept.looked_at[..]),
             None => ([0; Word::COUNT], &[][..]),
         };
-        let slots = pools.slots(looked_at, &mut self.rng);
+        let arguments: Vec<Word> = looked_at.iter().copied().filter(is_argument).collect();
+        let slots = pools.slots(&arguments, &mut self.rng);
+        let numbers = [pools.pools[Word::NR.index()]; SLOTS];
         let mut words = base;
         let mut found = None;
         let mut run = 0;
@@ -179,7 +186,12 @@ impl Campaign<'_> {
             if run % WALK == 0 {
                 words = base;
             }
-            pools.change(&mut words, &slots, self.rng.next_u64());
+            let from = if run % (2 * WALK) == 0 {
+                &numbers
+            } else {
+                &slots
+            };
+            pools.change(&mut words, from, self.rng.next_u64());
             let answers = [left(&words), right(&words)];
             if answers[0] != answers[1] && self.differs(&words, answers) {
                 found = Some(data(&words));

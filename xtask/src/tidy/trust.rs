@@ -117,7 +117,6 @@ const PARTS: [Part; 6] = [
             "crates/fuzz/src/coverage.rs",
             "crates/fuzz/src/feasible.rs",
             "crates/fuzz/src/path.rs",
-            "crates/fuzz/src/plain.rs",
             "crates/fuzz/src/side.rs",
             "crates/fuzz/src/translate.rs",
             "crates/analysis/src/reach.rs",

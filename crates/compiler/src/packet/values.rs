@@ -418,7 +418,7 @@ impl Values {
     }
 
     /// What is known where two ways meet before a block.
-    fn meet(&mut self, block: BlockId, known: &State, other: State) -> State {
+    fn meet(&mut self, block: BlockId, known: &State, other: &State) -> State {
         let mut places = known.places;
         for (place, value) in places.iter_mut().enumerate() {
             if *value != other.places[place] {
@@ -450,7 +450,7 @@ impl Values {
             }
             for (to, state) in self.ways(&state, block.end) {
                 let met = match &entries[to] {
-                    Some(known) => self.meet(to, known, state),
+                    Some(known) => self.meet(to, known, &state),
                     None => state,
                 };
                 entries[to] = Some(met);
