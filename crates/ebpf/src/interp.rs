@@ -46,6 +46,8 @@ pub enum FaultReason {
     TooManyFrames,
     /// The limit of steps is reached before it.
     OutOfSteps,
+    /// The memory is that of a machine of the other byte order than the program's.
+    OtherByteOrder,
 }
 
 impl fmt::Display for FaultReason {
@@ -57,6 +59,9 @@ impl fmt::Display for FaultReason {
             FaultReason::UnknownHelper(number) => write!(f, "there is no helper {number}"),
             FaultReason::TooManyFrames => f.write_str("calls are nested more than seven deep"),
             FaultReason::OutOfSteps => f.write_str("the limit of steps is reached"),
+            FaultReason::OtherByteOrder => {
+                f.write_str("the memory has another byte order than the program")
+            }
         }
     }
 }
@@ -92,6 +97,12 @@ pub fn run(
     helpers: &mut Helpers<'_>,
     max_steps: u64,
 ) -> Result<Execution, Fault> {
+    if memory.endian() != program.endian() {
+        return Err(Fault {
+            pc: Pc(0),
+            reason: FaultReason::OtherByteOrder,
+        });
+    }
     memory.begin(false);
     let mut machine = Machine::new(program, memory, helpers);
     for steps in 1..=max_steps {

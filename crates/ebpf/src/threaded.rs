@@ -30,6 +30,7 @@ pub struct Threaded {
     insns: Vec<Insn>,
     /// The decoded instruction of each and its place in the program, which only the rare ones need.
     ops: Vec<(Op, Pc)>,
+    endian: Endian,
 }
 
 /// The function of an instruction.
@@ -128,15 +129,25 @@ impl Threaded {
             insns.push(handlers::insn(op, here + 1, target));
             ops.push((op, pc));
         }
-        Threaded { insns, ops }
+        Threaded {
+            insns,
+            ops,
+            endian: program.endian(),
+        }
     }
 
     /// Runs the program on a memory of its kind, with helpers of the signatures that it was checked with.
     ///
     /// # Errors
     /// [`FaultReason::Access`] if the memory is smaller than the layout, or a helper fails;
-    /// [`FaultReason::UnknownHelper`] if one is missing.
+    /// [`FaultReason::UnknownHelper`] if one is missing; [`FaultReason::OtherByteOrder`].
     pub fn run(&self, memory: &mut Memory<'_>, helpers: &mut Helpers<'_>) -> Result<u64, Fault> {
+        if memory.endian() != self.endian {
+            return Err(Fault {
+                pc: Pc(0),
+                reason: FaultReason::OtherByteOrder,
+            });
+        }
         memory.begin(true);
         let mut registers = [0; 16];
         registers[Reg::R1.index()] = CONTEXT;

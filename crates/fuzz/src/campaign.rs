@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 
 use tamis_abi::{SeccompData, Word};
-use tamis_bpf::InvalidProgram;
+use tamis_bpf::{InvalidProgram, Program};
 use tamis_prover::{Scope, Stop, Subject};
 
 use crate::coverage::{Place, Proved};
 use crate::dictionary::Dictionary;
 use crate::path::Path;
+use crate::plain::Pools;
 use crate::rng::Rng;
 use crate::side::{Filter, Side, Words, data, words};
 use crate::witness::plain;
@@ -61,9 +62,11 @@ pub struct Found {
 /// ```
 pub struct Campaign<'a> {
     pub(crate) sides: [Side<'a>; 2],
-    dictionary: Dictionary,
-    rng: Rng,
-    kept: Vec<Kept>,
+    pub(crate) dictionary: Dictionary,
+    pub(crate) rng: Rng,
+    pub(crate) kept: Vec<Kept>,
+    /// What random calls without coverage are made of.
+    pub(crate) pools: Option<Pools>,
     /// The number of kept inputs whose near inputs were run or queued.
     surrounded: usize,
     /// The inputs that are run before random ones.
@@ -73,12 +76,12 @@ pub struct Campaign<'a> {
     reached: Vec<Vec<Reached>>,
     /// Per filter, the prover's results for the rest.
     proved: Vec<Proved>,
-    evaluations: u64,
+    pub(crate) evaluations: u64,
     /// The calls and answers whose differences count.
     scope: Scope,
-    work: u64,
+    pub(crate) work: u64,
     /// The work of an evaluation.
-    work_of_run: u64,
+    pub(crate) work_of_run: u64,
 }
 
 /// The identity of a filter in a campaign.
@@ -102,10 +105,10 @@ struct Reached {
 }
 
 /// An input that reached something new.
-struct Kept {
-    words: Words,
+pub(crate) struct Kept {
+    pub(crate) words: Words,
     /// The words that the subjects read.
-    looked_at: Vec<Word>,
+    pub(crate) looked_at: Vec<Word>,
     /// Per word, the bits that they tested.
     asked_bits: Words,
 }
@@ -199,6 +202,7 @@ impl<'a> Campaign<'a> {
             dictionary,
             rng: Rng::new(seed),
             kept: Vec::new(),
+            pools: None,
             surrounded: 0,
             waiting,
             proved: vec![Proved::default(); reached.len()],
@@ -219,6 +223,14 @@ impl<'a> Campaign<'a> {
     /// The work done so far: about the count of instructions run and of values tried to turn branches.
     pub fn work(&self) -> u64 {
         self.work
+    }
+
+    /// The programs of the left and of the right side, the oldest first: of a policy its translation.
+    pub fn side_programs(&self) -> [Vec<Program>; 2] {
+        self.sides.each_ref().map(|side| {
+            let programs = side.filters.iter().map(|filter| filter.program.clone());
+            programs.collect()
+        })
     }
 
     /// The number of inputs run on both sides.
@@ -259,11 +271,7 @@ impl<'a> Campaign<'a> {
     pub fn run(&mut self, evaluations: u64) -> Option<Found> {
         let end = self.evaluations.saturating_add(evaluations);
         while self.evaluations < end {
-            if self.waiting.is_empty() && self.surrounded < self.kept.len() {
-                self.waiting.extend(self.kept[self.surrounded].near());
-                self.surrounded += 1;
-            }
-            let found = match self.waiting.pop_front() {
+            let found = match self.next_queued() {
                 Some(words) => self.run_one(&words),
                 None => self.run_changes(),
             };
@@ -272,6 +280,15 @@ impl<'a> Campaign<'a> {
             }
         }
         None
+    }
+
+    /// The next input that is not random: a queued one, or one near a kept one.
+    pub(crate) fn next_queued(&mut self) -> Option<Words> {
+        if self.waiting.is_empty() && self.surrounded < self.kept.len() {
+            self.waiting.extend(self.kept[self.surrounded].near());
+            self.surrounded += 1;
+        }
+        self.waiting.pop_front()
     }
 
     /// Runs changes of one kept input.
@@ -330,10 +347,13 @@ impl<'a> Campaign<'a> {
         if left.reached() + right.reached() != before {
             self.keep(words, answers);
         }
-        let differs = |words: &Words| {
-            !self.scope.is_same(answers[0], answers[1]) && self.scope.has(&data(words).into())
-        };
-        (answers[0] != answers[1] && differs(words)).then(|| self.confirm(&data(words), answers))
+        (answers[0] != answers[1] && self.differs(words, answers))
+            .then(|| self.confirm(&data(words), answers))
+    }
+
+    /// Whether different answers to an input count.
+    pub(crate) fn differs(&self, words: &Words, [left, right]: [u32; 2]) -> bool {
+        !self.scope.is_same(left, right) && self.scope.has(&data(words).into())
     }
 
     /// Keeps an input, and queues inputs that reverse branches on its path.
@@ -391,7 +411,7 @@ impl<'a> Campaign<'a> {
 }
 
 /// A random index below `len`, which is at least 1, from 32 random bits.
-fn pick(bits: u64, len: usize) -> usize {
+pub(crate) fn pick(bits: u64, len: usize) -> usize {
     (((bits & 0xffff_ffff) * len as u64) >> 32) as usize
 }
 

@@ -4,7 +4,7 @@
 //! constants ([`Dictionary`]) and guided by coverage (`path`). Differences are confirmed by the reference evaluators
 //! and minimised (`witness`). For places that are not reached, the prover (`feasible`) either proves that they are
 //! unreachable or finds an input. So a campaign ends with a result for every instruction and both outcomes of every
-//! branch. [`reduce`] shrinks policies and programs that show a failure.
+//! branch. With [`Campaign::run_plain`] random calls are evaluated without coverage, by the caller's evaluators. [`reduce`] shrinks policies and programs that show a failure.
 //!
 //! [`agreement`] uses no random inputs: it tests whether two filters agree on calls that take every branch each
 //! feasible way.
@@ -19,6 +19,7 @@ mod coverage;
 mod dictionary;
 mod feasible;
 mod path;
+mod plain;
 pub mod reduce;
 mod refute;
 pub mod rng;

@@ -45,6 +45,7 @@ impl Rng {
     }
 
     /// 64 random bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         if let Some(value) = self.given.pop() {
             return value;

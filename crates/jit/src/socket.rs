@@ -247,9 +247,15 @@ impl Emitter {
             Area::Network(distance) => {
                 self.load_before(to, size, OFFSET);
                 self.end_unless_captured(OFFSET);
-                let end = (distance + size.bytes()) as i32;
-                let address = Mem::at(OFFSET, end);
+                let end = distance + size.bytes();
+                let address = match self.is_hardened() {
+                    true => Mem::sum(OFFSET, CONSTANT, 0),
+                    false => Mem::at(OFFSET, end as i32),
+                };
                 self.out.push(Inst::Address(Width::Full, OFFSET, address));
+                if self.is_hardened() {
+                    self.set(CONSTANT, end);
+                }
                 self.load_record(OFFSET, NETWORK_START);
             }
         }

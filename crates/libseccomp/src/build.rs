@@ -2,8 +2,8 @@
 //!
 //! Programs are made with the compiler's quick effort: they are made while a container starts. The proof has a bound of
 //! its own, a twentieth of the prover's usual work. If it is reached, which takes many rules with masks on several
-//! arguments of one call, the program of the plain layout is made, without passes, which circuits prove faster; only
-//! this proof has the usual bound. An unproved program is never returned.
+//! arguments of one call, the program of the plain layout is made, without passes, which circuits prove faster; for this
+//! proof only circuits have the usual bound. An unproved program is never returned.
 //!
 //! A program that is longer than the kernel takes is made anew with length as the objective.
 //!

@@ -24,6 +24,9 @@ pub struct FuzzReport {
     pub seconds: Option<f64>,
     #[serde(flatten)]
     pub result: FuzzResult,
+    /// What random calls were made on, and why, if their coverage wasn't asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     pub coverage: Vec<CoverageEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Vec<KernelEntry>>,
@@ -135,6 +138,9 @@ impl Display for FuzzReport {
                 )?;
                 self.write_effort(f)?;
             }
+        }
+        if let Some(engine) = &self.engine {
+            writeln!(f, "  random calls, without their coverage, on {engine}")?;
         }
         for entry in self.kernel.iter().flatten() {
             entry.fmt(f)?;

@@ -248,9 +248,19 @@ impl<'a> Cursor<'_, 'a> {
         let is_packet = self.dialect == Dialect::Packet;
         let template = match mnemonic {
             Mnemonic::LoadSize(_) | Mnemonic::HeaderLen | Mnemonic::Mod if !is_packet => {
-                return Err(refused_mnemonic(written, span));
+                let refused = refused_mnemonic(written, span);
+                return Err(Box::new(
+                    refused.help("for a filter of a socket, use `--packet`"),
+                ));
             }
-            Mnemonic::Refused => return Err(refused_mnemonic(written, span)),
+            Mnemonic::Refused if is_packet => {
+                let message = format!("no filter has `{written}`");
+                let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message);
+                return Err(Box::new(
+                    diagnostic.label(span, "not an instruction of classic BPF"),
+                ));
+            }
+            Mnemonic::Refused => return Err(Box::new(refused_mnemonic(written, span))),
             Mnemonic::LoadSize(size) => Template::Insn(self.load_sized(size)?.into()),
             Mnemonic::HeaderLen => Template::Insn(self.header_len()?.into()),
             Mnemonic::Mod => Template::Insn(packet::Op::Extra(Extra::Mod(self.operand()?)).into()),
@@ -346,7 +356,7 @@ impl<'a> Cursor<'_, 'a> {
             [first, rest @ ..] if first.kind == TokenKind::Mark('#') => rest,
             tokens => tokens,
         };
-        matches!(tokens.first().map(|token| token.kind), Some(TokenKind::Word(word)) if word != "M")
+        matches!(tokens.first().map(|token| token.kind), Some(TokenKind::Word(word)) if !word.eq_ignore_ascii_case("M"))
     }
 
     /// The length of a header after `ldx`: `4*([k]&0xf)`.
@@ -543,11 +553,9 @@ fn unknown_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
     })
 }
 
-fn refused_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
+fn refused_mnemonic(written: &str, span: Span) -> Diagnostic {
     let message = format!("seccomp rejects `{written}`");
-    let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message)
+    Diagnostic::error(code::INVALID_PROGRAM, message)
         .label(span, "not available to seccomp filters")
         .note("seccomp allows loads of whole words only, and no remainder or signed shift")
-        .help("for a filter of a socket, use `--packet`");
-    Box::new(diagnostic)
 }

@@ -80,19 +80,26 @@ fn reachable(program: &Program) -> Result<(), Refusal> {
     }
 }
 
-/// Goes backwards through the program until nothing changes; one pass is enough if no jump goes backwards.
+/// Goes backwards through the program; what comes before a changed instruction is looked at again. A register can
+/// only become live, so this happens at most once for each register of an instruction that is jumped to.
 fn live(program: &Program) -> Vec<u16> {
     let ops: Vec<(Pc, Op)> = program.ops().collect();
+    let mut before_jumps: Vec<Vec<usize>> = vec![Vec::new(); program.len()];
+    for (index, (pc, op)) in ops.iter().enumerate() {
+        for to in successors(*pc, *op) {
+            before_jumps[to.0].push(index);
+        }
+    }
     let mut live = vec![0; program.len()];
-    let mut is_changed = true;
-    while is_changed {
-        is_changed = false;
-        for (pc, op) in ops.iter().rev() {
-            let after = successors(*pc, *op).fold(0, |after, to| after | live[to.0]);
-            let (reads, writes) = accesses(*op);
-            let before = after & !writes | reads;
-            is_changed |= before != live[pc.0];
+    let mut open: Vec<usize> = (0..ops.len()).collect();
+    while let Some(index) = open.pop() {
+        let (pc, op) = ops[index];
+        let after = successors(pc, op).fold(0, |after, to| after | live[to.0]);
+        let (reads, writes) = accesses(op);
+        let before = after & !writes | reads;
+        if before != live[pc.0] {
             live[pc.0] = before;
+            open.extend(&before_jumps[pc.0]);
         }
     }
     live

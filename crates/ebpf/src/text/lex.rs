@@ -94,6 +94,11 @@ fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Result<TokenKind<'a>, Strin
         if written.ends_with(':') {
             return Ok(TokenKind::Word(written));
         }
+        // The code in a listing of the kernel: two hexadecimal digits in parentheses.
+        let is_code = written.len() == 2 && written.parse::<u64>().is_err();
+        if is_code && u8::from_str_radix(written, 16).is_ok() && cursor.is_before(")") {
+            return Ok(TokenKind::Word(written));
+        }
         let digits = written.strip_prefix("0x");
         let number = match digits.or_else(|| written.strip_prefix("0X")) {
             Some(digits) => u64::from_str_radix(digits, 16),

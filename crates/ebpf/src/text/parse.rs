@@ -339,6 +339,13 @@ impl<'a> Cursor<'_, 'a> {
     }
 
     fn target(&mut self) -> Step<Target<'a>> {
+        // As the kernel writes distances; a label of this name is none before a sign.
+        if let [pc, sign, ..] = self.tokens
+            && pc.kind == TokenKind::Word("pc")
+            && matches!(sign.kind, TokenKind::Sign("+" | "-"))
+        {
+            self.advance();
+        }
         match self.peek() {
             Some(TokenKind::Word(name)) => {
                 let span = self.span();

@@ -99,9 +99,14 @@ impl LoadArgs {
 
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
-        let options = self.options();
         let _stage = reading(path);
-        let loaded = self.load_by(&options, files::read(path)?)?;
+        self.load_one(files::read(path)?, global)
+    }
+
+    /// Understands the one input of a command, which was read; warnings go to standard error.
+    pub(crate) fn load_one(&self, input: Input, global: &Global) -> Result<Loaded, Failure> {
+        let options = self.options();
+        let loaded = self.load_by(&options, input)?;
         check::options(&options, self.makes, [&loaded].into_iter())?;
         warn(&loaded, global);
         Ok(loaded)

@@ -89,6 +89,14 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_file(path, bytes).map_err(|error| cannot_write(path, &error))
 }
 
+/// The same, in the place of what has its name: a link there is replaced, and the file that it leads to stays.
+pub(crate) fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if path.is_symlink() {
+        fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
+    }
+    write_file(path, bytes)
+}
+
 /// Makes a symbolic link, in the place of what has its name.
 pub(crate) fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
     replace_link(path, target).map_err(|error| cannot_write(path, &error))

@@ -5,7 +5,7 @@ mod native;
 
 use tamis_bpf::{Insn, disasm};
 use tamis_report::disasm::DisasmReport;
-use tamis_session::NamedProgram;
+use tamis_session::{NamedProgram, files};
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
@@ -57,13 +57,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         };
         return write(program.insns(), &text, args, global);
     }
+    let input = files::read(&args.input)?;
     if args.extended
-        && let Some(text) = extended::of_object(&args.input)?
+        && let Some(text) = extended::of_object(&input)?
     {
         args.output.text(&text)?;
         return Ok(exit::OK);
     }
-    let loaded = args.load.load(&args.input, global)?;
+    let loaded = args.load.load_one(input, global)?;
     if let Some(policy) = loaded.policy() {
         load::warn_installation(policy, global);
     }

@@ -1,6 +1,7 @@
 //! `tamis fuzz`: two filters on millions of calls that are made for them.
 
 mod kernel;
+mod plain;
 
 use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ use crate::cli::output::{OutputArgs, show};
 use crate::cli::side;
 use crate::cli::{Failure, Global, budget, exit};
 
+use self::plain::Engines;
+
 /// Compare two filters on millions of generated calls
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -34,6 +37,7 @@ Examples:
   tamis fuzz policy.tamis
   tamis fuzz old.bpf new.bpf --time 60
   tamis fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
+  tamis fuzz old.bpf new.bpf --no-coverage
   tamis fuzz filter.bpf --running-kernel
 Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some part was neither reached nor \
  proved unreachable.")]
@@ -51,6 +55,11 @@ pub(crate) struct Args {
     /// The random seed: the same seed and number of calls give the same result
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
+    /// Make random calls on the fastest engine, without a record of what they cover
+    ///
+    /// The coverage is that of the calls before them, and of the prover.
+    #[arg(long)]
+    no_coverage: bool,
     /// Write a set of calls with the full coverage found, and what LEFT returns: records of 64 bytes of
     /// struct seccomp_data and the return value, little-endian
     #[arg(long, value_name = "FILE")]
@@ -93,6 +102,8 @@ struct Ended {
     kept: Vec<SeccompData>,
     /// Whether time was up before the calls were made that need no chance.
     is_cut_short: bool,
+    /// What random calls were made on, if their coverage wasn't asked for.
+    engine: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -173,7 +184,13 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
     // What is known without chance comes first.
     let found = campaign.run_waiting(&stop);
     let is_cut_short = found.is_none() && campaign.is_waiting();
-    let found = found.or_else(|| search(&mut campaign, limit, &stop, &Progress::of(global)));
+    let engines = match args.no_coverage {
+        true => Some(Engines::new(campaign.side_programs())),
+        false => None,
+    };
+    let budget = Budget { limit, stop: &stop };
+    let progress = Progress::of(global);
+    let found = found.or_else(|| search(&mut campaign, engines.as_ref(), &budget, &progress));
     let ended = Ended {
         evaluations: campaign.evaluations(),
         elapsed: start.elapsed(),
@@ -184,6 +201,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
         kept: campaign.kept().collect(),
         found,
         is_cut_short,
+        engine: engines.map(|engines| engines.to_string()),
     };
     if let Some(path) = &args.export_vectors {
         let inputs = campaign.kept().chain(found.map(|found| found.data));
@@ -197,20 +215,31 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
     Ok(ended)
 }
 
+/// How long a search goes on.
+struct Budget<'a> {
+    /// The most calls.
+    limit: u64,
+    stop: &'a Stop,
+}
+
 /// What the prover knows of, then random calls.
 fn search(
     campaign: &mut Campaign<'_>,
-    limit: u64,
-    stop: &Stop,
+    engines: Option<&Engines>,
+    budget: &Budget<'_>,
     progress: &Progress,
 ) -> Option<Found> {
-    if let Err(found) = campaign.prove_coverage(&LIMITS, stop) {
+    if let Err(found) = campaign.prove_coverage(&LIMITS, budget.stop) {
         return Some(found);
     }
-    while campaign.evaluations() < limit && !stop.is_asked_for() {
-        let slice = SLICE.min(limit - campaign.evaluations());
-        if let Some(found) = campaign.run(slice) {
-            return Some(found);
+    while campaign.evaluations() < budget.limit && !budget.stop.is_asked_for() {
+        let slice = SLICE.min(budget.limit - campaign.evaluations());
+        let found = match engines {
+            Some(engines) => engines.run(campaign, slice),
+            None => campaign.run(slice),
+        };
+        if found.is_some() {
+            return found;
         }
         progress.show(campaign.evaluations());
     }
@@ -276,5 +305,6 @@ fn report(
         coverage: ended.coverage.iter().map(CoverageEntry::of).collect(),
         kernel,
         is_cut_short: ended.is_cut_short,
+        engine: ended.engine.clone(),
     }
 }

@@ -8,7 +8,7 @@ use tamis_report::installed::InstalledReport;
 use tamis_scmp::header;
 
 use crate::cli::library::failed;
-use crate::cli::output::{show, write_file, write_link};
+use crate::cli::output::{show, write_link, write_over_link};
 use crate::cli::{Failure, Global, exit, library};
 
 /// Install the library that takes the place of libseccomp
@@ -104,7 +104,7 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
     for (name, bytes) in files {
         let path = prefix.join(name);
         make_folder(&path)?;
-        write_file(&path, bytes)?;
+        write_over_link(&path, bytes)?;
         installed.push(path.display().to_string());
     }
     for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {

@@ -1,5 +1,7 @@
 //! `tamis optimize`: from filters of any origin, alone or as a stack, to better ones that do the same.
 
+mod packet;
+
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -30,6 +32,7 @@ Examples:
   tamis optimize filters/ --stats -o fused.bpf
   tamis optimize --pid 4711 -o fused.bpf
   tamis optimize large.policy --split -o parts/
+  tcpdump -ddd 'port 22' | tamis optimize --packet -o better.bpf
 Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
     /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
@@ -41,6 +44,9 @@ pub(crate) struct Args {
     /// Produce several filters if one would exceed the kernel's limit
     #[arg(long)]
     split: bool,
+    /// Optimise a filter of a socket, which loads from packets; compared with the result on generated packets
+    #[arg(long, conflicts_with_all = ["pid", "split", "from", "arches", "strict", "kernel", "language_options"])]
+    packet: bool,
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
@@ -76,6 +82,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         for path in files::stack_paths(input)?.0 {
             args.output.refuse_to_replace(&path)?;
         }
+    }
+    if args.packet {
+        return packet::run(args, global);
     }
     let load = args.load.for_any_filter();
     let options = args.compiler.options(&load.options(), global)?;

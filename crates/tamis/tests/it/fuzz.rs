@@ -56,3 +56,18 @@ fn the_same_seed_gives_the_same_document_and_vectors_reach_all() {
     assert_eq!(unseen, number("impossible_outcomes"));
     assert_eq!(coverage.unexecuted().count(), number("impossible_insns"));
 }
+
+#[test]
+fn without_coverage_the_engine_is_named_and_the_seed_decides() {
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    fs::write(work.join("fuzz-plain.tamis"), POLICY).unwrap();
+    let line = "fuzz fuzz-plain.tamis --evaluations 200000 --no-coverage";
+    let run = || tamis(&format!("{line} --json"));
+    let first = run();
+    assert_eq!(first, run());
+    let document: Value = serde_json::from_slice(&first).unwrap();
+    assert_eq!(document["evaluations"], 200_000);
+    let engine = document["engine"].as_str().unwrap();
+    let text = String::from_utf8(tamis(line)).unwrap();
+    assert!(text.contains(engine), "{text}");
+}

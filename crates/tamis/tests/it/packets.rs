@@ -177,3 +177,28 @@ fn engines_answer_calls_as_the_reference_does() {
     let said = error(&["eval", "container-default", "read", "--engine", "fast"]);
     assert!(said.contains("the engines are reference"), "{said}");
 }
+
+#[test]
+fn an_optimised_filter_does_the_same_and_is_no_longer() {
+    // The second load and test of the protocol are not needed.
+    let filter = "{ 0x28, 0, 0, 12 },\n{ 0x15, 0, 3, 0x800 },\n{ 0x28, 0, 0, 12 },\n\
+                  { 0x15, 0, 1, 0x800 },\n{ 0x6, 0, 0, 96 },\n{ 0x6, 0, 0, 0 },\n";
+    let given = file("twice.c", filter.as_bytes());
+    let better = file("twice.bpf", b"");
+    let output = tamis(&["optimize", "--packet", "--stats", &given, "-o", &better]);
+    let stats = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stats}");
+    assert!(stats.starts_with("6 -> 4 instructions\n"), "{stats}");
+    assert_eq!(fs::read(&better).unwrap().len(), 4 * 8);
+    let capture = file("twice.pcap", &capture());
+    let kept = |filter: &str| text(&["eval", filter, "--packet", &capture, "--json"]);
+    let rets = |text: String| {
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let packets = document["packets"].as_array().unwrap().clone();
+        packets
+            .iter()
+            .map(|packet| packet["ret"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rets(kept(&given)), rets(kept(&better)));
+}

@@ -266,6 +266,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check(&format!("precompile --json {}", matrix().display())),
         check("bisect pure-compute --json"),
         check("fuzz pure-compute --evaluations 1000 --json"),
+        check("fuzz pure-compute --evaluations 1000 --no-coverage --json"),
         check("fuzz pure-compute container-default --time 1 --json"),
         check("prove container-default pure-compute --json"),
         check("diff container-default pure-compute --json"),

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
-use tamis_bpf::packet::Packet;
-use tamis_bpf::{Insn, Op, Program, Test, interp};
+use tamis_bpf::packet::{self as sockets, Load, Packet};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::agreement::assert_evaluators;
@@ -26,7 +26,11 @@ fn inputs(program: &Program, seed: u64, count: usize) -> Vec<SeccompData> {
 /// Lists of comparisons, some of them with entries in the middle.
 fn lists(rng: &mut Rng) -> Program {
     let mut ops = vec![Op::LoadData(0)];
-    for _ in 0..rng.range(1..=40) {
+    if rng.chance(1, 2) {
+        ops.push(Op::Alu(AluOp::And, Operand::K(63)));
+    }
+    let longest = *rng.choose(&[3, 40]);
+    for _ in 0..rng.range(1..=longest) {
         let far = |rng: &mut Rng| rng.range(0..=12) as u8;
         let is_eq = rng.chance(9, 10);
         ops.push(Op::branch(
@@ -81,6 +85,38 @@ fn on_generated_programs() {
         let program = program(&mut rng, body_insns, endian);
         let inputs = (0..20).map(|_| data(&mut rng, &program));
         assert_evaluators(&program, inputs.collect());
+    }
+}
+
+/// Ports behind a header, in any order.
+#[test]
+fn on_lists_behind_headers() {
+    let mut rng = Rng::new(0x706f_7274);
+    for _ in 0..500 {
+        let load = Load::Indexed(*rng.choose(&[sockets::Size::Byte, sockets::Size::Half]), 1);
+        let mut ops = vec![
+            sockets::Op::Extra(sockets::Extra::LoadXHeaderLen(0)),
+            sockets::Op::LoadData(load),
+        ];
+        let count = rng.range(1..=8) as u8;
+        for _ in 0..count {
+            ops.push(sockets::Op::branch(
+                Test::Eq,
+                rng.range(0..=9) as u32,
+                count - 1,
+                0,
+            ));
+        }
+        ops.extend((0..=u32::from(count)).map(sockets::Op::RetImm));
+        let insns = ops.into_iter().map(Insn::from).collect();
+        let program = sockets::Program::new(insns).expect("jumps end in returns");
+        let threaded = Threaded::packet(&program);
+        for value in 0..=10 {
+            let bytes = [1, 0, 0, 0, 0, value, value];
+            let packet = Packet::new(&bytes);
+            let ret = interp::run_packet(&program, &packet).ret;
+            assert_eq!(threaded.run(&packet), ret, "{value} {program:?}");
+        }
     }
 }
 

@@ -137,3 +137,22 @@ fn of_dockers_filter() {
         "few calls of Docker's profile depend on arguments"
     );
 }
+
+/// Tests of many bits would tell millions of numbers apart; the table stays small all the same.
+#[test]
+fn of_a_filter_that_tells_all_numbers_apart() {
+    let arch = Op::branch(tamis_bpf::Test::Eq, Arch::X86_64.audit(), 0, 0);
+    let mut ops = vec![Op::LoadData(4), arch, Op::LoadData(0)];
+    ops.extend(
+        (0..=20)
+            .rev()
+            .map(|bit| Op::branch(tamis_bpf::Test::Set, 1 << bit, 0, 0)),
+    );
+    ops.push(Op::RetImm(0x7fff_0000));
+    let insns = ops.into_iter().map(Insn::from).collect();
+    let program = Program::new(insns, Endian::Little).expect("legal");
+    let mut rng = Rng::new(0x6a73_6574);
+    let calls = calls(&mut rng, std::slice::from_ref(&program));
+    let table = assert_cached(vec![program], &calls);
+    assert!(table.size_bytes() < 1 << 20, "{}", table.size_bytes());
+}

@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use tamis_bpf::{AluOp, Op, Operand, Pc, interp};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Test, interp};
 
 use super::live::{Live, live};
 use super::numbers::Numbers;
 use super::{Outcome, Residual};
 use crate::threaded::State;
 
-/// The most intervals of numbers that are told apart, and the most instructions that are run.
+/// The most intervals of numbers that are told apart.
 const MAX_INTERVALS: usize = 4096;
-const MAX_STEPS: usize = 1 << 20;
+/// The most work: an instruction for each interval that comes to it.
+const MAX_WORK: usize = 1 << 20;
 
 /// A value on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,8 @@ impl Filter {
             filter: self,
             audit,
             open: Vec::new(),
-            steps: 0,
+            work: 0,
+            intervals: 1,
             found: Vec::new(),
         };
         explorer.open.push(self.start(Numbers::all()));
@@ -94,7 +96,10 @@ struct Explorer<'f> {
     filter: &'f Filter,
     audit: u32,
     open: Vec<Front>,
-    steps: usize,
+    /// The work done.
+    work: usize,
+    /// How many intervals there are, open and found.
+    intervals: usize,
     found: Vec<((u32, u32), Outcome)>,
 }
 
@@ -111,8 +116,8 @@ impl Explorer<'_> {
     /// Runs a front to its end; what splits off is kept for later.
     fn follow(&mut self, mut front: Front) {
         loop {
-            self.steps += 1;
-            if self.steps > MAX_STEPS {
+            self.work += front.numbers.0.len();
+            if self.work > MAX_WORK {
                 return self.end(&front.numbers, self.whole());
             }
             let step = match self.filter.ops[front.pc] {
@@ -129,7 +134,7 @@ impl Explorer<'_> {
                             continue;
                         }
                         (Value::Number, Value::Constant(k)) => {
-                            match front.numbers.take(test, k, MAX_INTERVALS) {
+                            match self.take(&mut front.numbers, test, k) {
                                 Some(taken) if taken.is_empty() => front.pc = next(jf, front.pc),
                                 Some(taken) => {
                                     let yes = Front {
@@ -159,6 +164,15 @@ impl Explorer<'_> {
                 Step::EachByItself => return self.each_by_itself(&front),
             }
         }
+    }
+
+    /// Takes the numbers for which a test holds; `None` if there would be too many intervals.
+    fn take(&mut self, numbers: &mut Numbers, test: Test, k: u32) -> Option<Numbers> {
+        let before = numbers.0.len();
+        let room = MAX_INTERVALS.checked_sub(self.intervals)?;
+        let taken = numbers.take(test, k, before + room)?;
+        self.intervals += taken.0.len() + numbers.0.len() - before;
+        Some(taken)
     }
 
     /// Runs an instruction that isn't a branch.
@@ -241,10 +255,11 @@ impl Explorer<'_> {
 
     /// Runs each number alone from the start, or leaves all of them to the whole filter if they are too many.
     fn each_by_itself(&mut self, front: &Front) {
-        let room = MAX_INTERVALS.saturating_sub(self.found.len() + self.open.len());
+        let room = MAX_INTERVALS.saturating_sub(self.intervals);
         let Some(singles) = front.numbers.singles(room) else {
             return self.end(&front.numbers, self.whole());
         };
+        self.intervals += singles.len();
         for nr in singles {
             let outcome = self.single(nr);
             self.found.push(((nr, nr), outcome));
@@ -255,7 +270,10 @@ impl Explorer<'_> {
     fn single(&mut self, nr: u32) -> Outcome {
         let mut front = self.filter.start(Numbers::default());
         loop {
-            self.steps += 1;
+            self.work += 1;
+            if self.work > MAX_WORK {
+                return self.whole();
+            }
             let op = self.filter.ops[front.pc];
             let step = match op {
                 Op::LoadData(0) => {

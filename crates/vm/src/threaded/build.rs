@@ -409,7 +409,7 @@ impl<M: Loads> Builder<'_, M> {
         };
         let has_header = matches!(fetched, Fetched::HeaderByte | Fetched::HeaderHalf);
         let is_whole = step.mask == u32::MAX && !has_header;
-        let (cases, other) = self.equalities(first, is_whole);
+        let (mut cases, other) = self.equalities(first, is_whole);
         if let [(k, target), (second, target_of_second)] = cases[..]
             && is_whole
         {
@@ -420,6 +420,7 @@ impl<M: Loads> Builder<'_, M> {
             return (self.jump(step, target as usize), Some(other));
         }
         if cases.len() > 1 {
+            cases.sort_unstable();
             step.handler = M::cases_handler(fetched);
             step.target = self.cases.len() as u32;
             step.k = cases.len() as u32;
@@ -436,7 +437,7 @@ impl<M: Loads> Builder<'_, M> {
     }
 
     /// The tests for equality that follow each other from here on, and what follows them: two, as the most likely ones
-    /// may stand first in a list, or if two were before them the rest of it, sorted.
+    /// may stand first in a list, or if two were before them the rest of it.
     fn equalities(&self, first: usize, is_whole: bool) -> (Vec<(u32, u32)>, usize) {
         let is_rest = first > 0
             && matches!(
@@ -465,9 +466,6 @@ impl<M: Loads> Builder<'_, M> {
                 cases.push((k, (pc + 1 + usize::from(jt)) as u32));
             }
             pc += 1 + usize::from(jf);
-        }
-        if cases.len() > 2 {
-            cases.sort_unstable();
         }
         (cases, pc)
     }

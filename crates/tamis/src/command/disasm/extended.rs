@@ -5,7 +5,7 @@ use tamis_bpf::disasm::Style;
 use tamis_bpf::{Program, packet};
 use tamis_ebpf::elf::Object;
 use tamis_ebpf::{convert, text};
-use tamis_session::files;
+use tamis_session::Input;
 
 use crate::cli::Failure;
 
@@ -28,11 +28,7 @@ fn too_far(error: impl std::fmt::Display) -> Failure {
 }
 
 /// The programs of an object file, if the input is one.
-pub(super) fn of_object(path: &str) -> Result<Option<String>, Failure> {
-    if path == "-" {
-        return Ok(None);
-    }
-    let input = files::read(path)?;
+pub(super) fn of_object(input: &Input) -> Result<Option<String>, Failure> {
     if !input.bytes.starts_with(&MAGIC) {
         return Ok(None);
     }

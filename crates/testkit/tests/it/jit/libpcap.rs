@@ -2,8 +2,8 @@
 
 use tamis_bpf::packet::{Packet, Program};
 use tamis_jit::{Options, Socket};
+use tamis_pcap::Libpcap;
 use tamis_testkit::generate::packet::bytes;
-use tamis_testkit::libpcap::Libpcap;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};

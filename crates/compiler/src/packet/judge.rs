@@ -1,0 +1,443 @@
+//! Two programs on the same packets, which are made to take every branch each way.
+//!
+//! A packet is run on both programs by the reference interpreter, and walked through: of a value that a branch tests it
+//! is noted which bytes it comes from and by which arithmetic. Where an outcome hasn't occurred, these bytes get the
+//! value that leads there. At each load the packet also ends a byte too early. What is left of the wanted number are
+//! random changes of packets that reached something new, near the constants.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use tamis_bpf::Pc;
+use tamis_bpf::insn::{AluOp, Operand, Test};
+use tamis_bpf::interp::{self, Input, Registers};
+use tamis_bpf::packet::{Ancillary, Extra, Load, Metadata, Op, Packet, Program, Size};
+use tamis_fuzz::rng::Rng;
+
+/// The length of packets, if the programs load from no place behind that.
+const LEN_BYTES: usize = 128;
+const MAX_LEN_BYTES: usize = 4096;
+/// The most packets made to turn one branch to one side.
+const MAX_TURNS: u8 = 16;
+
+/// What both programs did on the packets, for which they gave the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// The packets.
+    pub packets: usize,
+    /// The outcomes of the branches of both programs that occurred, and all.
+    pub taken_outcomes: usize,
+    /// Two for each branch of both programs.
+    pub outcomes: usize,
+    /// The executed instructions of the first and of the second program.
+    pub steps: [u64; 2],
+}
+
+/// A packet for which two programs return different values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The bytes of the packet.
+    pub bytes: Vec<u8>,
+    /// What the programs return.
+    pub rets: [u32; 2],
+}
+
+/// Runs two programs on this many generated packets, and on at least those that the branches lead to.
+///
+/// # Errors
+/// The first packet for which they return different values.
+pub fn compare(
+    programs: [&Program; 2],
+    packets: usize,
+    seed: u64,
+) -> Result<Comparison, Difference> {
+    let mut search = Search::new(programs, seed);
+    let mut comparison = Comparison::default();
+    while let Some(case) = search.next(comparison.packets < packets) {
+        let runs = programs.map(|program| interp::run_packet(program, &case.packet()));
+        let rets = runs.map(|run| run.ret);
+        if rets[0] != rets[1] {
+            let bytes = case.bytes;
+            return Err(Difference { bytes, rets });
+        }
+        comparison.packets += 1;
+        for (steps, run) in comparison.steps.iter_mut().zip(runs) {
+            *steps += u64::from(run.steps);
+        }
+        search.learn(case);
+    }
+    comparison.outcomes = search.outcomes();
+    comparison.taken_outcomes = search.taken.len();
+    Ok(comparison)
+}
+
+/// A packet in the making.
+#[derive(Clone, Debug)]
+struct Case {
+    bytes: Vec<u8>,
+    ancillary: [u32; Ancillary::ALL.len()],
+}
+
+impl Case {
+    fn packet(&self) -> Packet<'_> {
+        let known = Ancillary::ALL.into_iter().zip(self.ancillary);
+        let metadata = known.fold(Metadata::default(), |metadata, (ancillary, value)| {
+            metadata.with(ancillary, value)
+        });
+        Packet {
+            metadata,
+            ..Packet::new(&self.bytes)
+        }
+    }
+
+    /// Gives the source this value.
+    fn set(&mut self, source: Source, value: u32) {
+        match source {
+            Source::Bytes(size, at) => {
+                let len = size.bytes() as usize;
+                let value = value.to_be_bytes();
+                if let Some(bytes) = self.bytes.get_mut(at..at + len) {
+                    bytes.copy_from_slice(&value[4 - len..]);
+                }
+            }
+            Source::Ancillary(ancillary) => self.ancillary[ancillary as usize] = value,
+        }
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Bytes(Size, usize),
+    Ancillary(Ancillary),
+}
+
+/// A source, its value, and the arithmetic with constants that followed.
+#[derive(Clone, Debug)]
+struct Chain {
+    source: Source,
+    value: u32,
+    steps: Vec<(AluOp, u32)>,
+}
+
+impl Chain {
+    /// The value of the source after which the result is this one, as far as arithmetic can be undone.
+    fn undo(&self, wanted: u32) -> Option<u32> {
+        // The results of all steps, which keep what a mask or a shift drops.
+        let mut results = vec![self.value];
+        for (alu, k) in &self.steps {
+            results.push(interp::arithmetic(*alu, results[results.len() - 1], *k)?);
+        }
+        let undone = self.steps.iter().zip(&results).rev();
+        undone
+            .into_iter()
+            .try_fold(wanted, |wanted, ((alu, k), before)| {
+                Some(match alu {
+                    AluOp::Add => wanted.wrapping_sub(*k),
+                    AluOp::Sub => wanted.wrapping_add(*k),
+                    AluOp::Xor => wanted ^ k,
+                    AluOp::And => before & !k | wanted & k,
+                    AluOp::Or => before & k | wanted & !k,
+                    AluOp::Lsh => wanted.checked_shr(*k)?,
+                    AluOp::Rsh => wanted.checked_shl(*k)? | before & !u32::MAX.checked_shl(*k)?,
+                    AluOp::Mul => wanted.checked_div(*k)?,
+                    AluOp::Div => wanted.wrapping_mul(*k),
+                })
+            })
+    }
+}
+
+/// A branch that was executed.
+struct Fork {
+    place: (usize, usize),
+    holds: bool,
+    test: Test,
+    operand: u32,
+    chain: Option<Chain>,
+}
+
+struct Search<'a> {
+    programs: [&'a Program; 2],
+    rng: Rng,
+    waiting: VecDeque<Case>,
+    kept: Vec<Case>,
+    /// The programs, instructions and outcomes of branches.
+    taken: BTreeSet<(usize, usize, bool)>,
+    /// The sources that were tested.
+    sources: Vec<Source>,
+    /// The loads at whose ends packets were cut.
+    cut: BTreeSet<usize>,
+    /// Per program and instruction, the packets made to turn it.
+    turns: [Vec<u8>; 2],
+    constants: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    fn new(programs: [&'a Program; 2], seed: u64) -> Search<'a> {
+        let mut constants = vec![0, 1, u32::MAX, 0x8000_0000];
+        let mut len = LEN_BYTES;
+        for op in programs.iter().flat_map(|program| program.ops()) {
+            match op {
+                Op::LoadImm(k) | Op::LoadXImm(k) => constants.push(k),
+                Op::Alu(_, Operand::K(k))
+                | Op::Branch {
+                    operand: Operand::K(k),
+                    ..
+                } => {
+                    constants.extend([k, k.wrapping_add(1), k.wrapping_sub(1)]);
+                }
+                Op::LoadData(Load::Absolute(_, k) | Load::Indexed(_, k))
+                | Op::Extra(Extra::LoadXHeaderLen(k)) => {
+                    len = len.max((k as usize).saturating_add(64)).min(MAX_LEN_BYTES);
+                }
+                _ => {}
+            }
+        }
+        constants.sort_unstable();
+        constants.dedup();
+        let first = |byte: u8| Case {
+            bytes: vec![byte; len],
+            ancillary: [u32::from(byte); Ancillary::ALL.len()],
+        };
+        let mut waiting: VecDeque<Case> = [0, 0x45, 0xff].map(first).into();
+        waiting.push_back(Case {
+            bytes: Vec::new(),
+            ..first(0)
+        });
+        Search {
+            programs,
+            rng: Rng::new(seed),
+            waiting,
+            kept: Vec::new(),
+            taken: BTreeSet::new(),
+            sources: Vec::new(),
+            cut: BTreeSet::new(),
+            turns: programs.map(|program| vec![0; program.len()]),
+            constants,
+        }
+    }
+
+    /// Two for each branch.
+    fn outcomes(&self) -> usize {
+        let ops = self.programs.iter().flat_map(|program| program.ops());
+        2 * ops.filter(|op| matches!(op, Op::Branch { .. })).count()
+    }
+
+    /// The next packet: one that leads somewhere, or a random one if such are wanted.
+    fn next(&mut self, is_random_wanted: bool) -> Option<Case> {
+        let waiting = self.waiting.pop_front();
+        waiting.or_else(|| is_random_wanted.then(|| self.random()))
+    }
+
+    /// A change of a packet that reached something new.
+    fn random(&mut self) -> Case {
+        let mut case = self.rng.choose(&self.kept).clone();
+        for _ in 0..=self.rng.next_u64().trailing_ones().min(5) {
+            let value = match self.rng.range(0..=3) {
+                0 => self.rng.next_u32(),
+                _ => *self.rng.choose(&self.constants),
+            };
+            if !self.sources.is_empty() && self.rng.chance(7, 8) {
+                let source = *self.rng.choose(&self.sources);
+                case.set(source, value);
+            } else if !case.bytes.is_empty() {
+                let at = self.rng.index(case.bytes.len());
+                case.bytes[at] = value as u8;
+            }
+        }
+        if self.rng.chance(1, 16) {
+            let len = self.rng.index(case.bytes.len() + 1);
+            case.bytes.truncate(len);
+        }
+        case
+    }
+
+    /// Keeps a packet that reached something new, and queues those that turn its branches.
+    fn learn(&mut self, case: Case) {
+        let mut is_new = self.kept.is_empty();
+        for side in 0..self.programs.len() {
+            let (forks, ends) = self.walk(side, &case);
+            for fork in &forks {
+                let (program, pc) = fork.place;
+                is_new |= self.taken.insert((program, pc, fork.holds));
+            }
+            for fork in forks {
+                self.turn(&fork, &case);
+            }
+            for end in ends {
+                if self.cut.insert(end) && (1..=case.bytes.len()).contains(&end) {
+                    let bytes = case.bytes[..end - 1].to_vec();
+                    self.waiting.push_back(Case {
+                        bytes,
+                        ..case.clone()
+                    });
+                }
+            }
+        }
+        if is_new {
+            self.kept.push(case);
+        }
+    }
+
+    /// Queues packets for which a branch has the other outcome, if none had it.
+    fn turn(&mut self, fork: &Fork, case: &Case) {
+        let (program, pc) = fork.place;
+        let Some(chain) = &fork.chain else {
+            return;
+        };
+        if !self.sources.contains(&chain.source) {
+            self.sources.push(chain.source);
+        }
+        let turns = &mut self.turns[program][pc];
+        if self.taken.contains(&(program, pc, !fork.holds)) || *turns >= MAX_TURNS {
+            return;
+        }
+        *turns += 1;
+        let k = fork.operand;
+        let near = [
+            k,
+            k.wrapping_add(1),
+            k.wrapping_sub(1),
+            0,
+            u32::MAX,
+            k & k.wrapping_neg(),
+        ];
+        for wanted in near {
+            if fork.test.holds(wanted, k) != fork.holds
+                && let Some(value) = chain.undo(wanted)
+            {
+                let mut case = case.clone();
+                case.set(chain.source, value);
+                self.waiting.push_back(case);
+            }
+        }
+    }
+
+    /// The branches of a program that a packet meets, and the ends of its loads.
+    fn walk(&self, side: usize, case: &Case) -> (Vec<Fork>, Vec<usize>) {
+        let mut forks = Vec::new();
+        let mut walk = Walk {
+            packet: case.packet(),
+            chains: Default::default(),
+            values: [0; 18],
+            ends: Vec::new(),
+        };
+        let mut pc = 0;
+        loop {
+            let op = self.programs[side].op(Pc(pc));
+            let place = (side, pc);
+            pc += 1;
+            match op {
+                Op::Jump(skip) => pc += skip as usize,
+                Op::Branch {
+                    test,
+                    operand,
+                    jt,
+                    jf,
+                } => {
+                    let [a, x, ..] = walk.values;
+                    let operand = operand.value(x);
+                    let holds = test.holds(a, operand);
+                    pc += usize::from(if holds { jt } else { jf });
+                    let chain = walk.chains[0].clone();
+                    forks.push(Fork {
+                        place,
+                        holds,
+                        test,
+                        operand,
+                        chain,
+                    });
+                }
+                Op::RetImm(_) | Op::RetA => return (forks, walk.ends),
+                op if walk.step(op).is_none() => return (forks, walk.ends),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A packet on its way through a program.
+struct Walk<'a> {
+    packet: Packet<'a>,
+    /// What A, X and the slots behind them come from, if it is known how to change that.
+    chains: [Option<Chain>; 18],
+    values: [u32; 18],
+    /// The ends of loads.
+    ends: Vec<usize>,
+}
+
+impl Walk<'_> {
+    /// Runs an instruction that has one successor; `None` if it ends the program.
+    fn step(&mut self, op: Op) -> Option<()> {
+        let [a, x, ..] = self.values;
+        match op {
+            Op::LoadData(load) => {
+                let source = source(load, x);
+                if let Some(Source::Bytes(size, at)) = source {
+                    self.ends.push(at + size.bytes() as usize);
+                }
+                let value = self.packet.load(load, Registers { a, x })?;
+                let steps = Vec::new();
+                let chain = source.map(|source| Chain {
+                    source,
+                    value,
+                    steps,
+                });
+                self.put(0, value, chain);
+            }
+            Op::Extra(extra) => {
+                let mut registers = Registers { a, x };
+                if let Extra::LoadXHeaderLen(k) = extra {
+                    self.ends.push((k as usize).saturating_add(1));
+                }
+                self.packet.run_extra(extra, &mut registers)?;
+                let to = usize::from(matches!(extra, Extra::LoadXHeaderLen(_)));
+                self.put(to, [registers.a, registers.x][to], None);
+            }
+            Op::LoadImm(k) => self.put(0, k, None),
+            Op::LoadXImm(k) => self.put(1, k, None),
+            Op::LoadLen => self.put(0, self.packet.len_bytes, None),
+            Op::LoadXLen => self.put(1, self.packet.len_bytes, None),
+            Op::Neg => self.put(0, a.wrapping_neg(), None),
+            Op::Alu(alu, operand) => {
+                let by = operand.value(x);
+                self.values[0] = interp::arithmetic(alu, a, by)?;
+                if let Some(chain) = &mut self.chains[0] {
+                    chain.steps.push((alu, by));
+                }
+            }
+            op => {
+                let (from, to) = move_of(op);
+                self.put(to, self.values[from], self.chains[from].clone());
+            }
+        }
+        Some(())
+    }
+
+    fn put(&mut self, to: usize, value: u32, chain: Option<Chain>) {
+        self.values[to] = value;
+        self.chains[to] = chain;
+    }
+}
+
+/// The place that is copied by an instruction, and where to: A, X, and the slots behind them.
+fn move_of(op: Op) -> (usize, usize) {
+    match op {
+        Op::LoadMem(slot) => (slot as usize + 2, 0),
+        Op::LoadXMem(slot) => (slot as usize + 2, 1),
+        Op::Store(slot) => (0, slot as usize + 2),
+        Op::StoreX(slot) => (1, slot as usize + 2),
+        Op::Tax => (0, 1),
+        _ => (1, 0),
+    }
+}
+
+/// What a load reads, if it is known how to change that.
+fn source(load: Load, x: u32) -> Option<Source> {
+    let bytes = |size, at: u32| (at < 0x8000_0000).then_some(Source::Bytes(size, at as usize));
+    match load {
+        Load::Absolute(size, k) => bytes(size, k),
+        Load::Indexed(size, k) => bytes(size, x.wrapping_add(k)),
+        Load::Ancillary(_, Ancillary::XorX) => None,
+        Load::Ancillary(_, ancillary) => Some(Source::Ancillary(ancillary)),
+    }
+}

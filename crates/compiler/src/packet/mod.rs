@@ -1,0 +1,91 @@
+//! Filters of sockets made shorter and faster.
+//!
+//! A program becomes blocks ([`graph`]); passes repeat until nothing changes:
+//!
+//! - `fold`: constants, loads of what is there already, branches with a certain outcome;
+//! - `threading`: edges skip what they decide, and chains of jumps;
+//! - `dead`: results that nobody reads;
+//! - merging of equal blocks, returns among them.
+//!
+//! No load is moved, and one that may end the program stays: outside of the packet it drops it. The result is compared
+//! with the input on generated packets ([`compare`]); this is no proof. It is never longer than the input and takes no
+//! more steps on these packets, else the input is the result.
+
+mod dead;
+mod fold;
+mod graph;
+mod judge;
+#[cfg(test)]
+mod tests;
+mod threading;
+mod values;
+
+use tamis_bpf::packet::Program;
+
+use self::graph::Graph;
+pub use self::judge::{Comparison, Difference, compare};
+
+/// The most rounds of all passes; programs of tools need three.
+const MAX_ROUNDS: usize = 16;
+
+/// The packets on which a result is compared with its input, at least.
+pub const COMPARED_PACKETS: usize = 10_000;
+
+/// The seed of the random ones.
+const SEED: u64 = 0;
+
+/// A better program, or the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimised {
+    /// The program.
+    pub program: Program,
+    /// How it was compared with the input.
+    pub comparison: Comparison,
+}
+
+/// Optimises a filter of a socket.
+///
+/// ```
+/// use tamis_bpf::insn::Test;
+/// use tamis_bpf::packet::{Load, Op, Program, Size};
+/// use tamis_compiler::packet::optimise;
+/// let protocol = Op::LoadData(Load::Absolute(Size::Half, 12));
+/// let is_ip = Op::branch(Test::Eq, 0x800, 0, 1);
+/// let insns = [protocol, is_ip, protocol, Op::branch(Test::Eq, 0x86dd, 0, 1), Op::RetImm(0), Op::RetImm(1)];
+/// let program = Program::new(insns.map(Into::into).to_vec()).unwrap();
+/// assert!(optimise(&program).unwrap().program.len() < program.len());
+/// ```
+///
+/// # Errors
+/// A packet for which the result returns another value, which is a bug of tamis.
+pub fn optimise(program: &Program) -> Result<Optimised, Difference> {
+    let better = passes(program);
+    let comparison = compare([program, &better], COMPARED_PACKETS, SEED)?;
+    let [before, after] = comparison.steps;
+    let is_better = (better.len(), after) < (program.len(), before) && after <= before;
+    Ok(Optimised {
+        program: if is_better { better } else { program.clone() },
+        comparison,
+    })
+}
+
+/// The result of the passes; the input, if that is shorter.
+fn passes(program: &Program) -> Program {
+    let mut graph = Graph::of(program);
+    for _ in 0..MAX_ROUNDS {
+        let before = graph.clone();
+        graph.tidy();
+        fold::fold(&mut graph);
+        threading::thread(&mut graph);
+        dead::remove_dead(&mut graph);
+        graph.tidy();
+        if graph == before {
+            break;
+        }
+    }
+    // The checker refuses loads from slots that some path leaves unset.
+    match Program::new(graph.insns()) {
+        Ok(better) if better.len() <= program.len() => better,
+        _ => program.clone(),
+    }
+}

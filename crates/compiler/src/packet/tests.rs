@@ -1,0 +1,242 @@
+//! Programs of `tcpdump -ddd`, with its optimiser and without (`-O`), and what its compiler never writes.
+
+use tamis_bpf::Insn;
+use tamis_bpf::insn::{AluOp, Operand, Test};
+use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Program, Size};
+use tamis_fuzz::rng::Rng;
+
+use super::{compare, optimise, passes};
+
+/// One expression a line, with its instructions in decimal.
+const TCPDUMP: &str = include_str!("tests/tcpdump.txt");
+
+fn program(ops: &[Op]) -> Program {
+    Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+}
+
+fn ops(program: &Program) -> Vec<Op> {
+    program.ops().collect()
+}
+
+fn insn(text: &str) -> Insn {
+    let mut fields = text
+        .split_whitespace()
+        .map(|field| field.parse::<u32>().unwrap());
+    let mut field = || fields.next().unwrap();
+    Insn {
+        code: field() as u16,
+        jt: field() as u8,
+        jf: field() as u8,
+        k: field(),
+    }
+}
+
+fn of_tcpdump() -> impl Iterator<Item = (&'static str, Program)> {
+    TCPDUMP.lines().map(|line| {
+        let (expression, insns) = line.rsplit_once(": ").unwrap();
+        let insns = insns.split(", ").map(insn).collect();
+        (expression, Program::new(insns).unwrap())
+    })
+}
+
+fn load(size: Size, at: u32) -> Op {
+    Op::LoadData(Load::Absolute(size, at))
+}
+
+#[test]
+fn programs_of_tcpdump_never_grow_and_those_without_its_optimiser_shrink() {
+    let (mut given, mut results) = ([0, 0], [0, 0]);
+    for (expression, program) in of_tcpdump() {
+        let better = passes(&program);
+        assert!(better.len() <= program.len(), "{expression}");
+        let compared = compare([&program, &better], 2000, 1);
+        let compared = compared.unwrap_or_else(|found| panic!("{expression}: {found:?}"));
+        assert!(
+            compared.steps[1] <= compared.steps[0],
+            "{expression}: {compared:?}"
+        );
+        let kind = usize::from(expression.ends_with("(-O)"));
+        given[kind] += program.len();
+        results[kind] += better.len();
+    }
+    assert!(results[1] * 10 < given[1] * 7, "{given:?} -> {results:?}");
+}
+
+#[test]
+fn packets_take_nearly_all_outcomes() {
+    let (mut taken, mut all) = (0, 0);
+    for (_, program) in of_tcpdump() {
+        let compared = compare([&program, &program], 500, 1).unwrap();
+        taken += compared.taken_outcomes;
+        all += compared.outcomes;
+    }
+    assert!(taken * 10 > all * 9, "{taken} of {all}");
+}
+
+#[test]
+fn a_changed_constant_is_found() {
+    let mut programs = of_tcpdump();
+    let (_, program) = programs.next().unwrap();
+    for pc in 0..program.len() {
+        let mut insns = program.insns().to_vec();
+        if insns[pc].code != 0x15 {
+            continue;
+        }
+        insns[pc].k += 1;
+        let other = Program::new(insns).unwrap();
+        assert!(
+            compare([&program, &other], 1000, 1).is_err(),
+            "instruction {pc}"
+        );
+    }
+}
+
+#[test]
+fn a_load_that_may_end_the_program_stays_although_nobody_reads_it() {
+    let far = load(Size::Byte, 100);
+    let input = program(&[far, load(Size::Byte, 0), Op::RetA]);
+    assert_eq!(optimise(&input).unwrap().program, input);
+    // A load behind it can't end the program.
+    let covered = program(&[far, Op::Tax, load(Size::Half, 3), Op::Txa, Op::RetA]);
+    assert_eq!(ops(&passes(&covered)), [far, Op::RetA]);
+}
+
+#[test]
+fn what_differs_each_time_is_loaded_each_time() {
+    let random = Op::LoadData(Load::Ancillary(Size::Word, Ancillary::Random));
+    let ops = [
+        random,
+        Op::Tax,
+        random,
+        Op::Branch {
+            test: Test::Eq,
+            operand: Operand::X,
+            jt: 0,
+            jf: 1,
+        },
+        Op::RetImm(0),
+        Op::RetImm(1),
+    ];
+    let input = program(&ops);
+    assert_eq!(passes(&input), input);
+}
+
+#[test]
+fn constants_in_registers_and_slots_become_operands() {
+    let input = program(&[
+        Op::LoadImm(14),
+        Op::Store(3),
+        Op::LoadXMem(3),
+        Op::LoadData(Load::Indexed(Size::Byte, 9)),
+        Op::Store(4),
+        Op::LoadImm(15),
+        Op::Store(5),
+        Op::LoadXMem(5),
+        Op::LoadMem(4),
+        Op::Alu(AluOp::And, Operand::X),
+        Op::RetA,
+    ]);
+    let expected = [
+        load(Size::Byte, 23),
+        Op::Alu(AluOp::And, Operand::K(15)),
+        Op::RetA,
+    ];
+    assert_eq!(ops(&passes(&input)), expected);
+}
+
+#[test]
+fn a_division_by_x_that_may_be_zero_stays() {
+    let input = program(&[
+        Op::Extra(Extra::LoadXHeaderLen(0)),
+        Op::LoadImm(7),
+        Op::Alu(AluOp::Div, Operand::X),
+        Op::RetImm(1),
+    ]);
+    assert_eq!(passes(&input), input);
+}
+
+/// A jump over more than 255 instructions.
+#[test]
+fn distances_beyond_eight_bits_get_a_jump() {
+    let mut ops = vec![
+        load(Size::Byte, 0),
+        Op::branch(Test::Eq, 1, 0, 1),
+        Op::Jump(300),
+    ];
+    for at in 0..150 {
+        ops.extend([Op::LoadData(Load::Indexed(Size::Word, at)), Op::Tax]);
+    }
+    ops.extend([Op::RetA, Op::Alu(AluOp::Add, Operand::K(5)), Op::RetA]);
+    let input = program(&ops);
+    let better = passes(&input);
+    assert!(better.len() <= input.len());
+    compare([&input, &better], 2000, 1).unwrap();
+}
+
+/// Programs of random instructions, which share places, slots and constants.
+fn random_program(rng: &mut Rng) -> Program {
+    let len = rng.range(4..=40) as usize;
+    let mut ops: Vec<Op> = (0..4).map(Op::Store).collect();
+    for index in 0..len {
+        let left = (len - index) as u64;
+        let size = *rng.choose(&Size::ALL);
+        let k = rng.range(0..=6) as u32;
+        let operand = *rng.choose(&[Operand::X, Operand::K(k), Operand::K(0xff)]);
+        let test = *rng.choose(&Test::ALL);
+        ops.push(match rng.range(0..=15) {
+            0..=2 => load(size, k),
+            3 => Op::LoadData(Load::Indexed(size, k)),
+            4 => Op::Extra(Extra::LoadXHeaderLen(k)),
+            5 => Op::LoadImm(k),
+            6 => Op::LoadXMem(k % 4),
+            7 => Op::LoadMem(k % 4),
+            8 => Op::Store(k % 4),
+            9 => Op::StoreX(k % 4),
+            10 => *rng.choose(&[Op::Tax, Op::Txa, Op::Neg, Op::LoadLen, Op::LoadXImm(k)]),
+            11 => {
+                let alu = [
+                    AluOp::Add,
+                    AluOp::And,
+                    AluOp::Or,
+                    AluOp::Sub,
+                    AluOp::Xor,
+                    AluOp::Mul,
+                ];
+                Op::Alu(*rng.choose(&alu), operand)
+            }
+            12 => *rng.choose(&[
+                Op::Alu(AluOp::Div, Operand::X),
+                Op::Extra(Extra::Mod(Operand::X)),
+                Op::Alu(AluOp::Lsh, Operand::K(k)),
+                Op::Alu(AluOp::Rsh, Operand::K(k)),
+                Op::RetA,
+                Op::RetImm(k),
+            ]),
+            _ => Op::Branch {
+                test,
+                operand,
+                jt: rng.range(0..=(left - 1).min(6)) as u8,
+                jf: rng.range(0..=(left - 1).min(6)) as u8,
+            },
+        });
+    }
+    ops.push(Op::RetA);
+    program(&ops)
+}
+
+#[test]
+fn random_programs_keep_their_meaning() {
+    let mut rng = Rng::new(17);
+    let (mut shorter, mut packets) = (0, 0);
+    for round in 0..400 {
+        let input = random_program(&mut rng);
+        let better = passes(&input);
+        let compared = compare([&input, &better], 300, round);
+        let compared = compared.unwrap_or_else(|found| {
+            panic!("{round}: {found:?}\n{:?}\n{:?}", ops(&input), ops(&better))
+        });
+        packets += compared.packets;
+        shorter += usize::from(better.len() < input.len());
+    }
+    assert!(packets >= 100_000 && shorter > 100, "{packets} {shorter}");
+}

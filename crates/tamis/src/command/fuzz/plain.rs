@@ -1,0 +1,72 @@
+//! The engines of random calls whose coverage nobody asks for.
+
+use std::fmt;
+
+use tamis_abi::Endian;
+use tamis_bpf::{Program, Stack};
+use tamis_engine::{Evaluator, Options};
+use tamis_fuzz::{Campaign, Found};
+
+/// What evaluates the two sides.
+pub(super) enum Engines {
+    /// The fastest evaluators of the left and of the right side.
+    Fastest(Box<[Evaluator; 2]>),
+    /// The evaluator that records coverage, because of this.
+    WithCoverage(String),
+}
+
+impl Engines {
+    /// Prepares the programs of the left and of the right side.
+    pub(super) fn new(sides: [Vec<Program>; 2]) -> Engines {
+        let [left, right] = sides.map(evaluator);
+        match (left, right) {
+            (Ok(left), Ok(right)) => Engines::Fastest(Box::new([left, right])),
+            (Err(reason), _) | (_, Err(reason)) => Engines::WithCoverage(reason),
+        }
+    }
+
+    /// Runs about this many calls.
+    pub(super) fn run(&self, campaign: &mut Campaign<'_>, evaluations: u64) -> Option<Found> {
+        match self {
+            Engines::Fastest(sides) => {
+                let [left, right] = &**sides;
+                campaign.run_plain(
+                    evaluations,
+                    |words| left.run_image(words),
+                    |words| right.run_image(words),
+                )
+            }
+            Engines::WithCoverage(_) => campaign.run(evaluations),
+        }
+    }
+}
+
+/// The evaluator of a side; else why there is none.
+fn evaluator(programs: Vec<Program>) -> Result<Evaluator, String> {
+    let stack = Stack::new(programs).map_err(|error| error.to_string())?;
+    // Calls are drawn as the words of a little-endian machine.
+    if stack.endian() == Some(Endian::Big) {
+        return Err("a side is for big-endian machines".to_owned());
+    }
+    let options = Options {
+        is_cached: true,
+        ..Options::default()
+    };
+    Evaluator::new(&stack, &options).map_err(|error| error.to_string())
+}
+
+impl fmt::Display for Engines {
+    /// As a fragment: `jit with a table, as ...`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Engines::Fastest(sides) => {
+                let [left, right] = sides.each_ref().map(|side| side.choice().to_string());
+                if left == right {
+                    return write!(f, "{left}");
+                }
+                write!(f, "left {left}; right {right}")
+            }
+            Engines::WithCoverage(reason) => write!(f, "threaded with coverage, as {reason}"),
+        }
+    }
+}

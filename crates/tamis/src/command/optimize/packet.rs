@@ -1,0 +1,78 @@
+//! Filters of sockets, which load from packets.
+
+use tamis_abi::Endian;
+use tamis_bpf::disasm;
+use tamis_bpf::program::insns_to_bytes;
+use tamis_compiler::packet::{Difference, Optimised, optimise};
+use tamis_report::disasm::DisasmReport;
+use tamis_report::entry::counted;
+
+use super::{Args, Emit};
+use crate::cli::output::document_json;
+use crate::cli::{Failure, Global, exit, message, packet};
+
+pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let input = match args.inputs.as_slice() {
+        [] => "-",
+        [input] => input,
+        _ => {
+            return Err(Failure::usage(
+                "filters of sockets are not a stack",
+                "name one",
+            ));
+        }
+    };
+    let given = packet::load(input)?;
+    let optimised = optimise(&given).map_err(|difference| bug(&difference))?;
+    let form = args.form(global);
+    let shows_person = args.emit.is_none() && args.output.is_terminal();
+    if (args.compiler.stats || shows_person) && form != Some(Emit::Json) {
+        message(&summary(given.len(), &optimised));
+    }
+    let program = &optimised.program;
+    let listing = || disasm::disassemble_packet(program, disasm::Style::Commented);
+    match form {
+        Some(Emit::Json) => {
+            let report = DisasmReport::of(program.insns());
+            args.output.text(&document_json(&report)?)?;
+        }
+        Some(Emit::Asm) => args.output.text(&listing())?,
+        None if shows_person => args.output.text(&listing())?,
+        Some(Emit::Annotation) => {
+            return Err(Failure::usage(
+                "crun has no annotation for filters of sockets",
+                "choose `--emit bpf` or `--emit asm`",
+            ));
+        }
+        Some(Emit::Bpf) | None => {
+            let bytes = insns_to_bytes(program.insns(), Endian::Little);
+            args.output.raw(&bytes)?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// The lengths, and how the programs were compared.
+fn summary(given_insns: usize, optimised: &Optimised) -> String {
+    let comparison = &optimised.comparison;
+    let after = counted(optimised.program.len(), "instruction");
+    let packets = counted(comparison.packets, "packet");
+    let (taken, all) = (comparison.taken_outcomes, comparison.outcomes);
+    format!(
+        "{given_insns} -> {after}\n\
+         the same values for {packets}, which take {taken} of {all} outcomes of branches; no proof"
+    )
+}
+
+fn bug(difference: &Difference) -> Failure {
+    let [given, result] = difference.rets;
+    let bytes: String = difference
+        .bytes
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Failure::bug(
+        format!("the optimised filter returns {result} instead of {given} for the packet {bytes}"),
+        "please report this with the filter; no program was written",
+    )
+}
