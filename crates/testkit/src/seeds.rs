@@ -1,9 +1,8 @@
-//! The number of random cases of a test: all of them with `TAMIS_SEEDS=full`, half of them with `TAMIS_SEEDS=half`, else
-//! a fifth.
+//! The number of random cases of a test: all of them with `TAMIS_SEEDS=full`, else a fifth.
 //!
-//! `.ci/run` tries half of them, which is what fits its time; all are tried before a release, and for the tables in the
-//! book. A test that expects counts over its cases, such as how many were rejected, states them for all cases, and
-//! expects the [`share`] or at least [`least`] of them.
+//! `.ci/run` tries a fifth, which is what fits its time; `.ci/run full`, before a release, tries all, and the tables in
+//! the book come from all. A test that expects counts over its cases, such as how many were rejected, states them for
+//! all cases, and expects the [`share`] or at least [`least`] of them.
 
 use std::env;
 use std::ops::{Div, Range};
@@ -11,7 +10,7 @@ use std::ops::{Div, Range};
 /// The seeds to try, the first ones of `all`.
 ///
 /// # Panics
-/// If `TAMIS_SEEDS` is none of the values above.
+/// If `TAMIS_SEEDS` is set to anything but `full`.
 pub fn of(all: Range<u64>) -> Range<u64> {
     all.start..all.start + share(all.end - all.start)
 }
@@ -19,7 +18,7 @@ pub fn of(all: Range<u64>) -> Range<u64> {
 /// The share of a count that belongs to the cases that are run.
 ///
 /// # Panics
-/// If `TAMIS_SEEDS` is none of the values above.
+/// If `TAMIS_SEEDS` is set to anything but `full`.
 pub fn share<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     of_all / N::from(divisor())
 }
@@ -28,7 +27,7 @@ pub fn share<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
 /// more, so the result is half of their share.
 ///
 /// # Panics
-/// If `TAMIS_SEEDS` is none of the values above.
+/// If `TAMIS_SEEDS` is set to anything but `full`.
 pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     if is_full() {
         of_all
@@ -40,7 +39,7 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
 /// Whether all cases are tried.
 ///
 /// # Panics
-/// If `TAMIS_SEEDS` is none of the values above.
+/// If `TAMIS_SEEDS` is set to anything but `full`.
 pub fn is_full() -> bool {
     divisor() == 1
 }
@@ -49,8 +48,7 @@ pub fn is_full() -> bool {
 fn divisor() -> u8 {
     match env::var("TAMIS_SEEDS").as_deref() {
         Err(_) => 5,
-        Ok("half") => 2,
         Ok("full") => 1,
-        Ok(other) => panic!("TAMIS_SEEDS is `{other}`; write `half` or `full`, or leave it out"),
+        Ok(other) => panic!("TAMIS_SEEDS is `{other}`; write `full` or leave it out"),
     }
 }

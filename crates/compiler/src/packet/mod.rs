@@ -1,6 +1,6 @@
 //! Filters of sockets made shorter and faster.
 //!
-//! A program becomes blocks ([`graph`]); passes repeat until nothing changes:
+//! A program becomes blocks (`graph`); passes repeat until nothing changes:
 //!
 //! - `fold`: constants, loads of what is there already, branches with a certain outcome;
 //! - `threading`: edges skip what they decide, and chains of jumps;
