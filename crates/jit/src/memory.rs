@@ -6,7 +6,7 @@
 //! stopped by the machine. The space around the code is filled with a trap instruction.
 //!
 //! All `unsafe` of the crate is here, the call of the code included. What makes it sound is the type of its argument:
-//! only the emitter of this crate makes a [`Code`](crate::assembler::Code). On other machines than x86-64 with
+//! only the emitter of this crate makes a `Code`. On other machines than x86-64 with
 //! Linux nothing can be made executable, and the error says so.
 
 use std::fmt;

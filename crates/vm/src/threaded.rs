@@ -1,6 +1,6 @@
 //! The threaded interpreter: a program whose instructions are functions that call each other.
 //!
-//! Each instruction is a [`Step`]: the address of the function that runs it, and its constants. A function does its
+//! Each instruction is a `Step`: the address of the function that runs it, and its constants. A function does its
 //! work and ends by calling that of the next step, which an optimising compiler makes a jump, so the processor predicts
 //! each instruction's successor by itself, and a branch of the program is a branch of the machine. What follows stands
 //! behind its step, so that the processor needn't wait for a link.
