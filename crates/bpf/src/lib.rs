@@ -18,6 +18,7 @@ pub mod forms;
 pub mod harmless;
 pub mod insn;
 pub mod interp;
+pub mod live;
 pub mod packet;
 pub mod program;
 pub mod stack;

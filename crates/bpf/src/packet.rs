@@ -15,7 +15,7 @@ mod program;
 use crate::insn::{Insn, Operand, Operation};
 
 pub use ancillary::Ancillary;
-pub use input::{Metadata, Packet};
+pub use input::{LINK_OFFSET, Metadata, NETWORK_OFFSET, Packet};
 pub(crate) use program::Sockets;
 pub use program::{Program, problems};
 

@@ -7,12 +7,12 @@
 //! memory and constants.
 
 use tamis_bpf::insn::Operation;
+use tamis_bpf::live::Live;
 use tamis_bpf::validate::SLOTS;
 use tamis_bpf::{AluOp, Operand, Test};
 
 use crate::assembler::{Assembler, Label};
 use crate::blind::Blinding;
-use crate::live::Live;
 use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
 
 pub(crate) const A: Reg = Reg::Rax;

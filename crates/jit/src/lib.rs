@@ -1,8 +1,8 @@
 //! BPF programs as x86-64 machine code.
 //!
-//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket. The code is written backwards in one pass (`assembler`), from one
-//! template for each instruction (`classic`), and lies in memory that is executable and not writable
-//! ([`mod@memory`]), where all `unsafe` is. What every template does is proved by Z3 in a test, for all values.
+//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket. The code is written backwards in one pass
+//! (`assembler`), from one template for each instruction (`classic`), and lies in memory that is executable and not
+//! writable ([`mod@memory`]), where all `unsafe` is. What every template does is proved by Z3 in a test, for all values.
 //!
 //! On other machines than x86-64 with Linux the crate compiles, and every compilation is refused with
 //! [`Unavailable::Host`].
@@ -15,7 +15,6 @@ use tamis_bpf::{Pc, Program};
 mod assembler;
 mod blind;
 mod classic;
-mod live;
 pub mod memory;
 mod program;
 mod ranges;

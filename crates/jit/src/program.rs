@@ -4,13 +4,13 @@
 //! whose result is used. Jumps become nothing: what leads to one leads to its target.
 
 use tamis_bpf::insn::Operation;
+use tamis_bpf::live::Live;
 use tamis_bpf::validate::SLOTS;
 use tamis_bpf::{Pc, Program};
 
 use crate::assembler::{Code, EntryPoint, Label};
 use crate::blind::Blinding;
 use crate::classic::{A, Emitter, Exits, Machine, X};
-use crate::live::Live;
 use crate::{Error, Options};
 
 /// A state in the middle of a program, from which it can be run.

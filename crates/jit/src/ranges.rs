@@ -4,15 +4,11 @@
 //! A load at X needs no test for the areas of high offsets if X is small, and a load below another one needs no test
 //! at all.
 
-use tamis_bpf::packet::{Extra, Load, Op, Size};
+use tamis_bpf::packet::{Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Size};
 use tamis_bpf::{AluOp, Operand};
 
 /// The last offset of the packet's own bytes.
 const LAST_OWN_OFFSET: u32 = 0x7fff_ffff;
-/// The offset at which loads see the start of the packet again, and that for its network layer: `SKF_LL_OFF` and
-/// `SKF_NET_OFF`.
-pub(crate) const LINK_OFFSET: u32 = 0xffe0_0000;
-pub(crate) const NETWORK_OFFSET: u32 = 0xfff0_0000;
 
 /// Bounds that hold on every way to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 
 use tamis_bpf::insn::Operation;
+use tamis_bpf::live::Live;
 use tamis_bpf::validate::DATA_SIZE_BYTES;
 use tamis_bpf::{Op, Program};
 
 use crate::assembler::EntryPoint;
 use crate::classic::{A, Emitter, INPUT, Machine};
-use crate::live::Live;
 use crate::memory::Executable;
 use crate::program::{Entry, write};
 use crate::x86::{Inst, Mem, Reg};

@@ -7,14 +7,16 @@
 use tamis_bpf::Operand;
 use tamis_bpf::insn::Operation;
 use tamis_bpf::interp;
-use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Packet, Program, Size};
+use tamis_bpf::live::Live;
+use tamis_bpf::packet::{
+    Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Packet, Program, Size,
+};
 
 use crate::assembler::{EntryPoint, Label};
 use crate::classic::{A, CONSTANT, Emitter, INPUT, Machine, X};
-use crate::live::Live;
 use crate::memory::{self, Executable};
 use crate::program::write;
-use crate::ranges::{Area, Facts, LINK_OFFSET, NETWORK_OFFSET};
+use crate::ranges::{Area, Facts};
 use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
 use crate::{Error, Options};
 

@@ -29,9 +29,10 @@ pub struct Metadata {
     known: u16,
 }
 
-/// The first offsets in the header of the network layer, and of the link layer.
-const NETWORK_OFFSET: u32 = 0xfff0_0000;
-const LINK_OFFSET: u32 = 0xffe0_0000;
+/// The first offset that is counted from the header of the network layer, `SKF_NET_OFF`.
+pub const NETWORK_OFFSET: u32 = 0xfff0_0000;
+/// The first offset that is counted from the header of the link layer, `SKF_LL_OFF`.
+pub const LINK_OFFSET: u32 = 0xffe0_0000;
 
 impl Metadata {
     /// The same with this value.

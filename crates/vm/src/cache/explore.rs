@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use tamis_bpf::live::Live;
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test, interp};
 
-use super::live::{Live, live};
+use super::live::live;
 use super::numbers::Numbers;
 use super::{Outcome, Residual};
 use crate::threaded::State;
@@ -236,12 +237,12 @@ impl Explorer<'_> {
             Value::Constant(constant) => Some(constant),
             Value::Number | Value::Computed => None,
         };
-        match constant(live.x, front.x) {
+        match constant(live.meets(Live::X), front.x) {
             Some(x) => state.x = x,
             None => return Step::EachByItself,
         }
         for (slot, value) in front.slots.iter().enumerate() {
-            match constant(live.slots & (1 << slot) != 0, *value) {
+            match constant(live.meets(Live::slot(slot as u32)), *value) {
                 Some(known) => state.memory[slot] = known,
                 None => return Step::EachByItself,
             }

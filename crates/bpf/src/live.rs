@@ -3,47 +3,46 @@
 //! Known for an instruction as soon as it is known for those where it goes on, so one pass from the last to the first
 //! computes it.
 
-use tamis_bpf::insn::Operation;
-use tamis_bpf::{AluOp, Operand};
+use crate::insn::{AluOp, Operand, Operation};
 
 /// A set of registers and slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Live(u32);
+pub struct Live(u32);
 
 impl Live {
     /// Nothing.
-    pub(crate) const NONE: Live = Live(0);
+    pub const NONE: Live = Live(0);
     /// The register A.
-    pub(crate) const A: Live = Live(1 << 16);
+    pub const A: Live = Live(1 << 16);
     /// The register X.
-    pub(crate) const X: Live = Live(1 << 17);
+    pub const X: Live = Live(1 << 17);
 
     /// A scratch slot.
-    pub(crate) const fn slot(slot: u32) -> Live {
+    pub const fn slot(slot: u32) -> Live {
         Live(1 << slot)
     }
 
     /// The members of either.
     #[must_use]
-    pub(crate) const fn or(self, other: Live) -> Live {
+    pub const fn or(self, other: Live) -> Live {
         Live(self.0 | other.0)
     }
 
     /// Whether there is a common member.
-    pub(crate) const fn meets(self, other: Live) -> bool {
+    pub const fn meets(self, other: Live) -> bool {
         self.0 & other.0 != 0
     }
 
     /// The members of `self` that aren't in the other set.
     #[must_use]
-    pub(crate) const fn without(self, other: Live) -> Live {
+    pub const fn without(self, other: Live) -> Live {
         Live(self.0 & !other.0)
     }
 
     /// What is used before an instruction that both machines have and that loads nothing from the input, where `self`
     /// is used after it. `None` if the instruction has no effect but to write what nobody uses.
     #[inline]
-    pub(crate) fn before<L: Copy, E: Copy>(self, op: Operation<L, E>) -> Option<Live> {
+    pub fn before<L: Copy, E: Copy>(self, op: Operation<L, E>) -> Option<Live> {
         let (uses, writes) = match op {
             Operation::LoadImm(_) | Operation::LoadLen => (Live::NONE, Live::A),
             Operation::LoadMem(slot) => (Live::slot(slot), Live::A),
@@ -70,7 +69,7 @@ impl Live {
     }
 
     /// What an operand uses.
-    pub(crate) const fn of(operand: Operand) -> Live {
+    pub const fn of(operand: Operand) -> Live {
         match operand {
             Operand::X => Live::X,
             _ => Live::NONE,
