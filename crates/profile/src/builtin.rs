@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Nr, syscall};
+use tamis_abi::syscall::{self, Name};
+use tamis_abi::{Arch, Nr};
 
 use crate::Profile;
 use crate::kept::Kept;
@@ -47,12 +48,13 @@ impl Profile {
 }
 
 fn ordinary(arch: Arch) -> Profile {
-    let seen: BTreeMap<Nr, u64> = measured().collect();
+    static SEEN: Kept<BTreeMap<Nr, u64>> = Kept::new();
+    let seen = SEEN.get_or_make(|| measured().collect());
     let most = seen.values().max().map_or(1, |most| most.isqrt().max(1));
     let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
     let mut profile = Profile::default();
-    for (nr, name) in syscall::all(arch) {
-        let there = syscall::number(MEASURED_ON, name);
+    for (nr, _) in syscall::all(arch) {
+        let there = Name::of_number(arch, nr).and_then(|name| name.number(MEASURED_ON));
         let count = there.and_then(|nr| seen.get(&nr).copied());
         let share = RANGE * count.unwrap_or_default().isqrt() / most;
         profile.call_mut(arch, nr).count = (FLOOR + share) / divisor;
