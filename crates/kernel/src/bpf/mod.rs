@@ -1,7 +1,10 @@
-//! Extended programs in the kernel: what its verifier says of them, and what they return.
+//! Extended programs in the kernel: what its verifier says of them, what they return, and what they see.
 //!
-//! Programs are filters of sockets or classifiers, and they are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a
-//! packet that is given. That takes `CAP_BPF` or root.
+//! Filters of sockets and classifiers are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a packet that is given.
+//! Programs of tracepoints run whenever something happens ([`Attached`]), and share [`Array`]s and [`Counts`] with this
+//! process. All of it takes `CAP_BPF`, tracepoints `CAP_PERFMON` too, or root.
+
+mod map;
 
 use std::error;
 use std::fmt;
@@ -13,10 +16,16 @@ use crate::NATIVE_ENDIAN;
 use crate::errno::Errno;
 use crate::sys::bpf;
 
+pub use map::{Array, Counts, possible_cpus};
+
 /// `BPF_PROG_TYPE_SOCKET_FILTER`.
 const SOCKET_FILTER: u32 = 1;
 /// `BPF_PROG_TYPE_SCHED_CLS`.
 const CLASSIFIER: u32 = 3;
+/// `BPF_PROG_TYPE_TRACING`.
+const TRACING: u32 = 26;
+/// `BPF_TRACE_RAW_TP`.
+const TRACE_RAW_TP: u32 = 23;
 /// The bytes of the verifier's messages that are kept.
 const LOG_BYTES: usize = 1 << 16;
 
@@ -71,7 +80,7 @@ pub struct TestRun {
 /// # Errors
 /// [`LoadError`], with the verifier's messages if it refuses the program.
 pub fn load_socket_filter(insns: &[Insn]) -> Result<Loaded, LoadError> {
-    load(SOCKET_FILTER, insns)
+    load(unattached(SOCKET_FILTER), insns)
 }
 
 /// Loads a classifier of packets. Unlike a filter of sockets, it may access the packet directly, and it sees the header
@@ -80,10 +89,65 @@ pub fn load_socket_filter(insns: &[Insn]) -> Result<Loaded, LoadError> {
 /// # Errors
 /// [`LoadError`], with the verifier's messages if it refuses the program.
 pub fn load_classifier(insns: &[Insn]) -> Result<Loaded, LoadError> {
-    load(CLASSIFIER, insns)
+    load(unattached(CLASSIFIER), insns)
 }
 
-fn load(kind: u32, insns: &[Insn]) -> Result<Loaded, LoadError> {
+/// Loads a program for a tracepoint and attaches it: it runs whenever any task of the machine gets there, with the
+/// tracepoint's arguments as context. `btf_id` is the number of the type `btf_trace_NAME` in the kernel's BTF. Kernel
+/// 5.5.
+///
+/// # Errors
+/// [`LoadError`], with the verifier's messages if it refuses the program.
+pub fn attach_tracepoint(btf_id: u32, insns: &[Insn]) -> Result<Attached, LoadError> {
+    let kind = bpf::Kind {
+        program: TRACING,
+        attach: TRACE_RAW_TP,
+        attach_btf_id: btf_id,
+    };
+    let program = load(kind, insns)?;
+    let link = bpf::attach_tracing(program.fd.as_fd()).map_err(|errno| LoadError {
+        errno,
+        log: String::new(),
+    })?;
+    Ok(Attached {
+        program,
+        _link: link,
+    })
+}
+
+/// A program that runs at a tracepoint, until this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    program: Loaded,
+    _link: OwnedFd,
+}
+
+impl Attached {
+    /// How often the program was not run because it was running on that CPU already. Kernel 5.12; 0 on older ones.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn misses(&self) -> Result<u64, Errno> {
+        /// The offset of `recursion_misses` in `struct bpf_prog_info`.
+        const MISSES: usize = 208;
+        let mut info = [0; MISSES + 8];
+        bpf::program_info(self.program.fd.as_fd(), &mut info)?;
+        let misses = info
+            .last_chunk::<8>()
+            .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok(misses)
+    }
+}
+
+const fn unattached(program: u32) -> bpf::Kind {
+    bpf::Kind {
+        program,
+        attach: 0,
+        attach_btf_id: 0,
+    }
+}
+
+fn load(kind: bpf::Kind, insns: &[Insn]) -> Result<Loaded, LoadError> {
     let raw: Vec<[u8; Insn::SIZE_BYTES]> = insns
         .iter()
         .map(|insn| insn.to_bytes(NATIVE_ENDIAN))
