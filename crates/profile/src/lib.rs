@@ -19,5 +19,5 @@ mod profile;
 mod read;
 mod strace;
 
-pub use profile::{Args, Call, Profile};
+pub use profile::{Args, Call, Profile, Times};
 pub use read::{Format, Reading, read};

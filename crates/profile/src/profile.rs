@@ -18,6 +18,41 @@ pub struct Call {
     /// Whole argument lists and their counts. They are more precise than `values` if arguments depend on each
     /// other.
     pub samples: BTreeMap<Args, u64>,
+    /// How many calls failed, by error number. They are part of [`count`](Call::count).
+    pub errors: BTreeMap<u16, u64>,
+    /// How many calls were answered by a filter or tracer and not made. They count as calls, and as errors if they failed.
+    pub denied: u64,
+    /// How long the calls took, if that was measured.
+    pub times: Option<Times>,
+}
+
+/// How long calls took, from entry to exit, sleep included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The sum.
+    pub total_ns: u64,
+    /// The least.
+    pub min_ns: u64,
+    /// The greatest.
+    pub max_ns: u64,
+    /// How many calls took a time of so many bits: the first took less than 1 ns, the next 1 ns, then 2 to 3, 4 to 7 and so on.
+    /// The last also counts all that took longer.
+    pub buckets: [u64; Times::BUCKETS],
+}
+
+impl Times {
+    /// The count of buckets.
+    pub const BUCKETS: usize = 40;
+
+    /// Adds the times of other calls.
+    pub fn merge(&mut self, other: &Times) {
+        add(&mut self.total_ns, other.total_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
+            add(count, more);
+        }
+    }
 }
 
 /// Counts of system calls. Ordered, so that the same profile always has the same bytes.
@@ -49,6 +84,15 @@ impl Call {
         }
         for (args, count) in &other.samples {
             add(self.samples.entry(*args).or_default(), *count);
+        }
+        for (errno, count) in &other.errors {
+            add(self.errors.entry(*errno).or_default(), *count);
+        }
+        add(&mut self.denied, other.denied);
+        match (&mut self.times, &other.times) {
+            (Some(times), Some(more)) => times.merge(more),
+            (times @ None, more) => *times = *more,
+            (Some(_), None) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::SCHEMA;
 use crate::collect::{MAX_DIAGNOSTICS, unknown_call};
-use crate::{Args, Call, Format, Profile, Reading};
+use crate::{Args, Call, Format, Profile, Reading, Times};
 
 static DIALECT: Dialect = Dialect {
     document: "a profile",
@@ -26,7 +26,13 @@ static DIALECT: Dialect = Dialect {
     unknown_member_label: "this would be ignored",
 };
 const MEMBERS: [&str; 2] = ["schema", "calls"];
-const CALL_MEMBERS: [&str; 5] = ["arch", "call", "count", "values", "samples"];
+const CALL_MEMBERS: [&str; 8] = [
+    "arch", "call", "count", "values", "samples", "errors", "denied", "times",
+];
+const ERROR_MEMBERS: [&str; 2] = ["errno", "count"];
+const TIMES_MEMBERS: [&str; 4] = ["total_ns", "min_ns", "max_ns", "buckets"];
+/// The largest error number.
+const MAX_ERRNO: u64 = 4095;
 const VALUE_MEMBERS: [&str; 3] = ["arg", "value", "count"];
 const SAMPLE_MEMBERS: [&str; 2] = ["args", "count"];
 /// The largest index of an argument.
@@ -91,6 +97,15 @@ fn read_call(reader: &mut Reader, value: &Value<'_>) -> Option<(Arch, Nr, Range,
     }
     if let Some(samples) = member(object, "samples") {
         read_samples(reader, samples, &mut call);
+    }
+    if let Some(errors) = member(object, "errors") {
+        read_errors(reader, errors, &mut call);
+    }
+    if let Some(denied) = member(object, "denied") {
+        call.denied = reader.unsigned(denied, "`denied`", call.count)?;
+    }
+    if let Some(times) = member(object, "times") {
+        call.times = read_times(reader, times);
     }
     Some((arch, nr, name.range(), call))
 }
@@ -191,6 +206,51 @@ fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Optio
         "the samples",
     );
     Some(())
+}
+
+fn read_errors(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+    let what = "an element of `errors`";
+    for element in &reader.array(list, "`errors`")?.elements {
+        let object = reader.object(element, what)?;
+        check_members(reader, object, what, &ERROR_MEMBERS);
+        let errno = reader.required(object, "errno", what)?;
+        let number = reader.unsigned(errno, "`errno`", MAX_ERRNO)? as u16;
+        let count = read_count(reader, object, what)?;
+        if call.errors.insert(number, count).is_some() {
+            repeated(reader, errno.range(), "the error number");
+        }
+    }
+    check_sum(reader, list, call.errors.values(), call.count, "the errors");
+    Some(())
+}
+
+fn read_times(reader: &mut Reader, value: &Value<'_>) -> Option<Times> {
+    let what = "`times`";
+    let object = reader.object(value, what)?;
+    check_members(reader, object, what, &TIMES_MEMBERS);
+    let mut number = |name: &str| {
+        let value = reader.required(object, name, what)?;
+        reader.unsigned(value, &format!("`{name}`"), u64::MAX)
+    };
+    let [total_ns, min_ns, max_ns] = [number("total_ns")?, number("min_ns")?, number("max_ns")?];
+    let list = reader.required(object, "buckets", what)?;
+    let elements = &reader.array(list, "`buckets`")?.elements;
+    let mut buckets = [0; Times::BUCKETS];
+    if elements.len() != buckets.len() {
+        let message = format!("`buckets` must have {} counts", buckets.len());
+        let label = format!("these are {}", elements.len());
+        reader.error(code::PROFILE_TYPE, list.range(), message, &label);
+        return None;
+    }
+    for (count, element) in buckets.iter_mut().zip(elements) {
+        *count = reader.unsigned(element, "a count of `buckets`", u64::MAX)?;
+    }
+    Some(Times {
+        total_ns,
+        min_ns,
+        max_ns,
+        buckets,
+    })
 }
 
 /// Reports parts whose sum exceeds the whole. Counts saturate at the largest number, and then the parts of a merged

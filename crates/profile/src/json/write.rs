@@ -54,10 +54,26 @@ fn entry(arch: Arch, nr: Nr, call: &Call) -> String {
             format!("{{\"args\": [{args}], \"count\": {count}}}")
         })
         .collect();
-    for (member, list) in [("values", values), ("samples", samples)] {
+    let errors: Vec<String> = call
+        .errors
+        .iter()
+        .map(|(errno, count)| format!("{{\"errno\": {errno}, \"count\": {count}}}"))
+        .collect();
+    for (member, list) in [("values", values), ("samples", samples), ("errors", errors)] {
         if !list.is_empty() {
             let _ = write!(text, ", \"{member}\": [{}]", list.join(", "));
         }
+    }
+    if call.denied > 0 {
+        let _ = write!(text, ", \"denied\": {}", call.denied);
+    }
+    if let Some(times) = &call.times {
+        let buckets = times.buckets.map(|count| count.to_string()).join(", ");
+        let _ = write!(
+            text,
+            ", \"times\": {{\"total_ns\": {}, \"min_ns\": {}, \"max_ns\": {}, \"buckets\": [{buckets}]}}",
+            times.total_ns, times.min_ns, times.max_ns
+        );
     }
     text + "}"
 }

@@ -1,0 +1,267 @@
+//! What the running kernel says of its types, `/sys/kernel/btf/vmlinux`: the few facts that programs depend on.
+//!
+//! BTF (BPF type format) is a list of types, each numbered by its place. Only the names and members that are asked for
+//! are decoded; the rest is skipped, so that reading the five megabytes of a kernel takes a few milliseconds.
+
+use std::fmt;
+
+/// The path of the kernel's types.
+pub const PATH: &str = "/sys/kernel/btf/vmlinux";
+
+const MAGIC: u16 = 0xeb9f;
+const HEADER_BYTES: usize = 24;
+/// The depth to which members of anonymous structures are looked for.
+const MAX_DEPTH: u32 = 4;
+
+/// The kernel's types.
+#[derive(Clone, Copy, Debug)]
+pub struct Btf<'d> {
+    types: &'d [u8],
+    strings: &'d [u8],
+}
+
+/// The reason why something isn't found in the kernel's types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BtfError {
+    /// The bytes aren't BTF of this machine's byte order, or end early.
+    Malformed,
+    /// There is no type of this name.
+    NoType(String),
+    /// The structure has no such member.
+    NoMember(String),
+}
+
+impl fmt::Display for BtfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BtfError::Malformed => f.write_str("the kernel's types can't be read"),
+            BtfError::NoType(name) => write!(f, "the kernel has no type `{name}`"),
+            BtfError::NoMember(name) => write!(f, "the kernel has no member `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for BtfError {}
+
+/// The kinds of types that are told apart here.
+const INT: u32 = 1;
+const ARRAY: u32 = 3;
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const ENUM: u32 = 6;
+const TYPEDEF: u32 = 8;
+const FUNC_PROTO: u32 = 13;
+const VAR: u32 = 14;
+const DATASEC: u32 = 15;
+const DECL_TAG: u32 = 17;
+const ENUM64: u32 = 19;
+
+/// The fixed part of a type, and where its own part begins.
+#[derive(Clone, Copy)]
+struct Type {
+    id: u32,
+    name: u32,
+    kind: u32,
+    /// How many members it has.
+    count: usize,
+    /// Whether members have bit fields.
+    has_bit_fields: bool,
+    start: usize,
+}
+
+/// A member of a structure.
+struct Member {
+    name: u32,
+    kind: u32,
+    offset_bits: u32,
+}
+
+impl<'d> Btf<'d> {
+    /// The types in the bytes of a file.
+    ///
+    /// # Errors
+    /// [`BtfError::Malformed`].
+    pub fn parse(bytes: &'d [u8]) -> Result<Btf<'d>, BtfError> {
+        let magic = bytes.first_chunk::<2>().map(|bytes| u16::from_ne_bytes(*bytes));
+        if magic != Some(MAGIC) || bytes.len() < HEADER_BYTES {
+            return Err(BtfError::Malformed);
+        }
+        let field = |at: usize| word(bytes, at).map(|word| word as usize);
+        let section = |offset: usize, len: usize| {
+            let start = field(4)?.checked_add(field(offset)?)?;
+            bytes.get(start..start.checked_add(field(len)?)?)
+        };
+        let types = section(8, 12).ok_or(BtfError::Malformed)?;
+        let strings = section(16, 20).ok_or(BtfError::Malformed)?;
+        Ok(Btf { types, strings })
+    }
+
+    /// The numbers of the type definitions with these names.
+    ///
+    /// # Errors
+    /// [`BtfError::NoType`] for the first that is missing.
+    pub fn typedefs<const N: usize>(self, names: [&str; N]) -> Result<[u32; N], BtfError> {
+        let mut ids = [0; N];
+        for kind in self.all().filter(|kind| kind.kind == TYPEDEF) {
+            let name = self.text(kind.name);
+            if let Some(place) = names.iter().position(|wanted| wanted.as_bytes() == name) {
+                ids[place] = kind.id;
+            }
+        }
+        match ids.iter().position(|id| *id == 0) {
+            Some(missing) => Err(BtfError::NoType(names[missing].to_owned())),
+            None => Ok(ids),
+        }
+    }
+
+    /// The offset in bytes of a member of a structure, given by the names on the way to it.
+    ///
+    /// # Errors
+    /// [`BtfError::NoType`] or [`BtfError::NoMember`].
+    pub fn offset(self, structure: &str, path: &[&str]) -> Result<u32, BtfError> {
+        let mut kind = self
+            .all()
+            .find(|kind| kind.kind == STRUCT && self.text(kind.name) == structure.as_bytes())
+            .ok_or_else(|| BtfError::NoType(structure.to_owned()))?;
+        let mut offset_bits = 0;
+        for (depth, name) in path.iter().enumerate() {
+            let missing = || BtfError::NoMember(format!("{structure}.{}", path.join(".")));
+            let member = self.member(kind, name, MAX_DEPTH).ok_or_else(missing)?;
+            offset_bits += member.offset_bits;
+            if depth + 1 < path.len() {
+                kind = self.numbered(member.kind).ok_or_else(missing)?;
+            }
+        }
+        Ok(offset_bits / 8)
+    }
+
+    /// The member of this name, also one of an anonymous structure or union in the type.
+    fn member(self, kind: Type, name: &str, depth: u32) -> Option<Member> {
+        for index in 0..kind.count {
+            let at = kind.start + 12 * index;
+            let offset = word(self.types, at + 8)?;
+            let member = Member {
+                name: word(self.types, at)?,
+                kind: word(self.types, at + 4)?,
+                offset_bits: if kind.has_bit_fields { offset & 0xff_ffff } else { offset },
+            };
+            if member.name != 0 {
+                if self.text(member.name) == name.as_bytes() {
+                    return Some(member);
+                }
+                continue;
+            }
+            let inner = self.numbered(member.kind).filter(|_| depth > 0);
+            let is_nested = |kind: &Type| kind.kind == STRUCT || kind.kind == UNION;
+            if let Some(inner) = inner.filter(is_nested)
+                && let Some(found) = self.member(inner, name, depth - 1)
+            {
+                let offset_bits = member.offset_bits + found.offset_bits;
+                return Some(Member { offset_bits, ..found });
+            }
+        }
+        None
+    }
+
+    /// The type of a number. Linear in the types.
+    fn numbered(self, id: u32) -> Option<Type> {
+        self.all().nth((id as usize).checked_sub(1)?)
+    }
+
+    /// All types in order; ends early at one that isn't known, behind which nothing can be found.
+    fn all(self) -> impl Iterator<Item = Type> + 'd {
+        let (mut at, mut id) = (0, 0);
+        std::iter::from_fn(move || {
+            let info = word(self.types, at + 4)?;
+            id += 1;
+            let kind = Type {
+                id,
+                name: word(self.types, at)?,
+                kind: info >> 24 & 0x1f,
+                count: (info & 0xffff) as usize,
+                has_bit_fields: info >> 31 != 0,
+                start: at + 12,
+            };
+            at = kind.start + own_bytes(kind)?;
+            Some(kind)
+        })
+    }
+
+    /// The text at an offset, without its end.
+    fn text(self, offset: u32) -> &'d [u8] {
+        let text = self.strings.get(offset as usize..).unwrap_or_default();
+        let end = text.iter().position(|byte| *byte == 0);
+        &text[..end.unwrap_or(text.len())]
+    }
+}
+
+/// The size of a type's own part; `None` for an unknown kind.
+fn own_bytes(kind: Type) -> Option<usize> {
+    Some(match kind.kind {
+        INT | VAR | DECL_TAG => 4,
+        ARRAY => 12,
+        STRUCT | UNION | DATASEC | ENUM64 => 12 * kind.count,
+        ENUM | FUNC_PROTO => 8 * kind.count,
+        // Pointers, forward declarations, definitions, qualifiers, functions, floating point, tags of types.
+        2 | 7..=12 | 16 | 18 => 0,
+        _ => return None,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `typedef int number`, `struct outer { int first; struct { int inner; }; }`.
+    fn example() -> Vec<u8> {
+        let strings = b"\0int\0number\0outer\0first\0inner\0";
+        let name = |text: &str| {
+            let text = [b"\0", text.as_bytes(), b"\0"].concat();
+            let at = strings.windows(text.len()).position(|part| part == text);
+            at.unwrap() as u32 + 1
+        };
+        let info = |kind: u32, count: u32| kind << 24 | count;
+        let types = [
+            [name("int"), info(INT, 0), 4].as_slice(),
+            &[32],
+            &[name("number"), info(TYPEDEF, 0), 1],
+            &[0, info(STRUCT, 1), 4],
+            &[name("inner"), 1, 0],
+            &[name("outer"), info(STRUCT, 2), 8],
+            &[name("first"), 1, 0],
+            &[0, 3, 32],
+        ]
+        .concat();
+        let types: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let sizes = [24, 0, types.len() as u32, types.len() as u32, strings.len() as u32];
+        let mut bytes = [&MAGIC.to_ne_bytes()[..], &[1, 0]].concat();
+        bytes.extend(sizes.iter().flat_map(|word| word.to_ne_bytes()));
+        [bytes, types, strings.to_vec()].concat()
+    }
+
+    #[test]
+    fn definitions_and_members_are_found_by_name() {
+        let bytes = example();
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.typedefs(["number"]), Ok([2]));
+        assert_eq!(btf.offset("outer", &["first"]), Ok(0));
+        assert_eq!(btf.offset("outer", &["inner"]), Ok(4));
+        assert_eq!(btf.typedefs(["int"]), Err(BtfError::NoType("int".to_owned())));
+        let missing = BtfError::NoMember("outer.third".to_owned());
+        assert_eq!(btf.offset("outer", &["third"]), Err(missing));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error() {
+        let bytes = example();
+        for len in 0..bytes.len() {
+            let found = Btf::parse(&bytes[..len]).and_then(|btf| btf.offset("outer", &["inner"]));
+            assert!(found.is_err(), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Recording by programs at the kernel's tracepoints.
+//!
+//! It takes `CAP_BPF` and `CAP_PERFMON`, or root, and a kernel of 5.13 or later with BTF on x86-64. While a recorder
+//! exists, every call of every task of the machine costs some tens of nanoseconds more.
+//!
+//! What it can't see: calls for which a filter sends a signal have neither entry nor exit, so they are counted apart
+//! ([`Recording::signalled`]); a thread that a filter kills silently while others of its process live isn't seen.
+
+mod btf;
+mod programs;
+
+use std::collections::BTreeMap;
+use std::error;
+use std::fmt;
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use tamis_abi::signature::Width;
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_kernel::Errno;
+use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
+use tamis_profile::{Profile, Times};
+
+use crate::interest;
+use crate::recording::{Lost, Recording, Signalled};
+pub use btf::{Btf, BtfError};
+use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS};
+
+/// The interfaces of the kernel in the order of their rows.
+const ARCHES: [Arch; INTERFACES] = [Arch::X86_64, Arch::X86, Arch::X32];
+/// How many pairs of an argument and its value, and of a call and its error, are told apart.
+const MAX_VALUES: u32 = 1 << 15;
+/// How many numbers without rows, and how many calls with signals, are told apart.
+const MAX_NUMBERS: u32 = 1 << 12;
+
+/// What is recorded besides counts and errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The values of arguments that are constants or flags.
+    pub values: bool,
+    /// How long calls take.
+    pub times: bool,
+}
+
+/// Programs at the kernel's tracepoints, and what they count. Nothing is recorded before tasks are chosen; dropping
+/// this ends it and leaves no trace.
+///
+/// ```no_run
+/// use tamis_kernel::spawn::Spawn;
+/// use tamis_recorder::ebpf::{Options, Recorder, Start};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let recorder = Recorder::new(Options::default())?;
+/// let held = Spawn::new("true").start()?;
+/// recorder.record(held.pid(), Start::AtExec);
+/// held.release().wait()?;
+/// println!("{}", recorder.recording()?.profile.to_json());
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Recorder {
+    attached: Vec<Attached>,
+    options: Options,
+    cpus: usize,
+    states: Array,
+    counts: Array,
+    totals: Array,
+    times: Array,
+    values: Counts,
+    numbers: Counts,
+    signals: Counts,
+    /// Only programs use these.
+    _interest: Array,
+    _starts: Array,
+}
+
+/// When the recording of a task begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At its next call; not with the one that it is in.
+    Now,
+    /// When it executes a program; the `execve` counts.
+    AtExec,
+}
+
+/// The reason why nothing can be recorded in this way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// Programs are for x86-64 only.
+    Machine,
+    /// The file with the kernel's types can't be read.
+    NoTypes(std::io::ErrorKind),
+    /// The kernel's types lack something.
+    Types(BtfError),
+    /// A file in `/proc` or `/sys` is missing.
+    NoLimits,
+    /// Memory for the counts can't be had.
+    Memory(Errno),
+    /// A program is refused.
+    Program {
+        /// Its tracepoint.
+        tracepoint: &'static str,
+        /// The reason.
+        error: LoadError,
+    },
+    /// A program can't be assembled: a bug of tamis.
+    Bug(String),
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unavailable::Machine => f.write_str("recording by eBPF needs an x86-64 machine"),
+            Unavailable::NoTypes(kind) => write!(
+                f,
+                "{}: {kind}; recording by eBPF needs a kernel with CONFIG_DEBUG_INFO_BTF",
+                btf::PATH
+            ),
+            Unavailable::Types(error) => error.fmt(f),
+            Unavailable::NoLimits => {
+                f.write_str("recording by eBPF needs /proc and /sys to be mounted")
+            }
+            Unavailable::Memory(Errno(number)) if *number == EPERM => f.write_str(
+                "recording by eBPF needs root or the capabilities CAP_BPF and CAP_PERFMON",
+            ),
+            Unavailable::Memory(errno) => write!(f, "no memory to record by eBPF: {errno}"),
+            Unavailable::Program { tracepoint, error } => {
+                write!(f, "the program for the tracepoint {tracepoint}: {error}")
+            }
+            Unavailable::Bug(message) => write!(f, "a program of the recorder is wrong: {message}"),
+        }
+    }
+}
+
+impl error::Error for Unavailable {}
+
+/// `EPERM` has this number on every architecture.
+const EPERM: i32 = 1;
+
+impl Recorder {
+    /// Loads and attaches the programs.
+    ///
+    /// # Errors
+    /// See [`Unavailable`].
+    pub fn new(options: Options) -> Result<Recorder, Unavailable> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Unavailable::Machine);
+        }
+        let (facts, ids) = facts(options)?;
+        let array = |words| Array::new(words).map_err(Unavailable::Memory);
+        let rows = ROWS * INTERFACES;
+        let measured = if options.times { rows * facts.cpus } else { 0 };
+        let recorder = Recorder {
+            attached: Vec::new(),
+            options,
+            cpus: facts.cpus,
+            states: array(facts.tasks.div_ceil(programs::TASKS_PER_WORD))?,
+            counts: array(ROW_WORDS * rows * facts.cpus)?,
+            totals: array(programs::TOTALS)?,
+            times: array(TIME_WORDS * measured)?,
+            values: Counts::per_cpu(16, MAX_VALUES).map_err(Unavailable::Memory)?,
+            numbers: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
+            signals: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
+            _interest: interesting(array(rows.div_ceil(4))?),
+            _starts: array(2 * if options.times { programs::STARTS } else { 1 })?,
+        };
+        recorder.attach(&facts, &ids)
+    }
+
+    fn attach(
+        mut self,
+        facts: &Facts,
+        ids: &[(&'static str, u32)],
+    ) -> Result<Recorder, Unavailable> {
+        let maps = [
+            ("states", self.states.descriptor()),
+            ("counts", self.counts.descriptor()),
+            ("totals", self.totals.descriptor()),
+            ("times", self.times.descriptor()),
+            ("values", self.values.descriptor()),
+            ("numbers", self.numbers.descriptor()),
+            ("signals", self.signals.descriptor()),
+            ("interest", self._interest.descriptor()),
+            ("starts", self._starts.descriptor()),
+        ];
+        // What a program sees depends on others: exits are told apart by what the program for entries writes.
+        for ((tracepoint, text), (_, id)) in programs::all(facts).into_iter().zip(ids) {
+            let insns = programs::assemble(&text, facts, &maps);
+            let insns = insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
+            let attached = bpf::attach_tracepoint(*id, &insns);
+            let attached =
+                attached.map_err(|error| Unavailable::Program { tracepoint, error })?;
+            self.attached.push(attached);
+        }
+        Ok(self)
+    }
+
+    /// Records a task, by its number in this machine's first namespace of processes, and all tasks that it starts from
+    /// now on. False if there is no such number.
+    pub fn record(&self, task: i32, start: Start) -> bool {
+        let Ok(task) = usize::try_from(task) else {
+            return false;
+        };
+        let Some(word) = self.states.get(task / programs::TASKS_PER_WORD) else {
+            return false;
+        };
+        let state = match start {
+            Start::Now => programs::TRACKED | programs::NEW,
+            Start::AtExec => programs::ARMED,
+        };
+        let distance = task % programs::TASKS_PER_WORD * programs::STATE_BITS as usize;
+        let before = word.fetch_or(state << distance, Ordering::Relaxed);
+        if before >> distance & programs::TRACKED == 0 {
+            self.totals[programs::LIVE].fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// How many of the recorded tasks live.
+    pub fn live(&self) -> u64 {
+        self.totals[programs::LIVE].load(Ordering::Relaxed)
+    }
+
+    /// What was recorded so far. Counts only grow: a later recording includes an earlier one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn recording(&self) -> Result<Recording, Errno> {
+        let mut recording = Recording::default();
+        self.add_rows(&mut recording.profile);
+        self.add_values(&mut recording.profile)?;
+        for (key, count) in self.numbers.all()? {
+            add_number(&mut recording, halves(&key), count);
+        }
+        for (key, count) in self.signals.all()? {
+            let [nr, arch] = halves(&key);
+            recording.signalled.insert(Signalled { arch, nr }, count);
+        }
+        let total = |index: usize| self.totals[index].load(Ordering::Relaxed);
+        recording.lost = Lost {
+            counts: total(programs::LOST),
+            times: total(programs::LOST_TIMES),
+            events: self.misses()?,
+        };
+        Ok(recording)
+    }
+
+    fn misses(&self) -> Result<u64, Errno> {
+        self.attached
+            .iter()
+            .try_fold(0, |sum, program| Ok(sum + program.misses()?))
+    }
+
+    /// Adds the counts of the tables of all CPUs.
+    fn add_rows(&self, profile: &mut Profile) {
+        for (interface, row) in rows() {
+            let number = ROWS * interface + row;
+            let sum = |word: usize| {
+                let place = |cpu: usize| ROW_WORDS * (ROWS * INTERFACES * cpu + number) + word;
+                let counts = (0..self.cpus).map(|cpu| &self.counts[place(cpu)]);
+                counts.map(|count| count.load(Ordering::Relaxed)).sum::<u64>()
+            };
+            let count = sum(0);
+            if count == 0 {
+                continue;
+            }
+            let (arch, nr) = call(interface, row as u32);
+            let call = profile.call_mut(arch, nr);
+            call.count = count;
+            call.denied = sum(2).min(count);
+            if self.options.times {
+                call.times = self.times_of(number);
+            }
+        }
+    }
+
+    /// The times of a row, if one was measured.
+    fn times_of(&self, row: usize) -> Option<Times> {
+        let mut sum: Option<Times> = None;
+        for cpu in 0..self.cpus {
+            let start = TIME_WORDS * (ROWS * INTERFACES * cpu + row);
+            let words = &self.times[start..start + TIME_WORDS];
+            let word = |index: usize| words[index].load(Ordering::Relaxed);
+            let buckets = std::array::from_fn(|index| word(4 + index));
+            if buckets.iter().all(|count| *count == 0) {
+                continue;
+            }
+            let times = Times {
+                total_ns: word(0),
+                min_ns: !word(1),
+                max_ns: word(2),
+                buckets,
+            };
+            match &mut sum {
+                Some(sum) => sum.merge(&times),
+                None => sum = Some(times),
+            }
+        }
+        sum
+    }
+
+    /// Adds the values of arguments and the error numbers.
+    fn add_values(&self, profile: &mut Profile) -> Result<(), Errno> {
+        for (key, count) in self.values.all()? {
+            let [place, _] = halves(&key);
+            let value = key.last_chunk::<8>().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            let row = (place & 0xffff) as usize;
+            let (arch, nr) = call(row / ROWS, (row % ROWS) as u32);
+            let call = profile.call_mut(arch, nr);
+            match place >> 16 {
+                programs::ERRNO_KEY => {
+                    call.errors.insert(value as u16, count);
+                }
+                arg => {
+                    call.values.entry(arg as u8).or_default().insert(value, count);
+                }
+            }
+            // A call may have been counted between the two looks.
+            let errors = call.errors.values().sum();
+            let seen = call.values.values().map(|values| values.values().sum()).max();
+            call.count = call.count.max(errors).max(seen.unwrap_or(0));
+        }
+        Ok(())
+    }
+}
+
+/// All rows: interface and number.
+fn rows() -> impl Iterator<Item = (usize, usize)> {
+    (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
+}
+
+/// The call of a row, whose number lacks the bit of x32.
+const fn call(interface: usize, row: u32) -> (Arch, Nr) {
+    let arch = ARCHES[interface];
+    let bit = match arch {
+        Arch::X32 => Arch::X32_BIT,
+        _ => 0,
+    };
+    (arch, Nr(row | bit))
+}
+
+/// Adds a call without a row: its number, and its interface with what was counted.
+fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
+    let arch = ARCHES[(rest as usize / ROWS).min(INTERFACES - 1)];
+    if !arch.owns_number(number) {
+        if rest % ROWS as u32 == programs::FAR_CALLS {
+            *recording.unknown.entry((arch.audit(), number)).or_default() += count;
+        }
+        return;
+    }
+    let call = recording.profile.call_mut(arch, Nr(number));
+    match rest % ROWS as u32 {
+        programs::FAR_ERRORS => {
+            /// The only error of a number that the kernel doesn't know.
+            const ENOSYS: u16 = 38;
+            *call.errors.entry(ENOSYS).or_default() += count;
+        }
+        programs::FAR_DENIED => call.denied += count,
+        _ => call.count += count,
+    }
+}
+
+fn halves(key: &[u8]) -> [u32; 2] {
+    let half = |at: usize| key.get(at..).and_then(|bytes| bytes.first_chunk::<4>());
+    [0, 4].map(|at| half(at).map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
+}
+
+/// What the programs depend on, and the numbers of their tracepoints' types.
+fn facts(options: Options) -> Result<(Facts, Vec<(&'static str, u32)>), Unavailable> {
+    let bytes = fs::read(btf::PATH).map_err(|error| Unavailable::NoTypes(error.kind()))?;
+    let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
+    let names = [
+        "btf_trace_sys_enter",
+        "btf_trace_sys_exit",
+        "btf_trace_sched_process_fork",
+        "btf_trace_sched_process_exec",
+        "btf_trace_sched_process_exit",
+        "btf_trace_signal_generate",
+    ];
+    let ids = btf.typedefs(names).map_err(Unavailable::Types)?;
+    let offset = |path: &[&str]| btf.offset("task_struct", path).map_err(Unavailable::Types);
+    let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let tasks = most.and_then(|text| text.trim().parse::<usize>().ok());
+    let facts = Facts {
+        tasks: tasks.ok_or(Unavailable::NoLimits)?,
+        cpus: bpf::possible_cpus().ok_or(Unavailable::NoLimits)?,
+        status: offset(&["thread_info", "status"])?,
+        pid: offset(&["pid"])?,
+        has_values: options.values,
+        has_times: options.times,
+    };
+    Ok((facts, names.into_iter().zip(ids).collect()))
+}
+
+/// Fills the array by which the programs know the arguments of interest: for each row 16 bits, of which the lower half
+/// has a bit for each argument, the upper half one for each that has 64 bits.
+fn interesting(array: Array) -> Array {
+    let mut words = BTreeMap::<usize, u64>::new();
+    for (interface, row) in rows() {
+        let (arch, nr) = call(interface, row as u32);
+        let Some(name) = syscall::name(arch, nr) else {
+            continue;
+        };
+        let mut bits = 0;
+        for argument in interest::arguments(arch, name) {
+            bits |= 1 << argument.index.index();
+            if argument.width == Width::Bits64 {
+                bits |= 0x100 << argument.index.index();
+            }
+        }
+        let number = ROWS * interface + row;
+        *words.entry(number / 4).or_default() |= bits << (16 * (number % 4));
+    }
+    for (index, word) in words {
+        array[index].store(word, Ordering::Relaxed);
+    }
+    array
+}

@@ -1,0 +1,655 @@
+//! The programs that run at the kernel's tracepoints, as text.
+//!
+//! A task is known by four bits in the array `states`, at its number: whether it is recorded, whether it is in a call
+//! that it was seen to enter, whether it is new, so that its first exit belongs to a call that wasn't, and whether its
+//! recording begins with the next program that it executes. Counts are in the array `counts`, a table of rows for each
+//! CPU; what has no row of its own is counted in hash tables.
+//!
+//! `sys_enter` comes after filters and tracers: a call that they answer has an exit only, which is how denied calls are
+//! told from others.
+//!
+//! Texts have names of values in braces, `&NAME` for the address of an array, and `#NAME` for a table.
+
+use std::fmt::Write;
+use std::os::fd::RawFd;
+
+use tamis_diag::Sources;
+use tamis_ebpf::{Insn, text};
+
+/// The task is recorded.
+pub(super) const TRACKED: u64 = 1;
+/// It is in a call that it was seen to enter.
+const IN_CALL: u64 = 2;
+/// Its next exit belongs to a call that began before the recording.
+pub(super) const NEW: u64 = 4;
+/// Its recording begins when it executes a program.
+pub(super) const ARMED: u64 = 8;
+/// The bits of a task.
+pub(super) const STATE_BITS: u64 = 4;
+/// The tasks of a word of states.
+pub(super) const TASKS_PER_WORD: usize = 16;
+
+/// The calls of each interface that have rows; numbers beyond are counted by number.
+pub(super) const ROWS: usize = 512;
+/// The interfaces: x86-64, i386 and x32.
+pub(super) const INTERFACES: usize = 3;
+/// The words of a row: calls, errors, calls that were denied, one unused.
+pub(super) const ROW_WORDS: usize = 4;
+/// The words of a row of times: their sum, least, greatest, and a count for each power of two.
+pub(super) const TIME_WORDS: usize = 4 + TIME_BUCKETS;
+/// Powers of two nanoseconds that are told apart: up to 18 minutes.
+pub(super) const TIME_BUCKETS: usize = 40;
+/// The tasks whose call's beginning is known; a power of two.
+pub(super) const STARTS: usize = 1 << 16;
+
+/// The place of an error number among the arguments in the keys of values.
+pub(super) const ERRNO_KEY: u32 = 7;
+/// What is counted of calls without a row, in the lower bits of the second half of their keys.
+pub(super) const FAR_CALLS: u32 = 0;
+pub(super) const FAR_ERRORS: u32 = 1;
+pub(super) const FAR_DENIED: u32 = 2;
+
+/// Words of the array `totals`.
+pub(super) const LIVE: usize = 0;
+pub(super) const LOST: usize = 1;
+pub(super) const LOST_TIMES: usize = 2;
+pub(super) const TOTALS: usize = 4;
+
+/// What programs are made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// Task numbers are less.
+    pub(super) tasks: usize,
+    /// CPU numbers are less.
+    pub(super) cpus: usize,
+    /// The offset of `thread_info.status` in a task.
+    pub(super) status: u32,
+    /// The offset of `pid` in a task.
+    pub(super) pid: u32,
+    pub(super) has_values: bool,
+    pub(super) has_times: bool,
+}
+
+/// The names of arrays and tables, and their descriptors.
+pub(super) type Maps<'m> = [(&'m str, RawFd)];
+
+/// The tracepoints, each with its program's text.
+pub(super) fn all(facts: &Facts) -> [(&'static str, String); 6] {
+    [
+        ("sys_enter", enter(facts)),
+        ("sys_exit", exit(facts)),
+        ("sched_process_fork", FORK.to_owned()),
+        ("sched_process_exec", EXEC.to_owned()),
+        ("sched_process_exit", END.to_owned()),
+        ("signal_generate", SIGNAL.to_owned()),
+    ]
+}
+
+/// From the number of a task in r7 to the address of its word of states in r8, and the distance of its bits in r7.
+const STATE: &str = "
+    if r7 >= {tasks} goto out
+    r1 = r7
+    r1 >>= 4
+    r1 <<= 3
+    r8 = &states
+    r8 += r1
+    r7 &= 15
+    r7 <<= 2
+";
+
+/// The state of the calling task in r1, if it is recorded; the address and distance as [`STATE`]. The context is in
+/// r6.
+const CALLER: &str = "
+    r6 = r1
+    call 14 // bpf_get_current_pid_tgid
+    w7 = w0
+    *(u64 *)(r10 - 32) = r7
+    {state}
+    r1 = *(u64 *)(r8 + 0)
+    r1 >>= r7
+    r1 &= 15
+    r2 = r1
+    r2 &= {tracked}
+    if r2 == 0 goto out
+";
+
+/// From the number of a call in r7 to its row in r9: the rows of x86-64, then those of i386, then those of x32.
+const ROW: &str = "
+    call 158 // bpf_get_current_task_btf
+    w1 = *(u32 *)(r0 + {status})
+    r9 = 0
+    w1 &= 2 // TS_COMPAT
+    if w1 == 0 goto native
+    r9 = {rows}
+    goto number
+native:
+    r1 = r7
+    r1 >>= 30
+    if r1 != 1 goto number
+    r9 = {x32}
+    r1 = r7
+    r1 &= 0x3fffffff
+    if r1 >= {rows} goto far
+    r9 += r1
+    goto counted
+number:
+    if r7 >= {rows} goto far
+    r9 += r7
+counted:
+    call 8 // bpf_get_smp_processor_id
+    w0 = w0
+    if r0 >= {cpus} goto out
+    r7 = r9
+    r7 <<= 5
+    r1 = r0
+    r1 *= {table_bytes}
+    r8 = &counts
+    r8 += r1
+    r8 += r7
+";
+
+fn enter(facts: &Facts) -> String {
+    let mut text = format!(
+        "{CALLER}
+    r1 ^= {{tracked_in_call}}
+    r1 <<= r7
+    lock *(u64 *)(r8 + 0) ^= r1
+    r7 = *(u64 *)(r6 + 8)
+    w7 = w7
+    {ROW}
+    r1 = *(u64 *)(r8 + 0)
+    r1 += 1
+    *(u64 *)(r8 + 0) = r1
+"
+    );
+    if facts.has_values {
+        text += &values();
+    }
+    if facts.has_times {
+        // Last, so that what was recorded isn't part of the time.
+        text += "
+started:
+    call 5 // bpf_ktime_get_ns
+    r1 = *(u64 *)(r10 - 32)
+    r2 = r1
+    r2 &= {starts_mask}
+    r2 <<= 4
+    r3 = &starts
+    r3 += r2
+    *(u64 *)(r3 + 0) = r1
+    *(u64 *)(r3 + 8) = r0
+";
+    }
+    text += "
+out:
+    r0 = 0
+    exit
+far:
+    *(u32 *)(r10 - 8) = r7
+    *(u32 *)(r10 - 4) = r9
+";
+    text + &count_in("numbers", -8, "far") + "
+    r0 = 0
+    exit
+"
+}
+
+/// Counts the values of the arguments in which somebody is interested.
+fn values() -> String {
+    /// The offsets of the arguments in `struct pt_regs`, of x86-64 and of i386.
+    const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
+    const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
+    let mut text = "
+    r1 = &interest
+    r2 = r9
+    r2 <<= 1
+    r1 += r2
+    w8 = *(u16 *)(r1 + 0)
+    if w8 == 0 goto valued
+    r7 = 0
+    if r9 < {rows} goto arguments
+    if r9 >= {x32} goto arguments
+    r7 = 1
+arguments:
+"
+    .to_owned();
+    for (arg, (native, compat)) in NATIVE.into_iter().zip(COMPAT).enumerate() {
+        let (bit, wide, key) = (1 << arg, 0x100 << arg, arg << 16);
+        let _ = write!(
+            text,
+            "
+    w1 = w8
+    w1 &= {bit}
+    if w1 == 0 goto next{arg}
+    r1 = *(u64 *)(r6 + 0)
+    if r7 != 0 goto compat{arg}
+    r2 = *(u64 *)(r1 + {native})
+    goto width{arg}
+compat{arg}:
+    r2 = *(u64 *)(r1 + {compat})
+width{arg}:
+    w1 = w8
+    w1 &= {wide}
+    if w1 != 0 goto key{arg}
+    w2 = w2
+key{arg}:
+    *(u64 *)(r10 - 8) = r2
+    r1 = r9
+    r1 |= {key}
+    *(u64 *)(r10 - 16) = r1
+{}
+next{arg}:
+",
+            count_in("values", -16, &format!("arg{arg}"))
+        );
+    }
+    text + "\nvalued:\n"
+}
+
+fn exit(facts: &Facts) -> String {
+    let mut text = format!(
+        "{CALLER}
+    r2 = r1
+    r2 &= {{in_call}}
+    if r2 != 0 goto entered
+    r1 &= {{new}}
+    if r1 == 0 goto denied
+    r1 = {{new}}
+    r1 <<= r7
+    lock *(u64 *)(r8 + 0) ^= r1
+    goto out
+entered:
+    r2 <<= r7
+    lock *(u64 *)(r8 + 0) ^= r2
+    r1 = 0
+    goto result
+denied:
+    r1 = 1
+result:
+    *(u64 *)(r10 - 48) = r1
+    r1 = *(u64 *)(r6 + 0)
+    r7 = *(u64 *)(r1 + 120)
+    w7 = w7
+    r2 = *(u64 *)(r6 + 8)
+    *(u64 *)(r10 - 40) = r2
+    // Of `rt_sigreturn`, and of calls that a tracer skips.
+    if w7 == -1 goto out
+"
+    );
+    if !facts.has_times {
+        text += "
+    r1 = *(u64 *)(r10 - 48)
+    if r1 != 0 goto row
+    if r2 s>= 0 goto out
+    if r2 s< -4095 goto out
+";
+    }
+    let _ = write!(
+        text,
+        "
+row:
+    {ROW}
+    *(u64 *)(r10 - 56) = r0
+    r1 = *(u64 *)(r10 - 48)
+    if r1 == 0 goto made
+    r1 = *(u64 *)(r8 + 0)
+    r1 += 1
+    *(u64 *)(r8 + 0) = r1
+    r1 = *(u64 *)(r8 + 16)
+    r1 += 1
+    *(u64 *)(r8 + 16) = r1
+made:
+    r2 = *(u64 *)(r10 - 40)
+    if r2 s>= 0 goto succeeded
+    if r2 s< -4095 goto succeeded
+    r1 = *(u64 *)(r8 + 8)
+    r1 += 1
+    *(u64 *)(r8 + 8) = r1
+    r2 = -r2
+    *(u64 *)(r10 - 8) = r2
+    r1 = r9
+    r1 |= {{errno_key}}
+    *(u64 *)(r10 - 16) = r1
+{}
+succeeded:
+",
+        count_in("values", -16, "errno")
+    );
+    if facts.has_times {
+        text += TIMES;
+    }
+    text += "
+out:
+    r0 = 0
+    exit
+far:
+    *(u32 *)(r10 - 8) = r7
+    r1 = *(u64 *)(r10 - 48)
+    if r1 == 0 goto farmade
+    *(u32 *)(r10 - 4) = r9
+";
+    text += &count_in("numbers", -8, "farcall");
+    text += "
+    r1 = r9
+    r1 |= {far_denied}
+    *(u32 *)(r10 - 4) = r1
+";
+    text += &count_in("numbers", -8, "fardenied");
+    text += "
+farmade:
+    r2 = *(u64 *)(r10 - 40)
+    if r2 s>= 0 goto out
+    if r2 s< -4095 goto out
+    r1 = r9
+    r1 |= {far_errors}
+    *(u32 *)(r10 - 4) = r1
+";
+    text + &count_in("numbers", -8, "farerror") + "\n    goto out\n"
+}
+
+/// Adds the time since the call was entered to its row of times.
+const TIMES: &str = "
+    r1 = *(u64 *)(r10 - 48)
+    if r1 != 0 goto out
+    call 5 // bpf_ktime_get_ns
+    r1 = *(u64 *)(r10 - 32)
+    r2 = r1
+    r2 &= {starts_mask}
+    r2 <<= 4
+    r3 = &starts
+    r3 += r2
+    r4 = *(u64 *)(r3 + 0)
+    if r4 != r1 goto untimed
+    r4 = *(u64 *)(r3 + 8)
+    r0 -= r4
+    r7 = r0
+    r8 = *(u64 *)(r10 - 56)
+    if r8 >= {cpus} goto out
+    r8 *= {time_table_bytes}
+    r9 *= {time_row_bytes}
+    r6 = &times
+    r6 += r8
+    r6 += r9
+    r1 = *(u64 *)(r6 + 0)
+    r1 += r7
+    *(u64 *)(r6 + 0) = r1
+    r1 = *(u64 *)(r6 + 8)
+    // The least is kept as its complement, so that 0 stands for none.
+    r2 = r7
+    r2 ^= -1
+    if r1 >= r2 goto least
+    *(u64 *)(r6 + 8) = r2
+least:
+    r1 = *(u64 *)(r6 + 16)
+    if r1 >= r7 goto greatest
+    *(u64 *)(r6 + 16) = r7
+greatest:
+    // The number of bits of the time.
+    r1 = 0
+    r2 = r7
+    r2 >>= 32
+    if r2 == 0 goto bits16
+    r1 += 32
+    r7 = r2
+bits16:
+    r2 = r7
+    r2 >>= 16
+    if r2 == 0 goto bits8
+    r1 += 16
+    r7 = r2
+bits8:
+    r2 = r7
+    r2 >>= 8
+    if r2 == 0 goto bits4
+    r1 += 8
+    r7 = r2
+bits4:
+    r2 = r7
+    r2 >>= 4
+    if r2 == 0 goto bits2
+    r1 += 4
+    r7 = r2
+bits2:
+    r2 = r7
+    r2 >>= 2
+    if r2 == 0 goto bits1
+    r1 += 2
+    r7 = r2
+bits1:
+    r7 >>= 1
+    r1 += r7
+    if r1 < {time_buckets} goto bucket
+    r1 = {time_last}
+bucket:
+    r1 <<= 3
+    r6 += r1
+    r1 = *(u64 *)(r6 + 32)
+    r1 += 1
+    *(u64 *)(r6 + 32) = r1
+    goto out
+untimed:
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {lost_times}) += r2
+";
+
+/// A task has made another: parent and child.
+const FORK: &str = "
+    {caller}
+    r1 = *(u64 *)(r6 + 8)
+    w7 = *(u32 *)(r1 + {pid})
+    {state}
+    r1 = {tracked_new}
+    r1 <<= r7
+    lock *(u64 *)(r8 + 0) |= r1
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {live}) += r2
+out:
+    r0 = 0
+    exit
+";
+
+/// A task has executed a program: the task, its number before. A thread that isn't the first of its process gets the
+/// number of the first.
+const EXEC: &str = "
+    r6 = r1
+    r7 = *(u64 *)(r6 + 8)
+    w7 = w7
+    {state}
+    r9 = *(u64 *)(r8 + 0)
+    r9 >>= r7
+    r9 &= 15
+    if r9 == 0 goto out
+    r2 = 15
+    r2 <<= r7
+    r2 ^= -1
+    lock *(u64 *)(r8 + 0) &= r2
+    r1 = *(u64 *)(r6 + 0)
+    w7 = *(u32 *)(r1 + {pid})
+    {state}
+    r1 = {tracked_in_call}
+    r9 &= {armed}
+    if r9 == 0 goto set
+    r1 = {tracked_new}
+set:
+    r1 <<= r7
+    lock *(u64 *)(r8 + 0) |= r1
+out:
+    r0 = 0
+    exit
+";
+
+/// A task has ended.
+const END: &str = "
+    call 14 // bpf_get_current_pid_tgid
+    w7 = w0
+    {state}
+    r1 = *(u64 *)(r8 + 0)
+    r1 >>= r7
+    r1 &= 15
+    if r1 == 0 goto out
+    r2 = 15
+    r2 <<= r7
+    r2 ^= -1
+    lock *(u64 *)(r8 + 0) &= r2
+    r1 = &totals
+    r2 = -1
+    lock *(u64 *)(r1 + {live}) += r2
+out:
+    r0 = 0
+    exit
+";
+
+/// A signal is sent: its number, `struct kernel_siginfo`, the task. Of interest are those that filters send.
+const SIGNAL: &str = "
+    r2 = *(u64 *)(r1 + 0)
+    w2 = w2
+    if w2 != 31 goto out
+    {caller}
+    r1 = *(u64 *)(r6 + 8)
+    w2 = *(u32 *)(r1 + 8)
+    if w2 != 1 goto out // SYS_SECCOMP
+    // Number and architecture, which the verifier takes for the parts of another member of the union.
+    r3 = r1
+    r3 += 24
+    r1 = r10
+    r1 += -8
+    r2 = 8
+    call 113 // bpf_probe_read_kernel
+    if r0 != 0 goto out
+    {signal}
+out:
+    r0 = 0
+    exit
+";
+
+/// Counts the key at this place of the stack in a table. Labels have a suffix of their own.
+fn count_in(table: &str, key: i32, label: &str) -> String {
+    let find = format!(
+        "
+    r1 = #{table}
+    r2 = r10
+    r2 += {key}
+    call 1 // bpf_map_lookup_elem
+    if r0 != 0 goto found_{label}
+"
+    );
+    format!(
+        "{find}
+    r1 = 1
+    *(u64 *)(r10 - 24) = r1
+    r1 = #{table}
+    r2 = r10
+    r2 += {key}
+    r3 = r10
+    r3 += -24
+    r4 = 1 // BPF_NOEXIST
+    call 2 // bpf_map_update_elem
+    if r0 == 0 goto kept_{label}
+    // Full, or another CPU was faster.
+{find}
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {{lost}}) += r2
+    goto kept_{label}
+found_{label}:
+    r1 = 1
+    lock *(u64 *)(r0 + 0) += r1
+kept_{label}:
+"
+    )
+}
+
+/// The instructions of a text, for these arrays and tables.
+///
+/// # Errors
+/// What is wrong with the text: a bug.
+pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec<Insn>, String> {
+    let text = with_maps(&with_values(text, facts), maps)?;
+    let mut sources = Sources::new();
+    let source = sources.add("program", text.as_str());
+    let assembly = text::assemble(&text, source).map_err(|diagnostics| {
+        let first = diagnostics.first();
+        first.map_or_else(String::new, |first| {
+            let place = first.labels.first().map(|label| sources.snippet(label.span));
+            format!("{}: {}", first.message, place.unwrap_or_default())
+        })
+    })?;
+    Ok(assembly.insns)
+}
+
+fn with_values(text: &str, facts: &Facts) -> String {
+    let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
+    let time_row_bytes = 8 * TIME_WORDS;
+    let numbers: [(&str, u64); 24] = [
+        ("tasks", facts.tasks as u64),
+        ("cpus", facts.cpus as u64),
+        ("status", facts.status.into()),
+        ("pid", facts.pid.into()),
+        ("tracked", TRACKED),
+        ("in_call", IN_CALL),
+        ("new", NEW),
+        ("armed", ARMED),
+        ("tracked_in_call", TRACKED | IN_CALL),
+        ("tracked_new", TRACKED | NEW),
+        ("rows", ROWS as u64),
+        ("x32", 2 * ROWS as u64),
+        ("table_bytes", table_bytes as u64),
+        ("errno_key", u64::from(ERRNO_KEY) << 16),
+        ("far_errors", FAR_ERRORS.into()),
+        ("far_denied", FAR_DENIED.into()),
+        ("live", 8 * LIVE as u64),
+        ("lost", 8 * LOST as u64),
+        ("lost_times", 8 * LOST_TIMES as u64),
+        ("starts_mask", STARTS as u64 - 1),
+        ("time_row_bytes", time_row_bytes as u64),
+        ("time_table_bytes", (time_row_bytes * ROWS * INTERFACES) as u64),
+        ("time_buckets", TIME_BUCKETS as u64),
+        ("time_last", TIME_BUCKETS as u64 - 1),
+    ];
+    let parts = [
+        ("caller", CALLER.to_owned()),
+        ("signal", count_in("signals", -8, "signal")),
+        ("state", STATE.to_owned()),
+    ];
+    let numbers = numbers.map(|(name, number)| (name, number.to_string()));
+    let mut text = text.to_owned();
+    // Parts first, which have values of their own.
+    for (name, value) in parts.iter().chain(&numbers) {
+        text = text.replace(&format!("{{{name}}}"), value);
+    }
+    text
+}
+
+/// Wide loads of addresses, which the text form doesn't have, are written as raw instructions.
+fn with_maps(text: &str, maps: &Maps<'_>) -> Result<String, String> {
+    /// `BPF_LD | BPF_IMM | BPF_DW`.
+    const LOAD_WIDE: u8 = 0x18;
+    /// `BPF_PSEUDO_MAP_FD` and `BPF_PSEUDO_MAP_VALUE`.
+    const TABLE: u8 = 1;
+    const VALUE: u8 = 2;
+    let mut linked = String::with_capacity(text.len());
+    for line in text.lines() {
+        let load = line.trim().split_once(" = ").and_then(|(register, source)| {
+            let variant = match source.chars().next()? {
+                '&' => VALUE,
+                '#' => TABLE,
+                _ => return None,
+            };
+            Some((register.strip_prefix('r')?, variant, &source[1..]))
+        });
+        let Some((register, variant, name)) = load else {
+            linked += line;
+            linked.push('\n');
+            continue;
+        };
+        let map = maps.iter().find(|(known, _)| *known == name);
+        let (_, descriptor) = map.ok_or_else(|| format!("there is no map `{name}`"))?;
+        let _ = writeln!(
+            linked,
+            ".insn {LOAD_WIDE}, {register}, {variant}, 0, {descriptor}\n.insn 0, 0, 0, 0, 0"
+        );
+    }
+    Ok(linked)
+}

@@ -1,0 +1,46 @@
+//! The arguments whose values are worth recording: those that are constants and flags.
+//!
+//! File descriptors, addresses, lengths and numbers of tasks differ from run to run, and no policy should depend on
+//! them. What a policy can depend on has names: commands, options, families, protections.
+
+use tamis_abi::signature::{self, Arg, Width};
+use tamis_abi::{Arch, ArgIndex, family};
+
+/// An argument whose values are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interesting {
+    /// Its place.
+    pub index: ArgIndex,
+    /// How many of its bits the kernel reads.
+    pub width: Width,
+}
+
+/// The arguments of a call whose values are constants or flags.
+///
+/// ```
+/// use tamis_abi::{Arch, signature::Width};
+/// use tamis_recorder::interest;
+/// let places = |call| -> Vec<usize> {
+///     interest::arguments(Arch::X86_64, call).iter().map(|arg| arg.index.index()).collect()
+/// };
+/// assert_eq!(places("socket"), [0, 1, 2]);
+/// assert_eq!(places("ioctl"), [1]);
+/// assert_eq!(places("mmap"), [2, 3]);
+/// assert_eq!(places("read"), [] as [usize; 0]);
+/// ```
+pub fn arguments(arch: Arch, call: &str) -> Vec<Interesting> {
+    let args = signature::args(call).unwrap_or_default();
+    let chosen = args.iter().filter(|arg| is_symbolic(call, arg));
+    let placed = chosen.filter_map(|arg| {
+        let index = signature::index(arch, call, arg.name)?;
+        let width = signature::width(arch, call, arg);
+        Some(Interesting { index, width })
+    });
+    placed.collect()
+}
+
+fn is_symbolic(call: &str, arg: &Arg) -> bool {
+    let has_names = family::of(call, arg.name).is_some() || (call, arg.name) == ("ioctl", "cmd");
+    // `AT_FDCWD` is a name among descriptors.
+    has_names && !arg.name.ends_with("fd")
+}
