@@ -9,6 +9,7 @@
 //! | [`mod@differential`] | compares programs and calls in the kernel with tamis |
 //! | [`mod@measure`] | times system calls under filters |
 //! | [`mod@bpf`] | asks the kernel's verifier about extended programs, and runs them once |
+//! | [`mod@interrupt`] | notes the signals by which a user ends programs |
 //!
 //! These use three primitives, with which other systems can be built:
 //!
@@ -29,6 +30,7 @@ mod ended;
 pub mod errno;
 pub mod flags;
 pub mod install;
+pub mod interrupt;
 pub mod listener;
 pub mod measure;
 pub mod probe;

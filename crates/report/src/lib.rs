@@ -38,6 +38,7 @@ pub mod place;
 pub mod precompile;
 pub mod program;
 pub mod prove;
+pub mod record;
 pub mod reduce;
 pub mod run;
 pub mod tables;
@@ -82,6 +83,7 @@ documents! {
     passes::PassesReport = "tamis.passes/1",
     precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
+    record::RecordReport = "tamis.record/1",
     reduce::ReduceReport = "tamis.reduce/1",
     run::RunReport = "tamis.run/1",
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 32] = [
+const ALLOWED: [(&str, Option<&[&str]>); 33] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -72,8 +72,12 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
         "report",
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint",
-            "meter", "policy", "prover", "rules",
+            "meter", "policy", "profile", "prover", "rules",
         ]),
+    ),
+    (
+        "recorder",
+        Some(&["abi", "diag", "ebpf", "kernel", "profile"]),
     ),
     (
         "tamis",
@@ -99,6 +103,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
             "policy",
             "profile",
             "prover",
+            "recorder",
             "report",
             "rules",
             "scmp",

@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// The path of the kernel's types.
-pub const PATH: &str = "/sys/kernel/btf/vmlinux";
+pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
@@ -82,7 +82,9 @@ impl<'d> Btf<'d> {
     /// # Errors
     /// [`BtfError::Malformed`].
     pub fn parse(bytes: &'d [u8]) -> Result<Btf<'d>, BtfError> {
-        let magic = bytes.first_chunk::<2>().map(|bytes| u16::from_ne_bytes(*bytes));
+        let magic = bytes
+            .first_chunk::<2>()
+            .map(|bytes| u16::from_ne_bytes(*bytes));
         if magic != Some(MAGIC) || bytes.len() < HEADER_BYTES {
             return Err(BtfError::Malformed);
         }
@@ -143,7 +145,11 @@ impl<'d> Btf<'d> {
             let member = Member {
                 name: word(self.types, at)?,
                 kind: word(self.types, at + 4)?,
-                offset_bits: if kind.has_bit_fields { offset & 0xff_ffff } else { offset },
+                offset_bits: if kind.has_bit_fields {
+                    offset & 0xff_ffff
+                } else {
+                    offset
+                },
             };
             if member.name != 0 {
                 if self.text(member.name) == name.as_bytes() {
@@ -157,7 +163,10 @@ impl<'d> Btf<'d> {
                 && let Some(found) = self.member(inner, name, depth - 1)
             {
                 let offset_bits = member.offset_bits + found.offset_bits;
-                return Some(Member { offset_bits, ..found });
+                return Some(Member {
+                    offset_bits,
+                    ..found
+                });
             }
         }
         None
@@ -238,7 +247,13 @@ mod tests {
         ]
         .concat();
         let types: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let sizes = [24, 0, types.len() as u32, types.len() as u32, strings.len() as u32];
+        let sizes = [
+            24,
+            0,
+            types.len() as u32,
+            types.len() as u32,
+            strings.len() as u32,
+        ];
         let mut bytes = [&MAGIC.to_ne_bytes()[..], &[1, 0]].concat();
         bytes.extend(sizes.iter().flat_map(|word| word.to_ne_bytes()));
         [bytes, types, strings.to_vec()].concat()
@@ -251,7 +266,10 @@ mod tests {
         assert_eq!(btf.typedefs(["number"]), Ok([2]));
         assert_eq!(btf.offset("outer", &["first"]), Ok(0));
         assert_eq!(btf.offset("outer", &["inner"]), Ok(4));
-        assert_eq!(btf.typedefs(["int"]), Err(BtfError::NoType("int".to_owned())));
+        assert_eq!(
+            btf.typedefs(["int"]),
+            Err(BtfError::NoType("int".to_owned()))
+        );
         let missing = BtfError::NoMember("outer.third".to_owned());
         assert_eq!(btf.offset("outer", &["third"]), Err(missing));
     }

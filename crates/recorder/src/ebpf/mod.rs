@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::error;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
 use tamis_abi::signature::Width;
@@ -88,6 +89,8 @@ pub enum Start {
 pub enum Unavailable {
     /// Programs are for x86-64 only.
     Machine,
+    /// This process isn't in the machine's first namespace of processes, whose numbers programs see.
+    Namespace,
     /// The file with the kernel's types can't be read.
     NoTypes(std::io::ErrorKind),
     /// The kernel's types lack something.
@@ -111,6 +114,9 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unavailable::Machine => f.write_str("recording by eBPF needs an x86-64 machine"),
+            Unavailable::Namespace => f.write_str(
+                "recording by eBPF doesn't work in a namespace of processes: tasks have other numbers there",
+            ),
             Unavailable::NoTypes(kind) => write!(
                 f,
                 "{}: {kind}; recording by eBPF needs a kernel with CONFIG_DEBUG_INFO_BTF",
@@ -145,6 +151,9 @@ impl Recorder {
     pub fn new(options: Options) -> Result<Recorder, Unavailable> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Unavailable::Machine);
+        }
+        if !is_in_first_namespace() {
+            return Err(Unavailable::Namespace);
         }
         let (facts, ids) = facts(options)?;
         let array = |words| Array::new(words).map_err(Unavailable::Memory);
@@ -186,10 +195,10 @@ impl Recorder {
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
         for ((tracepoint, text), (_, id)) in programs::all(facts).into_iter().zip(ids) {
             let insns = programs::assemble(&text, facts, &maps);
-            let insns = insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
+            let insns =
+                insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
             let attached = bpf::attach_tracepoint(*id, &insns);
-            let attached =
-                attached.map_err(|error| Unavailable::Program { tracepoint, error })?;
+            let attached = attached.map_err(|error| Unavailable::Program { tracepoint, error })?;
             self.attached.push(attached);
         }
         Ok(self)
@@ -237,6 +246,12 @@ impl Recorder {
             recording.signalled.insert(Signalled { arch, nr }, count);
         }
         let total = |index: usize| self.totals[index].load(Ordering::Relaxed);
+        // Recordings that begin with a program begin inside of this call.
+        if let Some(execve) = syscall::number(Arch::X86_64, "execve")
+            && total(programs::BEGUN) > 0
+        {
+            recording.profile.call_mut(Arch::X86_64, execve).count += total(programs::BEGUN);
+        }
         recording.lost = Lost {
             counts: total(programs::LOST),
             times: total(programs::LOST_TIMES),
@@ -258,7 +273,9 @@ impl Recorder {
             let sum = |word: usize| {
                 let place = |cpu: usize| ROW_WORDS * (ROWS * INTERFACES * cpu + number) + word;
                 let counts = (0..self.cpus).map(|cpu| &self.counts[place(cpu)]);
-                counts.map(|count| count.load(Ordering::Relaxed)).sum::<u64>()
+                counts
+                    .map(|count| count.load(Ordering::Relaxed))
+                    .sum::<u64>()
             };
             let count = sum(0);
             if count == 0 {
@@ -303,7 +320,9 @@ impl Recorder {
     fn add_values(&self, profile: &mut Profile) -> Result<(), Errno> {
         for (key, count) in self.values.all()? {
             let [place, _] = halves(&key);
-            let value = key.last_chunk::<8>().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            let value = key
+                .last_chunk::<8>()
+                .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
             let row = (place & 0xffff) as usize;
             let (arch, nr) = call(row / ROWS, (row % ROWS) as u32);
             let call = profile.call_mut(arch, nr);
@@ -312,12 +331,19 @@ impl Recorder {
                     call.errors.insert(value as u16, count);
                 }
                 arg => {
-                    call.values.entry(arg as u8).or_default().insert(value, count);
+                    call.values
+                        .entry(arg as u8)
+                        .or_default()
+                        .insert(value, count);
                 }
             }
             // A call may have been counted between the two looks.
             let errors = call.errors.values().sum();
-            let seen = call.values.values().map(|values| values.values().sum()).max();
+            let seen = call
+                .values
+                .values()
+                .map(|values| values.values().sum())
+                .max();
             call.count = call.count.max(errors).max(seen.unwrap_or(0));
         }
         Ok(())
@@ -363,6 +389,15 @@ fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
 fn halves(key: &[u8]) -> [u32; 2] {
     let half = |at: usize| key.get(at..).and_then(|bytes| bytes.first_chunk::<4>());
     [0, 4].map(|at| half(at).map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
+}
+
+/// Whether the numbers of tasks here are those that programs see. Unknown without `/proc`, and then assumed: a task
+/// that isn't found is not recorded.
+fn is_in_first_namespace() -> bool {
+    /// `PROC_PID_INIT_INO`, fixed in the kernel's interface.
+    const FIRST: u64 = 0xefff_fffc;
+    let namespace = fs::metadata("/proc/self/ns/pid");
+    namespace.map_or(true, |file| file.ino() == FIRST)
 }
 
 /// What the programs depend on, and the numbers of their tracepoints' types.

@@ -53,6 +53,7 @@ pub(super) const FAR_DENIED: u32 = 2;
 pub(super) const LIVE: usize = 0;
 pub(super) const LOST: usize = 1;
 pub(super) const LOST_TIMES: usize = 2;
+pub(super) const BEGUN: usize = 3;
 pub(super) const TOTALS: usize = 4;
 
 /// What programs are made for.
@@ -188,7 +189,8 @@ far:
     *(u32 *)(r10 - 8) = r7
     *(u32 *)(r10 - 4) = r9
 ";
-    text + &count_in("numbers", -8, "far") + "
+    text + &count_in("numbers", -8, "far")
+        + "
     r0 = 0
     exit
 "
@@ -471,6 +473,9 @@ const EXEC: &str = "
     r1 = {tracked_in_call}
     r9 &= {armed}
     if r9 == 0 goto set
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {begun}) += r2
     r1 = {tracked_new}
 set:
     r1 <<= r7
@@ -572,7 +577,10 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
     let assembly = text::assemble(&text, source).map_err(|diagnostics| {
         let first = diagnostics.first();
         first.map_or_else(String::new, |first| {
-            let place = first.labels.first().map(|label| sources.snippet(label.span));
+            let place = first
+                .labels
+                .first()
+                .map(|label| sources.snippet(label.span));
             format!("{}: {}", first.message, place.unwrap_or_default())
         })
     })?;
@@ -582,7 +590,7 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
 fn with_values(text: &str, facts: &Facts) -> String {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
-    let numbers: [(&str, u64); 24] = [
+    let numbers: [(&str, u64); 25] = [
         ("tasks", facts.tasks as u64),
         ("cpus", facts.cpus as u64),
         ("status", facts.status.into()),
@@ -602,9 +610,13 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("live", 8 * LIVE as u64),
         ("lost", 8 * LOST as u64),
         ("lost_times", 8 * LOST_TIMES as u64),
+        ("begun", 8 * BEGUN as u64),
         ("starts_mask", STARTS as u64 - 1),
         ("time_row_bytes", time_row_bytes as u64),
-        ("time_table_bytes", (time_row_bytes * ROWS * INTERFACES) as u64),
+        (
+            "time_table_bytes",
+            (time_row_bytes * ROWS * INTERFACES) as u64,
+        ),
         ("time_buckets", TIME_BUCKETS as u64),
         ("time_last", TIME_BUCKETS as u64 - 1),
     ];
@@ -631,14 +643,17 @@ fn with_maps(text: &str, maps: &Maps<'_>) -> Result<String, String> {
     const VALUE: u8 = 2;
     let mut linked = String::with_capacity(text.len());
     for line in text.lines() {
-        let load = line.trim().split_once(" = ").and_then(|(register, source)| {
-            let variant = match source.chars().next()? {
-                '&' => VALUE,
-                '#' => TABLE,
-                _ => return None,
-            };
-            Some((register.strip_prefix('r')?, variant, &source[1..]))
-        });
+        let load = line
+            .trim()
+            .split_once(" = ")
+            .and_then(|(register, source)| {
+                let variant = match source.chars().next()? {
+                    '&' => VALUE,
+                    '#' => TABLE,
+                    _ => return None,
+                };
+                Some((register.strip_prefix('r')?, variant, &source[1..]))
+            });
         let Some((register, variant, name)) = load else {
             linked += line;
             linked.push('\n');

@@ -28,6 +28,7 @@ mod passes;
 mod precompile;
 mod profile;
 mod prove;
+mod record;
 mod reduce;
 mod run;
 mod tables;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     Reduce(reduce::Args),
     Run(run::Args),
+    Record(record::Args),
     Dump(dump::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
@@ -89,6 +91,7 @@ impl Command {
             Command::Convert(_) => "converting",
             Command::Bench(_) => "measuring",
             Command::Bisect(_) => "searching",
+            Command::Record(_) => "recording",
             Command::Run(_)
             | Command::Dump(_)
             | Command::Libseccomp(_)
@@ -113,6 +116,7 @@ impl Command {
             Command::Fuzz(args) => fuzz::run(args, global),
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Record(args) => record::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),

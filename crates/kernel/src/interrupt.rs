@@ -1,0 +1,31 @@
+//! Being told of a user's wish to end, instead of being ended by it.
+//!
+//! While an [`Interrupts`] lives, `SIGINT`, `SIGTERM` and `SIGHUP` don't end this process: they are noted, for work that has a
+//! result worth keeping. A second signal of the same kind ends the process, in case the work doesn't.
+
+use crate::sys::interrupt;
+
+/// The signals are noted while this lives. There should be only one in a process.
+///
+/// ```
+/// let interrupts = tamis_kernel::interrupt::Interrupts::catch();
+/// assert!(!interrupts.arrived());
+/// ```
+#[derive(Debug)]
+pub struct Interrupts {
+    _caught: interrupt::Noted,
+}
+
+impl Interrupts {
+    /// Begins to note them.
+    pub fn catch() -> Interrupts {
+        Interrupts {
+            _caught: interrupt::Noted::begin(),
+        }
+    }
+
+    /// Whether one has arrived.
+    pub fn arrived(&self) -> bool {
+        interrupt::arrived()
+    }
+}

@@ -1,0 +1,223 @@
+//! What a program called: `tamis record`.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use serde::Serialize;
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_profile::{Call, Profile};
+
+use crate::entry::counted;
+
+/// What was recorded.
+#[derive(Serialize)]
+pub struct RecordReport {
+    pub backend: &'static str,
+    pub exit_code: Option<u8>,
+    pub signal: Option<i32>,
+    pub running_tasks: u64,
+    pub calls: Vec<RecordedCall>,
+    pub unknown: Vec<NumberEntry>,
+    pub signalled: Vec<NumberEntry>,
+    pub lost: LostEntry,
+    /// How many calls the text has.
+    #[serde(skip)]
+    pub top: usize,
+}
+
+/// A call, the most frequent first.
+#[derive(Serialize)]
+pub struct RecordedCall {
+    pub arch: &'static str,
+    pub call: String,
+    pub count: u64,
+    pub errors: u64,
+    pub denied: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_ns: Option<u64>,
+}
+
+/// A call that isn't in the profile.
+#[derive(Serialize)]
+pub struct NumberEntry {
+    pub arch: String,
+    pub call: String,
+    pub count: u64,
+}
+
+/// What couldn't be counted.
+#[derive(Clone, Copy, Default, Serialize)]
+pub struct LostEntry {
+    pub counts: u64,
+    pub times: u64,
+    pub events: u64,
+}
+
+impl RecordedCall {
+    /// The calls of a profile, the most frequent first.
+    pub fn all(profile: &Profile) -> Vec<RecordedCall> {
+        let mut calls: Vec<(Arch, Nr, &Call)> = profile.calls().collect();
+        calls.sort_by_key(|(arch, nr, call)| (Reverse(call.count), *arch, *nr));
+        let entry = |(arch, nr, call): (Arch, Nr, &Call)| RecordedCall {
+            arch: arch.name(),
+            call: name(arch, nr),
+            count: call.count,
+            errors: call.errors.values().sum(),
+            denied: call.denied,
+            total_ns: call.times.map(|times| times.total_ns),
+        };
+        calls.into_iter().map(entry).collect()
+    }
+}
+
+impl NumberEntry {
+    /// A number on an architecture, `AUDIT_ARCH_*`, that may be none of tamis's.
+    pub fn new(audit_arch: u32, nr: u32, count: u64) -> NumberEntry {
+        let arch = Arch::of_call(audit_arch, nr);
+        NumberEntry {
+            arch: arch.map_or_else(|| format!("{audit_arch:#x}"), |arch| arch.name().to_owned()),
+            call: arch.map_or_else(|| nr.to_string(), |arch| name(arch, Nr(nr))),
+            count,
+        }
+    }
+}
+
+fn name(arch: Arch, nr: Nr) -> String {
+    syscall::name(arch, nr).map_or_else(|| nr.0.to_string(), str::to_owned)
+}
+
+impl fmt::Display for RecordReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |of: fn(&RecordedCall) -> u64| self.calls.iter().map(of).sum::<u64>();
+        let total = sum(|call| call.count);
+        let errors = sum(|call| call.errors);
+        let denied = sum(|call| call.denied);
+        writeln!(
+            f,
+            "calls made: {total}, different ones: {}, failed: {errors}, denied by a filter: {denied}",
+            self.calls.len()
+        )?;
+        if !self.calls.is_empty() {
+            writeln!(f, "   share       count      failed      denied  call")?;
+        }
+        let or_blank = |count: u64| {
+            if count == 0 {
+                String::new()
+            } else {
+                count.to_string()
+            }
+        };
+        for call in self.calls.iter().take(self.top) {
+            let share = call.count as f64 / total.max(1) as f64 * 100.0;
+            writeln!(
+                f,
+                "{share:>6.2} %{:>12}{:>12}{:>12}  {} {}",
+                call.count,
+                or_blank(call.errors),
+                or_blank(call.denied),
+                call.arch,
+                call.call
+            )?;
+        }
+        if self.calls.len() > self.top {
+            writeln!(f, "and {} more", self.calls.len() - self.top)?;
+        }
+        for entry in &self.signalled {
+            let times = counted(entry.count, "time");
+            writeln!(
+                f,
+                "a filter sent SIGSYS for {} {}, {times}",
+                entry.arch, entry.call
+            )?;
+        }
+        for entry in &self.unknown {
+            let times = counted(entry.count, "time");
+            writeln!(
+                f,
+                "no call of {} has the number {}, made {times}",
+                entry.arch, entry.call
+            )?;
+        }
+        if self.running_tasks > 0 {
+            let tasks = counted(self.running_tasks, "task");
+            writeln!(f, "{tasks} still running")?;
+        }
+        self.lost.fmt(f)
+    }
+}
+
+impl fmt::Display for LostEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lost = [
+            (self.counts, "value", "for which there was no room"),
+            (self.times, "time", "of calls whose beginning isn't known"),
+            (self.events, "event", "at which the recorder didn't run"),
+        ];
+        for (count, what, why) in lost {
+            if count > 0 {
+                writeln!(f, "lost: {} {why}", counted(count, what))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The table of `strace -c -w`: calls by the time that they took, sleep included, a table for each architecture.
+pub fn strace_table(profile: &Profile) -> String {
+    let mut text = String::new();
+    for arch in [Arch::X86_64, Arch::X86, Arch::X32] {
+        let calls: Vec<(Nr, &Call)> = profile
+            .calls()
+            .filter(|(of, _, _)| *of == arch)
+            .map(|(_, nr, call)| (nr, call))
+            .collect();
+        let heading = match arch {
+            Arch::X86 => "System call usage summary for 32 bit mode:\n",
+            Arch::X32 => "System call usage summary for x32 mode:\n",
+            _ => "",
+        };
+        if !calls.is_empty() {
+            text += heading;
+            strace_table_of(arch, calls, &mut text);
+        }
+    }
+    text
+}
+
+fn strace_table_of(arch: Arch, mut calls: Vec<(Nr, &Call)>, text: &mut String) {
+    const RULE: &str = "------ ----------- ----------- --------- --------- ----------------\n";
+    let time_ns = |call: &Call| call.times.map_or(0, |times| times.total_ns);
+    let errors = |call: &Call| call.errors.values().sum::<u64>();
+    calls.sort_by_key(|(nr, call)| (Reverse(time_ns(call)), Reverse(call.count), *nr));
+    let sum = |of: &dyn Fn(&Call) -> u64| calls.iter().map(|(_, call)| of(call)).sum::<u64>();
+    let total_ns = sum(&time_ns);
+    *text += "% time     seconds  usecs/call     calls    errors syscall\n";
+    *text += RULE;
+    for (nr, call) in &calls {
+        let share = time_ns(call) as f64 / total_ns.max(1) as f64;
+        *text += &strace_row(
+            share,
+            time_ns(call),
+            call.count,
+            errors(call),
+            &name(arch, *nr),
+        );
+    }
+    *text += RULE;
+    let count = sum(&|call: &Call| call.count);
+    *text += &strace_row(1.0, total_ns, count, sum(&errors), "total");
+}
+
+fn strace_row(share: f64, time_ns: u64, count: u64, errors: u64, name: &str) -> String {
+    let errors = if errors == 0 {
+        String::new()
+    } else {
+        errors.to_string()
+    };
+    format!(
+        "{:>6.2} {:>11.6} {:>11} {count:>9} {errors:>9} {name}\n",
+        share * 100.0,
+        time_ns as f64 / 1e9,
+        time_ns / 1000 / count.max(1),
+    )
+}
