@@ -39,8 +39,31 @@ pub fn arguments(arch: Arch, call: &str) -> Vec<Interesting> {
     placed.collect()
 }
 
+/// Arguments with few values whose names depend on another argument, or that are several constants in one.
+const ALSO: [(&str, &str); 6] = [
+    ("ioctl", "cmd"),
+    ("personality", "personality"),
+    ("semctl", "cmd"),
+    ("setsockopt", "optname"),
+    ("socket", "protocol"),
+    ("socketpair", "protocol"),
+];
+
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
-    let has_names = family::of(call, arg.name).is_some() || (call, arg.name) == ("ioctl", "cmd");
+    let has_names = family::of(call, arg.name).is_some() || ALSO.contains(&(call, arg.name));
     // `AT_FDCWD` is a name among descriptors.
     has_names && !arg.name.ends_with("fd")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_exists() {
+        for (call, name) in ALSO {
+            let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
+            assert!(args.iter().any(|arg| arg.name == name), "{call} {name}");
+        }
+    }
 }

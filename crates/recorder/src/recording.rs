@@ -11,8 +11,8 @@ pub struct Recording {
     pub profile: Profile,
     /// Calls with numbers that their architecture doesn't own, by the value of `AUDIT_ARCH_*` and the number.
     pub unknown: BTreeMap<(u32, u32), u64>,
-    /// Calls for which a filter sent `SIGSYS`, with or without killing the caller. They aren't part of the profile: the kernel shows
-    /// neither their entry nor their exit.
+    /// Calls for which a filter sent `SIGSYS`, with or without killing the caller. They aren't part of the profile: not
+    /// every kernel shows their exit.
     pub signalled: BTreeMap<Signalled, u64>,
     /// What wasn't recorded.
     pub lost: Lost,

@@ -24,6 +24,8 @@ pub enum Need {
     Peers,
     /// A kernel whose system calls `perf` can trace.
     Tracing,
+    /// A kernel that takes programs for its tracepoints from this process, and tells its types.
+    Tracepoints,
     /// The compilers of all languages in which filters are written: `cc`, `c++`, `go`.
     Toolchains,
     /// gVisor's compiler, a Go module that `bench/gvisor` needs and no test downloads.
@@ -48,6 +50,7 @@ impl Need {
             Need::Live => "live",
             Need::Peers => "peers",
             Need::Tracing => "tracing",
+            Need::Tracepoints => "tracepoints",
             Need::Toolchains => "toolchains",
             Need::Gvisor => "gvisor",
             Need::Systemd => "systemd",

@@ -3,8 +3,8 @@
 //! It takes `CAP_BPF` and `CAP_PERFMON`, or root, and a kernel of 5.13 or later with BTF on x86-64. While a recorder
 //! exists, every call of every task of the machine costs some tens of nanoseconds more.
 //!
-//! What it can't see: calls for which a filter sends a signal have neither entry nor exit, so they are counted apart
-//! ([`Recording::signalled`]); a thread that a filter kills silently while others of its process live isn't seen.
+//! What it can't see: calls for which a filter sends a signal have no entry and, depending on the kernel, no exit, so they
+//! are counted apart ([`Recording::signalled`]); a thread that a filter kills silently while others of its process live isn't seen.
 
 mod btf;
 mod programs;
@@ -176,11 +176,7 @@ impl Recorder {
         recorder.attach(&facts, &ids)
     }
 
-    fn attach(
-        mut self,
-        facts: &Facts,
-        ids: &[(&'static str, u32)],
-    ) -> Result<Recorder, Unavailable> {
+    fn attach(mut self, facts: &Facts, ids: &[u32]) -> Result<Recorder, Unavailable> {
         let maps = [
             ("states", self.states.descriptor()),
             ("counts", self.counts.descriptor()),
@@ -193,7 +189,7 @@ impl Recorder {
             ("starts", self._starts.descriptor()),
         ];
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
-        for ((tracepoint, text), (_, id)) in programs::all(facts).into_iter().zip(ids) {
+        for ((tracepoint, text), id) in programs::all(facts).into_iter().zip(ids) {
             let insns = programs::assemble(&text, facts, &maps);
             let insns =
                 insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
@@ -401,7 +397,7 @@ fn is_in_first_namespace() -> bool {
 }
 
 /// What the programs depend on, and the numbers of their tracepoints' types.
-fn facts(options: Options) -> Result<(Facts, Vec<(&'static str, u32)>), Unavailable> {
+fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
     let bytes = fs::read(btf::PATH).map_err(|error| Unavailable::NoTypes(error.kind()))?;
     let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
     let names = [
@@ -424,7 +420,7 @@ fn facts(options: Options) -> Result<(Facts, Vec<(&'static str, u32)>), Unavaila
         has_values: options.values,
         has_times: options.times,
     };
-    Ok((facts, names.into_iter().zip(ids).collect()))
+    Ok((facts, ids.to_vec()))
 }
 
 /// Fills the array by which the programs know the arguments of interest: for each row 16 bits, of which the lower half

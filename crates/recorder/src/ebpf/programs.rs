@@ -248,15 +248,14 @@ next{arg}:
     text + "\nvalued:\n"
 }
 
-fn exit(facts: &Facts) -> String {
-    let mut text = format!(
-        "{CALLER}
+/// What the exit belongs to: the result at r10 - 40, whether the call was denied at r10 - 48, the number in r7.
+const RESULT: &str = "
     r2 = r1
-    r2 &= {{in_call}}
+    r2 &= {in_call}
     if r2 != 0 goto entered
-    r1 &= {{new}}
+    r1 &= {new}
     if r1 == 0 goto denied
-    r1 = {{new}}
+    r1 = {new}
     r1 <<= r7
     lock *(u64 *)(r8 + 0) ^= r1
     goto out
@@ -276,19 +275,23 @@ result:
     *(u64 *)(r10 - 40) = r2
     // Of `rt_sigreturn`, and of calls that a tracer skips.
     if w7 == -1 goto out
-"
-    );
-    if !facts.has_times {
-        text += "
+";
+
+/// Ends early for calls that were made and succeeded.
+const ONLY_ERRORS: &str = "
     r1 = *(u64 *)(r10 - 48)
     if r1 != 0 goto row
     if r2 s>= 0 goto out
     if r2 s< -4095 goto out
 ";
-    }
-    let _ = write!(
-        text,
-        "
+
+fn exit(facts: &Facts) -> String {
+    let early = if facts.has_times { "" } else { ONLY_ERRORS };
+    let errno = count_in("values", -16, "errno");
+    let times = if facts.has_times { TIMES } else { "" };
+    let far = far_exit();
+    format!(
+        "{CALLER}{RESULT}{early}
 row:
     {ROW}
     *(u64 *)(r10 - 56) = r0
@@ -312,41 +315,45 @@ made:
     r1 = r9
     r1 |= {{errno_key}}
     *(u64 *)(r10 - 16) = r1
-{}
+{errno}
 succeeded:
-",
-        count_in("values", -16, "errno")
-    );
-    if facts.has_times {
-        text += TIMES;
-    }
-    text += "
+{times}
 out:
     r0 = 0
     exit
+{far}
+"
+    )
+}
+
+/// The exit of a call without a row.
+fn far_exit() -> String {
+    let call = count_in("numbers", -8, "farcall");
+    let denied = count_in("numbers", -8, "fardenied");
+    let error = count_in("numbers", -8, "farerror");
+    format!(
+        "
 far:
     *(u32 *)(r10 - 8) = r7
     r1 = *(u64 *)(r10 - 48)
     if r1 == 0 goto farmade
     *(u32 *)(r10 - 4) = r9
-";
-    text += &count_in("numbers", -8, "farcall");
-    text += "
+{call}
     r1 = r9
-    r1 |= {far_denied}
+    r1 |= {{far_denied}}
     *(u32 *)(r10 - 4) = r1
-";
-    text += &count_in("numbers", -8, "fardenied");
-    text += "
+{denied}
 farmade:
     r2 = *(u64 *)(r10 - 40)
     if r2 s>= 0 goto out
     if r2 s< -4095 goto out
     r1 = r9
-    r1 |= {far_errors}
+    r1 |= {{far_errors}}
     *(u32 *)(r10 - 4) = r1
-";
-    text + &count_in("numbers", -8, "farerror") + "\n    goto out\n"
+{error}
+    goto out
+"
+    )
 }
 
 /// Adds the time since the call was entered to its row of times.
@@ -524,6 +531,10 @@ const SIGNAL: &str = "
     call 113 // bpf_probe_read_kernel
     if r0 != 0 goto out
     {signal}
+    // Some kernels get to the exit of such a call, others don't.
+    r1 = {new}
+    r1 <<= r7
+    lock *(u64 *)(r8 + 0) |= r1
 out:
     r0 = 0
     exit

@@ -59,6 +59,7 @@ mod prover_z3;
 mod python_module;
 mod reading_work;
 mod real_programs;
+mod recorder;
 mod result_cache;
 mod rule_passes;
 mod scmp_libseccomp;

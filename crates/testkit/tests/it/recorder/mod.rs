@@ -1,0 +1,5 @@
+//! Tests of the recorder against the running kernel, whose judge is `strace`.
+
+mod against_strace;
+mod made_calls;
+mod support;
