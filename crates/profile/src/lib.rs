@@ -12,6 +12,7 @@ mod arguments;
 mod builtin;
 mod collect;
 mod frequency;
+pub mod interest;
 mod json;
 mod kept;
 mod perf;

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod ebpf;
-pub mod interest;
 mod recording;
 
 pub use recording::{Lost, Recording, Signalled};

@@ -30,6 +30,7 @@ pub mod explain;
 pub mod fuzz;
 pub mod gap;
 pub mod installed;
+pub mod learn;
 pub mod lint;
 pub mod optimize;
 pub mod packets;
@@ -76,6 +77,7 @@ documents! {
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
     installed::InstalledReport = "tamis.libseccomp/1",
+    learn::LearnReport = "tamis.learn/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     optimize::OptimizeReport = "tamis.optimize/1",

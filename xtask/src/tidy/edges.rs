@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 33] = [
+const ALLOWED: [(&str, Option<&[&str]>); 34] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -95,6 +95,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 33] = [
             "fuzz",
             "jit",
             "kernel",
+            "learn",
             "libseccomp",
             "lint",
             "macros",

@@ -8,9 +8,9 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend only on their arguments.
-const PURE: [&str; 19] = [
-    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz", "lint",
-    "meter", "policy", "profile", "prover", "report", "rules", "scmp", "session", "vm",
+const PURE: [&str; 20] = [
+    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz", "learn",
+    "lint", "meter", "policy", "profile", "prover", "report", "rules", "scmp", "session", "vm",
 ];
 /// Files of pure crates that may access the environment, because that is their purpose.
 const WINDOWS: [&str; 2] = ["crates/abi/src/host.rs", "crates/session/src/files.rs"];

@@ -20,9 +20,8 @@ use tamis_abi::signature::Width;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
-use tamis_profile::{Profile, Times};
+use tamis_profile::{Profile, Times, interest};
 
-use crate::interest;
 use crate::recording::{Lost, Recording, Signalled};
 pub use btf::{Btf, BtfError};
 use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS};

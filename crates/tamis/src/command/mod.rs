@@ -21,6 +21,7 @@ mod dump;
 mod eval;
 mod explain;
 mod fuzz;
+mod learn;
 mod libseccomp;
 mod lint;
 mod optimize;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Reduce(reduce::Args),
     Run(run::Args),
     Record(record::Args),
+    Learn(learn::Args),
     Dump(dump::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
@@ -92,6 +94,7 @@ impl Command {
             Command::Bench(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Record(_) => "recording",
+            Command::Learn(_) => "learning",
             Command::Run(_)
             | Command::Dump(_)
             | Command::Libseccomp(_)
@@ -117,6 +120,7 @@ impl Command {
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Record(args) => record::run(args, global),
+            Command::Learn(args) => learn::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),

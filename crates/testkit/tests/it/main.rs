@@ -36,6 +36,7 @@ mod jit;
 mod kafel;
 mod kafel_oracle;
 mod languages;
+mod learn;
 mod list_lengths;
 mod minijail;
 mod minijail_oracle;

@@ -2,4 +2,4 @@
 
 mod against_strace;
 mod made_calls;
-mod support;
+pub(crate) mod support;

@@ -19,7 +19,7 @@ pub struct Interesting {
 ///
 /// ```
 /// use tamis_abi::{Arch, signature::Width};
-/// use tamis_recorder::interest;
+/// use tamis_profile::interest;
 /// let places = |call| -> Vec<usize> {
 ///     interest::arguments(Arch::X86_64, call).iter().map(|arg| arg.index.index()).collect()
 /// };
@@ -51,8 +51,8 @@ const ALSO: [(&str, &str); 6] = [
 
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
     let has_names = family::of(call, arg.name).is_some() || ALSO.contains(&(call, arg.name));
-    // `AT_FDCWD` is a name among descriptors.
-    has_names && !arg.name.ends_with("fd")
+    // `AT_FDCWD` is a name among descriptors, and the signature of a restartable sequence is a number.
+    has_names && !arg.name.ends_with("fd") && call != "rseq"
 }
 
 #[cfg(test)]

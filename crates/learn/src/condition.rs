@@ -1,0 +1,173 @@
+//! Which values of arguments a call is allowed with.
+//!
+//! Only arguments that are constants or flags are looked at, and only if the value of every call is known. Whether the
+//! values that were seen are all that there are is estimated from those that were seen once (Good and Turing): the chance
+//! that the next call has a new value is about their share of all calls.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Arch, ArgIndex, consts, family};
+use tamis_profile::interest::{self, Interesting};
+use tamis_rules::{IntervalSet, Operand, Predicate, Test};
+
+use crate::evidence::Evidence;
+
+/// How far a policy goes beyond what was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generality {
+    /// Only the values that were seen, of every argument whose values are known.
+    Seen,
+    /// The values that were seen, of arguments that decide what a call does, and of others where new values are unlikely.
+    #[default]
+    Stable,
+    /// Calls with any arguments.
+    Calls,
+}
+
+/// The arguments that decide what a call does: with any value, these calls open much of the kernel.
+const SELECTORS: [(&str, &str); 14] = [
+    ("clone", "clone_flags"),
+    ("fcntl", "cmd"),
+    ("ioctl", "cmd"),
+    ("mmap", "prot"),
+    ("mprotect", "prot"),
+    ("personality", "personality"),
+    ("pkey_mprotect", "prot"),
+    ("prctl", "option"),
+    ("ptrace", "request"),
+    ("socket", "family"),
+    ("socket", "protocol"),
+    ("socket", "type"),
+    ("socketpair", "family"),
+    ("unshare", "unshare_flags"),
+];
+
+/// A new value among twenty calls is taken for likely.
+const UNLIKELY: u64 = 20;
+/// More values are not listed.
+const MAX_VALUES: usize = 64;
+
+/// The condition on a call, `True` if there is none.
+pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
+    if generality == Generality::Calls {
+        return Predicate::True;
+    }
+    let arguments = interest::arguments(arch, name).into_iter();
+    let conditions = arguments.filter_map(|argument| {
+        let values = evidence.call.values.get(&(argument.index.index() as u8))?;
+        let known: u64 = values.values().sum();
+        let is_known = known >= evidence.made() && values.len() <= MAX_VALUES;
+        let is_closed = generality == Generality::Seen
+            || is_selector(arch, name, argument.index)
+            || is_stable(values);
+        (is_known && is_closed).then(|| on_argument(arch, name, argument, values))
+    });
+    match conditions.collect::<Vec<_>>() {
+        none if none.is_empty() => Predicate::True,
+        mut one if one.len() == 1 => one.remove(0),
+        several => Predicate::All(several),
+    }
+}
+
+/// The condition on a call that takes the place of a newer one, whose arguments weren't seen: none, but new tasks stay
+/// in their namespaces.
+pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
+    const NAMESPACES: [&str; 8] = [
+        "CLONE_NEWCGROUP",
+        "CLONE_NEWIPC",
+        "CLONE_NEWNET",
+        "CLONE_NEWNS",
+        "CLONE_NEWPID",
+        "CLONE_NEWUSER",
+        "CLONE_NEWUTS",
+        "CLONE_NEWTIME",
+    ];
+    let flags = signature::index(arch, name, "clone_flags").filter(|_| name == "clone");
+    // The least bits of the flags of `clone` are a signal's number, in which `CLONE_NEWTIME` has its bit.
+    let bits = NAMESPACES
+        .iter()
+        .filter_map(|name| consts::value(arch, name));
+    let bits = bits.filter(|bit| *bit > 0xff).fold(0, |all, bit| all | bit);
+    match flags {
+        Some(index) => masked(Operand::arg_low(index), bits, 0),
+        None => Predicate::True,
+    }
+}
+
+fn is_selector(arch: Arch, name: &str, index: ArgIndex) -> bool {
+    let mut arguments = SELECTORS.iter().filter(|(call, _)| *call == name);
+    arguments.any(|(call, argument)| signature::index(arch, call, argument) == Some(index))
+}
+
+/// Whether new values are unlikely.
+fn is_stable(values: &BTreeMap<u64, u64>) -> bool {
+    let once = values.values().filter(|count| **count == 1).count() as u64;
+    let all: u64 = values.values().sum();
+    once * UNLIKELY <= all
+}
+
+fn on_argument(
+    arch: Arch,
+    name: &str,
+    argument: Interesting,
+    values: &BTreeMap<u64, u64>,
+) -> Predicate {
+    let operand = match argument.width {
+        Width::Bits64 => Operand::arg(argument.index),
+        Width::Bits32 | Width::Bits16 => Operand::arg_low(argument.index),
+    };
+    let bits = argument.width.bits();
+    let values = || values.keys().map(|value| value & argument.width.max());
+    let family = argument_name(arch, name, argument.index).and_then(|of| family::of(name, of));
+    let are_flags = values().any(|value| value != 0)
+        && family.is_some_and(|family| {
+            let mut names = values().map(|value| family.flags(arch, value, bits));
+            names.all(|names| names.is_some())
+        });
+    if !are_flags {
+        let set = values().fold(IntervalSet::empty(), |set, value| {
+            set.union(&IntervalSet::single(value))
+        });
+        return Predicate::Test(Test::In { operand, set });
+    }
+    let seen = values().fold(0, |seen, value| seen | value);
+    let others = argument.width.max() & !seen;
+    let only_seen = masked(operand, others, 0);
+    match never_together(arch, name, argument.index, values()) {
+        Some(bits) => {
+            let together = masked(operand, bits, bits);
+            Predicate::All(vec![only_seen, Predicate::Not(Box::new(together))])
+        }
+        None => only_seen,
+    }
+}
+
+/// Memory that is written and then executed was never asked for at once, though each was: W^X.
+fn never_together(
+    arch: Arch,
+    name: &str,
+    index: ArgIndex,
+    mut values: impl Iterator<Item = u64> + Clone,
+) -> Option<u64> {
+    let is_protection = argument_name(arch, name, index) == Some("prot");
+    let bit = |name| consts::value(arch, name);
+    let both = bit("PROT_WRITE")? | bit("PROT_EXEC")?;
+    let all = values.clone().fold(0, |all, value| all | value);
+    let is_separate = values.all(|value| value & both != both);
+    (is_protection && all & both == both && is_separate).then_some(both)
+}
+
+fn argument_name(arch: Arch, name: &str, index: ArgIndex) -> Option<&'static str> {
+    let mut arguments = signature::args(name)?.iter();
+    let found = arguments.find(|arg| signature::index(arch, name, arg.name) == Some(index));
+    found.map(|arg| arg.name)
+}
+
+const fn masked(operand: Operand, mask: u64, value: u64) -> Predicate {
+    Predicate::Test(Test::Masked {
+        operand,
+        mask,
+        value,
+    })
+}

@@ -1,0 +1,373 @@
+//! From runs to a policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error;
+use std::fmt;
+
+use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
+use tamis_diag::{Diagnostic, Sources};
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::{self, TamisOptions};
+use tamis_profile::{Args, Call};
+use tamis_prover::{Function, LimitReached, Limits, Space};
+use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+
+use crate::base::{Base, Leaves, is_within};
+use crate::closure;
+use crate::condition::{self, Generality};
+use crate::evidence::{self, Calls, Run};
+use crate::text::{self, Allowed, Basis, Contents};
+
+/// How a policy is learned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// How far it goes beyond what was seen.
+    pub generality: Generality,
+    /// A policy that it may not exceed, with its name.
+    pub base: Option<(&'a str, &'a Ruleset)>,
+}
+
+/// A learned policy.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// Its text in the tamis language.
+    pub policy: String,
+    /// Its meaning.
+    pub ruleset: Ruleset,
+    /// Calls that were made and are denied, because the base denies them.
+    pub refused: Vec<Refused>,
+}
+
+/// A call that was made and is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its architecture.
+    pub arch: Arch,
+    /// Its number.
+    pub nr: Nr,
+    /// How often it was made; where only some arguments are denied, also with others.
+    pub count: u64,
+    /// Whether it is denied with all arguments.
+    pub is_whole: bool,
+    /// Whether programs fall back to an older call, which is allowed where the base permits that.
+    pub has_fallback: bool,
+}
+
+/// The reason why no policy is learned.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LearnError {
+    /// No call was recorded.
+    NothingSeen,
+    /// The comparison with the base reached a limit.
+    Limit(LimitReached),
+    /// The base can't be compared: its conditions for these calls are too complex to be said.
+    Unsaid(Vec<(Arch, Nr)>),
+    /// The text isn't a policy, or allows what the base denies: a bug of tamis.
+    Bug(String),
+}
+
+impl fmt::Display for LearnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LearnError::NothingSeen => f.write_str("the profiles have no call that was made"),
+            LearnError::Limit(limit) => write!(f, "the base can't be compared: {limit}"),
+            LearnError::Unsaid(calls) => {
+                let names = calls
+                    .iter()
+                    .map(|(arch, nr)| format!("{arch} {}", name(*arch, *nr)));
+                let names: Vec<String> = names.collect();
+                write!(
+                    f,
+                    "the base's conditions are too complex for these calls: {}",
+                    names.join(", ")
+                )
+            }
+            LearnError::Bug(message) => write!(f, "the learned policy is wrong: {message}"),
+        }
+    }
+}
+
+impl error::Error for LearnError {}
+
+impl From<LimitReached> for LearnError {
+    fn from(limit: LimitReached) -> LearnError {
+        LearnError::Limit(limit)
+    }
+}
+
+/// Learns a policy from runs.
+///
+/// ```
+/// use tamis_abi::{Arch, Nr};
+/// use tamis_learn::{Options, Run, learn};
+/// let mut profile = tamis_profile::Profile::default();
+/// profile.call_mut(Arch::X86_64, Nr(0)).count = 7;
+/// let learned = learn(&[Run { name: "first", profile: &profile }], &Options::default()).unwrap();
+/// assert!(learned.policy.contains("allow read "));
+/// ```
+///
+/// # Errors
+/// See [`LearnError`].
+pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnError> {
+    let calls = evidence::of(runs);
+    if calls.is_empty() {
+        return Err(LearnError::NothingSeen);
+    }
+    let mut space = Space::new(Limits::default());
+    let base = options
+        .base
+        .map(|(_, ruleset)| space.ruleset(ruleset))
+        .transpose()?;
+    let needed = needed(&calls);
+    let mut wanted = seen(&calls, options.generality);
+    let mut known = known_of(&mut space, base, &wanted, &needed)?;
+    if let Some(base) = &known
+        && fall_back(&mut wanted, base)
+    {
+        known = known_of(&mut space, Some(base.function()), &wanted, &needed)?;
+    }
+    let (allowed, dropped) = narrowed(wanted, known.as_ref())?;
+    let needed = needed_within(needed, known.as_ref());
+    let policy = text::policy(&Contents {
+        runs,
+        base: options.base.map(|(name, _)| name),
+        allowed: &allowed,
+        needed: &needed,
+        dropped: &dropped,
+    });
+    let ruleset = meaning(&policy)?;
+    if let Some(base) = base {
+        let function = space.ruleset(&ruleset)?;
+        if !is_within(&mut space, function, base)? {
+            return Err(LearnError::Bug("it allows what the base denies".to_owned()));
+        }
+    }
+    let refused = refused(runs, &calls, &ruleset);
+    if let (None, Some(first)) = (base, refused.first()) {
+        let call = name(first.arch, first.nr);
+        return Err(LearnError::Bug(format!("it denies {call}, which was seen")));
+    }
+    Ok(Learned {
+        policy,
+        ruleset,
+        refused,
+    })
+}
+
+/// The calls that are allowed, and those of which the base leaves nothing.
+type Narrowed<'c> = (Vec<Allowed<'c>>, Vec<(Arch, Nr)>);
+
+/// The calls with the conditions under which they are allowed without a base.
+fn seen(calls: &Calls, generality: Generality) -> Vec<Allowed<'_>> {
+    let allowed = calls.iter().map(|(&(arch, nr), evidence)| {
+        let name = syscall::name(arch, nr).unwrap_or_default();
+        Allowed {
+            arch,
+            nr,
+            when: condition::of(arch, name, evidence, generality),
+            basis: Basis::Seen(evidence),
+        }
+    });
+    allowed.collect()
+}
+
+/// What the base leaves of calls.
+fn known_of(
+    space: &mut Space,
+    base: Option<Function>,
+    wanted: &[Allowed<'_>],
+    needed: &Needed,
+) -> Result<Option<Base>, LearnError> {
+    let Some(function) = base else {
+        return Ok(None);
+    };
+    let calls = wanted.iter().map(|call| (call.arch, call.nr));
+    let calls = calls.chain(needed.values().flatten().copied()).collect();
+    let freely = space.ruleset(&ruleset_of(wanted)?)?;
+    Ok(Some(Base::of(space, function, freely, &calls)?))
+}
+
+/// Adds the older calls to which programs fall back from newer ones that the base denies. True if there are any.
+fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
+    let denied: Vec<(Arch, Nr)> = wanted
+        .iter()
+        .map(|call| (call.arch, call.nr))
+        .filter(|call| matches!(base.leaves(*call), Leaves::Nothing))
+        .collect();
+    let mut found = false;
+    for (arch, nr) in denied {
+        let newer = syscall::name(arch, nr).unwrap_or_default();
+        let older = closure::FALLBACKS.iter().find(|(name, _)| *name == newer);
+        for (newer, name) in older
+            .iter()
+            .flat_map(|(newer, names)| names.iter().map(move |name| (newer, name)))
+        {
+            let Some(nr) = syscall::number(arch, name) else {
+                continue;
+            };
+            found = true;
+            let when = condition::in_place_of_another(arch, name);
+            match wanted
+                .iter_mut()
+                .find(|call| (call.arch, call.nr) == (arch, nr))
+            {
+                Some(call) if call.when != Predicate::True => {
+                    let before = std::mem::replace(&mut call.when, Predicate::True);
+                    call.when = match when {
+                        Predicate::True => Predicate::True,
+                        when => Predicate::Any(vec![before, when]),
+                    };
+                }
+                Some(_) => {}
+                None => wanted.push(Allowed {
+                    arch,
+                    nr,
+                    when,
+                    basis: Basis::InsteadOf(newer),
+                }),
+            }
+        }
+    }
+    wanted.sort_by_key(|call| (call.arch, call.nr));
+    found
+}
+
+/// The rules of these calls alone.
+fn ruleset_of(allowed: &[Allowed<'_>]) -> Result<Ruleset, LearnError> {
+    let mut sections: Vec<Section> = Vec::new();
+    for call in allowed {
+        if sections
+            .last()
+            .is_none_or(|section| section.arch != call.arch)
+        {
+            sections.push(Section {
+                arch: call.arch,
+                rules: Vec::new(),
+                default: Action::KILL_PROCESS,
+            });
+        }
+        if let Some(section) = sections.last_mut() {
+            section.rules.push(Rule {
+                syscalls: IntervalSet::single(call.nr.0),
+                when: call.when.clone(),
+                action: Action::ALLOW,
+                origin: None,
+            });
+        }
+    }
+    // Calls are ordered by architecture.
+    Ruleset::new(sections, Action::KILL_PROCESS)
+        .map_err(|twice| LearnError::Bug(format!("{} stands twice", twice.0)))
+}
+
+/// What a base leaves of the calls, and those of which it leaves nothing.
+fn narrowed<'c>(calls: Vec<Allowed<'c>>, base: Option<&Base>) -> Result<Narrowed<'c>, LearnError> {
+    let (mut allowed, mut dropped, mut unsaid) = (Vec::new(), Vec::new(), Vec::new());
+    for mut call in calls {
+        let place = (call.arch, call.nr);
+        match base.map_or(Leaves::Everything, |base| base.leaves(place)) {
+            Leaves::Everything => allowed.push(call),
+            Leaves::When(more) => {
+                call.when = match call.when {
+                    Predicate::True => more,
+                    when => Predicate::All(vec![when, more]),
+                };
+                allowed.push(call);
+            }
+            Leaves::Nothing => dropped.push(place),
+            Leaves::Unsaid => unsaid.push(place),
+        }
+    }
+    match unsaid.is_empty() {
+        true => Ok((allowed, dropped)),
+        false => Err(LearnError::Unsaid(unsaid)),
+    }
+}
+
+/// Calls that weren't seen, by the place of the reason in [`closure::NEEDED`].
+pub(crate) type Needed = BTreeMap<usize, Vec<(Arch, Nr)>>;
+
+/// The calls that are needed and weren't seen.
+fn needed(calls: &Calls) -> Needed {
+    let arches: BTreeSet<Arch> = calls.keys().map(|(arch, _)| *arch).collect();
+    let mut needed = Needed::new();
+    for (place, (_, names)) in closure::NEEDED.iter().enumerate() {
+        for (arch, name) in arches
+            .iter()
+            .flat_map(|arch| names.iter().map(move |name| (arch, name)))
+        {
+            let call = syscall::number(*arch, name).map(|nr| (*arch, nr));
+            if let Some(call) = call.filter(|call| !calls.contains_key(call)) {
+                needed.entry(place).or_default().push(call);
+            }
+        }
+    }
+    needed
+}
+
+/// Those that the base allows with all arguments.
+fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
+    if let Some(base) = base {
+        for calls in needed.values_mut() {
+            calls.retain(|call| base.allows(*call));
+        }
+        needed.retain(|_, calls| !calls.is_empty());
+    }
+    needed
+}
+
+/// The meaning of the text.
+fn meaning(policy: &str) -> Result<Ruleset, LearnError> {
+    let mut sources = Sources::new();
+    let source = sources.add("<learned>", policy);
+    let options = TamisOptions::new(Vec::new());
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    parsed.ruleset.ok_or_else(|| {
+        let describe = |diagnostic: &Diagnostic| {
+            let place = diagnostic
+                .labels
+                .first()
+                .map(|label| sources.snippet(label.span));
+            format!("{}: {}", diagnostic.message, place.unwrap_or_default())
+        };
+        let first = parsed.diagnostics.first().map(describe);
+        LearnError::Bug(first.unwrap_or_default())
+    })
+}
+
+/// The calls that were made and that the policy denies, with the arguments that were seen.
+fn refused(runs: &[Run<'_>], calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
+    let is_allowed = |arch: Arch, nr: Nr, args: Args| {
+        let call = SeccompData {
+            nr: nr.0,
+            arch: arch.audit(),
+            args,
+            ..SeccompData::default()
+        };
+        ruleset.decide(&call).action == Action::ALLOW
+    };
+    let mut refused = Vec::new();
+    for (&(arch, nr), evidence) in calls {
+        let lists = runs.iter().filter_map(|run| run.profile.call(arch, nr));
+        let answers: Vec<bool> = lists
+            .flat_map(Call::argument_lists)
+            .map(|(args, _)| is_allowed(arch, nr, args))
+            .collect();
+        if answers.contains(&false) {
+            refused.push(Refused {
+                arch,
+                nr,
+                count: evidence.made(),
+                is_whole: !answers.contains(&true),
+                has_fallback: closure::has_fallback(&name(arch, nr)),
+            });
+        }
+    }
+    refused
+}
+
+/// The name of a call, or its number.
+pub(crate) fn name(arch: Arch, nr: Nr) -> String {
+    syscall::name(arch, nr).map_or_else(|| format!("{}", nr.0), str::to_owned)
+}

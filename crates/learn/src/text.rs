@@ -1,0 +1,190 @@
+//! The text of a learned policy, with the evidence in comments.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_policy::tamis::export::{self, Style};
+use tamis_rules::Predicate;
+
+use crate::closure::{FALLBACKS, NEEDED};
+use crate::evidence::{Evidence, Run};
+use crate::learned::{Needed, name};
+
+/// What a policy says.
+pub(crate) struct Contents<'c> {
+    pub(crate) runs: &'c [Run<'c>],
+    /// The base's name.
+    pub(crate) base: Option<&'c str>,
+    pub(crate) allowed: &'c [Allowed<'c>],
+    /// Calls that weren't seen, by the place of the reason in [`NEEDED`].
+    pub(crate) needed: &'c Needed,
+    /// Calls that were seen and of which the base leaves nothing.
+    pub(crate) dropped: &'c [(Arch, Nr)],
+}
+
+/// A call that is allowed.
+pub(crate) struct Allowed<'c> {
+    pub(crate) arch: Arch,
+    pub(crate) nr: Nr,
+    pub(crate) when: Predicate,
+    pub(crate) basis: Basis<'c>,
+}
+
+/// Why a call is allowed.
+#[derive(Clone, Copy)]
+pub(crate) enum Basis<'c> {
+    /// It was made.
+    Seen(&'c Evidence),
+    /// This newer one was made, which is denied.
+    InsteadOf(&'static str),
+}
+
+/// The column of comments.
+const COMMENT: usize = 48;
+
+/// The text.
+pub(crate) fn policy(contents: &Contents<'_>) -> String {
+    let arches: BTreeSet<Arch> = contents
+        .allowed
+        .iter()
+        .map(|allowed| allowed.arch)
+        .collect();
+    let mut text = heading(contents);
+    let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+    let _ = writeln!(
+        text,
+        "arch {}\ndefault errno(EPERM)\nunknown errno(ENOSYS)",
+        names.join(", ")
+    );
+    for arch in &arches {
+        let rules = rules(contents, *arch);
+        match arches.len() {
+            1 => text += &rules,
+            _ => {
+                let _ = write!(text, "\non {arch} {{");
+                for line in rules.lines() {
+                    text += if line.is_empty() { "\n" } else { "\n    " };
+                    text += line;
+                }
+                text += "\n}\n";
+            }
+        }
+    }
+    text
+}
+
+fn heading(contents: &Contents<'_>) -> String {
+    /// The runs that are named.
+    const NAMED: usize = 5;
+    let made = |allowed: &Allowed<'_>| match allowed.basis {
+        Basis::Seen(evidence) => evidence.made(),
+        Basis::InsteadOf(_) => 0,
+    };
+    let calls: u64 = contents.allowed.iter().map(made).sum();
+    let runs = contents.runs.len();
+    let mut text = format!(
+        "# Learned from {runs} run{}, {calls} calls:",
+        if runs == 1 { "" } else { "s" }
+    );
+    for run in contents.runs.iter().take(NAMED) {
+        let _ = write!(text, " {}", comment(run.name));
+    }
+    if runs > NAMED {
+        text += " and others";
+    }
+    text.push('\n');
+    if let Some(base) = contents.base {
+        let _ = writeln!(text, "# Allows nothing that {} denies.", comment(base));
+    }
+    text.push('\n');
+    text
+}
+
+/// A name that can't end the comment in which it stands.
+fn comment(name: &str) -> String {
+    name.escape_debug().to_string()
+}
+
+fn rules(contents: &Contents<'_>, arch: Arch) -> String {
+    let runs = contents.runs.len();
+    let mut text = "\n# What was called.\n".to_owned();
+    let own = |of: &Arch| *of == arch;
+    for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
+        let rule = rule(allowed);
+        let _ = writeln!(text, "{rule:<COMMENT$} # {}", evidence(allowed, runs));
+    }
+    for (place, calls) in contents.needed {
+        let names = calls
+            .iter()
+            .filter(|(of, _)| own(of))
+            .map(|(arch, nr)| name(*arch, *nr));
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            let _ = writeln!(
+                text,
+                "\n# {}.\nallow {}",
+                NEEDED[*place].0,
+                names.join(", ")
+            );
+        }
+    }
+    let is_seen = |nr: Nr| {
+        contents
+            .allowed
+            .iter()
+            .any(|allowed| (allowed.arch, allowed.nr) == (arch, nr))
+    };
+    let fallbacks = FALLBACKS.iter().map(|(newer, _)| *newer);
+    let unseen: Vec<&str> = fallbacks
+        .filter(|name| syscall::number(arch, name).is_some_and(|nr| !is_seen(nr)))
+        .collect();
+    if !unseen.is_empty() {
+        text += "\n# Programs fall back to older calls.\n";
+        let _ = writeln!(text, "errno(ENOSYS) {}", unseen.join(", "));
+    }
+    let dropped = contents.dropped.iter().filter(|(of, _)| own(of));
+    let dropped: Vec<String> = dropped.map(|(arch, nr)| name(*arch, *nr)).collect();
+    if !dropped.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n# Called, but denied by the base: {}.",
+            dropped.join(", ")
+        );
+    }
+    text
+}
+
+fn rule(allowed: &Allowed<'_>) -> String {
+    let call = syscall::name(allowed.arch, allowed.nr);
+    let name = call.map_or_else(|| format!("nr({})", allowed.nr.0), str::to_owned);
+    if allowed.when == Predicate::True {
+        return format!("allow {name}");
+    }
+    let condition = export::condition(allowed.arch, call, &allowed.when, Style::Named);
+    match condition {
+        Ok(condition) => format!("allow {name}({condition})"),
+        // Without the condition the proof would refuse the policy; a comment says why it isn't there.
+        Err(error) => format!("# {name}: {error}"),
+    }
+}
+
+/// How often, in how many runs, and what failed most.
+fn evidence(allowed: &Allowed<'_>, runs: usize) -> String {
+    let evidence = match allowed.basis {
+        Basis::Seen(evidence) => evidence,
+        Basis::InsteadOf(newer) => return format!("instead of {newer}"),
+    };
+    let mut text = format!("{}", evidence.made());
+    if runs > 1 {
+        let _ = write!(text, " in {} of {runs}", evidence.runs);
+    }
+    let failed: u64 = evidence.call.errors.values().sum();
+    if failed > 0 {
+        let _ = write!(text, ", {failed} failed");
+    }
+    if evidence.call.denied > 0 {
+        let _ = write!(text, ", {} denied", evidence.call.denied);
+    }
+    text
+}

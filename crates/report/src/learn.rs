@@ -1,0 +1,52 @@
+//! A policy learned from profiles: `tamis learn`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::entry::counted;
+
+/// The policy, and what the base doesn't permit.
+#[derive(Serialize)]
+pub struct LearnReport {
+    pub runs: Vec<String>,
+    pub base: Option<String>,
+    pub policy: String,
+    pub refused: Vec<RefusedEntry>,
+}
+
+/// A call that was made and that the base denies.
+#[derive(Serialize)]
+pub struct RefusedEntry {
+    pub arch: &'static str,
+    pub call: String,
+    pub count: u64,
+    pub is_whole: bool,
+    pub has_fallback: bool,
+}
+
+impl fmt::Display for LearnReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.policy)
+    }
+}
+
+impl fmt::Display for RefusedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.is_whole {
+            ""
+        } else {
+            " with some of the arguments"
+        };
+        let count = counted(self.count, "time");
+        write!(
+            f,
+            "the base denies {} {}{how}, called {count}",
+            self.arch, self.call
+        )?;
+        match self.has_fallback {
+            true => f.write_str("; programs fall back to an older call"),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `tamis learn`: policies from profiles.
+
+use clap::ValueEnum;
+use tamis_learn::{Generality, LearnError, Options, Refused, Run, learn};
+use tamis_profile::Profile;
+use tamis_report::learn::{LearnReport, RefusedEntry};
+use tamis_session::profile::call_name;
+
+use crate::cli::load::{LoadArgs, native_arch};
+use crate::cli::output::{OutputArgs, document_text};
+use crate::cli::{Failure, Global, exit, profile};
+
+/// Learn a policy from profiles of a program's runs
+#[derive(clap::Args)]
+#[command(after_help = "\
+The policy allows the calls that were made, and what programs need though it wasn't seen: ending, signals, aborting, \
+the clock. Comments say how often each call was made, and in how many of the runs. With `--base` the policy allows \
+nothing that the base denies; this is proved.
+Examples:
+  tamis record --values -o monday.json -- ./service
+  tamis learn monday.json tuesday.json -o service.tamis
+  tamis learn monday.json --base docker.json -o service.tamis
+  tamis compile service.tamis --profile monday.json -o service.bpf
+Exit status: 1 if the base denies calls that were made and for which there is no older one; they are named.")]
+pub(crate) struct Args {
+    /// Profiles, one for each run, as `tamis record -o` writes them, or in any other format
+    #[arg(required = true, value_name = "PROFILE")]
+    profiles: Vec<String>,
+    /// A policy that the learned one may not exceed
+    #[arg(long, value_name = "POLICY")]
+    base: Option<String>,
+    /// How far the policy goes beyond what was seen
+    #[arg(long, value_name = "HOW", default_value = "stable")]
+    generality: How,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// How far a policy goes beyond what was seen.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    /// Only the values of arguments that were seen
+    Seen,
+    /// Also other values where they are likely, but not of arguments that decide what a call does
+    Stable,
+    /// Calls with any arguments
+    Calls,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let profiles = args
+        .profiles
+        .iter()
+        .map(|path| {
+            args.output.refuse_to_replace(path)?;
+            profile::load(std::slice::from_ref(path), native_arch(), global)
+        })
+        .collect::<Result<Vec<Profile>, Failure>>()?;
+    let runs = args.profiles.iter().zip(&profiles);
+    let runs: Vec<Run<'_>> = runs.map(|(name, profile)| Run { name, profile }).collect();
+    let base = match &args.base {
+        Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
+        None => None,
+    };
+    let options = Options {
+        generality: match args.generality {
+            How::Seen => Generality::Seen,
+            How::Stable => Generality::Stable,
+            How::Calls => Generality::Calls,
+        },
+        base: base
+            .as_ref()
+            .map(|policy| (policy.name.as_str(), &policy.ruleset)),
+    };
+    let learned = learn(&runs, &options).map_err(|error| refusal(&error))?;
+    let report = LearnReport {
+        runs: args.profiles.clone(),
+        base: args.base.clone(),
+        policy: learned.policy,
+        refused: learned.refused.iter().map(entry).collect(),
+    };
+    args.output.text(&document_text(&report, global)?)?;
+    for refused in &report.refused {
+        global.notice(&format!("tamis: {refused}"));
+    }
+    let is_complete = report.refused.iter().all(|refused| refused.has_fallback);
+    Ok(if is_complete { exit::OK } else { exit::NO })
+}
+
+fn entry(refused: &Refused) -> RefusedEntry {
+    RefusedEntry {
+        arch: refused.arch.name(),
+        call: call_name(refused.arch, refused.nr),
+        count: refused.count,
+        is_whole: refused.is_whole,
+        has_fallback: refused.has_fallback,
+    }
+}
+
+fn refusal(error: &LearnError) -> Failure {
+    let message = error.to_string();
+    match error {
+        LearnError::NothingSeen => Failure::usage(message, "record a run with `tamis record`"),
+        LearnError::Limit(_) | LearnError::Unsaid(_) => Failure::gave_up(message, None),
+        _ => Failure::bug(message, "please report this with the profiles"),
+    }
+}

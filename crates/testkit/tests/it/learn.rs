@@ -1,0 +1,262 @@
+//! Learned policies: allowed is what was seen, within the base by proof, and the program runs under it.
+
+use std::fs;
+use std::path::Path;
+
+use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
+use tamis_bpf::Program;
+use tamis_compiler::{CompileOptions, compile};
+use tamis_diag::Sources;
+use tamis_kernel::spawn::Spawn;
+use tamis_kernel::{Ended, Flags};
+use tamis_learn::{Generality, LearnError, Options, Run, learn};
+use tamis_policy::oci::{self, OciOptions};
+use tamis_profile::{Call, Profile};
+use tamis_prover::{Limits, Space};
+use tamis_recorder::ebpf::{self, Recorder, Start};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+use tamis_testkit::skip;
+
+const X86_64: Arch = Arch::X86_64;
+
+fn nr(name: &str) -> Nr {
+    syscall::number(X86_64, name).expect("a call")
+}
+
+/// A call made with these values of one argument, each so often.
+fn with_values(profile: &mut Profile, name: &str, arg: u8, values: &[(u64, u64)]) {
+    let call = profile.call_mut(X86_64, nr(name));
+    call.count = values.iter().map(|(_, count)| count).sum();
+    call.values.insert(arg, values.iter().copied().collect());
+}
+
+fn learned(profile: &Profile, options: &Options<'_>) -> Ruleset {
+    let run = Run {
+        name: "run",
+        profile,
+    };
+    learn(&[run], options).expect("a policy").ruleset
+}
+
+fn allows(ruleset: &Ruleset, name: &str, args: [u64; 6]) -> bool {
+    let call = SeccompData {
+        nr: nr(name).0,
+        arch: X86_64.audit(),
+        args,
+        ..SeccompData::default()
+    };
+    ruleset.decide(&call).action == Action::ALLOW
+}
+
+#[test]
+fn conditions_follow_from_what_was_seen() {
+    let mut profile = Profile::default();
+    // `PROT_READ|PROT_WRITE` and `PROT_READ|PROT_EXEC`, never both.
+    with_values(&mut profile, "mmap", 2, &[(3, 40), (5, 40)]);
+    with_values(&mut profile, "prctl", 0, &[(15, 1)]);
+    // New values are likely of the first, unlikely of the second.
+    with_values(&mut profile, "lseek", 2, &[(0, 1), (1, 1)]);
+    with_values(&mut profile, "shutdown", 1, &[(1, 50)]);
+    let stable = learned(&profile, &Options::default());
+    assert!(allows(&stable, "mmap", [0, 0, 3, 0, 0, 0]));
+    assert!(allows(&stable, "mmap", [0, 0, 1, 0, 0, 0]));
+    assert!(!allows(&stable, "mmap", [0, 0, 7, 0, 0, 0]), "W^X");
+    assert!(!allows(&stable, "mmap", [0, 0, 8, 0, 0, 0]));
+    assert!(allows(&stable, "prctl", [15, 0, 0, 0, 0, 0]));
+    assert!(
+        !allows(&stable, "prctl", [22, 0, 0, 0, 0, 0]),
+        "seen once, but it selects"
+    );
+    assert!(allows(&stable, "lseek", [0, 0, 2, 0, 0, 0]));
+    assert!(!allows(&stable, "shutdown", [0, 2, 0, 0, 0, 0]));
+    assert!(!allows(&stable, "reboot", [0; 6]));
+    for name in [
+        "exit_group",
+        "rt_sigreturn",
+        "restart_syscall",
+        "clock_gettime",
+    ] {
+        assert!(allows(&stable, name, [0; 6]), "{name}");
+    }
+    let option = |generality| Options {
+        generality,
+        ..Options::default()
+    };
+    let seen = learned(&profile, &option(Generality::Seen));
+    assert!(!allows(&seen, "lseek", [0, 0, 2, 0, 0, 0]));
+    let calls = learned(&profile, &option(Generality::Calls));
+    assert!(allows(&calls, "mmap", [0, 0, 7, 0, 0, 0]));
+}
+
+#[test]
+fn values_that_are_partly_unknown_are_no_condition() {
+    let mut profile = Profile::default();
+    with_values(&mut profile, "prctl", 0, &[(15, 9)]);
+    profile.call_mut(X86_64, nr("prctl")).count = 10;
+    let ruleset = learned(&profile, &Options::default());
+    assert!(allows(&ruleset, "prctl", [22, 0, 0, 0, 0, 0]));
+}
+
+#[test]
+fn calls_that_were_only_denied_are_not_allowed() {
+    let mut profile = Profile::default();
+    profile.call_mut(X86_64, nr("read")).count = 1;
+    *profile.call_mut(X86_64, nr("mount")) = Call {
+        count: 3,
+        denied: 3,
+        ..Call::default()
+    };
+    assert!(!allows(
+        &learned(&profile, &Options::default()),
+        "mount",
+        [0; 6]
+    ));
+    let nothing = Profile::default();
+    let run = Run {
+        name: "run",
+        profile: &nothing,
+    };
+    assert!(matches!(
+        learn(&[run], &Options::default()),
+        Err(LearnError::NothingSeen)
+    ));
+}
+
+/// Docker's profile, for x86-64.
+fn docker() -> Option<Ruleset> {
+    let text = corpus::text("docker/docker-default-x86_64.json")?;
+    let mut sources = Sources::new();
+    let source = sources.add("docker.json", text);
+    oci::parse(&sources, source, &OciOptions::docker(X86_64))
+        .parsed
+        .ruleset
+}
+
+#[test]
+fn nothing_that_the_base_denies_is_allowed() {
+    let Some(base) = docker() else {
+        return;
+    };
+    let mut profile = Profile::default();
+    for (number, _) in syscall::all(X86_64) {
+        profile.call_mut(X86_64, number).count = 100;
+    }
+    with_values(&mut profile, "personality", 0, &[(0, 5), (77, 5)]);
+    with_values(&mut profile, "socket", 0, &[(1, 50), (40, 50)]);
+    for generality in [Generality::Seen, Generality::Stable, Generality::Calls] {
+        let options = Options {
+            generality,
+            base: Some(("docker", &base)),
+        };
+        let run = Run {
+            name: "run",
+            profile: &profile,
+        };
+        let learned = learn(&[run], &options).expect("a policy");
+        assert!(is_within(&learned.ruleset, &base), "{generality:?}");
+        let names = learned.refused.iter().filter(|refused| refused.is_whole);
+        let names: Vec<&str> = names
+            .filter_map(|refused| syscall::name(X86_64, refused.nr))
+            .collect();
+        assert!(
+            names.contains(&"reboot") && names.contains(&"mount"),
+            "{names:?}"
+        );
+        assert!(!names.contains(&"read"));
+        assert!(allows(&learned.ruleset, "personality", [0; 6]));
+        assert!(!allows(
+            &learned.ruleset,
+            "personality",
+            [77, 0, 0, 0, 0, 0]
+        ));
+        assert!(!allows(&learned.ruleset, "socket", [40, 0, 0, 0, 0, 0]));
+        assert!(
+            allows(&learned.ruleset, "clone", [0x3d0f00, 0, 0, 0, 0, 0]),
+            "instead of clone3"
+        );
+    }
+}
+
+/// Whether all that one ruleset allows is allowed by the other, asked in a way of its own: together they are as
+/// strict as the first alone where that allows.
+fn is_within(inner: &Ruleset, outer: &Ruleset) -> bool {
+    let mut space = Space::new(Limits::default());
+    let functions = [inner, outer].map(|ruleset| space.ruleset(ruleset).expect("small"));
+    let both = space.stack(&functions).expect("small");
+    let allow = Action::ALLOW.ret();
+    let (of_both, of_inner) = (
+        space.returns(both, allow),
+        space.returns(functions[0], allow),
+    );
+    of_both.expect("small") == of_inner.expect("small")
+}
+
+/// Programs that are recorded, learned from within Docker's profile, and run again under the result.
+const PROGRAMS: [&str; 6] = [
+    "ls -l /etc",
+    "sort /etc/passwd | uniq -c | head -n 3",
+    "for i in 1 2 3; do /bin/true; done",
+    "grep -c root /etc/passwd; date +%Y > /dev/null; uname",
+    "tar cf - /etc/apt 2>/dev/null | cat > /dev/null",
+    "find /usr/share/doc -maxdepth 1 -name 'a*'",
+];
+
+#[test]
+fn programs_run_under_what_was_learned_of_them() {
+    if skip::without_live() {
+        return;
+    }
+    let Some(base) = docker() else {
+        return;
+    };
+    for program in PROGRAMS {
+        let options = ebpf::Options {
+            values: true,
+            times: false,
+        };
+        let Some(recorder) = super::recorder::support::recorder(options) else {
+            return;
+        };
+        let before = output(program, &[], Some(&recorder));
+        let profile = recorder.recording().expect("counts").profile;
+        let run = Run {
+            name: program,
+            profile: &profile,
+        };
+        let options = Options {
+            base: Some(("docker", &base)),
+            ..Options::default()
+        };
+        let learned = learn(&[run], &options).expect("a policy");
+        let compiled = compile(&learned.ruleset, &CompileOptions::default()).expect("a program");
+        let filter = compiled.program().expect("no variables");
+        for _ in 0..3 {
+            assert_eq!(
+                output(program, &[filter], None),
+                before,
+                "{program}:\n{}",
+                learned.policy
+            );
+        }
+    }
+}
+
+/// What a command prints, under filters, and how it ends.
+fn output(command: &str, filters: &[&Program], recorder: Option<&Recorder>) -> (String, Ended) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learned-output");
+    let _ = fs::remove_file(&file);
+    let mut spawn = Spawn::new("/bin/sh");
+    let script = format!("exec > {} 2>&1; {command}", file.display());
+    spawn.args = ["-c".to_owned(), script].map(Into::into).to_vec();
+    spawn.filters = filters
+        .iter()
+        .map(|filter| (*filter, Flags::default()))
+        .collect();
+    let held = spawn.start().expect("a child");
+    if let Some(recorder) = recorder {
+        assert!(recorder.record(held.pid(), Start::AtExec));
+    }
+    let ended = held.release().wait().expect("it ends");
+    (fs::read_to_string(file).expect("output"), ended)
+}
