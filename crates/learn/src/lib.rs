@@ -6,6 +6,7 @@
 //! | `condition` | which values of arguments a call is allowed with |
 //! | `closure` | what is needed though it wasn't seen |
 //! | `base` | what an existing policy leaves of it |
+//! | `drift` | what a policy would deny of what was called |
 //! | `text` | the policy's text, with the evidence in comments |
 //!
 //! [`learn`] ends with a proof: the policy allows nothing that the base denies. And it checks that every call of the
@@ -18,10 +19,12 @@
 mod base;
 mod closure;
 mod condition;
+mod drift;
 mod evidence;
 mod learned;
 mod text;
 
 pub use condition::Generality;
+pub use drift::{Drift, drift};
 pub use evidence::Run;
 pub use learned::{LearnError, Learned, Options, Refused, learn};

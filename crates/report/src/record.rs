@@ -20,6 +20,8 @@ pub struct RecordReport {
     pub unknown: Vec<NumberEntry>,
     pub signalled: Vec<NumberEntry>,
     pub lost: LostEntry,
+    pub against: Option<String>,
+    pub drift: Vec<DriftEntry>,
     /// How many calls the text has.
     #[serde(skip)]
     pub top: usize,
@@ -43,6 +45,27 @@ pub struct NumberEntry {
     pub arch: String,
     pub call: String,
     pub count: u64,
+}
+
+/// A call that the policy of `--against` denies.
+#[derive(Clone, Serialize)]
+pub struct DriftEntry {
+    pub arch: &'static str,
+    pub call: String,
+    pub count: u64,
+    pub action: String,
+    pub is_certain: bool,
+}
+
+impl fmt::Display for DriftEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let would = if self.is_certain {
+            "would get"
+        } else {
+            "may get, depending on its arguments,"
+        };
+        write!(f, "{} {} {would} {}", self.arch, self.call, self.action)
+    }
 }
 
 /// What couldn't be counted.
@@ -137,6 +160,15 @@ impl fmt::Display for RecordReport {
                 "no call of {} has the number {}, made {times}",
                 entry.arch, entry.call
             )?;
+        }
+        if let Some(policy) = &self.against {
+            match self.drift.len() {
+                0 => writeln!(f, "{policy} allows all of them")?,
+                several => writeln!(f, "{policy} denies {}", counted(several, "call"))?,
+            }
+        }
+        for drift in &self.drift {
+            writeln!(f, "  {drift}, made {}", counted(drift.count, "time"))?;
         }
         if self.running_tasks > 0 {
             let tasks = counted(self.running_tasks, "task");

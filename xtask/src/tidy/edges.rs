@@ -76,6 +76,12 @@ const ALLOWED: [(&str, Option<&[&str]>); 34] = [
         ]),
     ),
     (
+        "learn",
+        Some(&[
+            "abi", "analysis", "diag", "policy", "profile", "prover", "rules",
+        ]),
+    ),
+    (
         "recorder",
         Some(&["abi", "diag", "ebpf", "kernel", "profile"]),
     ),

@@ -1,19 +1,30 @@
 //! `tamis record`: what a program calls.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tamis_abi::{Arch, Nr};
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
 use tamis_kernel::{Ended, Errno};
+use tamis_learn::{Drift, drift};
 use tamis_recorder::Recording;
 use tamis_recorder::ebpf::{Options, Recorder, Start};
-use tamis_report::record::{LostEntry, NumberEntry, RecordReport, RecordedCall, strace_table};
+use tamis_report::record::{
+    DriftEntry, LostEntry, NumberEntry, RecordReport, RecordedCall, strace_table,
+};
 
+use tamis_session::Policy;
+use tamis_session::profile::call_name;
+
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit, message};
 
@@ -29,8 +40,10 @@ Examples:
   tamis record --values -o service.json -- ./service
   tamis record --pid 4711 --time
   tamis record --summary strace -- make
+  tamis record --against service.tamis --values --pid 4711
   tamis compile policy.tamis --profile service.json -o filter.bpf
-Exit status: that of the command; 0 with --pid; 4 if nothing can be recorded here.")]
+Exit status: that of the command, 0 with --pid; 1 if the policy of --against would deny something; 4 if nothing can be \
+recorded here.")]
 pub(crate) struct Args {
     /// Record this process and what it starts from now on; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
@@ -41,6 +54,9 @@ pub(crate) struct Args {
     /// Record how long calls take
     #[arg(long)]
     time: bool,
+    /// Tell at once which calls this policy would deny, without enforcing it; exit with 1 if there are any
+    #[arg(long, value_name = "POLICY")]
+    against: Option<String>,
     /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -71,7 +87,7 @@ const PACE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let options = Options {
-        values: args.values,
+        values: args.values || args.against.is_some(),
         times: args.time || args.summary == Summary::Strace,
     };
     let recorder = Recorder::new(options).map_err(|error| {
@@ -84,27 +100,92 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             ),
         )
     })?;
+    let policy = match &args.against {
+        Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
+        None => None,
+    };
+    let watch = Watch {
+        recorder: &recorder,
+        policy: policy.as_ref(),
+        told: Mutex::default(),
+        global,
+    };
     let ended = match args.command.split_first() {
-        Some((program, arguments)) => Some(record_command(&recorder, program, arguments)?),
+        Some((program, arguments)) => Some(record_command(&watch, program, arguments)?),
         None => {
-            record_processes(&recorder, &args.pid)?;
+            record_processes(&watch, &args.pid)?;
             None
         }
     };
     let recording = recorder
         .recording()
         .map_err(|errno| Failure::environment(format!("the counts can't be read: {errno}")))?;
+    let drift = watch.tell(&recording);
     if let Some(file) = &args.output {
         OutputArgs::to(file.clone()).text(&recording.profile.to_json())?;
     }
-    print(args, &recording, recorder.live(), ended, global)?;
+    let report = report(args, &recording, recorder.live(), ended, &drift);
+    print(args, &report, &recording, global)?;
     drop(recorder);
-    Ok(ended.map_or(exit::OK, Ended::pass_on))
+    Ok(match drift.is_empty() {
+        true => ended.map_or(exit::OK, Ended::pass_on),
+        false => exit::NO,
+    })
+}
+
+/// A recording that goes on, and the policy that it is compared with.
+struct Watch<'w> {
+    recorder: &'w Recorder,
+    policy: Option<&'w Policy>,
+    /// The calls that the user knows the policy would deny.
+    told: Mutex<BTreeSet<(Arch, Nr)>>,
+    global: &'w Global,
+}
+
+impl Watch<'_> {
+    /// Tells which calls the policy would deny, each once. Returns all that it denies or may deny.
+    fn tell(&self, recording: &Recording) -> Vec<Drift> {
+        let Some(policy) = self.policy else {
+            return Vec::new();
+        };
+        let drift = drift(&recording.profile, &policy.ruleset);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // While calls are being made, some are counted before their values are.
+        for entry in drift.iter().filter(|entry| entry.is_certain) {
+            if told.insert((entry.arch, entry.nr)) {
+                self.global
+                    .notice(&format!("tamis: {}", drift_entry(entry)));
+            }
+        }
+        drift
+    }
+
+    /// Compares from time to time, until this says that it is over.
+    fn watch_until(&self, is_over: impl Fn() -> bool) {
+        while !is_over() {
+            if self.policy.is_some()
+                && let Ok(recording) = self.recorder.recording()
+            {
+                self.tell(&recording);
+            }
+            thread::sleep(PACE);
+        }
+    }
+}
+
+fn drift_entry(drift: &Drift) -> DriftEntry {
+    DriftEntry {
+        arch: drift.arch.name(),
+        call: call_name(drift.arch, drift.nr),
+        count: drift.count,
+        action: drift.action.to_string(),
+        is_certain: drift.is_certain,
+    }
 }
 
 /// Runs a command and waits until it and all that it started have ended.
 fn record_command(
-    recorder: &Recorder,
+    watch: &Watch<'_>,
     program: &OsString,
     arguments: &[OsString],
 ) -> Result<Ended, Failure> {
@@ -113,16 +194,23 @@ fn record_command(
     spawn.no_new_privs = false;
     spawn.forward_signals = true;
     let held = spawn.start().map_err(|error| refused(program, &error))?;
-    recorder.record(held.pid(), Start::AtExec);
+    watch.recorder.record(held.pid(), Start::AtExec);
     let mut child = held.release();
-    let ended = child.wait().map_err(|errno| {
+    let is_over = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
+        let ended = child.wait();
+        is_over.store(true, Ordering::Release);
+        ended
+    });
+    let ended = ended.map_err(|errno| {
         Failure::environment(format!("the command can't be waited for: {errno}"))
     })?;
     if let Some(error) = child.error() {
         return Err(refused(program, &error));
     }
     drop(child);
-    wait_for_all(recorder);
+    wait_for_all(watch);
     Ok(ended)
 }
 
@@ -136,7 +224,7 @@ fn refused(program: &OsString, error: &SpawnError) -> Failure {
 }
 
 /// Records all tasks of processes until they have ended, or the user wants to end.
-fn record_processes(recorder: &Recorder, pids: &[i32]) -> Result<(), Failure> {
+fn record_processes(watch: &Watch<'_>, pids: &[i32]) -> Result<(), Failure> {
     for pid in pids {
         // A task that starts another one before it is recorded itself is found in another round.
         let mut known = Vec::new();
@@ -150,12 +238,12 @@ fn record_processes(recorder: &Recorder, pids: &[i32]) -> Result<(), Failure> {
                 break;
             }
             for task in &new {
-                recorder.record(*task, Start::Now);
+                watch.recorder.record(*task, Start::Now);
             }
             known.extend(new);
         }
     }
-    wait_for_all(recorder);
+    wait_for_all(watch);
     Ok(())
 }
 
@@ -170,24 +258,18 @@ fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
         .collect())
 }
 
-fn wait_for_all(recorder: &Recorder) {
+fn wait_for_all(watch: &Watch<'_>) {
     let interrupts = Interrupts::catch();
-    while recorder.live() > 0 && !interrupts.arrived() {
-        thread::sleep(PACE);
-    }
+    watch.watch_until(|| watch.recorder.live() == 0 || interrupts.arrived());
 }
 
-fn print(
+fn report(
     args: &Args,
     recording: &Recording,
     running_tasks: u64,
     ended: Option<Ended>,
-    global: &Global,
-) -> Result<(), Failure> {
-    if args.summary == Summary::Strace && !global.json {
-        message(strace_table(&recording.profile).trim_end());
-        return Ok(());
-    }
+    drift: &[Drift],
+) -> RecordReport {
     let (exit_code, signal) = match ended {
         Some(Ended::Exited(code)) => (Some(code), None),
         Some(Ended::Signalled { signal, .. }) => (None, Some(signal)),
@@ -195,7 +277,7 @@ fn print(
     };
     let numbers = recording.unknown.iter();
     let signals = recording.signalled.iter();
-    let report = RecordReport {
+    RecordReport {
         backend: "ebpf",
         exit_code,
         signal,
@@ -212,10 +294,22 @@ fn print(
             times: recording.lost.times,
             events: recording.lost.events,
         },
+        against: args.against.clone(),
+        drift: drift.iter().map(drift_entry).collect(),
         top: args.top,
-    };
+    }
+}
+
+fn print(
+    args: &Args,
+    report: &RecordReport,
+    recording: &Recording,
+    global: &Global,
+) -> Result<(), Failure> {
     if global.json {
-        message(output::document_json(&report)?.trim_end());
+        message(output::document_json(report)?.trim_end());
+    } else if args.summary == Summary::Strace {
+        message(strace_table(&recording.profile).trim_end());
     } else if args.summary == Summary::Counts && !global.quiet {
         message(report.to_string().trim_end());
     }

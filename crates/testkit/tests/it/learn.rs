@@ -9,8 +9,10 @@ use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
 use tamis_kernel::spawn::Spawn;
 use tamis_kernel::{Ended, Flags};
-use tamis_learn::{Generality, LearnError, Options, Run, learn};
+use tamis_learn::{Generality, LearnError, Options, Run, drift, learn};
+use tamis_policy::loader::NoIncludes;
 use tamis_policy::oci::{self, OciOptions};
+use tamis_policy::tamis::{self, TamisOptions};
 use tamis_profile::{Call, Profile};
 use tamis_prover::{Limits, Space};
 use tamis_recorder::ebpf::{self, Recorder, Start};
@@ -121,6 +123,45 @@ fn calls_that_were_only_denied_are_not_allowed() {
         learn(&[run], &Options::default()),
         Err(LearnError::NothingSeen)
     ));
+}
+
+#[test]
+fn drift_is_certain_where_unknown_arguments_don_t_matter() {
+    let mut profile = Profile::default();
+    with_values(&mut profile, "prctl", 0, &[(15, 3), (22, 1)]);
+    with_values(&mut profile, "socket", 0, &[(1, 4)]);
+    profile.call_mut(X86_64, nr("socket")).count = 5;
+    for (name, count, denied) in [
+        ("read", 1, 0),
+        ("reboot", 2, 0),
+        ("mount", 3, 3),
+        ("uname", 4, 0),
+    ] {
+        *profile.call_mut(X86_64, nr(name)) = Call {
+            count,
+            denied,
+            ..Call::default()
+        };
+    }
+    let mut sources = Sources::new();
+    let policy = "default errno(EPERM)\nallow read, prctl(option == 15), socket(family == AF_UNIX)\nlog uname\n";
+    let source = sources.add("policy.tamis", policy);
+    let options = TamisOptions::new(vec![X86_64]);
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    let found = drift(&profile, &parsed.ruleset.expect("a policy"));
+    let found: Vec<_> = found
+        .iter()
+        .map(|drift| (drift.nr, drift.count, drift.is_certain))
+        .collect();
+    let expected = [
+        ("socket", 5, false),
+        ("prctl", 4, true),
+        ("reboot", 2, true),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(name, count, is_certain)| (nr(name), count, is_certain))
+    );
 }
 
 /// Docker's profile, for x86-64.
