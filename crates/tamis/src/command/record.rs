@@ -152,7 +152,8 @@ impl Watch<'_> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         // While calls are being made, some are counted before their values are.
         for entry in drift.iter().filter(|entry| entry.is_certain) {
-            if told.insert((entry.arch, entry.nr)) {
+            // A document has all of it at the end.
+            if told.insert((entry.arch, entry.nr)) && !self.global.json {
                 self.global
                     .notice(&format!("tamis: {}", drift_entry(entry)));
             }

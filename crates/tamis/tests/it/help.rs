@@ -14,9 +14,10 @@ use tamis_testkit::child;
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 10] = [
+const NOT_RUN: [&str; 11] = [
     "--pid",
     "tamis run ",
+    "tamis record ",
     "tamis bench ",
     "--running-kernel",
     "--time 60",
@@ -107,7 +108,7 @@ fn folder() -> PathBuf {
         ("network.tamis", "allow connect\n"),
         ("large.policy", MINIJAIL),
         ("trace.txt", STRACE),
-        ("monday.json tuesday.json", COUNTS),
+        ("monday.json tuesday.json service.json", COUNTS),
     ] {
         names.split(' ').for_each(|name| write(name, text));
     }

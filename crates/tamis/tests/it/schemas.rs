@@ -105,8 +105,8 @@ fn file(schema: &str) -> String {
 fn check(line: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     let output = command.args(line.split_whitespace()).output().unwrap();
-    // Standard output of `run` belongs to the command that it runs.
-    let text = match line.starts_with("run ") {
+    // Standard output of `run` and `record` belongs to the command that it runs.
+    let text = match line.starts_with("run ") || line.starts_with("record ") {
         true => output.stderr,
         false => output.stdout,
     };
@@ -218,6 +218,19 @@ fn matrix() -> PathBuf {
     path
 }
 
+/// Checks the document of a recording; names it where nothing can be recorded.
+fn check_record() -> String {
+    const LINE: &str = "record --time --json --against pure-compute -- true";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let output = command.args(LINE.split_whitespace()).output().unwrap();
+    if output.status.code() == Some(4) {
+        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+        skip::because(Need::Tracepoints, reason);
+        return "tamis.record/1".to_owned();
+    }
+    check(LINE)
+}
+
 /// Checks the documents of commands that need the running kernel; names them where it can't be used.
 fn check_live() -> Vec<String> {
     if skip::without_live() {
@@ -272,6 +285,10 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("diff container-default pure-compute --json"),
         check("reduce container-default --reports TM0720 --json"),
         check(&format!("profile --json {}", profile().display())),
+        check(&format!(
+            "learn --json --base pure-compute {}",
+            profile().display()
+        )),
         check("bench --engines pure-compute --calls read --rounds 1 --json"),
         check("tables arches --json"),
         check("tables syscalls open --json"),
@@ -279,6 +296,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("tables options --json"),
     ];
     covered.extend(check_live());
+    covered.push(check_record());
     for entry in fs::read_dir(repository().join("docs/schemas")).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         assert!(
