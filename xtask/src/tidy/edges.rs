@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 32] = [
+const ALLOWED: [(&str, Option<&[&str]>); 33] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -45,6 +45,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
+    ("platform", Some(&["abi", "bpf", "engine", "kernel"])),
     (
         "libseccomp",
         Some(&[
@@ -96,6 +97,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
             "macros",
             "meter",
             "pcap",
+            "platform",
             "policy",
             "profile",
             "prover",
