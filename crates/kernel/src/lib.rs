@@ -10,18 +10,22 @@
 //! | [`mod@measure`] | times system calls under filters |
 //! | [`mod@bpf`] | asks the kernel's verifier about extended programs, and runs them once |
 //!
-//! These use three primitives, with which other systems can be built:
+//! These use primitives, with which other systems can be built:
 //!
 //! | module | function |
 //! |---|---|
 //! | [`mod@spawn`] | starts a child under filters |
 //! | [`mod@tracee`] | traces tasks: stops, registers, system calls |
 //! | [`mod@listener`] | replies to the calls that a filter passes to user space |
+//! | [`mod@memory`] | reads and writes the memory of other processes |
+//! | [`mod@affinity`] | says on which CPUs threads run |
+//! | [`mod@poll`] | waits for one of several descriptors |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers of single system calls, and the code that a child
 //! runs between `fork` and `exec`. All other code is safe Rust.
 #![deny(unsafe_code)]
 
+pub mod affinity;
 pub mod bpf;
 pub mod differential;
 pub mod dump;
@@ -31,6 +35,8 @@ pub mod flags;
 pub mod install;
 pub mod listener;
 pub mod measure;
+pub mod memory;
+pub mod poll;
 pub mod probe;
 pub mod run;
 pub mod spawn;

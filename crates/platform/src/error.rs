@@ -2,9 +2,12 @@
 
 use std::error;
 use std::fmt;
+use std::io;
 
 use tamis_kernel::Errno;
+use tamis_kernel::listener::ListenerError;
 use tamis_kernel::spawn::SpawnError;
+use tamis_kernel::tracee::TraceError;
 
 /// The reason why a platform doesn't work on this machine, or not for this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub enum PlatformError {
     Unsupported(Unsupported),
     /// The command could not be started.
     Spawn(SpawnError),
+    /// The guest's filter can't be evaluated: the reason as a sentence without its full stop.
+    Filter(String),
     /// A request to the kernel failed.
     Request {
         /// The request: the name of a system call or of one of its operations.
@@ -69,6 +74,7 @@ impl fmt::Display for PlatformError {
             PlatformError::Unavailable(unavailable) => unavailable.fmt(f),
             PlatformError::Unsupported(unsupported) => unsupported.fmt(f),
             PlatformError::Spawn(error) => error.fmt(f),
+            PlatformError::Filter(reason) => f.write_str(reason),
             PlatformError::Request { request, errno } => write!(f, "{request} failed: {errno}"),
         }
     }
@@ -77,3 +83,31 @@ impl fmt::Display for PlatformError {
 impl error::Error for Unavailable {}
 impl error::Error for Unsupported {}
 impl error::Error for PlatformError {}
+
+impl PlatformError {
+    /// A failed request of the standard library.
+    pub(crate) fn of_io(request: &'static str, error: &io::Error) -> PlatformError {
+        PlatformError::Request {
+            request,
+            errno: Errno(error.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+}
+
+impl From<TraceError> for PlatformError {
+    fn from(error: TraceError) -> PlatformError {
+        PlatformError::Request {
+            request: error.request.name(),
+            errno: error.errno,
+        }
+    }
+}
+
+impl From<ListenerError> for PlatformError {
+    fn from(error: ListenerError) -> PlatformError {
+        PlatformError::Request {
+            request: error.request.name(),
+            errno: error.errno,
+        }
+    }
+}

@@ -20,7 +20,8 @@ pub struct Guest<'a> {
     pub args: Vec<OsString>,
     /// Decides each of its calls, and those of its descendants: as seccomp does, but `notify` asks the supervisor.
     pub filter: &'a Program,
-    /// Whether the supervisor is told the [results](Supervisor::result) of the calls that it forwards.
+    /// Whether the supervisor is told the [results](Supervisor::result) of the calls that it forwards. A platform that
+    /// doesn't [see](Caps::sees_results) them refuses such a guest.
     pub has_results: bool,
 }
 
@@ -31,6 +32,9 @@ pub struct Options<'a> {
     pub spin: Spin,
     /// On which CPUs the two sides run.
     pub placement: Placement,
+    /// Forward signals that other processes send to this one to the guest, for those that can. Handlers are
+    /// process-wide, so only one guest at a time gets signals.
+    pub forwards_signals: bool,
     /// The guest is killed once this is readable.
     pub until: Option<BorrowedFd<'a>>,
 }

@@ -32,7 +32,7 @@ pub trait Task {
     }
 }
 
-/// The general registers of a task on x86-64.
+/// The general registers of a task on x86-64. Before a call, `rax` is its number, after it its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of the registers")]
 pub struct Registers {
@@ -54,6 +54,51 @@ pub struct Registers {
     pub r15: u64,
     pub rip: u64,
     pub rflags: u64,
+}
+
+impl Registers {
+    /// The count of words in `struct user_regs_struct` of `sys/user.h`.
+    pub(crate) const KERNEL_WORDS: usize = 27;
+
+    /// The registers except `rax` with their places in that structure.
+    fn places(&mut self) -> [(usize, &mut u64); 17] {
+        [
+            (0, &mut self.r15),
+            (1, &mut self.r14),
+            (2, &mut self.r13),
+            (3, &mut self.r12),
+            (4, &mut self.rbp),
+            (5, &mut self.rbx),
+            (6, &mut self.r11),
+            (7, &mut self.r10),
+            (8, &mut self.r9),
+            (9, &mut self.r8),
+            (11, &mut self.rcx),
+            (12, &mut self.rdx),
+            (13, &mut self.rsi),
+            (14, &mut self.rdi),
+            (16, &mut self.rip),
+            (18, &mut self.rflags),
+            (19, &mut self.rsp),
+        ]
+    }
+
+    /// Of the words of that structure, without `rax`, for which it has two.
+    pub(crate) fn of_words(words: &[u64; Registers::KERNEL_WORDS]) -> Registers {
+        let mut registers = Registers::default();
+        for (place, register) in registers.places() {
+            *register = words[place];
+        }
+        registers
+    }
+
+    /// Sets the words of that structure, with `rax` at this place.
+    pub(crate) fn to_words(mut self, rax: usize, words: &mut [u64; Registers::KERNEL_WORDS]) {
+        words[rax] = self.rax;
+        for (place, register) in self.places() {
+            words[place] = *register;
+        }
+    }
 }
 
 /// The memory of a guest's process.
