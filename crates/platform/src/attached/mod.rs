@@ -146,9 +146,7 @@ fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
         )),
         Err(error) => Err(unavailable(
             error.to_string(),
-            Some(
-                "it takes seccomp filters and ptrace of own children, which a container may deny",
-            ),
+            Some("it takes seccomp filters and ptrace of own children, which a container may deny"),
         )),
     }
 }
