@@ -29,6 +29,7 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod gap;
+pub mod inject;
 pub mod installed;
 pub mod lint;
 pub mod optimize;
@@ -40,6 +41,7 @@ pub mod program;
 pub mod prove;
 pub mod reduce;
 pub mod run;
+pub mod sandbox;
 pub mod tables;
 
 use serde::Serialize;
@@ -74,6 +76,7 @@ documents! {
     explain::ExplainReport = "tamis.explain/1",
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
+    inject::InjectReport = "tamis.inject/1",
     installed::InstalledReport = "tamis.libseccomp/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
@@ -84,6 +87,7 @@ documents! {
     prove::ProveReport = "tamis.prove/1",
     reduce::ReduceReport = "tamis.reduce/1",
     run::RunReport = "tamis.run/1",
+    sandbox::SandboxReport = "tamis.sandbox/1",
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",

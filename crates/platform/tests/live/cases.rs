@@ -179,7 +179,10 @@ impl Case {
         let before = descriptors();
         let outcome = (self.run)(platform);
         assert_eq!(descriptors(), before, "descriptors");
-        assert_eq!(threads_count(), 1, "threads");
+        // A thread that has been joined may still be on its way out; one that stays is found by the time limit.
+        while threads_count() != 1 {
+            thread::yield_now();
+        }
         assert_eq!(children(), "", "children");
         outcome
     }
