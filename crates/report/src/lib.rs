@@ -36,6 +36,7 @@ pub mod optimize;
 pub mod packets;
 pub mod passes;
 pub mod place;
+pub mod platforms;
 pub mod precompile;
 pub mod program;
 pub mod prove;
@@ -83,6 +84,7 @@ documents! {
     optimize::OptimizeReport = "tamis.optimize/1",
     packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",
+    platforms::PlatformsReport = "tamis.platforms/1",
     precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
     reduce::ReduceReport = "tamis.reduce/1",

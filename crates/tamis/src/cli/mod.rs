@@ -8,6 +8,7 @@ use tamis_diag::{Diagnostic, Sources};
 
 pub(crate) mod budget;
 pub(crate) mod call;
+pub(crate) mod chart;
 pub(crate) mod compare;
 pub(crate) mod compiler;
 pub(crate) mod engine;

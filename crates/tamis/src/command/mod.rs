@@ -26,6 +26,7 @@ mod libseccomp;
 mod lint;
 mod optimize;
 mod passes;
+mod platforms;
 mod precompile;
 mod profile;
 mod prove;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Sandbox(sandbox::Args),
     Inject(inject::Args),
+    Platforms(platforms::Args),
     Dump(dump::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
@@ -91,7 +93,7 @@ impl Command {
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
             Command::Convert(_) => "converting",
-            Command::Bench(_) => "measuring",
+            Command::Bench(_) | Command::Platforms(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Run(_)
             | Command::Sandbox(_)
@@ -121,6 +123,7 @@ impl Command {
             Command::Run(args) => run::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),
+            Command::Platforms(args) => platforms::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
