@@ -51,15 +51,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let texts = rules::parse(&read(&args.rules)?)?;
     let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     let all = rules::policy(texts.iter().map(|rule| rule.target.as_str()));
-    let loaded = load.load_one(all, global)?;
     let mut rules = Vec::new();
     for rule in texts {
         let one = rules::policy([rule.target.as_str()].into_iter());
-        match load.load_input(one)? {
+        match load.load_one(one, global)? {
             Loaded::Policy(policy) => rules.push(Rule::new(rule, Policy::clone(&policy))),
             Loaded::Program(_) => unreachable!("the kind is that of a language"),
         }
     }
+    // Warnings have been given for each; a rule may match what one before it does.
+    let loaded = load.load_input(all)?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let filter = loaded.into_program(&options)?.program;
     let platform = args.platform.choose()?;
