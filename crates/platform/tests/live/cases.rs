@@ -40,7 +40,10 @@ macro_rules! guest {
                 let host = Host::default();
                 let ended = run(platform, $name, &[], $asked, &host, &Options::default());
                 assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-                assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+                // A supervisor in the guest's own process counts there.
+                if !platform.caps().is_signal_safe {
+                    assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+                }
                 assert_eq!(
                     host.started.load(Ordering::Relaxed),
                     host.ended.load(Ordering::Relaxed)
@@ -367,8 +370,9 @@ fn until(platform: &dyn Platform) -> Outcome {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let ended = thread::scope(|scope| {
             scope.spawn(|| {
-                // The guest asks before it blocks.
-                while host.asked.load(Ordering::Relaxed) == 0 {
+                // The guest asks before it blocks; one that asks in its own process is killed at any time.
+                let sees = !platform.caps().is_signal_safe;
+                while sees && host.asked.load(Ordering::Relaxed) == 0 {
                     thread::yield_now();
                 }
                 writer.write_all(&[1]).expect("the pipe");

@@ -28,7 +28,7 @@ struct Case {
     caught: &'static [u32],
 }
 
-static CASES: [Case; 4] = [
+static CASES: [Case; 5] = [
     Case {
         name: "null",
         workload: "calls answered by their numbers",
@@ -52,6 +52,14 @@ static CASES: [Case; 4] = [
         batches: 20,
         per_batch: 20,
         caught: &[nr::NANOSLEEP],
+    },
+    Case {
+        name: "fault",
+        workload: "page faults",
+        operation: Operation::Fault,
+        batches: 40,
+        per_batch: 100,
+        caught: &[],
     },
     Case {
         name: "fork",
