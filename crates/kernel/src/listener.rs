@@ -15,11 +15,12 @@ use std::error;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use tamis_abi::SeccompData;
 
 use crate::errno::Errno;
-use crate::sys::listener::{self, Buffers, Timeout};
+use crate::sys::listener::{self, Buffers, Timeout, Waited};
 
 /// The descriptor of a filter with listener.
 ///
@@ -53,6 +54,17 @@ pub struct Notification {
     pub thread: i32,
     /// The call.
     pub call: SeccompData,
+}
+
+/// What waiting for a call ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A call.
+    Call(Notification),
+    /// No task with the filter is left, or the waiting was ended.
+    Ended,
+    /// The time is up.
+    TimedOut,
 }
 
 /// A reply to a notified call.
@@ -157,22 +169,47 @@ impl Listener {
         &self,
         until: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Notification>, ListenerError> {
+        match self.receive_by(until, Timeout::Never)? {
+            Received::Call(notification) => Ok(Some(notification)),
+            Received::Ended | Received::TimedOut => Ok(None),
+        }
+    }
+
+    /// The same until a time, to the millisecond.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_before(
+        &self,
+        until: Option<BorrowedFd<'_>>,
+        time: Option<Instant>,
+    ) -> Result<Received, ListenerError> {
+        self.receive_by(until, time.map_or(Timeout::Never, Timeout::At))
+    }
+
+    fn receive_by(
+        &self,
+        until: Option<BorrowedFd<'_>>,
+        timeout: Timeout,
+    ) -> Result<Received, ListenerError> {
         loop {
             let wait = |timeout| {
                 let ready = listener::wait(self.fd.as_fd(), until, timeout);
                 ready.map_err(Request::Wait.failed())
             };
-            if !wait(Timeout::Never)? {
-                return Ok(None);
+            match wait(timeout)? {
+                Waited::Call => {}
+                Waited::Ended => return Ok(Received::Ended),
+                Waited::TimedOut => return Ok(Received::TimedOut),
             }
             let receiving = self.receiving.lock();
             let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
             // Another thread may have received the call, and receiving would block regardless of `until`.
-            if !wait(Timeout::AtOnce)? {
+            if wait(Timeout::AtOnce)? != Waited::Call {
                 continue;
             }
             match listener::receive(self.fd.as_fd(), &self.buffers) {
-                Ok(notification) => return Ok(Some(notification)),
+                Ok(notification) => return Ok(Received::Call(notification)),
                 // The caller was killed between the two, or this thread got a signal.
                 Err(Errno(libc::ENOENT | libc::EINTR)) => {}
                 Err(errno) => return Err(Request::Receive.failed()(errno)),

@@ -1,6 +1,7 @@
 //! Who answers the calls of a guest.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
@@ -44,4 +45,6 @@ pub enum Answer {
     Descriptor(OwnedFd),
     /// The guest is killed.
     Kill,
+    /// This, after this time. A platform with one thread for all tasks may have other tasks wait as well.
+    Later(Duration, Box<Answer>),
 }

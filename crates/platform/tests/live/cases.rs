@@ -258,7 +258,14 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
 /// What the filter or the supervisor decides, and how the guest ends by itself.
 fn ends(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
-    for (what, code) in [("e", 0), ("t", 0), ("0", 0), ("7", 7), ("255", 255)] {
+    for (what, code) in [
+        ("e", 0),
+        ("t", 0),
+        ("l", 0),
+        ("0", 0),
+        ("7", 7),
+        ("255", 255),
+    ] {
         let ended = answers(platform, what, &host).expect("it runs");
         assert_eq!(ended, Ended::Exited(code), "{what}");
     }
