@@ -169,51 +169,57 @@ impl Listener {
         &self,
         until: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Notification>, ListenerError> {
-        match self.receive_by(until, Timeout::Never)? {
-            Received::Call(notification) => Ok(Some(notification)),
-            Received::Ended | Received::TimedOut => Ok(None),
-        }
-    }
-
-    /// The same until a time, to the millisecond.
-    ///
-    /// # Errors
-    /// As [`receive`](Self::receive).
-    pub fn receive_before(
-        &self,
-        until: Option<BorrowedFd<'_>>,
-        time: Option<Instant>,
-    ) -> Result<Received, ListenerError> {
-        self.receive_by(until, time.map_or(Timeout::Never, Timeout::At))
-    }
-
-    fn receive_by(
-        &self,
-        until: Option<BorrowedFd<'_>>,
-        timeout: Timeout,
-    ) -> Result<Received, ListenerError> {
         loop {
-            let wait = |timeout| {
-                let ready = listener::wait(self.fd.as_fd(), until, timeout);
-                ready.map_err(Request::Wait.failed())
-            };
-            match wait(timeout)? {
-                Waited::Call => {}
-                Waited::Ended => return Ok(Received::Ended),
-                Waited::TimedOut => return Ok(Received::TimedOut),
+            if self.wait(until, Timeout::Never)? != Waited::Call {
+                return Ok(None);
             }
             let receiving = self.receiving.lock();
             let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
             // Another thread may have received the call, and receiving would block regardless of `until`.
-            if wait(Timeout::AtOnce)? != Waited::Call {
-                continue;
+            if self.wait(until, Timeout::AtOnce)? == Waited::Call
+                && let Some(notification) = self.take()?
+            {
+                return Ok(Some(notification));
             }
-            match listener::receive(self.fd.as_fd(), &self.buffers) {
-                Ok(notification) => return Ok(Received::Call(notification)),
-                // The caller was killed between the two, or this thread got a signal.
-                Err(Errno(libc::ENOENT | libc::EINTR)) => {}
-                Err(errno) => return Err(Request::Receive.failed()(errno)),
+        }
+    }
+
+    /// The same for a single thread, and until a time, to the millisecond.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_before(
+        &mut self,
+        until: Option<BorrowedFd<'_>>,
+        time: Option<Instant>,
+    ) -> Result<Received, ListenerError> {
+        loop {
+            match self.wait(until, time.map_or(Timeout::Never, Timeout::At))? {
+                Waited::Call => {}
+                Waited::Ended => return Ok(Received::Ended),
+                Waited::TimedOut => return Ok(Received::TimedOut),
             }
+            // It doesn't block: what poll has seen is counted, even if its caller has been killed.
+            if let Some(notification) = self.take()? {
+                return Ok(Received::Call(notification));
+            }
+        }
+    }
+
+    fn wait(
+        &self,
+        until: Option<BorrowedFd<'_>>,
+        timeout: Timeout,
+    ) -> Result<Waited, ListenerError> {
+        listener::wait(self.fd.as_fd(), until, timeout).map_err(Request::Wait.failed())
+    }
+
+    /// The call that waits; `None` if its caller has been killed meanwhile, or this thread got a signal.
+    fn take(&self) -> Result<Option<Notification>, ListenerError> {
+        match listener::receive(self.fd.as_fd(), &self.buffers) {
+            Ok(notification) => Ok(Some(notification)),
+            Err(Errno(libc::ENOENT | libc::EINTR)) => Ok(None),
+            Err(errno) => Err(Request::Receive.failed()(errno)),
         }
     }
 

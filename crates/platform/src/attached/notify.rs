@@ -45,7 +45,7 @@ impl Answering<'_> {
                 errno,
             })?;
         }
-        let Some(listener) = self.pending.wait(self.has_ended)? else {
+        let Some(mut listener) = self.pending.wait(self.has_ended)? else {
             return Ok(());
         };
         // An older kernel wakes up as it does for anything.

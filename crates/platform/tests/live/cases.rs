@@ -3,12 +3,16 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
-use tamis_platform::{Caps, Guest, Options, Placement, Platform, PlatformError, Spin};
+use tamis_platform::{
+    Answer, Caps, Guest, Options, Placement, Platform, PlatformError, Spin, Supervisor, Task,
+};
 
 use crate::guests;
 use crate::host::{Asked, Host, filter};
@@ -55,7 +59,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 32] = [
+pub(crate) const CASES: [Case; 33] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -118,6 +122,11 @@ pub(crate) const CASES: [Case; 32] = [
         name: "until",
         without: forks,
         run: until,
+    },
+    Case {
+        name: "panic",
+        without: forks,
+        run: panic,
     },
     Case {
         name: "nested",
@@ -392,6 +401,29 @@ fn until(platform: &dyn Platform) -> Outcome {
         });
         assert!(ended.expect("it runs").is_by(libc::SIGKILL));
     }
+    Outcome::Passed
+}
+
+/// A supervisor that panics takes its guest along, and the caller gets the panic.
+fn panic(platform: &dyn Platform) -> Outcome {
+    struct Panicking;
+    impl Supervisor for Panicking {
+        fn call(&self, _task: &mut dyn Task, _call: &SeccompData) -> Answer {
+            panic!("as the test wants");
+        }
+    }
+    if platform.caps().is_signal_safe {
+        return Outcome::Skipped("a signal handler may not panic");
+    }
+    let filter = filter(Asked::Some);
+    let guest = Guest {
+        program: guests::path("blocked").into(),
+        args: vec!["busy".into()],
+        filter: &filter,
+        has_results: false,
+    };
+    let run = || platform.run(&guest, &Panicking, &Options::default());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(run)).is_err());
     Outcome::Passed
 }
 
