@@ -59,7 +59,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 33] = [
+pub(crate) const CASES: [Case; 35] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -78,6 +78,8 @@ pub(crate) const CASES: [Case; 33] = [
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
     guest!("tasks", forks),
+    guest!("killed", forks),
+    guest!("killed, all asked", "killed", Asked::All, forks),
     Case {
         name: "interfaces",
         without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "answers",
     "arguments",
     "blocked",
     "exec",
     "faults",
     "interfaces",
+    "killed",
     "loop",
     "pointers",
     "processes",
