@@ -11,18 +11,22 @@
 //! | [`mod@bpf`] | asks the kernel's verifier about extended programs, and runs them once |
 //! | [`mod@interrupt`] | notes the signals by which a user ends programs |
 //!
-//! These use three primitives, with which other systems can be built:
+//! These use primitives, with which other systems can be built:
 //!
 //! | module | function |
 //! |---|---|
 //! | [`mod@spawn`] | starts a child under filters |
 //! | [`mod@tracee`] | traces tasks: stops, registers, system calls |
 //! | [`mod@listener`] | replies to the calls that a filter passes to user space |
+//! | [`mod@memory`] | reads and writes the memory of other processes |
+//! | [`mod@affinity`] | says on which CPUs threads run |
+//! | [`mod@poll`] | waits for one of several descriptors |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers of single system calls, and the code that a child
 //! runs between `fork` and `exec`. All other code is safe Rust.
 #![deny(unsafe_code)]
 
+pub mod affinity;
 pub mod bpf;
 pub mod differential;
 pub mod dump;
@@ -33,6 +37,8 @@ pub mod install;
 pub mod interrupt;
 pub mod listener;
 pub mod measure;
+pub mod memory;
+pub mod poll;
 pub mod probe;
 pub mod run;
 pub mod spawn;

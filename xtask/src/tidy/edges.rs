@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 34] = [
+const ALLOWED: [(&str, Option<&[&str]>); 35] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -45,6 +45,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 34] = [
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
+    ("platform", Some(&["abi", "bpf", "engine", "kernel"])),
     (
         "libseccomp",
         Some(&[
@@ -107,6 +108,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 34] = [
             "macros",
             "meter",
             "pcap",
+            "platform",
             "policy",
             "profile",
             "prover",

@@ -50,6 +50,25 @@ const STOP: u8 = 0;
 /// The process to which signals are sent: only between fork and reaping.
 type Target = Arc<Mutex<Option<Process>>>;
 
+/// The means to send a child signals, from any thread and even after its end.
+#[derive(Clone, Debug)]
+pub struct Signaller {
+    target: Target,
+}
+
+impl Signaller {
+    /// Sends the child a signal.
+    ///
+    /// # Errors
+    /// `ESRCH` if it has ended and been waited for, `EPERM` if it runs as another user.
+    pub fn send(&self, signal: i32) -> Result<(), Errno> {
+        match &*lock(&self.target) {
+            Some(child) => child.kill(signal),
+            None => Err(Errno(libc::ESRCH)),
+        }
+    }
+}
+
 /// Access to one child; signals are forwarded to it during the life of this value.
 #[derive(Debug)]
 pub(super) struct Forwarding {
@@ -139,6 +158,34 @@ impl Forwarding {
             *target = None;
         }
         Ok(event)
+    }
+
+    /// Blocks until the child or a tracee of this thread has a report, and takes it as [`reap`](Self::reap) does.
+    pub(super) fn reap_next(&self) -> Result<(libc::pid_t, Event), Errno> {
+        let is_exact = lock(&self.target).as_ref().is_none_or(Process::is_exact);
+        if !is_exact {
+            loop {
+                let tid = wait::peek_any()?;
+                if let Some(event) = self.reap(tid)? {
+                    return Ok((tid, event));
+                }
+            }
+        }
+        let (tid, event) = wait::next_any()?;
+        if matches!(event, Event::Ended(_)) {
+            let mut target = lock(&self.target);
+            if target.as_ref().is_some_and(|child| child.pid() == tid) {
+                *target = None;
+            }
+        }
+        Ok((tid, event))
+    }
+
+    /// The means to send the child signals.
+    pub(super) fn signaller(&self) -> Signaller {
+        Signaller {
+            target: Arc::clone(&self.target),
+        }
     }
 
     /// Kills a child that can't be waited for as usual, unless it has already been reaped; if it can't be waited

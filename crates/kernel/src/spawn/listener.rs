@@ -7,11 +7,16 @@
 //! with `pidfd_getfd` would need those of a tracer.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::listener::{Listener, ListenerError};
 use crate::sys::fd;
 use crate::sys::page::SharedPage;
+
+/// The longest pause between looks for a listener.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// The future listener of a child's filters.
 ///
@@ -54,5 +59,23 @@ impl PendingListener {
             return Ok(None);
         }
         Listener::new(fd::adopt(fd)).map(Some)
+    }
+
+    /// Waits for the listener; `None` if it has not been installed when `has_ended` is set, after the child's end.
+    ///
+    /// # Errors
+    /// As [`Listener::new`].
+    pub fn wait(&self, has_ended: &AtomicBool) -> Result<Option<Listener>, ListenerError> {
+        let mut pause = Duration::from_micros(50);
+        loop {
+            // In this order: an ended child may have left a listener, which must be closed.
+            let is_last_look = has_ended.load(Ordering::Acquire);
+            let listener = self.take()?;
+            if listener.is_some() || is_last_look {
+                return Ok(listener);
+            }
+            thread::sleep(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
     }
 }

@@ -36,6 +36,7 @@ use crate::tracee::{Event, TraceError, Tracee};
 
 pub use error::{SpawnError, Step};
 use forward::Forwarding;
+pub use forward::Signaller;
 pub use listener::PendingListener;
 
 /// A command, its filters, and the way it is tied to this process.
@@ -220,6 +221,25 @@ impl Child {
     pub fn poll(&mut self, tracee: Tracee) -> Result<Option<Event>, TraceError> {
         let event = self.take(tracee.tid());
         tracee.event(event)
+    }
+
+    /// Blocks until the child or any other tracee of this thread has a report, and takes it.
+    ///
+    /// # Errors
+    /// [`Request::Wait`](crate::tracee::Request::Wait) with `ECHILD` if neither is left.
+    pub fn next_event(&mut self) -> Result<(Tracee, Event), TraceError> {
+        let reaped = self.forwarding.reap_next();
+        if let Ok((tid, wait::Event::Ended(ended))) = reaped
+            && tid == self.pid
+        {
+            self.ended = Some(ended);
+        }
+        Tracee::reported(reaped)
+    }
+
+    /// The means to send it signals.
+    pub fn signaller(&self) -> Signaller {
+        self.forwarding.signaller()
     }
 
     fn take(&mut self, tid: i32) -> Result<Option<wait::Event>, Errno> {

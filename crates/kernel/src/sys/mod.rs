@@ -4,11 +4,13 @@
 //! the code that runs between `fork` and `exec`.
 #![allow(unsafe_code)]
 
+pub(crate) mod affinity;
 pub(crate) mod bpf;
 pub(crate) mod child;
 pub(crate) mod fd;
 pub(crate) mod interrupt;
 pub(crate) mod listener;
+pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod process;
 pub(crate) mod ptrace;

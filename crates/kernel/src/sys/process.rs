@@ -30,6 +30,11 @@ impl Process {
         self.pid
     }
 
+    /// Whether signals can't reach another process even after it has been reaped.
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.fd.is_some()
+    }
+
     /// Sends it a signal: `ESRCH` if it has been reaped.
     pub(crate) fn kill(&self, signal: i32) -> Result<(), Errno> {
         let Some(fd) = &self.fd else {

@@ -135,6 +135,35 @@ pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
     set_register(tid, place, result as usize)
 }
 
+/// Sets the instruction pointer to the call instruction before `ip`, and the number of its call.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn repeat_call(tid: libc::pid_t, nr: u32, ip: u64) -> Result<(), Errno> {
+    /// Of `syscall`, `sysenter` and `int 0x80`.
+    const INSTRUCTION_BYTES: u64 = 2;
+    set_result(tid, i64::from(nr))?;
+    let place = std::mem::offset_of!(libc::user_regs_struct, rip);
+    set_register(tid, place, ip.wrapping_sub(INSTRUCTION_BYTES) as usize)
+}
+
+/// Sets number and arguments of the call at whose entry a tracee has stopped.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn replace_call(tid: libc::pid_t, nr: u32, args: &[u64; 6]) -> Result<(), Errno> {
+    use std::mem::offset_of;
+    let places = [
+        offset_of!(libc::user_regs_struct, rdi),
+        offset_of!(libc::user_regs_struct, rsi),
+        offset_of!(libc::user_regs_struct, rdx),
+        offset_of!(libc::user_regs_struct, r10),
+        offset_of!(libc::user_regs_struct, r8),
+        offset_of!(libc::user_regs_struct, r9),
+    ];
+    for (place, arg) in places.into_iter().zip(args) {
+        set_register(tid, place, *arg as usize)?;
+    }
+    let place = offset_of!(libc::user_regs_struct, orig_rax);
+    set_register(tid, place, nr as usize)
+}
+
 /// Sets the register at an offset in `struct user`, which begins with the registers.
 #[cfg(target_arch = "x86_64")]
 fn set_register(tid: libc::pid_t, place: usize, value: usize) -> Result<(), Errno> {
@@ -153,6 +182,18 @@ pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {
 /// No effect: only the registers of x86-64 are supported.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn set_result(_: libc::pid_t, _: i64) -> Result<(), Errno> {
+    Err(Errno(libc::ENOSYS))
+}
+
+/// No effect: only the registers of x86-64 are supported.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn repeat_call(_: libc::pid_t, _: u32, _: u64) -> Result<(), Errno> {
+    Err(Errno(libc::ENOSYS))
+}
+
+/// No effect: only the registers of x86-64 are supported.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn replace_call(_: libc::pid_t, _: u32, _: &[u64; 6]) -> Result<(), Errno> {
     Err(Errno(libc::ENOSYS))
 }
 

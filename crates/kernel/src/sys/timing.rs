@@ -15,7 +15,7 @@ use tamis_bpf::Insn;
 use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::sys::raw_call::{self, RawCall};
-use crate::sys::{check, seccomp};
+use crate::sys::{affinity, check, seccomp};
 
 /// The progress of a child, as the number in [`Board::stage`].
 pub(crate) mod stage {
@@ -117,15 +117,7 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
 
 /// The last CPU that this thread may run on: interrupts tend to go to the first.
 pub(crate) fn last_cpu() -> Result<usize, Errno> {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the kernel fills at most this size.
-    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) })?;
-    // SAFETY: filled above, and zero is valid.
-    let set = unsafe { set.assume_init() };
-    // SAFETY: the numbers are below the size of the set.
-    let is_in = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-    let cpus = 0..libc::CPU_SETSIZE as usize;
-    cpus.rev().find(is_in).ok_or(Errno(libc::EINVAL))
+    affinity::get(0)?.pop().ok_or(Errno(libc::EINVAL))
 }
 
 /// The child.
@@ -177,8 +169,7 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     }
     map_memory()?;
     plan.board.stage.store(stage::PIN, Ordering::Release);
-    // SAFETY: the calls read only their arguments; an empty set of CPUs is all zeros, and the number is from such a
-    // set.
+    // SAFETY: the calls read only their arguments.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if libc::getppid() != parent {
@@ -186,14 +177,8 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
         }
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
         libc::signal(libc::SIGILL, libc::SIG_DFL);
-        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
-        libc::CPU_SET(plan.cpu, &mut set);
-        check(libc::sched_setaffinity(
-            0,
-            size_of::<libc::cpu_set_t>(),
-            &raw const set,
-        ))?;
     }
+    affinity::set(0, plan.cpu)?;
     plan.board
         .stage
         .store(stage::NO_NEW_PRIVS, Ordering::Release);

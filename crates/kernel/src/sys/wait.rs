@@ -13,6 +13,43 @@ pub(crate) fn peek_any() -> Result<libc::pid_t, Errno> {
     peek(libc::P_ALL, 0, options)
 }
 
+/// Blocks until a child or tracee *of the calling thread* has a report, and takes it.
+pub(crate) fn next_any() -> Result<(libc::pid_t, Event), Errno> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the kernel writes one number.
+        let returned =
+            unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+        match check(returned) {
+            Ok(tid) => return Ok((tid, event(status))),
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Blocks until one of the descriptors has something to read or an error; returns the index of the first such.
+pub(crate) fn poll(fds: &[i32]) -> Result<usize, Errno> {
+    let entry = |fd: &i32| libc::pollfd {
+        fd: *fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut entries: Vec<libc::pollfd> = fds.iter().map(entry).collect();
+    loop {
+        let count = entries.len() as libc::nfds_t;
+        // SAFETY: the list has this many entries.
+        match check(unsafe { libc::poll(entries.as_mut_ptr(), count, -1) }) {
+            Ok(_) => {}
+            Err(Errno(libc::EINTR)) => continue,
+            Err(errno) => return Err(errno),
+        }
+        if let Some(index) = entries.iter().position(|entry| entry.revents != 0) {
+            return Ok(index);
+        }
+    }
+}
+
 /// Blocks until this child has ended, without taking its report.
 pub(crate) fn peek_end(pid: libc::pid_t) -> Result<(), Errno> {
     let options = libc::WEXITED | libc::WNOWAIT;

@@ -33,6 +33,8 @@ pub enum Request {
     Listen,
     /// Ending tracing.
     Detach,
+    /// Killing.
+    Kill,
 }
 
 /// A failed request for a tracee.
@@ -66,6 +68,7 @@ impl Request {
             Request::Resume => "PTRACE_CONT",
             Request::Listen => "PTRACE_LISTEN",
             Request::Detach => "PTRACE_DETACH",
+            Request::Kill => "kill",
         }
     }
 

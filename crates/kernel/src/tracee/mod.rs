@@ -176,6 +176,11 @@ impl Tracee {
         Ok(Tracee { tid })
     }
 
+    /// A task that this thread traces already, by its number. Requests for another fail with `ESRCH`.
+    pub const fn of_this_thread(tid: i32) -> Tracee {
+        Tracee { tid }
+    }
+
     /// The task's number.
     pub const fn tid(self) -> i32 {
         self.tid
@@ -214,6 +219,23 @@ impl Tracee {
     /// As [`wait`](Self::wait).
     pub fn poll_stop(self) -> Result<Option<Event>, TraceError> {
         self.event(wait::take_stop(self.tid))
+    }
+
+    /// Kills it, with its process.
+    ///
+    /// # Errors
+    /// [`Request::Kill`] with `ESRCH` if it has ended.
+    pub fn kill(self) -> Result<(), TraceError> {
+        wait::kill(self.tid, libc::SIGKILL).map_err(Request::Kill.failed())
+    }
+
+    /// A task and its event, of a wait's result.
+    pub(crate) fn reported(
+        answer: Result<(i32, wait::Event), Errno>,
+    ) -> Result<(Tracee, Event), TraceError> {
+        let (tid, event) = answer.map_err(Request::Wait.failed())?;
+        let tracee = Tracee { tid };
+        Ok((tracee, Event::of(tracee, event)))
     }
 
     /// The event of a wait's result.
@@ -327,6 +349,23 @@ impl Stopped {
     /// As [`skip_call`](Self::skip_call).
     pub fn set_result(&self, result: i64) -> Result<(), TraceError> {
         ptrace::set_result(self.tracee.tid, result).map_err(Request::SetRegisters.failed())
+    }
+
+    /// At the entry of an emulated or skipped call: makes the call after all, from its instruction on, so that it
+    /// stops at its entry again. `nr` is its number.
+    ///
+    /// # Errors
+    /// As [`skip_call`](Self::skip_call).
+    pub fn repeat_call(&self, nr: u32, ip: u64) -> Result<(), TraceError> {
+        ptrace::repeat_call(self.tracee.tid, nr, ip).map_err(Request::SetRegisters.failed())
+    }
+
+    /// At the entry of a call of the 64-bit interface: replaces its number and arguments.
+    ///
+    /// # Errors
+    /// As [`skip_call`](Self::skip_call).
+    pub fn replace_call(&self, nr: u32, args: &[u64; 6]) -> Result<(), TraceError> {
+        ptrace::replace_call(self.tracee.tid, nr, args).map_err(Request::SetRegisters.failed())
     }
 
     /// The source of the signal that it is about to get.

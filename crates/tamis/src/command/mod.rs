@@ -21,17 +21,20 @@ mod dump;
 mod eval;
 mod explain;
 mod fuzz;
+mod inject;
 mod learn;
 mod libseccomp;
 mod lint;
 mod optimize;
 mod passes;
+mod platforms;
 mod precompile;
 mod profile;
 mod prove;
 mod record;
 mod reduce;
 mod run;
+mod sandbox;
 mod tables;
 
 /// What to do.
@@ -50,6 +53,9 @@ pub(crate) enum Command {
     Run(run::Args),
     Record(record::Args),
     Learn(learn::Args),
+    Sandbox(sandbox::Args),
+    Inject(inject::Args),
+    Platforms(platforms::Args),
     Dump(dump::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
@@ -91,11 +97,13 @@ impl Command {
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
             Command::Convert(_) => "converting",
-            Command::Bench(_) => "measuring",
+            Command::Bench(_) | Command::Platforms(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Record(_) => "recording",
             Command::Learn(_) => "learning",
             Command::Run(_)
+            | Command::Sandbox(_)
+            | Command::Inject(_)
             | Command::Dump(_)
             | Command::Libseccomp(_)
             | Command::Tables(_)
@@ -121,6 +129,9 @@ impl Command {
             Command::Run(args) => run::run(args, global),
             Command::Record(args) => record::run(args, global),
             Command::Learn(args) => learn::run(args, global),
+            Command::Sandbox(args) => sandbox::run(args, global),
+            Command::Inject(args) => inject::run(args, global),
+            Command::Platforms(args) => platforms::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),

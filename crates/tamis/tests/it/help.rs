@@ -14,11 +14,14 @@ use tamis_testkit::child;
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 11] = [
+const NOT_RUN: [&str; 14] = [
     "--pid",
     "tamis run ",
     "tamis record ",
     "tamis bench ",
+    "tamis sandbox ",
+    "tamis inject ",
+    "platforms --bench",
     "--running-kernel",
     "--time 60",
     "--evaluations 1000000",

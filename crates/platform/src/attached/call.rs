@@ -1,0 +1,290 @@
+//! Deciding a call at a stop.
+//!
+//! A filter's `trace` stops a task once, before the call: skipping it takes the number -1, and its result is set. At the
+//! entry of every call, `PTRACE_SYSCALL` does the same and stops again at the exit. `PTRACE_SYSEMU` stops once and
+//! makes no call; one that is to be made is made again from its instruction on, with `PTRACE_SYSCALL`.
+
+use std::thread;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
+
+use super::Mechanism;
+use super::filters::OURS;
+use super::space::Remote;
+use super::tracer::Tracer;
+use crate::error::{PlatformError, Unsupported};
+use crate::supervisor::Answer;
+use crate::task::{Registers, Space, Task, TaskId};
+
+/// Where a task is in a call that takes several stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// In none.
+    #[default]
+    Free,
+    /// Its next stop at a call is the exit of this one.
+    Exit {
+        call: SeccompData,
+        /// Whether the supervisor is told the result.
+        is_told: bool,
+    },
+    /// Its next stop at a call should be the entry of this one, which has been decided.
+    Repeat(SeccompData),
+}
+
+/// What is done with a call at its entry.
+#[derive(Clone, Copy, Debug)]
+enum Decision {
+    /// It is made.
+    Make {
+        /// Whether the supervisor has forwarded it.
+        is_asked: bool,
+    },
+    /// It is replaced by this one.
+    Replace(SeccompData),
+    /// It isn't made and has this result.
+    Skip(i64),
+    /// Nothing: the guest is being killed.
+    End,
+}
+
+impl Tracer<'_> {
+    /// A filter has returned `trace`.
+    pub(super) fn on_filter(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let info = stopped.call()?;
+        let (Some(call), CallPhase::Seccomp { data, .. }) = (info.data(), info.phase) else {
+            return Ok(());
+        };
+        // A filter that the guest has installed itself may say `trace`, too: ours then said something weaker, or the
+        // same.
+        if data != u32::from(OURS) && !self.is_notified(&call) {
+            stopped.skip_call()?;
+            return stopped.set_result(-i64::from(libc::ENOSYS));
+        }
+        let decision = self.ask(stopped, &call);
+        self.carry_out(stopped, call, decision)
+    }
+
+    /// A task has stopped at the entry or exit of a call.
+    pub(super) fn on_call(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let info = stopped.call()?;
+        if let CallPhase::Exit { result, .. } = info.phase {
+            return self.on_result(stopped, result);
+        }
+        let Some(call) = info.data() else {
+            return Ok(());
+        };
+        if !self.is_armed() {
+            return Ok(());
+        }
+        let tid = stopped.tracee().tid();
+        let (phase, is_emulated) = match self.tasks.get_mut(&tid) {
+            Some(state) => (std::mem::take(&mut state.phase), state.is_emulated),
+            None => (Phase::Free, false),
+        };
+        if is_emulated {
+            return self.on_emulated(stopped, call);
+        }
+        let decision = match phase {
+            // A signal's handler may have come between: then this is another call, or this one in other registers.
+            Phase::Repeat(decided) if decided == call => Decision::Make { is_asked: true },
+            _ if self.is_notified(&call) => self.ask(stopped, &call),
+            _ => Decision::Make { is_asked: false },
+        };
+        self.carry_out(stopped, call, decision)
+    }
+
+    /// A task has stopped at the entry of a call that is not made.
+    fn on_emulated(&mut self, stopped: &Stopped, call: SeccompData) -> Result<(), TraceError> {
+        let decision = match self.is_notified(&call) {
+            true => self.ask(stopped, &call),
+            // What else the filter says, the kernel does.
+            false => Decision::Make { is_asked: false },
+        };
+        let repeated = match decision {
+            Decision::Make { .. } => call,
+            Decision::Replace(new) => new,
+            Decision::Skip(result) => return stopped.set_result(result),
+            Decision::End => return Ok(()),
+        };
+        if repeated != call {
+            stopped.replace_call(repeated.nr, &repeated.args)?;
+        }
+        stopped.repeat_call(repeated.nr, call.ip)?;
+        self.set_phase(stopped, Phase::Repeat(repeated));
+        Ok(())
+    }
+
+    /// At the entry of a call that would be made.
+    fn carry_out(
+        &mut self,
+        stopped: &Stopped,
+        call: SeccompData,
+        decision: Decision,
+    ) -> Result<(), TraceError> {
+        let (call, is_asked) = match decision {
+            Decision::Make { is_asked } => (call, is_asked),
+            Decision::Replace(new) => {
+                stopped.replace_call(new.nr, &new.args)?;
+                (new, true)
+            }
+            Decision::Skip(result) => {
+                stopped.skip_call()?;
+                stopped.set_result(result)?;
+                (call, false)
+            }
+            Decision::End => return Ok(()),
+        };
+        let is_told = is_asked && self.has_results;
+        if is_told || self.mechanism == Mechanism::Syscall {
+            self.set_phase(stopped, Phase::Exit { call, is_told });
+        }
+        Ok(())
+    }
+
+    /// A call has returned.
+    fn on_result(&mut self, stopped: &Stopped, result: i64) -> Result<(), TraceError> {
+        /// The kernel's `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: the call is made again, or fails with `EINTR`, after
+        /// a signal.
+        const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+        let tid = stopped.tracee().tid();
+        let Some(state) = self.tasks.get_mut(&tid) else {
+            return Ok(());
+        };
+        // An emulated call that is made after all has an exit, too, before it is made.
+        let Phase::Exit { call, is_told } = state.phase else {
+            return Ok(());
+        };
+        state.phase = Phase::Free;
+        if !is_told || RESTARTS.contains(&result) {
+            return Ok(());
+        }
+        let mut task = AtStop::new(stopped, RAX);
+        let new = self.supervisor.result(&mut task, &call, result);
+        match new == result {
+            true => Ok(()),
+            false => stopped.set_result(new),
+        }
+    }
+
+    /// Whether the guest's filter says `notify`.
+    fn is_notified(&self, call: &SeccompData) -> bool {
+        let evaluator = self.evaluator;
+        evaluator.is_some_and(|evaluator| {
+            Action::from_ret(evaluator.run(call)).kind == ActionKind::Notify
+        })
+    }
+
+    /// What the supervisor says.
+    fn ask(&mut self, stopped: &Stopped, call: &SeccompData) -> Decision {
+        let mut task = AtStop::new(stopped, ORIG_RAX);
+        let answer = self.supervisor.call(&mut task, call);
+        self.decide(answer, call)
+    }
+
+    fn decide(&mut self, answer: Answer, call: &SeccompData) -> Decision {
+        match answer {
+            Answer::Return(value) => Decision::Skip(value),
+            Answer::Errno(errno) => Decision::Skip(-i64::from(errno)),
+            Answer::Forward => Decision::Make { is_asked: true },
+            Answer::ForwardWith(new) if (new.arch, call.arch) == (X86_64, X86_64) => {
+                Decision::Replace(SeccompData { ip: call.ip, ..new })
+            }
+            Answer::ForwardWith(_) => {
+                self.refuse("replacing calls of 32-bit programs, or by calls of another machine")
+            }
+            Answer::Descriptor(_) => self.refuse("answering with a descriptor"),
+            Answer::Kill => {
+                self.end();
+                Decision::End
+            }
+            // A wait for reports of tasks has no time limit, so the others wait.
+            Answer::Later(time, answer) => {
+                thread::sleep(time);
+                self.decide(*answer, call)
+            }
+        }
+    }
+
+    fn refuse(&mut self, what: &'static str) -> Decision {
+        self.fail(PlatformError::Unsupported(Unsupported::new(what)));
+        Decision::End
+    }
+
+    fn set_phase(&mut self, stopped: &Stopped, phase: Phase) {
+        if let Some(state) = self.tasks.get_mut(&stopped.tracee().tid()) {
+            state.phase = phase;
+        }
+    }
+}
+
+const X86_64: u32 = Arch::X86_64.audit();
+
+/// The words of `struct user_regs_struct` for the result of a call and for its number.
+const RAX: usize = 10;
+const ORIG_RAX: usize = 15;
+
+/// A stopped task.
+struct AtStop<'a> {
+    stopped: &'a Stopped,
+    space: Remote,
+    /// Which word has the register rax.
+    rax: usize,
+}
+
+impl<'a> AtStop<'a> {
+    fn new(stopped: &'a Stopped, rax: usize) -> AtStop<'a> {
+        let tid = stopped.tracee().tid();
+        AtStop {
+            stopped,
+            space: Remote { tid },
+            rax,
+        }
+    }
+}
+
+impl Task for AtStop<'_> {
+    fn id(&self) -> TaskId {
+        TaskId(self.space.tid)
+    }
+
+    fn space(&self) -> &dyn Space {
+        &self.space
+    }
+
+    fn registers(&mut self) -> Result<Registers, Unsupported> {
+        let bytes = self.stopped.registers().map_err(|_| GONE)?;
+        let words = words(bytes.bytes())?;
+        let rax = words[self.rax];
+        Ok(Registers {
+            rax,
+            ..Registers::of_words(&words)
+        })
+    }
+
+    fn set_registers(&mut self, registers: &Registers) -> Result<(), Unsupported> {
+        let mut all = self.stopped.registers().map_err(|_| GONE)?;
+        let mut words = words(all.bytes())?;
+        registers.to_words(self.rax, &mut words);
+        for (place, word) in all.bytes_mut().chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        self.stopped.set_registers(&all).map_err(|_| GONE)
+    }
+}
+
+const GONE: Unsupported = Unsupported::new("the registers of a task that has been killed");
+
+/// The words of `struct user_regs_struct` of a 64-bit task.
+fn words(bytes: &[u8]) -> Result<[u64; Registers::KERNEL_WORDS], Unsupported> {
+    let mut words = [0; Registers::KERNEL_WORDS];
+    if bytes.len() != size_of_val(&words) {
+        return Err(Unsupported::new("the registers of a 32-bit task"));
+    }
+    let chunks = bytes.chunks_exact(8);
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
+    }
+    Ok(words)
+}

@@ -1,0 +1,137 @@
+//! The filters that a guest gets.
+//!
+//! All mechanisms leave to the kernel what the guest's filter denies. They differ in what it does where the guest's
+//! filter says `notify`.
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_bpf::{AluOp, Op, Operand, Program, Test};
+use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
+
+use super::Mechanism;
+use crate::error::Unsupported;
+use crate::rewrite::Rewrite;
+
+/// The data of `trace` by which our own stops are told from those that a filter of the guest asks for.
+pub(super) const OURS: u16 = 0x7a75;
+
+/// What `trace` does without a tracer.
+const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
+
+/// The filters, the oldest first.
+pub(super) fn filters(
+    mechanism: Mechanism,
+    program: &Program,
+) -> Result<Vec<(Program, Flags)>, Unsupported> {
+    let notify = match mechanism {
+        Mechanism::Notify => return Ok(vec![(program.clone(), listener_flags())]),
+        Mechanism::Trace => Action::new(ActionKind::Trace, OURS),
+        // Every call has stopped before.
+        Mechanism::Syscall | Mechanism::Emulate => Action::ALLOW,
+    };
+    let trace = NO_TRACER;
+    let rewrite = Rewrite { notify, trace };
+    Ok(match mechanism {
+        Mechanism::Trace => vec![
+            (no_listeners(), Flags::NONE),
+            (rewrite.apply(program, &[])?, Flags::NONE),
+        ],
+        _ => vec![(rewrite.apply(program, &allow_skipped())?, Flags::NONE)],
+    })
+}
+
+fn listener_flags() -> Flags {
+    let flag = Flag::WaitKillableRecv;
+    match probe::flag(flag).is_present() {
+        true => Flag::NewListener | flag,
+        false => Flag::NewListener.into(),
+    }
+}
+
+/// Allows the call with the number of skipped calls, which doesn't exist, and leaves the registers as it found them.
+fn allow_skipped() -> [Op; 4] {
+    const SKIPPED: u32 = u32::MAX;
+    [
+        Op::LoadData(0),
+        Op::branch(Test::Eq, SKIPPED, 0, 1),
+        Op::RetImm(Action::ALLOW.ret()),
+        // Unlike a load, this is in the list of what the kernel's cache of allowed calls understands.
+        Op::Alu(AluOp::And, Operand::K(0)),
+    ]
+}
+
+/// Denies installing a filter with a listener, with the error that the kernel gives if there is one already: `notify`
+/// has precedence over `trace`, so the guest could have itself told to continue with calls that are to be traced.
+fn no_listeners() -> Program {
+    const SECCOMP_X86_64: u32 = 317;
+    const SECCOMP_X86: u32 = 354;
+    const X32: u32 = 0x4000_0000;
+    const FLAGS: u32 = 24;
+    let ops = [
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 3),
+        Op::LoadData(0),
+        Op::Alu(AluOp::And, Operand::K(!X32)),
+        Op::branch(Test::Eq, SECCOMP_X86_64, 3, 5),
+        Op::branch(Test::Eq, Arch::X86.audit(), 0, 4),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, SECCOMP_X86, 0, 2),
+        Op::LoadData(FLAGS),
+        Op::branch(Test::Set, Flag::NewListener.bit(), 1, 0),
+        Op::RetImm(Action::ALLOW.ret()),
+        Op::RetImm(Action::errno(libc::EBUSY as u16).ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::SeccompData;
+    use tamis_bpf::interp;
+
+    #[test]
+    fn only_filters_with_a_listener_are_denied() {
+        let program = no_listeners();
+        let verdict = |arch: Arch, nr: u32, flags: u64| {
+            let call = SeccompData {
+                nr,
+                arch: arch.audit(),
+                args: [1, flags, 0, 0, 0, 0],
+                ..SeccompData::default()
+            };
+            Action::from_ret(interp::run(&program, &call).ret)
+        };
+        let denied = Action::errno(libc::EBUSY as u16);
+        for (arch, nr) in [
+            (Arch::X86_64, 317),
+            (Arch::X86_64, 317 | 0x4000_0000),
+            (Arch::X86, 354),
+        ] {
+            assert_eq!(verdict(arch, nr, 8), denied);
+            assert_eq!(verdict(arch, nr, 8 | 1), denied);
+            assert_eq!(verdict(arch, nr, 1), Action::ALLOW);
+            assert_eq!(verdict(arch, nr + 1, 8), Action::ALLOW);
+        }
+        assert_eq!(verdict(Arch::X86, 317, 8), Action::ALLOW);
+        assert_eq!(verdict(Arch::Aarch64, 317, 8), Action::ALLOW);
+    }
+
+    #[test]
+    fn a_skipped_call_is_allowed_whatever_the_filter_says() {
+        let deny = Op::RetImm(Action::KILL_PROCESS.ret());
+        let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
+        let [(filter, _)] = &filters(Mechanism::Syscall, &deny).unwrap()[..] else {
+            panic!("one filter");
+        };
+        let verdict = |nr| {
+            let call = SeccompData {
+                nr,
+                ..SeccompData::default()
+            };
+            Action::from_ret(interp::run(filter, &call).ret)
+        };
+        assert_eq!(verdict(u32::MAX), Action::ALLOW);
+        assert_eq!(verdict(0), Action::KILL_PROCESS);
+    }
+}

@@ -1,0 +1,165 @@
+//! Guests that are ordinary processes, stopped by the kernel: user notification and three ways of tracing.
+//!
+//! | module | function |
+//! |---|---|
+//! | `filters` | the filters that the guest gets in the kernel |
+//! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
+//! | `call` | decides a call at a stop |
+//! | `notify` | replies to notifications |
+//! | `space` | the guest's memory |
+//!
+//! Whatever the mechanism, one thread traces all tasks of the guest: it is told when they start and end, and with its
+//! end the kernel kills them all, whoever killed it. With user notification a task never stops at its calls for that.
+
+mod call;
+mod filters;
+mod notify;
+mod space;
+mod tracer;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use tamis_abi::{Action, SeccompData};
+use tamis_bpf::{Op, Program, Test};
+use tamis_kernel::{Ended, NATIVE_ENDIAN};
+
+use crate::caps::{Caps, Family, Isolation};
+use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::platform::{Guest, Options, Platform};
+use crate::supervisor::{Answer, Supervisor};
+use crate::task::Task;
+
+/// User notification.
+pub(crate) static NOTIFY: Attached = Attached(Mechanism::Notify);
+/// Tracing of the calls that a filter selects.
+pub(crate) static TRACE: Attached = Attached(Mechanism::Trace);
+/// Tracing of all calls, at their entry and exit.
+pub(crate) static SYSCALL: Attached = Attached(Mechanism::Syscall);
+/// Tracing of all calls, at their entry, which doesn't execute them.
+pub(crate) static EMULATE: Attached = Attached(Mechanism::Emulate);
+
+/// A platform of this family.
+pub(crate) struct Attached(Mechanism);
+
+/// What stops a task at its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mechanism {
+    Notify,
+    Trace,
+    Syscall,
+    Emulate,
+}
+
+impl Platform for Attached {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Mechanism::Notify => "notify",
+            Mechanism::Trace => "ptrace-seccomp",
+            Mechanism::Syscall => "ptrace-syscall",
+            Mechanism::Emulate => "ptrace-emulate",
+        }
+    }
+
+    fn caps(&self) -> Caps {
+        let is_traced = self.0 != Mechanism::Notify;
+        Caps {
+            family: Family::Attached,
+            isolation: Isolation::Process,
+            sees_results: is_traced,
+            sees_tasks: true,
+            has_registers: is_traced,
+            replaces_calls: is_traced,
+            installs_descriptors: !is_traced,
+            has_threads: true,
+            has_forks: true,
+            has_exec: true,
+            runs_dynamic: true,
+            catches_i386: true,
+            is_signal_safe: false,
+            is_unprivileged: true,
+            min_kernel: match self.0 {
+                // ADDFD with its reply.
+                Mechanism::Notify => (5, 14),
+                // PTRACE_GET_SYSCALL_INFO.
+                _ => (5, 3),
+            },
+        }
+    }
+
+    fn probe(&self) -> Result<(), Unavailable> {
+        if self.0 != Mechanism::Notify && !cfg!(target_arch = "x86_64") {
+            return Err(Unavailable {
+                reason: "it sets registers of x86-64, which this machine lacks".to_owned(),
+                remedy: None,
+            });
+        }
+        probe(self)
+    }
+
+    fn run(
+        &self,
+        guest: &Guest<'_>,
+        supervisor: &dyn Supervisor,
+        options: &Options<'_>,
+    ) -> Result<Ended, PlatformError> {
+        if guest.has_results && !self.caps().sees_results {
+            let what = Unsupported::new("telling the results of forwarded calls");
+            return Err(PlatformError::Unsupported(what));
+        }
+        // Tracing and the guest's death belong to a thread.
+        thread::scope(|scope| {
+            let name = format!("tamis-{}", self.name());
+            let body = || tracer::run(self.0, guest, supervisor, options);
+            let thread = thread::Builder::new().name(name).spawn_scoped(scope, body);
+            let thread =
+                thread.map_err(|error| PlatformError::of_io("starting a thread", &error))?;
+            let ended = thread.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Runs `true`, whose last call is to be asked for.
+fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
+    let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
+    let ops = [
+        Op::LoadData(0),
+        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
+        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
+        Op::RetImm(Action::ALLOW.ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    let filter = Program::new(insns, NATIVE_ENDIAN).expect("the program is valid");
+    let guest = Guest {
+        program: "true".into(),
+        args: Vec::new(),
+        filter: &filter,
+        has_results: false,
+    };
+    let counter = Counter::default();
+    match platform.run(&guest, &counter, &Options::default()) {
+        Ok(_) if counter.calls.load(Ordering::Relaxed) > 0 => Ok(()),
+        Ok(_) => Err(unavailable(
+            "a small guest ran, and its last call was not caught".to_owned(),
+            None,
+        )),
+        Err(error) => Err(unavailable(
+            error.to_string(),
+            Some("it takes seccomp filters and ptrace of own children, which a container may deny"),
+        )),
+    }
+}
+
+/// Forwards calls and counts them.
+#[derive(Default)]
+struct Counter {
+    calls: AtomicU32,
+}
+
+impl Supervisor for Counter {
+    fn call(&self, _task: &mut dyn Task, _call: &SeccompData) -> Answer {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Answer::Forward
+    }
+}

@@ -1,0 +1,188 @@
+//! Replies to user notifications.
+//!
+//! Callers and this thread wake each other on the same CPU where the kernel can (`SYNC_WAKE_UP`, 6.6). With
+//! `WAIT_KILLABLE_RECV` (5.19) only deadly signals interrupt a call that has been received; on older kernels one that a
+//! signal interrupts is received again.
+
+use std::collections::BTreeMap;
+use std::io::PipeReader;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use tamis_kernel::listener::{Listener, ListenerError, Notification, Received, Reply};
+use tamis_kernel::spawn::{PendingListener, Signaller};
+use tamis_kernel::{Errno, affinity};
+
+use super::space::Remote;
+use crate::error::{PlatformError, Unsupported};
+use crate::supervisor::{Answer, Supervisor};
+use crate::task::{Space, Task, TaskId};
+
+/// The answers that are given later, by their times and the calls that they are for.
+type Later = BTreeMap<(Instant, u64), Answer>;
+
+/// What answering takes.
+pub(super) struct Answering<'a> {
+    pub(super) supervisor: &'a dyn Supervisor,
+    pub(super) pending: &'a PendingListener,
+    /// Set after the guest's end.
+    pub(super) has_ended: &'a AtomicBool,
+    /// Readable after the guest's end.
+    pub(super) stop: &'a PipeReader,
+    pub(super) signaller: &'a Signaller,
+    /// The CPU to stay on.
+    pub(super) cpu: Option<usize>,
+}
+
+impl Answering<'_> {
+    /// Replies until the guest has ended. However this ends, the guest does, too.
+    pub(super) fn run(&self) -> Result<(), PlatformError> {
+        let _guard = KillOnDrop(self.signaller);
+        if let Some(cpu) = self.cpu {
+            affinity::stay_on(cpu).map_err(|errno| PlatformError::Request {
+                request: "sched_setaffinity",
+                errno,
+            })?;
+        }
+        let Some(mut listener) = self.pending.wait(self.has_ended)? else {
+            return Ok(());
+        };
+        // An older kernel wakes up as it does for anything.
+        let _ = listener.set_sync_wake_up(true);
+        let mut later = Later::new();
+        loop {
+            let stop = Some(self.stop.as_fd());
+            let next = later.first_key_value().map(|((time, _), _)| *time);
+            let (id, answer) = match listener.receive_before(stop, next)? {
+                Received::Call(notification) => {
+                    let answer = self.ask(&listener, &notification);
+                    (notification.id, answer)
+                }
+                Received::TimedOut => match later.pop_first() {
+                    Some(((_, id), answer)) => (id, answer),
+                    None => continue,
+                },
+                // No task has the filter, though some may still be on their way to their end.
+                Received::Ended => return Ok(()),
+            };
+            if !reply(&listener, id, answer, &mut later)? {
+                return self.await_stop();
+            }
+        }
+    }
+
+    /// What the supervisor says to a call.
+    fn ask(&self, listener: &Listener, notification: &Notification) -> Answer {
+        let mut task = Notified {
+            space: Checked {
+                listener,
+                id: notification.id,
+                remote: Remote {
+                    tid: notification.thread,
+                },
+            },
+        };
+        self.supervisor.call(&mut task, &notification.call)
+    }
+
+    /// Kills the guest, and keeps the listener until it has ended: without it, calls would fail and be seen to.
+    fn await_stop(&self) -> Result<(), PlatformError> {
+        let _ = self.signaller.send(libc::SIGKILL);
+        tamis_kernel::poll::readable(&[self.stop.as_fd()])
+            .map(|_| ())
+            .map_err(|errno| PlatformError::Request {
+                request: "poll",
+                errno,
+            })
+    }
+}
+
+/// Replies to a call, or remembers when to; false if the guest is to be killed.
+fn reply(
+    listener: &Listener,
+    id: u64,
+    answer: Answer,
+    later: &mut Later,
+) -> Result<bool, PlatformError> {
+    let reply = match answer {
+        Answer::Return(value) => Reply::Return(value),
+        Answer::Errno(errno) => Reply::Errno(errno),
+        Answer::Forward => Reply::Continue,
+        Answer::ForwardWith(_) => {
+            let what = Unsupported::new("replacing a call by another");
+            return Err(PlatformError::Unsupported(what));
+        }
+        Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
+            Ok(_) => return Ok(true),
+            // The guest has as many descriptors as it may have.
+            Err(ListenerError {
+                errno: Errno(errno @ libc::EMFILE),
+                ..
+            }) => Reply::Errno(errno as u16),
+            Err(error) => return Err(error.into()),
+        },
+        Answer::Kill => return Ok(false),
+        Answer::Later(time, answer) => {
+            later.insert((Instant::now() + time, id), *answer);
+            return Ok(true);
+        }
+    };
+    listener.reply(id, reply)?;
+    Ok(true)
+}
+
+/// Kills the guest, if it hasn't ended.
+struct KillOnDrop<'a>(&'a Signaller);
+
+impl Drop for KillOnDrop<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.send(libc::SIGKILL);
+    }
+}
+
+/// A task that waits for a reply.
+struct Notified<'a> {
+    space: Checked<'a>,
+}
+
+impl Task for Notified<'_> {
+    fn id(&self) -> TaskId {
+        TaskId(self.space.remote.tid)
+    }
+
+    fn space(&self) -> &dyn Space {
+        &self.space
+    }
+}
+
+/// Memory of a task, as long as that task waits: after that its number may belong to another.
+struct Checked<'a> {
+    listener: &'a Listener,
+    id: u64,
+    remote: Remote,
+}
+
+impl Checked<'_> {
+    fn check(&self, len_bytes: usize) -> Result<usize, Errno> {
+        match self.listener.is_waiting(self.id) {
+            Ok(true) => Ok(len_bytes),
+            _ => Err(Errno(libc::ESRCH)),
+        }
+    }
+}
+
+impl Space for Checked<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let len_bytes = self.remote.read(address, buffer)?;
+        self.check(len_bytes)
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+        // Before and after: a caller of this kernel can be killed between, and another process would be written to. What
+        // is found out after can't be undone, but it is told.
+        self.check(0)?;
+        let len_bytes = self.remote.write(address, bytes)?;
+        self.check(len_bytes)
+    }
+}

@@ -1,0 +1,408 @@
+//! The loop that follows all tasks of a guest, from its start to the end of the last.
+//!
+//! A tracer must be transparent: a task gets the signals that it would get, stays stopped when job control stops it,
+//! and new tasks run on without further stops. A task can be killed at any time, also while it is stopped; then every
+//! request for it fails with `ESRCH`, and its end is reported next.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tamis_bpf::Stack;
+use tamis_engine::Evaluator;
+use tamis_kernel::spawn::{Child, Held, Spawn};
+use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
+use tamis_kernel::{Ended, Errno, affinity, poll};
+
+use super::call::Phase;
+use super::{Mechanism, filters, notify};
+use crate::error::PlatformError;
+use crate::platform::{Guest, Options, Placement};
+use crate::supervisor::Supervisor;
+use crate::task::TaskId;
+
+/// After how many stops at calls the tracer looks where the guest runs.
+const STOPS_PER_LOOK: u32 = 64;
+
+/// Runs a guest on the calling thread, which must have no other children or tracees.
+pub(super) fn run(
+    mechanism: Mechanism,
+    guest: &Guest<'_>,
+    supervisor: &dyn Supervisor,
+    options: &Options<'_>,
+) -> Result<Ended, PlatformError> {
+    let evaluator = match mechanism {
+        Mechanism::Notify => None,
+        _ => Some(evaluator(guest)?),
+    };
+    let held = start_guest(mechanism, guest, options)?;
+    let signaller = held.child().signaller();
+    let pending = held.child().listener();
+    let has_ended = AtomicBool::new(false);
+    let (stop, stopper) =
+        io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error))?;
+    supervisor.started(TaskId(held.pid()), None);
+    thread::scope(|scope| {
+        let guard = EndOnDrop(&has_ended);
+        // Closed when this ends, however it does.
+        let mut stopper = stopper;
+        if let Some(until) = options.until {
+            let (signaller, stop) = (&signaller, &stop);
+            start(scope, "tamis-until", move || {
+                if poll::readable(&[until, stop.as_fd()]) == Ok(0) {
+                    let _ = signaller.send(libc::SIGKILL);
+                }
+            })?;
+        }
+        let answering = notify::Answering {
+            supervisor,
+            pending: &pending,
+            has_ended: &has_ended,
+            stop: &stop,
+            signaller: &signaller,
+            cpu: supervisor_cpu(options.placement),
+        };
+        let answering = match mechanism {
+            Mechanism::Notify => Some(start(scope, "tamis-notify", move || answering.run())?),
+            _ => None,
+        };
+        let follows = options.placement == Placement::Free && mechanism != Mechanism::Notify;
+        let ended = Tracer {
+            mechanism,
+            supervisor,
+            evaluator: evaluator.as_ref(),
+            has_results: guest.has_results,
+            child: held.release(),
+            is_armed: false,
+            tasks: BTreeMap::new(),
+            early: BTreeSet::new(),
+            is_ending: false,
+            failure: None,
+            follow: follows.then(Follow::default),
+        }
+        .until_end();
+        drop(guard);
+        // A byte, because the pipe isn't closed while another thread is between fork and exec.
+        let _ = stopper.write_all(&[1]);
+        if let Some(answering) = answering {
+            let answered = answering.join();
+            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        ended
+    })
+}
+
+/// A child that waits, traced and on its CPU. Dropping it ends everything.
+fn start_guest(
+    mechanism: Mechanism,
+    guest: &Guest<'_>,
+    options: &Options<'_>,
+) -> Result<Held, PlatformError> {
+    let programs = filters::filters(mechanism, guest.filter).map_err(PlatformError::Unsupported)?;
+    let mut spawn = Spawn::new(guest.program.clone());
+    spawn.args.clone_from(&guest.args);
+    let filters = programs.iter().map(|(program, flags)| (program, *flags));
+    spawn.filters = filters.collect();
+    spawn.forward_signals = options.forwards_signals;
+    spawn.die_with_parent = true;
+    let held = spawn.start().map_err(PlatformError::Spawn)?;
+    place(options.placement, &held)?;
+    seize(mechanism, &held)?;
+    Ok(held)
+}
+
+/// Says that the guest has ended, whatever ended its loop.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> Result<thread::ScopedJoinHandle<'scope, T>, PlatformError> {
+    let builder = thread::Builder::new().name(name.to_owned());
+    let started = builder.spawn_scoped(scope, body);
+    started.map_err(|error| PlatformError::of_io("starting a thread", &error))
+}
+
+fn evaluator(guest: &Guest<'_>) -> Result<Evaluator, PlatformError> {
+    let stack = Stack::from(guest.filter.clone());
+    Evaluator::new(&stack, &tamis_engine::Options::default())
+        .map_err(|error| PlatformError::Filter(error.to_string()))
+}
+
+/// The CPU of the thread that asks the supervisor; `None` if it is free.
+fn supervisor_cpu(placement: Placement) -> Option<usize> {
+    match placement {
+        Placement::Free => None,
+        Placement::Same(cpu)
+        | Placement::Apart {
+            supervisor: cpu, ..
+        } => Some(cpu),
+    }
+}
+
+fn place(placement: Placement, held: &Held) -> Result<(), PlatformError> {
+    let failed = |errno| PlatformError::Request {
+        request: "sched_setaffinity",
+        errno,
+    };
+    let guest = match placement {
+        Placement::Free => return Ok(()),
+        Placement::Same(cpu) | Placement::Apart { guest: cpu, .. } => cpu,
+    };
+    affinity::keep_on(held.pid(), guest).map_err(failed)?;
+    supervisor_cpu(placement).map_or(Ok(()), |cpu| affinity::stay_on(cpu).map_err(failed))
+}
+
+/// Starts tracing the waiting child.
+fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
+    let follow = TraceOptions::EXIT_KILL
+        | TraceOptions::FORK
+        | TraceOptions::VFORK
+        | TraceOptions::CLONE
+        | TraceOptions::EXEC;
+    let options = match mechanism {
+        Mechanism::Trace => follow | TraceOptions::SECCOMP,
+        _ => follow,
+    };
+    let tracee = Tracee::seize(held.pid(), options)?;
+    if matches!(mechanism, Mechanism::Syscall | Mechanism::Emulate) {
+        tracee.interrupt()?;
+    }
+    Ok(())
+}
+
+/// The tracer of a guest.
+pub(super) struct Tracer<'a> {
+    pub(super) mechanism: Mechanism,
+    pub(super) supervisor: &'a dyn Supervisor,
+    /// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
+    pub(super) evaluator: Option<&'a Evaluator>,
+    pub(super) has_results: bool,
+    child: Child,
+    /// Whether the first task has its filters: what it calls before are not calls of the guest.
+    is_armed: bool,
+    pub(super) tasks: BTreeMap<i32, State>,
+    /// Tasks whose creator has yet to report them.
+    early: BTreeSet<i32>,
+    /// Whether everything is being killed.
+    is_ending: bool,
+    failure: Option<PlatformError>,
+    follow: Option<Follow>,
+}
+
+/// The state of a task.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// Whether it was last resumed so that its next call stops and is not made.
+    pub(super) is_emulated: bool,
+}
+
+impl Tracer<'_> {
+    /// Follows the guest until no task is left; returns the end of its first process.
+    fn until_end(mut self) -> Result<Ended, PlatformError> {
+        self.tasks.insert(self.child.pid(), State::default());
+        let mut first = None;
+        loop {
+            let (tracee, event) = match self.child.next_event() {
+                Ok(report) => report,
+                Err(error) if error.errno == Errno(libc::ECHILD) => break,
+                Err(error) => return Err(error.into()),
+            };
+            match event {
+                Event::Stopped(stopped) => self.on_stop(stopped),
+                Event::Ended(ended) => {
+                    if self.tasks.remove(&tracee.tid()).is_some() {
+                        self.supervisor.ended(TaskId(tracee.tid()), ended);
+                    }
+                    if tracee.tid() == self.child.pid() {
+                        first = Some(ended);
+                        self.end();
+                    }
+                }
+            }
+        }
+        // No number is a task of the guest any more.
+        self.tasks.clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if let Some(error) = self.child.error() {
+            return Err(PlatformError::Spawn(error));
+        }
+        first.ok_or(PlatformError::Request {
+            request: "waitpid",
+            errno: Errno(libc::ECHILD),
+        })
+    }
+
+    /// Kills every task. Those that are created meanwhile are killed at their first stop.
+    pub(super) fn end(&mut self) {
+        self.is_ending = true;
+        let _ = self.child.signaller().send(libc::SIGKILL);
+        for tid in self.tasks.keys() {
+            if *tid != self.child.pid() {
+                let _ = Tracee::of_this_thread(*tid).kill();
+            }
+        }
+    }
+
+    /// Ends the guest because of this error.
+    pub(super) fn fail(&mut self, failure: PlatformError) {
+        self.failure.get_or_insert(failure);
+        self.end();
+    }
+
+    fn on_stop(&mut self, stopped: Stopped) {
+        if self.is_ending {
+            let _ = stopped.tracee().kill();
+            return;
+        }
+        match self.handle(stopped) {
+            Ok(()) => {}
+            // It was killed while it was stopped.
+            Err(error) if error.errno == Errno(libc::ESRCH) => {}
+            Err(error) => self.fail(error.into()),
+        }
+    }
+
+    fn handle(&mut self, stopped: Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        if !self.tasks.contains_key(&tid) {
+            // Its report has overtaken that of the task that created it.
+            self.on_new(tid, creator(tid));
+            self.early.insert(tid);
+        }
+        match stopped.stop() {
+            Stop::Group(_) => return stopped.listen(),
+            Stop::Fork | Stop::Vfork | Stop::Clone => {
+                // It may even have ended.
+                if let Some(new) = stopped.new_task()?
+                    && !self.early.remove(&new.tid())
+                {
+                    self.on_new(new.tid(), Some(tid));
+                }
+            }
+            Stop::Exec => self.on_exec(tid, stopped.message()? as i32),
+            Stop::Seccomp => self.on_filter(&stopped)?,
+            Stop::Call => self.on_call(&stopped)?,
+            _ => {}
+        }
+        if self.is_ending {
+            return Ok(());
+        }
+        if matches!(stopped.stop(), Stop::Seccomp | Stop::Call)
+            && let Some(follow) = &mut self.follow
+        {
+            follow.after_stop(tid);
+        }
+        let how = self.resume_of(tid);
+        if let Some(state) = self.tasks.get_mut(&tid) {
+            state.is_emulated = how == Resume::Emulate;
+        }
+        let signal = stopped.signal();
+        stopped.resume(how, signal)
+    }
+
+    /// How a task goes on.
+    fn resume_of(&self, tid: i32) -> Resume {
+        let is_free = |state: &State| state.phase == Phase::Free;
+        match self.mechanism {
+            Mechanism::Emulate if self.is_armed && self.tasks.get(&tid).is_none_or(is_free) => {
+                Resume::Emulate
+            }
+            Mechanism::Notify | Mechanism::Trace if self.tasks.get(&tid).is_none_or(is_free) => {
+                Resume::Run
+            }
+            _ => Resume::ToCall,
+        }
+    }
+
+    /// Whether calls of this task are calls of the guest.
+    pub(super) fn is_armed(&mut self) -> bool {
+        self.is_armed = self.is_armed || self.child.has_filters();
+        self.is_armed
+    }
+
+    /// A task has been created.
+    fn on_new(&mut self, tid: i32, parent: Option<i32>) {
+        // The number of a task whose end is still to be reported is not given to another.
+        if let Entry::Vacant(entry) = self.tasks.entry(tid) {
+            entry.insert(State::default());
+            self.supervisor.started(TaskId(tid), parent.map(TaskId));
+        }
+    }
+
+    /// A thread, by its former number, has executed a program: it has its process's number, and the others are gone.
+    fn on_exec(&mut self, tid: i32, former: i32) {
+        if former == tid {
+            return;
+        }
+        if let Some(state) = self.tasks.remove(&former) {
+            self.tasks.insert(tid, state);
+            self.supervisor.ended(TaskId(former), Ended::Exited(0));
+        }
+    }
+}
+
+impl Drop for Tracer<'_> {
+    /// Kills what is left, if the supervisor has panicked or waiting has failed. The ends of all are waited for: a process
+    /// doesn't end before its threads, and those report to their tracer.
+    fn drop(&mut self) {
+        self.end();
+        while let Ok((tracee, event)) = self.child.next_event() {
+            if matches!(event, Event::Stopped(_)) {
+                let _ = tracee.kill();
+            }
+        }
+    }
+}
+
+/// The task that has created one: its process, or that process's parent.
+fn creator(tid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = |name: &str| -> Option<i32> {
+        let lines = status.lines();
+        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        values.next()?.trim().parse().ok()
+    };
+    let process = field("Tgid")?;
+    match process == tid {
+        true => field("PPid"),
+        false => Some(process),
+    }
+}
+
+/// Keeps the tracer where the guest runs: waking a task on another CPU takes several times as long as on the own one.
+#[derive(Default)]
+struct Follow {
+    stops: u32,
+    cpu: Option<usize>,
+}
+
+impl Follow {
+    fn after_stop(&mut self, tid: i32) {
+        self.stops = self.stops.wrapping_add(1);
+        if !self.stops.is_multiple_of(STOPS_PER_LOOK) {
+            return;
+        }
+        let cpu = affinity::of(tid);
+        if cpu != self.cpu
+            && let Some(new) = cpu
+            && affinity::stay_on(new).is_ok()
+        {
+            self.cpu = cpu;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Ways to catch the system calls of a program, behind one interface.
+//!
+//! A *platform* is a mechanism that stops a program at its system calls and lets somebody else answer them. All
+//! platforms run the same thing, a [`Guest`]: a command, and a filter that decides each of its calls as seccomp would.
+//! `allow` lets the kernel execute the call, an error or a kill is that, and `notify` asks the [`Supervisor`]. What the
+//! filter allows, it allows on every platform, so a guest can't gain calls by evading the mechanism that catches them.
+//!
+//! | module | mechanism |
+//! |---|---|
+//! | `platform` | [`Platform`], what it runs and what that takes |
+//! | `supervisor` | [`Supervisor`], who answers, and its [`Answer`]s |
+//! | `task` | [`Task`] and [`Space`]: the registers and memory behind a call |
+//! | `caps` | [`Caps`]: what a platform can do |
+//! | `attached` | the platforms whose guests the kernel stops |
+//! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
+//!
+//! Not included are the decisions themselves: which filter, what to answer.
+#![deny(unsafe_code)]
+
+mod attached;
+mod caps;
+mod error;
+mod platform;
+mod rewrite;
+mod spin;
+mod supervisor;
+mod task;
+
+pub use caps::{Caps, Family, Isolation};
+pub use error::{PlatformError, Unavailable, Unsupported};
+pub use platform::{Guest, Options, Placement, Platform};
+pub use spin::Spin;
+pub use supervisor::{Answer, Supervisor};
+pub use task::{Registers, Space, Task, TaskId};
+
+/// All platforms, the fastest safe one first, those without isolation last.
+pub fn all() -> &'static [&'static dyn Platform] {
+    static ALL: [&dyn Platform; 4] = [
+        &attached::NOTIFY,
+        &attached::TRACE,
+        &attached::EMULATE,
+        &attached::SYSCALL,
+    ];
+    &ALL
+}
+
+/// The platform with this name.
+///
+/// ```
+/// assert!(tamis_platform::by_name("notify").is_some());
+/// assert!(tamis_platform::by_name("telepathy").is_none());
+/// ```
+pub fn by_name(name: &str) -> Option<&'static dyn Platform> {
+    let mut platforms = all().iter().copied();
+    platforms.find(|platform| platform.name() == name)
+}

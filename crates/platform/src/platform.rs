@@ -1,0 +1,84 @@
+//! A mechanism that catches system calls, and what it runs.
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+
+use tamis_bpf::Program;
+use tamis_kernel::Ended;
+
+use crate::caps::Caps;
+use crate::error::{PlatformError, Unavailable};
+use crate::spin::Spin;
+use crate::supervisor::Supervisor;
+
+/// A program to run, and what it may do.
+#[derive(Clone, Debug)]
+pub struct Guest<'a> {
+    /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// Decides each of its calls, and those of its descendants: as seccomp does, but `notify` asks the supervisor.
+    pub filter: &'a Program,
+    /// Whether the supervisor is told the [results](Supervisor::result) of the calls that it forwards. A platform that
+    /// doesn't [see](Caps::sees_results) them refuses such a guest.
+    pub has_results: bool,
+}
+
+/// How a platform runs a guest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// How long a side that waits for the other spins. Only for platforms whose sides share memory.
+    pub spin: Spin,
+    /// On which CPUs the two sides run.
+    pub placement: Placement,
+    /// Forward signals that other processes send to this one to the guest, for those that can. Handlers are
+    /// process-wide, so only one guest at a time gets signals.
+    pub forwards_signals: bool,
+    /// The guest is killed once this is readable.
+    pub until: Option<BorrowedFd<'a>>,
+}
+
+/// On which CPUs guest and supervisor run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Wherever the kernel puts them.
+    #[default]
+    Free,
+    /// Both on this one.
+    Same(usize),
+    /// Each on its own.
+    Apart {
+        /// The guest's CPU.
+        guest: usize,
+        /// The supervisor's CPU.
+        supervisor: usize,
+    },
+}
+
+/// A mechanism that catches system calls.
+pub trait Platform: Sync {
+    /// Its name on the command line, in kebab case.
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn caps(&self) -> Caps;
+
+    /// Runs a small guest to find out whether it works here.
+    ///
+    /// # Errors
+    /// The reason why it doesn't.
+    fn probe(&self) -> Result<(), Unavailable>;
+
+    /// Runs a guest until its first process has ended, and then kills what is left of it. If the calling process ends
+    /// first, by whatever signal, the kernel kills the guest.
+    ///
+    /// # Errors
+    /// See [`PlatformError`]. The guest is gone then, too.
+    fn run(
+        &self,
+        guest: &Guest<'_>,
+        supervisor: &dyn Supervisor,
+        options: &Options<'_>,
+    ) -> Result<Ended, PlatformError>;
+}

@@ -1,0 +1,130 @@
+//! Filters with other answers.
+//!
+//! A platform whose mechanism isn't user notification installs the guest's filter with another action in place of
+//! `notify`. Everything else stays as it is, the places of jumps included: a `ret A` becomes a jump to an end that
+//! looks at A.
+
+use tamis_abi::{Action, ActionKind};
+use tamis_bpf::{AluOp, Op, Operand, Program, Test};
+
+use crate::error::Unsupported;
+
+/// What filters return instead of two actions; data of the action is lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rewrite {
+    /// Instead of `notify`.
+    pub(crate) notify: Action,
+    /// Instead of `trace`.
+    pub(crate) trace: Action,
+}
+
+impl Rewrite {
+    /// The filter with these actions, and before it these instructions, which must not end in the middle of a path.
+    ///
+    /// # Errors
+    /// It is too long then.
+    pub(crate) fn apply(&self, program: &Program, prefix: &[Op]) -> Result<Program, Unsupported> {
+        let mut ops = prefix.to_vec();
+        let end = prefix.len() + program.len();
+        let mut has_end = false;
+        for op in program.ops() {
+            let here = ops.len();
+            ops.push(match op {
+                Op::RetImm(ret) => Op::RetImm(self.of(ret)),
+                Op::RetA => {
+                    has_end = true;
+                    Op::Jump((end - here - 1) as u32)
+                }
+                other => other,
+            });
+        }
+        if has_end {
+            ops.extend(self.end());
+        }
+        let insns = ops.into_iter().map(Into::into).collect();
+        match Program::new(insns, program.endian()) {
+            Ok(rewritten) if rewritten.is_installable() => Ok(rewritten),
+            _ => Err(Unsupported::new("a filter as long as this one")),
+        }
+    }
+
+    /// The new return value for a return value.
+    fn of(&self, ret: u32) -> u32 {
+        match Action::from_ret(ret).kind {
+            ActionKind::Notify => self.notify.ret(),
+            ActionKind::Trace => self.trace.ret(),
+            _ => ret,
+        }
+    }
+
+    /// Returns what belongs to the value in A.
+    fn end(&self) -> [Op; 8] {
+        const ACTION: u32 = 0xffff_0000;
+        [
+            Op::Store(0),
+            Op::Alu(AluOp::And, Operand::K(ACTION)),
+            Op::branch(Test::Eq, ActionKind::Notify.ret(), 0, 1),
+            Op::RetImm(self.notify.ret()),
+            Op::branch(Test::Eq, ActionKind::Trace.ret(), 0, 1),
+            Op::RetImm(self.trace.ret()),
+            Op::LoadMem(0),
+            Op::RetA,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::{Endian, SeccompData};
+    use tamis_bpf::interp;
+
+    const REWRITE: Rewrite = Rewrite {
+        notify: Action::new(ActionKind::Trap, 7),
+        trace: Action::errno(38),
+    };
+
+    fn program(ops: &[Op]) -> Program {
+        Program::new(
+            ops.iter().copied().map(Into::into).collect(),
+            Endian::Little,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn only_two_actions_change() {
+        // Returns its first argument, either way.
+        let by_accumulator = program(&[Op::LoadData(16), Op::Tax, Op::Txa, Op::RetA]);
+        let by_accumulator = REWRITE.apply(&by_accumulator, &[]).unwrap();
+        for kind in ActionKind::ALL {
+            let ret = Action::new(kind, 3).ret();
+            let expected = match kind {
+                ActionKind::Notify => REWRITE.notify.ret(),
+                ActionKind::Trace => REWRITE.trace.ret(),
+                _ => ret,
+            };
+            let constant = program(&[
+                Op::LoadImm(0),
+                Op::branch(Test::Eq, 0, 0, 1),
+                Op::RetImm(ret),
+                Op::RetImm(0),
+            ]);
+            let prefix = [Op::LoadImm(5)];
+            let constant = REWRITE.apply(&constant, &prefix).unwrap();
+            let call = SeccompData {
+                args: [u64::from(ret); 6],
+                ..SeccompData::default()
+            };
+            assert_eq!(interp::run(&constant, &call).ret, expected);
+            assert_eq!(interp::run(&by_accumulator, &call).ret, expected);
+        }
+    }
+
+    #[test]
+    fn a_filter_without_room_is_refused() {
+        let full = program(&vec![Op::RetImm(0); 4096]);
+        assert!(REWRITE.apply(&full, &[]).is_ok());
+        assert!(REWRITE.apply(&full, &[Op::LoadImm(0)]).is_err());
+    }
+}

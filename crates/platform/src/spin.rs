@@ -1,0 +1,16 @@
+//! How long a side that waits for the other spins before it sleeps.
+
+/// How long a side that waits for the other spins before it sleeps.
+///
+/// Spinning hands over in the time of a system call if both sides run on CPUs of their own, and takes the CPU from the
+/// other side if they share one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spin {
+    /// Sleep at once.
+    Never,
+    /// Spin for so many rounds, then sleep.
+    Bounded(u32),
+    /// Spin while that has lately been faster than sleeping, never if the other side runs on the same CPU.
+    #[default]
+    Adaptive,
+}

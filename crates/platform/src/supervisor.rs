@@ -1,0 +1,50 @@
+//! Who answers the calls of a guest.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tamis_abi::SeccompData;
+use tamis_kernel::Ended;
+
+use crate::task::{Task, TaskId};
+
+/// Answers the calls for which a guest's filter returns `notify`.
+///
+/// Platforms with a thread for each task of the guest ask from several threads at once. In-process platforms ask from
+/// a signal handler of the guest's own process: see [`Caps::is_signal_safe`](crate::Caps).
+pub trait Supervisor: Sync {
+    /// Decides a call.
+    fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer;
+
+    /// A call that was [forwarded](Answer::Forward) has returned this; what is returned here replaces it. Only asked if
+    /// the guest [has results](crate::Guest::has_results) and the platform [sees them](crate::Caps::sees_results).
+    fn result(&self, _task: &mut dyn Task, _call: &SeccompData, result: i64) -> i64 {
+        result
+    }
+
+    /// A task has been created, before its first instruction. Only of platforms that [see tasks](crate::Caps::sees_tasks).
+    fn started(&self, _task: TaskId, _parent: Option<TaskId>) {}
+
+    /// A task has ended. Only of platforms that [see tasks](crate::Caps::sees_tasks).
+    fn ended(&self, _task: TaskId, _how: Ended) {}
+}
+
+/// What becomes of a call.
+#[derive(Debug)]
+pub enum Answer {
+    /// The call isn't made and returns this value.
+    Return(i64),
+    /// The call isn't made and fails with this error number, 1 to 4095.
+    Errno(u16),
+    /// The kernel makes the call. Memory behind its arguments may change after it was looked at: decide by numbers
+    /// alone.
+    Forward,
+    /// The kernel makes this call instead, which the filter must allow.
+    ForwardWith(SeccompData),
+    /// The call isn't made and returns the number of a copy of this descriptor, closed on `execve`.
+    Descriptor(OwnedFd),
+    /// The guest is killed.
+    Kill,
+    /// This, after this time. A platform with one thread for all tasks may have other tasks wait as well.
+    Later(Duration, Box<Answer>),
+}
