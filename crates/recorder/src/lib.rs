@@ -1,12 +1,14 @@
 //! What programs call, recorded while they run.
 //!
 //! [`ebpf::Recorder`] counts the calls of chosen tasks and of all that they start, by programs of its own at the kernel's
-//! tracepoints: no task is stopped, and none can notice. A [`Recording`] is what was counted so far, in form of a
+//! tracepoints: no task is stopped, and none can notice. [`caught::Counting`] counts those of a command that a platform
+//! runs, which takes no privileges and more time. A [`Recording`] is what was counted so far, in form of a
 //! [`Profile`](tamis_profile::Profile), and what couldn't be counted.
 //!
 //! Not included are the policy that is made of a recording, and the commands that start programs.
 #![forbid(unsafe_code)]
 
+pub mod caught;
 pub mod ebpf;
 mod recording;
 

@@ -84,7 +84,9 @@ const ALLOWED: [(&str, Option<&[&str]>); 35] = [
     ),
     (
         "recorder",
-        Some(&["abi", "diag", "ebpf", "kernel", "profile"]),
+        Some(&[
+            "abi", "bpf", "diag", "ebpf", "kernel", "platform", "profile",
+        ]),
     ),
     (
         "tamis",

@@ -362,13 +362,13 @@ const fn call(interface: usize, row: u32) -> (Arch, Nr) {
 
 /// Adds a call without a row: its number, and its interface with what was counted.
 fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
-    let arch = ARCHES[(rest as usize / ROWS).min(INTERFACES - 1)];
-    if !arch.owns_number(number) {
+    let audit = ARCHES[(rest as usize / ROWS).min(INTERFACES - 1)].audit();
+    let Some(arch) = Arch::of_call(audit, number) else {
         if rest % ROWS as u32 == programs::FAR_CALLS {
-            *recording.unknown.entry((arch.audit(), number)).or_default() += count;
+            *recording.unknown.entry((audit, number)).or_default() += count;
         }
         return;
-    }
+    };
     let call = recording.profile.call_mut(arch, Nr(number));
     match rest % ROWS as u32 {
         programs::FAR_ERRORS => {

@@ -73,6 +73,17 @@ pub(crate) fn run(
     filter: &Program,
     supervisor: &dyn Supervisor,
 ) -> Result<Result<Ended, u8>, Failure> {
+    run_guest(platform, command, filter, supervisor, false)
+}
+
+/// The same, and whether the supervisor is told the results of calls.
+pub(crate) fn run_guest(
+    platform: &dyn Platform,
+    command: &[OsString],
+    filter: &Program,
+    supervisor: &dyn Supervisor,
+    has_results: bool,
+) -> Result<Result<Ended, u8>, Failure> {
     let [program, arguments @ ..] = command else {
         unreachable!("clap requires a command");
     };
@@ -80,7 +91,7 @@ pub(crate) fn run(
         program: find(program).map_or_else(|| program.clone(), PathBuf::into_os_string),
         args: arguments.to_vec(),
         filter,
-        has_results: false,
+        has_results,
     };
     let options = Options {
         forwards_signals: true,

@@ -1,32 +1,26 @@
 //! `tamis record`: what a program calls.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use clap::ValueEnum;
-use tamis_abi::{Arch, Nr};
-use tamis_kernel::interrupt::Interrupts;
-use tamis_kernel::spawn::{Spawn, SpawnError};
-use tamis_kernel::{Ended, Errno};
-use tamis_learn::{Drift, drift};
+use tamis_kernel::Ended;
+use tamis_learn::Drift;
 use tamis_recorder::Recording;
-use tamis_recorder::ebpf::{Options, Recorder, Start};
-use tamis_report::record::{
-    DriftEntry, LostEntry, NumberEntry, RecordReport, RecordedCall, strace_table,
-};
-
+use tamis_recorder::caught::Counting;
+use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
+use tamis_report::record::{LostEntry, NumberEntry, RecordReport, RecordedCall, strace_table};
 use tamis_session::Policy;
-use tamis_session::profile::call_name;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit, message};
+
+mod caught;
+mod kernel;
+mod watch;
+
+use watch::{Source, Watch, drift_entry};
 
 /// Record what a program calls, as a profile
 #[derive(clap::Args)]
@@ -48,6 +42,9 @@ pub(crate) struct Args {
     /// Record this process and what it starts from now on; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
+    /// What records
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    backend: Backend,
     /// Record the values of arguments that are constants or flags
     #[arg(long)]
     values: bool,
@@ -82,196 +79,146 @@ enum Summary {
     None,
 }
 
-/// How often it is looked whether all tasks have ended.
-const PACE: Duration = Duration::from_millis(20);
+/// What records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    /// eBPF where it is possible, else notify
+    Auto,
+    /// Programs at the kernel's tracepoints
+    Ebpf,
+    /// User notification: no privileges; no errors, no times; filters of the command itself hide calls
+    Notify,
+    /// Tracing: no privileges; errors, no times; much slower
+    Trace,
+}
+
+/// What one of the back ends has recorded.
+struct Recorded {
+    backend: &'static str,
+    recording: Recording,
+    drift: Vec<Drift>,
+    ended: Option<Ended>,
+    running_tasks: u64,
+}
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let options = Options {
-        values: args.values || args.against.is_some(),
-        times: args.time || args.summary == Summary::Strace,
-    };
-    let recorder = Recorder::new(options).map_err(|error| {
-        Failure::new(
-            exit::ENVIRONMENT,
-            error.to_string(),
-            Some(
-                "`strace -c -f` counts without privileges; `tamis profile` reads its table"
-                    .to_owned(),
-            ),
-        )
-    })?;
     let policy = match &args.against {
         Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
         None => None,
     };
-    let watch = Watch {
-        recorder: &recorder,
-        policy: policy.as_ref(),
-        told: Mutex::default(),
-        global,
+    let policy = policy.as_ref();
+    let recorded = match args.backend {
+        Backend::Notify => caught(args, "notify", policy, global)?,
+        Backend::Trace => caught(args, "ptrace-seccomp", policy, global)?,
+        Backend::Ebpf | Backend::Auto => match Recorder::new(options(args)) {
+            Ok(recorder) => Ok(in_kernel(args, &recorder, policy, global)?),
+            Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
+                return Err(unavailable(&error));
+            }
+            Err(error) => {
+                global.notice(&format!(
+                    "tamis: {error}; recording by user notification, without errors"
+                ));
+                caught(args, "notify", policy, global)?
+            }
+        },
     };
-    let ended = match args.command.split_first() {
-        Some((program, arguments)) => Some(record_command(&watch, program, arguments)?),
-        None => {
-            record_processes(&watch, &args.pid)?;
-            None
-        }
+    let recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(code) => return Ok(code),
     };
-    let recording = recorder
-        .recording()
-        .map_err(|errno| Failure::environment(format!("the counts can't be read: {errno}")))?;
-    let drift = watch.tell(&recording);
     if let Some(file) = &args.output {
-        OutputArgs::to(file.clone()).text(&recording.profile.to_json())?;
+        OutputArgs::to(file.clone()).text(&recorded.recording.profile.to_json())?;
     }
-    let report = report(args, &recording, recorder.live(), ended, &drift);
-    print(args, &report, &recording, global)?;
-    drop(recorder);
-    Ok(match drift.is_empty() {
-        true => ended.map_or(exit::OK, Ended::pass_on),
+    let report = report(args, &recorded);
+    print(args, &report, &recorded.recording, global)?;
+    Ok(match recorded.drift.is_empty() {
+        true => recorded.ended.map_or(exit::OK, Ended::pass_on),
         false => exit::NO,
     })
 }
 
-/// A recording that goes on, and the policy that it is compared with.
-struct Watch<'w> {
-    recorder: &'w Recorder,
-    policy: Option<&'w Policy>,
-    /// The calls that the user knows the policy would deny.
-    told: Mutex<BTreeSet<(Arch, Nr)>>,
-    global: &'w Global,
-}
-
-impl Watch<'_> {
-    /// Tells which calls the policy would deny, each once. Returns all that it denies or may deny.
-    fn tell(&self, recording: &Recording) -> Vec<Drift> {
-        let Some(policy) = self.policy else {
-            return Vec::new();
-        };
-        let drift = drift(&recording.profile, &policy.ruleset);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // While calls are being made, some are counted before their values are.
-        for entry in drift.iter().filter(|entry| entry.is_certain) {
-            // A document has all of it at the end.
-            if told.insert((entry.arch, entry.nr)) && !self.global.json {
-                self.global
-                    .notice(&format!("tamis: {}", drift_entry(entry)));
-            }
-        }
-        drift
-    }
-
-    /// Compares from time to time, until this says that it is over.
-    fn watch_until(&self, is_over: impl Fn() -> bool) {
-        while !is_over() {
-            if self.policy.is_some()
-                && let Ok(recording) = self.recorder.recording()
-            {
-                self.tell(&recording);
-            }
-            thread::sleep(PACE);
-        }
+fn options(args: &Args) -> Options {
+    Options {
+        values: args.values || args.against.is_some(),
+        times: args.time || args.summary == Summary::Strace,
     }
 }
 
-fn drift_entry(drift: &Drift) -> DriftEntry {
-    DriftEntry {
-        arch: drift.arch.name(),
-        call: call_name(drift.arch, drift.nr),
-        count: drift.count,
-        action: drift.action.to_string(),
-        is_certain: drift.is_certain,
-    }
+/// Whether only programs in the kernel can do what is asked.
+fn needs_kernel(args: &Args) -> bool {
+    options(args).times || !args.pid.is_empty()
 }
 
-/// Runs a command and waits until it and all that it started have ended.
-fn record_command(
-    watch: &Watch<'_>,
-    program: &OsString,
-    arguments: &[OsString],
-) -> Result<Ended, Failure> {
-    let mut spawn = Spawn::new(program);
-    spawn.args = arguments.to_vec();
-    spawn.no_new_privs = false;
-    spawn.forward_signals = true;
-    let held = spawn.start().map_err(|error| refused(program, &error))?;
-    watch.recorder.record(held.pid(), Start::AtExec);
-    let mut child = held.release();
-    let is_over = AtomicBool::new(false);
-    let ended = thread::scope(|scope| {
-        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
-        let ended = child.wait();
-        is_over.store(true, Ordering::Release);
-        ended
-    });
-    let ended = ended.map_err(|errno| {
-        Failure::environment(format!("the command can't be waited for: {errno}"))
-    })?;
-    if let Some(error) = child.error() {
-        return Err(refused(program, &error));
-    }
-    drop(child);
-    wait_for_all(watch);
-    Ok(ended)
+fn unavailable(error: &Unavailable) -> Failure {
+    let help = "a command can be recorded without privileges by `--backend notify`";
+    Failure::new(exit::ENVIRONMENT, error.to_string(), Some(help.to_owned()))
 }
 
-fn refused(program: &OsString, error: &SpawnError) -> Failure {
-    let message = format!("{}: {error}", program.to_string_lossy());
-    match error {
-        SpawnError::Exec(Errno::ENOENT) => Failure::new(exit::NOT_FOUND, message, None),
-        SpawnError::Exec(_) => Failure::new(exit::CANNOT_EXECUTE, message, None),
-        _ => Failure::environment(message),
-    }
-}
-
-/// Records all tasks of processes until they have ended, or the user wants to end.
-fn record_processes(watch: &Watch<'_>, pids: &[i32]) -> Result<(), Failure> {
-    for pid in pids {
-        // A task that starts another one before it is recorded itself is found in another round.
-        let mut known = Vec::new();
-        loop {
-            let tasks = tasks(*pid)?;
-            let new: Vec<i32> = tasks
-                .into_iter()
-                .filter(|task| !known.contains(task))
-                .collect();
-            if new.is_empty() {
-                break;
-            }
-            for task in &new {
-                watch.recorder.record(*task, Start::Now);
-            }
-            known.extend(new);
-        }
-    }
-    wait_for_all(watch);
-    Ok(())
-}
-
-/// The threads of a process.
-fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
-    let folder = format!("/proc/{pid}/task");
-    let entries = fs::read_dir(&folder)
-        .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))?;
-    let numbers = entries.flatten().map(|entry| entry.file_name());
-    Ok(numbers
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect())
-}
-
-fn wait_for_all(watch: &Watch<'_>) {
-    let interrupts = Interrupts::catch();
-    watch.watch_until(|| watch.recorder.live() == 0 || interrupts.arrived());
-}
-
-fn report(
+fn in_kernel(
     args: &Args,
-    recording: &Recording,
-    running_tasks: u64,
-    ended: Option<Ended>,
-    drift: &[Drift],
-) -> RecordReport {
-    let (exit_code, signal) = match ended {
+    recorder: &Recorder,
+    policy: Option<&Policy>,
+    global: &Global,
+) -> Result<Recorded, Failure> {
+    let watch = Watch::new(Source::Kernel(recorder), policy, global);
+    let ended = match args.command.split_first() {
+        Some((program, arguments)) => Some(kernel::record_command(
+            &watch, recorder, program, arguments,
+        )?),
+        None => {
+            kernel::record_processes(&watch, recorder, &args.pid)?;
+            None
+        }
+    };
+    let (recording, drift) = watch.finish()?;
+    Ok(Recorded {
+        backend: "ebpf",
+        recording,
+        drift,
+        ended,
+        running_tasks: recorder.live(),
+    })
+}
+
+/// Records on a platform; the exit code if the command could not be executed.
+fn caught(
+    args: &Args,
+    on: &'static str,
+    policy: Option<&Policy>,
+    global: &Global,
+) -> Result<Result<Recorded, u8>, Failure> {
+    if needs_kernel(args) {
+        return Err(Failure::usage(
+            "times and running processes are recorded by eBPF only",
+            "leave out `--backend`, or `--time`, `--summary strace` and `--pid`",
+        ));
+    }
+    let Some(platform) = tamis_platform::by_name(on) else {
+        return Err(Failure::bug(
+            format!("no platform `{on}`"),
+            "please report this",
+        ));
+    };
+    let counting = Counting::new(options(args).values);
+    let watch = Watch::new(Source::Caught(&counting), policy, global);
+    let ended = match caught::record_command(&watch, platform, &counting, &args.command)? {
+        Ok(ended) => ended,
+        Err(code) => return Ok(Err(code)),
+    };
+    let (recording, drift) = watch.finish()?;
+    Ok(Ok(Recorded {
+        backend: on,
+        recording,
+        drift,
+        ended: Some(ended),
+        running_tasks: 0,
+    }))
+}
+
+fn report(args: &Args, recorded: &Recorded) -> RecordReport {
+    let recording = &recorded.recording;
+    let (exit_code, signal) = match recorded.ended {
         Some(Ended::Exited(code)) => (Some(code), None),
         Some(Ended::Signalled { signal, .. }) => (None, Some(signal)),
         None => (None, None),
@@ -279,10 +226,10 @@ fn report(
     let numbers = recording.unknown.iter();
     let signals = recording.signalled.iter();
     RecordReport {
-        backend: "ebpf",
+        backend: recorded.backend,
         exit_code,
         signal,
-        running_tasks,
+        running_tasks: recorded.running_tasks,
         calls: RecordedCall::all(&recording.profile),
         unknown: numbers
             .map(|((arch, nr), count)| NumberEntry::new(*arch, *nr, *count))
@@ -296,7 +243,7 @@ fn report(
             events: recording.lost.events,
         },
         against: args.against.clone(),
-        drift: drift.iter().map(drift_entry).collect(),
+        drift: recorded.drift.iter().map(drift_entry).collect(),
         top: args.top,
     }
 }

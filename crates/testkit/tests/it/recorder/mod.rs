@@ -1,5 +1,6 @@
 //! Tests of the recorder against the running kernel, whose judge is `strace`.
 
 mod against_strace;
+mod backends;
 mod made_calls;
 pub(crate) mod support;

@@ -1,0 +1,104 @@
+//! Recording by a platform that catches every call: without privileges, for commands that are started.
+//!
+//! [`Counting`] is the supervisor of such a guest. It forwards all calls, and counts them when they are made; their
+//! errors are known on platforms that see results. What a filter of the guest itself answers is not seen: the strictest
+//! answer of all filters counts, and the kernel asks nobody.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
+use tamis_bpf::{Insn, Op, Program};
+use tamis_kernel::NATIVE_ENDIAN;
+use tamis_platform::{Answer, Supervisor, Task};
+use tamis_profile::interest::{self, Interesting};
+
+use crate::recording::Recording;
+
+/// The supervisor of a guest whose calls are counted.
+///
+/// ```
+/// use tamis_recorder::caught::Counting;
+/// let counting = Counting::new(false);
+/// assert!(counting.recording().profile.is_empty());
+/// ```
+#[derive(Debug)]
+pub struct Counting {
+    has_values: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    recording: Recording,
+    /// The arguments of interest of each call that was made.
+    interesting: BTreeMap<(Arch, Nr), Vec<Interesting>>,
+}
+
+impl Counting {
+    /// Counts calls and, if asked, the values of arguments that are constants or flags.
+    pub fn new(has_values: bool) -> Counting {
+        Counting {
+            has_values,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The filter of the guest: every call is caught.
+    #[expect(clippy::missing_panics_doc, reason = "the program is valid")]
+    pub fn filter() -> Program {
+        let insn = Insn::from(Op::RetImm(Action::new(ActionKind::Notify, 0).ret()));
+        Program::new(vec![insn], NATIVE_ENDIAN).expect("one instruction that returns is a program")
+    }
+
+    /// What was recorded so far.
+    pub fn recording(&self) -> Recording {
+        self.state().recording.clone()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Supervisor for Counting {
+    fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
+        let mut state = self.state();
+        let State {
+            recording,
+            interesting,
+        } = &mut *state;
+        let nr = Nr(call.nr);
+        let Some(arch) = Arch::of_call(call.arch, call.nr) else {
+            *recording.unknown.entry((call.arch, call.nr)).or_default() += 1;
+            return Answer::Forward;
+        };
+        let counts = recording.profile.call_mut(arch, nr);
+        counts.count = counts.count.saturating_add(1);
+        if self.has_values {
+            let arguments = interesting.entry((arch, nr)).or_insert_with(|| {
+                let name = syscall::name(arch, nr).unwrap_or_default();
+                interest::arguments(arch, name)
+            });
+            for argument in arguments {
+                let index = argument.index.index();
+                let value = call.args[index] & argument.width.max();
+                let values = counts.values.entry(index as u8).or_default();
+                *values.entry(value).or_default() += 1;
+            }
+        }
+        Answer::Forward
+    }
+
+    fn result(&self, _task: &mut dyn Task, call: &SeccompData, result: i64) -> i64 {
+        const MAX_ERRNO: i64 = 4095;
+        if (-MAX_ERRNO..0).contains(&result)
+            && let Some(arch) = Arch::of_call(call.arch, call.nr)
+        {
+            let mut state = self.state();
+            let counts = state.recording.profile.call_mut(arch, Nr(call.nr));
+            *counts.errors.entry(-result as u16).or_default() += 1;
+        }
+        result
+    }
+}

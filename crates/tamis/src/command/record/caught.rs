@@ -1,0 +1,30 @@
+//! Recording by a platform that catches every call of a command.
+
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tamis_kernel::Ended;
+use tamis_platform::Platform;
+use tamis_recorder::caught::Counting;
+
+use super::watch::Watch;
+use crate::cli::{Failure, platform};
+
+/// Runs a command on a platform to its end, or returns the exit code if it could not be executed.
+pub(super) fn record_command(
+    watch: &Watch<'_>,
+    on: &dyn Platform,
+    counting: &Counting,
+    command: &[OsString],
+) -> Result<Result<Ended, u8>, Failure> {
+    let is_over = AtomicBool::new(false);
+    let has_results = on.caps().sees_results;
+    thread::scope(|scope| {
+        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
+        let filter = Counting::filter();
+        let ended = platform::run_guest(on, command, &filter, counting, has_results);
+        is_over.store(true, Ordering::Release);
+        ended
+    })
+}

@@ -1,0 +1,99 @@
+//! Recording by programs in the kernel: of a command, or of processes that run already.
+
+use std::ffi::OsString;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tamis_kernel::interrupt::Interrupts;
+use tamis_kernel::spawn::{Spawn, SpawnError};
+use tamis_kernel::{Ended, Errno};
+use tamis_recorder::ebpf::{Recorder, Start};
+
+use super::watch::Watch;
+use crate::cli::{Failure, exit};
+
+/// Runs a command and waits until it and all that it started have ended.
+pub(super) fn record_command(
+    watch: &Watch<'_>,
+    recorder: &Recorder,
+    program: &OsString,
+    arguments: &[OsString],
+) -> Result<Ended, Failure> {
+    let mut spawn = Spawn::new(program);
+    spawn.args = arguments.to_vec();
+    spawn.no_new_privs = false;
+    spawn.forward_signals = true;
+    let held = spawn.start().map_err(|error| refused(program, &error))?;
+    recorder.record(held.pid(), Start::AtExec);
+    let mut child = held.release();
+    let is_over = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
+        let ended = child.wait();
+        is_over.store(true, Ordering::Release);
+        ended
+    });
+    let ended = ended.map_err(|errno| {
+        Failure::environment(format!("the command can't be waited for: {errno}"))
+    })?;
+    if let Some(error) = child.error() {
+        return Err(refused(program, &error));
+    }
+    drop(child);
+    wait_for_all(watch, recorder);
+    Ok(ended)
+}
+
+fn refused(program: &OsString, error: &SpawnError) -> Failure {
+    let message = format!("{}: {error}", program.to_string_lossy());
+    match error {
+        SpawnError::Exec(Errno::ENOENT) => Failure::new(exit::NOT_FOUND, message, None),
+        SpawnError::Exec(_) => Failure::new(exit::CANNOT_EXECUTE, message, None),
+        _ => Failure::environment(message),
+    }
+}
+
+/// Records all tasks of processes until they have ended, or the user wants to end.
+pub(super) fn record_processes(
+    watch: &Watch<'_>,
+    recorder: &Recorder,
+    pids: &[i32],
+) -> Result<(), Failure> {
+    for pid in pids {
+        // A task that starts another one before it is recorded itself is found in another round.
+        let mut known = Vec::new();
+        loop {
+            let tasks = tasks(*pid)?;
+            let new: Vec<i32> = tasks
+                .into_iter()
+                .filter(|task| !known.contains(task))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            for task in &new {
+                recorder.record(*task, Start::Now);
+            }
+            known.extend(new);
+        }
+    }
+    wait_for_all(watch, recorder);
+    Ok(())
+}
+
+/// The threads of a process.
+fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
+    let folder = format!("/proc/{pid}/task");
+    let entries = fs::read_dir(&folder)
+        .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))?;
+    let numbers = entries.flatten().map(|entry| entry.file_name());
+    Ok(numbers
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect())
+}
+
+fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder) {
+    let interrupts = Interrupts::catch();
+    watch.watch_until(|| recorder.live() == 0 || interrupts.arrived());
+}

@@ -1,0 +1,112 @@
+//! A recording that goes on, compared with a policy.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tamis_abi::{Arch, Nr};
+use tamis_kernel::errno::Errno;
+use tamis_learn::{Drift, drift};
+use tamis_recorder::Recording;
+use tamis_recorder::caught::Counting;
+use tamis_recorder::ebpf::Recorder;
+use tamis_report::record::DriftEntry;
+use tamis_session::Policy;
+use tamis_session::profile::call_name;
+
+use crate::cli::{Failure, Global};
+
+/// How often it is looked whether all tasks have ended.
+const PACE: Duration = Duration::from_millis(20);
+
+/// What records.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'s> {
+    Kernel(&'s Recorder),
+    Caught(&'s Counting),
+}
+
+impl Source<'_> {
+    /// What was recorded so far.
+    pub(super) fn recording(self) -> Result<Recording, Errno> {
+        match self {
+            Source::Kernel(recorder) => recorder.recording(),
+            Source::Caught(counting) => Ok(counting.recording()),
+        }
+    }
+}
+
+/// A recording that goes on, and the policy that it is compared with.
+pub(super) struct Watch<'w> {
+    source: Source<'w>,
+    policy: Option<&'w Policy>,
+    /// The calls that the user knows the policy would deny.
+    told: Mutex<BTreeSet<(Arch, Nr)>>,
+    global: &'w Global,
+}
+
+impl<'w> Watch<'w> {
+    pub(super) fn new(
+        source: Source<'w>,
+        policy: Option<&'w Policy>,
+        global: &'w Global,
+    ) -> Watch<'w> {
+        Watch {
+            source,
+            policy,
+            told: Mutex::default(),
+            global,
+        }
+    }
+
+    /// What was recorded in all, and what the policy denies or may deny of it.
+    pub(super) fn finish(&self) -> Result<(Recording, Vec<Drift>), Failure> {
+        let recording = self
+            .source
+            .recording()
+            .map_err(|errno| Failure::environment(format!("the counts can't be read: {errno}")))?;
+        let drift = self.tell(&recording);
+        Ok((recording, drift))
+    }
+
+    /// Tells which calls the policy would deny, each once. Returns all that it denies or may deny.
+    fn tell(&self, recording: &Recording) -> Vec<Drift> {
+        let Some(policy) = self.policy else {
+            return Vec::new();
+        };
+        let drift = drift(&recording.profile, &policy.ruleset);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // While calls are being made, some are counted before their values are.
+        for entry in drift.iter().filter(|entry| entry.is_certain) {
+            // A document has all of it at the end.
+            if told.insert((entry.arch, entry.nr)) && !self.global.json {
+                self.global
+                    .notice(&format!("tamis: {}", drift_entry(entry)));
+            }
+        }
+        drift
+    }
+
+    /// Compares from time to time, until this says that it is over.
+    pub(super) fn watch_until(&self, is_over: impl Fn() -> bool) {
+        while !is_over() {
+            if self.policy.is_some()
+                && let Ok(recording) = self.source.recording()
+            {
+                self.tell(&recording);
+            }
+            thread::sleep(PACE);
+        }
+    }
+}
+
+pub(super) fn drift_entry(drift: &Drift) -> DriftEntry {
+    DriftEntry {
+        arch: drift.arch.name(),
+        call: call_name(drift.arch, drift.nr),
+        count: drift.count,
+        action: drift.action.to_string(),
+        is_certain: drift.is_certain,
+    }
+}

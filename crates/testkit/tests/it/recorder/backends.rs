@@ -1,0 +1,70 @@
+//! The back ends beside each other: equal counts of a program that makes every kind of call.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Arch, Nr};
+use tamis_kernel::Ended;
+use tamis_platform::{Guest, Options};
+use tamis_recorder::Recording;
+use tamis_recorder::caught::Counting;
+use tamis_recorder::ebpf;
+use tamis_testkit::skip::{self, Need};
+
+use super::made_calls::program;
+use super::support::{recorded, recorder};
+
+/// Counts by architecture and number, and errors by number if they are seen.
+type Counts = BTreeMap<(Arch, Nr), (u64, Option<BTreeMap<u16, u64>>)>;
+
+fn counts(recording: &Recording, has_errors: bool) -> Counts {
+    let calls = recording.profile.calls();
+    let calls = calls.map(|(arch, nr, call)| {
+        let errors = has_errors.then(|| call.errors.clone());
+        ((arch, nr), (call.count, errors))
+    });
+    calls.collect()
+}
+
+#[test]
+fn a_platform_counts_what_programs_in_the_kernel_count() {
+    let Some(recorder) = recorder(ebpf::Options::default()) else {
+        return;
+    };
+    let Some(program) = program("backends") else {
+        return;
+    };
+    let (in_kernel, _) = recorded(&recorder, &program, &[]);
+    for name in ["notify", "ptrace-seccomp"] {
+        let platform = tamis_platform::by_name(name).expect("it has this name");
+        if let Err(unavailable) = platform.probe() {
+            skip::because(Need::Live, unavailable);
+            continue;
+        }
+        let has_results = platform.caps().sees_results;
+        let counting = Counting::new(true);
+        let filter = Counting::filter();
+        let guest = Guest {
+            program: program.clone().into_os_string(),
+            args: Vec::new(),
+            filter: &filter,
+            has_results,
+        };
+        let ended = platform.run(&guest, &counting, &Options::default());
+        assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+        let recording = counting.recording();
+        let mut theirs = counts(&in_kernel, has_results);
+        let mut ours = counts(&recording, has_results);
+        // Locks of the C library depend on who comes first.
+        for counts in [&mut ours, &mut theirs] {
+            counts.retain(|(_, nr), _| !["futex", "rt_sigprocmask"].contains(&name_of(*nr)));
+        }
+        assert_eq!(ours, theirs, "{name}");
+        assert_eq!(recording.unknown, in_kernel.unknown, "{name}");
+        let socket = super::support::call(&recording, Arch::X86_64, "socket");
+        assert_eq!(socket.values[&0], BTreeMap::from([(1, 2), (2, 4)]));
+    }
+}
+
+fn name_of(nr: Nr) -> &'static str {
+    tamis_abi::syscall::name(Arch::X86_64, nr).unwrap_or_default()
+}
