@@ -3,7 +3,7 @@
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
 
-use crate::{Format, Profile, Reading};
+use crate::{Call, Format, Profile, Reading};
 
 /// The most errors of one text that are reported.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
@@ -145,6 +145,19 @@ impl Collector {
             }
             None => {}
         }
+    }
+}
+
+impl Collector {
+    /// The entry of a call that was [added](Self::add); `None` if the architecture doesn't have it.
+    pub(crate) fn call_mut(&mut self, name: Word<'_>) -> Option<&mut Call> {
+        let nr = number(self.arch, name.text)?;
+        Some(self.number_mut(self.arch, nr))
+    }
+
+    /// The entry of a call by its number.
+    pub(crate) fn number_mut(&mut self, arch: Arch, nr: Nr) -> &mut Call {
+        self.profile.call_mut(arch, nr)
     }
 }
 

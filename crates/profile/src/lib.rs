@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod audit;
 mod builtin;
 mod collect;
 mod frequency;
@@ -19,6 +20,7 @@ mod perf;
 mod profile;
 mod read;
 mod strace;
+mod trace;
 
 pub use profile::{Args, Call, Profile, Times};
 pub use read::{Format, Reading, read};

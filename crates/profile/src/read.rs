@@ -4,7 +4,7 @@ use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::collect::Collector;
-use crate::{Profile, frequency, json, perf, strace};
+use crate::{Profile, audit, frequency, json, perf, strace, trace};
 
 /// The formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub enum Format {
     Strace,
     /// Summaries of `perf trace -s`, one per thread.
     Perf,
+    /// A log of `strace`: a line for each call.
+    Trace,
+    /// Audit records of calls that a filter logged or denied.
+    Audit,
     /// Lines `NAME: COUNT`, the format of minijail's compiler.
     Frequency,
 }
@@ -51,6 +55,8 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
         Some(Format::Json) => return json::read(text, source),
         Some(Format::Strace) => strace::read,
         Some(Format::Perf) => perf::read,
+        Some(Format::Trace) => trace::read,
+        Some(Format::Audit) => audit::read,
         Some(Format::Frequency) => frequency::read,
         None => return unknown(source),
     };
@@ -71,6 +77,13 @@ fn detect(text: &str) -> Option<Format> {
         if perf::is_heading(line) {
             return Some(Format::Perf);
         }
+        if audit::is_line(line) {
+            return Some(Format::Audit);
+        }
+    }
+    // `strace -C` writes a log before its table.
+    if text.lines().any(trace::is_line) {
+        return Some(Format::Trace);
     }
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;

@@ -507,6 +507,8 @@ pub fn profile_text(bytes: &[u8]) -> InputClass {
         Format::Strace => "strace",
         Format::Perf => "perf",
         Format::Frequency => "frequency",
+        Format::Trace => "a log",
+        Format::Audit => "audit records",
     }
 }
 

@@ -1,0 +1,103 @@
+//! Audit records of calls that a filter logged or denied: `type=SECCOMP` of auditd and the journal, `type=1326` of the
+//! kernel's own log.
+//!
+//! Records are few where nobody keeps them: without auditd the kernel writes some twenty a second and drops the rest. A
+//! profile of them says which calls, not how often. Calls that were answered with an error or killed count as denied.
+
+use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
+use tamis_diag::code;
+
+use crate::collect::{Collector, Word, lines};
+
+/// The largest error number, which the kernel makes of greater ones.
+const MAX_ERRNO: u16 = 4095;
+
+/// Whether a line is such a record.
+pub(crate) fn is_line(line: &str) -> bool {
+    line.contains("type=SECCOMP ") || line.contains("type=1326 ")
+}
+
+/// Adds all records.
+pub(crate) fn read(collector: &mut Collector, text: &str) {
+    for line in lines(text).filter(|line| is_line(line.text)) {
+        read_record(collector, line);
+    }
+}
+
+fn read_record(collector: &mut Collector, line: Word<'_>) {
+    let field = |name: &str| {
+        let mut words = line.words();
+        words.find_map(|word| word.text.strip_prefix(name)?.strip_prefix('='))
+    };
+    let call = field("arch").zip(field("syscall"));
+    let Some((arch, nr)) = call.and_then(|(arch, call)| number(arch, call)) else {
+        let message = "the call of this record isn't known";
+        return collector.warn(code::PROFILE_CALL, line, message, "the record is ignored");
+    };
+    let hexadecimal = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let ret = field("code").and_then(hexadecimal);
+    let call = collector.number_mut(arch, nr);
+    call.count = call.count.saturating_add(1);
+    let Some(action) = ret.map(Action::from_ret) else {
+        return;
+    };
+    match action.kind {
+        ActionKind::Allow | ActionKind::Log => {}
+        kind => {
+            call.denied = call.denied.saturating_add(1);
+            if kind == ActionKind::Errno {
+                *call.errors.entry(action.data.min(MAX_ERRNO)).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// The call of a record, whose parts `ausearch -i` writes as names.
+fn number(arch: &str, call: &str) -> Option<(Arch, Nr)> {
+    let audit = u32::from_str_radix(arch, 16).ok();
+    let named = Arch::from_name(arch);
+    if let Ok(nr) = call.parse() {
+        let arch = match audit {
+            Some(audit) => Arch::of_call(audit, nr)?,
+            None => named?,
+        };
+        return Some((arch, Nr(nr)));
+    }
+    let arch = named.or_else(|| Arch::of_call(audit?, 0))?;
+    Some((arch, syscall::number(arch, call)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_diag::Sources;
+
+    use super::*;
+    use crate::Format;
+
+    #[test]
+    fn records_of_all_writers_are_read() {
+        let text = "\
+[  12.3] audit: type=1326 audit(1700.1:7): auid=0 uid=0 pid=9 comm=\"a b\" sig=31 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x80000000
+type=SECCOMP msg=audit(1700.1:8): auid=0 pid=9 sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001
+Nov 23 host kernel: audit: type=1326 audit(1700.1:9): pid=9 sig=0 arch=40000003 syscall=20 compat=1 ip=0x7f code=0x7ffc0000
+type=SECCOMP msg=audit(x): arch=x86_64 syscall=mount code=log
+type=SYSCALL msg=audit(x): arch=c000003e syscall=1
+";
+        let mut sources = Sources::new();
+        let source = sources.add("audit.log", text);
+        let reading = crate::read(&sources, source, Arch::X86_64);
+        assert_eq!(reading.format, Some(Format::Audit));
+        assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+        let profile = reading.profile.unwrap();
+        let calls: Vec<_> = profile
+            .calls()
+            .map(|(arch, nr, call)| (arch, nr.0, call.count, call.denied, call.errors.len()))
+            .collect();
+        let expected = [
+            (Arch::X86_64, 41, 2, 2, 1),
+            (Arch::X86_64, 165, 1, 0, 0),
+            (Arch::X86, 20, 1, 0, 0),
+        ];
+        assert_eq!(calls, expected);
+    }
+}

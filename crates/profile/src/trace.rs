@@ -1,0 +1,288 @@
+//! Logs of `strace`: a line for each call, with arguments and result.
+//!
+//! A call counts where it begins, also if it is unfinished there; its error counts where it returns. The values of arguments that are
+//! constants or flags are read from their names; a value that can't be read is unknown, as a profile permits. Lines that
+//! aren't about calls - signals, exits, output of the traced program - are skipped.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Arch, consts};
+
+use crate::collect::{Collector, Word, lines};
+use crate::interest;
+
+/// What stands for a part of a call that another task's line interrupts.
+const UNFINISHED: &str = "<unfinished ...>";
+
+/// The largest error number.
+const MAX_ERRNO: u64 = 4095;
+
+/// A line about a call.
+struct Line<'t> {
+    /// The task, as the line has it; empty if there is only one.
+    task: &'t str,
+    name: Word<'t>,
+    kind: Kind<'t>,
+}
+
+/// What a line tells of a call.
+enum Kind<'t> {
+    /// It begins and, if there is a result, returns.
+    Begins(&'t str),
+    /// It returns.
+    Resumes(&'t str),
+}
+
+/// Whether a line is about a call.
+pub(crate) fn is_line(line: &str) -> bool {
+    let word = Word {
+        text: line,
+        start: 0,
+    };
+    let begins = |line: &Line<'_>| matches!(line.kind, Kind::Begins(rest) if is_whole(rest));
+    parsed(word).as_ref().is_some_and(begins)
+}
+
+/// Whether what follows a call's parenthesis ends as in a log.
+fn is_whole(rest: &str) -> bool {
+    result(rest).is_some() || rest.ends_with(UNFINISHED)
+}
+
+/// Adds the calls of all lines.
+pub(crate) fn read(collector: &mut Collector, text: &str) {
+    let native = collector.arch;
+    let mut modes: BTreeMap<&str, Arch> = BTreeMap::new();
+    for line in lines(text) {
+        if let Some((task, arch)) = mode(line.text, native) {
+            modes.insert(task, arch);
+            continue;
+        }
+        let Some(Line { task, name, kind }) = parsed(line) else {
+            continue;
+        };
+        collector.arch = modes.get(task).copied().unwrap_or(native);
+        match kind {
+            Kind::Begins(rest) if is_whole(rest) => {
+                collector.add(name, 1);
+                add_values(collector, name, rest);
+                add_error(collector, name, rest);
+            }
+            Kind::Begins(_) => {}
+            Kind::Resumes(rest) => add_error(collector, name, rest),
+        }
+    }
+    collector.arch = native;
+}
+
+/// The parts of a line: the task's number, times, then the call.
+fn parsed(line: Word<'_>) -> Option<Line<'_>> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let (before, kind, end) = match line.text.split_once("<... ") {
+        Some((before, rest)) => {
+            let (_, after) = rest.split_once(" resumed>")?;
+            let start = before.len() + "<... ".len();
+            (before, Kind::Resumes(after), start + rest.find(' ')?)
+        }
+        None => {
+            let open = line.text.find('(')?;
+            // A time that passed since the line before has parentheses of its own.
+            let open = match line.text[open..].strip_prefix("(+") {
+                Some(rest) => open + 2 + rest.find('(')?,
+                None => open,
+            };
+            (
+                &line.text[..open],
+                Kind::Begins(&line.text[open + 1..]),
+                open,
+            )
+        }
+    };
+    let head = &line.text[..end];
+    let name_len = head.chars().rev().take_while(|c| is_name(*c)).count();
+    let start = end - name_len;
+    let prefix = match kind {
+        Kind::Begins(_) => &line.text[..start],
+        Kind::Resumes(_) => before,
+    };
+    let is_prefix = prefix
+        .chars()
+        .all(|c| " \t[]pid0123456789:.+()".contains(c));
+    let begins_right = head[start..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let name = Word {
+        text: &head[start..],
+        start: line.start + start,
+    };
+    let task = prefix.trim_start_matches("[pid").trim();
+    let task = task.split([' ', ']']).next().unwrap_or_default();
+    (is_prefix && begins_right).then_some(Line { task, name, kind })
+}
+
+/// What follows the last ` = ` of a line.
+fn result(rest: &str) -> Option<&str> {
+    let (_, result) = rest.rsplit_once(" = ")?;
+    let is_result = result.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '?');
+    is_result.then_some(result)
+}
+
+/// `[ Process PID=1 runs in 32 bit mode. ]`: the task and the architecture of its calls from now on.
+fn mode(line: &str, native: Arch) -> Option<(&str, Arch)> {
+    let (_, rest) = line.split_once("[ Process PID=")?;
+    let (task, mode) = rest.split_once(" runs in ")?;
+    let arch = match (native, mode.split(" mode").next()?) {
+        (Arch::X86_64, "32 bit") => Arch::X86,
+        (Arch::X86_64, "x32") => Arch::X32,
+        _ => native,
+    };
+    Some((task, arch))
+}
+
+fn add_error(collector: &mut Collector, name: Word<'_>, rest: &str) {
+    let failed = result(rest).and_then(|result| result.strip_prefix("-1 "));
+    let error = failed.and_then(|text| text.split(' ').next());
+    let error = error.filter(|error| error.starts_with('E'));
+    let number = error.and_then(|error| consts::value(collector.arch, error));
+    let number = number.filter(|number| *number <= MAX_ERRNO);
+    if let (Some(number), Some(call)) = (number, collector.call_mut(name)) {
+        *call.errors.entry(number as u16).or_default() += 1;
+        // A log that begins in a call has its end only.
+        call.count = call.count.max(call.errors.values().sum());
+    }
+}
+
+fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
+    let arch = collector.arch;
+    let texts = arguments(rest);
+    let known: Vec<&str> = signature::args(name.text)
+        .unwrap_or_default()
+        .iter()
+        .map(|arg| arg.name)
+        .collect();
+    for argument in interest::arguments(arch, name.text) {
+        // The log has the arguments in the order of the call, whatever their registers are.
+        let place = known
+            .iter()
+            .position(|arg| signature::index(arch, name.text, arg) == Some(argument.index));
+        // `clone` is printed with names, which are those of its manual.
+        let named = texts.iter().find_map(|text| text.strip_prefix("flags="));
+        let placed = place.and_then(|place| texts.get(place).copied());
+        let text = if name.text == "clone" { named } else { placed };
+        let value = text.and_then(|text| value(arch, text, argument.width));
+        if let (Some(value), Some(call)) = (value, collector.call_mut(name)) {
+            let values = call.values.entry(argument.index.index() as u8).or_default();
+            *values.entry(value).or_default() += 1;
+        }
+    }
+}
+
+/// The texts of the arguments, up to the parenthesis that closes them.
+fn arguments(rest: &str) -> Vec<&str> {
+    let (mut depth, mut is_quoted, mut is_escaped, mut start) = (0_usize, false, false, 0);
+    let mut texts = Vec::new();
+    for (at, char) in rest.char_indices() {
+        match char {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth > 0 => depth -= 1,
+            ')' => {
+                texts.push(rest[start..at].trim());
+                return texts;
+            }
+            ',' if depth == 0 => {
+                texts.push(rest[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    // An unfinished call: what is printed before the mark are whole arguments.
+    let last = rest[start..].trim_end_matches(UNFINISHED).trim();
+    texts.extend((!last.is_empty()).then_some(last));
+    texts
+}
+
+/// The value of names and numbers with `|` between them.
+fn value(arch: Arch, text: &str, width: Width) -> Option<u64> {
+    let mut value = 0;
+    for part in text.split('|') {
+        let part = part.trim();
+        let number = match part.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None if part.starts_with(|c: char| c.is_ascii_digit()) => {
+                match part.strip_prefix('0') {
+                    Some(digits) if !digits.is_empty() => u64::from_str_radix(digits, 8).ok(),
+                    _ => part.parse().ok(),
+                }
+            }
+            None => consts::value(arch, part),
+        };
+        value |= number?;
+    }
+    Some(value & width.max())
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Nr, syscall};
+    use tamis_diag::Sources;
+
+    use super::*;
+    use crate::{Call, Format, Profile};
+
+    const LOG: &str = r#"execve("/bin/true", ["true", "a) = 1"], 0x7ffd /* 20 vars */) = 0
+[pid  4711] openat(AT_FDCWD, "/etc/a,b(c", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory)
+4711  12:30:01.000123 socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3
+1700000000.5 (+     0.000040) prctl(PR_SET_NAME, "x") = 0
+[pid  4712] read(0,  <unfinished ...>
+--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---
+[pid  4712] <... read resumed>0x7ffd, 16) = -1 EINTR (Interrupted system call)
+[ Process PID=4713 runs in 32 bit mode. ]
+[pid  4713] getpid() = 4713
+output of the program (with parentheses) = 3
+clone(child_stack=NULL, flags=CLONE_VM|SIGCHLD, child_tidptr=0x7f) = 5
+4714 ioctl(2, TCGETS <unfinished ...>
+exit_group(0) = ?
++++ exited with 0 +++
+"#;
+
+    fn profile() -> Profile {
+        let mut sources = Sources::new();
+        let source = sources.add("trace.txt", LOG);
+        let reading = crate::read(&sources, source, Arch::X86_64);
+        assert_eq!(reading.format, Some(Format::Trace));
+        assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+        reading.profile.unwrap()
+    }
+
+    fn call<'p>(profile: &'p Profile, arch: Arch, name: &str) -> &'p Call {
+        let nr: Nr = syscall::number(arch, name).unwrap();
+        profile.call(arch, nr).unwrap_or_else(|| panic!("{name}"))
+    }
+
+    #[test]
+    fn calls_errors_and_values_are_read() {
+        let profile = profile();
+        let native = |name| call(&profile, Arch::X86_64, name);
+        assert_eq!(
+            profile.calls().map(|(_, _, call)| call.count).sum::<u64>(),
+            9
+        );
+        assert_eq!(native("openat").errors, BTreeMap::from([(2, 1)]));
+        assert_eq!(
+            native("openat").values[&2],
+            BTreeMap::from([(0o2000000, 1)])
+        );
+        assert_eq!(
+            native("socket").values[&1],
+            BTreeMap::from([(0o2000001, 1)])
+        );
+        assert_eq!(native("clone").values[&0], BTreeMap::from([(0x111, 1)]));
+        assert_eq!(native("ioctl").values[&1], BTreeMap::from([(0x5401, 1)]));
+        assert_eq!(native("prctl").values[&0], BTreeMap::from([(15, 1)]));
+        assert_eq!((native("read").count, native("read").errors[&4]), (1, 1));
+        assert_eq!(call(&profile, Arch::X86, "getpid").count, 1);
+    }
+}
