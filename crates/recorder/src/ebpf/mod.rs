@@ -40,6 +40,9 @@ pub struct Options {
     pub values: bool,
     /// How long calls take.
     pub times: bool,
+    /// Recordings that [begin with a program](Start::AtExec) begin with one that is executed under a filter: the calls
+    /// of a container's runtime before its program aren't recorded.
+    pub confined: bool,
 }
 
 /// Programs at the kernel's tracepoints, and what they count. Nothing is recorded before tasks are chosen; dropping
@@ -78,7 +81,7 @@ pub struct Recorder {
 pub enum Start {
     /// At its next call; not with the one that it is in.
     Now,
-    /// When it executes a program; the `execve` counts.
+    /// When it, or a task that it has started meanwhile, executes a program; the `execve` counts.
     AtExec,
 }
 
@@ -416,6 +419,8 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
         cpus: bpf::possible_cpus().ok_or(Unavailable::NoLimits)?,
         status: offset(&["thread_info", "status"])?,
         pid: offset(&["pid"])?,
+        seccomp_mode: offset(&["seccomp", "mode"])?,
+        is_confined: options.confined,
         has_values: options.values,
         has_times: options.times,
     };

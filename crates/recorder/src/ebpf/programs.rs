@@ -67,8 +67,12 @@ pub(super) struct Facts {
     pub(super) status: u32,
     /// The offset of `pid` in a task.
     pub(super) pid: u32,
+    /// The offset of `seccomp.mode` in a task.
+    pub(super) seccomp_mode: u32,
     pub(super) has_values: bool,
     pub(super) has_times: bool,
+    /// Whether recordings that begin with a program begin with one under a filter.
+    pub(super) is_confined: bool,
 }
 
 /// The names of arrays and tables, and their descriptors.
@@ -444,11 +448,22 @@ untimed:
 
 /// A task has made another: parent and child.
 const FORK: &str = "
-    {caller}
+    r6 = r1
+    call 14 // bpf_get_current_pid_tgid
+    w7 = w0
+    {state}
+    r9 = *(u64 *)(r8 + 0)
+    r9 >>= r7
+    r9 &= {tracked_or_armed}
+    if r9 == 0 goto out
     r1 = *(u64 *)(r6 + 8)
     w7 = *(u32 *)(r1 + {pid})
     {state}
+    r1 = r9
+    r9 &= {tracked}
+    if r9 == 0 goto set
     r1 = {tracked_new}
+set:
     r1 <<= r7
     lock *(u64 *)(r8 + 0) |= r1
     r1 = &totals
@@ -476,10 +491,15 @@ const EXEC: &str = "
     lock *(u64 *)(r8 + 0) &= r2
     r1 = *(u64 *)(r6 + 0)
     w7 = *(u32 *)(r1 + {pid})
+    w2 = *(u32 *)(r1 + {seccomp_mode})
+    *(u64 *)(r10 - 8) = r2
     {state}
     r1 = {tracked_in_call}
     r9 &= {armed}
     if r9 == 0 goto set
+    r1 = {armed}
+    r2 = *(u64 *)(r10 - 8)
+    if r2 < {least_mode} goto set
     r1 = &totals
     r2 = 1
     lock *(u64 *)(r1 + {begun}) += r2
@@ -601,7 +621,7 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
 fn with_values(text: &str, facts: &Facts) -> String {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
-    let numbers: [(&str, u64); 25] = [
+    let numbers: [(&str, u64); 28] = [
         ("tasks", facts.tasks as u64),
         ("cpus", facts.cpus as u64),
         ("status", facts.status.into()),
@@ -612,6 +632,9 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("armed", ARMED),
         ("tracked_in_call", TRACKED | IN_CALL),
         ("tracked_new", TRACKED | NEW),
+        ("tracked_or_armed", TRACKED | ARMED),
+        ("seccomp_mode", facts.seccomp_mode.into()),
+        ("least_mode", facts.is_confined.into()),
         ("rows", ROWS as u64),
         ("x32", 2 * ROWS as u64),
         ("table_bytes", table_bytes as u64),

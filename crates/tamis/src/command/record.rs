@@ -33,6 +33,7 @@ Examples:
   tamis record -- ls -l
   tamis record --values -o service.json -- ./service
   tamis record --pid 4711 --time
+  tamis record --confined --values -o container.json -- runc run web
   tamis record --summary strace -- make
   tamis record --against service.tamis --values --pid 4711
   tamis compile policy.tamis --profile service.json -o filter.bpf
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Record this process and what it starts from now on; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
+    /// Begin when a program is executed under a filter: not with the calls of a container's runtime
+    #[arg(long, conflicts_with = "pid")]
+    confined: bool,
     /// What records
     #[arg(long, value_name = "NAME", default_value = "auto")]
     backend: Backend,
@@ -142,12 +146,13 @@ fn options(args: &Args) -> Options {
     Options {
         values: args.values || args.against.is_some(),
         times: args.time || args.summary == Summary::Strace,
+        confined: args.confined,
     }
 }
 
 /// Whether only programs in the kernel can do what is asked.
 fn needs_kernel(args: &Args) -> bool {
-    options(args).times || !args.pid.is_empty()
+    options(args).times || args.confined || !args.pid.is_empty()
 }
 
 fn unavailable(error: &Unavailable) -> Failure {
@@ -190,8 +195,8 @@ fn caught(
 ) -> Result<Result<Recorded, u8>, Failure> {
     if needs_kernel(args) {
         return Err(Failure::usage(
-            "times and running processes are recorded by eBPF only",
-            "leave out `--backend`, or `--time`, `--summary strace` and `--pid`",
+            "times, running processes and containers are recorded by eBPF only",
+            "leave out `--backend`, or `--time`, `--summary strace`, `--confined` and `--pid`",
         ));
     }
     let Some(platform) = tamis_platform::by_name(on) else {

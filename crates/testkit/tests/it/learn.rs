@@ -255,6 +255,7 @@ fn programs_run_under_what_was_learned_of_them() {
         let options = ebpf::Options {
             values: true,
             times: false,
+            ..Default::default()
         };
         let Some(recorder) = super::recorder::support::recorder(options) else {
             return;

@@ -77,6 +77,7 @@ fn every_call_is_counted_where_it_belongs() {
     let options = Options {
         values: true,
         times: true,
+        ..Default::default()
     };
     let Some(recorder) = recorder(options) else {
         return;
@@ -188,4 +189,31 @@ fn tasks_that_nobody_chose_are_not_recorded_and_recording_can_end_before_they_do
     assert!(recorder.record(own, Start::Now));
     drop::<Recorder>(recorder);
     assert!(std::process::Command::new(program).status().is_ok());
+}
+
+#[test]
+fn the_calls_of_a_runtime_are_not_those_of_its_program() {
+    let options = Options {
+        confined: true,
+        ..Options::default()
+    };
+    let Some(recorder) = recorder(options) else {
+        return;
+    };
+    if skip::without_live() {
+        return;
+    }
+    let Some(program) = program("confined") else {
+        return;
+    };
+    let (recording, _) = recorded(&recorder, &program, &[]);
+    assert!(recording.profile.is_empty(), "nothing is under a filter");
+    assert_eq!(recorder.live(), 0);
+    // The child installs its filter and executes the program.
+    let filter = answering(124, Action::errno(EPERM));
+    let (recording, _) = recorded(&recorder, &program, &[&filter]);
+    assert_eq!(call(&recording, Arch::X86_64, "execve").count, 1);
+    assert_eq!(call(&recording, Arch::X86_64, "getsid").denied, 8);
+    let seccomp = tamis_abi::syscall::number(Arch::X86_64, "seccomp").expect("a call");
+    assert_eq!(recording.profile.call(Arch::X86_64, seccomp), None);
 }
