@@ -1,8 +1,9 @@
 //! The threaded interpreter: a safe program as a list of functions, one for each instruction.
 //!
 //! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
-//! processor predicts the successor of each instruction by itself. Jumps backwards, calls and returns go through a loop
-//! instead, and so does every 1024th instruction: without optimisation, where calls nest, the stack stays bounded.
+//! processor predicts the successor of each instruction by itself. Calls and returns go through a loop instead, and so
+//! does whatever leads backwards or out of a part of 1024 instructions: without optimisation, where calls nest, no more
+//! than 1024 are pending at any time.
 //!
 //! It asks nothing that the [checker](crate::check) has answered: registers have values, and the stack is written before
 //! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
@@ -21,7 +22,7 @@ use crate::program::{Pc, Program, target};
 
 mod handlers;
 
-/// The most instructions in a row that call each other.
+/// The instructions of a part: only inside of one do functions call each other, and only forwards.
 const MAX_CHAIN: usize = 1024;
 
 /// A program that is known to be safe, prepared to be run many times.
@@ -126,7 +127,8 @@ impl Threaded {
                 other => other.skip(),
             };
             let target = skip.map_or(0, |skip| places[target(pc, skip).0]);
-            insns.push(handlers::insn(op, here + 1, target));
+            let stays = target > here && target as usize / MAX_CHAIN == here as usize / MAX_CHAIN;
+            insns.push(handlers::insn(op, here + 1, target, stays));
             ops.push((op, pc));
         }
         Threaded {
