@@ -31,7 +31,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
     ("vm", Some(&["abi", "bpf"])),
-    ("jit", Some(&["abi", "bpf"])),
+    ("jit", Some(&["abi", "bpf", "ebpf"])),
     ("engine", Some(&["abi", "bpf", "jit", "vm"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
