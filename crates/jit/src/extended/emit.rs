@@ -136,7 +136,7 @@ impl Emitter {
         }
         match op {
             Op::Alu(width, alu, dst, source) => {
-                self.alu(of_width(width), alu, machine(dst), source)
+                self.alu(of_width(width), alu, machine(dst), source);
             }
             Op::Neg(width, dst) => self.out.push(Inst::Neg(of_width(width), machine(dst))),
             Op::MoveSigned(width, bits, dst, src) => {
@@ -267,7 +267,7 @@ impl Emitter {
             AluOp::Arsh => self.shift(Shift::RightSigned, width, dst, source),
             AluOp::Mov => match source {
                 Source::Imm(imm) => self.set(width, dst, imm),
-                source => self.binary(Binary::Mov, width, dst, source),
+                Source::Reg(_) => self.binary(Binary::Mov, width, dst, source),
             },
             AluOp::Mul => self.with_source(width, source, |this, value| {
                 this.push(match value {
@@ -277,7 +277,7 @@ impl Emitter {
             }),
             AluOp::Div | AluOp::Mod => {
                 self.with_operand(width, source, |this| {
-                    this.divide(width, alu == AluOp::Mod, dst)
+                    this.divide(width, alu == AluOp::Mod, dst);
                 });
             }
             AluOp::SDiv | AluOp::SMod => self.with_operand(width, source, |this| {
@@ -299,7 +299,7 @@ impl Emitter {
     fn shift(&mut self, shift: Shift, width: Width, dst: Reg, source: Source) {
         match source {
             Source::Imm(distance) => self.push(Inst::Shift(shift, width, dst, distance as u8)),
-            source => self.with_operand(width, source, |this| {
+            Source::Reg(_) => self.with_operand(width, source, |this| {
                 this.push(Inst::ShiftByCl(shift, width, dst));
             }),
         }

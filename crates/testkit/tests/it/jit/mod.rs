@@ -2,6 +2,9 @@
 
 mod agreement;
 mod extended;
+mod extended_meaning;
+mod extended_model;
+mod extended_templates;
 mod guarded;
 mod libpcap;
 mod memory;
