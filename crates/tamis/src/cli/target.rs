@@ -1,10 +1,10 @@
-//! Targets of optimisation: a profile, an objective, an effort, a kernel.
+//! Targets of optimisation: a profile, an objective, an effort, a kernel or evaluator.
 //!
 //! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
 //! only a warning.
 
 use clap::ValueEnum;
-use tamis_compiler::{CompileOptions, Effort, Objective};
+use tamis_compiler::{CompileOptions, Effort, Objective, Target};
 use tamis_diag::Sources;
 use tamis_session::profile::mismatch;
 use tamis_session::{LoadOptions, Loaded, Policy, check};
@@ -21,6 +21,10 @@ pub(crate) struct TargetArgs {
     /// What to minimise first [default: steps]
     #[arg(long, value_name = "WHAT")]
     objective: Option<Goal>,
+    /// What will run the filter: the kernel, or an evaluator in user space, which has no table of the calls that are
+    /// always allowed [default: kernel]
+    #[arg(long, value_name = "WHAT", conflicts_with = "kernel")]
+    target: Option<Runner>,
     /// How much work to spend on making the filter fast; every filter is proved [default: full]
     #[arg(long, value_name = "EFFORT")]
     effort: Option<Work>,
@@ -33,6 +37,15 @@ enum Work {
     Full,
     /// Less than half the work, for about 1 % more executed instructions on average
     Quick,
+}
+
+/// The command line's names of the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Runner {
+    /// The kernel
+    Kernel,
+    /// An evaluator in user space
+    User,
 }
 
 /// The command line's names of the objectives.
@@ -94,6 +107,10 @@ impl TargetArgs {
         };
         Ok(CompileOptions {
             profile,
+            target: match self.target {
+                None | Some(Runner::Kernel) => Target::Kernel,
+                Some(Runner::User) => Target::User,
+            },
             objective: match self.objective {
                 None => Objective::default(),
                 Some(Goal::Steps) => Objective::Steps,

@@ -5,6 +5,7 @@ use tamis_bpf::disasm::Style;
 use tamis_bpf::{Program, packet};
 use tamis_ebpf::elf::Object;
 use tamis_ebpf::{convert, text};
+use tamis_report::disasm::{ExtendedProgram, ExtendedReport};
 use tamis_session::Input;
 
 use crate::cli::Failure;
@@ -27,19 +28,58 @@ fn too_far(error: impl std::fmt::Display) -> Failure {
     Failure::input(error.to_string())
 }
 
-/// The programs of an object file, if the input is one.
-pub(super) fn of_object(input: &Input) -> Result<Option<String>, Failure> {
+/// The document of a converted filter of seccomp.
+pub(super) fn report_of_program(program: &Program) -> Result<ExtendedReport, Failure> {
+    let converted = convert::converted(program).map_err(too_far)?;
+    Ok(report([(None, converted)]))
+}
+
+/// The document of a converted filter of a socket.
+pub(super) fn report_of_packet_program(
+    program: &packet::Program,
+) -> Result<ExtendedReport, Failure> {
+    let converted = convert::converted_packet(program, Endian::Little).map_err(too_far)?;
+    Ok(report([(None, converted)]))
+}
+
+/// The document of the programs of an object file.
+pub(super) fn report<P>(programs: P) -> ExtendedReport
+where
+    P: IntoIterator<Item = (Option<String>, tamis_ebpf::Program)>,
+{
+    let programs = programs.into_iter();
+    let programs = programs.map(|(section, program)| ExtendedProgram::of(section, &program));
+    ExtendedReport {
+        programs: programs.collect(),
+    }
+}
+
+/// The programs of an object file by their sections, if the input is one.
+pub(super) fn of_object(
+    input: &Input,
+) -> Result<Option<Vec<(Option<String>, tamis_ebpf::Program)>>, Failure> {
     if !input.bytes.starts_with(&MAGIC) {
         return Ok(None);
     }
     let wrong =
         |error: tamis_ebpf::elf::ElfError| Failure::input(format!("{}: {error}", input.name));
     let object = Object::parse(&input.bytes).map_err(wrong)?;
-    let mut listing = String::new();
+    let mut programs = Vec::new();
     for section in object.sections().map_err(wrong)? {
         let program = object.program(&section).map_err(wrong)?;
-        listing.push_str(&format!("; section {section}\n"));
+        programs.push((Some(section), program));
+    }
+    Ok(Some(programs))
+}
+
+/// The text of the programs of an object file.
+pub(super) fn listing(programs: &[(Option<String>, tamis_ebpf::Program)]) -> String {
+    let mut listing = String::new();
+    for (section, program) in programs {
+        if let Some(section) = section {
+            listing.push_str(&format!("; section {section}\n"));
+        }
         listing.push_str(&text::disassemble(program.insns()));
     }
-    Ok(Some(listing))
+    listing
 }
