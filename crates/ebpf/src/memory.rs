@@ -165,14 +165,18 @@ impl<'m> Memory<'m> {
         self.enter();
     }
 
-    /// Begins an evaluation of a checked program by machine code that needs no more than `frames` frames.
+    /// Begins an evaluation of a checked program by machine code that needs no more than `frames` frames; 0 if it uses
+    /// no stack.
     ///
     /// # Panics
     /// If there are more frames than [`MAX_FRAMES`].
     pub fn begin_native(&mut self, frames: usize) {
         assert!(frames <= MAX_FRAMES, "a checked program has few frames");
-        self.begin(true);
-        self.make_room(frames);
+        self.is_trusted = true;
+        self.depth = 1;
+        if frames > 0 {
+            self.make_room(frames);
+        }
     }
 
     /// Where the memory is. The places are valid until the memory is used in another way.

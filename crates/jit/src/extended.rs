@@ -59,7 +59,7 @@ pub struct Extended {
 /// What the code needs of the memory that it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// The frames that the stack must have room for: a power of two.
+    /// The frames that the stack must have room for: a power of two, or 0.
     frames: usize,
     /// The shortest context.
     context_bytes: usize,
@@ -80,7 +80,10 @@ impl Needs {
     fn of(checked: &Checked) -> Needs {
         let accesses = checked.accesses();
         Needs {
-            frames: accesses.frames().next_power_of_two(),
+            frames: match accesses.is_stack_used() {
+                true => accesses.frames().next_power_of_two(),
+                false => 0,
+            },
             context_bytes: accesses.context_bytes(),
             is_context_written: accesses.is_context_written(),
         }

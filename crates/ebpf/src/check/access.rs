@@ -24,6 +24,7 @@ pub enum Access {
 pub struct Accesses {
     by_place: Vec<Access>,
     frames: usize,
+    is_stack_used: bool,
     context_bytes: usize,
     is_context_written: bool,
 }
@@ -34,6 +35,7 @@ impl Accesses {
         Accesses {
             by_place: vec![Access::Unreached; len_insns],
             frames: 1,
+            is_stack_used: false,
             context_bytes: 0,
             is_context_written: false,
         }
@@ -48,10 +50,18 @@ impl Accesses {
         }
     }
 
+    /// Notes a call of a helper, which may use the stack.
+    pub(super) fn note_helper(&mut self) {
+        self.is_stack_used = true;
+    }
+
     /// Notes an access at an offset that is known for the context.
     pub(super) fn note(&mut self, pc: Pc, region: Region, offset: i64, size: Size, is_write: bool) {
         let access = match (region, usize::try_from(offset)) {
-            (Region::Frame(_), _) => Access::Stack,
+            (Region::Frame(_), _) => {
+                self.is_stack_used = true;
+                Access::Stack
+            }
             (Region::Context, Ok(offset)) => {
                 self.context_bytes = self.context_bytes.max(offset + size.bytes());
                 self.is_context_written |= is_write;
@@ -78,6 +88,11 @@ impl Accesses {
     /// How many frames there are at most, 1 to 8.
     pub const fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// Whether an instruction accesses the stack, or a helper may.
+    pub const fn is_stack_used(&self) -> bool {
+        self.is_stack_used
     }
 
     /// The bytes from the start of the context to the last one that is accessed.

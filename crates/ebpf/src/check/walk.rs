@@ -478,6 +478,7 @@ impl Walker<'_, '_> {
     }
 
     fn call_helper(&mut self, number: i32) -> Checked<()> {
+        self.accesses.note_helper();
         let signature = self.helpers.signature(number);
         let signature = signature.ok_or(Rule::UnknownHelper(number))?;
         let mut registers = Reg::ALL[1..=5].iter().copied();

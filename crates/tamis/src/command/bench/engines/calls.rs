@@ -4,10 +4,12 @@ use std::hint::black_box;
 
 use tamis_abi::{Endian, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, Stack, packet, stack};
+use tamis_ebpf::convert::seccomp_context;
 use tamis_engine::{Engine, Error, Evaluator, Options};
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use tamis_vm::{Code, Seen};
 
+use super::extended::{self, Converted};
 use super::race::{Contestant, race};
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::cli::engine::unusable;
@@ -39,6 +41,8 @@ struct Evaluators {
     codes: Vec<Code>,
     /// For libpcap, if it takes all.
     sockets: Option<Vec<packet::Program>>,
+    /// As extended programs, if all can be.
+    converted: Option<Converted>,
 }
 
 /// The calls that were asked for; without any, typical ones, and a mix of random numbers.
@@ -138,8 +142,13 @@ impl Evaluators {
         let sockets = sockets.map_err(|error| {
             measurement.leave_out(Row::LIBPCAP, Some(name), &error.to_string());
         });
+        let converted = Converted::new(stack).map_err(|reason| {
+            let [row, _] = extended::ROWS;
+            measurement.leave_out(row.engine, Some(name), &reason);
+        });
         Ok(Evaluators {
             ours,
+            converted: converted.ok(),
             codes: programs.iter().map(Code::of_program).collect(),
             sockets: sockets.ok(),
         })
@@ -158,6 +167,21 @@ impl Evaluators {
         });
         let ours = self.ours.iter().map(prepare);
         ours.chain([coverage]).collect()
+    }
+
+    /// The engines for extended programs.
+    fn converted_runs(&self) -> Vec<(Row, Box<dyn Fn(&[u8; 64]) -> u32 + '_>)> {
+        let Some(converted) = &self.converted else {
+            return Vec::new();
+        };
+        let [interpreted, native] = extended::ROWS;
+        let interpret: Box<dyn Fn(&[u8; 64]) -> u32> =
+            Box::new(|context| converted.interpreted(context));
+        let mut runs = vec![(interpreted, interpret)];
+        if converted.has_native() {
+            runs.push((native, Box::new(|context| converted.native(context))));
+        }
+        runs
     }
 
     fn case(
@@ -181,6 +205,11 @@ impl Evaluators {
             agree(row, &inputs.images, expected, run)?;
             let images = &inputs.images;
             contestants.push(Contestant::new(*row, move || sum(images, run)));
+        }
+        for (row, run) in self.converted_runs() {
+            agree(&row, &inputs.contexts, expected, &run)?;
+            let contexts = &inputs.contexts;
+            contestants.push(Contestant::new(row, move || sum(contexts, &run)));
         }
         let coverage = Row::plain("coverage");
         agree(&coverage, &inputs.words, expected, &mut covered)?;
@@ -217,6 +246,8 @@ struct Inputs {
     words: Vec<[u32; 16]>,
     /// In network byte order.
     bytes: Vec<[u8; 64]>,
+    /// In the memory of the programs' machines.
+    contexts: Vec<[u8; 64]>,
     expected: Vec<u32>,
 }
 
@@ -228,6 +259,10 @@ impl Inputs {
             images: images(endian).collect(),
             words: images(Endian::Little).collect(),
             bytes: images(endian).map(network_order).collect(),
+            contexts: calls
+                .iter()
+                .map(|call| seccomp_context(call, endian))
+                .collect(),
             expected: calls.iter().map(|call| stack.run(call).ret).collect(),
         }
     }
