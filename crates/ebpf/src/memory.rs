@@ -157,20 +157,19 @@ impl<'m> Memory<'m> {
         matches!(self.context, Context::Writable(_))
     }
 
-    /// Begins an evaluation with one frame. Where the program passed the check that it writes the stack before it reads
-    /// it, that is not checked again, and what an earlier evaluation left there is not read.
-    pub(crate) fn begin(&mut self, is_trusted: bool) {
-        self.is_trusted = is_trusted;
+    /// Begins an evaluation with one frame, of which no byte is written.
+    pub(crate) fn begin(&mut self) {
+        self.is_trusted = false;
         self.depth = 0;
         self.enter();
     }
 
-    /// Begins an evaluation of a checked program by machine code that needs no more than `frames` frames; 0 if it uses
-    /// no stack.
+    /// Begins an evaluation of a checked program with room for `frames` frames, 0 if it uses no stack. What an earlier
+    /// evaluation left there is not read.
     ///
     /// # Panics
     /// If there are more frames than [`MAX_FRAMES`].
-    pub fn begin_native(&mut self, frames: usize) {
+    pub fn begin_checked(&mut self, frames: usize) {
         assert!(frames <= MAX_FRAMES, "a checked program has few frames");
         self.is_trusted = true;
         self.depth = 1;
@@ -444,7 +443,7 @@ mod tests {
     #[test]
     fn only_bytes_that_exist_and_were_written_are_read() {
         let mut memory = Memory::new(Context::ReadOnly(&[1, 2, 3]), &[9], Endian::Big);
-        memory.begin(false);
+        memory.begin();
         assert_eq!(memory.read(CONTEXT, Size::H), Ok(0x0102));
         let outside = |address, bytes| Err(AccessError::Outside { address, bytes });
         assert_eq!(memory.read(CONTEXT + 2, Size::H), outside(CONTEXT + 2, 2));
@@ -475,7 +474,7 @@ mod tests {
     #[test]
     fn frames_end_after_eight() {
         let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
-        memory.begin(true);
+        memory.begin_checked(1);
         let first = memory.frame_end();
         assert_eq!((1..20).filter(|_| memory.enter()).count(), 7);
         assert_ne!(memory.frame_end(), first);

@@ -14,6 +14,7 @@ use tamis_bpf::convert::JumpTooFar;
 use tamis_bpf::packet;
 
 use crate::check::Checked;
+use crate::check::structure::{accesses, bit};
 use crate::convert::{converted, converted_packet};
 use crate::insn::{Op, Reg};
 use crate::interp::{Fault, FaultReason};
@@ -32,6 +33,8 @@ pub struct Threaded {
     /// The decoded instruction of each and its place in the program, which only the rare ones need.
     ops: Vec<(Op, Pc)>,
     endian: Endian,
+    /// Whether the program knows where its stack is, or may let others use it.
+    uses_stack: bool,
 }
 
 /// The function of an instruction.
@@ -135,6 +138,7 @@ impl Threaded {
             insns,
             ops,
             endian: program.endian(),
+            uses_stack: program.ops().any(|(_, op)| uses_stack(op)),
         }
     }
 
@@ -150,7 +154,7 @@ impl Threaded {
                 reason: FaultReason::OtherByteOrder,
             });
         }
-        memory.begin(true);
+        memory.begin_checked(usize::from(self.uses_stack));
         let mut registers = [0; 16];
         registers[Reg::R1.index()] = CONTEXT;
         registers[Reg::FRAME.index()] = memory.frame_end();
@@ -176,6 +180,12 @@ impl Threaded {
             }
         }
     }
+}
+
+/// Whether an instruction reads r10, or calls what may use the stack.
+fn uses_stack(op: Op) -> bool {
+    let (reads, _) = accesses(op);
+    reads & bit(Reg::FRAME) != 0 || matches!(op, Op::CallHelper(_) | Op::CallLocal(_))
 }
 
 /// The index of each place of the program in the list: that of the pause before it, if there is one.

@@ -126,7 +126,7 @@ impl Extended {
         if !self.needs.are_met_by(memory) {
             return self.threaded.run(memory, helpers);
         }
-        memory.begin_native(self.needs.frames);
+        memory.begin_checked(self.needs.frames);
         call_extended(&self.executable, self.start, memory, helpers)
     }
 

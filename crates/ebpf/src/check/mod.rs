@@ -21,7 +21,7 @@ mod access;
 mod layout;
 mod range;
 mod state;
-mod structure;
+pub(crate) mod structure;
 mod walk;
 
 pub use access::{Access, Accesses};
