@@ -70,6 +70,17 @@ pub enum Target {
     User,
 }
 
+impl Target {
+    /// What is minimised unless something else was asked for: in the kernel a branch of a filter is seldom what a call
+    /// waits for, an evaluator does nothing else.
+    pub const fn usual_objective(self) -> Objective {
+        match self {
+            Target::Kernel => Objective::Steps,
+            Target::User => Objective::Ns,
+        }
+    }
+}
+
 /// The instructions that programs may contain.
 ///
 /// [`foreign`](crate::foreign) filters are not restricted.

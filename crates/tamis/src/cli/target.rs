@@ -18,7 +18,7 @@ pub(crate) struct TargetArgs {
     /// frequency file; may be repeated, counts add up [default: ordinary programs]
     #[arg(long = "profile", value_name = "FILE")]
     profiles: Vec<String>,
-    /// What to minimise first [default: steps]
+    /// What to minimise first [default: steps, with `--target user` ns]
     #[arg(long, value_name = "WHAT")]
     objective: Option<Goal>,
     /// What will run the filter: the kernel, or an evaluator in user space, which has no table of the calls that are
@@ -76,6 +76,9 @@ impl TargetArgs {
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
+        if self.target.is_some() {
+            check::compiled("--target", inputs.clone())?;
+        }
         if self.objective.is_some() {
             check::compiled("--objective", inputs.clone())?;
         }
@@ -105,14 +108,15 @@ impl TargetArgs {
             [] => None,
             paths => Some(profile::load(paths, load.call_arch(), global)?),
         };
+        let target = match self.target {
+            None | Some(Runner::Kernel) => Target::Kernel,
+            Some(Runner::User) => Target::User,
+        };
         Ok(CompileOptions {
             profile,
-            target: match self.target {
-                None | Some(Runner::Kernel) => Target::Kernel,
-                Some(Runner::User) => Target::User,
-            },
+            target,
             objective: match self.objective {
-                None => Objective::default(),
+                None => target.usual_objective(),
                 Some(Goal::Steps) => Objective::Steps,
                 Some(Goal::Ns) => Objective::Ns,
                 Some(Goal::Length) => Objective::Length,
