@@ -233,13 +233,12 @@ mod host {
             helper: serve,
             host: (&raw mut host).cast(),
         };
+        // The code saves what a callee must keep, and returns with the stack pointer that it came with; loops end, as the
+        // checker has followed them. Helpers are called by `serve` alone, after which the places are read again.
         // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the caller
-        // keeps both together. The code follows this calling convention: it saves what a callee must keep, and returns
-        // with the stack pointer that it came with. It reads and writes the fields of the state, the context up to the
-        // last byte that the checker saw accessed, which the caller has compared with its length, the frames that
-        // `memory` has made room for, and below the stack pointer as many frames of its own; it writes the context only if
-        // that may be written. Packets are compared with their length. Helpers are called by `serve` alone, after
-        // which the code reads the places again. Loops end, as the checker has followed them.
+        // keeps both together. The code accesses the fields of the state, the frames that `memory` has room for, and the
+        // context up to the last byte that the checker saw accessed, which the caller has compared with its length and
+        // its permission; it compares places in the packet with its length.
         let value = unsafe {
             type Function = unsafe extern "sysv64" fn(*mut RawState) -> u64;
             let function: Function = std::mem::transmute(executable.code.add(entry.offset()));

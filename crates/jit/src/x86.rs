@@ -377,73 +377,48 @@ impl Inst {
     #[inline(always)]
     pub(crate) const fn encode(self) -> Encoded {
         let none = Bytes::new();
+        let (full, half) = (Width::Full, Width::Half);
         let (head, tail) = match self {
-            Inst::Binary(op, width, dst, src) => {
-                let head = none
-                    .rex(width, src.high() << 2, dst.high())
-                    .byte(op.opcode());
-                (head.registers(src.low(), dst), none)
-            }
+            Inst::Binary(op, width, dst, src) => (two(op.opcode(), width, src, dst), none),
             Inst::BinaryImm(op, width, dst, imm) => binary_imm(op, width, dst, imm),
             Inst::TestLowByte(imm) => (none.byte(0xa8), none.byte(imm)),
-            Inst::Set(dst, imm) => {
-                let head = none.rex(Width::Half, 0, dst.high());
-                (head.byte(0xb8 | dst.low()), none.word(imm))
-            }
-            Inst::Load(dst, mem) => memory(0x8b, Width::Half, dst, mem),
+            Inst::Set(dst, imm) => (named(half, 0xb8, dst), none.word(imm)),
+            Inst::SetFull(dst, imm) => (named(full, 0xb8, dst), Bytes { value: imm, len: 8 }),
+            Inst::Load(dst, mem) => memory(0x8b, half, dst, mem),
             Inst::LoadHalf(dst, mem) => extending(0xb7, dst, mem),
             Inst::LoadByte(dst, mem) => extending(0xb6, dst, mem),
-            Inst::LoadFull(dst, mem) => memory(0x8b, Width::Full, dst, mem),
+            Inst::LoadFull(dst, mem) => memory(0x8b, full, dst, mem),
             Inst::LoadSigned(size, dst, mem) => load_signed(size, dst, mem),
             Inst::ZeroExtend(size, dst, src) => zero_extend(size, dst, src),
             Inst::SignExtend(size, width, dst, src) => sign_extend(size, width, dst, src),
-            Inst::SetFull(dst, imm) => {
-                let head = none.rex(Width::Full, 0, dst.high());
-                let imm = Bytes { value: imm, len: 8 };
-                (head.byte(0xb8 | dst.low()), imm)
-            }
-            Inst::Exchange(width, one, other) => {
-                let head = none.rex(width, other.high() << 2, one.high()).byte(0x87);
-                (head.registers(other.low(), one), none)
-            }
-            Inst::AddFrom(dst, mem) => memory(0x03, Width::Full, dst, mem),
+            Inst::Exchange(width, one, other) => (two(0x87, width, other, one), none),
+            Inst::AddFrom(dst, mem) => memory(0x03, full, dst, mem),
             Inst::AddTo(mem, imm) => {
                 let opcode = if is_byte(imm) { 0x83 } else { 0x81 };
-                let head = none.rex_mem(Width::Half, 0, mem).byte(opcode);
+                let head = none.rex_mem(half, 0, mem).byte(opcode);
                 (head.address(0, mem), none.displacement(mem).signed(imm))
             }
             Inst::Address(width, dst, mem) => memory(0x8d, width, dst, mem),
-            Inst::Store(mem, src) => memory(0x89, Width::Half, src, mem),
-            Inst::TestMem(mem, imm) => {
-                let head = none.rex_mem(Width::Half, 0, mem).byte(0xf7);
-                (head.address(0, mem), none.displacement(mem).word(imm))
-            }
-            Inst::SwapBytes(dst) => {
-                let head = none.rex(Width::Half, 0, dst.high()).byte(0x0f);
-                (head.byte(0xc8 | dst.low()), none)
-            }
-            Inst::SwapBytesFull(dst) => {
-                let head = none.rex(Width::Full, 0, dst.high()).byte(0x0f);
-                (head.byte(0xc8 | dst.low()), none)
-            }
+            Inst::Store(mem, src) => memory(0x89, half, src, mem),
             Inst::StoreSized(size, mem, src) => store_sized(size, mem, src),
             Inst::StoreImm(size, mem, imm) => store_imm(size, mem, imm),
+            Inst::TestMem(mem, imm) => {
+                let head = none.rex_mem(half, 0, mem).byte(0xf7);
+                (head.address(0, mem), none.displacement(mem).word(imm))
+            }
+            Inst::SwapBytes(dst) => (swap_bytes(half, dst), none),
+            Inst::SwapBytesFull(dst) => (swap_bytes(full, dst), none),
             Inst::SwapLowBytes(dst) => {
-                let head = none.byte(0x66).rex(Width::Half, 0, dst.high());
+                let head = none.byte(0x66).rex(half, 0, dst.high());
                 (head.byte(0xc1).registers(0, dst), none.byte(8))
             }
             Inst::Shift(shift, width, dst, count) => {
-                let head = none.rex(width, 0, dst.high()).byte(0xc1);
-                (head.registers(shift.extension(), dst), none.byte(count))
+                (unary(0xc1, width, shift.extension(), dst), none.byte(count))
             }
             Inst::ShiftByCl(shift, width, dst) => {
-                let head = none.rex(width, 0, dst.high()).byte(0xd3);
-                (head.registers(shift.extension(), dst), none)
+                (unary(0xd3, width, shift.extension(), dst), none)
             }
-            Inst::Neg(width, dst) => {
-                let head = none.rex(width, 0, dst.high()).byte(0xf7);
-                (head.registers(3, dst), none)
-            }
+            Inst::Neg(width, dst) => (unary(0xf7, width, 3, dst), none),
             Inst::Multiply(width, dst, src) => {
                 let head = none.rex(width, dst.high() << 2, src.high()).byte(0x0f);
                 (head.byte(0xaf).registers(dst.low(), src), none)
@@ -453,31 +428,46 @@ impl Inst {
                 let head = head.byte(if is_byte(imm) { 0x6b } else { 0x69 });
                 (head.registers(dst.low(), dst), none.signed(imm))
             }
-            Inst::Divide(width, by) => {
-                let head = none.rex(width, 0, by.high()).byte(0xf7);
-                (head.registers(6, by), none)
-            }
-            Inst::DivideSigned(width, by) => {
-                let head = none.rex(width, 0, by.high()).byte(0xf7);
-                (head.registers(7, by), none)
-            }
+            Inst::Divide(width, by) => (unary(0xf7, width, 6, by), none),
+            Inst::DivideSigned(width, by) => (unary(0xf7, width, 7, by), none),
             Inst::SignOfDividend(width) => (none.rex(width, 0, 0).byte(0x99), none),
-            Inst::Push(reg) => {
-                let head = none.rex(Width::Half, 0, reg.high());
-                (head.byte(0x50 | reg.low()), none)
-            }
-            Inst::Pop(reg) => {
-                let head = none.rex(Width::Half, 0, reg.high());
-                (head.byte(0x58 | reg.low()), none)
-            }
+            Inst::Push(reg) => (named(half, 0x50, reg), none),
+            Inst::Pop(reg) => (named(half, 0x58, reg), none),
             Inst::CallFrom(mem) => {
-                let head = none.rex_mem(Width::Half, 0, mem).byte(0xff);
+                let head = none.rex_mem(half, 0, mem).byte(0xff);
                 (head.address(2, mem), none.displacement(mem))
             }
             Inst::Return => (none.byte(0xc3), none),
         };
         Encoded { head, tail }
     }
+}
+
+/// An instruction of one register, whose opcode is completed in ModRM.
+#[inline(always)]
+const fn unary(opcode: u8, width: Width, extension: u8, reg: Reg) -> Bytes {
+    let head = Bytes::new().rex(width, 0, reg.high());
+    head.byte(opcode).registers(extension, reg)
+}
+
+/// An instruction of two registers, the second of which ModRM can also make memory.
+#[inline(always)]
+const fn two(opcode: u8, width: Width, reg: Reg, base: Reg) -> Bytes {
+    let head = Bytes::new().rex(width, reg.high() << 2, base.high());
+    head.byte(opcode).registers(reg.low(), base)
+}
+
+/// An instruction with the register in its opcode.
+#[inline(always)]
+const fn named(width: Width, opcode: u8, reg: Reg) -> Bytes {
+    let head = Bytes::new().rex(width, 0, reg.high());
+    head.byte(opcode | reg.low())
+}
+
+#[inline(always)]
+const fn swap_bytes(width: Width, reg: Reg) -> Bytes {
+    let head = Bytes::new().rex(width, 0, reg.high()).byte(0x0f);
+    head.byte(0xc8 | reg.low())
 }
 
 impl Shift {

@@ -71,8 +71,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 32] = [
     (
         "report",
         Some(&[
-            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint",
-            "meter", "policy", "prover", "rules",
+            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz",
+            "lint", "meter", "policy", "prover", "rules",
         ]),
     ),
     (

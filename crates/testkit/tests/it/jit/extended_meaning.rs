@@ -239,23 +239,28 @@ pub(super) fn ways(case: &Case) -> Vec<Way> {
             way(registers, memory)
         }
         Op::LoadImm64(dst, constant) => set(dst, number(constant, 64)),
-        Op::Branch(width, cond, dst, from, _) => {
-            let (a, b) = (low(bits(width), &value(dst)), source(case, width, from));
-            let holds = holds(cond, width, &a, &b);
-            let to = |condition, exit| Way {
-                condition,
-                exit,
-                registers: vec![],
-                memory: same(),
-            };
-            vec![
-                to(format!("(not {holds})"), next),
-                to(holds, case.template.next),
-            ]
-        }
+        Op::Branch(..) => branch_ways(case),
         Op::LoadPacket(size, place) => packet_ways(case, size, place),
         other => panic!("no meaning here for {other:?}"),
     }
+}
+
+fn branch_ways(case: &Case) -> Vec<Way> {
+    let Op::Branch(width, cond, dst, from, _) = case.op else {
+        unreachable!("the caller passes branches");
+    };
+    let (a, b) = (low(bits(width), &value(dst)), source(case, width, from));
+    let holds = holds(cond, width, &a, &b);
+    let to = |condition, exit| Way {
+        condition,
+        exit,
+        registers: vec![],
+        memory: "m".to_owned(),
+    };
+    vec![
+        to(format!("(not {holds})"), case.template.no),
+        to(holds, case.template.next),
+    ]
 }
 
 /// The offset of a load from the packet, 32 bits.

@@ -202,83 +202,63 @@ fn push(cases: &mut Vec<Case>, op: Op, access: Access, options: &Options) {
 
 fn computing(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
-    let none = Access::Nothing;
     for width in Width::ALL {
         for alu in AluOp::ALL {
-            let is_shift = matches!(alu, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
-            let is_division = matches!(alu, AluOp::Div | AluOp::Mod | AluOp::SDiv | AluOp::SMod);
-            for (dst, src) in PAIRS {
-                push(
-                    &mut cases,
-                    Op::Alu(width, alu, reg(dst), Source::Reg(reg(src))),
-                    none,
-                    options,
-                );
-            }
-            for (dst, _) in PAIRS.into_iter().take(3) {
-                for k in CONSTANTS.into_iter().filter(|_| !is_shift) {
-                    let with = |k| Op::Alu(width, alu, reg(dst), Source::Imm(k));
-                    let mut case = case(&with, Some(k), none, options, layout(5));
-                    if is_division {
-                        // Division by an open constant is that by a register.
-                        case.constant = None;
-                        case.assumption = "true".to_owned();
-                    }
-                    cases.push(case);
-                }
-                for k in (0..bits(width) as i32).filter(|k| is_shift && k % 7 < 2) {
-                    push(
-                        &mut cases,
-                        Op::Alu(width, alu, reg(dst), Source::Imm(k)),
-                        none,
-                        options,
-                    );
-                }
-            }
-        }
-        for (dst, src) in PAIRS {
-            push(&mut cases, Op::Neg(width, reg(dst)), none, options);
-            for part in [Bits::B8, Bits::B16, Bits::B32] {
-                if (part.count() as usize) < bits(width) {
-                    push(
-                        &mut cases,
-                        Op::MoveSigned(width, part, reg(dst), reg(src)),
-                        none,
-                        options,
-                    );
-                }
-            }
+            arithmetic(&mut cases, width, alu, options);
         }
     }
-    for number in 0..10 {
-        for part in [Bits::B16, Bits::B32, Bits::B64] {
-            for swap in [Swap::Little, Swap::Big, Swap::Always] {
-                push(&mut cases, Op::Swap(swap, part, reg(number)), none, options);
-            }
-        }
-        for constant in [
-            0,
-            1,
-            0x8000_0000,
-            0x1_0000_0000,
-            u64::MAX,
-            0x0123_4567_89ab_cdef,
-        ] {
-            push(
-                &mut cases,
-                Op::LoadImm64(reg(number), constant),
-                none,
-                options,
-            );
-        }
-        push(
-            &mut cases,
-            Op::Alu(Width::W64, AluOp::Mov, reg(number), Source::Reg(Reg::FRAME)),
-            none,
-            options,
-        );
+    for op in moves() {
+        push(&mut cases, op, Access::Nothing, options);
     }
     cases
+}
+
+fn arithmetic(cases: &mut Vec<Case>, width: Width, alu: AluOp, options: &Options) {
+    let is_shift = matches!(alu, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
+    let is_division = matches!(alu, AluOp::Div | AluOp::Mod | AluOp::SDiv | AluOp::SMod);
+    for (dst, src) in PAIRS {
+        let op = Op::Alu(width, alu, reg(dst), Source::Reg(reg(src)));
+        push(cases, op, Access::Nothing, options);
+    }
+    for (dst, _) in PAIRS.into_iter().take(3) {
+        let with = |k| Op::Alu(width, alu, reg(dst), Source::Imm(k));
+        for k in CONSTANTS.into_iter().filter(|_| !is_shift) {
+            let mut case = case(&with, Some(k), Access::Nothing, options, layout(5));
+            if is_division {
+                // Division by an open constant is that by a register.
+                case.constant = None;
+                case.assumption = "true".to_owned();
+            }
+            cases.push(case);
+        }
+        for k in (0..bits(width) as i32).filter(|k| is_shift && k % 7 < 2) {
+            push(cases, with(k), Access::Nothing, options);
+        }
+    }
+}
+
+/// What has no constant that is left open.
+fn moves() -> Vec<Op> {
+    let mut ops = Vec::new();
+    for width in Width::ALL {
+        for (dst, src) in PAIRS {
+            ops.push(Op::Neg(width, reg(dst)));
+            let parts = [Bits::B8, Bits::B16, Bits::B32].into_iter();
+            let parts = parts.filter(|part| (part.count() as usize) < bits(width));
+            ops.extend(parts.map(|part| Op::MoveSigned(width, part, reg(dst), reg(src))));
+        }
+    }
+    for dst in (0..10).map(reg) {
+        for part in [Bits::B16, Bits::B32, Bits::B64] {
+            let swaps = [Swap::Little, Swap::Big, Swap::Always];
+            ops.extend(swaps.map(|swap| Op::Swap(swap, part, dst)));
+        }
+        let constants = [0, 1, 1 << 31, 1 << 32, u64::MAX, 0x0123_4567_89ab_cdef];
+        ops.extend(constants.map(|constant| Op::LoadImm64(dst, constant)));
+        let frame = Source::Reg(Reg::FRAME);
+        ops.push(Op::Alu(Width::W64, AluOp::Mov, dst, frame));
+    }
+    ops
 }
 
 fn branching(options: &Options) -> Vec<Case> {
@@ -328,68 +308,53 @@ fn accessing(options: &Options) -> Vec<Case> {
                 if access == Access::Varying && index > 1 {
                     continue;
                 }
-                let at = Address {
-                    base: reg(base),
-                    offset,
-                };
-                let dst = reg(first);
-                push(&mut cases, Op::Load(size, dst, at), access, options);
-                push(&mut cases, Op::Store(size, at, dst), access, options);
-                if size != Size::D {
-                    push(&mut cases, Op::LoadSigned(size, dst, at), access, options);
+                let base = reg(base);
+                let ops = accesses(size, Address { base, offset }, reg(first));
+                let ops = ops.into_iter();
+                let is_distinct = access == Access::Stack && first != second;
+                for op in ops.filter(|op| is_distinct || !matches!(op, Op::Atomic(..))) {
+                    push(&mut cases, op, access, options);
                 }
                 for k in [0x57, -0x1234_5679] {
-                    let with = |k| Op::StoreImm(size, at, k);
+                    let with = |k| Op::StoreImm(size, Address { base, offset }, k);
                     cases.push(case(&with, Some(k), access, options, layout(5)));
                 }
-                let width = match size {
-                    Size::W => Width::W32,
-                    Size::D => Width::W64,
-                    _ => continue,
-                };
-                if matches!(access, Access::Stack) && first != second {
-                    for atomic in Atomic::ALL {
-                        push(
-                            &mut cases,
-                            Op::Atomic(width, atomic, at, dst),
-                            access,
-                            options,
-                        );
-                    }
-                }
             }
         }
-        let at = Address {
-            base: reg(3),
-            offset: -16,
-        };
-        push(
-            &mut cases,
-            Op::Store(size, at, Reg::FRAME),
-            Access::Stack,
-            options,
-        );
-        for offset in [0, 1, 127, 128, -1, i32::MAX, i32::MIN] {
-            if size != Size::D {
-                push(
-                    &mut cases,
-                    Op::LoadPacket(size, Place::Absolute(offset)),
-                    Access::Nothing,
-                    options,
-                );
-                for number in [0, 3, 7] {
-                    let place = Place::Indirect(reg(number), offset);
-                    push(
-                        &mut cases,
-                        Op::LoadPacket(size, place),
-                        Access::Nothing,
-                        options,
-                    );
-                }
-            }
-        }
+        let (base, offset) = (reg(3), -16);
+        let store = Op::Store(size, Address { base, offset }, Reg::FRAME);
+        push(&mut cases, store, Access::Stack, options);
+    }
+    for op in packet_loads() {
+        push(&mut cases, op, Access::Nothing, options);
     }
     cases
+}
+
+/// All accesses of a size between a place and a register.
+fn accesses(size: Size, at: Address, other: Reg) -> Vec<Op> {
+    let mut ops = vec![Op::Load(size, other, at), Op::Store(size, at, other)];
+    if size != Size::D {
+        ops.push(Op::LoadSigned(size, other, at));
+    }
+    let width = Width::ALL.into_iter().find(|width| width.size() == size);
+    let atomics = width.into_iter();
+    ops.extend(
+        atomics.flat_map(|width| Atomic::ALL.map(|atomic| Op::Atomic(width, atomic, at, other))),
+    );
+    ops
+}
+
+fn packet_loads() -> Vec<Op> {
+    let mut ops = Vec::new();
+    for size in [Size::B, Size::H, Size::W] {
+        for offset in [0, 1, 127, 128, -1, i32::MAX, i32::MIN] {
+            ops.push(Op::LoadPacket(size, Place::Absolute(offset)));
+            let indirect = [0, 3, 7].map(|index| Place::Indirect(reg(index), offset));
+            ops.extend(indirect.map(|place| Op::LoadPacket(size, place)));
+        }
+    }
+    ops
 }
 
 /// Z3's answers, for each case those to its questions; `None` if there is no Z3.
