@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let input = files::read(&args.input)?;
     if args.extended
-        && let Some(programs) = extended::of_object(&input)?
+        && let Some(sections) = extended::of_object(&input)?
     {
-        return object(programs, args, global);
+        return object(sections, args, global);
     }
     let loaded = args.load.load_one(input, global)?;
     if let Some(policy) = loaded.policy() {
@@ -101,15 +101,11 @@ fn packet_program(args: &Args, style: disasm::Style, global: &Global) -> Result<
 }
 
 /// The programs of an object file.
-fn object(
-    programs: Vec<(Option<String>, tamis_ebpf::Program)>,
-    args: &Args,
-    global: &Global,
-) -> Result<u8, Failure> {
+fn object(sections: Vec<extended::Section>, args: &Args, global: &Global) -> Result<u8, Failure> {
     let text = match args.native {
-        true => native::of_extended(programs)?,
-        false if global.json => document_json(&extended::report(programs))?,
-        false => extended::listing(&programs),
+        true => native::of_sections(sections)?,
+        false if global.json => document_json(&extended::report_of_sections(sections))?,
+        false => extended::listing(&sections),
     };
     args.output.text(&text)?;
     Ok(exit::OK)

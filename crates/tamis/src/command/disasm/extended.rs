@@ -13,6 +13,12 @@ use crate::cli::Failure;
 /// The bytes with which an object file begins.
 const MAGIC: [u8; 4] = *b"\x7fELF";
 
+/// A program of an object file, and its section.
+pub(super) struct Section {
+    pub(super) name: String,
+    pub(super) program: tamis_ebpf::Program,
+}
+
 /// A filter of seccomp as the kernel converts it.
 pub(super) fn of_program(program: &Program, style: Style) -> Result<String, Failure> {
     convert::listing(program, style).map_err(too_far)
@@ -31,7 +37,7 @@ fn too_far(error: impl std::fmt::Display) -> Failure {
 /// The document of a converted filter of seccomp.
 pub(super) fn report_of_program(program: &Program) -> Result<ExtendedReport, Failure> {
     let converted = convert::converted(program).map_err(too_far)?;
-    Ok(report([(None, converted)]))
+    Ok(report([ExtendedProgram::of(None, &converted)]))
 }
 
 /// The document of a converted filter of a socket.
@@ -39,46 +45,42 @@ pub(super) fn report_of_packet_program(
     program: &packet::Program,
 ) -> Result<ExtendedReport, Failure> {
     let converted = convert::converted_packet(program, Endian::Little).map_err(too_far)?;
-    Ok(report([(None, converted)]))
+    Ok(report([ExtendedProgram::of(None, &converted)]))
 }
 
 /// The document of the programs of an object file.
-pub(super) fn report<P>(programs: P) -> ExtendedReport
-where
-    P: IntoIterator<Item = (Option<String>, tamis_ebpf::Program)>,
-{
-    let programs = programs.into_iter();
-    let programs = programs.map(|(section, program)| ExtendedProgram::of(section, &program));
+pub(super) fn report_of_sections(sections: Vec<Section>) -> ExtendedReport {
+    let sections = sections.into_iter();
+    report(sections.map(|Section { name, program }| ExtendedProgram::of(Some(name), &program)))
+}
+
+fn report(programs: impl IntoIterator<Item = ExtendedProgram>) -> ExtendedReport {
     ExtendedReport {
-        programs: programs.collect(),
+        programs: programs.into_iter().collect(),
     }
 }
 
 /// The programs of an object file by their sections, if the input is one.
-pub(super) fn of_object(
-    input: &Input,
-) -> Result<Option<Vec<(Option<String>, tamis_ebpf::Program)>>, Failure> {
+pub(super) fn of_object(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
     if !input.bytes.starts_with(&MAGIC) {
         return Ok(None);
     }
     let wrong =
         |error: tamis_ebpf::elf::ElfError| Failure::input(format!("{}: {error}", input.name));
     let object = Object::parse(&input.bytes).map_err(wrong)?;
-    let mut programs = Vec::new();
-    for section in object.sections().map_err(wrong)? {
-        let program = object.program(&section).map_err(wrong)?;
-        programs.push((Some(section), program));
+    let mut sections = Vec::new();
+    for name in object.sections().map_err(wrong)? {
+        let program = object.program(&name).map_err(wrong)?;
+        sections.push(Section { name, program });
     }
-    Ok(Some(programs))
+    Ok(Some(sections))
 }
 
 /// The text of the programs of an object file.
-pub(super) fn listing(programs: &[(Option<String>, tamis_ebpf::Program)]) -> String {
+pub(super) fn listing(sections: &[Section]) -> String {
     let mut listing = String::new();
-    for (section, program) in programs {
-        if let Some(section) = section {
-            listing.push_str(&format!("; section {section}\n"));
-        }
+    for Section { name, program } in sections {
+        listing.push_str(&format!("; section {name}\n"));
         listing.push_str(&text::disassemble(program.insns()));
     }
     listing

@@ -8,6 +8,7 @@ use tamis_ebpf::convert;
 use tamis_ebpf::memory::Helpers;
 use tamis_jit::{Error, Extended, Options, Seccomp, Socket};
 
+use super::extended::Section;
 use crate::cli::Failure;
 
 /// The machine code of a filter of seccomp.
@@ -23,20 +24,11 @@ pub(super) fn of_packet_program(program: &packet::Program) -> Result<String, Fai
 }
 
 /// The machine code of the programs of an object file, as filters of sockets that call no helper.
-pub(super) fn of_extended(
-    programs: Vec<(Option<String>, tamis_ebpf::Program)>,
-) -> Result<String, Failure> {
+pub(super) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
     let mut text = String::new();
-    for (section, program) in programs {
-        let options = check::Options::default();
-        let refused = |refusal: check::Refusal| Failure::input(refusal.to_string());
-        let layout = Layout::socket_filter();
-        let checked = check(program, &layout, &Helpers::none(), &options).map_err(refused)?;
-        let compiled = Extended::compile(&checked, &Options::default()).map_err(unusable)?;
-        if let Some(section) = section {
-            text.push_str(&format!("; section {section}\n"));
-        }
-        text.push_str(&listing(compiled.code(), compiled.start_bytes()));
+    for Section { name, program } in sections {
+        text.push_str(&format!("; section {name}\n"));
+        text.push_str(&of_extended(program, &Layout::socket_filter(), false)?);
     }
     Ok(text)
 }
@@ -45,13 +37,20 @@ pub(super) fn of_extended(
 pub(super) fn of_converted(program: &Program) -> Result<String, Failure> {
     let too_far = |error: JumpTooFar| Failure::input(error.to_string());
     let converted = convert::converted(program).map_err(too_far)?;
+    of_extended(converted, &Layout::seccomp(), true)
+}
+
+fn of_extended(
+    program: tamis_ebpf::Program,
+    layout: &Layout,
+    permits_unreachable: bool,
+) -> Result<String, Failure> {
     let options = check::Options {
-        permits_unreachable: true,
+        permits_unreachable,
         ..check::Options::default()
     };
     let refused = |refusal: check::Refusal| Failure::input(refusal.to_string());
-    let layout = Layout::seccomp();
-    let checked = check(converted, &layout, &Helpers::none(), &options).map_err(refused)?;
+    let checked = check(program, layout, &Helpers::none(), &options).map_err(refused)?;
     let compiled = Extended::compile(&checked, &Options::default()).map_err(unusable)?;
     Ok(listing(compiled.code(), compiled.start_bytes()))
 }

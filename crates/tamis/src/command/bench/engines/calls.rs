@@ -34,6 +34,9 @@ pub(super) struct CallCase {
     calls: Vec<SeccompData>,
 }
 
+/// An evaluator of the bytes of a call.
+type ByBytes<'e> = Box<dyn Fn(&[u8; 64]) -> u32 + 'e>;
+
 /// What evaluates a stack.
 struct Evaluators {
     ours: Vec<(Row, Evaluator)>,
@@ -170,13 +173,12 @@ impl Evaluators {
     }
 
     /// The engines for extended programs.
-    fn converted_runs(&self) -> Vec<(Row, Box<dyn Fn(&[u8; 64]) -> u32 + '_>)> {
+    fn converted_runs(&self) -> Vec<(Row, ByBytes<'_>)> {
         let Some(converted) = &self.converted else {
             return Vec::new();
         };
         let [interpreted, native] = extended::ROWS;
-        let interpret: Box<dyn Fn(&[u8; 64]) -> u32> =
-            Box::new(|context| converted.interpreted(context));
+        let interpret: ByBytes<'_> = Box::new(|context| converted.interpreted(context));
         let mut runs = vec![(interpreted, interpret)];
         if converted.has_native() {
             runs.push((native, Box::new(|context| converted.native(context))));
