@@ -5,6 +5,9 @@
 //! No instruction relies on flags of the one before, so each stands for itself: [`Emitter::emit`] is the list of all
 //! templates, and a test proves them for all values of registers, memory and constants.
 //!
+//! Hardened code has no constant of 32 or 64 bits of the program. Displacements, which have 16, distances of shifts and the
+//! numbers of registered helpers stay.
+//!
 //! Atomic operations need no lock: nothing else sees the memory while the program runs.
 
 use std::mem::offset_of;

@@ -20,7 +20,7 @@ Examples:
   tcpdump -ddd 'port 22' | tamis disasm --packet
   tamis disasm --extended filter.bpf
   tamis disasm --native filter.bpf
-  tamis disasm --extended --native socket.o")]
+  tamis disasm --extended --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-")]

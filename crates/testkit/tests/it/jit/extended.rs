@@ -3,10 +3,11 @@
 
 use tamis_abi::Endian;
 use tamis_ebpf::check::{Checked, Field, Layout, check};
+use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Argument, Context, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
-use tamis_ebpf::{Op, Program, Size, check as checker, text};
+use tamis_ebpf::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
 use tamis_jit::{Error, Extended, Options};
 use tamis_testkit::generate::extended::{LOAD_BYTES, altered, load_bytes_signature, program};
 use tamis_testkit::rng::Rng;
@@ -241,11 +242,47 @@ fn an_access_may_vary() {
 }
 
 #[test]
+fn hardened_code_has_no_constant_of_the_program() {
+    if without_jit() {
+        return;
+    }
+    let mut rng = Rng::new(1);
+    let constants: Vec<u32> = (0..400).map(|_| rng.next_u32()).collect();
+    let at = Address {
+        base: Reg::FRAME,
+        offset: -8,
+    };
+    let mut ops = vec![Op::LoadImm64(Reg::R0, 1)];
+    for (index, k) in constants.iter().enumerate() {
+        let (width, k) = (Width::ALL[index / 4 % 2], *k as i32);
+        let alu = AluOp::ALL[index / 8 % 10];
+        ops.push(match index % 4 {
+            0 => Op::Branch(width, Cond::ALL[index / 8 % 11], Reg::R0, Source::Imm(k), 0),
+            1 => Op::StoreImm(width.size(), at, k),
+            2 => Op::LoadImm64(Reg::ALL[7], (k as u64) << 32 | u64::from(k as u32)),
+            _ => Op::Alu(width, alu, Reg::R0, Source::Imm(k)),
+        });
+    }
+    ops.push(Op::Exit);
+    let program = Program::from_ops(&ops, Endian::Little).expect("it ends");
+    let options = checker::Options::default();
+    let checked = check(program, &Layout::none(), &Helpers::none(), &options).expect("it is safe");
+    let found = |harden| {
+        let jit = compile(&checked, &Options { harden });
+        let is_mark = |bytes: &&[u8]| constants.iter().any(|k| k.to_le_bytes() == **bytes);
+        let found = jit.code().windows(4).filter(is_mark).count();
+        let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
+        (found, jit.run(&mut memory, &mut Helpers::none()))
+    };
+    let ((plain, ret), (hardened, same)) = (found(None), found(Some(3)));
+    assert_eq!(ret, same);
+    assert!(plain >= 200, "{plain}");
+    assert_eq!(hardened, 0);
+}
+
+#[test]
 fn programs_of_the_other_byte_order_are_refused() {
-    let program = Program::from_ops(
-        &[Op::LoadImm64(tamis_ebpf::Reg::R0, 1), Op::Exit],
-        Endian::Big,
-    );
+    let program = Program::from_ops(&[Op::LoadImm64(Reg::R0, 1), Op::Exit], Endian::Big);
     let options = checker::Options::default();
     let program = program.expect("it ends");
     let checked = check(program, &Layout::none(), &Helpers::none(), &options).expect("it is safe");

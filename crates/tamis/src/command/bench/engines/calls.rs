@@ -145,10 +145,13 @@ impl Evaluators {
         let sockets = sockets.map_err(|error| {
             measurement.leave_out(Row::LIBPCAP, Some(name), &error.to_string());
         });
+        let [interpreted, native] = extended::ROWS;
         let converted = Converted::new(stack).map_err(|reason| {
-            let [row, _] = extended::ROWS;
-            measurement.leave_out(row.engine, Some(name), &reason);
+            measurement.leave_out(interpreted.engine, Some(name), &reason);
         });
+        if let Some(error) = converted.iter().find_map(Converted::without_native) {
+            measurement.leave_out(native.engine, None, &error.to_string());
+        }
         Ok(Evaluators {
             ours,
             converted: converted.ok(),
@@ -180,7 +183,7 @@ impl Evaluators {
         let [interpreted, native] = extended::ROWS;
         let interpret: ByBytes<'_> = Box::new(|context| converted.interpreted(context));
         let mut runs = vec![(interpreted, interpret)];
-        if converted.has_native() {
+        if converted.without_native().is_none() {
             runs.push((native, Box::new(|context| converted.native(context))));
         }
         runs

@@ -15,8 +15,8 @@ pub(super) const ROWS: [Row; 2] = [Row::plain("extended"), Row::plain("extended,
 /// A stack of converted filters, oldest first.
 pub(super) struct Converted {
     threaded: Vec<Threaded>,
-    /// `None` where there is no machine code.
-    native: Option<Vec<Extended>>,
+    /// Or why there is no machine code.
+    native: Result<Vec<Extended>, tamis_jit::Error>,
     endian: Endian,
 }
 
@@ -25,7 +25,7 @@ impl Converted {
     pub(super) fn new(stack: &Stack) -> Result<Converted, String> {
         let programs = stack.programs().iter().map(checked);
         let programs: Vec<Checked> = programs.collect::<Result<_, String>>()?;
-        let compile = |program| Extended::compile(program, &tamis_jit::Options::default()).ok();
+        let compile = |program| Extended::compile(program, &tamis_jit::Options::default());
         Ok(Converted {
             threaded: programs.iter().map(Threaded::new).collect(),
             native: programs.iter().map(compile).collect(),
@@ -33,9 +33,9 @@ impl Converted {
         })
     }
 
-    /// Whether there is machine code.
-    pub(super) fn has_native(&self) -> bool {
-        self.native.is_some()
+    /// Why there is no machine code, if there is none.
+    pub(super) fn without_native(&self) -> Option<&tamis_jit::Error> {
+        self.native.as_ref().err()
     }
 
     /// The verdict of the interpreter for the bytes of a call.
@@ -47,7 +47,7 @@ impl Converted {
 
     /// The verdict of machine code, or of no filter without it.
     pub(super) fn native(&self, context: &[u8; 64]) -> u32 {
-        let programs = self.native.as_deref().unwrap_or_default();
+        let programs = self.native.as_deref().unwrap_or(&[]);
         self.verdict(context, programs, |program, memory| {
             program.run(memory, &mut Helpers::none())
         })
