@@ -4,9 +4,16 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::packet::Ancillary;
-use tamis_bpf::{Stack, interp};
+use tamis_bpf::{Program, Stack, interp};
+use tamis_ebpf::check::{self, Checked, Layout, check};
+use tamis_ebpf::convert::{converted, seccomp_context};
+use tamis_ebpf::interp::Fault;
+use tamis_ebpf::memory::{Context, Helpers, Memory};
+use tamis_ebpf::threaded;
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
-use tamis_testkit::generate::{packet, program};
+use tamis_jit::Extended;
+use tamis_testkit::generate::extended::{LOAD_BYTES, load_bytes_signature};
+use tamis_testkit::generate::{extended, packet, program};
 use tamis_testkit::rng::Rng;
 use tamis_vm::Code;
 
@@ -43,9 +50,10 @@ pub(crate) fn run(evaluations: u64) {
     let mut programs = 0_u64;
     let mut rng = Rng::new(1);
     while counts.total < evaluations {
-        match programs % 2 {
+        match programs % 3 {
             0 => calls(&mut rng, &mut counts),
-            _ => packets(&mut rng, &mut counts),
+            1 => packets(&mut rng, &mut counts),
+            _ => extended_programs(&mut rng, &mut counts),
         }
         programs += 1;
     }
@@ -77,6 +85,7 @@ fn calls(rng: &mut Rng, counts: &mut Counts) {
         let ret = code.run(&call.image(Endian::Little), &mut seen);
         counts.add("coverage", "calls", ret == *expected);
     }
+    converted_program(&program, &calls, &expected, counts);
     // A stack's answer isn't the value of its only filter: all that is no stricter than allow is allow.
     let stack = Stack::from(program);
     let expected: Vec<u32> = calls.iter().map(|call| stack.run(call).ret).collect();
@@ -126,4 +135,98 @@ fn packets(rng: &mut Rng, counts: &mut Counts) {
             counts.add(&format!("{name}, batch"), "packets", ret == expected);
         }
     }
+}
+
+/// A filter as the kernel converts it, on the engines for extended programs.
+fn converted_program(
+    program: &Program,
+    calls: &[SeccompData],
+    expected: &[u32],
+    counts: &mut Counts,
+) {
+    let Ok(extended) = converted(program) else {
+        return;
+    };
+    let endian = program.endian();
+    let options = check::Options {
+        max_steps: 1_000_000,
+        permits_unreachable: true,
+    };
+    let checked = check(extended, &Layout::seccomp(), &Helpers::none(), &options);
+    let checked = checked.unwrap_or_else(|refusal| panic!("a conversion is safe: {refusal}"));
+    let jit = Extended::compile(&checked, &jit_options(calls.len() as u64)).ok();
+    let threaded = threaded::Threaded::new(&checked);
+    for (call, expected) in calls.iter().zip(expected) {
+        let context = seccomp_context(call, endian);
+        let mut memory = Memory::new(Context::ReadOnly(&context), &[], endian);
+        let mut helpers = Helpers::none();
+        let is_same = |result: Result<u64, Fault>| result == Ok(u64::from(*expected));
+        let ret = threaded.run(&mut memory, &mut helpers);
+        counts.add("threaded", "converted calls", is_same(ret));
+        if let Some(jit) = &jit {
+            let ret = jit.run(&mut memory, &mut helpers);
+            counts.add("jit", "converted calls", is_same(ret));
+        }
+    }
+}
+
+fn jit_options(seed: u64) -> tamis_jit::Options {
+    tamis_jit::Options {
+        harden: seed.is_multiple_of(4).then_some(seed),
+    }
+}
+
+/// Programs for sockets that use the stack, the context, the packet, a helper and functions.
+fn extended_programs(rng: &mut Rng, counts: &mut Counts) {
+    let body = rng.range(0..=40) as usize;
+    let program = extended::program(rng, body, Endian::Little);
+    let (layout, options) = (Layout::socket_filter(), check::Options::default());
+    let Ok(checked) = check(program, &layout, &helpers(), &options) else {
+        return;
+    };
+    let jit = Extended::compile(&checked, &jit_options(rng.range(0..=40))).ok();
+    let threaded = threaded::Threaded::new(&checked);
+    let mut helpers = helpers();
+    for _ in 0..INPUTS {
+        let mut context = [0; 88];
+        context.fill_with(|| rng.interesting_u64() as u8);
+        let packet: Vec<u8> = (0..rng.range(0..=40))
+            .map(|_| rng.next_u32() as u8)
+            .collect();
+        let mut result =
+            |engine: &dyn Fn(&mut Memory<'_>, &mut Helpers<'_>) -> Result<u64, Fault>| {
+                let mut context = context;
+                let mut memory =
+                    Memory::new(Context::Writable(&mut context), &packet, Endian::Little);
+                let result = engine(&mut memory, &mut helpers);
+                (result, context)
+            };
+        let expected = result(&|memory, helpers| reference(&checked, memory, helpers));
+        let is_same = result(&|memory, helpers| threaded.run(memory, helpers)) == expected;
+        counts.add("threaded", "extended programs", is_same);
+        if let Some(jit) = &jit {
+            let is_same = result(&|memory, helpers| jit.run(memory, helpers)) == expected;
+            counts.add("jit", "extended programs", is_same);
+        }
+    }
+}
+
+fn reference(
+    checked: &Checked,
+    memory: &mut Memory<'_>,
+    helpers: &mut Helpers<'_>,
+) -> Result<u64, Fault> {
+    let run = tamis_ebpf::interp::run(checked.program(), memory, helpers, 1 << 20);
+    run.map(|run| run.ret)
+}
+
+/// A helper that fills memory.
+fn helpers<'h>() -> Helpers<'h> {
+    let fill = |[_, value, to, len, _]: [u64; 5], memory: &mut Memory<'_>| {
+        memory.write_bytes(to, &vec![value as u8; len as usize])?;
+        Ok(value)
+    };
+    let mut helpers = Helpers::none();
+    helpers.register(LOAD_BYTES, load_bytes_signature(), Box::new(fill));
+    helpers
 }

@@ -3,10 +3,10 @@
 //! A *step* is one executed classic BPF instruction; *length* counts all instructions, executed or not.
 //! [`tamis_meter`] measures the costs of programs.
 
-use tamis_meter::price::{MISPREDICTION_NS, STEP_NS};
+use tamis_meter::price::{MISPREDICTION_NS, STEP_NS, USER_MISPREDICTION_NS, USER_STEP_NS};
 
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
-use crate::options::Objective;
+use crate::options::{Objective, Target};
 
 /// The cost of questions, in units of a step. Secondary objectives break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The prices under an objective.
+    /// The prices under an objective in the kernel.
     pub const fn of(objective: Objective) -> Prices {
         match objective {
             Objective::Steps => Prices {
@@ -39,6 +39,15 @@ impl Prices {
                 insn: 1 << 20,
             },
         }
+    }
+
+    /// The prices under an objective where a target runs the program.
+    pub const fn on(target: Target, objective: Objective) -> Prices {
+        let mut prices = Prices::of(objective);
+        if matches!((target, objective), (Target::User, Objective::Ns)) {
+            prices.miss = (USER_MISPREDICTION_NS / USER_STEP_NS) as u32;
+        }
+        prices
     }
 
     /// Whether steps are the objective, and neither mispredictions nor length.

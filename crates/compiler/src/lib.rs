@@ -57,6 +57,6 @@ pub use binding::Binding;
 pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile, compile_any_length};
 pub use error::{CompileError, Contributor};
-pub use options::{CompileOptions, Effort, Instructions, Objective, ProofEffort};
+pub use options::{CompileOptions, Effort, Instructions, Objective, ProofEffort, Target};
 pub use passes::{PassCx, PassInfo, PassRun, Remark, Size, Stage};
 pub use verify::Compiled;

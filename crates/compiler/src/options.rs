@@ -24,6 +24,8 @@ pub struct CompileOptions {
     pub profile: Option<Profile>,
     /// What is minimised first.
     pub objective: Objective,
+    /// What will run the program.
+    pub target: Target,
     /// How much work the search for a fast program takes.
     pub effort: Effort,
     /// Which instructions the program may contain.
@@ -55,6 +57,28 @@ pub enum Objective {
     Ns,
     /// The number of instructions.
     Length,
+}
+
+/// What runs the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The kernel, as old as [`CompileOptions::kernel`] says.
+    #[default]
+    Kernel,
+    /// An evaluator in user space, such as those of `tamis-engine`. It runs the program for every call, so a call that is
+    /// allowed by its number alone counts as any other one.
+    User,
+}
+
+impl Target {
+    /// What is minimised unless something else was asked for: in the kernel a branch of a filter is seldom what a call
+    /// waits for, an evaluator does nothing else.
+    pub const fn usual_objective(self) -> Objective {
+        match self {
+            Target::Kernel => Objective::Steps,
+            Target::User => Objective::Ns,
+        }
+    }
 }
 
 /// The instructions that programs may contain.
@@ -110,8 +134,11 @@ impl CompileOptions {
         Workload::of(self.profile.as_ref(), archs)
     }
 
-    /// Whether calls that are allowed by number alone cost nothing.
+    /// Whether calls that are allowed by number alone cost nothing, as the kernel keeps a bitmap of them.
     pub fn has_bitmap(&self) -> bool {
-        self.kernel.is_none_or(|kernel| kernel >= FIRST_WITH_BITMAP)
+        match self.target {
+            Target::Kernel => self.kernel.is_none_or(|kernel| kernel >= FIRST_WITH_BITMAP),
+            Target::User => false,
+        }
     }
 }

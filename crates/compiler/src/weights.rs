@@ -42,7 +42,7 @@ impl<'a> Weights<'a> {
         Weights {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
-            prices: Prices::of(options.objective),
+            prices: Prices::on(options.target, options.objective),
             effort: options.effort,
         }
     }

@@ -103,7 +103,7 @@ pub fn run(
             reason: FaultReason::OtherByteOrder,
         });
     }
-    memory.begin(false);
+    memory.begin();
     let mut machine = Machine::new(program, memory, helpers);
     for steps in 1..=max_steps {
         let pc = machine.pc;

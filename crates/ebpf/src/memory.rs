@@ -1,8 +1,9 @@
 //! The memory that a program sees, and the helpers that it calls.
 //!
-//! Addresses are numbers that no real object has: the context, each frame of the stack and the packet lie far apart,
+//! Addresses are numbers that no real object has: the context, each frame of the stack and the packet lie 4 GiB apart,
 //! so an access that leaves one of them reaches nothing. That makes pointers plain values, which an engine can store
-//! and load, and results equal on every machine.
+//! and load, and results equal on every machine. The lower half of an address is the offset in the context, in the packet
+//! or in the bytes of all frames, so machine code finds the real byte by one addition.
 
 use std::collections::BTreeMap;
 use std::error;
@@ -20,11 +21,14 @@ pub const MAX_FRAMES: usize = 8;
 /// The address of the context.
 pub const CONTEXT: u64 = 1 << 32;
 /// The address of the packet.
-pub const PACKET: u64 = 3 << 32;
+pub const PACKET: u64 = 2 << 32;
 /// The address of the first frame's lowest byte.
-const STACK: u64 = 2 << 32;
-/// The distance of frames.
-const FRAME_DISTANCE: u64 = 1 << 20;
+const STACK: u64 = 3 << 32;
+/// The distance of the addresses of frames: the lower half is that of their bytes in the stack.
+pub const FRAME_DISTANCE: u64 = (1 << 32) + FRAME_BYTES as u64;
+
+/// The bytes behind the frames, so that the largest access at any offset up to [`MAX_FRAMES`] frames stays in the stack.
+const SLACK_BYTES: usize = 8;
 
 /// The bytes of the context.
 #[derive(Debug)]
@@ -50,17 +54,24 @@ impl Context<'_> {
 pub struct Memory<'m> {
     context: Context<'m>,
     packet: &'m [u8],
-    frames: Vec<Frame>,
+    /// The bytes of all frames that were ever needed, the outermost first.
+    stack: Vec<u8>,
+    /// Which of these bytes were written; empty where that is known to be right.
+    is_set: Vec<bool>,
+    /// How many frames there are.
+    depth: usize,
     endian: Endian,
     /// Whether bytes of new frames can be read before they are written.
     is_trusted: bool,
 }
 
-/// The bytes of a frame and which of them were written.
-#[derive(Clone, Debug)]
-struct Frame {
-    bytes: [u8; FRAME_BYTES],
-    is_set: [bool; FRAME_BYTES],
+/// Where machine code finds the memory of an evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct RealPlaces {
+    /// The first byte of the context. It may be written only if the context may.
+    pub context: *mut u8,
+    /// The first byte of the outermost frame. As many frames follow as the evaluation began with, and 8 bytes.
+    pub stack: *mut u8,
 }
 
 /// An access that memory doesn't permit.
@@ -113,7 +124,8 @@ impl error::Error for AccessError {}
 enum Place {
     Context(usize),
     Packet(usize),
-    Frame(usize, usize),
+    /// An offset in the bytes of the stack, and the end of its frame.
+    Stack(usize, usize),
 }
 
 impl<'m> Memory<'m> {
@@ -122,7 +134,9 @@ impl<'m> Memory<'m> {
         Memory {
             context,
             packet,
-            frames: Vec::new(),
+            stack: Vec::new(),
+            is_set: Vec::new(),
+            depth: 0,
             endian,
             is_trusted: false,
         }
@@ -138,51 +152,97 @@ impl<'m> Memory<'m> {
         self.context.bytes()
     }
 
-    /// Begins an evaluation with one frame. Where the program passed the check that it writes the stack before it reads
-    /// it, that is not checked again.
-    pub(crate) fn begin(&mut self, is_trusted: bool) {
-        if is_trusted && self.is_trusted && !self.frames.is_empty() {
-            // What an earlier evaluation left there is not read.
-            self.frames.truncate(1);
-            return;
-        }
-        self.is_trusted = is_trusted;
-        self.frames.clear();
+    /// Whether the context may be written.
+    pub fn is_context_writable(&self) -> bool {
+        matches!(self.context, Context::Writable(_))
+    }
+
+    /// Begins an evaluation with one frame, of which no byte is written.
+    pub(crate) fn begin(&mut self) {
+        self.is_trusted = false;
+        self.depth = 0;
         self.enter();
     }
 
+    /// Begins an evaluation of a checked program with room for `frames` frames, 0 if it uses no stack. What an earlier
+    /// evaluation left there is not read.
+    ///
+    /// # Panics
+    /// If there are more frames than [`MAX_FRAMES`].
+    pub fn begin_checked(&mut self, frames: usize) {
+        assert!(frames <= MAX_FRAMES, "a checked program has few frames");
+        self.is_trusted = true;
+        self.depth = 1;
+        if frames > 0 {
+            self.make_room(frames);
+        }
+    }
+
+    /// Where the memory is. The places are valid until the memory is used in another way.
+    ///
+    /// # Panics
+    /// Unless an evaluation was begun.
+    pub fn real_places(&mut self) -> RealPlaces {
+        assert!(self.depth > 0, "an evaluation was begun");
+        RealPlaces {
+            context: match &mut self.context {
+                Context::ReadOnly(bytes) => bytes.as_ptr().cast_mut(),
+                Context::Writable(bytes) => bytes.as_mut_ptr(),
+            },
+            stack: self.stack.as_mut_ptr(),
+        }
+    }
+
+    /// Tells the memory which frame is the newest, by the address of its end, before a helper uses it.
+    ///
+    /// # Panics
+    /// If it is no end of a frame that the evaluation may have.
+    pub fn set_newest_frame(&mut self, end: u64) {
+        let frame = (end - FRAME_BYTES as u64 - STACK) / FRAME_DISTANCE;
+        self.depth = frame as usize + 1;
+        assert!(self.depth * FRAME_BYTES <= self.stack.len(), "it has room");
+    }
+
     /// The bytes of the newest frame.
-    pub(crate) fn newest_frame(&mut self) -> &mut [u8; FRAME_BYTES] {
-        let newest = self.frames.len() - 1;
-        &mut self.frames[newest].bytes
+    pub(crate) fn newest_frame(&mut self) -> &mut [u8] {
+        let end = self.depth * FRAME_BYTES;
+        &mut self.stack[end - FRAME_BYTES..end]
     }
 
     /// The byte order of the machine.
-    pub(crate) fn endian(&self) -> Endian {
+    pub fn endian(&self) -> Endian {
         self.endian
     }
 
     /// Adds a frame, and returns false if there are as many as can be.
     pub(crate) fn enter(&mut self) -> bool {
-        let has_room = self.frames.len() < MAX_FRAMES;
-        if has_room {
-            self.frames.push(Frame {
-                bytes: [0; FRAME_BYTES],
-                is_set: [self.is_trusted; FRAME_BYTES],
-            });
+        if self.depth == MAX_FRAMES {
+            return false;
         }
-        has_room
+        self.depth += 1;
+        self.make_room(self.depth);
+        if !self.is_trusted {
+            self.is_set.resize((self.depth - 1) * FRAME_BYTES, false);
+            self.is_set.resize(self.depth * FRAME_BYTES, false);
+        }
+        true
+    }
+
+    fn make_room(&mut self, frames: usize) {
+        let len = frames * FRAME_BYTES + SLACK_BYTES;
+        if self.stack.len() < len {
+            self.stack.resize(len, 0);
+        }
     }
 
     /// Removes the newest frame.
     pub(crate) fn leave(&mut self) {
-        self.frames.pop();
+        self.depth -= 1;
     }
 
     /// The end of the newest frame, the value of r10.
-    pub(crate) fn frame_end(&self) -> u64 {
-        let newest = self.frames.len() as u64 - 1;
-        STACK + newest * FRAME_DISTANCE + FRAME_BYTES as u64
+    pub fn frame_end(&self) -> u64 {
+        STACK + (self.depth as u64 - 1) * FRAME_DISTANCE + FRAME_BYTES as u64
     }
 
     /// Reads a number, zero-extended.
@@ -218,16 +278,17 @@ impl<'m> Memory<'m> {
         let slice = match self.place(address).ok_or(outside)? {
             Place::Context(at) => self.context.bytes().get(at..at + len),
             Place::Packet(at) => self.packet.get(at..at + len),
-            Place::Frame(frame, at) => {
-                let Frame { bytes, is_set } = &self.frames[frame];
-                let is_set = is_set.get(at..at + len).ok_or(outside)?;
-                if is_set.contains(&false) {
+            Place::Stack(at, end) => {
+                if at + len > end {
+                    return Err(outside);
+                }
+                if !self.is_trusted && self.is_set[at..at + len].contains(&false) {
                     return Err(AccessError::Unset {
                         address,
                         bytes: len,
                     });
                 }
-                bytes.get(at..at + len)
+                self.stack.get(at..at + len)
             }
         };
         slice.ok_or(outside)
@@ -249,10 +310,14 @@ impl<'m> Memory<'m> {
                 Context::ReadOnly(_) => return Err(AccessError::ReadOnly { address }),
             },
             Place::Packet(_) => return Err(AccessError::ReadOnly { address }),
-            Place::Frame(frame, at) => {
-                let Frame { bytes, is_set } = &mut self.frames[frame];
-                is_set.get_mut(at..at + len).ok_or(outside)?.fill(true);
-                bytes.get_mut(at..at + len)
+            Place::Stack(at, end) => {
+                if at + len > end {
+                    return Err(outside);
+                }
+                if !self.is_trusted {
+                    self.is_set[at..at + len].fill(true);
+                }
+                self.stack.get_mut(at..at + len)
             }
         };
         slice.ok_or(outside)?.copy_from_slice(written);
@@ -260,20 +325,19 @@ impl<'m> Memory<'m> {
     }
 
     fn place(&self, address: u64) -> Option<Place> {
-        let inside = |base: u64, len: usize| {
-            let offset = usize::try_from(address.checked_sub(base)?).ok()?;
-            (offset < len).then_some(offset)
-        };
-        if let Some(at) = inside(CONTEXT, self.context.bytes().len()) {
-            return Some(Place::Context(at));
+        let at = usize::try_from(address as u32).ok()?;
+        match address & !u64::from(u32::MAX) {
+            CONTEXT => (at < self.context.bytes().len()).then_some(Place::Context(at)),
+            PACKET => (at < self.packet.len()).then_some(Place::Packet(at)),
+            _ => {
+                let frame = usize::try_from(address.checked_sub(STACK)? >> 32).ok()?;
+                if frame >= self.depth {
+                    return None;
+                }
+                let bytes = frame * FRAME_BYTES..(frame + 1) * FRAME_BYTES;
+                bytes.contains(&at).then_some(Place::Stack(at, bytes.end))
+            }
         }
-        if let Some(at) = inside(PACKET, self.packet.len()) {
-            return Some(Place::Packet(at));
-        }
-        let above = address.checked_sub(STACK)?;
-        let frame = usize::try_from(above / FRAME_DISTANCE).ok()?;
-        let at = usize::try_from(above % FRAME_DISTANCE).ok()?;
-        (frame < self.frames.len()).then_some(Place::Frame(frame, at))
     }
 }
 
@@ -352,7 +416,7 @@ impl<'h> Helpers<'h> {
     }
 
     /// Calls a helper; `None` if there is none with this number.
-    pub(crate) fn call(
+    pub fn call(
         &mut self,
         number: i32,
         arguments: [u64; 5],
@@ -364,7 +428,7 @@ impl<'h> Helpers<'h> {
 }
 
 /// The number of registers that arguments take.
-pub(crate) fn registers(signature: &[Argument]) -> usize {
+pub fn registers(signature: &[Argument]) -> usize {
     let counts = signature.iter().map(|argument| match argument {
         Argument::Scalar | Argument::Anything | Argument::Context => 1,
         Argument::Readable | Argument::Writable => 2,
@@ -379,7 +443,7 @@ mod tests {
     #[test]
     fn only_bytes_that_exist_and_were_written_are_read() {
         let mut memory = Memory::new(Context::ReadOnly(&[1, 2, 3]), &[9], Endian::Big);
-        memory.begin(false);
+        memory.begin();
         assert_eq!(memory.read(CONTEXT, Size::H), Ok(0x0102));
         let outside = |address, bytes| Err(AccessError::Outside { address, bytes });
         assert_eq!(memory.read(CONTEXT + 2, Size::H), outside(CONTEXT + 2, 2));
@@ -410,7 +474,7 @@ mod tests {
     #[test]
     fn frames_end_after_eight() {
         let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
-        memory.begin(true);
+        memory.begin_checked(1);
         let first = memory.frame_end();
         assert_eq!((1..20).filter(|_| memory.enter()).count(), 7);
         assert_ne!(memory.frame_end(), first);

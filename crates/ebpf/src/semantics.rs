@@ -21,49 +21,35 @@ pub const fn arithmetic(width: Width, op: AluOp, a: u64, b: u64) -> u64 {
     }
 }
 
-const fn arithmetic64(op: AluOp, a: u64, b: u64) -> u64 {
-    match op {
-        AluOp::Add => a.wrapping_add(b),
-        AluOp::Sub => a.wrapping_sub(b),
-        AluOp::Mul => a.wrapping_mul(b),
-        AluOp::Div if b == 0 => 0,
-        AluOp::Div => a / b,
-        AluOp::SDiv if b == 0 => 0,
-        AluOp::SDiv => (a as i64).wrapping_div(b as i64) as u64,
-        AluOp::Mod | AluOp::SMod if b == 0 => a,
-        AluOp::Mod => a % b,
-        AluOp::SMod => (a as i64).wrapping_rem(b as i64) as u64,
-        AluOp::And => a & b,
-        AluOp::Or => a | b,
-        AluOp::Xor => a ^ b,
-        AluOp::Lsh => a.wrapping_shl(b as u32),
-        AluOp::Rsh => a.wrapping_shr(b as u32),
-        AluOp::Arsh => (a as i64).wrapping_shr(b as u32) as u64,
-        AluOp::Mov => b,
-    }
+/// Arithmetic on numbers of one width, by their unsigned and their signed type. Distances of shifts wrap at the
+/// width.
+macro_rules! arithmetic_of {
+    ($name:ident, $unsigned:ty, $signed:ty) => {
+        const fn $name(op: AluOp, a: $unsigned, b: $unsigned) -> $unsigned {
+            match op {
+                AluOp::Add => a.wrapping_add(b),
+                AluOp::Sub => a.wrapping_sub(b),
+                AluOp::Mul => a.wrapping_mul(b),
+                AluOp::Div | AluOp::SDiv if b == 0 => 0,
+                AluOp::Div => a / b,
+                AluOp::SDiv => (a as $signed).wrapping_div(b as $signed) as $unsigned,
+                AluOp::Mod | AluOp::SMod if b == 0 => a,
+                AluOp::Mod => a % b,
+                AluOp::SMod => (a as $signed).wrapping_rem(b as $signed) as $unsigned,
+                AluOp::And => a & b,
+                AluOp::Or => a | b,
+                AluOp::Xor => a ^ b,
+                AluOp::Lsh => a.wrapping_shl(b as u32),
+                AluOp::Rsh => a.wrapping_shr(b as u32),
+                AluOp::Arsh => (a as $signed).wrapping_shr(b as u32) as $unsigned,
+                AluOp::Mov => b,
+            }
+        }
+    };
 }
 
-const fn arithmetic32(op: AluOp, a: u32, b: u32) -> u32 {
-    match op {
-        AluOp::Add => a.wrapping_add(b),
-        AluOp::Sub => a.wrapping_sub(b),
-        AluOp::Mul => a.wrapping_mul(b),
-        AluOp::Div if b == 0 => 0,
-        AluOp::Div => a / b,
-        AluOp::SDiv if b == 0 => 0,
-        AluOp::SDiv => (a as i32).wrapping_div(b as i32) as u32,
-        AluOp::Mod | AluOp::SMod if b == 0 => a,
-        AluOp::Mod => a % b,
-        AluOp::SMod => (a as i32).wrapping_rem(b as i32) as u32,
-        AluOp::And => a & b,
-        AluOp::Or => a | b,
-        AluOp::Xor => a ^ b,
-        AluOp::Lsh => a.wrapping_shl(b),
-        AluOp::Rsh => a.wrapping_shr(b),
-        AluOp::Arsh => (a as i32).wrapping_shr(b) as u32,
-        AluOp::Mov => b,
-    }
-}
+arithmetic_of!(arithmetic64, u64, i64);
+arithmetic_of!(arithmetic32, u32, i32);
 
 /// A constant as an operation with 64 bits takes it.
 pub const fn immediate(imm: i32) -> u64 {

@@ -1,8 +1,9 @@
 //! The threaded interpreter: a safe program as a list of functions, one for each instruction.
 //!
 //! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
-//! processor predicts the successor of each instruction by itself. Jumps backwards, calls and returns go through a loop
-//! instead, and so does every 1024th instruction: without optimisation, where calls nest, the stack stays bounded.
+//! processor predicts the successor of each instruction by itself. Calls and returns go through a loop instead, and so
+//! does whatever leads backwards or out of a part of 1024 instructions: without optimisation, where calls nest, no more
+//! than 1024 are pending at any time.
 //!
 //! It asks nothing that the [checker](crate::check) has answered: registers have values, and the stack is written before
 //! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
@@ -13,6 +14,7 @@ use tamis_bpf::convert::JumpTooFar;
 use tamis_bpf::packet;
 
 use crate::check::Checked;
+use crate::check::structure::{accesses, bit};
 use crate::convert::{converted, converted_packet};
 use crate::insn::{Op, Reg};
 use crate::interp::{Fault, FaultReason};
@@ -21,7 +23,7 @@ use crate::program::{Pc, Program, target};
 
 mod handlers;
 
-/// The most instructions in a row that call each other.
+/// The instructions of a part: only inside of one do functions call each other, and only forwards.
 const MAX_CHAIN: usize = 1024;
 
 /// A program that is known to be safe, prepared to be run many times.
@@ -31,6 +33,8 @@ pub struct Threaded {
     /// The decoded instruction of each and its place in the program, which only the rare ones need.
     ops: Vec<(Op, Pc)>,
     endian: Endian,
+    /// Whether the program knows where its stack is, or may let others use it.
+    uses_stack: bool,
 }
 
 /// The function of an instruction.
@@ -126,13 +130,15 @@ impl Threaded {
                 other => other.skip(),
             };
             let target = skip.map_or(0, |skip| places[target(pc, skip).0]);
-            insns.push(handlers::insn(op, here + 1, target));
+            let stays = target > here && target as usize / MAX_CHAIN == here as usize / MAX_CHAIN;
+            insns.push(handlers::insn(op, here + 1, target, stays));
             ops.push((op, pc));
         }
         Threaded {
             insns,
             ops,
             endian: program.endian(),
+            uses_stack: program.ops().any(|(_, op)| uses_stack(op)),
         }
     }
 
@@ -148,7 +154,7 @@ impl Threaded {
                 reason: FaultReason::OtherByteOrder,
             });
         }
-        memory.begin(true);
+        memory.begin_checked(usize::from(self.uses_stack));
         let mut registers = [0; 16];
         registers[Reg::R1.index()] = CONTEXT;
         registers[Reg::FRAME.index()] = memory.frame_end();
@@ -174,6 +180,12 @@ impl Threaded {
             }
         }
     }
+}
+
+/// Whether an instruction reads r10, or calls what may use the stack.
+fn uses_stack(op: Op) -> bool {
+    let (reads, _) = accesses(op);
+    reads & bit(Reg::FRAME) != 0 || matches!(op, Op::CallHelper(_) | Op::CallLocal(_))
 }
 
 /// The index of each place of the program in the list: that of the pause before it, if there is one.

@@ -1,8 +1,9 @@
 //! Machine code, written from its last instruction to its first.
 //!
-//! Programs jump only forward, so when a jump is written its target is already there and the distance is known: every
+//! Filters jump only forward, so when a jump is written its target is already there and the distance is known: every
 //! jump has its shortest form, and nothing is corrected afterwards. A [`Label`] is therefore a distance from the end
-//! of the code, which does not change while code is added before it.
+//! of the code, which does not change while code is added before it. Whoever writes loops gives jumps backward the label
+//! that the target had when the same code was written before.
 
 use crate::x86::{Condition, Inst, Reg};
 
@@ -64,20 +65,33 @@ impl Assembler {
         self.bytes(encoded.head.value, encoded.head.len as usize);
     }
 
+    /// A place just before here, for which every jump takes its short form.
+    pub(crate) fn just_before(&self) -> Label {
+        let to_end = self.here().to_end + 1;
+        Label { to_end }
+    }
+
     /// Writes a jump, unless its target comes next anyway.
     #[inline]
     pub(crate) fn jump(&mut self, to: Label) {
         match self.distance(to) {
             0 => {}
-            short if short <= 127 => {
+            short @ -128..=127 => {
                 self.reserve();
-                self.bytes(0xeb | (short as u64) << 8, 2);
+                self.bytes(0xeb | u64::from(short as u8) << 8, 2);
             }
             long => {
                 self.reserve();
-                self.bytes(0xe9 | (long as u64) << 8, 5);
+                self.bytes(0xe9 | u64::from(long as u32) << 8, 5);
             }
         }
+    }
+
+    /// Writes a call of code in the same program.
+    pub(crate) fn call(&mut self, to: Label) {
+        let distance = self.distance(to);
+        self.reserve();
+        self.bytes(0xe8 | u64::from(distance as u32) << 8, 5);
     }
 
     /// Writes a jump for one value of a condition.
@@ -86,8 +100,11 @@ impl Assembler {
         self.reserve();
         let condition = condition as u64;
         match self.distance(to) {
-            short if short <= 127 => self.bytes(0x70 | condition | (short as u64) << 8, 2),
-            long => self.bytes(0x0f | (0x80 | condition) << 8 | (long as u64) << 16, 6),
+            short @ -128..=127 => self.bytes(0x70 | condition | u64::from(short as u8) << 8, 2),
+            long => self.bytes(
+                0x0f | (0x80 | condition) << 8 | u64::from(long as u32) << 16,
+                6,
+            ),
         }
     }
 
@@ -111,10 +128,10 @@ impl Assembler {
         Code { buffer, start }
     }
 
-    /// Bytes between here and a place.
+    /// Bytes from here to a place, negative to one before.
     #[inline]
-    fn distance(&self, to: Label) -> usize {
-        self.here().to_end - to.to_end
+    fn distance(&self, to: Label) -> i32 {
+        self.here().to_end as i32 - to.to_end as i32
     }
 
     #[inline(always)]

@@ -1,8 +1,9 @@
 //! BPF programs as x86-64 machine code.
 //!
-//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket. The code is written backwards in one pass
-//! (`assembler`), from one template for each instruction (`classic`), and lies in memory that is executable and not
-//! writable ([`mod@memory`]), where all `unsafe` is. What every template does is proved by Z3 in a test, for all values.
+//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket, [`Extended`] an extended one that the checker
+//! accepted. The code is written backwards (`assembler`), from one template for each instruction (`classic`,
+//! `extended::emit`), and lies in memory that is executable and not writable ([`mod@memory`]), where all `unsafe` is. What
+//! every template does is proved by Z3 in a test, for all values.
 //!
 //! On other machines than x86-64 with Linux the crate compiles, and every compilation is refused with
 //! [`Unavailable::Host`].
@@ -15,6 +16,7 @@ use tamis_bpf::{Pc, Program};
 mod assembler;
 mod blind;
 mod classic;
+mod extended;
 pub mod memory;
 mod program;
 mod ranges;
@@ -23,6 +25,7 @@ mod socket;
 pub mod template;
 mod x86;
 
+pub use extended::Extended;
 pub use memory::{Unavailable, probe};
 pub use program::Entry;
 pub use seccomp::Seccomp;
@@ -50,6 +53,8 @@ pub enum Error {
         /// Where it is.
         pc: Pc,
     },
+    /// The program is for machines that are big-endian.
+    OtherByteOrder,
     /// There is no executable memory.
     Unavailable(Unavailable),
 }
@@ -65,6 +70,9 @@ impl fmt::Display for Error {
             Error::EntryOutside { pc } => {
                 write!(f, "there is no instruction {} to begin with", pc.0)
             }
+            Error::OtherByteOrder => f.write_str(
+                "the program is for big-endian machines, machine code for little-endian",
+            ),
             Error::Unavailable(reason) => reason.fmt(f),
         }
     }

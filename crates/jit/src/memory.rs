@@ -12,8 +12,58 @@
 use std::fmt;
 use std::io;
 
+use std::any::Any;
+
+use tamis_ebpf::interp::Fault;
+use tamis_ebpf::memory::{Helpers, Memory};
+
 use crate::assembler::{Code, EntryPoint};
 use crate::socket::Record;
+
+/// What the code of an extended program and the host share during an evaluation.
+#[repr(C)]
+pub(crate) struct RawState {
+    /// The first byte of the context.
+    pub(crate) context: *mut u8,
+    /// The first byte of the outermost frame.
+    pub(crate) stack: *mut u8,
+    /// The address behind the newest frame, as the program sees it.
+    pub(crate) frame_end: u64,
+    /// The first byte of the packet.
+    pub(crate) packet: *const u8,
+    pub(crate) packet_bytes: u64,
+    /// The machine's stack pointer in the main function.
+    pub(crate) stack_pointer: u64,
+    /// r1 to r5 at the call of a helper.
+    pub(crate) arguments: [u64; 5],
+    /// The host's function that calls helpers.
+    pub(crate) helper: HelperEntry,
+    /// A [`Host`].
+    host: *mut std::ffi::c_void,
+}
+
+/// The state, the instruction and the helper's number.
+type HelperEntry = extern "sysv64" fn(*mut RawState, u32, u32) -> Returned;
+
+/// What the code gets from the host: the result in RAX, and in RDX whether there is none.
+#[repr(C)]
+pub(crate) struct Returned {
+    value: u64,
+    is_failed: u64,
+}
+
+/// What the host has during an evaluation.
+struct Host<'e, 'm, 'h> {
+    memory: &'e mut Memory<'m>,
+    helpers: &'e mut Helpers<'h>,
+    failure: Option<Failure>,
+}
+
+/// Why a helper has no result.
+enum Failure {
+    Fault(Fault),
+    Panic(Box<dyn Any + Send>),
+}
 
 /// The reason why there is no executable memory.
 #[derive(Debug)]
@@ -52,7 +102,7 @@ pub fn probe() -> Result<(), Unavailable> {
     Executable::new(&Code::of_return()).map(drop)
 }
 
-pub(crate) use host::{Executable, prefetch};
+pub(crate) use host::{Executable, call_extended, prefetch};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[expect(unsafe_code, reason = "maps memory and calls the code in it")]
@@ -64,7 +114,13 @@ mod host {
 
     use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
 
-    use super::{Code, EntryPoint, Record, Unavailable, io};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use super::{
+        Code, EntryPoint, Failure, Fault, Helpers, Host, Memory, RawState, Record, Returned,
+        Unavailable, io,
+    };
+    use crate::extended::call_helper;
 
     /// `int3`, which raises SIGTRAP.
     const TRAP: u8 = 0xcc;
@@ -147,6 +203,83 @@ mod host {
                 let (first, record) = (bytes.as_ptr(), record.as_ptr());
                 function(first, bytes.len(), 0, 0, record, len_bytes)
             }
+        }
+    }
+
+    /// Runs code that was emitted for a checked extended program, from its entry point, on a memory that meets its
+    /// needs and with which an evaluation was begun.
+    pub(crate) fn call_extended(
+        executable: &Executable,
+        entry: EntryPoint,
+        memory: &mut Memory<'_>,
+        helpers: &mut Helpers<'_>,
+    ) -> Result<u64, Fault> {
+        debug_assert!(entry.offset() < executable.code_bytes);
+        let (places, packet) = (memory.real_places(), memory.packet());
+        let frame_end = memory.frame_end();
+        let mut host = Host {
+            memory,
+            helpers,
+            failure: None,
+        };
+        let mut state = RawState {
+            context: places.context,
+            stack: places.stack,
+            frame_end,
+            packet: packet.as_ptr(),
+            packet_bytes: packet.len() as u64,
+            stack_pointer: 0,
+            arguments: [0; 5],
+            helper: serve,
+            host: (&raw mut host).cast(),
+        };
+        // The code saves what a callee must keep, and returns with the stack pointer that it came with; loops end, as the
+        // checker has followed them. Helpers are called by `serve` alone, after which the places are read again.
+        // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the caller
+        // keeps both together. The code accesses the fields of the state, the frames that `memory` has room for, and the
+        // context up to the last byte that the checker saw accessed, which the caller has compared with its length and
+        // its permission; it compares places in the packet with its length.
+        let value = unsafe {
+            type Function = unsafe extern "sysv64" fn(*mut RawState) -> u64;
+            let function: Function = std::mem::transmute(executable.code.add(entry.offset()));
+            function(&raw mut state)
+        };
+        match host.failure {
+            None => Ok(value),
+            Some(Failure::Fault(fault)) => Err(fault),
+            Some(Failure::Panic(payload)) => resume_unwind(payload),
+        }
+    }
+
+    /// Calls a helper for the code. A panic waits until the code has returned, which can't be unwound.
+    extern "sysv64" fn serve(state: *mut RawState, pc: u32, number: u32) -> Returned {
+        // SAFETY: the code passes the state that `call_extended` gave it, which uses neither it nor the host before the
+        // code returns; code that waits for a result uses no reference.
+        let state = unsafe { &mut *state };
+        // SAFETY: the same; the lifetimes are those of the borrows that `call_extended` holds.
+        let host = unsafe { &mut *state.host.cast::<Host<'_, '_, '_>>() };
+        let Host {
+            memory, helpers, ..
+        } = host;
+        let (arguments, end) = (&state.arguments, state.frame_end);
+        let call = || call_helper(memory, helpers, [pc, number], arguments, end);
+        let failure = match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Ok(value)) => {
+                let places = host.memory.real_places();
+                state.context = places.context;
+                state.stack = places.stack;
+                return Returned {
+                    value,
+                    is_failed: 0,
+                };
+            }
+            Ok(Err(fault)) => Failure::Fault(fault),
+            Err(payload) => Failure::Panic(payload),
+        };
+        host.failure = Some(failure);
+        Returned {
+            value: 0,
+            is_failed: 1,
         }
     }
 
@@ -239,7 +372,7 @@ mod host {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod host {
-    use super::{Code, EntryPoint, Record, Unavailable};
+    use super::{Code, EntryPoint, Fault, Helpers, Memory, Record, Unavailable};
 
     /// Machine code that can be called: there is none on this machine.
     #[derive(Debug)]
@@ -261,6 +394,15 @@ mod host {
         pub(crate) fn call_with_packet(&self, _: EntryPoint, _: &[u8], _: u32, _: &Record) -> u32 {
             match *self {}
         }
+    }
+
+    pub(crate) fn call_extended(
+        executable: &Executable,
+        _: EntryPoint,
+        _: &mut Memory<'_>,
+        _: &mut Helpers<'_>,
+    ) -> Result<u64, Fault> {
+        match *executable {}
     }
 
     pub(crate) fn prefetch(_: &[u8]) {}

@@ -5,13 +5,18 @@
 use tamis_bpf::Op;
 use tamis_bpf::insn::Operation;
 use tamis_bpf::packet;
+use tamis_ebpf::Pc;
+use tamis_ebpf::check::Access;
 
 use crate::Options;
+use crate::assembler::{Assembler, Label};
 use crate::blind::Blinding;
 use crate::classic::{Emitter, Exits, Machine};
+use crate::extended::Needs;
+use crate::extended::emit::{self, Ends, Site};
 use crate::seccomp::Words;
 use crate::socket::Packets;
-use crate::x86::Inst;
+use crate::x86::{Binary, Inst, Reg, Width};
 
 pub use crate::ranges::Facts;
 
@@ -23,7 +28,7 @@ pub struct Template {
     /// Where execution goes on after the instruction or a jump, or if the test of a branch holds: an offset in the
     /// code.
     pub next: usize,
-    /// Where it goes on if the test of a branch doesn't hold.
+    /// Where it goes on if the test of a branch doesn't hold, and after extended instructions that don't jump.
     pub no: usize,
 }
 
@@ -49,6 +54,42 @@ impl Template {
         Template::new::<Packets>(op, facts, options, layout)
     }
 
+    /// The code of an extended instruction that accesses something, in a program with so many frames - a power of two -
+    /// and of context. Returns are behind it, then the end with the value 0, where the abort by a helper leads too.
+    pub fn extended(
+        op: tamis_ebpf::Op,
+        access: Access,
+        (frames, context_bytes): (usize, usize),
+        options: &Options,
+        layout: Layout,
+    ) -> Template {
+        let mut out = Assembler::with_capacity(0);
+        out.push(Inst::Return);
+        out.push(Inst::Binary(Binary::Xor, Width::Half, Reg::Rax, Reg::Rax));
+        let zero = out.here();
+        let (next, no) = exits(&mut out, layout);
+        let mut emitter = emit::Emitter {
+            out,
+            blinding: Blinding::new(options.harden),
+            ends: Ends { zero, abort: zero },
+            needs: Needs::new(frames, context_bytes),
+        };
+        let site = Site {
+            pc: Pc(0),
+            access,
+            next: no,
+            taken: next,
+            end: None,
+        };
+        emitter.emit(op, site);
+        let code = emitter.out.finish();
+        Template {
+            next: code.entry(next).offset(),
+            no: code.entry(no).offset(),
+            code: code.bytes().to_vec(),
+        }
+    }
+
     fn new<M: Machine>(
         op: Operation<M::Load, M::Extra>,
         facts: M::Facts,
@@ -56,19 +97,7 @@ impl Template {
         layout: Layout,
     ) -> Template {
         let mut emitter = Emitter::new(0, Blinding::new(options.harden));
-        let mut fill = |len: usize| {
-            for _ in 0..len {
-                emitter.out.push(Inst::Return);
-            }
-            emitter.out.here()
-        };
-        let second = fill(1);
-        let first = fill(layout.to_second);
-        fill(layout.to_first);
-        let (next, no) = match layout.is_no_first {
-            true => (second, first),
-            false => (first, second),
-        };
+        let (next, no) = exits(&mut emitter.out, layout);
         emitter.emit::<M>(op, facts, Exits { next, no });
         let code = emitter.out.finish();
         Template {
@@ -76,5 +105,22 @@ impl Template {
             no: code.entry(no).offset(),
             code: code.bytes().to_vec(),
         }
+    }
+}
+
+/// Writes returns at the places where an instruction goes on, `next` and `no`.
+fn exits(out: &mut Assembler, layout: Layout) -> (Label, Label) {
+    let mut fill = |len: usize| {
+        for _ in 0..len {
+            out.push(Inst::Return);
+        }
+        out.here()
+    };
+    let second = fill(1);
+    let first = fill(layout.to_second);
+    fill(layout.to_first);
+    match layout.is_no_first {
+        true => (second, first),
+        false => (first, second),
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 use tamis_bpf::Insn;
+use tamis_bpf::extended;
+use tamis_ebpf::text;
 
 use crate::entry::{InsnEntry, insns};
 
@@ -17,5 +19,50 @@ impl DisasmReport {
         DisasmReport {
             insns: insns(program),
         }
+    }
+}
+
+/// Extended programs: `tamis disasm --extended`.
+#[derive(Serialize)]
+pub struct ExtendedReport {
+    pub programs: Vec<ExtendedProgram>,
+}
+
+/// The instructions of an extended program, and where it is in an object file.
+#[derive(Serialize)]
+pub struct ExtendedProgram {
+    pub section: Option<String>,
+    pub insns: Vec<ExtendedInsn>,
+}
+
+/// One instruction, as in `struct bpf_insn`.
+#[derive(Serialize)]
+pub struct ExtendedInsn {
+    pub code: u8,
+    pub dst: u8,
+    pub src: u8,
+    pub offset: i16,
+    pub imm: i32,
+    pub text: Option<String>,
+}
+
+impl ExtendedProgram {
+    /// The report of a program's instructions as they are stored. The second half of a wide one has no text.
+    pub fn of(section: Option<String>, program: &tamis_ebpf::Program) -> ExtendedProgram {
+        let listing = text::disassemble(program.insns());
+        let mut lines = listing.lines();
+        let entry = |(pc, insn): (usize, &extended::Insn)| ExtendedInsn {
+            code: insn.code,
+            dst: insn.dst,
+            src: insn.src,
+            offset: insn.offset,
+            imm: insn.imm,
+            text: program
+                .op(tamis_ebpf::Pc(pc))
+                .and_then(|_| lines.next())
+                .map(str::to_owned),
+        };
+        let insns = program.insns().iter().enumerate().map(entry).collect();
+        ExtendedProgram { section, insns }
     }
 }

@@ -74,6 +74,7 @@ documents! {
     diagnostics::DiagnosticsReport = "tamis.diagnostics/1",
     diff::DiffReport = "tamis.diff/1",
     disasm::DisasmReport = "tamis.disasm/1",
+    disasm::ExtendedReport = "tamis.disasm-extended/1",
     dump::DumpReport = "tamis.dump/1",
     eval::EvalReport = "tamis.eval/1",
     explain::ExplainReport = "tamis.explain/1",

@@ -31,7 +31,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 35] = [
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
     ("vm", Some(&["abi", "bpf"])),
-    ("jit", Some(&["abi", "bpf"])),
+    ("jit", Some(&["abi", "bpf", "ebpf"])),
     ("engine", Some(&["abi", "bpf", "jit", "vm"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
@@ -72,8 +72,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 35] = [
     (
         "report",
         Some(&[
-            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint",
-            "meter", "policy", "profile", "prover", "rules",
+            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz",
+            "lint", "meter", "policy", "profile", "prover", "rules",
         ]),
     ),
     (

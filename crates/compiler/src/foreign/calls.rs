@@ -8,7 +8,7 @@ use tamis_meter::{Sample, Workload};
 use tamis_rules::{Predicate, Section};
 
 use super::lift::Lifted;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, Target};
 use crate::weights::{DecisionKind, Weights};
 
 /// The calls for an input.
@@ -22,6 +22,7 @@ pub(super) struct Calls {
     /// still run the programs.
     pub(super) cached_part: f64,
     pub(super) has_bitmap: bool,
+    pub(super) target: Target,
 }
 
 /// The number of parts of one recorded call that its argument lists share.
@@ -76,6 +77,7 @@ impl Calls {
             counted,
             cached_part: per_call(DecisionKind::Allowed) / per_call(DecisionKind::ByArguments),
             has_bitmap: options.has_bitmap(),
+            target: options.target,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Ratings: the cost of programs for the calls of an input, so that equivalent programs can be compared.
 
 use tamis_bpf::{Program, Stack};
-use tamis_meter::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
+use tamis_meter::price::{
+    FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS, USER_MISPREDICTION_NS, USER_STEP_NS,
+};
 use tamis_meter::{Cost, measure};
 
 use super::calls::Calls;
 use super::rejected::Why;
-use crate::options::Objective;
+use crate::options::{Objective, Target};
 
 /// The factor by which a result with fewer executed instructions may be longer than the input: memory and
 /// installation time count too. Results of up to a hundred instructions are never too long.
@@ -40,9 +42,16 @@ impl Rating {
         });
         let all = measure(programs, &counted, false);
         let further = cost.filters.saturating_sub(1) as f64;
-        let time_ns = entering * (UNCACHED_NS + further * FURTHER_FILTER_NS)
-            + all.uncached.kernel_steps * STEP_NS
-            + all.mispredictions * MISPREDICTION_NS;
+        let time_ns = match calls.target {
+            Target::Kernel => {
+                entering * (UNCACHED_NS + further * FURTHER_FILTER_NS)
+                    + all.uncached.kernel_steps * STEP_NS
+                    + all.mispredictions * MISPREDICTION_NS
+            }
+            Target::User => {
+                all.uncached.steps * USER_STEP_NS + all.mispredictions * USER_MISPREDICTION_NS
+            }
+        };
         Rating {
             is_installable: Stack::new(programs.to_vec()).is_ok_and(|stack| stack.is_installable()),
             cost,

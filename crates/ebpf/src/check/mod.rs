@@ -17,12 +17,14 @@ use crate::insn::Reg;
 use crate::memory::Helpers;
 use crate::program::{Pc, Program};
 
+mod access;
 mod layout;
 mod range;
 mod state;
-mod structure;
+pub(crate) mod structure;
 mod walk;
 
+pub use access::{Access, Accesses};
 pub use layout::{Field, Layout};
 
 /// How strict the checker is.
@@ -48,12 +50,18 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     program: Program,
+    accesses: Accesses,
 }
 
 impl Checked {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// What its instructions access.
+    pub fn accesses(&self) -> &Accesses {
+        &self.accesses
     }
 }
 
@@ -182,8 +190,11 @@ pub fn check(
     options: &Options,
 ) -> Result<Checked, Refusal> {
     let structure = structure::of(&program, options)?;
-    walk::walk(&program, &structure, layout, helpers, options)?;
-    Ok(Checked { program })
+    let walked = walk::walk(&program, &structure, layout, helpers, options)?;
+    Ok(Checked {
+        program,
+        accesses: walked.accesses,
+    })
 }
 
 #[cfg(test)]

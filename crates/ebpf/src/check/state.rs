@@ -1,5 +1,7 @@
 //! What is known at a place of a program: the registers and the stack of each pending function.
 
+use std::rc::Rc;
+
 use super::range::Range;
 use crate::insn::{Reg, Size};
 use crate::memory::FRAME_BYTES;
@@ -35,8 +37,9 @@ pub(super) enum Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) registers: [Value; 11],
-    /// From the end of the frame downwards; missing ones were not written.
-    slots: Vec<Slot>,
+    /// From the end of the frame downwards; missing ones were not written. Copies of a state share them until one is
+    /// written.
+    slots: Rc<Vec<Slot>>,
     /// Where the caller goes on.
     pub(super) back: Option<Pc>,
 }
@@ -80,6 +83,10 @@ impl Slot {
         }
     }
 
+    fn points_to(self, to: Region) -> bool {
+        matches!(self, Slot::Whole(Value::Pointer(region, ..)) if region == to)
+    }
+
     /// The bytes that can be read as numbers; `None` for a pointer.
     fn readable(self) -> Option<u8> {
         match self {
@@ -97,7 +104,7 @@ impl Frame {
         registers[Reg::FRAME.index()] = Value::Pointer(Region::Frame(number), 0, 0);
         Frame {
             registers,
-            slots: Vec::new(),
+            slots: Rc::default(),
             back,
         }
     }
@@ -117,10 +124,11 @@ impl Frame {
     }
 
     fn slot_mut(&mut self, index: usize) -> &mut Slot {
-        if self.slots.len() <= index {
-            self.slots.resize(index + 1, Slot::UNSET);
+        let slots = Rc::make_mut(&mut self.slots);
+        if slots.len() <= index {
+            slots.resize(index + 1, Slot::UNSET);
         }
-        &mut self.slots[index]
+        &mut slots[index]
     }
 
     /// Reads a number or pointer.
@@ -190,13 +198,16 @@ impl Frame {
 
     /// Forgets pointers to a frame that ends.
     pub(super) fn forget(&mut self, ended: Region) {
-        let points =
-            |value: &Value| matches!(value, Value::Pointer(region, ..) if *region == ended);
-        for slot in &mut self.slots {
-            if matches!(slot, Slot::Whole(value) if points(value)) {
+        for slot in Rc::make_mut(&mut self.slots) {
+            if slot.points_to(ended) {
                 *slot = Slot::UNSET;
             }
         }
+    }
+
+    /// Whether the stack has a pointer to a frame.
+    pub(super) fn points_to(&self, to: Region) -> bool {
+        self.slots.iter().any(|slot| slot.points_to(to))
     }
 }
 

@@ -105,7 +105,7 @@ fn live(program: &Program) -> Vec<u16> {
     live
 }
 
-const fn bit(reg: Reg) -> u16 {
+pub(crate) const fn bit(reg: Reg) -> u16 {
     1 << reg.number()
 }
 
@@ -113,7 +113,7 @@ const fn bit(reg: Reg) -> u16 {
 const ARGUMENTS: u16 = 0b11_1110;
 
 /// The registers that an instruction may read, and those that it always writes.
-fn accesses(op: Op) -> (u16, u16) {
+pub(crate) fn accesses(op: Op) -> (u16, u16) {
     let of_source = |source| match source {
         Source::Imm(_) => 0,
         Source::Reg(reg) => bit(reg),

@@ -223,3 +223,39 @@ fn code_that_nothing_reaches_may_be_permitted() {
     assert_eq!(result(true), Ok(()));
     assert_eq!(result(false), Err(Refusal::at(Pc(2), Rule::Unreachable)));
 }
+
+/// What is kept of a state costs one frame, however many functions are pending and however full their stacks are.
+#[test]
+fn states_share_the_frames_that_do_not_differ() {
+    const BRANCHES: usize = 2000;
+    let mut text = String::new();
+    for slot in 1..=64 {
+        text.push_str(&format!("*(u64 *)(r10 - {}) = {slot}\n", 8 * slot));
+    }
+    text.push_str("r1 = *(u32 *)(r1 + 0)\ncall pc+1\nexit\n");
+    // Six functions that only call the next one, and one with branches.
+    text.push_str(&"call pc+1\nexit\n".repeat(6));
+    text.push_str("r0 = 0\n");
+    for _ in 0..BRANCHES {
+        text.push_str("if r1 & 1 goto +1\nr2 = 1\n");
+    }
+    text.push_str("exit\n");
+    let mut sources = Sources::new();
+    let source = sources.add("test.s", text.as_str());
+    let assembly = assemble(&text, source).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let program = assembly.into_program(Endian::Little).unwrap();
+    let options = Options {
+        max_steps: 1_000_000,
+        ..Options::default()
+    };
+    let structure = structure::of(&program, &options).unwrap();
+    let (layout, helpers) = (Layout::socket_filter(), Helpers::none());
+    let walked = walk::walk(&program, &structure, &layout, &helpers, &options);
+    let (refusal, copied) = match walked {
+        Ok(walked) => (None, walked.copied),
+        Err(refusal) => (Some(refusal.rule), 0),
+    };
+    assert_eq!(refusal, None);
+    // One for the other side of each branch, and a few for the rest.
+    assert!(copied <= BRANCHES + 100, "{copied}");
+}

@@ -2,8 +2,12 @@
 //!
 //! At a branch both sides are followed unless one can't be. Where ways meet, the state is compared with those that came
 //! there before: a way that knows more than one that was followed to its end needs not be followed again, and a way that
-//! comes to a place of its own with an equal state never ends.
+//! comes to a place of its own with an equal state never ends. States that are kept share the frames, and the stacks of
+//! frames, that don't differ.
 
+use std::rc::Rc;
+
+use super::access::Accesses;
 use super::layout::Layout;
 use super::range::{self, Range};
 use super::state::{Frame, Region, StackError, Value};
@@ -22,7 +26,7 @@ const MAX_OFFSET: i64 = 1 << 29;
 
 /// A state that came to a place.
 struct Seen {
-    frames: Vec<Frame>,
+    frames: Vec<Rc<Frame>>,
     /// Where it is in the path, as long as it is there.
     at: usize,
     id: usize,
@@ -38,17 +42,31 @@ struct Passed {
 /// The side of a branch that is followed later.
 struct Pending {
     pc: Pc,
-    frames: Vec<Frame>,
+    frames: Vec<Rc<Frame>>,
     path_len: usize,
 }
 
+/// What following all ways has shown.
+#[derive(Debug)]
+pub(super) struct Walked {
+    /// What instructions access.
+    pub(super) accesses: Accesses,
+    /// How many frames were copied.
+    #[cfg(test)]
+    pub(super) copied: usize,
+}
+
+/// Follows all ways.
+///
+/// # Errors
+/// The first rule that is broken.
 pub(super) fn walk(
     program: &Program,
     structure: &Structure,
     layout: &Layout,
     helpers: &Helpers<'_>,
     options: &Options,
-) -> Result<(), Refusal> {
+) -> Result<Walked, Refusal> {
     let mut main = Frame::new(0, None);
     main.registers[Reg::R1.index()] = Value::Pointer(Region::Context, 0, 0);
     let mut walker = Walker {
@@ -56,9 +74,12 @@ pub(super) fn walk(
         layout,
         helpers,
         pc: Pc(0),
-        frames: vec![main],
+        here: Pc(0),
+        frames: vec![Rc::new(main)],
         path: Vec::new(),
         pending: Vec::new(),
+        accesses: Accesses::none(program.len()),
+        copied: 0,
     };
     let mut seen: Vec<Vec<Seen>> = Vec::new();
     seen.resize_with(program.len(), Vec::new);
@@ -66,12 +87,13 @@ pub(super) fn walk(
     for _ in 0..options.max_steps {
         let pc = walker.pc;
         let mut kept = None;
+        walker.accesses.reach(pc, walker.frames.len());
         if structure.is_meeting[pc.0] {
             match walker.compare(&seen[pc.0], structure.live[pc.0]) {
                 Compared::Again => return Err(walker.refusal(Rule::EndlessLoop)),
                 Compared::Followed if walker.resume() => continue,
-                Compared::Followed => return Ok(()),
-                Compared::New if seen[pc.0].len() < MAX_STATES => {
+                Compared::Followed => return Ok(walker.finish()),
+                Compared::New if walker.make_room(&mut seen[pc.0], structure.live[pc.0]) => {
                     seen[pc.0].push(Seen {
                         frames: walker.frames.clone(),
                         at: walker.path.len(),
@@ -86,7 +108,7 @@ pub(super) fn walk(
         let goes_on = walker.step().map_err(|rule| walker.refusal_at(pc, rule))?;
         walker.path.push(Passed { pc, seen: kept });
         if !goes_on && !walker.resume() {
-            return Ok(());
+            return Ok(walker.finish());
         }
     }
     Err(walker.refusal(Rule::TooComplex))
@@ -105,15 +127,28 @@ struct Walker<'w, 'h> {
     program: &'w Program,
     layout: &'w Layout,
     helpers: &'w Helpers<'h>,
+    /// The instruction that comes next.
     pc: Pc,
-    frames: Vec<Frame>,
+    /// The instruction that is followed.
+    here: Pc,
+    frames: Vec<Rc<Frame>>,
     path: Vec<Passed>,
     pending: Vec<Pending>,
+    accesses: Accesses,
+    copied: usize,
 }
 
 type Checked<T> = Result<T, Rule>;
 
 impl Walker<'_, '_> {
+    fn finish(self) -> Walked {
+        Walked {
+            accesses: self.accesses,
+            #[cfg(test)]
+            copied: self.copied,
+        }
+    }
+
     fn refusal(&self, rule: Rule) -> Refusal {
         self.refusal_at(self.pc, rule)
     }
@@ -124,30 +159,31 @@ impl Walker<'_, '_> {
     }
 
     fn compare(&self, seen: &[Seen], live: u16) -> Compared {
-        let covers = |a: &[Frame], b: &[Frame]| {
-            let last = a.len() - 1;
-            let mut pairs = a.iter().zip(b).enumerate();
-            a.len() == b.len()
-                && pairs.all(|(index, (a, b))| {
-                    // Of a caller everything may be read.
-                    a.covers(b, if index == last { live } else { u16::MAX })
-                })
-        };
         for before in seen {
-            let on_path = self
-                .path
-                .get(before.at)
-                .is_some_and(|passed| passed.seen == Some(before.id));
-            if covers(&before.frames, &self.frames) {
-                if !on_path {
+            if covers(&before.frames, &self.frames, live) {
+                if !self.is_on_path(before) {
                     return Compared::Followed;
                 }
-                if covers(&self.frames, &before.frames) {
+                if covers(&self.frames, &before.frames, live) {
                     return Compared::Again;
                 }
             }
         }
         Compared::New
+    }
+
+    /// Forgets the states of a place that the state here makes useless, and tells whether there is room for it.
+    fn make_room(&self, seen: &mut Vec<Seen>, live: u16) -> bool {
+        seen.retain(|before| {
+            self.is_on_path(before) || !covers(&self.frames, &before.frames, live)
+        });
+        seen.len() < MAX_STATES
+    }
+
+    /// Whether the way that is followed came through a state.
+    fn is_on_path(&self, state: &Seen) -> bool {
+        let passed = self.path.get(state.at);
+        passed.is_some_and(|passed| passed.seen == Some(state.id))
     }
 
     /// Goes on where a branch was left; false if there is none.
@@ -167,7 +203,14 @@ impl Walker<'_, '_> {
 
     fn frame_mut(&mut self) -> &mut Frame {
         let last = self.frames.len() - 1;
-        &mut self.frames[last]
+        self.frame_at(last)
+    }
+
+    /// A frame of the state that is followed, apart from the states that are kept.
+    fn frame_at(&mut self, index: usize) -> &mut Frame {
+        let frame = &mut self.frames[index];
+        self.copied += usize::from(Rc::get_mut(frame).is_none());
+        Rc::make_mut(frame)
     }
 
     fn get(&self, reg: Reg) -> Checked<Value> {
@@ -203,6 +246,7 @@ impl Walker<'_, '_> {
     fn step(&mut self) -> Checked<bool> {
         let pc = self.pc;
         let op = self.program.op(pc).expect("jumps lead to instructions");
+        self.here = pc;
         self.pc = Pc(pc.0 + op.places());
         match op {
             Op::Alu(width, alu, dst, source) => self.arithmetic(width, alu, dst, source)?,
@@ -307,8 +351,10 @@ impl Walker<'_, '_> {
         }
     }
 
-    fn load(&self, size: Size, address: Address) -> Checked<Value> {
+    fn load(&mut self, size: Size, address: Address) -> Checked<Value> {
         let (region, offsets) = self.address(address)?;
+        self.accesses
+            .note(self.here, region, offsets[0], size, false);
         match region {
             Region::Context => {
                 self.context(offsets, size, false)?;
@@ -323,6 +369,8 @@ impl Walker<'_, '_> {
 
     fn store(&mut self, size: Size, address: Address, value: Value) -> Checked<()> {
         let (region, offsets) = self.address(address)?;
+        self.accesses
+            .note(self.here, region, offsets[0], size, true);
         let is_pointer = matches!(value, Value::Pointer(..));
         match region {
             Region::Context => {
@@ -338,9 +386,8 @@ impl Walker<'_, '_> {
                 if is_pointer && size != Size::D {
                     return Err(Rule::PointerAsNumber);
                 }
-                self.frames[frame]
-                    .write(offsets, size, value)
-                    .map_err(stack_rule)
+                let written = self.frame_at(frame).write(offsets, size, value);
+                written.map_err(stack_rule)
             }
         }
     }
@@ -392,29 +439,23 @@ impl Walker<'_, '_> {
         let Value::Number(b) = self.source(source)? else {
             return Err(Rule::PointerAsNumber);
         };
-        let narrowed = |walker: &Self, is_true| {
-            let (a, b) = range::assuming(width, cond, is_true, a, b)?;
-            let mut frames = walker.frames.clone();
-            let last = frames.len() - 1;
-            if let Source::Reg(reg) = source {
-                frames[last].registers[reg.index()] = Value::Number(b);
-            }
-            frames[last].registers[dst.index()] = Value::Number(a);
-            Some(frames)
-        };
+        let narrowed = |is_true| range::assuming(width, cond, is_true, a, b);
         let jumped = target(pc, i32::from(skip));
-        match (narrowed(self, false), narrowed(self, true)) {
+        match (narrowed(false), narrowed(true)) {
             (Some(no), Some(yes)) => {
+                let other = self.frames.clone();
+                self.narrow(dst, source, yes);
+                let frames = std::mem::replace(&mut self.frames, other);
                 self.pending.push(Pending {
                     pc: jumped,
-                    frames: yes,
+                    frames,
                     path_len: self.path.len() + 1,
                 });
-                self.frames = no;
+                self.narrow(dst, source, no);
             }
-            (Some(no), None) => self.frames = no,
+            (Some(no), None) => self.narrow(dst, source, no),
             (None, Some(yes)) => {
-                self.frames = yes;
+                self.narrow(dst, source, yes);
                 self.pc = jumped;
             }
             // What is known of the numbers contradicts itself: nothing comes here.
@@ -423,7 +464,21 @@ impl Walker<'_, '_> {
         Ok(true)
     }
 
+    /// Notes what is known of the operands of a branch on one of its sides.
+    fn narrow(&mut self, dst: Reg, source: Source, (a, b): (Range, Range)) {
+        let (left, right) = (Value::Number(a), Value::Number(b));
+        if let Source::Reg(reg) = source
+            && self.frame().registers[reg.index()] != right
+        {
+            self.set(reg, right);
+        }
+        if self.frame().registers[dst.index()] != left {
+            self.set(dst, left);
+        }
+    }
+
     fn call_helper(&mut self, number: i32) -> Checked<()> {
+        self.accesses.note_helper();
         let signature = self.helpers.signature(number);
         let signature = signature.ok_or(Rule::UnknownHelper(number))?;
         let mut registers = Reg::ALL[1..=5].iter().copied();
@@ -460,7 +515,7 @@ impl Walker<'_, '_> {
             }
         }
         for (frame, start, sure, end) in written {
-            let bytes = self.frames[frame].write_bytes(start, sure, end);
+            let bytes = self.frame_at(frame).write_bytes(start, sure, end);
             bytes.map_err(stack_rule)?;
         }
         self.lose_arguments();
@@ -476,7 +531,7 @@ impl Walker<'_, '_> {
         callee.registers[1..=5].copy_from_slice(&self.frame().registers[1..=5]);
         self.lose_arguments();
         self.set(Reg::R0, Value::Unset);
-        self.frames.push(callee);
+        self.frames.push(Rc::new(callee));
         self.pc = function;
         Ok(())
     }
@@ -494,13 +549,27 @@ impl Walker<'_, '_> {
             return Err(Rule::ReturnsPointer);
         }
         self.frames.pop();
-        for frame in &mut self.frames {
-            frame.forget(ended);
+        for index in 0..self.frames.len() {
+            if self.frames[index].points_to(ended) {
+                self.frame_at(index).forget(ended);
+            }
         }
         self.set(Reg::R0, result);
         self.pc = back;
         Ok(true)
     }
+}
+
+/// Whether what is safe with the frames `a` is safe with `b`, if only the registers in `live` of the newest one are read.
+fn covers(a: &[Rc<Frame>], b: &[Rc<Frame>], live: u16) -> bool {
+    let last = a.len() - 1;
+    let mut pairs = a.iter().zip(b).enumerate();
+    a.len() == b.len()
+        && pairs.all(|(index, (a, b))| {
+            // Of a caller everything may be read.
+            let live = if index == last { live } else { u16::MAX };
+            Rc::ptr_eq(a, b) || a.covers(b, live)
+        })
 }
 
 /// The least and the greatest distance that a number stands for.

@@ -11,13 +11,34 @@ use crate::memory::{AccessError, FRAME_BYTES, number, registers};
 use crate::program::Pc;
 use crate::semantics::{arithmetic, holds, immediate, negate, sign_extended, swapped, truncated};
 
-/// An instruction with its function.
-pub(super) fn insn(op: Op, next: u32, target: u32) -> Insn {
+/// The instance of a generic function for accesses of a size, in the newest frame or anywhere.
+macro_rules! access_handler {
+    ($function:ident, $size:expr, $in_frame:expr) => {{
+        let [in_frame, anywhere]: [[super::Handler; 4]; 2] = [
+            [
+                $function::<0, true>,
+                $function::<1, true>,
+                $function::<2, true>,
+                $function::<3, true>,
+            ],
+            [
+                $function::<0, false>,
+                $function::<1, false>,
+                $function::<2, false>,
+                $function::<3, false>,
+            ],
+        ];
+        let all = if $in_frame { in_frame } else { anywhere };
+        all[$size.bytes().trailing_zeros() as usize]
+    }};
+}
+
+/// An instruction with its function, which calls that of its target only if it `stays` in its part of the program.
+pub(super) fn insn(op: Op, next: u32, target: u32, stays: bool) -> Insn {
     let of = |source| match source {
         Source::Imm(imm) => (0, immediate(imm)),
         Source::Reg(reg) => (reg.number(), 0),
     };
-    let is_back = target < next;
     let (handler, dst, (src, imm)): (super::Handler, u8, (u8, u64)) = match op {
         Op::Alu(width, alu, dst, source) => {
             (alu_handler(width, alu, source), dst.number(), of(source))
@@ -28,20 +49,24 @@ pub(super) fn insn(op: Op, next: u32, target: u32) -> Insn {
             (0, value),
         ),
         Op::Branch(width, cond, dst, source, _) => (
-            branch_handler(width, cond, source, is_back),
+            branch_handler(width, cond, source, stays),
             dst.number(),
             of(source),
         ),
-        Op::Jump(_) | Op::JumpFar(_) if is_back => (jump_back, 0, (0, 0)),
-        Op::Jump(_) | Op::JumpFar(_) => (jump, 0, (0, 0)),
+        Op::Jump(_) | Op::JumpFar(_) if stays => (jump, 0, (0, 0)),
+        Op::Jump(_) | Op::JumpFar(_) => (jump_away, 0, (0, 0)),
         Op::Load(size, dst, at) => {
             let access = (at.base.number(), at.displacement());
-            (load_handler(size, in_frame(at, size)), dst.number(), access)
+            (
+                access_handler!(load, size, in_frame(at, size)),
+                dst.number(),
+                access,
+            )
         }
         Op::Store(size, at, src) => {
             let access = (src.number(), at.displacement());
             (
-                store_handler(size, in_frame(at, size)),
+                access_handler!(store, size, in_frame(at, size)),
                 at.base.number(),
                 access,
             )
@@ -94,8 +119,8 @@ macro_rules! instances {
     ($function:ident, $wide:ident, $reg:ident; $($index:literal)*) => {
         [$($function::<$index, $wide, $reg>),*]
     };
-    ($function:ident, $wide:ident, $reg:ident, $back:ident; $($index:literal)*) => {
-        [$($function::<$index, $wide, $reg, $back>),*]
+    ($function:ident, $wide:ident, $reg:ident, $stays:ident; $($index:literal)*) => {
+        [$($function::<$index, $wide, $reg, $stays>),*]
     };
 }
 
@@ -126,7 +151,7 @@ fn alu_handler(width: Width, op: AluOp, source: Source) -> super::Handler {
     all[index.expect("the list has all operations")]
 }
 
-fn branch<const COND: usize, const WIDE: bool, const REG: bool, const BACK: bool>(
+fn branch<const COND: usize, const WIDE: bool, const REG: bool, const STAYS: bool>(
     insns: &[Insn],
     insn: &Insn,
     machine: &mut Machine<'_, '_, '_>,
@@ -135,19 +160,19 @@ fn branch<const COND: usize, const WIDE: bool, const REG: bool, const BACK: bool
     let width = if WIDE { Width::W64 } else { Width::W32 };
     if !holds(width, Cond::ALL[COND], machine.get(insn.dst), operand) {
         go(insns, insn.next, machine)
-    } else if BACK {
-        Next::At(insn.target)
-    } else {
+    } else if STAYS {
         go(insns, insn.target, machine)
+    } else {
+        Next::At(insn.target)
     }
 }
 
-const fn branches<const WIDE: bool, const REG: bool, const BACK: bool>() -> [super::Handler; 11] {
-    instances!(branch, WIDE, REG, BACK; 0 1 2 3 4 5 6 7 8 9 10)
+const fn branches<const WIDE: bool, const REG: bool, const STAYS: bool>() -> [super::Handler; 11] {
+    instances!(branch, WIDE, REG, STAYS; 0 1 2 3 4 5 6 7 8 9 10)
 }
 
-fn branch_handler(width: Width, cond: Cond, source: Source, is_back: bool) -> super::Handler {
-    let all = match (width, source, is_back) {
+fn branch_handler(width: Width, cond: Cond, source: Source, stays: bool) -> super::Handler {
+    let all = match (width, source, stays) {
         (Width::W32, Source::Imm(_), false) => branches::<false, false, false>(),
         (Width::W32, Source::Reg(_), false) => branches::<false, true, false>(),
         (Width::W64, Source::Imm(_), false) => branches::<true, false, false>(),
@@ -165,7 +190,7 @@ fn jump(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next 
     go(insns, insn.target, machine)
 }
 
-fn jump_back(_: &[Insn], insn: &Insn, _: &mut Machine<'_, '_, '_>) -> Next {
+fn jump_away(_: &[Insn], insn: &Insn, _: &mut Machine<'_, '_, '_>) -> Next {
     Next::At(insn.target)
 }
 
@@ -200,19 +225,6 @@ fn load<const SIZE: usize, const FRAME: bool>(
     go(insns, insn.next, machine)
 }
 
-fn load_handler(size: Size, is_in_frame: bool) -> super::Handler {
-    match (size, is_in_frame) {
-        (Size::B, false) => load::<0, false>,
-        (Size::H, false) => load::<1, false>,
-        (Size::W, false) => load::<2, false>,
-        (Size::D, false) => load::<3, false>,
-        (Size::B, true) => load::<0, true>,
-        (Size::H, true) => load::<1, true>,
-        (Size::W, true) => load::<2, true>,
-        (Size::D, true) => load::<3, true>,
-    }
-}
-
 fn store<const SIZE: usize, const FRAME: bool>(
     insns: &[Insn],
     insn: &Insn,
@@ -235,19 +247,6 @@ fn store<const SIZE: usize, const FRAME: bool>(
         }
     }
     go(insns, insn.next, machine)
-}
-
-fn store_handler(size: Size, is_in_frame: bool) -> super::Handler {
-    match (size, is_in_frame) {
-        (Size::B, false) => store::<0, false>,
-        (Size::H, false) => store::<1, false>,
-        (Size::W, false) => store::<2, false>,
-        (Size::D, false) => store::<3, false>,
-        (Size::B, true) => store::<0, true>,
-        (Size::H, true) => store::<1, true>,
-        (Size::W, true) => store::<2, true>,
-        (Size::D, true) => store::<3, true>,
-    }
 }
 
 fn exit(_: &[Insn], _: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next {

@@ -1,10 +1,10 @@
-//! Targets of optimisation: a profile, an objective, an effort, a kernel.
+//! Targets of optimisation: a profile, an objective, an effort, a kernel or evaluator.
 //!
 //! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
 //! only a warning.
 
 use clap::ValueEnum;
-use tamis_compiler::{CompileOptions, Effort, Objective};
+use tamis_compiler::{CompileOptions, Effort, Objective, Target};
 use tamis_diag::Sources;
 use tamis_session::profile::mismatch;
 use tamis_session::{LoadOptions, Loaded, Policy, check};
@@ -18,9 +18,13 @@ pub(crate) struct TargetArgs {
     /// frequency file; may be repeated, counts add up [default: ordinary programs]
     #[arg(long = "profile", value_name = "FILE")]
     profiles: Vec<String>,
-    /// What to minimise first [default: steps]
+    /// What to minimise first [default: steps, with `--target user` ns]
     #[arg(long, value_name = "WHAT")]
     objective: Option<Goal>,
+    /// What will run the filter: the kernel, or an evaluator in user space, which has no table of the calls that are
+    /// always allowed [default: kernel]
+    #[arg(long, value_name = "WHAT", conflicts_with = "kernel")]
+    target: Option<Runner>,
     /// How much work to spend on making the filter fast; every filter is proved [default: full]
     #[arg(long, value_name = "EFFORT")]
     effort: Option<Work>,
@@ -33,6 +37,15 @@ enum Work {
     Full,
     /// Less than half the work, for about 1 % more executed instructions on average
     Quick,
+}
+
+/// The command line's names of the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Runner {
+    /// The kernel
+    Kernel,
+    /// An evaluator in user space
+    User,
 }
 
 /// The command line's names of the objectives.
@@ -63,6 +76,9 @@ impl TargetArgs {
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
+        if self.target.is_some() {
+            check::compiled("--target", inputs.clone())?;
+        }
         if self.objective.is_some() {
             check::compiled("--objective", inputs.clone())?;
         }
@@ -92,10 +108,15 @@ impl TargetArgs {
             [] => None,
             paths => Some(profile::load(paths, load.call_arch(), global)?),
         };
+        let target = match self.target {
+            None | Some(Runner::Kernel) => Target::Kernel,
+            Some(Runner::User) => Target::User,
+        };
         Ok(CompileOptions {
             profile,
+            target,
             objective: match self.objective {
-                None => Objective::default(),
+                None => target.usual_objective(),
                 Some(Goal::Steps) => Objective::Steps,
                 Some(Goal::Ns) => Objective::Ns,
                 Some(Goal::Length) => Objective::Length,

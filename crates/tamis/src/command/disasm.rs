@@ -3,7 +3,7 @@
 mod extended;
 mod native;
 
-use tamis_bpf::{Insn, disasm};
+use tamis_bpf::disasm;
 use tamis_report::disasm::DisasmReport;
 use tamis_session::{NamedProgram, files};
 
@@ -19,7 +19,8 @@ Examples:
   tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf
   tcpdump -ddd 'port 22' | tamis disasm --packet
   tamis disasm --extended filter.bpf
-  tamis disasm --native filter.bpf")]
+  tamis disasm --native filter.bpf
+  tamis disasm --extended --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-")]
@@ -31,9 +32,9 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["from", "arches", "strict", "kernel", "language_options"])]
     packet: bool,
     /// Show the extended BPF that the kernel converts the program to, or that a section of an object file has
-    #[arg(long, conflicts_with_all = ["native", "json"])]
+    #[arg(long)]
     extended: bool,
-    /// Show the machine code that tamis compiles the program to, on x86-64
+    /// Show the machine code that tamis compiles the program to, on x86-64; with `--extended` that of extended BPF
     #[arg(long, conflicts_with_all = ["plain", "json"])]
     native: bool,
     #[command(flatten)]
@@ -49,20 +50,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         disasm::Style::Commented
     };
     if args.packet {
-        let program = packet::load(&args.input)?;
-        let text = match (args.extended, args.native) {
-            (true, _) => extended::of_packet_program(&program)?,
-            (_, true) => native::of_packet_program(&program)?,
-            _ => disasm::disassemble_packet(&program, style),
-        };
-        return write(program.insns(), &text, args, global);
+        return packet_program(args, style, global);
     }
     let input = files::read(&args.input)?;
     if args.extended
-        && let Some(text) = extended::of_object(&input)?
+        && let Some(sections) = extended::of_object(&input)?
     {
-        args.output.text(&text)?;
-        return Ok(exit::OK);
+        return object(sections, args, global);
     }
     let loaded = args.load.load_one(input, global)?;
     if let Some(policy) = loaded.policy() {
@@ -70,19 +64,49 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let NamedProgram { program, .. } = loaded.into_program(&budget::compile_options())?;
     let text = match (args.extended, args.native) {
-        (true, _) => extended::of_program(&program, style)?,
-        (_, true) => native::of_program(&program)?,
-        _ => disasm::disassemble(&program, style),
+        (true, false) if global.json => {
+            let report = extended::report_of_program(&program)?;
+            document_json(&report)?
+        }
+        (true, false) => extended::of_program(&program, style)?,
+        (true, true) => native::of_converted(&program)?,
+        (false, true) => native::of_program(&program)?,
+        (false, false) if global.json => document_json(&DisasmReport::of(program.insns()))?,
+        (false, false) => disasm::disassemble(&program, style),
     };
-    write(program.insns(), &text, args, global)
+    args.output.text(&text)?;
+    Ok(exit::OK)
 }
 
-fn write(insns: &[Insn], text: &str, args: &Args, global: &Global) -> Result<u8, Failure> {
-    if global.json {
-        args.output
-            .text(&document_json(&DisasmReport::of(insns))?)?;
-    } else {
-        args.output.text(text)?;
-    }
+/// A filter of a socket.
+fn packet_program(args: &Args, style: disasm::Style, global: &Global) -> Result<u8, Failure> {
+    let program = packet::load(&args.input)?;
+    let text = match (args.extended, args.native) {
+        (true, true) => {
+            return Err(Failure::usage(
+                "--extended --native takes no filter of a socket",
+                "`--packet --native` shows its machine code",
+            ));
+        }
+        (true, false) if global.json => {
+            document_json(&extended::report_of_packet_program(&program)?)?
+        }
+        (true, false) => extended::of_packet_program(&program)?,
+        (false, true) => native::of_packet_program(&program)?,
+        (false, false) if global.json => document_json(&DisasmReport::of(program.insns()))?,
+        (false, false) => disasm::disassemble_packet(&program, style),
+    };
+    args.output.text(&text)?;
+    Ok(exit::OK)
+}
+
+/// The programs of an object file.
+fn object(sections: Vec<extended::Section>, args: &Args, global: &Global) -> Result<u8, Failure> {
+    let text = match args.native {
+        true => native::of_sections(sections)?,
+        false if global.json => document_json(&extended::report_of_sections(sections))?,
+        false => extended::listing(&sections),
+    };
+    args.output.text(&text)?;
     Ok(exit::OK)
 }

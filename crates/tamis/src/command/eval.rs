@@ -62,6 +62,7 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
         .into_program(&budget::compile_options())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
+    // The calls with the answers of the reference interpreter.
     let mut asked = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, arch)?;
@@ -72,8 +73,8 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
             path.clear();
         }
         let is_cacheable = raw.is_cacheable(&data);
+        asked.push((data, run.ret));
         results.push(EvalEntry::new(&data, run, is_cacheable, path));
-        asked.push(data);
     }
     let engine = match args.engine {
         Some(engine) => Some(compared(&raw.program, &asked, engine)?),
@@ -93,14 +94,18 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(if all_allowed { exit::OK } else { exit::NO })
 }
 
-/// Runs calls on an engine and says on which; the answers are those of the reference interpreter.
-fn compared(program: &Program, calls: &[SeccompData], engine: Engine) -> Result<String, Failure> {
+/// Runs calls on an engine, compares the results with those that are expected, and says on which engine.
+fn compared(
+    program: &Program,
+    calls: &[(SeccompData, u32)],
+    engine: Engine,
+) -> Result<String, Failure> {
     let stack = Stack::from(program.clone());
     let evaluator = Evaluator::new(&stack, &options(engine, calls.len())).map_err(unusable)?;
-    for call in calls {
-        let (ret, expected) = (evaluator.run(call), stack.run(call).ret);
-        if ret != expected {
-            return Err(disagreement(evaluator.choice().engine, ret, expected));
+    for (call, expected) in calls {
+        let ret = evaluator.run(call);
+        if ret != *expected {
+            return Err(disagreement(evaluator.choice().engine, ret, *expected));
         }
     }
     Ok(evaluator.choice().to_string())

@@ -293,7 +293,7 @@ fn engines(options: &[&str]) -> Value {
 /// Whether an evaluator is there, judged without the command.
 fn is_there(engine: &str) -> bool {
     match engine {
-        "jit" => tamis_jit::probe().is_ok(),
+        "jit" | "extended, jit" => tamis_jit::probe().is_ok(),
         "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
@@ -307,6 +307,8 @@ fn every_evaluator_that_is_there_has_a_row() {
         ("threaded", true, false),
         ("jit", false, false),
         ("jit", true, false),
+        ("extended", false, false),
+        ("extended, jit", false, false),
         ("coverage", false, false),
         ("libpcap", false, false),
     ];

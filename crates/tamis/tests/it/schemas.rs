@@ -270,6 +270,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check(&format!("compile {} --emit json", variables().display())),
         check("optimize pure-compute container-default --stats --json"),
         check("disasm pure-compute --json"),
+        check("disasm pure-compute --extended --json"),
         check("eval pure-compute raed --json"),
         check("compile no/such/file --json"),
         check("decompile pure-compute --json"),

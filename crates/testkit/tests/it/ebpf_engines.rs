@@ -104,6 +104,30 @@ fn long_programs_run() {
     assert_eq!(result, Ok(90_000));
 }
 
+/// The same where every jump leads over the first instruction of the next part.
+#[test]
+fn long_programs_whose_jumps_skip_instructions_run() {
+    const PART: usize = 1023;
+    let mov = |value| Op::Alu(Width::W64, AluOp::Mov, Reg::R0, Source::Imm(value));
+    let add = Op::Alu(Width::W64, AluOp::Add, Reg::R0, Source::Imm(1));
+    let mut ops = vec![mov(0); PART - 1];
+    for _ in 0..80 {
+        ops.push(Op::Jump(1));
+        ops.push(mov(-1));
+        ops.extend(std::iter::repeat_n(add, PART - 2));
+    }
+    ops.push(Op::Exit);
+    let program = Program::from_ops(&ops, Endian::Little).expect("it ends");
+    let options = Options {
+        permits_unreachable: true,
+        ..Options::default()
+    };
+    let checked = check(program, &Layout::none(), &Helpers::none(), &options).expect("it is safe");
+    let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
+    let result = Threaded::new(&checked).run(&mut memory, &mut Helpers::none());
+    assert_eq!(result, Ok(80 * (PART as u64 - 2)));
+}
+
 /// Any instructions have a text that is read back; any program is checked and run to an end, a fault or the limit.
 #[test]
 fn noise_is_printed_checked_and_run() {

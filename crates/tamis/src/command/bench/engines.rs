@@ -4,6 +4,7 @@
 //! the fastest round of each counts. Nothing is installed, so no rights are needed.
 
 mod calls;
+mod extended;
 mod packets;
 mod race;
 

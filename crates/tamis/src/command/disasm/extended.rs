@@ -5,12 +5,19 @@ use tamis_bpf::disasm::Style;
 use tamis_bpf::{Program, packet};
 use tamis_ebpf::elf::Object;
 use tamis_ebpf::{convert, text};
+use tamis_report::disasm::{ExtendedProgram, ExtendedReport};
 use tamis_session::Input;
 
 use crate::cli::Failure;
 
 /// The bytes with which an object file begins.
 const MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// A program of an object file, and its section.
+pub(super) struct Section {
+    pub(super) name: String,
+    pub(super) program: tamis_ebpf::Program,
+}
 
 /// A filter of seccomp as the kernel converts it.
 pub(super) fn of_program(program: &Program, style: Style) -> Result<String, Failure> {
@@ -27,19 +34,54 @@ fn too_far(error: impl std::fmt::Display) -> Failure {
     Failure::input(error.to_string())
 }
 
-/// The programs of an object file, if the input is one.
-pub(super) fn of_object(input: &Input) -> Result<Option<String>, Failure> {
+/// The document of a converted filter of seccomp.
+pub(super) fn report_of_program(program: &Program) -> Result<ExtendedReport, Failure> {
+    let converted = convert::converted(program).map_err(too_far)?;
+    Ok(report([ExtendedProgram::of(None, &converted)]))
+}
+
+/// The document of a converted filter of a socket.
+pub(super) fn report_of_packet_program(
+    program: &packet::Program,
+) -> Result<ExtendedReport, Failure> {
+    let converted = convert::converted_packet(program, Endian::Little).map_err(too_far)?;
+    Ok(report([ExtendedProgram::of(None, &converted)]))
+}
+
+/// The document of the programs of an object file.
+pub(super) fn report_of_sections(sections: Vec<Section>) -> ExtendedReport {
+    let sections = sections.into_iter();
+    report(sections.map(|Section { name, program }| ExtendedProgram::of(Some(name), &program)))
+}
+
+fn report(programs: impl IntoIterator<Item = ExtendedProgram>) -> ExtendedReport {
+    ExtendedReport {
+        programs: programs.into_iter().collect(),
+    }
+}
+
+/// The programs of an object file by their sections, if the input is one.
+pub(super) fn of_object(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
     if !input.bytes.starts_with(&MAGIC) {
         return Ok(None);
     }
     let wrong =
         |error: tamis_ebpf::elf::ElfError| Failure::input(format!("{}: {error}", input.name));
     let object = Object::parse(&input.bytes).map_err(wrong)?;
+    let mut sections = Vec::new();
+    for name in object.sections().map_err(wrong)? {
+        let program = object.program(&name).map_err(wrong)?;
+        sections.push(Section { name, program });
+    }
+    Ok(Some(sections))
+}
+
+/// The text of the programs of an object file.
+pub(super) fn listing(sections: &[Section]) -> String {
     let mut listing = String::new();
-    for section in object.sections().map_err(wrong)? {
-        let program = object.program(&section).map_err(wrong)?;
-        listing.push_str(&format!("; section {section}\n"));
+    for Section { name, program } in sections {
+        listing.push_str(&format!("; section {name}\n"));
         listing.push_str(&text::disassemble(program.insns()));
     }
-    Ok(Some(listing))
+    listing
 }

@@ -1,9 +1,14 @@
 //! `tamis disasm --native`: machine code as a disassembler shows it.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+use tamis_bpf::convert::JumpTooFar;
 use tamis_bpf::{Program, packet};
-use tamis_jit::{Error, Options, Seccomp, Socket};
+use tamis_ebpf::check::{self, Layout, check};
+use tamis_ebpf::convert;
+use tamis_ebpf::memory::Helpers;
+use tamis_jit::{Error, Extended, Options, Seccomp, Socket};
 
+use super::extended::Section;
 use crate::cli::Failure;
 
 /// The machine code of a filter of seccomp.
@@ -15,6 +20,38 @@ pub(super) fn of_program(program: &Program) -> Result<String, Failure> {
 /// The machine code of a filter of a socket.
 pub(super) fn of_packet_program(program: &packet::Program) -> Result<String, Failure> {
     let compiled = Socket::compile(program, &Options::default()).map_err(unusable)?;
+    Ok(listing(compiled.code(), compiled.start_bytes()))
+}
+
+/// The machine code of the programs of an object file, as filters of sockets that call no helper.
+pub(super) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
+    let mut text = String::new();
+    for Section { name, program } in sections {
+        text.push_str(&format!("; section {name}\n"));
+        text.push_str(&of_extended(program, &Layout::socket_filter(), false)?);
+    }
+    Ok(text)
+}
+
+/// The machine code of what the kernel converts a filter of seccomp to.
+pub(super) fn of_converted(program: &Program) -> Result<String, Failure> {
+    let too_far = |error: JumpTooFar| Failure::input(error.to_string());
+    let converted = convert::converted(program).map_err(too_far)?;
+    of_extended(converted, &Layout::seccomp(), true)
+}
+
+fn of_extended(
+    program: tamis_ebpf::Program,
+    layout: &Layout,
+    permits_unreachable: bool,
+) -> Result<String, Failure> {
+    let options = check::Options {
+        permits_unreachable,
+        ..check::Options::default()
+    };
+    let refused = |refusal: check::Refusal| Failure::input(refusal.to_string());
+    let checked = check(program, layout, &Helpers::none(), &options).map_err(refused)?;
+    let compiled = Extended::compile(&checked, &Options::default()).map_err(unusable)?;
     Ok(listing(compiled.code(), compiled.start_bytes()))
 }
 

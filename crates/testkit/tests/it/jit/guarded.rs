@@ -29,12 +29,21 @@ impl Guarded {
 
     /// A copy of the bytes that ends where nothing can be read.
     pub(super) fn at_end(&mut self, bytes: &[u8]) -> &[u8] {
-        self.copy(2 * self.page_bytes - bytes.len(), bytes)
+        self.at(true, bytes)
     }
 
     /// A copy of the bytes that begins where nothing before it can be read.
     pub(super) fn at_start(&mut self, bytes: &[u8]) -> &[u8] {
-        self.copy(self.page_bytes, bytes)
+        self.at(false, bytes)
+    }
+
+    /// A copy that can be written, at the end or at the start.
+    pub(super) fn at(&mut self, is_at_end: bool, bytes: &[u8]) -> &mut [u8] {
+        let offset = match is_at_end {
+            true => 2 * self.page_bytes - bytes.len(),
+            false => self.page_bytes,
+        };
+        self.copy(offset, bytes)
     }
 
     /// The same for the words of a call: at the start or the end.
@@ -48,13 +57,13 @@ impl Guarded {
         unsafe { &*copy.as_ptr().cast::<[u32; 16]>() }
     }
 
-    fn copy(&mut self, offset: usize, bytes: &[u8]) -> &[u8] {
+    fn copy(&mut self, offset: usize, bytes: &[u8]) -> &mut [u8] {
         assert!(bytes.len() <= self.page_bytes);
         // SAFETY: the place is inside the writable page, and `self` is borrowed as long as the result.
         unsafe {
             let place = self.mapping.add(offset);
             ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
-            std::slice::from_raw_parts(place, bytes.len())
+            std::slice::from_raw_parts_mut(place, bytes.len())
         }
     }
 }

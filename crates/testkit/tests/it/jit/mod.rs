@@ -1,6 +1,10 @@
 //! The machine code of programs: what it returns, and proofs of what its templates do.
 
 mod agreement;
+mod extended;
+mod extended_meaning;
+mod extended_model;
+mod extended_templates;
 mod guarded;
 mod libpcap;
 mod memory;

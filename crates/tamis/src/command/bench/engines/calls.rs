@@ -4,10 +4,12 @@ use std::hint::black_box;
 
 use tamis_abi::{Endian, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, Stack, packet, stack};
+use tamis_ebpf::convert::seccomp_context;
 use tamis_engine::{Engine, Error, Evaluator, Options};
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use tamis_vm::{Code, Seen};
 
+use super::extended::{self, Converted};
 use super::race::{Contestant, race};
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::cli::engine::unusable;
@@ -32,6 +34,9 @@ pub(super) struct CallCase {
     calls: Vec<SeccompData>,
 }
 
+/// An evaluator of the bytes of a call.
+type ByBytes<'e> = Box<dyn Fn(&[u8; 64]) -> u32 + 'e>;
+
 /// What evaluates a stack.
 struct Evaluators {
     ours: Vec<(Row, Evaluator)>,
@@ -39,6 +44,8 @@ struct Evaluators {
     codes: Vec<Code>,
     /// For libpcap, if it takes all.
     sockets: Option<Vec<packet::Program>>,
+    /// As extended programs, if all can be.
+    converted: Option<Converted>,
 }
 
 /// The calls that were asked for; without any, typical ones, and a mix of random numbers.
@@ -138,8 +145,16 @@ impl Evaluators {
         let sockets = sockets.map_err(|error| {
             measurement.leave_out(Row::LIBPCAP, Some(name), &error.to_string());
         });
+        let [interpreted, native] = extended::ROWS;
+        let converted = Converted::new(stack).map_err(|reason| {
+            measurement.leave_out(interpreted.engine, Some(name), &reason);
+        });
+        if let Some(error) = converted.iter().find_map(Converted::without_native) {
+            measurement.leave_out(native.engine, None, &error.to_string());
+        }
         Ok(Evaluators {
             ours,
+            converted: converted.ok(),
             codes: programs.iter().map(Code::of_program).collect(),
             sockets: sockets.ok(),
         })
@@ -158,6 +173,20 @@ impl Evaluators {
         });
         let ours = self.ours.iter().map(prepare);
         ours.chain([coverage]).collect()
+    }
+
+    /// The engines for extended programs.
+    fn converted_runs(&self) -> Vec<(Row, ByBytes<'_>)> {
+        let Some(converted) = &self.converted else {
+            return Vec::new();
+        };
+        let [interpreted, native] = extended::ROWS;
+        let interpret: ByBytes<'_> = Box::new(|context| converted.interpreted(context));
+        let mut runs = vec![(interpreted, interpret)];
+        if converted.without_native().is_none() {
+            runs.push((native, Box::new(|context| converted.native(context))));
+        }
+        runs
     }
 
     fn case(
@@ -181,6 +210,11 @@ impl Evaluators {
             agree(row, &inputs.images, expected, run)?;
             let images = &inputs.images;
             contestants.push(Contestant::new(*row, move || sum(images, run)));
+        }
+        for (row, run) in self.converted_runs() {
+            agree(&row, &inputs.contexts, expected, &run)?;
+            let contexts = &inputs.contexts;
+            contestants.push(Contestant::new(row, move || sum(contexts, &run)));
         }
         let coverage = Row::plain("coverage");
         agree(&coverage, &inputs.words, expected, &mut covered)?;
@@ -217,6 +251,8 @@ struct Inputs {
     words: Vec<[u32; 16]>,
     /// In network byte order.
     bytes: Vec<[u8; 64]>,
+    /// In the memory of the programs' machines.
+    contexts: Vec<[u8; 64]>,
     expected: Vec<u32>,
 }
 
@@ -228,6 +264,10 @@ impl Inputs {
             images: images(endian).collect(),
             words: images(Endian::Little).collect(),
             bytes: images(endian).map(network_order).collect(),
+            contexts: calls
+                .iter()
+                .map(|call| seccomp_context(call, endian))
+                .collect(),
             expected: calls.iter().map(|call| stack.run(call).ret).collect(),
         }
     }

@@ -1,0 +1,201 @@
+//! A whole extended program as machine code.
+//!
+//! Instructions are written from the last to the first. A jump backward leads to what is written later: its distance is that of
+//! the same code written before, first with short forms only. Distances only grow, so after a few rounds nothing moves, and
+//! every jump has its shortest form. Programs without loops are written once.
+
+use tamis_ebpf::check::{Access, Checked};
+use tamis_ebpf::{Op, Pc, Size};
+
+use super::emit::{Emitter, Ends, REGISTERS, Site, State};
+use super::{Needs, target};
+use crate::Options;
+use crate::assembler::{Assembler, Code, Label};
+use crate::blind::Blinding;
+use crate::x86::{Binary, Inst, Reg, Shift, Width};
+
+/// The bytes of code for an instruction that are made room for at first.
+const ROOM_PER_INSN_BYTES: usize = 12;
+
+/// The BPF registers whose machine registers belong to the caller of the code: r5 to r9.
+const KEPT: std::ops::RangeInclusive<usize> = 5..=9;
+
+/// The bytes of a word of the machine's stack.
+const WORD_BYTES: i32 = 8;
+
+/// Writes a program: its code and the label of its beginning.
+pub(super) fn write(checked: &Checked, options: &Options) -> (Code, Label) {
+    let program = checked.program();
+    let goes_back = |(pc, op)| target(pc, op).is_some_and(|to| to.0 <= pc.0);
+    let has_loops = program.ops().any(goes_back);
+    let mut before: Vec<Option<Label>> = vec![None; program.len()];
+    loop {
+        let mut writer = Writer::new(checked, options, before);
+        let start = writer.write();
+        let is_settled = !has_loops || writer.places == writer.before;
+        let Writer {
+            emitter, places, ..
+        } = writer;
+        if is_settled {
+            return (emitter.out.finish(), start);
+        }
+        before = places;
+    }
+}
+
+struct Writer<'c> {
+    checked: &'c Checked,
+    emitter: Emitter,
+    /// Per place, its label; `None` before it is written.
+    places: Vec<Option<Label>>,
+    /// The labels of the round before.
+    before: Vec<Option<Label>>,
+    /// The end of the whole program.
+    exit: Label,
+    /// How many of the first stored instructions belong to the main function.
+    main_insns: usize,
+    /// Whether the program calls its main function, which then ends as others do.
+    is_main_called: bool,
+    saved: Vec<Reg>,
+}
+
+impl<'c> Writer<'c> {
+    fn new(checked: &'c Checked, options: &Options, before: Vec<Option<Label>>) -> Writer<'c> {
+        let program = checked.program();
+        let calls = program
+            .ops()
+            .filter(|(_, op)| matches!(op, Op::CallLocal(_)));
+        let functions: Vec<Pc> = calls.filter_map(|(pc, op)| target(pc, op)).collect();
+        let others = functions.iter().filter(|start| start.0 > 0);
+        let main_insns = others.map(|start| start.0).min().unwrap_or(program.len());
+        let is_main_called = functions.contains(&Pc(0));
+        let saved = saved(checked);
+        let is_padded = is_padded(&saved, is_main_called);
+        let mut out = Assembler::with_capacity(program.len() * ROOM_PER_INSN_BYTES);
+        out.push(Inst::Return);
+        for reg in &saved {
+            out.push(Inst::Pop(*reg));
+        }
+        if is_padded {
+            out.push(Inst::BinaryImm(
+                Binary::Add,
+                Width::Full,
+                Reg::Rsp,
+                WORD_BYTES,
+            ));
+        }
+        let exit = out.here();
+        out.push(Inst::LoadFull(Reg::Rsp, State::STACK_POINTER));
+        let abort = out.here();
+        out.push(Inst::Binary(Binary::Xor, Width::Half, Reg::Rax, Reg::Rax));
+        let ends = Ends {
+            zero: out.here(),
+            abort,
+        };
+        Writer {
+            checked,
+            emitter: Emitter {
+                out,
+                blinding: Blinding::new(options.harden),
+                ends,
+                needs: Needs::of(checked),
+            },
+            places: vec![None; program.len()],
+            before,
+            exit,
+            main_insns,
+            is_main_called,
+            saved,
+        }
+    }
+
+    /// Writes all, and returns where it begins.
+    fn write(&mut self) -> Label {
+        let ops: Vec<(Pc, Op)> = self.checked.program().ops().collect();
+        for (pc, op) in ops.into_iter().rev() {
+            self.write_op(pc, op);
+        }
+        self.write_prologue();
+        self.emitter.out.here()
+    }
+
+    fn write_op(&mut self, pc: Pc, op: Op) {
+        let access = self.checked.accesses().at(pc);
+        if access == Access::Unreached {
+            // Nothing leads here.
+            self.places[pc.0] = Some(self.emitter.ends.zero);
+            return;
+        }
+        let next = match op.falls_through() {
+            true => self.label(Pc(pc.0 + op.places())),
+            false => self.emitter.ends.zero,
+        };
+        let site = Site {
+            pc,
+            access,
+            next,
+            taken: target(pc, op).map_or(next, |to| self.label(to)),
+            end: (!self.is_main_called && pc.0 < self.main_insns).then_some(self.exit),
+        };
+        self.emitter.emit(op, site);
+        self.places[pc.0] = Some(self.emitter.out.here());
+    }
+
+    fn label(&self, pc: Pc) -> Label {
+        let known = self.places[pc.0].or(self.before[pc.0]);
+        known.unwrap_or_else(|| self.emitter.out.just_before())
+    }
+
+    /// Writes what comes before the program: saves registers, fills those that hold places, and r1.
+    fn write_prologue(&mut self) {
+        let main = self.label(Pc(0));
+        let out = &mut self.emitter.out;
+        if self.is_main_called {
+            out.jump(self.exit);
+            out.call(main);
+        } else {
+            out.jump(main);
+        }
+        let [_, context, ..] = REGISTERS;
+        out.push(Inst::Shift(Shift::Left, Width::Full, context, 32));
+        out.push(Inst::Set(context, 1));
+        self.emitter.load_places();
+        let out = &mut self.emitter.out;
+        out.push(Inst::StoreSized(Size::D, State::STACK_POINTER, Reg::Rsp));
+        if is_padded(&self.saved, self.is_main_called) {
+            out.push(Inst::BinaryImm(
+                Binary::Sub,
+                Width::Full,
+                Reg::Rsp,
+                WORD_BYTES,
+            ));
+        }
+        out.push(Inst::Binary(Binary::Mov, Width::Full, Reg::Rbp, Reg::Rdi));
+        for reg in self.saved.iter().rev() {
+            out.push(Inst::Push(*reg));
+        }
+    }
+}
+
+/// The registers that belong to the caller of the code and that it changes, in the order of pushing them.
+fn saved(checked: &Checked) -> Vec<Reg> {
+    let program = checked.program();
+    let is_written = |number: usize| {
+        let mut ops = program.ops();
+        // A call of a function saves all of them.
+        ops.any(|(_, op)| {
+            op.destination().is_some_and(|reg| reg.index() == number)
+                || matches!(op, Op::CallLocal(_))
+        })
+    };
+    let written = KEPT.filter(|number| is_written(*number));
+    let written = written.map(|number| REGISTERS[number]);
+    written.chain([Reg::Rbp]).collect()
+}
+
+/// Whether a word is added below the saved registers, so that the stack pointer is a multiple of 16 bytes in the main
+/// function: at the entry of each function it is that plus 8.
+fn is_padded(saved: &[Reg], is_main_called: bool) -> bool {
+    let pushed = saved.len() + 1 + usize::from(is_main_called);
+    !pushed.is_multiple_of(2)
+}
