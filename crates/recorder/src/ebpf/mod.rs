@@ -40,8 +40,8 @@ pub struct Options {
     pub values: bool,
     /// How long calls take.
     pub times: bool,
-    /// Recordings that [begin with a program](Start::AtExec) begin with one that is executed under a filter: the calls
-    /// of a container's runtime before its program aren't recorded.
+    /// Recordings that would [begin with a program](Start::AtExec) begin with a task's first call under a filter: of a container's
+    /// runtime only those calls are recorded that the container's filter must allow.
     pub confined: bool,
 }
 

@@ -71,7 +71,7 @@ pub(super) struct Facts {
     pub(super) seccomp_mode: u32,
     pub(super) has_values: bool,
     pub(super) has_times: bool,
-    /// Whether recordings that begin with a program begin with one under a filter.
+    /// Whether recordings that begin with a program begin with the first call under a filter.
     pub(super) is_confined: bool,
 }
 
@@ -102,9 +102,9 @@ const STATE: &str = "
     r7 <<= 2
 ";
 
-/// The state of the calling task in r1, if it is recorded; the address and distance as [`STATE`]. The context is in
-/// r6.
-const CALLER: &str = "
+/// The state of the calling task in r1; its number at r10 - 32, the address and distance as [`STATE`]. The context is
+/// in r6.
+const TASK: &str = "
     r6 = r1
     call 14 // bpf_get_current_pid_tgid
     w7 = w0
@@ -113,9 +113,26 @@ const CALLER: &str = "
     r1 = *(u64 *)(r8 + 0)
     r1 >>= r7
     r1 &= 15
+";
+
+/// Ends for a task that isn't recorded.
+const RECORDED: &str = "
     r2 = r1
     r2 &= {tracked}
     if r2 == 0 goto out
+";
+
+/// The same, but the recording begins with the first call under a filter.
+const CONFINED: &str = "
+    r2 = r1
+    r2 &= {tracked}
+    if r2 != 0 goto recorded
+    if r1 == 0 goto out
+    call 158 // bpf_get_current_task_btf
+    w2 = *(u32 *)(r0 + {seccomp_mode})
+    if r2 == 0 goto out
+    r1 = {armed}
+recorded:
 ";
 
 /// From the number of a call in r7 to its row in r9: the rows of x86-64, then those of i386, then those of x32.
@@ -154,8 +171,13 @@ counted:
 ";
 
 fn enter(facts: &Facts) -> String {
+    let wanted = if facts.is_confined {
+        CONFINED
+    } else {
+        RECORDED
+    };
     let mut text = format!(
-        "{CALLER}
+        "{TASK}{wanted}
     r1 ^= {{tracked_in_call}}
     r1 <<= r7
     lock *(u64 *)(r8 + 0) ^= r1
@@ -295,7 +317,7 @@ fn exit(facts: &Facts) -> String {
     let times = if facts.has_times { TIMES } else { "" };
     let far = far_exit();
     format!(
-        "{CALLER}{RESULT}{early}
+        "{TASK}{RECORDED}{RESULT}{early}
 row:
     {ROW}
     *(u64 *)(r10 - 56) = r0
@@ -491,15 +513,13 @@ const EXEC: &str = "
     lock *(u64 *)(r8 + 0) &= r2
     r1 = *(u64 *)(r6 + 0)
     w7 = *(u32 *)(r1 + {pid})
-    w2 = *(u32 *)(r1 + {seccomp_mode})
-    *(u64 *)(r10 - 8) = r2
     {state}
     r1 = {tracked_in_call}
     r9 &= {armed}
     if r9 == 0 goto set
     r1 = {armed}
-    r2 = *(u64 *)(r10 - 8)
-    if r2 < {least_mode} goto set
+    r2 = {is_confined}
+    if r2 != 0 goto set
     r1 = &totals
     r2 = 1
     lock *(u64 *)(r1 + {begun}) += r2
@@ -634,7 +654,7 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("tracked_new", TRACKED | NEW),
         ("tracked_or_armed", TRACKED | ARMED),
         ("seccomp_mode", facts.seccomp_mode.into()),
-        ("least_mode", facts.is_confined.into()),
+        ("is_confined", facts.is_confined.into()),
         ("rows", ROWS as u64),
         ("x32", 2 * ROWS as u64),
         ("table_bytes", table_bytes as u64),
@@ -655,7 +675,7 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("time_last", TIME_BUCKETS as u64 - 1),
     ];
     let parts = [
-        ("caller", CALLER.to_owned()),
+        ("caller", format!("{TASK}{RECORDED}")),
         ("signal", count_in("signals", -8, "signal")),
         ("state", STATE.to_owned()),
     ];

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Record this process and what it starts from now on; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
-    /// Begin when a program is executed under a filter: not with the calls of a container's runtime
+    /// Begin with a task's first call under a filter: of a container's runtime, only what the filter must allow
     #[arg(long, conflicts_with = "pid")]
     confined: bool,
     /// What records
