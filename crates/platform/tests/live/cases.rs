@@ -59,7 +59,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 35] = [
+pub(crate) const CASES: [Case; 36] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -84,6 +84,14 @@ pub(crate) const CASES: [Case; 35] = [
         name: "interfaces",
         without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
         run: interfaces,
+    },
+    Case {
+        name: "32-bit program",
+        without: |caps| {
+            let has_all = caps.catches_i386 && caps.has_forks && caps.runs_dynamic;
+            (!has_all).then_some("it runs no 32-bit programs")
+        },
+        run: program32,
     },
     Case {
         name: "ends",
@@ -263,6 +271,21 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
     let options = Options::default();
     let ended = run(platform, "interfaces", &[], Asked::Some, &host, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
+fn program32(platform: &dyn Platform) -> Outcome {
+    for asked in [Asked::Some, Asked::All] {
+        let host = Host::default();
+        let options = Options::default();
+        match run(platform, "program32", &[], asked, &host, &options) {
+            Ok(ended) => assert_eq!(ended, Ended::Exited(0)),
+            Err(PlatformError::Spawn(SpawnError::Exec(_))) => {
+                return Outcome::Skipped("there is no compiler for it, or no kernel");
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
     Outcome::Passed
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
         Op::LoadData(0),
     ];
     ops.extend(is(i64::from(GETPRIORITY_I386), notify));
-    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    ops.push(Op::RetImm(rest));
     ops.push(Op::LoadData(0));
     ops.extend(notified.iter().flat_map(|nr| is(*nr, notify)));
     ops.extend(others.iter().flat_map(|(nr, ret)| is(*nr, *ret)));
