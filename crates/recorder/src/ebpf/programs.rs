@@ -1,6 +1,6 @@
 //! The programs that run at the kernel's tracepoints, as text.
 //!
-//! A task is known by four bits in the array `states`, at its number: whether it is recorded, whether it is in a call
+//! A task is known by a byte in the array `states`, at its number, which only programs that run for this task write: whether it is recorded, whether it is in a call
 //! that it was seen to enter, whether it is new, so that its first exit belongs to a call that wasn't, and whether its
 //! recording begins with the next program that it executes. Counts are in the array `counts`, a table of rows for each
 //! CPU; what has no row of its own is counted in hash tables.
@@ -25,9 +25,9 @@ pub(super) const NEW: u64 = 4;
 /// Its recording begins when it executes a program.
 pub(super) const ARMED: u64 = 8;
 /// The bits of a task.
-pub(super) const STATE_BITS: u64 = 4;
+pub(super) const STATE_BITS: u64 = 8;
 /// The tasks of a word of states.
-pub(super) const TASKS_PER_WORD: usize = 16;
+pub(super) const TASKS_PER_WORD: usize = 8;
 
 /// The calls of each interface that have rows; numbers beyond are counted by number.
 pub(super) const ROWS: usize = 512;
@@ -90,29 +90,24 @@ pub(super) fn all(facts: &Facts) -> [(&'static str, String); 6] {
     ]
 }
 
-/// From the number of a task in r7 to the address of its word of states in r8, and the distance of its bits in r7.
+/// From the number of a task in r7 to the address of its state in r8.
 const STATE: &str = "
     if r7 >= {tasks} goto out
-    r1 = r7
-    r1 >>= 4
-    r1 <<= 3
     r8 = &states
-    r8 += r1
-    r7 &= 15
-    r7 <<= 2
+    r8 += r7
 ";
 
-/// The state of the calling task in r1; its number at r10 - 32, the address and distance as [`STATE`]. The context is
-/// in r6.
+/// The state of the calling task in r1, and its address in r8; its number at r10 - 32, the flags of its interface at
+/// r10 - 64. The context is in r6.
 const TASK: &str = "
     r6 = r1
-    call 14 // bpf_get_current_pid_tgid
-    w7 = w0
+    call 158 // bpf_get_current_task_btf
+    w1 = *(u32 *)(r0 + {status})
+    *(u64 *)(r10 - 64) = r1
+    w7 = *(u32 *)(r0 + {pid})
     *(u64 *)(r10 - 32) = r7
     {state}
-    r1 = *(u64 *)(r8 + 0)
-    r1 >>= r7
-    r1 &= 15
+    w1 = *(u8 *)(r8 + 0)
 ";
 
 /// Ends for a task that isn't recorded.
@@ -128,17 +123,14 @@ const CONFINED: &str = "
     r2 &= {tracked}
     if r2 != 0 goto recorded
     if r1 == 0 goto out
-    call 158 // bpf_get_current_task_btf
     w2 = *(u32 *)(r0 + {seccomp_mode})
     if r2 == 0 goto out
-    r1 = {armed}
 recorded:
 ";
 
 /// From the number of a call in r7 to its row in r9: the rows of x86-64, then those of i386, then those of x32.
 const ROW: &str = "
-    call 158 // bpf_get_current_task_btf
-    w1 = *(u32 *)(r0 + {status})
+    r1 = *(u64 *)(r10 - 64)
     r9 = 0
     w1 &= 2 // TS_COMPAT
     if w1 == 0 goto native
@@ -178,9 +170,8 @@ fn enter(facts: &Facts) -> String {
     };
     let mut text = format!(
         "{TASK}{wanted}
-    r1 ^= {{tracked_in_call}}
-    r1 <<= r7
-    lock *(u64 *)(r8 + 0) ^= r1
+    r1 = {{tracked_in_call}}
+    *(u8 *)(r8 + 0) = r1
     r7 = *(u64 *)(r6 + 8)
     w7 = w7
     {ROW}
@@ -281,13 +272,12 @@ const RESULT: &str = "
     if r2 != 0 goto entered
     r1 &= {new}
     if r1 == 0 goto denied
-    r1 = {new}
-    r1 <<= r7
-    lock *(u64 *)(r8 + 0) ^= r1
+    r1 = {tracked}
+    *(u8 *)(r8 + 0) = r1
     goto out
 entered:
-    r2 <<= r7
-    lock *(u64 *)(r8 + 0) ^= r2
+    r1 = {tracked}
+    *(u8 *)(r8 + 0) = r1
     r1 = 0
     goto result
 denied:
@@ -474,8 +464,7 @@ const FORK: &str = "
     call 14 // bpf_get_current_pid_tgid
     w7 = w0
     {state}
-    r9 = *(u64 *)(r8 + 0)
-    r9 >>= r7
+    w9 = *(u8 *)(r8 + 0)
     r9 &= {tracked_or_armed}
     if r9 == 0 goto out
     r1 = *(u64 *)(r6 + 8)
@@ -486,8 +475,7 @@ const FORK: &str = "
     if r9 == 0 goto set
     r1 = {tracked_new}
 set:
-    r1 <<= r7
-    lock *(u64 *)(r8 + 0) |= r1
+    *(u8 *)(r8 + 0) = r1
     r1 = &totals
     r2 = 1
     lock *(u64 *)(r1 + {live}) += r2
@@ -503,14 +491,10 @@ const EXEC: &str = "
     r7 = *(u64 *)(r6 + 8)
     w7 = w7
     {state}
-    r9 = *(u64 *)(r8 + 0)
-    r9 >>= r7
-    r9 &= 15
+    w9 = *(u8 *)(r8 + 0)
     if r9 == 0 goto out
-    r2 = 15
-    r2 <<= r7
-    r2 ^= -1
-    lock *(u64 *)(r8 + 0) &= r2
+    r1 = 0
+    *(u8 *)(r8 + 0) = r1
     r1 = *(u64 *)(r6 + 0)
     w7 = *(u32 *)(r1 + {pid})
     {state}
@@ -525,8 +509,7 @@ const EXEC: &str = "
     lock *(u64 *)(r1 + {begun}) += r2
     r1 = {tracked_new}
 set:
-    r1 <<= r7
-    lock *(u64 *)(r8 + 0) |= r1
+    *(u8 *)(r8 + 0) = r1
 out:
     r0 = 0
     exit
@@ -537,14 +520,10 @@ const END: &str = "
     call 14 // bpf_get_current_pid_tgid
     w7 = w0
     {state}
-    r1 = *(u64 *)(r8 + 0)
-    r1 >>= r7
-    r1 &= 15
+    w1 = *(u8 *)(r8 + 0)
     if r1 == 0 goto out
-    r2 = 15
-    r2 <<= r7
-    r2 ^= -1
-    lock *(u64 *)(r8 + 0) &= r2
+    r1 = 0
+    *(u8 *)(r8 + 0) = r1
     r1 = &totals
     r2 = -1
     lock *(u64 *)(r1 + {live}) += r2
@@ -572,9 +551,8 @@ const SIGNAL: &str = "
     if r0 != 0 goto out
     {signal}
     // Some kernels get to the exit of such a call, others don't.
-    r1 = {new}
-    r1 <<= r7
-    lock *(u64 *)(r8 + 0) |= r1
+    r1 = {tracked_new}
+    *(u8 *)(r8 + 0) = r1
 out:
     r0 = 0
     exit
