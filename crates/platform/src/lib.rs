@@ -12,6 +12,7 @@
 //! | `task` | [`Task`] and [`Space`]: the registers and memory behind a call |
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
+//! | `patched` | what a platform adds to those: patched call sites |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
 //! Not included are the decisions themselves: which filter, what to answer.
@@ -20,10 +21,12 @@
 mod attached;
 mod caps;
 mod error;
+mod patched;
 mod platform;
 mod rewrite;
 mod spin;
 mod supervisor;
+mod sys;
 mod task;
 
 pub use caps::{Caps, Family, Isolation};
@@ -35,7 +38,8 @@ pub use task::{Registers, Space, Task, TaskId};
 
 /// All platforms, the fastest safe one first, those without isolation last.
 pub fn all() -> &'static [&'static dyn Platform] {
-    static ALL: [&dyn Platform; 4] = [
+    static ALL: [&dyn Platform; 5] = [
+        &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
