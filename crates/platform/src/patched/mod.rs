@@ -71,6 +71,10 @@ pub(crate) struct Patching<'a> {
     /// The space of each task that has one.
     tasks: HashMap<i32, usize>,
     seats: HashMap<i32, Seat>,
+    /// Keys of slots that were given.
+    keys: u64,
+    /// Who has created a task that hasn't run yet.
+    creators: HashMap<i32, i32>,
     /// How often calls of a site were answered, by the address after it.
     answered: HashMap<u64, u32>,
     refused: HashSet<u64>,
@@ -127,6 +131,8 @@ impl<'a> Patching<'a> {
             made_spaces: 0,
             tasks: HashMap::new(),
             seats: HashMap::new(),
+            keys: 0,
+            creators: HashMap::new(),
             answered: HashMap::new(),
             refused: HashSet::new(),
             texts: HashMap::new(),
@@ -144,6 +150,8 @@ impl<'a> Patching<'a> {
     }
 
     fn seat(&mut self, tid: i32, fs_base: u64) -> Option<()> {
+        self.keys += 1;
+        let key = self.keys;
         let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
         let entry = space.entry(tid, fs_base)?;
         let taken = lock(&space.slots.free).pop();
@@ -155,7 +163,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
             };
-            seat.slot().reset(&self.desk.pace);
+            seat.slot().reset(key, &self.desk.pace);
             if !(self.start)(seat.clone()) {
                 lock(&space.slots.free).push(index);
                 return None;
@@ -166,7 +174,7 @@ impl<'a> Patching<'a> {
             Some(space.slot_address(index))
         });
         // Without a slot, the thread's calls stop.
-        space.write_entry(tid, entry, fs_base, slot.unwrap_or(0))
+        space.write_entry(tid, entry, fs_base, slot.unwrap_or(0), key)
     }
 
     /// A task has been created and is stopped.
@@ -177,6 +185,7 @@ impl<'a> Patching<'a> {
         let (id, parent) = (*id, parent.unwrap_or(tid));
         if memory::is_shared(tid, parent) == Ok(true) {
             self.tasks.insert(tid, id);
+            self.creators.insert(tid, parent);
         } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
             let id = self.add(copy);
             self.tasks.insert(tid, id);
@@ -192,12 +201,25 @@ impl<'a> Patching<'a> {
     /// A new task is about to run. If it has the FS base of a thread that has ended, it gets a slot of its own.
     pub(crate) fn arrived(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid);
-        let Some(space) = id.and_then(|id| self.spaces.get_mut(id)) else {
+        let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
-        if let Some(words) = Words::of(stopped)? {
-            space.forget_ended(tid, words.fs_base());
+        let id = self.tasks.get(&tid);
+        let (Some(space), Some(words)) = (
+            id.and_then(|id| self.spaces.get_mut(id)),
+            Words::of(stopped)?,
+        ) else {
+            return Ok(());
+        };
+        // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
+        // an FS base of its own.
+        if let Some(owner) = space.owner(words.fs_base())
+            && ![tid, creator].contains(&owner)
+        {
+            space.forget(owner);
+            if let Some(seat) = self.seats.remove(&owner) {
+                seat.close();
+            }
         }
         Ok(())
     }
@@ -230,19 +252,15 @@ impl<'a> Patching<'a> {
         if let Some(seat) = self.seats.remove(&tid) {
             seat.close();
         }
+        self.creators.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
         let Some(id) = self.tasks.remove(&tid) else {
             return;
         };
-        match self.tasks.iter().find(|(_, other)| **other == id) {
-            Some((neighbour, _)) => {
-                if let Some(space) = self.spaces.get_mut(&id) {
-                    space.forget(tid, *neighbour);
-                }
-            }
-            None => {
-                self.spaces.remove(&id);
-            }
+        if !self.tasks.values().any(|other| *other == id) {
+            self.spaces.remove(&id);
+        } else if let Some(space) = self.spaces.get_mut(&id) {
+            space.forget(tid);
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Slot {
     spins: AtomicU32,
     /// How often the guest lets others run before it sleeps.
     yields: AtomicU32,
+    /// Whose it is: no two threads have the same key, and 0 is nobody's.
+    key: AtomicU64,
 }
 
 // SAFETY: atomic numbers only.
@@ -66,7 +68,8 @@ pub(crate) enum Answered {
 
 impl Slot {
     /// Makes the slot ready for a new thread.
-    pub(crate) fn reset(&self, pace: &Pace) {
+    pub(crate) fn reset(&self, key: u64, pace: &Pace) {
+        self.key.store(key, Ordering::SeqCst);
         self.turn.store(ANSWERED, Ordering::SeqCst);
         self.guest_sleeps.store(0, Ordering::Relaxed);
         self.tell(pace);
@@ -211,6 +214,7 @@ impl Slot {
     /// Ends the thread of the supervisor that waits here.
     pub(crate) fn close(&self, is_closed: &AtomicBool) {
         is_closed.store(true, Ordering::SeqCst);
+        self.key.store(0, Ordering::SeqCst);
         self.turn.store(CLOSED, Ordering::SeqCst);
         futex::wake(&self.turn);
     }

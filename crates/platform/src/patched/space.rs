@@ -1,7 +1,7 @@
 //! What one address space of a guest has got: slots, the table of its threads, and areas.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex};
@@ -112,33 +112,25 @@ impl Space {
         index: usize,
         fs_base: u64,
         slot: u64,
+        key: u64,
     ) -> Option<()> {
         let mut bytes = [0; stub::ENTRY_BYTES];
         bytes[..8].copy_from_slice(&fs_base.to_le_bytes());
         bytes[8..16].copy_from_slice(&slot.to_le_bytes());
+        bytes[24..32].copy_from_slice(&key.to_le_bytes());
         let place = self.threads_at + (index * stub::ENTRY_BYTES) as u64;
         memory::write(tid, place, &bytes).ok().map(|_| ())
     }
 
-    /// Removes the entries of a thread that has ended, through a task that hasn't.
-    pub(super) fn forget(&mut self, ended: i32, neighbour: i32) {
-        let of_ended = self.entries.iter().filter(|(_, (_, tid))| *tid == ended);
-        let indices: Vec<usize> = of_ended.map(|(index, _)| *index).collect();
-        for index in indices {
-            self.entries.remove(&index);
-            self.write_entry(neighbour, index, 0, 0);
-        }
+    /// A thread has ended: its entries may become others'.
+    pub(super) fn forget(&mut self, ended: i32) {
+        self.entries.retain(|_, (_, tid)| *tid != ended);
     }
 
-    /// Removes the entry of an FS base, if the thread that had it has ended.
-    pub(super) fn forget_ended(&mut self, tid: i32, fs_base: u64) {
-        let owner = self.entries.values().find(|(fs, _)| *fs == fs_base);
-        if let Some((_, owner)) = owner.copied()
-            && owner != tid
-            && has_ended(owner)
-        {
-            self.forget(owner, tid);
-        }
+    /// The thread that has an FS base, as far as is known.
+    pub(super) fn owner(&self, fs_base: u64) -> Option<i32> {
+        let mut owners = self.entries.values();
+        owners.find(|(fs, _)| *fs == fs_base).map(|(_, tid)| *tid)
     }
 
     /// The area whose trampolines reach code.
@@ -217,13 +209,4 @@ fn open(tid: i32, fd: u64) -> Result<Shared<Slot>, Refusal> {
         .open(format!("/proc/{tid}/fd/{fd}"));
     let file = file.map_err(|_| Refusal::Refused)?;
     Shared::new(&file, SLOTS).map_err(|_| Refusal::Refused)
-}
-
-/// Whether a task is gone, or its end is only to be reported.
-fn has_ended(tid: i32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else {
-        return true;
-    };
-    let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
-    matches!(state, Some("Z" | "X"))
 }

@@ -8,7 +8,7 @@
 //! the supervisor wants it so, then it goes on two bytes before that address: there a `syscall` lets the kernel decide.
 //!
 //! A thread is known by its FS base. The table of threads is the address space's own and is wiped in forked children, so
-//! that each thread says hello once: a call whose number no kernel has, and for which the filter asks the supervisor.
+//! that each thread says hello once, and again if its slot doesn't have the key that its entry has: a call whose number no kernel has, and for which the filter asks the supervisor.
 
 use std::arch::global_asm;
 
@@ -18,7 +18,8 @@ pub(crate) const HELLO: u32 = 0x3a71_0001;
 pub(crate) const WINDOW: usize = 4;
 /// The count of threads, as a power of two, for which the table has places of their own.
 pub(crate) const TABLE_BITS: u32 = 10;
-/// The bytes of an entry: FS base, address of the slot (0 for none), and whether the slot is in use.
+/// The bytes of an entry: FS base, address of the slot (0 for none), whether it is in use, and the key that the slot must
+/// have.
 pub(crate) const ENTRY_BYTES: usize = 32;
 /// The answer is a value.
 pub(crate) const ANSWER_VALUE: u32 = 0;
@@ -100,6 +101,9 @@ global_asm!(
     "mov rdx, [rbx + 8]",
     "test rdx, rdx",
     "jz 79f",
+    "mov rcx, [rbx + 24]",
+    "cmp rcx, [rdx + 80]",
+    "jne 34f",
     // The request.
     "mov [rdx + 16], rdi",
     "mov [rdx + 24], rsi",
@@ -217,6 +221,11 @@ global_asm!(
     "popfq",
     "lea rsp, [rsp + 128]",
     "jmp r11",
+    // The entry is that of a former thread.
+    "34:",
+    "mov qword ptr [rbx], 0",
+    "mov dword ptr [rbx + 16], 0",
+    "jmp 2b",
     // The kernel decides.
     "79:",
     "mov dword ptr [rbx + 16], 0",
