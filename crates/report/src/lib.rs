@@ -29,17 +29,20 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod gap;
+pub mod inject;
 pub mod installed;
 pub mod lint;
 pub mod optimize;
 pub mod packets;
 pub mod passes;
 pub mod place;
+pub mod platforms;
 pub mod precompile;
 pub mod program;
 pub mod prove;
 pub mod reduce;
 pub mod run;
+pub mod sandbox;
 pub mod tables;
 
 use serde::Serialize;
@@ -74,16 +77,19 @@ documents! {
     explain::ExplainReport = "tamis.explain/1",
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
+    inject::InjectReport = "tamis.inject/1",
     installed::InstalledReport = "tamis.libseccomp/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     optimize::OptimizeReport = "tamis.optimize/1",
     packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",
+    platforms::PlatformsReport = "tamis.platforms/1",
     precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
     reduce::ReduceReport = "tamis.reduce/1",
     run::RunReport = "tamis.run/1",
+    sandbox::SandboxReport = "tamis.sandbox/1",
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",

@@ -10,7 +10,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and the reason for a separate one.
-const INTEGRATION: [(&str, &str, &str); 11] = [
+const INTEGRATION: [(&str, &str, &str); 12] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis",
@@ -36,6 +36,11 @@ const INTEGRATION: [(&str, &str, &str); 11] = [
         "tamis-kernel",
         "memory",
         "nothing of its package may install filters meanwhile",
+    ),
+    (
+        "tamis-platform",
+        "live",
+        "starts itself as a supervisor, so it has a main of its own",
     ),
     (
         "tamis-policy",

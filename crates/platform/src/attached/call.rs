@@ -33,7 +33,7 @@ pub(super) enum Phase {
 }
 
 /// What is done with a call at its entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Decision {
     /// It is made.
     Make {
@@ -170,16 +170,15 @@ impl Tracer<'_> {
         /// a signal.
         const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
         let tid = stopped.tracee().tid();
-        let state = self.tasks.get_mut(&tid);
-        let phase = state.map_or(Phase::Free, |state| std::mem::take(&mut state.phase));
-        let Phase::Exit {
-            call,
-            is_told: true,
-        } = phase
-        else {
+        let Some(state) = self.tasks.get_mut(&tid) else {
             return Ok(());
         };
-        if RESTARTS.contains(&result) {
+        // An emulated call that is made after all has an exit, too, before it is made.
+        let Phase::Exit { call, is_told } = state.phase else {
+            return Ok(());
+        };
+        state.phase = Phase::Free;
+        if !is_told || RESTARTS.contains(&result) {
             return Ok(());
         }
         let mut task = AtStop::new(stopped, RAX);

@@ -5,7 +5,7 @@
 //! request for it fails with `ESRCH`, and its end is reported next.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -43,24 +43,11 @@ pub(super) fn run(
         Mechanism::Notify => None,
         _ => Some(evaluator(mechanism, guest)?),
     };
-    let programs = filters::filters(mechanism, guest.filter).map_err(PlatformError::Unsupported)?;
-    let mut spawn = Spawn::new(guest.program.clone());
-    spawn.args.clone_from(&guest.args);
-    spawn.filters = programs
-        .iter()
-        .map(|(program, flags)| (program, *flags))
-        .collect();
-    spawn.forward_signals = options.forwards_signals;
-    spawn.die_with_parent = true;
-    let held = spawn.start().map_err(PlatformError::Spawn)?;
-    place(options.placement, &held)?;
-    seize(mechanism, &held)?;
-    let follows = options.placement == Placement::Free
-        && !matches!(mechanism, Mechanism::Notify | Mechanism::Patch);
+    let held = start_guest(mechanism, guest, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
-    let (stop, mut stopper) =
+    let (stop, stopper) =
         io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error))?;
     let desk = evaluator
         .as_ref()
@@ -73,8 +60,9 @@ pub(super) fn run(
         });
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
-        // Until here dropping the child ends everything.
         let guard = EndOnDrop(&has_ended);
+        // Closed when this ends, however it does.
+        let mut stopper = stopper;
         if let Some(until) = options.until {
             let (signaller, stop) = (&signaller, &stop);
             start(scope, "tamis-until", move || {
@@ -83,21 +71,21 @@ pub(super) fn run(
                 }
             })?;
         }
+        let answering = notify::Answering {
+            supervisor,
+            pending: &pending,
+            has_ended: &has_ended,
+            stop: &stop,
+            signaller: &signaller,
+            cpu: supervisor_cpu(options.placement),
+        };
         let answering = match mechanism {
-            Mechanism::Notify => {
-                let answering = notify::Answering {
-                    supervisor,
-                    pending: &pending,
-                    has_ended: &has_ended,
-                    stop: &stop,
-                    signaller: &signaller,
-                    cpu: supervisor_cpu(options.placement),
-                };
-                Some(start(scope, "tamis-notify", move || answering.run())?)
-            }
+            Mechanism::Notify => Some(start(scope, "tamis-notify", move || answering.run())?),
             _ => None,
         };
-        let tracer = Tracer {
+        let follows = options.placement == Placement::Free
+            && !matches!(mechanism, Mechanism::Notify | Mechanism::Patch);
+        let ended = Tracer {
             mechanism,
             supervisor,
             evaluator: evaluator.as_ref(),
@@ -105,6 +93,7 @@ pub(super) fn run(
             child: held.release(),
             is_armed: false,
             tasks: BTreeMap::new(),
+            early: BTreeSet::new(),
             is_ending: false,
             failure: None,
             follow: follows.then(Follow::default),
@@ -114,8 +103,8 @@ pub(super) fn run(
                     move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
                 Patching::new(desk, Box::new(serve))
             }),
-        };
-        let ended = tracer.until_end();
+        }
+        .until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
@@ -125,6 +114,25 @@ pub(super) fn run(
         }
         ended
     })
+}
+
+/// A child that waits, traced and on its CPU. Dropping it ends everything.
+fn start_guest(
+    mechanism: Mechanism,
+    guest: &Guest<'_>,
+    options: &Options<'_>,
+) -> Result<Held, PlatformError> {
+    let programs = filters::filters(mechanism, guest.filter).map_err(PlatformError::Unsupported)?;
+    let mut spawn = Spawn::new(guest.program.clone());
+    spawn.args.clone_from(&guest.args);
+    let filters = programs.iter().map(|(program, flags)| (program, *flags));
+    spawn.filters = filters.collect();
+    spawn.forward_signals = options.forwards_signals;
+    spawn.die_with_parent = true;
+    let held = spawn.start().map_err(PlatformError::Spawn)?;
+    place(options.placement, &held)?;
+    seize(mechanism, &held)?;
+    Ok(held)
 }
 
 /// Says that the guest has ended, whatever ended its loop.
@@ -217,6 +225,8 @@ pub(crate) struct Tracer<'a> {
     /// Whether the first task has its filters: what it calls before are not calls of the guest.
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
+    /// Tasks whose creator has yet to report them.
+    early: BTreeSet<i32>,
     /// Whether everything is being killed.
     is_ending: bool,
     failure: Option<PlatformError>,
@@ -312,11 +322,15 @@ impl Tracer<'_> {
         if !self.tasks.contains_key(&tid) {
             // Its report has overtaken that of the task that created it.
             self.on_new(tid, creator(tid));
+            self.early.insert(tid);
         }
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
-                if let Some(new) = stopped.new_task()? {
+                // It may even have ended.
+                if let Some(new) = stopped.new_task()?
+                    && !self.early.remove(&new.tid())
+                {
                     self.on_new(new.tid(), Some(tid));
                 }
             }

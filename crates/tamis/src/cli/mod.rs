@@ -8,6 +8,7 @@ use tamis_diag::{Diagnostic, Sources};
 
 pub(crate) mod budget;
 pub(crate) mod call;
+pub(crate) mod chart;
 pub(crate) mod compare;
 pub(crate) mod compiler;
 pub(crate) mod engine;
@@ -22,6 +23,7 @@ pub(crate) mod load;
 mod memory;
 pub(crate) mod output;
 pub(crate) mod packet;
+pub(crate) mod platform;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod side;

@@ -12,7 +12,7 @@ use tamis_session::{LoadOptions, Loaded, Policy, check};
 use super::{Failure, Global, budget, profile};
 
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
     /// frequency file; may be repeated, counts add up [default: ordinary programs]

@@ -1,7 +1,6 @@
 //! `tamis bench`: what filters cost on this machine, in the kernel and in evaluators.
 
 mod cases;
-mod chart;
 mod doubts;
 mod draw;
 mod engines;
@@ -17,12 +16,12 @@ use tamis_kernel::InstallError;
 use tamis_kernel::measure::{self, MeasureError, Progress, Rounds, TimedCalls};
 use tamis_report::bench::BenchReport;
 
+use crate::cli::chart::{self, ChartFile};
 use crate::cli::load::LoadArgs;
 use crate::cli::progress;
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, output};
 use cases::{CaseOptions, Cases};
-use chart::ChartFile;
 use figures::Skipped;
 use report::Findings;
 

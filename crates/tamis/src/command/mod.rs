@@ -21,15 +21,18 @@ mod dump;
 mod eval;
 mod explain;
 mod fuzz;
+mod inject;
 mod libseccomp;
 mod lint;
 mod optimize;
 mod passes;
+mod platforms;
 mod precompile;
 mod profile;
 mod prove;
 mod reduce;
 mod run;
+mod sandbox;
 mod tables;
 
 /// What to do.
@@ -46,6 +49,9 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     Reduce(reduce::Args),
     Run(run::Args),
+    Sandbox(sandbox::Args),
+    Inject(inject::Args),
+    Platforms(platforms::Args),
     Dump(dump::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
@@ -87,9 +93,11 @@ impl Command {
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
             Command::Convert(_) => "converting",
-            Command::Bench(_) => "measuring",
+            Command::Bench(_) | Command::Platforms(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Run(_)
+            | Command::Sandbox(_)
+            | Command::Inject(_)
             | Command::Dump(_)
             | Command::Libseccomp(_)
             | Command::Tables(_)
@@ -113,6 +121,9 @@ impl Command {
             Command::Fuzz(args) => fuzz::run(args, global),
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Sandbox(args) => sandbox::run(args, global),
+            Command::Inject(args) => inject::run(args, global),
+            Command::Platforms(args) => platforms::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),

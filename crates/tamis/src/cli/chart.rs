@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use tamis_chart::Drawing;
 
-use crate::cli::{Failure, output};
+use super::{Failure, output};
 
 /// A file that a chart can be written to.
 #[derive(Clone, Debug)]
-pub(super) struct ChartFile {
+pub(crate) struct ChartFile {
     path: PathBuf,
     is_page: bool,
 }
 
 /// The file with this name; its ending says what it will be.
-pub(super) fn parse_file(name: &str) -> Result<ChartFile, String> {
+pub(crate) fn parse_file(name: &str) -> Result<ChartFile, String> {
     let path = Path::new(name);
     let ending = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     let is_page = match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
@@ -32,7 +32,7 @@ pub(super) fn parse_file(name: &str) -> Result<ChartFile, String> {
 
 impl ChartFile {
     /// Writes charts: a page with them and a text, or one SVG.
-    pub(super) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {
             true => tamis_chart::page(title, charts, text),
             false => Drawing::column(title, charts).to_string(),

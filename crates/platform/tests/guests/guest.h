@@ -1,0 +1,52 @@
+// What guests share: calls as the instruction, and checks. The supervisor of the tests answers
+//   getpriority  a sum over its six arguments
+//   getpgid      its first argument
+//   personality  reads the number at its first argument and writes the next one to its second; how many bytes it could
+//   getppid      as the kernel
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                                 \
+    do {                                                                                                                 \
+        if (!(condition)) {                                                                                              \
+            dprintf(2, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition, errno);                                  \
+            _exit(1);                                                                                                    \
+        }                                                                                                                \
+    } while (0)
+
+static inline long call6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    register uint64_t r10 __asm__("r10") = d;
+    register uint64_t r8 __asm__("r8") = e;
+    register uint64_t r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline uint64_t sum6(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    return (a + 3 * b + 5 * c + 7 * d + 9 * e + 11 * f) & 0x3fffffffffffffff;
+}
+
+// One call whose answer is known.
+static inline void ask(uint64_t seed) {
+    uint64_t a = seed * 0x9e3779b97f4a7c15, b = a ^ seed, c = ~a, d = a << 7, e = seed, f = a >> 3;
+    CHECK((uint64_t)call6(SYS_getpriority, a, b, c, d, e, f) == sum6(a, b, c, d, e, f));
+}

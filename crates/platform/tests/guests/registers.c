@@ -1,0 +1,56 @@
+// A call leaves everything but rax, rcx and r11: the red zone, flags, registers of vectors.
+#include "guest.h"
+
+static long call_with(long nr, uint64_t flags, uint64_t *after, uint64_t zone[16], uint8_t vectors[16 * 16]) {
+    long result = nr;
+    __asm__ volatile("movdqu (%[v]), %%xmm0\n movdqu 16(%[v]), %%xmm1\n movdqu 112(%[v]), %%xmm7\n"
+                     "movdqu 240(%[v]), %%xmm15\n"
+                     "mov (%[z]), %%rdi\n mov %%rdi, -8(%%rsp)\n"
+                     "mov 8(%[z]), %%rdi\n mov %%rdi, -64(%%rsp)\n"
+                     "mov 16(%[z]), %%rdi\n mov %%rdi, -128(%%rsp)\n"
+                     "lea -256(%%rsp), %%rsp\n pushf\n pop %%r8\n or %[f], %%r8\n push %%r8\n popf\n"
+                     "lea 256(%%rsp), %%rsp\n"
+                     "mov $77, %%rdi\n"
+                     "syscall\n"
+                     "lea -256(%%rsp), %%rsp\n pushf\n pop %%r8\n mov %%r8, (%[a])\n"
+                     "and $~0x40400, %%r8\n push %%r8\n popf\n lea 256(%%rsp), %%rsp\n"
+                     "mov -8(%%rsp), %%rdi\n mov %%rdi, (%[z])\n"
+                     "mov -64(%%rsp), %%rdi\n mov %%rdi, 8(%[z])\n"
+                     "mov -128(%%rsp), %%rdi\n mov %%rdi, 16(%[z])\n"
+                     "movdqu %%xmm0, (%[v])\n movdqu %%xmm1, 16(%[v])\n movdqu %%xmm7, 112(%[v])\n"
+                     "movdqu %%xmm15, 240(%[v])\n"
+                     : "+a"(result)
+                     : [v] "r"(vectors), [z] "r"(zone), [f] "r"(flags), [a] "r"(after)
+                     : "rdi", "r8", "rcx", "r11", "memory", "cc", "xmm0", "xmm1", "xmm7", "xmm15");
+    return result;
+}
+
+__attribute__((target("avx"))) static void upper_halves(void) {
+    uint8_t before[32], after[32];
+    for (int i = 0; i < 32; i++)
+        before[i] = (uint8_t)(i * 7 + 1);
+    long result = SYS_getpgid;
+    __asm__ volatile("vmovdqu (%[b]), %%ymm5\n mov $5, %%rdi\n syscall\n vmovdqu %%ymm5, (%[c])\n vzeroupper\n"
+                     : "+a"(result)
+                     : [b] "r"(before), [c] "r"(after)
+                     : "rdi", "rcx", "r11", "memory", "xmm5");
+    CHECK(result == 5 && memcmp(before, after, 32) == 0);
+}
+
+int main(void) {
+    const uint64_t direction = 0x400, alignment = 0x40000, carry = 1;
+    const uint64_t flags[] = {0, direction, alignment, carry, direction | alignment | carry};
+    for (int round = 0; round < 20; round++)
+        for (unsigned i = 0; i < sizeof flags / sizeof *flags; i++) {
+            uint64_t zone[16] = {0x1111222233334444, 0x5555666677778888, 0x9999aaaabbbbcccc}, after = 0;
+            uint8_t vectors[256], expected[256];
+            for (int j = 0; j < 256; j++)
+                expected[j] = vectors[j] = (uint8_t)(j ^ round);
+            CHECK(call_with(SYS_getpgid, flags[i], &after, zone, vectors) == 77);
+            CHECK(zone[0] == 0x1111222233334444 && zone[1] == 0x5555666677778888 && zone[2] == 0x9999aaaabbbbcccc);
+            CHECK((after & (direction | alignment)) == (flags[i] & (direction | alignment)));
+            CHECK(memcmp(vectors, expected, 256) == 0);
+        }
+    for (int round = 0; round < 20 && __builtin_cpu_supports("avx"); round++)
+        upper_halves();
+}

@@ -1,0 +1,504 @@
+//! What each case does, in a process of its own.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use tamis_kernel::Ended;
+use tamis_kernel::spawn::SpawnError;
+use tamis_platform::{Caps, Guest, Options, Placement, Platform, PlatformError, Spin};
+
+use crate::guests;
+use crate::host::{Asked, Host, filter};
+
+/// What came of a case.
+pub(crate) enum Outcome {
+    Passed,
+    /// The platform's capabilities, or the machine, don't have what it takes.
+    Skipped(&'static str),
+}
+
+/// A case: its name, what it takes, and what it does.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// The reason why a platform with these capabilities can't have it.
+    without: fn(&Caps) -> Option<&'static str>,
+    run: fn(&dyn Platform) -> Outcome,
+}
+
+macro_rules! guest {
+    ($name:literal, $without:expr) => {
+        guest!($name, $name, Asked::Some, $without)
+    };
+    ($case:literal, $name:literal, $asked:expr, $without:expr) => {
+        Case {
+            name: $case,
+            without: $without,
+            run: |platform| {
+                let host = Host::default();
+                let ended = run(platform, $name, &[], $asked, &host, &Options::default());
+                assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+                assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+                assert_eq!(
+                    host.started.load(Ordering::Relaxed),
+                    host.ended.load(Ordering::Relaxed)
+                );
+                Outcome::Passed
+            },
+        }
+    };
+}
+
+/// All cases.
+pub(crate) const CASES: [Case; 32] = [
+    guest!("loop", any),
+    guest!("arguments", any),
+    guest!("results", any),
+    guest!("pointers", any),
+    guest!("threads", threads),
+    guest!("threads, all asked", "threads", Asked::All, threads),
+    guest!("processes", forks),
+    guest!("processes, all asked", "processes", Asked::All, forks),
+    guest!("exec", exec),
+    guest!("exec, all asked", "exec", Asked::All, exec),
+    guest!("signals", any),
+    guest!("signals, all asked", "signals", Asked::All, any),
+    guest!("faults", any),
+    guest!("faults, all asked", "faults", Asked::All, any),
+    guest!("registers", any),
+    guest!("restart", forks),
+    guest!("restart, all asked", "restart", Asked::All, forks),
+    guest!("tasks", forks),
+    Case {
+        name: "interfaces",
+        without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
+        run: interfaces,
+    },
+    Case {
+        name: "ends",
+        without: any,
+        run: ends,
+    },
+    Case {
+        name: "not found",
+        without: any,
+        run: not_found,
+    },
+    Case {
+        name: "descriptor",
+        without: any,
+        run: descriptor,
+    },
+    Case {
+        name: "replaced call",
+        without: any,
+        run: replaced_call,
+    },
+    Case {
+        name: "replaced result",
+        without: any,
+        run: replaced_result,
+    },
+    Case {
+        name: "placement",
+        without: any,
+        run: placement,
+    },
+    Case {
+        name: "spin",
+        without: any,
+        run: spin,
+    },
+    Case {
+        name: "until",
+        without: forks,
+        run: until,
+    },
+    Case {
+        name: "nested",
+        without: exec,
+        run: nested,
+    },
+    Case {
+        name: "many in turn",
+        without: any,
+        run: many_in_turn,
+    },
+    Case {
+        name: "two at once",
+        without: any,
+        run: two_at_once,
+    },
+    Case {
+        name: "busybox",
+        without: exec,
+        run: busybox,
+    },
+    Case {
+        name: "dynamic",
+        without: |caps| {
+            let has_all = caps.runs_dynamic && caps.has_exec && caps.has_forks;
+            (!has_all).then_some("it runs no dynamically linked programs that execute others")
+        },
+        run: dynamic,
+    },
+];
+
+/// The case of this name for a guest in Go, which needs a compiler of its own.
+pub(crate) const GO: Case = Case {
+    name: "go",
+    without: threads,
+    run: go,
+};
+
+fn any(_: &Caps) -> Option<&'static str> {
+    None
+}
+
+fn threads(caps: &Caps) -> Option<&'static str> {
+    (!caps.has_threads).then_some("it has no threads")
+}
+
+fn forks(caps: &Caps) -> Option<&'static str> {
+    (!(caps.has_forks && caps.has_threads)).then_some("it has no processes")
+}
+
+fn exec(caps: &Caps) -> Option<&'static str> {
+    let has_all = caps.has_exec && caps.has_forks && caps.has_threads;
+    (!has_all).then_some("it executes no programs")
+}
+
+impl Case {
+    /// Runs it, and then looks for what it has left.
+    pub(crate) fn play(&self, platform: &dyn Platform) -> Outcome {
+        if let Some(reason) = (self.without)(&platform.caps()) {
+            return Outcome::Skipped(reason);
+        }
+        let before = descriptors();
+        let outcome = (self.run)(platform);
+        assert_eq!(descriptors(), before, "descriptors");
+        // A thread that has been joined may still be on its way out; one that stays is found by the time limit.
+        while threads_count() != 1 {
+            thread::yield_now();
+        }
+        assert_eq!(children(), "", "children");
+        outcome
+    }
+}
+
+fn run(
+    platform: &dyn Platform,
+    name: &str,
+    args: &[&str],
+    asked: Asked,
+    host: &Host,
+    options: &Options<'_>,
+) -> Result<Ended, PlatformError> {
+    let filter = filter(asked);
+    let guest = Guest {
+        program: guests::path(name).into(),
+        args: args.iter().map(Into::into).collect(),
+        filter: &filter,
+        has_results: false,
+    };
+    platform.run(&guest, host, options)
+}
+
+fn answers(platform: &dyn Platform, what: &str, host: &Host) -> Result<Ended, PlatformError> {
+    let options = Options::default();
+    run(platform, "answers", &[what], Asked::Some, host, &options)
+}
+
+/// The descriptors of this process.
+fn descriptors() -> Vec<String> {
+    let entries = fs::read_dir("/proc/self/fd").expect("the descriptors");
+    let paths = entries.map(|entry| entry.expect("a descriptor").path());
+    // The folder itself has a descriptor while it is read.
+    let targets = paths.filter_map(|path| fs::read_link(path).ok());
+    let names = targets.map(|target| target.display().to_string());
+    let mut names: Vec<String> = names.filter(|name| !name.ends_with("/fd")).collect();
+    names.sort();
+    names
+}
+
+fn threads_count() -> usize {
+    fs::read_dir("/proc/self/task")
+        .expect("the threads")
+        .count()
+}
+
+fn children() -> String {
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn signalled(signal: i32) -> impl Fn(&Ended) -> bool {
+    move |ended| ended.is_by(signal)
+}
+
+fn interfaces(platform: &dyn Platform) -> Outcome {
+    let native = std::process::Command::new(guests::path("interfaces"))
+        .arg("probe")
+        .status();
+    if native.expect("it starts").code() != Some(0) {
+        return Outcome::Skipped("this kernel has no 32-bit interface");
+    }
+    let host = Host::default();
+    let options = Options::default();
+    let ended = run(platform, "interfaces", &[], Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
+/// What the filter or the supervisor decides, and how the guest ends by itself.
+fn ends(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    for (what, code) in [("e", 0), ("t", 0), ("0", 0), ("7", 7), ("255", 255)] {
+        let ended = answers(platform, what, &host).expect("it runs");
+        assert_eq!(ended, Ended::Exited(code), "{what}");
+    }
+    for (what, signal) in [("k", libc::SIGKILL), ("s", libc::SIGSYS)] {
+        let ended = answers(platform, what, &host).expect("it runs");
+        assert!(signalled(signal)(&ended), "{what}: {ended:?}");
+    }
+    Outcome::Passed
+}
+
+fn not_found(platform: &dyn Platform) -> Outcome {
+    let options = Options::default();
+    let host = Host::default();
+    let error = run(platform, "nothing", &[], Asked::Some, &host, &options).unwrap_err();
+    let is_said = match &error {
+        PlatformError::Spawn(SpawnError::Exec(errno)) => errno.0 == libc::ENOENT,
+        PlatformError::Request { errno, .. } => errno.0 == libc::ENOENT,
+        _ => false,
+    };
+    assert!(is_said, "{error:?}");
+    Outcome::Passed
+}
+
+fn descriptor(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    *host.descriptor.lock().expect("no panic") = Some(File::open("/dev/zero").expect("zeros"));
+    assert_can(
+        answers(platform, "d", &host),
+        platform.caps().installs_descriptors,
+    )
+}
+
+fn replaced_call(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    assert_can(
+        answers(platform, "w", &host),
+        platform.caps().replaces_calls,
+    )
+}
+
+fn replaced_result(platform: &dyn Platform) -> Outcome {
+    let filter = filter(Asked::Some);
+    let guest = Guest {
+        program: guests::path("answers").into(),
+        args: vec!["r".into()],
+        filter: &filter,
+        has_results: true,
+    };
+    let ended = platform.run(&guest, &Host::default(), &Options::default());
+    assert_can(ended, platform.caps().sees_results)
+}
+
+/// A platform does what it says that it can, and refuses the rest.
+fn assert_can(ended: Result<Ended, PlatformError>, can: bool) -> Outcome {
+    match (ended, can) {
+        (Ok(Ended::Exited(0)), true) => Outcome::Passed,
+        (Err(PlatformError::Unsupported(_)), false) => Outcome::Skipped("it can't, and says so"),
+        (ended, _) => panic!("{ended:?}"),
+    }
+}
+
+fn placement(platform: &dyn Platform) -> Outcome {
+    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    let mut placements = vec![Placement::Same(last)];
+    if first != last {
+        placements.push(Placement::Apart {
+            guest: last,
+            supervisor: first,
+        });
+    }
+    for placement in placements {
+        let options = Options {
+            placement,
+            ..Options::default()
+        };
+        let host = Host::default();
+        let ended = run(platform, "loop", &[], Asked::Some, &host, &options);
+        assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    }
+    // The caller stays where it was.
+    assert_eq!(tamis_kernel::affinity::allowed().expect("the CPUs"), cpus);
+    let options = Options {
+        placement: Placement::Same(usize::MAX),
+        ..Options::default()
+    };
+    let host = Host::default();
+    assert!(run(platform, "loop", &[], Asked::Some, &host, &options).is_err());
+    Outcome::Passed
+}
+
+fn spin(platform: &dyn Platform) -> Outcome {
+    for spin in [Spin::Never, Spin::Bounded(50), Spin::Adaptive] {
+        let options = Options {
+            spin,
+            ..Options::default()
+        };
+        let host = Host::default();
+        let ended = run(platform, "loop", &[], Asked::Some, &host, &options);
+        assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    }
+    Outcome::Passed
+}
+
+/// Guests that block in calls, or that make none, are killed from outside.
+fn until(platform: &dyn Platform) -> Outcome {
+    for args in [&[][..], &["busy"]] {
+        let host = Host::default();
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                // The guest asks before it blocks.
+                while host.asked.load(Ordering::Relaxed) == 0 {
+                    thread::yield_now();
+                }
+                writer.write_all(&[1]).expect("the pipe");
+            });
+            let options = Options {
+                until: Some(reader.as_fd()),
+                ..Options::default()
+            };
+            run(platform, "blocked", args, Asked::All, &host, &options)
+        });
+        assert!(ended.expect("it runs").is_by(libc::SIGKILL));
+    }
+    Outcome::Passed
+}
+
+/// A supervisor in a guest: its platform works there, or it says why not.
+fn nested(platform: &dyn Platform) -> Outcome {
+    let filter = filter(Asked::Some);
+    let host = Host::default();
+    for inner in tamis_platform::all() {
+        let guest = Guest {
+            program: std::env::current_exe().expect("its own path").into(),
+            args: vec![crate::NESTED.into(), inner.name().into()],
+            filter: &filter,
+            has_results: false,
+        };
+        if !platform.caps().runs_dynamic {
+            return Outcome::Skipped("it runs no dynamically linked programs");
+        }
+        let ended = platform.run(&guest, &host, &Options::default());
+        let ended = ended.expect("it runs");
+        assert_eq!(ended, Ended::Exited(0), "{} inside", inner.name());
+    }
+    Outcome::Passed
+}
+
+/// The inner side of [`nested`].
+pub(crate) fn play_nested(platform: &dyn Platform) {
+    let host = Host::default();
+    let options = Options::default();
+    match run(platform, "loop", &[], Asked::Some, &host, &options) {
+        Ok(ended) => assert_eq!(ended, Ended::Exited(0)),
+        Err(PlatformError::Request { .. } | PlatformError::Spawn(_)) => {}
+        Err(PlatformError::Unavailable(_)) => {}
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+fn many_in_turn(platform: &dyn Platform) -> Outcome {
+    for code in 0..20 {
+        let ended = answers(platform, &code.to_string(), &Host::default());
+        assert_eq!(ended.expect("it runs"), Ended::Exited(code));
+    }
+    Outcome::Passed
+}
+
+fn two_at_once(platform: &dyn Platform) -> Outcome {
+    if platform.caps().is_signal_safe {
+        return Outcome::Skipped("its guests' signal handlers are those of the process");
+    }
+    thread::scope(|scope| {
+        let guests = [1, 2].map(|code: u8| {
+            let one = move || answers(platform, &code.to_string(), &Host::default());
+            (code, scope.spawn(one))
+        });
+        for (code, guest) in guests {
+            let ended = guest.join().expect("no panic").expect("it runs");
+            assert_eq!(ended, Ended::Exited(code));
+        }
+    });
+    Outcome::Passed
+}
+
+/// Runs a program that somebody else has written, asked for every call; false if it isn't there.
+fn foreign(platform: &dyn Platform, program: &str, args: &[&str], expected: Ended) -> bool {
+    let filter = filter(Asked::Some);
+    let guest = Guest {
+        program: program.into(),
+        args: args.iter().map(Into::into).collect(),
+        filter: &filter,
+        has_results: false,
+    };
+    match platform.run(&guest, &Host::default(), &Options::default()) {
+        Ok(ended) => {
+            assert_eq!(ended, expected, "{program}");
+            true
+        }
+        Err(PlatformError::Spawn(SpawnError::Exec(errno))) if errno.0 == libc::ENOENT => false,
+        Err(error) => panic!("{program}: {error:?}"),
+    }
+}
+
+fn busybox(platform: &dyn Platform) -> Outcome {
+    let script = "test $(echo a b c | wc -w) = 3 && exit 42";
+    match foreign(
+        platform,
+        "busybox",
+        &["sh", "-c", script],
+        Ended::Exited(42),
+    ) {
+        true => Outcome::Passed,
+        false => Outcome::Skipped("busybox is not installed"),
+    }
+}
+
+fn dynamic(platform: &dyn Platform) -> Outcome {
+    assert!(foreign(platform, "true", &[], Ended::Exited(0)));
+    let script = "for i in 1 2 3; do /bin/true | cat; done; (exit 7)";
+    assert!(foreign(platform, "sh", &["-c", script], Ended::Exited(7)));
+    Outcome::Passed
+}
+
+fn go(platform: &dyn Platform) -> Outcome {
+    let program = guests::path("hello-go");
+    let program = program.to_str().expect("a path in UTF-8");
+    match foreign(platform, program, &[], Ended::Exited(0)) {
+        true => Outcome::Passed,
+        false => Outcome::Skipped("there is no compiler of Go"),
+    }
+}
+
+/// Runs a guest that blocks, until somebody kills this process.
+pub(crate) fn play_orphan(platform: &dyn Platform, args: &[&str]) {
+    let options = Options::default();
+    let _ = run(
+        platform,
+        "blocked",
+        args,
+        Asked::Some,
+        &Host::default(),
+        &options,
+    );
+}

@@ -1,0 +1,95 @@
+//! The programs that run as guests, built when the tests start.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The programs in C, by their files in `tests/guests`.
+pub(crate) const NAMES: [&str; 15] = [
+    "answers",
+    "arguments",
+    "blocked",
+    "exec",
+    "faults",
+    "interfaces",
+    "loop",
+    "pointers",
+    "processes",
+    "registers",
+    "restart",
+    "results",
+    "signals",
+    "tasks",
+    "threads",
+];
+
+/// Where a program is.
+pub(crate) fn path(name: &str) -> PathBuf {
+    folder().join(name)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests")
+}
+
+/// Builds what is older than its source, statically linked.
+///
+/// # Errors
+/// There is no compiler.
+///
+/// # Panics
+/// If a program doesn't build.
+pub(crate) fn build() -> Result<(), String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
+    fs::create_dir_all(folder()).expect("the folder can be made");
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    let header = modified(&sources.join("guest.h"));
+    for name in NAMES {
+        let source = sources.join(format!("{name}.c"));
+        let program = path(name);
+        let newest = modified(&source).max(header);
+        if modified(&program) > newest {
+            continue;
+        }
+        // Another run of the tests may start the program meanwhile.
+        let new = folder().join(format!("{name}.{}", std::process::id()));
+        let built = Command::new("cc")
+            .args([
+                "-O1",
+                "-g",
+                "-static",
+                "-pthread",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-Wno-unused-result",
+                "-o",
+            ])
+            .args([&new, &source])
+            .output()
+            .map_err(|error| format!("cc: {error}"))?;
+        let stderr = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success(), "{name}: {stderr}");
+        fs::rename(&new, &program).expect("the program can be moved");
+    }
+    build_go();
+    Ok(())
+}
+
+/// A program in Go, whose runtime has threads and sends itself signals; without a compiler its case is skipped.
+fn build_go() {
+    let (source, program) = (folder().join("hello.go"), path("hello-go"));
+    if program.exists() {
+        return;
+    }
+    let text = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tc := make(chan int)\n\tfor i := 0; i < 10; i++ {\n\
+                \t\tgo func() { c <- i }()\n\t}\n\tsum := 0\n\tfor i := 0; i < 10; i++ {\n\t\tsum += <-c\n\t}\n\
+                \tfmt.Println(sum)\n}\n";
+    fs::write(&source, text).expect("the folder can be written");
+    let _ = Command::new("go")
+        .args(["build", "-o"])
+        .args([&program, &source])
+        .env("CGO_ENABLED", "0")
+        .env("GOTOOLCHAIN", "local")
+        .output();
+}

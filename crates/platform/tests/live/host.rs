@@ -1,0 +1,151 @@
+//! The supervisor of the tests, and the filters under which its guests run.
+//!
+//! It does nothing that a signal handler may not do.
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_bpf::{Op, Program, Test};
+use tamis_kernel::{Ended, Errno, NATIVE_ENDIAN};
+use tamis_platform::{Answer, Supervisor, Task, TaskId};
+
+/// The number of `getpriority` in the 32-bit interface.
+const GETPRIORITY_I386: u32 = 96;
+const X32: u32 = 0x4000_0000;
+
+/// What the guests in C expect of their supervisor, and what it has seen.
+#[derive(Default)]
+pub(crate) struct Host {
+    /// How many calls it was asked for.
+    pub(crate) asked: AtomicU64,
+    /// The tasks that have started and ended; only used by platforms that see tasks.
+    pub(crate) started: AtomicU64,
+    pub(crate) ended: AtomicU64,
+    /// What a descriptor is a copy of.
+    pub(crate) descriptor: Mutex<Option<File>>,
+}
+
+impl Supervisor for Host {
+    fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let args = call.args;
+        if call.arch == Arch::X86.audit() {
+            return match call.nr {
+                GETPRIORITY_I386 => {
+                    let sum = args[0] + 3 * args[1] + 5 * args[2];
+                    Answer::Return((sum & 0x3fff_ffff) as i64)
+                }
+                _ => Answer::Forward,
+            };
+        }
+        match i64::from(call.nr & !X32) {
+            libc::SYS_getpriority => Answer::Return(sum(&args)),
+            libc::SYS_getpgid => Answer::Return(args[0] as i64),
+            libc::SYS_personality => next_number(task, args[0], args[1]),
+            libc::SYS_getsid => Answer::ForwardWith(SeccompData {
+                nr: libc::SYS_getpid as u32,
+                args: [0; 6],
+                ..*call
+            }),
+            libc::SYS_memfd_create => {
+                let file = self.descriptor.lock().ok().and_then(|mut file| file.take());
+                file.map_or(Answer::Errno(libc::ENFILE as u16), |file| {
+                    Answer::Descriptor(file.into())
+                })
+            }
+            libc::SYS_sysinfo => Answer::Kill,
+            _ => Answer::Forward,
+        }
+    }
+
+    fn result(&self, _task: &mut dyn Task, call: &SeccompData, result: i64) -> i64 {
+        match i64::from(call.nr) {
+            libc::SYS_getppid => 4711,
+            _ => result,
+        }
+    }
+
+    fn started(&self, _task: TaskId, _parent: Option<TaskId>) {
+        self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ended(&self, _task: TaskId, _how: Ended) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn sum(args: &[u64; 6]) -> i64 {
+    let terms = args.iter().zip([1_u64, 3, 5, 7, 9, 11]);
+    let sum = terms.fold(0_u64, |sum, (arg, factor)| {
+        sum.wrapping_add(arg.wrapping_mul(factor))
+    });
+    (sum & 0x3fff_ffff_ffff_ffff) as i64
+}
+
+/// Reads a number and writes the next one elsewhere.
+fn next_number(task: &mut dyn Task, from: u64, to: u64) -> Answer {
+    let space = task.space();
+    let mut number = [0; 8];
+    let answer = |result: Result<usize, Errno>| match result {
+        Ok(len_bytes) => Answer::Return(len_bytes as i64),
+        Err(errno) => Answer::Errno(errno.0 as u16),
+    };
+    match space.read(from, &mut number) {
+        Ok(8) => {}
+        partial => return answer(partial),
+    }
+    let next = u64::from_ne_bytes(number).wrapping_add(1);
+    answer(space.write(to, &next.to_ne_bytes()))
+}
+
+/// Which calls the supervisor is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Those that it answers itself, and `getppid`.
+    Some,
+    /// All.
+    All,
+}
+
+/// The filter of the guests in C.
+pub(crate) fn filter(asked: Asked) -> Program {
+    let notify = ActionKind::Notify.ret();
+    let notified = [
+        libc::SYS_getpriority,
+        libc::SYS_getpgid,
+        libc::SYS_personality,
+        libc::SYS_getppid,
+        libc::SYS_getsid,
+        libc::SYS_memfd_create,
+        libc::SYS_sysinfo,
+        libc::SYS_getpriority | i64::from(X32),
+    ];
+    let others = [
+        (libc::SYS_acct, Action::errno(libc::ENOTTY as u16).ret()),
+        (libc::SYS_swapoff, Action::KILL_PROCESS.ret()),
+        (
+            libc::SYS_sethostname,
+            Action::new(ActionKind::Trace, 5).ret(),
+        ),
+    ];
+    let rest = match asked {
+        Asked::Some => Action::ALLOW.ret(),
+        Asked::All => notify,
+    };
+    let is = |nr: i64, ret: u32| [Op::branch(Test::Eq, nr as u32, 0, 1), Op::RetImm(ret)];
+    let mut ops = vec![
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86.audit(), 0, 4),
+        Op::LoadData(0),
+    ];
+    ops.extend(is(i64::from(GETPRIORITY_I386), notify));
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    ops.push(Op::LoadData(0));
+    ops.extend(notified.iter().flat_map(|nr| is(*nr, notify)));
+    ops.extend(others.iter().flat_map(|(nr, ret)| is(*nr, *ret)));
+    ops.push(Op::RetImm(rest));
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}

@@ -1,0 +1,201 @@
+//! The conformance suite: the same guests on every platform.
+//!
+//! Each pair of a platform and a case runs in a process of its own with a time limit, and leaves neither descriptors nor
+//! children. What a platform says that it can't do is skipped, as are platforms that don't work here. At the end the
+//! matrix is printed. With `TAMIS_REPEATS=100` each case runs so many times in a row.
+
+mod cases;
+mod guests;
+mod host;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Trial};
+use tamis_platform::Platform;
+use tamis_testkit::child;
+use tamis_testkit::skip::{self, Need};
+
+use cases::{CASES, Case, Outcome};
+
+/// The first argument of a process that plays a case.
+const MARK: &str = "--play";
+/// The first argument of a supervisor in a guest.
+pub(crate) const NESTED: &str = "--play-nested";
+/// The first argument of a process that will be killed.
+const ORPHAN: &str = "--play-orphan";
+/// The limit of one run of a case, in seconds; the slowest takes two on an idle machine.
+const LIMIT_S: u32 = 60;
+
+/// How cases ended, by platform and case.
+type Matrix = Arc<Mutex<BTreeMap<(usize, String), char>>>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        [MARK, platform, case] => return play(platform, case),
+        [NESTED, platform] => {
+            cases::play_nested(by_name(platform));
+            return ExitCode::SUCCESS;
+        }
+        [ORPHAN, platform, ref rest @ ..] => {
+            cases::play_orphan(by_name(platform), rest);
+            return ExitCode::FAILURE;
+        }
+        _ => {}
+    }
+    if skip::without_live() {
+        return ExitCode::SUCCESS;
+    }
+    if let Err(reason) = guests::build() {
+        skip::because(Need::Toolchains, reason);
+        return ExitCode::SUCCESS;
+    }
+    let matrix = Matrix::default();
+    let mut trials = Vec::new();
+    for (index, platform) in tamis_platform::all().iter().enumerate() {
+        if let Err(unavailable) = platform.probe() {
+            println!("skipped: {}: {unavailable}", platform.name());
+            continue;
+        }
+        for case in cases() {
+            trials.push(trial(index, *platform, case.name, &matrix));
+        }
+        trials.push(orphans(index, *platform, &matrix));
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(2);
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    print_matrix(&matrix);
+    conclusion.exit_code()
+}
+
+fn cases() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain([&cases::GO])
+}
+
+fn by_name(name: &str) -> &'static dyn Platform {
+    tamis_platform::by_name(name).expect("a platform")
+}
+
+/// The process of a case.
+fn play(platform: &str, case: &str) -> ExitCode {
+    let mut all = cases();
+    let case = all.find(|one| one.name == case).expect("a case");
+    let platform = by_name(platform);
+    let repeats = env::var("TAMIS_REPEATS").map_or(1, |text| text.parse().expect("a number"));
+    for _ in 0..repeats {
+        // SAFETY: takes no pointers. The signal ends this process, and with it the guest.
+        unsafe { libc::alarm(LIMIT_S) };
+        if let Outcome::Skipped(reason) = case.play(platform) {
+            println!("skipped: {reason}");
+            break;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn trial(index: usize, platform: &dyn Platform, case: &'static str, matrix: &Matrix) -> Trial {
+    let name = platform.name();
+    let matrix = Arc::clone(matrix);
+    Trial::test(format!("{name}: {case}"), move || {
+        let mut command = Command::new(env::current_exe()?);
+        command.args([MARK, name, case]).stdin(Stdio::null());
+        let output = child::output(&mut command)?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let cell = match (output.status.success(), stdout.contains("skipped: ")) {
+            (true, false) => '+',
+            (true, true) => '-',
+            (false, _) => '!',
+        };
+        note(&matrix, index, case, cell);
+        match output.status.success() {
+            true => Ok(()),
+            false => {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                Err(format!("{}: {stderr}", output.status).into())
+            }
+        }
+    })
+}
+
+fn note(matrix: &Matrix, index: usize, case: &str, cell: char) {
+    let mut matrix = matrix.lock().expect("no panic");
+    matrix.insert((index, case.to_owned()), cell);
+}
+
+/// A guest whose supervisor is killed dies: its tasks that block in calls, and those that make none.
+fn orphans(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
+    const CASE: &str = "supervisor killed";
+    let (name, caps) = (platform.name(), platform.caps());
+    let matrix = Arc::clone(matrix);
+    Trial::test(format!("{name}: {CASE}"), move || {
+        if !caps.has_forks || !caps.has_threads {
+            note(&matrix, index, CASE, '-');
+            return Ok(());
+        }
+        note(&matrix, index, CASE, '!');
+        for args in [&[][..], &["busy"]] {
+            kill_supervisor(name, args)?;
+        }
+        note(&matrix, index, CASE, '+');
+        Ok(())
+    })
+}
+
+fn kill_supervisor(platform: &str, args: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
+    let mut supervisor = Command::new(env::current_exe()?)
+        .args([ORPHAN, platform])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    let stdout = supervisor.stdout.take().ok_or("a pipe")?;
+    BufReader::new(stdout).read_line(&mut line)?;
+    supervisor.kill()?;
+    supervisor.wait()?;
+    let start = Instant::now();
+    for pid in line.split_whitespace() {
+        let path = format!("/proc/{pid}/stat");
+        // A zombie is dead; who reaps it is up to the machine.
+        while std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z ")) {
+            if start.elapsed() > Duration::from_secs(u64::from(LIMIT_S)) {
+                return Err(format!("process {pid} of {platform} lives on").into());
+            }
+            thread::yield_now();
+        }
+    }
+    match line.split_whitespace().count() {
+        2 => Ok(()),
+        _ => Err(format!("the guest said `{line}`").into()),
+    }
+}
+
+/// Prints what came of each case on each platform: passed `+`, skipped `-`, failed `!`.
+fn print_matrix(matrix: &Matrix) {
+    let matrix = matrix.lock().expect("no panic");
+    if matrix.is_empty() {
+        return;
+    }
+    let platforms = tamis_platform::all();
+    let mut rows: Vec<&str> = cases().map(|case| case.name).collect();
+    rows.push("supervisor killed");
+    println!("passed +, can't -, failed !");
+    for (index, platform) in platforms.iter().enumerate() {
+        println!("{}{}", "| ".repeat(index), platform.name());
+    }
+    for row in rows {
+        let cells = (0..platforms.len()).map(|index| {
+            let cell = matrix.get(&(index, row.to_owned()));
+            format!("{} ", cell.copied().unwrap_or(' '))
+        });
+        println!("{}  {row}", cells.collect::<String>());
+    }
+}

@@ -1,0 +1,50 @@
+//! A command whose calls were caught: `tamis sandbox`, and what `tamis inject` shares with it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The end of a command in a sandbox, and what its supervisor was asked. It is written to standard error, because
+/// standard output belongs to the command.
+#[derive(Serialize)]
+pub struct SandboxReport {
+    /// The name of the platform that caught the calls.
+    pub platform: String,
+    #[serde(flatten)]
+    pub ended: EndOfGuest,
+    /// The calls that the supervisor was asked for, most frequent first.
+    pub asked: Vec<AskedEntry>,
+    /// How many tasks there were, where the platform tells.
+    pub tasks: Option<u64>,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, Serialize)]
+pub struct EndOfGuest {
+    /// The exit code, unless a signal ended the command.
+    pub exit_code: Option<u8>,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+}
+
+/// How often the supervisor was asked for a call.
+#[derive(Serialize)]
+pub struct AskedEntry {
+    pub call: String,
+    pub count: u64,
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count: u64 = self.asked.iter().map(|entry| entry.count).sum();
+        write!(f, "tamis: {}: asked for {count} calls", self.platform)?;
+        if let Some(tasks) = self.tasks {
+            write!(f, " by {tasks} tasks")?;
+        }
+        writeln!(f)?;
+        for entry in &self.asked {
+            writeln!(f, "{:>10}  {}", entry.count, entry.call)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Choosing a platform, and running a command on it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::builder::PossibleValuesParser;
+use tamis_bpf::Program;
+use tamis_kernel::Ended;
+use tamis_kernel::errno::Errno;
+use tamis_kernel::spawn::SpawnError;
+use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor};
+use tamis_report::run::MUST_ALLOW_EXECVE;
+use tamis_report::sandbox::EndOfGuest;
+
+use super::{Failure, budget, exit, message};
+
+/// Which platform.
+#[derive(clap::Args)]
+pub(crate) struct PlatformArgs {
+    /// What catches the calls; `tamis platforms` says what works here [default: the fastest that works and runs every
+    /// program]
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    platform: Option<String>,
+}
+
+/// The names of platforms.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(tamis_platform::all().iter().map(|platform| platform.name()))
+}
+
+impl PlatformArgs {
+    /// The platform that was asked for, or else the first that works.
+    pub(crate) fn choose(&self) -> Result<&'static dyn Platform, Failure> {
+        if let Some(name) = &self.platform {
+            let platform = tamis_platform::by_name(name);
+            return platform.ok_or_else(|| Failure::input(format!("no platform `{name}`")));
+        }
+        let mut reasons = Vec::new();
+        for platform in tamis_platform::all() {
+            let caps = platform.caps();
+            let runs_all = caps.has_threads && caps.has_forks && caps.has_exec && caps.runs_dynamic;
+            if !runs_all || caps.isolation == Isolation::None {
+                continue;
+            }
+            match platform.probe() {
+                Ok(()) => return Ok(*platform),
+                Err(unavailable) => reasons.push(format!("{}: {unavailable}", platform.name())),
+            }
+        }
+        Err(Failure::new(
+            exit::ENVIRONMENT,
+            format!("no platform works here: {}", reasons.join("; ")),
+            Some("`tamis platforms` lists what each needs".to_owned()),
+        ))
+    }
+}
+
+/// Runs a command to its end; `Err` of the exit code if it could not be executed, about which the user has been told.
+pub(crate) fn run(
+    platform: &dyn Platform,
+    command: &[OsString],
+    filter: &Program,
+    supervisor: &dyn Supervisor,
+) -> Result<Result<Ended, u8>, Failure> {
+    let [program, arguments @ ..] = command else {
+        unreachable!("clap requires a command");
+    };
+    let guest = Guest {
+        program: find(program).map_or_else(|| program.clone(), PathBuf::into_os_string),
+        args: arguments.to_vec(),
+        filter,
+        has_results: false,
+    };
+    let options = Options {
+        forwards_signals: true,
+        ..Options::default()
+    };
+    budget::answered();
+    match platform.run(&guest, supervisor, &options) {
+        Ok(ended) => Ok(Ok(ended)),
+        Err(PlatformError::Spawn(SpawnError::Exec(errno))) => {
+            let program = program.to_string_lossy();
+            message(&format!(
+                "tamis: {program}: it could not be executed: {errno}"
+            ));
+            if errno == Errno::ENOENT {
+                return Ok(Err(exit::NOT_FOUND));
+            }
+            if matches!(errno.0, 0 | libc_errno::EPERM | libc_errno::ENOSYS) {
+                message(MUST_ALLOW_EXECVE);
+            }
+            Ok(Err(exit::CANNOT_EXECUTE))
+        }
+        Err(PlatformError::Spawn(SpawnError::Install { error, .. })) => {
+            let text = format!("the filter could not be installed: {error}");
+            Err(Failure::new(exit::ENVIRONMENT, text, Some(error.hint())))
+        }
+        Err(PlatformError::Unsupported(unsupported)) => Err(Failure::new(
+            exit::ENVIRONMENT,
+            format!("{}: {unsupported}", platform.name()),
+            Some(
+                "choose another with `--platform`; `tamis platforms` lists what each can do".into(),
+            ),
+        )),
+        Err(error) => Err(Failure::environment(format!(
+            "{}: {error}",
+            platform.name()
+        ))),
+    }
+}
+
+/// The errors with which filters answer by default.
+mod libc_errno {
+    pub(super) const EPERM: i32 = 1;
+    pub(super) const ENOSYS: i32 = 38;
+}
+
+/// The end of a command as documents have it.
+pub(crate) fn end(ended: Ended) -> EndOfGuest {
+    match ended {
+        Ended::Exited(code) => EndOfGuest {
+            exit_code: Some(code),
+            signal: None,
+        },
+        Ended::Signalled { signal, .. } => EndOfGuest {
+            exit_code: None,
+            signal: Some(signal),
+        },
+    }
+}
+
+/// The program that a name without a slash means, so that it takes one call to execute it.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    if Path::new(name).components().count() != 1 || name.to_string_lossy().contains('/') {
+        return None;
+    }
+    let path = std::env::var_os("PATH")?;
+    let is_executable = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(is_executable)
+}

@@ -1,0 +1,166 @@
+//! `tamis inject`: change the calls of a command by rules.
+
+mod rules;
+
+use std::ffi::OsString;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use tamis_abi::{ActionKind, SeccompData};
+use tamis_kernel::Ended;
+use tamis_platform::{Answer, Supervisor, Task};
+use tamis_report::inject::{InjectReport, InjectedEntry};
+use tamis_session::{InputKind, Loaded, Policy};
+
+use crate::cli::load::{self, LoadArgs};
+use crate::cli::platform::{self, PlatformArgs};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, message, output};
+use rules::{Effect, RuleText};
+
+/// Run a command and change some of its system calls
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis inject 'openat errno(ENOSPC) every 3' -- ./program
+  tamis inject 'read(fd == 0) delay 10ms; getpid return 5' -- ./program
+  tamis inject rules.txt -- make test
+A rule is a call, what becomes of it, and when. The call is written as in the tamis language, with a condition on its \
+arguments or without; sets such as @network-io are possible. What becomes of it: `errno(NAME)`, `return N`, `delay TIME`, `kill`. \
+When: `first N`, `after N`, `every N`, `at N`, also together; without, always.
+Each rule counts the calls that it matches, of all threads and processes of the command together, in the order in which they \
+are caught; `every 3` changes the third, the sixth and so on. With one thread this is the same in each run. The rules are tried in \
+their order: the first that changes the call decides, and a delay goes on to the next. The call that executes the command \
+itself is not counted. While a call is delayed, other calls that rules name may wait.
+Calls that no rule names run at full speed: the kernel's filter lets them pass. Only calls of this machine's own \
+architecture are caught.
+Exit status: that of the command, as of `tamis run`.")]
+pub(crate) struct Args {
+    /// The rules, separated by semicolons, or a file with a rule on each line
+    #[arg(value_name = "RULES")]
+    rules: String,
+    #[command(flatten)]
+    platform: PlatformArgs,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let texts = rules::parse(&read(&args.rules)?)?;
+    let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
+    let all = rules::policy(texts.iter().map(|rule| rule.target.as_str()));
+    let loaded = load.load_one(all, global)?;
+    let mut rules = Vec::new();
+    for rule in texts {
+        let one = rules::policy([rule.target.as_str()].into_iter());
+        match load.load_input(one)? {
+            Loaded::Policy(policy) => rules.push(Rule::new(rule, Policy::clone(&policy))),
+            Loaded::Program(_) => unreachable!("the kind is that of a language"),
+        }
+    }
+    let options = TargetArgs::default().options(&load.options(), global)?;
+    let filter = loaded.into_program(&options)?.program;
+    let platform = args.platform.choose()?;
+    let injector = Injector {
+        rules,
+        is_started: AtomicBool::new(false),
+    };
+    let ended = match platform::run(platform, &args.command, &filter, &injector)? {
+        Ok(ended) => ended,
+        Err(code) => return Ok(code),
+    };
+    let report = injector.report(platform.name(), ended);
+    if global.json || !global.quiet {
+        message(output::document_text(&report, global)?.trim_end());
+    }
+    Ok(ended.pass_on())
+}
+
+/// The rules of a file, or the text itself, which has a space in it.
+fn read(rules: &str) -> Result<String, Failure> {
+    if rules.contains([' ', ';']) && !std::path::Path::new(rules).exists() {
+        return Ok(rules.to_owned());
+    }
+    fs::read_to_string(rules)
+        .map_err(|error| Failure::input(format!("cannot read the rules of {rules}: {error}")))
+}
+
+/// A rule with its counts.
+struct Rule {
+    rule: RuleText,
+    /// Says `notify` for the calls that it matches.
+    policy: Policy,
+    matched: AtomicU64,
+    fired: AtomicU64,
+}
+
+impl Rule {
+    fn new(rule: RuleText, policy: Policy) -> Rule {
+        Rule {
+            rule,
+            policy,
+            matched: AtomicU64::new(0),
+            fired: AtomicU64::new(0),
+        }
+    }
+
+    /// What it does to a call.
+    fn effect(&self, call: &SeccompData) -> Option<Effect> {
+        let decision = self.policy.ruleset.decide(call);
+        if decision.action.kind != ActionKind::Notify {
+            return None;
+        }
+        let number = self.matched.fetch_add(1, Ordering::Relaxed) + 1;
+        let fires = self.rule.when.fires(number);
+        self.fired.fetch_add(u64::from(fires), Ordering::Relaxed);
+        fires.then_some(self.rule.effect)
+    }
+}
+
+/// Answers calls by rules.
+struct Injector {
+    rules: Vec<Rule>,
+    /// Whether the command has been executed.
+    is_started: AtomicBool,
+}
+
+impl Supervisor for Injector {
+    fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
+        // The first call to execute a program is that of the command.
+        if is_execve(call) && !self.is_started.swap(true, Ordering::Relaxed) {
+            return Answer::Forward;
+        }
+        for rule in &self.rules {
+            match rule.effect(call) {
+                None => {}
+                Some(Effect::Delay(time)) => thread::sleep(time),
+                Some(Effect::Return(value)) => return Answer::Return(value),
+                Some(Effect::Errno(errno)) => return Answer::Errno(errno),
+                Some(Effect::Kill) => return Answer::Kill,
+            }
+        }
+        Answer::Forward
+    }
+}
+
+fn is_execve(call: &SeccompData) -> bool {
+    let execve = tamis_abi::call::parse("execve", load::native_arch());
+    execve.is_ok_and(|execve| (execve.arch, execve.nr) == (call.arch, call.nr))
+}
+
+impl Injector {
+    fn report(&self, platform: &str, ended: Ended) -> InjectReport {
+        let rules = self.rules.iter().map(|rule| InjectedEntry {
+            rule: rule.rule.text.clone(),
+            matched: rule.matched.load(Ordering::Relaxed),
+            fired: rule.fired.load(Ordering::Relaxed),
+        });
+        InjectReport {
+            platform: platform.to_owned(),
+            ended: platform::end(ended),
+            rules: rules.collect(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `tamis sandbox`: run a command whose calls are caught.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::{Mutex, PoisonError};
+
+use tamis_abi::{SeccompData, call, consts};
+use tamis_kernel::Ended;
+use tamis_platform::{Answer, Supervisor, Task, TaskId};
+use tamis_report::sandbox::{AskedEntry, SandboxReport};
+
+use crate::cli::load::{self, LoadArgs};
+use crate::cli::platform::{self, PlatformArgs};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, message, output};
+
+/// Run a command whose system calls are caught, under a policy
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis sandbox -p policy.tamis -- ./server
+  tamis sandbox -p policy.tamis --notify allow --stats -- make
+  tamis sandbox --platform ptrace-seccomp -p policy.tamis -- ./server
+The policy means what it means to the kernel, which enforces it, whatever the platform. A call with the action notify is \
+handed to tamis, which answers it as --notify says and counts it. If tamis ends, by whatever signal, the command and all \
+that it has started are killed.
+Exit status: that of the command, as of `tamis run`.")]
+pub(crate) struct Args {
+    /// The policy or program [default: container-default]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
+    policy: Option<String>,
+    /// How calls with the action notify are answered: `allow`, or an error such as `errno(EPERM)`
+    #[arg(long, value_name = "ANSWER", default_value = "errno(ENOSYS)", value_parser = parse_answer)]
+    notify: Notify,
+    /// Print how often which calls were handed to tamis, when the command has ended
+    #[arg(long)]
+    stats: bool,
+    #[command(flatten)]
+    platform: PlatformArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// The answer to calls with the action notify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notify {
+    Allow,
+    Errno(u16),
+}
+
+fn parse_answer(text: &str) -> Result<Notify, String> {
+    if text == "allow" {
+        return Ok(Notify::Allow);
+    }
+    let name = text
+        .strip_prefix("errno(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    name.and_then(errno)
+        .map(Notify::Errno)
+        .ok_or_else(|| "write `allow`, or `errno(NAME)` with an error's name or number".to_owned())
+}
+
+/// An error by its name or number, 1 to 4095.
+pub(super) fn errno(text: &str) -> Option<u16> {
+    let number = match text.starts_with('E') {
+        true => consts::value(load::native_arch(), text)?,
+        false => text.parse().ok()?,
+    };
+    u16::try_from(number)
+        .ok()
+        .filter(|number| (1..=4095).contains(number))
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let load = args.load.for_filter();
+    let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
+    let loaded = load.load(input, global)?;
+    args.target.check_use([&loaded].into_iter())?;
+    let options = args.target.options(&load.options(), global)?;
+    let filter = loaded.into_program(&options)?.program;
+    let platform = args.platform.choose()?;
+    let counts = Counts {
+        notify: args.notify,
+        calls: Mutex::default(),
+    };
+    let ended = match platform::run(platform, &args.command, &filter, &counts)? {
+        Ok(ended) => ended,
+        Err(code) => return Ok(code),
+    };
+    if args.stats || global.json {
+        let report = counts.report(platform.name(), platform.caps().sees_tasks, ended);
+        message(output::document_text(&report, global)?.trim_end());
+    }
+    Ok(ended.pass_on())
+}
+
+/// Answers calls and counts them.
+struct Counts {
+    notify: Notify,
+    calls: Mutex<Counted>,
+}
+
+/// The counts of calls by architecture and number, and of tasks.
+#[derive(Default)]
+struct Counted {
+    calls: BTreeMap<(u32, u32), u64>,
+    tasks: u64,
+}
+
+impl Supervisor for Counts {
+    fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
+        let mut counted = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted.calls.entry((call.arch, call.nr)).or_default() += 1;
+        match self.notify {
+            Notify::Allow => Answer::Forward,
+            Notify::Errno(errno) => Answer::Errno(errno),
+        }
+    }
+
+    fn started(&self, _task: TaskId, _parent: Option<TaskId>) {
+        let mut counted = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.tasks += 1;
+    }
+}
+
+impl Counts {
+    fn report(&self, platform: &str, sees_tasks: bool, ended: Ended) -> SandboxReport {
+        let counted = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked: Vec<AskedEntry> = counted
+            .calls
+            .iter()
+            .map(|((arch, nr), count)| AskedEntry {
+                call: name(*arch, *nr),
+                count: *count,
+            })
+            .collect();
+        asked.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.call.cmp(&b.call)));
+        SandboxReport {
+            platform: platform.to_owned(),
+            ended: platform::end(ended),
+            asked,
+            tasks: sees_tasks.then_some(counted.tasks),
+        }
+    }
+}
+
+/// A call without its arguments.
+fn name(arch: u32, nr: u32) -> String {
+    let call = SeccompData {
+        nr,
+        arch,
+        ..SeccompData::default()
+    };
+    let described = call::describe(&call);
+    let end = described.find('(').unwrap_or(described.len());
+    described[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_have_names_and_numbers() {
+        assert_eq!(parse_answer("allow"), Ok(Notify::Allow));
+        assert_eq!(parse_answer("errno(EPERM)"), Ok(Notify::Errno(1)));
+        assert_eq!(parse_answer("errno(4095)"), Ok(Notify::Errno(4095)));
+        for wrong in [
+            "errno(0)",
+            "errno(4096)",
+            "errno(EMISSPELT)",
+            "deny",
+            "errno(5",
+        ] {
+            assert!(parse_answer(wrong).is_err(), "{wrong}");
+        }
+    }
+}
