@@ -14,7 +14,7 @@ use std::thread;
 
 use tamis_bpf::Stack;
 use tamis_engine::Evaluator;
-use tamis_kernel::spawn::{Child, Held, Spawn};
+use tamis_kernel::spawn::{Child, Held, Signaller, Spawn};
 use tamis_kernel::tracee::{
     Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
@@ -24,7 +24,7 @@ use super::call::Phase;
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
 use crate::patched::serve::{Desk, Seat, lock};
-use crate::patched::{self, Numbers, Patching};
+use crate::patched::{self, Patching};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
 use crate::task::TaskId;
@@ -47,17 +47,9 @@ pub(super) fn run(
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
-    let (stop, stopper) =
-        io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error))?;
-    let desk = evaluator
-        .as_ref()
-        .filter(|_| mechanism == Mechanism::Patch && !guest.has_results)
-        .and_then(|evaluator| {
-            let numbers = Numbers::new(guest.filter, evaluator);
-            let pace = patched::pace(&numbers, options.spin, shares_cpu(options.placement));
-            patched::is_possible(guest.filter, &numbers)
-                .then(|| Desk::new(supervisor, evaluator, numbers, &signaller, pace))
-        });
+    let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
+    let desk = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let desk = evaluator.as_ref().and_then(desk);
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
@@ -98,11 +90,7 @@ pub(super) fn run(
             failure: None,
             follow: follows.then(Follow::default),
             queue: VecDeque::new(),
-            patching: desk.as_ref().map(|desk| {
-                let serve =
-                    move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-                Patching::new(desk, Box::new(serve))
-            }),
+            patching: desk.as_ref().map(|desk| patching(scope, desk)),
         }
         .until_end();
         drop(guard);
@@ -114,6 +102,32 @@ pub(super) fn run(
         }
         ended
     })
+}
+
+/// What answers the calls of patched sites, unless the guest's can't be patched, or results are wanted.
+fn desk<'a>(
+    mechanism: Mechanism,
+    guest: &Guest<'_>,
+    options: &Options<'_>,
+    evaluator: &'a Evaluator,
+    supervisor: &'a dyn Supervisor,
+    signaller: &'a Signaller,
+) -> Option<Desk<'a>> {
+    let shares_cpu = || shares_cpu(options.placement);
+    if mechanism != Mechanism::Patch || guest.has_results {
+        return None;
+    }
+    let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
+    Some(Desk::new(supervisor, evaluator, how, signaller))
+}
+
+/// The patching of a guest, whose seats have threads of this scope.
+fn patching<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    desk: &'scope Desk<'scope>,
+) -> Patching<'scope> {
+    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
+    Patching::new(desk, Box::new(serve))
 }
 
 /// A child that waits, traced and on its CPU. Dropping it ends everything.

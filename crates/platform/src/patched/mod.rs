@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::{Op, Program};
+use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
@@ -105,21 +106,33 @@ impl Plan {
     }
 }
 
-/// Whether calls of a guest with this filter can be patched at all: the stub needs what it waits with, and a filter that
-/// looks at addresses would see those of trampolines.
-pub(crate) fn is_possible(program: &Program, numbers: &Numbers) -> bool {
+/// How the calls of a guest are handed over.
+#[derive(Debug)]
+pub(crate) struct How {
+    numbers: Numbers,
+    /// The pace with which both sides begin to wait.
+    pace: Pace,
+}
+
+/// How the calls of a guest with this filter are handed over, if they can be at all: the stub needs what it waits with,
+/// and a filter that looks at addresses would see those of trampolines.
+pub(crate) fn how(
+    program: &Program,
+    evaluator: &Evaluator,
+    spin: Spin,
+    shares_cpu: impl FnOnce() -> bool,
+) -> Option<How> {
     const IP_LOW: u32 = 8;
     const IP_HIGH: u32 = 12;
     let reads_ip = program
         .ops()
         .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
-    !reads_ip && machine::has_fs_base() && numbers.allows(libc::SYS_futex)
-}
-
-/// The pace with which a guest and its supervisor begin to wait.
-pub(crate) fn pace(numbers: &Numbers, spin: Spin, shares_cpu: bool) -> Pace {
-    let may_yield = numbers.allows(libc::SYS_sched_yield);
-    Pace::new(spin, shares_cpu, may_yield)
+    let numbers = Numbers::new(program, evaluator);
+    if reads_ip || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
+        return None;
+    }
+    let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));
+    Some(How { numbers, pace })
 }
 
 impl<'a> Patching<'a> {
@@ -163,7 +176,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
             };
-            seat.slot().reset(key, &self.desk.pace);
+            seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {
                 lock(&space.slots.free).push(index);
                 return None;
@@ -420,7 +433,7 @@ impl<'a> Patching<'a> {
         // The mappings of the space itself are newer than the list.
         let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
         let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
-        space.add_area(tid, at, &self.desk.numbers, injection, next)
+        space.add_area(tid, at, &self.desk.how.numbers, injection, next)
     }
 }
 

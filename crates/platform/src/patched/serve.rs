@@ -15,7 +15,8 @@ use tamis_engine::Evaluator;
 use tamis_kernel::spawn::Signaller;
 use tamis_kernel::{Errno, memory};
 
-use super::area::{self, Numbers};
+use super::How;
+use super::area;
 use super::pace::Pace;
 use super::slot::{Answered, COPY_BYTES, Request, Slot};
 use crate::attached::Remote;
@@ -34,10 +35,8 @@ const FORWARDS: u32 = 16;
 pub(crate) struct Desk<'a> {
     pub(crate) supervisor: &'a dyn Supervisor,
     pub(crate) evaluator: &'a Evaluator,
-    pub(crate) numbers: Numbers,
+    pub(super) how: How,
     pub(crate) signaller: &'a Signaller,
-    /// The pace with which both sides begin to wait.
-    pub(crate) pace: Pace,
     pub(crate) orders: Mutex<HashMap<i32, Order>>,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
@@ -98,16 +97,14 @@ impl<'a> Desk<'a> {
     pub(crate) fn new(
         supervisor: &'a dyn Supervisor,
         evaluator: &'a Evaluator,
-        numbers: Numbers,
+        how: How,
         signaller: &'a Signaller,
-        pace: Pace,
     ) -> Desk<'a> {
         Desk {
             supervisor,
             evaluator,
-            numbers,
+            how,
             signaller,
-            pace,
             orders: Mutex::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
@@ -117,7 +114,7 @@ impl<'a> Desk<'a> {
     /// Answers a thread until its seat is closed.
     pub(crate) fn serve(&self, seat: &Seat) {
         let _guard = KillOnPanic(self.signaller);
-        let (mut own, mut of_guest) = (self.pace, self.pace);
+        let (mut own, mut of_guest) = (self.how.pace, self.how.pace);
         let mut last = (0, 0);
         while let Some(request) = seat.slot().receive(&mut own, &seat.is_closed) {
             if last.0 != request.site {

@@ -259,6 +259,7 @@ global_asm!(
     futex = const libc::SYS_futex,
 );
 
+// SAFETY: the block above defines them.
 unsafe extern "C" {
     static tamis_platform_stub_begin: u8;
     static tamis_platform_stub_copy: u8;
@@ -293,3 +294,36 @@ pub(crate) const fn entry_of(fs_base: u64) -> usize {
 
 /// The bytes of the table.
 pub(crate) const TABLE_BYTES: usize = ((1 << TABLE_BITS) + WINDOW) * ENTRY_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
+
+    /// Jumps inside, no addresses but its own data and the table of errors, and no registers beyond the general ones.
+    #[test]
+    fn it_works_at_any_address() {
+        let bytes = code(0x1234_5678_9abc);
+        let text = &bytes[..bytes.len() - size_of::<u64>()];
+        let data = [text.len() as u64, ERRORS_OFFSET as u64];
+        let mut calls = 0;
+        for insn in Decoder::with_ip(64, text, 0, DecoderOptions::NONE) {
+            assert!(!insn.is_invalid());
+            calls += usize::from(insn.code() == Code::Syscall);
+            if insn.is_ip_rel_memory_operand() {
+                assert!(data.contains(&insn.memory_displacement64()), "{insn}");
+            }
+            if matches!(
+                insn.flow_control(),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+            ) {
+                assert!(insn.near_branch_target() < text.len() as u64, "{insn}");
+            }
+        }
+        assert_eq!(calls, 4);
+        assert_eq!(bytes[text.len()..], 0x1234_5678_9abc_u64.to_le_bytes());
+        let (copy, next) = super::copy();
+        assert_eq!(text[copy as usize..next as usize], [0xf3, 0xa4]);
+        assert!(bytes.len() <= ERRORS_OFFSET);
+    }
+}
