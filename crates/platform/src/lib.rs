@@ -13,6 +13,7 @@
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
 //! | `patched` | what a platform adds to those: patched call sites |
+//! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
 //! Not included are the decisions themselves: which filter, what to answer.
@@ -21,6 +22,7 @@
 mod attached;
 mod caps;
 mod error;
+mod in_process;
 mod patched;
 mod platform;
 mod rewrite;
@@ -38,12 +40,13 @@ pub use task::{Registers, Space, Task, TaskId};
 
 /// All platforms, the fastest safe one first, those without isolation last.
 pub fn all() -> &'static [&'static dyn Platform] {
-    static ALL: [&dyn Platform; 5] = [
+    static ALL: [&dyn Platform; 6] = [
         &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
         &attached::SYSCALL,
+        &in_process::TRAP,
     ];
     &ALL
 }

@@ -137,14 +137,7 @@ impl Platform for Attached {
 /// Runs `true`, whose last call is to be asked for.
 fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
     let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
-    let ops = [
-        Op::LoadData(0),
-        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
-        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
-        Op::RetImm(Action::ALLOW.ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    let filter = Program::new(insns, NATIVE_ENDIAN).expect("the program is valid");
+    let filter = probe_filter();
     let guest = Guest {
         program: "true".into(),
         args: Vec::new(),
@@ -163,6 +156,18 @@ fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
             Some("it takes seccomp filters and ptrace of own children, which a container may deny"),
         )),
     }
+}
+
+/// Asks for a process's last call.
+pub(crate) fn probe_filter() -> Program {
+    let ops = [
+        Op::LoadData(0),
+        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
+        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
+        Op::RetImm(Action::ALLOW.ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
 /// Forwards calls and counts them.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod futex;
+pub(crate) mod guest;
 pub(crate) mod machine;
 pub(crate) mod shared;
 pub(crate) mod stub;

@@ -1,0 +1,670 @@
+//! A forked child that becomes a guest, and the signal handler that catches its calls.
+//!
+//! Between the fork and the guest's first instruction the child only does what `signal-safety(7)` allows: other threads of
+//! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
+//! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
+
+use std::arch::{asm, global_asm};
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+use tamis_abi::SeccompData;
+use tamis_kernel::install::{set_filter, set_no_new_privs};
+use tamis_kernel::spawn::SpawnError;
+use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
+
+use crate::error::PlatformError;
+use crate::in_process::Program;
+use crate::in_process::calls::{Calls, Outcome};
+use crate::in_process::filter::{self, OURS};
+use crate::in_process::image::Image;
+
+const PAGE: u64 = 4096;
+const STACK_BYTES: u64 = 8 << 20;
+
+global_asm!(
+    ".pushsection .text.tamis_platform_guest, \"ax\"",
+    // Makes a call: its number, and the address of six arguments.
+    "tamis_platform_guest_call:",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    "syscall",
+    "tamis_platform_guest_called:",
+    "ret",
+    // The handler of the signal, with the guest's registers in the third argument.
+    "tamis_platform_guest_handler:",
+    "cld",
+    "pushfq",
+    "and dword ptr [rsp], {no_alignment_check}",
+    "popfq",
+    "mov rbx, rdx",
+    "mov r12, rsp",
+    "rdfsbase rbp",
+    "mov rax, [rip + {host_fs}]",
+    "wrfsbase rax",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "and rsp, -16",
+    "call {on_signal}",
+    "wrfsbase rbp",
+    "test eax, eax",
+    "jnz 3f",
+    // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
+    "mov rcx, [rbx + 224]",
+    "test rcx, rcx",
+    "jz 2f",
+    "mov eax, -1",
+    "mov edx, -1",
+    "xrstor64 [rcx]",
+    "2:",
+    "mov rdx, rbx",
+    "mov r8, [rdx + 40]",
+    "mov r9, [rdx + 48]",
+    "mov r10, [rdx + 56]",
+    "mov r12, [rdx + 72]",
+    "mov r13, [rdx + 80]",
+    "mov r14, [rdx + 88]",
+    "mov r15, [rdx + 96]",
+    "mov rdi, [rdx + 104]",
+    "mov rsi, [rdx + 112]",
+    "mov rbp, [rdx + 120]",
+    "mov rbx, [rdx + 128]",
+    "mov rax, [rdx + 144]",
+    "mov rcx, [rdx + 168]",
+    "mov r11, [rdx + 160]",
+    "push qword ptr [rdx + 176]",
+    "popfq",
+    "mov rdx, [rdx + 136]",
+    "mov rsp, r11",
+    "jmp rcx",
+    "3:",
+    "mov rsp, r12",
+    "ret",
+    "tamis_platform_guest_restorer:",
+    "mov eax, {rt_sigreturn}",
+    "syscall",
+    // The guest's first instruction: entry, stack pointer.
+    "tamis_platform_guest_enter:",
+    "mov rsp, rsi",
+    "mov rcx, rdi",
+    "xor eax, eax",
+    "wrfsbase rax",
+    "xor ebx, ebx",
+    "xor edx, edx",
+    "xor ebp, ebp",
+    "xor esi, esi",
+    "xor edi, edi",
+    "xor r8d, r8d",
+    "xor r9d, r9d",
+    "xor r10d, r10d",
+    "xor r11d, r11d",
+    "xor r12d, r12d",
+    "xor r13d, r13d",
+    "xor r14d, r14d",
+    "xor r15d, r15d",
+    "jmp rcx",
+    ".popsection",
+    no_alignment_check = const !(1 << 18),
+    host_fs = sym HOST_FS,
+    on_signal = sym on_signal,
+    rt_sigreturn = const libc::SYS_rt_sigreturn,
+);
+
+// SAFETY: the block above defines them, with these signatures.
+unsafe extern "sysv64" {
+    fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
+    fn tamis_platform_guest_called();
+    fn tamis_platform_guest_handler();
+    fn tamis_platform_guest_restorer();
+    fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
+}
+
+/// The FS base of the thread that forked. This and the following are set in the child alone.
+static HOST_FS: AtomicU64 = AtomicU64::new(0);
+/// Who answers.
+static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
+/// The guest's process.
+static PID: AtomicI32 = AtomicI32::new(0);
+
+/// What the child tells if it fails: the step and the kernel's error.
+#[repr(C)]
+#[derive(Default)]
+struct Report {
+    step: AtomicI32,
+    errno: AtomicI32,
+}
+
+/// The steps of the child.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Step {
+    Load = 1,
+    Placement,
+    Filter,
+}
+
+/// Runs a program as a guest, on this CPU, killed once `until` is readable.
+pub(crate) fn run(
+    program: &Program,
+    guest_filter: &tamis_bpf::Program,
+    calls: &Calls<'_>,
+    cpu: Option<usize>,
+    until: Option<BorrowedFd<'_>>,
+) -> Result<Ended, PlatformError> {
+    let failed = |request| move |errno| PlatformError::Request { request, errno };
+    let report = SharedReport::new().map_err(failed("mmap"))?;
+    let last_fd = last_fd();
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both sets are writable. No handler of this process is to run in the child.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    // SAFETY: the child runs `become_guest` alone, which is async-signal-safe but for the memory that copying the filter
+    // takes: the C library's fork leaves its allocator in order.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: filled above.
+        let mask = unsafe { before.assume_init_ref() };
+        let failure = become_guest(program, guest_filter, calls, cpu, last_fd, mask);
+        report.get().errno.store(failure.1.0, Ordering::Release);
+        report.get().step.store(failure.0 as i32, Ordering::Release);
+        // SAFETY: ends this process at once.
+        unsafe { libc::_exit(127) };
+    }
+    let forked = Errno::last();
+    // SAFETY: `before` was filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    if pid < 0 {
+        return Err(failed("fork")(forked));
+    }
+    let ended = wait(pid, until)?;
+    let errno = Errno(report.get().errno.load(Ordering::Acquire));
+    match report.get().step.load(Ordering::Acquire) {
+        0 => Ok(ended),
+        step if step == Step::Load as i32 => Err(PlatformError::Spawn(SpawnError::Exec(errno))),
+        step if step == Step::Placement as i32 => Err(failed("sched_setaffinity")(errno)),
+        _ => Err(failed("seccomp")(errno)),
+    }
+}
+
+/// Waits for the child's end; kills it when `until` is readable, or this fails.
+fn wait(pid: i32, until: Option<BorrowedFd<'_>>) -> Result<Ended, PlatformError> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let mut problem = (fd < 0).then(Errno::last);
+    if let (Some(until), None) = (until, problem) {
+        // SAFETY: the descriptor is new.
+        let end = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        match poll::readable(&[until, end.as_fd()]) {
+            Ok(1) => {}
+            Ok(_) => kill(pid),
+            Err(errno) => problem = Some(errno),
+        }
+    } else if fd >= 0 {
+        // SAFETY: as above; it is closed.
+        drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+    }
+    if problem.is_some() {
+        kill(pid);
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one number. The child has not been waited for yet.
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid {
+            break;
+        }
+        let errno = Errno::last();
+        if errno.0 != libc::EINTR {
+            return Err(PlatformError::Request {
+                request: "waitpid",
+                errno,
+            });
+        }
+    }
+    if let Some(errno) = problem {
+        let request = "poll";
+        return Err(PlatformError::Request { request, errno });
+    }
+    Ok(match libc::WIFEXITED(status) {
+        true => Ended::Exited(libc::WEXITSTATUS(status) as u8),
+        false => Ended::Signalled {
+            signal: libc::WTERMSIG(status),
+            core_dumped: libc::WCOREDUMP(status),
+        },
+    })
+}
+
+fn kill(pid: i32) {
+    // SAFETY: takes numbers only; the child has not been waited for, so the number is its.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// The highest descriptor of this process, as far as can be known.
+fn last_fd() -> i32 {
+    const UNKNOWN: i32 = 1024;
+    /// What other threads may open until the fork.
+    const MORE: i32 = 64;
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return UNKNOWN;
+    };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers.max().unwrap_or(UNKNOWN) + MORE
+}
+
+/// Turns the child into the guest; returns only the reason why it couldn't.
+fn become_guest(
+    program: &Program,
+    guest_filter: &tamis_bpf::Program,
+    calls: &Calls<'_>,
+    cpu: Option<usize>,
+    last_fd: i32,
+    mask: &libc::sigset_t,
+) -> (Step, Errno) {
+    // SAFETY: numbers only. A parent that has ended before can't be told from one that ended with the signal.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+    // SAFETY: takes nothing.
+    let pid = unsafe { libc::getpid() };
+    PID.store(pid, Ordering::Relaxed);
+    CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
+    let fs_base: u64;
+    // SAFETY: reads a register; the platform has looked for the instruction.
+    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
+    HOST_FS.store(fs_base, Ordering::Relaxed);
+    if let Some(Err(errno)) = cpu.map(affinity::stay_on) {
+        return (Step::Placement, errno);
+    }
+    let (entry, stack) = match load(program) {
+        Ok(found) => found,
+        Err(errno) => return (Step::Load, errno),
+    };
+    close_on_exec(last_fd);
+    if let Err(errno) = reset_signals(mask) {
+        return (Step::Load, errno);
+    }
+    let called = tamis_platform_guest_called as *const () as u64;
+    let filters = filter::filters(guest_filter, called, pid);
+    let Ok(filters) = filters else {
+        return (Step::Filter, Errno(libc::E2BIG));
+    };
+    let installed = set_no_new_privs().and_then(|()| {
+        let mut programs = filters.iter();
+        programs.try_for_each(|one| set_filter(one.insns(), Flags::NONE).map(|_| ()))
+    });
+    if let Err(errno) = installed {
+        return (Step::Filter, errno);
+    }
+    // SAFETY: what was loaded begins there, with this stack. Nothing of this function is used any more.
+    unsafe { tamis_platform_guest_enter(entry, stack) }
+}
+
+/// Closes what `execve` would.
+fn close_on_exec(last_fd: i32) {
+    for fd in 0..=last_fd {
+        // SAFETY: numbers only; nobody else uses the descriptors of this process.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFD);
+            if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// The structure of `rt_sigaction`.
+#[repr(C)]
+#[derive(Default)]
+struct Action {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+fn sigaction(signal: i32, new: Option<&Action>, old: &mut Action) -> Result<(), Errno> {
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: both structures are the kernel's; handlers are those of this module or none.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            new,
+            ptr::from_mut(old),
+            size_of::<u64>(),
+        )
+    };
+    match returned {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// Leaves ignored signals ignored, as `execve` does, removes handlers, and installs ours.
+fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    const RESTORER: u64 = 0x0400_0000;
+    const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
+    let mut old = Action::default();
+    for signal in SIGNALS {
+        let is_known = sigaction(signal, None, &mut old).is_ok();
+        if is_known && old.handler > libc::SIG_IGN as u64 {
+            sigaction(signal, Some(&Action::default()), &mut Action::default())?;
+        }
+    }
+    let own = Action {
+        handler: tamis_platform_guest_handler as *const () as u64,
+        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
+        restorer: tamis_platform_guest_restorer as *const () as u64,
+        mask: 0,
+    };
+    sigaction(libc::SIGSYS, Some(&own), &mut old)?;
+    let none = libc::stack_t {
+        ss_sp: ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: valid structures; the thread is on none of its stacks for signals.
+    unsafe {
+        libc::sigaltstack(&raw const none, ptr::null_mut());
+        let mut mask = *mask;
+        libc::sigdelset(&raw mut mask, libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// Maps the program, its interpreter and its stack: the first instruction and the stack pointer.
+fn load(program: &Program) -> Result<(u64, u64), Errno> {
+    let main = map_image(&program.main)?;
+    let interpreter = program.interpreter.as_ref();
+    let base = interpreter.map(map_image).transpose()?;
+    let entry = program.main.entry.wrapping_add(main);
+    let first = match (base, interpreter) {
+        (Some(base), Some(image)) => image.entry.wrapping_add(base),
+        _ => entry,
+    };
+    let stack = map(
+        0,
+        STACK_BYTES,
+        libc::PROT_READ | libc::PROT_WRITE,
+        0,
+        None,
+        0,
+    )?;
+    let auxiliary = [
+        (libc::AT_PHDR, program.main.headers.wrapping_add(main)),
+        (libc::AT_PHENT, 56),
+        (libc::AT_PHNUM, program.main.header_count),
+        (libc::AT_BASE, base.unwrap_or(0)),
+        (libc::AT_ENTRY, entry),
+        (libc::AT_PAGESZ, PAGE),
+    ];
+    Ok((first, fill_stack(program, stack + STACK_BYTES, &auxiliary)))
+}
+
+/// Maps an image; returns what is added to its addresses.
+fn map_image(image: &Image) -> Result<u64, Errno> {
+    let (first, end) = image.span();
+    let (wish, fixed) = match image.is_movable {
+        true => (0, 0),
+        false => (first, libc::MAP_FIXED_NOREPLACE),
+    };
+    // All of it, so that the pieces are together.
+    let start = map(wish, end - first, libc::PROT_NONE, fixed, None, 0)?;
+    if !image.is_movable && start != first {
+        return Err(Errno(libc::EEXIST));
+    }
+    let slide = start.wrapping_sub(first);
+    for segment in &image.segments {
+        let page = segment.first_page().wrapping_add(slide);
+        let inset = segment.address % PAGE;
+        let file_end = segment.address.wrapping_add(slide) + segment.file_bytes;
+        let end = segment.end().wrapping_add(slide);
+        if segment.file_bytes > 0 {
+            let (len_bytes, offset) = (segment.file_bytes + inset, segment.offset - inset);
+            map(
+                page,
+                len_bytes,
+                segment.access,
+                libc::MAP_FIXED,
+                Some(&image.file),
+                offset,
+            )?;
+        }
+        let rest = match segment.file_bytes {
+            0 => page,
+            _ => file_end.next_multiple_of(PAGE),
+        };
+        if rest < end {
+            map(rest, end - rest, segment.access, libc::MAP_FIXED, None, 0)?;
+        }
+        if segment.access & libc::PROT_WRITE != 0 && segment.file_bytes > 0 {
+            let tail = file_end.next_multiple_of(PAGE) - file_end;
+            // SAFETY: the rest of the last page of the file, just mapped and writable.
+            unsafe { ptr::write_bytes(pointer::<u8>(file_end), 0, tail as usize) };
+        }
+    }
+    Ok(slide)
+}
+
+fn map(
+    wish: u64,
+    len_bytes: u64,
+    access: i32,
+    flags: i32,
+    file: Option<&std::fs::File>,
+    offset: u64,
+) -> Result<u64, Errno> {
+    let (source, fd) = match file {
+        Some(file) => (0, file.as_raw_fd()),
+        None => (libc::MAP_ANONYMOUS, -1),
+    };
+    let flags = libc::MAP_PRIVATE | flags | source;
+    let len_bytes = len_bytes as usize;
+    // SAFETY: a fixed place is inside what this module has mapped before, or refused if anything is there.
+    let mapped = unsafe {
+        libc::mmap(
+            pointer(wish),
+            len_bytes,
+            access,
+            flags,
+            fd,
+            offset as libc::off_t,
+        )
+    };
+    match mapped {
+        libc::MAP_FAILED => Err(Errno::last()),
+        mapped => Ok(mapped as u64),
+    }
+}
+
+const fn pointer<T>(address: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// Writes what a program finds on its stack: counts, pointers, the auxiliary vector, strings.
+fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
+    const PASSED_ON: [u64; 10] = [
+        libc::AT_UID,
+        libc::AT_EUID,
+        libc::AT_GID,
+        libc::AT_EGID,
+        libc::AT_HWCAP,
+        libc::AT_HWCAP2,
+        libc::AT_CLKTCK,
+        libc::AT_SYSINFO_EHDR,
+        libc::AT_MINSIGSTKSZ,
+        libc::AT_RANDOM,
+    ];
+    let strings = || program.args.iter().chain(&program.environment);
+    let bytes = |one: &CString| one.as_bytes_with_nul().len() as u64;
+    let path = end - bytes(&program.path) - 8;
+    put_string(path, &program.path);
+    let mut string = path - strings().map(bytes).sum::<u64>();
+    let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 3);
+    let stack = (string - 8 * words as u64) & !15;
+    let mut place = stack;
+    let mut put = |word: u64| {
+        // SAFETY: inside the stack, which is mapped and large enough for what `execve` takes; aligned.
+        unsafe { pointer::<u64>(place).write(word) };
+        place += 8;
+    };
+    put(program.args.len() as u64);
+    for list in [&program.args, &program.environment] {
+        for one in list {
+            put_string(string, one);
+            put(string);
+            string += bytes(one);
+        }
+        put(0);
+    }
+    let ours = own
+        .iter()
+        .copied()
+        .chain([(libc::AT_SECURE, 0), (libc::AT_EXECFN, path)]);
+    // SAFETY: reads numbers of this process.
+    let passed_on = PASSED_ON.map(|key| (key, unsafe { libc::getauxval(key) }));
+    for (key, value) in ours.chain(passed_on).chain([(libc::AT_NULL, 0)]) {
+        put(key);
+        put(value);
+    }
+    stack
+}
+
+fn put_string(place: u64, text: &CString) {
+    let bytes = text.as_bytes_with_nul();
+    // SAFETY: inside the stack, as above.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer(place), bytes.len()) };
+}
+
+/// The beginning of `siginfo_t` for `SIGSYS`.
+#[repr(C)]
+struct Info {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    _padding: i32,
+    call_address: u64,
+    nr: i32,
+    arch: u32,
+}
+
+/// Where `ucontext_t` has the registers of the arguments, as words.
+const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
+const RAX: usize = 18;
+/// The flags of the stack for signals.
+const STACK_FLAGS: usize = 3;
+
+/// Called by the handler: 0 to return to the guest at once, else by `rt_sigreturn`.
+extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40]) -> u32 {
+    /// `SYS_SECCOMP`.
+    const BY_FILTER: i32 = 1;
+    /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
+    const AUTODISARM: u64 = 1 << 31;
+    // SAFETY: set before the filters were, to what outlives the guest: the frames of `run` are never left here.
+    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
+    if info.code != BY_FILTER || info.errno != i32::from(OURS) {
+        die(libc::SIGSYS);
+    }
+    let call = SeccompData {
+        nr: info.nr as u32,
+        arch: info.arch,
+        ip: info.call_address,
+        args: ARGS.map(|place| context[place]),
+    };
+    match calls.decide(&call) {
+        Outcome::Result(value) => context[RAX] = value as u64,
+        Outcome::Kill => die(libc::SIGKILL),
+        Outcome::Signal => die(libc::SIGSYS),
+    }
+    u32::from(context[STACK_FLAGS] & AUTODISARM != 0)
+}
+
+/// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
+fn die(signal: i32) -> ! {
+    let nothing = Action::default();
+    let set = [signal as u64, ptr::from_ref(&nothing) as u64, 0, 8, 0, 0];
+    make(libc::SYS_rt_sigaction as u32, set);
+    let pid = PID.load(Ordering::Relaxed) as u64;
+    make(libc::SYS_kill as u32, [pid, signal as u64, 0, 0, 0, 0]);
+    std::process::abort()
+}
+
+/// Makes a call of the guest from the handler.
+pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
+    // SAFETY: what the call may do to this process, the guest may do, whose process it is.
+    unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr()) }
+}
+
+/// The calling thread's number, or its process's if the guest's filter denies `gettid`.
+pub(crate) fn thread() -> i32 {
+    match make(libc::SYS_gettid as u32, [0; 6]) {
+        tid if tid > 0 => tid as i32,
+        _ => PID.load(Ordering::Relaxed),
+    }
+}
+
+/// Reads memory of the guest, which may not be there.
+pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let own = [buffer.as_mut_ptr() as u64, buffer.len() as u64];
+    copy(
+        libc::SYS_process_vm_readv,
+        own,
+        [address, buffer.len() as u64],
+    )
+}
+
+/// Writes memory of the guest, which may not be there.
+pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    let own = [bytes.as_ptr() as u64, bytes.len() as u64];
+    copy(
+        libc::SYS_process_vm_writev,
+        own,
+        [address, bytes.len() as u64],
+    )
+}
+
+fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {
+    let pid = PID.load(Ordering::Relaxed) as u64;
+    let (own, guest) = (own.as_ptr() as u64, guest.as_ptr() as u64);
+    match make(nr as u32, [pid, own, 1, guest, 1, 0]) {
+        copied @ 0.. => Ok(copied as usize),
+        errno => Err(Errno(-errno as i32)),
+    }
+}
+
+/// A report that parent and child share.
+struct SharedReport(*mut Report);
+
+impl SharedReport {
+    fn new() -> Result<SharedReport, Errno> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping affects no other.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), PAGE as usize, access, flags, -1, 0) };
+        match mapped {
+            libc::MAP_FAILED => Err(Errno::last()),
+            mapped => Ok(SharedReport(mapped.cast())),
+        }
+    }
+
+    const fn get(&self) -> &Report {
+        // SAFETY: mapped as long as `self` lives, and zeros are a value.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drop for SharedReport {
+    fn drop(&mut self) {
+        // SAFETY: the mapping belongs to `self`.
+        unsafe { libc::munmap(self.0.cast(), PAGE as usize) };
+    }
+}
