@@ -1,6 +1,6 @@
 //! What the signal handler does with a call. All of it is async-signal-safe, if the supervisor is.
 
-use std::os::fd::IntoRawFd;
+use std::mem;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_engine::Evaluator;
@@ -25,8 +25,12 @@ pub(crate) struct Calls<'a> {
 pub(crate) enum Outcome {
     /// It returns this.
     Result(i64),
+    /// The guest makes it itself: it returns twice, or elsewhere.
+    InGuest,
     /// The guest is killed.
     Kill,
+    /// It is killed because the supervisor wants what can't be done.
+    Unsupported,
     /// The guest dies of the signal, because its filter says so.
     Signal,
 }
@@ -44,38 +48,50 @@ impl<'a> Calls<'a> {
         let action = Action::from_ret(self.evaluator.run(call));
         match action.kind {
             ActionKind::Notify => self.ask(call),
-            ActionKind::Allow | ActionKind::Log => Outcome::Result(make_unblocking(call)),
+            ActionKind::Allow | ActionKind::Log => forward(call, call),
             ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(4095))),
             _ => Outcome::Signal,
         }
     }
 
     fn ask(&self, call: &SeccompData) -> Outcome {
-        Outcome::Result(match self.supervisor.call(&mut Own, call) {
-            Answer::Return(value) => value,
-            Answer::Errno(errno) => -i64::from(errno),
-            Answer::Forward => make_unblocking(call),
-            Answer::ForwardWith(new) => make_unblocking(&new),
-            Answer::Descriptor(fd) => i64::from(fd.into_raw_fd()),
-            Answer::Kill => return Outcome::Kill,
-        })
+        match self.supervisor.call(&mut Own, call) {
+            Answer::Return(value) => Outcome::Result(value),
+            Answer::Errno(errno) => Outcome::Result(-i64::from(errno)),
+            Answer::Forward => forward(call, call),
+            Answer::ForwardWith(new) => forward(call, &new),
+            Answer::Descriptor(fd) => {
+                // It was closed when the guest started.
+                mem::forget(fd);
+                Outcome::Unsupported
+            }
+            Answer::Kill => Outcome::Kill,
+        }
+    }
+}
+
+/// Makes a call in place of one.
+fn forward(call: &SeccompData, made: &SeccompData) -> Outcome {
+    /// Calls that return twice, or not from where they were made, and those that a handler would make for itself.
+    const ELSEWHERE: [i64; 4] = [
+        libc::SYS_clone,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_arch_prctl,
+        libc::SYS_sigaltstack,
+    ];
+    let is_elsewhere = ELSEWHERE.contains(&i64::from(made.nr));
+    if made.arch != Arch::X86_64.audit() || is_elsewhere && made != call {
+        return Outcome::Result(-i64::from(libc::ENOSYS));
+    }
+    match is_elsewhere {
+        true => Outcome::InGuest,
+        false => Outcome::Result(make_unblocking(made)),
     }
 }
 
 /// Makes a call, so that it doesn't block the signal.
 fn make_unblocking(call: &SeccompData) -> i64 {
-    /// Calls that return twice, or not from where they were made.
-    const ELSEWHERE: [i64; 5] = [
-        libc::SYS_clone,
-        libc::SYS_clone3,
-        libc::SYS_fork,
-        libc::SYS_vfork,
-        libc::SYS_rt_sigreturn,
-    ];
     let nr = i64::from(call.nr);
-    if call.arch != Arch::X86_64.audit() || ELSEWHERE.contains(&nr) {
-        return -i64::from(libc::ENOSYS);
-    }
     let found = MASKS.iter().find(|(one, _)| *one == nr);
     match found.map(|(_, arg)| *arg as usize) {
         Some(arg) if call.args[arg] != 0 => {

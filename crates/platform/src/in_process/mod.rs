@@ -68,7 +68,7 @@ impl Platform for InProcess {
             sees_tasks: false,
             has_registers: false,
             replaces_calls: true,
-            installs_descriptors: true,
+            installs_descriptors: false,
             has_threads: true,
             has_forks: false,
             has_exec: false,

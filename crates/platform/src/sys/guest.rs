@@ -15,7 +15,7 @@ use tamis_kernel::install::{set_filter, set_no_new_privs};
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
 
-use crate::error::PlatformError;
+use crate::error::{PlatformError, Unsupported};
 use crate::in_process::Program;
 use crate::in_process::calls::{Calls, Outcome};
 use crate::in_process::filter::{self, OURS};
@@ -28,6 +28,9 @@ global_asm!(
     ".pushsection .text.tamis_platform_guest, \"ax\"",
     // Makes a call: its number, and the address of six arguments.
     "tamis_platform_guest_call:",
+    "mov rax, [rsp]",
+    "lea rsp, [rsp - 128]",
+    "mov [rsp], rax",
     "mov rax, rdi",
     "mov r11, rsi",
     "mov rdi, [r11]",
@@ -36,9 +39,10 @@ global_asm!(
     "mov r10, [r11 + 24]",
     "mov r8, [r11 + 32]",
     "mov r9, [r11 + 40]",
+    "5:",
     "syscall",
     "tamis_platform_guest_called:",
-    "ret",
+    "ret 128",
     // The handler of the signal, with the guest's registers in the third argument.
     "tamis_platform_guest_handler:",
     "cld",
@@ -55,8 +59,9 @@ global_asm!(
     "and rsp, -16",
     "call {on_signal}",
     "wrfsbase rbp",
-    "test eax, eax",
-    "jnz 3f",
+    "cmp eax, {by_kernel}",
+    "je 3f",
+    "push rax",
     // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
@@ -80,11 +85,25 @@ global_asm!(
     "mov rax, [rdx + 144]",
     "mov rcx, [rdx + 168]",
     "mov r11, [rdx + 160]",
+    "cmp dword ptr [rsp], {at_call}",
     "push qword ptr [rdx + 176]",
-    "popfq",
     "mov rdx, [rdx + 136]",
+    "je 4f",
+    "ja 6f",
+    "popfq",
     "mov rsp, r11",
     "jmp rcx",
+    // To the call above, with its return address below the red zone, which is skipped.
+    "4:",
+    "popfq",
+    "lea rsp, [r11 - 136]",
+    "mov [rsp], rcx",
+    "jmp 5b",
+    // To the call above, which doesn't return.
+    "6:",
+    "popfq",
+    "mov rsp, r11",
+    "jmp 5b",
     "3:",
     "mov rsp, r12",
     "ret",
@@ -113,6 +132,8 @@ global_asm!(
     "jmp rcx",
     ".popsection",
     no_alignment_check = const !(1 << 18),
+    by_kernel = const BY_KERNEL,
+    at_call = const AT_CALL,
     host_fs = sym HOST_FS,
     on_signal = sym on_signal,
     rt_sigreturn = const libc::SYS_rt_sigreturn,
@@ -127,10 +148,21 @@ unsafe extern "sysv64" {
     fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
 }
 
+/// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
+/// `syscall`, for a call that doesn't return.
+const AT_ONCE: u32 = 0;
+const BY_KERNEL: u32 = 1;
+const AT_CALL: u32 = 2;
+const AT_LAST_CALL: u32 = 3;
+/// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
+const BELOW: u64 = 136;
+
 /// The FS base of the thread that forked. This and the following are set in the child alone.
 static HOST_FS: AtomicU64 = AtomicU64::new(0);
 /// Who answers.
 static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
+/// What its parent is told.
+static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
 
@@ -149,6 +181,7 @@ enum Step {
     Load = 1,
     Placement,
     Filter,
+    Answer,
 }
 
 /// Runs a program as a guest, on this CPU, killed once `until` is readable.
@@ -175,6 +208,7 @@ pub(crate) fn run(
     if pid == 0 {
         // SAFETY: filled above.
         let mask = unsafe { before.assume_init_ref() };
+        REPORT.store(report.0, Ordering::Relaxed);
         let failure = become_guest(program, guest_filter, calls, cpu, last_fd, mask);
         report.get().errno.store(failure.1.0, Ordering::Release);
         report.get().step.store(failure.0 as i32, Ordering::Release);
@@ -193,6 +227,10 @@ pub(crate) fn run(
         0 => Ok(ended),
         step if step == Step::Load as i32 => Err(PlatformError::Spawn(SpawnError::Exec(errno))),
         step if step == Step::Placement as i32 => Err(failed("sched_setaffinity")(errno)),
+        step if step == Step::Answer as i32 => {
+            let what = Unsupported::new("answering with a descriptor");
+            Err(PlatformError::Unsupported(what))
+        }
         _ => Err(failed("seccomp")(errno)),
     }
 }
@@ -560,10 +598,11 @@ struct Info {
 /// Where `ucontext_t` has the registers of the arguments, as words.
 const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
 const RAX: usize = 18;
+const RIP: usize = 21;
 /// The flags of the stack for signals.
 const STACK_FLAGS: usize = 3;
 
-/// Called by the handler: 0 to return to the guest at once, else by `rt_sigreturn`.
+/// Called by the handler; says how it is to return.
 extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40]) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
@@ -582,10 +621,39 @@ extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40]) -> u32 {
     };
     match calls.decide(&call) {
         Outcome::Result(value) => context[RAX] = value as u64,
+        Outcome::InGuest => {
+            context[RAX] = u64::from(call.nr);
+            return in_guest(&call, context);
+        }
         Outcome::Kill => die(libc::SIGKILL),
+        Outcome::Unsupported => {
+            // SAFETY: set as above, and mapped as long as the guest lives.
+            let report = unsafe { &*REPORT.load(Ordering::Relaxed) };
+            report.step.store(Step::Answer as i32, Ordering::Release);
+            die(libc::SIGKILL)
+        }
         Outcome::Signal => die(libc::SIGSYS),
     }
-    u32::from(context[STACK_FLAGS] & AUTODISARM != 0)
+    match context[STACK_FLAGS] & AUTODISARM {
+        0 => AT_ONCE,
+        _ => BY_KERNEL,
+    }
+}
+
+/// Has the guest make a call itself.
+fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
+    const STACK: usize = 1;
+    match i64::from(call.nr) {
+        libc::SYS_rt_sigreturn => return AT_LAST_CALL,
+        libc::SYS_clone => {}
+        _ => return AT_CALL,
+    }
+    // A new thread begins behind the call, too, on its own stack.
+    let stack = call.args[STACK].wrapping_sub(BELOW);
+    if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
+        context[ARGS[STACK]] = stack;
+    }
+    AT_CALL
 }
 
 /// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
