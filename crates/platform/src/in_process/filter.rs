@@ -33,7 +33,7 @@ pub(super) const MASKS: [(i64, u32); 7] = [
     (libc::SYS_epoll_pwait, 4),
     (SYS_EPOLL_PWAIT2, 4),
 ];
-pub(super) const SYS_EPOLL_PWAIT2: i64 = 441;
+const SYS_EPOLL_PWAIT2: i64 = 441;
 
 /// The filters, the oldest first, for a handler's `syscall` that ends at this address, in this process.
 pub(crate) fn filters(guest: &Program, ip: u64, pid: i32) -> Result<[Program; 2], Unsupported> {
@@ -96,11 +96,19 @@ fn unless_at(ip: u64) -> [Op; 6] {
     ]
 }
 
-/// The guest's filter. The handler may also copy memory within its own process, whatever it says.
+/// The guest's filter. Whatever it says, the handler may copy memory within its own process, and restore the mask of
+/// signals.
 fn rewritten(guest: &Program, ip: u64, pid: i32) -> Result<Program, Unsupported> {
     let marker = Action::new(ActionKind::Trap, OURS);
     let trace = Action::errno(libc::ENOSYS as u16);
     let prefix = [
+        Op::LoadData(NR),
+        Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 0, 5),
+        Op::LoadData(IP_LOW),
+        Op::branch(Test::Eq, ip as u32, 0, 3),
+        Op::LoadData(IP_HIGH),
+        Op::branch(Test::Eq, (ip >> 32) as u32, 0, 1),
+        Op::RetImm(Action::ALLOW.ret()),
         Op::LoadData(NR),
         Op::branch(Test::Eq, libc::SYS_process_vm_readv as u32, 1, 0),
         Op::branch(Test::Eq, libc::SYS_process_vm_writev as u32, 0, 7),

@@ -17,7 +17,7 @@ use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
 
 use crate::error::{PlatformError, Unsupported};
 use crate::in_process::Program;
-use crate::in_process::calls::{Calls, Outcome};
+use crate::in_process::calls::{Calls, Outcome, Thread};
 use crate::in_process::filter::{self, OURS};
 use crate::in_process::image::Image;
 
@@ -56,12 +56,24 @@ global_asm!(
     "wrfsbase rax",
     "mov rdi, rsi",
     "mov rsi, rdx",
+    "mov rdx, rbp",
     "and rsp, -16",
     "call {on_signal}",
     "wrfsbase rbp",
     "cmp eax, {by_kernel}",
     "je 3f",
     "push rax",
+    // Handlers of the guest may run from here on.
+    "lea r11, [rip + 7f]",
+    "lea rsp, [rsp - {below}]",
+    "mov [rsp], r11",
+    "mov edi, {sig_setmask}",
+    "lea rsi, [rbx + 296]",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "mov eax, {rt_sigprocmask}",
+    "jmp 5b",
+    "7:",
     // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
@@ -132,6 +144,9 @@ global_asm!(
     "jmp rcx",
     ".popsection",
     no_alignment_check = const !(1 << 18),
+    below = const BELOW,
+    sig_setmask = const libc::SIG_SETMASK,
+    rt_sigprocmask = const libc::SYS_rt_sigprocmask,
     by_kernel = const BY_KERNEL,
     at_call = const AT_CALL,
     host_fs = sym HOST_FS,
@@ -401,7 +416,8 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         handler: tamis_platform_guest_handler as *const () as u64,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
         restorer: tamis_platform_guest_restorer as *const () as u64,
-        mask: 0,
+        // With the host's FS base, no handler of the guest may run.
+        mask: !(1 << (libc::SIGSYS - 1)),
     };
     sigaction(libc::SIGSYS, Some(&own), &mut old)?;
     let none = libc::stack_t {
@@ -599,11 +615,12 @@ struct Info {
 const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
 const RAX: usize = 18;
 const RIP: usize = 21;
+const MASK: usize = 37;
 /// The flags of the stack for signals.
 const STACK_FLAGS: usize = 3;
 
 /// Called by the handler; says how it is to return.
-extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40]) -> u32 {
+extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
     /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
@@ -619,7 +636,13 @@ extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40]) -> u32 {
         ip: info.call_address,
         args: ARGS.map(|place| context[place]),
     };
-    match calls.decide(&call) {
+    let mut thread = Thread {
+        fs_base,
+        mask: context[MASK],
+    };
+    let outcome = calls.decide(&call, &mut thread);
+    context[MASK] = thread.mask;
+    match outcome {
         Outcome::Result(value) => context[RAX] = value as u64,
         Outcome::InGuest => {
             context[RAX] = u64::from(call.nr);
@@ -670,6 +693,30 @@ fn die(signal: i32) -> ! {
 pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
     // SAFETY: what the call may do to this process, the guest may do, whose process it is.
     unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr()) }
+}
+
+/// The same with an FS base: handlers of the guest may run during the call.
+pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
+    let host = HOST_FS.load(Ordering::Relaxed);
+    let result: i64;
+    // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
+    // base. The call is as above.
+    unsafe {
+        asm!(
+            "wrfsbase r12",
+            "call {call}",
+            "wrfsbase r13",
+            // Registers that the call keeps.
+            in("r12") fs_base,
+            in("r13") host,
+            call = sym tamis_platform_guest_call,
+            inlateout("rdi") u64::from(nr) => _,
+            inlateout("rsi") args.as_ptr() => _,
+            lateout("rax") result,
+            clobber_abi("sysv64"),
+        );
+    }
+    result
 }
 
 /// The calling thread's number, or its process's if the guest's filter denies `gettid`.
