@@ -15,11 +15,12 @@ use std::error;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use tamis_abi::SeccompData;
 
 use crate::errno::Errno;
-use crate::sys::listener::{self, Buffers, Timeout};
+use crate::sys::listener::{self, Buffers, Timeout, Waited};
 
 /// The descriptor of a filter with listener.
 ///
@@ -53,6 +54,17 @@ pub struct Notification {
     pub thread: i32,
     /// The call.
     pub call: SeccompData,
+}
+
+/// What waiting for a call ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A call.
+    Call(Notification),
+    /// No task with the filter is left, or the waiting was ended.
+    Ended,
+    /// The time is up.
+    TimedOut,
 }
 
 /// A reply to a notified call.
@@ -158,25 +170,56 @@ impl Listener {
         until: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Notification>, ListenerError> {
         loop {
-            let wait = |timeout| {
-                let ready = listener::wait(self.fd.as_fd(), until, timeout);
-                ready.map_err(Request::Wait.failed())
-            };
-            if !wait(Timeout::Never)? {
+            if self.wait(until, Timeout::Never)? != Waited::Call {
                 return Ok(None);
             }
             let receiving = self.receiving.lock();
             let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
             // Another thread may have received the call, and receiving would block regardless of `until`.
-            if !wait(Timeout::AtOnce)? {
-                continue;
+            if self.wait(until, Timeout::AtOnce)? == Waited::Call
+                && let Some(notification) = self.take()?
+            {
+                return Ok(Some(notification));
             }
-            match listener::receive(self.fd.as_fd(), &self.buffers) {
-                Ok(notification) => return Ok(Some(notification)),
-                // The caller was killed between the two, or this thread got a signal.
-                Err(Errno(libc::ENOENT | libc::EINTR)) => {}
-                Err(errno) => return Err(Request::Receive.failed()(errno)),
+        }
+    }
+
+    /// The same for a single thread, and until a time, to the millisecond.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_before(
+        &mut self,
+        until: Option<BorrowedFd<'_>>,
+        time: Option<Instant>,
+    ) -> Result<Received, ListenerError> {
+        loop {
+            match self.wait(until, time.map_or(Timeout::Never, Timeout::At))? {
+                Waited::Call => {}
+                Waited::Ended => return Ok(Received::Ended),
+                Waited::TimedOut => return Ok(Received::TimedOut),
             }
+            // It doesn't block: what poll has seen is counted, even if its caller has been killed.
+            if let Some(notification) = self.take()? {
+                return Ok(Received::Call(notification));
+            }
+        }
+    }
+
+    fn wait(
+        &self,
+        until: Option<BorrowedFd<'_>>,
+        timeout: Timeout,
+    ) -> Result<Waited, ListenerError> {
+        listener::wait(self.fd.as_fd(), until, timeout).map_err(Request::Wait.failed())
+    }
+
+    /// The call that waits; `None` if its caller has been killed meanwhile, or this thread got a signal.
+    fn take(&self) -> Result<Option<Notification>, ListenerError> {
+        match listener::receive(self.fd.as_fd(), &self.buffers) {
+            Ok(notification) => Ok(Some(notification)),
+            Err(Errno(libc::ENOENT | libc::EINTR)) => Ok(None),
+            Err(errno) => Err(Request::Receive.failed()(errno)),
         }
     }
 

@@ -16,6 +16,37 @@
 //! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
+//! ```no_run
+//! use tamis_abi::{ActionKind, SeccompData};
+//! use tamis_bpf::{Op, Program, Test};
+//! use tamis_platform::{Answer, Guest, Options, Supervisor, Task};
+//!
+//! /// Tells programs that they run on another machine.
+//! struct Uname;
+//!
+//! impl Supervisor for Uname {
+//!     fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer {
+//!         match task.space().write(call.args[0], b"Tamis\0") {
+//!             Ok(_) => Answer::Return(0),
+//!             Err(errno) => Answer::Errno(errno.0 as u16),
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ops = [
+//!     Op::LoadData(0),
+//!     Op::branch(Test::Eq, 63, 0, 1), // uname on x86-64
+//!     Op::RetImm(ActionKind::Notify.ret()),
+//!     Op::RetImm(ActionKind::Allow.ret()),
+//! ];
+//! let filter = Program::new(ops.map(Into::into).to_vec(), tamis_kernel::NATIVE_ENDIAN)?;
+//! let guest = Guest { program: "uname".into(), args: vec![], filter: &filter, has_results: false };
+//! let platform = tamis_platform::by_name("notify").ok_or("it is in the list")?;
+//! println!("{:?}", platform.run(&guest, &Uname, &Options::default())?);
+//! # Ok(()) }
+//! ```
+//!
 //! Not included are the decisions themselves: which filter, what to answer.
 #![deny(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! Who answers the calls of a guest.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
@@ -16,12 +17,14 @@ pub trait Supervisor: Sync {
     fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer;
 
     /// A call that was [forwarded](Answer::Forward) has returned this; what is returned here replaces it. Only asked if
-    /// the guest [has results](crate::Guest::has_results) and the platform [sees them](crate::Caps::sees_results).
+    /// the guest [has results](crate::Guest::has_results) and the platform [sees them](crate::Caps::sees_results). A call that a signal
+    /// interrupts, and that the kernel then makes again or fails, has none.
     fn result(&self, _task: &mut dyn Task, _call: &SeccompData, result: i64) -> i64 {
         result
     }
 
-    /// A task has been created, before its first instruction. Only of platforms that [see tasks](crate::Caps::sees_tasks).
+    /// A task has been created, before its first instruction. Only of platforms that [see tasks](crate::Caps::sees_tasks),
+    /// which may tell it on another thread than they ask on.
     fn started(&self, _task: TaskId, _parent: Option<TaskId>) {}
 
     /// A task has ended. Only of platforms that [see tasks](crate::Caps::sees_tasks).
@@ -44,4 +47,6 @@ pub enum Answer {
     Descriptor(OwnedFd),
     /// The guest is killed.
     Kill,
+    /// This, after this time. A platform with one thread for all tasks may have other tasks wait as well.
+    Later(Duration, Box<Answer>),
 }

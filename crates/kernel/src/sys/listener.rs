@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Instant;
 
 use tamis_abi::SeccompData;
 
@@ -37,18 +38,40 @@ impl Buffers {
 pub(crate) enum Timeout {
     AtOnce,
     Never,
+    At(Instant),
 }
 
-/// Blocks until there is a call (true), no task with the filter is left, `until` is readable, or the time is up.
+impl Timeout {
+    /// In milliseconds, rounded up; -1 is never.
+    fn ms(self) -> i32 {
+        match self {
+            Timeout::AtOnce => 0,
+            Timeout::Never => -1,
+            Timeout::At(time) => {
+                let left = time.saturating_duration_since(Instant::now());
+                i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+            }
+        }
+    }
+}
+
+/// What a wait ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// There is a call.
+    Call,
+    /// No task with the filter is left, or `until` is readable.
+    Ended,
+    /// The time is up.
+    TimedOut,
+}
+
+/// Blocks until there is a call, no task with the filter is left, `until` is readable, or the time is up.
 pub(crate) fn wait(
     fd: BorrowedFd<'_>,
     until: Option<BorrowedFd<'_>>,
     timeout: Timeout,
-) -> Result<bool, Errno> {
-    let timeout_ms = match timeout {
-        Timeout::AtOnce => 0,
-        Timeout::Never => -1,
-    };
+) -> Result<Waited, Errno> {
     let entry = |fd| libc::pollfd {
         fd,
         events: libc::POLLIN,
@@ -63,11 +86,13 @@ pub(crate) fn wait(
         // SAFETY: the array has this many entries.
         let returned = unsafe {
             let count = entries.len() as libc::nfds_t;
-            libc::poll(entries.as_mut_ptr(), count, timeout_ms)
+            libc::poll(entries.as_mut_ptr(), count, timeout.ms())
         };
         match check(returned) {
-            Ok(_) if entries[0].revents != 0 => return Ok(false),
-            Ok(_) => return Ok(entries[1].revents & libc::POLLIN != 0),
+            Ok(0) => return Ok(Waited::TimedOut),
+            Ok(_) if entries[0].revents != 0 => return Ok(Waited::Ended),
+            Ok(_) if entries[1].revents & libc::POLLIN != 0 => return Ok(Waited::Call),
+            Ok(_) => return Ok(Waited::Ended),
             Err(Errno(libc::EINTR)) => {}
             Err(errno) => return Err(errno),
         }

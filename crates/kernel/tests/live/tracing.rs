@@ -32,6 +32,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("tracee::trace_of_a_filter", trace_of_a_filter),
         trial("tracee::registers_can_be_set", registers_can_be_set),
         trial("tracee::emulated_call_is_not_made", emulated),
+        trial("tracee::emulated_call_can_be_made_after_all", repeated),
+        trial("tracee::call_can_be_replaced", replaced),
+        trial("tracee::next_event_takes_what_it_returns", next_event),
+        trial(
+            "spawn::signals_reach_a_child_and_nobody_after_it",
+            signaller,
+        ),
         trial("tracee::new_tasks_are_followed", new_tasks),
         trial("tracee::one_instruction", one_instruction),
         trial("tracee::attach_and_detach", attach_and_detach),
@@ -277,6 +284,92 @@ fn emulated() {
     second.set_result(-13).expect("it is stopped");
     second.resume(Resume::Run, None).expect("it is stopped");
     assert_eq!(to_end(&mut child), Ended::Exited(13));
+}
+
+/// A call that was to be emulated stops once more and has its own result.
+fn repeated() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let (mut child, tracee) = traced(&playing("call-twice"), TraceOptions::EXEC);
+    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
+    stopped.resume(Resume::ToCall, None).expect("it is stopped");
+    let first = until(tracee, Resume::ToCall, is_entry);
+    first.resume(Resume::ToCall, None).expect("it is stopped");
+    let exit = stop(tracee);
+    exit.resume(Resume::Emulate, None).expect("it is stopped");
+    let emulated = stop(tracee);
+    let call = emulated.call().expect("kernel 5.3");
+    let Some(data) = call.data() else {
+        panic!("{call:?}");
+    };
+    emulated
+        .repeat_call(data.nr, data.ip)
+        .expect("it is stopped");
+    emulated
+        .resume(Resume::ToCall, None)
+        .expect("it is stopped");
+    let again = until(tracee, Resume::ToCall, is_entry);
+    assert_eq!(again.call(), Ok(call));
+    again.resume(Resume::Run, None).expect("it is stopped");
+    assert_eq!(to_end(&mut child), Ended::Exited(libc::EINVAL as u8));
+}
+
+fn replaced() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let filter = answering(CALL, TRACE);
+    let spawn = Spawn {
+        filters: under(&filter),
+        ..playing("call")
+    };
+    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
+    let stopped = until(tracee, Resume::Run, |stopped| {
+        stopped.stop() == Stop::Seccomp
+    });
+    let args = [u64::MAX, 0, 0, 0, 0, 0];
+    stopped
+        .replace_call(libc::SYS_close as u32, &args)
+        .expect("it is stopped");
+    stopped.resume(Resume::Run, None).expect("it is stopped");
+    assert_eq!(to_end(&mut child), Ended::Exited(libc::EBADF as u8));
+}
+
+fn next_event() {
+    let (mut child, tracee) = traced(&Spawn::new("true"), TraceOptions::EXEC);
+    let mut stops = 0;
+    loop {
+        let (reported, event) = child.next_event().expect("there is a child");
+        assert_eq!(reported, tracee);
+        match event {
+            Event::Stopped(stopped) => {
+                stops += 1;
+                stopped.resume(Resume::Run, None).expect("it is stopped");
+            }
+            Event::Ended(ended) => {
+                assert_eq!(ended, Ended::Exited(0));
+                break;
+            }
+        }
+    }
+    assert_eq!(stops, 1);
+    assert_eq!(child.wait(), Ok(Ended::Exited(0)));
+    assert!(child.next_event().is_err());
+}
+
+fn signaller() {
+    let mut child = Spawn {
+        args: vec!["1000".into()],
+        ..Spawn::new("sleep")
+    }
+    .start()
+    .expect("it starts")
+    .release();
+    let signaller = child.signaller();
+    assert_eq!(signaller.send(libc::SIGKILL), Ok(()));
+    assert!(child.wait().expect("it is a child").is_by(libc::SIGKILL));
+    assert_eq!(signaller.send(libc::SIGKILL), Err(Errno(libc::ESRCH)));
 }
 
 fn new_tasks() {

@@ -4,6 +4,8 @@
 //! entry of every call, `PTRACE_SYSCALL` does the same and stops again at the exit. `PTRACE_SYSEMU` stops once and
 //! makes no call; one that is to be made is made again from its instruction on, with `PTRACE_SYSCALL`.
 
+use std::thread;
+
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
@@ -200,7 +202,12 @@ impl Tracer<'_> {
     /// What the supervisor says.
     fn ask(&mut self, stopped: &Stopped, call: &SeccompData) -> Decision {
         let mut task = AtStop::new(stopped, ORIG_RAX);
-        match self.supervisor.call(&mut task, call) {
+        let answer = self.supervisor.call(&mut task, call);
+        self.decide(answer, call)
+    }
+
+    fn decide(&mut self, answer: Answer, call: &SeccompData) -> Decision {
+        match answer {
             Answer::Return(value) => Decision::Skip(value),
             Answer::Errno(errno) => Decision::Skip(-i64::from(errno)),
             Answer::Forward => Decision::Make { is_asked: true },
@@ -209,6 +216,11 @@ impl Tracer<'_> {
             Answer::Kill => {
                 self.end();
                 Decision::End
+            }
+            // A wait for reports of tasks has no time limit, so the others wait.
+            Answer::Later(time, answer) => {
+                thread::sleep(time);
+                self.decide(*answer, call)
             }
         }
     }

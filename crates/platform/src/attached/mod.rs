@@ -17,8 +17,12 @@ mod notify;
 mod space;
 mod tracer;
 
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Test};
@@ -134,6 +138,9 @@ impl Platform for Attached {
     }
 }
 
+/// How long the guest of a probe may take: it makes some fifty calls.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
 /// Runs `true`, whose last call is to be asked for.
 fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
     let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
@@ -145,7 +152,11 @@ fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
         has_results: false,
     };
     let counter = Counter::default();
-    match platform.run(&guest, &counter, &Options::default()) {
+    match run_within(PROBE_LIMIT, platform, &guest, &counter) {
+        Ok(ended) if ended.is_by(libc::SIGKILL) => Err(unavailable(
+            format!("a small guest didn't end within {PROBE_LIMIT:?}"),
+            None,
+        )),
         Ok(_) if counter.calls.load(Ordering::Relaxed) > 0 => Ok(()),
         Ok(_) => Err(unavailable(
             "a small guest ran, and its last call was not caught".to_owned(),
@@ -168,6 +179,35 @@ pub(crate) fn probe_filter() -> Program {
     ];
     let insns = ops.into_iter().map(Into::into).collect();
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
+/// Runs a guest, which is killed after this time.
+fn run_within(
+    limit: Duration,
+    platform: &dyn Platform,
+    guest: &Guest<'_>,
+    supervisor: &dyn Supervisor,
+) -> Result<Ended, PlatformError> {
+    let pipe = io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error));
+    let (reader, mut writer) = pipe?;
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let watch = move || {
+            if is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                // If it fails, the guest has ended.
+                let _ = writer.write_all(&[1]);
+            }
+        };
+        let watching = thread::Builder::new().spawn_scoped(scope, watch);
+        watching.map_err(|error| PlatformError::of_io("starting a thread", &error))?;
+        let options = Options {
+            until: Some(reader.as_fd()),
+            ..Options::default()
+        };
+        let ended = platform.run(guest, supervisor, &options);
+        drop(done);
+        ended
+    })
 }
 
 /// Forwards calls and counts them.

@@ -4,11 +4,13 @@
 //! `WAIT_KILLABLE_RECV` (5.19) only deadly signals interrupt a call that has been received; on older kernels one that a
 //! signal interrupts is received again.
 
+use std::collections::BTreeMap;
 use std::io::PipeReader;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use tamis_kernel::listener::{Listener, ListenerError, Notification, Reply};
+use tamis_kernel::listener::{Listener, ListenerError, Notification, Received, Reply};
 use tamis_kernel::spawn::{PendingListener, Signaller};
 use tamis_kernel::{Errno, affinity};
 
@@ -16,6 +18,9 @@ use super::space::Remote;
 use crate::error::{PlatformError, Unsupported};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
+
+/// The answers that are given later, by their times and the calls that they are for.
+type Later = BTreeMap<(Instant, u64), Answer>;
 
 /// What answering takes.
 pub(super) struct Answering<'a> {
@@ -40,57 +45,45 @@ impl Answering<'_> {
                 errno,
             })?;
         }
-        let Some(listener) = self.pending.wait(self.has_ended)? else {
+        let Some(mut listener) = self.pending.wait(self.has_ended)? else {
             return Ok(());
         };
         // An older kernel wakes up as it does for anything.
         let _ = listener.set_sync_wake_up(true);
-        while let Some(notification) = listener.receive(Some(self.stop.as_fd()))? {
-            if !self.reply(&listener, &notification)? {
+        let mut later = Later::new();
+        loop {
+            let stop = Some(self.stop.as_fd());
+            let next = later.first_key_value().map(|((time, _), _)| *time);
+            let (id, answer) = match listener.receive_before(stop, next)? {
+                Received::Call(notification) => {
+                    let answer = self.ask(&listener, &notification);
+                    (notification.id, answer)
+                }
+                Received::TimedOut => match later.pop_first() {
+                    Some(((_, id), answer)) => (id, answer),
+                    None => continue,
+                },
+                // No task has the filter, though some may still be on their way to their end.
+                Received::Ended => return Ok(()),
+            };
+            if !reply(&listener, id, answer, &mut later)? {
                 return self.await_stop();
             }
         }
-        // No task has the filter, and some may still be on their way to their end.
-        Ok(())
     }
 
-    /// Replies to a call; false if the guest is to be killed.
-    fn reply(
-        &self,
-        listener: &Listener,
-        notification: &Notification,
-    ) -> Result<bool, PlatformError> {
-        let id = notification.id;
+    /// What the supervisor says to a call.
+    fn ask(&self, listener: &Listener, notification: &Notification) -> Answer {
         let mut task = Notified {
             space: Checked {
                 listener,
-                id,
+                id: notification.id,
                 remote: Remote {
                     tid: notification.thread,
                 },
             },
         };
-        let reply = match self.supervisor.call(&mut task, &notification.call) {
-            Answer::Return(value) => Reply::Return(value),
-            Answer::Errno(errno) => Reply::Errno(errno),
-            Answer::Forward => Reply::Continue,
-            Answer::ForwardWith(_) => {
-                let what = Unsupported::new("replacing a call by another");
-                return Err(PlatformError::Unsupported(what));
-            }
-            Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
-                Ok(_) => return Ok(true),
-                // The guest has as many descriptors as it may have.
-                Err(ListenerError {
-                    errno: Errno(errno @ libc::EMFILE),
-                    ..
-                }) => Reply::Errno(errno as u16),
-                Err(error) => return Err(error.into()),
-            },
-            Answer::Kill => return Ok(false),
-        };
-        listener.reply(id, reply)?;
-        Ok(true)
+        self.supervisor.call(&mut task, &notification.call)
     }
 
     /// Kills the guest, and keeps the listener until it has ended: without it, calls would fail and be seen to.
@@ -103,6 +96,40 @@ impl Answering<'_> {
                 errno,
             })
     }
+}
+
+/// Replies to a call, or remembers when to; false if the guest is to be killed.
+fn reply(
+    listener: &Listener,
+    id: u64,
+    answer: Answer,
+    later: &mut Later,
+) -> Result<bool, PlatformError> {
+    let reply = match answer {
+        Answer::Return(value) => Reply::Return(value),
+        Answer::Errno(errno) => Reply::Errno(errno),
+        Answer::Forward => Reply::Continue,
+        Answer::ForwardWith(_) => {
+            let what = Unsupported::new("replacing a call by another");
+            return Err(PlatformError::Unsupported(what));
+        }
+        Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
+            Ok(_) => return Ok(true),
+            // The guest has as many descriptors as it may have.
+            Err(ListenerError {
+                errno: Errno(errno @ libc::EMFILE),
+                ..
+            }) => Reply::Errno(errno as u16),
+            Err(error) => return Err(error.into()),
+        },
+        Answer::Kill => return Ok(false),
+        Answer::Later(time, answer) => {
+            later.insert((Instant::now() + time, id), *answer);
+            return Ok(true);
+        }
+    };
+    listener.reply(id, reply)?;
+    Ok(true)
 }
 
 /// Kills the guest, if it hasn't ended.

@@ -287,9 +287,11 @@ impl Tracer<'_> {
                 }
             }
         }
+        // No number is a task of the guest any more.
+        self.tasks.clear();
         let of_desk = |patching: &Patching<'_>| lock(&patching.desk().failure).take();
-        let failure = self.patching.as_ref().and_then(of_desk).or(self.failure);
-        if let Some(failure) = failure {
+        let of_desk = self.patching.as_ref().and_then(of_desk);
+        if let Some(failure) = of_desk.or_else(|| self.failure.take()) {
             return Err(failure);
         }
         if let Some(error) = self.child.error() {
@@ -493,6 +495,19 @@ impl Tracer<'_> {
         if let Some(state) = self.tasks.remove(&former) {
             self.tasks.insert(tid, state);
             self.supervisor.ended(TaskId(former), Ended::Exited(0));
+        }
+    }
+}
+
+impl Drop for Tracer<'_> {
+    /// Kills what is left, if the supervisor has panicked or waiting has failed. The ends of all are waited for: a process
+    /// doesn't end before its threads, and those report to their tracer.
+    fn drop(&mut self) {
+        self.end();
+        while let Ok((tracee, event)) = self.child.next_event() {
+            if matches!(event, Event::Stopped(_)) {
+                let _ = tracee.kill();
+            }
         }
     }
 }

@@ -70,7 +70,14 @@ impl<'a> Calls<'a> {
     }
 
     fn ask(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
-        match self.supervisor.call(&mut Own, call) {
+        let mut answer = self.supervisor.call(&mut Own, call);
+        while let Answer::Later(time, next) = answer {
+            let time = [time.as_secs(), u64::from(time.subsec_nanos())];
+            let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
+            guest::make(libc::SYS_nanosleep as u32, args);
+            answer = *next;
+        }
+        match answer {
             Answer::Return(value) => Outcome::Result(value),
             Answer::Errno(errno) => Outcome::Result(-i64::from(errno)),
             Answer::Forward => forward(call, call, thread),
@@ -80,7 +87,7 @@ impl<'a> Calls<'a> {
                 mem::forget(fd);
                 Outcome::Unsupported
             }
-            Answer::Kill => Outcome::Kill,
+            Answer::Kill | Answer::Later(..) => Outcome::Kill,
         }
     }
 }

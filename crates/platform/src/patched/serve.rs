@@ -150,7 +150,11 @@ impl<'a> Desk<'a> {
                 remote: Remote { tid: seat.tid },
             },
         };
-        let answer = self.supervisor.call(&mut task, &call);
+        let mut answer = self.supervisor.call(&mut task, &call);
+        while let Answer::Later(time, next) = answer {
+            thread::sleep(time);
+            answer = *next;
+        }
         *pace = task.space.pace.get();
         let replacement = match answer {
             Answer::Return(value) => return Some(self.value(call.nr, value)),
@@ -163,7 +167,7 @@ impl<'a> Desk<'a> {
                 let _ = self.signaller.send(libc::SIGKILL);
                 return None;
             }
-            Answer::Kill => {
+            Answer::Kill | Answer::Later(..) => {
                 let _ = self.signaller.send(libc::SIGKILL);
                 return None;
             }

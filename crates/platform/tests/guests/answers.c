@@ -16,6 +16,15 @@ int main(int argc, char **argv) {
         // Another call instead.
         CHECK(syscall(SYS_getsid, 0) == getpid());
         return 0;
+    case 'l': {
+        // An answer that comes 20 ms later.
+        struct timespec start, end;
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        CHECK(syscall(SYS_getgid) == 99);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        CHECK((end.tv_sec - start.tv_sec) * 1000000000 + end.tv_nsec - start.tv_nsec >= 20000000);
+        return 0;
+    }
     case 'r':
         // The result of a forwarded call, replaced.
         CHECK(syscall(SYS_getppid) == 4711);

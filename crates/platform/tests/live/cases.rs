@@ -3,12 +3,16 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
-use tamis_platform::{Caps, Guest, Options, Placement, Platform, PlatformError, Spin};
+use tamis_platform::{
+    Answer, Caps, Guest, Options, Placement, Platform, PlatformError, Spin, Supervisor, Task,
+};
 
 use crate::guests;
 use crate::host::{Asked, Host, filter};
@@ -40,9 +44,10 @@ macro_rules! guest {
                 let host = Host::default();
                 let ended = run(platform, $name, &[], $asked, &host, &Options::default());
                 assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-                // In the guest's own process, its copy counts.
-                let is_told = !platform.caps().is_signal_safe;
-                assert_eq!(host.asked.load(Ordering::Relaxed) > 0, is_told);
+                // A supervisor in the guest's own process counts there.
+                if !platform.caps().is_signal_safe {
+                    assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+                }
                 assert_eq!(
                     host.started.load(Ordering::Relaxed),
                     host.ended.load(Ordering::Relaxed)
@@ -54,7 +59,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 32] = [
+pub(crate) const CASES: [Case; 36] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -73,10 +78,20 @@ pub(crate) const CASES: [Case; 32] = [
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
     guest!("tasks", forks),
+    guest!("killed", forks),
+    guest!("killed, all asked", "killed", Asked::All, forks),
     Case {
         name: "interfaces",
         without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
         run: interfaces,
+    },
+    Case {
+        name: "32-bit program",
+        without: |caps| {
+            let has_all = caps.catches_i386 && caps.has_forks && caps.runs_dynamic;
+            (!has_all).then_some("it runs no 32-bit programs")
+        },
+        run: program32,
     },
     Case {
         name: "ends",
@@ -117,6 +132,11 @@ pub(crate) const CASES: [Case; 32] = [
         name: "until",
         without: forks,
         run: until,
+    },
+    Case {
+        name: "panic",
+        without: forks,
+        run: panic,
     },
     Case {
         name: "nested",
@@ -254,10 +274,32 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
+fn program32(platform: &dyn Platform) -> Outcome {
+    for asked in [Asked::Some, Asked::All] {
+        let host = Host::default();
+        let options = Options::default();
+        match run(platform, "program32", &[], asked, &host, &options) {
+            Ok(ended) => assert_eq!(ended, Ended::Exited(0)),
+            Err(PlatformError::Spawn(SpawnError::Exec(_))) => {
+                return Outcome::Skipped("there is no compiler for it, or no kernel");
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    Outcome::Passed
+}
+
 /// What the filter or the supervisor decides, and how the guest ends by itself.
 fn ends(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
-    for (what, code) in [("e", 0), ("t", 0), ("0", 0), ("7", 7), ("255", 255)] {
+    for (what, code) in [
+        ("e", 0),
+        ("t", 0),
+        ("l", 0),
+        ("0", 0),
+        ("7", 7),
+        ("255", 255),
+    ] {
         let ended = answers(platform, what, &host).expect("it runs");
         assert_eq!(ended, Ended::Exited(code), "{what}");
     }
@@ -369,8 +411,9 @@ fn until(platform: &dyn Platform) -> Outcome {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let ended = thread::scope(|scope| {
             scope.spawn(|| {
-                // The guest asks before it blocks.
-                while host.asked.load(Ordering::Relaxed) == 0 {
+                // The guest asks before it blocks; one that asks in its own process is killed at any time.
+                let sees = !platform.caps().is_signal_safe;
+                while sees && host.asked.load(Ordering::Relaxed) == 0 {
                     thread::yield_now();
                 }
                 writer.write_all(&[1]).expect("the pipe");
@@ -383,6 +426,29 @@ fn until(platform: &dyn Platform) -> Outcome {
         });
         assert!(ended.expect("it runs").is_by(libc::SIGKILL));
     }
+    Outcome::Passed
+}
+
+/// A supervisor that panics takes its guest along, and the caller gets the panic.
+fn panic(platform: &dyn Platform) -> Outcome {
+    struct Panicking;
+    impl Supervisor for Panicking {
+        fn call(&self, _task: &mut dyn Task, _call: &SeccompData) -> Answer {
+            panic!("as the test wants");
+        }
+    }
+    if platform.caps().is_signal_safe {
+        return Outcome::Skipped("a signal handler may not panic");
+    }
+    let filter = filter(Asked::Some);
+    let guest = Guest {
+        program: guests::path("blocked").into(),
+        args: vec!["busy".into()],
+        filter: &filter,
+        has_results: false,
+    };
+    let run = || platform.run(&guest, &Panicking, &Options::default());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(run)).is_err());
     Outcome::Passed
 }
 

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "answers",
     "arguments",
     "blocked",
     "exec",
     "faults",
     "interfaces",
+    "killed",
     "loop",
     "pointers",
     "processes",
@@ -72,8 +73,29 @@ pub(crate) fn build() -> Result<(), String> {
         assert!(built.status.success(), "{name}: {stderr}");
         fs::rename(&new, &program).expect("the program can be moved");
     }
+    build_32(&sources);
     build_go();
     Ok(())
+}
+
+/// A 32-bit program; with a compiler that makes none its case is skipped.
+fn build_32(sources: &Path) {
+    let program = path("program32");
+    if program.exists() {
+        return;
+    }
+    let _ = Command::new("cc")
+        .args([
+            "-m32",
+            "-O1",
+            "-nostdlib",
+            "-static",
+            "-fno-stack-protector",
+            "-fno-pic",
+            "-o",
+        ])
+        .args([&program, &sources.join("program32.c")])
+        .output();
 }
 
 /// A program in Go, whose runtime has threads and sends itself signals; without a compiler its case is skipped.

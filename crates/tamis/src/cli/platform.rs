@@ -33,8 +33,18 @@ impl PlatformArgs {
     /// The platform that was asked for, or else the first that works.
     pub(crate) fn choose(&self) -> Result<&'static dyn Platform, Failure> {
         if let Some(name) = &self.platform {
-            let platform = tamis_platform::by_name(name);
-            return platform.ok_or_else(|| Failure::input(format!("no platform `{name}`")));
+            let Some(platform) = tamis_platform::by_name(name) else {
+                return Err(Failure::input(format!("no platform `{name}`")));
+            };
+            if platform.caps().is_signal_safe {
+                return Err(Failure::usage(
+                    format!(
+                        "`{name}` asks in a signal handler of the guest, where nothing can be counted"
+                    ),
+                    "choose another with `--platform`; `tamis platforms` lists them",
+                ));
+            }
+            return Ok(platform);
         }
         let mut reasons = Vec::new();
         for platform in tamis_platform::all() {

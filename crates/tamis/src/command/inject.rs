@@ -5,7 +5,7 @@ mod rules;
 use std::ffi::OsString;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::time::Duration;
 
 use tamis_abi::{ActionKind, SeccompData};
 use tamis_kernel::Ended;
@@ -32,7 +32,8 @@ When: `first N`, `after N`, `every N`, `at N`, also together; without, always.
 Each rule counts the calls that it matches, of all threads and processes of the command together, in the order in which they \
 are caught; `every 3` changes the third, the sixth and so on. With one thread this is the same in each run. The rules are tried in \
 their order: the first that changes the call decides, and a delay goes on to the next. The call that executes the command \
-itself is not counted. While a call is delayed, other calls that rules name may wait.
+itself is not counted. A delay is for the task that calls alone, except on platforms that trace: there other calls that \
+rules name wait as well.
 Calls that no rule names run at full speed: the kernel's filter lets them pass. Only calls of this machine's own \
 architecture are caught.
 Exit status: that of the command, as of `tamis run`.")]
@@ -51,15 +52,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let texts = rules::parse(&read(&args.rules)?)?;
     let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     let all = rules::policy(texts.iter().map(|rule| rule.target.as_str()));
-    let loaded = load.load_one(all, global)?;
     let mut rules = Vec::new();
     for rule in texts {
         let one = rules::policy([rule.target.as_str()].into_iter());
-        match load.load_input(one)? {
+        match load.load_one(one, global)? {
             Loaded::Policy(policy) => rules.push(Rule::new(rule, Policy::clone(&policy))),
             Loaded::Program(_) => unreachable!("the kind is that of a language"),
         }
     }
+    // Warnings have been given for each; a rule may match what one before it does.
+    let loaded = load.load_input(all)?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let filter = loaded.into_program(&options)?.program;
     let platform = args.platform.choose()?;
@@ -132,16 +134,25 @@ impl Supervisor for Injector {
         if is_execve(call) && !self.is_started.swap(true, Ordering::Relaxed) {
             return Answer::Forward;
         }
+        let mut delay = Duration::ZERO;
+        let mut answer = Answer::Forward;
         for rule in &self.rules {
-            match rule.effect(call) {
-                None => {}
-                Some(Effect::Delay(time)) => thread::sleep(time),
-                Some(Effect::Return(value)) => return Answer::Return(value),
-                Some(Effect::Errno(errno)) => return Answer::Errno(errno),
-                Some(Effect::Kill) => return Answer::Kill,
-            }
+            answer = match rule.effect(call) {
+                None => continue,
+                Some(Effect::Delay(time)) => {
+                    delay += time;
+                    continue;
+                }
+                Some(Effect::Return(value)) => Answer::Return(value),
+                Some(Effect::Errno(errno)) => Answer::Errno(errno),
+                Some(Effect::Kill) => Answer::Kill,
+            };
+            break;
         }
-        Answer::Forward
+        match delay.is_zero() {
+            true => answer,
+            false => Answer::Later(delay, Box::new(answer)),
+        }
     }
 }
 

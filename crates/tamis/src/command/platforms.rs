@@ -17,7 +17,8 @@ Examples:
   tamis platforms --bench                  what a call costs on each
   tamis platforms --bench --chart costs.html
 --bench runs a guest on each platform: a null call (getppid, answered), a call whose memory the supervisor reads (8 bytes), a \
-call that blocks (the shortest sleep), and fork, exit and wait; each with guest and supervisor on one CPU and on one each. Figures \
+call that blocks (the shortest sleep), a page fault (with the call that gives the page back, which isn't caught), and fork, exit \
+and wait; each with guest and supervisor on one CPU and on one each. Figures \
 are minima and medians of batches, over rounds in which all take turns.")]
 pub(crate) struct Args {
     /// Measure what catching a call costs here

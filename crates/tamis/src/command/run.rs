@@ -27,7 +27,7 @@ Examples:
 Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
 network-service and pure-compute don't: they are for programs that install their own filter.
 The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action \
-notify fail with ENOSYS.
+notify fail with ENOSYS; `tamis sandbox` answers them.
 Signals from other processes are forwarded to the command, except SIGKILL: the command continues \
 without tamis, unless --die-with-parent is given.
 Exit status: that of the command; if a signal kills it, tamis dies by the same signal. 126 if the \

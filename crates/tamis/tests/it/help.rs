@@ -14,10 +14,13 @@ use tamis_testkit::child;
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 10] = [
+const NOT_RUN: [&str; 13] = [
     "--pid",
     "tamis run ",
     "tamis bench ",
+    "tamis sandbox ",
+    "tamis inject ",
+    "platforms --bench",
     "--running-kernel",
     "--time 60",
     "--evaluations 1000000",

@@ -5,6 +5,7 @@
 
 mod bench;
 mod c_header;
+mod catching;
 mod cli;
 mod compare;
 mod dump;

@@ -105,10 +105,10 @@ fn file(schema: &str) -> String {
 fn check(line: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     let output = command.args(line.split_whitespace()).output().unwrap();
-    // Standard output of `run` belongs to the command that it runs.
-    let text = match line.starts_with("run ") {
-        true => output.stderr,
-        false => output.stdout,
+    // Standard output of these belongs to the command that it runs.
+    let text = match line.split(' ').next() {
+        Some("run" | "sandbox" | "inject") => output.stderr,
+        _ => output.stdout,
     };
     let document: Value = serde_json::from_slice(&text)
         .unwrap_or_else(|error| panic!("{line}: {error}: {}", String::from_utf8_lossy(&text)));
@@ -221,11 +221,19 @@ fn matrix() -> PathBuf {
 /// Checks the documents of commands that need the running kernel; names them where it can't be used.
 fn check_live() -> Vec<String> {
     if skip::without_live() {
-        let live = ["tamis.bench/1", "tamis.bench-gap/1", "tamis.run/1"];
+        let live = [
+            "tamis.bench/1",
+            "tamis.bench-gap/1",
+            "tamis.inject/1",
+            "tamis.run/1",
+            "tamis.sandbox/1",
+        ];
         return live.map(str::to_owned).to_vec();
     }
     let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.tamis");
     fs::write(&policy, "default allow\nkill uname\n").unwrap();
+    let rules = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.rules");
+    fs::write(&rules, "uname errno(EIO)\n").unwrap();
     vec![
         check("bench pure-compute --calls getpid,exit --rounds 1 --json"),
         // With a profile there is a mix; futex is one of its two calls that can be made.
@@ -236,6 +244,9 @@ fn check_live() -> Vec<String> {
         check("bench --explain-gap --rounds 1 --json"),
         check("fuzz pure-compute --evaluations 1000 --running-kernel --json"),
         check(&format!("run --json -p {} -- uname", policy.display())),
+        check(&format!("sandbox --json -p {} -- true", policy.display())),
+        check(&format!("inject --json {} -- true", rules.display())),
+        check("platforms --bench --rounds 1 --platform notify --json"),
     ]
 }
 
@@ -259,6 +270,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
         check("passes --json"),
+        check("platforms --json"),
         check(&format!(
             "libseccomp install --json --prefix {}",
             prefix().display()

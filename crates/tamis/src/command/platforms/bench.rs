@@ -28,7 +28,7 @@ struct Case {
     caught: &'static [u32],
 }
 
-const CASES: [Case; 4] = [
+static CASES: [Case; 5] = [
     Case {
         name: "null",
         workload: "calls answered by their numbers",
@@ -52,6 +52,14 @@ const CASES: [Case; 4] = [
         batches: 20,
         per_batch: 20,
         caught: &[nr::NANOSLEEP],
+    },
+    Case {
+        name: "fault",
+        workload: "page faults",
+        operation: Operation::Fault,
+        batches: 40,
+        per_batch: 100,
+        caught: &[],
     },
     Case {
         name: "fork",
@@ -91,7 +99,7 @@ pub(super) struct Measured {
 
 /// A figure that grows from round to round.
 struct Row {
-    case: usize,
+    case: &'static Case,
     cpus: usize,
     subject: Subject,
     batches: Vec<f64>,
@@ -114,7 +122,7 @@ pub(super) fn measure(
                 continue;
             }
             let placement = placement(&cpus, row.cpus);
-            match folder.run(&CASES[row.case], row.subject, placement) {
+            match folder.run(row.case, row.subject, placement) {
                 Ok(batches) => row.batches.extend(batches),
                 Err(problem) => row.problem = Some(problem),
             }
@@ -122,7 +130,7 @@ pub(super) fn measure(
     }
     let notes = rows.iter().filter_map(|row| {
         let problem = row.problem.as_ref()?;
-        let case = CASES[row.case].name;
+        let case = row.case.name;
         Some(format!("{}, {case}: {problem}", row.subject.name()))
     });
     let mut notes: Vec<String> = notes.collect();
@@ -145,14 +153,14 @@ fn rows(platforms: &[&'static dyn Platform], cpus: usize) -> Vec<Row> {
         .map(|platform| Subject::Platform(*platform));
     let subjects: Vec<Subject> = own.into_iter().chain(all).collect();
     let mut rows = Vec::new();
-    for case in 0..CASES.len() {
+    for case in &CASES {
         for cpus in 1..=cpus {
             for subject in &subjects {
-                let forks = CASES[case].operation == Operation::Fork;
+                let forks = case.operation == Operation::Fork;
                 let is_possible = match subject {
                     Subject::Platform(platform) => platform.caps().has_forks || !forks,
                     // Its calls are made by the kernel, or they would not be what is measured.
-                    Subject::Errno => CASES[case].operation == Operation::Null,
+                    Subject::Errno => case.operation == Operation::Null,
                     Subject::Native => true,
                 };
                 if is_possible {
@@ -186,7 +194,8 @@ fn figures(rows: &[Row]) -> Vec<FigureEntry> {
     let least = |row: &Row| row.batches.iter().copied().fold(f64::INFINITY, f64::min);
     let native = |of: &Row| {
         let is_native = |row: &&Row| {
-            matches!(row.subject, Subject::Native) && (row.case, row.cpus) == (of.case, of.cpus)
+            matches!(row.subject, Subject::Native)
+                && (row.case.name, row.cpus) == (of.case.name, of.cpus)
         };
         rows.iter().find(is_native).map(least)
     };
@@ -196,7 +205,7 @@ fn figures(rows: &[Row]) -> Vec<FigureEntry> {
         sorted.sort_by(f64::total_cmp);
         let min_ns = sorted[0];
         entries.push(FigureEntry {
-            case: CASES[row.case].name,
+            case: row.case.name,
             cpus: row.cpus,
             subject: row.subject.name().to_owned(),
             min_ns,
@@ -219,7 +228,7 @@ fn advice(platforms: &[&'static dyn Platform], figures: &[FigureEntry]) -> Vec<A
         let figures = figures.iter();
         let candidates =
             figures.filter(|figure| figure.case == case.name && is_safe(&figure.subject));
-        let best = candidates.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))?;
+        let best = candidates.min_by(|a, b| a.min_ns.total_cmp(&b.min_ns))?;
         Some(AdviceEntry {
             workload: case.workload,
             platform: best.subject.clone(),

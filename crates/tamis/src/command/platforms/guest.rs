@@ -13,6 +13,8 @@ pub(super) enum Operation {
     Pointer,
     /// A call that blocks for the shortest time.
     Blocking,
+    /// Giving a page of memory back, and writing to it.
+    Fault,
     /// Forking, the child's exit, and waiting for it.
     Fork,
 }
@@ -21,6 +23,7 @@ pub(super) enum Operation {
 pub(super) mod nr {
     pub(crate) const WRITE: u32 = 1;
     pub(crate) const OPEN: u32 = 2;
+    pub(crate) const MADVISE: u32 = 28;
     pub(crate) const NANOSLEEP: u32 = 35;
     pub(crate) const FORK: u32 = 57;
     pub(crate) const WAIT4: u32 = 61;
@@ -35,9 +38,10 @@ const CODE: u32 = 0x40_0000;
 const MEMORY: u32 = 0x60_0000;
 /// The size of the memory.
 const MEMORY_BYTES: u64 = 0x10_0000;
-/// In the memory: what a pointer points to, and then the readings.
+/// In the memory: what a pointer points to, a page that is given back, and the readings.
 const POINTEE: u32 = MEMORY + 8;
-const READINGS: u32 = MEMORY + 0x1000;
+const FAULTING: u32 = MEMORY + 0x1000;
+const READINGS: u32 = MEMORY + 0x2000;
 /// The size of a reading, `struct timespec`.
 pub(super) const READING_BYTES: u32 = 16;
 /// The most batches for whose readings there is room.
@@ -140,6 +144,12 @@ impl Code {
                     .word(POINTEE + 8)
                     .bytes(&[1]);
                 self.call(nr::NANOSLEEP, [POINTEE, 0, 0])
+            }
+            Operation::Fault => {
+                const DONTNEED: u32 = 4;
+                self.call(nr::MADVISE, [FAULTING, 0x1000, DONTNEED]);
+                // mov byte [FAULTING], 1
+                self.bytes(&[0xc6, 0x04, 0x25]).word(FAULTING).bytes(&[1])
             }
             Operation::Fork => {
                 self.call(nr::FORK, [0; 3]);

@@ -1,0 +1,146 @@
+//! `tamis inject` and `tamis sandbox`: what becomes of a command's calls, on every platform that runs commands.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tamis_testkit::toolchains::stderr_text;
+use tamis_testkit::{child, skip};
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+fn tamis(words: &[&str]) -> Output {
+    let mut command = Command::new(TAMIS);
+    command.args(words).stdin(Stdio::null());
+    child::output(&mut command).expect("tamis starts")
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("catching");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// The platforms that work here and run a shell.
+fn platforms() -> Vec<String> {
+    let output = tamis(&["platforms", "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let platforms = document["platforms"].as_array().expect("a list");
+    let runs_shells = |platform: &&Value| {
+        let needs = ["works", "has_forks", "has_exec", "runs_dynamic"];
+        needs.iter().all(|need| platform[*need] == true)
+    };
+    let names = platforms.iter().filter(runs_shells);
+    let names = names.map(|platform| platform["name"].as_str().expect("a name").to_owned());
+    names.collect()
+}
+
+/// What rules did to a shell script: its standard output and the counts of each rule.
+fn injected(platform: &str, rules: &str, script: &str) -> (String, Vec<(u64, u64)>) {
+    // Standard error is for the document.
+    let script = format!("exec 2>/dev/null; {script}");
+    let words = [
+        "inject",
+        "--json",
+        "--platform",
+        platform,
+        rules,
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let output = tamis(&words);
+    let document: Value = serde_json::from_slice(&output.stderr)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr_text(&output)));
+    let rules = document["rules"].as_array().expect("a list");
+    let count = |rule: &Value, name: &str| rule[name].as_u64().expect("a count");
+    let counts = rules
+        .iter()
+        .map(|rule| (count(rule, "matched"), count(rule, "fired")));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    (stdout.trim().to_owned(), counts.collect())
+}
+
+#[test]
+fn rules_change_the_calls_that_they_name_and_no_others() {
+    if skip::without_kernel() {
+        return;
+    }
+    for platform in platforms() {
+        let (printed, counts) = injected(&platform, "getpid return 5", "echo $$");
+        assert_eq!((printed.as_str(), counts[0]), ("5", (1, 1)), "{platform}");
+        // The shell itself is executed unharmed, and is not counted.
+        let rules = "execve errno(ENOENT) every 2";
+        let script = "for i in 1 2 3 4; do /bin/true && echo $i; done";
+        let (printed, counts) = injected(&platform, rules, script);
+        assert_eq!(
+            (printed.as_str(), counts[0]),
+            ("1\n3", (4, 2)),
+            "{platform}"
+        );
+        // The first rule that changes a call decides, and a condition narrows it.
+        let rules =
+            "chdir errno(EACCES) at 2; chdir errno(ENOENT) at 2; umask(mask == 0o77) return 0";
+        let script = "cd / && echo 1; cd / || echo 2; cd / || echo 3; umask 077";
+        let (printed, counts) = injected(&platform, rules, script);
+        assert_eq!(printed, "1\n2\n3", "{platform}");
+        assert_eq!(counts, [(3, 1), (2, 1), (1, 1)], "{platform}");
+    }
+}
+
+#[test]
+fn a_rule_may_kill_and_mistakes_are_told() {
+    if skip::without_kernel() {
+        return;
+    }
+    let output = tamis(&["inject", "uname kill", "--", "uname"]);
+    assert_eq!(output.status.signal(), Some(9), "{}", stderr_text(&output));
+    let missing = tamis(&["inject", "uname kill", "--", "no-such-command-anywhere"]);
+    assert_eq!(missing.status.code(), Some(127));
+    for (rules, said) in [
+        ("opnat errno(EIO)", "did you mean `openat`?"),
+        ("openat errno(EMISSPELT)", "is no error"),
+        ("openat errno(EIO) often 3", "is none of `first`"),
+        ("no-such-file", "cannot read the rules"),
+    ] {
+        let output = tamis(&["inject", rules, "--", "true"]);
+        assert_eq!(output.status.code(), Some(2), "{rules}");
+        let stderr = stderr_text(&output);
+        assert!(stderr.contains(said), "{rules}: {stderr}");
+    }
+}
+
+#[test]
+fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
+    if skip::without_kernel() {
+        return;
+    }
+    let text = "default allow\nbad-arch allow\nnotify uname\nkill-process chdir\n";
+    let policy = file("sandbox.tamis", text);
+    let policy = policy.to_str().unwrap();
+    for platform in platforms() {
+        let sandbox = |options: &[&str], command: &[&str]| {
+            let mut words = vec!["sandbox", "--platform", &platform, "-p", policy];
+            words.extend(options);
+            words.push("--");
+            words.extend(command);
+            tamis(&words)
+        };
+        let denied = sandbox(&[], &["uname"]);
+        assert_eq!(denied.status.code(), Some(1), "{platform}");
+        let options = ["--notify", "allow", "--stats"];
+        let allowed = sandbox(&options, &["uname"]);
+        assert_eq!(allowed.stdout, b"Linux\n", "{platform}");
+        let stats = stderr_text(&allowed);
+        assert!(stats.contains("1  x86_64 uname"), "{platform}: {stats}");
+        let killed = sandbox(&[], &["sh", "-c", "cd /"]);
+        assert_eq!(killed.status.signal(), Some(31), "{platform}");
+        let exit = sandbox(&[], &["sh", "-c", "exit 7"]);
+        assert_eq!(exit.status.code(), Some(7), "{platform}");
+    }
+}
