@@ -71,13 +71,14 @@ pub use task::{Registers, Space, Task, TaskId};
 
 /// All platforms, the fastest safe one first, those without isolation last.
 pub fn all() -> &'static [&'static dyn Platform] {
-    static ALL: [&dyn Platform; 6] = [
+    static ALL: [&dyn Platform; 7] = [
         &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
         &attached::SYSCALL,
         &in_process::TRAP,
+        &in_process::DISPATCH,
     ];
     &ALL
 }

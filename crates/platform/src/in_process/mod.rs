@@ -1,4 +1,6 @@
-//! Guests that are loaded into a copy of the calling process, where their calls raise a signal: `RET_TRAP`.
+//! Guests that are loaded into a copy of the calling process, where their calls raise a signal: those that a filter
+//! selects (`RET_TRAP`), or all of the first thread (syscall user dispatch, kernel 5.11; the filter stays the boundary, and
+//! catches other threads).
 //!
 //! The process forks; the child loads the program beside what is there, installs a handler for `SIGSYS` and the filters,
 //! and becomes the guest. Its calls are answered in its own process, by the supervisor's code, which works on the child's
@@ -40,10 +42,28 @@ use calls::Calls;
 use image::Image;
 
 /// `RET_TRAP` in process.
-pub(crate) static TRAP: InProcess = InProcess;
+pub(crate) static TRAP: InProcess = InProcess(Signals::ByFilter);
+/// Syscall user dispatch in process.
+pub(crate) static DISPATCH: InProcess = InProcess(Signals::ByDispatch);
 
 /// A platform of this family.
-pub(crate) struct InProcess;
+pub(crate) struct InProcess(Signals);
+
+/// What raises the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signals {
+    ByFilter,
+    ByDispatch,
+}
+
+/// How a child becomes a guest.
+#[derive(Debug)]
+pub(crate) struct How<'a> {
+    pub(crate) filter: &'a tamis_bpf::Program,
+    pub(crate) signals: Signals,
+    /// The CPU to stay on.
+    pub(crate) cpu: Option<usize>,
+}
 
 /// What a child loads.
 #[derive(Debug)]
@@ -57,7 +77,10 @@ pub(crate) struct Program {
 
 impl Platform for InProcess {
     fn name(&self) -> &'static str {
-        "trap"
+        match self.0 {
+            Signals::ByFilter => "trap",
+            Signals::ByDispatch => "dispatch",
+        }
     }
 
     fn caps(&self) -> Caps {
@@ -76,8 +99,11 @@ impl Platform for InProcess {
             catches_i386: false,
             is_signal_safe: true,
             is_unprivileged: true,
-            // The FS base for user space.
-            min_kernel: (5, 9),
+            min_kernel: match self.0 {
+                // The FS base for user space.
+                Signals::ByFilter => (5, 9),
+                Signals::ByDispatch => (5, 11),
+            },
         }
     }
 
@@ -129,7 +155,12 @@ impl Platform for InProcess {
         // Too long a filter is told before the fork.
         filter::filters(guest.filter, 0, 0).map_err(PlatformError::Unsupported)?;
         let calls = Calls::new(supervisor, &evaluator);
-        guest::run(&program, guest.filter, &calls, cpu, options.until)
+        let how = How {
+            filter: guest.filter,
+            signals: self.0,
+            cpu,
+        };
+        guest::run(&program, &how, &calls, options.until)
     }
 }
 

@@ -16,10 +16,10 @@ use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
 
 use crate::error::{PlatformError, Unsupported};
-use crate::in_process::Program;
 use crate::in_process::calls::{Calls, Outcome, Thread};
 use crate::in_process::filter::{self, OURS};
 use crate::in_process::image::Image;
+use crate::in_process::{How, Program, Signals};
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 8 << 20;
@@ -197,14 +197,14 @@ enum Step {
     Placement,
     Filter,
     Answer,
+    Dispatch,
 }
 
 /// Runs a program as a guest, on this CPU, killed once `until` is readable.
 pub(crate) fn run(
     program: &Program,
-    guest_filter: &tamis_bpf::Program,
+    how: &How<'_>,
     calls: &Calls<'_>,
-    cpu: Option<usize>,
     until: Option<BorrowedFd<'_>>,
 ) -> Result<Ended, PlatformError> {
     let failed = |request| move |errno| PlatformError::Request { request, errno };
@@ -224,7 +224,7 @@ pub(crate) fn run(
         // SAFETY: filled above.
         let mask = unsafe { before.assume_init_ref() };
         REPORT.store(report.0, Ordering::Relaxed);
-        let failure = become_guest(program, guest_filter, calls, cpu, last_fd, mask);
+        let failure = become_guest(program, how, calls, last_fd, mask);
         report.get().errno.store(failure.1.0, Ordering::Release);
         report.get().step.store(failure.0 as i32, Ordering::Release);
         // SAFETY: ends this process at once.
@@ -242,6 +242,7 @@ pub(crate) fn run(
         0 => Ok(ended),
         step if step == Step::Load as i32 => Err(PlatformError::Spawn(SpawnError::Exec(errno))),
         step if step == Step::Placement as i32 => Err(failed("sched_setaffinity")(errno)),
+        step if step == Step::Dispatch as i32 => Err(failed("prctl")(errno)),
         step if step == Step::Answer as i32 => {
             let what = Unsupported::new("answering with a descriptor");
             Err(PlatformError::Unsupported(what))
@@ -317,9 +318,8 @@ fn last_fd() -> i32 {
 /// Turns the child into the guest; returns only the reason why it couldn't.
 fn become_guest(
     program: &Program,
-    guest_filter: &tamis_bpf::Program,
+    how: &How<'_>,
     calls: &Calls<'_>,
-    cpu: Option<usize>,
     last_fd: i32,
     mask: &libc::sigset_t,
 ) -> (Step, Errno) {
@@ -333,7 +333,7 @@ fn become_guest(
     // SAFETY: reads a register; the platform has looked for the instruction.
     unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
     HOST_FS.store(fs_base, Ordering::Relaxed);
-    if let Some(Err(errno)) = cpu.map(affinity::stay_on) {
+    if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
     let (entry, stack) = match load(program) {
@@ -345,7 +345,7 @@ fn become_guest(
         return (Step::Load, errno);
     }
     let called = tamis_platform_guest_called as *const () as u64;
-    let filters = filter::filters(guest_filter, called, pid);
+    let filters = filter::filters(how.filter, called, pid);
     let Ok(filters) = filters else {
         return (Step::Filter, Errno(libc::E2BIG));
     };
@@ -356,8 +356,27 @@ fn become_guest(
     if let Err(errno) = installed {
         return (Step::Filter, errno);
     }
+    if how.signals == Signals::ByDispatch
+        && let Err(errno) = dispatch()
+    {
+        return (Step::Dispatch, errno);
+    }
     // SAFETY: what was loaded begins there, with this stack. Nothing of this function is used any more.
     unsafe { tamis_platform_guest_enter(entry, stack) }
+}
+
+/// Has all calls of this thread raise the signal, but for those of the code above.
+fn dispatch() -> Result<(), Errno> {
+    const SET_SYSCALL_USER_DISPATCH: i32 = 59;
+    const ON: u64 = 1;
+    const ALWAYS: u64 = 0;
+    let first = tamis_platform_guest_call as *const () as u64;
+    let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
+    // SAFETY: numbers only.
+    match unsafe { libc::prctl(SET_SYSCALL_USER_DISPATCH, ON, first, len_bytes, ALWAYS) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
 }
 
 /// Closes what `execve` would.
@@ -623,12 +642,16 @@ const STACK_FLAGS: usize = 3;
 extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
+    /// `SYS_USER_DISPATCH`.
+    const BY_DISPATCH: i32 = 2;
     /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
     const AUTODISARM: u64 = 1 << 31;
     // SAFETY: set before the filters were, to what outlives the guest: the frames of `run` are never left here.
     let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
-    if info.code != BY_FILTER || info.errno != i32::from(OURS) {
-        die(libc::SIGSYS);
+    match info.code {
+        BY_FILTER if info.errno == i32::from(OURS) => {}
+        BY_DISPATCH => {}
+        _ => die(libc::SIGSYS),
     }
     let call = SeccompData {
         nr: info.nr as u32,
