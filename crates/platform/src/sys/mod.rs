@@ -3,6 +3,7 @@
 
 pub(crate) mod futex;
 pub(crate) mod guest;
+mod load;
 pub(crate) mod machine;
 pub(crate) mod shared;
 pub(crate) mod stub;
