@@ -426,34 +426,43 @@ impl Tracer<'_> {
     }
 
     /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
-    /// `None` if one can't be stopped at once, or is creating another.
+    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
+    /// for the other, as after `vfork`, and not stop before.
     ///
     /// # Errors
-    /// As [`Tracee::interrupt`].
+    /// As [`Tracee::interrupt`], but for tasks that have ended.
     pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
-        let others = self.tasks.keys().copied().filter(|other| *other != tid);
-        // Without the comparison, the threads of its process at least.
-        let is_thread = |other: i32| fs::exists(format!("/proc/{tid}/task/{other}"));
-        let shares = |other: &i32| match memory::is_shared(tid, *other) {
-            Ok(is_shared) => is_shared,
-            Err(_) => is_thread(*other).unwrap_or(false),
+        let is_thread = |other: i32| {
+            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
+            exists.unwrap_or(false)
         };
-        let others: Vec<i32> = others.filter(shares).collect();
-        if others.iter().any(|other| is_blocked(*other)) {
+        let all = self.tasks.keys().copied().filter(|other| *other != tid);
+        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
+        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
+        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
             return Ok(None);
         }
         let mut stopped = Vec::new();
-        for other in others {
-            if !self.is_queued(other) {
-                Tracee::of_this_thread(other).interrupt()?;
-                let stop = self.next_stop(other)?;
-                let tracee = stop.tracee();
-                self.queue.push_back((tracee, Event::Stopped(stop)));
+        for other in threads {
+            match self.stop(other) {
+                Ok(stop) => stopped.extend(stop),
+                Err(error) if error.errno == Errno(libc::ESRCH) => {}
+                Err(error) => return Err(error),
             }
-            stopped.extend(self.queued_stop(other));
         }
         let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
         Ok((!stopped.iter().any(creates)).then_some(stopped))
+    }
+
+    /// Stops a task, and leaves its report for later.
+    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
+        if !self.is_queued(tid) {
+            let tracee = Tracee::of_this_thread(tid);
+            tracee.interrupt()?;
+            let stop = self.next_stop(tid)?;
+            self.queue.push_back((tracee, Event::Stopped(stop)));
+        }
+        Ok(self.queued_stop(tid))
     }
 
     fn is_queued(&self, tid: i32) -> bool {

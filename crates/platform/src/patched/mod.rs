@@ -19,7 +19,7 @@
 //!
 //! While a site is patched, all threads of its memory are stopped. One that is between the instructions that give way
 //! goes on in the trampoline. A site stays as it is if an address between them is on the stack of a thread, because a
-//! signal handler will return there, and if a thread can't be stopped at once.
+//! signal handler will return there, if a thread can't be stopped at once, and while another process has the same memory.
 
 mod area;
 mod inject;
