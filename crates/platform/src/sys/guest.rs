@@ -215,12 +215,15 @@ pub(crate) fn run(
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
+    // SAFETY: takes nothing.
+    let parent = unsafe { libc::getpid() };
     // SAFETY: the child runs `become_guest` alone, which is async-signal-safe but for the memory that copying the filter
     // takes: the C library's fork leaves its allocator in order.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: filled above.
         let mask = unsafe { before.assume_init_ref() };
+        die_with(parent);
         REPORT.store(report.0, Ordering::Relaxed);
         let failure = become_guest(program, how, calls, last_fd, mask);
         report.get().errno.store(failure.1.0, Ordering::Release);
@@ -313,6 +316,19 @@ fn last_fd() -> i32 {
     numbers.max().unwrap_or(UNKNOWN) + MORE
 }
 
+/// Has the kernel kill this process when its parent ends, even if that has happened.
+fn die_with(parent: i32) {
+    /// The parent of the first process of a namespace, as that process sees it.
+    const OUTSIDE: i32 = 0;
+    // SAFETY: numbers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if ![parent, OUTSIDE].contains(&libc::getppid()) {
+            libc::_exit(127);
+        }
+    }
+}
+
 /// Turns the child into the guest; returns only the reason why it couldn't.
 fn become_guest(
     program: &Program,
@@ -321,8 +337,6 @@ fn become_guest(
     last_fd: i32,
     mask: &libc::sigset_t,
 ) -> (Step, Errno) {
-    // SAFETY: numbers only. A parent that has ended before can't be told from one that ended with the signal.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
     // SAFETY: takes nothing.
     let pid = unsafe { libc::getpid() };
     PID.store(pid, Ordering::Relaxed);
