@@ -1,7 +1,11 @@
 //! Reading and writing the memory of another process. Kernel 3.2.
 //!
 //! This needs the rights of a tracer, which a parent of the same user has, but doesn't stop the process: other threads
-//! of it may change what is read at any time. Protections are respected.
+//! of it may change what is read at any time. Protections are respected, unless said otherwise.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use crate::errno::Errno;
 use crate::sys::memory;
@@ -28,4 +32,44 @@ pub fn read(pid: i32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
 /// As [`read`].
 pub fn write(pid: i32, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
     memory::write(pid, address, bytes)
+}
+
+/// Writes bytes to an address of a process even where it may not write itself, as debuggers do: a private mapping then
+/// has its own copy of the page.
+///
+/// # Errors
+/// The error of opening or writing `/proc/PID/mem`: `EIO` if nothing is mapped there, or the kernel forbids it.
+pub fn overwrite(pid: i32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let errno = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
+    let memory = OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{pid}/mem"))
+        .map_err(errno)?;
+    memory.write_all_at(bytes, address).map_err(errno)
+}
+
+/// Whether two tasks have the same memory, as threads of a process do.
+///
+/// # Errors
+/// `ESRCH` if one is gone, `EPERM` without the rights, `ENOSYS` if the kernel can't compare (`CONFIG_KCMP`).
+pub fn is_shared(one: i32, other: i32) -> Result<bool, Errno> {
+    memory::compare(one, other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_shares_its_memory_with_itself_alone() {
+        let own = std::process::id() as i32;
+        assert_eq!(is_shared(own, own), Ok(true));
+        let mut other = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        assert_eq!(is_shared(own, other.id() as i32), Ok(false));
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 }

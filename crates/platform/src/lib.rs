@@ -12,6 +12,8 @@
 //! | `task` | [`Task`] and [`Space`]: the registers and memory behind a call |
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
+//! | `patched` | what a platform adds to those: patched call sites |
+//! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
 //! ```no_run
@@ -51,10 +53,13 @@
 mod attached;
 mod caps;
 mod error;
+mod in_process;
+mod patched;
 mod platform;
 mod rewrite;
 mod spin;
 mod supervisor;
+mod sys;
 mod task;
 
 pub use caps::{Caps, Family, Isolation};
@@ -66,11 +71,14 @@ pub use task::{Registers, Space, Task, TaskId};
 
 /// All platforms, the fastest safe one first, those without isolation last.
 pub fn all() -> &'static [&'static dyn Platform] {
-    static ALL: [&dyn Platform; 4] = [
+    static ALL: [&dyn Platform; 7] = [
+        &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
         &attached::SYSCALL,
+        &in_process::TRAP,
+        &in_process::DISPATCH,
     ];
     &ALL
 }

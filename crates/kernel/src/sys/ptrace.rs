@@ -235,6 +235,26 @@ fn register_set(
     Ok(buffer.iov_len)
 }
 
+/// The set of signals that a tracee blocks. Kernel 3.11.
+pub(crate) fn signal_mask(tid: libc::pid_t) -> Result<u64, Errno> {
+    const GETSIGMASK: u32 = 0x420a;
+    let mut mask = 0u64;
+    let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<u64>());
+    let data = (&raw mut mask).cast::<libc::c_void>();
+    // SAFETY: the kernel writes a set of signals, which has `size` bytes.
+    check(unsafe { libc::ptrace(GETSIGMASK as _, tid, size, data) })?;
+    Ok(mask)
+}
+
+/// Replaces the set of signals that a tracee blocks.
+pub(crate) fn set_signal_mask(tid: libc::pid_t, mask: u64) -> Result<(), Errno> {
+    const SETSIGMASK: u32 = 0x420b;
+    let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<u64>());
+    let data = (&raw const mask).cast_mut().cast::<libc::c_void>();
+    // SAFETY: the kernel reads a set of signals, which has `size` bytes.
+    check(unsafe { libc::ptrace(SETSIGMASK as _, tid, size, data) }).map(|_| ())
+}
+
 /// The member of `siginfo_t` that belongs to `SIGSYS`.
 #[repr(C)]
 struct SigSys {

@@ -97,8 +97,9 @@ pub enum Resume {
     Step,
 }
 
-/// A stopped tracee. It stays stopped until it is resumed or detached, even if this is dropped.
-#[derive(Debug, PartialEq, Eq)]
+/// A stopped tracee. It stays stopped until it is resumed or detached, even if this is dropped; a clone is the same
+/// tracee.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "the tracee stays stopped until it is resumed or detached"]
 pub struct Stopped {
     tracee: Tracee,
@@ -366,6 +367,22 @@ impl Stopped {
     /// As [`skip_call`](Self::skip_call).
     pub fn replace_call(&self, nr: u32, args: &[u64; 6]) -> Result<(), TraceError> {
         ptrace::replace_call(self.tracee.tid, nr, args).map_err(Request::SetRegisters.failed())
+    }
+
+    /// The signals that it blocks, signal 1 in the lowest bit. Kernel 3.11.
+    ///
+    /// # Errors
+    /// [`Request::Registers`] with `ESRCH` if it has been killed.
+    pub fn signal_mask(&self) -> Result<u64, TraceError> {
+        ptrace::signal_mask(self.tracee.tid).map_err(Request::Registers.failed())
+    }
+
+    /// Replaces the signals that it blocks. Kernel 3.11.
+    ///
+    /// # Errors
+    /// As [`signal_mask`](Self::signal_mask).
+    pub fn set_signal_mask(&self, mask: u64) -> Result<(), TraceError> {
+        ptrace::set_signal_mask(self.tracee.tid, mask).map_err(Request::SetRegisters.failed())
     }
 
     /// The source of the signal that it is about to get.

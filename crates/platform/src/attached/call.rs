@@ -15,6 +15,7 @@ use super::space::Remote;
 use super::tracer::Tracer;
 use crate::error::{PlatformError, Unsupported};
 use crate::supervisor::Answer;
+use crate::sys::stub;
 use crate::task::{Registers, Space, Task, TaskId};
 
 /// Where a task is in a call that takes several stops.
@@ -62,8 +63,30 @@ impl Tracer<'_> {
             stopped.skip_call()?;
             return stopped.set_result(-i64::from(libc::ENOSYS));
         }
+        let tid = stopped.tracee().tid();
+        if let Some(patching) = &mut self.patching {
+            if call.nr == stub::HELLO && call.arch == X86_64 {
+                let result = patching.hello(tid, call.args[0]);
+                return self.carry_out(stopped, call, Decision::Skip(result));
+            }
+            if let Some(order) = patching.desk().take_order(tid, &call) {
+                let made = Decision::Make { is_asked: true };
+                let decision = order
+                    .replacement
+                    .map_or(made, |new| self.replace(&call, new));
+                return self.carry_out(stopped, call, decision);
+            }
+        }
         let decision = self.ask(stopped, &call);
-        self.carry_out(stopped, call, decision)
+        let is_answered = matches!(decision, Decision::Skip(_));
+        self.carry_out(stopped, call, decision)?;
+        // It decides about this tracer, too, which it is a part of.
+        let Some(mut patching) = self.patching.take_if(|_| is_answered) else {
+            return Ok(());
+        };
+        let done = patching.answered(self, stopped, &call);
+        self.patching = Some(patching);
+        done
     }
 
     /// A task has stopped at the entry or exit of a call.
@@ -188,12 +211,7 @@ impl Tracer<'_> {
             Answer::Return(value) => Decision::Skip(value),
             Answer::Errno(errno) => Decision::Skip(-i64::from(errno)),
             Answer::Forward => Decision::Make { is_asked: true },
-            Answer::ForwardWith(new) if (new.arch, call.arch) == (X86_64, X86_64) => {
-                Decision::Replace(SeccompData { ip: call.ip, ..new })
-            }
-            Answer::ForwardWith(_) => {
-                self.refuse("replacing calls of 32-bit programs, or by calls of another machine")
-            }
+            Answer::ForwardWith(new) => self.replace(call, new),
             Answer::Descriptor(_) => self.refuse("answering with a descriptor"),
             Answer::Kill => {
                 self.end();
@@ -205,6 +223,14 @@ impl Tracer<'_> {
                 self.decide(*answer, call)
             }
         }
+    }
+
+    /// Replaces a call.
+    fn replace(&mut self, call: &SeccompData, new: SeccompData) -> Decision {
+        if (new.arch, call.arch) == (X86_64, X86_64) {
+            return Decision::Replace(SeccompData { ip: call.ip, ..new });
+        }
+        self.refuse("replacing calls of 32-bit programs, or by calls of another machine")
     }
 
     fn refuse(&mut self, what: &'static str) -> Decision {

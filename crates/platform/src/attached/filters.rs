@@ -10,6 +10,7 @@ use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
 use super::Mechanism;
 use crate::error::Unsupported;
 use crate::rewrite::Rewrite;
+use crate::sys::stub;
 
 /// The data of `trace` by which our own stops are told from those that a filter of the guest asks for.
 pub(super) const OURS: u16 = 0x7a75;
@@ -24,7 +25,7 @@ pub(super) fn filters(
 ) -> Result<Vec<(Program, Flags)>, Unsupported> {
     let notify = match mechanism {
         Mechanism::Notify => return Ok(vec![(program.clone(), listener_flags())]),
-        Mechanism::Trace => Action::new(ActionKind::Trace, OURS),
+        Mechanism::Trace | Mechanism::Patch => Action::new(ActionKind::Trace, OURS),
         // Every call has stopped before.
         Mechanism::Syscall | Mechanism::Emulate => Action::ALLOW,
     };
@@ -34,6 +35,10 @@ pub(super) fn filters(
         Mechanism::Trace => vec![
             (no_listeners(), Flags::NONE),
             (rewrite.apply(program, &[])?, Flags::NONE),
+        ],
+        Mechanism::Patch => vec![
+            (no_listeners(), Flags::NONE),
+            (rewrite.apply(program, &stop_at_hello())?, Flags::NONE),
         ],
         _ => vec![(rewrite.apply(program, &allow_skipped())?, Flags::NONE)],
     })
@@ -47,13 +52,23 @@ fn listener_flags() -> Flags {
     }
 }
 
-/// Allows the call with the number of skipped calls, which doesn't exist, and leaves the registers as it found them.
+/// Stops at the call by which threads of patched guests say hello.
+fn stop_at_hello() -> [Op; 4] {
+    for_number(stub::HELLO, Action::new(ActionKind::Trace, OURS))
+}
+
+/// Allows the call with the number of skipped calls, which doesn't exist.
 fn allow_skipped() -> [Op; 4] {
     const SKIPPED: u32 = u32::MAX;
+    for_number(SKIPPED, Action::ALLOW)
+}
+
+/// An action for one number; leaves the registers as it found them.
+fn for_number(nr: u32, action: Action) -> [Op; 4] {
     [
         Op::LoadData(0),
-        Op::branch(Test::Eq, SKIPPED, 0, 1),
-        Op::RetImm(Action::ALLOW.ret()),
+        Op::branch(Test::Eq, nr, 0, 1),
+        Op::RetImm(action.ret()),
         // Unlike a load, this is in the list of what the kernel's cache of allowed calls understands.
         Op::Alu(AluOp::And, Operand::K(0)),
     ]

@@ -34,6 +34,9 @@ use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::Task;
 
+pub(crate) use space::Remote;
+pub(crate) use tracer::Tracer;
+
 /// User notification.
 pub(crate) static NOTIFY: Attached = Attached(Mechanism::Notify);
 /// Tracing of the calls that a filter selects.
@@ -42,6 +45,9 @@ pub(crate) static TRACE: Attached = Attached(Mechanism::Trace);
 pub(crate) static SYSCALL: Attached = Attached(Mechanism::Syscall);
 /// Tracing of all calls, at their entry, which doesn't execute them.
 pub(crate) static EMULATE: Attached = Attached(Mechanism::Emulate);
+
+/// Tracing of the calls that a filter selects, and of others patched call sites.
+pub(crate) static PATCHED: Attached = Attached(Mechanism::Patch);
 
 /// A platform of this family.
 pub(crate) struct Attached(Mechanism);
@@ -53,6 +59,7 @@ enum Mechanism {
     Trace,
     Syscall,
     Emulate,
+    Patch,
 }
 
 impl Platform for Attached {
@@ -62,17 +69,22 @@ impl Platform for Attached {
             Mechanism::Trace => "ptrace-seccomp",
             Mechanism::Syscall => "ptrace-syscall",
             Mechanism::Emulate => "ptrace-emulate",
+            Mechanism::Patch => "patched",
         }
     }
 
     fn caps(&self) -> Caps {
         let is_traced = self.0 != Mechanism::Notify;
+        let is_patched = self.0 == Mechanism::Patch;
         Caps {
-            family: Family::Attached,
+            family: match is_patched {
+                true => Family::Managed,
+                false => Family::Attached,
+            },
             isolation: Isolation::Process,
             sees_results: is_traced,
             sees_tasks: true,
-            has_registers: is_traced,
+            has_registers: is_traced && !is_patched,
             replaces_calls: is_traced,
             installs_descriptors: !is_traced,
             has_threads: true,
@@ -85,6 +97,8 @@ impl Platform for Attached {
             min_kernel: match self.0 {
                 // ADDFD with its reply.
                 Mechanism::Notify => (5, 14),
+                // The FS base for user space.
+                Mechanism::Patch => (5, 9),
                 // PTRACE_GET_SYSCALL_INFO.
                 _ => (5, 3),
             },
@@ -130,14 +144,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// Runs `true`, whose last call is to be asked for.
 fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
     let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
-    let ops = [
-        Op::LoadData(0),
-        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
-        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
-        Op::RetImm(Action::ALLOW.ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    let filter = Program::new(insns, NATIVE_ENDIAN).expect("the program is valid");
+    let filter = probe_filter();
     let guest = Guest {
         program: "true".into(),
         args: Vec::new(),
@@ -160,6 +167,18 @@ fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
             Some("it takes seccomp filters and ptrace of own children, which a container may deny"),
         )),
     }
+}
+
+/// Asks for a process's last call.
+pub(crate) fn probe_filter() -> Program {
+    let ops = [
+        Op::LoadData(0),
+        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
+        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
+        Op::RetImm(Action::ALLOW.ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
 /// Runs a guest, which is killed after this time.

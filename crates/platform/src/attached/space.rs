@@ -5,8 +5,8 @@ use tamis_kernel::{Errno, memory};
 use crate::task::Space;
 
 /// The memory of the process of a task, by `process_vm_readv`.
-pub(super) struct Remote {
-    pub(super) tid: i32,
+pub(crate) struct Remote {
+    pub(crate) tid: i32,
 }
 
 impl Space for Remote {

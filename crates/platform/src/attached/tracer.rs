@@ -5,7 +5,7 @@
 //! request for it fails with `ESRCH`, and its end is reported next.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -14,13 +14,17 @@ use std::thread;
 
 use tamis_bpf::Stack;
 use tamis_engine::Evaluator;
-use tamis_kernel::spawn::{Child, Held, Spawn};
-use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
-use tamis_kernel::{Ended, Errno, affinity, poll};
+use tamis_kernel::spawn::{Child, Held, Signaller, Spawn};
+use tamis_kernel::tracee::{
+    Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
+};
+use tamis_kernel::{Ended, Errno, affinity, memory, poll};
 
 use super::call::Phase;
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
+use crate::patched::serve::{Desk, Seat, lock};
+use crate::patched::{self, Patching};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
 use crate::task::TaskId;
@@ -37,14 +41,15 @@ pub(super) fn run(
 ) -> Result<Ended, PlatformError> {
     let evaluator = match mechanism {
         Mechanism::Notify => None,
-        _ => Some(evaluator(guest)?),
+        _ => Some(evaluator(mechanism, guest)?),
     };
     let held = start_guest(mechanism, guest, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
-    let (stop, stopper) =
-        io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error))?;
+    let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
+    let desk = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let desk = evaluator.as_ref().and_then(desk);
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
@@ -70,7 +75,8 @@ pub(super) fn run(
             Mechanism::Notify => Some(start(scope, "tamis-notify", move || answering.run())?),
             _ => None,
         };
-        let follows = options.placement == Placement::Free && mechanism != Mechanism::Notify;
+        let follows = options.placement == Placement::Free
+            && !matches!(mechanism, Mechanism::Notify | Mechanism::Patch);
         let ended = Tracer {
             mechanism,
             supervisor,
@@ -83,6 +89,8 @@ pub(super) fn run(
             is_ending: false,
             failure: None,
             follow: follows.then(Follow::default),
+            queue: VecDeque::new(),
+            patching: desk.as_ref().map(|desk| patching(scope, desk)),
         }
         .until_end();
         drop(guard);
@@ -94,6 +102,32 @@ pub(super) fn run(
         }
         ended
     })
+}
+
+/// What answers the calls of patched sites, unless the guest's can't be patched, or results are wanted.
+fn desk<'a>(
+    mechanism: Mechanism,
+    guest: &Guest<'_>,
+    options: &Options<'_>,
+    evaluator: &'a Evaluator,
+    supervisor: &'a dyn Supervisor,
+    signaller: &'a Signaller,
+) -> Option<Desk<'a>> {
+    let shares_cpu = || shares_cpu(options.placement);
+    if mechanism != Mechanism::Patch || guest.has_results {
+        return None;
+    }
+    let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
+    Some(Desk::new(supervisor, evaluator, how, signaller))
+}
+
+/// The patching of a guest, whose seats have threads of this scope.
+fn patching<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    desk: &'scope Desk<'scope>,
+) -> Patching<'scope> {
+    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
+    Patching::new(desk, Box::new(serve))
 }
 
 /// A child that waits, traced and on its CPU. Dropping it ends everything.
@@ -134,10 +168,13 @@ fn start<'scope, T: Send + 'scope>(
     started.map_err(|error| PlatformError::of_io("starting a thread", &error))
 }
 
-fn evaluator(guest: &Guest<'_>) -> Result<Evaluator, PlatformError> {
+fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Evaluator, PlatformError> {
     let stack = Stack::from(guest.filter.clone());
-    Evaluator::new(&stack, &tamis_engine::Options::default())
-        .map_err(|error| PlatformError::Filter(error.to_string()))
+    let options = tamis_engine::Options {
+        is_cached: mechanism == Mechanism::Patch,
+        ..tamis_engine::Options::default()
+    };
+    Evaluator::new(&stack, &options).map_err(|error| PlatformError::Filter(error.to_string()))
 }
 
 /// The CPU of the thread that asks the supervisor; `None` if it is free.
@@ -148,6 +185,15 @@ fn supervisor_cpu(placement: Placement) -> Option<usize> {
         | Placement::Apart {
             supervisor: cpu, ..
         } => Some(cpu),
+    }
+}
+
+/// Whether the guest and its supervisor take turns on one CPU.
+fn shares_cpu(placement: Placement) -> bool {
+    match placement {
+        Placement::Same(_) => true,
+        Placement::Apart { guest, supervisor } => guest == supervisor,
+        Placement::Free => affinity::allowed().is_ok_and(|cpus| cpus.len() == 1),
     }
 }
 
@@ -172,7 +218,7 @@ fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
         | TraceOptions::CLONE
         | TraceOptions::EXEC;
     let options = match mechanism {
-        Mechanism::Trace => follow | TraceOptions::SECCOMP,
+        Mechanism::Trace | Mechanism::Patch => follow | TraceOptions::SECCOMP,
         _ => follow,
     };
     let tracee = Tracee::seize(held.pid(), options)?;
@@ -183,7 +229,7 @@ fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
 }
 
 /// The tracer of a guest.
-pub(super) struct Tracer<'a> {
+pub(crate) struct Tracer<'a> {
     pub(super) mechanism: Mechanism,
     pub(super) supervisor: &'a dyn Supervisor,
     /// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
@@ -199,6 +245,9 @@ pub(super) struct Tracer<'a> {
     is_ending: bool,
     failure: Option<PlatformError>,
     follow: Option<Follow>,
+    /// Reports that came while another was waited for. Their tasks are stopped.
+    queue: VecDeque<(Tracee, Event)>,
+    pub(super) patching: Option<Patching<'a>>,
 }
 
 /// The state of a task.
@@ -215,7 +264,11 @@ impl Tracer<'_> {
         self.tasks.insert(self.child.pid(), State::default());
         let mut first = None;
         loop {
-            let (tracee, event) = match self.child.next_event() {
+            let report = match self.queue.pop_front() {
+                Some(report) => Ok(report),
+                None => self.child.next_event(),
+            };
+            let (tracee, event) = match report {
                 Ok(report) => report,
                 Err(error) if error.errno == Errno(libc::ECHILD) => break,
                 Err(error) => return Err(error.into()),
@@ -223,6 +276,7 @@ impl Tracer<'_> {
             match event {
                 Event::Stopped(stopped) => self.on_stop(stopped),
                 Event::Ended(ended) => {
+                    self.on_left(tracee.tid());
                     if self.tasks.remove(&tracee.tid()).is_some() {
                         self.supervisor.ended(TaskId(tracee.tid()), ended);
                     }
@@ -235,7 +289,9 @@ impl Tracer<'_> {
         }
         // No number is a task of the guest any more.
         self.tasks.clear();
-        if let Some(failure) = self.failure.take() {
+        let of_desk = |patching: &Patching<'_>| lock(&patching.desk().failure).take();
+        let of_desk = self.patching.as_ref().and_then(of_desk);
+        if let Some(failure) = of_desk.or_else(|| self.failure.take()) {
             return Err(failure);
         }
         if let Some(error) = self.child.error() {
@@ -295,6 +351,11 @@ impl Tracer<'_> {
                 }
             }
             Stop::Exec => self.on_exec(tid, stopped.message()? as i32),
+            Stop::Interrupted => {
+                if let Some(patching) = &mut self.patching {
+                    patching.arrived(&stopped)?;
+                }
+            }
             Stop::Seccomp => self.on_filter(&stopped)?,
             Stop::Call => self.on_call(&stopped)?,
             _ => {}
@@ -311,7 +372,10 @@ impl Tracer<'_> {
         if let Some(state) = self.tasks.get_mut(&tid) {
             state.is_emulated = how == Resume::Emulate;
         }
-        let signal = stopped.signal();
+        let signal = match (stopped.signal(), &self.patching) {
+            (Some(signal), Some(patching)) if patching.is_fault(&stopped, signal)? => None,
+            (signal, _) => signal,
+        };
         stopped.resume(how, signal)
     }
 
@@ -322,11 +386,94 @@ impl Tracer<'_> {
             Mechanism::Emulate if self.is_armed && self.tasks.get(&tid).is_none_or(is_free) => {
                 Resume::Emulate
             }
-            Mechanism::Notify | Mechanism::Trace if self.tasks.get(&tid).is_none_or(is_free) => {
+            Mechanism::Notify | Mechanism::Trace | Mechanism::Patch
+                if self.tasks.get(&tid).is_none_or(is_free) =>
+            {
                 Resume::Run
             }
             _ => Resume::ToCall,
         }
+    }
+
+    /// A task has left its address space.
+    fn on_left(&mut self, tid: i32) {
+        if let Some(patching) = &mut self.patching {
+            patching.left(tid);
+        }
+    }
+
+    /// The next stop of a task; reports of others are left for later.
+    ///
+    /// # Errors
+    /// `ESRCH` if it has ended.
+    pub(crate) fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
+        loop {
+            let (tracee, event) = self.child.next_event()?;
+            match event {
+                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
+                event => {
+                    let has_ended = tracee.tid() == tid;
+                    self.queue.push_back((tracee, event));
+                    if has_ended {
+                        return Err(TraceError {
+                            request: Request::Wait,
+                            errno: Errno(libc::ESRCH),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
+    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
+    /// for the other, as after `vfork`, and not stop before.
+    ///
+    /// # Errors
+    /// As [`Tracee::interrupt`], but for tasks that have ended.
+    pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
+        let is_thread = |other: i32| {
+            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
+            exists.unwrap_or(false)
+        };
+        let all = self.tasks.keys().copied().filter(|other| *other != tid);
+        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
+        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
+        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
+            return Ok(None);
+        }
+        let mut stopped = Vec::new();
+        for other in threads {
+            match self.stop(other) {
+                Ok(stop) => stopped.extend(stop),
+                Err(error) if error.errno == Errno(libc::ESRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
+        Ok((!stopped.iter().any(creates)).then_some(stopped))
+    }
+
+    /// Stops a task, and leaves its report for later.
+    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
+        if !self.is_queued(tid) {
+            let tracee = Tracee::of_this_thread(tid);
+            tracee.interrupt()?;
+            let stop = self.next_stop(tid)?;
+            self.queue.push_back((tracee, Event::Stopped(stop)));
+        }
+        Ok(self.queued_stop(tid))
+    }
+
+    fn is_queued(&self, tid: i32) -> bool {
+        self.queue.iter().any(|(tracee, _)| tracee.tid() == tid)
+    }
+
+    fn queued_stop(&self, tid: i32) -> Option<Stopped> {
+        self.queue.iter().find_map(|(tracee, event)| match event {
+            Event::Stopped(stopped) if tracee.tid() == tid => Some(stopped.clone()),
+            _ => None,
+        })
     }
 
     /// Whether calls of this task are calls of the guest.
@@ -340,12 +487,17 @@ impl Tracer<'_> {
         // The number of a task whose end is still to be reported is not given to another.
         if let Entry::Vacant(entry) = self.tasks.entry(tid) {
             entry.insert(State::default());
+            if let Some(patching) = &mut self.patching {
+                patching.created(tid, parent);
+            }
             self.supervisor.started(TaskId(tid), parent.map(TaskId));
         }
     }
 
     /// A thread, by its former number, has executed a program: it has its process's number, and the others are gone.
     fn on_exec(&mut self, tid: i32, former: i32) {
+        self.on_left(tid);
+        self.on_left(former);
         if former == tid {
             return;
         }
@@ -382,6 +534,13 @@ fn creator(tid: i32) -> Option<i32> {
         true => field("PPid"),
         false => Some(process),
     }
+}
+
+/// Whether a task waits for something that signals don't end: such as its child of `vfork`.
+fn is_blocked(tid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
 /// Keeps the tracer where the guest runs: waking a task on another CPU takes several times as long as on the own one.

@@ -11,7 +11,8 @@ use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{
-    Answer, Caps, Guest, Options, Placement, Platform, PlatformError, Spin, Supervisor, Task,
+    Answer, Caps, Family, Guest, Options, Placement, Platform, PlatformError, Spin, Supervisor,
+    Task,
 };
 
 use crate::guests;
@@ -59,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 36] = [
+pub(crate) const CASES: [Case; 38] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -80,6 +81,12 @@ pub(crate) const CASES: [Case; 36] = [
     guest!("tasks", forks),
     guest!("killed", forks),
     guest!("killed, all asked", "killed", Asked::All, forks),
+    guest!("attack", forks),
+    Case {
+        name: "patched sites",
+        without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
+        run: patched_sites,
+    },
     Case {
         name: "interfaces",
         without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
@@ -320,6 +327,22 @@ fn not_found(platform: &dyn Platform) -> Outcome {
         _ => false,
     };
     assert!(is_said, "{error:?}");
+    Outcome::Passed
+}
+
+/// A guest in which it isn't sure that sites are patched tests less than it seems to.
+fn patched_sites(platform: &dyn Platform) -> Outcome {
+    let (host, options) = (Host::default(), Options::default());
+    let ended = run(
+        platform,
+        "attack",
+        &["patched"],
+        Asked::Some,
+        &host,
+        &options,
+    );
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    assert_eq!(host.asked.load(Ordering::Relaxed), 1100);
     Outcome::Passed
 }
 

@@ -50,7 +50,7 @@ impl Supervisor for Host {
                 args: [0; 6],
                 ..*call
             }),
-            libc::SYS_memfd_create => {
+            libc::SYS_inotify_init1 => {
                 let file = self.descriptor.lock().ok().and_then(|mut file| file.take());
                 file.map_or(Answer::Errno(libc::ENFILE as u16), |file| {
                     Answer::Descriptor(file.into())
@@ -122,7 +122,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
         libc::SYS_personality,
         libc::SYS_getppid,
         libc::SYS_getsid,
-        libc::SYS_memfd_create,
+        libc::SYS_inotify_init1,
         libc::SYS_sysinfo,
         libc::SYS_getgid,
         libc::SYS_getpriority | i64::from(X32),

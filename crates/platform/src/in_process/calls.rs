@@ -1,0 +1,216 @@
+//! What the signal handler does with a call. All of it is async-signal-safe, if the supervisor is.
+
+use std::mem;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_engine::Evaluator;
+use tamis_kernel::Errno;
+
+use super::filter::MASKS;
+use crate::supervisor::{Answer, Supervisor};
+use crate::sys::guest;
+use crate::task::{Space, Task, TaskId};
+
+/// `SIGSYS` in a set of signals.
+const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
+
+/// Who answers.
+pub(crate) struct Calls<'a> {
+    supervisor: &'a dyn Supervisor,
+    evaluator: &'a Evaluator,
+}
+
+/// The thread of the guest that the handler has interrupted.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) fs_base: u64,
+    /// The signals that it blocks.
+    pub(crate) mask: u64,
+}
+
+impl Thread {
+    /// Makes a call during which handlers of the guest may run.
+    fn make(&self, nr: u32, args: [u64; 6]) -> i64 {
+        guest::make_with(self.fs_base, nr, args)
+    }
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It returns this.
+    Result(i64),
+    /// The guest makes it itself, after the handler.
+    InGuest,
+    /// The guest is killed.
+    Kill,
+    /// It is killed because the supervisor wants what can't be done.
+    Unsupported,
+    /// The guest dies of the signal, because its filter says so.
+    Signal,
+}
+
+impl<'a> Calls<'a> {
+    pub(crate) const fn new(supervisor: &'a dyn Supervisor, evaluator: &'a Evaluator) -> Calls<'a> {
+        Calls {
+            supervisor,
+            evaluator,
+        }
+    }
+
+    /// Decides a call that has raised the signal.
+    pub(crate) fn decide(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
+        let action = Action::from_ret(self.evaluator.run(call));
+        match action.kind {
+            ActionKind::Notify => self.ask(call, thread),
+            ActionKind::Allow | ActionKind::Log => forward(call, call, thread),
+            ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(4095))),
+            // There is no tracer.
+            ActionKind::Trace => Outcome::Result(-i64::from(libc::ENOSYS)),
+            _ => Outcome::Signal,
+        }
+    }
+
+    fn ask(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
+        let mut answer = self.supervisor.call(&mut Own, call);
+        while let Answer::Later(time, next) = answer {
+            let time = [time.as_secs(), u64::from(time.subsec_nanos())];
+            let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
+            guest::make(libc::SYS_nanosleep as u32, args);
+            answer = *next;
+        }
+        match answer {
+            Answer::Return(value) => Outcome::Result(value),
+            Answer::Errno(errno) => Outcome::Result(-i64::from(errno)),
+            Answer::Forward => forward(call, call, thread),
+            Answer::ForwardWith(new) => forward(call, &new, thread),
+            Answer::Descriptor(fd) => {
+                // It was closed when the guest started.
+                mem::forget(fd);
+                Outcome::Unsupported
+            }
+            Answer::Kill | Answer::Later(..) => Outcome::Kill,
+        }
+    }
+}
+
+/// Makes a call in place of one.
+fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outcome {
+    /// Calls that return twice, or not from where they were made, or are about the thread itself.
+    const BY_GUEST: [i64; 4] = [
+        libc::SYS_clone,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_arch_prctl,
+        libc::SYS_sigaltstack,
+    ];
+    let nr = i64::from(made.nr);
+    if made.arch != Arch::X86_64.audit() || made != call && BY_GUEST.contains(&nr) {
+        return Outcome::Result(-i64::from(libc::ENOSYS));
+    }
+    let found = MASKS.iter().find(|(one, _)| *one == nr);
+    match found.map(|(_, arg)| *arg as usize) {
+        Some(arg) if made.args[arg] != 0 => {
+            let result = with_mask(made, arg, thread);
+            Outcome::Result(result.unwrap_or_else(|errno| -i64::from(errno.0)))
+        }
+        _ if made == call => Outcome::InGuest,
+        _ => Outcome::Result(thread.make(made.nr, made.args)),
+    }
+}
+
+/// Makes a call with a copy of what an argument points to, in which the signal isn't blocked.
+fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
+    /// Words of `struct sigaction` as the kernel has it, with the mask last.
+    const ACTION_WORDS: usize = 4;
+    let mut args = call.args;
+    match i64::from(call.nr) {
+        libc::SYS_rt_sigaction if args[0] == libc::SIGSYS as u64 => {
+            if args[2] != 0 {
+                write_words(args[2], &[0; ACTION_WORDS])?;
+            }
+            return Ok(0);
+        }
+        libc::SYS_rt_sigaction => {
+            let mut action: [u64; ACTION_WORDS] = read_words(args[arg])?;
+            action[ACTION_WORDS - 1] &= !OWN_SIGNAL;
+            args[arg] = action.as_ptr() as u64;
+            return Ok(thread.make(call.nr, args));
+        }
+        libc::SYS_rt_sigprocmask => return set_mask(args, thread),
+        _ => {}
+    }
+    let pair: [u64; 2];
+    let mut address = args[arg];
+    if i64::from(call.nr) == libc::SYS_pselect6 {
+        // A pointer to a set, and its size.
+        pair = read_words(address)?;
+        address = pair[0];
+        if address == 0 {
+            return Ok(thread.make(call.nr, args));
+        }
+    }
+    let [set]: [u64; 1] = read_words(address)?;
+    let set = set & !OWN_SIGNAL;
+    let copy = [&raw const set as u64, size_of::<u64>() as u64];
+    args[arg] = match i64::from(call.nr) {
+        libc::SYS_pselect6 => copy.as_ptr() as u64,
+        _ => copy[0],
+    };
+    Ok(thread.make(call.nr, args))
+}
+
+/// `rt_sigprocmask`, on the mask that the thread gets back.
+fn set_mask(args: [u64; 6], thread: &mut Thread) -> Result<i64, Errno> {
+    let [how, _, old, size, ..] = args;
+    let [set]: [u64; 1] = read_words(args[1])?;
+    if size != size_of::<u64>() as u64 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let new = match how as i32 {
+        libc::SIG_BLOCK => thread.mask | set,
+        libc::SIG_UNBLOCK => thread.mask & !set,
+        libc::SIG_SETMASK => set,
+        _ => return Err(Errno(libc::EINVAL)),
+    };
+    if old != 0 {
+        write_words(old, &[thread.mask])?;
+    }
+    thread.mask = new & !OWN_SIGNAL;
+    Ok(0)
+}
+
+fn read_words<const COUNT: usize>(address: u64) -> Result<[u64; COUNT], Errno> {
+    let mut bytes = [[0; size_of::<u64>()]; COUNT];
+    match guest::read(address, bytes.as_flattened_mut())? {
+        read if read == size_of_val(&bytes) => Ok(bytes.map(u64::from_ne_bytes)),
+        _ => Err(Errno(libc::EFAULT)),
+    }
+}
+
+fn write_words<const COUNT: usize>(address: u64, words: &[u64; COUNT]) -> Result<(), Errno> {
+    let bytes = words.map(u64::to_ne_bytes);
+    guest::write(address, bytes.as_flattened()).map(|_| ())
+}
+
+/// The calling thread.
+struct Own;
+
+impl Task for Own {
+    fn id(&self) -> TaskId {
+        TaskId(guest::thread())
+    }
+
+    fn space(&self) -> &dyn Space {
+        self
+    }
+}
+
+impl Space for Own {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        guest::read(address, buffer)
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+        guest::write(address, bytes)
+    }
+}

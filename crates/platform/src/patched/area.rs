@@ -1,0 +1,180 @@
+//! The memory that a guest's process gets near the code that is patched: the stub, two tables, and trampolines.
+
+use std::fs;
+use std::ops::Range;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_bpf::{Program, cache};
+use tamis_engine::Evaluator;
+
+use crate::sys::stub;
+
+/// Where the table of numbers begins: what to do with a call, by the low half of its number.
+pub(super) const NUMBERS: usize = 0x2000;
+/// Where the trampolines begin.
+pub(super) const TRAMPOLINES: usize = NUMBERS + 0x1_0000;
+/// The bytes of an area.
+pub(super) const LEN_BYTES: usize = TRAMPOLINES + 0x4000;
+/// How far an area is from the mapping that it is for, so that none of both grows into the other.
+const MARGIN_BYTES: u64 = 0x1_0000;
+/// How far two ends of a jump may be apart.
+const REACH_BYTES: u64 = (1 << 31) - 0x10_0000;
+/// The lowest address of a mapping, `vm.mmap_min_addr`.
+const LOWEST: u64 = 0x1_0000;
+
+/// An area of a guest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub(super) start: u64,
+    /// The bytes of trampolines in use.
+    pub(super) used: usize,
+}
+
+impl Area {
+    /// Where the next trampoline is.
+    pub(super) const fn next(&self) -> u64 {
+        self.start + (TRAMPOLINES + self.used) as u64
+    }
+
+    /// Whether its trampolines reach code, and there is room for one more.
+    pub(super) const fn serves(&self, code: &Range<u64>, len_bytes: usize) -> bool {
+        reaches(self.start, code) && TRAMPOLINES + self.used + len_bytes <= LEN_BYTES
+    }
+}
+
+const fn reaches(area: u64, code: &Range<u64>) -> bool {
+    area.abs_diff(code.end) < REACH_BYTES
+        && (area + LEN_BYTES as u64).abs_diff(code.start) < REACH_BYTES
+        && area.abs_diff(code.start) < REACH_BYTES
+}
+
+/// What the guest's filter says about numbers of calls, for the tables of areas.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    actions: Vec<Option<Action>>,
+}
+
+impl Numbers {
+    /// Those of a filter.
+    pub(crate) fn new(program: &Program, evaluator: &Evaluator) -> Numbers {
+        let action = |nr| match cache::is_cacheable(program, Arch::X86_64.audit(), nr) {
+            true => Some(Action::ALLOW),
+            false => constant(evaluator, nr),
+        };
+        Numbers {
+            actions: (0..stub::ERRORS as u32).map(action).collect(),
+        }
+    }
+
+    /// Whether the filter allows all calls with a number.
+    pub(super) fn allows(&self, nr: i64) -> bool {
+        self.actions[nr as usize].is_some_and(|action| action.kind == ActionKind::Allow)
+    }
+
+    /// The contents of an area, without trampolines, as pieces with their offsets.
+    pub(super) fn contents(&self, threads: u64) -> [(usize, Vec<u8>); 3] {
+        let (mut numbers, mut errors) = (Vec::new(), Vec::new());
+        for action in &self.actions {
+            let action = action.unwrap_or(ASK_FIRST);
+            let (number, error) = match action.kind {
+                ActionKind::Notify => (stub::ASK, 0),
+                ActionKind::Errno => (stub::FAIL, -(action.data.min(4095) as i16)),
+                _ => (stub::BY_KERNEL, 0),
+            };
+            numbers.push(number);
+            errors.extend(i16::to_le_bytes(error));
+        }
+        [
+            (0, stub::code(threads)),
+            (stub::ERRORS_OFFSET, errors),
+            (NUMBERS, numbers),
+        ]
+    }
+}
+
+/// What calls get whose arguments decide.
+const ASK_FIRST: Action = Action::new(ActionKind::Notify, 0);
+
+/// The filter's answer to all calls with a number, if it is one.
+fn constant(evaluator: &Evaluator, nr: u32) -> Option<Action> {
+    let table = evaluator.table()?;
+    let mut is_constant = true;
+    let ret = table.answer(Arch::X86_64.audit(), nr, |_| {
+        is_constant = false;
+        0
+    });
+    is_constant.then(|| Action::from_ret(ret))
+}
+
+/// Whether the filter allows one call.
+pub(super) fn allows(evaluator: &Evaluator, call: &SeccompData) -> bool {
+    let kind = Action::from_ret(evaluator.run(call)).kind;
+    matches!(kind, ActionKind::Allow | ActionKind::Log)
+}
+
+/// A mapping, of `/proc/PID/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) range: Range<u64>,
+    pub(super) access: String,
+    /// Device, inode and offset: which bytes of which file.
+    pub(super) source: String,
+    pub(super) is_file: bool,
+}
+
+/// The mappings of a process, in order.
+pub(super) fn mappings(tid: i32) -> Option<Vec<Mapping>> {
+    let maps = fs::read_to_string(format!("/proc/{tid}/maps")).ok()?;
+    maps.lines().map(parse).collect()
+}
+
+fn parse(line: &str) -> Option<Mapping> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let access = fields.next()?.to_owned();
+    let (offset, device, inode) = (fields.next()?, fields.next()?, fields.next()?);
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some(Mapping {
+        range: address(start)?..address(end)?,
+        access,
+        source: format!("{offset} {device} {inode}"),
+        is_file: inode != "0",
+    })
+}
+
+/// An address for an area that reaches code, where nothing is mapped: the highest below it, else the lowest above.
+pub(super) fn place(mappings: &[Mapping], code: &Range<u64>) -> Option<u64> {
+    let starts = mappings.iter().map(|one| one.range.start);
+    let ends = std::iter::once(LOWEST).chain(mappings.iter().map(|one| one.range.end));
+    let gaps = ends.zip(starts);
+    let wanted = LEN_BYTES as u64 + 2 * MARGIN_BYTES;
+    let fits = gaps.filter(|(end, start)| start.saturating_sub(*end) >= wanted);
+    let (below, above): (Vec<_>, Vec<_>) = fits.partition(|(_, start)| *start <= code.start);
+    let below = below
+        .into_iter()
+        .rev()
+        .map(|(_, start)| start - MARGIN_BYTES - LEN_BYTES as u64);
+    let above = above.into_iter().map(|(end, _)| end + MARGIN_BYTES);
+    below.chain(above).find(|address| reaches(*address, code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_are_near_code_and_apart_from_mappings() {
+        let maps = "00400000-00500000 r-xp 00000000 08:01 42 /bin/x\n\
+            7f0000000000-7f0000100000 r-xp 00001000 08:01 43 /lib/a b.so\n\
+            7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]\n";
+        let all: Vec<Mapping> = maps.lines().map(|line| parse(line).unwrap()).collect();
+        assert_eq!((all[1].is_file, all[2].is_file), (true, false));
+        assert_eq!(all[1].source, "00001000 08:01 43");
+        for mapping in &all[..2] {
+            let at = place(&all, &mapping.range).unwrap();
+            let own = at..at + LEN_BYTES as u64;
+            assert!(own.end <= mapping.range.start && own.start >= LOWEST);
+            assert!(reaches(at, &mapping.range));
+        }
+    }
+}

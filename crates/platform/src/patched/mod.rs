@@ -1,0 +1,469 @@
+//! Guests whose call sites are patched: calls reach the supervisor through shared memory.
+//!
+//! The guest is traced, and a filter stops it at the calls that the supervisor is to be asked about: that is the
+//! boundary, and it stays. Where a site's calls are answered by values, the site is patched: its `syscall` and its
+//! neighbours give way to a jump to a trampoline, which hands the call over in a [slot](slot) and waits for the answer
+//! without the kernel. What is to be forwarded, the trampoline makes with a `syscall` of its own, and the filter stops
+//! it. So a guest that jumps into what it got from us, or writes there, gets what its filter says and no more.
+//!
+//! | module | function |
+//! |---|---|
+//! | `site` | which instructions give way |
+//! | `trampoline` | the code of one site |
+//! | `area` | where trampolines and tables are in the guest |
+//! | `inject` | calls that a stopped task makes for us |
+//! | `space` | what one address space has got |
+//! | `slot` | handing a call over |
+//! | `pace` | how long a side spins |
+//! | `serve` | the thread that answers a slot |
+//!
+//! While a site is patched, all threads of its memory are stopped. One that is between the instructions that give way
+//! goes on in the trampoline. A site stays as it is if an address between them is on the stack of a thread, because a
+//! signal handler will return there, if a thread can't be stopped at once, and while another process has the same memory.
+
+mod area;
+mod inject;
+mod pace;
+pub(crate) mod serve;
+mod site;
+pub(crate) mod slot;
+mod space;
+mod trampoline;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tamis_abi::{Arch, SeccompData};
+use tamis_bpf::{Op, Program};
+use tamis_engine::Evaluator;
+use tamis_kernel::memory;
+use tamis_kernel::tracee::{Stopped, TraceError};
+
+use crate::attached::Tracer;
+use crate::spin::Spin;
+use crate::sys::{machine, stub};
+pub(crate) use area::Numbers;
+use inject::{Injection, RIP, RSP, Refusal, Words};
+pub(crate) use pace::Pace;
+use serve::{Desk, Seat, lock};
+use site::{SYSCALL_BYTES, Text, Window};
+use space::Space;
+
+/// Calls of a site that are answered before it is patched: fewer cost less than patching.
+const THRESHOLD: u32 = 8;
+/// After how many more calls it is tried again, where it was only the moment that was wrong.
+const RETRY: u32 = 256;
+/// Sites that are remembered.
+const MAX_SITES: usize = 4096;
+/// The largest mapping of code that is read, in bytes.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// How much of a stack is searched for addresses of a site, in bytes.
+const STACK_BYTES: usize = 64 << 10;
+
+/// The patching of a guest: everything but the answers.
+pub(crate) struct Patching<'a> {
+    desk: &'a Desk<'a>,
+    /// Starts a thread that serves a seat; whether it could.
+    start: Box<dyn Fn(Seat) -> bool + 'a>,
+    spaces: HashMap<usize, Space>,
+    made_spaces: usize,
+    /// The space of each task that has one.
+    tasks: HashMap<i32, usize>,
+    seats: HashMap<i32, Seat>,
+    /// Keys of slots that were given.
+    keys: u64,
+    /// Who has created a task that hasn't run yet.
+    creators: HashMap<i32, i32>,
+    /// How often calls of a site were answered, by the address after it.
+    answered: HashMap<u64, u32>,
+    refused: HashSet<u64>,
+    texts: HashMap<(String, u64), Rc<Text>>,
+}
+
+/// A site and what gives way.
+struct Plan {
+    mapping: Range<u64>,
+    all: Vec<area::Mapping>,
+    window: Window,
+    /// The bytes that are expected there.
+    expected: Vec<u8>,
+}
+
+impl Plan {
+    /// The addresses of what gives way.
+    fn place(&self) -> Range<u64> {
+        let start = self.mapping.start + u64::from(self.window.start);
+        start..start + self.window.len_bytes() as u64
+    }
+
+    /// The addresses between its instructions.
+    fn boundaries(&self) -> impl Iterator<Item = u64> {
+        let start = self.place().start;
+        let offsets = self.window.boundaries.iter();
+        offsets.map(move |offset| start + *offset as u64)
+    }
+}
+
+/// How the calls of a guest are handed over.
+#[derive(Debug)]
+pub(crate) struct How {
+    numbers: Numbers,
+    /// The pace with which both sides begin to wait.
+    pace: Pace,
+}
+
+/// How the calls of a guest with this filter are handed over, if they can be at all: the stub needs what it waits with,
+/// and a filter that looks at addresses would see those of trampolines.
+pub(crate) fn how(
+    program: &Program,
+    evaluator: &Evaluator,
+    spin: Spin,
+    shares_cpu: impl FnOnce() -> bool,
+) -> Option<How> {
+    const IP_LOW: u32 = 8;
+    const IP_HIGH: u32 = 12;
+    let reads_ip = program
+        .ops()
+        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
+    let numbers = Numbers::new(program, evaluator);
+    if reads_ip || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
+        return None;
+    }
+    let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));
+    Some(How { numbers, pace })
+}
+
+impl<'a> Patching<'a> {
+    pub(crate) fn new(desk: &'a Desk<'a>, start: Box<dyn Fn(Seat) -> bool + 'a>) -> Patching<'a> {
+        Patching {
+            desk,
+            start,
+            spaces: HashMap::new(),
+            made_spaces: 0,
+            tasks: HashMap::new(),
+            seats: HashMap::new(),
+            keys: 0,
+            creators: HashMap::new(),
+            answered: HashMap::new(),
+            refused: HashSet::new(),
+            texts: HashMap::new(),
+        }
+    }
+
+    pub(crate) const fn desk(&self) -> &'a Desk<'a> {
+        self.desk
+    }
+
+    /// A task says hello with its FS base; the result of its call.
+    pub(crate) fn hello(&mut self, tid: i32, fs_base: u64) -> i64 {
+        let seated = self.seat(tid, fs_base);
+        seated.map_or(-i64::from(libc::ENOSYS), |()| 0)
+    }
+
+    fn seat(&mut self, tid: i32, fs_base: u64) -> Option<()> {
+        self.keys += 1;
+        let key = self.keys;
+        let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
+        let entry = space.entry(tid, fs_base)?;
+        let taken = lock(&space.slots.free).pop();
+        let slot = taken.and_then(|index| {
+            let seat = Seat {
+                tid,
+                slots: Arc::clone(&space.slots),
+                index,
+                is_closed: Arc::default(),
+                known: Arc::clone(&space.known),
+            };
+            seat.slot().reset(key, &self.desk.how.pace);
+            if !(self.start)(seat.clone()) {
+                lock(&space.slots.free).push(index);
+                return None;
+            }
+            if let Some(former) = self.seats.insert(tid, seat) {
+                former.close();
+            }
+            Some(space.slot_address(index))
+        });
+        // Without a slot, the thread's calls stop.
+        space.write_entry(tid, entry, fs_base, slot.unwrap_or(0), key)
+    }
+
+    /// A task has been created and is stopped.
+    pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
+        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
+            return;
+        };
+        let (id, parent) = (*id, parent.unwrap_or(tid));
+        if memory::is_shared(tid, parent) == Ok(true) {
+            self.tasks.insert(tid, id);
+            self.creators.insert(tid, parent);
+        } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
+            let id = self.add(copy);
+            self.tasks.insert(tid, id);
+        }
+    }
+
+    fn add(&mut self, space: Space) -> usize {
+        self.made_spaces += 1;
+        self.spaces.insert(self.made_spaces, space);
+        self.made_spaces
+    }
+
+    /// A new task is about to run. If it has the FS base of a thread that has ended, it gets a slot of its own.
+    pub(crate) fn arrived(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        let Some(creator) = self.creators.remove(&tid) else {
+            return Ok(());
+        };
+        let id = self.tasks.get(&tid);
+        let (Some(space), Some(words)) = (
+            id.and_then(|id| self.spaces.get_mut(id)),
+            Words::of(stopped)?,
+        ) else {
+            return Ok(());
+        };
+        // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
+        // an FS base of its own.
+        if let Some(owner) = space.owner(words.fs_base())
+            && ![tid, creator].contains(&owner)
+        {
+            space.forget(owner);
+            if let Some(seat) = self.seats.remove(&owner) {
+                seat.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// A task is about to get a signal. Whether it is for a fault of the stub, which copies for the supervisor: it goes
+    /// on after that.
+    pub(crate) fn is_fault(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError> {
+        let tid = stopped.tracee().tid();
+        let space = self.tasks.get(&tid).and_then(|id| self.spaces.get(id));
+        let (libc::SIGSEGV | libc::SIGBUS, Some(space)) = (signal, space) else {
+            return Ok(false);
+        };
+        let Some(mut words) = Words::of(stopped)? else {
+            return Ok(false);
+        };
+        let (copy, next) = stub::copy();
+        let is_copy = |area: &u64| words.0[RIP] == area + copy;
+        let is_fault = stopped.signal_info()?.code > 0;
+        let found = lock(&space.known).areas.iter().copied().find(is_copy);
+        let (Some(area), true) = (found, is_fault) else {
+            return Ok(false);
+        };
+        words.0[RIP] = area + next;
+        words.set(stopped)?;
+        Ok(true)
+    }
+
+    /// A task has ended, or has executed another program.
+    pub(crate) fn left(&mut self, tid: i32) {
+        if let Some(seat) = self.seats.remove(&tid) {
+            seat.close();
+        }
+        self.creators.remove(&tid);
+        lock(&self.desk.orders).remove(&tid);
+        let Some(id) = self.tasks.remove(&tid) else {
+            return;
+        };
+        if !self.tasks.values().any(|other| *other == id) {
+            self.spaces.remove(&id);
+        } else if let Some(space) = self.spaces.get_mut(&id) {
+            space.forget(tid);
+        }
+    }
+
+    /// A call has been answered by a value, and the task is stopped before it, with the answer in place.
+    pub(crate) fn answered(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        call: &SeccompData,
+    ) -> Result<(), TraceError> {
+        if !self.is_due(call) {
+            return Ok(());
+        }
+        let tid = stopped.tracee().tid();
+        let Some(plan) = self.plan(tid, call.ip.wrapping_sub(SYSCALL_BYTES as u64)) else {
+            self.refused.insert(call.ip);
+            return Ok(());
+        };
+        let Some(others) = tracer.stop_others(tid)? else {
+            return Ok(());
+        };
+        match self.apply(tracer, stopped, &others, &plan) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Refused) => {
+                self.refused.insert(call.ip);
+                Ok(())
+            }
+            Err(Refusal::Lost(error)) => Err(error),
+        }
+    }
+
+    fn is_due(&mut self, call: &SeccompData) -> bool {
+        /// Calls that return twice, or elsewhere.
+        const LEFT_ALONE: [i64; 6] = [
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_fork,
+            libc::SYS_vfork,
+            libc::SYS_rt_sigreturn,
+            libc::SYS_restart_syscall,
+        ];
+        if call.arch != Arch::X86_64.audit() || LEFT_ALONE.contains(&i64::from(call.nr)) {
+            return false;
+        }
+        if self.answered.len() >= MAX_SITES {
+            self.answered.clear();
+            self.refused.clear();
+        }
+        let count = self.answered.entry(call.ip).or_default();
+        *count = count.wrapping_add(1);
+        (*count == THRESHOLD || count.is_multiple_of(RETRY)) && !self.refused.contains(&call.ip)
+    }
+
+    /// What gives way at a site.
+    fn plan(&mut self, tid: i32, site: u64) -> Option<Plan> {
+        let all = area::mappings(tid)?;
+        let mapping = all.iter().find(|one| one.range.contains(&site))?;
+        let range = mapping.range.clone();
+        let len_bytes = range.end - range.start;
+        if !mapping.is_file || mapping.access != "r-xp" || len_bytes > MAX_TEXT_BYTES {
+            return None;
+        }
+        let key = (mapping.source.clone(), len_bytes);
+        let text = match self.texts.get(&key) {
+            Some(text) => Rc::clone(text),
+            None => {
+                let mut bytes = vec![0; len_bytes as usize];
+                let read = memory::read(tid, range.start, &mut bytes).ok()?;
+                bytes.truncate(read);
+                let text = Rc::new(Text::new(bytes));
+                self.texts.insert(key, Rc::clone(&text));
+                text
+            }
+        };
+        let window = text.window((site - range.start) as u32)?;
+        Some(Plan {
+            mapping: range,
+            expected: text.bytes_of(&window).to_vec(),
+            window,
+            all,
+        })
+    }
+
+    /// Patches a site, with all threads stopped.
+    fn apply(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        others: &[Stopped],
+        plan: &Plan,
+    ) -> Result<(), Refusal> {
+        let tid = stopped.tracee().tid();
+        let mut found = vec![0; plan.expected.len()];
+        let place = plan.place();
+        let read = memory::read(tid, place.start, &mut found);
+        if read != Ok(found.len()) || found != plan.expected {
+            return Err(Refusal::Refused);
+        }
+        for one in others.iter().chain([stopped]) {
+            if !is_clear(one, plan)? {
+                return Err(Refusal::Refused);
+            }
+        }
+        let id = self.tasks.get(&tid).copied();
+        let has_area = id
+            .and_then(|id| self.spaces.get(&id))
+            .is_some_and(|space| space.area_for(&plan.mapping).is_some());
+        let signals = if has_area {
+            Vec::new()
+        } else {
+            let mut injection = Injection::begin(stopped, self.desk.evaluator)?;
+            let ip = injection.ip();
+            let mut next = |tid| tracer.next_stop(tid);
+            let prepared = self.prepare(tid, plan, &mut injection, &mut next);
+            let signals = injection.end(ip)?;
+            prepared?;
+            signals
+        };
+        let id = *self.tasks.get(&tid).ok_or(Refusal::Refused)?;
+        for other in others {
+            self.tasks.insert(other.tracee().tid(), id);
+        }
+        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let moved = space.patch(tid, plan).ok_or(Refusal::Refused)?;
+        for one in others.iter().chain([stopped]) {
+            if let Some(mut words) = Words::of(one)?
+                && let Some(ip) = moved(words.0[RIP])
+            {
+                words.0[RIP] = ip;
+                words.set(one)?;
+            }
+        }
+        for signal in signals {
+            let _ = machine::signal_thread(tid, signal);
+        }
+        Ok(())
+    }
+
+    /// Makes what the address space of a task lacks.
+    fn prepare(
+        &mut self,
+        tid: i32,
+        plan: &Plan,
+        injection: &mut Injection<'_>,
+        next: inject::NextStop<'_>,
+    ) -> Result<(), Refusal> {
+        let id = match self.tasks.get(&tid) {
+            Some(id) => *id,
+            None => {
+                let space = Space::make(tid, injection, next)?;
+                let id = self.add(space);
+                self.tasks.insert(tid, id);
+                id
+            }
+        };
+        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        // The mappings of the space itself are newer than the list.
+        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
+        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        space.add_area(tid, at, &self.desk.how.numbers, injection, next)
+    }
+}
+
+impl Drop for Patching<'_> {
+    fn drop(&mut self) {
+        for seat in self.seats.values() {
+            seat.close();
+        }
+    }
+}
+
+/// Whether a thread neither is where no instruction begins, nor has an address between those that give way on its stack:
+/// a signal handler would return there.
+fn is_clear(stopped: &Stopped, plan: &Plan) -> Result<bool, Refusal> {
+    let Some(words) = Words::of(stopped)? else {
+        return Ok(false);
+    };
+    let place = plan.place();
+    let ip = words.0[RIP];
+    let is_inside = ip > place.start && ip < place.end;
+    if is_inside && !plan.boundaries().any(|boundary| boundary == ip) {
+        return Ok(false);
+    }
+    let mut stack = vec![0; STACK_BYTES];
+    let from = words.0[RSP] & !7;
+    let read = memory::read(stopped.tracee().tid(), from, &mut stack).unwrap_or(0);
+    let mut words = stack[..read].chunks_exact(size_of::<u64>());
+    let is_found = words.any(|word| {
+        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        word > place.start && word < place.end
+    });
+    Ok(!is_found)
+}

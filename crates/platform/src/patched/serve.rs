@@ -1,0 +1,293 @@
+//! The thread of the supervisor that answers one thread of the guest through its slot.
+//!
+//! Nothing in a slot is believed: the guest's filter is asked about each request, and only `notify` goes to the
+//! supervisor. What is to be forwarded, the kernel decides again when the guest makes the call: the tracer knows by an
+//! *order* that it has been decided, and lets it through once.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_engine::Evaluator;
+use tamis_kernel::spawn::Signaller;
+use tamis_kernel::{Errno, memory};
+
+use super::How;
+use super::area;
+use super::pace::Pace;
+use super::slot::{Answered, COPY_BYTES, Request, Slot};
+use crate::attached::Remote;
+use crate::error::{PlatformError, Unsupported};
+use crate::supervisor::{Answer, Supervisor};
+use crate::sys::shared::Shared;
+use crate::sys::stub;
+use crate::task::{Space, Task, TaskId};
+
+/// Numbers of calls that are counted.
+const COUNTED: usize = stub::ERRORS;
+/// Forwarded calls of a number after which it is no longer asked about through slots, unless more were answered.
+const FORWARDS: u32 = 16;
+
+/// What all threads that answer share.
+pub(crate) struct Desk<'a> {
+    pub(crate) supervisor: &'a dyn Supervisor,
+    pub(crate) evaluator: &'a Evaluator,
+    pub(super) how: How,
+    pub(crate) signaller: &'a Signaller,
+    pub(crate) orders: Mutex<HashMap<i32, Order>>,
+    pub(crate) failure: Mutex<Option<PlatformError>>,
+    pub(crate) counts: Box<[Counts]>,
+}
+
+/// How calls of one number were answered.
+#[derive(Default)]
+pub(crate) struct Counts {
+    values: AtomicU32,
+    forwards: AtomicU32,
+}
+
+/// A decision about the next call of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    nr: u32,
+    args: [u64; 6],
+    /// What is made instead.
+    pub(crate) replacement: Option<SeccompData>,
+}
+
+/// The slots of a guest's process and of the processes forked from it.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) memory: Shared<Slot>,
+    pub(crate) free: Mutex<Vec<usize>>,
+}
+
+/// Addresses in a guest's memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// The `syscall` of each trampoline's site, by the low half of the address at which the trampoline goes on.
+    pub(crate) sites: BTreeMap<u32, u64>,
+    pub(crate) areas: Vec<u64>,
+}
+
+/// One thread's slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) tid: i32,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) index: usize,
+    pub(crate) is_closed: Arc<AtomicBool>,
+    pub(crate) known: Arc<Mutex<Known>>,
+}
+
+impl Seat {
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slots.memory[self.index]
+    }
+
+    pub(crate) fn close(&self) {
+        self.slot().close(&self.is_closed);
+    }
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(
+        supervisor: &'a dyn Supervisor,
+        evaluator: &'a Evaluator,
+        how: How,
+        signaller: &'a Signaller,
+    ) -> Desk<'a> {
+        Desk {
+            supervisor,
+            evaluator,
+            how,
+            signaller,
+            orders: Mutex::default(),
+            failure: Mutex::default(),
+            counts: (0..COUNTED).map(|_| Counts::default()).collect(),
+        }
+    }
+
+    /// Answers a thread until its seat is closed.
+    pub(crate) fn serve(&self, seat: &Seat) {
+        let _guard = KillOnPanic(self.signaller);
+        let (mut own, mut of_guest) = (self.how.pace, self.how.pace);
+        let mut last = (0, 0);
+        while let Some(request) = seat.slot().receive(&mut own, &seat.is_closed) {
+            if last.0 != request.site {
+                let known = lock(&seat.known);
+                last = (
+                    request.site,
+                    known.sites.get(&request.site).copied().unwrap_or(0),
+                );
+            }
+            if let Some(answer) = self.decide(seat, &request, last.1, &mut own) {
+                seat.slot().answer(answer, &mut of_guest);
+            }
+        }
+        lock(&seat.slots.free).push(seat.index);
+    }
+
+    /// What a request is answered; nothing if the guest is being killed.
+    fn decide(&self, seat: &Seat, request: &Request, ip: u64, pace: &mut Pace) -> Option<Answered> {
+        let call = SeccompData {
+            nr: request.nr,
+            arch: Arch::X86_64.audit(),
+            ip,
+            args: request.args,
+        };
+        let action = Action::from_ret(self.evaluator.run(&call));
+        if action.kind != ActionKind::Notify {
+            return Some(Answered::ByKernel);
+        }
+        let mut task = Served {
+            space: Near {
+                seat,
+                pace: Cell::new(*pace),
+                remote: Remote { tid: seat.tid },
+            },
+        };
+        let mut answer = self.supervisor.call(&mut task, &call);
+        while let Answer::Later(time, next) = answer {
+            thread::sleep(time);
+            answer = *next;
+        }
+        *pace = task.space.pace.get();
+        let replacement = match answer {
+            Answer::Return(value) => return Some(self.value(call.nr, value)),
+            Answer::Errno(errno) => return Some(self.value(call.nr, -i64::from(errno))),
+            Answer::Forward => None,
+            Answer::ForwardWith(new) => Some(new),
+            Answer::Descriptor(_) => {
+                let what = Unsupported::new("answering with a descriptor");
+                lock(&self.failure).get_or_insert(PlatformError::Unsupported(what));
+                let _ = self.signaller.send(libc::SIGKILL);
+                return None;
+            }
+            Answer::Kill | Answer::Later(..) => {
+                let _ = self.signaller.send(libc::SIGKILL);
+                return None;
+            }
+        };
+        self.count_forward(seat, call.nr);
+        let order = Order {
+            nr: call.nr,
+            args: call.args,
+            replacement,
+        };
+        lock(&self.orders).insert(seat.tid, order);
+        Some(Answered::ByKernel)
+    }
+
+    fn value(&self, nr: u32, value: i64) -> Answered {
+        if let Some(counts) = self.counts.get(nr as usize) {
+            counts.values.fetch_add(1, Ordering::Relaxed);
+        }
+        Answered::Value(value)
+    }
+
+    /// Stops asking through slots about calls that are mostly forwarded: that takes two ways instead of one.
+    fn count_forward(&self, seat: &Seat, nr: u32) {
+        let Some(counts) = self.counts.get(nr as usize) else {
+            return;
+        };
+        let forwards = counts.forwards.fetch_add(1, Ordering::Relaxed) + 1;
+        if forwards >= FORWARDS && forwards > counts.values.load(Ordering::Relaxed) {
+            for area in &lock(&seat.known).areas {
+                // If it can't be written, the guest goes on to ask.
+                let place = area + (area::NUMBERS + nr as usize) as u64;
+                let _ = memory::overwrite(seat.tid, place, &[stub::BY_KERNEL]);
+            }
+        }
+    }
+
+    /// The order for a call that has stopped in the kernel.
+    pub(crate) fn take_order(&self, tid: i32, call: &SeccompData) -> Option<Order> {
+        let mut orders = lock(&self.orders);
+        let order = orders.get(&tid)?;
+        if (order.nr, order.args) != (call.nr, call.args) {
+            return None;
+        }
+        orders.remove(&tid)
+    }
+}
+
+/// Locks, whatever happened to others who did: what is protected here is whole after each statement.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills the guest, which would wait for ever for the answer of a supervisor that has panicked.
+struct KillOnPanic<'a>(&'a Signaller);
+
+impl Drop for KillOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self.0.send(libc::SIGKILL);
+        }
+    }
+}
+
+/// A task that waits for an answer in its slot.
+struct Served<'a> {
+    space: Near<'a>,
+}
+
+impl Task for Served<'_> {
+    fn id(&self) -> TaskId {
+        TaskId(self.space.seat.tid)
+    }
+
+    fn space(&self) -> &dyn Space {
+        &self.space
+    }
+}
+
+/// The memory of a task that waits in its slot. A few bytes it copies itself, which takes a tenth of the time of a system
+/// call of this process, if it runs on another CPU.
+struct Near<'a> {
+    seat: &'a Seat,
+    pace: Cell<Pace>,
+    remote: Remote,
+}
+
+impl Near<'_> {
+    /// Copies by the task itself; `None` if that isn't the faster way.
+    fn copy(&self, len_bytes: usize, copy: impl FnOnce(&mut Pace) -> Option<usize>) -> Copied {
+        let mut pace = self.pace.get();
+        if len_bytes == 0 || len_bytes > COPY_BYTES || pace.spins() == 0 {
+            return None;
+        }
+        let copied = copy(&mut pace);
+        self.pace.set(pace);
+        Some(match copied {
+            None => Err(Errno(libc::ESRCH)),
+            Some(0) => Err(Errno(libc::EFAULT)),
+            Some(len_bytes) => Ok(len_bytes),
+        })
+    }
+}
+
+/// What a copy has come to, if it was made.
+type Copied = Option<Result<usize, Errno>>;
+
+impl Space for Near<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let slot = self.seat.slot();
+        let copied = self.copy(buffer.len(), |pace| {
+            slot.read(address, buffer, pace, &self.seat.is_closed)
+        });
+        copied.unwrap_or_else(|| self.remote.read(address, buffer))
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+        let slot = self.seat.slot();
+        let copied = self.copy(bytes.len(), |pace| {
+            slot.write(address, bytes, pace, &self.seat.is_closed)
+        });
+        copied.unwrap_or_else(|| self.remote.write(address, bytes))
+    }
+}

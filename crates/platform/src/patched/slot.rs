@@ -1,0 +1,221 @@
+//! Handing calls over through shared memory: one slot for each thread of a guest.
+//!
+//! A slot has two lines of the cache. The first goes back and forth: the guest writes the call and then `turn`; the
+//! supervisor writes the answer and then `turn`. The second changes seldom: who sleeps, and how long the guest spins.
+//! The guest can write all of it at any time. The supervisor reads each field of a request once, believes nothing about
+//! who sent it, and keeps nothing here that it relies on.
+
+use std::hint;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+
+use crate::patched::pace::Pace;
+use crate::sys::shared::Atomic;
+use crate::sys::{futex, stub};
+
+/// The values of `turn`: what the guest writes, what the supervisor writes, and what wakes a thread of the supervisor
+/// that is to end.
+const ASKED: u32 = 1;
+const ANSWERED: u32 = 2;
+const CLOSED: u32 = 3;
+
+/// The most bytes of its memory that a guest copies at once.
+pub(crate) const COPY_BYTES: usize = 32;
+
+/// The place of one thread. [`stub`](crate::sys::stub) knows the offsets.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct Slot {
+    turn: AtomicU32,
+    /// The call's number; then what to do with the answer.
+    word: AtomicU32,
+    /// The low half of the address at which the guest goes on.
+    site: AtomicU32,
+    _padding: AtomicU32,
+    /// The arguments; then the answer, in the first, or an address, a count of bytes, and the bytes.
+    values: [AtomicU64; 6],
+    guest_sleeps: AtomicU32,
+    supervisor_sleeps: AtomicU32,
+    /// Rounds that the guest spins before it does something else.
+    spins: AtomicU32,
+    /// How often the guest lets others run before it sleeps.
+    yields: AtomicU32,
+    /// Whose it is: no two threads have the same key, and 0 is nobody's.
+    key: AtomicU64,
+}
+
+// SAFETY: atomic numbers only.
+#[expect(unsafe_code, reason = "a promise about the fields above")]
+unsafe impl Atomic for Slot {}
+
+/// A call as the guest has written it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) nr: u32,
+    /// The low half of the address at which the guest goes on.
+    pub(crate) site: u32,
+    pub(crate) args: [u64; 6],
+}
+
+/// An answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// The call returns this.
+    Value(i64),
+    /// The guest makes the call, and the kernel decides.
+    ByKernel,
+}
+
+impl Slot {
+    /// Makes the slot ready for a new thread.
+    pub(crate) fn reset(&self, key: u64, pace: &Pace) {
+        self.key.store(key, Ordering::SeqCst);
+        self.turn.store(ANSWERED, Ordering::SeqCst);
+        self.guest_sleeps.store(0, Ordering::Relaxed);
+        self.tell(pace);
+    }
+
+    /// Tells the guest how long to spin.
+    fn tell(&self, pace: &Pace) {
+        let (spins, yields) = (pace.spins(), pace.yields());
+        if self.spins.load(Ordering::Relaxed) != spins {
+            self.spins.store(spins, Ordering::Relaxed);
+        }
+        if self.yields.load(Ordering::Relaxed) != yields {
+            self.yields.store(yields, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for a request; `None` once the slot is closed.
+    pub(crate) fn receive(&self, pace: &mut Pace, is_closed: &AtomicBool) -> Option<Request> {
+        self.await_guest(pace, is_closed).then(|| Request {
+            nr: self.word.load(Ordering::Relaxed),
+            site: self.site.load(Ordering::Relaxed),
+            args: self
+                .values
+                .each_ref()
+                .map(|one| one.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// Waits for the guest; false once the slot is closed.
+    fn await_guest(&self, pace: &mut Pace, is_closed: &AtomicBool) -> bool {
+        let is_asked = || self.turn.load(Ordering::Acquire) == ASKED;
+        let has_come = self.poll(pace, is_asked);
+        pace.waited(has_come);
+        while !is_asked() {
+            self.supervisor_sleeps.store(1, Ordering::SeqCst);
+            let turn = self.turn.load(Ordering::SeqCst);
+            if is_closed.load(Ordering::SeqCst) {
+                return false;
+            }
+            if turn != ASKED {
+                futex::wait(&self.turn, turn);
+            }
+            self.supervisor_sleeps.store(0, Ordering::Relaxed);
+        }
+        !is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Has the guest, which waits for an answer, read its memory at an address: at most [`COPY_BYTES`]. Returns how many
+    /// bytes it could, or nothing once the slot is closed.
+    pub(crate) fn read(
+        &self,
+        address: u64,
+        bytes: &mut [u8],
+        pace: &mut Pace,
+        is_closed: &AtomicBool,
+    ) -> Option<usize> {
+        let copied = self.copy(stub::ANSWER_READ, address, bytes.len(), pace, is_closed)?;
+        let words = self.values[2..]
+            .iter()
+            .map(|one| one.load(Ordering::Relaxed));
+        for (place, word) in bytes.chunks_mut(size_of::<u64>()).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes()[..place.len()]);
+        }
+        Some(copied)
+    }
+
+    /// Has it write to its memory in the same way.
+    pub(crate) fn write(
+        &self,
+        address: u64,
+        bytes: &[u8],
+        pace: &mut Pace,
+        is_closed: &AtomicBool,
+    ) -> Option<usize> {
+        for (place, chunk) in self.values[2..].iter().zip(bytes.chunks(size_of::<u64>())) {
+            let mut word = [0; size_of::<u64>()];
+            word[..chunk.len()].copy_from_slice(chunk);
+            place.store(u64::from_le_bytes(word), Ordering::Relaxed);
+        }
+        self.copy(stub::ANSWER_WRITE, address, bytes.len(), pace, is_closed)
+    }
+
+    fn copy(
+        &self,
+        what: u32,
+        address: u64,
+        len_bytes: usize,
+        pace: &mut Pace,
+        is_closed: &AtomicBool,
+    ) -> Option<usize> {
+        self.word.store(what, Ordering::Relaxed);
+        self.values[0].store(address, Ordering::Relaxed);
+        self.values[1].store(len_bytes as u64, Ordering::Relaxed);
+        self.turn_over();
+        let has_come = self.await_guest(pace, is_closed);
+        let left = self.values[1].load(Ordering::Relaxed) as usize;
+        has_come.then(|| len_bytes.saturating_sub(left))
+    }
+
+    /// Spins, and lets others run, as long as it pays; whether it has come meanwhile.
+    fn poll(&self, pace: &Pace, has_come: impl Fn() -> bool) -> bool {
+        for _ in 0..pace.spins() {
+            if has_come() {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        for _ in 0..pace.yields() {
+            if has_come() {
+                return true;
+            }
+            thread::yield_now();
+        }
+        has_come()
+    }
+
+    /// Answers the request. `of_guest` is the pace of the guest's waiting.
+    pub(crate) fn answer(&self, answer: Answered, of_guest: &mut Pace) {
+        let (word, value) = match answer {
+            Answered::Value(value) => (stub::ANSWER_VALUE, value),
+            Answered::ByKernel => (stub::ANSWER_BY_KERNEL, 0),
+        };
+        self.word.store(word, Ordering::Relaxed);
+        self.values[0].store(value as u64, Ordering::Relaxed);
+        let was_asleep = self.turn_over();
+        of_guest.waited(!was_asleep);
+        self.tell(of_guest);
+    }
+
+    /// Gives the guest its turn; whether it was asleep.
+    fn turn_over(&self) -> bool {
+        // A guest that was interrupted in its sleep may be about to sleep again: no order but a total one will do.
+        self.turn.swap(ANSWERED, Ordering::SeqCst);
+        let is_asleep = self.guest_sleeps.load(Ordering::SeqCst) != 0;
+        if is_asleep {
+            self.guest_sleeps.store(0, Ordering::Relaxed);
+            futex::wake(&self.turn);
+        }
+        is_asleep
+    }
+
+    /// Ends the thread of the supervisor that waits here.
+    pub(crate) fn close(&self, is_closed: &AtomicBool) {
+        is_closed.store(true, Ordering::SeqCst);
+        self.key.store(0, Ordering::SeqCst);
+        self.turn.store(CLOSED, Ordering::SeqCst);
+        futex::wake(&self.turn);
+    }
+}

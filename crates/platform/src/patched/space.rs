@@ -1,0 +1,212 @@
+//! What one address space of a guest has got: slots, the table of its threads, and areas.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Mutex};
+
+use tamis_kernel::memory;
+
+use super::Plan;
+use super::area::{self, Area, Numbers};
+use super::inject::{Injection, NextStop, Refusal};
+use super::serve::{Known, Slots, lock};
+use super::slot::Slot;
+use super::trampoline::{self, Places, Trampoline};
+use crate::sys::shared::Shared;
+use crate::sys::stub;
+
+/// The threads that can have a slot; the calls of others stop.
+const SLOTS: usize = 1024;
+/// Trampolines begin at multiples of this many bytes.
+const ALIGNMENT: usize = 16;
+
+/// What one address space has got.
+pub(super) struct Space {
+    pub(super) slots: Arc<Slots>,
+    slots_at: u64,
+    threads_at: u64,
+    /// The FS base and number of the thread of each entry of the table of threads.
+    entries: HashMap<usize, (u64, i32)>,
+    areas: Vec<Area>,
+    pub(super) known: Arc<Mutex<Known>>,
+}
+
+impl Space {
+    /// Has a task make its slots and its table of threads.
+    pub(super) fn make(
+        tid: i32,
+        injection: &mut Injection<'_>,
+        next: NextStop<'_>,
+    ) -> Result<Space, Refusal> {
+        const NO_FILE: u64 = u64::MAX;
+        let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let name = injection.scratch();
+        memory::write(tid, name, b"tamis\0").map_err(|_| Refusal::Refused)?;
+        let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        let fd = injection.call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0], next)?;
+        let slots = open(tid, fd);
+        let slots_bytes = (SLOTS * size_of::<Slot>()) as u64;
+        let shared = libc::MAP_SHARED as u64;
+        let args = [0, slots_bytes, read_write, shared, fd, 0];
+        let slots_at = injection.call(libc::SYS_mmap, args, next);
+        injection.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0], next)?;
+        let (slots, slots_at) = (slots?, slots_at?);
+        let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let table_bytes = stub::TABLE_BYTES as u64;
+        let args = [0, table_bytes, read_write, private, NO_FILE, 0];
+        let threads_at = injection.call(libc::SYS_mmap, args, next)?;
+        let advice = libc::MADV_WIPEONFORK as u64;
+        let args = [threads_at, table_bytes, advice, 0, 0, 0];
+        injection.call(libc::SYS_madvise, args, next)?;
+        Ok(Space {
+            slots: Arc::new(Slots {
+                memory: slots,
+                free: Mutex::new((0..SLOTS).rev().collect()),
+            }),
+            slots_at,
+            threads_at,
+            entries: HashMap::new(),
+            areas: Vec::new(),
+            known: Arc::default(),
+        })
+    }
+
+    /// The space of a forked process, whose table of threads is empty.
+    pub(super) fn forked(&self) -> Space {
+        Space {
+            slots: Arc::clone(&self.slots),
+            slots_at: self.slots_at,
+            threads_at: self.threads_at,
+            entries: HashMap::new(),
+            areas: self.areas.clone(),
+            known: Arc::new(Mutex::new(lock(&self.known).clone())),
+        }
+    }
+
+    pub(super) const fn slot_address(&self, index: usize) -> u64 {
+        self.slots_at + (index * size_of::<Slot>()) as u64
+    }
+
+    /// The index of a thread's entry, if there is room for it.
+    pub(super) fn entry(&mut self, tid: i32, fs_base: u64) -> Option<usize> {
+        let first = stub::entry_of(fs_base);
+        let mut window = first..first + stub::WINDOW;
+        let own = |index: &usize| {
+            self.entries
+                .get(index)
+                .is_some_and(|(fs, _)| *fs == fs_base)
+        };
+        let index = window
+            .clone()
+            .find(own)
+            .or_else(|| window.find(|index| !self.entries.contains_key(index)))?;
+        self.entries.insert(index, (fs_base, tid));
+        Some(index)
+    }
+
+    pub(super) fn write_entry(
+        &self,
+        tid: i32,
+        index: usize,
+        fs_base: u64,
+        slot: u64,
+        key: u64,
+    ) -> Option<()> {
+        let mut bytes = [0; stub::ENTRY_BYTES];
+        bytes[..8].copy_from_slice(&fs_base.to_le_bytes());
+        bytes[8..16].copy_from_slice(&slot.to_le_bytes());
+        bytes[24..32].copy_from_slice(&key.to_le_bytes());
+        let place = self.threads_at + (index * stub::ENTRY_BYTES) as u64;
+        memory::write(tid, place, &bytes).ok().map(|_| ())
+    }
+
+    /// A thread has ended: its entries may become others'.
+    pub(super) fn forget(&mut self, ended: i32) {
+        self.entries.retain(|_, (_, tid)| *tid != ended);
+    }
+
+    /// The thread that has an FS base, as far as is known.
+    pub(super) fn owner(&self, fs_base: u64) -> Option<i32> {
+        let mut owners = self.entries.values();
+        owners.find(|(fs, _)| *fs == fs_base).map(|(_, tid)| *tid)
+    }
+
+    /// The area whose trampolines reach code.
+    pub(super) fn area_for(&self, code: &Range<u64>) -> Option<usize> {
+        /// More than any trampoline has.
+        const LARGEST_BYTES: usize = 128;
+        let mut areas = self.areas.iter();
+        areas.position(|area| area.serves(code, LARGEST_BYTES))
+    }
+
+    /// Has a task map an area, and fills it.
+    pub(super) fn add_area(
+        &mut self,
+        tid: i32,
+        at: u64,
+        numbers: &Numbers,
+        injection: &mut Injection<'_>,
+        next: NextStop<'_>,
+    ) -> Result<(), Refusal> {
+        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        let args = [
+            at,
+            area::LEN_BYTES as u64,
+            access,
+            flags as u64,
+            u64::MAX,
+            0,
+        ];
+        if injection.call(libc::SYS_mmap, args, next)? != at {
+            return Err(Refusal::Refused);
+        }
+        for (offset, bytes) in numbers.contents(self.threads_at) {
+            let written = memory::overwrite(tid, at + offset as u64, &bytes);
+            written.map_err(|_| Refusal::Refused)?;
+        }
+        self.areas.push(Area { start: at, used: 0 });
+        lock(&self.known).areas.push(at);
+        Ok(())
+    }
+
+    /// Patches a site; tells where a thread goes on that is between the instructions that gave way.
+    pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<impl Fn(u64) -> Option<u64>> {
+        let index = self.area_for(&plan.mapping)?;
+        let area = &mut self.areas[index];
+        let window = plan.window.clone();
+        let start = plan.place().start;
+        let places = Places {
+            own: area.next(),
+            numbers: area.start + area::NUMBERS as u64,
+            ask: area.start,
+            window: start,
+        };
+        let trampoline = Trampoline::new(&window, &places)?;
+        let patch = trampoline::patch(&window, &places)?;
+        memory::overwrite(tid, places.own, &trampoline.code).ok()?;
+        let resume = places.own + trampoline.resume as u64;
+        let site = start + window.before.len() as u64;
+        lock(&self.known).sites.insert(resume as u32, site + 2);
+        memory::overwrite(tid, start, &patch).ok()?;
+        area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
+        Some(move |ip: u64| {
+            let offset = ip.checked_sub(start)? as usize;
+            let is_moved = window.boundaries.contains(&offset);
+            is_moved.then(|| places.own + trampoline.moved(&window, offset) as u64)
+        })
+    }
+}
+
+/// The file of slots that a stopped task has just made.
+fn open(tid: i32, fd: u64) -> Result<Shared<Slot>, Refusal> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(format!("/proc/{tid}/fd/{fd}"));
+    let file = file.map_err(|_| Refusal::Refused)?;
+    Shared::new(&file, SLOTS).map_err(|_| Refusal::Refused)
+}

@@ -1,0 +1,656 @@
+//! A forked child that becomes a guest, and the signal handler that catches its calls.
+//!
+//! Between the fork and the guest's first instruction the child only does what `signal-safety(7)` allows: other threads of
+//! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
+//! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
+
+use std::arch::{asm, global_asm};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+use tamis_abi::SeccompData;
+use tamis_kernel::install::{set_filter, set_no_new_privs};
+use tamis_kernel::spawn::SpawnError;
+use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
+
+use crate::error::{PlatformError, Unsupported};
+use crate::in_process::calls::{Calls, Outcome, Thread};
+use crate::in_process::filter::{self, OURS};
+use crate::in_process::{How, Program, Signals};
+use crate::sys::load::load;
+
+const PAGE: u64 = 4096;
+
+global_asm!(
+    ".pushsection .text.tamis_platform_guest, \"ax\"",
+    // Makes a call: its number, and the address of six arguments.
+    "tamis_platform_guest_call:",
+    "mov rax, [rsp]",
+    "lea rsp, [rsp - 128]",
+    "mov [rsp], rax",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    "5:",
+    "syscall",
+    "tamis_platform_guest_called:",
+    "ret 128",
+    // The handler of the signal, with the guest's registers in the third argument.
+    "tamis_platform_guest_handler:",
+    "cld",
+    "pushfq",
+    "and dword ptr [rsp], {no_alignment_check}",
+    "popfq",
+    "mov rbx, rdx",
+    "mov r12, rsp",
+    "rdfsbase rbp",
+    "mov rax, [rip + {host_fs}]",
+    "wrfsbase rax",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rbp",
+    "and rsp, -16",
+    "call {on_signal}",
+    "wrfsbase rbp",
+    "cmp eax, {by_kernel}",
+    "je 3f",
+    "push rax",
+    // Handlers of the guest may run from here on.
+    "lea r11, [rip + 7f]",
+    "lea rsp, [rsp - {below}]",
+    "mov [rsp], r11",
+    "mov edi, {sig_setmask}",
+    "lea rsi, [rbx + 296]",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "mov eax, {rt_sigprocmask}",
+    "jmp 5b",
+    "7:",
+    // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
+    "mov rcx, [rbx + 224]",
+    "test rcx, rcx",
+    "jz 2f",
+    "mov eax, -1",
+    "mov edx, -1",
+    "xrstor64 [rcx]",
+    "2:",
+    "mov rdx, rbx",
+    "mov r8, [rdx + 40]",
+    "mov r9, [rdx + 48]",
+    "mov r10, [rdx + 56]",
+    "mov r12, [rdx + 72]",
+    "mov r13, [rdx + 80]",
+    "mov r14, [rdx + 88]",
+    "mov r15, [rdx + 96]",
+    "mov rdi, [rdx + 104]",
+    "mov rsi, [rdx + 112]",
+    "mov rbp, [rdx + 120]",
+    "mov rbx, [rdx + 128]",
+    "mov rax, [rdx + 144]",
+    "mov rcx, [rdx + 168]",
+    "mov r11, [rdx + 160]",
+    "cmp dword ptr [rsp], {at_call}",
+    "push qword ptr [rdx + 176]",
+    "mov rdx, [rdx + 136]",
+    "je 4f",
+    "ja 6f",
+    "popfq",
+    "mov rsp, r11",
+    "jmp rcx",
+    // To the call above, with its return address below the red zone, which is skipped.
+    "4:",
+    "popfq",
+    "lea rsp, [r11 - 136]",
+    "mov [rsp], rcx",
+    "jmp 5b",
+    // To the call above, which doesn't return.
+    "6:",
+    "popfq",
+    "mov rsp, r11",
+    "jmp 5b",
+    "3:",
+    "mov rsp, r12",
+    "ret",
+    "tamis_platform_guest_restorer:",
+    "mov eax, {rt_sigreturn}",
+    "syscall",
+    // The guest's first instruction: entry, stack pointer.
+    "tamis_platform_guest_enter:",
+    "mov rsp, rsi",
+    "mov rcx, rdi",
+    "xor eax, eax",
+    "wrfsbase rax",
+    "xor ebx, ebx",
+    "xor edx, edx",
+    "xor ebp, ebp",
+    "xor esi, esi",
+    "xor edi, edi",
+    "xor r8d, r8d",
+    "xor r9d, r9d",
+    "xor r10d, r10d",
+    "xor r11d, r11d",
+    "xor r12d, r12d",
+    "xor r13d, r13d",
+    "xor r14d, r14d",
+    "xor r15d, r15d",
+    "jmp rcx",
+    ".popsection",
+    no_alignment_check = const !(1 << 18),
+    below = const BELOW,
+    sig_setmask = const libc::SIG_SETMASK,
+    rt_sigprocmask = const libc::SYS_rt_sigprocmask,
+    by_kernel = const BY_KERNEL,
+    at_call = const AT_CALL,
+    host_fs = sym HOST_FS,
+    on_signal = sym on_signal,
+    rt_sigreturn = const libc::SYS_rt_sigreturn,
+);
+
+// SAFETY: the block above defines them, with these signatures.
+unsafe extern "sysv64" {
+    fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
+    fn tamis_platform_guest_called();
+    fn tamis_platform_guest_handler();
+    fn tamis_platform_guest_restorer();
+    fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
+}
+
+/// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
+/// `syscall`, for a call that doesn't return.
+const AT_ONCE: u32 = 0;
+const BY_KERNEL: u32 = 1;
+const AT_CALL: u32 = 2;
+const AT_LAST_CALL: u32 = 3;
+/// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
+const BELOW: u64 = 136;
+
+/// The FS base of the thread that forked. This and the following are set in the child alone.
+static HOST_FS: AtomicU64 = AtomicU64::new(0);
+/// Who answers.
+static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
+/// What its parent is told.
+static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
+/// The guest's process.
+static PID: AtomicI32 = AtomicI32::new(0);
+
+/// What the child tells if it fails: the step and the kernel's error.
+#[repr(C)]
+#[derive(Default)]
+struct Report {
+    step: AtomicI32,
+    errno: AtomicI32,
+}
+
+/// The steps of the child.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Step {
+    Load = 1,
+    Placement,
+    Filter,
+    Answer,
+    Dispatch,
+}
+
+/// Runs a program as a guest, on this CPU, killed once `until` is readable.
+pub(crate) fn run(
+    program: &Program,
+    how: &How<'_>,
+    calls: &Calls<'_>,
+    until: Option<BorrowedFd<'_>>,
+) -> Result<Ended, PlatformError> {
+    let failed = |request| move |errno| PlatformError::Request { request, errno };
+    let report = SharedReport::new().map_err(failed("mmap"))?;
+    let last_fd = last_fd();
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both sets are writable. No handler of this process is to run in the child.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    // SAFETY: takes nothing.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the child runs `become_guest` alone, which is async-signal-safe but for the memory that copying the filter
+    // takes: the C library's fork leaves its allocator in order.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: filled above.
+        let mask = unsafe { before.assume_init_ref() };
+        die_with(parent);
+        REPORT.store(report.0, Ordering::Relaxed);
+        let failure = become_guest(program, how, calls, last_fd, mask);
+        report.get().errno.store(failure.1.0, Ordering::Release);
+        report.get().step.store(failure.0 as i32, Ordering::Release);
+        // SAFETY: ends this process at once.
+        unsafe { libc::_exit(127) };
+    }
+    let forked = Errno::last();
+    // SAFETY: `before` was filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    if pid < 0 {
+        return Err(failed("fork")(forked));
+    }
+    let ended = wait(pid, until)?;
+    let errno = Errno(report.get().errno.load(Ordering::Acquire));
+    match report.get().step.load(Ordering::Acquire) {
+        0 => Ok(ended),
+        step if step == Step::Load as i32 => Err(PlatformError::Spawn(SpawnError::Exec(errno))),
+        step if step == Step::Placement as i32 => Err(failed("sched_setaffinity")(errno)),
+        step if step == Step::Dispatch as i32 => Err(failed("prctl")(errno)),
+        step if step == Step::Answer as i32 => {
+            let what = Unsupported::new("answering with a descriptor");
+            Err(PlatformError::Unsupported(what))
+        }
+        _ => Err(failed("seccomp")(errno)),
+    }
+}
+
+/// Waits for the child's end; kills it when `until` is readable, or this fails.
+fn wait(pid: i32, until: Option<BorrowedFd<'_>>) -> Result<Ended, PlatformError> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let mut problem = (fd < 0).then(Errno::last);
+    if let (Some(until), None) = (until, problem) {
+        // SAFETY: the descriptor is new.
+        let end = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        match poll::readable(&[until, end.as_fd()]) {
+            Ok(1) => {}
+            Ok(_) => kill(pid),
+            Err(errno) => problem = Some(errno),
+        }
+    } else if fd >= 0 {
+        // SAFETY: as above; it is closed.
+        drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+    }
+    if problem.is_some() {
+        kill(pid);
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one number. The child has not been waited for yet.
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid {
+            break;
+        }
+        let errno = Errno::last();
+        if errno.0 != libc::EINTR {
+            return Err(PlatformError::Request {
+                request: "waitpid",
+                errno,
+            });
+        }
+    }
+    if let Some(errno) = problem {
+        let request = "poll";
+        return Err(PlatformError::Request { request, errno });
+    }
+    Ok(match libc::WIFEXITED(status) {
+        true => Ended::Exited(libc::WEXITSTATUS(status) as u8),
+        false => Ended::Signalled {
+            signal: libc::WTERMSIG(status),
+            core_dumped: libc::WCOREDUMP(status),
+        },
+    })
+}
+
+fn kill(pid: i32) {
+    // SAFETY: takes numbers only; the child has not been waited for, so the number is its.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// The highest descriptor of this process, as far as can be known.
+fn last_fd() -> i32 {
+    const UNKNOWN: i32 = 1024;
+    /// What other threads may open until the fork.
+    const MORE: i32 = 64;
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return UNKNOWN;
+    };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers.max().unwrap_or(UNKNOWN) + MORE
+}
+
+/// Has the kernel kill this process when its parent ends, even if that has happened.
+fn die_with(parent: i32) {
+    /// The parent of the first process of a namespace, as that process sees it.
+    const OUTSIDE: i32 = 0;
+    // SAFETY: numbers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if ![parent, OUTSIDE].contains(&libc::getppid()) {
+            libc::_exit(127);
+        }
+    }
+}
+
+/// Turns the child into the guest; returns only the reason why it couldn't.
+fn become_guest(
+    program: &Program,
+    how: &How<'_>,
+    calls: &Calls<'_>,
+    last_fd: i32,
+    mask: &libc::sigset_t,
+) -> (Step, Errno) {
+    // SAFETY: takes nothing.
+    let pid = unsafe { libc::getpid() };
+    PID.store(pid, Ordering::Relaxed);
+    CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
+    let fs_base: u64;
+    // SAFETY: reads a register; the platform has looked for the instruction.
+    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
+    HOST_FS.store(fs_base, Ordering::Relaxed);
+    if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
+        return (Step::Placement, errno);
+    }
+    let (entry, stack) = match load(program) {
+        Ok(found) => found,
+        Err(errno) => return (Step::Load, errno),
+    };
+    close_on_exec(last_fd);
+    if let Err(errno) = reset_signals(mask) {
+        return (Step::Load, errno);
+    }
+    let called = tamis_platform_guest_called as *const () as u64;
+    let filters = filter::filters(how.filter, called, pid);
+    let Ok(filters) = filters else {
+        return (Step::Filter, Errno(libc::E2BIG));
+    };
+    let installed = set_no_new_privs().and_then(|()| {
+        let mut programs = filters.iter();
+        programs.try_for_each(|one| set_filter(one.insns(), Flags::NONE).map(|_| ()))
+    });
+    if let Err(errno) = installed {
+        return (Step::Filter, errno);
+    }
+    if how.signals == Signals::ByDispatch
+        && let Err(errno) = dispatch()
+    {
+        return (Step::Dispatch, errno);
+    }
+    // SAFETY: what was loaded begins there, with this stack. Nothing of this function is used any more.
+    unsafe { tamis_platform_guest_enter(entry, stack) }
+}
+
+/// Has all calls of this thread raise the signal, but for those of the code above.
+fn dispatch() -> Result<(), Errno> {
+    const SET_SYSCALL_USER_DISPATCH: i32 = 59;
+    const ON: u64 = 1;
+    const ALWAYS: u64 = 0;
+    let first = tamis_platform_guest_call as *const () as u64;
+    let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
+    // SAFETY: numbers only.
+    match unsafe { libc::prctl(SET_SYSCALL_USER_DISPATCH, ON, first, len_bytes, ALWAYS) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// Closes what `execve` would.
+fn close_on_exec(last_fd: i32) {
+    for fd in 0..=last_fd {
+        // SAFETY: numbers only; nobody else uses the descriptors of this process.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFD);
+            if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// The structure of `rt_sigaction`.
+#[repr(C)]
+#[derive(Default)]
+struct Action {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+fn sigaction(signal: i32, new: Option<&Action>, old: &mut Action) -> Result<(), Errno> {
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: both structures are the kernel's; handlers are those of this module or none.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            new,
+            ptr::from_mut(old),
+            size_of::<u64>(),
+        )
+    };
+    match returned {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// Leaves ignored signals ignored, as `execve` does, removes handlers, and installs ours.
+fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    const RESTORER: u64 = 0x0400_0000;
+    const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
+    let mut old = Action::default();
+    for signal in SIGNALS {
+        let is_known = sigaction(signal, None, &mut old).is_ok();
+        if is_known && old.handler > libc::SIG_IGN as u64 {
+            sigaction(signal, Some(&Action::default()), &mut Action::default())?;
+        }
+    }
+    let own = Action {
+        handler: tamis_platform_guest_handler as *const () as u64,
+        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
+        restorer: tamis_platform_guest_restorer as *const () as u64,
+        // With the host's FS base, no handler of the guest may run.
+        mask: !(1 << (libc::SIGSYS - 1)),
+    };
+    sigaction(libc::SIGSYS, Some(&own), &mut old)?;
+    let none = libc::stack_t {
+        ss_sp: ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: valid structures; the thread is on none of its stacks for signals.
+    unsafe {
+        libc::sigaltstack(&raw const none, ptr::null_mut());
+        let mut mask = *mask;
+        libc::sigdelset(&raw mut mask, libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// The beginning of `siginfo_t` for `SIGSYS`.
+#[repr(C)]
+struct Info {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    _padding: i32,
+    call_address: u64,
+    nr: i32,
+    arch: u32,
+}
+
+/// Where `ucontext_t` has the registers of the arguments, as words.
+const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
+const RAX: usize = 18;
+const RIP: usize = 21;
+const MASK: usize = 37;
+/// The flags of the stack for signals.
+const STACK_FLAGS: usize = 3;
+
+/// Called by the handler; says how it is to return.
+extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64) -> u32 {
+    /// `SYS_SECCOMP`.
+    const BY_FILTER: i32 = 1;
+    /// `SYS_USER_DISPATCH`.
+    const BY_DISPATCH: i32 = 2;
+    /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
+    const AUTODISARM: u64 = 1 << 31;
+    // SAFETY: set before the filters were, to what outlives the guest: the frames of `run` are never left here.
+    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
+    match info.code {
+        BY_FILTER if info.errno == i32::from(OURS) => {}
+        BY_DISPATCH => {}
+        _ => die(libc::SIGSYS),
+    }
+    let call = SeccompData {
+        nr: info.nr as u32,
+        arch: info.arch,
+        ip: info.call_address,
+        args: ARGS.map(|place| context[place]),
+    };
+    let mut thread = Thread {
+        fs_base,
+        mask: context[MASK],
+    };
+    let outcome = calls.decide(&call, &mut thread);
+    context[MASK] = thread.mask;
+    match outcome {
+        Outcome::Result(value) => context[RAX] = value as u64,
+        Outcome::InGuest => {
+            context[RAX] = u64::from(call.nr);
+            return in_guest(&call, context);
+        }
+        Outcome::Kill => die(libc::SIGKILL),
+        Outcome::Unsupported => {
+            // SAFETY: set as above, and mapped as long as the guest lives.
+            let report = unsafe { &*REPORT.load(Ordering::Relaxed) };
+            report.step.store(Step::Answer as i32, Ordering::Release);
+            die(libc::SIGKILL)
+        }
+        Outcome::Signal => die(libc::SIGSYS),
+    }
+    match context[STACK_FLAGS] & AUTODISARM {
+        0 => AT_ONCE,
+        _ => BY_KERNEL,
+    }
+}
+
+/// Has the guest make a call itself.
+fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
+    const STACK: usize = 1;
+    match i64::from(call.nr) {
+        libc::SYS_rt_sigreturn => return AT_LAST_CALL,
+        libc::SYS_clone => {}
+        _ => return AT_CALL,
+    }
+    // A new thread begins behind the call, too, on its own stack.
+    let stack = call.args[STACK].wrapping_sub(BELOW);
+    if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
+        context[ARGS[STACK]] = stack;
+    }
+    AT_CALL
+}
+
+/// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
+fn die(signal: i32) -> ! {
+    let nothing = Action::default();
+    let set = [signal as u64, ptr::from_ref(&nothing) as u64, 0, 8, 0, 0];
+    make(libc::SYS_rt_sigaction as u32, set);
+    let pid = PID.load(Ordering::Relaxed) as u64;
+    make(libc::SYS_kill as u32, [pid, signal as u64, 0, 0, 0, 0]);
+    std::process::abort()
+}
+
+/// Makes a call of the guest from the handler.
+pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
+    // SAFETY: what the call may do to this process, the guest may do, whose process it is.
+    unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr()) }
+}
+
+/// The same with an FS base: handlers of the guest may run during the call.
+pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
+    let host = HOST_FS.load(Ordering::Relaxed);
+    let result: i64;
+    // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
+    // base. The call is as above.
+    unsafe {
+        asm!(
+            "wrfsbase r12",
+            "call {call}",
+            "wrfsbase r13",
+            // Registers that the call keeps.
+            in("r12") fs_base,
+            in("r13") host,
+            call = sym tamis_platform_guest_call,
+            inlateout("rdi") u64::from(nr) => _,
+            inlateout("rsi") args.as_ptr() => _,
+            lateout("rax") result,
+            clobber_abi("sysv64"),
+        );
+    }
+    result
+}
+
+/// The calling thread's number, or its process's if the guest's filter denies `gettid`.
+pub(crate) fn thread() -> i32 {
+    match make(libc::SYS_gettid as u32, [0; 6]) {
+        tid if tid > 0 => tid as i32,
+        _ => PID.load(Ordering::Relaxed),
+    }
+}
+
+/// Reads memory of the guest, which may not be there.
+pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let own = [buffer.as_mut_ptr() as u64, buffer.len() as u64];
+    copy(
+        libc::SYS_process_vm_readv,
+        own,
+        [address, buffer.len() as u64],
+    )
+}
+
+/// Writes memory of the guest, which may not be there.
+pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    let own = [bytes.as_ptr() as u64, bytes.len() as u64];
+    copy(
+        libc::SYS_process_vm_writev,
+        own,
+        [address, bytes.len() as u64],
+    )
+}
+
+fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {
+    let pid = PID.load(Ordering::Relaxed) as u64;
+    let (own, guest) = (own.as_ptr() as u64, guest.as_ptr() as u64);
+    match make(nr as u32, [pid, own, 1, guest, 1, 0]) {
+        copied @ 0.. => Ok(copied as usize),
+        errno => Err(Errno(-errno as i32)),
+    }
+}
+
+/// A report that parent and child share.
+struct SharedReport(*mut Report);
+
+impl SharedReport {
+    fn new() -> Result<SharedReport, Errno> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping affects no other.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), PAGE as usize, access, flags, -1, 0) };
+        match mapped {
+            libc::MAP_FAILED => Err(Errno::last()),
+            mapped => Ok(SharedReport(mapped.cast())),
+        }
+    }
+
+    const fn get(&self) -> &Report {
+        // SAFETY: mapped as long as `self` lives, and zeros are a value.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drop for SharedReport {
+    fn drop(&mut self) {
+        // SAFETY: the mapping belongs to `self`.
+        unsafe { libc::munmap(self.0.cast(), PAGE as usize) };
+    }
+}

@@ -1,0 +1,89 @@
+// Children that attack what a platform has put into their memory: one writes at random to what it shares with the
+// supervisor while it makes calls, one maps something else there, one jumps into the code beside its own. Whatever becomes
+// of them, the supervisor and their parent go on.
+#include "guest.h"
+#include <sys/wait.h>
+
+static char *first, *end;
+static volatile int is_done;
+
+// Finds the mapping with this in its line; false if there is none.
+static int find(const char *text) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    int found = 0;
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, text))
+            found = sscanf(line, "%p-%p", (void **)&first, (void **)&end) == 2;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+static void *write_at_random(void *nothing) {
+    uint32_t random = 1;
+    while (!is_done)
+        for (char *place = first; place < end; place += sizeof random) {
+            random = random * 1664525 + 1013904223;
+            if (random >> 29 == 0)
+                *(volatile uint32_t *)place = random;
+            else if (random >> 29 == 1)
+                *(volatile uint32_t *)place = random >> 8 & 3;
+        }
+    return nothing;
+}
+
+static void call_often(void) {
+    for (int i = 0; i < 20000; i++)
+        call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
+}
+
+static void attack(int how) {
+    alarm(1);
+    if (!find("memfd:tamis"))
+        return;
+    if (how == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, write_at_random, NULL);
+        call_often();
+        is_done = 1;
+    } else if (how == 1) {
+        mmap(first, end - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        call_often();
+    } else if (find("r-xp 00000000 00:00 0 \n")) {
+        for (int offset = 0; offset < 64; offset++)
+            if (fork() == 0) {
+                alarm(1);
+                ((void (*)(void))(first + offset))();
+                _exit(0);
+            }
+        while (wait(NULL) > 0)
+            ;
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) {
+        for (int i = 0; i < 100; i++)
+            ask(i);
+        CHECK(find("memfd:tamis"));
+        for (int i = 0; i < 1000; i++)
+            ask(i);
+        return 0;
+    }
+    for (int how = 0; how < 3; how++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            // Often enough for a site to be worth patching.
+            for (int i = 0; i < 100; i++)
+                ask(i);
+            attack(how);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child);
+    }
+    ask(7);
+}
