@@ -42,8 +42,9 @@ pub(crate) struct RawState {
     host: *mut std::ffi::c_void,
 }
 
-/// The state, the instruction and the helper's number.
-type HelperEntry = extern "sysv64" fn(*mut RawState, u32, u32) -> Returned;
+/// The state, the instruction and the helper's number. On x86-64, the only machine where it is called, the convention of C is the one
+/// that the code uses.
+type HelperEntry = extern "C" fn(*mut RawState, u32, u32) -> Returned;
 
 /// What the code gets from the host: the result in RAX, and in RDX whether there is none.
 #[repr(C)]
@@ -252,7 +253,7 @@ mod host {
     }
 
     /// Calls a helper for the code. A panic waits until the code has returned, which can't be unwound.
-    extern "sysv64" fn serve(state: *mut RawState, pc: u32, number: u32) -> Returned {
+    extern "C" fn serve(state: *mut RawState, pc: u32, number: u32) -> Returned {
         // SAFETY: the code passes the state that `call_extended` gave it, which uses neither it nor the host before the
         // code returns; code that waits for a result uses no reference.
         let state = unsafe { &mut *state };

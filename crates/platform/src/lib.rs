@@ -53,6 +53,7 @@
 mod attached;
 mod caps;
 mod error;
+#[cfg(target_arch = "x86_64")]
 mod in_process;
 mod patched;
 mod platform;
@@ -69,18 +70,21 @@ pub use spin::Spin;
 pub use supervisor::{Answer, Supervisor};
 pub use task::{Registers, Space, Task, TaskId};
 
-/// All platforms, the fastest safe one first, those without isolation last.
+/// All platforms, the fastest safe one first, those without isolation last. Those of guests that catch their own calls are
+/// for x86-64 only.
 pub fn all() -> &'static [&'static dyn Platform] {
-    static ALL: [&dyn Platform; 7] = [
+    static ALL: &[&dyn Platform] = &[
         &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
         &attached::SYSCALL,
+        #[cfg(target_arch = "x86_64")]
         &in_process::TRAP,
+        #[cfg(target_arch = "x86_64")]
         &in_process::DISPATCH,
     ];
-    &ALL
+    ALL
 }
 
 /// The platform with this name.

@@ -35,7 +35,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Op, Program};
 use tamis_engine::Evaluator;
 use tamis_kernel::memory;
@@ -307,15 +307,16 @@ impl<'a> Patching<'a> {
 
     fn is_due(&mut self, call: &SeccompData) -> bool {
         /// Calls that return twice, or elsewhere.
-        const LEFT_ALONE: [i64; 6] = [
-            libc::SYS_clone,
-            libc::SYS_clone3,
-            libc::SYS_fork,
-            libc::SYS_vfork,
-            libc::SYS_rt_sigreturn,
-            libc::SYS_restart_syscall,
+        const LEFT_ALONE: [&str; 6] = [
+            "clone",
+            "clone3",
+            "fork",
+            "vfork",
+            "rt_sigreturn",
+            "restart_syscall",
         ];
-        if call.arch != Arch::X86_64.audit() || LEFT_ALONE.contains(&i64::from(call.nr)) {
+        let name = syscall::name(Arch::X86_64, Nr(call.nr)).unwrap_or_default();
+        if call.arch != Arch::X86_64.audit() || LEFT_ALONE.contains(&name) {
             return false;
         }
         if self.answered.len() >= MAX_SITES {

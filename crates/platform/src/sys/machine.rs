@@ -7,7 +7,8 @@ pub(crate) fn has_fs_base() -> bool {
     /// `HWCAP2_FSGSBASE` of `asm/hwcap2.h`.
     const FSGSBASE: u64 = 1 << 1;
     // SAFETY: reads a number from the auxiliary vector.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & FSGSBASE != 0 }
+    let features = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+    cfg!(target_arch = "x86_64") && features & FSGSBASE != 0
 }
 
 /// Sends a thread a signal.

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod futex;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod guest;
+#[cfg(target_arch = "x86_64")]
 mod load;
 pub(crate) mod machine;
 pub(crate) mod shared;

@@ -42,6 +42,7 @@ pub(crate) const ERRORS: usize = 512;
 /// The multiplier of the hash function.
 pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
+#[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .rodata.tamis_stub, \"a\"",
     ".globl tamis_platform_stub_begin",
@@ -260,6 +261,20 @@ global_asm!(
 );
 
 // SAFETY: the block above defines them.
+// Other machines have no code: the platform isn't available there.
+#[cfg(not(target_arch = "x86_64"))]
+global_asm!(
+    ".pushsection .rodata.tamis_stub, \"a\"",
+    ".globl tamis_platform_stub_begin",
+    "tamis_platform_stub_begin:",
+    ".globl tamis_platform_stub_copy",
+    "tamis_platform_stub_copy:",
+    ".byte 0, 0, 0, 0, 0, 0, 0, 0",
+    ".globl tamis_platform_stub_end",
+    "tamis_platform_stub_end:",
+    ".popsection",
+);
+
 unsafe extern "C" {
     static tamis_platform_stub_begin: u8;
     static tamis_platform_stub_copy: u8;
