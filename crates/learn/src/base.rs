@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Action, Arch, Nr};
+use tamis_abi::{Action, ActionKind, Arch, Nr};
 use tamis_analysis::{CaseLimits, Machine, cases};
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Predicate;
+
+use crate::learned::LearnError;
 
 /// What is known of the base and of the calls that are wanted.
 pub(crate) struct Base {
@@ -37,8 +39,8 @@ impl Base {
         base: Function,
         wanting: Function,
         calls: &BTreeSet<(Arch, Nr)>,
-    ) -> Result<Base, LimitReached> {
-        let allowed = space.returns(base, Action::ALLOW.ret())?;
+    ) -> Result<Base, LearnError> {
+        let allowed = permits(space, base)?;
         let wanted = space.returns(wanting, Action::ALLOW.ret())?;
         let denied = space.choose(allowed, Function::FALSE, Function::TRUE)?;
         let exceeding = space.choose(wanted, denied, Function::FALSE)?;
@@ -91,8 +93,11 @@ fn holding(
     space: &mut Space,
     condition: Function,
     calls: &BTreeSet<(Arch, Nr)>,
-) -> Result<Holding, LimitReached> {
+) -> Result<Holding, LearnError> {
     let cases = cases(space, condition, &CaseLimits::default())?;
+    if !cases.is_complete {
+        return Err(LearnError::TooManyCases);
+    }
     let mut holding = Vec::new();
     for case in cases.list.into_iter().filter(|case| case.ret != 0) {
         let Machine::Known(arch) = case.machine else {
@@ -105,14 +110,21 @@ fn holding(
     Ok(holding)
 }
 
-/// Whether one function allows only what another allows.
+/// Whether one function allows only what another permits.
 pub(crate) fn is_within(
     space: &mut Space,
     inner: Function,
     outer: Function,
 ) -> Result<bool, LimitReached> {
     let inner = space.returns(inner, Action::ALLOW.ret())?;
-    let outer = space.returns(outer, Action::ALLOW.ret())?;
+    let outer = permits(space, outer)?;
     let implied = space.choose(inner, outer, Function::TRUE)?;
     Ok(implied == Function::TRUE)
+}
+
+/// The condition that a function lets a call be made, logged or not.
+fn permits(space: &mut Space, function: Function) -> Result<Function, LimitReached> {
+    let allowed = space.returns(function, Action::ALLOW.ret())?;
+    let logged = space.returns(function, Action::new(ActionKind::Log, 0).ret())?;
+    space.choose(allowed, Function::TRUE, logged)
 }

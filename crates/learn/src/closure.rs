@@ -62,7 +62,7 @@ pub(crate) const FALLBACKS: [(&str, &[&str]); 18] = [
     ("statx", &["newfstatat", "fstat", "stat", "lstat"]),
 ];
 
-/// Whether programs fall back to an older call from this one.
-pub(crate) fn has_fallback(call: &str) -> bool {
+/// Whether a call is one from which programs fall back.
+pub(crate) fn may_fall_back(call: &str) -> bool {
     FALLBACKS.iter().any(|(newer, _)| *newer == call)
 }

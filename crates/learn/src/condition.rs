@@ -4,7 +4,7 @@
 //! values that were seen are all that there are is estimated from those that were seen once (Good and Turing): the chance
 //! that the next call has a new value is about their share of all calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, consts, family};
@@ -56,12 +56,12 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Genera
     let arguments = interest::arguments(arch, name).into_iter();
     let conditions = arguments.filter_map(|argument| {
         let values = evidence.call.values.get(&(argument.index.index() as u8))?;
-        let known: u64 = values.values().sum();
+        let known = values.values().copied().fold(0, u64::saturating_add);
         let is_known = known >= evidence.made() && values.len() <= MAX_VALUES;
         let is_closed = generality == Generality::Seen
             || is_selector(arch, name, argument.index)
             || is_stable(values);
-        (is_known && is_closed).then(|| on_argument(arch, name, argument, values))
+        (is_known && is_closed).then(|| on_argument(arch, name, argument, values, generality))
     });
     match conditions.collect::<Vec<_>>() {
         none if none.is_empty() => Predicate::True,
@@ -103,8 +103,8 @@ fn is_selector(arch: Arch, name: &str, index: ArgIndex) -> bool {
 /// Whether new values are unlikely.
 fn is_stable(values: &BTreeMap<u64, u64>) -> bool {
     let once = values.values().filter(|count| **count == 1).count() as u64;
-    let all: u64 = values.values().sum();
-    once * UNLIKELY <= all
+    let all = values.values().copied().fold(0, u64::saturating_add);
+    once.saturating_mul(UNLIKELY) <= all
 }
 
 fn on_argument(
@@ -112,6 +112,7 @@ fn on_argument(
     name: &str,
     argument: Interesting,
     values: &BTreeMap<u64, u64>,
+    generality: Generality,
 ) -> Predicate {
     let operand = match argument.width {
         Width::Bits64 => Operand::arg(argument.index),
@@ -120,7 +121,8 @@ fn on_argument(
     let bits = argument.width.bits();
     let values = || values.keys().map(|value| value & argument.width.max());
     let family = argument_name(arch, name, argument.index).and_then(|of| family::of(name, of));
-    let are_flags = values().any(|value| value != 0)
+    let are_flags = generality != Generality::Seen
+        && values().any(|value| value != 0)
         && family.is_some_and(|family| {
             let mut names = values().map(|value| family.flags(arch, value, bits));
             names.all(|names| names.is_some())
@@ -132,8 +134,17 @@ fn on_argument(
         return Predicate::Test(Test::In { operand, set });
     }
     let seen = values().fold(0, |seen, value| seen | value);
-    let others = argument.width.max() & !seen;
-    let only_seen = masked(operand, others, 0);
+    let choice = choice(arch, name, argument.index);
+    let others = argument.width.max() & !seen & !choice;
+    let choices: BTreeSet<u64> = values().map(|value| value & choice).collect();
+    let mut only_seen: Vec<Predicate> = choices
+        .into_iter()
+        .map(|chosen| masked(operand, others | choice, chosen))
+        .collect();
+    let only_seen = match only_seen.len() {
+        1 => only_seen.remove(0),
+        _ => Predicate::Any(only_seen),
+    };
     match never_together(arch, name, argument.index, values()) {
         Some(bits) => {
             let together = masked(operand, bits, bits);
@@ -141,6 +152,25 @@ fn on_argument(
         }
         None => only_seen,
     }
+}
+
+/// The bits of an argument of flags that are a number: one of several, not each by itself.
+fn choice(arch: Arch, name: &str, index: ArgIndex) -> u64 {
+    const CHOICES: [(&str, &str, u64); 9] = [
+        ("clone", "clone_flags", 0xff),
+        ("mmap", "flags", 0xf),
+        ("mmap2", "flags", 0xf),
+        ("open", "flags", 3),
+        ("openat", "flags", 3),
+        ("open_by_handle_at", "flags", 3),
+        ("mq_open", "oflag", 3),
+        ("socket", "type", 0xf),
+        ("socketpair", "type", 0xf),
+    ];
+    let argument = argument_name(arch, name, index).unwrap_or_default();
+    let mut choices = CHOICES.iter();
+    let found = choices.find(|(call, of, _)| (*call, *of) == (name, argument));
+    found.map_or(0, |(_, _, bits)| *bits)
 }
 
 /// Memory that is written and then executed was never asked for at once, though each was: W^X.

@@ -1,11 +1,10 @@
 //! What a policy would deny of the calls that were made.
-//!
-//! Values of arguments that weren't recorded are unknown, and a test of one may hold or not. So the answer to a call is a
-//! set of actions: it is certain if none of them, or all of them, deny.
 
-use tamis_abi::{Action, ActionKind, Arch, Nr};
+use tamis_abi::{Action, Arch, Nr};
 use tamis_profile::Profile;
-use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Test};
+use tamis_rules::Ruleset;
+
+use crate::answers::judge;
 
 /// A call that was made and that a policy denies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub struct Drift {
     pub count: u64,
     /// One of the actions that it gets.
     pub action: Action,
-    /// Whether it gets one whatever the unknown arguments were.
+    /// Whether at least one of the calls that were made is denied, whatever the unknown arguments were.
     pub is_certain: bool,
 }
 
@@ -37,107 +36,18 @@ pub struct Drift {
 /// assert!(drift[0].is_certain);
 /// ```
 pub fn drift(profile: &Profile, policy: &Ruleset) -> Vec<Drift> {
-    let mut drift = Vec::new();
-    for (arch, nr, call) in profile.calls() {
-        let count = call.count.saturating_sub(call.denied);
-        if count == 0 {
-            continue;
-        }
-        let lists = call.value_lists();
-        let answers: Vec<Vec<Action>> =
-            lists.map(|args| answers(policy, arch, nr, &args)).collect();
-        let denials = answers.iter().flatten().filter(|action| denies(**action));
-        let Some(action) = denials.min_by_key(|action| action.ret()).copied() else {
-            continue;
-        };
-        let always = |actions: &Vec<Action>| actions.iter().all(|action| denies(*action));
-        drift.push(Drift {
+    let made = profile
+        .calls()
+        .filter(|(_, _, call)| call.count > call.denied);
+    let drift = made.filter_map(|(arch, nr, call)| {
+        let judgement = judge(policy, arch, nr, call);
+        Some(Drift {
             arch,
             nr,
-            count,
-            action,
-            is_certain: answers.iter().any(always),
-        });
-    }
-    drift
-}
-
-const fn denies(action: Action) -> bool {
-    !matches!(action.kind, ActionKind::Allow | ActionKind::Log)
-}
-
-/// The actions that a call may get with these arguments, of which some are unknown.
-fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Option<u64>; 6]) -> Vec<Action> {
-    let Some(section) = policy.section(arch) else {
-        return vec![policy.bad_arch];
-    };
-    let mut answers = Vec::new();
-    for rule in section
-        .rules
-        .iter()
-        .filter(|rule| rule.syscalls.contains(nr.0))
-    {
-        match holds(&rule.when, args) {
-            Some(false) => {}
-            Some(true) => {
-                answers.push(rule.action);
-                return answers;
-            }
-            None => {
-                answers.push(rule.action);
-            }
-        }
-    }
-    answers.push(section.default);
-    answers
-}
-
-/// Whether a predicate holds; `None` if that depends on what is unknown.
-fn holds(predicate: &Predicate, args: &[Option<u64>; 6]) -> Option<bool> {
-    match predicate {
-        Predicate::True => Some(true),
-        Predicate::False => Some(false),
-        Predicate::Not(inner) => holds(inner, args).map(|holds| !holds),
-        Predicate::All(parts) => joined(parts, args, false),
-        Predicate::Any(parts) => joined(parts, args, true),
-        Predicate::Test(test) => tested(test, args),
-    }
-}
-
-/// A conjunction, or a disjunction: `decisive` is the value that decides it.
-fn joined(parts: &[Predicate], args: &[Option<u64>; 6], decisive: bool) -> Option<bool> {
-    let mut all_known = true;
-    for part in parts {
-        match holds(part, args) {
-            Some(value) if value == decisive => return Some(decisive),
-            Some(_) => {}
-            None => all_known = false,
-        }
-    }
-    all_known.then_some(!decisive)
-}
-
-fn tested(test: &Test, args: &[Option<u64>; 6]) -> Option<bool> {
-    Some(match test {
-        Test::Compare { operand, op, value } => op.holds(read(*operand, args)?, *value),
-        Test::Masked {
-            operand,
-            mask,
-            value,
-        } => read(*operand, args)? & mask == *value,
-        Test::In { operand, set } => set.contains(read(*operand, args)?),
-        Test::Between { left, op, right } => op.holds(read(*left, args)?, read(*right, args)?),
-    })
-}
-
-fn read(operand: Operand, args: &[Option<u64>; 6]) -> Option<u64> {
-    let OperandSource::Arg(index) = operand.source else {
-        return None;
-    };
-    let value = args[index.index()]?;
-    Some(match operand.part {
-        Part::Full => value,
-        Part::Low => value & 0xffff_ffff,
-        Part::High => value >> 32,
-    })
+            count: call.count - call.denied,
+            action: judgement.denial?,
+            is_certain: judgement.is_certain,
+        })
+    });
+    drift.collect()
 }

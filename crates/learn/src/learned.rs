@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error;
 use std::fmt;
 
-use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Action, Arch, Nr, syscall};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
-use tamis_profile::{Args, Call};
+use tamis_profile::Call;
 use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
+use crate::answers::judge;
 use crate::base::{Base, Leaves, is_within};
 use crate::closure;
 use crate::condition::{self, Generality};
@@ -47,9 +48,11 @@ pub struct Refused {
     pub nr: Nr,
     /// How often it was made; where only some arguments are denied, also with others.
     pub count: u64,
-    /// Whether it is denied with all arguments.
+    /// Whether at least one of the calls that were made is denied, whatever the arguments were that weren't recorded.
+    pub is_certain: bool,
+    /// Whether all of them are.
     pub is_whole: bool,
-    /// Whether programs fall back to an older call, which is allowed where the base permits that.
+    /// Whether programs fall back to an older call, which is allowed.
     pub has_fallback: bool,
 }
 
@@ -59,6 +62,10 @@ pub struct Refused {
 pub enum LearnError {
     /// No call was recorded.
     NothingSeen,
+    /// The base denies all that was called.
+    NothingLeft,
+    /// The base distinguishes too many cases.
+    TooManyCases,
     /// The comparison with the base reached a limit.
     Limit(LimitReached),
     /// The base can't be compared: its conditions for these calls are too complex to be said.
@@ -71,6 +78,8 @@ impl fmt::Display for LearnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LearnError::NothingSeen => f.write_str("the profiles have no call that was made"),
+            LearnError::NothingLeft => f.write_str("the base denies all that was called"),
+            LearnError::TooManyCases => f.write_str("the base distinguishes too many cases"),
             LearnError::Limit(limit) => write!(f, "the base can't be compared: {limit}"),
             LearnError::Unsaid(calls) => {
                 let names = calls
@@ -128,6 +137,9 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         known = known_of(&mut space, Some(base.function()), &wanted, &needed)?;
     }
     let (allowed, dropped) = narrowed(wanted, known.as_ref())?;
+    if allowed.is_empty() {
+        return Err(LearnError::NothingLeft);
+    }
     let needed = needed_within(needed, known.as_ref());
     let policy = text::policy(&Contents {
         runs,
@@ -143,8 +155,9 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
             return Err(LearnError::Bug("it allows what the base denies".to_owned()));
         }
     }
-    let refused = refused(runs, &calls, &ruleset);
-    if let (None, Some(first)) = (base, refused.first()) {
+    let refused = refused(&calls, &ruleset);
+    let certain = refused.iter().find(|refused| refused.is_certain);
+    if let (None, Some(first)) = (base, certain) {
         let call = name(first.arch, first.nr);
         return Err(LearnError::Bug(format!("it denies {call}, which was seen")));
     }
@@ -336,35 +349,34 @@ fn meaning(policy: &str) -> Result<Ruleset, LearnError> {
     })
 }
 
-/// The calls that were made and that the policy denies, with the arguments that were seen.
-fn refused(runs: &[Run<'_>], calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
-    let is_allowed = |arch: Arch, nr: Nr, args: Args| {
-        let call = SeccompData {
-            nr: nr.0,
-            arch: arch.audit(),
-            args,
-            ..SeccompData::default()
-        };
-        ruleset.decide(&call).action == Action::ALLOW
-    };
+/// The calls that were made and that the policy denies, or may deny.
+fn refused(calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
     let mut refused = Vec::new();
     for (&(arch, nr), evidence) in calls {
-        let lists = runs.iter().filter_map(|run| run.profile.call(arch, nr));
-        let answers: Vec<bool> = lists
-            .flat_map(Call::argument_lists)
-            .map(|(args, _)| is_allowed(arch, nr, args))
-            .collect();
-        if answers.contains(&false) {
+        let judgement = judge(ruleset, arch, nr, &evidence.call);
+        if judgement.denial.is_some() {
             refused.push(Refused {
                 arch,
                 nr,
                 count: evidence.made(),
-                is_whole: !answers.contains(&true),
-                has_fallback: closure::has_fallback(&name(arch, nr)),
+                is_certain: judgement.is_certain,
+                is_whole: judgement.is_whole,
+                has_fallback: judgement.is_whole && falls_back(arch, nr, ruleset),
             });
         }
     }
     refused
+}
+
+/// Whether there is an older call, to which programs fall back, that the policy allows with some arguments.
+fn falls_back(arch: Arch, nr: Nr, ruleset: &Ruleset) -> bool {
+    let newer = name(arch, nr);
+    let older = closure::FALLBACKS.iter().find(|(name, _)| *name == newer);
+    let mut numbers = older
+        .iter()
+        .flat_map(|(_, names)| names.iter())
+        .filter_map(|name| syscall::number(arch, name));
+    numbers.any(|nr| !judge(ruleset, arch, nr, &Call::default()).is_whole)
 }
 
 /// The name of a call, or its number.

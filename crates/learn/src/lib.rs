@@ -6,6 +6,7 @@
 //! | `condition` | which values of arguments a call is allowed with |
 //! | `closure` | what is needed though it wasn't seen |
 //! | `base` | what an existing policy leaves of it |
+//! | `answers` | what a policy answers to calls of whose arguments only some are known |
 //! | `drift` | what a policy would deny of what was called |
 //! | `text` | the policy's text, with the evidence in comments |
 //!
@@ -16,6 +17,7 @@
 //! have an older one to fall back to `ENOSYS`.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod base;
 mod closure;
 mod condition;

@@ -7,7 +7,7 @@ use tamis_abi::{Arch, Nr, syscall};
 use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::Predicate;
 
-use crate::closure::{FALLBACKS, NEEDED};
+use crate::closure::{FALLBACKS, NEEDED, may_fall_back};
 use crate::evidence::{Evidence, Run};
 use crate::learned::{Needed, name};
 
@@ -81,7 +81,11 @@ fn heading(contents: &Contents<'_>) -> String {
         Basis::Seen(evidence) => evidence.made(),
         Basis::InsteadOf(_) => 0,
     };
-    let calls: u64 = contents.allowed.iter().map(made).sum();
+    let calls = contents
+        .allowed
+        .iter()
+        .map(made)
+        .fold(0, u64::saturating_add);
     let runs = contents.runs.len();
     let mut text = format!(
         "# Learned from {runs} run{}, {calls} calls:",
@@ -113,6 +117,10 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> String {
     for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
         let rule = rule(allowed);
         let _ = writeln!(text, "{rule:<COMMENT$} # {}", evidence(allowed, runs));
+        let name = name(allowed.arch, allowed.nr);
+        if allowed.when != Predicate::True && may_fall_back(&name) {
+            let _ = writeln!(text, "errno(ENOSYS) {name}");
+        }
     }
     for (place, calls) in contents.needed {
         let names = calls
@@ -179,7 +187,12 @@ fn evidence(allowed: &Allowed<'_>, runs: usize) -> String {
     if runs > 1 {
         let _ = write!(text, " in {} of {runs}", evidence.runs);
     }
-    let failed: u64 = evidence.call.errors.values().sum();
+    let failed = evidence
+        .call
+        .errors
+        .values()
+        .copied()
+        .fold(0, u64::saturating_add);
     if failed > 0 {
         let _ = write!(text, ", {failed} failed");
     }

@@ -59,7 +59,7 @@ fn number(arch: &str, call: &str) -> Option<(Arch, Nr)> {
     if let Ok(nr) = call.parse() {
         let arch = match audit {
             Some(audit) => Arch::of_call(audit, nr)?,
-            None => named?,
+            None => Arch::of_call(named?.audit(), nr)?,
         };
         return Some((arch, Nr(nr)));
     }

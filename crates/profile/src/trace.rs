@@ -56,6 +56,8 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
     for line in lines(text) {
         if let Some((task, arch)) = mode(line.text, native) {
             modes.insert(task, arch);
+            // The lines of a single task don't have its number.
+            modes.insert("", arch);
             continue;
         }
         let Some(Line { task, name, kind }) = parsed(line) else {

@@ -82,7 +82,7 @@ impl Supervisor for Counting {
             });
             for argument in arguments {
                 let index = argument.index.index();
-                let value = call.args[index] & argument.width.max();
+                let value = call.args[index];
                 let values = counts.values.entry(index as u8).or_default();
                 *values.entry(value).or_default() += 1;
             }

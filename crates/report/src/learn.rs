@@ -21,6 +21,7 @@ pub struct RefusedEntry {
     pub arch: &'static str,
     pub call: String,
     pub count: u64,
+    pub is_certain: bool,
     pub is_whole: bool,
     pub has_fallback: bool,
 }

@@ -85,7 +85,7 @@ impl RecordedCall {
             arch: arch.name(),
             call: name(arch, nr),
             count: call.count,
-            errors: call.errors.values().sum(),
+            errors: call.errors.values().copied().fold(0, u64::saturating_add),
             denied: call.denied,
             total_ns: call.times.map(|times| times.total_ns),
         };
@@ -111,7 +111,8 @@ fn name(arch: Arch, nr: Nr) -> String {
 
 impl fmt::Display for RecordReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = |of: fn(&RecordedCall) -> u64| self.calls.iter().map(of).sum::<u64>();
+        let sum =
+            |of: fn(&RecordedCall) -> u64| self.calls.iter().map(of).fold(0, u64::saturating_add);
         let total = sum(|call| call.count);
         let errors = sum(|call| call.errors);
         let denied = sum(|call| call.denied);

@@ -260,7 +260,6 @@ global_asm!(
     futex = const libc::SYS_futex,
 );
 
-// SAFETY: the block above defines them.
 // Other machines have no code: the platform isn't available there.
 #[cfg(not(target_arch = "x86_64"))]
 global_asm!(
@@ -275,6 +274,7 @@ global_asm!(
     ".popsection",
 );
 
+// SAFETY: the blocks above define them.
 unsafe extern "C" {
     static tamis_platform_stub_begin: u8;
     static tamis_platform_stub_copy: u8;

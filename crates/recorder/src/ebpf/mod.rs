@@ -16,7 +16,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
-use tamis_abi::signature::Width;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
@@ -172,7 +171,7 @@ impl Recorder {
             values: Counts::per_cpu(16, MAX_VALUES).map_err(Unavailable::Memory)?,
             numbers: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
             signals: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
-            _interest: interesting(array(rows.div_ceil(4))?),
+            _interest: interesting(array(rows.div_ceil(8))?),
             _starts: array(2 * if options.times { programs::STARTS } else { 1 })?,
         };
         recorder.attach(&facts, &ids)
@@ -203,24 +202,38 @@ impl Recorder {
     }
 
     /// Records a task, by its number in this machine's first namespace of processes, and all tasks that it starts from
-    /// now on. False if there is no such number.
+    /// now on. False if there is no such task, or it has ended.
     pub fn record(&self, task: i32, start: Start) -> bool {
-        let Ok(task) = usize::try_from(task) else {
+        let Ok(number) = usize::try_from(task) else {
             return false;
         };
-        let Some(word) = self.states.get(task / programs::TASKS_PER_WORD) else {
+        let Some(word) = self.states.get(number / programs::TASKS_PER_WORD) else {
             return false;
         };
         let state = match start {
             Start::Now => programs::TRACKED | programs::NEW,
             Start::AtExec => programs::ARMED,
         };
-        let distance = task % programs::TASKS_PER_WORD * programs::STATE_BITS as usize;
-        let before = word.fetch_or(state << distance, Ordering::Relaxed);
-        if before >> distance & programs::TRACKED == 0 {
-            self.totals[programs::LIVE].fetch_add(1, Ordering::Relaxed);
+        let distance = number % programs::TASKS_PER_WORD * programs::STATE_BITS;
+        let is_set = |word: u64| word >> distance & (1 << programs::STATE_BITS) - 1 != 0;
+        let set = |word: u64| (!is_set(word)).then_some(word | state << distance);
+        if word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, set)
+            .is_err()
+        {
+            // It is recorded already.
+            return true;
         }
-        true
+        self.totals[programs::LIVE].fetch_add(1, Ordering::Relaxed);
+        if lives(task) {
+            return true;
+        }
+        // The program for ends of tasks takes back what it finds. If it ran before, it has found nothing.
+        let bits = ((1 << programs::STATE_BITS) - 1) << distance;
+        if is_set(word.fetch_and(!bits, Ordering::AcqRel)) {
+            self.totals[programs::LIVE].fetch_sub(1, Ordering::Relaxed);
+        }
+        false
     }
 
     /// How many of the recorded tasks live.
@@ -348,6 +361,16 @@ impl Recorder {
     }
 }
 
+/// Whether there is a task of this number that hasn't ended: one that is only waited for has.
+fn lives(task: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{task}/stat"));
+    let state = stat.ok().and_then(|text| {
+        let (_, rest) = text.rsplit_once(')')?;
+        rest.trim_start().chars().next()
+    });
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 /// All rows: interface and number.
 fn rows() -> impl Iterator<Item = (usize, usize)> {
     (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
@@ -427,8 +450,8 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
     Ok((facts, ids.to_vec()))
 }
 
-/// Fills the array by which the programs know the arguments of interest: for each row 16 bits, of which the lower half
-/// has a bit for each argument, the upper half one for each that has 64 bits.
+/// Fills the array by which the programs know the arguments of interest: for each row a byte with a bit for each
+/// argument. All 64 bits of an argument are recorded, also those that the kernel ignores: filters may look at them.
 fn interesting(array: Array) -> Array {
     let mut words = BTreeMap::<usize, u64>::new();
     for (interface, row) in rows() {
@@ -436,15 +459,11 @@ fn interesting(array: Array) -> Array {
         let Some(name) = syscall::name(arch, nr) else {
             continue;
         };
-        let mut bits = 0;
-        for argument in interest::arguments(arch, name) {
-            bits |= 1 << argument.index.index();
-            if argument.width == Width::Bits64 {
-                bits |= 0x100 << argument.index.index();
-            }
-        }
         let number = ROWS * interface + row;
-        *words.entry(number / 4).or_default() |= bits << (16 * (number % 4));
+        for argument in interest::arguments(arch, name) {
+            let bit = 1 << argument.index.index();
+            *words.entry(number / 8).or_default() |= bit << (8 * (number % 8));
+        }
     }
     for (index, word) in words {
         array[index].store(word, Ordering::Relaxed);

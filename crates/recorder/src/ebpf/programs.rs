@@ -25,7 +25,7 @@ pub(super) const NEW: u64 = 4;
 /// Its recording begins when it executes a program.
 pub(super) const ARMED: u64 = 8;
 /// The bits of a task.
-pub(super) const STATE_BITS: u64 = 8;
+pub(super) const STATE_BITS: usize = 8;
 /// The tasks of a word of states.
 pub(super) const TASKS_PER_WORD: usize = 8;
 
@@ -220,10 +220,8 @@ fn values() -> String {
     const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
     let mut text = "
     r1 = &interest
-    r2 = r9
-    r2 <<= 1
-    r1 += r2
-    w8 = *(u16 *)(r1 + 0)
+    r1 += r9
+    w8 = *(u8 *)(r1 + 0)
     if w8 == 0 goto valued
     r7 = 0
     if r9 < {rows} goto arguments
@@ -233,7 +231,7 @@ arguments:
 "
     .to_owned();
     for (arg, (native, compat)) in NATIVE.into_iter().zip(COMPAT).enumerate() {
-        let (bit, wide, key) = (1 << arg, 0x100 << arg, arg << 16);
+        let (bit, key) = (1 << arg, arg << 16);
         let _ = write!(
             text,
             "
@@ -243,13 +241,9 @@ arguments:
     r1 = *(u64 *)(r6 + 0)
     if r7 != 0 goto compat{arg}
     r2 = *(u64 *)(r1 + {native})
-    goto width{arg}
+    goto key{arg}
 compat{arg}:
     r2 = *(u64 *)(r1 + {compat})
-width{arg}:
-    w1 = w8
-    w1 &= {wide}
-    if w1 != 0 goto key{arg}
     w2 = w2
 key{arg}:
     *(u64 *)(r10 - 8) = r2

@@ -1,12 +1,13 @@
 //! `tamis learn`: policies from profiles.
 
 use clap::ValueEnum;
+use tamis_abi::Arch;
 use tamis_learn::{Generality, LearnError, Options, Refused, Run, learn};
 use tamis_profile::Profile;
 use tamis_report::learn::{LearnReport, RefusedEntry};
 use tamis_session::profile::call_name;
 
-use crate::cli::load::{LoadArgs, native_arch};
+use crate::cli::load::{LoadArgs, native_arch, parse_arch};
 use crate::cli::output::{OutputArgs, document_text};
 use crate::cli::{Failure, Global, exit, profile};
 
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Profiles, one for each run, as `tamis record -o` writes them, or in any other format
     #[arg(required = true, value_name = "PROFILE")]
     profiles: Vec<String>,
+    /// The architecture of tables and logs, which don't name it [default: this machine's]
+    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
+    arch: Option<Arch>,
     /// A policy that the learned one may not exceed
     #[arg(long, value_name = "POLICY")]
     base: Option<String>,
@@ -48,12 +52,13 @@ enum How {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let arch = args.arch.unwrap_or_else(native_arch);
     let profiles = args
         .profiles
         .iter()
         .map(|path| {
             args.output.refuse_to_replace(path)?;
-            profile::load(std::slice::from_ref(path), native_arch(), global)
+            profile::load(std::slice::from_ref(path), arch, global)
         })
         .collect::<Result<Vec<Profile>, Failure>>()?;
     let runs = args.profiles.iter().zip(&profiles);
@@ -83,7 +88,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for refused in &report.refused {
         global.notice(&format!("tamis: {refused}"));
     }
-    let is_complete = report.refused.iter().all(|refused| refused.has_fallback);
+    let is_complete = report
+        .refused
+        .iter()
+        .all(|refused| refused.has_fallback || !refused.is_certain);
     Ok(if is_complete { exit::OK } else { exit::NO })
 }
 
@@ -92,6 +100,7 @@ fn entry(refused: &Refused) -> RefusedEntry {
         arch: refused.arch.name(),
         call: call_name(refused.arch, refused.nr),
         count: refused.count,
+        is_certain: refused.is_certain,
         is_whole: refused.is_whole,
         has_fallback: refused.has_fallback,
     }
@@ -100,6 +109,8 @@ fn entry(refused: &Refused) -> RefusedEntry {
 fn refusal(error: &LearnError) -> Failure {
     let message = error.to_string();
     match error {
+        LearnError::NothingLeft => Failure::new(exit::NO, message, None),
+        LearnError::TooManyCases => Failure::gave_up(message, None),
         LearnError::NothingSeen => Failure::usage(message, "record a run with `tamis record`"),
         LearnError::Limit(_) | LearnError::Unsaid(_) => Failure::gave_up(message, None),
         _ => Failure::bug(message, "please report this with the profiles"),

@@ -164,6 +164,137 @@ fn drift_is_certain_where_unknown_arguments_don_t_matter() {
     );
 }
 
+#[test]
+fn one_of_several_kinds_is_not_a_flag() {
+    let mut profile = Profile::default();
+    // `SOCK_STREAM` and `SOCK_DGRAM`, the latter with `SOCK_CLOEXEC`: not `SOCK_RAW`, which has the bits of both.
+    with_values(&mut profile, "socket", 1, &[(1, 50), (0o2000002, 50)]);
+    with_values(&mut profile, "openat", 2, &[(1, 50), (2, 50)]);
+    let stable = learned(&profile, &Options::default());
+    for (kind, is_allowed) in [
+        (1, true),
+        (2, true),
+        (0o2000001, true),
+        (3, false),
+        (5, false),
+    ] {
+        assert_eq!(
+            allows(&stable, "socket", [2, kind, 0, 0, 0, 0]),
+            is_allowed,
+            "{kind:#x}"
+        );
+    }
+    assert!(!allows(&stable, "openat", [0, 0, 3, 0, 0, 0]));
+    let options = Options {
+        generality: Generality::Seen,
+        ..Options::default()
+    };
+    let seen = learned(&profile, &options);
+    assert!(
+        !allows(&seen, "socket", [2, 0o2000001, 0, 0, 0, 0]),
+        "not in this combination"
+    );
+}
+
+#[test]
+fn rare_values_and_wide_ones_count() {
+    let policy = |text: &str| {
+        let mut sources = Sources::new();
+        let source = sources.add("policy.tamis", text);
+        let options = TamisOptions::new(vec![X86_64]);
+        let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+        parsed.ruleset.expect("a policy")
+    };
+    let mut profile = Profile::default();
+    with_values(&mut profile, "socket", 0, &[(1, 10_000), (17, 1)]);
+    let one = policy("default errno(EPERM)\nallow socket(family == AF_UNIX)\n");
+    let found = drift(&profile, &one);
+    assert!(found.len() == 1 && found[0].is_certain, "{found:?}");
+    // Two pairs are allowed; which came together isn't known.
+    let mut profile = Profile::default();
+    with_values(&mut profile, "socket", 0, &[(1, 1), (16, 1)]);
+    let pairs =
+        "allow socket(family == AF_UNIX, type == 1), socket(family == AF_NETLINK, type == 3)\n";
+    profile
+        .call_mut(X86_64, nr("socket"))
+        .values
+        .insert(1, [(1, 1), (3, 1)].into());
+    let found = drift(&profile, &policy(&format!("default errno(EPERM)\n{pairs}")));
+    assert!(found.len() == 1 && !found[0].is_certain, "{found:?}");
+    // -1 as the C library passes it.
+    let mut profile = Profile::default();
+    with_values(&mut profile, "personality", 0, &[(u64::MAX, 1)]);
+    let narrow =
+        policy("default errno(EPERM)\nallow personality(full(personality) == 0xffffffff)\n");
+    assert!(drift(&profile, &narrow)[0].is_certain);
+}
+
+#[test]
+fn programs_that_confine_themselves_are_learned_from() {
+    let mut profile = Profile::default();
+    with_values(&mut profile, "prctl", 0, &[(15, 5)]);
+    let call = profile.call_mut(X86_64, nr("prctl"));
+    (call.count, call.denied) = (10, 5);
+    let mut denied = Profile::default();
+    *denied.call_mut(X86_64, nr("prctl")) = Call {
+        count: 5,
+        denied: 5,
+        ..Call::default()
+    };
+    let runs = [&profile, &denied].map(|profile| Run {
+        name: "run",
+        profile,
+    });
+    let learned = learn(&runs, &Options::default()).expect("a policy");
+    assert!(allows(&learned.ruleset, "prctl", [15, 0, 0, 0, 0, 0]));
+    assert!(learned.refused.is_empty());
+}
+
+#[test]
+fn a_fallback_counts_only_if_it_is_allowed() {
+    let mut sources = Sources::new();
+    let source = sources.add(
+        "base.tamis",
+        "default errno(EPERM)\nallow read\nlog write\n",
+    );
+    let options = TamisOptions::new(vec![X86_64]);
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    let base = parsed.ruleset.expect("a policy");
+    let mut profile = Profile::default();
+    for name in ["read", "write", "clone3"] {
+        profile.call_mut(X86_64, nr(name)).count = u64::MAX;
+    }
+    let run = Run {
+        name: "run",
+        profile: &profile,
+    };
+    let options = Options {
+        base: Some(("base", &base)),
+        ..Options::default()
+    };
+    let learned = learn(&[run], &options).expect("a policy");
+    let refused: Vec<_> = learned
+        .refused
+        .iter()
+        .map(|refused| (refused.nr, refused.has_fallback))
+        .collect();
+    assert_eq!(
+        refused,
+        [(nr("clone3"), false)],
+        "what the base logs isn't denied"
+    );
+    let mut other = Profile::default();
+    other.call_mut(Arch::X86, Nr(3)).count = 1;
+    let run = Run {
+        name: "run",
+        profile: &other,
+    };
+    assert!(matches!(
+        learn(&[run], &options),
+        Err(LearnError::NothingLeft)
+    ));
+}
+
 /// Docker's profile, for x86-64.
 fn docker() -> Option<Ruleset> {
     let text = corpus::text("docker/docker-default-x86_64.json")?;

@@ -1,0 +1,163 @@
+//! What a policy answers to the calls that a profile has, of whose arguments only some are known.
+//!
+//! A profile has the values of single arguments, not which of them came together. So each value that was seen is looked at
+//! by itself, with every other argument as the set of its values, or unknown. Then a test may hold or not, and a
+//! policy has several possible answers.
+
+use tamis_abi::{Action, ActionKind, Arch, Nr};
+use tamis_profile::Call;
+use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Test};
+
+/// What a policy does with the calls that were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// One of the actions that deny some of them, the strictest; `None` if none does.
+    pub(crate) denial: Option<Action>,
+    /// Whether at least one was made that is denied, whatever is unknown.
+    pub(crate) is_certain: bool,
+    /// Whether all of them are denied, whatever is unknown.
+    pub(crate) is_whole: bool,
+}
+
+/// The values of an argument: these, or unknown.
+type Values = Option<Vec<u64>>;
+
+/// What a policy does with the calls of a profile's entry that were made.
+pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgement {
+    let made = call.count.saturating_sub(call.denied);
+    let answers: Vec<Vec<Action>> = looks(call, made)
+        .iter()
+        .map(|args| answers(policy, arch, nr, args))
+        .collect();
+    let all_deny = |answers: &Vec<Action>| answers.iter().all(|action| denies(*action));
+    let denials = answers.iter().flatten().filter(|action| denies(**action));
+    Judgement {
+        denial: denials.min_by_key(|action| action.ret()).copied(),
+        is_certain: answers.iter().any(all_deny),
+        is_whole: answers.iter().all(all_deny),
+    }
+}
+
+/// Whether an action denies a call: all but those that let it be made.
+pub(crate) const fn denies(action: Action) -> bool {
+    !matches!(action.kind, ActionKind::Allow | ActionKind::Log)
+}
+
+/// The ways to look at the calls: each list that was seen, and each value by itself.
+fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
+    let whole = call
+        .samples
+        .keys()
+        .map(|args| args.map(|value| Some(vec![value])));
+    let mut looks: Vec<[Values; 6]> = whole.collect();
+    let mut known: [Values; 6] = Default::default();
+    for (index, values) in &call.values {
+        let counted = values
+            .values()
+            .fold(0_u64, |sum, count| sum.saturating_add(*count));
+        if let Some(known) = known
+            .get_mut(usize::from(*index))
+            .filter(|_| counted >= made)
+        {
+            *known = Some(values.keys().copied().collect());
+        }
+    }
+    for (index, values) in &call.values {
+        for value in values.keys() {
+            let mut args = known.clone();
+            if let Some(arg) = args.get_mut(usize::from(*index)) {
+                *arg = Some(vec![*value]);
+            }
+            looks.push(args);
+        }
+    }
+    if looks.is_empty() {
+        looks.push(known);
+    }
+    looks
+}
+
+/// The actions that a call may get.
+fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values; 6]) -> Vec<Action> {
+    let Some(section) = policy.section(arch) else {
+        return vec![policy.bad_arch];
+    };
+    let mut answers = Vec::new();
+    let rules = section.rules.iter();
+    for rule in rules.filter(|rule| rule.syscalls.contains(nr.0)) {
+        match holds(&rule.when, args) {
+            Some(false) => {}
+            Some(true) => {
+                answers.push(rule.action);
+                return answers;
+            }
+            None => answers.push(rule.action),
+        }
+    }
+    answers.push(section.default);
+    answers
+}
+
+/// Whether a predicate holds; `None` if that depends on what is unknown.
+fn holds(predicate: &Predicate, args: &[Values; 6]) -> Option<bool> {
+    match predicate {
+        Predicate::True => Some(true),
+        Predicate::False => Some(false),
+        Predicate::Not(inner) => holds(inner, args).map(|holds| !holds),
+        Predicate::All(parts) => joined(parts, args, false),
+        Predicate::Any(parts) => joined(parts, args, true),
+        Predicate::Test(test) => tested(test, args),
+    }
+}
+
+/// A conjunction, or a disjunction: `decisive` is the value that decides it.
+fn joined(parts: &[Predicate], args: &[Values; 6], decisive: bool) -> Option<bool> {
+    let mut all_known = true;
+    for part in parts {
+        match holds(part, args) {
+            Some(value) if value == decisive => return Some(decisive),
+            Some(_) => {}
+            None => all_known = false,
+        }
+    }
+    all_known.then_some(!decisive)
+}
+
+/// Whether a test holds for all values, or for none.
+fn tested(test: &Test, args: &[Values; 6]) -> Option<bool> {
+    let same = |operand: Operand, holds: &dyn Fn(u64) -> bool| {
+        let mut results = read(operand, args)?.map(holds);
+        let first = results.next()?;
+        results.all(|result| result == first).then_some(first)
+    };
+    match test {
+        Test::Compare { operand, op, value } => same(*operand, &|seen| op.holds(seen, *value)),
+        Test::Masked {
+            operand,
+            mask,
+            value,
+        } => same(*operand, &|seen| seen & mask == *value),
+        Test::In { operand, set } => same(*operand, &|seen| set.contains(seen)),
+        Test::Between { left, op, right } => {
+            let mut rights = read(*right, args)?;
+            let right = rights.next()?;
+            if rights.next().is_some() {
+                return None;
+            }
+            same(*left, &|seen| op.holds(seen, right))
+        }
+    }
+}
+
+/// The values of an operand.
+fn read(operand: Operand, args: &[Values; 6]) -> Option<impl Iterator<Item = u64>> {
+    let OperandSource::Arg(index) = operand.source else {
+        return None;
+    };
+    let values = args[index.index()].as_ref()?;
+    Some(values.iter().map(move |value| match operand.part {
+        Part::Full => *value,
+        Part::Low => value & 0xffff_ffff,
+        Part::High => value >> 32,
+    }))
+}
