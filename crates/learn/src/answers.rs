@@ -50,15 +50,15 @@ fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
         .keys()
         .map(|args| args.map(|value| Some(vec![value])));
     let mut looks: Vec<[Values; 6]> = whole.collect();
+    let sum = |counts: &mut dyn Iterator<Item = &u64>| {
+        counts.fold(0_u64, |sum, count| sum.saturating_add(*count))
+    };
+    let mut is_partial = looks.is_empty() || sum(&mut call.samples.values()) < made;
     let mut known: [Values; 6] = Default::default();
     for (index, values) in &call.values {
-        let counted = values
-            .values()
-            .fold(0_u64, |sum, count| sum.saturating_add(*count));
-        if let Some(known) = known
-            .get_mut(usize::from(*index))
-            .filter(|_| counted >= made)
-        {
+        let is_known = sum(&mut values.values()) >= made;
+        is_partial |= !is_known;
+        if let Some(known) = known.get_mut(usize::from(*index)).filter(|_| is_known) {
             *known = Some(values.keys().copied().collect());
         }
     }
@@ -71,7 +71,8 @@ fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
             looks.push(args);
         }
     }
-    if looks.is_empty() {
+    // The calls of which nothing more is known.
+    if is_partial {
         looks.push(known);
     }
     looks

@@ -1,6 +1,6 @@
-//! The number of random cases of a test: all of them with `TAMIS_SEEDS=full`, else a fifth.
+//! The number of random cases of a test: all of them with `TAMIS_SEEDS=full`, else an eighth.
 //!
-//! `.ci/run` tries a fifth, which is what fits its time; `.ci/run full`, before a release, tries all, and the tables in
+//! `.ci/run` tries an eighth, which is what fits its time; `.ci/run full`, before a release, tries all, and the tables in
 //! the book come from all. A test that expects counts over its cases, such as how many were rejected, states them for
 //! all cases, and expects the [`share`] or at least [`least`] of them.
 
@@ -47,7 +47,7 @@ pub fn is_full() -> bool {
 /// By what the number of all cases is divided.
 fn divisor() -> u8 {
     match env::var("TAMIS_SEEDS").as_deref() {
-        Err(_) => 5,
+        Err(_) => 8,
         Ok("full") => 1,
         Ok(other) => panic!("TAMIS_SEEDS is `{other}`; write `full` or leave it out"),
     }

@@ -215,7 +215,8 @@ impl Recorder {
             Start::AtExec => programs::ARMED,
         };
         let distance = number % programs::TASKS_PER_WORD * programs::STATE_BITS;
-        let is_set = |word: u64| word >> distance & (1 << programs::STATE_BITS) - 1 != 0;
+        let bits = ((1 << programs::STATE_BITS) - 1) << distance;
+        let is_set = |word: u64| word & bits != 0;
         let set = |word: u64| (!is_set(word)).then_some(word | state << distance);
         if word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, set)
@@ -229,7 +230,6 @@ impl Recorder {
             return true;
         }
         // The program for ends of tasks takes back what it finds. If it ran before, it has found nothing.
-        let bits = ((1 << programs::STATE_BITS) - 1) << distance;
         if is_set(word.fetch_and(!bits, Ordering::AcqRel)) {
             self.totals[programs::LIVE].fetch_sub(1, Ordering::Relaxed);
         }
