@@ -53,16 +53,20 @@ fn is_whole(rest: &str) -> bool {
 pub(crate) fn read(collector: &mut Collector, text: &str) {
     let native = collector.arch;
     let mut modes: BTreeMap<&str, Arch> = BTreeMap::new();
+    let mut has_tasks = false;
     for line in lines(text) {
         if let Some((task, arch)) = mode(line.text, native) {
             modes.insert(task, arch);
-            // The lines of a single task don't have its number.
-            modes.insert("", arch);
+            if !has_tasks {
+                // The lines of a single task don't have its number.
+                modes.insert("", arch);
+            }
             continue;
         }
         let Some(Line { task, name, kind }) = parsed(line) else {
             continue;
         };
+        has_tasks |= !task.is_empty();
         collector.arch = modes.get(task).copied().unwrap_or(native);
         match kind {
             Kind::Begins(rest) if is_whole(rest) => {
@@ -262,6 +266,15 @@ exit_group(0) = ?
     fn call<'p>(profile: &'p Profile, arch: Arch, name: &str) -> &'p Call {
         let nr: Nr = syscall::number(arch, name).unwrap();
         profile.call(arch, nr).unwrap_or_else(|| panic!("{name}"))
+    }
+
+    #[test]
+    fn the_mode_of_a_single_task_is_that_of_its_lines() {
+        let log = "execve(\"./a\", [\"./a\"], 0x7f) = 0\n[ Process PID=7 runs in 32 bit mode. ]\ngetpid() = 7\n";
+        let mut sources = Sources::new();
+        let source = sources.add("trace.txt", log);
+        let profile = crate::read(&sources, source, Arch::X86_64).profile.unwrap();
+        assert_eq!(call(&profile, Arch::X86, "getpid").count, 1);
     }
 
     #[test]
