@@ -138,7 +138,8 @@ fn policies_of_the_corpus_become_profiles_where_calls_are_multiplexed() {
             return;
         };
         let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for (name, meant) in &policies {
+        let step = if seeds::is_full() { 1 } else { 3 };
+        for (name, meant) in policies.iter().step_by(step) {
             for exporter in exporters_of_profiles() {
                 let outcome = outcome(exporter, name, meant);
                 *tally.entry((exporter.name, outcome)).or_default() += 1;

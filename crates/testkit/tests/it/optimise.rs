@@ -97,7 +97,7 @@ fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
 #[test]
 fn random_programs_keep_their_meaning_and_never_get_longer() {
     let mut changed = 0;
-    for seed in 0..12 {
+    for seed in seeds::of(0..48) {
         let mut rng = Rng::new(seed);
         let program = program::program(&mut rng, 6, Endian::Little);
         let stack = [program];
@@ -380,7 +380,7 @@ fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
     if skip::without_kernel() {
         return;
     }
-    for seed in 0..12 {
+    for seed in seeds::of(0..48) {
         let mut rng = Rng::new(seed);
         let rulesets: Vec<Ruleset> = (0..rng.range(2..=4)).map(|_| harmless(&mut rng)).collect();
         let stack: Vec<Program> = rulesets.iter().map(compiled).collect();
