@@ -178,6 +178,11 @@ impl<'m> Memory<'m> {
         }
     }
 
+    /// Whether an evaluation was begun that has room for so many frames.
+    pub fn has_room(&self, frames: usize) -> bool {
+        self.depth > 0 && self.stack.len() >= frames * FRAME_BYTES
+    }
+
     /// Where the memory is. The places are valid until the memory is used in another way.
     ///
     /// # Panics

@@ -89,11 +89,18 @@ impl Needs {
         }
     }
 
-    fn are_met_by(self, memory: &Memory<'_>) -> bool {
+    pub(crate) fn are_met_by(self, memory: &Memory<'_>) -> bool {
         memory.endian() == Endian::Little
             && memory.context().len() >= self.context_bytes
             && (memory.is_context_writable() || !self.is_context_written)
             && memory.packet().len() <= MAX_PACKET_BYTES
+    }
+}
+
+impl Needs {
+    /// Whether the evaluation of a memory still has what the code needs: a helper may have put another one in its place.
+    pub(crate) fn are_still_met_by(self, memory: &Memory<'_>) -> bool {
+        self.are_met_by(memory) && memory.has_room(self.frames)
     }
 }
 
@@ -121,13 +128,13 @@ impl Extended {
     /// As [`Threaded::run`]: if the memory is smaller than the layout, a helper fails or is missing.
     ///
     /// # Panics
-    /// If a helper does.
+    /// If a helper does, or puts a memory of another kind in the place of its own.
     pub fn run(&self, memory: &mut Memory<'_>, helpers: &mut Helpers<'_>) -> Result<u64, Fault> {
         if !self.needs.are_met_by(memory) {
             return self.threaded.run(memory, helpers);
         }
         memory.begin_checked(self.needs.frames);
-        call_extended(&self.executable, self.start, memory, helpers)
+        call_extended(&self.executable, self.start, self.needs, memory, helpers)
     }
 
     /// The machine code, for disassemblers. It is independent of its address.

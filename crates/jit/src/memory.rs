@@ -18,6 +18,7 @@ use tamis_ebpf::interp::Fault;
 use tamis_ebpf::memory::{Helpers, Memory};
 
 use crate::assembler::{Code, EntryPoint};
+use crate::extended::Needs;
 use crate::socket::Record;
 
 /// What the code of an extended program and the host share during an evaluation.
@@ -55,6 +56,7 @@ pub(crate) struct Returned {
 
 /// What the host has during an evaluation.
 struct Host<'e, 'm, 'h> {
+    needs: Needs,
     memory: &'e mut Memory<'m>,
     helpers: &'e mut Helpers<'h>,
     failure: Option<Failure>,
@@ -118,7 +120,7 @@ mod host {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     use super::{
-        Code, EntryPoint, Failure, Fault, Helpers, Host, Memory, RawState, Record, Returned,
+        Code, EntryPoint, Failure, Fault, Helpers, Host, Memory, Needs, RawState, Record, Returned,
         Unavailable, io,
     };
     use crate::extended::call_helper;
@@ -212,6 +214,7 @@ mod host {
     pub(crate) fn call_extended(
         executable: &Executable,
         entry: EntryPoint,
+        needs: Needs,
         memory: &mut Memory<'_>,
         helpers: &mut Helpers<'_>,
     ) -> Result<u64, Fault> {
@@ -219,6 +222,7 @@ mod host {
         let (places, packet) = (memory.real_places(), memory.packet());
         let frame_end = memory.frame_end();
         let mut host = Host {
+            needs,
             memory,
             helpers,
             failure: None,
@@ -260,13 +264,22 @@ mod host {
         // SAFETY: the same; the lifetimes are those of the borrows that `call_extended` holds.
         let host = unsafe { &mut *state.host.cast::<Host<'_, '_, '_>>() };
         let Host {
-            memory, helpers, ..
+            needs,
+            memory,
+            helpers,
+            ..
         } = host;
         let (arguments, end) = (&state.arguments, state.frame_end);
-        let call = || call_helper(memory, helpers, [pc, number], arguments, end);
+        let call = || {
+            let value = call_helper(memory, helpers, [pc, number], arguments, end)?;
+            assert!(
+                needs.are_still_met_by(memory),
+                "a helper keeps the memory that it gets"
+            );
+            Ok((value, memory.real_places()))
+        };
         let failure = match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(Ok(value)) => {
-                let places = host.memory.real_places();
+            Ok(Ok((value, places))) => {
                 state.context = places.context;
                 state.stack = places.stack;
                 return Returned {
@@ -373,7 +386,7 @@ mod host {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod host {
-    use super::{Code, EntryPoint, Fault, Helpers, Memory, Record, Unavailable};
+    use super::{Code, EntryPoint, Fault, Helpers, Memory, Needs, Record, Unavailable};
 
     /// Machine code that can be called: there is none on this machine.
     #[derive(Debug)]
@@ -400,6 +413,7 @@ mod host {
     pub(crate) fn call_extended(
         executable: &Executable,
         _: EntryPoint,
+        _: Needs,
         _: &mut Memory<'_>,
         _: &mut Helpers<'_>,
     ) -> Result<u64, Fault> {

@@ -70,15 +70,15 @@ pub use spin::Spin;
 pub use supervisor::{Answer, Supervisor};
 pub use task::{Registers, Space, Task, TaskId};
 
-/// All platforms, the fastest safe one first, those without isolation last. Those of guests that catch their own calls are
+/// All platforms: the fastest that runs every program first, those with limits of their own last. Those of guests that catch their own calls are
 /// for x86-64 only.
 pub fn all() -> &'static [&'static dyn Platform] {
     static ALL: &[&dyn Platform] = &[
-        &attached::PATCHED,
         &attached::NOTIFY,
         &attached::TRACE,
         &attached::EMULATE,
         &attached::SYSCALL,
+        &attached::PATCHED,
         #[cfg(target_arch = "x86_64")]
         &in_process::TRAP,
         #[cfg(target_arch = "x86_64")]

@@ -421,7 +421,8 @@ impl Emitter {
     /// Makes an offset in the stack a place there, whatever it is.
     fn find_in_stack(&mut self) {
         self.push(Inst::AddFrom(PLACE, State::STACK));
-        let mask = (self.needs.frames * FRAME_BYTES - 1) as i32;
+        // Without a stack nothing gets here, and nothing would leave its beginning.
+        let mask = (self.needs.frames * FRAME_BYTES).saturating_sub(1) as i32;
         self.push(Inst::BinaryImm(Binary::And, Width::Half, PLACE, mask));
     }
 

@@ -23,8 +23,9 @@ pub(super) fn filters(
     mechanism: Mechanism,
     program: &Program,
 ) -> Result<Vec<(Program, Flags)>, Unsupported> {
+    let traced = (no_untraced_tasks(), Flags::NONE);
     let notify = match mechanism {
-        Mechanism::Notify => return Ok(vec![(program.clone(), listener_flags())]),
+        Mechanism::Notify => return Ok(vec![traced, (program.clone(), listener_flags())]),
         Mechanism::Trace | Mechanism::Patch => Action::new(ActionKind::Trace, OURS),
         // Every call has stopped before.
         Mechanism::Syscall | Mechanism::Emulate => Action::ALLOW,
@@ -33,14 +34,19 @@ pub(super) fn filters(
     let rewrite = Rewrite { notify, trace };
     Ok(match mechanism {
         Mechanism::Trace => vec![
+            traced,
             (no_listeners(), Flags::NONE),
             (rewrite.apply(program, &[])?, Flags::NONE),
         ],
         Mechanism::Patch => vec![
+            traced,
             (no_listeners(), Flags::NONE),
             (rewrite.apply(program, &stop_at_hello())?, Flags::NONE),
         ],
-        _ => vec![(rewrite.apply(program, &allow_skipped())?, Flags::NONE)],
+        _ => vec![
+            traced,
+            (rewrite.apply(program, &allow_skipped())?, Flags::NONE),
+        ],
     })
 }
 
@@ -99,6 +105,36 @@ fn no_listeners() -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
+/// Denies making tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags of
+/// `clone3` are in memory, which can change after a look, so programs are sent to `clone`.
+fn no_untraced_tasks() -> Program {
+    const CLONE_X86_64: u32 = 56;
+    const CLONE_X86: u32 = 120;
+    const CLONE3: u32 = 435;
+    const X32: u32 = 0x4000_0000;
+    const FLAGS: u32 = 16;
+    const UNTRACED: u32 = 0x0080_0000;
+    let ops = [
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
+        Op::LoadData(0),
+        Op::Alu(AluOp::And, Operand::K(!X32)),
+        Op::branch(Test::Eq, CLONE_X86_64, 5, 0),
+        Op::branch(Test::Eq, CLONE3, 7, 6),
+        Op::branch(Test::Eq, Arch::X86.audit(), 0, 5),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, CLONE_X86, 1, 0),
+        Op::branch(Test::Eq, CLONE3, 3, 2),
+        Op::LoadData(FLAGS),
+        Op::branch(Test::Set, UNTRACED, 2, 0),
+        Op::RetImm(Action::ALLOW.ret()),
+        Op::RetImm(Action::errno(libc::ENOSYS as u16).ret()),
+        Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,11 +169,42 @@ mod tests {
     }
 
     #[test]
+    fn no_task_is_made_that_is_not_traced() {
+        let program = no_untraced_tasks();
+        let verdict = |arch: Arch, nr: u32, flags: u64| {
+            let call = SeccompData {
+                nr,
+                arch: arch.audit(),
+                args: [flags, 0, 0, 0, 0, 0],
+                ..SeccompData::default()
+            };
+            Action::from_ret(interp::run(&program, &call).ret)
+        };
+        let (eperm, enosys) = (libc::EPERM as u16, libc::ENOSYS as u16);
+        for (arch, clone, bit) in [
+            (Arch::X86_64, 56, 0),
+            (Arch::X86_64, 56, 0x4000_0000),
+            (Arch::X86, 120, 0),
+        ] {
+            assert_eq!(
+                verdict(arch, clone | bit, 0x0080_0011),
+                Action::errno(eperm)
+            );
+            assert_eq!(verdict(arch, clone | bit, 0x0100_0011), Action::ALLOW);
+            assert_eq!(verdict(arch, 435 | bit, 0), Action::errno(enosys));
+            for other in [0, clone - 1, clone + 1, 434, 436] {
+                assert_eq!(verdict(arch, other | bit, 0x0080_0000), Action::ALLOW);
+            }
+        }
+        assert_eq!(verdict(Arch::Aarch64, 56, 0x0080_0000), Action::ALLOW);
+    }
+
+    #[test]
     fn a_skipped_call_is_allowed_whatever_the_filter_says() {
         let deny = Op::RetImm(Action::KILL_PROCESS.ret());
         let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
-        let [(filter, _)] = &filters(Mechanism::Syscall, &deny).unwrap()[..] else {
-            panic!("one filter");
+        let [_, (filter, _)] = &filters(Mechanism::Syscall, &deny).unwrap()[..] else {
+            panic!("two filters");
         };
         let verdict = |nr| {
             let call = SeccompData {

@@ -67,6 +67,12 @@ fn own(ip: u64) -> Result<Program, Unsupported> {
         Op::branch(Test::Set, libc::CLONE_THREAD as u32, 1, 0),
         Op::RetImm(denied),
         Op::RetImm(allow),
+        // It would live on without its supervisor.
+        Op::branch(Test::Eq, libc::SYS_prctl as u32, 0, 4),
+        Op::LoadData(low(0)),
+        Op::branch(Test::Eq, libc::PR_SET_PDEATHSIG as u32, 0, 1),
+        Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
+        Op::RetImm(allow),
     ]);
     for (nr, arg) in MASKS {
         let mut asked = vec![

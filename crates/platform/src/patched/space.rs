@@ -12,6 +12,7 @@ use super::Plan;
 use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
 use super::serve::{Known, Slots, lock};
+use super::site::SYSCALL_BYTES;
 use super::slot::Slot;
 use super::trampoline::{self, Places, Trampoline};
 use crate::sys::shared::Shared;
@@ -194,7 +195,9 @@ impl Space {
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         Some(move |ip: u64| {
             let offset = ip.checked_sub(start)? as usize;
-            let is_moved = window.boundaries.contains(&offset);
+            // A call that is interrupted begins again two bytes before what follows it.
+            let behind_call = window.before.len() + SYSCALL_BYTES;
+            let is_moved = window.boundaries.contains(&offset) || offset == behind_call;
             is_moved.then(|| places.own + trampoline.moved(&window, offset) as u64)
         })
     }

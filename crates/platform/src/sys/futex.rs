@@ -1,20 +1,23 @@
 //! Waiting for a word of shared memory to change.
 
-use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-/// Blocks while the word has this value, until it is woken or a signal comes: the caller looks again.
+/// Blocks while the word has this value, until it is woken, a signal comes or a second has passed: the caller looks
+/// again. Who shares the word may change it back between a look and the wait, and nobody would wake the caller.
 pub(crate) fn wait(word: &AtomicU32, value: u32) {
-    let timeout = ptr::null::<libc::timespec>();
-    // SAFETY: the word is borrowed, so its memory stays mapped; there is no timeout to be read. Whatever is returned,
-    // the caller looks at the word again.
+    let timeout = libc::timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    // SAFETY: the word is borrowed, so its memory stays mapped, and so is the timeout. Whatever is returned, the caller
+    // looks at the word again.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT,
             value,
-            timeout,
+            &raw const timeout,
         );
     }
 }
