@@ -51,6 +51,11 @@ impl Status {
     }
 }
 
+/// Whether there is a task of this number that hasn't ended: one that is only waited for has.
+pub fn lives(task: i32) -> bool {
+    Status::of(task).is_some_and(|status| !status.is_dead())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

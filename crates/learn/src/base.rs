@@ -11,7 +11,6 @@ use crate::learned::LearnError;
 
 /// What is known of the base and of the calls that are wanted.
 pub(crate) struct Base {
-    function: Function,
     /// The calls that the base allows, and with which arguments; `None` if that can't be said.
     allowed: BTreeMap<(Arch, Nr), Option<Predicate>>,
     /// The calls that it denies with some arguments.
@@ -45,7 +44,6 @@ impl Base {
         let denied = space.choose(allowed, Function::FALSE, Function::TRUE)?;
         let exceeding = space.choose(wanted, denied, Function::FALSE)?;
         let mut known = Base {
-            function: base,
             allowed: BTreeMap::new(),
             denied: BTreeSet::new(),
             exceeding: BTreeSet::new(),
@@ -60,11 +58,6 @@ impl Base {
             known.exceeding.insert(call);
         }
         Ok(known)
-    }
-
-    /// Its meaning.
-    pub(crate) const fn function(&self) -> Function {
-        self.function
     }
 
     /// What it leaves of a call that was wanted; of one that wasn't, all or nothing.

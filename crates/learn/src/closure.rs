@@ -62,7 +62,8 @@ pub(crate) const FALLBACKS: [(&str, &[&str]); 18] = [
     ("statx", &["newfstatat", "fstat", "stat", "lstat"]),
 ];
 
-/// Whether a call is one from which programs fall back.
-pub(crate) fn may_fall_back(call: &str) -> bool {
-    FALLBACKS.iter().any(|(newer, _)| *newer == call)
+/// The older calls to which programs fall back from this one; `None` if they don't.
+pub(crate) fn older(call: &str) -> Option<&'static [&'static str]> {
+    let mut fallbacks = FALLBACKS.iter();
+    fallbacks.find_map(|(newer, older)| (*newer == call).then_some(*older))
 }

@@ -131,10 +131,10 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
     let needed = needed(&calls);
     let mut wanted = seen(&calls, options.generality);
     let mut known = known_of(&mut space, base, &wanted, &needed)?;
-    if let Some(base) = &known
-        && fall_back(&mut wanted, base)
+    if let Some(limit) = &known
+        && fall_back(&mut wanted, limit)
     {
-        known = known_of(&mut space, Some(base.function()), &wanted, &needed)?;
+        known = known_of(&mut space, base, &wanted, &needed)?;
     }
     let (allowed, dropped) = narrowed(wanted, known.as_ref())?;
     if allowed.is_empty() {
@@ -211,11 +211,7 @@ fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
     let mut found = false;
     for (arch, nr) in denied {
         let newer = syscall::name(arch, nr).unwrap_or_default();
-        let older = closure::FALLBACKS.iter().find(|(name, _)| *name == newer);
-        for (newer, name) in older
-            .iter()
-            .flat_map(|(newer, names)| names.iter().map(move |name| (newer, name)))
-        {
+        for name in closure::older(newer).unwrap_or_default() {
             let Some(nr) = syscall::number(arch, name) else {
                 continue;
             };
@@ -370,12 +366,8 @@ fn refused(calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
 
 /// Whether there is an older call, to which programs fall back, that the policy allows with some arguments.
 fn falls_back(arch: Arch, nr: Nr, ruleset: &Ruleset) -> bool {
-    let newer = name(arch, nr);
-    let older = closure::FALLBACKS.iter().find(|(name, _)| *name == newer);
-    let mut numbers = older
-        .iter()
-        .flat_map(|(_, names)| names.iter())
-        .filter_map(|name| syscall::number(arch, name));
+    let older = closure::older(&name(arch, nr)).unwrap_or_default();
+    let mut numbers = older.iter().filter_map(|name| syscall::number(arch, name));
     numbers.any(|nr| !judge(ruleset, arch, nr, &Call::default()).is_whole)
 }
 

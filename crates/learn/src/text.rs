@@ -7,7 +7,7 @@ use tamis_abi::{Arch, Nr, syscall};
 use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::Predicate;
 
-use crate::closure::{FALLBACKS, NEEDED, may_fall_back};
+use crate::closure::{FALLBACKS, NEEDED, older};
 use crate::evidence::{Evidence, Run};
 use crate::learned::{Needed, name};
 
@@ -118,7 +118,7 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> String {
         let rule = rule(allowed);
         let _ = writeln!(text, "{rule:<COMMENT$} # {}", evidence(allowed, runs));
         let name = name(allowed.arch, allowed.nr);
-        if allowed.when != Predicate::True && may_fall_back(&name) {
+        if allowed.when != Predicate::True && older(&name).is_some() {
             let _ = writeln!(text, "errno(ENOSYS) {name}");
         }
     }

@@ -17,8 +17,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
 use tamis_abi::{Arch, Nr, syscall};
-use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
+use tamis_kernel::{Errno, lives};
 use tamis_profile::{Profile, Times, interest};
 
 use crate::recording::{Lost, Recording, Signalled};
@@ -295,7 +295,7 @@ impl Recorder {
             let (arch, nr) = call(interface, row as u32);
             let call = profile.call_mut(arch, nr);
             call.count = count;
-            call.denied = sum(2).min(count);
+            call.denied = sum(1).min(count);
             if self.options.times {
                 call.times = self.times_of(number);
             }
@@ -359,16 +359,6 @@ impl Recorder {
         }
         Ok(())
     }
-}
-
-/// Whether there is a task of this number that hasn't ended: one that is only waited for has.
-fn lives(task: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{task}/stat"));
-    let state = stat.ok().and_then(|text| {
-        let (_, rest) = text.rsplit_once(')')?;
-        rest.trim_start().chars().next()
-    });
-    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// All rows: interface and number.

@@ -33,8 +33,8 @@ pub(super) const TASKS_PER_WORD: usize = 8;
 pub(super) const ROWS: usize = 512;
 /// The interfaces: x86-64, i386 and x32.
 pub(super) const INTERFACES: usize = 3;
-/// The words of a row: calls, errors, calls that were denied, one unused.
-pub(super) const ROW_WORDS: usize = 4;
+/// The words of a row: calls, and calls that were denied.
+pub(super) const ROW_WORDS: usize = 2;
 /// The words of a row of times: their sum, least, greatest, and a count for each power of two.
 pub(super) const TIME_WORDS: usize = 4 + TIME_BUCKETS;
 /// Powers of two nanoseconds that are told apart: up to 18 minutes.
@@ -154,7 +154,7 @@ counted:
     w0 = w0
     if r0 >= {cpus} goto out
     r7 = r9
-    r7 <<= 5
+    r7 <<= 4
     r1 = r0
     r1 *= {table_bytes}
     r8 = &counts
@@ -310,16 +310,13 @@ row:
     r1 = *(u64 *)(r8 + 0)
     r1 += 1
     *(u64 *)(r8 + 0) = r1
-    r1 = *(u64 *)(r8 + 16)
+    r1 = *(u64 *)(r8 + 8)
     r1 += 1
-    *(u64 *)(r8 + 16) = r1
+    *(u64 *)(r8 + 8) = r1
 made:
     r2 = *(u64 *)(r10 - 40)
     if r2 s>= 0 goto succeeded
     if r2 s< -4095 goto succeeded
-    r1 = *(u64 *)(r8 + 8)
-    r1 += 1
-    *(u64 *)(r8 + 8) = r1
     r2 = -r2
     *(u64 *)(r10 - 8) = r2
     r1 = r9
@@ -405,36 +402,7 @@ least:
 greatest:
     // The number of bits of the time.
     r1 = 0
-    r2 = r7
-    r2 >>= 32
-    if r2 == 0 goto bits16
-    r1 += 32
-    r7 = r2
-bits16:
-    r2 = r7
-    r2 >>= 16
-    if r2 == 0 goto bits8
-    r1 += 16
-    r7 = r2
-bits8:
-    r2 = r7
-    r2 >>= 8
-    if r2 == 0 goto bits4
-    r1 += 8
-    r7 = r2
-bits4:
-    r2 = r7
-    r2 >>= 4
-    if r2 == 0 goto bits2
-    r1 += 4
-    r7 = r2
-bits2:
-    r2 = r7
-    r2 >>= 2
-    if r2 == 0 goto bits1
-    r1 += 2
-    r7 = r2
-bits1:
+    {halve}
     r7 >>= 1
     r1 += r7
     if r1 < {time_buckets} goto bucket
@@ -451,6 +419,20 @@ untimed:
     r2 = 1
     lock *(u64 *)(r1 + {lost_times}) += r2
 ";
+
+/// If the number in r7 has more than so many bits, drops them and adds their count to r1.
+fn halved(bits: u32) -> String {
+    format!(
+        "
+    r2 = r7
+    r2 >>= {bits}
+    if r2 == 0 goto within{bits}
+    r1 += {bits}
+    r7 = r2
+within{bits}:
+"
+    )
+}
 
 /// A task has made another: parent and child.
 const FORK: &str = "
@@ -650,6 +632,7 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("caller", format!("{TASK}{RECORDED}")),
         ("signal", count_in("signals", -8, "signal")),
         ("state", STATE.to_owned()),
+        ("halve", [32, 16, 8, 4, 2].map(halved).concat()),
     ];
     let numbers = numbers.map(|(name, number)| (name, number.to_string()));
     let mut text = text.to_owned();

@@ -14,7 +14,7 @@ use tamis_session::Policy;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
-use crate::cli::{Failure, Global, exit, message};
+use crate::cli::{Failure, Global, exit, message, platform};
 
 mod caught;
 mod kernel;
@@ -199,7 +199,7 @@ fn caught(
             "leave out `--backend`, or `--time`, `--summary strace`, `--confined` and `--pid`",
         ));
     }
-    let Some(platform) = tamis_platform::by_name(on) else {
+    let Some(on_platform) = tamis_platform::by_name(on) else {
         return Err(Failure::bug(
             format!("no platform `{on}`"),
             "please report this",
@@ -207,7 +207,7 @@ fn caught(
     };
     let counting = Counting::new(options(args).values);
     let watch = Watch::new(Source::Caught(&counting), policy, global);
-    let ended = match caught::record_command(&watch, platform, &counting, &args.command)? {
+    let ended = match caught::record_command(&watch, on_platform, &counting, &args.command)? {
         Ok(ended) => ended,
         Err(code) => return Ok(Err(code)),
     };
@@ -223,17 +223,13 @@ fn caught(
 
 fn report(args: &Args, recorded: &Recorded) -> RecordReport {
     let recording = &recorded.recording;
-    let (exit_code, signal) = match recorded.ended {
-        Some(Ended::Exited(code)) => (Some(code), None),
-        Some(Ended::Signalled { signal, .. }) => (None, Some(signal)),
-        None => (None, None),
-    };
+    let end = recorded.ended.map(platform::end);
     let numbers = recording.unknown.iter();
     let signals = recording.signalled.iter();
     RecordReport {
         backend: recorded.backend,
-        exit_code,
-        signal,
+        exit_code: end.and_then(|end| end.exit_code),
+        signal: end.and_then(|end| end.signal),
         running_tasks: recorded.running_tasks,
         calls: RecordedCall::all(&recording.profile),
         unknown: numbers

@@ -1,8 +1,6 @@
 //! Recording by a platform that catches every call of a command.
 
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use tamis_kernel::Ended;
 use tamis_platform::Platform;
@@ -18,13 +16,7 @@ pub(super) fn record_command(
     counting: &Counting,
     command: &[OsString],
 ) -> Result<Result<Ended, u8>, Failure> {
-    let is_over = AtomicBool::new(false);
     let has_results = on.caps().sees_results;
-    thread::scope(|scope| {
-        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
-        let filter = Counting::filter();
-        let ended = platform::run_guest(on, command, &filter, counting, has_results);
-        is_over.store(true, Ordering::Release);
-        ended
-    })
+    let filter = Counting::filter();
+    watch.during(|| platform::run_guest(on, command, &filter, counting, has_results))
 }

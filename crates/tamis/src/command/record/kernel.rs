@@ -2,8 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
@@ -27,14 +25,7 @@ pub(super) fn record_command(
     let held = spawn.start().map_err(|error| refused(program, &error))?;
     recorder.record(held.pid(), Start::AtExec);
     let mut child = held.release();
-    let is_over = AtomicBool::new(false);
-    let ended = thread::scope(|scope| {
-        scope.spawn(|| watch.watch_until(|| is_over.load(Ordering::Acquire)));
-        let ended = child.wait();
-        is_over.store(true, Ordering::Release);
-        ended
-    });
-    let ended = ended.map_err(|errno| {
+    let ended = watch.during(|| child.wait()).map_err(|errno| {
         Failure::environment(format!("the command can't be waited for: {errno}"))
     })?;
     if let Some(error) = child.error() {

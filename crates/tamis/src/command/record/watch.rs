@@ -1,6 +1,7 @@
 //! A recording that goes on, compared with a policy.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -86,6 +87,20 @@ impl<'w> Watch<'w> {
             }
         }
         drift
+    }
+
+    /// Does something that takes a while, and compares meanwhile, if there is something to compare with.
+    pub(super) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
+        if self.policy.is_none() {
+            return work();
+        }
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| self.watch_until(|| is_over.load(Ordering::Acquire)));
+            let result = work();
+            is_over.store(true, Ordering::Release);
+            result
+        })
     }
 
     /// Compares from time to time, until this says that it is over.
