@@ -32,7 +32,7 @@ impl fmt::Display for KernelVersion {
     }
 }
 
-/// A text does not start with two numbers separated by a dot.
+/// A text is not a number, and does not start with two numbers separated by a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseKernelVersionError {
     text: String,
@@ -49,7 +49,7 @@ impl std::error::Error for ParseKernelVersionError {}
 impl FromStr for KernelVersion {
     type Err = ParseKernelVersionError;
 
-    /// Reads `major.minor`; what `uname -r` prints after it, set off by `.`, `-`, `+`, `_` or `~`,
+    /// Reads `major.minor`, or `major` alone as its first release; what `uname -r` prints after it, set off by `.`, `-`, `+`, `_` or `~`,
     /// is ignored.
     fn from_str(text: &str) -> Result<KernelVersion, ParseKernelVersionError> {
         parse(text).ok_or_else(|| ParseKernelVersionError {
@@ -59,7 +59,10 @@ impl FromStr for KernelVersion {
 }
 
 fn parse(text: &str) -> Option<KernelVersion> {
-    let (major, rest) = text.split_once('.')?;
+    let Some((major, rest)) = text.split_once('.') else {
+        // `6` alone is the first release of a series.
+        return Some(KernelVersion::new(number(text)?, 0));
+    };
     let minor = rest.split(['.', '-', '+', '_', '~']).next()?;
     Some(KernelVersion::new(number(major)?, number(minor)?))
 }

@@ -2,9 +2,11 @@
 //!
 //! To add a form, write its parser and add its [`Form`] to [`ALL`].
 
+pub mod annotation;
 mod array;
 mod c_tokens;
 mod decimal;
+mod document;
 mod hex;
 mod seccomp_tools;
 
@@ -16,16 +18,21 @@ use tamis_diag::{Diagnostic, SourceId, Span};
 use crate::asm::{self, Assembly};
 
 /// All forms. If a text looks like several, the first one is used.
-pub static ALL: [Form; 5] = [
+pub static ALL: [Form; 7] = [
     array::FORM,
     asm::FORM,
     seccomp_tools::FORM,
     decimal::FORM,
     hex::FORM,
+    annotation::FORM,
+    document::FORM,
 ];
 
 /// The assembler.
 pub static ASM: &Form = &ALL[1];
+
+/// The JSON documents of tamis, which other readers of JSON must leave alone.
+pub static DOCUMENT: &Form = &ALL[6];
 
 /// A text form of programs.
 #[derive(Debug)]

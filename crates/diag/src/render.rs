@@ -20,6 +20,15 @@ pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> St
     }
 }
 
+/// The name of a source without characters that a terminal would obey, and on one line.
+fn shown(name: &str) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(escaped).collect()
+}
+
 /// Renders diagnostics as lines: place, severity, code and message; then further places, notes and help.
 ///
 /// ```
@@ -47,7 +56,7 @@ pub fn lines(diagnostics: &[Diagnostic], sources: &Sources) -> String {
             let at = sources.position(label.span);
             let place = format!(
                 "{}:{}:{}: ",
-                sources.name(label.span.source),
+                shown(sources.name(label.span.source)),
                 at.line,
                 at.column
             );

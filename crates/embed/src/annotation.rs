@@ -6,8 +6,7 @@
 //!
 //! The value is the raw program in base64 (RFC 4648, with padding).
 
-/// The key of the annotation.
-const KEY: &str = "run.oci.seccomp_bpf_data";
+use tamis_bpf::forms::annotation::KEY;
 
 /// The annotation, as an argument of `--annotation` of podman and nerdctl.
 #[must_use]

@@ -25,24 +25,6 @@ pub enum Generality {
     Calls,
 }
 
-/// The arguments that decide what a call does: with any value, these calls open much of the kernel.
-const SELECTORS: [(&str, &str); 14] = [
-    ("clone", "clone_flags"),
-    ("fcntl", "cmd"),
-    ("ioctl", "cmd"),
-    ("mmap", "prot"),
-    ("mprotect", "prot"),
-    ("personality", "personality"),
-    ("pkey_mprotect", "prot"),
-    ("prctl", "option"),
-    ("ptrace", "request"),
-    ("socket", "family"),
-    ("socket", "protocol"),
-    ("socket", "type"),
-    ("socketpair", "family"),
-    ("unshare", "unshare_flags"),
-];
-
 /// A new value among twenty calls is taken for likely.
 const UNLIKELY: u64 = 20;
 /// More values are not listed.
@@ -59,7 +41,7 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Genera
         let known = values.values().copied().fold(0, u64::saturating_add);
         let is_known = known >= evidence.made() && values.len() <= MAX_VALUES;
         let is_closed = generality == Generality::Seen
-            || is_selector(arch, name, argument.index)
+            || interest::selects(arch, name, argument.index)
             || is_stable(values);
         (is_known && is_closed).then(|| on_argument(arch, name, argument, values, generality))
     });
@@ -93,11 +75,6 @@ pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
         Some(index) => masked(Operand::arg_low(index), bits, 0),
         None => Predicate::True,
     }
-}
-
-fn is_selector(arch: Arch, name: &str, index: ArgIndex) -> bool {
-    let mut arguments = SELECTORS.iter().filter(|(call, _)| *call == name);
-    arguments.any(|(call, argument)| signature::index(arch, call, argument) == Some(index))
 }
 
 /// Whether new values are unlikely.

@@ -4,9 +4,9 @@ use tamis_diag::{Code, Severity};
 
 use crate::checks::{
     address_families, compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected,
-    evadable_restriction, foreign_arch, idle_rule, io_uring, multiplexer, never_holds,
-    permissive_default, shadowed_rule, twins, unchecked_arch, unchecked_argument, unknown_numbers,
-    unreachable_rule, wide_comparison, x32_gap,
+    essential_calls, evadable_restriction, foreign_arch, idle_rule, io_uring, multiplexer,
+    never_holds, permissive_default, shadowed_rule, twins, unchecked_arch, unchecked_argument,
+    unknown_numbers, unreachable_rule, wide_comparison, x32_gap,
 };
 use crate::context::Context;
 use crate::finding::Finding;
@@ -29,7 +29,7 @@ pub struct Check {
 }
 
 /// All checks, ascending by code.
-pub const ALL: [Check; 22] = [
+pub const ALL: [Check; 23] = [
     unchecked_arch::CHECK,
     foreign_arch::CHECK,
     x32_gap::CHECK,
@@ -52,7 +52,11 @@ pub const ALL: [Check; 22] = [
     dangerous_calls::CHECK,
     dead_code::CHECK,
     address_families::CHECK,
+    essential_calls::CHECK,
 ];
+
+/// The check of calls without which no program works.
+pub const ESSENTIAL: Check = essential_calls::CHECK;
 
 /// The check with this name or code.
 ///

@@ -24,6 +24,51 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
     }
 }
 
+/// A call that a filter logged or denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The call's architecture and number; records don't have its arguments.
+    pub arch: Arch,
+    /// Its number.
+    pub nr: Nr,
+    /// The action; `None` if the record lacks it.
+    pub action: Option<Action>,
+    /// The program, by the name of its task.
+    pub program: Option<String>,
+}
+
+/// The records of a log; lines about anything else are skipped.
+///
+/// ```
+/// use tamis_profile::records;
+/// let log = "audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001\n";
+/// let records = records(log);
+/// assert_eq!((records[0].nr.0, records[0].program.as_deref()), (41, Some("sh")));
+/// ```
+pub fn records(text: &str) -> Vec<Record> {
+    let found = text.lines().filter(|line| is_line(line));
+    found.filter_map(record).collect()
+}
+
+fn record(line: &str) -> Option<Record> {
+    let field = |name: &str| {
+        let mut words = line.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    };
+    let (arch, nr) = number(field("arch")?, field("syscall")?)?;
+    let quoted = |text: &str| text.trim_matches('"').to_owned();
+    Some(Record {
+        arch,
+        nr,
+        action: field("code").and_then(hexadecimal).map(Action::from_ret),
+        program: field("exe").or_else(|| field("comm")).map(quoted),
+    })
+}
+
+fn hexadecimal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
 fn read_record(collector: &mut Collector, line: Word<'_>) {
     let field = |name: &str| {
         let mut words = line.words();
@@ -34,7 +79,6 @@ fn read_record(collector: &mut Collector, line: Word<'_>) {
         let message = "the call of this record isn't known";
         return collector.warn(code::PROFILE_CALL, line, message, "the record is ignored");
     };
-    let hexadecimal = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let ret = field("code").and_then(hexadecimal);
     let call = collector.number_mut(arch, nr);
     call.count = call.count.saturating_add(1);

@@ -49,6 +49,30 @@ const ALSO: [(&str, &str); 6] = [
     ("socketpair", "protocol"),
 ];
 
+/// The arguments that decide what a call does: with any value, these calls open much of the kernel.
+const SELECTORS: [(&str, &str); 14] = [
+    ("clone", "clone_flags"),
+    ("fcntl", "cmd"),
+    ("ioctl", "cmd"),
+    ("mmap", "prot"),
+    ("mprotect", "prot"),
+    ("personality", "personality"),
+    ("pkey_mprotect", "prot"),
+    ("prctl", "option"),
+    ("ptrace", "request"),
+    ("socket", "family"),
+    ("socket", "protocol"),
+    ("socket", "type"),
+    ("socketpair", "family"),
+    ("unshare", "unshare_flags"),
+];
+
+/// Whether an argument decides what the call does: with any value of it, the call opens much of the kernel.
+pub fn selects(arch: Arch, call: &str, index: ArgIndex) -> bool {
+    let mut arguments = SELECTORS.iter().filter(|(name, _)| *name == call);
+    arguments.any(|(_, argument)| signature::index(arch, call, argument) == Some(index))
+}
+
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
     let has_names = family::of(call, arg.name).is_some() || ALSO.contains(&(call, arg.name));
     // `AT_FDCWD` is a name among descriptors, and the signature of a restartable sequence is a number.

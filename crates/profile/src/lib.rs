@@ -22,5 +22,6 @@ mod read;
 mod strace;
 mod trace;
 
+pub use audit::{Record, records};
 pub use profile::{Args, Call, Profile, Times};
 pub use read::{Format, Reading, read};

@@ -6,14 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use tamis_abi::call::strace;
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, consts};
 
 use crate::collect::{Collector, Word, lines};
 use crate::interest;
-
-/// What stands for a part of a call that another task's line interrupts.
-const UNFINISHED: &str = "<unfinished ...>";
 
 /// The largest error number.
 const MAX_ERRNO: u64 = 4095;
@@ -46,7 +44,7 @@ pub(crate) fn is_line(line: &str) -> bool {
 
 /// Whether what follows a call's parenthesis ends as in a log.
 fn is_whole(rest: &str) -> bool {
-    result(rest).is_some() || rest.ends_with(UNFINISHED)
+    result(rest).is_some() || rest.ends_with(strace::UNFINISHED)
 }
 
 /// Adds the calls of all lines.
@@ -158,7 +156,7 @@ fn add_error(collector: &mut Collector, name: Word<'_>, rest: &str) {
 
 fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
     let arch = collector.arch;
-    let texts = arguments(rest);
+    let (texts, _) = strace::arguments(rest);
     let known: Vec<&str> = signature::args(name.text)
         .unwrap_or_default()
         .iter()
@@ -179,35 +177,6 @@ fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
             *values.entry(value).or_default() += 1;
         }
     }
-}
-
-/// The texts of the arguments, up to the parenthesis that closes them.
-fn arguments(rest: &str) -> Vec<&str> {
-    let (mut depth, mut is_quoted, mut is_escaped, mut start) = (0_usize, false, false, 0);
-    let mut texts = Vec::new();
-    for (at, char) in rest.char_indices() {
-        match char {
-            _ if is_escaped => is_escaped = false,
-            '\\' if is_quoted => is_escaped = true,
-            '"' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' if depth > 0 => depth -= 1,
-            ')' => {
-                texts.push(rest[start..at].trim());
-                return texts;
-            }
-            ',' if depth == 0 => {
-                texts.push(rest[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    // An unfinished call: what is printed before the mark are whole arguments.
-    let last = rest[start..].trim_end_matches(UNFINISHED).trim();
-    texts.extend((!last.is_empty()).then_some(last));
-    texts
 }
 
 /// The value of names and numbers with `|` between them.

@@ -6,11 +6,13 @@ use tamis_diag::{Diagnostic, Label, Severity, Sources};
 /// The reason why there is no result. Its text is that of `tamis_diag::render`.
 #[derive(Serialize)]
 pub struct DiagnosticsReport {
+    /// Written as those of every document.
+    #[serde(skip)]
     pub diagnostics: Vec<DiagnosticEntry>,
 }
 
 /// One diagnostic.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct DiagnosticEntry {
     pub code: Option<&'static str>,
     pub severity: &'static str,
@@ -21,7 +23,7 @@ pub struct DiagnosticEntry {
 }
 
 /// A place in a source; lines and columns count from 1, columns in characters.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct LabelEntry {
     pub file: String,
     pub line: u32,

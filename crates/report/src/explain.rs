@@ -24,6 +24,14 @@ pub struct Explanation {
     pub action: String,
     #[serde(flatten)]
     pub cause: CauseEntry,
+    /// What it costs; unknown for a policy whose filter would be too long for the kernel.
+    #[serde(flatten)]
+    pub cost: Option<CostEntry>,
+}
+
+/// What a call costs.
+#[derive(Serialize)]
+pub struct CostEntry {
     pub steps: u32,
     pub length_insns: usize,
     pub cacheable: bool,
@@ -70,42 +78,50 @@ pub struct ExplainCodeReport {
 }
 
 impl Explanation {
-    /// The action of a program for a call, and, if it has a policy, the part of the policy that decides.
-    pub fn new(
-        program: &Program,
-        cacheable: bool,
-        policy: Option<(&Ruleset, &Sources)>,
-        data: &SeccompData,
-    ) -> Explanation {
+    /// The action of a program for a call.
+    pub fn of_program(program: &Program, cacheable: bool, data: &SeccompData) -> Explanation {
         let run = interp::run(program, data);
-        let cause = match policy {
-            None => CauseEntry::Program,
-            Some((ruleset, sources)) => match ruleset.decide(data).cause {
-                Cause::Rule(_, rule) => CauseEntry::Rule {
-                    rule: RuleEntry::of(rule, sources),
-                },
-                Cause::Default(_) => CauseEntry::Default,
-                Cause::BadArch => CauseEntry::BadArch,
-            },
-        };
         Explanation {
             call: call::describe(data),
             action: Action::from_ret(run.ret).to_string(),
+            cause: CauseEntry::Program,
+            cost: Some(CostEntry {
+                steps: run.steps,
+                length_insns: program.len(),
+                cacheable,
+            }),
+        }
+    }
+
+    /// The action of a policy for a call, and the part of the policy that decides.
+    pub fn of_policy(ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> Explanation {
+        let decision = ruleset.decide(data);
+        let cause = match decision.cause {
+            Cause::Rule(_, rule) => CauseEntry::Rule {
+                rule: RuleEntry::of(rule, data, sources),
+            },
+            Cause::Default(_) => CauseEntry::Default,
+            Cause::BadArch => CauseEntry::BadArch,
+        };
+        Explanation {
+            call: call::describe(data),
+            action: decision.action.to_string(),
             cause,
-            steps: run.steps,
-            length_insns: program.len(),
-            cacheable,
+            cost: None,
         }
     }
 }
 
 impl RuleEntry {
-    fn of(rule: &Rule, sources: &Sources) -> RuleEntry {
-        let place = rule.origin.as_ref().map(|origin| PlaceEntry {
-            file: origin.file.to_string(),
-            line: origin.line,
-            column: origin.column,
-            text: place::line(origin, sources),
+    fn of(rule: &Rule, data: &SeccompData, sources: &Sources) -> RuleEntry {
+        let place = rule.origin.as_ref().map(|origin| {
+            let origin = place::of_call(origin, data, sources);
+            PlaceEntry {
+                file: origin.file.to_string(),
+                line: origin.line,
+                column: origin.column,
+                text: place::line(&origin, sources),
+            }
         });
         RuleEntry {
             condition: rule.when.to_string(),
@@ -119,7 +135,8 @@ pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompDa
     match ruleset.decide(data).cause {
         Cause::Rule(_, rule) => match &rule.origin {
             Some(origin) => {
-                let line = place::line(origin, sources);
+                let origin = place::of_call(origin, data, sources);
+                let line = place::line(&origin, sources);
                 let line = line.map_or_else(String::new, |line| format!(": {line}"));
                 format!("by the rule at {origin}{line}")
             }
@@ -160,18 +177,45 @@ impl fmt::Display for Explanation {
                 writeln!(f, "  if {}", rule.condition)?;
             }
         }
-        let cached = match self.cacheable {
+        let Some(cost) = &self.cost else {
+            return writeln!(f, "  its filter would be too long for the kernel");
+        };
+        let cached = match cost.cacheable {
             true => "cacheable (kernel 5.11 or later): no instruction runs",
             false => "not cacheable: it runs on every call",
         };
-        let steps = counted(self.steps, "step");
-        let length = counted(self.length_insns, "instruction");
+        let steps = counted(cost.steps, "step");
+        let length = counted(cost.length_insns, "instruction");
         writeln!(f, "  {steps} of {length}; {cached}")
     }
 }
 
 impl fmt::Display for ExplainCodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}\n\n{}", self.code, self.title, self.explanation)
+        writeln!(f, "{}: {}\n", self.code, self.title)?;
+        self.explanation.lines().try_for_each(|paragraph| {
+            let wrapped = wrapped(paragraph, TEXT_WIDTH);
+            wrapped.iter().try_for_each(|line| writeln!(f, "{line}"))
+        })
     }
+}
+
+/// How many characters a line of an explanation has at most.
+const TEXT_WIDTH: usize = 100;
+
+/// A paragraph as lines, broken between words; an empty one is an empty line.
+fn wrapped(paragraph: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split(' ') {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }

@@ -13,12 +13,14 @@
     reason = "docs/schemas describes the fields by the same names"
 )]
 
+pub mod addition;
 pub mod bench;
 pub mod bisect;
 pub mod change;
 pub mod compile;
 pub mod convert;
 pub mod decompile;
+pub mod denied;
 pub mod diagnostics;
 pub mod diff;
 pub mod disasm;
@@ -47,12 +49,26 @@ pub mod run;
 pub mod sandbox;
 pub mod tables;
 
+use diagnostics::DiagnosticEntry;
 use serde::Serialize;
 
 /// The report of a command.
 pub trait Document: Serialize {
     /// The name of the document's schema, with its version.
     const SCHEMA: &'static str;
+
+    /// What it has to say besides the warnings about its inputs.
+    fn diagnostics(&self) -> &[DiagnosticEntry] {
+        &[]
+    }
+}
+
+impl Document for diagnostics::DiagnosticsReport {
+    const SCHEMA: &'static str = "tamis.diagnostics/1";
+
+    fn diagnostics(&self) -> &[DiagnosticEntry] {
+        &self.diagnostics
+    }
 }
 
 macro_rules! documents {
@@ -71,7 +87,7 @@ documents! {
     compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",
     decompile::DecompileReport = "tamis.decompile/1",
-    diagnostics::DiagnosticsReport = "tamis.diagnostics/1",
+    denied::AuditReport = "tamis.explain-audit/1",
     diff::DiffReport = "tamis.diff/1",
     disasm::DisasmReport = "tamis.disasm/1",
     disasm::ExtendedReport = "tamis.disasm-extended/1",
@@ -98,22 +114,29 @@ documents! {
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
+    tables::Table<tables::CodeRow> = "tamis.tables.codes/1",
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
 }
 
-/// A document as JSON: indented, with a final newline, and with `schema` as its first member.
+/// A document as JSON: indented, with a final newline, with `schema` as its first member, and `diagnostics` as its last:
+/// the warnings about the inputs, and for a failure its errors.
 ///
 /// # Errors
 /// Never for the documents of this crate: their members have names.
-pub fn json<D: Document>(document: &D) -> serde_json::Result<String> {
+pub fn json<D: Document>(document: &D, warnings: &[DiagnosticEntry]) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Named<'a, D> {
         schema: &'static str,
         #[serde(flatten)]
         document: &'a D,
+        diagnostics: Vec<&'a DiagnosticEntry>,
     }
-    let schema = D::SCHEMA;
-    let text = serde_json::to_string_pretty(&Named { schema, document })?;
+    let named = Named {
+        schema: D::SCHEMA,
+        document,
+        diagnostics: warnings.iter().chain(document.diagnostics()).collect(),
+    };
+    let text = serde_json::to_string_pretty(&named)?;
     Ok(text + "\n")
 }
 
@@ -124,7 +147,9 @@ mod tests {
     #[test]
     fn the_schema_comes_first() {
         let document = disasm::DisasmReport { insns: Vec::new() };
-        let expected = "{\n  \"schema\": \"tamis.disasm/1\",\n  \"insns\": []\n}\n";
-        assert_eq!(json(&document).unwrap(), expected);
+        let text = json(&document, &[]).unwrap();
+        let expected =
+            "{\n  \"schema\": \"tamis.disasm/1\",\n  \"insns\": [],\n  \"diagnostics\": []\n}\n";
+        assert_eq!(text, expected);
     }
 }

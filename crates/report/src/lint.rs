@@ -10,7 +10,7 @@ use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, Relevance, registry};
 
 use crate::entry::counted;
-use crate::place::span;
+use crate::place::{of_call, span};
 
 /// The findings about all inputs. The text has one section per input.
 pub struct LintReport {
@@ -178,9 +178,13 @@ impl FindingEntry {
     /// The entry for a finding of a check in a policy.
     pub fn of_policy(finding: &tamis_lint::Finding, sources: &Sources) -> FindingEntry {
         let mut result = FindingEntry::without_places(finding);
+        let example = finding.examples.first();
         for place in &finding.places {
             if let Place::Rule(origin, label) = place
-                && let Some(span) = span(origin, sources)
+                && let Some(span) = match example {
+                    Some(example) => span(&of_call(origin, &example.call, sources), sources),
+                    None => span(origin, sources),
+                }
             {
                 result.diagnostic = result.diagnostic.label(span, label);
             }

@@ -1,5 +1,6 @@
 //! The places of rules in their source texts.
 
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_diag::{Sources, Span};
 use tamis_rules::Origin;
 
@@ -29,6 +30,55 @@ pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
         start,
         end: start + length as u32,
     })
+}
+
+/// The place of a call within the list of names that a rule begins with; the rule's own where the list doesn't name it.
+///
+/// Front ends give a rule the place of its first name. A profile has hundreds of names in one list, each on a line.
+pub fn of_call(origin: &Origin, data: &SeccompData, sources: &Sources) -> Origin {
+    let name = Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)));
+    let element = name.and_then(|name| element(origin, name, sources));
+    element.unwrap_or_else(|| origin.clone())
+}
+
+/// The element of a JSON list, or of a YAML list with one on each line, that is this name.
+fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
+    let source = sources.iter().find(|source| source.name == origin.file)?;
+    let first = origin.line as usize - 1;
+    for (index, line) in source.text.lines().enumerate().skip(first) {
+        // The list's first line may have something else before its first name.
+        let skipped = match index == first {
+            true => line.char_indices().nth(origin.column as usize - 1)?.0,
+            false => 0,
+        };
+        let part = &line[skipped..];
+        let (part, is_last) = match part.split_once(']') {
+            Some((part, _)) => (part, true),
+            None => (part, false),
+        };
+        let is_list = index == first || part.trim_start().starts_with(['"', '-']) || is_last;
+        if !is_list {
+            return None;
+        }
+        let item = part.trim().trim_start_matches("- ");
+        let at = match part.find(&format!("\"{name}\"")) {
+            Some(at) => Some(at),
+            None => (item == name).then(|| part.len() - part.trim_start().len()),
+        };
+        if let Some(at) = at {
+            let column = line[..skipped + at].chars().count() as u32 + 1;
+            let is_dash = line[skipped + at..].starts_with("- ");
+            return Some(Origin {
+                line: index as u32 + 1,
+                column: if is_dash { column + 2 } else { column },
+                ..origin.clone()
+            });
+        }
+        if is_last {
+            return None;
+        }
+    }
+    None
 }
 
 /// The line of an origin, trimmed; `None` if its text is not among the sources.

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind};
 
+use crate::denied::DeniedEntry;
+
 /// The help for a filter that prevents the command from starting.
 pub const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
     the filter must allow execve; a program can install a filter without execve itself";
@@ -19,6 +21,8 @@ pub struct RunReport {
     pub signal: Option<i32>,
     pub killed: Vec<KilledEntry>,
     pub trapped: Vec<TrappedEntry>,
+    /// Calls that got an error from a filter, if they were to be explained.
+    pub denied: Vec<DeniedEntry>,
     pub notes: Vec<String>,
 }
 
@@ -61,6 +65,9 @@ impl fmt::Display for RunReport {
             if killed.filter.is_some() && killed.is_execve {
                 writeln!(f, "{MUST_ALLOW_EXECVE}")?;
             }
+        }
+        for denied in &self.denied {
+            write!(f, "tamis: {denied}")?;
         }
         let mut uncaught = self.trapped.iter().filter(|trapped| !trapped.is_caught);
         uncaught.try_for_each(|trapped| writeln!(f, "{trapped}"))

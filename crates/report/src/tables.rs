@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 use tamis_abi::{Arch, ArgIndex, Endian, Nr, signature, syscall};
+use tamis_diag::Code;
 use tamis_policy::front_end::FrontEnd;
 use tamis_policy::option::{LanguageOption, OptionChoice, OptionForm};
 
@@ -69,6 +70,29 @@ pub struct OptionRow {
 pub struct ChoiceEntry {
     pub name: &'static str,
     pub help: &'static str,
+}
+
+/// A code of diagnostics.
+#[derive(Serialize)]
+pub struct CodeRow {
+    pub code: &'static str,
+    pub title: &'static str,
+}
+
+impl CodeRow {
+    /// The row of a code.
+    pub fn of(code: &Code) -> CodeRow {
+        CodeRow {
+            code: code.id,
+            title: code.title,
+        }
+    }
+}
+
+impl Display for CodeRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code, self.title)
+    }
 }
 
 impl ArchRow {

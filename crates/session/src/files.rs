@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tamis_diag::{Diagnostic, Sources, code, suggest};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
@@ -49,6 +50,9 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// Whether standard input was read: a second reader would find it empty.
+static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
+
 /// Reads what a path names; `-` is standard input, the name of an embedded policy is that policy. A file of
 /// such a name is `./NAME`: what a folder holds must not change what a name means.
 ///
@@ -59,6 +63,12 @@ pub fn read(path: &str) -> Result<Input, Error> {
         return Ok(input);
     }
     let read = match path {
+        "-" if STDIN_IS_READ.swap(true, Ordering::Relaxed) => {
+            return Err(Error::usage(
+                "standard input is named twice",
+                "it can be read once: write one of the inputs to a file",
+            ));
+        }
         "-" => read_bounded(io::stdin().lock()).map(|bytes| Input::new("<stdin>", bytes)),
         _ => read_file(Path::new(path)),
     };

@@ -131,6 +131,9 @@ impl InputKind {
         if InputKind::Bpf.recognises(text) {
             return Some(InputKind::Bpf);
         }
+        if (forms::DOCUMENT.recognises)(text) {
+            return Some(InputKind::Text(forms::DOCUMENT));
+        }
         let mut text_kinds = [InputKind::Rules].into_iter().chain(InputKind::all());
         text_kinds.find(|kind| kind.recognises(text))
     }
@@ -150,6 +153,9 @@ impl Input {
             Some("rules") => return InputKind::Rules,
             Some("bpf") => return InputKind::Bpf,
             _ => {}
+        }
+        if text.is_some_and(forms::DOCUMENT.recognises) {
+            return InputKind::Text(forms::DOCUMENT);
         }
         if let Some(front_end) = front_end::of_file(&self.name, text.unwrap_or_default()) {
             return InputKind::Policy(front_end);

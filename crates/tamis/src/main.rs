@@ -5,7 +5,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 mod cli;
 mod command;
@@ -28,7 +29,12 @@ struct Cli {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
-    let Cli { global, command } = Cli::parse();
+    let parsed = cli::help::in_brief(Cli::command()).try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let Cli { global, command } = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     cli::budget::begin(global.budget, command.default_time_limit(), global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
     let outcome = std::panic::catch_unwind(|| {
@@ -41,5 +47,31 @@ fn main() -> ExitCode {
         Ok(Err(failure)) => failure.report(&global),
         Err(_) => cli::exit::BUG,
     };
+    for text in cli::output::left_warnings() {
+        cli::message(&text);
+    }
     ExitCode::from(code)
+}
+
+/// Tells of wrong usage, or prints the help or version that was asked for.
+fn misused(error: &clap::Error) -> ExitCode {
+    let is_request = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    // What follows `--` is another command's.
+    let mut words = std::env::args_os().take_while(|word| word != "--");
+    if is_request || !words.any(|word| word == "--json") {
+        // A closed pipe or a full disk leaves only the exit code.
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(cli::exit::USAGE));
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let tip = rest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("tip: "));
+    let help = tip.map(str::to_owned);
+    ExitCode::from(cli::Failure::new(cli::exit::USAGE, message, help).report_json())
 }

@@ -106,4 +106,12 @@ codes! { LINT;
          others is rarely used and little tested, or reaches what no network namespace separates. This is a \
          warning if the policy chooses among families and leaves a family that has been used to escape from \
          containers or to become root. List the families: `allow socket(family in {AF_UNIX, AF_INET, AF_INET6})`.";
+    LINT_ESSENTIAL = "TM0723", "essential calls are denied",
+        "Some calls are made for every program, whatever it does. `exit_group` ends a process and `exit` a thread; \
+         glibc tries again and then executes an instruction that crashes. `rt_sigreturn`, on some 32-bit machines also \
+         `sigreturn`, is how the kernel continues after a signal handler. `restart_syscall` continues a sleep or wait \
+         after a stop and a SIGCONT. The C library makes them itself, so they are easily left out of a list \
+         that was written by hand. Add them: `allow exit_group, exit, rt_sigreturn, restart_syscall`. A filter that is \
+         only one of several, or that a program adds for its last steps, may deny them on purpose: `tamis lint --allow \
+         essential-calls`.";
 }

@@ -59,7 +59,7 @@ fn render_one(
         *left_bytes = left_bytes.checked_sub(last - first)?;
         group = group.element(
             Snippet::source(&text[first..last])
-                .path(&*source.name)
+                .path(super::shown(&source.name))
                 .line_start(sources.position(label.span).line as usize)
                 .annotation(kind.span(start - first..end - first).label(&label.text)),
         );

@@ -8,6 +8,7 @@ pub(crate) mod dangerous_calls;
 pub(crate) mod dead_code;
 pub(crate) mod duplicate_rule;
 pub(crate) mod enosys_expected;
+pub(crate) mod essential_calls;
 pub(crate) mod evadable_restriction;
 pub(crate) mod foreign_arch;
 pub(crate) mod idle_rule;

@@ -3,6 +3,7 @@
 //! Names that an architecture lacks are skipped there, so a row may contain the variants of all architectures.
 
 pub(crate) mod dangerous;
+pub(crate) mod essential;
 pub(crate) mod families;
 pub(crate) mod newer;
 pub(crate) mod ring;
@@ -76,6 +77,9 @@ mod tests {
         }
         for row in newer::ALL {
             names.extend(row.fallbacks.iter().chain([&row.call]));
+        }
+        for row in essential::ALL {
+            names.extend(row.needed_after.iter().chain([&row.call]));
         }
         names.extend(ring::CALLS);
         for name in names {

@@ -20,6 +20,8 @@ pub(super) struct CallList {
     pub(super) is_allow_list: bool,
     /// The entries by name.
     pub(super) calls: BTreeMap<String, Entry>,
+    /// Calls that a later word took out of an allow list again, and that word.
+    pub(super) removed: BTreeMap<String, Span>,
     /// The first assignment.
     pub(super) span: Span,
     applied: Applied,
@@ -94,6 +96,7 @@ impl Reading<'_> {
         let list = list.get_or_insert_with(|| CallList {
             is_allow_list: !is_inverted,
             calls: BTreeMap::new(),
+            removed: BTreeMap::new(),
             span,
             applied: Applied::default(),
         });
@@ -221,8 +224,9 @@ impl CallList {
     fn take(&mut self, call: &str, is_inverted: bool, answer: Option<Answer>, span: Span) {
         if is_inverted != self.is_allow_list || is_inverted && answer.is_some() {
             self.put(call, answer, span);
-        } else {
-            self.calls.remove(call);
+            self.removed.remove(call);
+        } else if self.calls.remove(call).is_some() && self.is_allow_list {
+            self.removed.insert(call.to_owned(), span);
         }
     }
 }

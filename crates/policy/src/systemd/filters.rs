@@ -268,7 +268,7 @@ impl Filters {
         let named = self.named(list.calls.keys().map(String::as_str));
         match list.is_allow_list {
             true => self.deny_named(&named, log, list.span),
-            false => self.deny_others(&named, log, list.span),
+            false => self.deny_others(&named, &IntervalSet::empty(), log, list.span),
         }
         self.age += 1;
     }
@@ -280,7 +280,8 @@ impl Filters {
         let usual = action(settings.errno);
         let all = self.named(list.calls.keys().map(String::as_str));
         if list.is_allow_list {
-            self.deny_others(&all, usual, list.span);
+            let removed = self.deny_removed(list, usual);
+            self.deny_others(&all, &removed, usual, list.span);
         }
         for group in groups(list) {
             if list.is_allow_list && group.answer.is_none() {
@@ -352,10 +353,44 @@ impl Filters {
         }
     }
 
-    /// Denies all other calls.
-    fn deny_others(&mut self, named: &Named, action: Action, span: Span) {
+    /// Denies the calls that words took out of an allow list again, each word by itself, so that it is found when somebody
+    /// asks who denies the call. Calls that are made through a multiplexer are left to [`deny_others`](Self::deny_others).
+    fn deny_removed(&mut self, list: &CallList, action: Action) -> IntervalSet<u32> {
+        let kept = self.named(list.calls.keys().map(String::as_str));
+        let mut words: Vec<(Span, BTreeSet<u32>)> = Vec::new();
+        for (call, span) in &list.removed {
+            let nr = syscall::number(self.arch, call).map(|nr| nr.0);
+            let is_direct = |nr: &u32| !kept.numbers.contains(nr) && !kept.through.contains_key(nr);
+            let Some(nr) = nr.filter(is_direct) else {
+                continue;
+            };
+            match words.iter_mut().find(|(known, _)| known == span) {
+                Some((_, numbers)) => numbers.extend([nr]),
+                None => words.push((*span, BTreeSet::from([nr]))),
+            }
+        }
+        let mut all = IntervalSet::empty();
+        for (span, numbers) in words {
+            let numbers = IntervalSet::from_iter(numbers.into_iter().map(|nr| nr..=nr));
+            all = all.union(&numbers);
+            self.push(numbers, Predicate::True, action, span);
+        }
+        all
+    }
+
+    /// Denies all other calls, but for those that are denied already.
+    fn deny_others(
+        &mut self,
+        named: &Named,
+        denied: &IntervalSet<u32>,
+        action: Action,
+        span: Span,
+    ) {
         let multiplexers = named.through.keys().map(|nr| *nr..=*nr);
-        let affected = named.set().union(&IntervalSet::from_iter(multiplexers));
+        let affected = named
+            .set()
+            .union(&IntervalSet::from_iter(multiplexers))
+            .union(denied);
         let others = Section::domain(self.arch).difference(&affected);
         self.push(others, Predicate::True, action, span);
         for (nr, calls) in &named.through {

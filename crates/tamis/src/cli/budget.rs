@@ -38,6 +38,7 @@ pub(crate) struct BudgetArgs {
     #[arg(
         long,
         global = true,
+        help_heading = "Limits",
         display_order = 900,
         value_name = "SECONDS",
         value_parser = limits::parse_seconds
@@ -47,6 +48,7 @@ pub(crate) struct BudgetArgs {
     #[arg(
         long,
         global = true,
+        help_heading = "Limits",
         display_order = 901,
         value_name = "MEGABYTES",
         default_value_t = 512

@@ -12,6 +12,7 @@ use super::{Failure, Global, message};
 
 /// What the compiler is to do.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Compiling")]
 pub(crate) struct CompilerArgs {
     /// The passes to run, in order, separated by commas; `none` for no passes [default: all]
     #[arg(long, value_name = "NAMES")]
@@ -25,7 +26,7 @@ pub(crate) struct CompilerArgs {
     remarks: bool,
     /// Also print on standard error the length of the result, the costs of calls, what the instructions are
     /// for, and a lower bound of the steps
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     pub(crate) stats: bool,
     #[command(flatten)]
     target: TargetArgs,

@@ -5,7 +5,7 @@ use tamis_diag::{Diagnostic, Sources, code};
 use tamis_report::diagnostics::DiagnosticsReport;
 use tamis_session::{Cause, Error};
 
-use super::{Global, exit, message, output};
+use super::{Global, exit, harmless, message, output};
 
 /// The message for the user, and the exit code.
 #[derive(Debug)]
@@ -78,10 +78,7 @@ impl Failure {
     /// standard output, where the result would have been.
     pub(crate) fn report(&self, global: &Global) -> u8 {
         if global.json {
-            // If even that can't be written, the exit code is all there is.
-            let document = output::document_json(&self.document());
-            let _ = document.and_then(|text| output::print(text.as_bytes()));
-            return self.code();
+            return self.report_json();
         }
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
@@ -92,8 +89,19 @@ impl Failure {
                 help,
                 ..
             } => {
-                message(lines(text, help.as_deref()).trim_end());
+                message(harmless(lines(text, help.as_deref()).trim_end()).as_ref());
             }
+        }
+        self.code()
+    }
+
+    /// Writes the document about it and gives the exit code.
+    pub(crate) fn report_json(&self) -> u8 {
+        let document = output::document_json(&self.document());
+        if let Err(Failure::Message { message: text, .. }) =
+            document.and_then(|text| output::print(text.as_bytes()))
+        {
+            message(&lines(&text, None));
         }
         self.code()
     }

@@ -9,6 +9,7 @@ use super::{Failure, budget};
 
 /// How much the prover may do.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
     /// Give up beyond this many nodes of decision diagrams, 24 bytes each
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_nodes)]

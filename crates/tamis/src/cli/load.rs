@@ -1,10 +1,14 @@
 //! The options that say how to read an input, and loading by them.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use tamis_abi::{Arch, KernelVersion, host};
-use tamis_diag::suggest;
+use tamis_diag::{Severity, suggest};
+use tamis_lint::{Limits, LintInput, Meaning};
 use tamis_policy::front_end;
+use tamis_report::lint::FindingEntry;
 use tamis_session::check::{self, Makes};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{
@@ -20,6 +24,7 @@ pub(crate) const DEFAULT_POLICY: &str = "container-default";
 
 /// How to load an input.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Reading inputs")]
 pub(crate) struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
@@ -33,7 +38,7 @@ pub(crate) struct LoadArgs {
     /// others whose programs it runs, such as 32-bit ones]. For an OCI profile, a single one is the native
     /// architecture, to which the profile adds its sub-architectures; several are exactly those of the filter, the
     /// native one first
-    #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
+    #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, help_heading = None, hide_possible_values = true)]
     pub(crate) arches: Vec<Arch>,
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys
     #[arg(long)]
@@ -58,8 +63,32 @@ pub(crate) struct LoadArgs {
     languages: LanguageArgs,
 }
 
+/// Reads an architecture, and lists them for completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArchParser;
+
+impl TypedValueParser for ArchParser {
+    type Value = Arch;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Arch, clap::Error> {
+        let parser = |name: &str| parse_arch(name);
+        parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            Arch::all().map(|arch| PossibleValue::new(arch.name())),
+        ))
+    }
+}
+
 /// The architecture with this name, or an error that names a near one.
-pub(crate) fn parse_arch(name: &str) -> Result<Arch, String> {
+fn parse_arch(name: &str) -> Result<Arch, String> {
     Arch::from_name(name).ok_or_else(|| {
         let known =
             Arch::all().flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]));
@@ -100,6 +129,7 @@ impl LoadArgs {
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
+        note_file(path, global);
         self.load_one(files::read(path)?, global)
     }
 
@@ -263,10 +293,39 @@ pub(crate) fn reading(path: &str) -> Stage {
     budget::stage(format!("reading {path}"))
 }
 
+/// Notes that a file has the name of an embedded policy, which is the one that is used.
+pub(crate) fn note_file(path: &str, global: &Global) {
+    if Input::embedded(path).is_some() && Path::new(path).exists() {
+        global.notice(&format!(
+            "note: {path} is the embedded policy; the file of that name here is `./{path}`"
+        ));
+    }
+}
+
 /// Shows the warnings about a policy.
 pub(crate) fn warn(loaded: &Loaded, global: &Global) {
     if let Loaded::Policy(policy) = loaded {
         global.warn(&policy.warnings, &policy.sources);
+    }
+}
+
+/// Warns of denied calls without which no program works; for commands that make a filter of a policy.
+pub(crate) fn warn_essential(policy: &Policy, global: &Global) {
+    let subject = LintInput {
+        meaning: Meaning::Policy(&policy.ruleset),
+        assumed_arch: native_arch(),
+    };
+    let checks = [tamis_lint::registry::ESSENTIAL];
+    // A policy that is too complex for the check still compiles.
+    let Ok(found) = tamis_lint::run(&subject, &checks, Limits::default(), budget::stop()) else {
+        return;
+    };
+    for finding in &found.findings {
+        if finding.severity == Severity::Warning {
+            let mut entry = FindingEntry::of_policy(finding, &policy.sources);
+            entry.name_input(&policy.name);
+            global.warn(&[entry.diagnostic], &policy.sources);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Shared parts of the subcommands: options, input, output, exit codes, failures.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 
@@ -11,9 +12,12 @@ pub(crate) mod call;
 pub(crate) mod chart;
 pub(crate) mod compare;
 pub(crate) mod compiler;
+pub(crate) mod denials;
 pub(crate) mod engine;
 pub(crate) mod exit;
 pub(crate) mod failure;
+mod fold;
+pub(crate) mod help;
 pub(crate) mod input;
 pub(crate) mod judged;
 pub(crate) mod languages;
@@ -40,7 +44,7 @@ pub(crate) struct Global {
     /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// When to colour messages; `auto` respects NO_COLOR
+    /// When to colour messages; `auto` respects NO_COLOR and TERM=dumb
     #[arg(
         long = "color",
         global = true,
@@ -55,7 +59,7 @@ pub(crate) struct Global {
 /// When to use colour.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Colour {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
     Auto,
     Always,
     Never,
@@ -78,7 +82,8 @@ impl Global {
             Colour::Never => false,
             Colour::Auto => {
                 let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                !unwanted && is_terminal
+                let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+                !unwanted && !is_dumb && is_terminal
             }
         }
     }
@@ -90,11 +95,21 @@ impl Global {
         }
     }
 
-    /// Prints warnings about a text, unless there are none or `--quiet` is given.
+    /// Prints warnings about a text, unless there are none or `--quiet` is given; with `--json` they are part of the
+    /// command's document.
     pub(crate) fn warn(&self, warnings: &[Diagnostic], sources: &Sources) {
-        if !warnings.is_empty() {
+        if warnings.is_empty() {
+            return;
+        }
+        if self.json {
+            output::keep_warnings(warnings, sources);
+        } else {
             let colour = self.colours_messages();
-            self.notice(&tamis_diag::render::render(warnings, sources, colour));
+            let (shown, folded) = fold::fold(warnings);
+            self.notice(&tamis_diag::render::render(&shown, sources, colour));
+            for line in folded {
+                self.notice(&line);
+            }
         }
     }
 }
@@ -102,6 +117,22 @@ impl Global {
 /// Writes a line to standard error; a failure of that cannot be reported.
 pub(crate) fn message(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// A text that may contain names of files or words of a user, without characters that a terminal would obey.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match obeyed(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// The panic hook: a panic is a bug of tamis, so say how to report it.

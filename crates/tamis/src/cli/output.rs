@@ -6,10 +6,14 @@
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tamis_diag::render::render;
+use tamis_diag::{Diagnostic, Sources};
 use tamis_report::Document;
+use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
 
 use super::failure::Failure;
 use super::{Global, budget};
@@ -136,9 +140,41 @@ pub(crate) fn document_text(
     }
 }
 
-/// A document for programs.
+/// The warnings of the command, for its document.
+static WARNINGS: Mutex<Kept> = Mutex::new(Kept {
+    entries: Vec::new(),
+    texts: Vec::new(),
+});
+
+/// Warnings that no document has had yet, for programs and for people.
+struct Kept {
+    entries: Vec<DiagnosticEntry>,
+    texts: Vec<String>,
+}
+
+fn warnings() -> MutexGuard<'static, Kept> {
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps warnings for the command's document.
+pub(crate) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
+    let mut kept = self::warnings();
+    kept.texts.push(render(warnings, sources, false));
+    let report = DiagnosticsReport::of(warnings, sources);
+    kept.entries.extend(report.diagnostics);
+}
+
+/// The texts of warnings that were kept for a document, and there was none: some results have forms of their own, such as a
+/// profile.
+pub(crate) fn left_warnings() -> Vec<String> {
+    std::mem::take(&mut warnings().texts)
+}
+
+/// A document for programs, with the warnings so far.
 pub(crate) fn document_json(document: &impl Document) -> Result<String, Failure> {
-    tamis_report::json(document)
+    let mut kept = warnings();
+    kept.texts.clear();
+    tamis_report::json(document, &kept.entries)
         .map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))
 }
 
@@ -148,18 +184,37 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, bytes);
     }
-    // The file behind a symbolic link is replaced, not the link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = behind_links(path);
     let (temporary, mut file) = create_beside(&path, |path| File::create_new(path))?;
     let written = file
         .write_all(bytes)
         .and_then(|()| match fs::metadata(&path) {
-            Ok(old) => file.set_permissions(old.permissions()),
+            Ok(old) => {
+                // Only root may give a file away; for others the new one is theirs, as if the old had been removed.
+                let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+                file.set_permissions(old.permissions())
+            }
             Err(_) => Ok(()),
         })
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, &path));
     written.inspect_err(|_| remove_leftover(&temporary))
+}
+
+/// The file behind a symbolic link, also one that doesn't exist yet: it is replaced, and not the link.
+fn behind_links(path: &Path) -> PathBuf {
+    if let Ok(real) = fs::canonicalize(path) {
+        return real;
+    }
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        path = folder.join(target);
+    }
+    path
 }
 
 fn replace_link(path: &Path, target: &Path) -> io::Result<()> {
@@ -171,6 +226,9 @@ fn remove_leftover(temporary: &Path) {
     // The error before is the one to report; a leftover is the lesser evil.
     let _ = fs::remove_file(temporary);
 }
+
+/// How many links are followed to a file that doesn't exist, as by the kernel.
+const MAX_LINKS: u32 = 40;
 
 /// How many names for a temporary file are tried.
 const MAX_ATTEMPTS: u32 = 100;

@@ -13,6 +13,7 @@ use super::{Failure, Global, budget, profile};
 
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug, Default)]
+#[command(next_help_heading = "Compiling")]
 pub(crate) struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
     /// frequency file; may be repeated, counts add up [default: ordinary programs]

@@ -39,8 +39,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if !raw.program.is_installable() {
         let length = raw.program.len();
         let limit = tamis_bpf::Program::MAX_INSNS;
-        global.notice(&format!(
-            "warning: {length} instructions; the kernel takes at most {limit}"
+        return Err(Failure::usage(
+            format!("the program has {length} instructions; the kernel takes at most {limit}"),
+            "`tamis optimize` reads the text as it is and may make it short enough",
         ));
     }
     write(raw.program.insns(), raw.program.endian(), args, global)

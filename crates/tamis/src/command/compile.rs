@@ -140,16 +140,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     target::warn_profile_mismatch(&options, &policy, global);
     load::warn_installation(&policy, global);
+    load::warn_essential(&policy, global);
     let filter = policy.compile(&options)?;
     args.compiler.print_remarks(filter.remarks());
     let document = document(&policy, &filter, args, &options);
     let shows_person = emit.is_none() && args.output.is_terminal();
-    if args.compiler.stats || shows_person {
-        message(&document.to_string());
-    }
-    if let Some(report) = &document.report {
-        message(&report.text());
-    }
     match (emit, name) {
         (Some(Emit::Source(language)), Some(name)) => {
             let text = source(language, &name, &policy, &filter)?;
@@ -157,6 +152,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         (Some(Emit::Json), _) => args.output.text(&document_json(&document)?)?,
         _ => write(args, policy.program(&filter)?, shows_person)?,
+    }
+    // After a program that fills the screen.
+    if args.compiler.stats || shows_person {
+        message(&document.to_string());
+    }
+    if let Some(report) = &document.report {
+        message(&report.text());
     }
     Ok(exit::OK)
 }

@@ -1,9 +1,13 @@
 //! `tamis explain`: what happens to a call and why, or what a diagnostic code means.
 
-use tamis_diag::Code;
+use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_diag::{Code, Sources, code};
+use tamis_profile::records;
+use tamis_report::denied::AuditReport;
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
-use tamis_session::Loaded;
+use tamis_session::{Error, Loaded, files};
 
+use crate::cli::denials::Denials;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, budget, call as cli_call, exit};
@@ -13,48 +17,111 @@ use crate::cli::{Failure, Global, budget, call as cli_call, exit};
 #[command(after_help = "\
 Examples:
   tamis explain profile.json 'socket(AF_VSOCK)'
-  tamis explain TM0201")]
+  tamis explain profile.json '[pid 7] socket(AF_VSOCK, SOCK_STREAM, 0) = -1 EPERM'
+  tamis explain TM0201
+  journalctl -k | tamis explain server.tamis --audit -
+A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`), by number (`nr 59`), or as strace \
+prints it.")]
 pub(crate) struct Args {
     /// A policy or program (a path, `-`, or an embedded policy's name); or a diagnostic code
-    #[arg(value_name = "INPUT|CODE")]
-    input: String,
+    #[arg(value_name = "INPUT|CODE", required_unless_present = "audit")]
+    input: Option<String>,
     /// The calls
-    #[arg(value_name = "CALL")]
+    #[arg(value_name = "CALL", conflicts_with = "audit")]
     calls: Vec<String>,
+    /// Explain the denied calls of audit records instead: lines with type=1326 or type=SECCOMP, of dmesg, journalctl or
+    /// auditd. With a policy, also which rule denies them and what line would allow them
+    #[arg(long, value_name = "FILE")]
+    audit: Option<String>,
     #[command(flatten)]
     load: LoadArgs,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    if args.calls.is_empty() {
-        return explain_code(&args.input, global);
+    let input = args.input.as_deref().unwrap_or_default();
+    if let Some(log) = &args.audit {
+        return explain_records(args, log, global);
     }
-    let loaded = args.load.load(&args.input, global)?;
+    if args.calls.is_empty() {
+        return explain_code(input, global);
+    }
+    let loaded = args.load.load(input, global)?;
     let policy = match &loaded {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program(&budget::compile_options())?;
+    let raw = match loaded.into_program(&budget::compile_options()) {
+        Ok(raw) => Some(raw),
+        Err(error) if policy.is_some() && is_too_long(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;
-        let policy = policy.as_ref();
-        explanations.push(Explanation::new(
-            &raw.program,
-            raw.is_cacheable(&data),
-            policy.map(|policy| (&policy.ruleset, &policy.sources)),
-            &data,
-        ));
+        let of_program = raw
+            .as_ref()
+            .map(|raw| Explanation::of_program(&raw.program, raw.is_cacheable(&data), &data));
+        let of_policy = policy
+            .as_ref()
+            .map(|policy| Explanation::of_policy(&policy.ruleset, &policy.sources, &data));
+        explanations.extend(match (of_policy, of_program) {
+            (Some(of_policy), Some(of_program)) => Some(Explanation {
+                cost: of_program.cost,
+                ..of_policy
+            }),
+            (of_policy, of_program) => of_policy.or(of_program),
+        });
     }
     show(&ExplainReport { explanations }, global)?;
     Ok(exit::OK)
+}
+
+/// Explains the denied calls of audit records.
+fn explain_records(args: &Args, log: &str, global: &Global) -> Result<u8, Failure> {
+    let policy = match &args.input {
+        Some(input) => Some(args.load.for_filter().load_policy(input, global)?),
+        None => None,
+    };
+    let mut sources = Sources::new();
+    let source = files::read(log)?.add_to(&mut sources)?;
+    let mut denials = Denials::default();
+    let mut logged = 0;
+    for record in records(&sources.get(source).text) {
+        let data = SeccompData {
+            nr: record.nr.0,
+            arch: record.arch.audit(),
+            ..SeccompData::default()
+        };
+        // Records that lack the action are of kills, which older kernels wrote alone.
+        let action = record.action.unwrap_or(Action::KILL_THREAD);
+        match action.kind {
+            ActionKind::Allow | ActionKind::Log => logged += 1,
+            _ => denials.add(&data, action, record.program.as_deref()),
+        }
+    }
+    let denied = denials.entries(|_| policy.as_ref(), &args.load);
+    show(&AuditReport { denied, logged }, global)?;
+    Ok(exit::OK)
+}
+
+/// Whether the rules are fine, and there is no filter of them.
+fn is_too_long(error: &Error) -> bool {
+    match error {
+        Error::Diagnostics(diagnostics, _) => diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.code == code::PROGRAM_TOO_LONG),
+        Error::Message { .. } => false,
+    }
 }
 
 fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
     let Some(code) = Code::from_id(id) else {
         return Err(Failure::usage(
             format!("`{id}` is not a diagnostic code"),
-            "name the calls to explain: `tamis explain POLICY 'socket(AF_VSOCK)'`",
+            match id.starts_with("TM") {
+                true => "`tamis tables codes` lists them",
+                false => "name the calls to explain: `tamis explain POLICY 'socket(AF_VSOCK)'`",
+            },
         ));
     };
     let report = ExplainCodeReport {

@@ -5,6 +5,7 @@ mod plain;
 
 use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tamis_abi::SeccompData;
@@ -12,6 +13,7 @@ use tamis_bpf::{InvalidProgram, Program, Stack};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
 use tamis_fuzz::{Campaign, FilterCoverage, Found};
+use tamis_kernel::interrupt::Interrupts;
 use tamis_prover::{Limits, Stop, Subject};
 use tamis_report::entry::WitnessEntry;
 use tamis_report::fuzz::{CoverageEntry, FuzzReport, FuzzResult, KernelEntry};
@@ -33,6 +35,7 @@ directory of .bpf files. A single policy is compared with its compiled filter, s
 result of `tamis optimize`. Calls are generated from the constants of both sides, guided by coverage of \
 instructions and branches. The report lists the coverage; for the rest, the prover shows that no call \
 reaches it, or finds a call that does. Finding no difference is not a proof: use `tamis prove`.
+Ctrl-C ends the run and prints what was found until then.
 Examples:
   tamis fuzz policy.tamis
   tamis fuzz old.bpf new.bpf --time 60
@@ -172,10 +175,11 @@ fn stack(filters: &[Loaded]) -> Result<Stack, Failure> {
 fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result<Ended, Failure> {
     let start = Instant::now();
     let mut campaign = Campaign::new(subjects, args.seed).map_err(too_long)?;
-    let stop = match args.time {
-        None => Stop::default(),
-        Some(time) => Stop::when(move || start.elapsed() >= time),
-    };
+    // What was found until then is worth more than a quick end.
+    let interrupts = Arc::new(Interrupts::catch());
+    let (noted, time) = (Arc::clone(&interrupts), args.time);
+    let stop =
+        Stop::when(move || noted.arrived() || time.is_some_and(|time| start.elapsed() >= time));
     let limit = match (args.evaluations, args.time) {
         (Some(limit), _) => limit,
         (None, None) => DEFAULT_EVALUATIONS,
@@ -183,7 +187,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
     };
     // What is known without chance comes first.
     let found = campaign.run_waiting(&stop);
-    let is_cut_short = found.is_none() && campaign.is_waiting();
+    let is_unfinished = found.is_none() && campaign.is_waiting();
     let engines = match args.no_coverage {
         true => Some(Engines::new(campaign.side_programs())),
         false => None,
@@ -200,9 +204,12 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
         },
         kept: campaign.kept().collect(),
         found,
-        is_cut_short,
+        is_cut_short: is_unfinished || interrupts.arrived(),
         engine: engines.map(|engines| engines.to_string()),
     };
+    if interrupts.arrived() {
+        global.notice("interrupted: what was found until then");
+    }
     if let Some(path) = &args.export_vectors {
         let inputs = campaign.kept().chain(found.map(|found| found.data));
         let vector = |data| Vector {

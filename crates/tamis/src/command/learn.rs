@@ -7,7 +7,7 @@ use tamis_profile::Profile;
 use tamis_report::learn::{LearnReport, RefusedEntry};
 use tamis_session::profile::call_name;
 
-use crate::cli::load::{LoadArgs, native_arch, parse_arch};
+use crate::cli::load::{ArchParser, LoadArgs, native_arch};
 use crate::cli::output::{OutputArgs, document_text};
 use crate::cli::{Failure, Global, exit, profile};
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "PROFILE")]
     profiles: Vec<String>,
     /// The architecture of tables and logs, which don't name it [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
+    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
     /// A policy that the learned one may not exceed
     #[arg(long, value_name = "POLICY")]

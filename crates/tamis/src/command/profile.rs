@@ -7,7 +7,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 use tamis_session::profile::call_name;
 
-use crate::cli::load::{native_arch, parse_arch};
+use crate::cli::load::{ArchParser, native_arch};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, profile};
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// The architecture of tables, which don't name it [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
+    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
     /// How many calls to show
     #[arg(long, value_name = "COUNT", default_value_t = 20)]

@@ -1,15 +1,20 @@
 //! `tamis run`: run a command under filters.
 
+mod denied;
+
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use tamis_abi::{Action, SeccompData, call};
+use tamis_bpf::Stack;
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapped};
 use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
-use tamis_session::{Loaded, Policy};
+use tamis_session::{Loaded, NamedProgram, Policy};
 
+use crate::cli::denials::Denials;
 use crate::cli::library::{self, LinkFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::side;
@@ -23,6 +28,7 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
+  tamis run -p server.tamis --explain-denied -- ./server
   tamis run --libseccomp -- ls             with tamis's library in place of libseccomp
 Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
 network-service and pure-compute don't: they are for programs that install their own filter.
@@ -42,6 +48,13 @@ pub(crate) struct Args {
     /// Don't trace the command to explain kills, so that debuggers can attach to it
     #[arg(long)]
     no_explain: bool,
+    /// Also say which calls got an error from a filter, by which rule, and what line would allow them. Only these calls
+    /// become slower. Programs that have listeners of their own fail under it
+    #[arg(long)]
+    explain_denied: bool,
+    /// Write the report to this file, as the JSON document, instead of the text to standard error
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
     #[arg(long)]
     keep_privs: bool,
@@ -59,7 +72,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     target: TargetArgs,
     /// The command and its arguments
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<OsString>,
 }
 
@@ -71,29 +89,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policies => policies,
     };
     let load = args.load.for_filter();
-    let loaded: Vec<Loaded> = inputs
-        .iter()
-        .map(|input| load.load_among(input, global))
-        .collect::<Result<_, _>>()?;
-    load.check_options(&loaded)?;
-    load.check_arches(&loaded)?;
-    args.target.check_use(loaded.iter())?;
-    let options = args.target.options(&load.options(), global)?;
-    let mut policies = Vec::new();
-    let mut filters = Vec::new();
-    for loaded in loaded {
-        policies.push(match &loaded {
-            Loaded::Policy(policy) => {
-                target::warn_profile_mismatch(&options, policy, global);
-                Some(Policy::clone(policy))
-            }
-            Loaded::Program(_) => None,
-        });
-        filters.push(loaded.into_program(&options)?);
-    }
-    for policy in policies.iter().flatten() {
-        note_missing_supervisor(policy, global);
-    }
+    let (policies, filters) = args.filters(inputs, &load, global)?;
     let link = match args.libseccomp {
         true => Some(library_for(&args.command, global)?),
         false => None,
@@ -108,19 +104,36 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let is_filtered = !inputs.is_empty();
     let mut command = Command::new(program);
     command.args = arguments.to_vec();
-    command.filters = side::stack(filters)?;
     command.flags = flags(args);
     command.filter_flags = policies.iter().map(wanted_flags).collect();
     command.die_with_parent = args.die_with_parent;
     command.no_new_privs = !args.keep_privs && is_filtered;
     command.explain = !args.no_explain && is_filtered;
     command.forward_signals = true;
+    let stack = side::stack(filters)?;
+    let explains_denied = args.explain_denied && is_filtered && allows_execve(&stack);
+    if explains_denied {
+        command.filters = denied::handing_over(&stack)?;
+        let all = command.filter_flags.iter();
+        command.filter_flags = vec![all.fold(Flags::NONE, |all, own| all | *own)];
+    } else {
+        command.filters = stack.clone();
+    }
     budget::answered();
-    let result = run::run(&command);
+    let result = match explains_denied {
+        true => denied::run(&command, &stack),
+        false => run::run(&command).map(|result| (result, Denials::default())),
+    };
     drop(link);
     match result {
-        Ok(report) => {
-            print_report(&document(&report, &policies), global)?;
+        Ok((report, denials)) => {
+            let decided_by = |data: &SeccompData| stack.run(data).decided_by;
+            let policy_of = |data: &SeccompData| policies.get(decided_by(data)?)?.as_ref();
+            let document = RunReport {
+                denied: denials.entries(policy_of, &load),
+                ..document(&report, &policies, &stack)
+            };
+            args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
@@ -150,23 +163,66 @@ fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Fail
     Ok(folder)
 }
 
-/// Prints what the command's exit status alone doesn't show.
-fn print_report(report: &RunReport, global: &Global) -> Result<(), Failure> {
-    if global.json {
-        message(output::document_json(report)?.trim_end());
-        return Ok(());
+impl Args {
+    /// The filters of the inputs, and the policies of those that are policies.
+    fn filters(
+        &self,
+        inputs: &[String],
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<(Vec<Option<Policy>>, Vec<NamedProgram>), Failure> {
+        let loaded = inputs.iter().map(|input| load.load_among(input, global));
+        let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
+        load.check_options(&loaded)?;
+        load.check_arches(&loaded)?;
+        self.target.check_use(loaded.iter())?;
+        let options = self.target.options(&load.options(), global)?;
+        let mut policies = Vec::new();
+        let mut filters = Vec::new();
+        for loaded in loaded {
+            policies.push(match &loaded {
+                Loaded::Policy(policy) => {
+                    target::warn_profile_mismatch(&options, policy, global);
+                    Some(Policy::clone(policy))
+                }
+                Loaded::Program(_) => None,
+            });
+            filters.push(loaded.into_program(&options)?);
+        }
+        for policy in policies.iter().flatten() {
+            note_missing_supervisor(policy, global);
+        }
+        Ok((policies, filters))
     }
-    let text = report.to_string();
-    if !text.is_empty() {
-        message(text.trim_end());
+
+    /// Prints what the command's exit status alone doesn't show.
+    fn print_report(&self, report: &RunReport, global: &Global) -> Result<(), Failure> {
+        if let Some(path) = &self.output {
+            return output::write_file(path, output::document_json(report)?.as_bytes());
+        }
+        if global.json {
+            message(output::document_json(report)?.trim_end());
+            return Ok(());
+        }
+        let text = report.to_string();
+        if !text.is_empty() {
+            message(text.trim_end());
+        }
+        for note in &report.notes {
+            global.notice(&format!("tamis: {note}"));
+        }
+        Ok(())
     }
-    for note in &report.notes {
-        global.notice(&format!("tamis: {note}"));
-    }
-    Ok(())
 }
 
-fn document(report: &RunResult, policies: &[Option<Policy>]) -> RunReport {
+/// Whether the command can be executed at all.
+fn allows_execve(stack: &Stack) -> bool {
+    let execve = call::parse("execve", load::native_arch()).ok();
+    let verdict = execve.map(|execve| Action::from_ret(stack.run(&execve).ret));
+    verdict.is_some_and(|action| action.kind != tamis_abi::ActionKind::Errno)
+}
+
+fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> RunReport {
     let execve = call::parse("execve", load::native_arch()).ok();
     let is_execve = |call: &SeccompData| {
         execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))
@@ -180,12 +236,15 @@ fn document(report: &RunResult, policies: &[Option<Policy>]) -> RunReport {
         thread: killed.thread,
         whole_process: killed.scope == run::Scope::Process,
         call: killed.call.as_ref().map(call::describe),
-        filter: killed.decided_by.map(|(filter, _)| filter),
+        filter: killed
+            .call
+            .as_ref()
+            .and_then(|call| stack.run(call).decided_by),
         action: killed.decided_by.map(|(_, action)| action.to_string()),
-        reason: match (&killed.call, killed.decided_by) {
-            (Some(call), Some((filter, _))) => reason(policies[filter].as_ref(), call),
-            _ => None,
-        },
+        reason: killed.call.as_ref().and_then(|call| {
+            let filter = stack.run(call).decided_by?;
+            reason(policies[filter].as_ref(), call)
+        }),
         is_execve: killed.call.as_ref().is_some_and(is_execve),
     };
     let trapped = |trapped: &Trapped| TrappedEntry {
@@ -201,6 +260,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>]) -> RunReport {
         signal,
         killed: report.killed.iter().map(killed).collect(),
         trapped: report.trapped.iter().map(trapped).collect(),
+        denied: Vec::new(),
         notes: report.notes.iter().map(ToString::to_string).collect(),
     }
 }

@@ -2,9 +2,9 @@
 
 use clap::Subcommand;
 use tamis_abi::{Arch, consts, syscall};
-use tamis_diag::suggest;
+use tamis_diag::{Code, code, suggest};
 use tamis_policy::{front_end, option};
-use tamis_report::tables::{ArchRow, ConstantRow, OptionRow, SyscallRow, Table};
+use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow, Table};
 
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit, load, message};
@@ -16,6 +16,7 @@ Examples:
   tamis tables syscalls openat            its number on every architecture
   tamis tables syscalls 257 --arch x86_64
   tamis tables constants AF_ --arch mips
+  tamis tables codes address              diagnostics about addresses
   tamis tables options minijail           what -O and flags such as --dialect take
 Exit status: 1 if nothing matches.")]
 pub(crate) struct Args {
@@ -32,6 +33,11 @@ enum Which {
     Syscalls(Query),
     /// Symbolic constants for arguments
     Constants(Query),
+    /// Codes of diagnostics, which `tamis explain` explains
+    Codes {
+        /// A code, or a part of a title; without it everything is listed
+        pattern: Option<String>,
+    },
     /// Options of policy languages, for `-O NAME=VALUE` or as flags: `--dialect c`
     Options {
         /// A language, or an option or a part of its name; without it everything is listed
@@ -45,7 +51,7 @@ struct Query {
     /// A name, a part of a name, or a number; without it everything is listed
     pattern: Option<String>,
     /// Only this architecture; may be repeated
-    #[arg(long = "arch", value_name = "ARCH", value_parser = load::parse_arch)]
+    #[arg(long = "arch", value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true)]
     arches: Vec<Arch>,
 }
 
@@ -96,6 +102,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             if entries.is_empty() {
                 let names = query.arches().into_iter().flat_map(consts::names);
                 return Ok(nothing(query.pattern.as_deref(), names));
+            }
+            show(&Table { entries }, global)?;
+        }
+        Which::Codes { pattern } => {
+            let pattern = pattern.as_deref().unwrap_or_default();
+            let is_wanted = |code: &Code| code.id.contains(pattern) || code.title.contains(pattern);
+            let codes = code::all().filter(is_wanted);
+            let entries: Vec<_> = codes.map(|code| CodeRow::of(&code)).collect();
+            if entries.is_empty() {
+                return Ok(nothing(Some(pattern), code::all().map(|code| code.id)));
             }
             show(&Table { entries }, global)?;
         }

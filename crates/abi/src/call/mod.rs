@@ -1,14 +1,18 @@
 //! The text form of one system call: how people name a filter's input.
 //!
 //! ```text
-//! call = [ ( ARCH | INTEGER ) [":"] ] ( NAME | INTEGER ) [ "(" [ arg { "," arg } ] ")" ] [ "@" INTEGER ]
+//! call = [ ( ARCH | INTEGER ) [":"] ] number [ "(" [ arg { "," arg } ] ")" ] [ "@" INTEGER ]
+//! number = [ "SYS_" | "__NR_" ] NAME | [ "nr" ] INTEGER
 //! arg  = [ ARGUMENT-NAME "=" ] item { "|" item }
-//! item = [ "-" | "~" ] ( INTEGER | CONSTANT )
+//! item = [ "-" | "~" ] ( INTEGER | CONSTANT ) | what strace prints of memory
 //! ```
 //!
 //! `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, `openat(flags=O_RDONLY)`, `x86: 102(1)`,
-//! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…` or
-//! `0b…`; missing arguments are 0. A name that the tables don't have is an error, never 0.
+//! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…`, `0b…`, or
+//! octal as in C, `0644`; missing arguments are 0. A name that the tables don't have is an error, never 0.
+//!
+//! A line of strace's is a call too ([`strace`]): `[pid 7] openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`. Strings,
+//! arrays and structures stand for pointers, of which nobody knows the value: they are 0.
 //!
 //! On a 32-bit architecture `-1`, `~0` and negative constants fill 32 bits. A larger number is kept as
 //! it is: a 64-bit process that makes a 32-bit call hands the filter whatever its registers hold.
@@ -18,8 +22,12 @@ use std::fmt;
 
 use crate::arch::Arch;
 use crate::data::{ArgIndex, SeccompData};
-use crate::syscall::Nr;
-use crate::{consts, family, signature, syscall};
+use crate::{consts, signature, syscall};
+
+mod describe;
+pub mod strace;
+
+pub use describe::{describe, describe_briefly};
 
 /// A call that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,27 +75,38 @@ impl Error for CallError {}
 /// # Errors
 /// If the text isn't a call or names something that the tables don't have.
 pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
-    let (text, ip) = match text.split_once('@') {
-        Some((call, ip)) => (call, integer(ip.trim()).ok_or_else(|| bad_integer(ip))?),
-        None => (text, 0),
-    };
-    let (head, args) = match text.split_once('(') {
+    let text = strace::without_prefix(text);
+    let (head, args, after) = match text.split_once('(') {
         Some((head, rest)) => {
-            let args = rest.trim_end().strip_suffix(')');
-            (
-                head,
-                Some(args.ok_or_else(|| CallError::new("the arguments lack a closing `)`"))?),
-            )
+            let (args, after) = strace::arguments(rest);
+            let unfinished = rest.ends_with(strace::UNFINISHED).then_some("");
+            let after = after
+                .or(unfinished)
+                .ok_or_else(|| CallError::new("the arguments lack a closing `)`"))?;
+            (head, args, after)
         }
-        None => (text, None),
+        None => {
+            let at = text.find('@').unwrap_or(text.len());
+            (&text[..at], Vec::new(), &text[at..])
+        }
     };
+    let ip = instruction_pointer(after.trim())?;
     let (machine, name) = split_machine(head, default_arch)?;
     Ok(SeccompData {
         nr: machine.number(name)?,
         arch: machine.audit(),
         ip,
-        args: machine.arguments(name, args.unwrap_or(""))?,
+        args: machine.arguments(name, &args)?,
     })
+}
+
+/// What follows a call: nothing, `@0x401000`, or the result in a log of strace's.
+fn instruction_pointer(after: &str) -> Result<u64, CallError> {
+    match after.strip_prefix('@') {
+        Some(ip) => integer(ip.trim()).ok_or_else(|| bad_integer(ip)),
+        None if after.is_empty() || strace::is_result(after) => Ok(0),
+        None => Err(CallError::new(format!("`{after}` after the call"))),
+    }
 }
 
 /// Whose call it is.
@@ -102,7 +121,10 @@ enum Machine {
 /// Splits `x86_64 read`, `x86_64: read`, `0x40000003 5` and `read`.
 fn split_machine(head: &str, default_arch: Arch) -> Result<(Machine, &str), CallError> {
     let head = head.trim();
-    let Some((arch, name)) = head.split_once([' ', ':']) else {
+    let Some((arch, name)) = head
+        .split_once([' ', ':'])
+        .filter(|(arch, _)| *arch != "nr")
+    else {
         return Ok((Machine::Known(default_arch), head));
     };
     let name = name.trim_start_matches([' ', ':']);
@@ -124,6 +146,7 @@ impl Machine {
     }
 
     fn number(self, name: &str) -> Result<u32, CallError> {
+        let name = plain_name(name);
         if let Some(value) = signed_integer(name) {
             let is_32_bit = value <= u64::from(u32::MAX)
                 || value.cast_signed() >= i64::from(i32::MIN) && value.cast_signed() < 0;
@@ -146,22 +169,22 @@ impl Machine {
         }
     }
 
-    fn arguments(self, call: &str, text: &str) -> Result<[u64; 6], CallError> {
+    fn arguments(self, call: &str, texts: &[&str]) -> Result<[u64; 6], CallError> {
+        let call = plain_name(call);
         let mut values = [None; 6];
-        if text.trim().is_empty() {
-            return Ok([0; 6]);
-        }
-        for (position, arg) in text.split(',').enumerate() {
-            let (index, value) = match arg.split_once('=') {
-                Some((name, value)) => (self.argument_index(call, name.trim())?, value),
-                None => (position, arg),
+        for (position, arg) in texts.iter().enumerate() {
+            let (index, value) = match strace::split_name(arg) {
+                Some((name, value)) => (self.argument_index(call, name)?, value),
+                None => (position, *arg),
             };
             let slot = values
                 .get_mut(index)
                 .ok_or_else(|| CallError::new("a call has at most six arguments"))?;
             let mut bits = 0;
-            for item in value.split('|') {
-                bits |= self.argument_item(item.trim())?;
+            if !strace::is_memory(value) {
+                for item in strace::without_notes(value).split('|') {
+                    bits |= self.argument_item(item.trim())?;
+                }
             }
             if slot.replace(bits).is_some() {
                 return Err(CallError::new(format!(
@@ -178,7 +201,7 @@ impl Machine {
                 "arguments have no names on this architecture",
             ));
         };
-        signature::index(arch, call, name)
+        signature::index(arch, call, strace::argument(call, name))
             .map(ArgIndex::index)
             .ok_or_else(|| {
                 let known: Vec<&str> = signature::args(call)
@@ -226,11 +249,26 @@ impl Machine {
     }
 }
 
+/// The name or number without what source code and reports put before it: `SYS_read`, `__NR_read`, `nr 59`, and
+/// strace's `syscall_0x1d3`.
+fn plain_name(name: &str) -> &str {
+    let number = name
+        .strip_prefix("nr ")
+        .or_else(|| name.strip_prefix("syscall_"));
+    let number = number.filter(|number| signed_integer(number.trim()).is_some());
+    let named = || {
+        name.strip_prefix("SYS_")
+            .or_else(|| name.strip_prefix("__NR_"))
+    };
+    number.or_else(named).unwrap_or(name).trim()
+}
+
 fn integer(text: &str) -> Option<u64> {
     let (digits, radix) = match text.get(..2) {
         Some("0x") => (&text[2..], 16),
         Some("0o") => (&text[2..], 8),
         Some("0b") => (&text[2..], 2),
+        Some(octal) if octal.starts_with('0') => (&text[1..], 8),
         _ => (text, 10),
     };
     // `from_str_radix` alone would accept a sign.
@@ -250,94 +288,6 @@ fn signed_integer(text: &str) -> Option<u64> {
 
 fn bad_integer(text: &str) -> CallError {
     CallError::new(format!("`{}` is not a 64-bit integer", text.trim()))
-}
-
-/// The call as [`parse`] reads it: `x86_64 socket(family=0x2, type=0x1, protocol=0x0)`.
-///
-/// Arguments are shown as far as the call has them; where its signature is unknown, up to the last
-/// that isn't 0. A call of an unknown architecture is shown with the architecture's audit value.
-pub fn describe(data: &SeccompData) -> String {
-    let known = Arch::of_call(data.arch, data.nr);
-    let machine = known.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.to_string());
-    let name = known.and_then(|arch| syscall::name(arch, Nr(data.nr)));
-    let args = name.and_then(signature::args).unwrap_or_default();
-    let name_at = |index: usize| {
-        let (arch, call) = known.zip(name)?;
-        args.iter()
-            .map(|arg| arg.name)
-            .find(|arg| signature::index(arch, call, arg).map(ArgIndex::index) == Some(index))
-    };
-    let last_used = data.args.iter().rposition(|value| *value != 0);
-    let count = args.len().max(last_used.map_or(0, |index| index + 1));
-    let shown: Vec<String> = data.args[..count.min(data.args.len())]
-        .iter()
-        .enumerate()
-        .map(|(index, value)| match name_at(index) {
-            Some(name) => format!("{name}={value:#x}"),
-            None => format!("{value:#x}"),
-        })
-        .collect();
-    let name = name.map_or_else(|| format!("{:#x}", data.nr), str::to_owned);
-    format!("{machine} {name}({}){}", shown.join(", "), rest(data))
-}
-
-/// The call in the fewest words that [`parse`] reads: arguments that are 0 are left out, constants have
-/// their names.
-///
-/// ```
-/// use tamis_abi::{Arch, call};
-/// let data = call::parse("x86_64 socket(40, 0x80002)", Arch::X86_64).unwrap();
-/// let text = "x86_64 socket(family=AF_VSOCK, type=SOCK_DGRAM|SOCK_CLOEXEC)";
-/// assert_eq!(call::describe_briefly(&data), text);
-/// ```
-pub fn describe_briefly(data: &SeccompData) -> String {
-    let full = || describe(data);
-    let Some(arch) = Arch::of_call(data.arch, data.nr) else {
-        return full();
-    };
-    let Some(name) = syscall::name(arch, Nr(data.nr)) else {
-        return full();
-    };
-    let mut shown = Vec::new();
-    let mut values = data.args;
-    for arg in signature::args(name).unwrap_or_default() {
-        let Some(index) = signature::index(arch, name, arg.name) else {
-            continue;
-        };
-        let value = std::mem::take(&mut values[index.index()]);
-        if value != 0 {
-            shown.push(format!("{}={}", arg.name, symbol(arch, name, arg, value)));
-        }
-    }
-    if values != [0; 6] {
-        return full();
-    }
-    format!("{arch} {name}({}){}", shown.join(", "), rest(data))
-}
-
-/// What is known of a call besides its arguments: the instruction pointer.
-fn rest(data: &SeccompData) -> String {
-    match data.ip {
-        0 => String::new(),
-        ip => format!(" @{ip:#x}"),
-    }
-}
-
-/// An argument's value by the names of its constants, if they say exactly that.
-fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
-    let bits = signature::width(arch, call, arg).bits();
-    let names = family::of(call, arg.name).and_then(|family| {
-        let whole = family.name(arch, value, bits).map(|name| vec![name]);
-        whole.or_else(|| family.flags(arch, value, bits))
-    });
-    let register = signature::Width::of_registers(arch).max();
-    let says = |names: &Vec<&str>| {
-        let values = names.iter().filter_map(|name| consts::value(arch, name));
-        values.fold(0, |all, value| all | value) & register == value
-    };
-    names
-        .filter(says)
-        .map_or_else(|| format!("{value:#x}"), |names| names.join("|"))
 }
 
 #[cfg(test)]
@@ -392,6 +342,22 @@ mod tests {
     }
 
     #[test]
+    fn names_and_numbers_have_the_prefixes_of_source_code() {
+        let number = |text: &str| parse(text, Arch::X86_64).unwrap().nr;
+        let texts = [
+            "SYS_execve",
+            "__NR_execve",
+            "nr 59",
+            "x86_64 nr 59(0)",
+            "syscall_0x3b(1)",
+            "x86_64: SYS_execve",
+        ];
+        for text in texts {
+            assert_eq!(number(text), 59, "{text}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_errors() {
         for text in [
             "",
@@ -410,6 +376,11 @@ mod tests {
             "read(+1)",
             "read(fd=1, fd=2)",
             "read(1, fd=2)",
+            "read(1) 2",
+            "read(08)",
+            "nr read",
+            "SYS_",
+            "read(\"",
         ] {
             assert!(parse(text, Arch::X86_64).is_err(), "{text}");
         }

@@ -1,0 +1,279 @@
+//! The smallest change of a policy's text that allows a call which it denies.
+//!
+//! A line is proposed for the languages below. It names the values of the arguments that decide what the call does,
+//! such as a socket's family, and nothing else. Whoever shows it must try it: read the changed text again and see that it
+//! allows the call. Policies in other languages get none.
+
+use std::fmt::Write;
+
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, family, syscall};
+use tamis_policy::tamis::export::{self, Style};
+use tamis_profile::interest::{self, Interesting};
+use tamis_rules::{CmpOp, Operand, Origin, Predicate};
+
+/// A change of a text: lines that are inserted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// How many lines of the text stand before.
+    at: usize,
+    /// The lines.
+    lines: Vec<String>,
+    /// What it allows.
+    pub opens: String,
+}
+
+/// What the change must allow, and where the text denies it.
+#[derive(Clone, Copy, Debug)]
+pub struct Denial<'d> {
+    /// The call.
+    pub data: &'d SeccompData,
+    /// The rule that denies it; `None` for the default.
+    pub rule: Option<&'d Origin>,
+}
+
+/// The change of a policy in the language of this name; `None` if there is none to propose.
+pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Option<Addition> {
+    let arch = Arch::of_call(denial.data.arch, denial.data.nr)?;
+    let name = syscall::name(arch, Nr(denial.data.nr))?;
+    let fixed = selected(arch, name, denial.data);
+    let (at, lines) = match language {
+        "tamis" => in_tamis(text, arch, name, &fixed, denial)?,
+        "oci" => in_oci(text, name, &fixed, denial)?,
+        "systemd" => in_unit(text, name)?,
+        _ => return None,
+    };
+    let fixed = match language {
+        "systemd" => Vec::new(),
+        _ => fixed,
+    };
+    let opens = opens(arch, name, &fixed);
+    Some(Addition { at, lines, opens })
+}
+
+impl Addition {
+    /// The changed text.
+    pub fn apply(&self, text: &str) -> String {
+        let mut lines: Vec<&str> = text.lines().collect();
+        let at = self.at.min(lines.len());
+        lines.splice(at..at, self.lines.iter().map(String::as_str));
+        lines.join("\n") + "\n"
+    }
+
+    /// The change as a unified diff with a line of context on either side.
+    pub fn diff(&self, name: &str, text: &str) -> String {
+        let lines: Vec<&str> = text.lines().collect();
+        let at = self.at.min(lines.len());
+        let before = lines[..at].last();
+        let after = lines.get(at);
+        let context = usize::from(before.is_some()) + usize::from(after.is_some());
+        let first = if before.is_some() { at } else { at + 1 };
+        let mut diff = format!("--- {name}\n+++ {name}\n");
+        let _ = writeln!(
+            diff,
+            "@@ -{first},{context} +{first},{} @@",
+            context + self.lines.len()
+        );
+        if let Some(line) = before {
+            let _ = writeln!(diff, " {line}");
+        }
+        for line in &self.lines {
+            let _ = writeln!(diff, "+{line}");
+        }
+        if let Some(line) = after {
+            let _ = writeln!(diff, " {line}");
+        }
+        diff
+    }
+}
+
+/// An argument with a fixed value.
+struct Fixed {
+    index: ArgIndex,
+    width: Width,
+    value: u64,
+}
+
+/// The arguments that decide what a call does, with their values.
+fn selected(arch: Arch, name: &str, data: &SeccompData) -> Vec<Fixed> {
+    let chosen = interest::arguments(arch, name).into_iter();
+    let chosen = chosen.filter(|argument| interest::selects(arch, name, argument.index));
+    chosen
+        .map(|argument| {
+            let value = data.args[argument.index.index()] & argument.width.max();
+            let Interesting { index, width } = argument;
+            Fixed {
+                index,
+                width,
+                value,
+            }
+        })
+        .collect()
+}
+
+fn in_tamis(
+    text: &str,
+    arch: Arch,
+    name: &str,
+    fixed: &[Fixed],
+    denial: &Denial<'_>,
+) -> Option<(usize, Vec<String>)> {
+    let tests = fixed.iter().map(|fixed| {
+        let operand = match fixed.width {
+            Width::Bits64 => Operand::arg(fixed.index),
+            Width::Bits32 | Width::Bits16 => Operand::arg_low(fixed.index),
+        };
+        Predicate::compare(operand, CmpOp::Eq, fixed.value)
+    });
+    let when = match tests.collect::<Vec<_>>() {
+        none if none.is_empty() => None,
+        mut one if one.len() == 1 => one.pop(),
+        several => Some(Predicate::All(several)),
+    };
+    let line = match when {
+        Some(when) => {
+            let condition = export::condition(arch, Some(name), &when, Style::Named).ok()?;
+            format!("allow {name}({condition})")
+        }
+        None => format!("allow {name}"),
+    };
+    // The first rule that matches decides.
+    let at = match denial.rule {
+        Some(origin) => origin.line as usize - 1,
+        None => text.lines().count(),
+    };
+    let indent: String = match denial.rule {
+        Some(_) => text
+            .lines()
+            .nth(at)?
+            .chars()
+            .take_while(|c| *c == ' ')
+            .collect(),
+        None => String::new(),
+    };
+    Some((at, vec![format!("{indent}{line}")]))
+}
+
+fn in_oci(
+    text: &str,
+    name: &str,
+    fixed: &[Fixed],
+    denial: &Denial<'_>,
+) -> Option<(usize, Vec<String>)> {
+    if denial.rule.is_some() {
+        // Runtimes refuse two entries of a call with different actions.
+        return None;
+    }
+    let at = text
+        .lines()
+        .position(|line| line.trim_end().ends_with("\"syscalls\": ["))?;
+    let args: Vec<String> = fixed
+        .iter()
+        .map(|Fixed { index, value, .. }| {
+            let index = index.index();
+            format!("{{\"index\": {index}, \"value\": {value}, \"op\": \"SCMP_CMP_EQ\"}}")
+        })
+        .collect();
+    let args = match args.is_empty() {
+        true => String::new(),
+        false => format!(", \"args\": [{}]", args.join(", ")),
+    };
+    let line = format!("{{\"names\": [\"{name}\"], \"action\": \"SCMP_ACT_ALLOW\"{args}}},");
+    let next = text.lines().nth(at + 1)?;
+    let indent: String = next.chars().take_while(|c| c.is_whitespace()).collect();
+    Some((at + 1, vec![format!("{indent}{line}")]))
+}
+
+/// After the last list of calls: systemd applies them in order.
+fn in_unit(text: &str, name: &str) -> Option<(usize, Vec<String>)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines
+        .iter()
+        .rposition(|line| line.starts_with("SystemCallFilter="))?;
+    // A call without `~` is added to an allow list and taken from a deny list.
+    Some((last + 1, vec![format!("SystemCallFilter={name}")]))
+}
+
+/// What the change allows, in words.
+fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
+    let args = signature::args(name).unwrap_or_default();
+    let title = |index: ArgIndex| {
+        args.iter()
+            .find(|arg| signature::index(arch, name, arg.name) == Some(index))
+    };
+    let parts: Vec<String> = fixed
+        .iter()
+        .filter_map(|Fixed { index, value, .. }| {
+            let arg = title(*index)?;
+            let bits = signature::width(arch, name, arg).bits();
+            let constant = family::of(name, arg.name).and_then(|family| {
+                let whole = family.name(arch, *value, bits).map(str::to_owned);
+                whole.or_else(|| Some(family.flags(arch, *value, bits)?.join("|")))
+            });
+            let value = constant
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| format!("{value:#x}"));
+            Some(format!("{} {value}", arg.name))
+        })
+        .collect();
+    let others = args.len().saturating_sub(parts.len());
+    match (parts.is_empty(), others) {
+        (true, _) => format!("every `{name}`, whatever its arguments"),
+        (false, 0) => format!("`{name}` with {}", parts.join(" and ")),
+        (false, _) => format!(
+            "every `{name}` with {}, whatever its other arguments",
+            parts.join(" and ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::call;
+
+    fn denial(data: &SeccompData) -> Denial<'_> {
+        Denial { data, rule: None }
+    }
+
+    #[test]
+    fn what_decides_is_a_condition_and_the_rest_is_said() {
+        let data = call::parse("x86_64 socket(AF_NETLINK, SOCK_RAW, 0)", Arch::X86_64).unwrap();
+        let text = "default errno(EPERM)\nallow read\n";
+        let addition = propose("tamis", text, &denial(&data)).unwrap();
+        let line = "allow socket(family == AF_NETLINK && type == SOCK_RAW && protocol == 0)";
+        assert_eq!(addition.apply(text), format!("{text}{line}\n"));
+        let diff = addition.diff("a.tamis", text);
+        assert!(
+            diff.ends_with(&format!("@@ -2,1 +2,2 @@\n allow read\n+{line}\n")),
+            "{diff}"
+        );
+        let data = call::parse("x86_64 ioctl(1, TCGETS, 7)", Arch::X86_64).unwrap();
+        let addition = propose("tamis", text, &denial(&data)).unwrap();
+        assert!(
+            addition.opens.contains("whatever its other arguments"),
+            "{}",
+            addition.opens
+        );
+    }
+
+    #[test]
+    fn a_rule_that_denies_comes_after_the_new_one() {
+        let data = call::parse("x86_64 mkdir", Arch::X86_64).unwrap();
+        let text = "default allow\n  deny mkdir\n";
+        let origin = Origin {
+            file: "a".into(),
+            line: 2,
+            column: 3,
+        };
+        let denial = Denial {
+            data: &data,
+            rule: Some(&origin),
+        };
+        let addition = propose("tamis", text, &denial).unwrap();
+        assert_eq!(
+            addition.apply(text),
+            "default allow\n  allow mkdir\n  deny mkdir\n"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Calls that filters answered with an error or a signal: what `tamis run --explain-denied` and `tamis explain --audit`
+//! show, once for each.
+
+use std::fmt;
+
+use serde::Serialize;
+use tamis_abi::{Action, Arch, Nr, SeccompData, call, syscall};
+use tamis_policy::tamis::export;
+use tamis_profile::interest;
+
+use crate::entry::counted;
+
+/// Calls that were denied in the same way.
+#[derive(Clone, Serialize)]
+pub struct DeniedEntry {
+    /// The first of them; arguments that are addresses, descriptors and lengths are left out.
+    pub call: String,
+    pub action: String,
+    pub count: u64,
+    /// The programs that made them, where that is known.
+    pub programs: Vec<String>,
+    /// The part of a policy that decided.
+    pub reason: Option<String>,
+    /// What to change if the call should be allowed.
+    pub addition: Option<AdditionEntry>,
+}
+
+/// A change of a policy that allows a call.
+#[derive(Clone, Serialize)]
+pub struct AdditionEntry {
+    /// The change as a unified diff.
+    pub diff: String,
+    /// What else it allows.
+    pub opens: String,
+}
+
+/// Denied calls that were noted elsewhere.
+#[derive(Serialize)]
+pub struct AuditReport {
+    pub denied: Vec<DeniedEntry>,
+    /// Records of calls that were allowed and logged.
+    pub logged: u64,
+}
+
+/// A call without the arguments that say nothing about why it was denied.
+///
+/// ```
+/// use tamis_abi::{Arch, call};
+/// use tamis_report::denied::essence;
+/// let data = call::parse("x86_64 openat(3, 0x7f00, O_RDONLY|O_CLOEXEC)", Arch::X86_64).unwrap();
+/// assert_eq!(call::describe_briefly(&essence(&data)), "x86_64 openat(flags=O_CLOEXEC)");
+/// ```
+#[must_use]
+pub fn essence(data: &SeccompData) -> SeccompData {
+    let mut essence = SeccompData {
+        ip: 0,
+        args: [0; 6],
+        ..*data
+    };
+    let Some(arch) = Arch::of_call(data.arch, data.nr) else {
+        return essence;
+    };
+    let name = syscall::name(arch, Nr(data.nr)).unwrap_or_default();
+    for argument in interest::arguments(arch, name) {
+        let index = argument.index.index();
+        essence.args[index] = data.args[index] & argument.width.max();
+    }
+    essence
+}
+
+impl DeniedEntry {
+    /// Calls whose first is this, answered with this action.
+    pub fn new(data: &SeccompData, action: Action, count: u64) -> DeniedEntry {
+        DeniedEntry {
+            call: call::describe_briefly(&essence(data)),
+            action: answer(data, action),
+            count,
+            programs: Vec::new(),
+            reason: None,
+            addition: None,
+        }
+    }
+}
+
+/// An action with the name of its error.
+fn answer(data: &SeccompData, action: Action) -> String {
+    let arch = Arch::of_call(data.arch, data.nr);
+    let named = arch.and_then(|arch| export::answer(action, arch).ok());
+    named.unwrap_or_else(|| action.to_string())
+}
+
+impl fmt::Display for DeniedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = counted(self.count, "time");
+        write!(f, "denied {times}: {} -> {}", self.call, self.action)?;
+        if !self.programs.is_empty() {
+            write!(f, ", called by {}", self.programs.join(", "))?;
+        }
+        writeln!(f)?;
+        if let Some(reason) = &self.reason {
+            writeln!(f, "  {reason}")?;
+        }
+        if let Some(addition) = &self.addition {
+            writeln!(f, "  to allow it:")?;
+            for line in addition.diff.lines() {
+                writeln!(f, "    {line}")?;
+            }
+            writeln!(f, "  which allows {}", addition.opens)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AuditReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, denied) in self.denied.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{denied}")?;
+        }
+        if self.denied.is_empty() {
+            writeln!(f, "no denied call")?;
+        }
+        if self.logged > 0 {
+            writeln!(
+                f,
+                "{} of calls that were allowed",
+                counted(self.logged, "record")
+            )?;
+        }
+        Ok(())
+    }
+}

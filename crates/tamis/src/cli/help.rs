@@ -1,0 +1,41 @@
+//! The short help, `-h`: what fits a screen.
+//!
+//! Options under a heading of their own - how inputs are read, how filters are compiled, limits, languages - are many,
+//! the same for most commands, and rarely wanted: `--help` has them.
+
+use clap::Command;
+
+/// The command with a short help for each of its subcommands.
+pub(crate) fn in_brief(command: Command) -> Command {
+    command.mut_subcommands(|subcommand| {
+        let name = subcommand.get_name().to_owned();
+        let has_more = subcommand
+            .get_arguments()
+            .any(|arg| arg.get_help_heading().is_some() && !arg.is_hide_set());
+        let after = subcommand
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let subcommand = in_brief(subcommand).mut_args(|arg| {
+            let is_rare = arg.get_help_heading().is_some();
+            arg.hide_short_help(is_rare)
+        });
+        match has_more {
+            true => subcommand
+                .after_help(format!("{}More: `tamis {name} --help`", examples(&after)))
+                .after_long_help(after),
+            false => subcommand,
+        }
+    })
+}
+
+/// The examples of a help's end: the line that announces them, and the indented ones after it.
+fn examples(text: &str) -> String {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("Example"));
+    let title = lines.next().unwrap_or_default();
+    let shown = lines.take_while(|line| line.starts_with(' '));
+    [title]
+        .into_iter()
+        .chain(shown)
+        .fold(String::new(), |all, line| all + line + "\n")
+}

@@ -1,0 +1,89 @@
+//! `tamis run --explain-denied`: which calls got an error from a filter.
+//!
+//! The filters become one, proved to be the same function, which hands every call that would get an error to tamis. There
+//! it is noted and gets that error. All other calls are decided by the kernel alone, at full speed.
+//!
+//! What a program does with a listener of its own fails under it, with EBUSY: the kernel has one for each task.
+
+use tamis_abi::{Action, ActionKind};
+use tamis_bpf::{Op, Program, Stack};
+use tamis_compiler::foreign::{Split, optimise};
+use tamis_kernel::listener::Reply;
+use tamis_kernel::run::{self, Command, RunError, RunResult};
+
+use crate::cli::denials::Denials;
+use crate::cli::{Failure, budget};
+
+/// The largest error number, which the kernel makes of greater ones.
+const MAX_ERRNO: u16 = 4095;
+
+/// The filters of a command as one that hands over what gets an error.
+///
+/// # Errors
+/// If they don't fit into one, or return values that they compute.
+pub(super) fn handing_over(stack: &Stack) -> Result<Stack, Failure> {
+    let program = match stack.programs() {
+        [one] => one.clone(),
+        _ => {
+            let optimised = optimise(stack, &budget::compile_options(), Split::Never);
+            let optimised = optimised.map_err(|error| {
+                Failure::bug(
+                    format!("bug in tamis: {error}"),
+                    "please report this with the input",
+                )
+            })?;
+            match optimised.programs() {
+                [one] => one.clone(),
+                _ => return Err(refused("the filters don't fit into one")),
+            }
+        }
+    };
+    let ops: Vec<Op> = program.ops().map(handed_over).collect();
+    if ops.contains(&Op::RetA) {
+        return Err(refused("a filter returns values that it computes"));
+    }
+    let insns = ops.into_iter().map(Into::into).collect();
+    let program = Program::new(insns, program.endian());
+    let program = program.map_err(|error| refused(&error.to_string()))?;
+    Ok(Stack::from(program))
+}
+
+fn handed_over(op: Op) -> Op {
+    match op {
+        Op::RetImm(ret) if Action::from_ret(ret).kind == ActionKind::Errno => {
+            Op::RetImm(Action::new(ActionKind::Notify, 0).ret())
+        }
+        other => other,
+    }
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::usage(
+        format!("denied calls can't be explained: {why}"),
+        "leave --explain-denied out; `tamis record --confined` counts denied calls without a listener",
+    )
+}
+
+/// Runs a command under filters that hand over; also gives the calls that got an error.
+pub(super) fn run(command: &Command, stack: &Stack) -> Result<(RunResult, Denials), RunError> {
+    let mut denials = Denials::default();
+    let result = run::supervise(command, |_, notification| {
+        let action = Action::from_ret(stack.run(&notification.call).ret);
+        if action.kind == ActionKind::Errno {
+            denials.add(&notification.call, action, None);
+            Reply::Errno(action.data.min(MAX_ERRNO))
+        } else {
+            // The policy's own `notify`, which nobody answers.
+            Reply::Errno(enosys())
+        }
+    })?;
+    Ok((result, denials))
+}
+
+/// ENOSYS of this machine.
+fn enosys() -> u16 {
+    let arch = crate::cli::load::native_arch();
+    let errno =
+        tamis_abi::consts::value(arch, "ENOSYS").and_then(|errno| u16::try_from(errno).ok());
+    errno.unwrap_or(38)
+}
