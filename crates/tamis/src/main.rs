@@ -28,7 +28,10 @@ struct Cli {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
-    let Cli { global, command } = Cli::parse();
+    let (global, command) = command::Command::parse_fast().unwrap_or_else(|| {
+        let Cli { global, command } = Cli::parse();
+        (global, command)
+    });
     cli::budget::begin(global.budget, command.default_time_limit(), global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
     let outcome = std::panic::catch_unwind(|| {

@@ -19,6 +19,7 @@ mod diff;
 mod disasm;
 mod dump;
 mod eval;
+mod exec;
 mod explain;
 mod fuzz;
 mod inject;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     Reduce(reduce::Args),
     Run(run::Args),
+    Exec(exec::Args),
     Record(record::Args),
     Learn(learn::Args),
     Sandbox(sandbox::Args),
@@ -102,6 +104,7 @@ impl Command {
             Command::Record(_) => "recording",
             Command::Learn(_) => "learning",
             Command::Run(_)
+            | Command::Exec(_)
             | Command::Sandbox(_)
             | Command::Inject(_)
             | Command::Dump(_)
@@ -111,6 +114,12 @@ impl Command {
             | Command::Passes(_)
             | Command::Completions(_) => "working",
         }
+    }
+
+    /// The command of a line that is parsed without describing all others, and the options of every subcommand.
+    pub(crate) fn parse_fast() -> Option<(Global, Command)> {
+        let (global, args) = exec::parse_alone(std::env::args_os())?;
+        Some((global, Command::Exec(args)))
     }
 
     /// Does it and gives the exit code.
@@ -127,6 +136,7 @@ impl Command {
             Command::Fuzz(args) => fuzz::run(args, global),
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Exec(args) => exec::run(args, global),
             Command::Record(args) => record::run(args, global),
             Command::Learn(args) => learn::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
