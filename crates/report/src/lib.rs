@@ -29,6 +29,7 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod gap;
+pub mod harden;
 pub mod inject;
 pub mod installed;
 pub mod learn;
@@ -80,6 +81,7 @@ documents! {
     explain::ExplainReport = "tamis.explain/1",
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
+    harden::HardenReport = "tamis.harden/1",
     inject::InjectReport = "tamis.inject/1",
     installed::InstalledReport = "tamis.libseccomp/1",
     learn::LearnReport = "tamis.learn/1",

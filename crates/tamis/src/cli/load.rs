@@ -84,6 +84,14 @@ impl LoadArgs {
         }
     }
 
+    /// The defaults for a unit of systemd.
+    pub(crate) fn of_systemd(strict: bool) -> Result<LoadArgs, Failure> {
+        Ok(LoadArgs {
+            strict,
+            ..LoadArgs::of_kind(InputKind::named("systemd")?)
+        })
+    }
+
     /// The same for inputs of this kind.
     pub(crate) fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
         LoadArgs {

@@ -22,6 +22,7 @@ mod eval;
 mod exec;
 mod explain;
 mod fuzz;
+mod harden;
 mod inject;
 mod learn;
 mod libseccomp;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Inject(inject::Args),
     Platforms(platforms::Args),
     Dump(dump::Args),
+    Harden(harden::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
@@ -95,6 +97,7 @@ impl Command {
             Command::Prove(_) | Command::Diff(_) => "comparing",
             Command::Fuzz(_) => "running calls",
             Command::Reduce(_) => "reducing",
+            Command::Harden(_) => "compiling",
             Command::Asm(_) => "assembling",
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
@@ -143,6 +146,7 @@ impl Command {
             Command::Inject(args) => inject::run(args, global),
             Command::Platforms(args) => platforms::run(args, global),
             Command::Dump(args) => dump::run(args, global),
+            Command::Harden(args) => harden::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
