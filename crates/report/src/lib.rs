@@ -13,6 +13,7 @@
     reason = "docs/schemas describes the fields by the same names"
 )]
 
+pub mod audit;
 pub mod bench;
 pub mod bisect;
 pub mod change;
@@ -34,6 +35,7 @@ pub mod inject;
 pub mod installed;
 pub mod learn;
 pub mod lint;
+pub mod oci;
 pub mod optimize;
 pub mod packets;
 pub mod passes;
@@ -65,6 +67,7 @@ macro_rules! documents {
 }
 
 documents! {
+    audit::AuditReport = "tamis.audit/1",
     bench::BenchReport = "tamis.bench/1",
     engines::EnginesReport = "tamis.bench-engines/1",
     gap::GapReport = "tamis.bench-gap/1",
@@ -87,6 +90,7 @@ documents! {
     learn::LearnReport = "tamis.learn/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
+    oci::OciReport = "tamis.oci/1",
     optimize::OptimizeReport = "tamis.optimize/1",
     packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use crate::cli::{Failure, Global};
 
 mod asm;
+mod audit;
 mod bench;
 mod bisect;
 mod compile;
@@ -27,6 +28,7 @@ mod inject;
 mod learn;
 mod libseccomp;
 mod lint;
+mod oci;
 mod optimize;
 mod passes;
 mod platforms;
@@ -60,7 +62,9 @@ pub(crate) enum Command {
     Inject(inject::Args),
     Platforms(platforms::Args),
     Dump(dump::Args),
+    Audit(audit::Args),
     Harden(harden::Args),
+    Oci(oci::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
@@ -94,10 +98,10 @@ impl Command {
             Command::Explain(_) => "explaining",
             Command::Lint(_) => "looking for mistakes",
             Command::Eval(_) => "evaluating",
-            Command::Prove(_) | Command::Diff(_) => "comparing",
+            Command::Prove(_) | Command::Diff(_) | Command::Audit(_) => "comparing",
             Command::Fuzz(_) => "running calls",
             Command::Reduce(_) => "reducing",
-            Command::Harden(_) => "compiling",
+            Command::Harden(_) | Command::Oci(_) => "compiling",
             Command::Asm(_) => "assembling",
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
@@ -145,8 +149,10 @@ impl Command {
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),
             Command::Platforms(args) => platforms::run(args, global),
+            Command::Audit(args) => audit::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Harden(args) => harden::run(args, global),
+            Command::Oci(args) => oci::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),

@@ -3,6 +3,7 @@
 //! One executable, linked once. `cargo test -p tamis --test it NAME::` runs one module. The goldens are an executable
 //! of their own (`--test golden`), because each file is a test there, which the standard harness has no means for.
 
+mod audit;
 mod bench;
 mod c_header;
 mod catching;
@@ -22,6 +23,7 @@ mod install;
 mod limits;
 mod lint;
 mod live;
+mod oci_apply;
 mod packets;
 mod patch_table;
 mod precompile;
