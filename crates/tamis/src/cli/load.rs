@@ -84,10 +84,11 @@ impl LoadArgs {
         }
     }
 
-    /// The defaults for a unit of systemd.
-    pub(crate) fn of_systemd(strict: bool) -> Result<LoadArgs, Failure> {
+    /// The defaults for a unit of systemd on a machine of an architecture, or on this one.
+    pub(crate) fn of_systemd(arch: Option<Arch>, strict: bool) -> Result<LoadArgs, Failure> {
         Ok(LoadArgs {
             strict,
+            arches: arch.into_iter().collect(),
             ..LoadArgs::of_kind(InputKind::named("systemd")?)
         })
     }

@@ -6,8 +6,10 @@ mod typical;
 mod unit;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tamis_abi::Arch;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
 use tamis_compiler::foreign::{Optimised, Split, optimise};
@@ -18,7 +20,7 @@ use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
 use tamis_session::{Input, Policy};
 
-use crate::cli::load::LoadArgs;
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, budget, exit, output};
 use commands::{CommandLine, Installer};
@@ -79,6 +81,9 @@ pub(crate) struct Args {
     /// CapabilityBoundingSet=, DeviceAllow= and InaccessiblePaths=, as systemd 252 has them
     #[arg(long)]
     rewrite: bool,
+    /// The architecture of the machine that runs the service [default: this machine's]
+    #[arg(long, value_name = "ARCH", value_parser = load::parse_arch)]
+    arch: Option<Arch>,
     /// Treat warnings about the unit as errors
     #[arg(long)]
     strict: bool,
@@ -100,7 +105,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return undo(&places, &files.name, global);
     }
     let installer = installer(args)?;
-    let load = LoadArgs::of_systemd(args.strict)?;
+    let load = LoadArgs::of_systemd(args.arch, args.strict)?;
     let title = format!("{} and its drop-ins", files.name);
     let text = files.text();
     let loaded = load.load_one(Input::new(title, text.clone().into_bytes()), global)?;
@@ -126,10 +131,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Err(refused(&files.name, &[why]));
     }
     if !args.dry_run {
-        let cannot = |error| Failure::environment(format!("{}: {error}", places.drop_in.display()));
-        fs::create_dir_all(places.drop_in.parent().unwrap_or(Path::new("/"))).map_err(cannot)?;
-        output::write_file(&places.filter, &made.program().to_bytes())?;
-        output::write_file(&places.drop_in, drop_in.as_bytes())?;
+        write(&places, made.program(), &drop_in)?;
     }
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let report = HardenReport {
@@ -143,8 +145,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         kept: names(&change.kept),
         notes: settings.notes(),
         process: made.process_entry(),
-        before: made.before(),
-        filter: typical::entry(std::slice::from_ref(made.program())),
+        before: made.before(load.call_arch()),
+        filter: typical::entry(std::slice::from_ref(made.program()), load.call_arch()),
         commands: lines.iter().filter(|line| !line.is_free()).count(),
         is_written: !args.dry_run,
         filter_path: places.filter.display().to_string(),
@@ -163,16 +165,35 @@ impl Places {
                 .join(format!("{unit}.d"))
         };
         let folder = args.output.clone().unwrap_or_else(default);
-        let absolute = std::path::absolute(&folder)
-            .map_err(|error| Failure::environment(format!("{}: {error}", folder.display())))?;
-        let root = std::path::absolute(&args.root).unwrap_or_else(|_| args.root.clone());
-        let inside = absolute.strip_prefix(&root).unwrap_or(&absolute);
+        let absolute = |path: &Path| {
+            std::path::absolute(path)
+                .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+        };
+        let (root, inside) = (absolute(&args.root)?, absolute(&folder)?);
+        let inside = inside.strip_prefix(&root).unwrap_or(&inside);
         Ok(Places {
-            drop_in: absolute.join(DROP_IN),
-            filter: absolute.join(FILTER),
+            drop_in: folder.join(DROP_IN),
+            filter: folder.join(FILTER),
             filter_inside: Path::new("/").join(inside).join(FILTER),
         })
     }
+}
+
+/// Writes the filter, which the service's user reads, and then the drop-in.
+fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure> {
+    let readable = |path: &Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+    };
+    if let Some(folder) = places.drop_in.parent().filter(|folder| !folder.exists()) {
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::environment(format!("{}: {error}", folder.display())))?;
+        readable(folder, 0o755)?;
+    }
+    output::write_file(&places.filter, &filter.to_bytes())?;
+    readable(&places.filter, 0o644)?;
+    output::write_file(&places.drop_in, drop_in.as_bytes())?;
+    readable(&places.drop_in, 0o644)
 }
 
 /// Removes what this command has written.
@@ -356,9 +377,9 @@ impl Made {
         })
     }
 
-    fn before(&self) -> Option<StackEntry> {
+    fn before(&self, arch: Arch) -> Option<StackEntry> {
         self.process
             .as_ref()
-            .map(|(_, filters)| typical::entry(filters))
+            .map(|(_, filters)| typical::entry(filters, arch))
     }
 }

@@ -1,10 +1,8 @@
 //! What filters cost for calls that most services make.
 
-use tamis_abi::call;
+use tamis_abi::{Arch, call};
 use tamis_bpf::{Program, Stack};
 use tamis_report::harden::{CallEntry, StackEntry};
-
-use crate::cli::load::native_arch;
 
 /// Calls with arguments that most services allow.
 const CALLS: [&str; 6] = [
@@ -17,10 +15,10 @@ const CALLS: [&str; 6] = [
 ];
 
 /// The cost of filters, the oldest first.
-pub(super) fn entry(filters: &[Program]) -> StackEntry {
+pub(super) fn entry(filters: &[Program], arch: Arch) -> StackEntry {
     let stack = Stack::new(filters.to_vec()).unwrap_or_default();
     let calls = CALLS.iter().filter_map(|text| {
-        let call = call::parse(text, native_arch()).ok()?;
+        let call = call::parse(text, arch).ok()?;
         Some(CallEntry {
             call: text.split('(').next().unwrap_or(text).to_owned(),
             steps: match stack.is_cacheable(call.arch, call.nr) {

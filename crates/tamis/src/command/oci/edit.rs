@@ -130,11 +130,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn set(text: &str, path: &[&str], value: serde_json::Value) -> String {
-        let edited = with_member(text, path, &value).unwrap();
+    fn set(text: &str, path: &[&str], value: &serde_json::Value) -> String {
+        let edited = with_member(text, path, value).unwrap();
         let parsed: serde_json::Value = serde_json::from_str(&edited).expect("it is JSON");
         let pointer = format!("/{}", path.join("/"));
-        assert_eq!(parsed.pointer(&pointer), Some(&value), "{edited}");
+        assert_eq!(parsed.pointer(&pointer), Some(value), "{edited}");
         edited
     }
 
@@ -143,11 +143,11 @@ mod tests {
         let text =
             "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\"x\": 2} ,\n\t\t\"b\":3 }\n}\n";
         assert_eq!(
-            set(text, &["linux", "seccomp"], json!({"y": 4})),
+            set(text, &["linux", "seccomp"], &json!({"y": 4})),
             "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\n\t\t\t\"y\": 4\n\t\t} ,\n\t\t\"b\":3 }\n}\n"
         );
         assert_eq!(
-            set(text, &["annotations", "k"], json!("v")),
+            set(text, &["annotations", "k"], &json!("v")),
             "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\"x\": 2} ,\n\t\t\"b\":3 },\n\t\"annotations\": {\n\t\t\"k\": \"v\"\n\t}\n}\n"
         );
     }
@@ -162,7 +162,7 @@ mod tests {
             "{\"a\": 1}",
             "{\"linux\": {\"a\": 1}}",
         ] {
-            set(text, &["linux", "seccomp"], json!({"x": [1, {"y": 2}]}));
+            set(text, &["linux", "seccomp"], &json!({"x": [1, {"y": 2}]}));
         }
     }
 
