@@ -113,6 +113,7 @@ fn folder() -> PathBuf {
         ("server.toml", MATRIX),
         ("network.tamis", "allow connect\n"),
         ("large.policy", MINIJAIL),
+        ("bundle.json", "{}"),
         ("trace.txt", STRACE),
         ("monday.json tuesday.json service.json", COUNTS),
     ] {

@@ -26,7 +26,6 @@ use crate::cli::{Failure, Global, budget, exit};
 Examples:
   tamis oci apply policy.tamis bundle.json
   tamis oci apply policy.tamis bundle.json --runtime crun -o -
-  podman run --annotation \"$(tamis compile web.tamis --emit annotation)\" alpine
 crun installs the program of an annotation, byte by byte, and no profile then. Other runtimes compile `linux.seccomp` \
 with libseccomp: it gets the policy as a profile, proved equivalent or, with a warning, stricter. Without --runtime both are \
 set, and say the same. The rest of the file stays as it is.")]
