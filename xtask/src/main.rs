@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 mod codegen;
 mod counts;
+mod exec;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, counts, tidy";
+const TASKS: &str = "codegen, counts, exec, tidy";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -23,6 +24,7 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
         Some("counts") => counts::run(),
+        Some("exec") => exec::run(),
         Some("tidy") => tidy::run(args),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),

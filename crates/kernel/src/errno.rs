@@ -12,6 +12,9 @@ impl Errno {
     /// No such file or directory.
     pub const ENOENT: Errno = Errno(libc::ENOENT);
 
+    /// Permission denied.
+    pub const EACCES: Errno = Errno(libc::EACCES);
+
     /// The error number of this thread's last failed call; async-signal-safe.
     pub fn last() -> Errno {
         Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))

@@ -5,6 +5,7 @@
 //! | [`mod@probe`] | detects the features of this kernel and process, as plain data |
 //! | [`mod@install`] | installs a program on the calling thread or on all threads, with precise errors |
 //! | [`mod@run`] | runs a command under filters and reports the call for which it was killed |
+//! | [`mod@execute`] | makes this process a program under filters |
 //! | [`mod@dump`] | reads the filters of a running process |
 //! | [`mod@differential`] | compares programs and calls in the kernel with tamis |
 //! | [`mod@measure`] | times system calls under filters |
@@ -18,6 +19,7 @@
 //! | [`mod@spawn`] | starts a child under filters |
 //! | [`mod@tracee`] | traces tasks: stops, registers, system calls |
 //! | [`mod@listener`] | replies to the calls that a filter passes to user space |
+//! | [`mod@search`] | finds the file of a program |
 //! | [`mod@memory`] | reads and writes the memory of other processes |
 //! | [`mod@affinity`] | says on which CPUs threads run |
 //! | [`mod@poll`] | waits for one of several descriptors |
@@ -32,6 +34,7 @@ pub mod differential;
 pub mod dump;
 mod ended;
 pub mod errno;
+pub mod execute;
 pub mod flags;
 pub mod install;
 pub mod interrupt;
@@ -41,6 +44,7 @@ pub mod memory;
 pub mod poll;
 pub mod probe;
 pub mod run;
+pub mod search;
 pub mod spawn;
 mod status;
 mod sys;

@@ -43,7 +43,7 @@ pub struct InputEntry {
 }
 
 /// A call for which two sides differ.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct WitnessEntry {
     pub call: String,
     pub left: String,

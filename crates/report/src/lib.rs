@@ -14,6 +14,7 @@
 )]
 
 pub mod addition;
+pub mod audit;
 pub mod bench;
 pub mod bisect;
 pub mod change;
@@ -31,10 +32,12 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod gap;
+pub mod harden;
 pub mod inject;
 pub mod installed;
 pub mod learn;
 pub mod lint;
+pub mod oci;
 pub mod optimize;
 pub mod packets;
 pub mod passes;
@@ -80,6 +83,7 @@ macro_rules! documents {
 }
 
 documents! {
+    audit::AuditReport = "tamis.audit/1",
     bench::BenchReport = "tamis.bench/1",
     engines::EnginesReport = "tamis.bench-engines/1",
     gap::GapReport = "tamis.bench-gap/1",
@@ -96,11 +100,13 @@ documents! {
     explain::ExplainReport = "tamis.explain/1",
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
+    harden::HardenReport = "tamis.harden/1",
     inject::InjectReport = "tamis.inject/1",
     installed::InstalledReport = "tamis.libseccomp/1",
     learn::LearnReport = "tamis.learn/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
+    oci::OciReport = "tamis.oci/1",
     optimize::OptimizeReport = "tamis.optimize/1",
     packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",

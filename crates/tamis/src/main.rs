@@ -29,10 +29,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
-    let parsed = cli::help::in_brief(Cli::command()).try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let Cli { global, command } = match parsed {
-        Ok(cli) => cli,
+    let (global, command) = match command::Command::parse_fast().map_or_else(parse, Ok) {
+        Ok(parsed) => parsed,
         Err(error) => return misused(&error),
     };
     cli::budget::begin(global.budget, command.default_time_limit(), global.json);
@@ -51,6 +49,13 @@ fn main() -> ExitCode {
         cli::message(&text);
     }
     ExitCode::from(code)
+}
+
+/// The command line.
+fn parse() -> Result<(cli::Global, command::Command), clap::Error> {
+    let matches = cli::help::in_brief(Cli::command()).try_get_matches()?;
+    let Cli { global, command } = Cli::from_arg_matches(&matches)?;
+    Ok((global, command))
 }
 
 /// Tells of wrong usage, or prints the help or version that was asked for.

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 35] = [
+const ALLOWED: [(&str, Option<&[&str]>); 36] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -45,6 +45,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 35] = [
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
+    ("exec", Some(&["abi", "bpf", "kernel"])),
     ("platform", Some(&["abi", "bpf", "engine", "kernel"])),
     (
         "libseccomp",

@@ -10,7 +10,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and the reason for a separate one.
-const INTEGRATION: [(&str, &str, &str); 12] = [
+const INTEGRATION: [(&str, &str, &str); 13] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis",
@@ -21,6 +21,11 @@ const INTEGRATION: [(&str, &str, &str); 12] = [
         "tamis",
         "golden",
         "each file is a test, so it has a main of its own",
+    ),
+    (
+        "tamis-exec",
+        "it",
+        "the path of the command is known to its package only",
     ),
     (
         "tamis-bench",

@@ -7,6 +7,7 @@
 pub(crate) mod affinity;
 pub(crate) mod bpf;
 pub(crate) mod child;
+pub(crate) mod execute;
 pub(crate) mod fd;
 pub(crate) mod interrupt;
 pub(crate) mod listener;

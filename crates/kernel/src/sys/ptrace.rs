@@ -283,37 +283,58 @@ pub(crate) fn signal_info(tid: libc::pid_t) -> Result<SignalInfo, Errno> {
     })
 }
 
+/// `struct ptrace_syscall_info`, which not every C library declares. What follows the stack pointer depends on the kind
+/// of the stop.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SyscallInfo {
+    op: u8,
+    _reserved: [u8; 3],
+    arch: u32,
+    ip: u64,
+    stack_pointer: u64,
+    words: [u64; 8],
+}
+
+/// Of the action `PTRACE_GET_SYSCALL_INFO`, and the kinds of its stops.
+const GET_SYSCALL_INFO: i32 = 0x420e;
+const AT_ENTRY: u8 = 1;
+const AT_EXIT: u8 = 2;
+const AT_SECCOMP: u8 = 3;
+
 /// The call at which a stopped tracee is. Kernel 5.3.
 pub(crate) fn call_info(tid: libc::pid_t) -> Result<CallInfo, Errno> {
-    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<libc::ptrace_syscall_info>());
+    let mut info = MaybeUninit::<SyscallInfo>::zeroed();
+    let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<SyscallInfo>());
     let data = info.as_mut_ptr().cast::<libc::c_void>();
     // SAFETY: the kernel writes at most `size` bytes.
-    check(unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size, data) })?;
-    // SAFETY: filled for every kind of stop; zero is valid for all members.
+    check(unsafe { libc::ptrace(GET_SYSCALL_INFO as _, tid, size, data) })?;
+    // SAFETY: filled for every kind of stop; all members are plain numbers.
     let info = unsafe { info.assume_init() };
-    // SAFETY: `op` selects the member of the union that the kernel has filled; all are plain numbers.
-    let phase = unsafe {
-        match info.op {
-            libc::PTRACE_SYSCALL_INFO_ENTRY => CallPhase::Entry {
-                nr: info.u.entry.nr as u32,
-                args: info.u.entry.args,
-            },
-            libc::PTRACE_SYSCALL_INFO_EXIT => CallPhase::Exit {
-                result: info.u.exit.sval,
-                is_error: info.u.exit.is_error != 0,
-            },
-            libc::PTRACE_SYSCALL_INFO_SECCOMP => CallPhase::Seccomp {
-                nr: info.u.seccomp.nr as u32,
-                args: info.u.seccomp.args,
-                data: info.u.seccomp.ret_data,
-            },
-            _ => CallPhase::None,
+    let [first, args @ .., last] = info.words;
+    let phase = match info.op {
+        AT_ENTRY => CallPhase::Entry {
+            nr: first as u32,
+            args,
+        },
+        AT_EXIT => CallPhase::Exit {
+            result: first.cast_signed(),
+            // One byte.
+            is_error: args[0].to_ne_bytes()[0] != 0,
+        },
+        AT_SECCOMP => {
+            let [a, b, c, d, ..] = last.to_ne_bytes();
+            CallPhase::Seccomp {
+                nr: first as u32,
+                args,
+                data: u32::from_ne_bytes([a, b, c, d]),
+            }
         }
+        _ => CallPhase::None,
     };
     Ok(CallInfo {
         arch: info.arch,
-        ip: info.instruction_pointer,
+        ip: info.ip,
         stack_pointer: info.stack_pointer,
         phase,
     })

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use object::LittleEndian;
 use object::elf::{
@@ -130,20 +129,6 @@ fn segment(entry: &object::elf::ProgramHeader64<LittleEndian>, file_bytes: u64) 
     let is_aligned = segment.address % PAGE == segment.offset % PAGE;
     let fits = segment.file_bytes <= segment.memory_bytes && end < 1 << 47;
     (is_in_file && is_aligned && fits).then_some(segment)
-}
-
-/// The file of a program: a path if it has a slash, else looked for in `PATH`.
-pub(crate) fn find(program: &OsStr) -> Result<PathBuf, Errno> {
-    use std::os::unix::fs::PermissionsExt;
-    if program.as_bytes().contains(&b'/') {
-        return Ok(PathBuf::from(program));
-    }
-    let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let is_program = |file: &PathBuf| {
-        fs::metadata(file).is_ok_and(|one| one.is_file() && one.permissions().mode() & 0o111 != 0)
-    };
-    let mut files = env::split_paths(&path).map(|folder| folder.join(program));
-    files.find(is_program).ok_or(Errno::ENOENT)
 }
 
 /// A string of the kernel's interface.

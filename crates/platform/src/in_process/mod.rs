@@ -29,7 +29,7 @@ use tamis_abi::SeccompData;
 use tamis_bpf::Stack;
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::SpawnError;
-use tamis_kernel::{Ended, Errno};
+use tamis_kernel::{Ended, Errno, search};
 
 use crate::attached;
 use crate::caps::{Caps, Family, Isolation};
@@ -187,7 +187,7 @@ impl Supervisor for Changer {
 
 /// Reads the program, its interpreter and what they get.
 fn load(guest: &Guest<'_>) -> Result<Program, Errno> {
-    let path = image::find(&guest.program)?;
+    let path = search::find(&guest.program)?;
     let (main, interpreter) = image::read(&path)?;
     let read = |path: &Path| image::read(path).map(|(image, _)| image);
     let interpreter = interpreter.as_deref().map(read).transpose()?;

@@ -74,6 +74,33 @@ fn arches(common: &front_end::ParseOptions) -> Vec<Arch> {
     }
 }
 
+/// An assignment of a unit, as systemd reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The section: `Service`.
+    pub section: String,
+    /// What is before the `=`.
+    pub key: String,
+    /// What is behind it, without white space around it; joined lines are one.
+    pub value: String,
+}
+
+/// All assignments of a unit, or of a unit and its drop-ins as `systemctl cat` prints them, in their order. What
+/// [`parse`] says about the text is left out.
+pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
+    let mut sink = Sink::new(false);
+    let text = sources.get(source).text.as_ref();
+    let titles = title::Titles::new(&sources.get(source).name, text);
+    let unit = unit::parse(source, text, titles, &mut sink);
+    let all = unit.assignments.into_iter();
+    all.map(|own| Assignment {
+        section: own.section.into_owned(),
+        key: own.key.text().to_owned(),
+        value: own.value.text().to_owned(),
+    })
+    .collect()
+}
+
 /// Options of parsing a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdOptions {

@@ -12,13 +12,13 @@ pub(crate) const GAVE_UP: u8 = 3;
 pub(crate) const ENVIRONMENT: u8 = 4;
 /// A bug of tamis.
 pub(crate) const BUG: u8 = 101;
-/// `run`: the command was found but could not be executed.
+/// `run`, `exec`: the command was found but could not be executed.
 pub(crate) const CANNOT_EXECUTE: u8 = 126;
-/// `run`: the command was not found.
+/// `run`, `exec`: the command was not found.
 pub(crate) const NOT_FOUND: u8 = 127;
 
 /// The codes as `tamis --help` shows them.
 pub(crate) const HELP: &str = "\
 Exit status: 0 yes or done; 1 the answer is no (denied, different); 2 wrong usage or input; \
-3 gave up at a limit; 4 this environment can't; 101 a bug of tamis. `run`, `sandbox` and `inject` \
+3 gave up at a limit; 4 this environment can't; 101 a bug of tamis. `run`, `exec`, `sandbox` and `inject` \
 return the code of the command they ran.";

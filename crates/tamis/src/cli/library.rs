@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use tamis_kernel::search;
 use tamis_scmp::header;
 
 use crate::cli::Failure;
@@ -124,7 +125,7 @@ pub(crate) enum PrivateCopy {
 
 /// The copy that a command would use.
 pub(crate) fn private_copy(program: &OsStr) -> Option<PrivateCopy> {
-    let program = on_path(program)?;
+    let program = search::find(program).ok()?;
     let start = first_bytes(&program)?;
     let interpreter = match start.strip_prefix(b"#!") {
         Some(line) => {
@@ -136,7 +137,7 @@ pub(crate) fn private_copy(program: &OsStr) -> Option<PrivateCopy> {
                 true => words.next()?,
                 false => first,
             };
-            on_path(OsStr::new(named))?
+            search::find(OsStr::new(named)).ok()?
         }
         None => program,
     };
@@ -153,16 +154,6 @@ pub(crate) fn private_copy(program: &OsStr) -> Option<PrivateCopy> {
     let modules = is_python.then(|| python_modules(&prefix))?;
     let module = modules.into_iter().find(|module| has_copy(module));
     module.map(PrivateCopy::PythonModule)
-}
-
-/// The path of a program, looked for as a shell does.
-fn on_path(program: &OsStr) -> Option<PathBuf> {
-    if Path::new(program).components().count() > 1 {
-        return Some(program.into());
-    }
-    let folders = env::var_os("PATH")?;
-    let mut places = env::split_paths(&folders).map(|folder| folder.join(program));
-    places.find(|place| place.is_file())
 }
 
 fn first_bytes(path: &Path) -> Option<Vec<u8>> {

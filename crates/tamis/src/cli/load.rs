@@ -113,6 +113,15 @@ impl LoadArgs {
         }
     }
 
+    /// The defaults for a unit of systemd on a machine of an architecture, or on this one.
+    pub(crate) fn of_systemd(arch: Option<Arch>, strict: bool) -> Result<LoadArgs, Failure> {
+        Ok(LoadArgs {
+            strict,
+            arches: arch.into_iter().collect(),
+            ..LoadArgs::of_kind(InputKind::named("systemd")?)
+        })
+    }
+
     /// The same for inputs of this kind.
     pub(crate) fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
         LoadArgs {

@@ -1,13 +1,13 @@
 //! Choosing a platform, and running a command on it.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
 use tamis_kernel::errno::Errno;
+use tamis_kernel::search;
 use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor};
 use tamis_report::run::MUST_ALLOW_EXECVE;
@@ -88,7 +88,7 @@ pub(crate) fn run_guest(
         unreachable!("clap requires a command");
     };
     let guest = Guest {
-        program: find(program).map_or_else(|| program.clone(), PathBuf::into_os_string),
+        program: search::find(program).map_or_else(|_| program.clone(), PathBuf::into_os_string),
         args: arguments.to_vec(),
         filter,
         has_results,
@@ -149,19 +149,4 @@ pub(crate) fn end(ended: Ended) -> EndOfGuest {
             signal: Some(signal),
         },
     }
-}
-
-/// The program that a name without a slash means, so that it takes one call to execute it.
-fn find(name: &OsStr) -> Option<PathBuf> {
-    if Path::new(name).components().count() != 1 || name.to_string_lossy().contains('/') {
-        return None;
-    }
-    let path = std::env::var_os("PATH")?;
-    let is_executable = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(is_executable)
 }

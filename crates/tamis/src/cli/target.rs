@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 use tamis_compiler::{CompileOptions, Effort, Objective, Target};
 use tamis_diag::Sources;
+use tamis_kernel::{Flag, Flags};
 use tamis_session::profile::mismatch;
 use tamis_session::{LoadOptions, Loaded, Policy, check};
 
@@ -130,6 +131,14 @@ impl TargetArgs {
             ..budget::compile_options()
         })
     }
+}
+
+/// The flags that the policy of a filter asks for.
+pub(crate) fn wanted_flags(policy: Option<&Policy>) -> Flags {
+    let names = policy.iter().flat_map(|policy| &policy.installation.flags);
+    names
+        .filter_map(|name| Flag::from_constant(name))
+        .fold(Flags::NONE, |flags, flag| flags | flag)
 }
 
 /// Warns if the profile seems to be of another program than the policy.

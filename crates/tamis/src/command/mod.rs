@@ -9,6 +9,7 @@ use clap::Subcommand;
 use crate::cli::{Failure, Global};
 
 mod asm;
+mod audit;
 mod bench;
 mod bisect;
 mod compile;
@@ -19,12 +20,15 @@ mod diff;
 mod disasm;
 mod dump;
 mod eval;
+mod exec;
 mod explain;
 mod fuzz;
+mod harden;
 mod inject;
 mod learn;
 mod libseccomp;
 mod lint;
+mod oci;
 mod optimize;
 mod passes;
 mod platforms;
@@ -51,12 +55,16 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     Reduce(reduce::Args),
     Run(run::Args),
+    Exec(exec::Args),
     Record(record::Args),
     Learn(learn::Args),
     Sandbox(sandbox::Args),
     Inject(inject::Args),
     Platforms(platforms::Args),
     Dump(dump::Args),
+    Audit(audit::Args),
+    Harden(harden::Args),
+    Oci(oci::Args),
     Libseccomp(libseccomp::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
@@ -90,9 +98,10 @@ impl Command {
             Command::Explain(_) => "explaining",
             Command::Lint(_) => "looking for mistakes",
             Command::Eval(_) => "evaluating",
-            Command::Prove(_) | Command::Diff(_) => "comparing",
+            Command::Prove(_) | Command::Diff(_) | Command::Audit(_) => "comparing",
             Command::Fuzz(_) => "running calls",
             Command::Reduce(_) => "reducing",
+            Command::Harden(_) | Command::Oci(_) => "compiling",
             Command::Asm(_) => "assembling",
             Command::Disasm(_) => "disassembling",
             Command::Decompile(_) => "decompiling",
@@ -102,6 +111,7 @@ impl Command {
             Command::Record(_) => "recording",
             Command::Learn(_) => "learning",
             Command::Run(_)
+            | Command::Exec(_)
             | Command::Sandbox(_)
             | Command::Inject(_)
             | Command::Dump(_)
@@ -111,6 +121,12 @@ impl Command {
             | Command::Passes(_)
             | Command::Completions(_) => "working",
         }
+    }
+
+    /// The command of a line that is parsed without describing all others, and the options of every subcommand.
+    pub(crate) fn parse_fast() -> Option<(Global, Command)> {
+        let (global, args) = exec::parse_alone(std::env::args_os())?;
+        Some((global, Command::Exec(args)))
     }
 
     /// Does it and gives the exit code.
@@ -127,12 +143,16 @@ impl Command {
             Command::Fuzz(args) => fuzz::run(args, global),
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Exec(args) => exec::run(args, global),
             Command::Record(args) => record::run(args, global),
             Command::Learn(args) => learn::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),
             Command::Platforms(args) => platforms::run(args, global),
+            Command::Audit(args) => audit::run(args, global),
             Command::Dump(args) => dump::run(args, global),
+            Command::Harden(args) => harden::run(args, global),
+            Command::Oci(args) => oci::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),

@@ -105,7 +105,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut command = Command::new(program);
     command.args = arguments.to_vec();
     command.flags = flags(args);
-    command.filter_flags = policies.iter().map(wanted_flags).collect();
+    command.filter_flags = policies
+        .iter()
+        .map(|policy| target::wanted_flags(policy.as_ref()))
+        .collect();
     command.die_with_parent = args.die_with_parent;
     command.no_new_privs = !args.keep_privs && is_filtered;
     command.explain = !args.no_explain && is_filtered;
@@ -283,14 +286,6 @@ fn flags(args: &Args) -> Flags {
     let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
     let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
     wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
-}
-
-/// The flags that the policy of a filter asks for.
-fn wanted_flags(policy: &Option<Policy>) -> Flags {
-    let names = policy.iter().flat_map(|policy| &policy.installation.flags);
-    names
-        .filter_map(|name| Flag::from_constant(name))
-        .fold(Flags::NONE, |flags, flag| flags | flag)
 }
 
 /// Notes that nobody answers the calls that a policy hands to a supervisor.

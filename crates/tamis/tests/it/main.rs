@@ -3,6 +3,7 @@
 //! One executable, linked once. `cargo test -p tamis --test it NAME::` runs one module. The goldens are an executable
 //! of their own (`--test golden`), because each file is a test there, which the standard harness has no means for.
 
+mod audit;
 mod bench;
 mod c_header;
 mod catching;
@@ -11,8 +12,10 @@ mod compare;
 mod dump;
 mod embedding;
 mod examples;
+mod exec;
 mod facade;
 mod fuzz;
+mod harden;
 mod help;
 mod include_policy;
 mod includes;
@@ -20,6 +23,7 @@ mod install;
 mod limits;
 mod lint;
 mod live;
+mod oci_apply;
 mod packets;
 mod patch_table;
 mod precompile;

@@ -228,6 +228,26 @@ fn matrix() -> PathBuf {
     path
 }
 
+/// A folder with a unit that can be hardened, and the options to do that there.
+fn hardened() -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-harden");
+    let units = folder.join("etc/systemd/system");
+    fs::create_dir_all(&units).unwrap();
+    let unit =
+        "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\nProtectClock=yes\n";
+    fs::write(units.join("x.service"), unit).unwrap();
+    fs::write(folder.join("tamis-exec"), "").unwrap();
+    let folder = folder.display();
+    format!("harden x --json --root {folder} --installer /tamis-exec")
+}
+
+/// A command that puts a policy into the configuration of a container.
+fn configured() -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-config.json");
+    fs::write(&path, "{}").unwrap();
+    format!("oci apply pure-compute {} --json", path.display())
+}
+
 /// Checks the document of a recording; names it where nothing can be recorded.
 fn check_record() -> String {
     const LINE: &str = "record --time --json --against pure-compute -- true";
@@ -245,6 +265,7 @@ fn check_record() -> String {
 fn check_live() -> Vec<String> {
     if skip::without_live() {
         let live = [
+            "tamis.audit/1",
             "tamis.bench/1",
             "tamis.bench-gap/1",
             "tamis.inject/1",
@@ -270,6 +291,10 @@ fn check_live() -> Vec<String> {
         check(&format!("sandbox --json -p {} -- true", policy.display())),
         check(&format!("inject --json {} -- true", rules.display())),
         check("platforms --bench --rounds 1 --platform notify --json"),
+        check(&format!(
+            "audit --json --against pure-compute --pid {}",
+            std::process::id()
+        )),
     ]
 }
 
@@ -314,6 +339,8 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
             profile().display()
         )),
         check("bench --engines pure-compute --calls read --rounds 1 --json"),
+        check(&hardened()),
+        check(&configured()),
         check("tables arches --json"),
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),

@@ -40,6 +40,10 @@ mknod -m 666 "$root/dev/full" c 1 7
 mknod -m 666 "$root/dev/random" c 1 8
 mknod -m 666 "$root/dev/urandom" c 1 9
 mknod -m 666 "$root/dev/tty" c 5 0
+if [ -L "$folder/shared" ]; then
+    mkdir "$root/opt"
+    mount --bind "$(readlink "$folder/shared")" "$root/opt"
+fi
 cp -r "$folder/units" "$root/etc/systemd/system"
 cp "$folder/system.conf" "$root/etc/systemd/system.conf"
 echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ use cgroup::Cgroup;
 const PLACES: [&str; 2] = ["/usr/lib/systemd/systemd", "/lib/systemd/systemd"];
 /// How long booting without units may take.
 const TRIAL: Duration = Duration::from_secs(60);
+/// Where units find the folder that they share with the test.
+pub const SHARED: &str = "/opt";
 /// The exit status of a service whose filters can't be installed.
 pub const EXIT_SECCOMP: i32 = 228;
 const BOOT: &str = include_str!("boot.sh");
@@ -62,7 +65,8 @@ pub struct Unit {
 /// What systemd made of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It started the program under these filters, the oldest first.
+    /// It started the program under these filters, the oldest first. If the program executes another one, those of the
+    /// last.
     Filters(Vec<Program>),
     /// The process ended before it became the program: a filter couldn't be installed, or the filters denied a call
     /// that systemd made after the last of them.
@@ -95,7 +99,7 @@ pub struct Systemd {
 
 impl Unit {
     /// The file of the unit.
-    fn file(&self) -> String {
+    pub fn file(&self) -> String {
         format!(
             "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/true\n{}",
             self.text
@@ -145,11 +149,30 @@ impl Systemd {
     /// # Panics
     /// If tracing fails.
     pub fn start(&self, units: &[Unit], limit: Duration) -> io::Result<Option<Vec<Loaded>>> {
+        self.start_with(units, None, limit)
+    }
+
+    /// The same with a folder that the units find at [`SHARED`], and write to.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    ///
+    /// # Panics
+    /// If tracing fails.
+    pub fn start_with(
+        &self,
+        units: &[Unit],
+        shared: Option<&Path>,
+        limit: Duration,
+    ) -> io::Result<Option<Vec<Loaded>>> {
         static BOOTED: Mutex<()> = Mutex::new(());
         // It guards no data that a panic could leave half written.
         let _booted = BOOTED.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = Folder::new()?;
         write_units(&folder.0, units)?;
+        if let Some(shared) = shared {
+            symlink(shared, folder.0.join("shared"))?;
+        }
         let cgroup = Cgroup::new()?;
         let (sender, receiver) = mpsc::channel();
         let is_over = AtomicBool::new(false);
@@ -257,7 +280,6 @@ fn record(stopped: &Stopped, found: &mut BTreeMap<String, Started>) {
     };
     // A service may have had helpers that ended before it became the program.
     let is_known = match found.get(&unit) {
-        Some(Started::Filters(_)) => true,
         Some(_) => stop == Stop::Exit,
         None => false,
     };

@@ -1,0 +1,186 @@
+//! `tamis-exec` as its users meet it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tamis_bpf::{Insn, Op, Program, Test};
+use tamis_kernel::NATIVE_ENDIAN;
+use tamis_testkit::skip;
+
+const ALLOW: u32 = 0x7fff_0000;
+const EPERM: u32 = 0x0005_0001;
+const NOTIFY: u32 = 0x7fc0_0000;
+
+/// A filter that answers one call, and allows all others.
+fn filter(name: &str, nr: i64, ret: u32) -> PathBuf {
+    let ops = [
+        Op::LoadData(0),
+        Op::branch(Test::Eq, u32::try_from(nr).unwrap(), 0, 1),
+        Op::RetImm(ret),
+        Op::RetImm(ALLOW),
+    ];
+    let program = Program::new(ops.map(Insn::from).to_vec(), NATIVE_ENDIAN).unwrap();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, program.to_bytes()).unwrap();
+    path
+}
+
+fn tamis_exec(filters: &[&Path], words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis-exec"));
+    for filter in filters {
+        command.arg("-p").arg(filter);
+    }
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn output(filters: &[&Path], words: &[&str]) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = tamis_exec(filters, words).output().expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn the_command_is_the_same_process_under_the_filters() {
+    if skip::without_live() {
+        return;
+    }
+    let filter = filter("exec-uname.bpf", libc::SYS_uname, EPERM);
+    let script =
+        "echo $$; grep -E '^(Seccomp_filters|NoNewPrivs):' /proc/$$/status; uname; echo $0";
+    let mut command = tamis_exec(&[&filter, &filter], &["--argv0", "own", "sh", "-c", script]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let expected = format!("{pid}\nNoNewPrivs:\t1\nSeccomp_filters:\t2\nown\n");
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn privileges_are_kept_where_the_kernel_lets_them() {
+    if skip::without_live() {
+        return;
+    }
+    let filter = filter("exec-keep.bpf", libc::SYS_uname, EPERM);
+    let words = [
+        "--keep-privs",
+        "--",
+        "grep",
+        "^NoNewPrivs",
+        "/proc/self/status",
+    ];
+    assert_eq!(output(&[&filter], &words).1, "NoNewPrivs:\t0\n");
+    // Without CAP_SYS_ADMIN the kernel wants it set.
+    let mut command = tamis_exec(&[&filter], &words);
+    let without = command.uid(65534).gid(65534).output().unwrap();
+    assert_eq!(without.stdout, b"NoNewPrivs:\t1\n");
+}
+
+/// `SIGPIPE` and closed descriptors, which the runtime of Rust changes, and a set mask of signals.
+#[test]
+fn signals_and_descriptors_are_those_of_the_start() {
+    if skip::without_live() {
+        return;
+    }
+    let filter = filter("exec-signals.bpf", libc::SYS_uname, EPERM);
+    let filter = filter.to_str().unwrap();
+    let status = "grep -E '^Sig(Ign|Blk):' /proc/self/status; ls /proc/self/fd";
+    for before in [
+        "",
+        "trap '' PIPE;",
+        "trap '' TERM;",
+        "exec 0<&-;",
+        "exec 0<&- 2<&- 7</dev/null;",
+    ] {
+        let shell = |exec: &str| {
+            let script = format!("{before} exec {exec} sh -c \"$1\"");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, "sh", status]);
+            command.output().unwrap().stdout
+        };
+        let own = format!("{} -p {filter} --", env!("CARGO_BIN_EXE_tamis-exec"));
+        let (bare, under) = (shell("env"), shell(&own));
+        assert_eq!(
+            String::from_utf8(under),
+            String::from_utf8(bare),
+            "{before}"
+        );
+    }
+}
+
+#[test]
+fn what_can_not_be_executed_has_the_codes_of_env() {
+    if skip::without_live() {
+        return;
+    }
+    let filter = filter("exec-codes.bpf", libc::SYS_uname, EPERM);
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exec-script");
+    fs::write(&script, "echo script $1\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o644)).unwrap();
+    let code = |words: &[&str]| output(&[&filter], words).0;
+    let path = script.to_str().unwrap();
+    assert_eq!(code(&["no-such-program"]), Some(127));
+    assert_eq!(code(&["/no/such/program"]), Some(127));
+    assert_eq!(code(&["/"]), Some(126));
+    assert_eq!(code(&[path]), Some(126));
+    // A file without `#!` is a shell's, as for env.
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let (status, told, _) = output(&[&filter], &[path, "told"]);
+    assert_eq!((status, told.as_str()), (Some(0), "script told\n"));
+    assert_eq!(code(&["sh", "-c", "exit 7"]), Some(7));
+}
+
+/// A filter that is in the way is told before it is installed: the message could not be written under it.
+#[test]
+fn filters_in_the_way_are_refused_with_a_reason() {
+    if skip::without_live() {
+        return;
+    }
+    let execve = filter("exec-execve.bpf", libc::SYS_execve, EPERM);
+    let seccomp = filter("exec-seccomp.bpf", libc::SYS_seccomp, 0);
+    let notify = filter("exec-notify.bpf", libc::SYS_uname, NOTIFY);
+    let refused = |filters: &[&Path], reason: &str| {
+        let (code, told, error) = output(filters, &["echo", "it runs"]);
+        assert_eq!((code, told.as_str()), (Some(2), ""), "{reason}: {error}");
+        assert!(
+            error.contains(reason) && error.contains("\nhelp: "),
+            "{error}"
+        );
+    };
+    refused(
+        &[&execve],
+        "the filter answers execve, which executes the command, with errno(1)",
+    );
+    refused(&[&seccomp, &notify], "the action notify");
+    refused(
+        &[&seccomp, &execve],
+        "seccomp, which installs the next filter, with kill_thread",
+    );
+    assert_eq!(output(&[&seccomp], &["true"]).0, Some(0));
+}
+
+#[test]
+fn only_raw_filters_that_the_kernel_takes_are_read() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exec-text.tamis");
+    for text in ["default allow\n", "", "eight  b", &"x".repeat(40_000)] {
+        fs::write(&path, text).unwrap();
+        let (code, _, error) = output(&[&path], &["true"]);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.starts_with("tamis-exec: "), "{error}");
+    }
+    assert_eq!(output(&[], &["true"]).0, Some(2));
+    assert_eq!(output(&[], &[]).0, Some(2));
+    assert_eq!(output(&[Path::new("/no/such")], &["true"]).0, Some(2));
+}

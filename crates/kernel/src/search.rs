@@ -1,0 +1,77 @@
+//! The file of a program that is named as in a shell.
+//!
+//! The search is that of `execvp`: a name with a slash is a path, any other is looked for in the folders of `PATH`. It
+//! comes before any filter, because a filter may deny the calls that it takes, and a name is then one call to execute.
+//! It asks the system what may be executed and executes nothing, so a file that is no program is found all the same.
+
+use std::env;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::errno::Errno;
+use crate::sys;
+
+/// The folders where `PATH` isn't set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// The file of a program: a path if it has a slash, else the first file in `PATH` that may be executed.
+///
+/// # Errors
+/// `EACCES` if the only files of this name may not be executed or a folder may not be searched, else `ENOENT`.
+///
+/// ```
+/// use std::path::Path;
+/// use tamis_kernel::search;
+/// assert_eq!(search::find("./x".as_ref()).as_deref(), Ok(Path::new("./x")));
+/// assert!(search::find("sh".as_ref()).is_ok_and(|path| path.is_absolute()));
+/// ```
+pub fn find(program: &OsStr) -> Result<PathBuf, Errno> {
+    let bytes = program.as_bytes();
+    if bytes.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    if bytes.contains(&b'/') {
+        return Ok(PathBuf::from(program));
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let mut best = Errno::ENOENT;
+    for folder in env::split_paths(&path) {
+        let file = folder.join(program);
+        match may_execute(&file) {
+            Ok(()) => return Ok(file),
+            Err(Errno::EACCES) => best = Errno::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(best)
+}
+
+fn may_execute(file: &Path) -> Result<(), Errno> {
+    let text = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))?;
+    sys::execute::may_execute(&text)?;
+    // Folders may be searched, which is the same right.
+    match file.is_dir() {
+        true => Err(Errno::EACCES),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_file_is_not_found_and_a_path_is_not_looked_for() {
+        let find = |name: &str| find(OsStr::new(name));
+        assert_eq!(find("no program has this name"), Err(Errno::ENOENT));
+        assert_eq!(find(""), Err(Errno::ENOENT));
+        assert_eq!(find("/no/such/file"), Ok(PathBuf::from("/no/such/file")));
+    }
+
+    #[test]
+    fn folders_are_no_programs() {
+        assert_eq!(may_execute(Path::new("/")), Err(Errno::EACCES));
+        assert_eq!(may_execute(Path::new("/dev/null")), Err(Errno::EACCES));
+    }
+}

@@ -1,0 +1,53 @@
+//! A policy in a container's configuration: `tamis oci apply`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::entry::counted;
+
+/// What was set.
+#[derive(Serialize)]
+pub struct OciReport {
+    pub config: String,
+    pub policy: String,
+    /// The instructions of the program in the annotation; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length_insns: Option<usize>,
+    /// Whether `linux.seccomp` has the policy.
+    pub has_profile: bool,
+    /// What the profile can't say, and what it says instead.
+    pub losses: Vec<String>,
+}
+
+impl fmt::Display for OciReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = &self.policy;
+        writeln!(f, "{}:", self.config)?;
+        if let Some(length) = self.length_insns {
+            let length = counted(length, "instruction");
+            writeln!(
+                f,
+                "  annotation run.oci.seccomp_bpf_data: {length}, for crun"
+            )?;
+        }
+        if self.has_profile {
+            let losses = match self.losses.is_empty() {
+                true => "proved equivalent",
+                false => "with losses",
+            };
+            writeln!(f, "  linux.seccomp: {losses}, for runc and other runtimes")?;
+        }
+        for loss in &self.losses {
+            writeln!(f, "    {loss}")?;
+        }
+        writeln!(f, "by hand:")?;
+        writeln!(f, "  tamis convert {policy} --to oci -o profile.json")?;
+        writeln!(f, "  docker run --security-opt seccomp=profile.json")?;
+        writeln!(f, "  podman run --security-opt seccomp=profile.json")?;
+        writeln!(
+            f,
+            "  podman --runtime crun run --annotation \"$(tamis compile {policy} --emit annotation)\""
+        )
+    }
+}

@@ -1,0 +1,254 @@
+//! `tamis audit`: what is enforced on running processes.
+
+use std::collections::HashMap;
+use std::fs;
+
+use tamis_abi::{Action, syscall};
+use tamis_analysis::{CaseLimits, decompile, narrowed};
+use tamis_bpf::{Program, Stack};
+use tamis_kernel::{DumpError, dump};
+use tamis_prover::{ComparisonResult, Scope, Space, Subject, prove};
+use tamis_report::audit::{AgainstEntry, AuditReport, AuditedEntry, SummaryEntry};
+use tamis_report::entry::{ComparisonResultEntry, WitnessEntry};
+use tamis_rules::{Predicate, Section};
+
+use super::dump::refusal;
+use crate::cli::limits::LimitArgs;
+use crate::cli::load::{LoadArgs, native_arch};
+use crate::cli::{Failure, Global, budget, exit, output, side};
+
+/// Show what is enforced on running processes, and whether it is what was written
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis audit --all
+  tamis audit --pid 4711 --against server.tamis
+  tamis audit --pid 4711 --against profile.json --json
+Each line is a process, or a thread with other filters than its process: its filters, what they do together with the calls \
+of this machine's architecture, and with --against whether that is what the policy says, for every call. Filters from \
+outside count: those of a container around it, or of its own program. The kernel shows filters only to processes with \
+CAP_SYS_ADMIN and without a filter of their own.
+Exit status: 0; with --against 1 if some process is under anything else than the policy; 3 if a comparison gave up.")]
+pub(crate) struct Args {
+    /// The process; may be repeated
+    #[arg(short, long, value_name = "PID", required_unless_present = "all")]
+    pid: Vec<i32>,
+    /// All processes that have filters
+    #[arg(long, conflicts_with = "pid")]
+    all: bool,
+    /// What should be enforced: a policy, or filters
+    #[arg(long, value_name = "INPUT")]
+    against: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// A task whose filters are read.
+struct Found {
+    tid: i32,
+    name: String,
+    filters: Vec<Program>,
+}
+
+/// What is known about filters that several tasks may have.
+#[derive(Clone)]
+struct Known {
+    summary: Option<SummaryEntry>,
+    against: Option<AgainstEntry>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let against = match &args.against {
+        Some(name) => {
+            let load = args.load.for_comparison();
+            let side = side::read(name, &load, global)?;
+            load.check_options(side.filters())?;
+            Some((name, side))
+        }
+        None => None,
+    };
+    let (tasks, unreadable) = tasks(args)?;
+    let mut known: HashMap<Vec<Program>, Known> = HashMap::new();
+    let mut entries = Vec::new();
+    for found in tasks {
+        let about = known.entry(found.filters.clone()).or_insert_with(|| Known {
+            summary: summary(args, &found.filters),
+            against: against
+                .as_ref()
+                .map(|(_, side)| compare(args, &found.filters, side)),
+        });
+        entries.push(entry(found, about));
+    }
+    let report = AuditReport {
+        against: args.against.clone(),
+        processes: entries,
+        unreadable,
+    };
+    output::show(&report, global)?;
+    let results = report.processes.iter();
+    let results = results.filter_map(|own| own.against.as_ref());
+    let mut code = exit::OK;
+    for AgainstEntry { verdict, .. } in results {
+        code = match verdict {
+            ComparisonResultEntry(Some(ComparisonResult::Equal)) => code,
+            ComparisonResultEntry(Some(_)) => return Ok(exit::NO),
+            ComparisonResultEntry(None) => exit::GAVE_UP,
+        };
+    }
+    Ok(code)
+}
+
+fn entry(found: Found, about: &Known) -> AuditedEntry {
+    AuditedEntry {
+        pid: found.tid,
+        name: found.name,
+        filters: found.filters.len(),
+        length_insns: found.filters.iter().map(Program::len).sum(),
+        summary: about.summary.clone(),
+        against: about.against.clone(),
+    }
+}
+
+/// The tasks that were asked for, and why some of all can't be read.
+fn tasks(args: &Args) -> Result<(Vec<Found>, Vec<String>), Failure> {
+    let mut tasks = Vec::new();
+    let mut unreadable = Vec::new();
+    for &pid in &args.pid {
+        let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
+        add(pid, filters, &mut tasks);
+    }
+    if !args.all {
+        return Ok((tasks, unreadable));
+    }
+    for pid in numbers("/proc") {
+        match dump(pid) {
+            Ok(filters) if filters.is_empty() && threads(pid, 0).is_empty() => {}
+            Ok(filters) => add(pid, filters, &mut tasks),
+            // It has ended meanwhile.
+            Err(DumpError::NoTask | DumpError::Ended) => {}
+            Err(error @ (DumpError::NotPrivileged | DumpError::OwnFilter)) => {
+                return Err(refusal(pid, &error));
+            }
+            Err(error) => unreadable.push(format!("{pid} {}: {error}", name(pid))),
+        }
+    }
+    Ok((tasks, unreadable))
+}
+
+/// Adds a process, and its threads with another number of filters.
+fn add(pid: i32, filters: Vec<Program>, tasks: &mut Vec<Found>) {
+    for tid in threads(pid, filters.len()) {
+        if let Ok(filters) = dump(tid) {
+            let name = format!("{} (thread of {pid})", name(tid));
+            tasks.push(Found { tid, name, filters });
+        }
+    }
+    let name = name(pid);
+    let index = tasks
+        .iter()
+        .position(|own| own.name.ends_with(&format!("of {pid})")));
+    let found = Found {
+        tid: pid,
+        name,
+        filters,
+    };
+    tasks.insert(index.unwrap_or(tasks.len()), found);
+}
+
+/// The threads of a process that have another number of filters than its first.
+fn threads(pid: i32, filters: usize) -> Vec<i32> {
+    let has_others = |tid: &i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
+        let count = status.ok().and_then(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
+            line.trim().parse::<usize>().ok()
+        });
+        count.is_some_and(|count| count != filters)
+    };
+    let tids = numbers(&format!("/proc/{pid}/task"));
+    tids.into_iter()
+        .filter(|tid| *tid != pid)
+        .filter(has_others)
+        .collect()
+}
+
+/// The numbers among the names in a folder, in order.
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut numbers: Vec<i32> = names.collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The name of a task, shown escaped: the task chooses it.
+fn name(tid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+    name.trim_end_matches('\n').escape_debug().to_string()
+}
+
+/// How many calls of this machine get which action; `None` if the filters can't be understood.
+fn summary(args: &Args, filters: &[Program]) -> Option<SummaryEntry> {
+    let arch = native_arch();
+    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
+    let subjects = Subject::programs(filters);
+    let function = space.subject(&Subject::Stack(&subjects)).ok()?;
+    let foreign = Action::KILL_PROCESS.ret();
+    let function = narrowed(&mut space, function, &[arch], foreign).ok()?;
+    let ruleset = decompile(&mut space, function, &CaseLimits::default()).ok()?;
+    let section = ruleset
+        .sections()
+        .iter()
+        .find(|section| section.arch == arch);
+    let mut summary = SummaryEntry::default();
+    for (nr, _) in syscall::all(arch) {
+        match section.map_or(Some(ruleset.bad_arch), |section| action(section, nr.0)) {
+            Some(action) => *summary.actions.entry(action.to_string()).or_default() += 1,
+            None => summary.conditional += 1,
+        }
+    }
+    Some(summary)
+}
+
+/// The action of a call, if its number alone decides.
+fn action(section: &Section, nr: u32) -> Option<Action> {
+    let mut rules = section.rules.iter();
+    match rules.find(|rule| rule.syscalls.contains(nr)) {
+        None => Some(section.default),
+        Some(rule) => (rule.when == Predicate::True).then_some(rule.action),
+    }
+}
+
+/// Compares filters with what should be enforced.
+fn compare(args: &Args, filters: &[Program], side: &tamis_session::Side) -> AgainstEntry {
+    let left = Stack::new(filters.to_vec()).unwrap_or_default();
+    let left = Subject::programs(left.programs());
+    let right: Vec<Subject<'_>> = side
+        .filters()
+        .iter()
+        .map(tamis_session::Loaded::subject)
+        .collect();
+    let scope = Scope {
+        arches: args.load.arches.clone(),
+        ..Scope::default()
+    };
+    let report = prove(
+        &Subject::Stack(&left),
+        &Subject::Stack(&right),
+        &scope,
+        &args.limits.limits(),
+    );
+    let pairs = report.pairs.iter();
+    let witnesses = pairs.filter_map(|pair| {
+        let input = pair.example.as_ref()?;
+        Some(WitnessEntry::new(input, pair.left, pair.right))
+    });
+    AgainstEntry {
+        verdict: ComparisonResultEntry(report.result.ok()),
+        witnesses: witnesses.collect(),
+    }
+}

@@ -1,0 +1,137 @@
+//! `tamis exec`: become a command under filters.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use tamis_kernel::execute::{Execute, ExecuteError};
+use tamis_kernel::flags::{Flag, Flags};
+use tamis_session::{Loaded, NamedProgram};
+
+use crate::cli::load::LoadArgs;
+use crate::cli::target::{self, TargetArgs};
+use crate::cli::{Failure, Global, budget, side};
+
+/// Become a command under one or more filters: in place, without a child or a supervisor
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis exec -p server.bpf -- /usr/sbin/server --foreground
+  tamis exec -p base.bpf -p extra.tamis -- sh
+In a unit of systemd: ExecStart=/usr/bin/tamis exec -p /etc/server.bpf -- /usr/sbin/server
+Process number, descriptors, environment and signals stay as they are; nothing of tamis is left. A filter compiled \
+before costs no time at the start; `tamis-exec` is a small static program that takes such filters alone. \
+`tamis run` explains kills; `tamis sandbox` answers calls.
+Every filter must allow execve, and seccomp if another filter follows. This is checked before anything changes. The flags \
+of an OCI profile apply to its filter.
+Exit status: that of the command. Before it: 2 wrong input, or a filter that denies execve or has the action notify; \
+4 the kernel refuses a filter; 126 the command could not be executed, 127 it was not found.")]
+pub(crate) struct Args {
+    /// A policy or program; may be repeated, the first is installed first
+    #[arg(
+        short,
+        long = "policy",
+        visible_alias = "filter",
+        value_name = "INPUT",
+        required = true
+    )]
+    policies: Vec<String>,
+    /// Tell the command this name instead of its own
+    #[arg(long, value_name = "NAME")]
+    argv0: Option<OsString>,
+    /// Don't set no_new_privs if the kernel takes the filters without it, as it does with CAP_SYS_ADMIN
+    #[arg(long)]
+    keep_privs: bool,
+    /// Let the kernel write an audit record for every action except allow
+    #[arg(long)]
+    log: bool,
+    /// Don't enable the mitigation against speculative store bypass
+    #[arg(long)]
+    spec_allow: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The command and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+/// The command line of this subcommand alone. Describing all others takes longer than all that is to be done.
+#[derive(clap::Parser)]
+struct Alone {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    args: Args,
+}
+
+/// The arguments of `tamis exec …`; `None` for every other command line, also for one that wants help or is wrong, about
+/// which the whole parser has more to say.
+pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(Global, Args)> {
+    let program = words.next()?;
+    words.next().filter(|word| word == "exec")?;
+    let alone = Alone::try_parse_from(std::iter::once(program).chain(words)).ok()?;
+    Some((alone.global, alone.args))
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let load = args.load.for_filter();
+    let loaded: Vec<Loaded> = args
+        .policies
+        .iter()
+        .map(|input| load.load_among(input, global))
+        .collect::<Result<_, _>>()?;
+    load.check_options(&loaded)?;
+    load.check_arches(&loaded)?;
+    args.target.check_use(loaded.iter())?;
+    let options = args.target.options(&load.options(), global)?;
+    let asked = flags(args);
+    let mut filters: Vec<(NamedProgram, Flags)> = Vec::new();
+    for loaded in loaded {
+        let wanted = target::wanted_flags(loaded.policy());
+        filters.push((loaded.into_program(&options)?, asked | wanted));
+    }
+    side::stack(filters.iter().map(|(raw, _)| raw.clone()))?;
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        unreachable!("clap requires a command");
+    };
+    let plan = Execute {
+        program: program.clone(),
+        name: args.argv0.clone(),
+        args: arguments.to_vec(),
+        filters: filters
+            .iter()
+            .map(|(raw, flags)| (&raw.program, *flags))
+            .collect(),
+        keep_privs: args.keep_privs,
+    };
+    budget::answered();
+    let error = plan.execute();
+    if let ExecuteError::Exec {
+        may_tell: false, ..
+    } = error
+    {
+        // Whoever writes a message would be denied it, or killed.
+        return Ok(error.exit_code());
+    }
+    let about = match error.filter() {
+        Some(filter) => filters[filter].0.name.clone(),
+        None => program.to_string_lossy().into_owned(),
+    };
+    Err(Failure::new(
+        error.exit_code(),
+        format!("{about}: {error}"),
+        error.hint(),
+    ))
+}
+
+fn flags(args: &Args) -> Flags {
+    let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
+    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+    wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
+}

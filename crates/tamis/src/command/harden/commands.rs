@@ -1,0 +1,248 @@
+//! The command lines of a service, and what they become: `ExecStart=/bin/x` runs `/bin/x` under the filter.
+//!
+//! A line is kept as it is written, word for word, quotes and specifiers included; only its first word moves behind the
+//! program that installs the filter. With `@` the second word is the name that the program is told. A `$` in the first
+//! word stands for itself, but not in a later one, so it is doubled. A line with `+` gets no filter of systemd's, and none
+//! here.
+
+use tamis_policy::systemd::Assignment;
+
+/// The directives with command lines, all of which systemd runs under the filters of the service.
+const DIRECTIVES: [&str; 7] = [
+    "ExecCondition",
+    "ExecStartPre",
+    "ExecStart",
+    "ExecStartPost",
+    "ExecReload",
+    "ExecStop",
+    "ExecStopPost",
+];
+/// The signs that may stand before a command, in any order.
+const SIGNS: [char; 5] = ['@', '-', ':', '+', '!'];
+
+/// A command line of a directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandLine {
+    pub(super) directive: &'static str,
+    signs: String,
+    /// The first word, as it is written.
+    program: String,
+    /// The name that the program is told, as it is written.
+    name: Option<String>,
+    rest: String,
+}
+
+/// What installs the filter: its program and options, each quoted as a word of a command line.
+#[derive(Clone, Debug)]
+pub(super) struct Installer {
+    /// The words up to the option for a name.
+    pub(super) words: String,
+}
+
+/// The command lines of a service that are in effect, by directive.
+///
+/// # Errors
+/// With the line that can't be carried, and why.
+pub(super) fn of_unit(assignments: &[Assignment]) -> Result<Vec<CommandLine>, String> {
+    let mut lines: Vec<CommandLine> = Vec::new();
+    for directive in DIRECTIVES {
+        let own = assignments
+            .iter()
+            .filter(|own| own.section == "Service" && own.key == directive);
+        let mut of_directive = Vec::new();
+        for assignment in own {
+            if assignment.value.is_empty() {
+                of_directive.clear();
+                continue;
+            }
+            let line = parse(directive, &assignment.value);
+            let refuse = |why| format!("{directive}={}: {why}", assignment.value);
+            of_directive.push(line.map_err(refuse)?);
+        }
+        lines.extend(of_directive);
+    }
+    Ok(lines)
+}
+
+fn parse(directive: &'static str, text: &str) -> Result<CommandLine, &'static str> {
+    let start = text.trim_start_matches(SIGNS);
+    let signs = text[..text.len() - start.len()].to_owned();
+    let (program, mut rest) = word(start);
+    let mut name = None;
+    if signs.contains('@') {
+        let (second, behind) = word(rest);
+        if second.is_empty() {
+            return Err("`@` needs a second word, the name that the program is told");
+        }
+        (name, rest) = (Some(second.to_owned()), behind);
+    }
+    let is_absolute = program
+        .trim_start_matches(['"', '\''])
+        .starts_with(['/', '%']);
+    if !is_absolute && !signs.contains('+') {
+        return Err(
+            "write the absolute path of the program: systemd and the installed filter would look for it in \
+                    different folders",
+        );
+    }
+    let mut behind = rest;
+    while !behind.is_empty() {
+        let (next, left) = word(behind);
+        if next == ";" {
+            return Err("several commands in one line: write a line for each");
+        }
+        behind = left;
+    }
+    Ok(CommandLine {
+        directive,
+        signs,
+        program: program.to_owned(),
+        name,
+        rest: rest.to_owned(),
+    })
+}
+
+/// The first word of a line as it is written, and what follows it.
+fn word(line: &str) -> (&str, &str) {
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (at, sign) in line.char_indices() {
+        match (quote, sign) {
+            _ if is_escaped => is_escaped = false,
+            (_, '\\') => is_escaped = true,
+            (Some(open), _) if open == sign => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(sign),
+            (None, ' ' | '\t') => return (&line[..at], line[at..].trim_start_matches([' ', '\t'])),
+            (None, _) => {}
+        }
+    }
+    (line, "")
+}
+
+impl CommandLine {
+    /// Whether systemd runs it without any restriction.
+    pub(super) fn is_free(&self) -> bool {
+        self.signs.contains('+')
+    }
+
+    /// The line with its directive, as it is.
+    pub(super) fn as_it_is(&self) -> String {
+        let name = self.name.iter().map(|name| format!(" {name}"));
+        let rest = (!self.rest.is_empty()).then(|| format!(" {}", self.rest));
+        let behind: String = name.chain(rest).collect();
+        format!("{}={}{}{behind}", self.directive, self.signs, self.program)
+    }
+
+    /// The same under the filter.
+    pub(super) fn under(&self, installer: &Installer) -> String {
+        if self.is_free() {
+            return self.as_it_is();
+        }
+        let signs = self.signs.replace('@', "");
+        let escape = |word: &str| match self.signs.contains(':') {
+            true => word.to_owned(),
+            false => word.replace('$', "$$"),
+        };
+        let mut line = format!("{}={signs}{}", self.directive, installer.words);
+        if let Some(name) = &self.name {
+            line.push_str(&format!(" --argv0 {name}"));
+        }
+        line.push_str(&format!(" -- {}", escape(&self.program)));
+        if !self.rest.is_empty() {
+            line.push_str(&format!(" {}", self.rest));
+        }
+        line
+    }
+}
+
+/// A path as a word of a command line.
+pub(super) fn quoted(path: &str) -> String {
+    let mut text = String::new();
+    for sign in path.chars() {
+        match sign {
+            '\\' | '"' => text.extend(['\\', sign]),
+            '%' | '$' => text.extend([sign, sign]),
+            _ => text.push(sign),
+        }
+    }
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+%".contains(sign);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("\"{text}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn under(value: &str) -> Result<String, &'static str> {
+        let installer = Installer {
+            words: "/bin/e -p /f".to_owned(),
+        };
+        let line = parse("ExecStart", value)?;
+        assert_eq!(
+            line.as_it_is(),
+            format!("ExecStart={value}"),
+            "nothing is lost"
+        );
+        Ok(line.under(&installer))
+    }
+
+    #[test]
+    fn the_words_of_a_line_stay_as_they_are_written() {
+        for (value, expected) in [
+            ("/bin/x", "/bin/e -p /f -- /bin/x"),
+            (
+                "/bin/x -g 'a b; c' $D ${E}",
+                "/bin/e -p /f -- /bin/x -g 'a b; c' $D ${E}",
+            ),
+            ("-/bin/x a", "-/bin/e -p /f -- /bin/x a"),
+            ("!-/bin/x", "!-/bin/e -p /f -- /bin/x"),
+            ("@/bin/x name a", "/bin/e -p /f --argv0 name -- /bin/x a"),
+            (
+                "-@\"/bin/a x\" 'n m'",
+                "-/bin/e -p /f --argv0 'n m' -- \"/bin/a x\"",
+            ),
+            ("/bin/$x $x", "/bin/e -p /f -- /bin/$$x $x"),
+            (":/bin/$x $x", ":/bin/e -p /f -- /bin/$x $x"),
+            ("/bin/a\\x20b c", "/bin/e -p /f -- /bin/a\\x20b c"),
+            ("+/bin/x a", "+/bin/x a"),
+        ] {
+            assert_eq!(under(value).unwrap(), format!("ExecStart={expected}"));
+        }
+    }
+
+    #[test]
+    fn what_would_run_something_else_is_refused() {
+        for value in ["x", "@/bin/x", "/bin/x a ; /bin/y b", "$X", ""] {
+            let line = parse("ExecStart", value);
+            assert!(line.is_err(), "{value}: {line:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_assignment_forgets_those_before_it() {
+        let assignment = |key: &str, value: &str| Assignment {
+            section: "Service".to_owned(),
+            key: key.to_owned(),
+            value: value.to_owned(),
+        };
+        let lines = of_unit(&[
+            assignment("ExecStart", "/bin/a"),
+            assignment("ExecStartPre", "/bin/b"),
+            assignment("ExecStart", ""),
+            assignment("ExecStart", "/bin/c"),
+        ]);
+        let lines: Vec<String> = lines.unwrap().iter().map(CommandLine::as_it_is).collect();
+        assert_eq!(lines, ["ExecStartPre=/bin/b", "ExecStart=/bin/c"]);
+    }
+
+    #[test]
+    fn paths_are_words_whatever_they_contain() {
+        assert_eq!(quoted("/etc/a@b.service.d/x"), "/etc/a@b.service.d/x");
+        assert_eq!(quoted("/etc/a\\x2db"), "\"/etc/a\\\\x2db\"");
+        assert_eq!(quoted("/a b/100%"), "\"/a b/100%%\"");
+    }
+}

@@ -1,0 +1,385 @@
+//! `tamis harden`: one filter in the place of those that systemd makes for a service.
+
+mod commands;
+mod settings;
+mod typical;
+mod unit;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tamis_abi::Arch;
+use tamis_bpf::{Program, Stack};
+use tamis_compiler::CompileOptions;
+use tamis_compiler::foreign::{Optimised, Split, optimise};
+use tamis_diag::Sources;
+use tamis_kernel::{dump, search};
+use tamis_policy::systemd;
+use tamis_prover::{Answer, Limits, Subject, decide_until};
+use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
+use tamis_session::{Input, Policy};
+
+use crate::cli::load::{self, LoadArgs};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, budget, exit, output};
+use commands::{CommandLine, Installer};
+use settings::{Change, Settings};
+use unit::UnitFiles;
+
+/// The name of the drop-in, which sorts behind all that others choose.
+const DROP_IN: &str = "zz-tamis.conf";
+/// The name of the filter beside it; systemd reads no such file.
+const FILTER: &str = "tamis.bpf";
+/// What a drop-in of this command begins with.
+const HEADER: &str = "# Written by `tamis harden`";
+/// The program that installs the filter.
+const INSTALLER: &str = "tamis-exec";
+/// Where control groups of services are.
+const SERVICES: &str = "/sys/fs/cgroup/system.slice";
+
+/// Give a service one filter in the place of those that systemd makes for it
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis harden nginx --dry-run
+  tamis harden redis-server
+  tamis harden redis-server --undo
+  tamis harden app --root image/ --installer /usr/bin/tamis-exec
+The unit is read with all drop-ins, as systemd reads them. Settings that are only filters are reset in a drop-in, and every \
+command of the service is executed by `tamis-exec` under one filter with their meaning; `+` commands stay free. Settings \
+that do more than filter stay, with their filters. The filter is proved equivalent to what the unit says and, if the service \
+runs, to the filters of its process; where the two differ, it is as strict as both. What can't be carried is an error.
+Then: systemctl daemon-reload && systemctl restart UNIT. After a change of the unit run the command again.
+Exit status: 0 done; 2 the unit is wrong or can't be hardened.")]
+pub(crate) struct Args {
+    /// The unit: its name, with or without `.service`
+    unit: String,
+    /// Remove the drop-in and the filter
+    #[arg(long)]
+    undo: bool,
+    /// Print the drop-in and write nothing
+    #[arg(long, conflicts_with = "undo")]
+    dry_run: bool,
+    /// The file system of the unit
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+    /// Where the drop-in and the filter are put [default: /etc/systemd/system/UNIT.d, below --root]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The program that installs the filter, as the service finds it: `tamis-exec`, or tamis itself [default: the
+    /// tamis-exec beside this program or in PATH]
+    #[arg(long, value_name = "FILE")]
+    installer: Option<PathBuf>,
+    /// The process whose filters the service has [default: one of the service, if it runs]
+    #[arg(short, long, value_name = "PID", conflicts_with = "no_process")]
+    pid: Option<i32>,
+    /// Go by the unit alone, also if the service runs
+    #[arg(long)]
+    no_process: bool,
+    /// Carry ProtectClock=, ProtectKernelLogs= and ProtectKernelModules= too: their other effects are written as
+    /// CapabilityBoundingSet=, DeviceAllow= and InaccessiblePaths=, as systemd 252 has them
+    #[arg(long)]
+    rewrite: bool,
+    /// The architecture of the machine that runs the service [default: this machine's]
+    #[arg(long, value_name = "ARCH", value_parser = load::parse_arch)]
+    arch: Option<Arch>,
+    /// Treat warnings about the unit as errors
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Where everything is.
+struct Places {
+    /// As this command writes it.
+    drop_in: PathBuf,
+    filter: PathBuf,
+    /// As the service sees it.
+    filter_inside: PathBuf,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let files = UnitFiles::read(&args.root, &args.unit, DROP_IN)?;
+    let places = Places::new(args, &files.name)?;
+    if args.undo {
+        return undo(&places, &files.name, global);
+    }
+    let installer = installer(args)?;
+    let load = LoadArgs::of_systemd(args.arch, args.strict)?;
+    let title = format!("{} and its drop-ins", files.name);
+    let text = files.text();
+    let loaded = load.load_one(Input::new(title, text.clone().into_bytes()), global)?;
+    let mut sources = Sources::new();
+    let source = sources.add("unit", text);
+    let assignments = systemd::assignments(&sources, source);
+    let settings = Settings(&assignments);
+    let lines = commands::of_unit(&assignments).map_err(|line| refused(&files.name, &[line]))?;
+    let change = settings.change(&installer, args.rewrite);
+    check(
+        &files.name,
+        settings,
+        &change,
+        &[&installer, &places.filter_inside],
+    )?;
+    let options = TargetArgs::default().options(&load.options(), global)?;
+    let policy = loaded.into_policy("name a unit")?;
+    let made = Made::new(&policy, process(args, &files.name)?, &options)?;
+    let drop_in = drop_in_text(&files.name, &change, &lines, &words(&installer, &places));
+    let is_last = |(path, _): &(PathBuf, String)| path.file_name() < Some(DROP_IN.as_ref());
+    if let Some((path, _)) = files.files[1..].iter().find(|file| !is_last(file)) {
+        let why = format!("/{}: it applies behind {DROP_IN}", path.display());
+        return Err(refused(&files.name, &[why]));
+    }
+    if !args.dry_run {
+        write(&places, made.program(), &drop_in)?;
+    }
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let report = HardenReport {
+        unit: files.name.clone(),
+        files: files
+            .files
+            .iter()
+            .map(|(path, _)| format!("/{}", path.display()))
+            .collect(),
+        carried: names(&change.carried),
+        kept: names(&change.kept),
+        notes: settings.notes(),
+        process: made.process_entry(),
+        before: made.before(load.call_arch()),
+        filter: typical::entry(std::slice::from_ref(made.program()), load.call_arch()),
+        commands: lines.iter().filter(|line| !line.is_free()).count(),
+        is_written: !args.dry_run,
+        filter_path: places.filter.display().to_string(),
+        drop_in_path: places.drop_in.display().to_string(),
+        drop_in,
+    };
+    output::show(&report, global)?;
+    Ok(exit::OK)
+}
+
+impl Places {
+    fn new(args: &Args, unit: &str) -> Result<Places, Failure> {
+        let default = || {
+            args.root
+                .join("etc/systemd/system")
+                .join(format!("{unit}.d"))
+        };
+        let folder = args.output.clone().unwrap_or_else(default);
+        let absolute = |path: &Path| {
+            std::path::absolute(path)
+                .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+        };
+        let (root, inside) = (absolute(&args.root)?, absolute(&folder)?);
+        let inside = inside.strip_prefix(&root).unwrap_or(&inside);
+        Ok(Places {
+            drop_in: folder.join(DROP_IN),
+            filter: folder.join(FILTER),
+            filter_inside: Path::new("/").join(inside).join(FILTER),
+        })
+    }
+}
+
+/// Writes the filter, which the service's user reads, and then the drop-in.
+fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure> {
+    let readable = |path: &Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+    };
+    if let Some(folder) = places.drop_in.parent().filter(|folder| !folder.exists()) {
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::environment(format!("{}: {error}", folder.display())))?;
+        readable(folder, 0o755)?;
+    }
+    output::write_file(&places.filter, &filter.to_bytes())?;
+    readable(&places.filter, 0o644)?;
+    output::write_file(&places.drop_in, drop_in.as_bytes())?;
+    readable(&places.drop_in, 0o644)
+}
+
+/// Removes what this command has written.
+fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
+    let text = fs::read_to_string(&places.drop_in)
+        .map_err(|_| Failure::input(format!("{unit} has no {}", places.drop_in.display())))?;
+    if !text.starts_with(HEADER) {
+        let message = format!("{} was not written by tamis", places.drop_in.display());
+        return Err(Failure::usage(message, "remove it yourself"));
+    }
+    for path in [&places.drop_in, &places.filter] {
+        fs::remove_file(path)
+            .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
+    }
+    // It may hold what others have put there.
+    let _ = places.drop_in.parent().map(fs::remove_dir);
+    global.notice(&format!(
+        "{unit}: {} is removed; systemctl daemon-reload && systemctl restart {unit}",
+        places.drop_in.display()
+    ));
+    Ok(exit::OK)
+}
+
+/// The program that installs the filter, by the path of the service.
+fn installer(args: &Args) -> Result<PathBuf, Failure> {
+    let path = match &args.installer {
+        Some(path) => Some(path.clone()),
+        None => {
+            let own = std::env::current_exe().ok();
+            let beside = own.and_then(|own| Some(own.parent()?.join(INSTALLER)));
+            let beside = beside.filter(|path| path.is_file());
+            beside.or_else(|| search::find(INSTALLER.as_ref()).ok())
+        }
+    };
+    let path = path.ok_or_else(|| {
+        Failure::usage(
+            format!("{INSTALLER} is neither beside tamis nor in PATH"),
+            "`cargo xtask exec` builds it; or name it, or tamis itself, with --installer",
+        )
+    })?;
+    let place = args.root.join(path.strip_prefix("/").unwrap_or(&path));
+    match path.is_absolute() && place.is_file() {
+        true => Ok(path),
+        false => Err(Failure::usage(
+            format!("{} is no program that the service finds", place.display()),
+            "name it by its absolute path below --root",
+        )),
+    }
+}
+
+/// The words that install the filter.
+fn words(installer: &Path, places: &Places) -> Installer {
+    let own = commands::quoted(&installer.display().to_string());
+    let is_small = installer.file_name().is_some_and(|name| name == INSTALLER);
+    let command = if is_small { "" } else { " exec" };
+    let filter = commands::quoted(&places.filter_inside.display().to_string());
+    Installer {
+        words: format!("{own}{command} --keep-privs -p {filter}"),
+    }
+}
+
+/// Refuses a unit that can't be hardened.
+fn check(
+    unit: &str,
+    settings: Settings<'_>,
+    change: &Change,
+    paths: &[&Path],
+) -> Result<(), Failure> {
+    let mut obstacles = settings.obstacles(paths);
+    if change.carried.is_empty() {
+        obstacles.push("it has no setting that is only a filter".to_owned());
+    }
+    match obstacles.is_empty() {
+        true => Ok(()),
+        false => Err(refused(unit, &obstacles)),
+    }
+}
+
+fn refused(unit: &str, why: &[String]) -> Failure {
+    Failure::usage(
+        format!("{unit} can't be hardened: {}", why.join("; ")),
+        "nothing was written; the service keeps systemd's filters",
+    )
+}
+
+fn drop_in_text(
+    unit: &str,
+    change: &Change,
+    lines: &[CommandLine],
+    installer: &Installer,
+) -> String {
+    let mut text = format!(
+        "{HEADER}: `tamis harden {unit} --undo` removes this file and the filter beside it.\n[Service]\n"
+    );
+    for line in &change.lines {
+        text.push_str(&format!("{line}\n"));
+    }
+    let mut directive = "";
+    for line in lines {
+        if line.directive != directive {
+            directive = line.directive;
+            text.push_str(&format!("{directive}=\n"));
+        }
+        text.push_str(&format!("{}\n", line.under(installer)));
+    }
+    text
+}
+
+/// The filters of the service's process, if it runs.
+fn process(args: &Args, unit: &str) -> Result<Option<(i32, Vec<Program>)>, Failure> {
+    if let Some(pid) = args.pid {
+        let filters = dump(pid).map_err(|error| super::dump::refusal(pid, &error))?;
+        return Ok(Some((pid, filters)));
+    }
+    if args.no_process || args.root != Path::new("/") {
+        return Ok(None);
+    }
+    let processes = Path::new(SERVICES).join(unit).join("cgroup.procs");
+    let text = fs::read_to_string(processes).unwrap_or_default();
+    let mut pids = text.lines().filter_map(|line| line.parse().ok());
+    Ok(pids.find_map(|pid| {
+        let filters = dump(pid).ok().filter(|filters| !filters.is_empty())?;
+        Some((pid, filters))
+    }))
+}
+
+/// The filter, and what it was compared with.
+struct Made {
+    optimised: Optimised,
+    process: Option<(i32, Vec<Program>)>,
+    /// Whether the filters of the process are what the unit says.
+    is_equal: Option<bool>,
+}
+
+impl Made {
+    fn new(
+        policy: &Policy,
+        process: Option<(i32, Vec<Program>)>,
+        options: &CompileOptions,
+    ) -> Result<Made, Failure> {
+        let compiled = policy.compile(options)?;
+        let own = policy.program(&compiled)?.clone();
+        let is_equal = process.as_ref().map(|(_, filters)| {
+            let unit = Subject::Ruleset(&policy.ruleset);
+            let subjects = Subject::programs(filters);
+            let stack = Subject::Stack(&subjects);
+            let answer = decide_until(&unit, &stack, &Limits::default(), &budget::stop());
+            matches!(answer, Answer::Equal(_))
+        });
+        let mut programs = vec![own];
+        if let (Some((_, filters)), Some(false)) = (&process, is_equal) {
+            // As newer ones: of two errnos that of the process counts.
+            programs.extend(filters.iter().cloned());
+        }
+        let stack = Stack::new(programs).expect("all are of this machine");
+        let optimised = optimise(&stack, options, Split::Never)
+            .map_err(|error| Failure::bug(error.to_string(), "please report this with the unit"))?;
+        match optimised.programs() {
+            [one] if one.is_installable() => {}
+            _ => {
+                let message = "there is no single filter that the kernel would take";
+                return Err(Failure::gave_up(message, None));
+            }
+        }
+        Ok(Made {
+            optimised,
+            process,
+            is_equal,
+        })
+    }
+
+    fn program(&self) -> &Program {
+        &self.optimised.programs()[0]
+    }
+
+    fn process_entry(&self) -> Option<ProcessEntry> {
+        let (pid, _) = self.process.as_ref()?;
+        Some(ProcessEntry {
+            pid: *pid,
+            is_equal: self.is_equal == Some(true),
+        })
+    }
+
+    fn before(&self, arch: Arch) -> Option<StackEntry> {
+        self.process
+            .as_ref()
+            .map(|(_, filters)| typical::entry(filters, arch))
+    }
+}

@@ -1,0 +1,281 @@
+//! A unit and its drop-ins, found as systemd finds them, without asking it.
+//!
+//! The folders are those of the system manager, in its order: the first that has a file of the unit's name has the unit.
+//! An instance without a file of its own is its template's. A link to another name of the same type is an alias, and the
+//! drop-ins of all names apply. A file that is empty or leads to `/dev/null` masks what has its name. Drop-ins are looked
+//! for in the folders `NAME.d` of every name, its template, each of its prefixes that ends with a dash, and the type; of
+//! several with one file name the first counts, and they apply in the order of their file names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Failure;
+
+/// The type of the units that can be hardened.
+const TYPE: &str = ".service";
+/// Where units are, the folders of the user's own files before those of packages.
+const FOLDERS: [&str; 12] = [
+    "etc/systemd/system.control",
+    "run/systemd/system.control",
+    "run/systemd/transient",
+    "run/systemd/generator.early",
+    "etc/systemd/system",
+    "etc/systemd/system.attached",
+    "run/systemd/system",
+    "run/systemd/system.attached",
+    "run/systemd/generator",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "run/systemd/generator.late",
+];
+/// On systems that haven't merged `/lib` into `/usr/lib`.
+const SPLIT_FOLDER: &str = "lib/systemd/system";
+/// The most links from name to name.
+const MAX_LINKS: usize = 16;
+
+/// The files of a unit.
+#[derive(Debug)]
+pub(super) struct UnitFiles {
+    /// The name that was asked for, with its type.
+    pub(super) name: String,
+    /// The main file first, then the drop-ins in the order in which they apply.
+    pub(super) files: Vec<(PathBuf, String)>,
+}
+
+impl UnitFiles {
+    /// Finds and reads the files below a root; a drop-in with this name is left out.
+    pub(super) fn read(root: &Path, name: &str, without: &str) -> Result<UnitFiles, Failure> {
+        let name = full_name(name)?;
+        let (fragment, mut names) = fragment(root, &name)?;
+        names.insert(0, name.clone());
+        names.dedup();
+        let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
+        for path in drop_ins(root, &names, without) {
+            let text = read(root, &path)?;
+            files.push((path, text));
+        }
+        Ok(UnitFiles { name, files })
+    }
+
+    /// The text as `systemctl cat` prints it.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (path, own) in &self.files {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&format!("# /{}\n{own}", path.display()));
+            if !own.is_empty() && !own.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// The name with its type; a path or another type is an error.
+fn full_name(name: &str) -> Result<String, Failure> {
+    if name.contains('/') {
+        return Err(Failure::usage(
+            format!("{name}: the unit is named, not its file"),
+            "write its name, such as `nginx`, and `--root DIR` for units of another file system",
+        ));
+    }
+    let other = [
+        "socket", "mount", "swap", "timer", "target", "path", "slice",
+    ];
+    match name.rsplit_once('.') {
+        Some((_, "service")) => Ok(name.to_owned()),
+        Some((_, kind)) if other.contains(&kind) => Err(Failure::usage(
+            format!("{name}: only services can be hardened"),
+            "systemd runs the programs of other units itself, not by a command line",
+        )),
+        _ => Ok(format!("{name}{TYPE}")),
+    }
+}
+
+/// The folders of units below a root.
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
+    let split = root.join(SPLIT_FOLDER);
+    if fs::canonicalize(split).ok() != fs::canonicalize(root.join("usr").join(SPLIT_FOLDER)).ok() {
+        folders.insert(FOLDERS.len() - 1, SPLIT_FOLDER.into());
+    }
+    folders
+}
+
+/// The file of a unit, below the root, and its other names.
+fn fragment(root: &Path, name: &str) -> Result<(PathBuf, Vec<String>), Failure> {
+    let mut names = Vec::new();
+    let mut own = name.to_owned();
+    for _ in 0..MAX_LINKS {
+        let candidates = [Some(own.clone()), template(&own)].into_iter().flatten();
+        let found = candidates.clone().find_map(|candidate| {
+            let places = folders(root)
+                .into_iter()
+                .map(|folder| folder.join(&candidate));
+            let mut present = places.filter(|place| root.join(place).symlink_metadata().is_ok());
+            present.next()
+        });
+        let Some(path) = found else {
+            return Err(Failure::input(format!("there is no unit {own}")));
+        };
+        if is_masked(&root.join(&path)) {
+            return Err(Failure::input(format!(
+                "{own} is masked by /{}",
+                path.display()
+            )));
+        }
+        let target = fs::read_link(root.join(&path)).ok();
+        let target = target
+            .as_deref()
+            .and_then(Path::file_name)
+            .and_then(|name| name.to_str());
+        match target.map(|target| instantiated(target, &own)) {
+            Some(target) if target.ends_with(TYPE) && target != own => {
+                names.push(target.clone());
+                own = target;
+            }
+            _ => return Ok((path, names)),
+        }
+    }
+    Err(Failure::input(format!(
+        "{name} leads through too many links"
+    )))
+}
+
+/// A template's name with the instance of another name.
+fn instantiated(target: &str, own: &str) -> String {
+    match (target.split_once("@."), instance(own)) {
+        (Some((prefix, kind)), Some(instance)) => format!("{prefix}@{instance}.{kind}"),
+        _ => target.to_owned(),
+    }
+}
+
+/// The instance in a name, `b` of `a@b.service`.
+fn instance(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once('@')?;
+    rest.strip_suffix(TYPE)
+        .filter(|instance| !instance.is_empty())
+}
+
+/// The template of an instance.
+fn template(name: &str) -> Option<String> {
+    instance(name)?;
+    let (prefix, _) = name.split_once('@')?;
+    Some(format!("{prefix}@{TYPE}"))
+}
+
+fn is_masked(path: &Path) -> bool {
+    let is_null = fs::canonicalize(path).is_ok_and(|real| real == Path::new("/dev/null"));
+    is_null
+        || path
+            .metadata()
+            .is_ok_and(|data| data.is_file() && data.len() == 0)
+}
+
+/// The names of the folders of drop-ins of a name, the most specific first.
+fn drop_in_names(name: &str) -> Vec<String> {
+    let mut names = vec![name.to_owned()];
+    names.extend(template(name));
+    let stem = name.strip_suffix(TYPE).unwrap_or(name);
+    let (prefix, at) = match stem.split_once('@') {
+        Some((prefix, instance)) => (prefix, Some(instance)),
+        None => (stem, None),
+    };
+    let mut prefix = prefix.trim_end_matches('-').to_owned();
+    while let Some((shorter, _)) = prefix.rsplit_once('-') {
+        if shorter.is_empty() {
+            break;
+        }
+        match at {
+            None => names.push(format!("{shorter}-{TYPE}")),
+            Some(instance) => {
+                names.push(format!("{shorter}-@{instance}{TYPE}"));
+                names.push(format!("{shorter}-@{TYPE}"));
+            }
+        }
+        prefix = shorter.to_owned();
+    }
+    names.push(TYPE[1..].to_owned());
+    names
+}
+
+/// The drop-ins of all names in the order in which they apply, below the root.
+fn drop_ins(root: &Path, names: &[String], without: &str) -> Vec<PathBuf> {
+    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut all: Vec<String> = Vec::new();
+    for name in names.iter().flat_map(|name| drop_in_names(name)) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    // That of the type comes behind all others.
+    all.sort_by_key(|name| name == &TYPE[1..]);
+    for name in all {
+        for folder in folders(root) {
+            let folder = folder.join(format!("{name}.d"));
+            let entries = fs::read_dir(root.join(&folder))
+                .into_iter()
+                .flatten()
+                .flatten();
+            for entry in entries {
+                let Ok(file) = entry.file_name().into_string() else {
+                    continue;
+                };
+                if file.ends_with(".conf") && file != without {
+                    found
+                        .entry(file.clone())
+                        .or_insert_with(|| folder.join(file));
+                }
+            }
+        }
+    }
+    let places = found.into_values();
+    places
+        .filter(|place| !is_masked(&root.join(place)))
+        .collect()
+}
+
+fn read(root: &Path, path: &Path) -> Result<String, Failure> {
+    let path = root.join(path);
+    let cannot = |error: &dyn std::fmt::Display| {
+        Failure::input(format!("cannot read {}: {error}", path.display()))
+    };
+    let bytes = fs::read(&path).map_err(|error| cannot(&error))?;
+    String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drop_ins_have_the_names_of_template_prefixes_and_type() {
+        assert_eq!(drop_in_names("a.service"), ["a.service", "service"]);
+        assert_eq!(
+            drop_in_names("a-b-c.service"),
+            ["a-b-c.service", "a-b-.service", "a-.service", "service"]
+        );
+        assert_eq!(
+            drop_in_names("a-b@c.service"),
+            [
+                "a-b@c.service",
+                "a-b@.service",
+                "a-@c.service",
+                "a-@.service",
+                "service"
+            ]
+        );
+        assert_eq!(drop_in_names("-a.service"), ["-a.service", "service"]);
+    }
+
+    #[test]
+    fn a_name_without_a_type_is_a_service_and_paths_are_refused() {
+        assert_eq!(full_name("nginx").unwrap(), "nginx.service");
+        assert_eq!(full_name("a@b.c").unwrap(), "a@b.c.service");
+        assert!(full_name("a.socket").is_err());
+        assert!(full_name("/etc/x.service").is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! Setting members of a JSON document without changing the rest of its text.
+//!
+//! The text is parsed for places only. A value is replaced where it stands; a member that isn't there is added behind the
+//! last one of its object, on a line of its own with the indentation of the others if they have lines of their own.
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+/// The indentation of documents without any.
+const INDENT: &str = "  ";
+
+/// The document with a value at a path of members, whose objects are made where they are missing.
+///
+/// # Errors
+/// If it is no JSON, or something on the path is no object.
+pub(super) fn with_member(
+    text: &str,
+    path: &[&str],
+    value: &serde_json::Value,
+) -> Result<String, String> {
+    // The parser for places takes more than JSON.
+    serde_json::from_str::<serde_json::Value>(text).map_err(|error| error.to_string())?;
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    let parsed = parsed.map_err(|error| error.to_string())?;
+    let unit = unit(text);
+    let mut current = parsed.value.as_ref().ok_or("it is empty")?;
+    for (depth, key) in path.iter().enumerate() {
+        let Value::Object(object) = current else {
+            return Err(match depth {
+                0 => "it is no object".to_owned(),
+                _ => format!("`{}` is no object", path[..depth].join(".")),
+            });
+        };
+        match object
+            .properties
+            .iter()
+            .find(|own| own.name.as_str() == *key)
+        {
+            Some(property) => current = &property.value,
+            None => return Ok(added(text, object, &path[depth..], value, &unit)),
+        }
+    }
+    let range = current.range();
+    let indent = indent_at(text, range.start);
+    Ok([
+        &text[..range.start],
+        &printed(value, &unit, indent),
+        &text[range.end..],
+    ]
+    .concat())
+}
+
+/// The document with a new member of an object, and the objects around its value.
+fn added(
+    text: &str,
+    object: &Object,
+    path: &[&str],
+    value: &serde_json::Value,
+    unit: &str,
+) -> String {
+    let [key, inner @ ..] = path else {
+        return text.to_owned();
+    };
+    let wrap = |value, key: &&str| serde_json::json!({ *key: value });
+    let value = inner.iter().rev().fold(value.clone(), wrap);
+    let key = serde_json::Value::from(*key);
+    let (first, last) = (object.properties.first(), object.properties.last());
+    let outer = indent_at(text, object.range.start);
+    let (at, before, after) = match (first, last) {
+        (Some(first), Some(last)) => {
+            let is_in_line = !text[object.range.start..first.range.start].contains('\n');
+            let indent = indent_at(text, first.range.start);
+            let before = match is_in_line {
+                true => ", ".to_owned(),
+                false => format!(",\n{indent}"),
+            };
+            (last.range.end, before, String::new())
+        }
+        _ => {
+            let before = format!("\n{outer}{unit}");
+            (object.range.start + 1, before, format!("\n{outer}"))
+        }
+    };
+    let indent = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches(", ");
+    let member = format!("{key}: {}", printed(&value, unit, indent));
+    // Between the braces of an empty object there may be white space.
+    let rest = match object.properties.is_empty() {
+        true => &text[object.range.end - 1..],
+        false => &text[at..],
+    };
+    [&text[..at], &before, &member, &after, rest].concat()
+}
+
+/// A value over several lines, of which all but the first are indented.
+fn printed(value: &serde_json::Value, unit: &str, indent: &str) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut lines = text.lines();
+    let mut result = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let content = line.trim_start();
+        let depth = (line.len() - content.len()) / 2;
+        result.push_str(&format!("\n{indent}{}{content}", unit.repeat(depth)));
+    }
+    result
+}
+
+/// The white space at the beginning of the line of a place.
+fn indent_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = &text[start..at];
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// The indentation of the first line that has one.
+fn unit(text: &str) -> String {
+    let indents = text
+        .lines()
+        .map(|line| &line[..line.len() - line.trim_start().len()]);
+    let mut indents = indents.filter(|indent| !indent.is_empty());
+    indents.next().unwrap_or(INDENT).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn set(text: &str, path: &[&str], value: &serde_json::Value) -> String {
+        let edited = with_member(text, path, value).unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(&edited).expect("it is JSON");
+        let pointer = format!("/{}", path.join("/"));
+        assert_eq!(parsed.pointer(&pointer), Some(value), "{edited}");
+        edited
+    }
+
+    #[test]
+    fn the_rest_of_the_text_stays_as_it_is() {
+        let text =
+            "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\"x\": 2} ,\n\t\t\"b\":3 }\n}\n";
+        assert_eq!(
+            set(text, &["linux", "seccomp"], &json!({"y": 4})),
+            "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\n\t\t\t\"y\": 4\n\t\t} ,\n\t\t\"b\":3 }\n}\n"
+        );
+        assert_eq!(
+            set(text, &["annotations", "k"], &json!("v")),
+            "{\n\t\"a\" : 1,\n\t\"linux\": {\n\t\t\"seccomp\": {\"x\": 2} ,\n\t\t\"b\":3 },\n\t\"annotations\": {\n\t\t\"k\": \"v\"\n\t}\n}\n"
+        );
+    }
+
+    #[test]
+    fn objects_that_are_empty_missing_or_in_one_line_get_the_member() {
+        for text in [
+            "{}",
+            "{ }\n",
+            "{\"linux\":{}}",
+            "{\"linux\": {\n}}",
+            "{\"a\": 1}",
+            "{\"linux\": {\"a\": 1}}",
+        ] {
+            set(text, &["linux", "seccomp"], &json!({"x": [1, {"y": 2}]}));
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for (text, path) in [
+            ("[]", ["a", "b"]),
+            ("{\"a\": 1}", ["a", "b"]),
+            ("{,}", ["a", "b"]),
+            ("// x\n{}", ["a", "b"]),
+        ] {
+            assert!(with_member(text, &path, &json!(1)).is_err(), "{text}");
+        }
+    }
+}

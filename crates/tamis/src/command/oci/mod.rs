@@ -1,0 +1,159 @@
+//! `tamis oci`: policies in the configurations of containers.
+
+mod edit;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Subcommand, ValueEnum};
+use tamis_convert::{Refusal, Source, convert};
+use tamis_diag::Sources;
+use tamis_embed::annotation;
+use tamis_policy::export;
+use tamis_policy::installation::Installation;
+use tamis_prover::{LimitReached, Space};
+use tamis_report::oci::OciReport;
+use tamis_session::{Loaded, files};
+
+use crate::cli::limits::LimitArgs;
+use crate::cli::load::{self, LoadArgs};
+use crate::cli::output::{self, OutputArgs};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, budget, exit};
+
+/// Put a policy into the configuration of a container
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis oci apply policy.tamis bundle.json
+  tamis oci apply policy.tamis bundle.json --runtime crun -o -
+crun installs the program of an annotation, byte by byte, and no profile then. Other runtimes compile `linux.seccomp` \
+with libseccomp: it gets the policy as a profile, proved equivalent or, with a warning, stricter. Without --runtime both are \
+set, and say the same. The rest of the file stays as it is.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+enum What {
+    /// Put a policy into a container's config.json
+    Apply(Box<ApplyArgs>),
+}
+
+/// The policy and the configuration.
+#[derive(clap::Args)]
+struct ApplyArgs {
+    /// The policy or program: a path, `-`, or the name of an embedded policy
+    policy: String,
+    /// The configuration of the container; it is changed in place unless -o is given
+    config: PathBuf,
+    /// The runtime that reads it [default: both forms]
+    #[arg(long, value_name = "RUNTIME")]
+    runtime: Option<Runtime>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Who reads the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Runtime {
+    /// The program as an annotation
+    Crun,
+    /// The profile in `linux.seccomp`, which runc, youki and others read
+    Runc,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let What::Apply(args) = &args.what;
+    let load = args.load.for_filter();
+    let loaded = load.load(&args.policy, global)?;
+    args.target.check_use([&loaded].into_iter())?;
+    let options = args.target.options(&load.options(), global)?;
+    let name = args.config.display().to_string();
+    let text = files::read(&name)?;
+    let mut text = String::from_utf8(text.bytes)
+        .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
+    let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
+        text = edit::with_member(&text, path, value)
+            .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+        Ok(())
+    };
+    let (mut losses, mut has_profile) = (Vec::new(), false);
+    if args.runtime != Some(Runtime::Crun) {
+        let (profile, lost) = profile(args, &loaded)?;
+        set(&["linux", "seccomp"], &profile)?;
+        (losses, has_profile) = (lost, true);
+    }
+    let mut length_insns = None;
+    if args.runtime != Some(Runtime::Runc) {
+        if let Loaded::Policy(policy) = &loaded
+            && !has_profile
+        {
+            load::warn_installation(policy, global);
+        }
+        let program = loaded.into_program(&options)?.program;
+        let line = annotation::text(&program.to_bytes());
+        let (key, value) = line.trim_end().split_once('=').unwrap_or((&line, ""));
+        set(&["annotations", key], &serde_json::Value::from(value))?;
+        length_insns = Some(program.len());
+    }
+    let place = args.output.output.clone();
+    let place = OutputArgs::to(place.unwrap_or_else(|| args.config.clone()));
+    place.text(&text)?;
+    let report = OciReport {
+        config: name,
+        policy: args.policy.clone(),
+        length_insns,
+        has_profile,
+        losses,
+    };
+    report_on(&report, &args.output, global)
+}
+
+/// Says what was done: on standard output, unless the configuration is there.
+fn report_on(report: &OciReport, place: &OutputArgs, global: &Global) -> Result<u8, Failure> {
+    match place.output.as_deref() == Some(Path::new("-")) {
+        true => global.notice(report.to_string().trim_end()),
+        false if global.json => output::show(report, global)?,
+        false => global.notice(report.to_string().trim_end()),
+    }
+    Ok(exit::OK)
+}
+
+/// The policy as a profile, and what that can't say.
+fn profile(args: &ApplyArgs, loaded: &Loaded) -> Result<(serde_json::Value, Vec<String>), Failure> {
+    let (name, arches, installation) = match loaded {
+        Loaded::Policy(policy) => (&policy.name, policy.arches(), policy.installation.clone()),
+        Loaded::Program(raw) => (&raw.name, args.load.arches.clone(), Installation::default()),
+    };
+    let source = Source {
+        name: name.clone(),
+        arches,
+        installation,
+    };
+    let gave_up = |limit: LimitReached| args.limits.gave_up("nothing was written", limit);
+    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
+    let function = space.subject(&loaded.subject()).map_err(gave_up)?;
+    let exporter = export::find("oci").expect("it is registered");
+    let converted = convert(&mut space, function, exporter, &source);
+    let converted = converted.map_err(|refusal| match refusal {
+        Refusal::Limit(limit) => gave_up(limit),
+        Refusal::Inexpressible(diagnostic) => Failure::Diagnostics(
+            vec![diagnostic.help("with `--runtime crun` the program itself is set")],
+            Sources::new(),
+        ),
+        Refusal::Mistake(message) => Failure::bug(message, "please report this with the policy"),
+    })?;
+    let losses = converted.losses.iter();
+    let losses = losses.map(|loss| format!("{}; instead: {}", loss.message, loss.kept));
+    let profile = serde_json::from_str(&converted.text)
+        .map_err(|error| Failure::bug(error.to_string(), "please report this with the policy"))?;
+    Ok((profile, losses.collect()))
+}

@@ -1,0 +1,105 @@
+//! `tamis audit` on processes that `tamis exec` has put under filters.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tamis_testkit::skip::{self, Need};
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+fn policy(name: &str, statements: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("audit-{name}.tamis"));
+    fs::write(
+        &path,
+        format!("default allow\nbad-arch allow\n{statements}\n"),
+    )
+    .unwrap();
+    path
+}
+
+/// A shell under filters that waits for its input to end.
+fn waiting(policies: &[&Path]) -> (Child, String) {
+    let mut command = Command::new(TAMIS);
+    command.arg("exec");
+    for policy in policies {
+        command.arg("-p").arg(policy);
+    }
+    let mut child = command
+        .args(["--", "sh", "-c", "echo ready; read end"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let pid = child.id().to_string();
+    (child, pid)
+}
+
+fn audit(args: &[&str]) -> Output {
+    let mut command = Command::new(TAMIS);
+    command.arg("audit").args(args).output().unwrap()
+}
+
+#[test]
+fn a_stack_is_compared_as_one_with_what_was_written() {
+    if skip::without_live() {
+        return;
+    }
+    let first = policy("first", "errno(EPERM) reboot");
+    let second = policy("second", "errno(EPERM) swapon(specialfile == 5)");
+    let both = policy(
+        "both",
+        "errno(EPERM) reboot\nerrno(EPERM) swapon(specialfile == 5)",
+    );
+    let (mut child, pid) = waiting(&[&first, &second]);
+    let against = |policy: &Path| {
+        let output = audit(&["--pid", &pid, "--against", policy.to_str().unwrap()]);
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let plain = audit(&["--pid", &pid]);
+    if plain.status.code() == Some(4) {
+        skip::because(Need::Live, String::from_utf8_lossy(&plain.stderr));
+    } else {
+        let told = String::from_utf8(plain.stdout).unwrap();
+        assert!(told.contains("errno(1) 1, by arguments 1\n"), "{told}");
+        let (code, told) = against(&both);
+        assert!(code == Some(0) && told.contains(" equal "), "{told}");
+        let (code, told) = against(&first);
+        assert!(code == Some(1) && told.contains(" stricter "), "{told}");
+        assert!(
+            told.contains("errno(1) is enforced, allow was written"),
+            "{told}"
+        );
+        let other = policy("other", "errno(EPERM) reboot, swapoff");
+        assert_eq!(against(&other).0, Some(1));
+        let all = audit(&["--all", "--json"]);
+        let all = String::from_utf8(all.stdout).unwrap();
+        assert!(all.contains(&format!("\"pid\": {pid},")), "{all}");
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_process_without_filters_is_not_what_was_written() {
+    if skip::without_live() {
+        return;
+    }
+    let policy = policy("none", "errno(EPERM) reboot");
+    let own = std::process::id().to_string();
+    let output = audit(&["--pid", &own, "--against", policy.to_str().unwrap()]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.code() == Some(1) && told.contains("LOOSER"),
+        "{told}"
+    );
+    assert_eq!(audit(&["--pid", "2147483647"]).status.code(), Some(2));
+    assert_eq!(audit(&[]).status.code(), Some(2));
+}
