@@ -15,20 +15,19 @@ use crate::cli::{Failure, Global, exit, profile};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The format is detected from the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, \
-and frequency files of minijail. With `-o` or `--json` the merged profile is written as JSON, for \
-`--profile` of other commands; otherwise the most frequent calls are listed.
+and frequency files of minijail. With `-o`, `--json` or `merge` the sum is written as JSON, for \
+`--profile` of other commands; otherwise the most frequent calls are listed. A run that is in several files counts once.
 Examples:
   strace -c -f -o trace.txt PROGRAM
   tamis profile trace.txt
-  tamis profile monday.json tuesday.json -o week.json
+  tamis profile merge monday.json tuesday.json -o week.json
   tamis compile policy.tamis --profile week.json -o filter.bpf")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
-    /// Profiles in any format, or `-` for standard input; counts add up
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<String>,
-    /// The architecture of tables, which don't name it [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
-    arch: Option<Arch>,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    input: Input,
     /// How many calls to show
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     top: usize,
@@ -36,12 +35,56 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    for file in &args.files {
-        args.output.refuse_to_replace(file)?;
+#[derive(clap::Subcommand)]
+enum Command {
+    Merge(Merge),
+}
+
+/// Add up the profiles of many runs and machines, and write the sum
+#[derive(clap::Args)]
+#[command(after_help = "\
+A run that `tamis record` has recorded has an id, and counts once, however often and in whatever order it is merged; what was \
+merged can be merged again. Each call says in how many of the runs it was made. Sums that share only some of their runs are \
+refused: the counts of a single run can't be taken out of a sum.
+Examples:
+  tamis profile merge web-*.json -o web.json
+  tamis profile merge week1.json week2.json | tamis learn - -o web.tamis")]
+struct Merge {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What is read.
+#[derive(clap::Args)]
+struct Input {
+    /// Profiles in any format, or `-` for standard input; counts add up
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// The architecture of tables, which don't name it [default: this machine's]
+    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
+    arch: Option<Arch>,
+}
+
+impl Input {
+    /// The sum.
+    fn load(&self, output: &OutputArgs, global: &Global) -> Result<Profile, Failure> {
+        for file in &self.files {
+            output.refuse_to_replace(file)?;
+        }
+        let arch = self.arch.unwrap_or_else(native_arch);
+        profile::load(&self.files, arch, global)
     }
-    let arch = args.arch.unwrap_or_else(native_arch);
-    let profile = profile::load(&args.files, arch, global)?;
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(Command::Merge(merge)) = &args.command {
+        let profile = merge.input.load(&merge.output, global)?;
+        merge.output.text(&profile.to_json())?;
+        return Ok(exit::OK);
+    }
+    let profile = args.input.load(&args.output, global)?;
     let wants_json = global.json || args.output.output.is_some();
     args.output.text(&match wants_json {
         true => profile.to_json(),
@@ -58,15 +101,29 @@ fn table(profile: &Profile, top: usize) -> String {
         .iter()
         .map(|(_, _, call)| u128::from(call.count))
         .sum();
-    let mut text = format!("calls made: {total}, different ones: {}\n", calls.len());
+    let runs = profile.run_count();
+    let mut text = format!("calls made: {total}, different ones: {}", calls.len());
+    if runs > 1 {
+        let _ = write!(text, ", runs: {runs}");
+    }
+    text.push('\n');
     if calls.is_empty() {
         return text;
     }
-    text += "   share       count  call\n";
+    let column = |text: &str| match runs {
+        0 | 1 => String::new(),
+        _ => format!("{text:>8}"),
+    };
+    let _ = writeln!(text, "   share       count{}  call", column("in runs"));
     for (arch, nr, call) in calls.iter().take(top) {
         let share = call.count as f64 / total.max(1) as f64 * 100.0;
         let name = call_name(*arch, *nr);
-        let _ = writeln!(text, "{share:>6.2} %{:>12}  {arch} {name}", call.count);
+        let seen = column(&profile.coverage(call).runs.to_string());
+        let _ = writeln!(
+            text,
+            "{share:>6.2} %{:>12}{seen}  {arch} {name}",
+            call.count
+        );
     }
     if calls.len() > top {
         let _ = writeln!(text, "and {} more", calls.len() - top);
