@@ -13,6 +13,7 @@ use tamis_abi::{Arch, ArgIndex, consts, family};
 use tamis_profile::interest::{self, Interesting};
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
+use crate::closure;
 use crate::evidence::Evidence;
 
 /// How far a policy goes beyond what was seen.
@@ -52,7 +53,12 @@ const MAX_VALUES: usize = 64;
 
 /// The condition on a call, `True` if there is none.
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
-    if generality == Generality::Calls {
+    let is_free = match generality {
+        Generality::Seen => false,
+        Generality::Stable => closure::is_needed(name),
+        Generality::Calls => true,
+    };
+    if is_free {
         return Predicate::True;
     }
     let arguments = interest::arguments(arch, name).into_iter();

@@ -18,6 +18,7 @@ pub mod interest;
 mod json;
 mod kept;
 mod perf;
+mod perf_log;
 mod profile;
 mod read;
 pub mod rows;

@@ -91,9 +91,9 @@ pub struct Key {
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct Row<'r> {
     /// The run, and where it was; in a sum none, but in rows of kind [`Kind::Run`].
-    pub run: Option<(RunId, Origin)>,
+    pub run: Option<(&'r RunId, &'r Origin)>,
     /// What is counted.
     pub key: Key,
     /// The count.
@@ -116,6 +116,8 @@ pub enum RowError {
     Number,
     /// The kind needs an argument, a value or a list of arguments that is missing or too large.
     Place,
+    /// The count, or the number of runs, is missing or not a number of 64 bits.
+    Count,
     /// A run, or the sum, has two rows for the same.
     Twice,
     /// The calls with some value are more than the calls.
@@ -135,6 +137,7 @@ impl RowError {
             RowError::Place => {
                 "an argument, its value or the list of arguments is missing, or too large"
             }
+            RowError::Count => "the count is missing, or not a whole number of 64 bits",
             RowError::Twice => "a run has two rows for the same count",
             RowError::Parts => "a call has more values, errors or denials than calls",
         }
@@ -157,90 +160,95 @@ impl Fleet {
     /// The fleet as rows: those of every single run, then those of the sum of all others.
     ///
     /// # Errors
-    /// As [`parts`](Self::parts).
-    pub fn rows(&self) -> Result<Vec<Row>, Overlap> {
+    /// As [`parts`](Self::parts), or what `each` returns.
+    pub fn rows<E: From<Overlap>>(
+        &self,
+        mut each: impl FnMut(Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (singles, sum) = self.parts()?;
-        let mut rows = Vec::new();
         for single in singles {
-            profile_rows(single, &mut rows);
+            profile_rows(single, &mut each)?;
         }
-        profile_rows(&sum, &mut rows);
-        Ok(rows)
+        profile_rows(&sum, &mut each)
     }
 }
 
-/// Adds the rows of a profile.
-fn profile_rows(profile: &Profile, rows: &mut Vec<Row>) {
+/// Passes on the rows of a profile.
+fn profile_rows<E>(
+    profile: &Profile,
+    each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let runs = profile.runs();
-    let run_row = |run: Option<(RunId, Origin)>, count: u64| Row {
-        run,
-        key: Key {
-            kind: Kind::Run,
-            call: None,
-            arg: None,
-            value: None,
-            args: None,
-        },
-        count,
-        runs: count,
+    let mut run_row = |run: Option<(&RunId, &Origin)>, count: u64| {
+        each(Row {
+            run,
+            key: Key {
+                kind: Kind::Run,
+                call: None,
+                arg: None,
+                value: None,
+                args: None,
+            },
+            count,
+            runs: count,
+        })
     };
-    for (id, origin) in &runs.named {
-        rows.push(run_row(Some((id.clone(), origin.clone())), 1));
+    for run in &runs.named {
+        run_row(Some(run), 1)?;
     }
     let unnamed = profile.run_count() - runs.named.len() as u64;
     if unnamed > 0 {
-        rows.push(run_row(None, unnamed));
+        run_row(None, unnamed)?;
     }
     let only = runs.named.iter().next();
     let run = only.filter(|_| profile.run_count() == 1);
-    let run = run.map(|(id, origin)| (id.clone(), origin.clone()));
     for (arch, nr, call) in profile.calls() {
-        call_rows(profile, (arch, nr), call, |key, count, runs| {
-            let run = run.clone();
-            rows.push(Row {
+        call_rows(profile, (arch, nr), call, &mut |key, count, runs| {
+            each(Row {
                 run,
                 key,
                 count,
                 runs,
-            });
-        });
+            })
+        })?;
     }
+    Ok(())
 }
 
-fn call_rows(
+fn call_rows<E>(
     profile: &Profile,
     place: (Arch, Nr),
     call: &Call,
-    mut row: impl FnMut(Key, u64, u64),
-) {
+    row: &mut impl FnMut(Key, u64, u64) -> Result<(), E>,
+) -> Result<(), E> {
     let coverage = profile.coverage(call);
     let key = |kind| Key::of_call(kind, place);
-    row(key(Kind::Made), call.made(), coverage.runs);
+    row(key(Kind::Made), call.made(), coverage.runs)?;
     if call.denied > 0 {
-        row(key(Kind::Denied), call.denied, 1);
+        row(key(Kind::Denied), call.denied, 1)?;
     }
     for (arg, values) in &call.values {
         for (value, count) in values {
             let runs = coverage.values.get(&(*arg, *value));
             let mut key = key(Kind::Value);
             (key.arg, key.value) = (Some(*arg), Some(*value));
-            row(key, *count, runs.copied().unwrap_or_default());
+            row(key, *count, runs.copied().unwrap_or_default())?;
         }
     }
     for (args, count) in &call.samples {
         let mut key = key(Kind::Sample);
         key.args = Some(*args);
-        row(key, *count, 1);
+        row(key, *count, 1)?;
     }
     for (errno, count) in &call.errors {
         let mut key = key(Kind::Error);
         key.value = Some(u64::from(*errno));
-        row(key, *count, 1);
+        row(key, *count, 1)?;
     }
     if let Some(times) = &call.times {
-        row(key(Kind::TotalTime), times.total_ns, 1);
-        row(key(Kind::MinTime), times.min_ns, 1);
-        row(key(Kind::MaxTime), times.max_ns, 1);
+        row(key(Kind::TotalTime), times.total_ns, 1)?;
+        row(key(Kind::MinTime), times.min_ns, 1)?;
+        row(key(Kind::MaxTime), times.max_ns, 1)?;
         for (bits, count) in times
             .buckets
             .iter()
@@ -249,9 +257,10 @@ fn call_rows(
         {
             let mut key = key(Kind::TimeBits);
             key.value = Some(bits as u64);
-            row(key, *count, 1);
+            row(key, *count, 1)?;
         }
     }
+    Ok(())
 }
 
 /// Collects rows to a fleet.
@@ -259,6 +268,8 @@ fn call_rows(
 pub struct Collected {
     /// By the id of the run; what has none is the sum.
     parts: BTreeMap<Option<RunId>, Partial>,
+    /// That of the last row, which isn't among the others: most rows are of the same run as the one before.
+    last: Option<(Option<RunId>, Partial)>,
     runs: Runs,
 }
 
@@ -275,8 +286,10 @@ impl Collected {
     ///
     /// # Errors
     /// If it can't be a row of a profile.
-    pub fn add(&mut self, row: Row) -> Result<(), RowError> {
-        if let Some((id, origin)) = &row.run {
+    pub fn add(&mut self, row: Row<'_>) -> Result<(), RowError> {
+        if let Some((id, origin)) = row.run
+            && self.runs.named.get(id) != Some(origin)
+        {
             self.runs.join(&Runs::one(id.clone(), origin.clone()));
         }
         if row.key.kind == Kind::Run {
@@ -285,8 +298,23 @@ impl Collected {
             }
             return Ok(());
         }
-        let part = self.parts.entry(row.run.map(|(id, _)| id)).or_default();
-        part.add(&row.key, row.count, row.runs)
+        let id = row.run.map(|(id, _)| id);
+        if self.last.as_ref().map(|(last, _)| last.as_ref()) != Some(id) {
+            self.keep_last();
+            let id = id.cloned();
+            let part = self.parts.remove(&id).unwrap_or_default();
+            self.last = Some((id, part));
+        }
+        match &mut self.last {
+            Some((_, part)) => part.add(&row.key, row.count, row.runs),
+            None => Ok(()),
+        }
+    }
+
+    fn keep_last(&mut self) {
+        if let Some((id, part)) = self.last.take() {
+            self.parts.insert(id, part);
+        }
     }
 
     /// The fleet of all rows.
@@ -294,6 +322,7 @@ impl Collected {
     /// # Errors
     /// If a run's counts don't fit together.
     pub fn finish(mut self) -> Result<Fleet, RowError> {
+        self.keep_last();
         let mut fleet = Fleet::default();
         let sum = self.parts.remove(&None);
         for (id, part) in self.parts {
@@ -410,15 +439,10 @@ fn add_time(
 ///
 /// # Errors
 /// If the id isn't one, or a name is too long.
-pub fn run_of(
-    id: Option<&str>,
-    machine: &str,
-    program: &str,
-) -> Result<Option<(RunId, Origin)>, RowError> {
-    if !is_name(machine) || !is_name(program) {
-        return Err(RowError::Run);
-    }
-    let Some(id) = id else { return Ok(None) };
+pub fn run_of(id: &str, machine: &str, program: &str) -> Result<(RunId, Origin), RowError> {
     let id = RunId::new(id).ok_or(RowError::Run)?;
-    Ok(Some((id, Origin::new(machine, program))))
+    match is_name(machine) && is_name(program) {
+        true => Ok((id, Origin::new(machine, program))),
+        false => Err(RowError::Run),
+    }
 }

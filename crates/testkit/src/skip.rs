@@ -40,6 +40,8 @@ pub enum Need {
     PythonSeccomp,
     /// man-db.
     Man,
+    /// DuckDB as a module of Python.
+    Duckdb,
 }
 
 impl Need {
@@ -58,6 +60,7 @@ impl Need {
             Need::BpfAsm => "bpf-asm",
             Need::PythonSeccomp => "python-seccomp",
             Need::Man => "man",
+            Need::Duckdb => "duckdb",
         }
     }
 

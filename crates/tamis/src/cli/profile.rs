@@ -7,7 +7,7 @@ use tamis_session::profile::call_name;
 use tamis_session::{files, profile};
 
 use super::load::reading;
-use super::{Failure, Global};
+use super::{Failure, Global, parquet};
 
 /// Reads profiles and adds them up, each run once. Tables are about `arch`. Warnings go to standard error.
 pub(crate) fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Failure> {
@@ -31,6 +31,10 @@ pub(crate) fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Resul
     let mut fleet = Fleet::default();
     for path in paths {
         let _stage = reading(path);
+        if parquet::is_parquet(path) {
+            fleet.merge(parquet::read(path)?);
+            continue;
+        }
         let loaded = profile::load(files::read(path)?, arch)?;
         global.warn(&loaded.warnings, &loaded.sources);
         fleet.add(loaded.profile);

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
+use clap::ValueEnum;
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 use tamis_session::profile::call_name;
 
 use crate::cli::load::{native_arch, parse_arch};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, profile};
+use crate::cli::{Failure, Global, exit, parquet, profile};
 
 /// Show, merge and convert profiles: how often a program makes each call
 #[derive(clap::Args)]
@@ -48,12 +49,25 @@ merged can be merged again. Each call says in how many of the runs it was made. 
 refused: the counts of a single run can't be taken out of a sum.
 Examples:
   tamis profile merge web-*.json -o web.json
+  tamis profile merge web-*.json --to parquet -o web.parquet
   tamis profile merge week1.json week2.json | tamis learn - -o web.tamis")]
 struct Merge {
     #[command(flatten)]
     input: Input,
+    /// The form of what is written: the sum as JSON, or the counts of every run as a table of Parquet
+    #[arg(long, value_name = "FORM", default_value = "json")]
+    to: Form,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+/// The forms of merged profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The sum
+    Json,
+    /// A row for each count of each run, which engines for tables read
+    Parquet,
 }
 
 /// What is read.
@@ -68,20 +82,40 @@ struct Input {
 }
 
 impl Input {
-    /// The sum.
-    fn load(&self, output: &OutputArgs, global: &Global) -> Result<Profile, Failure> {
+    fn arch(&self) -> Arch {
+        self.arch.unwrap_or_else(native_arch)
+    }
+
+    fn refuse_to_replace(&self, output: &OutputArgs) -> Result<(), Failure> {
         for file in &self.files {
             output.refuse_to_replace(file)?;
         }
-        let arch = self.arch.unwrap_or_else(native_arch);
-        profile::load(&self.files, arch, global)
+        Ok(())
+    }
+
+    /// The sum.
+    fn load(&self, output: &OutputArgs, global: &Global) -> Result<Profile, Failure> {
+        self.refuse_to_replace(output)?;
+        profile::load(&self.files, self.arch(), global)
+    }
+}
+
+impl Merge {
+    fn run(&self, global: &Global) -> Result<(), Failure> {
+        if self.to == Form::Json {
+            let profile = self.input.load(&self.output, global)?;
+            return self.output.text(&profile.to_json());
+        }
+        self.input.refuse_to_replace(&self.output)?;
+        self.output.refuse_terminal()?;
+        let fleet = profile::load_fleet(&self.input.files, self.input.arch(), global)?;
+        self.output.raw(&parquet::bytes(&fleet)?)
     }
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(Command::Merge(merge)) = &args.command {
-        let profile = merge.input.load(&merge.output, global)?;
-        merge.output.text(&profile.to_json())?;
+        merge.run(global)?;
         return Ok(exit::OK);
     }
     let profile = args.input.load(&args.output, global)?;

@@ -12,6 +12,8 @@ mod dump;
 mod embedding;
 mod examples;
 mod facade;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod fuzz;
 mod help;
 mod include_policy;

@@ -4,7 +4,7 @@
 use tamis_abi::{Arch, Nr};
 use tamis_diag::Sources;
 use tamis_profile::rows::Collected;
-use tamis_profile::{Fleet, Origin, Profile, RunId, Runs};
+use tamis_profile::{Fleet, Origin, Overlap, Profile, RunId, Runs};
 use tamis_testkit::generate::profile::run;
 use tamis_testkit::rng::Rng;
 
@@ -82,12 +82,14 @@ fn the_rows_of_a_fleet_are_the_fleet() {
     for seed in 0..ROUNDS {
         let mut rng = Rng::new(seed);
         let fleet = fleet(&mut rng);
-        let Ok(rows) = fleet.rows() else { continue };
         let mut collected = Collected::default();
-        for row in rows {
-            collected
-                .add(row)
-                .unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+        let rows = fleet.rows(|row| {
+            let added = collected.add(row);
+            added.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+            Ok::<(), Overlap>(())
+        });
+        if rows.is_err() {
+            continue;
         }
         let again = collected.finish().expect("they fit together");
         assert_eq!(again.sum(), fleet.sum(), "seed {seed}");
