@@ -1,7 +1,9 @@
 //! What a program needs though it wasn't seen: it depends on signals, on the machine's clock and on chance.
+//!
+//! Their arguments depend on that too: a needed call that was seen is not allowed with less than one that wasn't.
 
 /// Calls that are needed, with the reason.
-pub(crate) const NEEDED: [(&str, &[&str]); 4] = [
+pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
     (
         "Ending, and returning from signals",
         &[
@@ -20,6 +22,7 @@ pub(crate) const NEEDED: [(&str, &[&str]); 4] = [
             "getpid",
             "gettid",
             "tgkill",
+            "writev",
         ],
     ),
     (
@@ -34,10 +37,30 @@ pub(crate) const NEEDED: [(&str, &[&str]); 4] = [
         ],
     ),
     (
+        "Waiting for what may be there at once, or not yet",
+        &[
+            "poll",
+            "ppoll",
+            "ppoll_time64",
+            "select",
+            "_newselect",
+            "pselect6",
+            "pselect6_time64",
+            "nanosleep",
+            "clock_nanosleep",
+            "clock_nanosleep_time64",
+        ],
+    ),
+    (
         "Memory and locks, which depend on sizes and on chance",
         &["brk", "mremap", "munmap", "futex", "madvise", "sched_yield"],
     ),
 ];
+
+/// Whether a call is needed though it may not be seen.
+pub(crate) fn is_needed(call: &str) -> bool {
+    NEEDED.iter().any(|(_, calls)| calls.contains(&call))
+}
 
 /// Newer calls for which the C library and the runtimes of languages fall back to older ones, if the kernel says that it
 /// has none of them, with the older calls. Any other error is passed on to the program.

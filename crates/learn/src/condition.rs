@@ -2,7 +2,9 @@
 //!
 //! Only arguments that are constants or flags are looked at, and only if the value of every call is known. Whether the
 //! values that were seen are all that there are is estimated from those that were seen once (Good and Turing): the chance
-//! that the next call has a new value is about their share of all calls.
+//! that the next call has a new value is about their share of all calls. The calls of a run resemble each other, so with
+//! enough runs it is asked instead how many values were seen in one run only: their share of the runs is the chance that
+//! the next run has a new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +13,7 @@ use tamis_abi::{Arch, ArgIndex, consts, family};
 use tamis_profile::interest::{self, Interesting};
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
+use crate::closure;
 use crate::evidence::Evidence;
 
 /// How far a policy goes beyond what was seen.
@@ -25,14 +28,19 @@ pub enum Generality {
     Calls,
 }
 
-/// A new value among twenty calls is taken for likely.
+/// A new value among twenty calls, or twenty runs, is taken for likely.
 const UNLIKELY: u64 = 20;
 /// More values are not listed.
 const MAX_VALUES: usize = 64;
 
 /// The condition on a call, `True` if there is none.
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
-    if generality == Generality::Calls {
+    let is_free = match generality {
+        Generality::Seen => false,
+        Generality::Stable => closure::is_needed(name),
+        Generality::Calls => true,
+    };
+    if is_free {
         return Predicate::True;
     }
     let arguments = interest::arguments(arch, name).into_iter();
@@ -42,7 +50,7 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Genera
         let is_known = known >= evidence.made() && values.len() <= MAX_VALUES;
         let is_closed = generality == Generality::Seen
             || interest::selects(arch, name, argument.index)
-            || is_stable(values);
+            || is_stable(argument.index, values, evidence);
         (is_known && is_closed).then(|| on_argument(arch, name, argument, values, generality))
     });
     match conditions.collect::<Vec<_>>() {
@@ -78,7 +86,13 @@ pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
 }
 
 /// Whether new values are unlikely.
-fn is_stable(values: &BTreeMap<u64, u64>) -> bool {
+fn is_stable(index: ArgIndex, values: &BTreeMap<u64, u64>, evidence: &Evidence) -> bool {
+    if evidence.runs >= UNLIKELY {
+        let arg = index.index() as u8;
+        let of_one = |value: &&u64| evidence.coverage.values.get(&(arg, **value)) == Some(&1);
+        let once = values.keys().filter(of_one).count() as u64;
+        return once.saturating_mul(UNLIKELY) <= evidence.runs;
+    }
     let once = values.values().filter(|count| **count == 1).count() as u64;
     let all = values.values().copied().fold(0, u64::saturating_add);
     once.saturating_mul(UNLIKELY) <= all

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Nr};
-use tamis_profile::{Call, Profile};
+use tamis_profile::{Call, Coverage, Profile};
 
 /// A run of the program, or several that were merged.
 #[derive(Clone, Copy, Debug)]
@@ -19,32 +19,47 @@ pub struct Run<'a> {
 pub(crate) struct Evidence {
     /// The sums.
     pub(crate) call: Call,
-    /// In how many runs it was made.
-    pub(crate) runs: usize,
+    /// In how many runs it was made, and with which values.
+    pub(crate) coverage: Coverage,
+    /// How many runs there are.
+    pub(crate) runs: u64,
 }
 
 /// The calls that were made, by architecture and number.
 pub(crate) type Calls = BTreeMap<(Arch, Nr), Evidence>;
 
-/// The calls that were made in any of the runs. Those that were never made but always denied are omitted: the program
-/// went on without them.
-pub(crate) fn of(runs: &[Run<'_>]) -> Calls {
-    let mut calls = Calls::new();
+/// The calls that were made in any of the runs, and how many runs there are. Calls that were never made but always denied are
+/// omitted: the program went on without them.
+pub(crate) fn of(runs: &[Run<'_>]) -> (Calls, u64) {
+    let mut sum = Profile::default();
     for run in runs {
-        for (arch, nr, call) in run.profile.calls() {
-            if call.count > call.denied {
-                let evidence = calls.entry((arch, nr)).or_default();
-                evidence.call.merge(call);
-                evidence.runs += 1;
-            }
-        }
+        sum.merge(run.profile);
     }
-    calls
+    let made = sum.calls().filter(|(_, _, call)| call.made() > 0);
+    let calls = made.map(|(arch, nr, call)| {
+        let evidence = Evidence {
+            call: call.clone(),
+            coverage: sum.coverage(call),
+            runs: sum.run_count(),
+        };
+        ((arch, nr), evidence)
+    });
+    (calls.collect(), sum.run_count())
+}
+
+/// How many calls were made in one run only: about so many new ones are to be expected in as many further runs (Good and
+/// Turing), so their share of the runs is the number to expect in the next one.
+pub(crate) fn made_once(calls: &Calls) -> u64 {
+    let mut once = 0;
+    for evidence in calls.values() {
+        once += u64::from(evidence.coverage.runs == 1);
+    }
+    once
 }
 
 impl Evidence {
     /// How often it was made.
     pub(crate) const fn made(&self) -> u64 {
-        self.call.count.saturating_sub(self.call.denied)
+        self.call.made()
     }
 }

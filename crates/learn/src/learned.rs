@@ -119,7 +119,7 @@ impl From<LimitReached> for LearnError {
 /// # Errors
 /// See [`LearnError`].
 pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnError> {
-    let calls = evidence::of(runs);
+    let (calls, count) = evidence::of(runs);
     if calls.is_empty() {
         return Err(LearnError::NothingSeen);
     }
@@ -142,7 +142,9 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
     }
     let needed = needed_within(needed, known.as_ref());
     let policy = text::policy(&Contents {
-        runs,
+        names: &runs.iter().map(|run| run.name).collect::<Vec<_>>(),
+        runs: count,
+        made_once: evidence::made_once(&calls),
         base: options.base.map(|(name, _)| name),
         allowed: &allowed,
         needed: &needed,

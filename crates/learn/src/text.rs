@@ -8,12 +8,17 @@ use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::Predicate;
 
 use crate::closure::{FALLBACKS, NEEDED, older};
-use crate::evidence::{Evidence, Run};
+use crate::evidence::Evidence;
 use crate::learned::{Needed, name};
 
 /// What a policy says.
 pub(crate) struct Contents<'c> {
-    pub(crate) runs: &'c [Run<'c>],
+    /// What was read.
+    pub(crate) names: &'c [&'c str],
+    /// How many runs there are.
+    pub(crate) runs: u64,
+    /// How many calls were made in one of them only.
+    pub(crate) made_once: u64,
     /// The base's name.
     pub(crate) base: Option<&'c str>,
     pub(crate) allowed: &'c [Allowed<'c>],
@@ -75,7 +80,7 @@ pub(crate) fn policy(contents: &Contents<'_>) -> String {
 }
 
 fn heading(contents: &Contents<'_>) -> String {
-    /// The runs that are named.
+    /// The files that are named.
     const NAMED: usize = 5;
     let made = |allowed: &Allowed<'_>| match allowed.basis {
         Basis::Seen(evidence) => evidence.made(),
@@ -86,18 +91,27 @@ fn heading(contents: &Contents<'_>) -> String {
         .iter()
         .map(made)
         .fold(0, u64::saturating_add);
-    let runs = contents.runs.len();
+    let runs = contents.runs;
     let mut text = format!(
         "# Learned from {runs} run{}, {calls} calls:",
         if runs == 1 { "" } else { "s" }
     );
-    for run in contents.runs.iter().take(NAMED) {
-        let _ = write!(text, " {}", comment(run.name));
+    for name in contents.names.iter().take(NAMED) {
+        let _ = write!(text, " {}", comment(name));
     }
-    if runs > NAMED {
+    if contents.names.len() > NAMED {
         text += " and others";
     }
     text.push('\n');
+    if runs > 1 {
+        let once = contents.made_once;
+        let _ = writeln!(
+            text,
+            "# Made in one run only: {once} of {} calls. To expect in a further run: {:.2} calls that aren't here.",
+            contents.allowed.len(),
+            once as f64 / runs as f64,
+        );
+    }
     if let Some(base) = contents.base {
         let _ = writeln!(text, "# Allows nothing that {} denies.", comment(base));
     }
@@ -111,7 +125,7 @@ fn comment(name: &str) -> String {
 }
 
 fn rules(contents: &Contents<'_>, arch: Arch) -> String {
-    let runs = contents.runs.len();
+    let runs = contents.runs;
     let mut text = "\n# What was called.\n".to_owned();
     let own = |of: &Arch| *of == arch;
     for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
@@ -178,14 +192,14 @@ fn rule(allowed: &Allowed<'_>) -> String {
 }
 
 /// How often, in how many runs, and what failed most.
-fn evidence(allowed: &Allowed<'_>, runs: usize) -> String {
+fn evidence(allowed: &Allowed<'_>, runs: u64) -> String {
     let evidence = match allowed.basis {
         Basis::Seen(evidence) => evidence,
         Basis::InsteadOf(newer) => return format!("instead of {newer}"),
     };
     let mut text = format!("{}", evidence.made());
     if runs > 1 {
-        let _ = write!(text, " in {} of {runs}", evidence.runs);
+        let _ = write!(text, " in {} of {runs}", evidence.coverage.runs);
     }
     let failed = evidence
         .call

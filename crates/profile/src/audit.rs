@@ -20,7 +20,7 @@ pub(crate) fn is_line(line: &str) -> bool {
 /// Adds all records.
 pub(crate) fn read(collector: &mut Collector, text: &str) {
     for line in lines(text).filter(|line| is_line(line.text)) {
-        read_record(collector, line);
+        read_record(collector, line, line.text);
     }
 }
 
@@ -69,10 +69,11 @@ fn hexadecimal(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-fn read_record(collector: &mut Collector, line: Word<'_>) {
+/// Adds a record that stands in a line, perhaps in another form.
+pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, record: &str) {
     let field = |name: &str| {
-        let mut words = line.words();
-        words.find_map(|word| word.text.strip_prefix(name)?.strip_prefix('='))
+        let mut words = record.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     };
     let call = field("arch").zip(field("syscall"));
     let Some((arch, nr)) = call.and_then(|(arch, call)| number(arch, call)) else {

@@ -87,6 +87,18 @@ impl Collector {
         }
     }
 
+    /// The text's place.
+    pub(crate) const fn source(&self) -> SourceId {
+        self.source
+    }
+
+    /// Ends with these errors.
+    pub(crate) fn fail(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.has_failed = true;
+        self.diagnostics.extend(diagnostics);
+        self.diagnostics.truncate(MAX_DIAGNOSTICS);
+    }
+
     fn span(&self, word: Word<'_>) -> Span {
         Span::new(self.source, word.start, word.start + word.text.len())
     }
@@ -129,13 +141,18 @@ impl Collector {
 
     /// Adds to the count of a call, if the architecture has it; else warns.
     pub(crate) fn add(&mut self, name: Word<'_>, count: u64) {
+        self.add_at(name, name, count);
+    }
+
+    /// The same, where the name isn't a part of the text as it stands: warnings show another place.
+    pub(crate) fn add_at(&mut self, name: Word<'_>, place: Word<'_>, count: u64) {
         match number(self.arch, name.text) {
             Some(nr) => {
                 let call = self.profile.call_mut(self.arch, nr);
                 call.count = call.count.saturating_add(count);
             }
             None if !self.is_full() => {
-                let span = self.span(name);
+                let span = self.span(place);
                 let diagnostic = unknown_call(self.arch, name.text);
                 let label = "the count of this call is ignored";
                 self.diagnostics.push(Diagnostic {

@@ -1,5 +1,7 @@
-//! The documented JSON of profiles: parsing with places, printing with deterministic bytes.
+//! The documented JSON of profiles: parsing with places, printing with deterministic bytes; and JSON of other tools.
 
+pub(crate) mod lines;
+pub(crate) mod names;
 mod read;
 mod write;
 

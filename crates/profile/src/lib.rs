@@ -2,7 +2,7 @@
 //!
 //! Filters are optimised for a [`Profile`]: counts per architecture and number, and for calls with recorded
 //! arguments the count of each value. It comes from a recording or from another tool's table ([`read`]); several
-//! can be merged into one, and [`Profile::to_json`] prints it. [`Profile::builtin`] is a profile of ordinary
+//! can be merged into one ([`Fleet`] finds runs that are in several), and [`Profile::to_json`] prints it. [`Profile::builtin`] is a profile of ordinary
 //! programs, for callers without one.
 //!
 //! This crate is independent of filters and policies, and does no I/O.
@@ -12,16 +12,22 @@ mod arguments;
 mod audit;
 mod builtin;
 mod collect;
+mod fleet;
 mod frequency;
 pub mod interest;
 mod json;
 mod kept;
 mod perf;
+mod perf_log;
 mod profile;
 mod read;
+pub mod rows;
+mod runs;
 mod strace;
 mod trace;
 
 pub use audit::{Record, records};
-pub use profile::{Args, Call, Profile, Times};
+pub use fleet::{Fleet, Overlap};
+pub use profile::{Args, Call, Coverage, Profile, Times};
 pub use read::{Format, Reading, read};
+pub use runs::{Origin, RunId, Runs};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Nr};
 
+use crate::runs::Runs;
+
 /// The six arguments of a call.
 pub type Args = [u64; 6];
 
@@ -24,6 +26,39 @@ pub struct Call {
     pub denied: u64,
     /// How long the calls took, if that was measured.
     pub times: Option<Times>,
+    /// In how many runs it was made. Only profiles of several runs have it; see [`Profile::coverage`].
+    pub coverage: Coverage,
+}
+
+/// In how many runs a call was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// The runs in which it was made.
+    pub runs: u64,
+    /// For each argument and value: the runs in which the argument had the value.
+    pub values: BTreeMap<(u8, u64), u64>,
+}
+
+impl Coverage {
+    /// That of a single run with these counts.
+    fn of(call: &Call) -> Coverage {
+        let values = call.values.iter();
+        let values = values.flat_map(|(arg, values)| values.iter().map(move |seen| (*arg, seen)));
+        Coverage {
+            runs: u64::from(call.made() > 0),
+            values: values
+                .filter(|(_, (_, count))| **count > 0)
+                .map(|(arg, (value, _))| ((arg, *value), 1))
+                .collect(),
+        }
+    }
+
+    fn combine(&mut self, other: &Coverage, with: fn(&mut u64, u64)) {
+        with(&mut self.runs, other.runs);
+        for (place, runs) in &other.values {
+            with(self.values.entry(*place).or_default(), *runs);
+        }
+    }
 }
 
 /// How long calls took, from entry to exit, sleep included.
@@ -46,11 +81,15 @@ impl Times {
 
     /// Adds the times of other calls.
     pub fn merge(&mut self, other: &Times) {
-        add(&mut self.total_ns, other.total_ns);
+        self.combine(other, add);
+    }
+
+    fn combine(&mut self, other: &Times, with: fn(&mut u64, u64)) {
+        with(&mut self.total_ns, other.total_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
-            add(count, more);
+            with(count, more);
         }
     }
 }
@@ -70,30 +109,41 @@ impl Times {
 pub struct Profile {
     /// Ascending: layout asks for the counts of ranges, several hundred times per compilation.
     calls: Vec<((Arch, Nr), Call)>,
+    runs: Runs,
 }
 
 impl Call {
-    /// Adds the counts of the same call from another profile.
-    pub fn merge(&mut self, other: &Call) {
-        add(&mut self.count, other.count);
+    /// How often it was made, and not answered by a filter or tracer.
+    pub const fn made(&self) -> u64 {
+        self.count.saturating_sub(self.denied)
+    }
+
+    /// Combines all counts with those of the same call from another profile.
+    fn combine(&mut self, other: &Call, with: fn(&mut u64, u64)) {
+        with(&mut self.count, other.count);
         for (index, values) in &other.values {
             let known = self.values.entry(*index).or_default();
             for (value, count) in values {
-                add(known.entry(*value).or_default(), *count);
+                with(known.entry(*value).or_default(), *count);
             }
         }
         for (args, count) in &other.samples {
-            add(self.samples.entry(*args).or_default(), *count);
+            with(self.samples.entry(*args).or_default(), *count);
         }
         for (errno, count) in &other.errors {
-            add(self.errors.entry(*errno).or_default(), *count);
+            with(self.errors.entry(*errno).or_default(), *count);
         }
-        add(&mut self.denied, other.denied);
+        with(&mut self.denied, other.denied);
         match (&mut self.times, &other.times) {
-            (Some(times), Some(more)) => times.merge(more),
+            (Some(times), Some(more)) => times.combine(more, with),
             (times @ None, more) => *times = *more,
             (Some(_), None) => {}
         }
+    }
+
+    /// Adds the counts of the same call from another profile, without [`coverage`](Self::coverage).
+    pub fn merge(&mut self, other: &Call) {
+        self.combine(other, add);
     }
 }
 
@@ -124,6 +174,10 @@ impl Profile {
         calls.map(|((arch, nr), call)| (*arch, *nr, call))
     }
 
+    pub(crate) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
+        self.calls.iter_mut().map(|(_, call)| call)
+    }
+
     /// The count of calls with a number in `first..=last`. Linear in the calls of the range.
     pub fn count(&self, arch: Arch, first: Nr, last: Nr) -> u64 {
         let start = self.calls.partition_point(|(key, _)| *key < (arch, first));
@@ -137,14 +191,105 @@ impl Profile {
         self.calls.is_empty()
     }
 
-    /// Adds another profile. Associative and commutative: counts are added and saturate at the largest `u64`.
-    pub fn merge(&mut self, other: &Profile) {
-        for ((arch, nr), call) in &other.calls {
-            self.call_mut(*arch, *nr).merge(call);
+    /// The runs that are counted. A profile without an entry here counts one run, if it has calls.
+    pub const fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// How many runs are counted.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, Nr};
+    /// use tamis_profile::Profile;
+    /// let mut monday = Profile::default();
+    /// assert_eq!(monday.run_count(), 0);
+    /// monday.call_mut(Arch::X86_64, Nr(0)).count = 3;
+    /// assert_eq!(monday.run_count(), 1);
+    /// let mut week = monday.clone();
+    /// week.merge(&monday);
+    /// assert_eq!(week.run_count(), 2);
+    /// assert_eq!(week.coverage(week.call(Arch::X86_64, Nr(0)).unwrap()).runs, 2);
+    /// ```
+    pub fn run_count(&self) -> u64 {
+        match self.runs.count() {
+            0 => u64::from(!self.calls.is_empty()),
+            count => count,
         }
+    }
+
+    /// Says which runs are counted.
+    pub fn set_runs(&mut self, runs: Runs) {
+        self.runs = runs;
+    }
+
+    /// In how many of the runs a call of this profile was seen.
+    pub fn coverage(&self, call: &Call) -> Coverage {
+        match self.run_count() > 1 {
+            true => call.coverage.clone(),
+            false => Coverage::of(call),
+        }
+    }
+
+    /// Says of each call in how many runs it was seen, and counts a run without an id.
+    fn spread(&mut self) {
+        if self.run_count() == 1 {
+            for (_, call) in &mut self.calls {
+                call.coverage = Coverage::of(call);
+            }
+            if self.runs.count() == 0 {
+                self.runs.unnamed = 1;
+            }
+        }
+    }
+
+    /// Adds another profile, of other runs: [`Fleet`](crate::Fleet) finds those that are in both. Associative and
+    /// commutative: counts are added and saturate at the largest `u64`.
+    pub fn merge(&mut self, other: &Profile) {
+        if other.run_count() == 0 {
+            return;
+        }
+        if self.run_count() == 0 {
+            self.clone_from(other);
+            return;
+        }
+        self.spread();
+        for ((arch, nr), call) in &other.calls {
+            let coverage = other.coverage(call);
+            let sum = self.call_mut(*arch, *nr);
+            sum.combine(call, add);
+            sum.coverage.combine(&coverage, add);
+        }
+        let mut runs = other.runs.clone();
+        if runs.count() == 0 {
+            runs.unnamed = 1;
+        }
+        self.runs.merge(&runs);
+    }
+
+    /// Takes the greater of all counts, which only grow while a run goes on: of two profiles of the same runs what
+    /// the later one has. Associative, commutative and idempotent.
+    pub(crate) fn join(&mut self, other: &Profile) {
+        for ((arch, nr), call) in &other.calls {
+            let joined = self.call_mut(*arch, *nr);
+            joined.combine(call, raise);
+            joined.coverage.combine(&call.coverage, raise);
+        }
+        self.runs.join(&other.runs);
+    }
+
+    /// The calls whose count is the largest `u64`, so that they may have been made more often.
+    pub fn saturated(&self) -> impl Iterator<Item = (Arch, Nr)> {
+        let calls = self.calls();
+        calls
+            .filter(|(_, _, call)| call.count == u64::MAX)
+            .map(|(arch, nr, _)| (arch, nr))
     }
 }
 
 fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
+}
+
+fn raise(count: &mut u64, other: u64) {
+    *count = (*count).max(other);
 }

@@ -4,7 +4,7 @@ use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::collect::Collector;
-use crate::{Profile, audit, frequency, json, perf, strace, trace};
+use crate::{Profile, audit, frequency, json, perf, perf_log, strace, trace};
 
 /// The formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub enum Format {
     Trace,
     /// Audit records of calls that a filter logged or denied.
     Audit,
+    /// A log of `perf trace`: a line for each call.
+    PerfLog,
+    /// Entries of the journal as JSON, with audit records among them.
+    Journal,
+    /// Events of sysdig or falco as JSON.
+    Events,
+    /// A profile of a container engine or of the Security Profiles Operator, as JSON: names without counts.
+    Names,
     /// Lines `NAME: COUNT`, the format of minijail's compiler.
     Frequency,
 }
@@ -57,6 +65,10 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
         Some(Format::Perf) => perf::read,
         Some(Format::Trace) => trace::read,
         Some(Format::Audit) => audit::read,
+        Some(Format::PerfLog) => perf_log::read,
+        Some(Format::Journal) => json::lines::read_journal,
+        Some(Format::Events) => json::lines::read_events,
+        Some(Format::Names) => json::names::read,
         Some(Format::Frequency) => frequency::read,
         None => return unknown(source),
     };
@@ -67,7 +79,7 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
 
 fn detect(text: &str) -> Option<Format> {
     if text.trim_start().starts_with('{') {
-        return Some(Format::Json);
+        return Some(detect_json(text.trim_start()));
     }
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -80,6 +92,9 @@ fn detect(text: &str) -> Option<Format> {
         if audit::is_line(line) {
             return Some(Format::Audit);
         }
+        if perf_log::is_line(line) {
+            return Some(Format::PerfLog);
+        }
     }
     // `strace -C` writes a log before its table.
     if text.lines().any(trace::is_line) {
@@ -88,6 +103,19 @@ fn detect(text: &str) -> Option<Format> {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
     frequency::is_line(first).then_some(Format::Frequency)
+}
+
+fn detect_json(text: &str) -> Format {
+    let first = text.lines().next().unwrap_or_default();
+    if json::lines::is_event(first) {
+        Format::Events
+    } else if json::lines::is_journal(first) {
+        Format::Journal
+    } else if json::names::is_profile(text) {
+        Format::Names
+    } else {
+        Format::Json
+    }
 }
 
 fn unknown(source: SourceId) -> Reading {

@@ -509,6 +509,10 @@ pub fn profile_text(bytes: &[u8]) -> InputClass {
         Format::Frequency => "frequency",
         Format::Trace => "a log",
         Format::Audit => "audit records",
+        Format::PerfLog => "a log of perf",
+        Format::Journal => "a journal",
+        Format::Events => "events",
+        Format::Names => "names",
     }
 }
 

@@ -42,6 +42,8 @@ pub enum Need {
     Man,
     /// crun and runc, and the rights to run containers.
     Runtimes,
+    /// DuckDB as a module of Python.
+    Duckdb,
 }
 
 impl Need {
@@ -61,6 +63,7 @@ impl Need {
             Need::PythonSeccomp => "python-seccomp",
             Need::Man => "man",
             Need::Runtimes => "runtimes",
+            Need::Duckdb => "duckdb",
         }
     }
 

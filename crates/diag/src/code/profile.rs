@@ -18,7 +18,9 @@ codes! { PROFILE;
          profiles, name several files: `tamis profile a.json b.json -o both.json`.";
     PROFILE_MEMBER = "TM0605", "unknown or missing member",
         "A profile has `schema` and `calls`; a call has `arch`, `call`, `count`, and where arguments were \
-         seen `values` and `samples`. A misspelt member would be lost silently, so any other is an error.";
+         seen `values` and `samples`. Of several runs a profile has `runs` or `unnamed_runs`, and every call and \
+         value says in how many of them it was seen. A misspelt member would be lost silently, so any other is \
+         an error.";
     PROFILE_CALL = "TM0606", "call that the architecture does not have",
         "The name is not that of a call of the architecture. In a JSON profile that is an error; a call that \
          is newer than the tables is written as its number. In a table of another tool it is a warning and \
@@ -41,4 +43,8 @@ codes! { PROFILE;
         "The profile counts calls that the policy never allows, or none of those that it allows. The filter \
          is still correct, because a profile never changes its results, but it is optimised for a program \
          that it would stop. The usual reason is a profile of another program or another architecture.";
+    PROFILE_SATURATED = "TM0612", "count too large",
+        "Counts have 64 bits. A sum that is larger is cut at 18446744073709551615, so that merging stays \
+         independent of the order; how often such a call was made is no longer known, and shares of the sum \
+         are wrong.";
 }

@@ -8,9 +8,9 @@ use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::SCHEMA;
 use crate::collect::{MAX_DIAGNOSTICS, unknown_call};
-use crate::{Args, Call, Format, Profile, Reading, Times};
+use crate::{Args, Call, Format, Origin, Profile, Reading, RunId, Runs, Times};
 
-static DIALECT: Dialect = Dialect {
+pub(super) static DIALECT: Dialect = Dialect {
     document: "a profile",
     max_bytes: 16 << 20,
     max_depth: 32,
@@ -25,15 +25,16 @@ static DIALECT: Dialect = Dialect {
     unknown_member: code::PROFILE_MEMBER,
     unknown_member_label: "this would be ignored",
 };
-const MEMBERS: [&str; 2] = ["schema", "calls"];
-const CALL_MEMBERS: [&str; 8] = [
-    "arch", "call", "count", "values", "samples", "errors", "denied", "times",
+const MEMBERS: [&str; 4] = ["schema", "runs", "unnamed_runs", "calls"];
+const RUN_MEMBERS: [&str; 3] = ["id", "machine", "program"];
+const CALL_MEMBERS: [&str; 9] = [
+    "arch", "call", "count", "runs", "values", "samples", "errors", "denied", "times",
 ];
 const ERROR_MEMBERS: [&str; 2] = ["errno", "count"];
 const TIMES_MEMBERS: [&str; 4] = ["total_ns", "min_ns", "max_ns", "buckets"];
 /// The largest error number.
 const MAX_ERRNO: u64 = 4095;
-const VALUE_MEMBERS: [&str; 3] = ["arg", "value", "count"];
+const VALUE_MEMBERS: [&str; 4] = ["arg", "value", "count", "runs"];
 const SAMPLE_MEMBERS: [&str; 2] = ["args", "count"];
 /// The largest index of an argument.
 const MAX_ARG: u64 = 5;
@@ -66,11 +67,13 @@ fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
     let calls = reader.required(root, "calls", "a profile")?;
     let calls = reader.array(calls, "`calls`")?;
     let mut profile = Profile::default();
+    profile.set_runs(read_runs(reader, root)?);
+    let runs = profile.runs().count();
     for value in &calls.elements {
         if reader.diagnostics.len() >= MAX_DIAGNOSTICS {
             break;
         }
-        if let Some((arch, nr, place, call)) = read_call(reader, value) {
+        if let Some((arch, nr, place, call)) = read_call(reader, value, runs) {
             match profile.call(arch, nr) {
                 Some(_) => repeated(reader, place, "the call"),
                 None => *profile.call_mut(arch, nr) = call,
@@ -80,7 +83,55 @@ fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
     Some(profile)
 }
 
-fn read_call(reader: &mut Reader, value: &Value<'_>) -> Option<(Arch, Nr, Range, Call)> {
+fn read_runs(reader: &mut Reader, root: &Object<'_>) -> Option<Runs> {
+    let what = "a run";
+    let mut runs = Runs::default();
+    if let Some(unnamed) = member(root, "unnamed_runs") {
+        runs.unnamed = reader.unsigned(unnamed, "`unnamed_runs`", u64::MAX)?;
+    }
+    let Some(named) = member(root, "runs") else {
+        return Some(runs);
+    };
+    for element in &reader.array(named, "`runs`")?.elements {
+        let object = reader.object(element, what)?;
+        check_members(reader, object, what, &RUN_MEMBERS);
+        let value = reader.required(object, "id", what)?;
+        let id = RunId::new(reader.string(value, "`id`")?);
+        let mut names = ["", ""];
+        for (name, text) in ["machine", "program"].into_iter().zip(&mut names) {
+            if let Some(value) = member(object, name) {
+                *text = reader.string(value, &format!("`{name}`"))?;
+            }
+        }
+        let origin = Origin::new(names[0], names[1]);
+        let is_whole = (origin.machine(), origin.program()) == (names[0], names[1]);
+        let Some(id) = id.filter(|_| is_whole) else {
+            let message = "a run's names are up to 128 bytes without control characters".to_owned();
+            reader.error(code::PROFILE_TYPE, object.range, message, "not such names");
+            return None;
+        };
+        if runs.named.insert(id, origin).is_some() {
+            repeated(reader, value.range(), "the run");
+        }
+    }
+    Some(runs)
+}
+
+/// In how many runs something was seen; a profile of one run doesn't say it.
+fn read_coverage(reader: &mut Reader, object: &Object<'_>, what: &str, runs: u64) -> Option<u64> {
+    if runs > 1 {
+        let value = reader.required(object, "runs", what)?;
+        return reader.unsigned(value, "`runs`", runs);
+    }
+    if let Some(value) = member(object, "runs") {
+        let message = "`runs` is for profiles of several runs".to_owned();
+        let label = "this one doesn't say that it has several";
+        reader.error(code::PROFILE_MEMBER, value.range(), message, label);
+    }
+    None
+}
+
+fn read_call(reader: &mut Reader, value: &Value<'_>, runs: u64) -> Option<(Arch, Nr, Range, Call)> {
     let what = "a call";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &CALL_MEMBERS);
@@ -92,8 +143,9 @@ fn read_call(reader: &mut Reader, value: &Value<'_>) -> Option<(Arch, Nr, Range,
         count: read_count(reader, object, what)?,
         ..Call::default()
     };
+    call.coverage.runs = read_coverage(reader, object, what, runs).unwrap_or_default();
     if let Some(values) = member(object, "values") {
-        read_values(reader, values, &mut call);
+        read_values(reader, values, &mut call, runs);
     }
     if let Some(samples) = member(object, "samples") {
         read_samples(reader, samples, &mut call);
@@ -154,7 +206,7 @@ fn read_count(reader: &mut Reader, object: &Object<'_>, what: &str) -> Option<u6
     reader.unsigned(count, "`count`", u64::MAX)
 }
 
-fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call, runs: u64) -> Option<()> {
     let what = "an element of `values`";
     for element in &reader.array(list, "`values`")?.elements {
         let object = reader.object(element, what)?;
@@ -164,6 +216,10 @@ fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option
         let value = reader.required(object, "value", what)?;
         let number = read_value(reader, value)?;
         let count = read_count(reader, object, what)?;
+        let seen = read_coverage(reader, object, what, runs).filter(|runs| *runs > 0);
+        if let Some(seen) = seen {
+            call.coverage.values.insert((arg, number), seen);
+        }
         let known = call.values.entry(arg).or_default();
         if known.insert(number, count).is_some() {
             repeated(reader, value.range(), "the value");

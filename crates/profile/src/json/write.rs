@@ -21,15 +21,45 @@ impl Profile {
     pub fn to_json(&self) -> String {
         let calls: Vec<String> = self
             .calls()
-            .map(|(arch, nr, call)| format!("\n    {}", entry(arch, nr, call)))
+            .map(|(arch, nr, call)| format!("\n    {}", entry(self, arch, nr, call)))
             .collect();
         let end = if calls.is_empty() { "" } else { "\n  " };
-        let calls = calls.join(",");
-        format!("{{\n  \"schema\": \"{SCHEMA}\",\n  \"calls\": [{calls}{end}]\n}}\n")
+        let (runs, calls) = (self.runs_json(), calls.join(","));
+        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{runs}  \"calls\": [{calls}{end}]\n}}\n")
+    }
+
+    /// The members about runs.
+    fn runs_json(&self) -> String {
+        let runs = self.runs();
+        let mut text = String::new();
+        if !runs.named.is_empty() {
+            let named = runs.named.iter().map(|(id, origin)| {
+                let mut line = format!("\n    {{\"id\": {}", quoted(id.as_str()));
+                for (member, name) in [("machine", origin.machine()), ("program", origin.program())]
+                {
+                    if !name.is_empty() {
+                        let _ = write!(line, ", \"{member}\": {}", quoted(name));
+                    }
+                }
+                line + "}"
+            });
+            let named: Vec<String> = named.collect();
+            let _ = writeln!(text, "  \"runs\": [{}\n  ],", named.join(","));
+        }
+        if runs.unnamed > 0 {
+            let _ = writeln!(text, "  \"unnamed_runs\": {},", runs.unnamed);
+        }
+        text
     }
 }
 
-fn entry(arch: Arch, nr: Nr, call: &Call) -> String {
+/// Text without control characters as a string of JSON.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn entry(profile: &Profile, arch: Arch, nr: Nr, call: &Call) -> String {
+    let coverage = (profile.run_count() > 1).then_some(&call.coverage);
     let name = match syscall::name(arch, nr) {
         Some(name) => format!("\"{name}\""),
         None => nr.0.to_string(),
@@ -38,12 +68,20 @@ fn entry(arch: Arch, nr: Nr, call: &Call) -> String {
         "{{\"arch\": \"{arch}\", \"call\": {name}, \"count\": {}",
         call.count
     );
+    if let Some(coverage) = coverage {
+        let _ = write!(text, ", \"runs\": {}", coverage.runs);
+    }
     let values: Vec<String> = call
         .values
         .iter()
         .flat_map(|(arg, values)| values.iter().map(move |(value, count)| (arg, value, count)))
         .map(|(arg, value, count)| {
-            format!("{{\"arg\": {arg}, \"value\": \"{value:#x}\", \"count\": {count}}}")
+            let runs = coverage.map(|coverage| {
+                let runs = coverage.values.get(&(*arg, *value)).copied();
+                format!(", \"runs\": {}", runs.unwrap_or_default())
+            });
+            let runs = runs.unwrap_or_default();
+            format!("{{\"arg\": {arg}, \"value\": \"{value:#x}\", \"count\": {count}{runs}}}")
         })
         .collect();
     let samples: Vec<String> = call

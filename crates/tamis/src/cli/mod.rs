@@ -27,6 +27,7 @@ pub(crate) mod load;
 mod memory;
 pub(crate) mod output;
 pub(crate) mod packet;
+pub(crate) mod parquet;
 pub(crate) mod platform;
 pub(crate) mod profile;
 pub(crate) mod progress;

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use tamis_abi::Arch;
 use tamis_learn::{Generality, LearnError, Options, Refused, Run, learn};
-use tamis_profile::Profile;
 use tamis_report::learn::{LearnReport, RefusedEntry};
 use tamis_session::profile::call_name;
 
@@ -24,7 +23,7 @@ Examples:
   tamis compile service.tamis --profile monday.json -o service.bpf
 Exit status: 1 if the base denies calls that were made and for which there is no older one; they are named.")]
 pub(crate) struct Args {
-    /// Profiles, one for each run, as `tamis record -o` writes them, or in any other format
+    /// Profiles of one run or of several that were merged, in any format
     #[arg(required = true, value_name = "PROFILE")]
     profiles: Vec<String>,
     /// The architecture of tables and logs, which don't name it [default: this machine's]
@@ -53,16 +52,10 @@ enum How {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let arch = args.arch.unwrap_or_else(native_arch);
-    let profiles = args
-        .profiles
-        .iter()
-        .map(|path| {
-            args.output.refuse_to_replace(path)?;
-            profile::load(std::slice::from_ref(path), arch, global)
-        })
-        .collect::<Result<Vec<Profile>, Failure>>()?;
-    let runs = args.profiles.iter().zip(&profiles);
-    let runs: Vec<Run<'_>> = runs.map(|(name, profile)| Run { name, profile }).collect();
+    for path in &args.profiles {
+        args.output.refuse_to_replace(path)?;
+    }
+    let profile = profile::load(&args.profiles, arch, global)?;
     let base = match &args.base {
         Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
         None => None,
@@ -77,7 +70,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             .as_ref()
             .map(|policy| (policy.name.as_str(), &policy.ruleset)),
     };
-    let learned = learn(&runs, &options).map_err(|error| refusal(&error))?;
+    let run = Run {
+        name: &names(&args.profiles),
+        profile: &profile,
+    };
+    let learned = learn(&[run], &options).map_err(|error| refusal(&error))?;
     let report = LearnReport {
         runs: args.profiles.clone(),
         base: args.base.clone(),
@@ -93,6 +90,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .iter()
         .all(|refused| refused.has_fallback || !refused.is_certain);
     Ok(if is_complete { exit::OK } else { exit::NO })
+}
+
+/// The files, for the policy's first line.
+fn names(files: &[String]) -> String {
+    const NAMED: usize = 5;
+    let mut names = files[..files.len().min(NAMED)].join(" ");
+    if files.len() > NAMED {
+        names += " and others";
+    }
+    names
 }
 
 fn entry(refused: &Refused) -> RefusedEntry {

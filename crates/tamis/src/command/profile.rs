@@ -3,32 +3,32 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
+use clap::ValueEnum;
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, native_arch};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, profile};
+use crate::cli::{Failure, Global, exit, parquet, profile};
 
 /// Show, merge and convert profiles: how often a program makes each call
 #[derive(clap::Args)]
 #[command(after_help = "\
 The format is detected from the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, \
-and frequency files of minijail. With `-o` or `--json` the merged profile is written as JSON, for \
-`--profile` of other commands; otherwise the most frequent calls are listed.
+and frequency files of minijail. With `-o`, `--json` or `merge` the sum is written as JSON, for \
+`--profile` of other commands; otherwise the most frequent calls are listed. A run that is in several files counts once.
 Examples:
   strace -c -f -o trace.txt PROGRAM
   tamis profile trace.txt
-  tamis profile monday.json tuesday.json -o week.json
+  tamis profile merge monday.json tuesday.json -o week.json
   tamis compile policy.tamis --profile week.json -o filter.bpf")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
-    /// Profiles in any format, or `-` for standard input; counts add up
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<String>,
-    /// The architecture of tables, which don't name it [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    input: Input,
     /// How many calls to show
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     top: usize,
@@ -36,12 +36,89 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    for file in &args.files {
-        args.output.refuse_to_replace(file)?;
+#[derive(clap::Subcommand)]
+enum Command {
+    Merge(Merge),
+}
+
+/// Add up the profiles of many runs and machines, and write the sum
+#[derive(clap::Args)]
+#[command(after_help = "\
+A run that `tamis record` has recorded has an id, and counts once, however often and in whatever order it is merged; what was \
+merged can be merged again. Each call says in how many of the runs it was made. Sums that share only some of their runs are \
+refused: the counts of a single run can't be taken out of a sum.
+Examples:
+  tamis profile merge web-*.json -o web.json
+  tamis profile merge web-*.json --to parquet -o web.parquet
+  tamis profile merge week1.json week2.json | tamis learn - -o web.tamis")]
+struct Merge {
+    #[command(flatten)]
+    input: Input,
+    /// The form of what is written: the sum as JSON, or the counts of every run as a table of Parquet
+    #[arg(long, value_name = "FORM", default_value = "json")]
+    to: Form,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The forms of merged profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The sum
+    Json,
+    /// A row for each count of each run, which engines for tables read
+    Parquet,
+}
+
+/// What is read.
+#[derive(clap::Args)]
+struct Input {
+    /// Profiles in any format, or `-` for standard input; counts add up
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// The architecture of tables, which don't name it [default: this machine's]
+    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
+    arch: Option<Arch>,
+}
+
+impl Input {
+    fn arch(&self) -> Arch {
+        self.arch.unwrap_or_else(native_arch)
     }
-    let arch = args.arch.unwrap_or_else(native_arch);
-    let profile = profile::load(&args.files, arch, global)?;
+
+    fn refuse_to_replace(&self, output: &OutputArgs) -> Result<(), Failure> {
+        for file in &self.files {
+            output.refuse_to_replace(file)?;
+        }
+        Ok(())
+    }
+
+    /// The sum.
+    fn load(&self, output: &OutputArgs, global: &Global) -> Result<Profile, Failure> {
+        self.refuse_to_replace(output)?;
+        profile::load(&self.files, self.arch(), global)
+    }
+}
+
+impl Merge {
+    fn run(&self, global: &Global) -> Result<(), Failure> {
+        if self.to == Form::Json {
+            let profile = self.input.load(&self.output, global)?;
+            return self.output.text(&profile.to_json());
+        }
+        self.input.refuse_to_replace(&self.output)?;
+        self.output.refuse_terminal()?;
+        let fleet = profile::load_fleet(&self.input.files, self.input.arch(), global)?;
+        self.output.raw(&parquet::bytes(&fleet)?)
+    }
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(Command::Merge(merge)) = &args.command {
+        merge.run(global)?;
+        return Ok(exit::OK);
+    }
+    let profile = args.input.load(&args.output, global)?;
     let wants_json = global.json || args.output.output.is_some();
     args.output.text(&match wants_json {
         true => profile.to_json(),
@@ -58,15 +135,29 @@ fn table(profile: &Profile, top: usize) -> String {
         .iter()
         .map(|(_, _, call)| u128::from(call.count))
         .sum();
-    let mut text = format!("calls made: {total}, different ones: {}\n", calls.len());
+    let runs = profile.run_count();
+    let mut text = format!("calls made: {total}, different ones: {}", calls.len());
+    if runs > 1 {
+        let _ = write!(text, ", runs: {runs}");
+    }
+    text.push('\n');
     if calls.is_empty() {
         return text;
     }
-    text += "   share       count  call\n";
+    let column = |text: &str| match runs {
+        0 | 1 => String::new(),
+        _ => format!("{text:>8}"),
+    };
+    let _ = writeln!(text, "   share       count{}  call", column("in runs"));
     for (arch, nr, call) in calls.iter().take(top) {
         let share = call.count as f64 / total.max(1) as f64 * 100.0;
         let name = call_name(*arch, *nr);
-        let _ = writeln!(text, "{share:>6.2} %{:>12}  {arch} {name}", call.count);
+        let seen = column(&profile.coverage(call).runs.to_string());
+        let _ = writeln!(
+            text,
+            "{share:>6.2} %{:>12}{seen}  {arch} {name}",
+            call.count
+        );
     }
     if calls.len() > top {
         let _ = writeln!(text, "and {} more", calls.len() - top);

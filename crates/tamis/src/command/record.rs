@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use tamis_kernel::Ended;
 use tamis_learn::Drift;
+use tamis_profile::RunId;
 use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
@@ -18,6 +19,7 @@ use crate::cli::{Failure, Global, exit, message, platform};
 
 mod caught;
 mod kernel;
+mod origin;
 mod watch;
 
 use watch::{Source, Watch, drift_entry};
@@ -61,6 +63,9 @@ pub(crate) struct Args {
     /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What to call this run in the profile: merging counts a run once [default: a random id]
+    #[arg(long, value_name = "ID", value_parser = origin::parse_id, requires = "output")]
+    run_id: Option<RunId>,
     /// What to print at the end
     #[arg(long, value_name = "FORM", default_value = "counts")]
     summary: Summary,
@@ -106,6 +111,8 @@ struct Recorded {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    // Read before the processes have ended.
+    let runs = origin::of(args.run_id.as_ref(), &args.command, &args.pid);
     let policy = match &args.against {
         Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
         None => None,
@@ -127,11 +134,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
         },
     };
-    let recorded = match recorded {
+    let mut recorded = match recorded {
         Ok(recorded) => recorded,
         Err(code) => return Ok(code),
     };
     if let Some(file) = &args.output {
+        recorded.recording.profile.set_runs(runs);
         OutputArgs::to(file.clone()).text(&recorded.recording.profile.to_json())?;
     }
     let report = report(args, &recorded);

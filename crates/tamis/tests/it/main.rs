@@ -14,6 +14,8 @@ mod embedding;
 mod examples;
 mod exec;
 mod facade;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod fuzz;
 mod harden;
 mod help;

@@ -1,7 +1,7 @@
 //! Random profiles: few calls, so that two profiles share some, and counts of every size.
 
 use tamis_abi::{Arch, Nr, syscall};
-use tamis_profile::Profile;
+use tamis_profile::{Origin, Profile, RunId, Runs, Times};
 use tamis_rules::Ruleset;
 
 use super::ruleset::call;
@@ -38,6 +38,37 @@ pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
             *sample = sample.saturating_add(more);
         }
     }
+    profile
+}
+
+/// The profile of one run, with an id of few, errors, denied calls and times.
+pub fn run(rng: &mut Rng, calls: usize) -> Profile {
+    const IDS: [&str; 6] = ["a", "b\"\\", "c/1", "d e", "é", "f"];
+    let id = *rng.choose(&IDS);
+    // Its counts depend on the id alone: it is the same run.
+    let mut of_run = Rng::new(id.bytes().map(u64::from).sum());
+    let mut profile = profile(&mut of_run, calls);
+    let places: Vec<(Arch, Nr)> = profile.calls().map(|(arch, nr, _)| (arch, nr)).collect();
+    for (arch, nr) in places {
+        let call = profile.call_mut(arch, nr);
+        if call.count > 1 && of_run.chance(1, 2) {
+            call.denied = of_run.range(0..=call.count);
+            call.errors
+                .insert(of_run.range(0..=4095) as u16, call.count / 2);
+        }
+        if of_run.chance(1, 2) {
+            let mut buckets = [0; Times::BUCKETS];
+            buckets[of_run.index(Times::BUCKETS)] = call.count;
+            call.times = Some(Times {
+                total_ns: of_run.interesting_u64(),
+                min_ns: 1,
+                max_ns: of_run.range(1..=9),
+                buckets,
+            });
+        }
+    }
+    let id = RunId::new(id).expect("an id");
+    profile.set_runs(Runs::one(id, Origin::new("m", "p,\"q\"")));
     profile
 }
 

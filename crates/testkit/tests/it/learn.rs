@@ -296,7 +296,7 @@ fn a_fallback_counts_only_if_it_is_allowed() {
 }
 
 /// Docker's profile, for x86-64.
-fn docker() -> Option<Ruleset> {
+pub(crate) fn docker() -> Option<Ruleset> {
     let text = corpus::text("docker/docker-default-x86_64.json")?;
     let mut sources = Sources::new();
     let source = sources.add("docker.json", text);

@@ -25,6 +25,7 @@ mod engines;
 mod evaluators;
 mod exports;
 mod firecracker;
+mod fleets;
 mod formats;
 mod fuzz_corpus;
 mod fuzz_mutants;

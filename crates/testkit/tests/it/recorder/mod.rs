@@ -4,3 +4,4 @@ mod against_strace;
 mod backends;
 mod made_calls;
 pub(crate) mod support;
+mod workloads;

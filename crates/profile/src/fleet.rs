@@ -1,0 +1,174 @@
+//! Profiles of many runs, of which each counts once, however often and in whatever order it is added.
+//!
+//! A fleet is a set of parts: the runs with an id, each by itself, and sums of several. Adding is the union of these sets, and of
+//! two profiles of the same run the greater counts are kept, because counts only grow while a run is recorded. So adding is
+//! associative, commutative and idempotent whatever is added; whether a sum is possible is decided at its end
+//! ([`Fleet::sum`]). What has no id can't be told from another run and counts each time.
+//!
+//! A sum no longer has the counts of its runs, only their ids. Two sums that share some of their runs can't be added
+//! exactly, so they aren't.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error;
+use std::fmt;
+
+use crate::Profile;
+use crate::runs::{RunId, Runs};
+
+/// The ids of the runs of a part. Never empty.
+type Ids = BTreeSet<RunId>;
+
+/// Profiles of many runs.
+///
+/// ```
+/// use tamis_abi::{Arch, Nr};
+/// use tamis_profile::{Fleet, Origin, Profile, RunId, Runs};
+/// let mut profile = Profile::default();
+/// profile.call_mut(Arch::X86_64, Nr(0)).count = 3;
+/// profile.set_runs(Runs::one(RunId::new("monday").unwrap(), Origin::default()));
+/// let mut fleet = Fleet::default();
+/// fleet.add(profile.clone());
+/// fleet.add(profile);
+/// let sum = fleet.sum().unwrap();
+/// assert_eq!((sum.run_count(), sum.call(Arch::X86_64, Nr(0)).unwrap().count), (1, 3));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fleet {
+    parts: BTreeMap<Ids, Part>,
+    /// The sum of what has no ids.
+    unnamed: Profile,
+}
+
+/// The counts of some runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    profile: Profile,
+    /// Whether two sums of the same runs had different counts.
+    is_ambiguous: bool,
+}
+
+/// Two sums share runs, and neither has all of the other's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// One of the runs that they share.
+    pub shared: RunId,
+    /// How many they share.
+    pub count: usize,
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "two sums of runs share {} of them, `{}` among them, which would be counted twice",
+            self.count, self.shared
+        )
+    }
+}
+
+impl error::Error for Overlap {}
+
+impl Fleet {
+    /// Adds a profile.
+    pub fn add(&mut self, profile: Profile) {
+        let ids: Ids = profile.runs().named.keys().cloned().collect();
+        if ids.is_empty() {
+            self.unnamed.merge(&profile);
+            return;
+        }
+        let part = Part {
+            profile,
+            is_ambiguous: false,
+        };
+        self.insert(ids, part);
+    }
+
+    fn insert(&mut self, ids: Ids, part: Part) {
+        match self.parts.get_mut(&ids) {
+            Some(known) => {
+                let differ = ids.len() > 1 && known.profile != part.profile;
+                known.is_ambiguous |= part.is_ambiguous || differ;
+                known.profile.join(&part.profile);
+            }
+            None => drop(self.parts.insert(ids, part)),
+        }
+    }
+
+    /// Adds all that another fleet has.
+    pub fn merge(&mut self, other: Fleet) {
+        for (ids, part) in other.parts {
+            self.insert(ids, part);
+        }
+        self.unnamed.merge(&other.unnamed);
+    }
+
+    /// The parts that together have each run once: those of single runs, and the sum of all others, if there are any. A run that
+    /// is also part of a sum is left out: the sum has it.
+    ///
+    /// # Errors
+    /// If two sums share runs, and neither has all of the other's.
+    pub fn parts(&self) -> Result<(Vec<&Profile>, Profile), Overlap> {
+        let mut sum = self.unnamed.clone();
+        let mut singles = Vec::new();
+        for (ids, part) in self.disjoint()? {
+            match ids.len() {
+                1 => singles.push(&part.profile),
+                _ => sum.merge(&part.profile),
+            }
+        }
+        Ok((singles, sum))
+    }
+
+    /// The sum of all runs.
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts).
+    pub fn sum(&self) -> Result<Profile, Overlap> {
+        let (singles, mut sum) = self.parts()?;
+        for single in singles {
+            sum.merge(single);
+        }
+        Ok(sum)
+    }
+
+    /// Parts without a common run that have all runs.
+    fn disjoint(&self) -> Result<Vec<(&Ids, &Part)>, Overlap> {
+        let mut parts: Vec<(&Ids, &Part)> = self.parts.iter().collect();
+        // Stable: parts with as many runs stay in the order of their ids.
+        parts.sort_by_key(|(ids, _)| usize::MAX - ids.len());
+        let mut counted: BTreeSet<&RunId> = BTreeSet::new();
+        let (mut kept, mut overlapping) = (Vec::new(), Vec::new());
+        for (ids, part) in parts {
+            let shared = ids.iter().filter(|id| counted.contains(id)).count();
+            if part.is_ambiguous {
+                overlapping.push(ids);
+            } else if shared == 0 {
+                counted.extend(ids);
+                kept.push((ids, part));
+            } else if shared < ids.len() {
+                overlapping.push(ids);
+            }
+        }
+        for ids in overlapping {
+            let shared: Vec<&RunId> = ids.iter().filter(|id| counted.contains(id)).collect();
+            let is_covered = shared.len() == ids.len();
+            if !is_covered && let Some(first) = shared.first().copied().or(ids.first()) {
+                return Err(Overlap {
+                    shared: first.clone(),
+                    count: shared.len().max(1),
+                });
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The runs with an id.
+    pub fn runs(&self) -> Runs {
+        let mut runs = Runs::default();
+        for part in self.parts.values() {
+            runs.join(part.profile.runs());
+        }
+        runs.unnamed = 0;
+        runs
+    }
+}

@@ -1,0 +1,211 @@
+//! Lines of JSON, an object each: the journal's entries (`journalctl -o json`) with audit records, and events of sysdig and falco.
+//!
+//! The journal has a record as a message, with or without the words that the kernel writes before it. Sysdig and falco
+//! have the names of calls and errors, not their arguments as numbers. An event is the beginning of a call or its end; newer
+//! versions have ends only, so what there is more of is the count.
+
+use std::collections::BTreeMap;
+
+use jsonc_parser::ast::{Object, Value};
+use tamis_abi::consts;
+use tamis_diag::code;
+use tamis_diag::json::{Reader, member};
+
+use super::read::DIALECT;
+use crate::audit;
+use crate::collect::{Collector, Word, lines};
+
+/// The largest error number.
+const MAX_ERRNO: u64 = 4095;
+
+/// Whether the first line of a text is an entry of the journal.
+pub(crate) fn is_journal(line: &str) -> bool {
+    is_object(line) && line.contains("\"MESSAGE\"")
+}
+
+/// Whether the first line of a text is an event.
+pub(crate) fn is_event(line: &str) -> bool {
+    is_object(line) && line.contains("\"evt.type\"")
+}
+
+fn is_object(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('{') && line.ends_with('}')
+}
+
+/// Adds the audit records of a journal.
+pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
+    each(collector, text, |collector, line, entry| {
+        let text = |name: &str| match member(entry, name) {
+            Some(Value::StringLit(text)) => Some(text.value.as_ref()),
+            _ => None,
+        };
+        // The journal's own reader of audit records leaves out the type that begins the text.
+        let is_audit = matches!(text("_AUDIT_TYPE"), Some("1326"))
+            || matches!(text("_AUDIT_TYPE_NAME"), Some("SECCOMP"));
+        if let Some(message) = text("MESSAGE").filter(|text| is_audit || audit::is_line(text)) {
+            audit::read_record(collector, line, message);
+        }
+    });
+}
+
+/// Adds the calls of events.
+pub(crate) fn read_events(collector: &mut Collector, text: &str) {
+    /// How often a call began and ended, and where it was first.
+    type Seen<'t> = (u64, u64, Word<'t>);
+    let mut seen: BTreeMap<String, Seen<'_>> = BTreeMap::new();
+    let mut errors: Vec<(String, u16)> = Vec::new();
+    each(collector, text, |collector, line, event| {
+        // falco has the fields of the event in a member.
+        let event = match member(event, "output_fields") {
+            Some(Value::Object(fields)) => fields,
+            _ => event,
+        };
+        let text = |name: &str| match member(event, name) {
+            Some(Value::StringLit(text)) => Some(text.value.as_ref()),
+            _ => None,
+        };
+        let Some(name) = text("evt.type").filter(|name| !OTHERS.contains(name)) else {
+            return;
+        };
+        let name = kernels_name(name);
+        let (begun, ended, _) = seen.entry(name.to_owned()).or_insert((0, 0, line));
+        match text("evt.dir") {
+            Some(">") => *begun += 1,
+            _ => *ended += 1,
+        }
+        let error = text("evt.res").filter(|result| result.starts_with('E'));
+        let number = error.and_then(|error| consts::value(collector.arch, error));
+        if let Some(number) = number.filter(|number| *number <= MAX_ERRNO) {
+            errors.push((name.to_owned(), number as u16));
+        }
+    });
+    for (name, (begun, ended, line)) in &seen {
+        let name = Word {
+            text: name,
+            start: line.start,
+        };
+        collector.add_at(name, *line, (*begun).max(*ended));
+    }
+    for (name, number) in errors {
+        let name = Word {
+            text: &name,
+            start: 0,
+        };
+        if let Some(call) = collector.call_mut(name) {
+            *call.errors.entry(number).or_default() += 1;
+        }
+    }
+}
+
+/// Events that are no calls.
+const OTHERS: [&str; 9] = [
+    "container",
+    "cpu_hotplug",
+    "drop",
+    "page_fault",
+    "procexit",
+    "procinfo",
+    "signaldeliver",
+    "switch",
+    "tracer",
+];
+
+/// The kernel's name of a call that sysdig calls otherwise.
+fn kernels_name(name: &str) -> &str {
+    match name {
+        "pread" => "pread64",
+        "pwrite" => "pwrite64",
+        "prlimit" => "prlimit64",
+        "llseek" => "_llseek",
+        "umount" => "umount2",
+        name => name,
+    }
+}
+
+/// Calls `take` with the object of each line; warns of lines that have none.
+fn each<'t>(
+    collector: &mut Collector,
+    text: &'t str,
+    mut take: impl FnMut(&mut Collector, Word<'t>, &Object<'_>),
+) {
+    for line in lines(text).filter(|line| !line.text.trim().is_empty()) {
+        let mut reader = Reader::new(&DIALECT, collector.source(), true);
+        match reader.parse(line.text) {
+            Some(Value::Object(object)) => take(collector, line, &object),
+            _ => {
+                let message = "this line is not a JSON object";
+                collector.warn(code::PROFILE_TABLE, line, message, "the line is ignored");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Arch, Nr, syscall};
+    use tamis_diag::Sources;
+
+    use crate::{Call, Format, Profile, Reading};
+
+    fn reading(text: &str) -> Reading {
+        let mut sources = Sources::new();
+        let source = sources.add("lines.json", text);
+        crate::read(&sources, source, Arch::X86_64)
+    }
+
+    fn call<'p>(profile: &'p Profile, name: &str) -> &'p Call {
+        let nr: Nr = syscall::number(Arch::X86_64, name).unwrap();
+        profile
+            .call(Arch::X86_64, nr)
+            .unwrap_or_else(|| panic!("{name}"))
+    }
+
+    #[test]
+    fn records_of_the_journal_are_read_and_other_entries_skipped() {
+        let text = concat!(
+            r#"{"MESSAGE":"audit: type=1326 audit(1.2:3): pid=9 sig=0 arch=c000003e syscall=41 compat=0 code=0x50001"}"#,
+            "\n",
+            r#"{"MESSAGE":"SECCOMP auid=0 pid=9 comm=\"a b\" sig=31 arch=c000003e syscall=41 code=0x80000000","_AUDIT_TYPE":"1326"}"#,
+            "\n",
+            r#"{"MESSAGE":[1,2],"_AUDIT_TYPE":"1326"}"#,
+            "\n",
+            r#"{"MESSAGE":"Started."}"#,
+            "\n",
+            "{\"MESSAGE\":\"cut\n",
+        );
+        let reading = reading(text);
+        assert_eq!(reading.format, Some(Format::Journal));
+        assert_eq!(reading.diagnostics.len(), 1, "{:?}", reading.diagnostics);
+        let profile = reading.profile.unwrap();
+        let socket = call(&profile, "socket");
+        assert_eq!((socket.count, socket.denied, socket.errors[&1]), (2, 2, 1));
+    }
+
+    #[test]
+    fn events_count_where_they_begin_or_end() {
+        let text = concat!(
+            r#"{"evt.num":1,"evt.type":"openat","evt.dir":">","proc.name":"a"}"#,
+            "\n",
+            r#"{"evt.num":2,"evt.type":"openat","evt.dir":"<","evt.res":"ENOENT"}"#,
+            "\n",
+            r#"{"evt.type":"switch","evt.dir":">"}"#,
+            "\n",
+            r#"{"output":"x","output_fields":{"evt.type":"pread","evt.res":"SUCCESS"}}"#,
+            "\n",
+        );
+        let reading = reading(text);
+        assert_eq!(reading.format, Some(Format::Events));
+        assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+        let profile = reading.profile.unwrap();
+        assert_eq!(
+            (
+                call(&profile, "openat").count,
+                call(&profile, "openat").errors[&2]
+            ),
+            (1, 1)
+        );
+        assert_eq!(call(&profile, "pread64").count, 1);
+        assert_eq!(profile.calls().count(), 2);
+    }
+}

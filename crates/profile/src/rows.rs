@@ -1,0 +1,448 @@
+//! Profiles as rows of one table, so that any engine for tables can add them up.
+//!
+//! A row is a count: of the calls that were made, of a value of an argument, of an error. What is added up has the same
+//! [`Key`]; counts add up, the least and the greatest time are the least and the greatest, and `runs` adds up to the number of runs
+//! that have the row. A sum is rows again, in which only those of kind [`Kind::Run`] name a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tamis_abi::{Arch, Nr};
+
+use crate::fleet::{Fleet, Overlap};
+use crate::profile::{Args, Call, Profile, Times};
+use crate::runs::{Origin, RunId, Runs, is_name};
+
+/// What a row counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A run, by its id; without one, so many runs that have none.
+    Run,
+    /// Calls that were made.
+    Made,
+    /// Calls that a filter or a tracer answered.
+    Denied,
+    /// Calls with this value of this argument.
+    Value,
+    /// Calls with these arguments.
+    Sample,
+    /// Calls that failed with this error number.
+    Error,
+    /// The sum of the calls' times, in nanoseconds.
+    TotalTime,
+    /// The least time.
+    MinTime,
+    /// The greatest time.
+    MaxTime,
+    /// Calls that took a time of so many bits.
+    TimeBits,
+}
+
+impl Kind {
+    /// All kinds, in the order of the rows of a call.
+    pub const ALL: [Kind; 10] = [
+        Kind::Run,
+        Kind::Made,
+        Kind::Denied,
+        Kind::Value,
+        Kind::Sample,
+        Kind::Error,
+        Kind::TotalTime,
+        Kind::MinTime,
+        Kind::MaxTime,
+        Kind::TimeBits,
+    ];
+
+    /// The name in a table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Made => "made",
+            Kind::Denied => "denied",
+            Kind::Value => "value",
+            Kind::Sample => "sample",
+            Kind::Error => "error",
+            Kind::TotalTime => "total_ns",
+            Kind::MinTime => "min_ns",
+            Kind::MaxTime => "max_ns",
+            Kind::TimeBits => "time_bits",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What is added up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// What the row counts.
+    pub kind: Kind,
+    /// The call; none in a row of kind [`Kind::Run`].
+    pub call: Option<(Arch, Nr)>,
+    /// The argument of a [`Kind::Value`].
+    pub arg: Option<u8>,
+    /// The argument's value, the error number, or the bits of a time.
+    pub value: Option<u64>,
+    /// The arguments of a [`Kind::Sample`].
+    pub args: Option<Args>,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row<'r> {
+    /// The run, and where it was; in a sum none, but in rows of kind [`Kind::Run`].
+    pub run: Option<(&'r RunId, &'r Origin)>,
+    /// What is counted.
+    pub key: Key,
+    /// The count.
+    pub count: u64,
+    /// How many runs have this row.
+    pub runs: u64,
+}
+
+/// The reason why rows aren't a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RowError {
+    /// The name of a run isn't one.
+    Run,
+    /// The kind is unknown.
+    Kind,
+    /// The architecture is unknown, or missing.
+    Arch,
+    /// The number isn't one of the architecture, or missing.
+    Number,
+    /// The kind needs an argument, a value or a list of arguments that is missing or too large.
+    Place,
+    /// The count, or the number of runs, is missing or not a number of 64 bits.
+    Count,
+    /// A run, or the sum, has two rows for the same.
+    Twice,
+    /// The calls with some value are more than the calls.
+    Parts,
+}
+
+impl RowError {
+    /// What is wrong.
+    pub const fn message(&self) -> &'static str {
+        match self {
+            RowError::Run => {
+                "the run's id is not text of 1 to 128 bytes without control characters"
+            }
+            RowError::Kind => "there is no such kind of row",
+            RowError::Arch => "the architecture is missing or unknown",
+            RowError::Number => "the call's number is missing, or not one of the architecture",
+            RowError::Place => {
+                "an argument, its value or the list of arguments is missing, or too large"
+            }
+            RowError::Count => "the count is missing, or not a whole number of 64 bits",
+            RowError::Twice => "a run has two rows for the same count",
+            RowError::Parts => "a call has more values, errors or denials than calls",
+        }
+    }
+}
+
+impl Key {
+    const fn of_call(kind: Kind, call: (Arch, Nr)) -> Key {
+        Key {
+            kind,
+            call: Some(call),
+            arg: None,
+            value: None,
+            args: None,
+        }
+    }
+}
+
+impl Fleet {
+    /// The fleet as rows: those of every single run, then those of the sum of all others.
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts), or what `each` returns.
+    pub fn rows<E: From<Overlap>>(
+        &self,
+        mut each: impl FnMut(Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (singles, sum) = self.parts()?;
+        for single in singles {
+            profile_rows(single, &mut each)?;
+        }
+        profile_rows(&sum, &mut each)
+    }
+}
+
+/// Passes on the rows of a profile.
+fn profile_rows<E>(
+    profile: &Profile,
+    each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let runs = profile.runs();
+    let mut run_row = |run: Option<(&RunId, &Origin)>, count: u64| {
+        each(Row {
+            run,
+            key: Key {
+                kind: Kind::Run,
+                call: None,
+                arg: None,
+                value: None,
+                args: None,
+            },
+            count,
+            runs: count,
+        })
+    };
+    for run in &runs.named {
+        run_row(Some(run), 1)?;
+    }
+    let unnamed = profile.run_count() - runs.named.len() as u64;
+    if unnamed > 0 {
+        run_row(None, unnamed)?;
+    }
+    let only = runs.named.iter().next();
+    let run = only.filter(|_| profile.run_count() == 1);
+    for (arch, nr, call) in profile.calls() {
+        call_rows(profile, (arch, nr), call, &mut |key, count, runs| {
+            each(Row {
+                run,
+                key,
+                count,
+                runs,
+            })
+        })?;
+    }
+    Ok(())
+}
+
+fn call_rows<E>(
+    profile: &Profile,
+    place: (Arch, Nr),
+    call: &Call,
+    row: &mut impl FnMut(Key, u64, u64) -> Result<(), E>,
+) -> Result<(), E> {
+    let coverage = profile.coverage(call);
+    let key = |kind| Key::of_call(kind, place);
+    row(key(Kind::Made), call.made(), coverage.runs)?;
+    if call.denied > 0 {
+        row(key(Kind::Denied), call.denied, 1)?;
+    }
+    for (arg, values) in &call.values {
+        for (value, count) in values {
+            let runs = coverage.values.get(&(*arg, *value));
+            let mut key = key(Kind::Value);
+            (key.arg, key.value) = (Some(*arg), Some(*value));
+            row(key, *count, runs.copied().unwrap_or_default())?;
+        }
+    }
+    for (args, count) in &call.samples {
+        let mut key = key(Kind::Sample);
+        key.args = Some(*args);
+        row(key, *count, 1)?;
+    }
+    for (errno, count) in &call.errors {
+        let mut key = key(Kind::Error);
+        key.value = Some(u64::from(*errno));
+        row(key, *count, 1)?;
+    }
+    if let Some(times) = &call.times {
+        row(key(Kind::TotalTime), times.total_ns, 1)?;
+        row(key(Kind::MinTime), times.min_ns, 1)?;
+        row(key(Kind::MaxTime), times.max_ns, 1)?;
+        for (bits, count) in times
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            let mut key = key(Kind::TimeBits);
+            key.value = Some(bits as u64);
+            row(key, *count, 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Collects rows to a fleet.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    /// By the id of the run; what has none is the sum.
+    parts: BTreeMap<Option<RunId>, Partial>,
+    /// That of the last row, which isn't among the others: most rows are of the same run as the one before.
+    last: Option<(Option<RunId>, Partial)>,
+    runs: Runs,
+}
+
+/// What there is of a run, or of the sum.
+#[derive(Clone, Debug, Default)]
+struct Partial {
+    profile: Profile,
+    /// The rows that say how often a call was made or denied.
+    seen: BTreeSet<(Arch, Nr, Kind)>,
+}
+
+impl Collected {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// If it can't be a row of a profile.
+    pub fn add(&mut self, row: Row<'_>) -> Result<(), RowError> {
+        if let Some((id, origin)) = row.run
+            && self.runs.named.get(id) != Some(origin)
+        {
+            self.runs.join(&Runs::one(id.clone(), origin.clone()));
+        }
+        if row.key.kind == Kind::Run {
+            if row.run.is_none() {
+                self.runs.unnamed = self.runs.unnamed.saturating_add(row.count);
+            }
+            return Ok(());
+        }
+        let id = row.run.map(|(id, _)| id);
+        if self.last.as_ref().map(|(last, _)| last.as_ref()) != Some(id) {
+            self.keep_last();
+            let id = id.cloned();
+            let part = self.parts.remove(&id).unwrap_or_default();
+            self.last = Some((id, part));
+        }
+        match &mut self.last {
+            Some((_, part)) => part.add(&row.key, row.count, row.runs),
+            None => Ok(()),
+        }
+    }
+
+    fn keep_last(&mut self) {
+        if let Some((id, part)) = self.last.take() {
+            self.parts.insert(id, part);
+        }
+    }
+
+    /// The fleet of all rows.
+    ///
+    /// # Errors
+    /// If a run's counts don't fit together.
+    pub fn finish(mut self) -> Result<Fleet, RowError> {
+        self.keep_last();
+        let mut fleet = Fleet::default();
+        let sum = self.parts.remove(&None);
+        for (id, part) in self.parts {
+            let Some(id) = id else { continue };
+            let origin = self.runs.named.remove(&id).unwrap_or_default();
+            fleet.add(part.finish(Runs::one(id, origin))?);
+        }
+        // Runs without rows of their own are those of the sum.
+        if sum.is_some() || self.runs.count() > 0 {
+            fleet.add(sum.unwrap_or_default().finish(self.runs)?);
+        }
+        Ok(fleet)
+    }
+}
+
+impl Partial {
+    fn add(&mut self, key: &Key, count: u64, runs: u64) -> Result<(), RowError> {
+        let (arch, nr) = key.call.ok_or(RowError::Arch)?;
+        let call = self.profile.call_mut(arch, nr);
+        let once = |is_new: bool| is_new.then_some(()).ok_or(RowError::Twice);
+        match key.kind {
+            // It has no call.
+            Kind::Run => return Err(RowError::Kind),
+            Kind::Made => {
+                call.count = call.count.saturating_add(count);
+                call.coverage.runs = runs;
+            }
+            Kind::Denied => {
+                call.denied = count;
+                call.count = call.count.saturating_add(count);
+            }
+            Kind::Value => {
+                let arg = key.arg.filter(|arg| *arg <= 5).ok_or(RowError::Place)?;
+                let value = key.value.ok_or(RowError::Place)?;
+                let values = call.values.entry(arg).or_default();
+                once(values.insert(value, count).is_none())?;
+                if runs > 0 {
+                    call.coverage.values.insert((arg, value), runs);
+                }
+            }
+            Kind::Sample => {
+                let args = key.args.ok_or(RowError::Place)?;
+                once(call.samples.insert(args, count).is_none())?;
+            }
+            Kind::Error => {
+                let errno = key.value.and_then(|errno| u16::try_from(errno).ok());
+                let errno = errno
+                    .filter(|errno| *errno <= 4095)
+                    .ok_or(RowError::Place)?;
+                once(call.errors.insert(errno, count).is_none())?;
+            }
+            kind => return add_time(&mut call.times, kind, key.value, count),
+        }
+        if matches!(key.kind, Kind::Made | Kind::Denied) {
+            once(self.seen.insert((arch, nr, key.kind)))?;
+        }
+        Ok(())
+    }
+
+    /// The profile of these runs.
+    fn finish(mut self, runs: Runs) -> Result<Profile, RowError> {
+        let is_single = runs.count() <= 1;
+        self.profile.set_runs(runs);
+        for call in self.profile.calls_mut() {
+            if is_single {
+                call.coverage = Default::default();
+            }
+            let sum = |counts: &mut dyn Iterator<Item = &u64>| -> u128 {
+                counts.map(|count| u128::from(*count)).sum()
+            };
+            let most = [
+                sum(&mut call.samples.values()),
+                sum(&mut call.errors.values()),
+                u128::from(call.denied),
+            ];
+            let of_values = call.values.values().map(|values| sum(&mut values.values()));
+            let most = most.into_iter().chain(of_values).max().unwrap_or_default();
+            // Counts that were cut may be less than their parts.
+            if most > u128::from(call.count) && call.count != u64::MAX {
+                return Err(RowError::Parts);
+            }
+        }
+        Ok(self.profile)
+    }
+}
+
+fn add_time(
+    times: &mut Option<Times>,
+    kind: Kind,
+    bits: Option<u64>,
+    count: u64,
+) -> Result<(), RowError> {
+    let times = times.get_or_insert(Times {
+        total_ns: 0,
+        min_ns: u64::MAX,
+        max_ns: 0,
+        buckets: [0; Times::BUCKETS],
+    });
+    let place = match kind {
+        Kind::TotalTime => &mut times.total_ns,
+        Kind::MinTime => &mut times.min_ns,
+        Kind::MaxTime => &mut times.max_ns,
+        _ => {
+            let bits = bits.and_then(|bits| usize::try_from(bits).ok());
+            let place = bits.and_then(|bits| times.buckets.get_mut(bits));
+            place.ok_or(RowError::Place)?
+        }
+    };
+    *place = count;
+    Ok(())
+}
+
+/// The id and the place of a run, from their columns.
+///
+/// # Errors
+/// If the id isn't one, or a name is too long.
+pub fn run_of(id: &str, machine: &str, program: &str) -> Result<(RunId, Origin), RowError> {
+    let id = RunId::new(id).ok_or(RowError::Run)?;
+    match is_name(machine) && is_name(program) {
+        true => Ok((id, Origin::new(machine, program))),
+        false => Err(RowError::Run),
+    }
+}

@@ -1,0 +1,122 @@
+//! The runs that a profile counts: those with an id can be told from each other, so that none is counted twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The most bytes of an id, and of the names of a machine and a program.
+const MAX_BYTES: usize = 128;
+
+/// What a run is called: text of 1 to 128 bytes without control characters. Runs with the same id are the same run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(String);
+
+impl RunId {
+    /// An id; `None` if the text isn't one.
+    ///
+    /// ```
+    /// use tamis_profile::RunId;
+    /// assert!(RunId::new("build-4711/web").is_some());
+    /// assert!(RunId::new("").is_none());
+    /// assert!(RunId::new("a\nb").is_none());
+    /// ```
+    pub fn new(text: &str) -> Option<RunId> {
+        (!text.is_empty() && is_name(text)).then(|| RunId(text.to_owned()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a text can be the name of a machine or a program: up to 128 bytes without control characters.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.len() <= MAX_BYTES && !text.contains(char::is_control)
+}
+
+/// Where a run was. Either is empty if it isn't known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    machine: String,
+    program: String,
+}
+
+impl Origin {
+    /// A machine and a program, either of them without control characters and cut to 128 bytes.
+    pub fn new(machine: &str, program: &str) -> Origin {
+        Origin {
+            machine: name(machine),
+            program: name(program),
+        }
+    }
+
+    /// The name of the machine.
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    /// The program.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+}
+
+fn name(text: &str) -> String {
+    let mut name = String::new();
+    for char in text.chars().filter(|char| !char.is_control()) {
+        if name.len() + char.len_utf8() > MAX_BYTES {
+            break;
+        }
+        name.push(char);
+    }
+    name
+}
+
+/// The runs that a profile counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Runs {
+    /// Those with an id.
+    pub named: BTreeMap<RunId, Origin>,
+    /// How many there are besides.
+    pub unnamed: u64,
+}
+
+impl Runs {
+    /// One run with an id.
+    pub fn one(id: RunId, origin: Origin) -> Runs {
+        Runs {
+            named: BTreeMap::from([(id, origin)]),
+            unnamed: 0,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.unnamed.saturating_add(self.named.len() as u64)
+    }
+
+    /// Adds other runs. If two tell of one run that it was in different places, the later in the alphabet is kept, so
+    /// that the order of merging doesn't matter.
+    pub(crate) fn merge(&mut self, other: &Runs) {
+        let unnamed = self.unnamed.saturating_add(other.unnamed);
+        self.join(other);
+        self.unnamed = unnamed;
+    }
+
+    /// As [`merge`](Self::merge), but what has no id are the same runs.
+    pub(crate) fn join(&mut self, other: &Runs) {
+        self.unnamed = self.unnamed.max(other.unnamed);
+        for (id, origin) in &other.named {
+            let known = self.named.entry(id.clone()).or_default();
+            if *origin > *known {
+                known.clone_from(origin);
+            }
+        }
+    }
+}

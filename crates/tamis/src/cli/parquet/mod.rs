@@ -1,0 +1,55 @@
+//! Fleets of profiles as Parquet: what every engine for tables reads.
+//!
+//! `docs/book/fleets.md` has the columns. Reading and writing need the feature `parquet`, because its crates take long to build.
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod read;
+#[cfg(feature = "parquet")]
+mod write;
+
+use std::fs::File;
+use std::io::Read;
+
+#[cfg(feature = "parquet")]
+pub(crate) use read::read;
+#[cfg(feature = "parquet")]
+pub(crate) use write::bytes;
+
+/// The first bytes of a file.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// Whether a file is Parquet, by its first bytes.
+pub(crate) fn is_parquet(path: &str) -> bool {
+    let mut first = [0; 4];
+    let read = File::open(path).and_then(|mut file| match file.metadata()?.is_file() {
+        true => file.read_exact(&mut first),
+        false => Ok(()),
+    });
+    read.is_ok() && &first == MAGIC
+}
+
+#[cfg(not(feature = "parquet"))]
+mod absent {
+    use tamis_profile::Fleet;
+
+    use crate::cli::Failure;
+
+    fn failure() -> Failure {
+        Failure::usage(
+            "this tamis is built without Parquet",
+            "build it with `--features parquet`",
+        )
+    }
+
+    pub(crate) fn read(_path: &str) -> Result<Fleet, Failure> {
+        Err(failure())
+    }
+
+    pub(crate) fn bytes(_fleet: &Fleet) -> Result<Vec<u8>, Failure> {
+        Err(failure())
+    }
+}
+#[cfg(not(feature = "parquet"))]
+pub(crate) use absent::{bytes, read};

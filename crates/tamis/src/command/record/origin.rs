@@ -1,0 +1,34 @@
+//! What a recording is called in its profile: the run's id, the machine and the program.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use tamis_profile::{Origin, RunId, Runs};
+
+/// The run of a command, or of processes that run already. Without an id the kernel makes one at random.
+pub(super) fn of(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs {
+    let read = |path: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    let random = || RunId::new(&read("/proc/sys/kernel/random/uuid"));
+    let Some(id) = id.cloned().or_else(random) else {
+        return Runs::default();
+    };
+    let program = match (command.first(), pids.first()) {
+        (Some(program), _) => {
+            let name = Path::new(program).file_name();
+            name.unwrap_or_default().to_string_lossy().into_owned()
+        }
+        (None, Some(pid)) => read(&format!("/proc/{pid}/comm")),
+        (None, None) => String::new(),
+    };
+    let machine = read("/proc/sys/kernel/hostname");
+    Runs::one(id, Origin::new(&machine, &program))
+}
+
+/// The id of `--run-id`.
+pub(super) fn parse_id(text: &str) -> Result<RunId, &'static str> {
+    RunId::new(text).ok_or("an id is text of 1 to 128 bytes without control characters")
+}

@@ -1,0 +1,152 @@
+//! Fleets of profiles: merging is associative, commutative and idempotent by run, rows are the same fleet, and what would
+//! count a run twice is refused.
+
+use tamis_abi::{Arch, Nr};
+use tamis_diag::Sources;
+use tamis_profile::rows::Collected;
+use tamis_profile::{Fleet, Origin, Overlap, Profile, RunId, Runs};
+use tamis_testkit::generate::profile::run;
+use tamis_testkit::rng::Rng;
+
+const ROUNDS: u64 = 300;
+const MAX_CALLS: usize = 12;
+const MAX_RUNS: usize = 6;
+
+/// A fleet of single runs and of sums of several.
+fn fleet(rng: &mut Rng) -> Fleet {
+    let mut fleet = Fleet::default();
+    for _ in 0..rng.index(MAX_RUNS + 1) {
+        let mut part = Fleet::default();
+        for _ in 0..rng.range(1..=2) {
+            part.add(run(rng, MAX_CALLS));
+        }
+        fleet.add(part.sum().expect("single runs"));
+    }
+    fleet
+}
+
+fn merged(a: &Fleet, b: &Fleet) -> Fleet {
+    let mut sum = a.clone();
+    sum.merge(b.clone());
+    sum
+}
+
+fn read(text: &str) -> Option<Profile> {
+    let mut sources = Sources::new();
+    let source = sources.add("profile", text);
+    tamis_profile::read(&sources, source, Arch::X86_64).profile
+}
+
+#[test]
+fn merging_is_associative_commutative_and_idempotent() {
+    for seed in 0..ROUNDS {
+        let mut rng = Rng::new(seed);
+        let [a, b, c] = [(); 3].map(|()| fleet(&mut rng));
+        let ab = merged(&a, &b);
+        assert_eq!(merged(&ab, &c), merged(&a, &merged(&b, &c)), "seed {seed}");
+        assert_eq!(ab, merged(&b, &a), "seed {seed}");
+        assert_eq!(merged(&ab, &a), ab, "seed {seed}");
+        assert_eq!(merged(&a, &Fleet::default()), a, "seed {seed}");
+    }
+}
+
+#[test]
+fn files_of_single_runs_may_be_merged_in_any_grouping() {
+    for seed in 0..ROUNDS {
+        let mut rng = Rng::new(seed);
+        let runs: Vec<Profile> = (0..rng.range(1..=9))
+            .map(|_| run(&mut rng, MAX_CALLS))
+            .collect();
+        let mut all = Fleet::default();
+        runs.iter().cloned().for_each(|run| all.add(run));
+        let whole = all.sum().expect("single runs");
+        // Some are merged to a file, which is merged with all of them again.
+        let mut some = Fleet::default();
+        let chosen = runs.iter().filter(|_| rng.chance(1, 2));
+        chosen.cloned().for_each(|run| some.add(run));
+        let file = some.sum().expect("single runs").to_json();
+        all.add(read(&file).unwrap_or_else(|| panic!("{file}")));
+        assert_eq!(all.sum(), Ok(whole.clone()), "seed {seed}");
+        let again = read(&whole.to_json());
+        assert_eq!(again.as_ref(), Some(&whole), "seed {seed}");
+        let ids: std::collections::BTreeSet<_> = runs
+            .iter()
+            .flat_map(|run| run.runs().named.keys())
+            .collect();
+        assert_eq!(whole.run_count(), ids.len() as u64, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_rows_of_a_fleet_are_the_fleet() {
+    for seed in 0..ROUNDS {
+        let mut rng = Rng::new(seed);
+        let fleet = fleet(&mut rng);
+        let mut collected = Collected::default();
+        let rows = fleet.rows(|row| {
+            let added = collected.add(row);
+            added.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+            Ok::<(), Overlap>(())
+        });
+        if rows.is_err() {
+            continue;
+        }
+        let again = collected.finish().expect("they fit together");
+        assert_eq!(again.sum(), fleet.sum(), "seed {seed}");
+    }
+}
+
+fn one(id: &str, count: u64) -> Profile {
+    let mut profile = Profile::default();
+    profile.call_mut(Arch::X86_64, Nr(0)).count = count;
+    let id = RunId::new(id).expect("an id");
+    profile.set_runs(Runs::one(id, Origin::default()));
+    profile
+}
+
+fn sum(profiles: &[&Profile]) -> Profile {
+    let mut fleet = Fleet::default();
+    profiles
+        .iter()
+        .for_each(|profile| fleet.add((*profile).clone()));
+    fleet.sum().expect("no overlap")
+}
+
+#[test]
+fn sums_that_share_some_runs_are_refused_unless_others_cover_them() {
+    let [a, b, c] = [one("a", 1), one("b", 10), one("c", 100)];
+    let (ab, bc) = (sum(&[&a, &b]), sum(&[&b, &c]));
+    let mut fleet = Fleet::default();
+    fleet.add(ab.clone());
+    fleet.add(bc);
+    let overlap = fleet.sum().expect_err("`b` would count twice");
+    assert_eq!((overlap.shared.as_str(), overlap.count), ("b", 1));
+    fleet.add(sum(&[&a, &b, &c]));
+    let whole = fleet.sum().expect("this has all");
+    assert_eq!(
+        whole.call(Arch::X86_64, Nr(0)).map(|call| call.count),
+        Some(111)
+    );
+    // A run that is also in a sum.
+    let with_single = sum(&[&ab, &b, &c]);
+    assert_eq!(with_single, whole);
+    // Two sums of the same runs that differ.
+    let mut fleet = Fleet::default();
+    fleet.add(ab);
+    fleet.add(sum(&[&one("a", 5), &b]));
+    assert!(fleet.sum().is_err());
+}
+
+#[test]
+fn a_later_profile_of_the_same_run_has_the_greater_counts() {
+    let sum = sum(&[&one("a", 7), &one("a", 3)]);
+    assert_eq!(sum, one("a", 7));
+}
+
+#[test]
+fn counts_that_are_too_large_are_cut_and_told() {
+    let [a, b] = [one("a", u64::MAX - 1), one("b", 3)];
+    assert_eq!(a.saturated().count(), 0);
+    let sum = sum(&[&a, &b]);
+    assert_eq!(sum.saturated().collect::<Vec<_>>(), [(Arch::X86_64, Nr(0))]);
+}
