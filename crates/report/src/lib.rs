@@ -46,6 +46,7 @@ pub mod reduce;
 pub mod run;
 pub mod sandbox;
 pub mod tables;
+pub mod trace;
 
 use serde::Serialize;
 
@@ -99,6 +100,7 @@ documents! {
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
+    trace::TraceEvent = "tamis.trace/1",
 }
 
 /// A document as JSON: indented, with a final newline, and with `schema` as its first member.

@@ -36,6 +36,7 @@ mod reduce;
 mod run;
 mod sandbox;
 mod tables;
+mod trace;
 
 /// What to do.
 #[derive(Subcommand)]
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Reduce(reduce::Args),
     Run(run::Args),
     Record(record::Args),
+    Trace(trace::Args),
     Learn(learn::Args),
     Sandbox(sandbox::Args),
     Inject(inject::Args),
@@ -100,6 +102,7 @@ impl Command {
             Command::Bench(_) | Command::Platforms(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Record(_) => "recording",
+            Command::Trace(_) => "tracing",
             Command::Learn(_) => "learning",
             Command::Run(_)
             | Command::Sandbox(_)
@@ -128,6 +131,7 @@ impl Command {
             Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Record(args) => record::run(args, global),
+            Command::Trace(args) => trace::run(args, global),
             Command::Learn(args) => learn::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),

@@ -14,10 +14,11 @@ use tamis_testkit::child;
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 14] = [
+const NOT_RUN: [&str; 15] = [
     "--pid",
     "tamis run ",
     "tamis record ",
+    "tamis trace ",
     "tamis bench ",
     "tamis sandbox ",
     "tamis inject ",

@@ -25,3 +25,4 @@ mod patch_table;
 mod precompile;
 mod schemas;
 mod stacks;
+mod trace;
