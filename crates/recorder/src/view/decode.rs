@@ -163,9 +163,24 @@ impl Decoder {
             .collect()
     }
 
-    /// Fills what is known when the call has returned this. The function reads the memory of the task; without one there is
-    /// nothing to read.
-    pub fn returned(&mut self, args: &mut [Argument], result: i64, read: Option<&Read<'_>>) {
+    /// Fills what is known when the call has returned this, and looks again for texts that couldn't be read. The
+    /// function reads the memory of the task; without one there is nothing to read.
+    pub fn returned(
+        &mut self,
+        call: &SeccompData,
+        args: &mut [Argument],
+        result: i64,
+        read: Option<&Read<'_>>,
+    ) {
+        if let (Some(read), Some(shape)) = (read, self.shape(call)) {
+            let places = shape.places.iter().flatten();
+            for (arg, place) in args.iter_mut().zip(places) {
+                let is_text = matches!(place.kind, Kind::Path | Kind::Text);
+                if is_text && arg.raw != 0 && arg.shown == Shown::Pointer(arg.raw) {
+                    arg.shown = self.shown(&shape, place, call, arg.raw, read);
+                }
+            }
+        }
         for arg in args.iter_mut().filter(|arg| arg.shown == Shown::Later) {
             let len = usize::try_from(result).unwrap_or(0);
             let shown = len.min(self.max_bytes);

@@ -110,7 +110,8 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 #[derive(Debug)]
 pub struct Following<S> {
     decoder: Decoder,
-    pending: BTreeMap<i32, (Seen, Instant)>,
+    pending: BTreeMap<i32, (Seen, Duration)>,
+    began: Instant,
     sink: S,
 }
 
@@ -120,6 +121,7 @@ impl<S: Sink> Following<S> {
         Following {
             decoder,
             pending: BTreeMap::new(),
+            began: Instant::now(),
             sink,
         }
     }
@@ -131,32 +133,62 @@ impl<S: Sink> Following<S> {
 
     /// A task has entered a call.
     pub fn entered(&mut self, task: i32, data: &SeccompData, read: &Read<'_>) {
-        self.left(task, Outcome::Never, None);
+        let now = self.began.elapsed();
+        self.entered_at(task, data, read, now);
+    }
+
+    /// The same, at a time of a clock of the caller's.
+    pub fn entered_at(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, at: Duration) {
+        self.left_at(task, Outcome::Never, None, at);
+        let seen = self.seen(data, read);
+        self.sink.entered(task, &seen);
+        self.pending.insert(task, (seen, at));
+    }
+
+    /// A filter or a tracer has answered a call with this, and the task goes on.
+    pub fn denied(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, result: i64) {
+        let mut seen = self.seen(data, read);
+        seen.is_denied = true;
+        self.decoder.returned(data, &mut seen.args, result, None);
+        self.sink.entered(task, &seen);
+        let outcome = Outcome::Returned(result);
+        self.sink.left(task, &seen, outcome, Duration::ZERO);
+    }
+
+    fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> Seen {
         let args = self.decoder.entered(data, read);
         let later = args.iter().position(|arg| arg.shown == Shown::Later);
-        let seen = Seen {
+        Seen {
             time: SystemTime::now(),
             data: *data,
             name: self.decoder.name(data),
             known: later.unwrap_or(args.len()),
             args,
             is_denied: false,
-        };
-        self.sink.entered(task, &seen);
-        self.pending.insert(task, (seen, Instant::now()));
+        }
     }
 
     /// A task has left its call.
     pub fn left(&mut self, task: i32, outcome: Outcome, read: Option<&Read<'_>>) {
+        let now = self.began.elapsed();
+        self.left_at(task, outcome, read, now);
+    }
+
+    /// The same, at a time of a clock of the caller's.
+    pub fn left_at(&mut self, task: i32, outcome: Outcome, read: Option<&Read<'_>>, at: Duration) {
         let Some((mut seen, began)) = self.pending.remove(&task) else {
             return;
         };
-        let took = began.elapsed();
+        let took = match outcome {
+            Outcome::Never => Duration::ZERO,
+            _ => at.saturating_sub(began),
+        };
         let (result, read) = match outcome {
             Outcome::Returned(result) => (result, read),
             Outcome::Interrupted(_) | Outcome::Never => (0, None),
         };
-        self.decoder.returned(&mut seen.args, result, read);
+        let data = seen.data;
+        self.decoder.returned(&data, &mut seen.args, result, read);
         self.sink.left(task, &seen, outcome, took);
     }
 

@@ -70,6 +70,16 @@ impl<W: Write> Lines<W> {
         }
     }
 
+    /// A call with the arguments that are known when it is entered.
+    fn start(&self, task: i32, call: &Seen) -> String {
+        let known = joined(&call.args[..call.known]);
+        let separator = match call.known > 0 && call.known < call.args.len() {
+            true => ", ",
+            false => "",
+        };
+        format!("{}{}({known}{separator}", self.begin(task), name(call))
+    }
+
     /// Ends the line of the call that hasn't returned.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
@@ -136,11 +146,7 @@ impl<W: Write> Sink for Lines<W> {
     fn entered(&mut self, task: i32, call: &Seen) {
         self.close();
         self.tasks.insert(task);
-        let known = joined(&call.args[..call.known]);
-        let mut text = format!("{}{}({known}", self.begin(task), name(call));
-        if call.known > 0 && call.known < call.args.len() {
-            text.push_str(", ");
-        }
+        let text = self.start(task, call);
         self.open = Some(Open {
             task,
             text,
@@ -153,13 +159,13 @@ impl<W: Write> Sink for Lines<W> {
         let outcome = text::outcome(arch, &call.name, outcome);
         let rest = joined(&call.args[call.known..]);
         let (start, begun) = match self.open.take_if(|open| open.task == task) {
+            // More may be known of its arguments.
+            Some(open) if open.written == 0 => (self.start(task, call), 0),
             Some(open) => (open.text, open.written),
             None => {
                 self.close();
-                (
-                    format!("{}<... {} resumed>", self.begin(task), name(call)),
-                    0,
-                )
+                let start = format!("{}<... {} resumed>", self.begin(task), name(call));
+                (start, 0)
             }
         };
         let mut line = padded(format!("{start}{rest}) "));

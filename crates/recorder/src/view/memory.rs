@@ -46,7 +46,8 @@ pub(super) fn string(read: &Read<'_>, address: u64, max: usize) -> Option<(Vec<u
             return Some((text, true));
         }
         if got < wanted {
-            return None;
+            // What is kept of a long text.
+            return (text.len() >= CHUNK_BYTES - 1).then_some((text, true));
         }
     }
 }

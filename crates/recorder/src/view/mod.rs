@@ -27,6 +27,6 @@ mod watched;
 pub use decode::{Argument, Decoder, Shown};
 pub use follow::{Following, Outcome, Seen, Sink};
 pub use lines::{Lines, Prefix};
-pub use shape::{takes_descriptor, takes_path};
+pub use shape::{Wanted, takes_descriptor, takes_path, wanted};
 pub use symbols::{error_name, signal_name};
 pub use watched::Watched;

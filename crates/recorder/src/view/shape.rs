@@ -302,6 +302,32 @@ fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
     }
 }
 
+/// What is behind the arguments of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The registers of texts and buffers that the kernel reads, and those with the lengths of buffers.
+    pub pieces: Vec<(u8, Option<u8>)>,
+    /// The register of a buffer that the kernel fills.
+    pub output: Option<u8>,
+}
+
+/// What is behind the arguments of a call.
+pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
+    let name = syscall::name(arch, nr).unwrap_or_default();
+    let mut wanted = Wanted::default();
+    for place in places(arch, name).unwrap_or_default() {
+        match place.kind {
+            Kind::Path | Kind::Text => wanted.pieces.push((place.register, None)),
+            Kind::Input(len) | Kind::Address(len) => {
+                wanted.pieces.push((place.register, Some(len)));
+            }
+            Kind::Output => wanted.output = Some(place.register),
+            _ => {}
+        }
+    }
+    wanted
+}
+
 /// Whether a call takes the path of a file.
 ///
 /// ```

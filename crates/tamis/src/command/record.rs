@@ -17,7 +17,7 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit, message, platform};
 
 mod caught;
-mod kernel;
+pub(super) mod kernel;
 mod watch;
 
 use watch::{Source, Watch, drift_entry};

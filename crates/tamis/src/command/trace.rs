@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
@@ -19,6 +20,7 @@ use crate::cli::load::{native_arch, parse_arch};
 use crate::cli::{Failure, Global, platform};
 
 mod json;
+mod kernel;
 mod select;
 
 use json::JsonLines;
@@ -32,12 +34,15 @@ Examples:
   tamis trace -e 'socket(family == AF_INET)' -o sockets.txt -- ./program
   tamis trace -e %file -e @network-io --json -o calls.jsonl -- make
   tamis trace -e '!read,write' -- ./program
+  tamis trace -e connect --pid 4711
 What is asked for is written as in the tamis language: calls, calls with a condition on their arguments, sets such as \
 @network-io; also strace's %file, %desc, %network, %process, %signal, %ipc, %memory, %creds and %clock. Without -e, all calls are.
 The kernel's own filter selects them, so that calls that aren't asked for run at full speed, in threads and \
 new processes too. Calls that a filter of the command itself answers with an error aren't seen. Lines are those of strace; calls of 32-bit \
 programs have the name of their architecture before them. If tamis is killed, so is the command.
-Exit status: that of the command.")]
+Running processes are shown by programs at the kernel's tracepoints, as `tamis record` counts them, which takes root or CAP_BPF \
+and CAP_PERFMON and stops nothing; calls that a filter denies are seen, too. `--backend ebpf` shows commands in this way.
+Exit status: that of the command, 0 with --pid.")]
 pub(crate) struct Args {
     /// Show these calls; may be repeated
     #[arg(short = 'e', long = "expr", value_name = "CALLS")]
@@ -51,9 +56,24 @@ pub(crate) struct Args {
     /// Show the calls of this architecture; may be repeated [default: all whose programs the machine runs]
     #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
     arches: Vec<Arch>,
+    /// Show the calls of this process and of what it starts from now on, without stopping it; may be repeated
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pid: Vec<i32>,
+    /// What shows the calls [default: ptrace, with --pid ebpf]
+    #[arg(long, value_name = "NAME")]
+    backend: Option<Backend>,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required = true)]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
     command: Vec<OsString>,
+}
+
+/// What shows calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    /// A tracer, which stops tasks at the calls that are asked for: no privileges, commands only
+    Ptrace,
+    /// Programs at the kernel's tracepoints: nothing is stopped; texts of at most 255 bytes
+    Ebpf,
 }
 
 /// How long a call waits at most before it is shown though it hasn't returned, and lines before they are in a file.
@@ -68,9 +88,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         arches => arches.to_vec(),
     };
     let filter = select::filter(&args.expressions, &arches, global)?;
+    let sink = output(args, global)?;
+    match (args.backend, args.pid.is_empty()) {
+        (Some(Backend::Ptrace), false) => {
+            return Err(Failure::usage(
+                "a tracer can't show the calls of processes that run",
+                "leave out `--backend`",
+            ));
+        }
+        (Some(Backend::Ebpf), _) | (None, false) => return kernel::run(args, &filter, sink),
+        (Some(Backend::Ptrace) | None, true) => {}
+    }
     let decoder = Decoder::new(args.string_bytes);
     let interrupts = Mutex::new(None);
-    let watched = Watched::new(decoder, output(args, global)?);
+    let watched = Watched::new(decoder, sink);
     match watch(args, &filter, &watched, &interrupts)? {
         Ok(ended) => Ok(ended.pass_on()),
         Err(code) => Ok(code),
@@ -137,9 +168,12 @@ fn watch(
     });
     let finished = watched.with_sink(Sink::finish);
     let ended = ended?;
-    finished
-        .map_err(|error| Failure::environment(format!("cannot write what was seen: {error}")))?;
+    finished.map_err(|error| unwritten(&error))?;
     Ok(ended)
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::environment(format!("cannot write what was seen: {error}"))
 }
 
 /// The number of a signal, which is the same on all architectures.

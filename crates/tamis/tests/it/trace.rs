@@ -1,9 +1,10 @@
 //! `tamis trace` beside strace, and what it leaves as it is.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tamis_testkit::child;
@@ -28,6 +29,18 @@ fn is_untraceable() -> bool {
         return true;
     }
     false
+}
+
+/// Whether programs can't run at the kernel's tracepoints here.
+fn is_without_tracepoints() -> bool {
+    use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
+    match Recorder::new(Options::default()) {
+        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
+        Err(error) => {
+            skip::because(Need::Tracepoints, error);
+            true
+        }
+    }
 }
 
 /// Traces a command; its standard error is that of the trace if there is no `-o`.
@@ -207,16 +220,14 @@ fn several() -> Option<PathBuf> {
     toolchains::C.build(&folder, SEVERAL)
 }
 
-#[test]
-fn threads_children_signals_and_other_interfaces_are_seen() {
-    if is_untraceable() {
-        return;
-    }
+/// What is seen of the program.
+fn check_several(options: &[&str]) {
     let Some(program) = several() else {
         return;
     };
     let program = program.to_str().expect("a path");
-    let output = trace(&["-e", "chdir,getpid"], &[program]);
+    let options = [options, &["-e", "chdir,getpid"]].concat();
+    let output = trace(&options, &[program]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let lines = lines(&output);
     let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
@@ -226,13 +237,105 @@ fn threads_children_signals_and_other_interfaces_are_seen() {
     assert_eq!(count("x86:getpid()"), 1, "{lines:#?}");
     assert_eq!(count("x32:getpid()"), 1, "{lines:#?}");
     assert_eq!(count("--- SIGUSR1 ---"), 1, "{lines:#?}");
-    assert_eq!(count("--- SIGCHLD ---"), 1, "{lines:#?}");
+    // Without a tracer, what is ignored is not delivered.
+    let is_traced = !options.contains(&"ebpf");
+    assert_eq!(count("--- SIGCHLD ---") == 1, is_traced, "{lines:#?}");
     assert_eq!(count("+++ exited with 3 +++"), 1, "{lines:#?}");
     assert_eq!(
         lines.last().map(String::as_str),
         Some("+++ exited with 5 +++")
     );
     assert_eq!(count("writev") + count("getpgid"), 0, "{lines:#?}");
+}
+
+#[test]
+fn threads_children_signals_and_other_interfaces_are_seen() {
+    if !is_untraceable() {
+        check_several(&[]);
+    }
+}
+
+#[test]
+fn programs_in_the_kernel_see_the_same() {
+    if !is_without_tracepoints() {
+        check_several(&["--backend", "ebpf"]);
+    }
+}
+
+#[test]
+fn programs_in_the_kernel_see_denied_calls() {
+    if is_without_tracepoints() || skip::without_live() {
+        return;
+    }
+    let folder = folder("denied");
+    let policy = folder.join("policy.tamis");
+    fs::write(&policy, "errno(EPERM) mkdir\ndefault allow\n").expect("a file");
+    let policy = policy.to_str().expect("a path");
+    let command = [TAMIS, "run", "-p", policy, "--", "mkdir", "/nonexistent/x"];
+    let output = trace(
+        &["--json", "--backend", "ebpf", "-e", "mkdir,execve"],
+        &command,
+    );
+    let events: Vec<Value> = lines(&output)
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let calls = |name: &str| -> Vec<&Value> {
+        events
+            .iter()
+            .filter(|event| event["call"] == name)
+            .collect()
+    };
+    let mkdir = calls("mkdir");
+    assert_eq!(mkdir.len(), 1, "{output:?}");
+    assert_eq!(mkdir[0]["is_denied"], true);
+    assert_eq!(mkdir[0]["error"], "EPERM");
+    assert_eq!(mkdir[0]["args"][0]["value"], "/nonexistent/x");
+    let execve = calls("execve");
+    assert_eq!(execve.last().expect("a call")["result"], 0, "{output:?}");
+}
+
+#[test]
+fn a_process_that_runs_is_shown() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let folder = folder("running");
+    let trace = folder.join("trace");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while read line; do cd /; done"]);
+    let mut shell = shell.stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut tamis = Command::new(TAMIS);
+    tamis.args([
+        "trace",
+        "-e",
+        "chdir",
+        "--pid",
+        &shell.id().to_string(),
+        "-o",
+    ]);
+    let mut tamis = tamis.arg(&trace).spawn().expect("it starts");
+    let mut stdin = shell.stdin.take().expect("a pipe");
+    let text = || fs::read_to_string(&trace).unwrap_or_default();
+    let began = Instant::now();
+    while !text().contains("chdir") && began.elapsed() < Duration::from_secs(60) {
+        stdin.write_all(b"\n").expect("it reads");
+        std::thread::yield_now();
+    }
+    drop(stdin);
+    shell.wait().expect("it ends");
+    assert_eq!(tamis.wait().expect("it ends").code(), Some(0));
+    let text = text();
+    let number = shell.id().to_string();
+    for line in text.lines() {
+        let line = line.strip_prefix(&number).expect("its number").trim_start();
+        assert!(
+            line.starts_with("chdir(\"/\")") && line.ends_with(" = 0")
+                || line == "+++ exited with 0 +++",
+            "{text}"
+        );
+    }
+    assert!(text.contains("+++ exited"), "{text}");
 }
 
 #[test]
