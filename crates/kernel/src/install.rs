@@ -18,6 +18,18 @@ use crate::status::Status;
 use crate::sys;
 pub use crate::sys::seccomp::{Answer, set_filter, set_no_new_privs};
 
+/// Whether the calling thread may install filters without `no_new_privs`: whether it has `CAP_SYS_ADMIN`.
+///
+/// ```
+/// // Without `/proc` nobody knows, and `no_new_privs` never hurts.
+/// let _may: bool = tamis_kernel::install::is_privileged();
+/// ```
+pub fn is_privileged() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    let own = Status::of_this_thread();
+    own.and_then(|own| own.bit("CapEff", CAP_SYS_ADMIN)) == Some(true)
+}
+
 /// Options of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Install {

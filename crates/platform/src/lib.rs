@@ -87,6 +87,18 @@ pub fn all() -> &'static [&'static dyn Platform] {
     ALL
 }
 
+/// Tracing that changes nothing of the guest, for supervisors that forward every call and look. It isn't one of
+/// [`all`]: it confines nothing.
+///
+/// The filter has to allow what isn't to be seen. Privileges of set-user-ID programs and listeners of the guest's own are
+/// left to it, so a filter of its own may hide calls: the strictest answer counts. Of a filter of the guest that says
+/// `trace` the calls fail with `ENOSYS`, as without a tracer. Running it ends when all tasks have ended, and if this
+/// process is killed, so are they. Tasks that are made with `CLONE_UNTRACED` aren't seen, and the calls that the filter
+/// selects fail for them with `ENOSYS`.
+pub fn watching() -> &'static dyn Platform {
+    &attached::WATCH
+}
+
 /// The platform with this name.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! A mechanism that catches system calls, and what it runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 
 use tamis_bpf::Program;
@@ -28,6 +28,8 @@ pub struct Guest<'a> {
 /// How a platform runs a guest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
+    /// What the program is told it is called, if not its path. Only for platforms whose guests the kernel stops.
+    pub name: Option<&'a OsStr>,
     /// How long a side that waits for the other spins. Only for platforms whose sides share memory.
     pub spin: Spin,
     /// On which CPUs the two sides run.

@@ -29,6 +29,20 @@ pub trait Supervisor: Sync {
 
     /// A task has ended. Only of platforms that [see tasks](crate::Caps::sees_tasks).
     fn ended(&self, _task: TaskId, _how: Ended) {}
+
+    /// A thread that wasn't the first of its process has executed a program: it has the process's number now, and its
+    /// own is free. Only of platforms that [see tasks](crate::Caps::sees_tasks).
+    fn renumbered(&self, _task: TaskId, former: TaskId) {
+        self.ended(former, Ended::Exited(0));
+    }
+
+    /// A signal has ended the wait of a call that was [forwarded](Answer::Forward) and would have had a
+    /// [`result`](Self::result): the kernel makes it again, or has it fail with `EINTR`. `code` is the kernel's own error,
+    /// -516 to -512. Only of the [watching](crate::watching) platform.
+    fn interrupted(&self, _task: TaskId, _call: &SeccompData, _code: i64) {}
+
+    /// A task is about to get a signal. Only of the [watching](crate::watching) platform.
+    fn signalled(&self, _task: TaskId, _signal: i32) {}
 }
 
 /// What becomes of a call.

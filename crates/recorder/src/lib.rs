@@ -2,7 +2,7 @@
 //!
 //! [`ebpf::Recorder`] counts the calls of chosen tasks and of all that they start, by programs of its own at the kernel's
 //! tracepoints: no task is stopped, and none can notice. [`caught::Counting`] counts those of a command that a platform
-//! runs, which takes no privileges and more time. A [`Recording`] is what was counted so far, in form of a
+//! runs, which takes no privileges and more time. [`view`] shows calls while they are made. A [`Recording`] is what was counted so far, in form of a
 //! [`Profile`](tamis_profile::Profile), and what couldn't be counted.
 //!
 //! Not included are the policy that is made of a recording, and the commands that start programs.
@@ -11,5 +11,6 @@
 pub mod caught;
 pub mod ebpf;
 mod recording;
+pub mod view;
 
 pub use recording::{Lost, Recording, Signalled};

@@ -51,6 +51,7 @@ pub mod reduce;
 pub mod run;
 pub mod sandbox;
 pub mod tables;
+pub mod trace;
 
 use diagnostics::DiagnosticEntry;
 use serde::Serialize;
@@ -122,6 +123,7 @@ documents! {
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
     tables::Table<tables::CodeRow> = "tamis.tables.codes/1",
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
+    trace::TraceEvent = "tamis.trace/1",
 }
 
 /// A document as JSON: indented, with a final newline, with `schema` as its first member, and `diagnostics` as its last:

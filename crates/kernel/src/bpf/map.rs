@@ -7,11 +7,14 @@ use std::sync::atomic::AtomicU64;
 
 use crate::errno::Errno;
 use crate::sys::bpf::{self, MappedArray, SizedMap};
+use crate::sys::ring::MappedRing;
 
 /// `BPF_MAP_TYPE_HASH`.
 const HASH: u32 = 1;
 /// `BPF_MAP_TYPE_ARRAY`.
 const ARRAY: u32 = 2;
+/// `BPF_MAP_TYPE_RINGBUF`.
+const RING: u32 = 27;
 /// `BPF_MAP_TYPE_PERCPU_HASH`.
 const PERCPU_HASH: u32 = 5;
 
@@ -126,6 +129,36 @@ fn sum(bytes: &[u8]) -> u64 {
     words.iter().fold(0, |sum: u64, word| {
         sum.wrapping_add(u64::from_ne_bytes(*word))
     })
+}
+
+/// Records that programs write and this process reads, in order: `BPF_MAP_TYPE_RINGBUF`. What has no room is lost, and
+/// programs are told. Kernel 5.8.
+#[derive(Debug)]
+pub struct Ring {
+    map: std::os::fd::OwnedFd,
+    records: MappedRing,
+}
+
+impl Ring {
+    /// A ring of so many bytes: a power of two, at least a page.
+    ///
+    /// # Errors
+    /// As [`Array::new`].
+    pub fn new(len_bytes: u32) -> Result<Ring, Errno> {
+        let map = bpf::create_map(RING, 0, 0, len_bytes, 0)?;
+        let records = MappedRing::new(map.as_fd(), len_bytes as usize)?;
+        Ok(Ring { map, records })
+    }
+
+    /// The descriptor, for the programs.
+    pub fn descriptor(&self) -> RawFd {
+        self.map.as_raw_fd()
+    }
+
+    /// Hands each record that is complete to a function, in the order in which they were begun.
+    pub fn drain(&mut self, read: impl FnMut(&[u8])) {
+        self.records.drain(read);
+    }
 }
 
 /// How many CPUs this machine may ever have; `None` without `/sys`.

@@ -8,6 +8,9 @@ mod map;
 
 use std::error;
 use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 
 use tamis_bpf::extended::Insn;
@@ -15,8 +18,45 @@ use tamis_bpf::extended::Insn;
 use crate::NATIVE_ENDIAN;
 use crate::errno::Errno;
 use crate::sys::bpf;
+use crate::sys::mapped_file::MappedFile;
 
-pub use map::{Array, Counts, possible_cpus};
+pub use map::{Array, Counts, Ring, possible_cpus};
+
+/// The file with the running kernel's types, in the form of BTF.
+pub const TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The bytes of [`TYPES`]: mapped where the kernel can (6.16), which reads what is looked at alone, else read, a page a call.
+///
+/// # Errors
+/// If there is no such file, or it can't be read.
+pub fn types() -> io::Result<Bytes> {
+    let file = File::open(TYPES)?;
+    match MappedFile::new(&file) {
+        Ok(mapped) => Ok(Bytes(Source::Mapped(mapped))),
+        Err(_) => Ok(Bytes(Source::Read(fs::read(TYPES)?))),
+    }
+}
+
+/// Bytes of a file that doesn't change.
+#[derive(Debug)]
+pub struct Bytes(Source);
+
+#[derive(Debug)]
+enum Source {
+    Mapped(MappedFile),
+    Read(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Source::Mapped(mapped) => mapped,
+            Source::Read(bytes) => bytes,
+        }
+    }
+}
 
 /// `BPF_PROG_TYPE_SOCKET_FILTER`.
 const SOCKET_FILTER: u32 = 1;

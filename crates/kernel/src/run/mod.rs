@@ -89,6 +89,7 @@ impl Command {
         }
         Spawn {
             program: self.program.clone(),
+            name: None,
             args: self.args.clone(),
             filters,
             no_new_privs: self.no_new_privs,

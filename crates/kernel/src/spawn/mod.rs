@@ -54,6 +54,8 @@ pub use listener::PendingListener;
 pub struct Spawn<'a> {
     /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
     pub program: OsString,
+    /// What the program is told it is called, if not that.
+    pub name: Option<OsString>,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
     /// The filters with their installation flags, the oldest first. Each must allow `seccomp`, to install the next.
@@ -98,6 +100,7 @@ impl<'a> Spawn<'a> {
     pub fn new(program: impl Into<OsString>) -> Spawn<'a> {
         Spawn {
             program: program.into(),
+            name: None,
             args: Vec::new(),
             filters: Vec::new(),
             no_new_privs: true,
@@ -148,7 +151,9 @@ impl<'a> Spawn<'a> {
             CString::new(text.clone().into_vec()).map_err(|_| SpawnError::ZeroByte)
         };
         let args = self.args.iter().map(terminated).collect::<Result<_, _>>()?;
-        Ok(Argv::new(terminated(&self.program)?, args))
+        let program = terminated(&self.program)?;
+        let name = self.name.as_ref().map_or(Ok(program.clone()), terminated)?;
+        Ok(Argv::new(program, name, args))
     }
 
     /// The filters in the form for the child.

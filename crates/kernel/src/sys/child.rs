@@ -47,22 +47,24 @@ impl Stage {
     }
 }
 
-/// The arguments of a command in the form for `execvp`: the program first.
+/// A command in the form for `execvp`.
 pub(crate) struct Argv {
+    program: CString,
     _strings: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
 
 impl Argv {
-    /// The program and its arguments.
-    pub(crate) fn new(program: CString, args: Vec<CString>) -> Argv {
-        let strings: Vec<CString> = std::iter::once(program).chain(args).collect();
+    /// The program, what it is told it is called, and its arguments.
+    pub(crate) fn new(program: CString, name: CString, args: Vec<CString>) -> Argv {
+        let strings: Vec<CString> = std::iter::once(name).chain(args).collect();
         let pointers = strings
             .iter()
             .map(|string| string.as_ptr())
             .chain([ptr::null()])
             .collect();
         Argv {
+            program,
             _strings: strings,
             pointers,
         }
@@ -162,7 +164,7 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     page.stage.store(Stage::Exec as u32, Ordering::Release);
     // SAFETY: zero-terminated strings in a list that ends with a null pointer; `execvp` of the C
     // libraries of Linux neither allocates nor locks.
-    let returned = unsafe { libc::execvp(plan.argv.pointers[0], plan.argv.pointers.as_ptr()) };
+    let returned = unsafe { libc::execvp(plan.argv.program.as_ptr(), plan.argv.pointers.as_ptr()) };
     let errno = check(returned).err().unwrap_or(Errno(0));
     if errno.0 == 0 {
         page.stage.store(Stage::Returned as u32, Ordering::Release);

@@ -57,6 +57,9 @@ impl Tracer<'_> {
         let (Some(call), CallPhase::Seccomp { data, .. }) = (info.data(), info.phase) else {
             return Ok(());
         };
+        if data != u32::from(OURS) && self.mechanism == Mechanism::Watch {
+            return self.on_foreign(stopped, &call);
+        }
         // A filter that the guest has installed itself may say `trace`, too: ours then said something weaker, or the
         // same.
         if data != u32::from(OURS) && !self.is_notified(&call) {
@@ -87,6 +90,19 @@ impl Tracer<'_> {
         let done = patching.answered(self, stopped, &call);
         self.patching = Some(patching);
         done
+    }
+
+    /// A filter of a watched guest has returned `trace`: it has no tracer of its own, so the call fails.
+    fn on_foreign(&self, stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
+        let result = -i64::from(libc::ENOSYS);
+        stopped.skip_call()?;
+        stopped.set_result(result)?;
+        if self.is_notified(call) {
+            let mut task = AtStop::new(stopped, ORIG_RAX);
+            let _ = self.supervisor.call(&mut task, call);
+            self.supervisor.result(&mut task, call, result);
+        }
+        Ok(())
     }
 
     /// A task has stopped at the entry or exit of a call.
@@ -180,6 +196,9 @@ impl Tracer<'_> {
             return Ok(());
         };
         state.phase = Phase::Free;
+        if RESTARTS.contains(&result) && is_told && self.mechanism == Mechanism::Watch {
+            self.supervisor.interrupted(TaskId(tid), &call, result);
+        }
         if !is_told || RESTARTS.contains(&result) {
             return Ok(());
         }

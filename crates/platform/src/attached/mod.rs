@@ -49,6 +49,9 @@ pub(crate) static EMULATE: Attached = Attached(Mechanism::Emulate);
 /// Tracing of the calls that a filter selects, and of others patched call sites.
 pub(crate) static PATCHED: Attached = Attached(Mechanism::Patch);
 
+/// Tracing of the calls that a filter selects, which leaves all decisions to the guest.
+pub(crate) static WATCH: Attached = Attached(Mechanism::Watch);
+
 /// A platform of this family.
 pub(crate) struct Attached(Mechanism);
 
@@ -60,6 +63,7 @@ enum Mechanism {
     Syscall,
     Emulate,
     Patch,
+    Watch,
 }
 
 impl Platform for Attached {
@@ -70,6 +74,7 @@ impl Platform for Attached {
             Mechanism::Syscall => "ptrace-syscall",
             Mechanism::Emulate => "ptrace-emulate",
             Mechanism::Patch => "patched",
+            Mechanism::Watch => "ptrace-watch",
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -18,7 +19,7 @@ use tamis_kernel::spawn::{Child, Held, Signaller, Spawn};
 use tamis_kernel::tracee::{
     Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
-use tamis_kernel::{Ended, Errno, affinity, memory, poll};
+use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
 
 use super::call::Phase;
 use super::{Mechanism, filters, notify};
@@ -138,11 +139,16 @@ fn start_guest(
 ) -> Result<Held, PlatformError> {
     let programs = filters::filters(mechanism, guest.filter).map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
+    spawn.name = options.name.map(OsStr::to_owned);
     spawn.args.clone_from(&guest.args);
     let filters = programs.iter().map(|(program, flags)| (program, *flags));
     spawn.filters = filters.collect();
     spawn.forward_signals = options.forwards_signals;
-    spawn.die_with_parent = true;
+    let watches = mechanism == Mechanism::Watch;
+    // The kernel kills what is traced when its tracer ends.
+    spawn.die_with_parent = !watches;
+    // Then programs keep the privileges that their files give them.
+    spawn.no_new_privs = !(watches && install::is_privileged());
     let held = spawn.start().map_err(PlatformError::Spawn)?;
     place(options.placement, &held)?;
     seize(mechanism, &held)?;
@@ -218,7 +224,7 @@ fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
         | TraceOptions::CLONE
         | TraceOptions::EXEC;
     let options = match mechanism {
-        Mechanism::Trace | Mechanism::Patch => follow | TraceOptions::SECCOMP,
+        Mechanism::Trace | Mechanism::Patch | Mechanism::Watch => follow | TraceOptions::SECCOMP,
         _ => follow,
     };
     let tracee = Tracee::seize(held.pid(), options)?;
@@ -282,7 +288,9 @@ impl Tracer<'_> {
                     }
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
-                        self.end();
+                        if self.mechanism != Mechanism::Watch {
+                            self.end();
+                        }
                     }
                 }
             }
@@ -358,6 +366,9 @@ impl Tracer<'_> {
             }
             Stop::Seccomp => self.on_filter(&stopped)?,
             Stop::Call => self.on_call(&stopped)?,
+            Stop::Signal(signal) if self.mechanism == Mechanism::Watch => {
+                self.supervisor.signalled(TaskId(tid), signal);
+            }
             _ => {}
         }
         if self.is_ending {
@@ -386,7 +397,7 @@ impl Tracer<'_> {
             Mechanism::Emulate if self.is_armed && self.tasks.get(&tid).is_none_or(is_free) => {
                 Resume::Emulate
             }
-            Mechanism::Notify | Mechanism::Trace | Mechanism::Patch
+            Mechanism::Notify | Mechanism::Trace | Mechanism::Patch | Mechanism::Watch
                 if self.tasks.get(&tid).is_none_or(is_free) =>
             {
                 Resume::Run
@@ -503,7 +514,7 @@ impl Tracer<'_> {
         }
         if let Some(state) = self.tasks.remove(&former) {
             self.tasks.insert(tid, state);
-            self.supervisor.ended(TaskId(former), Ended::Exited(0));
+            self.supervisor.renumbered(TaskId(tid), TaskId(former));
         }
     }
 }

@@ -5,13 +5,16 @@
 
 use std::fmt;
 
-/// The path of the kernel's types.
-pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
+pub(super) use tamis_kernel::bpf::TYPES as PATH;
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 /// The depth to which members of anonymous structures are looked for.
 const MAX_DEPTH: u32 = 4;
+/// What all types begin with.
+const FIXED_BYTES: usize = 12;
+/// About what a type takes.
+const MEAN_BYTES: usize = 24;
 
 /// The kernel's types.
 #[derive(Clone, Copy, Debug)]
@@ -98,47 +101,64 @@ impl<'d> Btf<'d> {
         Ok(Btf { types, strings })
     }
 
-    /// The numbers of the type definitions with these names.
+    /// The numbers of the type definitions with these names, and the offsets in bytes of members of a structure, each
+    /// given by the names on the way to it.
     ///
     /// # Errors
-    /// [`BtfError::NoType`] for the first that is missing.
-    pub fn typedefs<const N: usize>(self, names: [&str; N]) -> Result<[u32; N], BtfError> {
+    /// [`BtfError`] for the first that is missing.
+    pub fn find<const N: usize, const M: usize>(
+        self,
+        names: [&str; N],
+        structure: &str,
+        paths: [&[&str]; M],
+    ) -> Result<([u32; N], [u32; M]), BtfError> {
         let mut ids = [0; N];
-        for kind in self.all().filter(|kind| kind.kind == TYPEDEF) {
-            let name = self.text(kind.name);
-            if let Some(place) = names.iter().position(|wanted| wanted.as_bytes() == name) {
-                ids[place] = kind.id;
+        let mut start = None;
+        let mut starts = Vec::with_capacity(self.types.len() / MEAN_BYTES);
+        for kind in self.all() {
+            starts.push(kind.start as u32);
+            if kind.kind == TYPEDEF {
+                if let Some(place) = names.iter().position(|name| self.is_called(kind, name)) {
+                    ids[place] = kind.id;
+                }
+            } else if kind.kind == STRUCT && start.is_none() && self.is_called(kind, structure) {
+                start = Some(kind);
             }
         }
-        match ids.iter().position(|id| *id == 0) {
-            Some(missing) => Err(BtfError::NoType(names[missing].to_owned())),
-            None => Ok(ids),
+        if let Some(missing) = ids.iter().position(|id| *id == 0) {
+            return Err(BtfError::NoType(names[missing].to_owned()));
         }
+        let kind = start.ok_or_else(|| BtfError::NoType(structure.to_owned()))?;
+        let mut offsets = [0; M];
+        for (offset, path) in offsets.iter_mut().zip(paths) {
+            *offset = self
+                .offset(&starts, kind, path)
+                .ok_or_else(|| BtfError::NoMember(format!("{structure}.{}", path.join("."))))?;
+        }
+        Ok((ids, offsets))
     }
 
-    /// The offset in bytes of a member of a structure, given by the names on the way to it.
-    ///
-    /// # Errors
-    /// [`BtfError::NoType`] or [`BtfError::NoMember`].
-    pub fn offset(self, structure: &str, path: &[&str]) -> Result<u32, BtfError> {
-        let mut kind = self
-            .all()
-            .find(|kind| kind.kind == STRUCT && self.text(kind.name) == structure.as_bytes())
-            .ok_or_else(|| BtfError::NoType(structure.to_owned()))?;
+    /// The offset in bytes of a member.
+    fn offset(self, starts: &[u32], mut kind: Type, path: &[&str]) -> Option<u32> {
         let mut offset_bits = 0;
         for (depth, name) in path.iter().enumerate() {
-            let missing = || BtfError::NoMember(format!("{structure}.{}", path.join(".")));
-            let member = self.member(kind, name, MAX_DEPTH).ok_or_else(missing)?;
+            let member = self.member(starts, kind, name, MAX_DEPTH)?;
             offset_bits += member.offset_bits;
             if depth + 1 < path.len() {
-                kind = self.numbered(member.kind).ok_or_else(missing)?;
+                kind = self.numbered(starts, member.kind)?;
             }
         }
-        Ok(offset_bits / 8)
+        Some(offset_bits / 8)
+    }
+
+    fn is_called(self, kind: Type, name: &str) -> bool {
+        let text = self.strings.get(kind.name as usize..).unwrap_or_default();
+        text.strip_prefix(name.as_bytes())
+            .is_some_and(|rest| rest.first() == Some(&0))
     }
 
     /// The member of this name, also one of an anonymous structure or union in the type.
-    fn member(self, kind: Type, name: &str, depth: u32) -> Option<Member> {
+    fn member(self, starts: &[u32], kind: Type, name: &str, depth: u32) -> Option<Member> {
         for index in 0..kind.count {
             let at = kind.start + 12 * index;
             let offset = word(self.types, at + 8)?;
@@ -157,10 +177,10 @@ impl<'d> Btf<'d> {
                 }
                 continue;
             }
-            let inner = self.numbered(member.kind).filter(|_| depth > 0);
+            let inner = self.numbered(starts, member.kind).filter(|_| depth > 0);
             let is_nested = |kind: &Type| kind.kind == STRUCT || kind.kind == UNION;
             if let Some(inner) = inner.filter(is_nested)
-                && let Some(found) = self.member(inner, name, depth - 1)
+                && let Some(found) = self.member(starts, inner, name, depth - 1)
             {
                 let offset_bits = member.offset_bits + found.offset_bits;
                 return Some(Member {
@@ -172,25 +192,31 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The type of a number. Linear in the types.
-    fn numbered(self, id: u32) -> Option<Type> {
-        self.all().nth((id as usize).checked_sub(1)?)
+    /// The type of a number.
+    fn numbered(self, starts: &[u32], id: u32) -> Option<Type> {
+        let start = *starts.get((id as usize).checked_sub(1)?)? as usize;
+        self.at(id, start - FIXED_BYTES)
+    }
+
+    /// The type at a place.
+    fn at(self, id: u32, at: usize) -> Option<Type> {
+        let info = word(self.types, at + 4)?;
+        Some(Type {
+            id,
+            name: word(self.types, at)?,
+            kind: info >> 24 & 0x1f,
+            count: (info & 0xffff) as usize,
+            has_bit_fields: info >> 31 != 0,
+            start: at + FIXED_BYTES,
+        })
     }
 
     /// All types in order; ends early at one that isn't known, behind which nothing can be found.
     fn all(self) -> impl Iterator<Item = Type> + 'd {
         let (mut at, mut id) = (0, 0);
         std::iter::from_fn(move || {
-            let info = word(self.types, at + 4)?;
             id += 1;
-            let kind = Type {
-                id,
-                name: word(self.types, at)?,
-                kind: info >> 24 & 0x1f,
-                count: (info & 0xffff) as usize,
-                has_bit_fields: info >> 31 != 0,
-                start: at + 12,
-            };
+            let kind = self.at(id, at)?;
             at = kind.start + own_bytes(kind)?;
             Some(kind)
         })
@@ -263,22 +289,25 @@ mod tests {
     fn definitions_and_members_are_found_by_name() {
         let bytes = example();
         let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(btf.typedefs(["number"]), Ok([2]));
-        assert_eq!(btf.offset("outer", &["first"]), Ok(0));
-        assert_eq!(btf.offset("outer", &["inner"]), Ok(4));
+        let found = btf.find(["number"], "outer", [&["first"], &["inner"]]);
+        assert_eq!(found, Ok(([2], [0, 4])));
+        let missing = |name: &str| Err(BtfError::NoType(name.to_owned()));
+        assert_eq!(btf.find(["int"], "outer", [&["first"]]), missing("int"));
+        assert_eq!(btf.find(["numb"], "outer", [&["first"]]), missing("numb"));
         assert_eq!(
-            btf.typedefs(["int"]),
-            Err(BtfError::NoType("int".to_owned()))
+            btf.find(["number"], "inner", [&["first"]]),
+            missing("inner")
         );
         let missing = BtfError::NoMember("outer.third".to_owned());
-        assert_eq!(btf.offset("outer", &["third"]), Err(missing));
+        assert_eq!(btf.find(["number"], "outer", [&["third"]]), Err(missing));
     }
 
     #[test]
     fn what_is_cut_short_is_an_error() {
         let bytes = example();
         for len in 0..bytes.len() {
-            let found = Btf::parse(&bytes[..len]).and_then(|btf| btf.offset("outer", &["inner"]));
+            let found = Btf::parse(&bytes[..len])
+                .and_then(|btf| btf.find(["number"], "outer", [&["inner"]]));
             assert!(found.is_err(), "{len} bytes");
         }
     }

@@ -8,6 +8,9 @@
 
 mod btf;
 mod programs;
+mod tasks;
+mod view;
+mod view_programs;
 
 use std::collections::BTreeMap;
 use std::error;
@@ -17,13 +20,16 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
 use tamis_abi::{Arch, Nr, syscall};
+use tamis_ebpf::Insn;
+use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
-use tamis_kernel::{Errno, lives};
 use tamis_profile::{Profile, Times, interest};
 
 use crate::recording::{Lost, Recording, Signalled};
 pub use btf::{Btf, BtfError};
 use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS};
+use tasks::Tasks;
+pub use view::Viewer;
 
 /// The interfaces of the kernel in the order of their rows.
 const ARCHES: [Arch; INTERFACES] = [Arch::X86_64, Arch::X86, Arch::X32];
@@ -63,9 +69,8 @@ pub struct Recorder {
     attached: Vec<Attached>,
     options: Options,
     cpus: usize,
-    states: Array,
+    tasks: Tasks,
     counts: Array,
-    totals: Array,
     times: Array,
     values: Counts,
     numbers: Counts,
@@ -164,9 +169,8 @@ impl Recorder {
             attached: Vec::new(),
             options,
             cpus: facts.cpus,
-            states: array(facts.tasks.div_ceil(programs::TASKS_PER_WORD))?,
+            tasks: Tasks::new(facts.tasks).map_err(Unavailable::Memory)?,
             counts: array(ROW_WORDS * rows * facts.cpus)?,
-            totals: array(programs::TOTALS)?,
             times: array(TIME_WORDS * measured)?,
             values: Counts::per_cpu(16, MAX_VALUES).map_err(Unavailable::Memory)?,
             numbers: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
@@ -179,9 +183,9 @@ impl Recorder {
 
     fn attach(mut self, facts: &Facts, ids: &[u32]) -> Result<Recorder, Unavailable> {
         let maps = [
-            ("states", self.states.descriptor()),
+            ("states", self.tasks.states.descriptor()),
             ("counts", self.counts.descriptor()),
-            ("totals", self.totals.descriptor()),
+            ("totals", self.tasks.totals.descriptor()),
             ("times", self.times.descriptor()),
             ("values", self.values.descriptor()),
             ("numbers", self.numbers.descriptor()),
@@ -190,55 +194,21 @@ impl Recorder {
             ("starts", self._starts.descriptor()),
         ];
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
-        for ((tracepoint, text), id) in programs::all(facts).into_iter().zip(ids) {
-            let insns = programs::assemble(&text, facts, &maps);
-            let insns =
-                insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
-            let attached = bpf::attach_tracepoint(*id, &insns);
-            let attached = attached.map_err(|error| Unavailable::Program { tracepoint, error })?;
-            self.attached.push(attached);
-        }
+        self.attached = attached(programs::all(facts), ids, |text| {
+            programs::assemble(&text, facts, &maps)
+        })?;
         Ok(self)
     }
 
     /// Records a task, by its number in this machine's first namespace of processes, and all tasks that it starts from
     /// now on. False if there is no such task, or it has ended.
     pub fn record(&self, task: i32, start: Start) -> bool {
-        let Ok(number) = usize::try_from(task) else {
-            return false;
-        };
-        let Some(word) = self.states.get(number / programs::TASKS_PER_WORD) else {
-            return false;
-        };
-        let state = match start {
-            Start::Now => programs::TRACKED | programs::NEW,
-            Start::AtExec => programs::ARMED,
-        };
-        let distance = number % programs::TASKS_PER_WORD * programs::STATE_BITS;
-        let bits = ((1 << programs::STATE_BITS) - 1) << distance;
-        let is_set = |word: u64| word & bits != 0;
-        let set = |word: u64| (!is_set(word)).then_some(word | state << distance);
-        if word
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, set)
-            .is_err()
-        {
-            // It is recorded already.
-            return true;
-        }
-        self.totals[programs::LIVE].fetch_add(1, Ordering::Relaxed);
-        if lives(task) {
-            return true;
-        }
-        // The program for ends of tasks takes back what it finds. If it ran before, it has found nothing.
-        if is_set(word.fetch_and(!bits, Ordering::AcqRel)) {
-            self.totals[programs::LIVE].fetch_sub(1, Ordering::Relaxed);
-        }
-        false
+        self.tasks.record(task, start)
     }
 
     /// How many of the recorded tasks live.
     pub fn live(&self) -> u64 {
-        self.totals[programs::LIVE].load(Ordering::Relaxed)
+        self.tasks.live()
     }
 
     /// What was recorded so far. Counts only grow: a later recording includes an earlier one.
@@ -256,7 +226,7 @@ impl Recorder {
             let [nr, arch] = halves(&key);
             recording.signalled.insert(Signalled { arch, nr }, count);
         }
-        let total = |index: usize| self.totals[index].load(Ordering::Relaxed);
+        let total = |index: usize| self.tasks.total(index);
         // Recordings that begin with a program begin inside of this call.
         if let Some(execve) = syscall::number(Arch::X86_64, "execve")
             && total(programs::BEGUN) > 0
@@ -361,6 +331,22 @@ impl Recorder {
     }
 }
 
+/// Programs at their tracepoints, in order.
+fn attached<const N: usize>(
+    programs: [(&'static str, String); N],
+    ids: &[u32],
+    assemble: impl Fn(String) -> Result<Vec<Insn>, String>,
+) -> Result<Vec<Attached>, Unavailable> {
+    let mut attached = Vec::new();
+    for ((tracepoint, text), id) in programs.into_iter().zip(ids) {
+        let insns = assemble(text);
+        let insns = insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
+        let program = bpf::attach_tracepoint(*id, &insns);
+        attached.push(program.map_err(|error| Unavailable::Program { tracepoint, error })?);
+    }
+    Ok(attached)
+}
+
 /// All rows: interface and number.
 fn rows() -> impl Iterator<Item = (usize, usize)> {
     (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
@@ -413,7 +399,7 @@ fn is_in_first_namespace() -> bool {
 
 /// What the programs depend on, and the numbers of their tracepoints' types.
 fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
-    let bytes = fs::read(btf::PATH).map_err(|error| Unavailable::NoTypes(error.kind()))?;
+    let bytes = bpf::types().map_err(|error| Unavailable::NoTypes(error.kind()))?;
     let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
     let names = [
         "btf_trace_sys_enter",
@@ -422,17 +408,27 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
         "btf_trace_sched_process_exec",
         "btf_trace_sched_process_exit",
         "btf_trace_signal_generate",
+        "btf_trace_signal_deliver",
     ];
-    let ids = btf.typedefs(names).map_err(Unavailable::Types)?;
-    let offset = |path: &[&str]| btf.offset("task_struct", path).map_err(Unavailable::Types);
+    let paths: [&[&str]; 4] = [
+        &["thread_info", "status"],
+        &["pid"],
+        &["seccomp", "mode"],
+        &["exit_code"],
+    ];
+    let (ids, offsets) = btf
+        .find(names, "task_struct", paths)
+        .map_err(Unavailable::Types)?;
+    let [status, pid, seccomp_mode, exit_code] = offsets;
     let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     let tasks = most.and_then(|text| text.trim().parse::<usize>().ok());
     let facts = Facts {
         tasks: tasks.ok_or(Unavailable::NoLimits)?,
         cpus: bpf::possible_cpus().ok_or(Unavailable::NoLimits)?,
-        status: offset(&["thread_info", "status"])?,
-        pid: offset(&["pid"])?,
-        seccomp_mode: offset(&["seccomp", "mode"])?,
+        status,
+        pid,
+        seccomp_mode,
+        exit_code,
         is_confined: options.confined,
         has_values: options.values,
         has_times: options.times,

@@ -19,7 +19,7 @@ use tamis_ebpf::{Insn, text};
 /// The task is recorded.
 pub(super) const TRACKED: u64 = 1;
 /// It is in a call that it was seen to enter.
-const IN_CALL: u64 = 2;
+pub(super) const IN_CALL: u64 = 2;
 /// Its next exit belongs to a call that began before the recording.
 pub(super) const NEW: u64 = 4;
 /// Its recording begins when it executes a program.
@@ -69,6 +69,8 @@ pub(super) struct Facts {
     pub(super) pid: u32,
     /// The offset of `seccomp.mode` in a task.
     pub(super) seccomp_mode: u32,
+    /// The offset of `exit_code` in a task.
+    pub(super) exit_code: u32,
     pub(super) has_values: bool,
     pub(super) has_times: bool,
     /// Whether recordings that begin with a program begin with the first call under a filter.
@@ -91,7 +93,7 @@ pub(super) fn all(facts: &Facts) -> [(&'static str, String); 6] {
 }
 
 /// From the number of a task in r7 to the address of its state in r8.
-const STATE: &str = "
+pub(super) const STATE: &str = "
     if r7 >= {tasks} goto out
     r8 = &states
     r8 += r7
@@ -99,7 +101,7 @@ const STATE: &str = "
 
 /// The state of the calling task in r1, and its address in r8; its number at r10 - 32, the flags of its interface at
 /// r10 - 64. The context is in r6.
-const TASK: &str = "
+pub(super) const TASK: &str = "
     r6 = r1
     call 158 // bpf_get_current_task_btf
     w1 = *(u32 *)(r0 + {status})
@@ -111,7 +113,7 @@ const TASK: &str = "
 ";
 
 /// Ends for a task that isn't recorded.
-const RECORDED: &str = "
+pub(super) const RECORDED: &str = "
     r2 = r1
     r2 &= {tracked}
     if r2 == 0 goto out
@@ -462,7 +464,7 @@ out:
 
 /// A task has executed a program: the task, its number before. A thread that isn't the first of its process gets the
 /// number of the first.
-const EXEC: &str = "
+pub(super) const EXEC: &str = "
     r6 = r1
     r7 = *(u64 *)(r6 + 8)
     w7 = w7
@@ -595,7 +597,7 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
 fn with_values(text: &str, facts: &Facts) -> String {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
-    let numbers: [(&str, u64); 28] = [
+    let numbers: [(&str, u64); 29] = [
         ("tasks", facts.tasks as u64),
         ("cpus", facts.cpus as u64),
         ("status", facts.status.into()),
@@ -608,6 +610,7 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("tracked_new", TRACKED | NEW),
         ("tracked_or_armed", TRACKED | ARMED),
         ("seccomp_mode", facts.seccomp_mode.into()),
+        ("exit_code", facts.exit_code.into()),
         ("is_confined", facts.is_confined.into()),
         ("rows", ROWS as u64),
         ("x32", 2 * ROWS as u64),

@@ -94,6 +94,7 @@ pub(crate) fn run_guest(
         has_results,
     };
     let options = Options {
+        name: Some(program),
         forwards_signals: true,
         ..Options::default()
     };

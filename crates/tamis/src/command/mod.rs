@@ -40,6 +40,7 @@ mod reduce;
 mod run;
 mod sandbox;
 mod tables;
+mod trace;
 
 /// What to do.
 #[derive(Subcommand)]
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Exec(exec::Args),
     Record(record::Args),
+    Trace(trace::Args),
     Learn(learn::Args),
     Sandbox(sandbox::Args),
     Inject(inject::Args),
@@ -109,6 +111,7 @@ impl Command {
             Command::Bench(_) | Command::Platforms(_) => "measuring",
             Command::Bisect(_) => "searching",
             Command::Record(_) => "recording",
+            Command::Trace(_) => "tracing",
             Command::Learn(_) => "learning",
             Command::Run(_)
             | Command::Exec(_)
@@ -145,6 +148,7 @@ impl Command {
             Command::Run(args) => run::run(args, global),
             Command::Exec(args) => exec::run(args, global),
             Command::Record(args) => record::run(args, global),
+            Command::Trace(args) => trace::run(args, global),
             Command::Learn(args) => learn::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),

@@ -18,7 +18,7 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit, message, platform};
 
 mod caught;
-mod kernel;
+pub(super) mod kernel;
 mod origin;
 mod watch;
 

@@ -31,3 +31,4 @@ mod patch_table;
 mod precompile;
 mod schemas;
 mod stacks;
+mod trace;

@@ -117,23 +117,36 @@ fn check(line: &str) -> String {
     let output = command.args(line.split_whitespace()).output().unwrap();
     // Standard output of these belongs to the command that it runs.
     let text = match line.split(' ').next() {
-        Some("run" | "record" | "sandbox" | "inject") => output.stderr,
+        Some("run" | "record" | "sandbox" | "inject" | "trace") => output.stderr,
         _ => output.stdout,
     };
-    let document: Value = serde_json::from_slice(&text)
-        .unwrap_or_else(|error| panic!("{line}: {error}: {}", String::from_utf8_lossy(&text)));
-    let name = document["schema"]
-        .as_str()
-        .expect("a document names its schema");
-    let path = repository().join("docs/schemas").join(file(name));
-    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let found = mismatches(&document, &schema, "$");
-    assert!(found.is_empty(), "{line}: {found:#?}");
-    assert!(
-        text.starts_with(b"{\n  \"schema\""),
-        "the schema is the first member"
-    );
-    name.to_owned()
+    // A trace is a document in each line.
+    let documents: Vec<&[u8]> = match line.starts_with("trace ") {
+        true => text.trim_ascii_end().split(|byte| *byte == b'\n').collect(),
+        false => vec![&text],
+    };
+    let mut name = String::new();
+    for text in documents {
+        let document: Value = serde_json::from_slice(text)
+            .unwrap_or_else(|error| panic!("{line}: {error}: {}", String::from_utf8_lossy(text)));
+        name = document["schema"]
+            .as_str()
+            .expect("a document names its schema")
+            .to_owned();
+        let path = repository().join("docs/schemas").join(file(&name));
+        let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let found = mismatches(&document, &schema, "$");
+        assert!(found.is_empty(), "{line}: {found:#?}");
+        let start = text
+            .trim_ascii_start()
+            .strip_prefix(b"{")
+            .unwrap_or_default();
+        assert!(
+            start.trim_ascii_start().starts_with(b"\"schema\""),
+            "the schema is the first member"
+        );
+    }
+    name
 }
 
 /// Checks the document of a process under a filter; nothing where the kernel doesn't show filters.
@@ -271,6 +284,7 @@ fn check_live() -> Vec<String> {
             "tamis.inject/1",
             "tamis.run/1",
             "tamis.sandbox/1",
+            "tamis.trace/1",
         ];
         return live.map(str::to_owned).to_vec();
     }
@@ -295,6 +309,7 @@ fn check_live() -> Vec<String> {
             "audit --json --against pure-compute --pid {}",
             std::process::id()
         )),
+        check("trace --json -- cat /etc/passwd"),
     ]
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long)]
     rewrite: bool,
     /// The architecture of the machine that runs the service [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = load::parse_arch)]
+    #[arg(long, value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
     /// Treat warnings about the unit as errors
     #[arg(long)]

@@ -36,7 +36,8 @@ pub(super) fn record_command(
     Ok(ended)
 }
 
-fn refused(program: &OsString, error: &SpawnError) -> Failure {
+/// Why a command could not be started.
+pub(in crate::command) fn refused(program: &OsString, error: &SpawnError) -> Failure {
     let message = format!("{}: {error}", program.to_string_lossy());
     match error {
         SpawnError::Exec(Errno::ENOENT) => Failure::new(exit::NOT_FOUND, message, None),
@@ -51,6 +52,15 @@ pub(super) fn record_processes(
     recorder: &Recorder,
     pids: &[i32],
 ) -> Result<(), Failure> {
+    choose(pids, |task| {
+        recorder.record(task, Start::Now);
+    })?;
+    wait_for_all(watch, recorder);
+    Ok(())
+}
+
+/// Chooses all tasks of processes.
+pub(in crate::command) fn choose(pids: &[i32], choose: impl Fn(i32)) -> Result<(), Failure> {
     for pid in pids {
         // A task that starts another one before it is recorded itself is found in another round.
         let mut known = Vec::new();
@@ -64,12 +74,11 @@ pub(super) fn record_processes(
                 break;
             }
             for task in &new {
-                recorder.record(*task, Start::Now);
+                choose(*task);
             }
             known.extend(new);
         }
     }
-    wait_for_all(watch, recorder);
     Ok(())
 }
 

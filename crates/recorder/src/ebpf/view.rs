@@ -1,0 +1,221 @@
+//! Calls shown while they are made, by programs at the kernel's tracepoints: no task is stopped.
+//!
+//! Besides what [the recorder](super::Recorder) can't see: memory that isn't loaded when a call is made, texts beyond
+//! 255 bytes, lists of arguments, and bytes that calls of 32-bit programs fill, are shown by their addresses.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tamis_abi::SeccompData;
+use tamis_bpf::Program;
+use tamis_kernel::Ended;
+use tamis_kernel::bpf::{Array, Attached, Ring};
+
+use super::programs::{INTERFACES, LOST, ROWS};
+use super::tasks::Tasks;
+use super::view_programs::{
+    CALL, CREATED, DENIED, ENDED, ENTERED, LEFT, MAX_PIECE_BYTES, OUTPUT_SHIFT, PIECE_BYTES,
+    PIECE_COUNT, PIECES, RESULT, SIGNALLED, TIME, all, assemble,
+};
+use super::{Options, Start, Unavailable, attached, call, facts, is_in_first_namespace, rows};
+use crate::view::{Following, Outcome, Sink, Wanted};
+
+/// The room for records that nobody has read yet.
+const RING_BYTES: u32 = 1 << 24;
+
+/// Programs at the kernel's tracepoints that show the calls of chosen tasks. Dropping this ends it and leaves no trace.
+#[derive(Debug)]
+pub struct Viewer {
+    _attached: Vec<Attached>,
+    tasks: Tasks,
+    ring: Ring,
+    _wanted: Array,
+    lost: u64,
+}
+
+impl Viewer {
+    /// The most bytes that are shown of a text.
+    pub const MAX_BYTES: usize = MAX_PIECE_BYTES - 1;
+
+    /// Loads and attaches the programs, which show the calls for which this filter says `notify`.
+    ///
+    /// # Errors
+    /// See [`Unavailable`].
+    pub fn new(filter: &Program) -> Result<Viewer, Unavailable> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Unavailable::Machine);
+        }
+        if !is_in_first_namespace() {
+            return Err(Unavailable::Namespace);
+        }
+        let (facts, ids) = facts(Options::default())?;
+        let memory = Unavailable::Memory;
+        let tasks = Tasks::new(facts.tasks).map_err(memory)?;
+        let ring = Ring::new(RING_BYTES).map_err(memory)?;
+        let wanted = wanted(Array::new(ROWS * INTERFACES).map_err(memory)?);
+        let maps = [
+            ("states", tasks.states.descriptor()),
+            ("totals", tasks.totals.descriptor()),
+            ("ring", ring.descriptor()),
+            ("wanted", wanted.descriptor()),
+        ];
+        let programs = all(&facts, filter).map_err(Unavailable::Bug)?;
+        let attached = attached(programs, &ids, |text| assemble(&text, &facts, &maps))?;
+        Ok(Viewer {
+            _attached: attached,
+            tasks,
+            ring,
+            _wanted: wanted,
+            lost: 0,
+        })
+    }
+
+    /// Shows the calls of a task and of all that it starts, as [`Recorder::record`](super::Recorder::record).
+    pub fn record(&self, task: i32, start: Start) -> bool {
+        self.tasks.record(task, start)
+    }
+
+    /// How many of the chosen tasks live.
+    pub fn live(&self) -> u64 {
+        self.tasks.live()
+    }
+
+    /// Tells what has happened since the last time.
+    pub fn tell<S: Sink>(&mut self, following: &mut Following<S>) {
+        self.ring.drain(|record| {
+            if let Some(event) = Event::of(record) {
+                event.tell(following);
+            }
+        });
+        let lost = self.tasks.total(LOST);
+        if lost != self.lost {
+            self.lost = lost;
+            following.sink().lost(lost);
+        }
+    }
+}
+
+/// A record.
+struct Event<'r> {
+    kind: u32,
+    task: i32,
+    time: Duration,
+    bytes: &'r [u8],
+}
+
+impl<'r> Event<'r> {
+    fn of(bytes: &'r [u8]) -> Option<Event<'r>> {
+        Some(Event {
+            kind: half(bytes, 0)?,
+            task: half(bytes, 4)? as i32,
+            time: Duration::from_nanos(word(bytes, TIME)?),
+            bytes,
+        })
+    }
+
+    fn tell<S: Sink>(&self, following: &mut Following<S>) {
+        let read = |address: u64, buffer: &mut [u8]| self.read(address, buffer);
+        let result = word(self.bytes, RESULT).unwrap_or(0) as i64;
+        let outcome = match result {
+            -516..=-512 => Outcome::Interrupted(result),
+            _ => Outcome::Returned(result),
+        };
+        match self.kind {
+            ENTERED => {
+                if let Some(call) = self.call() {
+                    following.entered_at(self.task, &call, &read, self.time);
+                }
+            }
+            LEFT => following.left_at(self.task, outcome, Some(&read), self.time),
+            DENIED => {
+                if let Some(call) = self.call() {
+                    following.denied(self.task, &call, &read, result);
+                }
+            }
+            CREATED => following.created(self.task),
+            ENDED => following.ended(self.task, ended(result as u32)),
+            SIGNALLED => following.signalled(self.task, result as i32),
+            _ => {}
+        }
+    }
+
+    /// The call.
+    fn call(&self) -> Option<SeccompData> {
+        let mut args = [0; 6];
+        for (place, arg) in args.iter_mut().enumerate() {
+            *arg = word(self.bytes, CALL + 16 + 8 * place)?;
+        }
+        Some(SeccompData {
+            nr: half(self.bytes, CALL)?,
+            arch: half(self.bytes, CALL + 4)?,
+            ip: word(self.bytes, CALL + 8)?,
+            args,
+        })
+    }
+
+    /// Memory of the task, as far as the record has it.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        for piece in 0..PIECE_COUNT {
+            let start = PIECES + piece * PIECE_BYTES;
+            let (Some(first), Some(len)) = (word(self.bytes, start), word(self.bytes, start + 8))
+            else {
+                break;
+            };
+            // Errors are negative.
+            let Ok(mut len) = usize::try_from(len as i64) else {
+                continue;
+            };
+            let bytes = &self.bytes[start + 16..];
+            // A text that is cut has a zero byte all the same.
+            if len == MAX_PIECE_BYTES && bytes.get(len - 1) == Some(&0) {
+                len -= 1;
+            }
+            let bytes = bytes.get(..len).unwrap_or_default();
+            let skip = address.checked_sub(first).map(|skip| skip as usize);
+            if let Some(bytes) = skip.and_then(|skip| bytes.get(skip..))
+                && !bytes.is_empty()
+            {
+                let count = bytes.len().min(buffer.len());
+                buffer[..count].copy_from_slice(&bytes[..count]);
+                return count;
+            }
+        }
+        0
+    }
+}
+
+/// The end of a task, of its `exit_code`.
+fn ended(code: u32) -> Ended {
+    const SIGNAL: u32 = 0x7f;
+    const CORE: u32 = 0x80;
+    match code & SIGNAL {
+        0 => Ended::Exited((code >> 8) as u8),
+        signal => Ended::Signalled {
+            signal: signal as i32,
+            core_dumped: code & CORE != 0,
+        },
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Fills the array by which programs know what is behind arguments.
+fn wanted(array: Array) -> Array {
+    for (interface, row) in rows() {
+        let (arch, nr) = call(interface, row as u32);
+        let Wanted { pieces, output } = crate::view::wanted(arch, nr);
+        let mut value = u64::from(output.map_or(0, |place| place + 1)) << OUTPUT_SHIFT;
+        for (piece, (place, len)) in pieces.into_iter().take(PIECE_COUNT).enumerate() {
+            let len = len.map_or(0, |len| len + 1);
+            value |= (u64::from(place + 1) | u64::from(len) << 8) << (16 * piece);
+        }
+        array[ROWS * interface + row].store(value, Ordering::Relaxed);
+    }
+    array
+}

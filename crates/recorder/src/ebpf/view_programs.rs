@@ -1,0 +1,514 @@
+//! The programs that show calls, as text: those of recorded tasks that a filter selects.
+//!
+//! The filter is a seccomp filter, translated as the kernel would, and a function of the programs for entries and exits:
+//! they hand it the call in the form that filters see. It returns `notify` for what is to be shown. A record of an
+//! entry has the call and up to two pieces of memory behind its arguments; which arguments, the array `wanted` says for
+//! each number. A record of an exit has the result and what the kernel wrote. A call that was never entered and is
+//! left was denied: its one record has all of it.
+//!
+//! Text or bytes in memory that isn't loaded can't be read here; then the record lacks them.
+
+use std::os::fd::RawFd;
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_bpf::disasm::Style;
+use tamis_ebpf::{Insn, convert};
+
+use super::programs::{
+    self, ARMED, EXEC, Facts, IN_CALL, LOST, NEW, RECORDED, STATE, TASK, TRACKED,
+};
+
+/// The call that the task is in is shown.
+const SHOWN: u64 = 16;
+
+/// Kinds of records.
+pub(super) const ENTERED: u32 = 1;
+pub(super) const LEFT: u32 = 2;
+pub(super) const DENIED: u32 = 3;
+pub(super) const CREATED: u32 = 4;
+pub(super) const ENDED: u32 = 5;
+pub(super) const SIGNALLED: u32 = 6;
+
+/// The places of a record's parts: kind and task, time, the call as filters see it, result, pieces of memory.
+pub(super) const TIME: usize = 8;
+pub(super) const CALL: usize = 16;
+pub(super) const RESULT: usize = 80;
+pub(super) const PIECES: usize = 88;
+/// A record without pieces.
+pub(super) const SHORT_BYTES: usize = PIECES;
+/// The pieces of a record: address, length or error, bytes.
+pub(super) const PIECE_COUNT: usize = 2;
+pub(super) const MAX_PIECE_BYTES: usize = 256;
+pub(super) const PIECE_BYTES: usize = 16 + MAX_PIECE_BYTES;
+const LONG_BYTES: usize = PIECES + PIECE_COUNT * PIECE_BYTES;
+
+/// The parts of a word of `wanted`, 8 bits each: for each piece the argument counted from 1, and the argument with its
+/// length counted from 1, or 0 for a text; then the argument that the kernel fills, counted from 1.
+pub(super) const OUTPUT_SHIFT: u32 = 32;
+
+/// The tracepoints, each with its program's text, in the order of their types' numbers.
+pub(super) fn all(
+    facts: &Facts,
+    filter: &tamis_bpf::Program,
+) -> Result<[(&'static str, String); 7], String> {
+    let filter = convert::listing(filter, Style::Plain).map_err(|error| error.to_string())?;
+    // The kernel doesn't verify what it translates itself; the verifier wants to know what registers had before.
+    let filter = filter
+        .replacen("w0 ^= w0", "w0 = 0", 1)
+        .replacen("w7 ^= w7", "w7 = 0", 1);
+    let filter = format!("filter:\n{filter}");
+    Ok([
+        ("sys_enter", enter() + &filter),
+        ("sys_exit", exit() + &filter),
+        ("sched_process_fork", fork()),
+        ("sched_process_exec", exec()),
+        ("sched_process_exit", end(facts)),
+        // Calls for which a filter sends a signal aren't told apart here.
+        ("signal_generate", "r0 = 0\nexit\n".to_owned()),
+        ("signal_deliver", signal()),
+    ])
+}
+
+/// The call at r10 - 192 as filters see it, from the number in r7 and the registers at r9.
+fn call() -> String {
+    /// The offsets of the arguments in `struct pt_regs`, of x86-64 and of i386, and of the instruction pointer.
+    const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
+    const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
+    const IP: u32 = 128;
+    let mut text = "
+    *(u32 *)(r10 - 192) = r7
+    r1 = *(u64 *)(r9 + IP)
+    *(u64 *)(r10 - 184) = r1
+    r1 = *(u64 *)(r10 - 64)
+    w1 &= 2 // TS_COMPAT
+    if w1 != 0 goto compat
+    w1 = {native}
+    *(u32 *)(r10 - 188) = r1
+"
+    .replace("IP", &IP.to_string());
+    let stored = |place: usize| 176 - 8 * place;
+    for (place, offset) in NATIVE.iter().enumerate() {
+        text += &format!(
+            "    r1 = *(u64 *)(r9 + {offset})\n    *(u64 *)(r10 - {}) = r1\n",
+            stored(place)
+        );
+    }
+    text += "    goto known\ncompat:\n    w1 = {i386}\n    *(u32 *)(r10 - 188) = r1\n";
+    for (place, offset) in COMPAT.iter().enumerate() {
+        text += &format!(
+            "    r1 = *(u64 *)(r9 + {offset})\n    w1 = w1\n    *(u64 *)(r10 - {}) = r1\n",
+            stored(place)
+        );
+    }
+    text += "
+known:
+    r1 = r10
+    r1 += -192
+    call filter
+    if w0 != {notify} goto out
+";
+    text
+}
+
+/// A record of this size in r7, with its kind, task and time.
+fn record(kind: u32, bytes: usize) -> String {
+    format!(
+        "
+    r1 = #ring
+    r2 = {bytes}
+    r3 = 0
+    call 131 // bpf_ringbuf_reserve
+    if r0 == 0 goto lost
+    r7 = r0
+    call 5 // bpf_ktime_get_ns
+    *(u64 *)(r7 + {TIME}) = r0
+    w1 = {kind}
+    *(u32 *)(r7 + 0) = r1
+"
+    )
+}
+
+/// Hands the record over; the end of a program that can lose one.
+const HANDED_OVER: &str = "
+    r1 = r7
+    r2 = 1 // BPF_RB_NO_WAKEUP
+    call 132 // bpf_ringbuf_submit
+out:
+    r0 = 0
+    exit
+lost:
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {lost}) += r2
+    r0 = 0
+    exit
+";
+
+/// Fills a record with the call at r10 - 192 and what is behind its arguments.
+fn filled() -> String {
+    let mut text = String::from(
+        "
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+",
+    );
+    for at in (0..64).step_by(8) {
+        text += &format!(
+            "    r1 = *(u64 *)(r10 - {})\n    *(u64 *)(r7 + {}) = r1\n",
+            192 - at,
+            CALL + at
+        );
+    }
+    text += "    r1 = 0\n";
+    for piece in 0..PIECE_COUNT {
+        let at = PIECES + piece * PIECE_BYTES;
+        text += &format!(
+            "    *(u64 *)(r7 + {at}) = r1\n    *(u64 *)(r7 + {}) = r1\n",
+            at + 8
+        );
+    }
+    text += &wanted();
+    for piece in 0..PIECE_COUNT {
+        let at = PIECES + piece * PIECE_BYTES;
+        let shift = 16 * piece;
+        text += &format!(
+            "
+    r1 = r8
+    r1 >>= {shift}
+    r1 &= 255
+    if r1 == 0 goto kept
+{}
+    *(u64 *)(r7 + {at}) = r3
+    r1 = r8
+    r1 >>= {}
+    r1 &= 255
+    if r1 == 0 goto text{piece}
+    r9 = r3
+{}
+    r2 = r3
+    if r2 <= {MAX_PIECE_BYTES} goto fits{piece}
+    r2 = {MAX_PIECE_BYTES}
+fits{piece}:
+    *(u64 *)(r10 - 40) = r2
+    r1 = r7
+    r1 += {}
+    r3 = r9
+    call 112 // bpf_probe_read_user
+    if r0 != 0 goto kept{piece}
+    r0 = *(u64 *)(r10 - 40)
+    goto kept{piece}
+text{piece}:
+    r1 = r7
+    r1 += {}
+    r2 = {MAX_PIECE_BYTES}
+    call 114 // bpf_probe_read_user_str
+kept{piece}:
+    *(u64 *)(r7 + {}) = r0
+",
+            argument(),
+            shift + 8,
+            argument(),
+            at + 16,
+            at + 16,
+            at + 8
+        );
+    }
+    text + "kept:\n"
+}
+
+/// From an argument counted from 1 in r1 to its value in r3, of the record in r7.
+fn argument() -> String {
+    format!(
+        "
+    r1 += -1
+    r1 &= 7
+    r1 <<= 3
+    r2 = r7
+    r2 += r1
+    r3 = *(u64 *)(r2 + {})
+",
+        CALL + 16
+    )
+}
+
+/// What is wanted of the call at r10 - 192 in r8.
+fn wanted() -> String {
+    "
+    w1 = *(u32 *)(r10 - 192)
+    r8 = 0
+    w2 = *(u32 *)(r10 - 188)
+    if w2 == {i386} goto wanted_i386
+    r2 = r1
+    r2 >>= 30
+    if r2 != 1 goto wanted_row
+    r8 = {x32}
+    r1 &= 0x3fffffff
+    goto wanted_row
+wanted_i386:
+    r8 = {rows}
+wanted_row:
+    if r1 >= {rows} goto wanted_none
+    r1 += r8
+    r1 <<= 3
+    r2 = &wanted
+    r2 += r1
+    r8 = *(u64 *)(r2 + 0)
+    goto wanted_known
+wanted_none:
+    r8 = 0
+wanted_known:
+"
+    .to_owned()
+}
+
+fn enter() -> String {
+    let state = TRACKED | IN_CALL;
+    format!(
+        "{TASK}{RECORDED}
+    r1 = {state}
+    *(u8 *)(r8 + 0) = r1
+    r7 = *(u64 *)(r6 + 8)
+    w7 = w7
+    r9 = *(u64 *)(r6 + 0)
+{}
+    r1 = {}
+    *(u8 *)(r8 + 0) = r1
+{}
+    r1 = 0
+    *(u64 *)(r7 + {RESULT}) = r1
+{}{HANDED_OVER}",
+        call(),
+        state | SHOWN,
+        record(ENTERED, LONG_BYTES),
+        filled()
+    )
+}
+
+fn exit() -> String {
+    let output = PIECES + 8;
+    format!(
+        "{TASK}{RECORDED}
+    r2 = *(u64 *)(r6 + 8)
+    *(u64 *)(r10 - 48) = r2
+    r9 = *(u64 *)(r6 + 0)
+    r3 = {TRACKED}
+    *(u8 *)(r8 + 0) = r3
+    r2 = r1
+    r2 &= {IN_CALL}
+    if r2 == 0 goto other
+    r1 &= {SHOWN}
+    if r1 == 0 goto out
+    // The call as it is now.
+    r1 = *(u64 *)(r9 + 120)
+    w1 = w1
+    *(u32 *)(r10 - 192) = r1
+    r1 = *(u64 *)(r10 - 64)
+    w1 &= 2
+    w2 = {{native}}
+    if w1 == 0 goto machine
+    w2 = {{i386}}
+machine:
+    *(u32 *)(r10 - 188) = r2
+{}
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+    r1 = 0
+    *(u64 *)(r7 + {PIECES}) = r1
+    *(u64 *)(r7 + {output}) = r1
+{}
+    // Arguments of i386 are elsewhere.
+    r1 = *(u64 *)(r10 - 64)
+    w1 &= 2
+    if w1 != 0 goto done
+    r1 = r8
+    r1 >>= {OUTPUT_SHIFT}
+    r1 &= 255
+    if r1 != 0 goto place
+    // A text that wasn't loaded when the call began is now.
+    r1 = r8
+    r1 >>= 8
+    r1 &= 255
+    if r1 != 0 goto done
+    r1 = r8
+    r1 &= 255
+    if r1 == 0 goto done
+place:
+    // Only the first three arguments are ever filled, or the first texts.
+    r3 = *(u64 *)(r9 + 112)
+    if r1 == 1 goto placed
+    r3 = *(u64 *)(r9 + 104)
+    if r1 == 2 goto placed
+    r3 = *(u64 *)(r9 + 96)
+    if r1 != 3 goto done
+placed:
+    *(u64 *)(r7 + {PIECES}) = r3
+    r1 = r7
+    r1 += {}
+    r8 >>= {OUTPUT_SHIFT}
+    r8 &= 255
+    if r8 != 0 goto buffer
+    r2 = {MAX_PIECE_BYTES}
+    call 114 // bpf_probe_read_user_str
+    *(u64 *)(r7 + {output}) = r0
+    goto done
+buffer:
+    r2 = *(u64 *)(r10 - 48)
+    if r2 s<= 0 goto done
+    if r2 <= {MAX_PIECE_BYTES} goto short
+    r2 = {MAX_PIECE_BYTES}
+short:
+    *(u64 *)(r10 - 40) = r2
+    call 112 // bpf_probe_read_user
+    if r0 != 0 goto done
+    r0 = *(u64 *)(r10 - 40)
+    *(u64 *)(r7 + {output}) = r0
+done:
+    goto hand
+other:
+    r1 &= {NEW}
+    if r1 != 0 goto out
+    r7 = *(u64 *)(r9 + 120)
+    w7 = w7
+    if w7 == -1 goto out
+{}
+{}
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+{}
+hand:
+{HANDED_OVER}",
+        record(LEFT, PIECES + PIECE_BYTES),
+        wanted(),
+        PIECES + 16,
+        call(),
+        record(DENIED, LONG_BYTES),
+        filled().replace("wanted_", "denied_"),
+    )
+}
+
+/// A task has made another: parent and child.
+fn fork() -> String {
+    format!(
+        "
+    r6 = r1
+    call 14 // bpf_get_current_pid_tgid
+    w7 = w0
+    {STATE}
+    w9 = *(u8 *)(r8 + 0)
+    r1 = r9
+    r1 &= {}
+    if r1 == 0 goto out
+    r1 = *(u64 *)(r6 + 8)
+    w7 = *(u32 *)(r1 + {{pid}})
+    {STATE}
+    r1 = {ARMED}
+    r2 = r9
+    r2 &= {TRACKED}
+    if r2 == 0 goto set
+    r1 = {}
+set:
+    *(u8 *)(r8 + 0) = r1
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {{live}}) += r2
+    *(u64 *)(r10 - 32) = r7
+    r9 &= {TRACKED}
+    if r9 == 0 goto out
+{}
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+{HANDED_OVER}",
+        TRACKED | ARMED,
+        TRACKED | NEW,
+        record(CREATED, SHORT_BYTES),
+    )
+}
+
+/// A task has executed a program, in a call that may be shown.
+fn exec() -> String {
+    let kept = format!("r1 = r9\n    r1 &= {SHOWN}\n    r1 |= {{tracked_in_call}}");
+    EXEC.replacen("r1 = {tracked_in_call}", &kept, 1)
+}
+
+/// A task has ended.
+fn end(facts: &Facts) -> String {
+    format!(
+        "
+    call 158 // bpf_get_current_task_btf
+    w1 = *(u32 *)(r0 + {})
+    *(u64 *)(r10 - 48) = r1
+    w7 = *(u32 *)(r0 + {{pid}})
+    *(u64 *)(r10 - 32) = r7
+    {STATE}
+    w9 = *(u8 *)(r8 + 0)
+    if r9 == 0 goto out
+    r1 = 0
+    *(u8 *)(r8 + 0) = r1
+    r9 &= {TRACKED}
+    if r9 == 0 goto gone
+{}
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+    r1 = r7
+    r2 = 1
+    call 132 // bpf_ringbuf_submit
+gone:
+    r1 = &totals
+    r2 = -1
+    lock *(u64 *)(r1 + {{live}}) += r2
+out:
+    r0 = 0
+    exit
+lost:
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {{lost}}) += r2
+    goto gone
+",
+        facts.exit_code,
+        record(ENDED, SHORT_BYTES),
+    )
+}
+
+/// A task is about to get a signal: its number.
+fn signal() -> String {
+    format!(
+        "{TASK}{RECORDED}
+    r1 = *(u64 *)(r6 + 0)
+    w1 = w1
+    *(u64 *)(r10 - 48) = r1
+{}
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+{HANDED_OVER}",
+        record(SIGNALLED, SHORT_BYTES),
+    )
+}
+
+/// The instructions of a text.
+///
+/// # Errors
+/// What is wrong with it: a bug.
+pub(super) fn assemble(
+    text: &str,
+    facts: &Facts,
+    maps: &[(&str, RawFd)],
+) -> Result<Vec<Insn>, String> {
+    let words = [
+        ("{native}", Arch::X86_64.audit() as i32),
+        ("{i386}", Arch::X86.audit() as i32),
+        ("{notify}", Action::new(ActionKind::Notify, 0).ret() as i32),
+        ("{lost}", 8 * LOST as i32),
+    ];
+    let mut text = text.to_owned();
+    for (word, value) in words {
+        text = text.replace(word, &value.to_string());
+    }
+    programs::assemble(&text, facts, maps)
+}

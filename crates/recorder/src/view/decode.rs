@@ -1,0 +1,350 @@
+//! The arguments of a call that is being made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tamis_abi::SeccompData;
+use tamis_abi::signature::Width;
+
+use super::address;
+use super::memory::{self, Read};
+use super::shape::{Kind, Place, Shape};
+use super::symbols;
+use super::text::quoted;
+
+/// The most bytes of a path.
+const MAX_PATH_BYTES: usize = 4095;
+/// The most arguments of a program that are shown.
+const MAX_STRINGS: usize = 32;
+/// The most entries of an environment that are counted.
+const MAX_ENTRIES: usize = 4096;
+/// How many names of values are kept.
+const MAX_NAMES: usize = 4096;
+
+/// An argument of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name in the kernel; empty if it has none.
+    pub name: &'static str,
+    /// What the register has, both registers of a 64-bit argument on 32-bit architectures.
+    pub raw: u64,
+    /// What it means.
+    pub shown: Shown,
+}
+
+/// What an argument means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A number.
+    Signed(i64),
+    /// A number that is never negative.
+    Unsigned(u64),
+    /// Bits, or the offset of a mapping, in hexadecimal.
+    Bits(u64),
+    /// The mode of a file, in octal.
+    Mode(u64),
+    /// An address in memory; 0 is `NULL`.
+    Pointer(u64),
+    /// Names of constants.
+    Symbol(Arc<str>),
+    /// Text or bytes from memory.
+    Bytes {
+        /// As many as are shown.
+        bytes: Vec<u8>,
+        /// Whether there are more.
+        is_cut: bool,
+    },
+    /// The arguments of a program.
+    Strings {
+        /// Those that are shown, each with whether it is cut.
+        strings: Vec<(Vec<u8>, bool)>,
+        /// Whether there are more.
+        is_cut: bool,
+    },
+    /// The environment of a program: its address and how many entries it has.
+    Environment(u64, usize),
+    /// The address of a socket, in the form of strace.
+    Address(Arc<str>),
+    /// Known when the call returns.
+    Later,
+}
+
+impl Shown {
+    /// In the form of strace.
+    pub fn text(&self) -> String {
+        match self {
+            Shown::Signed(number) => number.to_string(),
+            Shown::Unsigned(number) => number.to_string(),
+            Shown::Bits(0) => "0".to_owned(),
+            Shown::Bits(bits) => format!("{bits:#x}"),
+            Shown::Mode(mode) => format!("0{mode:02o}"),
+            Shown::Pointer(0) => "NULL".to_owned(),
+            Shown::Pointer(address) => format!("{address:#x}"),
+            Shown::Symbol(text) | Shown::Address(text) => text.to_string(),
+            Shown::Bytes { bytes, is_cut } => quoted(bytes, *is_cut),
+            Shown::Strings { strings, is_cut } => {
+                let quoted = strings.iter().map(|(text, is_cut)| quoted(text, *is_cut));
+                let mut shown: Vec<String> = quoted.collect();
+                shown.extend(is_cut.then(|| "...".to_owned()));
+                format!("[{}]", shown.join(", "))
+            }
+            Shown::Environment(address, count) => {
+                let unit = if *count == 1 { "var" } else { "vars" };
+                format!("{address:#x} /* {count} {unit} */")
+            }
+            Shown::Later => String::new(),
+        }
+    }
+}
+
+/// Finds out what arguments mean; remembers what it has looked up.
+///
+/// ```
+/// use tamis_abi::{Arch, call};
+/// use tamis_recorder::view::Decoder;
+/// let mut decoder = Decoder::new(32);
+/// let call = call::parse("socket(AF_INET, SOCK_STREAM)", Arch::X86_64).unwrap();
+/// let args = decoder.entered(&call, &|_, _| 0);
+/// let shown: Vec<String> = args.iter().map(|arg| arg.shown.text()).collect();
+/// assert_eq!(shown, ["AF_INET", "SOCK_STREAM", "0"]);
+/// ```
+#[derive(Debug)]
+pub struct Decoder {
+    max_bytes: usize,
+    shapes: HashMap<(u32, u32), Option<Arc<Shape>>>,
+    names: HashMap<(u32, u32, u8, u64), Option<Arc<str>>>,
+}
+
+impl Decoder {
+    /// Shows at most so many bytes of texts that aren't paths.
+    pub fn new(max_bytes: usize) -> Decoder {
+        Decoder {
+            max_bytes,
+            shapes: HashMap::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// The name of a call: `syscall_0x1f4` if it has none.
+    pub fn name(&mut self, call: &SeccompData) -> Arc<str> {
+        match self.shape(call) {
+            Some(shape) => shape.name.into(),
+            None => format!("syscall_{:#x}", call.nr).into(),
+        }
+    }
+
+    /// The arguments of a call that a task has entered. The function reads its memory.
+    pub fn entered(&mut self, call: &SeccompData, read: &Read<'_>) -> Vec<Argument> {
+        let shape = self.shape(call);
+        let Some((shape, places)) = shape
+            .as_ref()
+            .and_then(|shape| Some((shape, shape.places.as_ref()?)))
+        else {
+            let raw = call.args.iter();
+            return raw
+                .map(|raw| Argument {
+                    name: "",
+                    raw: *raw,
+                    shown: Shown::Bits(*raw),
+                })
+                .collect();
+        };
+        let used = shape.used(&call.args);
+        let places = places.iter().take(used);
+        places
+            .map(|place| {
+                let raw = raw(place, call);
+                Argument {
+                    name: place.arg.name,
+                    raw,
+                    shown: self.shown(shape, place, call, raw, read),
+                }
+            })
+            .collect()
+    }
+
+    /// Fills what is known when the call has returned this, and looks again for texts that couldn't be read. The
+    /// function reads the memory of the task; without one there is nothing to read.
+    pub fn returned(
+        &mut self,
+        call: &SeccompData,
+        args: &mut [Argument],
+        result: i64,
+        read: Option<&Read<'_>>,
+    ) {
+        if let (Some(read), Some(shape)) = (read, self.shape(call)) {
+            let places = shape.places.iter().flatten();
+            for (arg, place) in args.iter_mut().zip(places) {
+                let is_text = matches!(place.kind, Kind::Path | Kind::Text);
+                if is_text && arg.raw != 0 && arg.shown == Shown::Pointer(arg.raw) {
+                    arg.shown = self.shown(&shape, place, call, arg.raw, read);
+                }
+            }
+        }
+        for arg in args.iter_mut().filter(|arg| arg.shown == Shown::Later) {
+            let len = usize::try_from(result).unwrap_or(0);
+            let shown = len.min(self.max_bytes);
+            let bytes = read
+                .filter(|_| result >= 0)
+                .and_then(|read| memory::bytes(read, arg.raw, shown));
+            arg.shown = match bytes {
+                Some(bytes) if bytes.len() == shown => Shown::Bytes {
+                    bytes,
+                    is_cut: len > shown,
+                },
+                _ => Shown::Pointer(arg.raw),
+            };
+        }
+    }
+
+    fn shape(&mut self, call: &SeccompData) -> Option<Arc<Shape>> {
+        let key = (call.arch, call.nr);
+        let entry = self.shapes.entry(key);
+        entry
+            .or_insert_with(|| Shape::of(call).map(Arc::new))
+            .clone()
+    }
+
+    fn shown(
+        &mut self,
+        shape: &Shape,
+        place: &Place,
+        call: &SeccompData,
+        raw: u64,
+        read: &Read<'_>,
+    ) -> Shown {
+        let cut = |width: Width| raw & width.max();
+        let len =
+            |register: u8| usize::try_from(call.args[usize::from(register)]).unwrap_or(usize::MAX);
+        let pointer = Shown::Pointer(raw);
+        if place.arg.name == "arg" && shape.name.starts_with("fcntl") {
+            return control(shape, call.args[1] as u32, raw);
+        }
+        match place.kind {
+            Kind::Pointer if shape.name != "ioctl" => pointer,
+            Kind::Path => string(read, raw, MAX_PATH_BYTES).unwrap_or(pointer),
+            Kind::Text => string(read, raw, self.max_bytes).unwrap_or(pointer),
+            Kind::Input(register) => {
+                let len = len(register);
+                let shown = len.min(self.max_bytes);
+                match memory::bytes(read, raw, shown) {
+                    Some(bytes) if bytes.len() == shown && raw != 0 => Shown::Bytes {
+                        bytes,
+                        is_cut: len > shown,
+                    },
+                    _ => pointer,
+                }
+            }
+            Kind::Output => Shown::Later,
+            Kind::Address(register) => {
+                let len = (len(register) as u32 as usize).min(address::MAX_BYTES);
+                let bytes = memory::bytes(read, raw, len);
+                bytes
+                    .filter(|bytes| raw != 0 && bytes.len() == len)
+                    .and_then(|bytes| address::text(&bytes))
+                    .map_or(pointer, |text| Shown::Address(text.into()))
+            }
+            Kind::Strings => strings(read, shape, raw, self.max_bytes).unwrap_or(pointer),
+            Kind::Environment => match entries(read, shape, raw, MAX_ENTRIES) {
+                Some(entries) => Shown::Environment(raw, entries.len()),
+                None => pointer,
+            },
+            Kind::Mode => Shown::Mode(cut(Width::Bits16)),
+            Kind::Owner(width) if cut(width) == width.max() => Shown::Signed(-1),
+            kind => match self.symbol(shape, place, call, raw) {
+                Some(symbol) => Shown::Symbol(symbol),
+                None => match kind {
+                    Kind::Signed(Width::Bits64) => Shown::Signed(raw as i64),
+                    Kind::Signed(_) => Shown::Signed((raw as i32).into()),
+                    Kind::Bits(width) => Shown::Bits(cut(width)),
+                    Kind::Owner(width) | Kind::Unsigned(width) => Shown::Unsigned(cut(width)),
+                    _ => pointer,
+                },
+            },
+        }
+    }
+
+    /// The names of a value, looked up once.
+    fn symbol(
+        &mut self,
+        shape: &Shape,
+        place: &Place,
+        call: &SeccompData,
+        raw: u64,
+    ) -> Option<Arc<str>> {
+        let key = (call.arch, call.nr, place.register, raw);
+        if let Some(known) = self.names.get(&key) {
+            return known.clone();
+        }
+        let symbol = symbols::of(shape.arch, shape.name, place.arg, raw).map(Arc::from);
+        if self.names.len() == MAX_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(key, symbol.clone());
+        symbol
+    }
+}
+
+/// What the registers of an argument have.
+fn raw(place: &Place, call: &SeccompData) -> u64 {
+    let register = usize::from(place.register);
+    match place.is_split {
+        true => call.args[register] & 0xffff_ffff | call.args[register + 1] << 32,
+        false => call.args[register],
+    }
+}
+
+/// The argument of `fcntl`.
+fn control(shape: &Shape, command: u32, raw: u64) -> Shown {
+    const F_DUPFD: u32 = 0;
+    const F_DUPFD_CLOEXEC: u32 = 1030;
+    if let Some(names) = symbols::of_control(shape.arch, command, raw) {
+        return Shown::Symbol(names.into());
+    }
+    match command {
+        F_DUPFD | F_DUPFD_CLOEXEC => Shown::Signed((raw as i32).into()),
+        _ => Shown::Pointer(raw),
+    }
+}
+
+fn string(read: &Read<'_>, address: u64, max: usize) -> Option<Shown> {
+    let found = (address != 0).then(|| memory::string(read, address, max))??;
+    let (bytes, is_cut) = found;
+    Some(Shown::Bytes { bytes, is_cut })
+}
+
+/// The entries of a list of pointers that ends with 0.
+fn entries(read: &Read<'_>, shape: &Shape, address: u64, max: usize) -> Option<Vec<u64>> {
+    let size = if shape.arch.is_64_bit() && shape.arch != tamis_abi::Arch::X32 {
+        8
+    } else {
+        4
+    };
+    let mut entries = Vec::new();
+    if address == 0 {
+        return None;
+    }
+    while entries.len() < max {
+        let at = address.wrapping_add((size * entries.len()) as u64);
+        let bytes = memory::bytes(read, at, size).filter(|bytes| bytes.len() == size)?;
+        let entry = bytes
+            .iter()
+            .rev()
+            .fold(0, |entry, byte| entry << 8 | u64::from(*byte));
+        if entry == 0 {
+            break;
+        }
+        entries.push(entry);
+    }
+    Some(entries)
+}
+
+fn strings(read: &Read<'_>, shape: &Shape, address: u64, max_bytes: usize) -> Option<Shown> {
+    let entries = entries(read, shape, address, MAX_STRINGS + 1)?;
+    let shown = entries.iter().take(MAX_STRINGS);
+    let strings = shown.map(|entry| memory::string(read, *entry, max_bytes));
+    Some(Shown::Strings {
+        strings: strings.collect::<Option<_>>()?,
+        is_cut: entries.len() > MAX_STRINGS,
+    })
+}

@@ -1,0 +1,219 @@
+//! The calls that tasks are in.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tamis_abi::SeccompData;
+use tamis_kernel::Ended;
+
+use super::decode::{Argument, Decoder, Shown};
+use super::memory::Read;
+
+/// A call that a task has entered.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// When.
+    pub time: SystemTime,
+    /// The call as filters see it.
+    pub data: SeccompData,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its arguments.
+    pub args: Vec<Argument>,
+    /// How many of them are known when it is entered.
+    pub known: usize,
+    /// Whether a filter or a tracer has answered it, so that it isn't made.
+    pub is_denied: bool,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has returned this; -4095 to -1 are errors.
+    Returned(i64),
+    /// A signal has ended it: the kernel's own error, -516 to -512.
+    Interrupted(i64),
+    /// It never returned.
+    Never,
+}
+
+impl Outcome {
+    /// The error, if it is one.
+    pub fn errno(self) -> Option<u16> {
+        match self {
+            Outcome::Returned(result @ -4095..=-1) => Some(-result as u16),
+            _ => None,
+        }
+    }
+}
+
+/// Who is told what tasks do.
+pub trait Sink {
+    /// A task has entered a call. What the kernel writes for it is [`Later`](super::Shown::Later).
+    fn entered(&mut self, task: i32, call: &Seen);
+    /// It has left it after this time.
+    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration);
+    /// There is another task.
+    fn created(&mut self, task: i32);
+    /// A task is about to get a signal.
+    fn signalled(&mut self, task: i32, signal: i32);
+    /// A task has ended.
+    fn ended(&mut self, task: i32, how: Ended);
+    /// So many events were lost, in all.
+    fn lost(&mut self, count: u64);
+    /// Some time has passed in which nothing may have happened.
+    fn tick(&mut self);
+    /// Nothing more happens.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn entered(&mut self, task: i32, call: &Seen) {
+        (**self).entered(task, call);
+    }
+
+    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration) {
+        (**self).left(task, call, outcome, took);
+    }
+
+    fn created(&mut self, task: i32) {
+        (**self).created(task);
+    }
+
+    fn signalled(&mut self, task: i32, signal: i32) {
+        (**self).signalled(task, signal);
+    }
+
+    fn ended(&mut self, task: i32, how: Ended) {
+        (**self).ended(task, how);
+    }
+
+    fn lost(&mut self, count: u64) {
+        (**self).lost(count);
+    }
+
+    fn tick(&mut self) {
+        (**self).tick();
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        (**self).finish()
+    }
+}
+
+/// The calls that tasks are in, told to a sink.
+#[derive(Debug)]
+pub struct Following<S> {
+    decoder: Decoder,
+    pending: BTreeMap<i32, (Seen, Duration)>,
+    began: Instant,
+    sink: S,
+}
+
+impl<S: Sink> Following<S> {
+    /// Tells this sink.
+    pub fn new(decoder: Decoder, sink: S) -> Following<S> {
+        Following {
+            decoder,
+            pending: BTreeMap::new(),
+            began: Instant::now(),
+            sink,
+        }
+    }
+
+    /// Whom it tells.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// A task has entered a call.
+    pub fn entered(&mut self, task: i32, data: &SeccompData, read: &Read<'_>) {
+        let now = self.began.elapsed();
+        self.entered_at(task, data, read, now);
+    }
+
+    /// The same, at a time of a clock of the caller's.
+    pub fn entered_at(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, at: Duration) {
+        self.left_at(task, Outcome::Never, None, at);
+        let seen = self.seen(data, read);
+        self.sink.entered(task, &seen);
+        self.pending.insert(task, (seen, at));
+    }
+
+    /// A filter or a tracer has answered a call with this, and the task goes on.
+    pub fn denied(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, result: i64) {
+        let mut seen = self.seen(data, read);
+        seen.is_denied = true;
+        self.decoder.returned(data, &mut seen.args, result, None);
+        self.sink.entered(task, &seen);
+        let outcome = Outcome::Returned(result);
+        self.sink.left(task, &seen, outcome, Duration::ZERO);
+    }
+
+    fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> Seen {
+        let args = self.decoder.entered(data, read);
+        let later = args.iter().position(|arg| arg.shown == Shown::Later);
+        Seen {
+            time: SystemTime::now(),
+            data: *data,
+            name: self.decoder.name(data),
+            known: later.unwrap_or(args.len()),
+            args,
+            is_denied: false,
+        }
+    }
+
+    /// A task has left its call.
+    pub fn left(&mut self, task: i32, outcome: Outcome, read: Option<&Read<'_>>) {
+        let now = self.began.elapsed();
+        self.left_at(task, outcome, read, now);
+    }
+
+    /// The same, at a time of a clock of the caller's.
+    pub fn left_at(&mut self, task: i32, outcome: Outcome, read: Option<&Read<'_>>, at: Duration) {
+        let Some((mut seen, began)) = self.pending.remove(&task) else {
+            return;
+        };
+        let took = match outcome {
+            Outcome::Never => Duration::ZERO,
+            _ => at.saturating_sub(began),
+        };
+        let (result, read) = match outcome {
+            Outcome::Returned(result) => (result, read),
+            Outcome::Interrupted(_) | Outcome::Never => (0, None),
+        };
+        let data = seen.data;
+        self.decoder.returned(&data, &mut seen.args, result, read);
+        self.sink.left(task, &seen, outcome, took);
+    }
+
+    /// A thread has executed a program, and has the number of its process now.
+    pub fn renumbered(&mut self, task: i32, former: i32) {
+        self.left(task, Outcome::Never, None);
+        if let Some(call) = self.pending.remove(&former) {
+            self.pending.insert(task, call);
+        }
+        self.sink.ended(former, Ended::Exited(0));
+    }
+
+    /// There is another task.
+    pub fn created(&mut self, task: i32) {
+        self.sink.created(task);
+    }
+
+    /// A task is about to get a signal.
+    pub fn signalled(&mut self, task: i32, signal: i32) {
+        self.sink.signalled(task, signal);
+    }
+
+    /// A task has ended, perhaps in a call.
+    pub fn ended(&mut self, task: i32, how: Ended) {
+        self.left(task, Outcome::Never, None);
+        self.sink.ended(task, how);
+    }
+}

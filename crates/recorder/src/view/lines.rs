@@ -1,0 +1,225 @@
+//! What happens as lines of text, in the form of strace.
+//!
+//! A call is written when it returns. If something else happens before, or some time passes, what is known of it is
+//! written, as `<unfinished ...>` if another line follows.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+use tamis_abi::Arch;
+use tamis_kernel::Ended;
+
+use super::decode::Argument;
+use super::follow::{Outcome, Seen, Sink};
+use super::symbols::signal_name;
+use super::text;
+
+/// The column of results.
+const RESULT_COLUMN: usize = 40;
+
+/// When lines begin with the number of their task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// While there are several: `[pid 17] `.
+    IfSeveral,
+    /// Always: `17 `.
+    Always,
+}
+
+/// Writes lines. Errors of writing are kept, and end it.
+#[derive(Debug)]
+pub struct Lines<W> {
+    out: W,
+    prefix: Prefix,
+    /// Whether each line is to be seen at once.
+    is_live: bool,
+    tasks: BTreeSet<i32>,
+    open: Option<Open>,
+    error: Option<std::io::Error>,
+}
+
+/// The line of a call that hasn't returned.
+#[derive(Debug)]
+struct Open {
+    task: i32,
+    text: String,
+    /// How much of the text is written.
+    written: usize,
+}
+
+impl<W: Write> Lines<W> {
+    /// Writes to `out`; each line at once if it is `live`.
+    pub const fn new(out: W, prefix: Prefix, is_live: bool) -> Lines<W> {
+        Lines {
+            out,
+            prefix,
+            is_live,
+            tasks: BTreeSet::new(),
+            open: None,
+            error: None,
+        }
+    }
+
+    fn begin(&self, task: i32) -> String {
+        match self.prefix {
+            Prefix::Always => format!("{task:<5} "),
+            Prefix::IfSeveral if self.tasks.len() > 1 => format!("[pid {task:>5}] "),
+            Prefix::IfSeveral => String::new(),
+        }
+    }
+
+    /// A call with the arguments that are known when it is entered.
+    fn start(&self, task: i32, call: &Seen) -> String {
+        let known = joined(&call.args[..call.known]);
+        let separator = match call.known > 0 && call.known < call.args.len() {
+            true => ", ",
+            false => "",
+        };
+        format!("{}{}({known}{separator}", self.begin(task), name(call))
+    }
+
+    /// Ends the line of the call that hasn't returned.
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.put(&open.text[open.written..]);
+            self.put(" <unfinished ...>\n");
+        }
+    }
+
+    fn line(&mut self, task: i32, text: &str) {
+        self.close();
+        let line = format!("{}{text}\n", self.begin(task));
+        self.put(&line);
+        self.at_end();
+    }
+
+    fn put(&mut self, text: &str) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+
+    fn at_end(&mut self) {
+        if self.is_live {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.flush().err();
+        }
+    }
+}
+
+fn joined(args: &[Argument]) -> String {
+    let mut text = String::new();
+    for (at, arg) in args.iter().enumerate() {
+        if at > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&arg.shown.text());
+    }
+    text
+}
+
+/// The name of a call, and its architecture if that isn't the machine's.
+fn name(call: &Seen) -> String {
+    match Arch::of_call(call.data.arch, call.data.nr) {
+        Some(Arch::X86_64) => call.name.to_string(),
+        Some(arch) => format!("{arch}:{}", call.name),
+        None => format!("{:#x}:{}", call.data.arch, call.name),
+    }
+}
+
+/// A line up to its result.
+fn padded(mut line: String) -> String {
+    while line.chars().count() < RESULT_COLUMN {
+        line.push(' ');
+    }
+    line
+}
+
+impl<W: Write> Sink for Lines<W> {
+    fn entered(&mut self, task: i32, call: &Seen) {
+        self.close();
+        self.tasks.insert(task);
+        let text = self.start(task, call);
+        self.open = Some(Open {
+            task,
+            text,
+            written: 0,
+        });
+    }
+
+    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, _took: Duration) {
+        let arch = Arch::of_call(call.data.arch, call.data.nr);
+        let outcome = text::outcome(arch, &call.name, outcome);
+        let rest = joined(&call.args[call.known..]);
+        let (start, begun) = match self.open.take_if(|open| open.task == task) {
+            // More may be known of its arguments.
+            Some(open) if open.written == 0 => (self.start(task, call), 0),
+            Some(open) => (open.text, open.written),
+            None => {
+                self.close();
+                let start = format!("{}<... {} resumed>", self.begin(task), name(call));
+                (start, 0)
+            }
+        };
+        let mut line = padded(format!("{start}{rest}) "));
+        let _ = writeln!(line, "= {outcome}");
+        self.put(&line[begun..]);
+        self.at_end();
+    }
+
+    fn created(&mut self, task: i32) {
+        self.tasks.insert(task);
+    }
+
+    fn signalled(&mut self, task: i32, signal: i32) {
+        let text = format!("--- {} ---", signal_name(signal));
+        self.line(task, &text);
+    }
+
+    fn ended(&mut self, task: i32, how: Ended) {
+        let text = match how {
+            Ended::Exited(code) => format!("+++ exited with {code} +++"),
+            Ended::Signalled {
+                signal,
+                core_dumped,
+            } => {
+                let core = if core_dumped { " (core dumped)" } else { "" };
+                format!("+++ killed by {}{core} +++", signal_name(signal))
+            }
+        };
+        self.line(task, &text);
+        self.tasks.remove(&task);
+    }
+
+    fn lost(&mut self, count: u64) {
+        self.close();
+        self.put(&format!("tamis: {count} events were lost\n"));
+        self.at_end();
+    }
+
+    fn tick(&mut self) {
+        if let Some(open) = &mut self.open
+            && self.error.is_none()
+        {
+            self.error = self
+                .out
+                .write_all(&open.text.as_bytes()[open.written..])
+                .err();
+            open.written = open.text.len();
+        }
+        self.flush();
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.close();
+        self.flush();
+        self.error.take().map_or(Ok(()), Err)
+    }
+}

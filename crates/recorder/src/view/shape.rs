@@ -1,0 +1,408 @@
+//! What the arguments of calls are, by their types and names: numbers, paths, buffers, addresses.
+
+use tamis_abi::signature::{self, Arg, Width};
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Signed(Width),
+    Unsigned(Width),
+    /// Bits without names.
+    Bits(Width),
+    /// The mode of a file.
+    Mode,
+    /// A user or group; -1 for none.
+    Owner(Width),
+    Pointer,
+    /// The path of a file, which is shown whole.
+    Path,
+    /// Another text with a zero byte at its end.
+    Text,
+    /// Bytes that the kernel reads, as many as this argument says.
+    Input(u8),
+    /// Bytes that the kernel writes, as many as the call returns.
+    Output,
+    /// The address of a socket that the kernel reads, as long as this argument says.
+    Address(u8),
+    /// The arguments of a program.
+    Strings,
+    /// Its environment, of which the number is shown.
+    Environment,
+}
+
+/// An argument in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) arg: &'static Arg,
+    pub(super) kind: Kind,
+    /// The register that has it.
+    pub(super) register: u8,
+    /// Whether the next register has its upper half.
+    pub(super) is_split: bool,
+}
+
+/// A call that the tables know.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) arch: Arch,
+    pub(super) name: &'static str,
+    /// Its arguments; `None` if they are unknown.
+    pub(super) places: Option<Vec<Place>>,
+}
+
+/// How many registers arguments have.
+const REGISTERS: u8 = 6;
+
+impl Shape {
+    /// Of the call with this number; `None` if the tables don't have it.
+    pub(super) fn of(data: &SeccompData) -> Option<Shape> {
+        let arch = Arch::of_call(data.arch, data.nr)?;
+        let name = syscall::name(arch, Nr(data.nr))?;
+        Some(Shape {
+            arch,
+            name,
+            places: places(arch, name),
+        })
+    }
+
+    /// How many arguments of a call that is being made mean something.
+    pub(super) fn used(&self, values: &[u64; 6]) -> usize {
+        let all = self.places.as_ref().map_or(0, Vec::len);
+        let value = |register: usize| values[register] as u32;
+        let used = match self.name {
+            "open" if !creates(self.arch, value(1)) => 2,
+            "openat" if !creates(self.arch, value(2)) => 3,
+            "fcntl" | "fcntl64" if is_without_argument(value(1)) => 2,
+            "futex" | "futex_time64" => futex_args(value(1)),
+            "mremap" if value(3) & MREMAP_FIXED == 0 => 4,
+            "ioctl" => 3,
+            _ => all,
+        };
+        used.min(all)
+    }
+}
+
+const MREMAP_FIXED: u32 = 2;
+
+/// Whether the flags of `open` make a file, so that its mode means something.
+fn creates(arch: Arch, flags: u32) -> bool {
+    let value = |name| tamis_abi::consts::value(arch, name).unwrap_or(0) as u32;
+    let temporary = value("O_TMPFILE");
+    flags & value("O_CREAT") != 0 || temporary != 0 && flags & temporary == temporary
+}
+
+/// `F_GETFD`, `F_GETFL`, `F_GETOWN`, `F_GETSIG`, `F_GETLEASE`, `F_GETPIPE_SZ` and `F_GET_SEALS`.
+fn is_without_argument(command: u32) -> bool {
+    matches!(command, 1 | 3 | 9 | 11 | 1025 | 1032 | 1034)
+}
+
+/// How many arguments an operation has.
+fn futex_args(operation: u32) -> usize {
+    const PRIVATE_OR_REALTIME: u32 = 128 | 256;
+    match operation & !PRIVATE_OR_REALTIME {
+        0 | 6 | 13 => 4,
+        1 | 2 => 3,
+        7 | 8 => 2,
+        3 => 5,
+        _ => 6,
+    }
+}
+
+/// Calls without arguments, which the table of signatures doesn't have.
+const WITHOUT_ARGUMENTS: [&str; 23] = [
+    "fork",
+    "getegid",
+    "getegid32",
+    "geteuid",
+    "geteuid32",
+    "getgid",
+    "getgid32",
+    "getpgrp",
+    "getpid",
+    "getppid",
+    "gettid",
+    "getuid",
+    "getuid32",
+    "inotify_init",
+    "munlockall",
+    "pause",
+    "restart_syscall",
+    "rt_sigreturn",
+    "sched_yield",
+    "setsid",
+    "sync",
+    "vfork",
+    "vhangup",
+];
+
+fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
+    if WITHOUT_ARGUMENTS.contains(&name) {
+        return Some(Vec::new());
+    }
+    let args = signature::args(name)?;
+    let mut next = 0;
+    let mut places = Vec::new();
+    for arg in args {
+        let is_split = !arch.has_64_bit_registers() && is_wide(arg);
+        let register =
+            signature::index(arch, name, arg.name).map_or(next, |index| index.index() as u8);
+        next += 1 + u8::from(is_split);
+        if register + u8::from(is_split) >= REGISTERS {
+            break;
+        }
+        places.push(Place {
+            arg,
+            kind: kind(arch, name, arg),
+            register,
+            is_split,
+        });
+    }
+    // The oldest calls take a pointer to their arguments.
+    if signature::index(arch, name, args.first()?.name).is_none() && !places.first()?.is_split {
+        return None;
+    }
+    Some(places)
+}
+
+/// Whether it has 64 bits on every architecture.
+fn is_wide(arg: &Arg) -> bool {
+    matches!(without_const(arg.c_type), "__u64" | "loff_t" | "u64")
+}
+
+fn without_const(c_type: &str) -> &str {
+    c_type.strip_prefix("const ").unwrap_or(c_type)
+}
+
+/// Buffers that the kernel reads, and the arguments with their lengths.
+const INPUTS: &[(&str, &str, u8)] = &[
+    ("add_key", "_payload", 3),
+    ("mq_timedsend", "u_msg_ptr", 2),
+    ("pwrite64", "buf", 2),
+    ("send", "buff", 2),
+    ("sendto", "buff", 2),
+    ("setdomainname", "name", 1),
+    ("sethostname", "name", 1),
+    ("write", "buf", 2),
+];
+
+/// Buffers of which the kernel writes as many bytes as the call returns.
+const OUTPUTS: &[(&str, &str)] = &[
+    ("fgetxattr", "value"),
+    ("flistxattr", "list"),
+    ("getcwd", "buf"),
+    ("getrandom", "ubuf"),
+    ("getxattr", "value"),
+    ("lgetxattr", "value"),
+    ("listxattr", "list"),
+    ("llistxattr", "list"),
+    ("mq_timedreceive", "u_msg_ptr"),
+    ("pread64", "buf"),
+    ("read", "buf"),
+    ("readlink", "buf"),
+    ("readlinkat", "buf"),
+    ("recv", "ubuf"),
+    ("recvfrom", "ubuf"),
+];
+
+/// Addresses that the kernel reads, and the arguments with their lengths.
+const ADDRESSES: &[(&str, &str, u8)] = &[
+    ("bind", "umyaddr", 2),
+    ("connect", "uservaddr", 2),
+    ("sendto", "addr", 5),
+];
+
+/// Texts that aren't paths.
+const TEXTS: [&str; 7] = [
+    "_type",
+    "_description",
+    "_callout_info",
+    "_key",
+    "cmdline",
+    "param_values",
+    "uname",
+];
+
+/// Paths whose type isn't that of a text that is only read.
+const PATHS: &[(&str, &str)] = &[
+    ("mount", "dev_name"),
+    ("mount", "dir_name"),
+    ("mount", "type"),
+    ("umount2", "name"),
+    ("utime", "filename"),
+    ("utimes", "filename"),
+];
+
+fn kind(arch: Arch, call: &str, arg: &Arg) -> Kind {
+    let is_it = |(known, name, _): &&(&str, &str, u8)| (*known, *name) == (call, arg.name);
+    if let Some((.., len)) = INPUTS.iter().find(is_it) {
+        return Kind::Input(*len);
+    }
+    if let Some((.., len)) = ADDRESSES.iter().find(is_it) {
+        return Kind::Address(*len);
+    }
+    if OUTPUTS.contains(&(call, arg.name)) {
+        return Kind::Output;
+    }
+    if PATHS.contains(&(call, arg.name)) {
+        return Kind::Path;
+    }
+    let width = signature::width(arch, call, arg);
+    match (arg.c_type, arg.name) {
+        ("const char *", name) => match TEXTS.contains(&name) || is_attribute(call, name) {
+            true => Kind::Text,
+            false => Kind::Path,
+        },
+        ("const char *const *", "argv") => Kind::Strings,
+        ("const char *const *", _) => Kind::Environment,
+        (c_type, _) if c_type.contains('*') || c_type.contains("cap_user_") => Kind::Pointer,
+        ("umode_t" | "mode_t", _) => Kind::Mode,
+        ("uid_t" | "gid_t", _) => Kind::Owner(width),
+        (c_type, name) => number(call, c_type, name, width),
+    }
+}
+
+fn is_attribute(call: &str, name: &str) -> bool {
+    call.contains("xattr") && name == "name"
+}
+
+/// What a number is.
+fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
+    /// Arguments that are addresses though their type is a number.
+    const POINTERS: [&str; 9] = [
+        "addr", "brk", "new_addr", "newsp", "start", "tls", "vaddr", "arg", "arg2",
+    ];
+    const FLAGS: [&str; 10] = [
+        "flags", "mask", "cmd", "op", "option", "options", "flag", "prot", "request", "sig",
+    ];
+    let c_type = without_const(c_type);
+    if c_type == "unsigned long" && (POINTERS.contains(&name) || name.starts_with("arg")) {
+        return Kind::Pointer;
+    }
+    if name == "off" && call.starts_with("mmap")
+        || name == "sizemask"
+        || name == "val3"
+        || name == "sig" && call == "rseq"
+    {
+        return Kind::Bits(width);
+    }
+    if name == "fd" || name.ends_with("fd") {
+        return Kind::Signed(Width::Bits32);
+    }
+    if call == "umask" {
+        return Kind::Mode;
+    }
+    if FLAGS.contains(&name) || name == "rseq_len" {
+        return Kind::Bits(width);
+    }
+    match c_type {
+        "int" | "long" | "loff_t" | "off_t" | "pid_t" | "key_serial_t" | "__s32" | "s32"
+        | "clockid_t" | "timer_t" | "mqd_t" | "key_t" => Kind::Signed(width),
+        _ => Kind::Unsigned(width),
+    }
+}
+
+/// What is behind the arguments of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The registers of texts and buffers that the kernel reads, and those with the lengths of buffers.
+    pub pieces: Vec<(u8, Option<u8>)>,
+    /// The register of a buffer that the kernel fills.
+    pub output: Option<u8>,
+}
+
+/// What is behind the arguments of a call.
+pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
+    let name = syscall::name(arch, nr).unwrap_or_default();
+    let mut wanted = Wanted::default();
+    for place in places(arch, name).unwrap_or_default() {
+        match place.kind {
+            Kind::Path | Kind::Text => wanted.pieces.push((place.register, None)),
+            Kind::Input(len) | Kind::Address(len) => {
+                wanted.pieces.push((place.register, Some(len)));
+            }
+            Kind::Output => wanted.output = Some(place.register),
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// Whether a call takes the path of a file.
+///
+/// ```
+/// use tamis_abi::Arch;
+/// use tamis_recorder::view::takes_path;
+/// assert!(takes_path(Arch::X86_64, "openat") && !takes_path(Arch::X86_64, "read"));
+/// ```
+pub fn takes_path(arch: Arch, call: &str) -> bool {
+    has(arch, call, |place| {
+        place.kind == Kind::Path && place.arg.name != "type"
+    })
+}
+
+/// Whether a call takes a descriptor.
+///
+/// ```
+/// use tamis_abi::Arch;
+/// use tamis_recorder::view::takes_descriptor;
+/// assert!(takes_descriptor(Arch::X86_64, "read") && !takes_descriptor(Arch::X86_64, "open"));
+/// ```
+pub fn takes_descriptor(arch: Arch, call: &str) -> bool {
+    has(arch, call, |place| {
+        place.arg.name.ends_with("fd") || matches!(place.arg.name, "fildes" | "mqdes")
+    })
+}
+
+fn has(arch: Arch, call: &str, is_it: impl Fn(&Place) -> bool) -> bool {
+    places(arch, call).is_some_and(|places| places.iter().any(is_it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_about_arguments_that_exist() {
+        let inputs = INPUTS
+            .iter()
+            .chain(ADDRESSES)
+            .map(|(call, name, _)| (*call, *name));
+        let others = OUTPUTS.iter().chain(PATHS).copied();
+        for (call, name) in inputs.chain(others) {
+            let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
+            assert!(args.iter().any(|arg| arg.name == name), "{call} {name}");
+        }
+    }
+
+    #[test]
+    fn every_call_has_its_arguments_in_different_registers() {
+        for arch in [Arch::X86_64, Arch::X86, Arch::X32] {
+            for (nr, name) in syscall::all(arch) {
+                let data = SeccompData {
+                    nr: nr.0,
+                    arch: arch.audit(),
+                    ..SeccompData::default()
+                };
+                let shape = Shape::of(&data).unwrap_or_else(|| panic!("{arch} {name}"));
+                let Some(places) = &shape.places else {
+                    continue;
+                };
+                let mut registers: Vec<u8> = Vec::new();
+                for place in places {
+                    registers.push(place.register);
+                    registers.extend(place.is_split.then_some(place.register + 1));
+                }
+                let count = registers.len();
+                registers.sort_unstable();
+                registers.dedup();
+                assert_eq!(registers.len(), count, "{arch} {name}");
+                assert!(
+                    registers.iter().all(|register| *register < REGISTERS),
+                    "{arch} {name}"
+                );
+                assert!(shape.used(&[u64::MAX; 6]) <= places.len());
+            }
+        }
+    }
+}

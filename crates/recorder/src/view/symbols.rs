@@ -1,0 +1,325 @@
+//! The names of values: constants of arguments, errors, signals.
+
+use std::sync::OnceLock;
+
+use tamis_abi::signature::{self, Arg};
+use tamis_abi::{Arch, consts, errno, family};
+
+/// The least error number that isn't one, and how many there are.
+const ERRORS: usize = 134;
+
+/// The name of an error number of x86-64.
+///
+/// ```
+/// use tamis_recorder::view::error_name;
+/// assert_eq!(error_name(2), Some("ENOENT"));
+/// assert_eq!(error_name(11), Some("EAGAIN"));
+/// assert_eq!(error_name(4000), None);
+/// ```
+pub fn error_name(number: u16) -> Option<&'static str> {
+    static NAMES: OnceLock<[Option<&'static str>; ERRORS]> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        /// Second names.
+        const ALSO: [&str; 3] = ["EWOULDBLOCK", "EDEADLOCK", "ENOTSUP"];
+        let mut names = [None; ERRORS];
+        for (name, value) in consts::starting_with(Arch::X86_64, "E") {
+            if errno::is_name(name)
+                && !ALSO.contains(&name)
+                && let Some(entry) = names.get_mut(value as usize)
+            {
+                *entry = Some(name);
+            }
+        }
+        names
+    });
+    names.get(usize::from(number)).copied().flatten()
+}
+
+/// The name of a signal: `SIGCHLD`, `SIGRT_1`.
+///
+/// ```
+/// use tamis_recorder::view::signal_name;
+/// assert_eq!(signal_name(17), "SIGCHLD");
+/// assert_eq!(signal_name(35), "SIGRT_3");
+/// ```
+pub fn signal_name(signal: i32) -> String {
+    const FIRST_REAL_TIME: i32 = 32;
+    let family = family::of("kill", "sig");
+    let name = family.and_then(|family| family.name(Arch::X86_64, signal as u64, 32));
+    match name {
+        Some(name) if signal < FIRST_REAL_TIME => name.to_owned(),
+        _ if signal < FIRST_REAL_TIME => signal.to_string(),
+        _ if signal == FIRST_REAL_TIME => "SIGRTMIN".to_owned(),
+        _ => format!("SIGRT_{}", signal - FIRST_REAL_TIME),
+    }
+}
+
+/// Flags of arguments that aren't in the table of [`family`], in the order in which strace names them.
+const FLAGS: &[(&[&str], &str, &[&str])] = &[
+    (
+        &["access", "faccessat", "faccessat2"],
+        "mode",
+        &["R_OK", "W_OK", "X_OK"],
+    ),
+    (
+        &["faccessat2"],
+        "flags",
+        &["AT_SYMLINK_NOFOLLOW", "AT_EACCESS", "AT_EMPTY_PATH"],
+    ),
+    (
+        &["wait4", "waitid"],
+        "options",
+        &["WNOHANG", "WUNTRACED", "WEXITED", "WCONTINUED", "WNOWAIT"],
+    ),
+    (
+        &["getrandom"],
+        "flags",
+        &["GRND_NONBLOCK", "GRND_RANDOM", "GRND_INSECURE"],
+    ),
+    (
+        &["renameat2"],
+        "flags",
+        &["RENAME_NOREPLACE", "RENAME_EXCHANGE", "RENAME_WHITEOUT"],
+    ),
+    (
+        &["fchmodat2"],
+        "flags",
+        &["AT_SYMLINK_NOFOLLOW", "AT_EMPTY_PATH"],
+    ),
+    (
+        &["close_range"],
+        "flags",
+        &["CLOSE_RANGE_UNSHARE", "CLOSE_RANGE_CLOEXEC"],
+    ),
+    (
+        &["timer_settime", "timerfd_settime", "clock_nanosleep"],
+        "flags",
+        &["TIMER_ABSTIME"],
+    ),
+];
+
+/// What is advised of files, by number; s390 has others.
+const ADVICE: [&str; 6] = [
+    "POSIX_FADV_NORMAL",
+    "POSIX_FADV_RANDOM",
+    "POSIX_FADV_SEQUENTIAL",
+    "POSIX_FADV_WILLNEED",
+    "POSIX_FADV_DONTNEED",
+    "POSIX_FADV_NOREUSE",
+];
+
+/// The argument of `fcntl`, which depends on its command; `None` if it isn't made of names.
+pub(super) fn of_control(arch: Arch, command: u32, value: u64) -> Option<String> {
+    const F_SETFD: u32 = 2;
+    const F_SETFL: u32 = 4;
+    match command {
+        F_SETFD => Some(joined(arch, &["FD_CLOEXEC"], value & 0xffff_ffff)),
+        F_SETFL => Some(open_flags(arch, value & 0xffff_ffff)),
+        _ => None,
+    }
+}
+
+/// The flags of files that are opened, in the order in which strace names them, the way of access apart.
+const OPEN: [&str; 16] = [
+    "O_CREAT",
+    "O_EXCL",
+    "O_NOCTTY",
+    "O_TRUNC",
+    "O_APPEND",
+    "O_NONBLOCK",
+    "O_SYNC",
+    "O_DSYNC",
+    "O_ASYNC",
+    "O_DIRECT",
+    "O_LARGEFILE",
+    "O_NOFOLLOW",
+    "O_NOATIME",
+    "O_CLOEXEC",
+    "O_PATH",
+    "O_TMPFILE",
+];
+
+/// A value by its names, flags that have none as a number; `None` if the argument has no names, or no name is this value's.
+pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String> {
+    let bits = signature::width(arch, call, arg).bits();
+    let value = value & (u64::MAX >> (64 - bits));
+    if arg.name == "flags" && matches!(call, "open" | "openat") {
+        return Some(open_flags(arch, value));
+    }
+    if matches!((call, arg.name), ("socket" | "socketpair", "type")) {
+        return socket_type(arch, call, arg, value, bits);
+    }
+    if arg.name == "advice" && call.starts_with("fadvise") {
+        return ADVICE.get(value as usize).map(|name| (*name).to_owned());
+    }
+    if call == "ioctl" && arg.name == "cmd" {
+        return family::ioctl(arch, value, bits).map(str::to_owned);
+    }
+    if let Some((.., names)) = FLAGS
+        .iter()
+        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name)
+    {
+        if value == 0 && arg.name == "mode" {
+            return Some("F_OK".to_owned());
+        }
+        return Some(joined(arch, names, value));
+    }
+    if call == "clone" && arg.name == "clone_flags" {
+        return Some(clone_flags(arch, arg, value, bits));
+    }
+    if arg.name.ends_with("dfd") {
+        /// `AT_FDCWD`.
+        const HERE: i32 = -100;
+        return (value as i32 == HERE).then(|| "AT_FDCWD".to_owned());
+    }
+    let family = family::of(call, arg.name)?;
+    if let Some(name) = family.name(arch, value, bits) {
+        return Some(name.to_owned());
+    }
+    // Whether values are flags.
+    family.flags(arch, 0, bits)?;
+    let mut names = Vec::new();
+    let mut rest = value;
+    for bit in (0..bits).map(|bit| 1 << bit).filter(|bit| value & bit != 0) {
+        if let Some(name) = family.name(arch, bit, bits) {
+            names.push(name.to_owned());
+            rest &= !bit;
+        }
+    }
+    Some(with_rest(names, rest))
+}
+
+/// The number of the signal is in the lowest byte.
+fn clone_flags(arch: Arch, arg: &Arg, value: u64, bits: u32) -> String {
+    const SIGNAL: u64 = 0xff;
+    let family = family::of("clone", arg.name);
+    let flags = (8..bits).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
+    let (mut names, mut rest) = (Vec::new(), value & !SIGNAL);
+    for bit in flags {
+        if let Some(name) = family.and_then(|family| family.name(arch, bit, bits)) {
+            names.push(name.to_owned());
+            rest &= !bit;
+        }
+    }
+    if rest != 0 {
+        names.push(format!("{rest:#x}"));
+    }
+    if value & SIGNAL != 0 {
+        names.push(signal_name((value & SIGNAL) as i32));
+    }
+    with_rest(names, 0)
+}
+
+fn with_rest(mut names: Vec<String>, rest: u64) -> String {
+    if rest != 0 {
+        names.push(format!("{rest:#x}"));
+    }
+    match names.is_empty() {
+        true => "0".to_owned(),
+        false => names.join("|"),
+    }
+}
+
+/// Those of these flags that are set, and what is left.
+fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
+    let (set, rest) = taken(arch, names, value);
+    with_rest(set, rest)
+}
+
+fn taken(arch: Arch, names: &[&'static str], value: u64) -> (Vec<String>, u64) {
+    let mut rest = value;
+    let mut set = Vec::new();
+    for name in names {
+        let Some(flag) = consts::value(arch, name).filter(|flag| *flag != 0) else {
+            continue;
+        };
+        if rest & flag == flag {
+            rest &= !flag;
+            set.push((*name).to_owned());
+        }
+    }
+    (set, rest)
+}
+
+fn open_flags(arch: Arch, value: u64) -> String {
+    const ACCESS: u64 = 3;
+    let access = ["O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE"][(value & ACCESS) as usize];
+    let directory = consts::value(arch, "O_DIRECTORY").unwrap_or(0);
+    let (mut names, rest) = taken(arch, &OPEN, value & !ACCESS);
+    names.insert(0, access.to_owned());
+    if directory != 0 && rest & directory != 0 {
+        names.push("O_DIRECTORY".to_owned());
+    }
+    with_rest(names, rest & !directory)
+}
+
+/// A type in the lowest bits, and flags.
+fn socket_type(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
+    const TYPE: u64 = 0xf;
+    let kind = family::of(call, arg.name)?.name(arch, value & TYPE, bits)?;
+    let (flags, rest) = taken(arch, &["SOCK_CLOEXEC", "SOCK_NONBLOCK"], value & !TYPE);
+    let names = std::iter::once(kind.to_owned()).chain(flags).collect();
+    Some(with_rest(names, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbol(call: &str, name: &str, value: u64) -> Option<String> {
+        let arg = signature::args(call)?.iter().find(|arg| arg.name == name)?;
+        of(Arch::X86_64, call, arg, value)
+    }
+
+    #[test]
+    fn values_have_names_and_flags_are_taken_apart() {
+        let name = |call, arg, value| symbol(call, arg, value).unwrap();
+        assert_eq!(name("openat", "flags", 0o2_000_000), "O_RDONLY|O_CLOEXEC");
+        assert_eq!(
+            name("openat", "flags", 0x9_0800),
+            "O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY"
+        );
+        assert_eq!(name("openat", "flags", 0x41_0002), "O_RDWR|O_TMPFILE");
+        assert_eq!(name("openat", "dfd", 0xffff_ff9c), "AT_FDCWD");
+        assert_eq!(name("socket", "type", 0x8_0003), "SOCK_RAW|SOCK_CLOEXEC");
+        assert_eq!(name("mmap", "prot", 0), "PROT_NONE");
+        assert_eq!(name("mmap", "flags", 0x22), "MAP_PRIVATE|MAP_ANONYMOUS");
+        assert_eq!(name("access", "mode", 0), "F_OK");
+        assert_eq!(name("access", "mode", 5), "R_OK|X_OK");
+        assert_eq!(
+            name("clone", "clone_flags", 0x0120_0011),
+            "CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD"
+        );
+        assert_eq!(name("newfstatat", "flag", 0), "0");
+        assert_eq!(name("wait4", "options", 0x8000_0001), "WNOHANG|0x80000000");
+        assert_eq!(symbol("read", "count", 1), None);
+    }
+
+    #[test]
+    fn the_tables_are_about_arguments_and_constants_that_exist() {
+        for (calls, name, names) in FLAGS {
+            for call in *calls {
+                let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
+                // Of several calls some may lack the argument.
+                assert!(
+                    args.iter().any(|arg| arg.name == *name) || calls.len() > 1,
+                    "{call} {name}"
+                );
+            }
+            for name in *names {
+                assert!(consts::is_known(name), "{name}");
+            }
+        }
+        for name in OPEN {
+            assert!(consts::is_known(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_error_of_the_machine_has_one_name() {
+        let named = (1..ERRORS as u16)
+            .filter(|number| error_name(*number).is_some())
+            .count();
+        assert_eq!(named, ERRORS - 1 - 2, "two numbers were never given");
+    }
+}

@@ -1,0 +1,263 @@
+//! Which calls are asked for: expressions, and the filter that selects the calls.
+//!
+//! ```text
+//! expression = [ "trace=" ] [ "!" ] item { "," item }
+//! item       = "all" | "%" CLASS | TARGET
+//! ```
+//!
+//! A target is that of a rule in the tamis language: a call, a call with a condition, a set of calls. Several expressions
+//! ask for what any of them asks for; those with `!` for all others.
+
+use tamis_abi::{Arch, syscall};
+use tamis_bpf::Program;
+use tamis_recorder::caught::Counting;
+use tamis_recorder::view;
+use tamis_session::{Input, InputKind};
+
+use crate::cli::load::{LoadArgs, native_arch};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global};
+
+/// The classes of strace that are sets of the tamis language.
+const SETS: [(&str, &str); 6] = [
+    ("network", "@network-io"),
+    ("net", "@network-io"),
+    ("process", "@process"),
+    ("signal", "@signal"),
+    ("ipc", "@ipc"),
+    ("clock", "@clock"),
+];
+
+/// Classes of a few calls.
+const LISTS: [(&str, &[&str]); 5] = [
+    (
+        "memory",
+        &[
+            "brk",
+            "madvise",
+            "mbind",
+            "memfd_secret",
+            "mincore",
+            "mlock",
+            "mlock2",
+            "mlockall",
+            "mmap",
+            "mmap2",
+            "mprotect",
+            "mremap",
+            "mseal",
+            "msync",
+            "munlock",
+            "munlockall",
+            "munmap",
+            "pkey_mprotect",
+            "process_madvise",
+            "process_mrelease",
+            "remap_file_pages",
+            "shmat",
+            "shmdt",
+        ],
+    ),
+    (
+        "creds",
+        &[
+            "capget",
+            "capset",
+            "getegid",
+            "geteuid",
+            "getgid",
+            "getgroups",
+            "getresgid",
+            "getresuid",
+            "getuid",
+            "setfsgid",
+            "setfsuid",
+            "setgid",
+            "setgroups",
+            "setregid",
+            "setresgid",
+            "setresuid",
+            "setreuid",
+            "setuid",
+        ],
+    ),
+    ("stat", &["stat", "stat64"]),
+    ("lstat", &["lstat", "lstat64"]),
+    ("fstat", &["fstat", "fstat64", "fstatat64", "newfstatat"]),
+];
+
+/// A program that says `notify` for the calls that are asked for and allows the rest, on these architectures.
+pub(super) fn filter(
+    expressions: &[String],
+    arches: &[Arch],
+    global: &Global,
+) -> Result<Program, Failure> {
+    let mut wanted = Vec::new();
+    let mut unwanted = Vec::new();
+    for expression in expressions {
+        let expression = expression.strip_prefix("trace=").unwrap_or(expression);
+        let (items, into) = match expression.strip_prefix('!') {
+            Some(items) => (items, &mut unwanted),
+            None => (expression, &mut wanted),
+        };
+        for item in items_of(items)? {
+            into.extend(targets(item, arches)?);
+        }
+    }
+    if !wanted.is_empty() && !unwanted.is_empty() {
+        return Err(Failure::usage(
+            "calls are asked for, and others are excluded",
+            "write only what is to be seen, or only, with `!`, what isn't",
+        ));
+    }
+    let is_all = wanted.iter().any(|target| target == "all");
+    let (targets, action, rest) = match unwanted.is_empty() {
+        true if wanted.is_empty() || is_all => return Ok(Counting::filter()),
+        true => (wanted, "notify", "allow"),
+        false => (unwanted, "allow", "notify"),
+    };
+    compiled(&targets, action, rest, arches, global)
+}
+
+/// The items between commas that aren't in parentheses or braces.
+fn items_of(text: &str) -> Result<Vec<&str>, Failure> {
+    let mut items = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(text[start..].trim());
+    match items.iter().any(|item| item.is_empty()) {
+        true => Err(Failure::usage(
+            format!("the expression `{text}` has an empty part"),
+            "write calls with commas between them: `-e openat,connect`",
+        )),
+        false => Ok(items),
+    }
+}
+
+/// The targets of the language that an item stands for.
+fn targets(item: &str, arches: &[Arch]) -> Result<Vec<String>, Failure> {
+    let Some(class) = item.strip_prefix('%') else {
+        return Ok(vec![item.to_owned()]);
+    };
+    if let Some((_, set)) = SETS.iter().find(|(name, _)| *name == class) {
+        return Ok(vec![(*set).to_owned()]);
+    }
+    if let Some((_, calls)) = LISTS.iter().find(|(name, _)| *name == class) {
+        return Ok(calls.iter().map(|call| (*call).to_owned()).collect());
+    }
+    let is_in: fn(Arch, &str) -> bool = match class {
+        "file" => view::takes_path,
+        "desc" => view::takes_descriptor,
+        _ => {
+            return Err(Failure::usage(
+                format!("no class of calls is called `%{class}`"),
+                "there are %file, %desc, %memory, %creds, %stat, %lstat, %fstat, and as sets of the tamis language \
+                 %network, %process, %signal, %ipc and %clock; `@NAME` is any such set",
+            ));
+        }
+    };
+    let mut calls: Vec<&str> = arches
+        .iter()
+        .flat_map(|arch| syscall::all(*arch).map(|(_, name)| (*arch, name)))
+        .filter(|(arch, name)| is_in(*arch, name))
+        .map(|(_, name)| name)
+        .collect();
+    calls.sort_unstable();
+    calls.dedup();
+    Ok(calls.into_iter().map(str::to_owned).collect())
+}
+
+/// The filter of a policy with a rule for each target.
+fn compiled(
+    targets: &[String],
+    action: &str,
+    rest: &str,
+    arches: &[Arch],
+    global: &Global,
+) -> Result<Program, Failure> {
+    let mut load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
+    load.arches = arches.to_vec();
+    let end = format!("default {rest}\nbad-arch {rest}\n");
+    let rules = |of: &dyn Fn(&String) -> String| targets.iter().map(of).collect::<String>();
+    let rule = |target: &String| format!("{action} {target}\n");
+    let text = rules(&rule) + &end;
+    let loaded = match load.load_input(Input::new("-e", text)) {
+        Ok(loaded) => loaded,
+        // An argument may have no place on another architecture than the machine's: all such calls are asked for there.
+        Err(failure) if arches.len() == 1 => return Err(failure),
+        Err(_) => {
+            let native = native_arch();
+            let mut own = load.clone();
+            own.arches = vec![native];
+            own.load_input(Input::new("-e", rules(&rule) + &end))?;
+            let plain = |target: &String| {
+                let call = target.split('(').next().unwrap_or_default();
+                format!("{action} {call}\n")
+            };
+            let others: Vec<&str> = arches
+                .iter()
+                .filter(|arch| **arch != native)
+                .map(|arch| arch.name())
+                .collect();
+            let text = format!(
+                "on {native} {{\n{}}}\non {} {{\n{}}}\n{end}",
+                rules(&rule),
+                others.join(", "),
+                rules(&plain)
+            );
+            load.load_input(Input::new("-e", text))?
+        }
+    };
+    let options = TargetArgs::default().options(&load.options(), global)?;
+    Ok(loaded.into_program(&options)?.program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_in_conditions_do_not_separate_items() {
+        let items = items_of("openat, socket(family in {AF_INET, AF_INET6}, type & 15 == 1),%file")
+            .unwrap();
+        assert_eq!(
+            items,
+            [
+                "openat",
+                "socket(family in {AF_INET, AF_INET6}, type & 15 == 1)",
+                "%file"
+            ]
+        );
+        assert!(items_of("openat,,read").is_err());
+        assert!(items_of("").is_err());
+    }
+
+    #[test]
+    fn classes_have_the_calls_that_belong_to_them() {
+        let of = |class: &str| targets(class, &[Arch::X86_64, Arch::X86]).unwrap();
+        for call in ["openat", "stat", "rename", "execve", "mount", "chown32"] {
+            assert!(of("%file").iter().any(|known| known == call), "{call}");
+        }
+        assert!(
+            !of("%file")
+                .iter()
+                .any(|known| known == "read" || known == "memfd_create")
+        );
+        assert!(of("%desc").iter().any(|known| known == "read"));
+        assert_eq!(of("%network"), ["@network-io"]);
+        assert!(targets("%nothing", &[]).is_err());
+        for (_, calls) in LISTS {
+            assert!(calls.iter().all(|call| syscall::is_known(call)));
+        }
+    }
+}

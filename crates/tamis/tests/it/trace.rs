@@ -1,0 +1,483 @@
+//! `tamis trace` beside strace, and what it leaves as it is.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tamis_testkit::child;
+use tamis_testkit::skip::{self, Need};
+use tamis_testkit::toolchains;
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("trace")
+        .join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Whether commands can't be traced here.
+fn is_untraceable() -> bool {
+    if let Err(unavailable) = tamis_platform::watching().probe() {
+        skip::because(Need::Live, unavailable);
+        return true;
+    }
+    false
+}
+
+/// Whether programs can't run at the kernel's tracepoints here.
+fn is_without_tracepoints() -> bool {
+    use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
+    match Recorder::new(Options::default()) {
+        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
+        Err(error) => {
+            skip::because(Need::Tracepoints, error);
+            true
+        }
+    }
+}
+
+/// Traces a command; its standard error is that of the trace if there is no `-o`.
+fn trace(options: &[&str], command: &[&str]) -> Output {
+    let mut tamis = Command::new(TAMIS);
+    tamis.arg("trace").args(options).arg("--").args(command);
+    child::output(&mut tamis).expect("it starts")
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Commands of one process each, in an empty folder.
+const COMMANDS: [&str; 12] = [
+    "cat /etc/passwd /nonexistent",
+    "ls -l /etc/apt",
+    "touch one two",
+    "cp /etc/passwd copy",
+    "mv copy moved",
+    "ln -s moved link",
+    "readlink link nothing",
+    "chmod 600 moved",
+    "mkdir -p a/b/c",
+    "rm -rf a link",
+    "dd if=/dev/zero of=/dev/null bs=512 count=40 status=none",
+    "find /etc/apt /nonexistent -name a*",
+];
+
+/// The calls whose arguments or results differ from run to run, or that strace decodes even if it is told not to.
+const DIFFERENT: [&str; 6] = [
+    "connect",
+    "execve",
+    "getrandom",
+    "set_tid_address",
+    "statx",
+    "umask",
+];
+
+/// Lines without the numbers of tasks, and without what differs.
+fn comparable(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("a trace");
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start_matches(|character: char| character.is_ascii_digit());
+        let line = line.trim_start();
+        let name = line.split('(').next().unwrap_or_default();
+        if DIFFERENT.contains(&name) {
+            return name.to_owned();
+        }
+        // A number with two names.
+        if line.contains("FICLONE") {
+            return name.to_owned();
+        }
+        // The flags of an open file have their names behind them.
+        match line.split_once("F_GETFL)") {
+            Some((start, _)) => start.to_owned(),
+            None => line.to_owned(),
+        }
+    });
+    lines.collect()
+}
+
+#[test]
+fn lines_are_those_of_strace() {
+    if is_untraceable() {
+        return;
+    }
+    let version = Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status();
+    if version.is_err() {
+        return skip::because(Need::Peers, "no strace");
+    }
+    let strace = "strace -f -e verbose=none -o";
+    let folders = [("strace", strace), ("tamis", "$TAMIS trace -o")];
+    // Names of one length: they are in the environment, and so move the stack.
+    let folders = folders.map(|(name, by)| (folder(&format!("by-{name:_<6}")), by));
+    for command in COMMANDS {
+        let traces = folders.each_ref().map(|(folder, by)| {
+            let separator = if by.contains("TAMIS") { "--" } else { "" };
+            let line = format!("cd work && exec setarch -R {by} ../trace {separator} {command}");
+            fs::create_dir_all(folder.join("work")).expect("a folder");
+            // Addresses depend on the words around the program.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line]).current_dir(folder);
+            shell
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .env("TAMIS", TAMIS);
+            child::output(&mut shell).expect("it starts");
+            comparable(&folder.join("trace"))
+        });
+        let [theirs, ours] = traces;
+        assert!(theirs.len() > 20, "{command}: {theirs:#?}");
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(ours, theirs, "{command}");
+        }
+        assert_eq!(ours.len(), theirs.len(), "{command}");
+    }
+}
+
+#[test]
+fn only_what_is_asked_for_is_shown() {
+    if is_untraceable() {
+        return;
+    }
+    let names = |options: &[&str]| -> Vec<String> {
+        let output = trace(options, &["cat", "/etc/passwd"]);
+        assert!(output.status.success(), "{output:?}");
+        let calls = lines(&output).into_iter().filter(|line| line.contains('('));
+        let names = calls.map(|line| line.split('(').next().unwrap_or_default().to_owned());
+        names.collect()
+    };
+    let is = |options: &[&str], allowed: &[&str]| {
+        let names = names(options);
+        assert!(!names.is_empty(), "{options:?}");
+        assert!(
+            names.iter().all(|name| allowed.contains(&name.as_str())),
+            "{options:?}: {names:?}"
+        );
+    };
+    is(&["-e", "openat,close"], &["openat", "close"]);
+    is(&["-e", "trace=openat", "-e", "close"], &["openat", "close"]);
+    is(&["-e", "exit_group"], &["exit_group"]);
+    is(&["-e", "mmap(prot & PROT_EXEC != 0)"], &["mmap"]);
+    let without = names(&["-e", "!openat,read"]);
+    assert!(without.iter().any(|name| name == "close"));
+    assert!(
+        !without
+            .iter()
+            .any(|name| name == "openat" || name == "read")
+    );
+    assert_eq!(names(&["-e", "openat(flags & O_CREAT != 0)"]), [""; 0]);
+    let files = names(&["-e", "%file"]);
+    assert!(files.iter().any(|name| name == "execve") && !files.iter().any(|name| name == "read"));
+}
+
+const SEVERAL: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long i386(long nr) {
+    long result;
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(nr) : "memory", "r8", "r9", "r10", "r11");
+    return result;
+}
+static void *thread(void *unused) {
+    for (int i = 0; i < 100; i++) syscall(SYS_getpgid, 0L);
+    return chdir("/thread") == 0 ? 0 : unused;
+}
+static void handler(int signal) { (void)signal; }
+int main(void) {
+    pthread_t threads[3];
+    if (chdir("/nonexistent") == 0) return 1;
+    i386(20);                       /* getpid, which is writev on x86-64 */
+    syscall(0x40000000L + 39);      /* getpid of x32 */
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, thread, 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    signal(SIGUSR1, handler);
+    raise(SIGUSR1);
+    if (fork() == 0) {
+        for (int i = 0; i < 100; i++) syscall(SYS_getpgid, 0L);
+        _exit(chdir("/child") == 0 ? 4 : 3);
+    }
+    int status;
+    wait(&status);
+    return WEXITSTATUS(status) == 3 ? 5 : 6;
+}
+"#;
+
+fn several() -> Option<PathBuf> {
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-several");
+    toolchains::C.build(&folder, SEVERAL)
+}
+
+/// What is seen of the program.
+fn check_several(options: &[&str]) {
+    let Some(program) = several() else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let options = [options, &["-e", "chdir,getpid"]].concat();
+    let output = trace(&options, &[program]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let lines = lines(&output);
+    let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
+    assert_eq!(count("chdir(\"/nonexistent\")"), 1, "{lines:#?}");
+    assert_eq!(count("chdir(\"/thread\""), 3, "{lines:#?}");
+    assert_eq!(count("chdir(\"/child\""), 1, "{lines:#?}");
+    assert_eq!(count("x86:getpid()"), 1, "{lines:#?}");
+    assert_eq!(count("x32:getpid()"), 1, "{lines:#?}");
+    assert_eq!(count("--- SIGUSR1 ---"), 1, "{lines:#?}");
+    // Without a tracer, what is ignored is not delivered.
+    let is_traced = !options.contains(&"ebpf");
+    assert_eq!(count("--- SIGCHLD ---") == 1, is_traced, "{lines:#?}");
+    assert_eq!(count("+++ exited with 3 +++"), 1, "{lines:#?}");
+    assert_eq!(
+        lines.last().map(String::as_str),
+        Some("+++ exited with 5 +++")
+    );
+    assert_eq!(count("writev") + count("getpgid"), 0, "{lines:#?}");
+}
+
+#[test]
+fn threads_children_signals_and_other_interfaces_are_seen() {
+    if !is_untraceable() {
+        check_several(&[]);
+    }
+}
+
+#[test]
+fn programs_in_the_kernel_see_the_same() {
+    if !is_without_tracepoints() {
+        check_several(&["--backend", "ebpf"]);
+    }
+}
+
+#[test]
+fn programs_in_the_kernel_see_denied_calls() {
+    if is_without_tracepoints() || skip::without_live() {
+        return;
+    }
+    let folder = folder("denied");
+    let policy = folder.join("policy.tamis");
+    fs::write(&policy, "errno(EPERM) mkdir\ndefault allow\n").expect("a file");
+    let policy = policy.to_str().expect("a path");
+    let command = [TAMIS, "run", "-p", policy, "--", "mkdir", "/nonexistent/x"];
+    let output = trace(
+        &["--json", "--backend", "ebpf", "-e", "mkdir,execve"],
+        &command,
+    );
+    let events: Vec<Value> = lines(&output)
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let calls = |name: &str| -> Vec<&Value> {
+        events
+            .iter()
+            .filter(|event| event["call"] == name)
+            .collect()
+    };
+    let mkdir = calls("mkdir");
+    assert_eq!(mkdir.len(), 1, "{output:?}");
+    assert_eq!(mkdir[0]["is_denied"], true);
+    assert_eq!(mkdir[0]["error"], "EPERM");
+    assert_eq!(mkdir[0]["args"][0]["value"], "/nonexistent/x");
+    let execve = calls("execve");
+    assert_eq!(execve.last().expect("a call")["result"], 0, "{output:?}");
+}
+
+#[test]
+fn a_process_that_runs_is_shown() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let folder = folder("running");
+    let trace = folder.join("trace");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while read line; do cd /; done"]);
+    let mut shell = shell.stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut tamis = Command::new(TAMIS);
+    tamis.args([
+        "trace",
+        "-e",
+        "chdir",
+        "--pid",
+        &shell.id().to_string(),
+        "-o",
+    ]);
+    let mut tamis = tamis.arg(&trace).spawn().expect("it starts");
+    let mut stdin = shell.stdin.take().expect("a pipe");
+    let text = || fs::read_to_string(&trace).unwrap_or_default();
+    let began = Instant::now();
+    while !text().contains("chdir") && began.elapsed() < Duration::from_secs(60) {
+        stdin.write_all(b"\n").expect("it reads");
+        std::thread::yield_now();
+    }
+    drop(stdin);
+    shell.wait().expect("it ends");
+    assert_eq!(tamis.wait().expect("it ends").code(), Some(0));
+    let text = text();
+    let number = shell.id().to_string();
+    for line in text.lines() {
+        let line = line.strip_prefix(&number).expect("its number").trim_start();
+        assert!(
+            line.starts_with("chdir(\"/\")") && line.ends_with(" = 0")
+                || line == "+++ exited with 0 +++",
+            "{text}"
+        );
+    }
+    assert!(text.contains("+++ exited"), "{text}");
+}
+
+#[test]
+fn each_event_is_a_line_of_json() {
+    if is_untraceable() {
+        return;
+    }
+    let Some(program) = several() else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let output = trace(&["--json", "-e", "chdir,getpid"], &[program]);
+    let events: Vec<Value> = lines(&output)
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let first = &events[0];
+    assert_eq!(first["event"], "call");
+    assert_eq!(first["call"], "chdir");
+    assert_eq!(first["error"], "ENOENT");
+    assert_eq!(first["result"], -2);
+    assert_eq!(first["args"][0]["kind"], "text");
+    assert_eq!(first["args"][0]["value"], "/nonexistent");
+    let of_arch = |arch: &str| events.iter().filter(|event| event["arch"] == arch).count();
+    assert_eq!((of_arch("x86"), of_arch("x32")), (1, 1));
+    let last = events.last().expect("events");
+    assert_eq!(
+        (&last["event"], &last["code"]),
+        (&"exited".into(), &5.into())
+    );
+    let signals = events.iter().filter(|event| event["event"] == "signal");
+    assert_eq!(signals.count(), 2);
+}
+
+/// Ends with 0 if two calls fail as the filter below says.
+const DENIED: &str = r#"
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+    int is_traced = syscall(SYS_getuid) == -1 && errno == ENOSYS;
+    int is_denied = syscall(SYS_getppid) == -1 && errno == EPERM;
+    return is_traced && is_denied ? 0 : 1;
+}
+"#;
+
+/// A filter of the command itself that says `trace` has no tracer, and gets what it would get without tamis.
+#[test]
+fn filters_of_the_command_answer_as_ever() {
+    if is_untraceable() || skip::without_live() {
+        return;
+    }
+    let folder = folder("own-filter");
+    let policy = folder.join("policy.tamis");
+    fs::write(
+        &policy,
+        "trace(7) getuid\nerrno(EPERM) getppid\ndefault allow\n",
+    )
+    .expect("a file");
+    let policy = policy.to_str().expect("a path");
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-own-filter");
+    let Some(program) = toolchains::C.build(&folder, DENIED) else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let command = [TAMIS, "run", "-p", policy, "--", program];
+    let plain = child::output(Command::new(TAMIS).args(&command[1..])).expect("it starts");
+    assert_eq!(plain.status.code(), Some(0), "{plain:?}");
+    let output = trace(&["-e", "getuid,getppid"], &command);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let lines = lines(&output);
+    let failed = |line: &&String| line.contains("getuid()") && line.contains("-1 ENOSYS");
+    assert_eq!(lines.iter().filter(failed).count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn a_command_that_is_killed_or_missing_is_told_by_the_exit_status() {
+    if is_untraceable() {
+        return;
+    }
+    use std::os::unix::process::ExitStatusExt;
+    let output = trace(&["-e", "chdir"], &["sh", "-c", "kill -TERM $$"]);
+    assert_eq!(output.status.signal(), Some(15), "{output:?}");
+    assert!(lines(&output).contains(&"+++ killed by SIGTERM +++".to_owned()));
+    let output = trace(&[], &["./no-such-program"]);
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
+}
+
+/// Whether a task exists and hasn't ended.
+fn lives(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
+}
+
+#[test]
+fn the_command_dies_with_its_tracer() {
+    if is_untraceable() {
+        return;
+    }
+    let mut tamis = Command::new(TAMIS);
+    tamis.args([
+        "trace",
+        "-e",
+        "chdir",
+        "--",
+        "sh",
+        "-c",
+        "echo $$; exec sleep 1000",
+    ]);
+    let mut tamis = tamis
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut pid = String::new();
+    let mut reader = BufReader::new(tamis.stdout.take().expect("a pipe"));
+    reader.read_line(&mut pid).expect("a line");
+    assert!(lives(pid.trim()));
+    tamis.kill().expect("it lives");
+    tamis.wait().expect("it ends");
+    // The pipe ends when the last task that has it does.
+    reader.read_to_string(&mut String::new()).expect("its end");
+    assert!(!lives(pid.trim()));
+}
+
+#[test]
+fn an_expression_with_a_mistake_is_refused() {
+    for (expression, part) in [
+        ("opneat", "did you mean `openat`"),
+        ("%flie", "no class of calls"),
+        ("openat,,read", "empty part"),
+        ("socket(fmaily == AF_INET)", "fmaily"),
+    ] {
+        let output = trace(&["-e", expression], &["true"]);
+        assert_eq!(output.status.code(), Some(2), "{expression}: {output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(part),
+            "{expression}: {output:?}"
+        );
+    }
+    let output = trace(&["-e", "read", "-e", "!write"], &["true"]);
+    assert_eq!(output.status.code(), Some(2));
+}
