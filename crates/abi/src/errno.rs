@@ -3,6 +3,7 @@
 //! The first 34 are the same on every architecture (`include/uapi/asm-generic/errno-base.h`); of the
 //! others only [`consts`] can tell, because their values differ.
 
+use crate::arch::Arch;
 use crate::consts;
 
 /// The names of 1, 2, … 34.
@@ -23,6 +24,18 @@ const BASE: [&str; 34] = [
 pub fn portable_name(errno: u16) -> Option<&'static str> {
     let index = usize::from(errno).checked_sub(1)?;
     BASE.get(index).copied()
+}
+
+/// The error of a kernel that lacks a call.
+///
+/// ```
+/// use tamis_abi::{Arch, errno};
+/// assert_eq!((errno::enosys(Arch::X86_64), errno::enosys(Arch::Mips)), (38, 89));
+/// ```
+pub fn enosys(arch: Arch) -> u16 {
+    const OF_MOST: u16 = 38;
+    let value = consts::value(arch, "ENOSYS").and_then(|value| u16::try_from(value).ok());
+    value.unwrap_or(OF_MOST)
 }
 
 /// Whether a constant of this name is an errno value, perhaps on some architectures only.

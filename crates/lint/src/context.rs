@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tamis_abi::{
-    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, consts, signature, syscall,
+    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, errno, signature, syscall,
 };
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
@@ -389,9 +389,7 @@ impl<'a> Context<'a> {
 
     /// The action equivalent to a kernel without the call.
     pub(crate) fn enosys(&self, arch: Arch) -> Action {
-        const ENOSYS_OF_MOST: u64 = 38;
-        let errno = consts::value(arch, "ENOSYS").unwrap_or(ENOSYS_OF_MOST);
-        Action::errno(errno as u16)
+        Action::errno(errno::enosys(arch))
     }
 
     /// One of the calls with a wanted return value.

@@ -5,16 +5,21 @@
 //!
 //! - `$ tamis …` and `$ cargo run --release -- …` run the binary; `|` chains, as in goldens;
 //! - `$ cat FILE` shows a file: the text is written to it for the commands that follow;
-//! - other commands are not run.
+//! - other commands are not run, unless the block is marked `console live`: its commands are run by the shell, with the
+//!   binary's folder first in `PATH`, where the machine lets tests install filters.
 //!
 //! The text is compared with standard error followed by standard output; a line `...` matches any number of lines. If
-//! no output is shown, the command must succeed, and its output is not compared.
+//! no output is shown, the command must succeed, and its output is not compared. A line that ends with ` ...` matches those
+//! that begin so.
 
+use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, ExitStatus};
 
 use crate::command;
 use crate::diff;
+use crate::skip;
 
 /// A line that matches any number of lines.
 const ELLIPSIS: &str = "...";
@@ -25,6 +30,8 @@ struct Example {
     line: usize,
     command: String,
     shown: String,
+    /// Whether it is for the shell.
+    is_live: bool,
 }
 
 /// Runs the examples of a Markdown text in the directory `work`, which is created anew, and returns the differences
@@ -39,7 +46,8 @@ pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<
     fs::create_dir_all(work)?;
     let mut failures = Vec::new();
     for example in examples(markdown) {
-        if let Some(file) = example.command.strip_prefix("cat ") {
+        let file = example.command.strip_prefix("cat ");
+        if let Some(file) = file.filter(|file| !file.contains('|')) {
             fs::write(work.join(file.trim()), &example.shown)?;
         } else if let Err(problem) = check_one(&example, binary, work) {
             let Example { line, command, .. } = example;
@@ -49,15 +57,47 @@ pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<
     Ok(failures)
 }
 
+/// Runs a command by the shell, within a minute.
+fn run_live(example: &Example, binary: &Path, work: &Path) -> Result<(), String> {
+    let folder = binary.parent().unwrap_or(Path::new("."));
+    let path = format!(
+        "{}:{}",
+        folder.display(),
+        env::var("PATH").unwrap_or_default()
+    );
+    let script = format!("exec 2>&1; {}", example.command);
+    let output = Command::new("timeout")
+        .args(["60", "sh", "-c", &script])
+        .current_dir(work)
+        .env("PATH", path)
+        .output()
+        .map_err(|error| error.to_string())?;
+    compared(
+        example,
+        &String::from_utf8_lossy(&output.stdout),
+        output.status,
+    )
+}
+
 fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String> {
+    if example.is_live {
+        return match skip::without_live() {
+            true => Ok(()),
+            false => run_live(example, binary, work),
+        };
+    }
     let command = example.command.replace("cargo run --release --", "tamis");
     if !command.starts_with("tamis ") {
         return Ok(());
     }
     let outcome = command::run(binary, &command::split(&command)?, work, None)?;
     let written = outcome.stderr + &String::from_utf8_lossy(&outcome.stdout);
+    compared(example, &written, outcome.status)
+}
+
+/// Compares what a command wrote with what is shown.
+fn compared(example: &Example, written: &str, status: ExitStatus) -> Result<(), String> {
     if example.shown.is_empty() {
-        let status = outcome.status;
         return if status.success() {
             Ok(())
         } else {
@@ -77,22 +117,32 @@ fn matches(shown: &[&str], lines: &[&str]) -> bool {
     match (shown, lines) {
         ([], []) => true,
         ([ELLIPSIS, rest @ ..], _) => (0..=lines.len()).any(|from| matches(rest, &lines[from..])),
-        ([first, shown @ ..], [line, lines @ ..]) => first == line && matches(shown, lines),
+        ([first, shown @ ..], [line, lines @ ..]) => is_like(first, line) && matches(shown, lines),
         _ => false,
+    }
+}
+
+/// Whether a line is as shown, or begins so if the rest is left out.
+fn is_like(shown: &str, line: &str) -> bool {
+    match shown.strip_suffix(" ...") {
+        Some(start) => line.starts_with(start),
+        None => shown == line,
     }
 }
 
 fn examples(markdown: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    let mut is_console = false;
+    let (mut is_console, mut is_live) = (false, false);
     for (index, line) in markdown.lines().enumerate() {
         if line.starts_with("```") {
-            is_console = line == "```console";
+            is_live = line == "```console live";
+            is_console = is_live || line == "```console";
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| is_console) {
             examples.push(Example {
                 line: index + 1,
                 command: command.to_owned(),
                 shown: String::new(),
+                is_live,
             });
         } else if let Some(example) = examples.last_mut().filter(|_| is_console) {
             example.shown += line;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_diag::Sources;
 use tamis_report::addition::{self, Addition, Denial};
 use tamis_report::denied::{AdditionEntry, DeniedEntry, essence};
@@ -67,7 +67,10 @@ impl Denials {
             DeniedEntry {
                 programs: kind.programs.clone(),
                 reason,
-                addition: policy.and_then(|policy| allowing(policy, data, load)),
+                // Who answers that a call doesn't exist wants another one to be made.
+                addition: policy
+                    .filter(|_| !is_enosys(data, Action::from_ret(*ret)))
+                    .and_then(|policy| allowing(policy, data, load)),
                 ..DeniedEntry::new(data, Action::from_ret(*ret), kind.count)
             }
         };
@@ -94,6 +97,11 @@ fn allowing(policy: &Policy, data: &SeccompData, load: &LoadArgs) -> Option<Addi
         diff: addition.diff(&policy.name, &text),
         opens: addition.opens.clone(),
     })
+}
+
+fn is_enosys(data: &SeccompData, action: Action) -> bool {
+    let arch = Arch::of_call(data.arch, data.nr);
+    arch.is_some_and(|arch| action == Action::errno(errno::enosys(arch)))
 }
 
 fn source_text(sources: &Sources, name: &str) -> Option<String> {

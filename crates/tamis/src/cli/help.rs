@@ -7,6 +7,10 @@ use clap::Command;
 
 /// The command with a short help for each of its subcommands.
 pub(crate) fn in_brief(command: Command) -> Command {
+    let command = command.mut_args(|arg| {
+        let is_rare = arg.get_help_heading().is_some();
+        arg.hide_short_help(is_rare)
+    });
     command.mut_subcommands(|subcommand| {
         let name = subcommand.get_name().to_owned();
         let has_more = subcommand
@@ -16,10 +20,7 @@ pub(crate) fn in_brief(command: Command) -> Command {
             .get_after_help()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let subcommand = in_brief(subcommand).mut_args(|arg| {
-            let is_rare = arg.get_help_heading().is_some();
-            arg.hide_short_help(is_rare)
-        });
+        let subcommand = in_brief(subcommand);
         match has_more {
             true => subcommand
                 .after_help(format!("{}More: `tamis {name} --help`", examples(&after)))

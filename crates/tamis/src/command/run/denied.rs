@@ -5,13 +5,14 @@
 //!
 //! What a program does with a listener of its own fails under it, with EBUSY: the kernel has one for each task.
 
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, errno};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_kernel::listener::Reply;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
 
 use crate::cli::denials::Denials;
+use crate::cli::load::native_arch;
 use crate::cli::{Failure, budget};
 
 /// The largest error number, which the kernel makes of greater ones.
@@ -74,16 +75,8 @@ pub(super) fn run(command: &Command, stack: &Stack) -> Result<(RunResult, Denial
             Reply::Errno(action.data.min(MAX_ERRNO))
         } else {
             // The policy's own `notify`, which nobody answers.
-            Reply::Errno(enosys())
+            Reply::Errno(errno::enosys(native_arch()))
         }
     })?;
     Ok((result, denials))
-}
-
-/// ENOSYS of this machine.
-fn enosys() -> u16 {
-    let arch = crate::cli::load::native_arch();
-    let errno =
-        tamis_abi::consts::value(arch, "ENOSYS").and_then(|errno| u16::try_from(errno).ok());
-    errno.unwrap_or(38)
 }
