@@ -33,6 +33,7 @@ pub mod inject;
 pub mod installed;
 pub mod learn;
 pub mod lint;
+pub mod live;
 pub mod optimize;
 pub mod packets;
 pub mod passes;
@@ -45,6 +46,7 @@ pub mod record;
 pub mod reduce;
 pub mod run;
 pub mod sandbox;
+pub mod strace_table;
 pub mod tables;
 pub mod trace;
 
