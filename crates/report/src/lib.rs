@@ -37,6 +37,7 @@ pub mod inject;
 pub mod installed;
 pub mod learn;
 pub mod lint;
+pub mod live;
 pub mod oci;
 pub mod optimize;
 pub mod packets;
@@ -50,6 +51,7 @@ pub mod record;
 pub mod reduce;
 pub mod run;
 pub mod sandbox;
+pub mod strace_table;
 pub mod tables;
 pub mod trace;
 

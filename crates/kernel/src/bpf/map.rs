@@ -13,6 +13,8 @@ use crate::sys::ring::MappedRing;
 const HASH: u32 = 1;
 /// `BPF_MAP_TYPE_ARRAY`.
 const ARRAY: u32 = 2;
+/// `BPF_F_NO_PREALLOC`: a value for each CPU and entry takes milliseconds to make.
+const NO_PREALLOC: u32 = 1;
 /// `BPF_MAP_TYPE_RINGBUF`.
 const RING: u32 = 27;
 /// `BPF_MAP_TYPE_PERCPU_HASH`.
@@ -60,13 +62,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A table with a value for each CPU. Each is what one CPU counted, so that programs need no atomic operations.
+    /// A table with a value for each CPU, whose entries take memory when they are made: for programs that never run inside
+    /// of the kernel's allocation, such as at entries of calls. Each is what one CPU counted, so that programs need no atomic operations.
     ///
     /// # Errors
     /// As [`Array::new`].
     pub fn per_cpu(key_bytes: usize, max_entries: u32) -> Result<Counts, Errno> {
         let cpus = possible_cpus().ok_or(Errno(libc::ENOSYS))?;
-        Counts::new(PERCPU_HASH, key_bytes, max_entries, cpus)
+        Counts::new(PERCPU_HASH, key_bytes, max_entries, cpus, NO_PREALLOC)
     }
 
     /// A table with one value for each key.
@@ -74,11 +77,17 @@ impl Counts {
     /// # Errors
     /// As [`Array::new`].
     pub fn shared(key_bytes: usize, max_entries: u32) -> Result<Counts, Errno> {
-        Counts::new(HASH, key_bytes, max_entries, 1)
+        Counts::new(HASH, key_bytes, max_entries, 1, 0)
     }
 
-    fn new(kind: u32, key_bytes: usize, max_entries: u32, values: usize) -> Result<Counts, Errno> {
-        let fd = bpf::create_map(kind, key_bytes as u32, 8, max_entries, 0)?;
+    fn new(
+        kind: u32,
+        key_bytes: usize,
+        max_entries: u32,
+        values: usize,
+        flags: u32,
+    ) -> Result<Counts, Errno> {
+        let fd = bpf::create_map(kind, key_bytes as u32, 8, max_entries, flags)?;
         let map = SizedMap {
             fd,
             key_bytes,

@@ -48,6 +48,17 @@ pub struct Options {
     /// Recordings that would [begin with a program](Start::AtExec) begin with a task's first call under a filter: of a container's
     /// runtime only those calls are recorded that the container's filter must allow.
     pub confined: bool,
+    /// Besides chosen tasks, those that make a call in this control group, and what they start.
+    pub cgroup: Option<Cgroup>,
+}
+
+/// A control group of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Its number: that of its folder's inode.
+    pub id: u64,
+    /// How many groups are above it; 0 for the root.
+    pub level: u32,
 }
 
 /// Programs at the kernel's tracepoints, and what they count. Nothing is recorded before tasks are chosen; dropping
@@ -430,6 +441,7 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
         seccomp_mode,
         exit_code,
         is_confined: options.confined,
+        cgroup: options.cgroup,
         has_values: options.values,
         has_times: options.times,
     };

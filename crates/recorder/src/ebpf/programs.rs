@@ -16,6 +16,8 @@ use std::os::fd::RawFd;
 use tamis_diag::Sources;
 use tamis_ebpf::{Insn, text};
 
+use super::Cgroup;
+
 /// The task is recorded.
 pub(super) const TRACKED: u64 = 1;
 /// It is in a call that it was seen to enter.
@@ -75,6 +77,8 @@ pub(super) struct Facts {
     pub(super) has_times: bool,
     /// Whether recordings that begin with a program begin with the first call under a filter.
     pub(super) is_confined: bool,
+    /// The control group whose tasks are recorded.
+    pub(super) cgroup: Option<Cgroup>,
 }
 
 /// The names of arrays and tables, and their descriptors.
@@ -130,6 +134,30 @@ const CONFINED: &str = "
 recorded:
 ";
 
+/// The same, but a task that is in a control group is recorded from this call on.
+fn in_group(group: Cgroup) -> String {
+    let Cgroup { id, level } = group;
+    let (high, low) = ((id >> 32) as i32, id as i32);
+    format!(
+        "
+    r2 = r1
+    r2 &= {{tracked}}
+    if r2 != 0 goto recorded
+    r1 = {level}
+    call 123 // bpf_get_current_ancestor_cgroup_id
+    w1 = {high}
+    r1 <<= 32
+    w2 = {low}
+    r1 |= r2
+    if r0 != r1 goto out
+    r1 = &totals
+    r2 = 1
+    lock *(u64 *)(r1 + {{live}}) += r2
+recorded:
+"
+    )
+}
+
 /// From the number of a call in r7 to its row in r9: the rows of x86-64, then those of i386, then those of x32.
 const ROW: &str = "
     r1 = *(u64 *)(r10 - 64)
@@ -165,10 +193,10 @@ counted:
 ";
 
 fn enter(facts: &Facts) -> String {
-    let wanted = if facts.is_confined {
-        CONFINED
-    } else {
-        RECORDED
+    let wanted = match facts.cgroup {
+        Some(group) => in_group(group),
+        None if facts.is_confined => CONFINED.to_owned(),
+        None => RECORDED.to_owned(),
     };
     let mut text = format!(
         "{TASK}{wanted}

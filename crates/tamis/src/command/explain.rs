@@ -19,7 +19,7 @@ Examples:
   tamis explain profile.json 'socket(AF_VSOCK)'
   tamis explain profile.json '[pid 7] socket(AF_VSOCK, SOCK_STREAM, 0) = -1 EPERM'
   tamis explain TM0201
-  journalctl -k | tamis explain server.tamis --audit -
+  journalctl -k | tamis explain policy.tamis --audit -
 A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`), by number (`nr 59`), or as strace \
 prints it.")]
 pub(crate) struct Args {

@@ -10,7 +10,8 @@ use tamis_profile::RunId;
 use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
-use tamis_report::record::{LostEntry, NumberEntry, RecordReport, RecordedCall, strace_table};
+use tamis_report::record::{LostEntry, NumberEntry, RecordReport, RecordedCall};
+use tamis_report::strace_table::{self, Column};
 use tamis_session::Policy;
 
 use crate::cli::load::LoadArgs;
@@ -18,10 +19,14 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit, message, platform};
 
 mod caught;
+mod group;
 pub(super) mod kernel;
+mod live;
 mod origin;
 mod watch;
 
+use group::Group;
+use live::{Live, When};
 use watch::{Source, Watch, drift_entry};
 
 /// Record what a program calls, as a profile
@@ -37,6 +42,8 @@ Examples:
   tamis record --pid 4711 --time
   tamis record --confined --values -o container.json -- runc run web
   tamis record --summary strace -- make
+  tamis record --summary strace -U calls,errors,max-time -S calls -- make
+  tamis record --values -o web.json --cgroup system.slice/web.service
   tamis record --against service.tamis --values --pid 4711
   tamis compile policy.tamis --profile service.json -o filter.bpf
 Exit status: that of the command, 0 with --pid; 1 if the policy of --against would deny something; 4 if nothing can be \
@@ -45,8 +52,14 @@ pub(crate) struct Args {
     /// Record this process and what it starts from now on; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
+    /// Record all processes of this control group of version 2, also those that join it, until it is empty
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid"])]
+    cgroup: Option<PathBuf>,
+    /// The same for the control group of a running container, by its number or the beginning of it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["command", "pid", "cgroup"])]
+    container: Option<String>,
     /// Begin with a task's first call under a filter: of a container's runtime, only what the filter must allow
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with_all = ["pid", "cgroup", "container"])]
     confined: bool,
     /// What records
     #[arg(long, value_name = "NAME", default_value = "auto")]
@@ -69,12 +82,50 @@ pub(crate) struct Args {
     /// What to print at the end
     #[arg(long, value_name = "FORM", default_value = "counts")]
     summary: Summary,
+    /// The columns of that table, as strace names them: time-percent, total-time, min-time, max-time, avg-time, calls, errors,
+    /// name
+    #[arg(short = 'U', long, value_name = "COLUMNS", value_parser = columns)]
+    summary_columns: Option<Columns>,
+    /// The column by which its rows are ordered, or `none`
+    #[arg(short = 'S', long, value_name = "COLUMN", value_parser = order)]
+    summary_sort_by: Option<Order>,
+    /// When to show a table of calls and their rates while they are counted
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    live: When,
     /// How many calls to show
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     top: usize,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
     command: Vec<OsString>,
+}
+
+/// Columns of strace's table.
+#[derive(Clone, Debug)]
+struct Columns(Vec<Column>);
+
+/// The order of its rows; `None` for that of their numbers.
+#[derive(Clone, Copy, Debug)]
+struct Order(Option<Column>);
+
+fn columns(text: &str) -> Result<Columns, String> {
+    Column::list(text).map(Columns).map_err(|name| {
+        let known: Vec<&str> = Column::names().collect();
+        format!(
+            "`{name}` is no column, or is there twice; there are {}",
+            known.join(", ")
+        )
+    })
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    if matches!(text, "none" | "nothing") {
+        return Ok(Order(None));
+    }
+    match Column::named(text) {
+        Some(column) => Ok(Order(Some(column))),
+        None => columns(text).map(|_| Order(None)),
+    }
 }
 
 /// The forms of a summary.
@@ -118,11 +169,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => None,
     };
     let policy = policy.as_ref();
+    let group = group(args)?;
+    let options = Options {
+        cgroup: group.as_ref().map(|group| group.cgroup),
+        ..options(args)
+    };
     let recorded = match args.backend {
         Backend::Notify => caught(args, "notify", policy, global)?,
         Backend::Trace => caught(args, "ptrace-seccomp", policy, global)?,
-        Backend::Ebpf | Backend::Auto => match Recorder::new(options(args)) {
-            Ok(recorder) => Ok(in_kernel(args, &recorder, policy, global)?),
+        Backend::Ebpf | Backend::Auto => match Recorder::new(options) {
+            Ok(recorder) => Ok(in_kernel(args, &recorder, group.as_ref(), policy, global)?),
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
             }
@@ -155,12 +211,29 @@ fn options(args: &Args) -> Options {
         values: args.values || args.against.is_some(),
         times: args.time || args.summary == Summary::Strace,
         confined: args.confined,
+        cgroup: None,
     }
+}
+
+/// The control group that was asked for.
+fn group(args: &Args) -> Result<Option<Group>, Failure> {
+    match (&args.cgroup, &args.container) {
+        (Some(path), _) => Group::find(path).map(Some),
+        (None, Some(id)) => Group::of_container(id).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The table that is drawn while calls are counted, if one is.
+fn live_table(args: &Args, global: &Global) -> Option<Live> {
+    let is_quiet = global.quiet || global.json;
+    let is_shown = !is_quiet && args.live.is_now(!args.command.is_empty());
+    is_shown.then(|| Live::new(args.top))
 }
 
 /// Whether only programs in the kernel can do what is asked.
 fn needs_kernel(args: &Args) -> bool {
-    options(args).times || args.confined || !args.pid.is_empty()
+    options(args).times || args.confined || args.command.is_empty()
 }
 
 fn unavailable(error: &Unavailable) -> Failure {
@@ -171,16 +244,25 @@ fn unavailable(error: &Unavailable) -> Failure {
 fn in_kernel(
     args: &Args,
     recorder: &Recorder,
+    group: Option<&Group>,
     policy: Option<&Policy>,
     global: &Global,
 ) -> Result<Recorded, Failure> {
-    let watch = Watch::new(Source::Kernel(recorder), policy, global);
+    let watch = Watch::new(
+        Source::Kernel(recorder),
+        policy,
+        live_table(args, global),
+        global,
+    );
     let ended = match args.command.split_first() {
         Some((program, arguments)) => Some(kernel::record_command(
             &watch, recorder, program, arguments,
         )?),
         None => {
-            kernel::record_processes(&watch, recorder, &args.pid)?;
+            match group {
+                Some(group) => kernel::record_group(&watch, recorder, group),
+                None => kernel::record_processes(&watch, recorder, &args.pid)?,
+            }
             None
         }
     };
@@ -204,7 +286,7 @@ fn caught(
     if needs_kernel(args) {
         return Err(Failure::usage(
             "times, running processes and containers are recorded by eBPF only",
-            "leave out `--backend`, or `--time`, `--summary strace`, `--confined` and `--pid`",
+            "leave out `--backend`, or `--time`, `--summary strace`, `--confined`, `--pid`, `--cgroup` and `--container`",
         ));
     }
     let Some(on_platform) = tamis_platform::by_name(on) else {
@@ -214,7 +296,12 @@ fn caught(
         ));
     };
     let counting = Counting::new(options(args).values);
-    let watch = Watch::new(Source::Caught(&counting), policy, global);
+    let watch = Watch::new(
+        Source::Caught(&counting),
+        policy,
+        live_table(args, global),
+        global,
+    );
     let ended = match caught::record_command(&watch, on_platform, &counting, &args.command)? {
         Ok(ended) => ended,
         Err(code) => return Ok(Err(code)),
@@ -266,7 +353,13 @@ fn print(
     if global.json {
         message(output::document_json(report)?.trim_end());
     } else if args.summary == Summary::Strace {
-        message(strace_table(&recording.profile).trim_end());
+        let columns = args.summary_columns.as_ref();
+        let columns = columns.map_or(&Column::USUAL[..], |columns| &columns.0);
+        let order = args
+            .summary_sort_by
+            .map_or(Some(Column::TimePercent), |order| order.0);
+        let table = strace_table::table(&recording.profile, columns, order);
+        message(table.trim_end());
     } else if args.summary == Summary::Counts && !global.quiet {
         message(report.to_string().trim_end());
     }

@@ -141,7 +141,7 @@ fn watch(
 ) -> Result<Result<Ended, u8>, Failure> {
     let is_over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
-        scope.spawn(|| {
+        let ticker = scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
                 thread::park_timeout(PACE);
                 // While its first process lives, the command gets the signals.
@@ -164,6 +164,7 @@ fn watch(
         let on = tamis_platform::watching();
         let ended = platform::run_guest(on, &args.command, filter, watched, true);
         is_over.store(true, Ordering::Release);
+        ticker.thread().unpark();
         ended
     });
     let finished = watched.with_sink(Sink::finish);

@@ -304,13 +304,7 @@ fn sides_that_cannot_be_read_are_the_users_mistake() {
         vec!["prove", "pure-compute", text_of(&empty)],
         vec!["prove", "pure-compute,no-such-file", "pure-compute"],
         vec!["diff", "pure-compute", "no-such-file"],
-        vec![
-            "diff",
-            "pure-compute",
-            "pure-compute",
-            "--json",
-            "--markdown",
-        ],
+        vec!["diff", "pure-compute", "pure-compute", "--markdowm"],
     ];
     for args in cases {
         let output = tamis(&args);

@@ -203,7 +203,7 @@ fn every_subcommand_has_examples_and_they_work() {
 fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
     let mut takers = 0;
     for subcommand in subcommands() {
-        let help = stdout(&[&subcommand, "-h"]);
+        let help = stdout(&[&subcommand, "--help"]);
         if !help.contains("-O, --option") {
             continue;
         }
@@ -211,16 +211,26 @@ fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
         let is_listed = ["compile", "precompile"].contains(&subcommand.as_str());
         for option in option::all() {
             let name = option.name;
-            let entry = format!("\n      --{name} ");
+            let entry = format!("\n      --{name}");
             assert_eq!(help.contains(&entry), is_listed, "{subcommand} --{name}");
             // Help is shown only if what stands before it was understood.
             let flag = format!("--{name}");
             let understood = match option.value_form().split('|').next() {
-                Some("") | None => stdout(&[&subcommand, &flag, "-h"]),
-                Some(value) => stdout(&[&subcommand, &flag, value, "-h"]),
+                Some("") | None => stdout(&[&subcommand, &flag, "--help"]),
+                Some(value) => stdout(&[&subcommand, &flag, value, "--help"]),
             };
             assert_eq!(understood, help, "{subcommand} {flag}");
         }
     }
     assert!(takers > 10, "{takers} commands take options of languages");
+}
+
+#[test]
+fn the_short_help_fits_a_screen() {
+    const LINES: usize = 50;
+    for subcommand in subcommands() {
+        let help = stdout(&[&subcommand, "-h"]);
+        let lines = help.lines().count();
+        assert!(lines <= LINES, "{subcommand}: {lines} lines\n{help}");
+    }
 }

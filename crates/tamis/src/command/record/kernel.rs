@@ -8,6 +8,7 @@ use tamis_kernel::spawn::{Spawn, SpawnError};
 use tamis_kernel::{Ended, Errno};
 use tamis_recorder::ebpf::{Recorder, Start};
 
+use super::group::Group;
 use super::watch::Watch;
 use crate::cli::{Failure, exit};
 
@@ -57,6 +58,18 @@ pub(super) fn record_processes(
     })?;
     wait_for_all(watch, recorder);
     Ok(())
+}
+
+/// Records all tasks of a control group until it is empty, or the user wants to end.
+pub(super) fn record_group(watch: &Watch<'_>, recorder: &Recorder, group: &Group) {
+    for pid in group.processes() {
+        // Some may have ended; those that join are found by their calls.
+        let _ = choose(&[pid], |task| {
+            recorder.record(task, Start::Now);
+        });
+    }
+    let interrupts = Interrupts::catch();
+    watch.watch_until(|| group.is_empty() || interrupts.arrived());
 }
 
 /// Chooses all tasks of processes.

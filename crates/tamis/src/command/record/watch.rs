@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tamis_report::record::DriftEntry;
 use tamis_session::Policy;
 use tamis_session::profile::call_name;
 
+use super::live::Live;
 use crate::cli::{Failure, Global};
 
 /// How often it is looked whether all tasks have ended.
@@ -44,6 +45,7 @@ pub(super) struct Watch<'w> {
     policy: Option<&'w Policy>,
     /// The calls that the user knows the policy would deny.
     told: Mutex<BTreeSet<(Arch, Nr)>>,
+    live: Mutex<Option<Live>>,
     global: &'w Global,
 }
 
@@ -51,24 +53,31 @@ impl<'w> Watch<'w> {
     pub(super) fn new(
         source: Source<'w>,
         policy: Option<&'w Policy>,
+        live: Option<Live>,
         global: &'w Global,
     ) -> Watch<'w> {
         Watch {
             source,
             policy,
             told: Mutex::default(),
+            live: Mutex::new(live),
             global,
         }
     }
 
     /// What was recorded in all, and what the policy denies or may deny of it.
     pub(super) fn finish(&self) -> Result<(Recording, Vec<Drift>), Failure> {
+        drop(self.live().take());
         let recording = self
             .source
             .recording()
             .map_err(|errno| Failure::environment(format!("the counts can't be read: {errno}")))?;
         let drift = self.tell(&recording);
         Ok((recording, drift))
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells which calls the policy would deny, each once. Returns all that it denies or may deny.
@@ -91,7 +100,7 @@ impl<'w> Watch<'w> {
 
     /// Does something that takes a while, and compares meanwhile, if there is something to compare with.
     pub(super) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
-        if self.policy.is_none() {
+        if self.policy.is_none() && self.live().is_none() {
             return work();
         }
         let is_over = AtomicBool::new(false);
@@ -103,7 +112,7 @@ impl<'w> Watch<'w> {
         })
     }
 
-    /// Compares from time to time, until this says that it is over.
+    /// Compares and draws from time to time, until this says that it is over.
     pub(super) fn watch_until(&self, is_over: impl Fn() -> bool) {
         while !is_over() {
             if self.policy.is_some()
@@ -111,7 +120,20 @@ impl<'w> Watch<'w> {
             {
                 self.tell(&recording);
             }
+            self.draw();
             thread::sleep(PACE);
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// Draws the table if it is time.
+    fn draw(&self) {
+        let mut live = self.live();
+        if let Some(live) = live.as_mut().filter(|live| live.is_due())
+            && let Ok(recording) = self.source.recording()
+        {
+            live.draw(&recording.profile);
         }
     }
 }

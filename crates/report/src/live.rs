@@ -1,0 +1,95 @@
+//! A recording that goes on, as a table that is drawn again and again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_profile::Profile;
+
+/// How long a call counts as new.
+const NEW: Duration = Duration::from_secs(5);
+
+/// The table: the calls by their rates.
+#[derive(Debug, Default)]
+pub struct LiveTable {
+    /// The counts of the last time, and when each call was seen first.
+    known: BTreeMap<(Arch, Nr), (u64, Duration)>,
+    at: Duration,
+}
+
+impl LiveTable {
+    /// The lines after so much time, and what is remembered for the next: at most `top` calls, the most frequent since the
+    /// last time first, with their counts since the start. Calls that were first seen in the last five seconds,
+    /// and not in the first, are `new`.
+    pub fn lines(&mut self, profile: &Profile, at: Duration, top: usize) -> Vec<String> {
+        let passed = at.saturating_sub(self.at).as_secs_f64().max(1e-3);
+        let mut rows = Vec::new();
+        let mut total = 0.0;
+        for (arch, nr, call) in profile.calls() {
+            let (before, first) = self.known.entry((arch, nr)).or_insert((0, at));
+            let rate = call.count.saturating_sub(*before) as f64 / passed;
+            let is_new = *first > NEW && at.saturating_sub(*first) < NEW;
+            *before = call.count;
+            total += rate;
+            let errors = call.errors.values().copied().fold(0, u64::saturating_add);
+            rows.push((rate, call.count, errors, is_new, arch, nr));
+        }
+        self.at = at;
+        rows.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)));
+        let mut lines = vec![
+            format!(
+                "{} s, {} different calls, {total:.0} a second; Ctrl-C ends",
+                at.as_secs(),
+                rows.len()
+            ),
+            "    per second       count      failed  call".to_owned(),
+        ];
+        for (rate, count, errors, is_new, arch, nr) in rows.into_iter().take(top) {
+            let name = syscall::name(arch, nr).map_or_else(|| nr.0.to_string(), str::to_owned);
+            let errors = if errors == 0 {
+                String::new()
+            } else {
+                errors.to_string()
+            };
+            let new = if is_new { "  new" } else { "" };
+            lines.push(format!(
+                "{rate:>14.0}{count:>12}{errors:>12}  {arch} {name}{new}"
+            ));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(counts: &[(u32, u64)]) -> Profile {
+        let mut profile = Profile::default();
+        for (nr, count) in counts {
+            profile.call_mut(Arch::X86_64, Nr(*nr)).count = *count;
+        }
+        profile
+    }
+
+    #[test]
+    fn rates_are_those_since_the_last_time_and_new_calls_are_marked() {
+        let mut table = LiveTable::default();
+        let second = Duration::from_secs;
+        let first = table.lines(&profile(&[(0, 10), (1, 30)]), second(1), 9);
+        assert!(
+            first[0].contains("2 different calls, 40 a second"),
+            "{first:?}"
+        );
+        assert!(first[2].ends_with("x86_64 write") && first[3].ends_with("x86_64 read"));
+        let next = table.lines(&profile(&[(0, 210), (1, 30), (2, 1)]), second(11), 2);
+        assert_eq!(next.len(), 4);
+        assert!(
+            next[2].starts_with("            20         210") && next[2].ends_with("read"),
+            "{next:?}"
+        );
+        assert!(next[3].ends_with("x86_64 open  new"), "{next:?}");
+        let later = table.lines(&profile(&[(2, 1)]), second(30), 2);
+        assert!(!later[2].contains("new"), "{later:?}");
+    }
+}

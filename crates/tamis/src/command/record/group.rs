@@ -1,0 +1,117 @@
+//! Control groups and containers, by their names.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tamis_recorder::ebpf::Cgroup;
+
+use crate::cli::Failure;
+
+/// A control group of version 2.
+pub(super) struct Group {
+    folder: PathBuf,
+    /// What programs in the kernel know it by.
+    pub(super) cgroup: Cgroup,
+}
+
+impl Group {
+    /// The group with this path, that of its folder or that below the root of all groups.
+    pub(super) fn find(path: &Path) -> Result<Group, Failure> {
+        let root = root()?;
+        let folder = match path.starts_with(&root) {
+            true => path.to_owned(),
+            false => root.join(path.strip_prefix("/").unwrap_or(path)),
+        };
+        let missing = |error: io::Error| {
+            Failure::environment(format!("no control group {}: {error}", folder.display()))
+        };
+        let folder = fs::canonicalize(&folder).map_err(missing)?;
+        let data = fs::metadata(folder.join("cgroup.procs")).and_then(|_| fs::metadata(&folder));
+        let id = data.map_err(missing)?.ino();
+        let below = folder.strip_prefix(&root).map_err(|_| {
+            Failure::environment(format!(
+                "{} isn't below {}",
+                folder.display(),
+                root.display()
+            ))
+        })?;
+        let level = below.components().count() as u32;
+        Ok(Group {
+            cgroup: Cgroup { id, level },
+            folder,
+        })
+    }
+
+    /// That of a container, by its number or the beginning of it: of a process whose group has it in its name.
+    pub(super) fn of_container(id: &str) -> Result<Group, Failure> {
+        const MIN_DIGITS: usize = 6;
+        let none = || {
+            Failure::environment(format!(
+                "no process is in a control group of version 2 of the container {id}"
+            ))
+        };
+        if id.len() < MIN_DIGITS {
+            return Err(Failure::usage(
+                format!("`{id}` is too short for the number of a container"),
+                format!("write at least {MIN_DIGITS} of its digits; `--cgroup` takes a path"),
+            ));
+        }
+        let processes = fs::read_dir("/proc").map_err(|_| none())?;
+        let paths = processes.flatten().filter_map(|process| {
+            let text = fs::read_to_string(process.path().join("cgroup")).ok()?;
+            let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+            let mut whole = PathBuf::new();
+            // Up to the container: what is below are groups of its own.
+            for part in Path::new(path).components() {
+                whole.push(part);
+                let name = part.as_os_str().to_string_lossy();
+                if name
+                    .rsplit(['-', ':'])
+                    .next()
+                    .is_some_and(|own| own.starts_with(id))
+                {
+                    return Some(whole);
+                }
+            }
+            None
+        });
+        let path = paths.min().ok_or_else(none)?;
+        Group::find(&path)
+    }
+
+    /// The processes in it and below.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        let mut processes = Vec::new();
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            processes.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.extend(below.map(|entry| entry.path()));
+        }
+        processes
+    }
+
+    /// Whether no process is in it or below, or it is gone.
+    pub(super) fn is_empty(&self) -> bool {
+        match fs::read_to_string(self.folder.join("cgroup.events")) {
+            Ok(events) => events.lines().any(|line| line == "populated 0"),
+            // The root has no events.
+            Err(_) => !self.folder.join("cgroup.procs").exists(),
+        }
+    }
+}
+
+/// Where the groups of version 2 are.
+fn root() -> Result<PathBuf, Failure> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let root = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let folder = fields.next()?;
+        (fields.next()? == "cgroup2").then(|| PathBuf::from(folder))
+    });
+    root.ok_or_else(|| Failure::environment("no control groups of version 2 are mounted"))
+}

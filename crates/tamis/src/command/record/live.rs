@@ -1,0 +1,89 @@
+//! The table of a recording that goes on, on a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use tamis_profile::Profile;
+use tamis_report::live::LiveTable;
+
+/// How often it is drawn.
+const PACE: Duration = Duration::from_millis(250);
+
+/// When the table is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    /// If standard error is a terminal, and standard output isn't one that a command writes to
+    Auto,
+    Always,
+    Never,
+}
+
+impl When {
+    pub(super) fn is_now(self, has_command: bool) -> bool {
+        match self {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                io::stderr().is_terminal() && !(has_command && io::stdout().is_terminal())
+            }
+        }
+    }
+}
+
+/// Draws the table over the last one.
+pub(super) struct Live {
+    table: LiveTable,
+    began: Instant,
+    drawn: Option<Instant>,
+    lines: usize,
+    top: usize,
+}
+
+impl Live {
+    pub(super) fn new(top: usize) -> Live {
+        Live {
+            table: LiveTable::default(),
+            began: Instant::now(),
+            drawn: None,
+            lines: 0,
+            top,
+        }
+    }
+
+    /// Whether it is time to draw.
+    pub(super) fn is_due(&self) -> bool {
+        self.drawn.is_none_or(|drawn| drawn.elapsed() >= PACE)
+    }
+
+    pub(super) fn draw(&mut self, profile: &Profile) {
+        let lines = self.table.lines(profile, self.began.elapsed(), self.top);
+        let mut text = self.back();
+        for line in &lines {
+            // To the end of the line nothing is left of the last table.
+            text += &format!("{line}\x1b[K\n");
+        }
+        self.lines = lines.len();
+        self.drawn = Some(Instant::now());
+        put(&text);
+    }
+
+    /// To the start of the last table, and removes it.
+    fn back(&self) -> String {
+        match self.lines {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\x1b[J"),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        put(&self.back());
+    }
+}
+
+/// A failure of that can't be told.
+fn put(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
