@@ -24,6 +24,8 @@ pub enum Generality {
     /// The values that were seen, of arguments that decide what a call does, and of others where new values are unlikely.
     #[default]
     Stable,
+    /// As stable; and of groups of calls with one purpose, all, with any arguments, if one was made.
+    Groups,
     /// Calls with any arguments.
     Calls,
 }
@@ -55,7 +57,7 @@ const MAX_VALUES: usize = 64;
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
     let is_free = match generality {
         Generality::Seen => false,
-        Generality::Stable => closure::is_needed(name),
+        Generality::Stable | Generality::Groups => closure::is_needed(name),
         Generality::Calls => true,
     };
     if is_free {
