@@ -53,6 +53,7 @@ pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
             "nanosleep",
             "clock_nanosleep",
             "clock_nanosleep_time64",
+            "pause",
         ],
     ),
     (

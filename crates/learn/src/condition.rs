@@ -153,9 +153,19 @@ fn on_argument(
     let choice = choice(arch, name, argument.index);
     let others = argument.width.max() & !seen & !choice;
     let choices: BTreeSet<u64> = values().map(|value| value & choice).collect();
+    let mask = others | choice;
+    if mask == argument.width.max() {
+        return Predicate::Test(Test::In {
+            operand,
+            set: choices
+                .into_iter()
+                .map(IntervalSet::single)
+                .fold(IntervalSet::empty(), |set, one| set.union(&one)),
+        });
+    }
     let mut only_seen: Vec<Predicate> = choices
         .into_iter()
-        .map(|chosen| masked(operand, others | choice, chosen))
+        .map(|chosen| masked(operand, mask, chosen))
         .collect();
     let only_seen = match only_seen.len() {
         1 => only_seen.remove(0),

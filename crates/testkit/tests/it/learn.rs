@@ -152,6 +152,28 @@ fn what_depends_on_chance_is_not_limited_by_what_was_seen() {
 }
 
 #[test]
+fn what_was_seen_and_is_allowed_is_not_told_as_denied() {
+    let Some(base) = docker() else {
+        return;
+    };
+    let mut profile = Profile::default();
+    // Shared and private memory: each value fits one alternative of the learned condition.
+    with_values(&mut profile, "mmap", 3, &[(0x22, 40), (1, 40), (0x812, 40)]);
+    with_values(&mut profile, "openat", 2, &[(0x80000, 40), (0x80241, 40)]);
+    let options = Options {
+        base: Some(("docker", &base)),
+        ..Options::default()
+    };
+    let run = Run {
+        name: "run",
+        profile: &profile,
+    };
+    let learned = learn(&[run], &options).expect("a policy");
+    assert!(learned.policy.contains("mmap(flags"), "{}", learned.policy);
+    assert_eq!(learned.refused, []);
+}
+
+#[test]
 fn values_that_are_partly_unknown_are_no_condition() {
     let mut profile = Profile::default();
     with_values(&mut profile, "prctl", 0, &[(15, 9)]);
