@@ -101,6 +101,20 @@ fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values; 6]) -> Vec<Acti
 
 /// Whether a predicate holds; `None` if that depends on what is unknown.
 fn holds(predicate: &Predicate, args: &[Values; 6]) -> Option<bool> {
+    let is_joined = matches!(predicate, Predicate::All(_) | Predicate::Any(_));
+    if is_joined
+        && let Some(index) = only_argument(predicate)
+        && let Some(values) = args[index].as_ref().filter(|values| values.len() > 1)
+    {
+        // Each part may hold for other values, and the whole for all.
+        let mut each = values.iter().map(|value| {
+            let mut args = args.clone();
+            args[index] = Some(vec![*value]);
+            holds(predicate, &args)
+        });
+        let first = each.next()??;
+        return each.all(|result| result == Some(first)).then_some(first);
+    }
     match predicate {
         Predicate::True => Some(true),
         Predicate::False => Some(false),
@@ -108,6 +122,27 @@ fn holds(predicate: &Predicate, args: &[Values; 6]) -> Option<bool> {
         Predicate::All(parts) => joined(parts, args, false),
         Predicate::Any(parts) => joined(parts, args, true),
         Predicate::Test(test) => tested(test, args),
+    }
+}
+
+/// The argument, if a predicate is about a single one.
+fn only_argument(predicate: &Predicate) -> Option<usize> {
+    let index = |operand: &Operand| match operand.source {
+        OperandSource::Arg(index) => Some(index.index()),
+        _ => None,
+    };
+    match predicate {
+        Predicate::True | Predicate::False => None,
+        Predicate::Not(inner) => only_argument(inner),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            let mut parts = parts.iter().map(only_argument);
+            let first = parts.next()??;
+            parts.all(|part| part == Some(first)).then_some(first)
+        }
+        Predicate::Test(
+            Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. },
+        ) => index(operand),
+        Predicate::Test(Test::Between { .. }) => None,
     }
 }
 

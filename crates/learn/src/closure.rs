@@ -2,6 +2,10 @@
 //!
 //! Their arguments depend on that too: a needed call that was seen is not allowed with less than one that wasn't.
 
+use std::collections::BTreeSet;
+
+use tamis_policy::tamis;
+
 /// Calls that are needed, with the reason.
 pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
     (
@@ -49,6 +53,7 @@ pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
             "nanosleep",
             "clock_nanosleep",
             "clock_nanosleep_time64",
+            "pause",
         ],
     ),
     (
@@ -56,6 +61,42 @@ pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
         &["brk", "mremap", "munmap", "futex", "madvise", "sched_yield"],
     ),
 ];
+
+/// The sets of calls that are allowed as a whole if one of theirs is made: what they reach doesn't differ much. Of other
+/// sets - processes, namespaces, users, keys, the machine - each call is allowed by itself.
+pub(crate) const GROUPS: [&str; 11] = [
+    "@default",
+    "@basic-io",
+    "@file-system",
+    "@sync",
+    "@io-event",
+    "@aio",
+    "@network-io",
+    "@ipc",
+    "@signal",
+    "@timer",
+    "@memlock",
+];
+
+/// The groups of which a call was made that is in no other group, with their calls.
+pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static str>)> {
+    let groups = GROUPS.map(|name| {
+        let calls = tamis::built_in_set(name).into_iter().flatten();
+        (name, calls.collect::<Vec<&'static str>>())
+    });
+    let count = |call: &str| {
+        groups
+            .iter()
+            .filter(|(_, calls)| calls.contains(&call))
+            .count()
+    };
+    let is_made = |calls: &[&'static str]| {
+        let mut own = calls.iter().filter(|call| count(call) == 1);
+        own.any(|call| made.contains(call))
+    };
+    let chosen = groups.iter().filter(|(_, calls)| is_made(calls));
+    chosen.cloned().collect()
+}
 
 /// Whether a call is needed though it may not be seen.
 pub(crate) fn is_needed(call: &str) -> bool {

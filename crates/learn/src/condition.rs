@@ -24,6 +24,8 @@ pub enum Generality {
     /// The values that were seen, of arguments that decide what a call does, and of others where new values are unlikely.
     #[default]
     Stable,
+    /// As stable; and of groups of calls with one purpose, all, with any arguments, if one was made.
+    Groups,
     /// Calls with any arguments.
     Calls,
 }
@@ -37,7 +39,7 @@ const MAX_VALUES: usize = 64;
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
     let is_free = match generality {
         Generality::Seen => false,
-        Generality::Stable => closure::is_needed(name),
+        Generality::Stable | Generality::Groups => closure::is_needed(name),
         Generality::Calls => true,
     };
     if is_free {
@@ -128,9 +130,19 @@ fn on_argument(
     let choice = choice(arch, name, argument.index);
     let others = argument.width.max() & !seen & !choice;
     let choices: BTreeSet<u64> = values().map(|value| value & choice).collect();
+    let mask = others | choice;
+    if mask == argument.width.max() {
+        return Predicate::Test(Test::In {
+            operand,
+            set: choices
+                .into_iter()
+                .map(IntervalSet::single)
+                .fold(IntervalSet::empty(), |set, one| set.union(&one)),
+        });
+    }
     let mut only_seen: Vec<Predicate> = choices
         .into_iter()
-        .map(|chosen| masked(operand, others | choice, chosen))
+        .map(|chosen| masked(operand, mask, chosen))
         .collect();
     let only_seen = match only_seen.len() {
         1 => only_seen.remove(0),

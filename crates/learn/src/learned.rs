@@ -1,6 +1,6 @@
 //! From runs to a policy.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error;
 use std::fmt;
 
@@ -128,7 +128,7 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         .base
         .map(|(_, ruleset)| space.ruleset(ruleset))
         .transpose()?;
-    let needed = needed(&calls);
+    let needed = needed(&calls, options.generality);
     let mut wanted = seen(&calls, options.generality);
     let mut known = known_of(&mut space, base, &wanted, &needed)?;
     if let Some(limit) = &known
@@ -198,7 +198,9 @@ fn known_of(
         return Ok(None);
     };
     let calls = wanted.iter().map(|call| (call.arch, call.nr));
-    let calls = calls.chain(needed.values().flatten().copied()).collect();
+    let calls = calls
+        .chain(needed.iter().flat_map(|(_, calls)| calls).copied())
+        .collect();
     let freely = space.ruleset(&ruleset_of(wanted)?)?;
     Ok(Some(Base::of(space, function, freely, &calls)?))
 }
@@ -296,22 +298,37 @@ fn narrowed<'c>(calls: Vec<Allowed<'c>>, base: Option<&Base>) -> Result<Narrowed
     }
 }
 
-/// Calls that weren't seen, by the place of the reason in [`closure::NEEDED`].
-pub(crate) type Needed = BTreeMap<usize, Vec<(Arch, Nr)>>;
+/// Calls that weren't seen, with the reason why they are allowed.
+pub(crate) type Needed = Vec<(String, Vec<(Arch, Nr)>)>;
 
-/// The calls that are needed and weren't seen.
-fn needed(calls: &Calls) -> Needed {
+/// The calls that are allowed and weren't seen, each for one reason.
+fn needed(calls: &Calls, generality: Generality) -> Needed {
     let arches: BTreeSet<Arch> = calls.keys().map(|(arch, _)| *arch).collect();
+    let mut reasons: Vec<(String, Vec<&str>)> = closure::NEEDED
+        .iter()
+        .map(|(reason, names)| ((*reason).to_owned(), names.to_vec()))
+        .collect();
+    if generality == Generality::Groups {
+        let made = calls
+            .keys()
+            .filter_map(|(arch, nr)| syscall::name(*arch, *nr));
+        for (group, mut names) in closure::groups(&made.collect()) {
+            // Programs fall back from newer calls as before.
+            names.retain(|name| closure::older(name).is_none());
+            reasons.push((format!("Others of {group}"), names));
+        }
+    }
+    let mut named = BTreeSet::new();
     let mut needed = Needed::new();
-    for (place, (_, names)) in closure::NEEDED.iter().enumerate() {
-        for (arch, name) in arches
+    for (reason, names) in reasons {
+        let places = arches
             .iter()
-            .flat_map(|arch| names.iter().map(move |name| (arch, name)))
-        {
-            let call = syscall::number(*arch, name).map(|nr| (*arch, nr));
-            if let Some(call) = call.filter(|call| !calls.contains_key(call)) {
-                needed.entry(place).or_default().push(call);
-            }
+            .flat_map(|arch| names.iter().map(move |name| (arch, name)));
+        let places = places.filter_map(|(arch, name)| Some((*arch, syscall::number(*arch, name)?)));
+        let new = places.filter(|call| !calls.contains_key(call) && named.insert(*call));
+        let new: Vec<(Arch, Nr)> = new.collect();
+        if !new.is_empty() {
+            needed.push((reason, new));
         }
     }
     needed
@@ -320,10 +337,10 @@ fn needed(calls: &Calls) -> Needed {
 /// Those that the base allows with all arguments.
 fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
     if let Some(base) = base {
-        for calls in needed.values_mut() {
+        for (_, calls) in &mut needed {
             calls.retain(|call| base.allows(*call));
         }
-        needed.retain(|_, calls| !calls.is_empty());
+        needed.retain(|(_, calls)| !calls.is_empty());
     }
     needed
 }

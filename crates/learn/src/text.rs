@@ -7,7 +7,7 @@ use tamis_abi::{Arch, Nr, syscall};
 use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::Predicate;
 
-use crate::closure::{FALLBACKS, NEEDED, older};
+use crate::closure::{FALLBACKS, older};
 use crate::evidence::Evidence;
 use crate::learned::{Needed, name};
 
@@ -22,7 +22,7 @@ pub(crate) struct Contents<'c> {
     /// The base's name.
     pub(crate) base: Option<&'c str>,
     pub(crate) allowed: &'c [Allowed<'c>],
-    /// Calls that weren't seen, by the place of the reason in [`NEEDED`].
+    /// Calls that weren't seen.
     pub(crate) needed: &'c Needed,
     /// Calls that were seen and of which the base leaves nothing.
     pub(crate) dropped: &'c [(Arch, Nr)],
@@ -136,19 +136,14 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> String {
             let _ = writeln!(text, "errno(ENOSYS) {name}");
         }
     }
-    for (place, calls) in contents.needed {
+    for (reason, calls) in contents.needed {
         let names = calls
             .iter()
             .filter(|(of, _)| own(of))
             .map(|(arch, nr)| name(*arch, *nr));
         let names: Vec<String> = names.collect();
         if !names.is_empty() {
-            let _ = writeln!(
-                text,
-                "\n# {}.\nallow {}",
-                NEEDED[*place].0,
-                names.join(", ")
-            );
+            let _ = writeln!(text, "\n# {}.\nallow {}", reason, names.join(", "));
         }
     }
     let is_seen = |nr: Nr| {

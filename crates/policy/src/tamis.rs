@@ -96,6 +96,16 @@ impl TamisOptions {
     }
 }
 
+/// The calls of a built-in set, `@` included in its name, sorted; `None` if there is no such set.
+///
+/// ```
+/// let calls: Vec<&str> = tamis_policy::tamis::built_in_set("@swap").unwrap().collect();
+/// assert_eq!(calls, ["swapoff", "swapon"]);
+/// ```
+pub fn built_in_set(name: &str) -> Option<impl Iterator<Item = &'static str>> {
+    Some(sets::built_in(name)?.iter().map(AsRef::as_ref))
+}
+
 /// Parses a policy: `root`, already in the sources, and the files that it includes, which are added to them.
 ///
 /// ```

@@ -286,7 +286,7 @@ impl Collected {
     ///
     /// # Errors
     /// If it can't be a row of a profile.
-    pub fn add(&mut self, row: Row<'_>) -> Result<(), RowError> {
+    pub fn add(&mut self, row: &Row<'_>) -> Result<(), RowError> {
         if let Some((id, origin)) = row.run
             && self.runs.named.get(id) != Some(origin)
         {

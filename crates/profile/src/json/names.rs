@@ -2,7 +2,7 @@
 //! log counts once.
 //!
 //! What the OCI runtimes read and what `kubectl get -o json` prints is read; conditions on arguments are not. The calls are those of
-//! the architecture that tables have.
+//! the architecture that tables have. Of Docker's form what depends on capabilities is left out.
 
 use jsonc_parser::ast::{Object, Value};
 use tamis_abi::syscall;
@@ -55,6 +55,12 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
 }
 
 fn is_allowing(entry: &Object<'_>) -> bool {
+    // Docker's form has entries for containers with more capabilities.
+    if let Some(Value::Object(includes)) = member(entry, "includes")
+        && member(includes, "caps").is_some()
+    {
+        return false;
+    }
     let Some(Value::StringLit(action)) = member(entry, "action") else {
         return false;
     };

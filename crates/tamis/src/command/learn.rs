@@ -46,7 +46,9 @@ enum How {
     Seen,
     /// Also other values where they are likely, but not of arguments that decide what a call does
     Stable,
-    /// Calls with any arguments
+    /// As stable, and all calls of the built-in sets of files, networks, events and the like of which one was made
+    Groups,
+    /// The calls that were made, with any arguments
     Calls,
 }
 
@@ -64,6 +66,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         generality: match args.generality {
             How::Seen => Generality::Seen,
             How::Stable => Generality::Stable,
+            How::Groups => Generality::Groups,
             How::Calls => Generality::Calls,
         },
         base: base

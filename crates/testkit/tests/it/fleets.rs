@@ -84,7 +84,7 @@ fn the_rows_of_a_fleet_are_the_fleet() {
         let fleet = fleet(&mut rng);
         let mut collected = Collected::default();
         let rows = fleet.rows(|row| {
-            let added = collected.add(row);
+            let added = collected.add(&row);
             added.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
             Ok::<(), Overlap>(())
         });

@@ -92,6 +92,88 @@ fn conditions_follow_from_what_was_seen() {
 }
 
 #[test]
+fn groups_are_allowed_as_a_whole_and_what_was_seen_of_them_keeps_its_conditions() {
+    let mut profile = Profile::default();
+    with_values(&mut profile, "prctl", 0, &[(15, 1)]);
+    with_values(&mut profile, "mmap", 2, &[(3, 40)]);
+    for name in ["openat", "close", "clone", "getpid"] {
+        profile.call_mut(X86_64, nr(name)).count = 1;
+    }
+    let options = Options {
+        generality: Generality::Groups,
+        ..Options::default()
+    };
+    let ruleset = learned(&profile, &options);
+    for name in ["openat", "rename", "getcwd", "getuid", "futex"] {
+        assert!(allows(&ruleset, name, [0; 6]), "{name}");
+    }
+    // `close` is in several groups, and no other call of the others was made.
+    for name in ["connect", "write", "execveat", "unshare", "mount", "setuid"] {
+        assert!(!allows(&ruleset, name, [0; 6]), "{name}");
+    }
+    assert!(!allows(&ruleset, "mmap", [0, 0, 7, 0, 0, 0]));
+    let stable = learned(&profile, &Options::default());
+    assert!(!allows(&stable, "rename", [0; 6]));
+}
+
+#[test]
+fn with_many_runs_a_value_of_one_run_makes_new_ones_likely() {
+    let mut sum = Profile::default();
+    for run in 0..40 {
+        let mut profile = Profile::default();
+        // Often in each run, but three of the runs have a value of their own.
+        let mut values = vec![(0, 50)];
+        values.extend((run < 3).then_some((run + 1, 50)));
+        with_values(&mut profile, "lseek", 2, &values);
+        with_values(&mut profile, "shutdown", 1, &[(1, 1)]);
+        sum.merge(&profile);
+    }
+    assert_eq!(sum.run_count(), 40);
+    let ruleset = learned(&sum, &Options::default());
+    assert!(allows(&ruleset, "lseek", [0, 0, 9, 0, 0, 0]));
+    assert!(!allows(&ruleset, "shutdown", [0, 2, 0, 0, 0, 0]));
+}
+
+#[test]
+fn what_depends_on_chance_is_not_limited_by_what_was_seen() {
+    let mut profile = Profile::default();
+    with_values(&mut profile, "futex", 1, &[(129, 90), (128, 90)]);
+    let ruleset = learned(&profile, &Options::default());
+    assert!(allows(&ruleset, "futex", [0, 393, 0, 0, 0, 0]));
+    let options = Options {
+        generality: Generality::Seen,
+        ..Options::default()
+    };
+    assert!(!allows(
+        &learned(&profile, &options),
+        "futex",
+        [0, 393, 0, 0, 0, 0]
+    ));
+}
+
+#[test]
+fn what_was_seen_and_is_allowed_is_not_told_as_denied() {
+    let Some(base) = docker() else {
+        return;
+    };
+    let mut profile = Profile::default();
+    // Shared and private memory: each value fits one alternative of the learned condition.
+    with_values(&mut profile, "mmap", 3, &[(0x22, 40), (1, 40), (0x812, 40)]);
+    with_values(&mut profile, "openat", 2, &[(0x80000, 40), (0x80241, 40)]);
+    let options = Options {
+        base: Some(("docker", &base)),
+        ..Options::default()
+    };
+    let run = Run {
+        name: "run",
+        profile: &profile,
+    };
+    let learned = learn(&[run], &options).expect("a policy");
+    assert!(learned.policy.contains("mmap(flags"), "{}", learned.policy);
+    assert_eq!(learned.refused, []);
+}
+
+#[test]
 fn values_that_are_partly_unknown_are_no_condition() {
     let mut profile = Profile::default();
     with_values(&mut profile, "prctl", 0, &[(15, 9)]);
@@ -316,7 +398,12 @@ fn nothing_that_the_base_denies_is_allowed() {
     }
     with_values(&mut profile, "personality", 0, &[(0, 5), (77, 5)]);
     with_values(&mut profile, "socket", 0, &[(1, 50), (40, 50)]);
-    for generality in [Generality::Seen, Generality::Stable, Generality::Calls] {
+    for generality in [
+        Generality::Seen,
+        Generality::Stable,
+        Generality::Groups,
+        Generality::Calls,
+    ] {
         let options = Options {
             generality,
             base: Some(("docker", &base)),

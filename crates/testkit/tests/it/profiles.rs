@@ -181,6 +181,61 @@ fn tables_of_strace_mean_what_they_say() {
 }
 
 #[test]
+fn logs_of_perf_mean_what_they_say() {
+    let Some(text) = table(Need::Tracing, "perf", &["trace"]) else {
+        return;
+    };
+    let reading = read(&text);
+    assert_eq!(reading.format, Some(Format::PerfLog), "{text}");
+    let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
+    for name in ["read", "write", "openat"] {
+        // A call that is continued stands in two lines.
+        let lines = text
+            .lines()
+            .filter(|line| line.contains(&format!(" {name}(")));
+        let lines = lines.filter(|line| line.contains(" = "));
+        let (lines, counted) = (lines.count() as u64, count(&profile, name));
+        assert!(
+            (lines..=lines + 1).contains(&counted),
+            "{name}: {counted}, {lines} lines"
+        );
+    }
+}
+
+#[test]
+fn dockers_profile_is_a_profile_without_counts() {
+    let Some(text) = corpus::text("docker/docker-default-x86_64.json") else {
+        return;
+    };
+    let reading = read(&text);
+    assert_eq!(reading.format, Some(Format::Names));
+    let profile = reading.profile.expect("no mistakes");
+    assert!(profile.calls().all(|(_, _, call)| call.count > 0));
+    assert!(count(&profile, "read") > 0 && count(&profile, "reboot") == 0);
+    assert!(profile.calls().count() > 250);
+}
+
+#[test]
+fn a_million_calls_are_bounded() {
+    let rows = "read: 1\n".repeat(1_000_000);
+    assert_eq!(
+        count(&read(&rows).profile.expect("rows"), "read"),
+        1_000_000
+    );
+    // Names that are cut at the limit of words, with an error and not half of them.
+    let call = r#"{"arch": "x86_64", "call": 500, "count": 1}"#;
+    let calls = vec![call; 300_000].join(",");
+    let json = format!(r#"{{"schema": "tamis-profile/1", "calls": [{calls}]}}"#);
+    let reading = read(&json);
+    assert!(reading.profile.is_none() && reading.diagnostics.len() <= 100);
+    let lines = "{\"evt.type\":\"read\"}\n".repeat(300_000);
+    assert_eq!(
+        count(&read(&lines).profile.expect("events"), "read"),
+        300_000
+    );
+}
+
+#[test]
 fn summaries_of_perf_mean_what_they_say() {
     if env::consts::ARCH != "x86_64" {
         return skip::because(Need::Peers, "the calls of dd are known on x86_64 only");

@@ -46,7 +46,7 @@ pub(crate) fn read(path: &str) -> Result<Fleet, Failure> {
                 let (count, runs) = (count(&group.count)?, count(&group.runs)?);
                 let run = run.as_ref().map(|(_, (id, origin))| (id, origin));
                 let named = run.filter(|_| group.run.text(row).is_some());
-                collected.add(Row {
+                collected.add(&Row {
                     run: named,
                     key,
                     count,

@@ -48,8 +48,8 @@ const REPEATS: usize = 3;
 /// A row of the table.
 struct Workload {
     name: &'static str,
-    /// Whether `strace` can't watch it.
-    is_tracer: bool,
+    /// Whether it isn't run under `strace`.
+    is_alone: bool,
     /// The programs that it needs.
     needs: Vec<&'static str>,
     /// What the shell runs.
@@ -66,7 +66,7 @@ fn workloads() -> Vec<Workload> {
         let words = needs.split(' ');
         Workload {
             name: name.trim_end_matches('!'),
-            is_tracer: name.ends_with('!'),
+            is_alone: name.ends_with('!'),
             needs: words.filter(|word| *word != "-").collect(),
             command,
         }
@@ -115,7 +115,7 @@ fn workloads_are_counted_as_strace_counts_and_run_under_what_was_learned() {
             println!("{}\tneeds {}", workload.name, workload.needs.join(" "));
             continue;
         }
-        let counts = match has_strace && !workload.is_tracer {
+        let counts = match has_strace && !workload.is_alone {
             true => difference(&place.spawn(workload, &[]), &place.folder.join("table")),
             false => None,
         };
