@@ -1,7 +1,7 @@
 //! `tamis harden` on a service of a systemd that is booted for it: the same filters, the same answers.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -157,4 +157,119 @@ fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
         &Limits::default(),
     );
     assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+}
+
+/// What `systemctl cat` of systemd 252 prints for these files.
+#[test]
+fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
+    let root = folder("files");
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let unit = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
+    write("usr/lib/systemd/system/a-b@.service", unit);
+    write("usr/lib/systemd/system/service.d/05.conf", "# masked\n");
+    write(
+        "usr/lib/systemd/system/service.d/10.conf",
+        "# of the type\n",
+    );
+    write(
+        "etc/systemd/system/a-b@.service.d/10.conf",
+        "# of the template\n",
+    );
+    write(
+        "run/systemd/system/a-b@c.service.d/10.conf",
+        "# of the instance\n",
+    );
+    write(
+        "etc/systemd/system/a-.service.d/20.conf",
+        "# of a prefix that isn't an instance\n",
+    );
+    write(
+        "etc/systemd/system/a-@.service.d/20.conf",
+        "# of the prefix\n",
+    );
+    write(
+        "etc/systemd/system/al@c.service.d/30.conf",
+        "# of the alias\n",
+    );
+    write(
+        "etc/systemd/system/a-b@d.service.d/40.conf",
+        "# of another instance\n",
+    );
+    write("tamis-exec", "");
+    symlink(
+        "a-b@.service",
+        root.join("usr/lib/systemd/system/al@.service"),
+    )
+    .unwrap();
+    symlink(
+        "/dev/null",
+        root.join("etc/systemd/system/a-@.service.d/05.conf"),
+    )
+    .unwrap();
+    for name in ["a-b@c", "al@c.service"] {
+        let root = root.to_str().unwrap();
+        let output = tamis(&[
+            "harden",
+            name,
+            "--root",
+            root,
+            "--installer",
+            "/tamis-exec",
+            "--json",
+            "--dry-run",
+        ]);
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["unit"], "a-b@c.service");
+        let files: Vec<&str> = report["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file.as_str().unwrap())
+            .collect();
+        assert_eq!(
+            files,
+            [
+                "/usr/lib/systemd/system/a-b@.service",
+                "/etc/systemd/system/a-b@.service.d/10.conf",
+                "/etc/systemd/system/a-.service.d/20.conf",
+                "/etc/systemd/system/al@c.service.d/30.conf",
+            ]
+        );
+    }
+}
+
+#[test]
+fn undo_leaves_what_was_there() {
+    let root = folder("undo");
+    let units = root.join("etc/systemd/system");
+    let unit = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
+    fs::write(units.join("x.service"), unit).unwrap();
+    fs::create_dir(units.join("x.service.d")).unwrap();
+    fs::write(units.join("x.service.d/10.conf"), "[Service]\nNice=5\n").unwrap();
+    fs::write(root.join("tamis-exec"), "").unwrap();
+    let run = |options: &[&str]| {
+        let root = root.to_str().unwrap();
+        let common = ["harden", "x", "--root", root, "--installer", "/tamis-exec"];
+        tamis(&[&common[..], options].concat())
+    };
+    let drop_in = || fs::read_to_string(units.join("x.service.d/zz-tamis.conf"));
+    assert!(run(&[]).status.success());
+    let first = drop_in().unwrap();
+    // Its own drop-in is not read.
+    assert!(run(&[]).status.success());
+    assert_eq!(drop_in().unwrap(), first);
+    assert!(run(&["--undo"]).status.success());
+    let names: Vec<_> = fs::read_dir(units.join("x.service.d"))
+        .unwrap()
+        .flatten()
+        .collect();
+    assert_eq!(names.len(), 1);
+    fs::write(units.join("x.service.d/zz-tamis.conf"), "[Service]\n").unwrap();
+    assert_eq!(run(&["--undo"]).status.code(), Some(2));
+    assert!(drop_in().is_ok());
 }
