@@ -79,10 +79,12 @@ fn folder(name: &str) -> PathBuf {
 ///
 /// Calls that the machine's libseccomp doesn't know are denied by name: systemd ignores the names, and denies the calls
 /// even where a set of its own has them.
-fn service(file: &str, unknown: &str) -> Unit {
+fn service(file: &str, settings: &str, unknown: &str) -> Unit {
     let probe = format!("/usr/bin/python3 {SHARED}/probe.py {SHARED}/{file} 'two words' 100%% $$x");
     Unit {
-        text: format!("ExecStart=\nExecStart={probe}\n{SETTINGS}SystemCallFilter=~{unknown}\n"),
+        text: format!(
+            "ExecStart=\nExecStart={probe}\n{SETTINGS}SystemCallFilter=~{unknown}\n{settings}"
+        ),
         drop_ins: Vec::new(),
     }
 }
@@ -117,46 +119,69 @@ fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
         .filter(|name| library.resolve(name).is_none())
         .collect();
     let unknown = unknown.join(" ");
-    let (before, mut after) = (service("before", &unknown), service("after", &unknown));
-    fs::write(root.join("etc/systemd/system/x.service"), after.file()).unwrap();
-    let output = tamis(&[
-        "harden",
-        "x",
-        "--root",
-        root.to_str().unwrap(),
-        "--installer",
-        "/opt/tamis",
-        "-o",
-        shared.to_str().unwrap(),
-    ]);
-    assert!(output.status.success(), "{}", stderr_text(&output));
-    after.drop_ins = vec![fs::read_to_string(shared.join("zz-tamis.conf")).unwrap()];
-    let units = [before, after];
+    let user = "User=65534\nNoExecPaths=/\nExecPaths=/usr /lib /lib64 /bin\n";
+    let mut units = Vec::new();
+    for (name, settings, options) in [
+        ("root", "", None),
+        ("root", "", Some("")),
+        ("root", "", Some("--rewrite")),
+        ("user", user, None),
+        ("user", user, Some("")),
+    ] {
+        let file = format!("{name}{}", units.len());
+        let mut unit = service(&file, settings, &unknown);
+        if let Some(option) = options {
+            unit.drop_ins = vec![harden(&root, &unit, &file, option)];
+        }
+        units.push(unit);
+    }
     let loaded = systemd.start_with(&units, Some(&shared), LIMIT).unwrap();
     let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
-    let [before, after] = loaded.as_slice() else {
-        panic!("two units");
-    };
-    let (before, after) = (filters(&before.started), filters(&after.started));
-    // Three for each of the two that stay, and the one.
-    assert_eq!(after.len(), 7);
-    assert!(before.len() > 20, "{}", before.len());
-    let answers = |name| fs::read_to_string(shared.join(name)).expect("the probe has written");
-    assert_eq!(answers("before"), answers("after"));
-    assert!(
-        answers("after").ends_with("two words 100% $x\n"),
-        "{}",
-        answers("after")
-    );
-    let own = fs::read(shared.join("tamis.bpf")).unwrap();
-    assert_eq!(after[6].to_bytes(), own);
-    let (left, right) = (Subject::programs(after), Subject::programs(before));
-    let answer = decide(
-        &Subject::Stack(&left),
-        &Subject::Stack(&right),
-        &Limits::default(),
-    );
-    assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+    let stacks: Vec<&[Program]> = loaded.iter().map(|own| filters(&own.started)).collect();
+    let lengths: Vec<usize> = stacks.iter().map(|stack| stack.len()).collect();
+    println!("{lengths:?} filters");
+    // Three for each of the two settings that stay, and the one.
+    assert_eq!(lengths[1..3], [7, 1]);
+    assert_eq!(lengths[4], 7);
+    assert!(lengths[0] > 20 && lengths[0] == lengths[3], "{lengths:?}");
+    let answers =
+        |name: &str| fs::read_to_string(shared.join(name)).expect("the probe has written");
+    for (before, after) in [(0, 1), (0, 2), (3, 4)] {
+        let name = if before == 0 { "root" } else { "user" };
+        let [then, now] = [before, after].map(|index| answers(&format!("{name}{index}")));
+        assert_eq!(then, now);
+        assert!(now.ends_with("two words 100% $x\n"), "{now}");
+        let [left, right] = [before, after].map(|index| Subject::programs(stacks[index]));
+        let answer = decide(
+            &Subject::Stack(&left),
+            &Subject::Stack(&right),
+            &Limits::default(),
+        );
+        assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+        let own = fs::read(shared.join(format!("{name}{after}.d/tamis.bpf"))).unwrap();
+        assert_eq!(stacks[after].last().unwrap().to_bytes(), own);
+    }
+}
+
+/// The drop-in that makes a unit of a root hardened.
+fn harden(root: &Path, unit: &Unit, name: &str, option: &str) -> String {
+    let file = root
+        .join("etc/systemd/system")
+        .join(format!("{name}.service"));
+    fs::write(file, unit.file()).unwrap();
+    let folder = root.join("opt").join(format!("{name}.d"));
+    let paths = [
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        folder.to_str().unwrap(),
+    ];
+    let mut words = ["harden", name, "--installer", "/opt/tamis"].to_vec();
+    words.extend(paths);
+    words.extend(option.split_whitespace());
+    let output = tamis(&words);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    fs::read_to_string(folder.join("zz-tamis.conf")).unwrap()
 }
 
 /// What `systemctl cat` of systemd 252 prints for these files.
