@@ -184,78 +184,66 @@ fn harden(root: &Path, unit: &Unit, name: &str, option: &str) -> String {
     fs::read_to_string(folder.join("zz-tamis.conf")).unwrap()
 }
 
+/// Files of a unit with a template, prefixes, an alias, and such as don't apply.
+const UNIT_FILES: [(&str, &str); 9] = [
+    (
+        "usr/lib/systemd/system/a-b@.service",
+        "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n",
+    ),
+    ("usr/lib/systemd/system/service.d/05.conf", "# masked\n"),
+    (
+        "usr/lib/systemd/system/service.d/10.conf",
+        "# of the type\n",
+    ),
+    (
+        "etc/systemd/system/a-b@.service.d/10.conf",
+        "# of the template\n",
+    ),
+    (
+        "run/systemd/system/a-b@c.service.d/10.conf",
+        "# in a later folder\n",
+    ),
+    (
+        "etc/systemd/system/a-.service.d/20.conf",
+        "# of the template's prefix\n",
+    ),
+    (
+        "etc/systemd/system/a-@.service.d/20.conf",
+        "# of the prefix\n",
+    ),
+    (
+        "etc/systemd/system/al@c.service.d/30.conf",
+        "# of the alias\n",
+    ),
+    (
+        "etc/systemd/system/a-b@d.service.d/40.conf",
+        "# of another instance\n",
+    ),
+];
+
 /// What `systemctl cat` of systemd 252 prints for these files.
 #[test]
 fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
     let root = folder("files");
-    let write = |path: &str, text: &str| {
+    for (path, text) in UNIT_FILES {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
-    };
-    let unit = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
-    write("usr/lib/systemd/system/a-b@.service", unit);
-    write("usr/lib/systemd/system/service.d/05.conf", "# masked\n");
-    write(
-        "usr/lib/systemd/system/service.d/10.conf",
-        "# of the type\n",
-    );
-    write(
-        "etc/systemd/system/a-b@.service.d/10.conf",
-        "# of the template\n",
-    );
-    write(
-        "run/systemd/system/a-b@c.service.d/10.conf",
-        "# of the instance\n",
-    );
-    write(
-        "etc/systemd/system/a-.service.d/20.conf",
-        "# of a prefix that isn't an instance\n",
-    );
-    write(
-        "etc/systemd/system/a-@.service.d/20.conf",
-        "# of the prefix\n",
-    );
-    write(
-        "etc/systemd/system/al@c.service.d/30.conf",
-        "# of the alias\n",
-    );
-    write(
-        "etc/systemd/system/a-b@d.service.d/40.conf",
-        "# of another instance\n",
-    );
-    write("tamis-exec", "");
-    symlink(
-        "a-b@.service",
-        root.join("usr/lib/systemd/system/al@.service"),
-    )
-    .unwrap();
-    symlink(
-        "/dev/null",
-        root.join("etc/systemd/system/a-@.service.d/05.conf"),
-    )
-    .unwrap();
+    }
+    fs::write(root.join("tamis-exec"), "").unwrap();
+    let units = root.join("usr/lib/systemd/system");
+    symlink("a-b@.service", units.join("al@.service")).unwrap();
+    let mask = root.join("etc/systemd/system/a-@.service.d/05.conf");
+    symlink("/dev/null", mask).unwrap();
     for name in ["a-b@c", "al@c.service"] {
-        let root = root.to_str().unwrap();
-        let output = tamis(&[
-            "harden",
-            name,
-            "--root",
-            root,
-            "--installer",
-            "/tamis-exec",
-            "--json",
-            "--dry-run",
-        ]);
+        let mut words = ["harden", name, "--installer", "/tamis-exec"].to_vec();
+        words.extend(["--root", root.to_str().unwrap(), "--json", "--dry-run"]);
+        let output = tamis(&words);
         assert!(output.status.success(), "{}", stderr_text(&output));
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["unit"], "a-b@c.service");
-        let files: Vec<&str> = report["files"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|file| file.as_str().unwrap())
-            .collect();
+        let files = report["files"].as_array().unwrap().iter();
+        let files: Vec<&str> = files.map(|file| file.as_str().unwrap()).collect();
         assert_eq!(
             files,
             [
