@@ -6,12 +6,18 @@
 //!
 //! The value is the raw program in base64 (RFC 4648, with padding).
 
-use tamis_bpf::forms::annotation::KEY;
+pub use tamis_bpf::forms::annotation::KEY;
 
 /// The annotation, as an argument of `--annotation` of podman and nerdctl.
 #[must_use]
 pub fn text(program: &[u8]) -> String {
-    format!("{KEY}={}\n", base64(program))
+    format!("{KEY}={}\n", value(program))
+}
+
+/// The value of the annotation.
+#[must_use]
+pub fn value(program: &[u8]) -> String {
+    base64(program)
 }
 
 fn base64(bytes: &[u8]) -> String {

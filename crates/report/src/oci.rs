@@ -18,6 +18,8 @@ pub struct OciReport {
     pub has_profile: bool,
     /// What the profile can't say, and what it says instead.
     pub losses: Vec<String>,
+    /// What stays of an earlier policy.
+    pub notes: Vec<String>,
 }
 
 impl fmt::Display for OciReport {
@@ -40,6 +42,9 @@ impl fmt::Display for OciReport {
         }
         for loss in &self.losses {
             writeln!(f, "    {loss}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
         }
         writeln!(f, "by hand:")?;
         writeln!(f, "  tamis convert {policy} --to oci -o profile.json")?;

@@ -139,22 +139,19 @@ fn tasks(args: &Args) -> Result<(Vec<Found>, Vec<String>), Failure> {
 
 /// Adds a process, and its threads with another number of filters.
 fn add(pid: i32, filters: Vec<Program>, tasks: &mut Vec<Found>) {
-    for tid in threads(pid, filters.len()) {
+    let count = filters.len();
+    tasks.push(Found {
+        tid: pid,
+        name: name(pid),
+        filters,
+    });
+    for tid in threads(pid, count) {
+        // One that has ended meanwhile has nothing to show.
         if let Ok(filters) = dump(tid) {
             let name = format!("{} (thread of {pid})", name(tid));
             tasks.push(Found { tid, name, filters });
         }
     }
-    let name = name(pid);
-    let index = tasks
-        .iter()
-        .position(|own| own.name.ends_with(&format!("of {pid})")));
-    let found = Found {
-        tid: pid,
-        name,
-        filters,
-    };
-    tasks.insert(index.unwrap_or(tasks.len()), found);
 }
 
 /// The threads of a process that have another number of filters than its first.

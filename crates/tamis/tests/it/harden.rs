@@ -1,7 +1,7 @@
 //! `tamis harden` on a service of a systemd that is booted for it: the same filters, the same answers.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -79,10 +79,12 @@ fn folder(name: &str) -> PathBuf {
 ///
 /// Calls that the machine's libseccomp doesn't know are denied by name: systemd ignores the names, and denies the calls
 /// even where a set of its own has them.
-fn service(file: &str, unknown: &str) -> Unit {
+fn service(file: &str, settings: &str, unknown: &str) -> Unit {
     let probe = format!("/usr/bin/python3 {SHARED}/probe.py {SHARED}/{file} 'two words' 100%% $$x");
     Unit {
-        text: format!("ExecStart=\nExecStart={probe}\n{SETTINGS}SystemCallFilter=~{unknown}\n"),
+        text: format!(
+            "ExecStart=\nExecStart={probe}\n{SETTINGS}SystemCallFilter=~{unknown}\n{settings}"
+        ),
         drop_ins: Vec::new(),
     }
 }
@@ -117,44 +119,170 @@ fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
         .filter(|name| library.resolve(name).is_none())
         .collect();
     let unknown = unknown.join(" ");
-    let (before, mut after) = (service("before", &unknown), service("after", &unknown));
-    fs::write(root.join("etc/systemd/system/x.service"), after.file()).unwrap();
-    let output = tamis(&[
-        "harden",
-        "x",
-        "--root",
-        root.to_str().unwrap(),
-        "--installer",
-        "/opt/tamis",
-        "-o",
-        shared.to_str().unwrap(),
-    ]);
-    assert!(output.status.success(), "{}", stderr_text(&output));
-    after.drop_ins = vec![fs::read_to_string(shared.join("zz-tamis.conf")).unwrap()];
-    let units = [before, after];
+    let user = "User=65534\nNoExecPaths=/\nExecPaths=/usr /lib /lib64 /bin\n";
+    let mut units = Vec::new();
+    for (name, settings, options) in [
+        ("root", "", None),
+        ("root", "", Some("")),
+        ("root", "", Some("--rewrite")),
+        ("user", user, None),
+        ("user", user, Some("")),
+    ] {
+        let file = format!("{name}{}", units.len());
+        let mut unit = service(&file, settings, &unknown);
+        if let Some(option) = options {
+            unit.drop_ins = vec![harden(&root, &unit, &file, option)];
+        }
+        units.push(unit);
+    }
     let loaded = systemd.start_with(&units, Some(&shared), LIMIT).unwrap();
     let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
-    let [before, after] = loaded.as_slice() else {
-        panic!("two units");
+    let stacks: Vec<&[Program]> = loaded.iter().map(|own| filters(&own.started)).collect();
+    let lengths: Vec<usize> = stacks.iter().map(|stack| stack.len()).collect();
+    println!("{lengths:?} filters");
+    // Three for each of the two settings that stay, and the one.
+    assert_eq!(lengths[1..3], [7, 1]);
+    assert_eq!(lengths[4], 7);
+    assert!(lengths[0] > 20 && lengths[0] == lengths[3], "{lengths:?}");
+    let answers =
+        |name: &str| fs::read_to_string(shared.join(name)).expect("the probe has written");
+    for (before, after) in [(0, 1), (0, 2), (3, 4)] {
+        let name = if before == 0 { "root" } else { "user" };
+        let [then, now] = [before, after].map(|index| answers(&format!("{name}{index}")));
+        assert_eq!(then, now);
+        assert!(now.ends_with("two words 100% $x\n"), "{now}");
+        let [left, right] = [before, after].map(|index| Subject::programs(stacks[index]));
+        let answer = decide(
+            &Subject::Stack(&left),
+            &Subject::Stack(&right),
+            &Limits::default(),
+        );
+        assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+        let own = fs::read(shared.join(format!("{name}{after}.d/tamis.bpf"))).unwrap();
+        assert_eq!(stacks[after].last().unwrap().to_bytes(), own);
+    }
+}
+
+/// The drop-in that makes a unit of a root hardened.
+fn harden(root: &Path, unit: &Unit, name: &str, option: &str) -> String {
+    let file = root
+        .join("etc/systemd/system")
+        .join(format!("{name}.service"));
+    fs::write(file, unit.file()).unwrap();
+    let folder = root.join("opt").join(format!("{name}.d"));
+    let paths = [
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        folder.to_str().unwrap(),
+    ];
+    let mut words = ["harden", name, "--installer", "/opt/tamis"].to_vec();
+    words.extend(paths);
+    words.extend(option.split_whitespace());
+    let output = tamis(&words);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    fs::read_to_string(folder.join("zz-tamis.conf")).unwrap()
+}
+
+/// Files of a unit with a template, prefixes, an alias, and such as don't apply.
+const UNIT_FILES: [(&str, &str); 9] = [
+    (
+        "usr/lib/systemd/system/a-b@.service",
+        "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n",
+    ),
+    ("usr/lib/systemd/system/service.d/05.conf", "# masked\n"),
+    (
+        "usr/lib/systemd/system/service.d/10.conf",
+        "# of the type\n",
+    ),
+    (
+        "etc/systemd/system/a-b@.service.d/10.conf",
+        "# of the template\n",
+    ),
+    (
+        "run/systemd/system/a-b@c.service.d/10.conf",
+        "# in a later folder\n",
+    ),
+    (
+        "etc/systemd/system/a-.service.d/20.conf",
+        "# of the template's prefix\n",
+    ),
+    (
+        "etc/systemd/system/a-@.service.d/20.conf",
+        "# of the prefix\n",
+    ),
+    (
+        "etc/systemd/system/al@c.service.d/30.conf",
+        "# of the alias\n",
+    ),
+    (
+        "etc/systemd/system/a-b@d.service.d/40.conf",
+        "# of another instance\n",
+    ),
+];
+
+/// What `systemctl cat` of systemd 252 prints for these files.
+#[test]
+fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
+    let root = folder("files");
+    for (path, text) in UNIT_FILES {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::write(root.join("tamis-exec"), "").unwrap();
+    let units = root.join("usr/lib/systemd/system");
+    symlink("a-b@.service", units.join("al@.service")).unwrap();
+    let mask = root.join("etc/systemd/system/a-@.service.d/05.conf");
+    symlink("/dev/null", mask).unwrap();
+    for name in ["a-b@c", "al@c.service"] {
+        let mut words = ["harden", name, "--installer", "/tamis-exec"].to_vec();
+        words.extend(["--root", root.to_str().unwrap(), "--json", "--dry-run"]);
+        let output = tamis(&words);
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["unit"], "a-b@c.service");
+        let files = report["files"].as_array().unwrap().iter();
+        let files: Vec<&str> = files.map(|file| file.as_str().unwrap()).collect();
+        assert_eq!(
+            files,
+            [
+                "/usr/lib/systemd/system/a-b@.service",
+                "/etc/systemd/system/a-b@.service.d/10.conf",
+                "/etc/systemd/system/a-.service.d/20.conf",
+                "/etc/systemd/system/al@c.service.d/30.conf",
+            ]
+        );
+    }
+}
+
+#[test]
+fn undo_leaves_what_was_there() {
+    let root = folder("undo");
+    let units = root.join("etc/systemd/system");
+    let unit = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
+    fs::write(units.join("x.service"), unit).unwrap();
+    fs::create_dir(units.join("x.service.d")).unwrap();
+    fs::write(units.join("x.service.d/10.conf"), "[Service]\nNice=5\n").unwrap();
+    fs::write(root.join("tamis-exec"), "").unwrap();
+    let run = |options: &[&str]| {
+        let root = root.to_str().unwrap();
+        let common = ["harden", "x", "--root", root, "--installer", "/tamis-exec"];
+        tamis(&[&common[..], options].concat())
     };
-    let (before, after) = (filters(&before.started), filters(&after.started));
-    // Three for each of the two that stay, and the one.
-    assert_eq!(after.len(), 7);
-    assert!(before.len() > 20, "{}", before.len());
-    let answers = |name| fs::read_to_string(shared.join(name)).expect("the probe has written");
-    assert_eq!(answers("before"), answers("after"));
-    assert!(
-        answers("after").ends_with("two words 100% $x\n"),
-        "{}",
-        answers("after")
-    );
-    let own = fs::read(shared.join("tamis.bpf")).unwrap();
-    assert_eq!(after[6].to_bytes(), own);
-    let (left, right) = (Subject::programs(after), Subject::programs(before));
-    let answer = decide(
-        &Subject::Stack(&left),
-        &Subject::Stack(&right),
-        &Limits::default(),
-    );
-    assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+    let drop_in = || fs::read_to_string(units.join("x.service.d/zz-tamis.conf"));
+    assert!(run(&[]).status.success());
+    let first = drop_in().unwrap();
+    // Its own drop-in is not read.
+    assert!(run(&[]).status.success());
+    assert_eq!(drop_in().unwrap(), first);
+    assert!(run(&["--undo"]).status.success());
+    let names: Vec<_> = fs::read_dir(units.join("x.service.d"))
+        .unwrap()
+        .flatten()
+        .collect();
+    assert_eq!(names.len(), 1);
+    fs::write(units.join("x.service.d/zz-tamis.conf"), "[Service]\n").unwrap();
+    assert_eq!(run(&["--undo"]).status.code(), Some(2));
+    assert!(drop_in().is_ok());
 }

@@ -70,6 +70,11 @@ fn both_forms_are_set_and_the_rest_of_the_text_stays() {
         .output()
         .unwrap();
     assert!(compared.status.success(), "{compared:?}");
+    // What only one runtime is given leaves the other's, which is told.
+    let printed = stderr_text(&apply(&folder, &["--runtime", "runc"]));
+    assert!(printed.contains("note: the annotation stays"), "{printed}");
+    let printed = stderr_text(&apply(&folder, &["--runtime", "crun"]));
+    assert!(printed.contains("note: `linux.seccomp` stays"), "{printed}");
     // Once more changes nothing.
     let before = fs::read(folder.join("config.json")).unwrap();
     apply(&folder, &[]);

@@ -35,9 +35,6 @@ const FILTER: &str = "tamis.bpf";
 const HEADER: &str = "# Written by `tamis harden`";
 /// The program that installs the filter.
 const INSTALLER: &str = "tamis-exec";
-/// Where control groups of services are.
-const SERVICES: &str = "/sys/fs/cgroup/system.slice";
-
 /// Give a service one filter in the place of those that systemd makes for it
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -311,13 +308,23 @@ fn process(args: &Args, unit: &str) -> Result<Option<(i32, Vec<Program>)>, Failu
     if args.no_process || args.root != Path::new("/") {
         return Ok(None);
     }
-    let processes = Path::new(SERVICES).join(unit).join("cgroup.procs");
-    let text = fs::read_to_string(processes).unwrap_or_default();
-    let mut pids = text.lines().filter_map(|line| line.parse().ok());
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut pids = pids.filter(|pid| is_of_unit(*pid, unit));
     Ok(pids.find_map(|pid| {
         let filters = dump(pid).ok().filter(|filters| !filters.is_empty())?;
         Some((pid, filters))
     }))
+}
+
+/// Whether a process is in the control group of a unit of the system.
+fn is_of_unit(pid: i32, unit: &str) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mut paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    paths.any(|path| {
+        let mut folders = path.split('/');
+        !path.starts_with("/user.slice/") && folders.any(|folder| folder == unit)
+    })
 }
 
 /// The filter, and what it was compared with.

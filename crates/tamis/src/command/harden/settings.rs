@@ -78,8 +78,15 @@ const IN_THE_WAY: [(&str, &str); 5] = [
         "it would be that of the program that installs the filter",
     ),
 ];
-/// Settings that hide parts of the file system.
-const HIDING: [&str; 2] = ["InaccessiblePaths", "TemporaryFileSystem"];
+/// Settings that hide parts of the file system, and which part of a word between colons names what is hidden; without that
+/// part, the first.
+const HIDING: [(&str, usize); 5] = [
+    ("InaccessiblePaths", 0),
+    ("TemporaryFileSystem", 0),
+    ("BindPaths", 1),
+    ("BindReadOnlyPaths", 1),
+    ("MountImages", 1),
+];
 
 /// The settings of a service.
 #[derive(Clone, Copy, Debug)]
@@ -159,15 +166,24 @@ impl<'a> Settings<'a> {
                 found.push(format!("{key}=: {why}"));
             }
         }
-        for key in HIDING {
+        for (key, part) in HIDING {
             for word in self
                 .values(key)
                 .iter()
                 .flat_map(|value| value.split_whitespace())
             {
-                let hidden = word.trim_start_matches(['-', '+']);
-                let hidden = hidden.split(':').next().unwrap_or_default();
-                let hides = |path: &&&Path| path.starts_with(hidden);
+                let mut parts = word.trim_start_matches(['-', '+']).split(':');
+                let source = parts.next().unwrap_or_default();
+                let hidden = if part == 0 {
+                    Some(source)
+                } else {
+                    parts.next()
+                };
+                // What is bound to its own place hides nothing.
+                let Some(hidden) = hidden.filter(|hidden| part == 0 || *hidden != source) else {
+                    continue;
+                };
+                let hides = |path: &&&Path| !hidden.is_empty() && path.starts_with(hidden);
                 if let Some(path) = paths.iter().find(hides) {
                     found.push(format!("{key}={word}: it hides {}", path.display()));
                 }
@@ -261,5 +277,7 @@ mod tests {
         assert_eq!(of("ProtectHome", "yes"), 1);
         assert_eq!(of("ProtectHome", "no"), 0);
         assert_eq!(of("InaccessiblePaths", "/opt"), 0);
+        assert_eq!(of("BindPaths", "/usr/bin /usr:/usr /x:/opt"), 0);
+        assert_eq!(of("BindReadOnlyPaths", "-/x:/usr:rbind"), 1);
     }
 }

@@ -37,7 +37,7 @@ const MAX_LINKS: usize = 16;
 /// The files of a unit.
 #[derive(Debug)]
 pub(super) struct UnitFiles {
-    /// The name that was asked for, with its type.
+    /// Its name, with the type; not an alias.
     pub(super) name: String,
     /// The main file first, then the drop-ins in the order in which they apply.
     pub(super) files: Vec<(PathBuf, String)>,
@@ -46,10 +46,9 @@ pub(super) struct UnitFiles {
 impl UnitFiles {
     /// Finds and reads the files below a root; a drop-in with this name is left out.
     pub(super) fn read(root: &Path, name: &str, without: &str) -> Result<UnitFiles, Failure> {
-        let name = full_name(name)?;
-        let (fragment, mut names) = fragment(root, &name)?;
-        names.insert(0, name.clone());
-        names.dedup();
+        let (name, fragment) = fragment(root, &full_name(name)?)?;
+        let mut names = vec![name.clone()];
+        names.extend(aliases(root, &name));
         let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
         for path in drop_ins(root, &names, without) {
             let text = read(root, &path)?;
@@ -105,44 +104,67 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The file of a unit, below the root, and its other names.
-fn fragment(root: &Path, name: &str) -> Result<(PathBuf, Vec<String>), Failure> {
-    let mut names = Vec::new();
+/// The name of a unit that may have been named by an alias, and its file below the root.
+fn fragment(root: &Path, name: &str) -> Result<(String, PathBuf), Failure> {
     let mut own = name.to_owned();
     for _ in 0..MAX_LINKS {
-        let candidates = [Some(own.clone()), template(&own)].into_iter().flatten();
-        let found = candidates.clone().find_map(|candidate| {
-            let places = folders(root)
-                .into_iter()
-                .map(|folder| folder.join(&candidate));
-            let mut present = places.filter(|place| root.join(place).symlink_metadata().is_ok());
-            present.next()
+        let candidates = [Some(own.clone()), template(&own)];
+        let found = candidates.into_iter().flatten().find_map(|candidate| {
+            let places = folders(root).into_iter();
+            let mut places = places.map(|folder| folder.join(&candidate));
+            places.find(|place| root.join(place).symlink_metadata().is_ok())
         });
         let Some(path) = found else {
             return Err(Failure::input(format!("there is no unit {own}")));
         };
         if is_masked(&root.join(&path)) {
-            return Err(Failure::input(format!(
-                "{own} is masked by /{}",
-                path.display()
-            )));
+            let message = format!("{own} is masked by /{}", path.display());
+            return Err(Failure::input(message));
         }
-        let target = fs::read_link(root.join(&path)).ok();
-        let target = target
-            .as_deref()
-            .and_then(Path::file_name)
-            .and_then(|name| name.to_str());
-        match target.map(|target| instantiated(target, &own)) {
-            Some(target) if target.ends_with(TYPE) && target != own => {
-                names.push(target.clone());
-                own = target;
-            }
-            _ => return Ok((path, names)),
+        match link_target(&root.join(&path)).map(|target| instantiated(&target, &own)) {
+            Some(target) if target != own => own = target,
+            _ => return Ok((own, path)),
         }
     }
     Err(Failure::input(format!(
         "{name} leads through too many links"
     )))
+}
+
+/// The other names of a unit: links to it, or of an instance to its template.
+fn aliases(root: &Path, name: &str) -> Vec<String> {
+    let template = template(name);
+    let is_own = |target: &str| target == name || Some(target) == template.as_deref();
+    let mut names = Vec::new();
+    for folder in folders(root) {
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
+        for entry in entries.flatten() {
+            let Ok(alias) = entry.file_name().into_string() else {
+                continue;
+            };
+            let target = link_target(&entry.path()).filter(|target| is_own(target));
+            if target.is_none() || !alias.ends_with(TYPE) {
+                continue;
+            }
+            let instance = instance(name).unwrap_or_default();
+            let alias = match alias.split_once("@.") {
+                Some((prefix, kind)) => format!("{prefix}@{instance}.{kind}"),
+                None => alias,
+            };
+            if alias != name && !names.contains(&alias) {
+                names.push(alias);
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// The name of the unit to which a link leads.
+fn link_target(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    let name = target.file_name()?.to_str()?;
+    name.ends_with(TYPE).then(|| name.to_owned())
 }
 
 /// A template's name with the instance of another name.
@@ -175,60 +197,37 @@ fn is_masked(path: &Path) -> bool {
             .is_ok_and(|data| data.is_file() && data.len() == 0)
 }
 
-/// The names of the folders of drop-ins of a name, the most specific first.
+/// The units whose folders of drop-ins apply to a name, in systemd's order: the name, its template with the prefixes of
+/// that, its prefixes as instances.
 fn drop_in_names(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
-    names.extend(template(name));
-    let stem = name.strip_suffix(TYPE).unwrap_or(name);
-    let (prefix, at) = match stem.split_once('@') {
-        Some((prefix, instance)) => (prefix, Some(instance)),
-        None => (stem, None),
-    };
-    let mut prefix = prefix.trim_end_matches('-').to_owned();
-    while let Some((shorter, _)) = prefix.rsplit_once('-') {
-        if shorter.is_empty() {
-            break;
-        }
-        match at {
-            None => names.push(format!("{shorter}-{TYPE}")),
-            Some(instance) => {
-                names.push(format!("{shorter}-@{instance}{TYPE}"));
-                names.push(format!("{shorter}-@{TYPE}"));
-            }
-        }
-        prefix = shorter.to_owned();
+    if let Some(template) = template(name) {
+        names.extend(drop_in_names(&template));
     }
-    names.push(TYPE[1..].to_owned());
+    let stem = name.strip_suffix(TYPE).unwrap_or(name);
+    let stem = stem.split_once('@').map_or(stem, |(prefix, _)| prefix);
+    // The prefix of a prefix lacks the dash at its end.
+    let stem = stem.strip_suffix('-').unwrap_or(stem);
+    if let Some((prefix, _)) = stem
+        .rsplit_once('-')
+        .filter(|(prefix, _)| !prefix.is_empty())
+    {
+        let instance = instance(name).map(|instance| format!("@{instance}"));
+        let instance = instance.unwrap_or_default();
+        names.extend(drop_in_names(&format!("{prefix}-{instance}{TYPE}")));
+    }
     names
 }
 
-/// The drop-ins of all names in the order in which they apply, below the root.
+/// The drop-ins of all names in the order in which they apply, below the root. For each name the folders are looked through
+/// one after the other, and in each the most specific first; last come those of the type.
 fn drop_ins(root: &Path, names: &[String], without: &str) -> Vec<PathBuf> {
+    let chains = names.iter().map(|name| drop_in_names(name));
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let mut all: Vec<String> = Vec::new();
-    for name in names.iter().flat_map(|name| drop_in_names(name)) {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    // That of the type comes behind all others.
-    all.sort_by_key(|name| name == &TYPE[1..]);
-    for name in all {
+    for chain in chains.chain([vec![TYPE[1..].to_owned()]]) {
         for folder in folders(root) {
-            let folder = folder.join(format!("{name}.d"));
-            let entries = fs::read_dir(root.join(&folder))
-                .into_iter()
-                .flatten()
-                .flatten();
-            for entry in entries {
-                let Ok(file) = entry.file_name().into_string() else {
-                    continue;
-                };
-                if file.ends_with(".conf") && file != without {
-                    found
-                        .entry(file.clone())
-                        .or_insert_with(|| folder.join(file));
-                }
+            for name in &chain {
+                add(root, &folder.join(format!("{name}.d")), without, &mut found);
             }
         }
     }
@@ -236,6 +235,21 @@ fn drop_ins(root: &Path, names: &[String], without: &str) -> Vec<PathBuf> {
     places
         .filter(|place| !is_masked(&root.join(place)))
         .collect()
+}
+
+/// Adds the drop-ins of a folder, unless others of their names were found before.
+fn add(root: &Path, folder: &Path, without: &str, found: &mut BTreeMap<String, PathBuf>) {
+    let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
+    for entry in entries.flatten() {
+        let Ok(file) = entry.file_name().into_string() else {
+            continue;
+        };
+        if file.ends_with(".conf") && file != without {
+            found
+                .entry(file.clone())
+                .or_insert_with(|| folder.join(file));
+        }
+    }
 }
 
 fn read(root: &Path, path: &Path) -> Result<String, Failure> {
@@ -252,23 +266,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drop_ins_have_the_names_of_template_prefixes_and_type() {
-        assert_eq!(drop_in_names("a.service"), ["a.service", "service"]);
+    fn drop_ins_have_the_names_of_template_and_prefixes() {
+        assert_eq!(drop_in_names("a.service"), ["a.service"]);
         assert_eq!(
             drop_in_names("a-b-c.service"),
-            ["a-b-c.service", "a-b-.service", "a-.service", "service"]
+            ["a-b-c.service", "a-b-.service", "a-.service"]
         );
         assert_eq!(
             drop_in_names("a-b@c.service"),
             [
                 "a-b@c.service",
                 "a-b@.service",
+                "a-.service",
                 "a-@c.service",
-                "a-@.service",
-                "service"
+                "a-@.service"
             ]
         );
-        assert_eq!(drop_in_names("-a.service"), ["-a.service", "service"]);
+        assert_eq!(drop_in_names("-a.service"), ["-a.service"]);
+        assert_eq!(
+            drop_in_names("a--b.service"),
+            ["a--b.service", "a--.service", "a-.service"]
+        );
     }
 
     #[test]

@@ -32,12 +32,8 @@ pub(super) fn with_member(
                 _ => format!("`{}` is no object", path[..depth].join(".")),
             });
         };
-        match object
-            .properties
-            .iter()
-            .find(|own| own.name.as_str() == *key)
-        {
-            Some(property) => current = &property.value,
+        match only_member(object, key)? {
+            Some(value) => current = value,
             None => return Ok(added(text, object, &path[depth..], value, &unit)),
         }
     }
@@ -49,6 +45,25 @@ pub(super) fn with_member(
         &text[range.end..],
     ]
     .concat())
+}
+
+/// The member of an object that every reader takes for this one: not one of two, and not in another case, which
+/// readers written in Go take.
+fn only_member<'v, 't>(object: &'v Object<'t>, key: &str) -> Result<Option<&'v Value<'t>>, String> {
+    let is_alike = |name: &str| name.eq_ignore_ascii_case(key);
+    let mut alike = object
+        .properties
+        .iter()
+        .filter(|own| is_alike(own.name.as_str()));
+    match (alike.next(), alike.next()) {
+        (None, _) => Ok(None),
+        (Some(only), None) if only.name.as_str() == key => Ok(Some(&only.value)),
+        (Some(other), None) => Err(format!(
+            "some runtimes read `{}` as `{key}`, others ignore it",
+            other.name.as_str()
+        )),
+        (Some(_), Some(_)) => Err(format!("`{key}` is given twice")),
+    }
 }
 
 /// The document with a new member of an object, and the objects around its value.
@@ -167,12 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn what_is_no_object_or_read_in_two_ways_is_refused() {
         for (text, path) in [
             ("[]", ["a", "b"]),
             ("{\"a\": 1}", ["a", "b"]),
             ("{,}", ["a", "b"]),
             ("// x\n{}", ["a", "b"]),
+            ("{\"a\": {}, \"a\": {}}", ["a", "b"]),
+            ("{\"a\": {\"B\": 1}}", ["a", "b"]),
         ] {
             assert!(with_member(text, &path, &json!(1)).is_err(), "{text}");
         }

@@ -77,9 +77,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.target.check_use([&loaded].into_iter())?;
     let options = args.target.options(&load.options(), global)?;
     let name = args.config.display().to_string();
-    let text = files::read(&name)?;
+    let text = files::read_file(&args.config)
+        .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let mut text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
+    let notes = leftovers(args.runtime, &text);
     let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
         text = edit::with_member(&text, path, value)
             .map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -99,9 +101,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             load::warn_installation(policy, global);
         }
         let program = loaded.into_program(&options)?.program;
-        let line = annotation::text(&program.to_bytes());
-        let (key, value) = line.trim_end().split_once('=').unwrap_or((&line, ""));
-        set(&["annotations", key], &serde_json::Value::from(value))?;
+        let value = serde_json::Value::from(annotation::value(&program.to_bytes()));
+        set(&["annotations", annotation::KEY], &value)?;
         length_insns = Some(program.len());
     }
     let place = args.output.output.clone();
@@ -113,8 +114,24 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         length_insns,
         has_profile,
         losses,
+        notes,
     };
     report_on(&report, &args.output, global)
+}
+
+/// What a configuration keeps of an earlier policy if only one form is set.
+fn leftovers(runtime: Option<Runtime>, text: &str) -> Vec<String> {
+    let config: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let note = match runtime {
+        Some(Runtime::Runc) if config["annotations"][annotation::KEY].is_string() => {
+            "the annotation stays as it was, and crun installs it"
+        }
+        Some(Runtime::Crun) if config["linux"]["seccomp"].is_object() => {
+            "`linux.seccomp` stays as it was, and other runtimes install it"
+        }
+        _ => return Vec::new(),
+    };
+    vec![note.to_owned()]
 }
 
 /// Says what was done: on standard output, unless the configuration is there.
