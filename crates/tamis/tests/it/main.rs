@@ -23,6 +23,7 @@ mod live;
 mod packets;
 mod patch_table;
 mod precompile;
+mod recording;
 mod schemas;
 mod stacks;
 mod trace;

@@ -11,6 +11,8 @@ use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
+use super::recording::is_without_tracepoints;
+
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 fn folder(name: &str) -> PathBuf {
@@ -29,18 +31,6 @@ fn is_untraceable() -> bool {
         return true;
     }
     false
-}
-
-/// Whether programs can't run at the kernel's tracepoints here.
-fn is_without_tracepoints() -> bool {
-    use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
-    match Recorder::new(Options::default()) {
-        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
-        Err(error) => {
-            skip::because(Need::Tracepoints, error);
-            true
-        }
-    }
 }
 
 /// Traces a command; its standard error is that of the trace if there is no `-o`.
