@@ -20,6 +20,8 @@ const MAX_ERRNO: u64 = 4095;
 struct Line<'t> {
     /// The task, as the line has it; empty if there is only one.
     task: &'t str,
+    /// The architecture that `tamis trace` writes before the name.
+    arch: Option<Arch>,
     name: Word<'t>,
     kind: Kind<'t>,
 }
@@ -61,11 +63,18 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
             }
             continue;
         }
-        let Some(Line { task, name, kind }) = parsed(line) else {
+        let Some(line) = parsed(line) else {
             continue;
         };
+        let Line {
+            task,
+            arch,
+            name,
+            kind,
+        } = line;
         has_tasks |= !task.is_empty();
-        collector.arch = modes.get(task).copied().unwrap_or(native);
+        let arch = arch.or_else(|| modes.get(task).copied());
+        collector.arch = arch.unwrap_or(native);
         match kind {
             Kind::Begins(rest) if is_whole(rest) => {
                 collector.add(name, 1);
@@ -105,8 +114,9 @@ fn parsed(line: Word<'_>) -> Option<Line<'_>> {
     let head = &line.text[..end];
     let name_len = head.chars().rev().take_while(|c| is_name(*c)).count();
     let start = end - name_len;
+    let (arch, before_name) = arch_before(&head[..start]);
     let prefix = match kind {
-        Kind::Begins(_) => &line.text[..start],
+        Kind::Begins(_) => before_name,
         Kind::Resumes(_) => before,
     };
     let is_prefix = prefix
@@ -119,7 +129,20 @@ fn parsed(line: Word<'_>) -> Option<Line<'_>> {
     };
     let task = prefix.trim_start_matches("[pid").trim();
     let task = task.split([' ', ']']).next().unwrap_or_default();
-    (is_prefix && begins_right).then_some(Line { task, name, kind })
+    (is_prefix && begins_right).then_some(Line {
+        task,
+        arch,
+        name,
+        kind,
+    })
+}
+
+/// The architecture at the end of a text, as in `17 x86:`, and what is before it.
+fn arch_before(text: &str) -> (Option<Arch>, &str) {
+    let own = [("x86:", Arch::X86), ("x32:", Arch::X32)];
+    own.into_iter()
+        .find_map(|(mark, arch)| Some((Some(arch), text.strip_suffix(mark)?)))
+        .unwrap_or((None, text))
 }
 
 /// What follows the last ` = ` of a line.
@@ -244,6 +267,21 @@ exit_group(0) = ?
         let source = sources.add("trace.txt", log);
         let profile = crate::read(&sources, source, Arch::X86_64).profile.unwrap();
         assert_eq!(call(&profile, Arch::X86, "getpid").count, 1);
+    }
+
+    #[test]
+    fn calls_may_have_their_architecture() {
+        let log = "7 x86:getpid() = 7\n7 x86:read(0,  <unfinished ...>\n8 getpid() = 8\n\
+                   7 <... x86:read resumed>\"\", 9) = -1 EINTR (Interrupted system call)\n\
+                   7 x32:getpid() = -1 ENOSYS (Function not implemented)\n";
+        let mut sources = Sources::new();
+        let source = sources.add("trace.txt", log);
+        let profile = crate::read(&sources, source, Arch::X86_64).profile.unwrap();
+        for arch in [Arch::X86_64, Arch::X86, Arch::X32] {
+            assert_eq!(call(&profile, arch, "getpid").count, 1);
+        }
+        let read = call(&profile, Arch::X86, "read");
+        assert_eq!((read.count, read.errors[&4]), (1, 1));
     }
 
     #[test]

@@ -1,45 +1,44 @@
 //! A recording that goes on, as a table that is drawn again and again.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
 
-/// How long a call counts as new.
-const NEW: Duration = Duration::from_secs(5);
+/// How long a call counts as new, in milliseconds.
+const NEW_MS: u64 = 5000;
 
 /// The table: the calls by their rates.
 #[derive(Debug, Default)]
 pub struct LiveTable {
     /// The counts of the last time, and when each call was seen first.
-    known: BTreeMap<(Arch, Nr), (u64, Duration)>,
-    at: Duration,
+    known: BTreeMap<(Arch, Nr), (u64, u64)>,
+    at_ms: u64,
 }
 
 impl LiveTable {
-    /// The lines after so much time, and what is remembered for the next: at most `top` calls, the most frequent since the
+    /// The lines so many milliseconds after the start, and what is remembered for the next: at most `top` calls, the most frequent since the
     /// last time first, with their counts since the start. Calls that were first seen in the last five seconds,
     /// and not in the first, are `new`.
-    pub fn lines(&mut self, profile: &Profile, at: Duration, top: usize) -> Vec<String> {
-        let passed = at.saturating_sub(self.at).as_secs_f64().max(1e-3);
+    pub fn lines(&mut self, profile: &Profile, at_ms: u64, top: usize) -> Vec<String> {
+        let passed_s = at_ms.saturating_sub(self.at_ms).max(1) as f64 / 1e3;
         let mut rows = Vec::new();
         let mut total = 0.0;
         for (arch, nr, call) in profile.calls() {
-            let (before, first) = self.known.entry((arch, nr)).or_insert((0, at));
-            let rate = call.count.saturating_sub(*before) as f64 / passed;
-            let is_new = *first > NEW && at.saturating_sub(*first) < NEW;
+            let (before, first) = self.known.entry((arch, nr)).or_insert((0, at_ms));
+            let rate = call.count.saturating_sub(*before) as f64 / passed_s;
+            let is_new = *first > NEW_MS && at_ms.saturating_sub(*first) < NEW_MS;
             *before = call.count;
             total += rate;
             let errors = call.errors.values().copied().fold(0, u64::saturating_add);
             rows.push((rate, call.count, errors, is_new, arch, nr));
         }
-        self.at = at;
+        self.at_ms = at_ms;
         rows.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)));
         let mut lines = vec![
             format!(
                 "{} s, {} different calls, {total:.0} a second; Ctrl-C ends",
-                at.as_secs(),
+                at_ms / 1000,
                 rows.len()
             ),
             "    per second       count      failed  call".to_owned(),
@@ -75,7 +74,7 @@ mod tests {
     #[test]
     fn rates_are_those_since_the_last_time_and_new_calls_are_marked() {
         let mut table = LiveTable::default();
-        let second = Duration::from_secs;
+        let second = |seconds: u64| 1000 * seconds;
         let first = table.lines(&profile(&[(0, 10), (1, 30)]), second(1), 9);
         assert!(
             first[0].contains("2 different calls, 40 a second"),

@@ -285,7 +285,6 @@ fn enter() -> String {
 }
 
 fn exit() -> String {
-    let output = PIECES + 8;
     format!(
         "{TASK}{RECORDED}
     r2 = *(u64 *)(r6 + 8)
@@ -298,6 +297,34 @@ fn exit() -> String {
     if r2 == 0 goto other
     r1 &= {SHOWN}
     if r1 == 0 goto out
+{}
+done:
+    goto hand
+other:
+    r1 &= {NEW}
+    if r1 != 0 goto out
+    r7 = *(u64 *)(r9 + 120)
+    w7 = w7
+    if w7 == -1 goto out
+{}
+{}
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+{}
+hand:
+{HANDED_OVER}",
+        left(),
+        call(),
+        record(DENIED, LONG_BYTES),
+        filled().replace("wanted_", "denied_"),
+    )
+}
+
+/// A record of the exit of a call that is shown, in r7, and what the kernel wrote for it.
+fn left() -> String {
+    let output = PIECES + 8;
+    format!(
+        "
     // The call as it is now.
     r1 = *(u64 *)(r9 + 120)
     w1 = w1
@@ -334,6 +361,18 @@ machine:
     r1 = r8
     r1 &= 255
     if r1 == 0 goto done
+{}",
+        record(LEFT, PIECES + PIECE_BYTES),
+        wanted(),
+        placed()
+    )
+}
+
+/// Reads what the argument counted from 1 in r1 points to into the record in r7.
+fn placed() -> String {
+    let (bytes, output) = (PIECES + 16, PIECES + 8);
+    format!(
+        "
 place:
     // Only the first three arguments are ever filled, or the first texts.
     r3 = *(u64 *)(r9 + 112)
@@ -345,7 +384,7 @@ place:
 placed:
     *(u64 *)(r7 + {PIECES}) = r3
     r1 = r7
-    r1 += {}
+    r1 += {bytes}
     r8 >>= {OUTPUT_SHIFT}
     r8 &= 255
     if r8 != 0 goto buffer
@@ -364,27 +403,7 @@ short:
     if r0 != 0 goto done
     r0 = *(u64 *)(r10 - 40)
     *(u64 *)(r7 + {output}) = r0
-done:
-    goto hand
-other:
-    r1 &= {NEW}
-    if r1 != 0 goto out
-    r7 = *(u64 *)(r9 + 120)
-    w7 = w7
-    if w7 == -1 goto out
-{}
-{}
-    r1 = *(u64 *)(r10 - 48)
-    *(u64 *)(r7 + {RESULT}) = r1
-{}
-hand:
-{HANDED_OVER}",
-        record(LEFT, PIECES + PIECE_BYTES),
-        wanted(),
-        PIECES + 16,
-        call(),
-        record(DENIED, LONG_BYTES),
-        filled().replace("wanted_", "denied_"),
+"
     )
 }
 

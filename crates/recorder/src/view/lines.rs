@@ -223,3 +223,70 @@ impl<W: Write> Sink for Lines<W> {
         self.error.take().map_or(Ok(()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{Decoder, Following};
+    use tamis_abi::{SeccompData, call};
+
+    fn parsed(text: &str) -> SeccompData {
+        call::parse(text, Arch::X86_64).expect("a call")
+    }
+
+    /// What is written of these events.
+    fn written(prefix: Prefix, events: impl FnOnce(&mut Following<Lines<&mut Vec<u8>>>)) -> String {
+        let mut out = Vec::new();
+        let mut following = Following::new(Decoder::new(32), Lines::new(&mut out, prefix, false));
+        events(&mut following);
+        following.sink().finish().expect("it is written");
+        drop(following);
+        String::from_utf8(out).expect("text")
+    }
+
+    const NOTHING: fn(u64, &mut [u8]) -> usize = |_, _| 0;
+
+    #[test]
+    fn calls_of_several_tasks_are_taken_apart() {
+        let text = written(Prefix::IfSeveral, |following| {
+            following.entered(7, &parsed("socket(AF_UNIX, SOCK_DGRAM)"), &NOTHING);
+            following.left(7, Outcome::Returned(3), None);
+            following.created(8);
+            following.entered(7, &parsed("read(3, 0x1000, 9)"), &NOTHING);
+            following.entered(8, &parsed("close(5)"), &NOTHING);
+            following.left(8, Outcome::Returned(-9), None);
+            following.signalled(7, 17);
+            following.left(7, Outcome::Interrupted(-512), None);
+            following.ended(8, Ended::Exited(1));
+            following.entered(7, &parsed("exit_group(2)"), &NOTHING);
+            following.ended(7, Ended::Exited(2));
+        });
+        let expected = "\
+socket(AF_UNIX, SOCK_DGRAM, 0)          = 3
+[pid     7] read(3,  <unfinished ...>
+[pid     8] close(5)                    = -1 EBADF (Bad file descriptor)
+[pid     7] --- SIGCHLD ---
+[pid     7] <... read resumed>0x1000, 9) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)
+[pid     8] +++ exited with 1 +++
+exit_group(2)                           = ?
++++ exited with 2 +++
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_call_that_waits_is_shown_as_far_as_it_is_known() {
+        let text = written(Prefix::Always, |following| {
+            following.entered(7, &parsed("x86 pause"), &NOTHING);
+            following.sink().tick();
+            following.left(7, Outcome::Returned(0), None);
+            following.entered(7, &parsed("nanosleep(0x10)"), &NOTHING);
+            following.sink().tick();
+        });
+        let expected = "\
+7     x86:pause()                       = 0
+7     nanosleep(0x10, NULL <unfinished ...>
+";
+        assert_eq!(text, expected);
+    }
+}

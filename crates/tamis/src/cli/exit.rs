@@ -20,5 +20,6 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// The codes as `tamis --help` shows them.
 pub(crate) const HELP: &str = "\
 Exit status: 0 yes or done; 1 the answer is no (denied, different); 2 wrong usage or input; \
-3 gave up at a limit; 4 this environment can't; 101 a bug of tamis. `run`, `exec`, `sandbox` and `inject` \
+3 gave up at a limit; 4 this environment can't; 101 a bug of tamis. `run`, `exec`, `record`, `trace`, `sandbox` \
+and `inject` \
 return the code of the command they ran.";

@@ -29,6 +29,7 @@ mod oci_apply;
 mod packets;
 mod patch_table;
 mod precompile;
+mod recording;
 mod schemas;
 mod stacks;
 mod trace;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +11,8 @@ use serde_json::Value;
 use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
+
+use super::recording::is_without_tracepoints;
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
@@ -29,18 +32,6 @@ fn is_untraceable() -> bool {
         return true;
     }
     false
-}
-
-/// Whether programs can't run at the kernel's tracepoints here.
-fn is_without_tracepoints() -> bool {
-    use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
-    match Recorder::new(Options::default()) {
-        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
-        Err(error) => {
-            skip::because(Need::Tracepoints, error);
-            true
-        }
-    }
 }
 
 /// Traces a command; its standard error is that of the trace if there is no `-o`.
@@ -416,7 +407,6 @@ fn a_command_that_is_killed_or_missing_is_told_by_the_exit_status() {
     if is_untraceable() {
         return;
     }
-    use std::os::unix::process::ExitStatusExt;
     let output = trace(&["-e", "chdir"], &["sh", "-c", "kill -TERM $$"]);
     assert_eq!(output.status.signal(), Some(15), "{output:?}");
     assert!(lines(&output).contains(&"+++ killed by SIGTERM +++".to_owned()));
@@ -461,6 +451,39 @@ fn the_command_dies_with_its_tracer() {
     // The pipe ends when the last task that has it does.
     reader.read_to_string(&mut String::new()).expect("its end");
     assert!(!lives(pid.trim()));
+}
+
+#[test]
+fn what_outlives_the_command_ends_with_an_interrupted_trace() {
+    if is_untraceable() {
+        return;
+    }
+    let file = folder("interrupted").join("trace");
+    let mut tamis = Command::new(TAMIS);
+    tamis.args(["trace", "-e", "chdir", "-o"]).arg(&file);
+    // The command ends at once; its child, which has the pipe, doesn't.
+    tamis.args(["--", "sh", "-c", "cd /; sleep 1000 & echo $!"]);
+    let mut tamis = tamis.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut reader = BufReader::new(tamis.stdout.take().expect("a pipe"));
+    let mut pid = String::new();
+    reader.read_line(&mut pid).expect("a line");
+    let began = Instant::now();
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    while !text().contains("+++ exited with 0 +++") && began.elapsed() < Duration::from_secs(60) {
+        std::thread::yield_now();
+    }
+    // Before tamis has noticed the end, the signal goes to the command, which is gone.
+    let number = tamis.id().to_string();
+    let mut status = None;
+    while status.is_none() && began.elapsed() < Duration::from_secs(60) {
+        let mut kill = Command::new("kill");
+        let _ = kill.args(["-TERM", &number]).stderr(Stdio::null()).status();
+        status = tamis.try_wait().expect("a status");
+    }
+    assert!(status.expect("it ends").signal().is_some());
+    reader.read_to_string(&mut String::new()).expect("its end");
+    assert!(!lives(pid.trim()));
+    assert!(text().contains("chdir"));
 }
 
 #[test]

@@ -57,7 +57,8 @@ impl Live {
     }
 
     pub(super) fn draw(&mut self, profile: &Profile) {
-        let lines = self.table.lines(profile, self.began.elapsed(), self.top);
+        let passed_ms = self.began.elapsed().as_millis() as u64;
+        let lines = self.table.lines(profile, passed_ms, self.top);
         let mut text = self.back();
         for line in &lines {
             // To the end of the line nothing is left of the last table.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
@@ -72,6 +72,7 @@ pub(super) fn run(args: &Args, filter: &Program, sink: Output) -> Result<u8, Fai
 /// Tells what happens until it is over, and then until all tasks have ended or the user wants to end.
 fn tell_until(mut viewer: Viewer, following: &mut Following<Output>, is_over: impl Fn() -> bool) {
     let mut interrupts = None;
+    let mut ticked = Instant::now();
     loop {
         let mut has_ended = false;
         // While it lives, the command gets the signals.
@@ -80,9 +81,12 @@ fn tell_until(mut viewer: Viewer, following: &mut Following<Output>, is_over: im
             has_ended = interrupts.arrived() || viewer.live() == 0;
         }
         viewer.tell(following);
-        following.sink().tick();
         if has_ended {
             return;
+        }
+        if ticked.elapsed() >= super::PACE {
+            following.sink().tick();
+            ticked = Instant::now();
         }
         thread::sleep(PACE);
     }

@@ -1,0 +1,238 @@
+//! `tamis record`: its summary beside that of strace, the table while it records, and control groups.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
+use tamis_testkit::child;
+use tamis_testkit::skip::{self, Need};
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+/// Whether programs can't run at the kernel's tracepoints here.
+pub(crate) fn is_without_tracepoints() -> bool {
+    match Recorder::new(Options::default()) {
+        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
+        Err(error) => {
+            skip::because(Need::Tracepoints, error);
+            true
+        }
+    }
+}
+
+fn record(words: &[&str]) -> Output {
+    let mut command = Command::new(TAMIS);
+    command.arg("record").args(words).stdin(Stdio::null());
+    child::output(&mut command).expect("tamis starts")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The headings, rules, names and counts of a table.
+fn shape(table: &str) -> (Vec<String>, usize) {
+    let mut lines = table.lines();
+    let heading: Vec<String> = lines.by_ref().take(2).map(str::to_owned).collect();
+    (heading, lines.count())
+}
+
+#[test]
+fn the_summary_has_the_columns_of_strace() {
+    if is_without_tracepoints() {
+        return;
+    }
+    if Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        return skip::because(Need::Peers, "no strace");
+    }
+    for columns in [
+        "time,total-time,avg-time,calls,errors,name",
+        "name,shortest,longest,count",
+        "errors,max_time,calls",
+        "time_percent,syscall-name,min-time",
+    ] {
+        let table = text(&record(&[
+            "--summary",
+            "strace",
+            "-U",
+            columns,
+            "--",
+            "cat",
+            "/etc/passwd",
+        ]));
+        let mut strace = Command::new("strace");
+        strace.args(["-c", "-w", "-U", columns, "cat", "/etc/passwd"]);
+        let theirs = text(&child::output(&mut strace).expect("it starts"));
+        let (ours, our_count) = shape(&table);
+        let (theirs, their_count) = shape(&theirs);
+        assert_eq!(ours, theirs, "{columns}");
+        // strace doesn't count calls that never return.
+        assert_eq!(our_count, their_count + 1, "{columns}");
+    }
+}
+
+#[test]
+fn rows_have_the_order_that_was_asked_for() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let rows = |order: &str| -> Vec<(u64, String)> {
+        let table = text(&record(&[
+            "--summary",
+            "strace",
+            "-U",
+            "calls",
+            "-S",
+            order,
+            "--",
+            "ls",
+            "/",
+        ]));
+        let rows = table.lines().filter_map(|line| {
+            let (calls, name) = line.trim().split_once(' ')?;
+            Some((calls.parse().ok()?, name.to_owned()))
+        });
+        rows.filter(|(_, name)| name != "total").collect()
+    };
+    assert!(rows("calls").is_sorted_by(|one, other| one.0 >= other.0));
+    assert!(rows("name").is_sorted_by_key(|(_, name)| name.clone()));
+    assert_eq!(
+        rows("none").first().map(|(_, name)| name.as_str()),
+        Some("read")
+    );
+    let output = record(&["--summary", "strace", "-S", "pace", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn the_live_table_is_only_shown_where_it_is_asked_for() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let shown = text(&record(&["--live", "always", "--", "sleep", "0.1"]));
+    assert!(
+        shown.contains("Ctrl-C ends") && shown.contains("calls made"),
+        "{shown}"
+    );
+    assert!(!text(&record(&["--", "sleep", "0.1"])).contains("Ctrl-C ends"));
+    assert!(!text(&record(&["-q", "--live", "always", "--", "true"])).contains("Ctrl-C ends"));
+}
+
+/// A control group that is removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None`, with a message, where there can't be one.
+    fn new() -> Option<Group> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let mut mounts = mounts.lines().map(fields);
+        let root = mounts.find(|fields| fields.get(2).is_some_and(|kind| kind == "cgroup2"));
+        let Some(root) = root else {
+            skip::because(Need::Live, "no control groups of version 2");
+            return None;
+        };
+        let folder = PathBuf::from(&root[1]).join(format!("tamis-{:012x}", std::process::id()));
+        match fs::create_dir(&folder) {
+            Ok(()) => Some(Group(folder)),
+            Err(error) => {
+                skip::because(Need::Live, format!("no control group can be made: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// A process that is in the group until its input ends, and writes what it reads.
+fn member_of(group: &Group) -> (Child, BufReader<ChildStdout>) {
+    let join = format!(
+        "echo $$ >{}/cgroup.procs && echo joined && exec cat",
+        group.0.display()
+    );
+    let mut member = Command::new("sh")
+        .args(["-c", &join])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(member.stdout.take().expect("a pipe"));
+    lines.read_line(&mut String::new()).expect("a line");
+    (member, lines)
+}
+
+#[test]
+fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let Some(group) = Group::new() else {
+        return;
+    };
+    let name = group
+        .0
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name");
+    let (mut member, mut lines) = member_of(&group);
+    let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("group.json");
+    for option in [["--cgroup", name], ["--container", &name[6..]]] {
+        let mut tamis = Command::new(TAMIS);
+        tamis
+            .args(["record", "--live", "always"])
+            .args(option)
+            .arg("-o")
+            .arg(&profile);
+        let mut tamis = tamis.stderr(Stdio::piped()).spawn().expect("it starts");
+        // Another one joins and leaves; it is there when its number has been written.
+        let joining = format!(
+            "sh -c 'echo $$ >{}/cgroup.procs; cd /; cd /'",
+            group.0.display()
+        );
+        // The table is drawn when calls are counted.
+        let mut errors = BufReader::new(tamis.stderr.take().expect("a pipe"));
+        errors.read_line(&mut String::new()).expect("a line");
+        let status = Command::new("sh")
+            .args(["-c", &joining])
+            .status()
+            .expect("it starts");
+        assert!(status.success());
+        writeln!(member.stdin.as_ref().expect("a pipe")).expect("it reads");
+        lines.read_line(&mut String::new()).expect("an echo");
+        let interrupted = Command::new("kill")
+            .args(["-INT", &tamis.id().to_string()])
+            .status();
+        assert!(interrupted.expect("it starts").success());
+        errors.read_to_string(&mut String::new()).expect("its end");
+        assert!(tamis.wait().expect("it ends").success());
+        let profile = fs::read_to_string(&profile).expect("a profile");
+        let profile: Value = serde_json::from_str(&profile).expect("JSON");
+        let calls = profile["calls"].as_array().expect("calls");
+        let count = |name: &str| {
+            let call = calls.iter().find(|call| call["call"] == name);
+            call.map_or(0, |call| call["count"].as_u64().expect("a number"))
+        };
+        assert_eq!(count("chdir"), 2, "{option:?}: {profile}");
+        assert!(count("write") > 0, "{option:?}: {profile}");
+        let by_others = count("clone") + count("wait4");
+        assert_eq!(
+            by_others, 0,
+            "what starts them isn't in the group: {profile}"
+        );
+    }
+    drop(member.stdin.take());
+    member.wait().expect("it ends");
+}
