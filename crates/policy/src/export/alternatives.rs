@@ -12,6 +12,9 @@ use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 /// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
+/// The most alternatives while two lists are combined.
+const MAX_PRODUCT: usize = 4 * MAX_ALTERNATIVES;
+
 /// The values of an argument in an alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Values {
@@ -342,12 +345,16 @@ impl Making {
                     combined = self.with(combined, *arg, *values);
                 }
                 list.extend(combined);
-                if list.len() > MAX_ALTERNATIVES {
+                if list.len() > MAX_PRODUCT {
                     return None;
                 }
             }
         }
-        Some(list)
+        // Where both lists have the same tests, of several bits that aren't set, most of the product is covered by the rest.
+        if list.len() > MAX_ALTERNATIVES {
+            list = without_covered(list);
+        }
+        (list.len() <= MAX_ALTERNATIVES).then_some(list)
     }
 
     /// Alternatives with one more test.
@@ -460,6 +467,23 @@ mod tests {
             .iter()
             .map(|alternative| alternative[&1])
             .collect()
+    }
+
+    #[test]
+    fn none_of_several_values_under_a_mask_is_said_by_their_bits() {
+        let masked = |value| {
+            Predicate::Test(Test::Masked {
+                operand: Operand::arg_low(ArgIndex::ALL[1]),
+                mask: 0xfff7_fffb,
+                value,
+            })
+        };
+        let none = Predicate::Not(Box::new(Predicate::Any([0, 1, 2].map(masked).to_vec())));
+        let tests = tests_of(&none);
+        // Each other bit of the mask, and both of these.
+        assert_eq!(tests.len(), 28 + 1, "{tests:?}");
+        let both = Values::Bits { mask: 3, value: 3 };
+        assert!(tests.contains(&both), "{tests:?}");
     }
 
     #[test]

@@ -1,24 +1,15 @@
-//! Learned policies: allowed is what was seen, within the base by proof, and the program runs under it.
-
-use std::fs;
-use std::path::Path;
+//! Learned policies: allowed is what was seen, within the base by proof.
 
 use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
-use tamis_bpf::Program;
-use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
-use tamis_kernel::spawn::Spawn;
-use tamis_kernel::{Ended, Flags};
 use tamis_learn::{Generality, LearnError, Options, Run, drift, learn};
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::oci::{self, OciOptions};
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_profile::{Call, Profile};
 use tamis_prover::{Limits, Space};
-use tamis_recorder::ebpf::{self, Recorder, Start};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
-use tamis_testkit::skip;
 
 const X86_64: Arch = Arch::X86_64;
 
@@ -449,74 +440,4 @@ fn is_within(inner: &Ruleset, outer: &Ruleset) -> bool {
         space.returns(functions[0], allow),
     );
     of_both.expect("small") == of_inner.expect("small")
-}
-
-/// Programs that are recorded, learned from within Docker's profile, and run again under the result.
-const PROGRAMS: [&str; 6] = [
-    "ls -l /etc",
-    "sort /etc/passwd | uniq -c | head -n 3",
-    "for i in 1 2 3; do /bin/true; done",
-    "grep -c root /etc/passwd; date +%Y > /dev/null; uname",
-    "tar cf - /etc/apt 2>/dev/null | cat > /dev/null",
-    "find /usr/share/doc -maxdepth 1 -name 'a*'",
-];
-
-#[test]
-fn programs_run_under_what_was_learned_of_them() {
-    if skip::without_live() {
-        return;
-    }
-    let Some(base) = docker() else {
-        return;
-    };
-    for program in PROGRAMS {
-        let options = ebpf::Options {
-            values: true,
-            times: false,
-            ..Default::default()
-        };
-        let Some(recorder) = super::recorder::support::recorder(options) else {
-            return;
-        };
-        let before = output(program, &[], Some(&recorder));
-        let profile = recorder.recording().expect("counts").profile;
-        let run = Run {
-            name: program,
-            profile: &profile,
-        };
-        let options = Options {
-            base: Some(("docker", &base)),
-            ..Options::default()
-        };
-        let learned = learn(&[run], &options).expect("a policy");
-        let compiled = compile(&learned.ruleset, &CompileOptions::default()).expect("a program");
-        let filter = compiled.program().expect("no variables");
-        for _ in 0..3 {
-            assert_eq!(
-                output(program, &[filter], None),
-                before,
-                "{program}:\n{}",
-                learned.policy
-            );
-        }
-    }
-}
-
-/// What a command prints, under filters, and how it ends.
-fn output(command: &str, filters: &[&Program], recorder: Option<&Recorder>) -> (String, Ended) {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learned-output");
-    let _ = fs::remove_file(&file);
-    let mut spawn = Spawn::new("/bin/sh");
-    let script = format!("exec > {} 2>&1; {command}", file.display());
-    spawn.args = ["-c".to_owned(), script].map(Into::into).to_vec();
-    spawn.filters = filters
-        .iter()
-        .map(|filter| (*filter, Flags::default()))
-        .collect();
-    let held = spawn.start().expect("a child");
-    if let Some(recorder) = recorder {
-        assert!(recorder.record(held.pid(), Start::AtExec));
-    }
-    let ended = held.release().wait().expect("it ends");
-    (fs::read_to_string(file).expect("output"), ended)
 }
