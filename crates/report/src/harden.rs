@@ -17,6 +17,9 @@ pub struct HardenReport {
     /// The settings that stay, with their filters.
     pub kept: Vec<String>,
     pub notes: Vec<String>,
+    /// How many filters the service has before and after.
+    pub filters_before: usize,
+    pub filters_after: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessEntry>,
     /// The filters of the process; absent if none runs.
@@ -70,7 +73,13 @@ impl fmt::Display for StackEntry {
 impl fmt::Display for HardenReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let commands = counted(self.commands, "command");
-        writeln!(f, "{}: {commands} under one filter", self.unit)?;
+        let before = counted(self.filters_before, "filter");
+        let after = self.filters_after;
+        writeln!(
+            f,
+            "{}: {before} -> {after}, {commands} under the new one",
+            self.unit
+        )?;
         match &self.process {
             Some(ProcessEntry {
                 pid,

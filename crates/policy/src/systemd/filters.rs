@@ -74,6 +74,27 @@ pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Deni
     denials
 }
 
+/// How many filters systemd installs for a unit on a machine of these architectures, the native one first.
+pub(super) fn count(settings: &Settings, arches: &[Arch]) -> usize {
+    let Some(native) = arches.first().copied() else {
+        return 0;
+    };
+    let early = settings.early();
+    let early = arches.iter().map(|arch| {
+        // One that denies no call of an architecture isn't installed for it.
+        let denials = denials(&early, native, *arch).into_iter();
+        let ages: BTreeSet<usize> = denials.map(|denial| denial.age).collect();
+        ages.len()
+    });
+    let is_allowed = |arch: &&Arch| match &settings.arches {
+        Some((allowed, _)) => allowed.contains(arch),
+        None => true,
+    };
+    let allowed = arches.iter().filter(is_allowed).count();
+    let own = usize::from(allowed < arches.len());
+    early.sum::<usize>() + own + allowed * settings.late_count()
+}
+
 /// The architectures whose programs a kernel of the native architecture runs and systemd filters, including the
 /// native one.
 pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {

@@ -101,6 +101,18 @@ pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
     .collect()
 }
 
+/// How many filters systemd installs for a unit, or for a unit and its drop-ins as `systemctl cat` prints them. What
+/// [`parse`] says about the text is left out.
+pub fn count_filters(sources: &Sources, source: SourceId, options: &SystemdOptions) -> usize {
+    let mut sink = Sink::new(false);
+    let text = sources.get(source).text.as_ref();
+    let titles = title::Titles::new(&sources.get(source).name, text);
+    let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
+    let unit = unit::parse(source, text, titles, &mut sink);
+    let settings = settings::read(titles.section(), &unit, native, &mut sink);
+    filters::count(&settings, &options.arches)
+}
+
 /// Options of parsing a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdOptions {

@@ -110,6 +110,35 @@ impl Settings {
         on.next().map(|(_, span)| *span)
     }
 
+    /// Those whose filters systemd installs before that of `SystemCallArchitectures=`: for all architectures of the machine.
+    pub(super) fn early(&self) -> Settings {
+        let mut early = Settings {
+            filter: None,
+            log: None,
+            ..self.clone()
+        };
+        early
+            .switches
+            .retain(|(switch, _)| *switch != Switch::LockPersonality);
+        // A list that denies nothing makes no filter.
+        early
+            .families
+            .take_if(|list| !list.is_allow_list && list.families.is_empty());
+        early
+    }
+
+    /// How many settings make a filter after that: for each architecture that is left, whatever it denies there.
+    pub(super) fn late_count(&self) -> usize {
+        let has_filter = self.filter.as_ref().is_some_and(CallList::is_installed);
+        // A list of calls to log without any makes no filter, whatever its sign.
+        let has_log = self.log.as_ref().is_some_and(|list| !list.calls.is_empty());
+        let is_locked = self.switch(Switch::LockPersonality).is_some();
+        [has_filter, has_log, is_locked]
+            .into_iter()
+            .map(usize::from)
+            .sum()
+    }
+
     /// Whether nothing is restricted.
     pub(super) fn is_empty(&self) -> bool {
         let mut lists = [&self.filter, &self.log].into_iter().flatten();

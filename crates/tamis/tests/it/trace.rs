@@ -206,7 +206,7 @@ int main(void) {
 }
 "#;
 
-fn several() -> Option<PathBuf> {
+fn several(test: &str) -> Option<PathBuf> {
     let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-several");
     toolchains::C.build(&folder, SEVERAL)
 }

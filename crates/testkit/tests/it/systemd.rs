@@ -100,6 +100,32 @@ fn each_directive_is_the_filters_that_systemd_installs_for_it() {
     }
 }
 
+/// The number of filters of each directive, and of all together.
+#[test]
+fn filters_are_counted_as_systemd_installs_them() {
+    let count = |directives: &[&str]| {
+        let text = format!("[Service]\n{}\n", directives.join("\n"));
+        let mut sources = Sources::new();
+        let source = sources.add("x.service", text);
+        systemd::count_filters(&sources, source, &SystemdOptions::new(Arch::X86_64))
+    };
+    let late = ["LockPersonality=yes", SERVICE];
+    for (directive, filters) in STACK {
+        match late.contains(&directive) {
+            true => assert_eq!(
+                count(&["SystemCallArchitectures=native", directive]),
+                filters + 1
+            ),
+            false => assert_eq!(count(&[directive]), filters, "{directive}"),
+        }
+    }
+    let all = STACK.map(|(directive, _)| directive);
+    let filters: usize = STACK.iter().map(|(_, filters)| filters).sum();
+    assert_eq!(count(&all), filters);
+    assert_eq!(count(&["Nice=5"]), 0);
+    assert_eq!(count(&["SystemCallArchitectures=native x86 x32"]), 0);
+}
+
 #[test]
 fn sets_are_those_that_systemd_prints() {
     let Some(text) = corpus::text("systemd/systemd-252-syscall-sets.txt") else {

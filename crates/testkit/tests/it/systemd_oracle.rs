@@ -52,6 +52,13 @@ fn read(text: &str) -> Parsed {
     systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64))
 }
 
+/// How many filters systemd is said to install.
+fn count(text: &str) -> usize {
+    let mut sources = Sources::new();
+    let source = sources.add("<stdin>", text);
+    systemd::count_filters(&sources, source, &SystemdOptions::new(Arch::X86_64))
+}
+
 /// A filter that kills for the calls that libseccomp doesn't know: with it on both sides they are left out.
 fn mask(library: &Library) -> Ruleset {
     let sections = LOCAL.map(|arch| {
@@ -123,6 +130,11 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
     };
     if filters.iter().any(contradicts_its_rules) {
         return Class::NotComparable("a program contradicts its rules");
+    }
+    let counted = count(&unit.cat());
+    if counted != filters.len() {
+        let message = format!("{counted} filters counted, {} installed", filters.len());
+        return Class::Wrong(message);
     }
     let report = compare(&ruleset, filters, mask, &Scope::default());
     if report.result == Ok(ComparisonResult::Equal) {

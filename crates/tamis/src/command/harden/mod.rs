@@ -15,7 +15,7 @@ use tamis_compiler::CompileOptions;
 use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_diag::Sources;
 use tamis_kernel::{dump, search};
-use tamis_policy::systemd;
+use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
 use tamis_session::{Input, Policy};
@@ -141,6 +141,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         carried: names(&change.carried),
         kept: names(&change.kept),
         notes: settings.notes(),
+        filters_before: count(&files, None, load.call_arch()),
+        // Those of what stays, and the one.
+        filters_after: count(&files, Some(&drop_in), load.call_arch()) + 1,
         process: made.process_entry(),
         before: made.before(load.call_arch()),
         filter: typical::entry(std::slice::from_ref(made.program()), load.call_arch()),
@@ -250,6 +253,16 @@ fn words(installer: &Path, places: &Places) -> Installer {
     Installer {
         words: format!("{own}{command} --keep-privs -p {filter}"),
     }
+}
+
+/// How many filters systemd makes for a unit, perhaps with a last drop-in.
+fn count(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> usize {
+    let title =
+        drop_in.map(|text| format!("\n# /etc/systemd/system/{}.d/{DROP_IN}\n{text}", files.name));
+    let text = [files.text(), title.unwrap_or_default()].concat();
+    let mut sources = Sources::new();
+    let source = sources.add("unit", text);
+    systemd::count_filters(&sources, source, &SystemdOptions::new(arch))
 }
 
 /// Refuses a unit that can't be hardened.
