@@ -70,10 +70,20 @@ pub(crate) struct Args {
     #[arg(long = "sequence", value_name = "[TIMES*]CALLS")]
     sequences: Vec<String>,
     /// How many calls of the profile to time individually, not only in the mix
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        hide_short_help = true
+    )]
     top: usize,
     /// The random seed of the order of the mix
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        hide_short_help = true
+    )]
     seed: u64,
     /// How many times to install and measure each filter [default: until the minima are stable, 6 to 60
     /// times]. With `--engines` nothing is installed

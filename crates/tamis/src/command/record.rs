@@ -77,17 +77,17 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to call this run in the profile: merging counts a run once [default: a random id]
-    #[arg(long, value_name = "ID", value_parser = origin::parse_id, requires = "output")]
+    #[arg(long, value_name = "ID", value_parser = origin::parse_id, requires = "output", hide_short_help = true)]
     run_id: Option<RunId>,
     /// What to print at the end
     #[arg(long, value_name = "FORM", default_value = "counts")]
     summary: Summary,
     /// The columns of that table, as strace names them: time-percent, total-time, min-time, max-time, avg-time, calls, errors,
     /// name
-    #[arg(short = 'U', long, value_name = "COLUMNS", value_parser = columns)]
+    #[arg(short = 'U', long, value_name = "COLUMNS", value_parser = columns, hide_short_help = true)]
     summary_columns: Option<Columns>,
     /// The column by which its rows are ordered, or `none`
-    #[arg(short = 'S', long, value_name = "COLUMN", value_parser = order)]
+    #[arg(short = 'S', long, value_name = "COLUMN", value_parser = order, hide_short_help = true)]
     summary_sort_by: Option<Order>,
     /// When to show a table of calls and their rates while they are counted
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     top: usize,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
     command: Vec<OsString>,
 }
 

@@ -207,13 +207,16 @@ int main(void) {
 "#;
 
 fn several(test: &str) -> Option<PathBuf> {
-    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-several");
+    let folder = toolchains::C.folder(
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        &format!("trace-several-{test}"),
+    );
     toolchains::C.build(&folder, SEVERAL)
 }
 
 /// What is seen of the program.
-fn check_several(options: &[&str]) {
-    let Some(program) = several() else {
+fn check_several(test: &str, options: &[&str]) {
+    let Some(program) = several(test) else {
         return;
     };
     let program = program.to_str().expect("a path");
@@ -242,14 +245,14 @@ fn check_several(options: &[&str]) {
 #[test]
 fn threads_children_signals_and_other_interfaces_are_seen() {
     if !is_untraceable() {
-        check_several(&[]);
+        check_several("ptrace", &[]);
     }
 }
 
 #[test]
 fn programs_in_the_kernel_see_the_same() {
     if !is_without_tracepoints() {
-        check_several(&["--backend", "ebpf"]);
+        check_several("ebpf", &["--backend", "ebpf"]);
     }
 }
 
@@ -334,7 +337,7 @@ fn each_event_is_a_line_of_json() {
     if is_untraceable() {
         return;
     }
-    let Some(program) = several() else {
+    let Some(program) = several("json") else {
         return;
     };
     let program = program.to_str().expect("a path");
