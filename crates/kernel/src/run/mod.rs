@@ -192,6 +192,7 @@ fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<RunResult,
         report.notes.push(Note::SignalsNotForwarded);
     }
     let is_traced = command.explain && start_tracing(&held, &mut report.notes);
+    held.check_wait().map_err(RunError::NotWaitedFor)?;
     let mut child: Child = held.release();
     let ended = if is_traced {
         trace::until_end(&mut child, stack, &mut report)

@@ -178,6 +178,14 @@ impl Held {
         &self.child
     }
 
+    /// Whether this process will be able to wait for the child: a command that nobody can wait for should not begin.
+    ///
+    /// # Errors
+    /// The error of `waitid`: a filter that this process has inherited may deny it.
+    pub fn check_wait(&self) -> Result<(), Errno> {
+        wait::check_allowed(self.child.pid)
+    }
+
     /// Lets the child install its filters and execute its command.
     pub fn release(self) -> Child {
         let Held { child, mut gate } = self;

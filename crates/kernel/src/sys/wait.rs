@@ -56,6 +56,12 @@ pub(crate) fn peek_end(pid: libc::pid_t) -> Result<(), Errno> {
     peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
 }
 
+/// Whether a filter that this process has inherited lets it look at its children.
+pub(crate) fn check_allowed(pid: libc::pid_t) -> Result<(), Errno> {
+    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
+}
+
 fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_t, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     loop {

@@ -63,7 +63,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     backend: Option<Backend>,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND",
+        required_unless_present = "pid"
+    )]
     command: Vec<OsString>,
 }
 
