@@ -25,5 +25,6 @@ mod live;
 mod packets;
 mod patch_table;
 mod precompile;
+mod runs;
 mod schemas;
 mod stacks;
