@@ -13,7 +13,7 @@ use std::error;
 use std::fmt;
 
 use crate::Profile;
-use crate::runs::{RunId, Runs};
+use crate::runs::RunId;
 
 /// The ids of the runs of a part. Never empty.
 type Ids = BTreeSet<RunId>;
@@ -160,15 +160,5 @@ impl Fleet {
             }
         }
         Ok(kept)
-    }
-
-    /// The runs with an id.
-    pub fn runs(&self) -> Runs {
-        let mut runs = Runs::default();
-        for part in self.parts.values() {
-            runs.join(part.profile.runs());
-        }
-        runs.unnamed = 0;
-        runs
     }
 }

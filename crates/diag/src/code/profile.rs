@@ -33,9 +33,10 @@ codes! { PROFILE;
          lines `NAME: COUNT`, but this line is not a row of it. Extract a table from other output as whole \
          lines, heading included.";
     PROFILE_KIND = "TM0609", "no system-call counts",
-        "The text is neither a JSON profile nor a supported table: `strace -c` (with a column `calls`), \
-         `perf trace -s`, or a frequency file with lines `NAME: COUNT`. A trace that lists each call, as \
-         `strace` prints it without `-c`, is not supported.";
+        "The text is neither a JSON profile nor another supported form: a table of `strace -c` (with a column \
+         `calls`) or `perf trace -s`, a log of `strace` or `perf trace`, audit records, also as the journal's JSON, \
+         events of sysdig or falco as JSON, a JSON profile of a container engine, or a frequency file with lines \
+         `NAME: COUNT`.";
     PROFILE_NESTING = "TM0610", "nested too deeply",
         "A profile has five levels of nesting. The limit is far above that; it keeps hostile input from \
          exhausting the stack.";

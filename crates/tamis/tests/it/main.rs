@@ -30,6 +30,7 @@ mod packets;
 mod patch_table;
 mod precompile;
 mod recording;
+mod runs;
 mod schemas;
 mod stacks;
 mod trace;
