@@ -15,7 +15,7 @@ use super::programs::{INTERFACES, LOST, ROWS};
 use super::tasks::Tasks;
 use super::view_programs::{
     CALL, CREATED, DENIED, ENDED, ENTERED, LEFT, MAX_PIECE_BYTES, OUTPUT_SHIFT, PIECE_BYTES,
-    PIECE_COUNT, PIECES, RESULT, SIGNALLED, TIME, all, assemble,
+    PIECE_COUNT, PIECES, RENUMBERED, RESULT, SIGNALLED, TIME, all, assemble,
 };
 use super::{Options, Start, Unavailable, attached, call, facts, is_in_first_namespace, rows};
 use crate::view::{Following, Outcome, Sink, Wanted};
@@ -135,6 +135,7 @@ impl<'r> Event<'r> {
             CREATED => following.created(self.task),
             ENDED => following.ended(self.task, ended(result as u32)),
             SIGNALLED => following.signalled(self.task, result as i32),
+            RENUMBERED => following.renumbered(self.task, result as i32),
             _ => {}
         }
     }

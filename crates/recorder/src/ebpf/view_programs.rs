@@ -28,6 +28,7 @@ pub(super) const DENIED: u32 = 3;
 pub(super) const CREATED: u32 = 4;
 pub(super) const ENDED: u32 = 5;
 pub(super) const SIGNALLED: u32 = 6;
+pub(super) const RENUMBERED: u32 = 7;
 
 /// The places of a record's parts: kind and task, time, the call as filters see it, result, pieces of memory.
 pub(super) const TIME: usize = 8;
@@ -445,10 +446,27 @@ set:
     )
 }
 
-/// A task has executed a program, in a call that may be shown.
+/// A task has executed a program, in a call that may be shown, and may have got its process's number.
 fn exec() -> String {
     let kept = format!("r1 = r9\n    r1 &= {SHOWN}\n    r1 |= {{tracked_in_call}}");
-    EXEC.replacen("r1 = {tracked_in_call}", &kept, 1)
+    let told = format!(
+        "set:
+    *(u8 *)(r8 + 0) = r1
+    r2 = *(u64 *)(r6 + 8)
+    w2 = w2
+    if r2 == r7 goto out
+    *(u64 *)(r10 - 48) = r2
+    *(u64 *)(r10 - 32) = r7
+{}
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
+    r1 = *(u64 *)(r10 - 48)
+    *(u64 *)(r7 + {RESULT}) = r1
+{HANDED_OVER}",
+        record(RENUMBERED, SHORT_BYTES)
+    );
+    let (start, _) = EXEC.split_once("set:").unwrap_or((EXEC, ""));
+    start.replacen("r1 = {tracked_in_call}", &kept, 1) + &told
 }
 
 /// A task has ended.

@@ -256,6 +256,47 @@ fn programs_in_the_kernel_see_the_same() {
     }
 }
 
+const EXECUTING_THREAD: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static void *thread(void *unused) {
+    execl("/bin/echo", "echo", "by a thread", (char *)0);
+    return unused;
+}
+int main(void) {
+    pthread_t one;
+    pthread_create(&one, 0, thread, 0);
+    pthread_join(one, 0);
+    return 1;
+}
+"#;
+
+/// The thread gets the number of its process while it is in the call.
+#[test]
+fn a_thread_that_executes_a_program_returns_from_it() {
+    let folder = toolchains::C.folder(
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        "trace-executing-thread",
+    );
+    let Some(program) = toolchains::C.build(&folder, EXECUTING_THREAD) else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let check = |options: &[&str]| {
+        let output = trace(&[options, &["-e", "execve"]].concat(), &[program]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let lines = lines(&output);
+        let returned = |line: &&String| line.contains("execve resumed>") && line.ends_with(" = 0");
+        assert_eq!(lines.iter().filter(returned).count(), 1, "{lines:#?}");
+    };
+    if !is_untraceable() {
+        check(&[]);
+    }
+    if !is_without_tracepoints() {
+        check(&["--backend", "ebpf"]);
+    }
+}
+
 #[test]
 fn programs_in_the_kernel_see_denied_calls() {
     if is_without_tracepoints() || skip::without_live() {
@@ -477,13 +518,14 @@ fn what_outlives_the_command_ends_with_an_interrupted_trace() {
     }
     // Before tamis has noticed the end, the signal goes to the command, which is gone.
     let number = tamis.id().to_string();
-    let mut status = None;
-    while status.is_none() && began.elapsed() < Duration::from_secs(60) {
+    while tamis.try_wait().expect("a status").is_none() && began.elapsed() < Duration::from_secs(60)
+    {
         let mut kill = Command::new("kill");
         let _ = kill.args(["-TERM", &number]).stderr(Stdio::null()).status();
-        status = tamis.try_wait().expect("a status");
     }
-    assert!(status.expect("it ends").signal().is_some());
+    let _ = tamis.kill();
+    let signal = tamis.wait().expect("it ends").signal();
+    assert!(matches!(signal, Some(2 | 15)), "{signal:?}");
     reader.read_to_string(&mut String::new()).expect("its end");
     assert!(!lives(pid.trim()));
     assert!(text().contains("chdir"));

@@ -18,18 +18,84 @@ use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global};
 
-/// The classes of strace that are sets of the tamis language.
-const SETS: [(&str, &str); 6] = [
-    ("network", "@network-io"),
-    ("net", "@network-io"),
-    ("process", "@process"),
-    ("signal", "@signal"),
-    ("ipc", "@ipc"),
-    ("clock", "@clock"),
-];
-
-/// Classes of a few calls.
-const LISTS: [(&str, &[&str]); 5] = [
+/// Classes of strace: calls and sets.
+const LISTS: [(&str, &[&str]); 11] = [
+    ("network", &["@network-io", "sendfile", "sendfile64"]),
+    ("net", &["@network-io", "sendfile", "sendfile64"]),
+    (
+        "process",
+        &[
+            "clone",
+            "clone3",
+            "execve",
+            "execveat",
+            "exit",
+            "exit_group",
+            "fork",
+            "kill",
+            "pidfd_send_signal",
+            "rt_sigqueueinfo",
+            "rt_tgsigqueueinfo",
+            "tgkill",
+            "tkill",
+            "vfork",
+            "wait4",
+            "waitid",
+            "waitpid",
+        ],
+    ),
+    (
+        "signal",
+        &[
+            "@signal",
+            "kill",
+            "pause",
+            "pidfd_send_signal",
+            "rt_sigqueueinfo",
+            "rt_sigreturn",
+            "rt_tgsigqueueinfo",
+            "sigreturn",
+            "tgkill",
+            "tkill",
+        ],
+    ),
+    (
+        "ipc",
+        &[
+            "ipc",
+            "msgctl",
+            "msgget",
+            "msgrcv",
+            "msgsnd",
+            "semctl",
+            "semget",
+            "semop",
+            "semtimedop",
+            "semtimedop_time64",
+            "shmat",
+            "shmctl",
+            "shmdt",
+            "shmget",
+        ],
+    ),
+    (
+        "clock",
+        &[
+            "adjtimex",
+            "clock_adjtime",
+            "clock_adjtime64",
+            "clock_getres",
+            "clock_getres_time64",
+            "clock_gettime",
+            "clock_gettime64",
+            "clock_settime",
+            "clock_settime64",
+            "gettimeofday",
+            "settimeofday",
+            "stime",
+            "time",
+        ],
+    ),
     (
         "memory",
         &[
@@ -149,9 +215,6 @@ fn targets(item: &str, arches: &[Arch]) -> Result<Vec<String>, Failure> {
     let Some(class) = item.strip_prefix('%') else {
         return Ok(vec![item.to_owned()]);
     };
-    if let Some((_, set)) = SETS.iter().find(|(name, _)| *name == class) {
-        return Ok(vec![(*set).to_owned()]);
-    }
     if let Some((_, calls)) = LISTS.iter().find(|(name, _)| *name == class) {
         return Ok(calls.iter().map(|call| (*call).to_owned()).collect());
     }
@@ -161,8 +224,8 @@ fn targets(item: &str, arches: &[Arch]) -> Result<Vec<String>, Failure> {
         _ => {
             return Err(Failure::usage(
                 format!("no class of calls is called `%{class}`"),
-                "there are %file, %desc, %memory, %creds, %stat, %lstat, %fstat, and as sets of the tamis language \
-                 %network, %process, %signal, %ipc and %clock; `@NAME` is any such set",
+                "there are %file, %desc, %network, %process, %signal, %ipc, %memory, %creds, %clock, %stat, %lstat and \
+                 %fstat; `@NAME` is a set of the tamis language",
             ));
         }
     };
@@ -254,10 +317,11 @@ mod tests {
                 .any(|known| known == "read" || known == "memfd_create")
         );
         assert!(of("%desc").iter().any(|known| known == "read"));
-        assert_eq!(of("%network"), ["@network-io"]);
+        assert!(of("%process").iter().any(|known| known == "execve"));
         assert!(targets("%nothing", &[]).is_err());
         for (_, calls) in LISTS {
-            assert!(calls.iter().all(|call| syscall::is_known(call)));
+            let is_known = |call: &&str| call.starts_with('@') || syscall::is_known(call);
+            assert!(calls.iter().all(is_known), "{calls:?}");
         }
     }
 }
