@@ -28,6 +28,8 @@ pub struct Addition {
 pub struct Denial<'d> {
     /// The call.
     pub data: &'d SeccompData,
+    /// Whether its arguments are known; audit records have none.
+    pub has_args: bool,
     /// The rule that denies it; `None` for the default.
     pub rule: Option<&'d Origin>,
 }
@@ -36,7 +38,10 @@ pub struct Denial<'d> {
 pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Option<Addition> {
     let arch = Arch::of_call(denial.data.arch, denial.data.nr)?;
     let name = syscall::name(arch, Nr(denial.data.nr))?;
-    let fixed = selected(arch, name, denial.data);
+    let fixed = match denial.has_args {
+        true => selected(arch, name, denial.data),
+        false => Vec::new(),
+    };
     let (at, lines) = match language {
         "tamis" => in_tamis(text, arch, name, &fixed, denial)?,
         "oci" => in_oci(text, name, &fixed, denial)?,
@@ -233,7 +238,11 @@ mod tests {
     use tamis_abi::call;
 
     fn denial(data: &SeccompData) -> Denial<'_> {
-        Denial { data, rule: None }
+        Denial {
+            data,
+            has_args: true,
+            rule: None,
+        }
     }
 
     #[test]
@@ -268,6 +277,7 @@ mod tests {
         };
         let denial = Denial {
             data: &data,
+            has_args: true,
             rule: Some(&origin),
         };
         let addition = propose("tamis", text, &denial).unwrap();

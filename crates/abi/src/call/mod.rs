@@ -218,13 +218,20 @@ impl Machine {
     }
 
     fn argument_item(self, item: &str) -> Result<u64, CallError> {
-        if let Some(positive) = item.strip_prefix('-') {
-            let value = self.argument_item(positive)?.wrapping_neg();
-            return Ok(value & self.register_mask());
+        let plain = item.trim_start_matches(['-', '~']);
+        let signs = &item[..item.len() - plain.len()];
+        let mut value = self.plain_item(plain)?;
+        for sign in signs.bytes().rev() {
+            value = match sign {
+                b'-' => value.wrapping_neg(),
+                _ => !value,
+            } & self.register_mask();
         }
-        if let Some(inverted) = item.strip_prefix('~') {
-            return Ok(!self.argument_item(inverted)? & self.register_mask());
-        }
+        Ok(value)
+    }
+
+    /// An item without its signs.
+    fn plain_item(self, item: &str) -> Result<u64, CallError> {
         if item.starts_with(|c: char| c.is_ascii_digit()) {
             return integer(item).ok_or_else(|| bad_integer(item));
         }
@@ -339,6 +346,7 @@ mod tests {
         assert_eq!(first("x86 openat(AT_FDCWD)"), 0xffff_ff9c);
         assert_eq!(first("x86 read(0x100000001)"), 0x1_0000_0001);
         assert_eq!(first("x32 read(-1)"), u64::MAX);
+        assert_eq!(first(&format!("read({}1)", "-".repeat(100_000))), 1);
     }
 
     #[test]

@@ -39,6 +39,23 @@ impl OutputArgs {
             .filter(|path| *path != Path::new("-"))
     }
 
+    /// Whether there is a file to write.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Fails if the file's folder doesn't exist, for commands that do something before they write.
+    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+        let folder = self.file().and_then(Path::parent);
+        match folder.filter(|folder| *folder != Path::new("") && !folder.is_dir()) {
+            Some(folder) => Err(Failure::environment(format!(
+                "cannot write to {}: it is no folder",
+                folder.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the result would be shown to a person.
     pub(crate) fn is_terminal(&self) -> bool {
         self.file().is_none() && io::stdout().is_terminal()
@@ -184,11 +201,11 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, bytes);
     }
-    let path = behind_links(path);
-    let (temporary, mut file) = create_beside(&path, |path| File::create_new(path))?;
+    let path = &behind_links(path)?;
+    let (temporary, mut file) = create_beside(path, |path| File::create_new(path))?;
     let written = file
         .write_all(bytes)
-        .and_then(|()| match fs::metadata(&path) {
+        .and_then(|()| match fs::metadata(path) {
             Ok(old) => {
                 // Only root may give a file away; for others the new one is theirs, as if the old had been removed.
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
@@ -197,24 +214,44 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
             Err(_) => Ok(()),
         })
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&temporary, &path));
+        .and_then(|()| fs::rename(&temporary, path));
     written.inspect_err(|_| remove_leftover(&temporary))
 }
 
 /// The file behind a symbolic link, also one that doesn't exist yet: it is replaced, and not the link.
-fn behind_links(path: &Path) -> PathBuf {
-    if let Ok(real) = fs::canonicalize(path) {
-        return real;
-    }
+///
+/// # Errors
+/// A link of somebody else in a folder where anybody may put one, such as `/tmp`: the kernel refuses to follow these too
+/// (`fs.protected_symlinks`), where it is asked.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&path) else {
-            break;
+            return Ok(fs::canonicalize(&path).unwrap_or(path));
         };
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        check_link(&path, folder)?;
         path = folder.join(target);
     }
-    path
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// Refuses a link that somebody else has put into a folder for all.
+fn check_link(link: &Path, folder: &Path) -> io::Result<()> {
+    const STICKY_AND_FOR_ALL: u32 = 0o1002;
+    let (owner, parent) = (fs::symlink_metadata(link)?.uid(), fs::metadata(folder)?);
+    let own = fs::metadata("/proc/self").map_or(0, |process| process.uid());
+    let is_for_all = parent.mode() & STICKY_AND_FOR_ALL == STICKY_AND_FOR_ALL;
+    match is_for_all && owner != own && owner != parent.uid() {
+        true => Err(io::Error::new(
+            ErrorKind::PermissionDenied,
+            "it is a link of somebody else in a folder for all",
+        )),
+        false => Ok(()),
+    }
 }
 
 fn replace_link(path: &Path, target: &Path) -> io::Result<()> {

@@ -1,13 +1,11 @@
 //! `tamis explain`: what happens to a call and why, or what a diagnostic code means.
 
-use tamis_abi::{Action, ActionKind, SeccompData};
-use tamis_diag::{Code, Sources, code};
-use tamis_profile::records;
-use tamis_report::denied::AuditReport;
-use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
-use tamis_session::{Error, Loaded, files};
+mod records;
 
-use crate::cli::denials::Denials;
+use tamis_diag::{Code, code};
+use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
+use tamis_session::{Error, Loaded};
+
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, budget, call as cli_call, exit};
@@ -40,7 +38,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.input.as_deref().unwrap_or_default();
     if let Some(log) = &args.audit {
-        return explain_records(args, log, global);
+        return records::explain(args, log, global);
     }
     if args.calls.is_empty() {
         return explain_code(input, global);
@@ -73,34 +71,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         });
     }
     show(&ExplainReport { explanations }, global)?;
-    Ok(exit::OK)
-}
-
-/// Explains the denied calls of audit records.
-fn explain_records(args: &Args, log: &str, global: &Global) -> Result<u8, Failure> {
-    let policy = match &args.input {
-        Some(input) => Some(args.load.for_filter().load_policy(input, global)?),
-        None => None,
-    };
-    let mut sources = Sources::new();
-    let source = files::read(log)?.add_to(&mut sources)?;
-    let mut denials = Denials::default();
-    let mut logged = 0;
-    for record in records(&sources.get(source).text) {
-        let data = SeccompData {
-            nr: record.nr.0,
-            arch: record.arch.audit(),
-            ..SeccompData::default()
-        };
-        // Records that lack the action are of kills, which older kernels wrote alone.
-        let action = record.action.unwrap_or(Action::KILL_THREAD);
-        match action.kind {
-            ActionKind::Allow | ActionKind::Log => logged += 1,
-            _ => denials.add(&data, action, record.program.as_deref()),
-        }
-    }
-    let denied = denials.entries(|_| policy.as_ref(), &args.load);
-    show(&AuditReport { denied, logged }, global)?;
     Ok(exit::OK)
 }
 

@@ -3,10 +3,9 @@
 mod denied;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use tamis_abi::{Action, SeccompData, call};
-use tamis_bpf::Stack;
+use tamis_abi::{Action, ActionKind, SeccompData, call};
+use tamis_bpf::{Program, Stack, interp};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapped};
@@ -14,9 +13,10 @@ use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 use tamis_session::{Loaded, NamedProgram, Policy};
 
-use crate::cli::denials::Denials;
+use crate::cli::denials::{Decider, Denials};
 use crate::cli::library::{self, LinkFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
+use crate::cli::output::OutputArgs;
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
 use crate::cli::{Failure, Global, budget, exit, message, output};
@@ -52,9 +52,9 @@ pub(crate) struct Args {
     /// become slower. Programs that have listeners of their own fail under it
     #[arg(long)]
     explain_denied: bool,
-    /// Write the report to this file, as the JSON document, instead of the text to standard error
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// Where the report is written, as the JSON document, instead of the text to standard error.
+    #[command(flatten)]
+    output: OutputArgs,
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
     #[arg(long)]
     keep_privs: bool,
@@ -88,6 +88,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         [] => &default[..],
         policies => policies,
     };
+    args.output.check_folder()?;
     let load = args.load.for_filter();
     let (policies, filters) = args.filters(inputs, &load, global)?;
     let link = match args.libseccomp {
@@ -118,24 +119,35 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if explains_denied {
         command.filters = denied::handing_over(&stack)?;
         let all = command.filter_flags.iter();
-        command.filter_flags = vec![all.fold(Flags::NONE, |all, own| all | *own)];
+        let all = all.fold(Flags::NONE, |all, own| all | *own);
+        // There is one thread, and the kernel refuses this flag beside a listener.
+        command.filter_flags = vec![all.without(Flag::Tsync.into())];
     } else {
         command.filters = stack.clone();
     }
     budget::answered();
     let result = match explains_denied {
-        true => denied::run(&command, &stack),
+        true => denied::run(&command, &stack, &policies),
         false => run::run(&command).map(|result| (result, Denials::default())),
     };
     drop(link);
     match result {
         Ok((report, denials)) => {
-            let decided_by = |data: &SeccompData| stack.run(data).decided_by;
-            let policy_of = |data: &SeccompData| policies.get(decided_by(data)?)?.as_ref();
-            let document = RunReport {
-                denied: denials.entries(policy_of, &load),
-                ..document(&report, &policies, &stack)
+            let decider = |data: &SeccompData| {
+                let filter = stack.run(data).decided_by?;
+                Some(Decider {
+                    policy: policies.get(filter)?.as_ref()?,
+                    is_alone: stack
+                        .programs()
+                        .iter()
+                        .filter(|one| denies(one, data))
+                        .count()
+                        == 1,
+                })
             };
+            let mut document = document(&report, &policies, &stack);
+            document.denied = denials.entries(decider, &load);
+            document.notes.extend(denials.note());
             args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
         }
@@ -200,8 +212,8 @@ impl Args {
 
     /// Prints what the command's exit status alone doesn't show.
     fn print_report(&self, report: &RunReport, global: &Global) -> Result<(), Failure> {
-        if let Some(path) = &self.output {
-            return output::write_file(path, output::document_json(report)?.as_bytes());
+        if self.output.is_given() {
+            return self.output.text(&output::document_json(report)?);
         }
         if global.json {
             message(output::document_json(report)?.trim_end());
@@ -216,6 +228,12 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Whether a filter answers a call in another way than to let it pass.
+fn denies(filter: &Program, data: &SeccompData) -> bool {
+    let kind = Action::from_ret(interp::run(filter, data).ret).kind;
+    !matches!(kind, ActionKind::Allow | ActionKind::Log)
 }
 
 /// Whether the command can be executed at all.

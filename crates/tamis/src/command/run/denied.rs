@@ -11,6 +11,8 @@ use tamis_compiler::foreign::{Split, optimise};
 use tamis_kernel::listener::Reply;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
 
+use tamis_session::Policy;
+
 use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
 use crate::cli::{Failure, budget};
@@ -66,12 +68,20 @@ fn refused(why: &str) -> Failure {
 }
 
 /// Runs a command under filters that hand over; also gives the calls that got an error.
-pub(super) fn run(command: &Command, stack: &Stack) -> Result<(RunResult, Denials), RunError> {
+pub(super) fn run(
+    command: &Command,
+    stack: &Stack,
+    policies: &[Option<Policy>],
+) -> Result<(RunResult, Denials), RunError> {
     let mut denials = Denials::default();
     let result = run::supervise(command, |_, notification| {
-        let action = Action::from_ret(stack.run(&notification.call).ret);
+        let run = stack.run(&notification.call);
+        let action = Action::from_ret(run.ret);
         if action.kind == ActionKind::Errno {
-            denials.add(&notification.call, action, None);
+            let policy = run
+                .decided_by
+                .and_then(|filter| policies.get(filter)?.as_ref());
+            denials.add(&notification.call, action, policy);
             Reply::Errno(action.data.min(MAX_ERRNO))
         } else {
             // The policy's own `notify`, which nobody answers.

@@ -1,0 +1,152 @@
+//! `tamis explain --audit`: the denied calls of audit records.
+//!
+//! A record has no arguments. So a rule is named only if its action is that of the record, all of them if there are
+//! several, and a change is proposed only for calls of which no rule looks at arguments.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_diag::Sources;
+use tamis_profile::{Record, records};
+use tamis_report::denied::{AuditReport, DeniedEntry};
+use tamis_report::place;
+use tamis_rules::Predicate;
+use tamis_session::{Policy, files};
+
+use super::Args;
+use crate::cli::denials::allowing_all;
+use crate::cli::output::show;
+use crate::cli::{Failure, Global, exit};
+
+pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Failure> {
+    let policy = match &args.input {
+        Some(input) => Some(args.load.for_filter().load_policy(input, global)?),
+        None => None,
+    };
+    let mut sources = Sources::new();
+    let source = files::read(log)?.add_to(&mut sources)?;
+    let mut logged = 0;
+    let mut unknown = 0;
+    let mut kinds: BTreeMap<(u32, u32, u32), Kind> = BTreeMap::new();
+    for record in records(&sources.get(source).text) {
+        match record.action {
+            None => unknown += 1,
+            Some(action) if is_executed(action) => logged += 1,
+            Some(action) => {
+                let key = (record.arch.audit(), record.nr.0, action.ret());
+                kinds.entry(key).or_default().add(&record);
+            }
+        }
+    }
+    if unknown > 0 {
+        global.notice(&format!(
+            "records without an action that is known: {unknown}"
+        ));
+    }
+    let mut denied: Vec<DeniedEntry> = kinds
+        .into_iter()
+        .map(|(key, kind)| entry(key, kind, policy.as_ref(), args))
+        .collect();
+    denied.sort_by_key(|entry| std::cmp::Reverse(entry.count));
+    show(&AuditReport { denied, logged }, global)?;
+    Ok(exit::OK)
+}
+
+/// Records of the same call and action.
+#[derive(Default)]
+struct Kind {
+    count: u64,
+    programs: Vec<String>,
+}
+
+impl Kind {
+    fn add(&mut self, record: &Record) {
+        self.count += 1;
+        if let Some(program) = &record.program
+            && !self.programs.contains(program)
+        {
+            self.programs.push(program.clone());
+        }
+    }
+}
+
+fn is_executed(action: Action) -> bool {
+    matches!(action.kind, ActionKind::Allow | ActionKind::Log)
+}
+
+fn entry(
+    (arch, nr, ret): (u32, u32, u32),
+    kind: Kind,
+    policy: Option<&Policy>,
+    args: &Args,
+) -> DeniedEntry {
+    let data = SeccompData {
+        nr,
+        arch,
+        ..SeccompData::default()
+    };
+    let action = Action::from_ret(ret);
+    let found = policy.map(|policy| deciders(policy, &data, action));
+    let addition = policy
+        .zip(found.as_ref())
+        .filter(|(_, found)| found.is_by_default)
+        .and_then(|(policy, _)| allowing_all(policy, &data, &args.load));
+    DeniedEntry {
+        programs: kind.programs,
+        reason: found.map(|found| found.reason),
+        addition,
+        ..DeniedEntry::new(&data, action, kind.count)
+    }
+}
+
+/// What of a policy may have denied a call.
+struct Deciders {
+    reason: String,
+    /// Whether it is the default alone, and no rule is about the call.
+    is_by_default: bool,
+}
+
+fn deciders(policy: &Policy, data: &SeccompData, action: Action) -> Deciders {
+    let name = &policy.name;
+    let sections = policy.ruleset.sections().iter();
+    let section = sections
+        .filter(|section| section.arch.audit() == data.arch)
+        .find(|section| section.arch.owns_number(data.nr));
+    let Some(section) = section else {
+        return Deciders {
+            reason: format!("{name} has no rules for this architecture"),
+            is_by_default: false,
+        };
+    };
+    let mut places = Vec::new();
+    let mut has_rules = false;
+    // Behind a rule without a condition no other is asked.
+    let mut is_open = true;
+    for rule in section
+        .rules
+        .iter()
+        .filter(|rule| rule.syscalls.contains(data.nr))
+    {
+        has_rules = true;
+        if is_open
+            && rule.action == action
+            && let Some(origin) = &rule.origin
+        {
+            let origin = place::of_call(origin, data, &policy.sources);
+            places.push(format!("the rule at {origin}"));
+        }
+        is_open &= rule.when != Predicate::True;
+    }
+    if is_open && section.default == action {
+        places.push(format!("the default of {name} for {}", section.arch));
+    }
+    let reason = match places.as_slice() {
+        [] => format!("nothing in {name} answers so: the record is of another filter"),
+        [one] => format!("by {one}"),
+        several => format!("by one of these: {}", several.join("; ")),
+    };
+    Deciders {
+        reason,
+        is_by_default: !has_rules && section.default == action,
+    }
+}
