@@ -10,6 +10,9 @@ use clap::Parser;
 mod cli;
 mod command;
 
+// What `tamis exec` hands on.
+tamis_kernel::note_start!();
+
 /// Compile, explain and run Linux seccomp-bpf filters.
 #[derive(Parser)]
 #[command(
