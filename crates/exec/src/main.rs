@@ -14,6 +14,8 @@ use tamis_bpf::{Insn, Program, program};
 use tamis_kernel::execute::{Execute, ExecuteError};
 use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN};
 
+tamis_kernel::note_start!();
+
 const USAGE: u8 = 2;
 const HELP: &str = "\
 Execute a command under seccomp filters, in place

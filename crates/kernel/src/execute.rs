@@ -2,7 +2,8 @@
 //!
 //! [`Execute::execute`] finds the program, asks the filters about the calls that are still to be made, and only then
 //! installs them and executes. What the filters would deny, and what they would hand to a supervisor that isn't there, is
-//! refused while nothing has changed. Signals and descriptors are those that the process was started with.
+//! refused while nothing has changed. Signals and descriptors are those that the process was started with, if the program
+//! has [`note_start!`](crate::note_start); without it `SIGPIPE` stays as the Rust runtime has set it.
 //!
 //! The filters are asked about the very call that executes the program, with its pointers; only the instruction pointer
 //! is unknown, and is 0. A filter of an earlier program of this process is not asked.
@@ -20,10 +21,25 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install::{self, Install, InstallError};
 use crate::search;
+#[doc(hidden)]
+pub use crate::sys::execute::note;
 use crate::sys::execute::{Image, restore};
 
 /// What interprets a file that is executable and no program, as for `execvp`.
 const SHELL: &str = "/bin/sh";
+
+/// Makes a program note, before its `main` and the Rust runtime, what it was started with. Once in a program, beside `main`.
+#[macro_export]
+macro_rules! note_start {
+    () => {
+        const _: () = {
+            #[used]
+            // SAFETY: the section has the addresses of functions without a result, which may have no parameters.
+            #[unsafe(link_section = ".init_array")]
+            static NOTE: extern "C" fn() = $crate::execute::note;
+        };
+    };
+}
 
 /// A program and its filters.
 ///

@@ -11,6 +11,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 mod cli;
 mod command;
 
+// What `tamis exec` hands on.
+tamis_kernel::note_start!();
+
 /// Compile, explain and run Linux seccomp-bpf filters.
 #[derive(Parser)]
 #[command(

@@ -1,8 +1,8 @@
 //! Becoming another program, with the signals and descriptors that this process was started with.
 //!
 //! Before `main` the Rust runtime ignores `SIGPIPE` and opens `/dev/null` where a standard stream is closed. Both would be
-//! inherited. A constructor, which the C library calls before the runtime starts, notes what there was, and
-//! [`restore`] puts it back.
+//! inherited. A constructor of the program, which the C library calls before the runtime starts, notes what there was, and
+//! [`restore`] puts it back. Libraries have none: nothing is called when one is loaded.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -20,13 +20,8 @@ const PIPE_IGNORED: u32 = 1 << 3;
 const NOTED: u32 = 1 << 4;
 const STANDARD_STREAMS: [i32; 3] = [0, 1, 2];
 
-/// Called by the C library before `main`.
-#[used]
-// SAFETY: the section has the addresses of functions without a result, which may have no parameters.
-#[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = note;
-
-extern "C" fn note() {
+/// Notes what there is. The C library calls it before `main` where a program says so.
+pub extern "C" fn note() {
     let mut start = NOTED;
     for fd in STANDARD_STREAMS {
         // SAFETY: takes no pointers.
