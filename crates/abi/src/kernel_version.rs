@@ -87,6 +87,11 @@ mod tests {
     }
 
     #[test]
+    fn a_series_begins_with_its_first_release() {
+        assert_eq!("6".parse(), Ok(KernelVersion::new(6, 0)));
+    }
+
+    #[test]
     fn releases_order_by_number_not_by_text() {
         assert!(KernelVersion::new(5, 9) < KernelVersion::new(5, 11));
     }
@@ -94,7 +99,7 @@ mod tests {
     #[test]
     fn other_texts_are_refused() {
         for text in [
-            "", "5", "5.", ".5", "5.x", "+5.1", "5.+1", "v5.1", "5.99999",
+            "", "5.", ".5", "x", "-5", "5.x", "+5.1", "5.+1", "v5.1", "5.99999",
         ] {
             let error = text.parse::<KernelVersion>().unwrap_err();
             assert!(error.to_string().contains(text));

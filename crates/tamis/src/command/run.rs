@@ -133,20 +133,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     drop(link);
     match result {
         Ok((report, denials)) => {
-            let decider = |data: &SeccompData| {
-                let filter = stack.run(data).decided_by?;
-                Some(Decider {
-                    policy: policies.get(filter)?.as_ref()?,
-                    is_alone: stack
-                        .programs()
-                        .iter()
-                        .filter(|one| denies(one, data))
-                        .count()
-                        == 1,
-                })
-            };
             let mut document = document(&report, &policies, &stack);
-            document.denied = denials.entries(decider, &load);
+            document.denied = denials.entries(|data| decider(&stack, &policies, data), &load);
             document.notes.extend(denials.note());
             args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
@@ -228,6 +216,20 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Who denied a call, if it is the filter of a policy.
+fn decider<'p>(
+    stack: &Stack,
+    policies: &'p [Option<Policy>],
+    data: &SeccompData,
+) -> Option<Decider<'p>> {
+    let filter = stack.run(data).decided_by?;
+    let denying = stack.programs().iter().filter(|one| denies(one, data));
+    Some(Decider {
+        policy: policies.get(filter)?.as_ref()?,
+        is_alone: denying.count() == 1,
+    })
 }
 
 /// Whether a filter answers a call in another way than to let it pass.
