@@ -250,7 +250,7 @@ mod tests {
         let data = call::parse("x86_64 socket(AF_NETLINK, SOCK_RAW, 0)", Arch::X86_64).unwrap();
         let text = "default errno(EPERM)\nallow read\n";
         let addition = propose("tamis", text, &denial(&data)).unwrap();
-        let line = "allow socket(family == AF_NETLINK && type == SOCK_RAW && protocol == 0)";
+        let line = "allow socket(family == AF_NETLINK, type == SOCK_RAW, protocol == 0)";
         assert_eq!(addition.apply(text), format!("{text}{line}\n"));
         let diff = addition.diff("a.tamis", text);
         assert!(
