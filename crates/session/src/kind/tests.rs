@@ -40,7 +40,7 @@ fn kinds_are_told_by_content_where_the_name_is_silent() {
 }
 
 /// A text in every kind.
-const SAMPLES: [(&str, &str); 14] = [
+const SAMPLES: [(&str, &str); 16] = [
     ("tamis", "default errno(EPERM)\nallow read\n"),
     ("systemd", "[Service]\nSystemCallFilter=read\n"),
     ("oci", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}"),
@@ -64,6 +64,11 @@ const SAMPLES: [(&str, &str); 14] = [
     ("seccomp-tools", "A = sys_number\nreturn ALLOW\n"),
     ("decimal", "1\n6 0 0 2147418112\n"),
     ("hex", "060000000000ff7f\n"),
+    ("annotation", "run.oci.seccomp_bpf_data=BgAAAAAA/38=\n"),
+    (
+        "document",
+        "{\"schema\": \"tamis.disasm/1\", \"insns\": [{\"code\": 6, \"jt\": 0, \"jf\": 0, \"k\": 2147418112}]}",
+    ),
     ("bpf", "\u{6}\0\0\0\0\0\0\0"),
 ];
 
