@@ -14,7 +14,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// Random texts, of which others than `.ci/run` try a fifth.
+/// Random texts, of which only `.ci/run full` tries all.
 const RANDOM: u64 = 2000;
 
 /// The instructions of a text that is a filter.

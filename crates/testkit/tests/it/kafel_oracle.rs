@@ -16,7 +16,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// Random policies, of which others than `.ci/run` try a fifth.
+/// Random policies, of which only `.ci/run full` tries all.
 const RANDOM: u64 = 1000;
 /// With more, programs don't fit into what the kernel takes.
 const RULES_IN_A_POLICY: usize = 400;

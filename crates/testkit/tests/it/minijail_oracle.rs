@@ -10,7 +10,7 @@ use tamis_testkit::oracle::{Class, Classes};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// Random policies, of which others than `.ci/run` try a fifth.
+/// Random policies, of which only `.ci/run full` tries all.
 const RANDOM: u64 = 2000;
 
 fn read(policy: &Policy) -> Option<Ruleset> {

@@ -41,7 +41,7 @@ const SERVICES: &str = "/usr/lib/systemd/system";
 const KEPT: &str = "fcntl close";
 /// Calls that systemd makes from its first filter to the start of the program.
 const STARTING: &str = "brk close execve fcntl mmap mprotect munmap prctl seccomp write";
-/// Random units, of which others than `.ci/run` try a fifth.
+/// Random units, of which only `.ci/run full` tries all.
 const RANDOM: u64 = 1500;
 const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
 
