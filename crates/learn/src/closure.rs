@@ -78,10 +78,24 @@ pub(crate) const GROUPS: [&str; 11] = [
     "@memlock",
 ];
 
-/// The groups of which a call was made that is in no other group, with their calls.
+/// Calls of these sets that are allowed only if they were made themselves. They reach other processes, devices, or what no
+/// filter sees.
+const ALONE: [&str; 8] = [
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "mknod",
+    "mknodat",
+    "process_madvise",
+    "process_vm_readv",
+    "process_vm_writev",
+];
+
+/// The groups of which a call was made that is in no other group, with their calls but those that are allowed alone.
 pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static str>)> {
     let groups = GROUPS.map(|name| {
         let calls = tamis::built_in_set(name).into_iter().flatten();
+        let calls = calls.filter(|call| !ALONE.contains(call));
         (name, calls.collect::<Vec<&'static str>>())
     });
     let count = |call: &str| {

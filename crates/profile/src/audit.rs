@@ -12,15 +12,83 @@ use crate::collect::{Collector, Word, lines};
 /// The largest error number, which the kernel makes of greater ones.
 const MAX_ERRNO: u16 = 4095;
 
-/// Whether a line is such a record.
+/// Whether a line is such a record by its beginning, which the kernel or auditd writes: anyone can have the rest logged.
 pub(crate) fn is_line(line: &str) -> bool {
-    line.contains("type=SECCOMP ") || line.contains("type=1326 ")
+    let of_auditd = ["type=SECCOMP msg=audit(", "type=1326 msg=audit("];
+    if of_auditd.iter().any(|start| line.starts_with(start)) {
+        return true;
+    }
+    let prefix = line.split_once("audit: type=1326 audit(");
+    prefix.is_some_and(|(prefix, _)| is_kernels(prefix))
+}
+
+/// Whether a line looks like a record and isn't one by its beginning.
+pub(crate) fn is_refused(line: &str) -> bool {
+    (line.contains("type=SECCOMP ") || line.contains("type=1326 ")) && !is_line(line)
+}
+
+/// Whether this stands before the kernel's own messages: `[ 12.3] `, `DATE HOST kernel: `, or both.
+fn is_kernels(prefix: &str) -> bool {
+    let (date, time) = prefix.split_once("kernel: ").unwrap_or(("", prefix));
+    let is_date = match date.split_whitespace().collect::<Vec<_>>()[..] {
+        [] => !prefix.starts_with("kernel: "),
+        [month, day, host] => day.parse::<u8>().is_ok() && !(month.to_owned() + host).contains(':'),
+        [month, day, time, host] => {
+            let is_time = time.starts_with(|first: char| first.is_ascii_digit());
+            day.parse::<u8>().is_ok() && is_time && !(month.to_owned() + host).contains(':')
+        }
+        [date, host] => {
+            date.starts_with(|first: char| first.is_ascii_digit()) && !host.contains(':')
+        }
+        _ => false,
+    };
+    let time = time.trim();
+    let is_time = match time
+        .strip_prefix('[')
+        .and_then(|time| time.strip_suffix(']'))
+    {
+        Some(time) => !time.contains(['[', ']']),
+        None => time.is_empty() && !date.is_empty(),
+    };
+    is_date && is_time
 }
 
 /// Adds all records.
 pub(crate) fn read(collector: &mut Collector, text: &str) {
-    for line in lines(text).filter(|line| is_line(line.text)) {
-        read_record(collector, line, line.text);
+    let mut refused = Refused::default();
+    for line in lines(text) {
+        if is_line(line.text) {
+            read_record(collector, line, line.text);
+        } else if is_refused(line.text) {
+            refused.add(line);
+        }
+    }
+    refused.tell(collector);
+}
+
+/// Lines that look like records, and that neither the kernel nor auditd wrote.
+#[derive(Default)]
+pub(crate) struct Refused<'t> {
+    count: u64,
+    first: Option<Word<'t>>,
+}
+
+impl<'t> Refused<'t> {
+    pub(crate) fn add(&mut self, line: Word<'t>) {
+        self.count += 1;
+        self.first.get_or_insert(line);
+    }
+
+    /// Warns of them.
+    pub(crate) fn tell(self, collector: &mut Collector) {
+        if let Some(line) = self.first {
+            let message = format!(
+                "ignored as not from the kernel or auditd: {} records",
+                self.count
+            );
+            let label = "the first: anyone can have such a line logged";
+            collector.warn(code::PROFILE_TABLE, line, &message, label);
+        }
     }
 }
 
@@ -41,7 +109,7 @@ pub struct Record {
 ///
 /// ```
 /// use tamis_profile::records;
-/// let log = "audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001\n";
+/// let log = "[ 1.1] audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001\n";
 /// let records = records(log);
 /// assert_eq!((records[0].nr.0, records[0].program.as_deref()), (41, Some("sh")));
 /// ```
@@ -118,6 +186,31 @@ mod tests {
 
     use super::*;
     use crate::Format;
+
+    #[test]
+    fn records_that_anyone_can_have_logged_are_refused() {
+        let record = "audit: type=1326 audit(1.1:7): pid=9 arch=c000003e syscall=41 code=0x50001";
+        for prefix in [
+            "",
+            "Nov 23 19:00:00 host app: ",
+            "Nov 23 19:00:00 host app[7]: kernel: ",
+            "[x] a [ 1.2] ",
+        ] {
+            assert!(!is_line(&format!("{prefix}{record}")), "{prefix}");
+            assert!(is_refused(&format!("{prefix}{record}")), "{prefix}");
+        }
+        assert!(is_refused(
+            "Nov 23 19:00:00 host app: type=SECCOMP msg=audit(1.1:7): arch=c000003e"
+        ));
+        let prefixes = [
+            "[   12.3] ",
+            "Nov 23 19:00:00 host kernel: ",
+            "2026-11-23T19:00:00+00:00 host kernel: [ 1.2] ",
+        ];
+        for prefix in prefixes {
+            assert!(is_line(&format!("{prefix}{record}")), "{prefix}");
+        }
+    }
 
     #[test]
     fn records_of_all_writers_are_read() {

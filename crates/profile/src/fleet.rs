@@ -6,8 +6,9 @@
 //! ([`Fleet::sum`]). What has no id can't be told from another run and counts each time.
 //!
 //! A sum no longer has the counts of its runs, only their ids. Two sums that share some of their runs can't be added
-//! exactly, so they aren't.
+//! exactly, so they aren't. A run without an id that was added to one with an id makes it a sum.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error;
 use std::fmt;
@@ -15,8 +16,26 @@ use std::fmt;
 use crate::Profile;
 use crate::runs::RunId;
 
-/// The ids of the runs of a part. Never empty.
-type Ids = BTreeSet<RunId>;
+/// What tells a part from others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ids {
+    /// Of the runs that have an id. Never empty.
+    named: BTreeSet<RunId>,
+    /// How many runs have none.
+    unnamed: u64,
+}
+
+impl Ids {
+    /// Whether it is a run by itself.
+    fn is_single(&self) -> bool {
+        self.named.len() == 1 && self.unnamed == 0
+    }
+
+    /// Whether each run of the part is one of these.
+    fn is_covered(&self, by: &BTreeSet<&RunId>) -> bool {
+        self.unnamed == 0 && self.named.iter().all(|id| by.contains(id))
+    }
+}
 
 /// Profiles of many runs.
 ///
@@ -71,8 +90,11 @@ impl error::Error for Overlap {}
 impl Fleet {
     /// Adds a profile.
     pub fn add(&mut self, profile: Profile) {
-        let ids: Ids = profile.runs().named.keys().cloned().collect();
-        if ids.is_empty() {
+        let ids = Ids {
+            named: profile.runs().named.keys().cloned().collect(),
+            unnamed: profile.runs().unnamed,
+        };
+        if ids.named.is_empty() {
             self.unnamed.merge(&profile);
             return;
         }
@@ -86,7 +108,7 @@ impl Fleet {
     fn insert(&mut self, ids: Ids, part: Part) {
         match self.parts.get_mut(&ids) {
             Some(known) => {
-                let differ = ids.len() > 1 && known.profile != part.profile;
+                let differ = !ids.is_single() && known.profile != part.profile;
                 known.is_ambiguous |= part.is_ambiguous || differ;
                 known.profile.join(&part.profile);
             }
@@ -106,14 +128,14 @@ impl Fleet {
     /// is also part of a sum is left out: the sum has it.
     ///
     /// # Errors
-    /// If two sums share runs, and neither has all of the other's.
+    /// If two sums share runs, and neither has all of the other's; runs without an id are no other sum's.
     pub fn parts(&self) -> Result<(Vec<&Profile>, Profile), Overlap> {
         let mut sum = self.unnamed.clone();
         let mut singles = Vec::new();
         for (ids, part) in self.disjoint()? {
-            match ids.len() {
-                1 => singles.push(&part.profile),
-                _ => sum.merge(&part.profile),
+            match ids.is_single() {
+                true => singles.push(&part.profile),
+                false => sum.merge(&part.profile),
             }
         }
         Ok((singles, sum))
@@ -134,25 +156,24 @@ impl Fleet {
     /// Parts without a common run that have all runs.
     fn disjoint(&self) -> Result<Vec<(&Ids, &Part)>, Overlap> {
         let mut parts: Vec<(&Ids, &Part)> = self.parts.iter().collect();
-        // Stable: parts with as many runs stay in the order of their ids.
-        parts.sort_by_key(|(ids, _)| usize::MAX - ids.len());
+        // Those that may have all runs of others first. Stable: others stay in the order of their ids.
+        parts.sort_by_key(|(ids, _)| Reverse((ids.named.len(), ids.unnamed)));
         let mut counted: BTreeSet<&RunId> = BTreeSet::new();
         let (mut kept, mut overlapping) = (Vec::new(), Vec::new());
         for (ids, part) in parts {
-            let shared = ids.iter().filter(|id| counted.contains(id)).count();
-            if part.is_ambiguous {
-                overlapping.push(ids);
-            } else if shared == 0 {
-                counted.extend(ids);
+            let is_new = ids.named.iter().all(|id| !counted.contains(id));
+            if is_new && !part.is_ambiguous {
+                counted.extend(&ids.named);
                 kept.push((ids, part));
-            } else if shared < ids.len() {
+            } else {
                 overlapping.push(ids);
             }
         }
         for ids in overlapping {
-            let shared: Vec<&RunId> = ids.iter().filter(|id| counted.contains(id)).collect();
-            let is_covered = shared.len() == ids.len();
-            if !is_covered && let Some(first) = shared.first().copied().or(ids.first()) {
+            let shared: Vec<&RunId> = ids.named.iter().filter(|id| counted.contains(id)).collect();
+            if !ids.is_covered(&counted)
+                && let Some(first) = shared.first().copied().or(ids.named.first())
+            {
                 return Err(Overlap {
                     shared: first.clone(),
                     count: shared.len().max(1),

@@ -108,7 +108,7 @@ impl Times {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Ascending: layout asks for the counts of ranges, several hundred times per compilation.
-    calls: Vec<((Arch, Nr), Call)>,
+    calls: BTreeMap<(Arch, Nr), Call>,
     runs: Runs,
 }
 
@@ -150,22 +150,12 @@ impl Call {
 impl Profile {
     /// The counts of a call, if it occurred.
     pub fn call(&self, arch: Arch, nr: Nr) -> Option<&Call> {
-        let place = self.place(arch, nr).ok()?;
-        Some(&self.calls[place].1)
+        self.calls.get(&(arch, nr))
     }
 
-    /// The entry of a call; a missing one is created, linear in the later calls.
+    /// The entry of a call; a missing one is created.
     pub fn call_mut(&mut self, arch: Arch, nr: Nr) -> &mut Call {
-        let place = self.place(arch, nr).unwrap_or_else(|place| {
-            self.calls.insert(place, ((arch, nr), Call::default()));
-            place
-        });
-        &mut self.calls[place].1
-    }
-
-    fn place(&self, arch: Arch, nr: Nr) -> Result<usize, usize> {
-        self.calls
-            .binary_search_by_key(&(arch, nr), |(key, _)| *key)
+        self.calls.entry((arch, nr)).or_default()
     }
 
     /// All calls of the profile, by architecture and number.
@@ -175,14 +165,15 @@ impl Profile {
     }
 
     pub(crate) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.calls.iter_mut().map(|(_, call)| call)
+        self.calls.values_mut()
     }
 
     /// The count of calls with a number in `first..=last`. Linear in the calls of the range.
     pub fn count(&self, arch: Arch, first: Nr, last: Nr) -> u64 {
-        let start = self.calls.partition_point(|(key, _)| *key < (arch, first));
-        let calls = self.calls[start..].iter();
-        let calls = calls.take_while(|(key, _)| *key <= (arch, last));
+        if first > last {
+            return 0;
+        }
+        let calls = self.calls.range((arch, first)..=(arch, last));
         calls.fold(0, |sum, (_, call)| sum.saturating_add(call.count))
     }
 
@@ -233,7 +224,7 @@ impl Profile {
     /// Says of each call in how many runs it was seen, and counts a run without an id.
     fn spread(&mut self) {
         if self.run_count() == 1 {
-            for (_, call) in &mut self.calls {
+            for call in self.calls.values_mut() {
                 call.coverage = Coverage::of(call);
             }
             if self.runs.count() == 0 {

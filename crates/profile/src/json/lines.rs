@@ -35,18 +35,30 @@ fn is_object(line: &str) -> bool {
 
 /// Adds the audit records of a journal.
 pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
+    let mut refused = audit::Refused::default();
     each(collector, text, |collector, line, entry| {
         let text = |name: &str| match member(entry, name) {
             Some(Value::StringLit(text)) => Some(text.value.as_ref()),
             _ => None,
         };
+        // Fields that begin so are the journal's own; others are what a program sent.
+        let is_trusted = matches!(text("_TRANSPORT"), Some("kernel" | "audit"));
         // The journal's own reader of audit records leaves out the type that begins the text.
         let is_audit = matches!(text("_AUDIT_TYPE"), Some("1326"))
             || matches!(text("_AUDIT_TYPE_NAME"), Some("SECCOMP"));
-        if let Some(message) = text("MESSAGE").filter(|text| is_audit || audit::is_line(text)) {
-            audit::read_record(collector, line, message);
+        let is_record =
+            |text: &&str| is_audit || text.contains("type=1326 ") || text.contains("type=SECCOMP ");
+        match text("MESSAGE").filter(is_record) {
+            Some(message)
+                if is_trusted && (is_audit || message.starts_with("audit: type=1326 audit(")) =>
+            {
+                audit::read_record(collector, line, message);
+            }
+            Some(_) => refused.add(line),
+            None => {}
         }
     });
+    refused.tell(collector);
 }
 
 /// Adds the calls of events.
@@ -164,9 +176,11 @@ mod tests {
     #[test]
     fn records_of_the_journal_are_read_and_other_entries_skipped() {
         let text = concat!(
-            r#"{"MESSAGE":"audit: type=1326 audit(1.2:3): pid=9 sig=0 arch=c000003e syscall=41 compat=0 code=0x50001"}"#,
+            r#"{"_TRANSPORT":"kernel","MESSAGE":"audit: type=1326 audit(1.2:3): pid=9 sig=0 arch=c000003e syscall=41 compat=0 code=0x50001"}"#,
             "\n",
-            r#"{"MESSAGE":"SECCOMP auid=0 pid=9 comm=\"a b\" sig=31 arch=c000003e syscall=41 code=0x80000000","_AUDIT_TYPE":"1326"}"#,
+            r#"{"MESSAGE":"SECCOMP auid=0 pid=9 comm=\"a b\" sig=31 arch=c000003e syscall=41 code=0x80000000","_AUDIT_TYPE":"1326","_TRANSPORT":"audit"}"#,
+            "\n",
+            r#"{"_TRANSPORT":"syslog","MESSAGE":"audit: type=1326 audit(1.2:3): pid=9 arch=c000003e syscall=41 code=0x50001"}"#,
             "\n",
             r#"{"MESSAGE":[1,2],"_AUDIT_TYPE":"1326"}"#,
             "\n",
@@ -176,7 +190,7 @@ mod tests {
         );
         let reading = reading(text);
         assert_eq!(reading.format, Some(Format::Journal));
-        assert_eq!(reading.diagnostics.len(), 1, "{:?}", reading.diagnostics);
+        assert_eq!(reading.diagnostics.len(), 2, "{:?}", reading.diagnostics);
         let profile = reading.profile.unwrap();
         let socket = call(&profile, "socket");
         assert_eq!((socket.count, socket.denied, socket.errors[&1]), (2, 2, 1));

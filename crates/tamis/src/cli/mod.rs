@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::panic::PanicHookInfo;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 use clap::ValueEnum;
 use tamis_diag::{Diagnostic, Sources};
@@ -134,6 +134,15 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// Runs something that may panic, without telling the user; `None` if it did.
+pub(crate) fn quietly<R>(run: impl FnOnce() -> R) -> Option<R> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    panic::set_hook(hook);
+    result.ok()
 }
 
 /// The panic hook: a panic is a bug of tamis, so say how to report it.

@@ -11,11 +11,11 @@ use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, quietly};
 
 mod symptom;
 
-use symptom::{Candidate, Symptom, quietly};
+use symptom::{Candidate, Symptom};
 
 /// Reduce a policy or program that shows a failure
 #[derive(clap::Args)]

@@ -113,3 +113,29 @@ fn damaged_files_are_refused_or_read_and_never_a_bug() {
     }
     assert!(refused >= 24, "what is cut short: {refused}");
 }
+
+#[test]
+fn a_negative_place_of_a_column_is_damage() {
+    let Some((rows, _)) = fleet("negative") else {
+        return;
+    };
+    // Each byte of the metadata, which stands before its length and the last four bytes.
+    let bytes = fs::read(&rows).expect("it is there");
+    let end = bytes.len() - 8;
+    let length: [u8; 4] = bytes[end..end + 4].try_into().expect("four bytes");
+    let start = end - u32::from_le_bytes(length) as usize;
+    let damaged = rows.with_file_name("damaged.parquet");
+    let mut refused = 0;
+    for at in (start..end).step_by(23) {
+        let mut changed = bytes.clone();
+        // The last bit of a number is its sign there.
+        changed[at] ^= 1;
+        fs::write(&damaged, changed).expect("it is written");
+        let output = tamis(&["profile", damaged.to_str().expect("it is text")]);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 2)), "{at}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        refused += u32::from(said.contains("the file is damaged"));
+    }
+    assert!(refused > 0, "no such place was met");
+}

@@ -148,3 +148,51 @@ fn a_stack_is_judged_as_a_whole() {
         "{twins:?}"
     );
 }
+
+#[test]
+fn nothing_dangerous_is_learned_of_a_group() {
+    // Of each group a call that is in no other.
+    const MADE: [&str; 10] = [
+        "pwrite64",
+        "rename",
+        "fsync",
+        "epoll_wait",
+        "io_submit",
+        "connect",
+        "shmget",
+        "signalfd4",
+        "timer_create",
+        "mlock",
+    ];
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("learned-groups");
+    std::fs::create_dir_all(&folder).unwrap();
+    let [profile, policy] =
+        ["made.json", "groups.tamis"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let calls = ["x86_64", "x86"].map(|arch| {
+        let calls =
+            MADE.map(|call| format!(r#"{{"arch": "{arch}", "call": "{call}", "count": 9}}"#));
+        calls.join(", ")
+    });
+    let calls = calls.join(", ");
+    let text = format!(r#"{{"schema": "tamis-profile/1", "calls": [{calls}]}}"#);
+    std::fs::write(&profile, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["learn", "--generality=groups", &profile, "-o", &policy])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let learned = std::fs::read_to_string(&policy).unwrap();
+    assert_eq!(
+        learned.matches("Others of @").count(),
+        2 * MADE.len(),
+        "{learned}"
+    );
+    let (document, _) = lint(&[&policy]);
+    for code in ["TM0709", "TM0720"] {
+        let found = examples(&document, code);
+        assert!(found.is_empty(), "{code}: {found:?}");
+    }
+    for call in ["mknod", "mknodat", "io_uring_enter"] {
+        assert!(!learned.contains(call), "{call}");
+    }
+}

@@ -12,13 +12,18 @@ const ROUNDS: u64 = 300;
 const MAX_CALLS: usize = 12;
 const MAX_RUNS: usize = 6;
 
-/// A fleet of single runs and of sums of several.
+/// A fleet of single runs and of sums of several, some of them with a run that has no id.
 fn fleet(rng: &mut Rng) -> Fleet {
     let mut fleet = Fleet::default();
     for _ in 0..rng.index(MAX_RUNS + 1) {
         let mut part = Fleet::default();
         for _ in 0..rng.range(1..=2) {
             part.add(run(rng, MAX_CALLS));
+        }
+        if rng.chance(1, 3) {
+            let mut unnamed = run(rng, MAX_CALLS);
+            unnamed.set_runs(Runs::default());
+            part.add(unnamed);
         }
         fleet.add(part.sum().expect("single runs"));
     }
@@ -135,6 +140,54 @@ fn sums_that_share_some_runs_are_refused_unless_others_cover_them() {
     fleet.add(ab);
     fleet.add(sum(&[&one("a", 5), &b]));
     assert!(fleet.sum().is_err());
+}
+
+#[test]
+fn no_run_is_lost_and_none_counted_twice() {
+    const IDS: [&str; 4] = ["a", "b", "c", "d"];
+    let (mut added_up, mut refused) = (0, 0);
+    for seed in 0..ROUNDS {
+        let mut rng = Rng::new(seed);
+        let mut fleet = Fleet::default();
+        // The n-th run makes the n-th call once.
+        let mut made = std::collections::BTreeSet::new();
+        for sum in 0..rng.range(1..=4) as u32 {
+            let mut part = Fleet::default();
+            for _ in 0..rng.range(1..=3) {
+                let run = rng.index(IDS.len());
+                let mut profile = Profile::default();
+                profile.call_mut(Arch::X86_64, Nr(run as u32)).count = 1;
+                let id = RunId::new(IDS[run]).expect("an id");
+                profile.set_runs(Runs::one(id, Origin::default()));
+                part.add(profile);
+                made.insert(run as u32);
+            }
+            if rng.chance(1, 2) {
+                let mut unnamed = Profile::default();
+                let nr = IDS.len() as u32 + sum;
+                unnamed.call_mut(Arch::X86_64, Nr(nr)).count = 1;
+                part.add(unnamed);
+                made.insert(nr);
+            }
+            let part = part.sum().expect("single runs");
+            for _ in 0..rng.range(1..=2) {
+                fleet.add(part.clone());
+            }
+        }
+        let Ok(whole) = fleet.sum() else {
+            refused += 1;
+            continue;
+        };
+        added_up += 1;
+        let calls: Vec<(u32, u64)> = whole
+            .calls()
+            .map(|(_, nr, call)| (nr.0, call.count))
+            .collect();
+        let once: Vec<(u32, u64)> = made.iter().map(|nr| (*nr, 1)).collect();
+        assert_eq!(calls, once, "seed {seed}");
+        assert_eq!(whole.run_count(), made.len() as u64, "seed {seed}");
+    }
+    assert!(added_up > 20 && refused > 20, "{added_up}, {refused}");
 }
 
 #[test]

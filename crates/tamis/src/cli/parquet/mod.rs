@@ -9,7 +9,7 @@ mod read;
 #[cfg(feature = "parquet")]
 mod write;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 
 #[cfg(feature = "parquet")]
@@ -20,14 +20,12 @@ pub(crate) use write::bytes;
 /// The first bytes of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Whether a file is Parquet, by its first bytes.
+/// Whether a file is Parquet, by its first bytes. A pipe isn't opened: what is read of it is gone, and its writer may have ended.
 pub(crate) fn is_parquet(path: &str) -> bool {
     let mut first = [0; 4];
-    let read = File::open(path).and_then(|mut file| match file.metadata()?.is_file() {
-        true => file.read_exact(&mut first),
-        false => Ok(()),
-    });
-    read.is_ok() && &first == MAGIC
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut first);
+    is_file && read().is_ok() && &first == MAGIC
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -13,7 +13,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::rows::{Collected, Key, Kind, Row, RowError, run_of};
 use tamis_profile::{Args, Fleet, Origin, RunId};
 
-use crate::cli::Failure;
+use crate::cli::{Failure, quietly};
 
 /// The most rows of a group, which is held in memory.
 const MAX_GROUP: i64 = 1 << 24;
@@ -30,12 +30,12 @@ enum Column {
 pub(crate) fn read(path: &str) -> Result<Fleet, Failure> {
     let damaged = |error: ParquetError| Failure::input(format!("{path}: {error}"));
     let file = File::open(path).map_err(|error| Failure::input(format!("{path}: {error}")))?;
-    let reader = SerializedFileReader::new(file).map_err(damaged)?;
+    let reader = sound(|| SerializedFileReader::new(file)).map_err(damaged)?;
     let mut collected = Collected::default();
     let mut rows = 0;
     for number in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(number).map_err(damaged)?;
-        let group = Group::read(group.as_ref()).map_err(damaged)?;
+        let group = sound(|| Group::read(reader.get_row_group(number)?.as_ref()));
+        let group = group.map_err(damaged)?;
         let mut run = None;
         for row in 0..group.rows {
             rows += 1;
@@ -60,6 +60,12 @@ pub(crate) fn read(path: &str) -> Result<Fleet, Failure> {
     }
     let fleet = collected.finish();
     fleet.map_err(|error| Failure::input(format!("{path}: {}", error.message())))
+}
+
+/// What the crate reads, which panics at some damage, such as a negative place of a column: that is the file's mistake, too.
+fn sound<R>(read: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
+    let damage = || ParquetError::General("the file is damaged".to_owned());
+    quietly(read).unwrap_or_else(|| Err(damage()))
 }
 
 /// The columns of a group of rows.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::mem::{Discriminant, discriminant};
-use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -18,7 +17,7 @@ use tamis_session::{Input, Loaded, Side, SideOptions};
 use super::{Args, file_name};
 use crate::cli::load::LoadArgs;
 use crate::cli::side;
-use crate::cli::{Failure, Global, call};
+use crate::cli::{Failure, Global, call, quietly};
 
 /// How many calls are tried where the prover finds none.
 const EVALUATIONS: u64 = 1_000_000;
@@ -63,15 +62,6 @@ impl Drop for TestCommand {
         // A folder that is left over is the lesser evil.
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Runs something that may panic, without telling the user; `None` if it did.
-pub(super) fn quietly<R>(run: impl FnOnce() -> R) -> Option<R> {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| ()));
-    let result = panic::catch_unwind(AssertUnwindSafe(run));
-    panic::set_hook(hook);
-    result.ok()
 }
 
 impl Symptom {
