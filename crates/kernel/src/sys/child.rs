@@ -153,6 +153,9 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     for (index, (insns, flags)) in plan.filters.iter().enumerate() {
         page.filter.store(index as u32, Ordering::Release);
         page.stage.store(Stage::Install as u32, Ordering::Release);
+        if !seccomp::is_answered_by_kernel(*flags) {
+            give_up(page, Errno(libc::ENOSYS));
+        }
         match seccomp::set_filter(insns, *flags) {
             Ok(answer) if flags.contains(Flag::NewListener) => {
                 page.listener.store(answer as i32, Ordering::Release);
