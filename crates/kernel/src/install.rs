@@ -105,12 +105,18 @@ pub enum InstallError {
 ///
 /// New threads and processes inherit the filter. After an error nothing is installed, but `no_new_privs` stays set.
 ///
+/// An earlier filter that answers the call with errno 0 makes it look successful. So the same call is made without a
+/// program first, which can't succeed; if it does, the result is [`InstallError::NotAvailable`].
+///
 /// # Errors
 /// See [`InstallError`].
 pub fn install(program: &Program, install: &Install) -> Result<Installed, InstallError> {
     check(program, install.flags)?;
     if install.no_new_privs {
         set_no_new_privs().map_err(InstallError::NoNewPrivs)?;
+    }
+    if !sys::seccomp::is_answered_by_kernel(install.flags) {
+        return Err(InstallError::NotAvailable);
     }
     let answer = set_filter(program.insns(), install.flags)
         .map_err(|errno| explain(errno, install.flags))?;

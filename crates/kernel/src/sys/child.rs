@@ -153,6 +153,9 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     for (index, (insns, flags)) in plan.filters.iter().enumerate() {
         page.filter.store(index as u32, Ordering::Release);
         page.stage.store(Stage::Install as u32, Ordering::Release);
+        if !seccomp::is_answered_by_kernel(*flags) {
+            give_up(page, Errno(libc::ENOSYS));
+        }
         match seccomp::set_filter(insns, *flags) {
             Ok(answer) if flags.contains(Flag::NewListener) => {
                 page.listener.store(answer as i32, Ordering::Release);
@@ -162,6 +165,9 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
         }
     }
     page.stage.store(Stage::Exec as u32, Ordering::Release);
+    // A filter may answer `execve` with errno 0: `execvp` then fails, and leaves the error of an earlier call.
+    // SAFETY: the C library's own variable of this thread.
+    unsafe { *libc::__errno_location() = 0 };
     // SAFETY: zero-terminated strings in a list that ends with a null pointer; `execvp` of the C
     // libraries of Linux neither allocates nor locks.
     let returned = unsafe { libc::execvp(plan.argv.program.as_ptr(), plan.argv.pointers.as_ptr()) };

@@ -53,6 +53,12 @@ pub(crate) fn try_flags(flags: Flags) -> Errno {
     check(returned).err().unwrap_or(Errno(0))
 }
 
+/// Whether an installation with these flags reaches the kernel, or is at least refused: an earlier filter that answers
+/// with errno 0 lets even that of no program succeed. Async-signal-safe.
+pub(crate) fn is_answered_by_kernel(flags: Flags) -> bool {
+    try_flags(flags) != Errno(0)
+}
+
 /// Whether the kernel supports an action, `SECCOMP_GET_ACTION_AVAIL`.
 pub(crate) fn action_available(ret: u32) -> Result<(), Errno> {
     // SAFETY: the kernel reads one 32-bit word.

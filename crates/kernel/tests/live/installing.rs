@@ -32,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("tsync-listener", "Err(77) Err(77) true"),
         case("outer-eperm", "Refused(Errno(1))"),
         case("outer-enosys", "NotAvailable"),
+        case("outer-zero", "NotAvailable"),
         trial("install::tsync-differs", || {
             let output = output_of(&["install", "tsync-differs"]);
             assert!(

@@ -254,6 +254,7 @@ fn install_case(case: &str) -> String {
         "tsync-listener" => return tsync(Flag::Tsync | Flag::TsyncEsrch | Flag::NewListener),
         "outer-eperm" => under_outer(libc::EPERM, &allow),
         "outer-enosys" => under_outer(libc::ENOSYS, &allow),
+        "outer-zero" => under_outer(0, &allow),
         other => panic!("no case {other}"),
     };
     result_words(&result)

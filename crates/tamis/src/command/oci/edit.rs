@@ -47,14 +47,24 @@ pub(super) fn with_member(
     .concat())
 }
 
+/// Whether readers written in Go take a name for this key: in any case, with the long s for an s and the sign of the
+/// unit kelvin for a k, which are their other cases in Unicode.
+fn is_alike(name: &str, key: &str) -> bool {
+    let folded = |sign: char| match sign {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        sign => sign.to_ascii_lowercase(),
+    };
+    name.chars().map(folded).eq(key.chars().map(folded))
+}
+
 /// The member of an object that every reader takes for this one: not one of two, and not in another case, which
 /// readers written in Go take.
 fn only_member<'v, 't>(object: &'v Object<'t>, key: &str) -> Result<Option<&'v Value<'t>>, String> {
-    let is_alike = |name: &str| name.eq_ignore_ascii_case(key);
     let mut alike = object
         .properties
         .iter()
-        .filter(|own| is_alike(own.name.as_str()));
+        .filter(|own| is_alike(own.name.as_str(), key));
     match (alike.next(), alike.next()) {
         (None, _) => Ok(None),
         (Some(only), None) if only.name.as_str() == key => Ok(Some(&only.value)),
@@ -190,6 +200,9 @@ mod tests {
             ("// x\n{}", ["a", "b"]),
             ("{\"a\": {}, \"a\": {}}", ["a", "b"]),
             ("{\"a\": {\"B\": 1}}", ["a", "b"]),
+            ("{\"a\": {\"K\u{17f}\": 1}}", ["a", "ks"]),
+            ("{\"a\": {\"\u{212a}s\": 1, \"ks\": 1}}", ["a", "ks"]),
+            ("{\"linu\u{445}\": {}, \"linux\": 1}", ["linux", "b"]),
         ] {
             assert!(with_member(text, &path, &json!(1)).is_err(), "{text}");
         }
