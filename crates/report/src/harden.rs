@@ -97,7 +97,10 @@ impl fmt::Display for HardenReport {
                 f,
                 "  the filters of process {pid} are not what the unit says: the filter is as strict as both"
             )?,
-            None => writeln!(f, "  proved equivalent to the unit; no process of it runs")?,
+            None => writeln!(
+                f,
+                "  proved equivalent to the unit; compared with no process"
+            )?,
         }
         if let Some(before) = &self.before {
             writeln!(f, "  before  {before}")?;

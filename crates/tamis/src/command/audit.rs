@@ -28,7 +28,8 @@ Each line is a process, or a thread with other filters than its process: its fil
 of this machine's architecture, and with --against whether that is what the policy says, for every call. Filters from \
 outside count: those of a container around it, or of its own program. The kernel shows filters only to processes with \
 CAP_SYS_ADMIN and without a filter of their own.
-Exit status: 0; with --against 1 if some process is under anything else than the policy; 3 if a comparison gave up.")]
+Exit status: 0; with --against 1 if some process is under anything else than the policy, 4 if the filters of one can't \
+be read, 3 if a comparison gave up.")]
 pub(crate) struct Args {
     /// The process; may be repeated
     #[arg(short, long, value_name = "PID", required_unless_present = "all")]
@@ -69,10 +70,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         None => None,
     };
-    let (tasks, unreadable) = tasks(args)?;
+    let Tasks { found, unreadable } = tasks(args)?;
     let mut known: HashMap<Vec<Program>, Known> = HashMap::new();
     let mut entries = Vec::new();
-    for found in tasks {
+    for found in found {
         let about = known.entry(found.filters.clone()).or_insert_with(|| Known {
             summary: summary(args, &found.filters),
             against: against
@@ -89,12 +90,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     output::show(&report, global)?;
     let results = report.processes.iter();
     let results = results.filter_map(|own| own.against.as_ref());
-    let mut code = exit::OK;
+    let is_partial = args.against.is_some() && !report.unreadable.is_empty();
+    let mut code = match is_partial {
+        true => exit::ENVIRONMENT,
+        false => exit::OK,
+    };
     for AgainstEntry { verdict, .. } in results {
         code = match verdict {
             ComparisonResultEntry(Some(ComparisonResult::Equal)) => code,
             ComparisonResultEntry(Some(_)) => return Ok(exit::NO),
-            ComparisonResultEntry(None) => exit::GAVE_UP,
+            ComparisonResultEntry(None) => code.max(exit::GAVE_UP),
         };
     }
     Ok(code)
@@ -111,66 +116,77 @@ fn entry(found: Found, about: &Known) -> AuditedEntry {
     }
 }
 
-/// The tasks that were asked for, and why some of all can't be read.
-fn tasks(args: &Args) -> Result<(Vec<Found>, Vec<String>), Failure> {
-    let mut tasks = Vec::new();
-    let mut unreadable = Vec::new();
+/// The tasks that were asked for, and why some can't be read.
+fn tasks(args: &Args) -> Result<Tasks, Failure> {
+    let mut tasks = Tasks::default();
     for &pid in &args.pid {
-        let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
-        add(pid, filters, &mut tasks);
+        let added = tasks.add(pid, true);
+        added.map_err(|error| refusal(pid, &error))?;
     }
     if !args.all {
-        return Ok((tasks, unreadable));
+        return Ok(tasks);
     }
     for pid in numbers("/proc") {
-        match dump(pid) {
-            Ok(filters) if filters.is_empty() && threads(pid, 0).is_empty() => {}
-            Ok(filters) => add(pid, filters, &mut tasks),
+        match tasks.add(pid, false) {
             // It has ended meanwhile.
-            Err(DumpError::NoTask | DumpError::Ended) => {}
+            Ok(()) | Err(DumpError::NoTask | DumpError::Ended) => {}
             Err(error @ (DumpError::NotPrivileged | DumpError::OwnFilter)) => {
                 return Err(refusal(pid, &error));
             }
-            Err(error) => unreadable.push(format!("{pid} {}: {error}", name(pid))),
+            Err(error) => tasks
+                .unreadable
+                .push(format!("{pid} {}: {error}", name(pid))),
         }
     }
-    Ok((tasks, unreadable))
+    Ok(tasks)
 }
 
-/// Adds a process, and its threads with another number of filters.
-fn add(pid: i32, filters: Vec<Program>, tasks: &mut Vec<Found>) {
-    let count = filters.len();
-    tasks.push(Found {
-        tid: pid,
-        name: name(pid),
-        filters,
-    });
-    for tid in threads(pid, count) {
-        // One that has ended meanwhile has nothing to show.
-        if let Ok(filters) = dump(tid) {
-            let name = format!("{} (thread of {pid})", name(tid));
-            tasks.push(Found { tid, name, filters });
+/// Tasks, and those whose filters can't be read, with the reason.
+#[derive(Default)]
+struct Tasks {
+    found: Vec<Found>,
+    unreadable: Vec<String>,
+}
+
+impl Tasks {
+    /// Adds a process, and its threads with other filters; without any filter only if it was asked for.
+    fn add(&mut self, pid: i32, is_asked_for: bool) -> Result<(), DumpError> {
+        // The first thread may end before the others.
+        let own = match dump(pid) {
+            Err(DumpError::Ended) => None,
+            own => Some(own?),
+        };
+        let (mut threads, mut unreadable) = (Vec::new(), Vec::new());
+        let tids = numbers(&format!("/proc/{pid}/task"));
+        for tid in tids.into_iter().filter(|tid| *tid != pid) {
+            let name = || format!("{} (thread of {pid})", name(tid));
+            match dump(tid) {
+                Ok(filters) if own.as_ref() == Some(&filters) => {}
+                Ok(filters) if own.is_none() && !is_asked_for && filters.is_empty() => {}
+                Ok(filters) => threads.push(Found {
+                    tid,
+                    name: name(),
+                    filters,
+                }),
+                // It has ended meanwhile.
+                Err(DumpError::NoTask | DumpError::Ended) => {}
+                Err(error) => unreadable.push(format!("{tid} {}: {error}", name())),
+            }
         }
+        let is_alone = threads.is_empty() && unreadable.is_empty();
+        match own {
+            None if is_alone => return Err(DumpError::Ended),
+            Some(filters) if is_asked_for || !filters.is_empty() || !threads.is_empty() => {
+                let name = name(pid);
+                let tid = pid;
+                self.found.push(Found { tid, name, filters });
+            }
+            _ => {}
+        }
+        self.found.append(&mut threads);
+        self.unreadable.append(&mut unreadable);
+        Ok(())
     }
-}
-
-/// The threads of a process that have another number of filters than its first.
-fn threads(pid: i32, filters: usize) -> Vec<i32> {
-    let has_others = |tid: &i32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
-        let count = status.ok().and_then(|status| {
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
-            line.trim().parse::<usize>().ok()
-        });
-        count.is_some_and(|count| count != filters)
-    };
-    let tids = numbers(&format!("/proc/{pid}/task"));
-    tids.into_iter()
-        .filter(|tid| *tid != pid)
-        .filter(has_others)
-        .collect()
 }
 
 /// The numbers among the names in a folder, in order.

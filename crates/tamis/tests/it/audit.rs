@@ -103,3 +103,83 @@ fn a_process_without_filters_is_not_what_was_written() {
     assert_eq!(audit(&["--pid", "2147483647"]).status.code(), Some(2));
     assert_eq!(audit(&[]).status.code(), Some(2));
 }
+
+/// A child with two threads, each under a filter that denies `reboot`: the second's has another errno, or it is the same
+/// one and this process traces the thread.
+const THREADS: &str = r#"
+import ctypes, os, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def install(errno):
+    insns = [(0x20, 0, 0, 4), (0x15, 0, 3, 0xc000003e), (0x20, 0, 0, 0), (0x15, 0, 1, 169), (6, 0, 0, 0x50000 | errno), (6, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *insn) for insn in insns))
+    program = struct.pack("HxxxxxxQ", len(insns), ctypes.addressof(code))
+    libc.prctl(38, 1, 0, 0, 0)
+    assert libc.syscall(317, 1, 0, ctypes.c_char_p(program)) == 0
+is_traced = sys.argv[1] == "traced"
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    def second():
+        is_traced or install(2)
+        os.write(writer, b"%d" % threading.get_native_id())
+        sys.stdin.readline()
+    install(1)
+    thread = threading.Thread(target=second)
+    thread.start()
+    thread.join()
+    os._exit(0)
+tid = int(os.read(reader, 20))
+SEIZE = 0x4206
+assert not is_traced or libc.ptrace(SEIZE, tid, 0, 0) == 0
+print(child, flush=True)
+sys.stdin.readline()
+os.kill(child, 9)
+"#;
+
+/// What `audit` says of the child.
+fn audit_threads(how: &str) -> Option<Output> {
+    let mut python = Command::new("python3");
+    python.args(["-c", THREADS, how]);
+    python.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = match python.spawn() {
+        Ok(process) => process,
+        Err(error) => {
+            skip::because(Need::Peers, error);
+            return None;
+        }
+    };
+    let mut child = String::new();
+    let stdout = process.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut child).unwrap();
+    let (pid, policy) = (child.trim(), policy(how, "errno(EPERM) reboot"));
+    let output = audit(&["--pid", pid, "--against", policy.to_str().unwrap()]);
+    drop(process.stdin.take());
+    process.wait().unwrap();
+    Some(output)
+}
+
+#[test]
+fn each_thread_is_compared_and_one_that_is_traced_is_no_success() {
+    if skip::without_live() {
+        return;
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return skip::because(Need::Live, "the filters are for x86_64");
+    }
+    for (how, code, words) in [
+        ("differs", 1, "errno(2) is enforced"),
+        ("traced", 4, "traces it"),
+    ] {
+        let Some(output) = audit_threads(how) else {
+            return;
+        };
+        let told = String::from_utf8(output.stdout).unwrap();
+        if told.is_empty() {
+            return skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
+        }
+        assert!(
+            output.status.code() == Some(code) && told.contains(words),
+            "{told}"
+        );
+    }
+}

@@ -290,3 +290,63 @@ fn undo_leaves_what_was_there() {
     assert_eq!(run(&["--undo"]).status.code(), Some(2));
     assert!(drop_in().is_ok());
 }
+
+/// A root with a unit `x` of this text, and what `harden` of it exits with.
+fn exit_of(root: &Path, unit: &str, options: &[&str]) -> (Option<i32>, String) {
+    fs::write(root.join("tamis-exec"), "").unwrap();
+    let units = root.join("etc/systemd/system");
+    fs::write(units.join("x.service"), unit).unwrap();
+    let root = root.to_str().unwrap();
+    let common = ["harden", "x", "--root", root, "--installer", "/tamis-exec"];
+    let output = tamis(&[&common[..], options].concat());
+    (output.status.code(), stderr_text(&output))
+}
+
+const PLAIN: &str = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
+
+#[test]
+fn links_of_an_image_stay_in_it() {
+    let outside = folder("outside");
+    let root = folder("image");
+    let units = root.join("etc/systemd/system");
+    symlink(&outside, units.join("x.service.d")).unwrap();
+    fs::write(outside.join("10.conf"), "[Service]\nRootImage=/x\n").unwrap();
+    let inside = root.join(outside.strip_prefix("/").unwrap());
+    fs::create_dir_all(&inside).unwrap();
+    let (code, told) = exit_of(&root, PLAIN, &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(inside.join("zz-tamis.conf").is_file());
+    assert!(!outside.join("zz-tamis.conf").exists());
+    fs::copy(inside.join("zz-tamis.conf"), outside.join("zz-tamis.conf")).unwrap();
+    assert_eq!(exit_of(&root, PLAIN, &["--undo"]).0, Some(0));
+    assert!(!inside.join("zz-tamis.conf").exists());
+    assert!(outside.join("zz-tamis.conf").is_file());
+}
+
+#[test]
+fn what_isnt_ours_is_neither_read_nor_replaced() {
+    let root = folder("others");
+    let folder = root.join("etc/systemd/system/x.service.d");
+    let own = root.join("usr/lib/systemd/system/x.service.d");
+    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&own).unwrap();
+    for place in [&folder, &own] {
+        let file = place.join("zz-tamis.conf");
+        fs::write(&file, "[Service]\nNice=5\n").unwrap();
+        let (code, told) = exit_of(&root, PLAIN, &[]);
+        assert!(
+            code == Some(2) && told.contains("was not written by tamis"),
+            "{told}"
+        );
+        fs::remove_file(file).unwrap();
+    }
+    let pipe = folder.join("10.conf");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    if made.is_ok_and(|status| status.success()) {
+        let (code, told) = exit_of(&root, PLAIN, &[]);
+        assert!(
+            code == Some(2) && told.contains("no regular file"),
+            "{told}"
+        );
+    }
+}

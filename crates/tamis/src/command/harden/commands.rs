@@ -17,6 +17,8 @@ const DIRECTIVES: [&str; 7] = [
     "ExecStop",
     "ExecStopPost",
 ];
+/// Settings whose names begin like those, without command lines.
+const PATHS: [&str; 2] = ["ExecPaths", "ExecSearchPath"];
 /// The signs that may stand before a command, in any order.
 const SIGNS: [char; 5] = ['@', '-', ':', '+', '!'];
 
@@ -45,6 +47,14 @@ pub(super) struct Installer {
 /// With the line that can't be carried, and why.
 pub(super) fn of_unit(assignments: &[Assignment]) -> Result<Vec<CommandLine>, String> {
     let mut lines: Vec<CommandLine> = Vec::new();
+    let is_unknown = |own: &&Assignment| {
+        let key = own.key.as_str();
+        let is_known = DIRECTIVES.contains(&key) || PATHS.contains(&key);
+        own.section == "Service" && key.starts_with("Exec") && !is_known
+    };
+    if let Some(own) = assignments.iter().find(is_unknown) {
+        return Err(format!("{}=: tamis doesn't know what it executes", own.key));
+    }
     for directive in DIRECTIVES {
         let own = assignments
             .iter()
@@ -73,6 +83,12 @@ fn parse(directive: &'static str, text: &str) -> Result<CommandLine, &'static st
         let (second, behind) = word(rest);
         if second.is_empty() {
             return Err("`@` needs a second word, the name that the program is told");
+        }
+        let is_variable = second.starts_with('$') && !second.starts_with("${");
+        if is_variable && !signs.contains(':') {
+            return Err(
+                "a variable behind `@` may become several words or none: write it as `${NAME}`",
+            );
         }
         (name, rest) = (Some(second.to_owned()), behind);
     }
@@ -205,6 +221,7 @@ mod tests {
                 "-@\"/bin/a x\" 'n m'",
                 "-/bin/e -p /f --argv0 'n m' -- \"/bin/a x\"",
             ),
+            ("@/bin/x ${N} a", "/bin/e -p /f --argv0 ${N} -- /bin/x a"),
             ("/bin/$x $x", "/bin/e -p /f -- /bin/$$x $x"),
             (":/bin/$x $x", ":/bin/e -p /f -- /bin/$x $x"),
             ("/bin/a\\x20b c", "/bin/e -p /f -- /bin/a\\x20b c"),
@@ -216,7 +233,14 @@ mod tests {
 
     #[test]
     fn what_would_run_something_else_is_refused() {
-        for value in ["x", "@/bin/x", "/bin/x a ; /bin/y b", "$X", ""] {
+        for value in [
+            "x",
+            "@/bin/x",
+            "/bin/x a ; /bin/y b",
+            "$X",
+            "",
+            "@/bin/x $N a",
+        ] {
             let line = parse("ExecStart", value);
             assert!(line.is_err(), "{value}: {line:?}");
         }
@@ -237,6 +261,9 @@ mod tests {
         ]);
         let lines: Vec<String> = lines.unwrap().iter().map(CommandLine::as_it_is).collect();
         assert_eq!(lines, ["ExecStartPre=/bin/b", "ExecStart=/bin/c"]);
+        assert!(of_unit(&[assignment("ExecPaths", "/bin")]).is_ok());
+        let refusal = of_unit(&[assignment("ExecReloadPost", "/bin/d")]).unwrap_err();
+        assert!(refusal.starts_with("ExecReloadPost=: "), "{refusal}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `tamis harden`: one filter in the place of those that systemd makes for a service.
 
 mod commands;
+mod process;
+mod root;
 mod settings;
 mod typical;
 mod unit;
@@ -14,7 +16,7 @@ use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
 use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_diag::Sources;
-use tamis_kernel::{dump, search};
+use tamis_kernel::search;
 use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
@@ -24,6 +26,7 @@ use crate::cli::load::{self, LoadArgs};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, budget, exit, output};
 use commands::{CommandLine, Installer};
+use root::Root;
 use settings::{Change, Settings};
 use unit::UnitFiles;
 
@@ -35,6 +38,9 @@ const FILTER: &str = "tamis.bpf";
 const HEADER: &str = "# Written by `tamis harden`";
 /// The program that installs the filter.
 const INSTALLER: &str = "tamis-exec";
+/// A file that is there where SELinux is enabled.
+const SELINUX: &str = "/sys/fs/selinux/enforce";
+
 /// Give a service one filter in the place of those that systemd makes for it
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -96,12 +102,15 @@ struct Places {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let files = UnitFiles::read(&args.root, &args.unit, DROP_IN)?;
-    let places = Places::new(args, &files.name)?;
+    let root = Root::new(&args.root)
+        .map_err(|error| Failure::input(format!("{}: {error}", args.root.display())))?;
+    let files = UnitFiles::read(&root, &args.unit, (DROP_IN, HEADER))?;
+    let places = Places::new(args, &root, &files.name)?;
     if args.undo {
         return undo(&places, &files.name, global);
     }
-    let installer = installer(args)?;
+    places.check(&files.name)?;
+    let installer = installer(args, &root)?;
     let load = LoadArgs::of_systemd(args.arch, args.strict)?;
     let title = format!("{} and its drop-ins", files.name);
     let text = files.text();
@@ -112,21 +121,28 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let settings = Settings(&assignments);
     let lines = commands::of_unit(&assignments).map_err(|line| refused(&files.name, &[line]))?;
     let change = settings.change(&installer, args.rewrite);
-    check(
-        &files.name,
-        settings,
-        &change,
-        &[&installer, &places.filter_inside],
-    )?;
+    let obstacles = settings.obstacles(&[&installer, &places.filter_inside]);
+    check(&files, &root, &change, obstacles)?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let policy = loaded.into_policy("name a unit")?;
-    let made = Made::new(&policy, process(args, &files.name)?, &options)?;
-    let drop_in = drop_in_text(&files.name, &change, &lines, &words(&installer, &places));
-    let is_last = |(path, _): &(PathBuf, String)| path.file_name() < Some(DROP_IN.as_ref());
-    if let Some((path, _)) = files.files[1..].iter().find(|file| !is_last(file)) {
-        let why = format!("/{}: it applies behind {DROP_IN}", path.display());
-        return Err(refused(&files.name, &[why]));
+    let filters_before = count(&files, None, load.call_arch());
+    let mut notes = settings.notes();
+    let process = match args.no_process {
+        true => None,
+        false => process::find(args.pid, &root, &files.name)?,
+    };
+    if process.is_none() && !args.no_process && root.is_own() {
+        notes.push("no process of the service was found".to_owned());
     }
+    let process = process.map(|(pid, mut filters)| {
+        let made = places.count_made(&files, filters_before, load.call_arch(), filters.len());
+        notes.extend(newer_filters(pid, filters.len(), made));
+        filters.truncate(made);
+        (pid, filters)
+    });
+    let made = Made::new(&policy, process, &options)?;
+    process::check_execve(made.program(), load.call_arch(), &files.name)?;
+    let drop_in = drop_in_text(&files.name, &change, &lines, &words(&installer, &places));
     if !args.dry_run {
         write(&places, made.program(), &drop_in)?;
     }
@@ -140,9 +156,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             .collect(),
         carried: names(&change.carried),
         kept: names(&change.kept),
-        notes: settings.notes(),
-        filters_before: count(&files, None, load.call_arch()),
-        // Those of what stays, and the one.
+        notes,
+        filters_before,
         filters_after: count(&files, Some(&drop_in), load.call_arch()) + 1,
         process: made.process_entry(),
         before: made.before(load.call_arch()),
@@ -158,7 +173,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 impl Places {
-    fn new(args: &Args, unit: &str) -> Result<Places, Failure> {
+    fn new(args: &Args, own: &Root, unit: &str) -> Result<Places, Failure> {
         let default = || {
             args.root
                 .join("etc/systemd/system")
@@ -170,13 +185,62 @@ impl Places {
                 .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
         };
         let (root, inside) = (absolute(&args.root)?, absolute(&folder)?);
-        let inside = inside.strip_prefix(&root).unwrap_or(&inside);
+        let (inside, folder) = match inside.strip_prefix(&root) {
+            Err(_) => (inside.as_path(), folder),
+            Ok(inside) => {
+                let real = own.at(inside);
+                let cannot = |error| Failure::environment(format!("{}: {error}", folder.display()));
+                (inside, real.map_err(cannot)?)
+            }
+        };
         Ok(Places {
             drop_in: folder.join(DROP_IN),
             filter: folder.join(FILTER),
             filter_inside: Path::new("/").join(inside).join(FILTER),
         })
     }
+
+    /// How many of the oldest filters of a process are systemd's, or those of a drop-in that is there already.
+    fn count_made(&self, files: &UnitFiles, before: usize, arch: Arch, filters: usize) -> usize {
+        let text = is_ours(&self.drop_in).then(|| fs::read_to_string(&self.drop_in));
+        match text {
+            // Those of what stays, and the one.
+            Some(Ok(text)) if filters < before => count(files, Some(&text), arch) + 1,
+            _ => before,
+        }
+    }
+
+    /// Refuses to replace what others have written.
+    fn check(&self, unit: &str) -> Result<(), Failure> {
+        for path in [&self.drop_in, &self.filter] {
+            let Ok(data) = path.symlink_metadata() else {
+                continue;
+            };
+            let is_ours = data.is_file() && (path == &self.filter || is_ours(path));
+            if !is_ours {
+                let message = format!("{} was not written by tamis", path.display());
+                return Err(Failure::usage(
+                    message,
+                    format!("{unit}: rename or remove it yourself"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a drop-in is a file that this command wrote.
+fn is_ours(drop_in: &Path) -> bool {
+    let is_file = drop_in.symlink_metadata().is_ok_and(|data| data.is_file());
+    is_file && fs::read(drop_in).is_ok_and(|text| text.starts_with(HEADER.as_bytes()))
+}
+
+/// What is told of filters that a process installed itself.
+fn newer_filters(pid: i32, filters: usize, made: usize) -> Option<String> {
+    let newer = filters.checked_sub(made).filter(|newer| *newer > 0)?;
+    Some(format!(
+        "newer filters of process {pid}, which are no part of this one: {newer}"
+    ))
 }
 
 /// Writes the filter, which the service's user reads, and then the drop-in.
@@ -198,9 +262,11 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
 
 /// Removes what this command has written.
 fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
-    let text = fs::read_to_string(&places.drop_in)
-        .map_err(|_| Failure::input(format!("{unit} has no {}", places.drop_in.display())))?;
-    if !text.starts_with(HEADER) {
+    if places.drop_in.symlink_metadata().is_err() {
+        let message = format!("{unit} has no {}", places.drop_in.display());
+        return Err(Failure::input(message));
+    }
+    if !is_ours(&places.drop_in) {
         let message = format!("{} was not written by tamis", places.drop_in.display());
         return Err(Failure::usage(message, "remove it yourself"));
     }
@@ -218,7 +284,7 @@ fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
 }
 
 /// The program that installs the filter, by the path of the service.
-fn installer(args: &Args) -> Result<PathBuf, Failure> {
+fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
     let path = match &args.installer {
         Some(path) => Some(path.clone()),
         None => {
@@ -235,7 +301,8 @@ fn installer(args: &Args) -> Result<PathBuf, Failure> {
         )
     })?;
     let place = args.root.join(path.strip_prefix("/").unwrap_or(&path));
-    match path.is_absolute() && place.is_file() {
+    let is_there = root.at(&path).is_ok_and(|real| real.is_file());
+    match path.is_absolute() && is_there {
         true => Ok(path),
         false => Err(Failure::usage(
             format!("{} is no program that the service finds", place.display()),
@@ -267,18 +334,24 @@ fn count(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> usize {
 
 /// Refuses a unit that can't be hardened.
 fn check(
-    unit: &str,
-    settings: Settings<'_>,
+    files: &UnitFiles,
+    root: &Root,
     change: &Change,
-    paths: &[&Path],
+    mut obstacles: Vec<String>,
 ) -> Result<(), Failure> {
-    let mut obstacles = settings.obstacles(paths);
+    if root.is_own() && Path::new(SELINUX).exists() {
+        obstacles.push("SELinux would choose the domain by what installs the filter".to_owned());
+    }
+    let is_last = |(path, _): &(PathBuf, String)| path.file_name() < Some(DROP_IN.as_ref());
+    if let Some((path, _)) = files.files[1..].iter().find(|file| !is_last(file)) {
+        obstacles.push(format!("/{}: it applies behind {DROP_IN}", path.display()));
+    }
     if change.carried.is_empty() {
         obstacles.push("it has no setting that is only a filter".to_owned());
     }
     match obstacles.is_empty() {
         true => Ok(()),
-        false => Err(refused(unit, &obstacles)),
+        false => Err(refused(&files.name, &obstacles)),
     }
 }
 
@@ -310,34 +383,6 @@ fn drop_in_text(
         text.push_str(&format!("{}\n", line.under(installer)));
     }
     text
-}
-
-/// The filters of the service's process, if it runs.
-fn process(args: &Args, unit: &str) -> Result<Option<(i32, Vec<Program>)>, Failure> {
-    if let Some(pid) = args.pid {
-        let filters = dump(pid).map_err(|error| super::dump::refusal(pid, &error))?;
-        return Ok(Some((pid, filters)));
-    }
-    if args.no_process || args.root != Path::new("/") {
-        return Ok(None);
-    }
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let mut pids = pids.filter(|pid| is_of_unit(*pid, unit));
-    Ok(pids.find_map(|pid| {
-        let filters = dump(pid).ok().filter(|filters| !filters.is_empty())?;
-        Some((pid, filters))
-    }))
-}
-
-/// Whether a process is in the control group of a unit of the system.
-fn is_of_unit(pid: i32, unit: &str) -> bool {
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let mut paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    paths.any(|path| {
-        let mut folders = path.split('/');
-        !path.starts_with("/user.slice/") && folders.any(|folder| folder == unit)
-    })
 }
 
 /// The filter, and what it was compared with.

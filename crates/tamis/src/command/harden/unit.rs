@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::root::Root;
 use crate::cli::Failure;
 
 /// The type of the units that can be hardened.
@@ -44,15 +45,27 @@ pub(super) struct UnitFiles {
 }
 
 impl UnitFiles {
-    /// Finds and reads the files below a root; a drop-in with this name is left out.
-    pub(super) fn read(root: &Path, name: &str, without: &str) -> Result<UnitFiles, Failure> {
+    /// Finds and reads the files below a root. A drop-in with the first of two names is left out if it begins with the
+    /// second, and an error if not.
+    pub(super) fn read(
+        root: &Root,
+        name: &str,
+        (own, header): (&str, &str),
+    ) -> Result<UnitFiles, Failure> {
         let (name, fragment) = fragment(root, &full_name(name)?)?;
         let mut names = vec![name.clone()];
         names.extend(aliases(root, &name));
         let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
-        for path in drop_ins(root, &names, without) {
+        for path in drop_ins(root, &names) {
             let text = read(root, &path)?;
-            files.push((path, text));
+            if path.file_name() != Some(own.as_ref()) {
+                files.push((path, text));
+            } else if !text.starts_with(header) {
+                return Err(Failure::usage(
+                    format!("/{} was not written by tamis", path.display()),
+                    "give it another name, or remove it",
+                ));
+            }
         }
         Ok(UnitFiles { name, files })
     }
@@ -95,33 +108,36 @@ fn full_name(name: &str) -> Result<String, Failure> {
 }
 
 /// The folders of units below a root.
-fn folders(root: &Path) -> Vec<PathBuf> {
+fn folders(root: &Root) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
-    let split = root.join(SPLIT_FOLDER);
-    if fs::canonicalize(split).ok() != fs::canonicalize(root.join("usr").join(SPLIT_FOLDER)).ok() {
+    let split = root.at(SPLIT_FOLDER.as_ref()).ok();
+    if split != root.at(&Path::new("usr").join(SPLIT_FOLDER)).ok() {
         folders.insert(FOLDERS.len() - 1, SPLIT_FOLDER.into());
     }
     folders
 }
 
 /// The name of a unit that may have been named by an alias, and its file below the root.
-fn fragment(root: &Path, name: &str) -> Result<(String, PathBuf), Failure> {
+fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
     let mut own = name.to_owned();
     for _ in 0..MAX_LINKS {
         let candidates = [Some(own.clone()), template(&own)];
         let found = candidates.into_iter().flatten().find_map(|candidate| {
             let places = folders(root).into_iter();
             let mut places = places.map(|folder| folder.join(&candidate));
-            places.find(|place| root.join(place).symlink_metadata().is_ok())
+            places.find(|place| {
+                let place = root.place(place);
+                place.is_ok_and(|place| place.symlink_metadata().is_ok())
+            })
         });
         let Some(path) = found else {
             return Err(Failure::input(format!("there is no unit {own}")));
         };
-        if is_masked(&root.join(&path)) {
+        if is_masked(root, &path) {
             let message = format!("{own} is masked by /{}", path.display());
             return Err(Failure::input(message));
         }
-        match link_target(&root.join(&path)).map(|target| instantiated(&target, &own)) {
+        match link_target(root, &path).map(|target| instantiated(&target, &own)) {
             Some(target) if target != own => own = target,
             _ => return Ok((own, path)),
         }
@@ -132,17 +148,13 @@ fn fragment(root: &Path, name: &str) -> Result<(String, PathBuf), Failure> {
 }
 
 /// The other names of a unit: links to it, or of an instance to its template.
-fn aliases(root: &Path, name: &str) -> Vec<String> {
+fn aliases(root: &Root, name: &str) -> Vec<String> {
     let template = template(name);
     let is_own = |target: &str| target == name || Some(target) == template.as_deref();
     let mut names = Vec::new();
     for folder in folders(root) {
-        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
-        for entry in entries.flatten() {
-            let Ok(alias) = entry.file_name().into_string() else {
-                continue;
-            };
-            let target = link_target(&entry.path()).filter(|target| is_own(target));
+        for alias in root.names(&folder) {
+            let target = link_target(root, &folder.join(&alias)).filter(|target| is_own(target));
             if target.is_none() || !alias.ends_with(TYPE) {
                 continue;
             }
@@ -161,8 +173,8 @@ fn aliases(root: &Path, name: &str) -> Vec<String> {
 }
 
 /// The name of the unit to which a link leads.
-fn link_target(path: &Path) -> Option<String> {
-    let target = fs::read_link(path).ok()?;
+fn link_target(root: &Root, path: &Path) -> Option<String> {
+    let target = fs::read_link(root.place(path).ok()?).ok()?;
     let name = target.file_name()?.to_str()?;
     name.ends_with(TYPE).then(|| name.to_owned())
 }
@@ -189,12 +201,12 @@ fn template(name: &str) -> Option<String> {
     Some(format!("{prefix}@{TYPE}"))
 }
 
-fn is_masked(path: &Path) -> bool {
-    let is_null = fs::canonicalize(path).is_ok_and(|real| real == Path::new("/dev/null"));
-    is_null
-        || path
-            .metadata()
-            .is_ok_and(|data| data.is_file() && data.len() == 0)
+fn is_masked(root: &Root, path: &Path) -> bool {
+    let null = root.at("dev/null".as_ref()).ok();
+    root.at(path).is_ok_and(|real| {
+        let is_empty = |data: fs::Metadata| data.is_file() && data.len() == 0;
+        Some(&real) == null.as_ref() || real.metadata().is_ok_and(is_empty)
+    })
 }
 
 /// The units whose folders of drop-ins apply to a name, in systemd's order: the name, its template with the prefixes of
@@ -221,30 +233,24 @@ fn drop_in_names(name: &str) -> Vec<String> {
 
 /// The drop-ins of all names in the order in which they apply, below the root. For each name the folders are looked through
 /// one after the other, and in each the most specific first; last come those of the type.
-fn drop_ins(root: &Path, names: &[String], without: &str) -> Vec<PathBuf> {
+fn drop_ins(root: &Root, names: &[String]) -> Vec<PathBuf> {
     let chains = names.iter().map(|name| drop_in_names(name));
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     for chain in chains.chain([vec![TYPE[1..].to_owned()]]) {
         for folder in folders(root) {
             for name in &chain {
-                add(root, &folder.join(format!("{name}.d")), without, &mut found);
+                add(root, &folder.join(format!("{name}.d")), &mut found);
             }
         }
     }
     let places = found.into_values();
-    places
-        .filter(|place| !is_masked(&root.join(place)))
-        .collect()
+    places.filter(|place| !is_masked(root, place)).collect()
 }
 
 /// Adds the drop-ins of a folder, unless others of their names were found before.
-fn add(root: &Path, folder: &Path, without: &str, found: &mut BTreeMap<String, PathBuf>) {
-    let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
-    for entry in entries.flatten() {
-        let Ok(file) = entry.file_name().into_string() else {
-            continue;
-        };
-        if file.ends_with(".conf") && file != without {
+fn add(root: &Root, folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
+    for file in root.names(folder) {
+        if file.ends_with(".conf") {
             found
                 .entry(file.clone())
                 .or_insert_with(|| folder.join(file));
@@ -252,12 +258,11 @@ fn add(root: &Path, folder: &Path, without: &str, found: &mut BTreeMap<String, P
     }
 }
 
-fn read(root: &Path, path: &Path) -> Result<String, Failure> {
-    let path = root.join(path);
+fn read(root: &Root, path: &Path) -> Result<String, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("cannot read {}: {error}", path.display()))
+        Failure::input(format!("cannot read /{}: {error}", path.display()))
     };
-    let bytes = fs::read(&path).map_err(|error| cannot(&error))?;
+    let bytes = root.read(path).map_err(|error| cannot(&error))?;
     String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))
 }
 

@@ -1,0 +1,82 @@
+//! The running service: its first process and the filters of that.
+
+use std::fs;
+
+use tamis_abi::{Action, ActionKind, Arch, call};
+use tamis_bpf::{Program, Stack};
+use tamis_kernel::{DumpError, dump};
+
+use super::root::Root;
+use crate::cli::Failure;
+use crate::command::dump::refusal;
+
+/// The process that was named, or the oldest of the service, with its filters; `None` if none runs, or the service is one of
+/// another file system.
+///
+/// # Errors
+/// If its filters can't be read.
+pub(super) fn find(
+    named: Option<i32>,
+    root: &Root,
+    unit: &str,
+) -> Result<Option<(i32, Vec<Program>)>, Failure> {
+    if let Some(pid) = named {
+        let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
+        return Ok(Some((pid, filters)));
+    }
+    if !root.is_own() {
+        return Ok(None);
+    }
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut pids: Vec<i32> = pids.filter(|pid| is_of_unit(*pid, unit)).collect();
+    pids.sort_by_cached_key(|pid| (started(*pid), *pid));
+    for pid in pids {
+        match dump(pid) {
+            Ok(filters) => return Ok(Some((pid, filters))),
+            Err(DumpError::NoTask | DumpError::Ended) => {}
+            Err(error) => {
+                return Err(Failure::environment(format!(
+                    "cannot read the filters of process {pid} of {unit}: {error}; --no-process goes by the unit alone"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// When a process was started, in ticks since the start of the machine.
+fn started(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may contain anything; the start is field 22, the 20th behind it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(19)?.parse().ok()
+}
+
+/// Whether a process is in the control group of a unit of the system.
+fn is_of_unit(pid: i32, unit: &str) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mut paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    paths.any(|path| {
+        let mut folders = path.split('/');
+        !path.starts_with("/user.slice/") && folders.any(|folder| folder == unit)
+    })
+}
+
+/// Refuses a filter under which the service's program could not be executed.
+pub(super) fn check_execve(filter: &Program, arch: Arch, unit: &str) -> Result<(), Failure> {
+    let Ok(call) = call::parse("execve()", arch) else {
+        return Ok(());
+    };
+    let stack = Stack::new(vec![filter.clone()]).unwrap_or_default();
+    let action = Action::from_ret(stack.run(&call).ret);
+    match action.kind {
+        ActionKind::Allow | ActionKind::Log => Ok(()),
+        _ => Err(Failure::usage(
+            format!(
+                "{unit} can't be hardened: the filter answers execve with {action}, so nothing would start"
+            ),
+            "if that is of a filter that the service installs itself, --no-process goes by the unit alone",
+        )),
+    }
+}

@@ -1,0 +1,99 @@
+//! A file system below a root, read as by a program for which the root is `/`.
+//!
+//! Links of an image lead to places of the image: an absolute one starts at the root, and `..` ends there. Only regular files
+//! are read, because others may block or never end. It protects from what an image contains, not from who changes the image
+//! meanwhile.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The most links in a path, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// The root.
+#[derive(Clone, Debug)]
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    /// A root by its own path.
+    ///
+    /// # Errors
+    /// If it isn't there.
+    pub(super) fn new(path: &Path) -> io::Result<Root> {
+        path.metadata().map(|_| Root(path.to_owned()))
+    }
+
+    /// Whether it is that of this process.
+    pub(super) fn is_own(&self) -> bool {
+        fs::canonicalize(&self.0).is_ok_and(|real| real == Path::new("/"))
+    }
+
+    /// Where a path below the root leads, without links. What isn't there keeps its name.
+    ///
+    /// # Errors
+    /// If it leads through too many links.
+    pub(super) fn at(&self, inside: &Path) -> io::Result<PathBuf> {
+        let mut left = reversed(inside);
+        let mut at = PathBuf::new();
+        let mut links = 0;
+        while let Some(name) = left.pop() {
+            match name.to_str() {
+                Some("/") => at.clear(),
+                Some("..") => {
+                    at.pop();
+                }
+                _ => at.push(name),
+            }
+            let Ok(target) = fs::read_link(self.0.join(&at)) else {
+                continue;
+            };
+            if at.as_os_str().is_empty() {
+                continue;
+            }
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(io::Error::other("too many links"));
+            }
+            at.pop();
+            left.extend(reversed(&target));
+        }
+        Ok(self.0.join(at))
+    }
+
+    /// The same for a name that may be a link itself: only the folders before it are followed.
+    pub(super) fn place(&self, inside: &Path) -> io::Result<PathBuf> {
+        match (inside.parent(), inside.file_name()) {
+            (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
+            _ => self.at(inside),
+        }
+    }
+
+    /// The content of a regular file.
+    pub(super) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
+        let path = self.at(inside)?;
+        match path.metadata()?.is_file() {
+            true => fs::read(path),
+            false => Err(io::Error::other("it is no regular file")),
+        }
+    }
+
+    /// The names in a folder; none if it isn't there.
+    pub(super) fn names(&self, folder: &Path) -> Vec<String> {
+        let entries = self.at(folder).and_then(fs::read_dir);
+        let entries = entries.into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    }
+}
+
+/// The parts of a path that matter, the last first; the first of an absolute path is `/`.
+fn reversed(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter(|part| *part != Component::CurDir);
+    parts
+        .rev()
+        .map(|part| part.as_os_str().to_owned())
+        .collect()
+}
