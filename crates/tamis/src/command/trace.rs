@@ -93,16 +93,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         arches => arches.to_vec(),
     };
     let filter = select::filter(&args.expressions, &arches, global)?;
+    // Before the file is emptied.
+    if args.backend == Some(Backend::Ptrace) && !args.pid.is_empty() {
+        return Err(Failure::usage(
+            "a tracer can't show the calls of processes that run",
+            "leave out `--backend`",
+        ));
+    }
     let sink = output(args, global)?;
-    match (args.backend, args.pid.is_empty()) {
-        (Some(Backend::Ptrace), false) => {
-            return Err(Failure::usage(
-                "a tracer can't show the calls of processes that run",
-                "leave out `--backend`",
-            ));
-        }
-        (Some(Backend::Ebpf), _) | (None, false) => return kernel::run(args, &filter, sink),
-        (Some(Backend::Ptrace) | None, true) => {}
+    if args.backend == Some(Backend::Ebpf) || !args.pid.is_empty() {
+        return kernel::run(args, &filter, sink);
     }
     let decoder = Decoder::new(args.string_bytes);
     let interrupts = Mutex::new(None);

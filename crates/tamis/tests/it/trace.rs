@@ -549,3 +549,14 @@ fn an_expression_with_a_mistake_is_refused() {
     let output = trace(&["-e", "read", "-e", "!write"], &["true"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn what_is_refused_leaves_the_file_of_the_output() {
+    let file = folder("refused").join("trace");
+    fs::write(&file, "kept").expect("a file");
+    let mut tamis = Command::new(TAMIS);
+    tamis.args(["trace", "--backend", "ptrace", "--pid", "1", "-o"]);
+    let output = child::output(tamis.arg(&file)).expect("it starts");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "kept");
+}

@@ -1,5 +1,6 @@
 //! Control groups and containers, by their names.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -77,8 +78,15 @@ impl Group {
             }
             None
         });
-        let path = paths.min().ok_or_else(none)?;
-        Group::find(&path)
+        let paths: BTreeSet<PathBuf> = paths.collect();
+        let path = paths.first().ok_or_else(none)?;
+        if let Some(other) = paths.iter().find(|other| !other.starts_with(path)) {
+            return Err(Failure::usage(
+                format!("`{id}` may be {} and {}", path.display(), other.display()),
+                "write more of the container's digits",
+            ));
+        }
+        Group::find(path)
     }
 
     /// The processes in it and below.
