@@ -68,10 +68,13 @@ impl Group {
             for part in Path::new(path).components() {
                 whole.push(part);
                 let name = part.as_os_str().to_string_lossy();
-                if name
-                    .rsplit(['-', ':'])
-                    .next()
-                    .is_some_and(|own| own.starts_with(id))
+                // Podman's and CRI-O's monitor of a container has its number, too.
+                let is_monitor = name.contains("conmon-");
+                if !is_monitor
+                    && name
+                        .rsplit(['-', ':'])
+                        .next()
+                        .is_some_and(|own| own.starts_with(id))
                 {
                     return Some(whole);
                 }
