@@ -200,7 +200,9 @@ impl<W: Write> Sink for Lines<W> {
 
     fn lost(&mut self, count: u64) {
         self.close();
-        self.put(&format!("tamis: {count} events were lost; results near them may be those of other calls\n"));
+        self.put(&format!(
+            "tamis: {count} events were lost; results near them may be those of other calls\n"
+        ));
         self.at_end();
     }
 
