@@ -10,7 +10,7 @@ use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, Word, errno, signature,
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
-use tamis_rules::{Cause, Rule, Ruleset};
+use tamis_rules::{Cause, Predicate, Rule, Ruleset};
 
 use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
@@ -359,13 +359,39 @@ impl<'a> Context<'a> {
             Meaning::Policy(ruleset) => {
                 let example = self.data(call, |_| true)?;
                 let rule = example.and_then(|data| rule_of(ruleset, &data));
-                Ok(rule.is_some_and(|rule| !rule.syscalls.contains(UNKNOWN_NR)))
+                let is_named = |rule: &&Rule| {
+                    !rule.syscalls.contains(UNKNOWN_NR)
+                        && !self.is_for_the_rest(call.arch, ruleset, rule)
+                };
+                Ok(rule.filter(is_named).is_some())
             }
             Meaning::Filters(_) => {
                 let usual = self.usual_refusal(call.arch);
                 Ok(values.iter().any(|ret| Some(*ret) != usual))
             }
         }
+    }
+
+    /// Whether a rule is one of those that list all calls that aren't allowed, beside a default that is for unknown ones
+    /// alone: the rules with its action deny most of the denied calls.
+    fn is_for_the_rest(&self, arch: Arch, ruleset: &Ruleset, rule: &Rule) -> bool {
+        let usual = self.usual_refusal(arch);
+        let is_usual =
+            |rule: &Rule| rule.when == Predicate::True && Some(rule.action.ret()) == usual;
+        let mut sections = ruleset.sections().iter();
+        let Some(section) = sections.find(|section| section.arch == arch) else {
+            return false;
+        };
+        let rules: Vec<&Rule> = section.rules.iter().filter(|rule| is_usual(rule)).collect();
+        let is_listed = |call: &Call| rules.iter().any(|rule| rule.syscalls.contains(call.nr.0));
+        let refused = self.calls.get(&arch).into_iter().flatten();
+        let refused = refused.filter(|call| call.access == Access::Refused);
+        let (mut all, mut listed) = (0, 0);
+        for call in refused {
+            all += 1;
+            listed += usize::from(is_listed(call));
+        }
+        is_usual(rule) && 2 * listed > all
     }
 
     /// The most frequent action of the denied calls of an architecture.

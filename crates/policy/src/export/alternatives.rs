@@ -12,6 +12,9 @@ use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 /// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
+/// The most halves that are looked at to find alternatives that others cover together.
+const MAX_SPLITS: u32 = 20_000;
+
 /// The most alternatives while two lists are combined.
 const MAX_PRODUCT: usize = 4 * MAX_ALTERNATIVES;
 
@@ -26,6 +29,18 @@ pub(super) enum Values {
     AtLeast(u64),
     /// At most this value.
     AtMost(u64),
+}
+
+impl Values {
+    /// Whether a value is one of them.
+    pub(super) const fn contains(self, number: u64) -> bool {
+        match self {
+            Values::Bits { mask, value } => number & mask == value,
+            Values::Not(value) => number != value,
+            Values::AtLeast(value) => number >= value,
+            Values::AtMost(value) => number <= value,
+        }
+    }
 }
 
 /// Tests that must all hold, by argument.
@@ -64,7 +79,7 @@ impl Form {
             true => making.explicit(list)?,
             false => list,
         };
-        let mut list = without_covered(list);
+        let mut list = irredundant(without_covered(list));
         let is_expressible =
             |alternative: &Alternative| alternative.values().all(|v| self.can_express(*v));
         if !list.iter().all(is_expressible) {
@@ -429,6 +444,70 @@ fn without_covered(mut list: Vec<Alternative>) -> Vec<Alternative> {
     kept.map(|index| list[index].clone()).collect()
 }
 
+/// The same without alternatives that the others cover together, as far as that is found in [`MAX_SPLITS`].
+fn irredundant(mut list: Vec<Alternative>) -> Vec<Alternative> {
+    let mut splits = MAX_SPLITS;
+    for index in (0..list.len()).rev() {
+        let one = list.remove(index);
+        if !is_within(&one, &list, &mut splits) {
+            list.insert(index, one);
+        }
+    }
+    list
+}
+
+/// Whether others cover an alternative together: each of its halves by a bit that one of them tests.
+fn is_within(one: &Alternative, others: &[Alternative], splits: &mut u32) -> bool {
+    if others.iter().any(|other| covers(other, one)) {
+        return true;
+    }
+    let Some((arg, bit)) = others.iter().find_map(|other| untested_bit(one, other)) else {
+        return false;
+    };
+    let Some(left) = splits.checked_sub(1) else {
+        return false;
+    };
+    *splits = left;
+    let (mask, value) = bits_of(one, arg).unwrap_or_default();
+    [value, value | bit].into_iter().all(|value| {
+        let mut half = one.clone();
+        half.insert(
+            arg,
+            Values::Bits {
+                mask: mask | bit,
+                value,
+            },
+        );
+        is_within(&half, others, splits)
+    })
+}
+
+/// A bit that only the second of two alternatives tests, if a call may meet both.
+fn untested_bit(one: &Alternative, other: &Alternative) -> Option<(u8, u64)> {
+    let mut found = None;
+    for arg in other.keys() {
+        let (mask, value) = bits_of(other, *arg)?;
+        let (own_mask, own) = bits_of(one, *arg)?;
+        if (value ^ own) & mask & own_mask != 0 {
+            return None;
+        }
+        let untested = mask & !own_mask;
+        if untested != 0 && found.is_none() {
+            found = Some((*arg, untested & untested.wrapping_neg()));
+        }
+    }
+    found
+}
+
+/// The bits of an argument that are tested, and their values; `None` if the test isn't one of bits.
+fn bits_of(alternative: &Alternative, arg: u8) -> Option<(u64, u64)> {
+    match alternative.get(&arg) {
+        None => Some((0, 0)),
+        Some(Values::Bits { mask, value }) => Some((*mask, *value)),
+        Some(_) => None,
+    }
+}
+
 /// Whether `narrower` implies `wider`.
 fn covers(wider: &Alternative, narrower: &Alternative) -> bool {
     wider
@@ -534,5 +613,15 @@ mod tests {
         let cut = form.alternatives(&either).expect("the rest can be said");
         assert!(cut.is_cut);
         assert_eq!(cut.list, [Alternative::from([(1, Values::Not(5))])]);
+    }
+
+    #[test]
+    fn what_others_cover_together_is_left_out() {
+        let bits = |mask, value| Alternative::from([(1, Values::Bits { mask, value })]);
+        // 4 and 6, 7 and 3, 6 and 7.
+        let list = vec![bits(5, 4), bits(3, 3), bits(6, 6)];
+        assert_eq!(irredundant(list), [bits(5, 4), bits(3, 3)]);
+        let list = vec![bits(5, 4), bits(7, 3), bits(6, 6)];
+        assert_eq!(irredundant(list.clone()), list);
     }
 }

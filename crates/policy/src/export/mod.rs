@@ -8,6 +8,7 @@
 mod acceptance;
 mod alternatives;
 mod calls;
+mod families;
 mod oci;
 pub mod pfc;
 mod spo;

@@ -79,11 +79,32 @@ pub(super) struct Condition {
     pub(super) op: &'static str,
 }
 
+/// The most entries of a call in a profile that Kubernetes takes (KEP-6061).
+const MAX_ENTRIES: usize = 128;
+
+/// The longest of these profiles.
+const MAX_PROFILE_BYTES: usize = 1 << 20;
+
+/// A profile's text, if it isn't too long.
+pub(super) fn within_limits(text: String) -> Result<String, Box<Diagnostic>> {
+    if text.len() <= MAX_PROFILE_BYTES {
+        return Ok(text);
+    }
+    let message = format!(
+        "the profile has {} bytes, and Kubernetes takes {MAX_PROFILE_BYTES}",
+        text.len()
+    );
+    let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
+    Err(Box::new(diagnostic.help(
+        "simplify the conditions on arguments, or give `--arch` for one architecture",
+    )))
+}
+
 fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let profile = profile(meaning, options, FLAVOUR, &mut losses)?;
     Ok(Export {
-        text: json(&profile, options),
+        text: within_limits(json(&profile, options))?,
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
@@ -137,6 +158,12 @@ pub(super) fn profile(
         }
         let writer_losses = writer.losses();
         let entries = writer.into_entries();
+        let crowded = crowded(&entries);
+        if !crowded.is_empty() {
+            let whole = crowded.into_iter().map(|name| (name, RuleForm::Whole));
+            forms.extend(whole);
+            continue;
+        }
         let refused = acceptance::refused(&arches, &entries);
         if refused.is_empty() {
             losses.extend(writer_losses);
@@ -154,6 +181,16 @@ pub(super) fn profile(
             *now = form.max(*now);
         }
     }
+}
+
+/// The calls with more entries than runtimes have to take.
+fn crowded(entries: &[Entry]) -> Vec<&'static str> {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for name in entries.iter().flat_map(|entry| &entry.names) {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > MAX_ENTRIES);
+    counts.into_keys().collect()
 }
 
 /// A longer form for a call, so that libseccomp takes an entry that it refused; `None` if there is none.

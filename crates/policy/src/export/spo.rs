@@ -9,7 +9,9 @@ use std::fmt::Write;
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::Diagnostic;
 
-use super::oci::{Flavour, Profile, action_name, arch_name, nearest_action, profile, quoted};
+use super::oci::{
+    Flavour, Profile, action_name, arch_name, nearest_action, profile, quoted, within_limits,
+};
 use super::{Export, ExportOptions, Exporter, Meaning};
 use crate::spo;
 
@@ -50,7 +52,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let mut losses = Vec::new();
     let profile = profile(meaning, options, FLAVOUR, &mut losses)?;
     Ok(Export {
-        text: yaml(&profile, options),
+        text: within_limits(yaml(&profile, options))?,
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,

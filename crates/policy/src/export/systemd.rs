@@ -1,7 +1,7 @@
 //! Drop-ins for systemd units: `SystemCallFilter=` and related directives.
 //!
 //! If numbers without a name are denied, the list is an allow list, else a deny list; logged calls are in
-//! `SystemCallLog=`. Conditions on arguments can't be expressed. Names of calls made through `socketcall` or `ipc`
+//! `SystemCallLog=`. Of conditions on arguments only that on the family of `socket` can be expressed. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
 //! contains systemd's set `@default`, from which calls are removed.
 
@@ -12,6 +12,7 @@ use tamis_abi::{Action, ActionKind, Arch, errno};
 use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
+use super::families::Families;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
 use tamis_diag::words::list;
@@ -47,7 +48,20 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let default = calls.default(EXPORTER.plural, &mut losses);
     let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
+    let mut families = None;
     for (name, answers) in calls.named {
+        if name == "socket" && options.form_for(name) < RuleForm::Whole {
+            families = Families::of(&answers, machines[0].native);
+        }
+        if let Some(families) = families.as_ref().filter(|_| name == "socket") {
+            losses.extend(families.loss.clone());
+            let entry = UnitEntry {
+                answer: Action::ALLOW,
+                is_explicit: false,
+            };
+            plain.insert(name, entry);
+            continue;
+        }
         let answer = strictest(&answers);
         let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
         if wholes.iter().any(|whole| *whole != Some(answer)) {
@@ -68,6 +82,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let text = Unit {
         default,
         calls: plain,
+        families: families.map(|families| families.names),
         native: machines[0].native,
     }
     .text(&arches, is_open);
@@ -188,6 +203,8 @@ struct Unit {
     /// The action of numbers without a name.
     default: Action,
     calls: BTreeMap<&'static str, UnitEntry>,
+    /// The families of `socket`; `None` if they aren't restricted here.
+    families: Option<Vec<String>>,
     /// The architecture whose errno names are used.
     native: Arch,
 }
@@ -229,6 +246,10 @@ impl Unit {
         if usual != Action::KILL_PROCESS && (is_allow_list || !denied.is_empty()) {
             let answer = [self.answer(usual)];
             assign(&mut lines, "SystemCallErrorNumber", "", &answer);
+        }
+        if let Some(families) = &self.families {
+            lines += "RestrictAddressFamilies=\n";
+            assign(&mut lines, "RestrictAddressFamilies", "", families);
         }
         self.log(&mut lines);
         if !is_open {

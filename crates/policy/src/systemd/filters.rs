@@ -112,6 +112,13 @@ pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
     [&[native], others].concat()
 }
 
+/// Whether systemd restricts families on an architecture: not where sockets can be created by `socketcall`.
+pub(crate) fn restricts_families(arch: Arch) -> bool {
+    let has_socketcall = syscall::multiplexed(arch, "socket").is_some();
+    let is_in_doubt = matches!(arch, Arch::Mips | Arch::Mipsel | Arch::S390x);
+    !has_socketcall && !is_in_doubt
+}
+
 struct Filters {
     arch: Arch,
     age: usize,
@@ -119,14 +126,12 @@ struct Filters {
 }
 
 impl Filters {
-    /// `RestrictAddressFamilies=`. systemd does nothing on architectures that create sockets by `socketcall`.
+    /// `RestrictAddressFamilies=`.
     fn families(&mut self, settings: &Settings) {
         let Some(list) = &settings.families else {
             return;
         };
-        let has_socketcall = syscall::multiplexed(self.arch, "socket").is_some();
-        let is_in_doubt = matches!(self.arch, Arch::Mips | Arch::Mipsel | Arch::S390x);
-        if has_socketcall || is_in_doubt {
+        if !restricts_families(self.arch) {
             return;
         }
         let mut families = list.families.clone();

@@ -34,8 +34,8 @@ use crate::front_end::{self, FrontEnd};
 use crate::limits::MAX_SOURCE_BYTES;
 use crate::sink::Sink;
 
-pub(crate) use filters::local_arches;
-pub(crate) use settings::arch_name;
+pub(crate) use filters::{local_arches, restricts_families};
+pub(crate) use settings::{arch_name, is_family};
 
 /// The calls that every allow list contains.
 pub(crate) fn default_calls() -> BTreeSet<&'static str> {

@@ -527,7 +527,7 @@ fn value_span(assignment: &Assignment) -> Span {
 }
 
 /// Whether systemd knows the name of an address family.
-fn is_family(name: &str) -> bool {
+pub(crate) fn is_family(name: &str) -> bool {
     name.starts_with("AF_") && !["AF_UNSPEC", "AF_MAX"].contains(&name)
 }
 

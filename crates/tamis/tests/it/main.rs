@@ -13,6 +13,7 @@ mod dump;
 mod embedding;
 mod examples;
 mod exec;
+mod exports;
 mod facade;
 #[cfg(feature = "parquet")]
 mod fleet;

@@ -1,0 +1,132 @@
+//! `RestrictAddressFamilies=`: the one condition on an argument that a systemd unit can have for a policy's `socket`.
+//!
+//! systemd lists the families that are allowed; `socket` for all others gets `EAFNOSUPPORT`. A family is listed if the
+//! policy allows it whatever the other arguments are, on all architectures of the unit, so the unit is never looser. Where
+//! systemd does nothing, on architectures that create sockets by `socketcall`, and for policies that kill for other
+//! families, there is no list.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Action, ActionKind, Arch, consts, family};
+use tamis_diag::code;
+use tamis_diag::words::list;
+
+use super::Loss;
+use super::alternatives::{Alternative, Form, Values};
+use super::calls::Answers;
+use crate::systemd;
+
+const CALL: &str = "socket";
+/// The place of the family among its arguments.
+const FAMILY: u8 = 0;
+
+/// The families that are allowed, and what a unit can't say of the policy.
+pub(super) struct Families {
+    /// Their names.
+    pub(super) names: Vec<String>,
+    pub(super) loss: Option<Loss>,
+}
+
+impl Families {
+    /// The families of `socket`; `None` if that is all or nothing, or a unit can't restrict them.
+    pub(super) fn of(answers: &[Answers<'_>], native: Arch) -> Option<Families> {
+        let refused = answers.iter().flat_map(|answers| &answers.outcomes);
+        let refused = refused.filter(|(action, _)| *action != Action::ALLOW);
+        let refused: BTreeSet<u32> = refused.map(|(action, _)| action.ret()).collect();
+        let is_errno = |ret: &u32| Action::from_ret(*ret).kind == ActionKind::Errno;
+        let is_restricted = |answers: &Answers<'_>| systemd::restricts_families(answers.arch);
+        if refused.is_empty() || !refused.iter().all(is_errno) || !answers.iter().all(is_restricted)
+        {
+            return None;
+        }
+        let kept: Vec<Kept> = answers.iter().map(Kept::of).collect();
+        let family = family::of(CALL, "family")?;
+        let known = consts::names(native).filter(|name| systemd::is_family(name));
+        let known: BTreeSet<u64> = known
+            .filter_map(|name| consts::value(native, name))
+            .filter(|value| *value != 0)
+            .collect();
+        let allowed = known.iter().copied();
+        let allowed = allowed.filter(|value| kept.iter().all(|kept| kept.allows(*value)));
+        let names = allowed.filter_map(|value| family.name(native, value, u32::BITS));
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let unsupported = consts::value(native, "EAFNOSUPPORT")?;
+        let unsupported = Action::errno(u16::try_from(unsupported).ok()?);
+        let is_exact = kept.iter().all(|kept| kept.is_exact(&known))
+            && refused.iter().all(|ret| *ret == unsupported.ret());
+        let loss = (!is_exact).then(|| Families::loss(&names, unsupported));
+        Some(Families { names, loss })
+    }
+
+    fn loss(names: &[String], unsupported: Action) -> Loss {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Loss {
+            code: code::EXPORT_CONDITION,
+            message: "systemd units can express only which families `socket` may have".to_owned(),
+            kept: format!(
+                "allow for {}, whose other arguments the policy doesn't restrict; {unsupported} for all others",
+                list(&names)
+            ),
+            calls: vec![CALL],
+            arches: Vec::new(),
+        }
+    }
+}
+
+/// What an architecture allows whatever the other arguments.
+struct Kept {
+    alternatives: Vec<Alternative>,
+    /// Whether that is all that it allows.
+    is_all: bool,
+    /// The largest value of an argument.
+    max: u64,
+}
+
+impl Kept {
+    fn of(answers: &Answers<'_>) -> Kept {
+        let form = Form {
+            is_wide: answers.arch.has_64_bit_registers(),
+            max_number: u64::MAX,
+            may_cut: true,
+            is_explicit: false,
+        };
+        let mut kept = Kept {
+            alternatives: Vec::new(),
+            is_all: true,
+            max: form.max(),
+        };
+        let allowed = answers.outcomes.iter();
+        for (_, when) in allowed.filter(|(action, _)| *action == Action::ALLOW) {
+            let Some(found) = when.and_then(|when| form.alternatives(when)) else {
+                kept.is_all = false;
+                continue;
+            };
+            kept.is_all &= !found.is_cut;
+            for alternative in found.list {
+                if alternative.keys().all(|argument| *argument == FAMILY) {
+                    kept.alternatives.push(alternative);
+                } else {
+                    kept.is_all = false;
+                }
+            }
+        }
+        kept
+    }
+
+    fn allows(&self, family: u64) -> bool {
+        let mut alternatives = self.alternatives.iter();
+        alternatives.any(|tests| tests.get(&FAMILY).is_none_or(|test| test.contains(family)))
+    }
+
+    /// Whether a list of known families says all that is allowed.
+    fn is_exact(&self, known: &BTreeSet<u64>) -> bool {
+        let is_known = |tests: &Alternative| {
+            let test = tests.get(&FAMILY);
+            matches!(test, Some(Values::Bits { mask, value }) if *mask == self.max && known.contains(value))
+        };
+        self.is_all && self.alternatives.iter().all(is_known)
+    }
+}

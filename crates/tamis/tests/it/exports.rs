@@ -1,0 +1,64 @@
+//! What is written in another language gives no findings that the policy doesn't give.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tamis_testkit::corpus;
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+fn tamis(arguments: &[&str]) -> Output {
+    let output = Command::new(TAMIS).args(arguments).output();
+    output.expect("it starts")
+}
+
+/// The codes and messages of the findings about an input.
+fn findings(input: &str, language: &str) -> BTreeSet<String> {
+    let output = tamis(&[
+        "lint", input, "--from", language, "--arch", "x86_64", "--json",
+    ]);
+    let document: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let findings = document["findings"].as_array().expect("a list");
+    let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().map(str::to_owned);
+    let finding = |finding| Some(text(finding, "code")? + " " + &text(finding, "message")?);
+    findings
+        .iter()
+        .map(|one| finding(one).expect("a finding"))
+        .collect()
+}
+
+/// Policies and their languages.
+fn policies() -> Vec<(PathBuf, &'static str)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let own = ["container-default", "network-service", "pure-compute"];
+    let own = own.map(|name| (root.join(format!("policies/{name}.tamis")), "tamis"));
+    let docker = corpus::path("docker/docker-default-x86_64.json");
+    own.into_iter()
+        .chain(docker.map(|docker| (docker, "oci")))
+        .collect()
+}
+
+#[test]
+fn exports_have_no_findings_that_the_policy_lacks() {
+    for (policy, language) in policies() {
+        let policy = policy.to_str().expect("a path");
+        let known = findings(policy, language);
+        for to in ["oci", "systemd"] {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exports");
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let text = folder.join(to);
+            let text = text.to_str().expect("a path");
+            let output = tamis(&[
+                "convert", policy, "--from", language, "--arch", "x86_64", "--to", to, "-o", text,
+            ]);
+            assert!(output.status.success(), "{policy}: {output:?}");
+            let mut more = findings(text, to);
+            more.retain(|finding| !known.contains(finding));
+            // systemd compares all 64 bits of the family.
+            more.retain(|finding| to != "systemd" || !finding.contains("`socket(family)`"));
+            assert!(more.is_empty(), "{policy} to {to}: {more:#?}");
+        }
+    }
+}
