@@ -360,8 +360,11 @@ impl Tracer<'_> {
             }
             Stop::Exec => self.on_exec(tid, stopped.message()? as i32),
             Stop::Interrupted => {
-                if let Some(patching) = &mut self.patching {
-                    patching.arrived(&stopped)?;
+                // It decides about this tracer, too, which it is a part of.
+                if let Some(mut patching) = self.patching.take() {
+                    let done = patching.arrived(self, &stopped);
+                    self.patching = Some(patching);
+                    done?;
                 }
             }
             Stop::Seccomp => self.on_filter(&stopped)?,

@@ -76,6 +76,8 @@ pub(crate) struct Patching<'a> {
     keys: u64,
     /// Who has created a task that hasn't run yet.
     creators: HashMap<i32, i32>,
+    /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
+    forked: HashMap<i32, Vec<usize>>,
     /// How often calls of a site were answered, by the address after it.
     answered: HashMap<u64, u32>,
     refused: HashSet<u64>,
@@ -146,6 +148,7 @@ impl<'a> Patching<'a> {
             seats: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
+            forked: HashMap::new(),
             answered: HashMap::new(),
             refused: HashSet::new(),
             texts: HashMap::new(),
@@ -200,6 +203,10 @@ impl<'a> Patching<'a> {
             self.tasks.insert(tid, id);
             self.creators.insert(tid, parent);
         } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
+            let is_of_parent = |one: &&Seat| self.tasks.get(&one.tid) == Some(&id);
+            let in_use = self.seats.values().filter(is_of_parent);
+            self.forked
+                .insert(tid, in_use.map(|seat| seat.index).collect());
             let id = self.add(copy);
             self.tasks.insert(tid, id);
         }
@@ -211,9 +218,25 @@ impl<'a> Patching<'a> {
         self.made_spaces
     }
 
-    /// A new task is about to run. If it has the FS base of a thread that has ended, it gets a slot of its own.
-    pub(crate) fn arrived(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+    /// A new task is about to run. A forked process gets memory of its own; if a thread has the FS base of one that has
+    /// ended, it gets a slot of its own.
+    pub(crate) fn arrived(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
+        if let Some(in_use) = self.forked.remove(&tid) {
+            return match self.separate(tracer, stopped, &in_use) {
+                Err(Refusal::Lost(error)) => Err(error),
+                Ok(()) => Ok(()),
+                // It shares memory with its parent, and calls of its threads stop.
+                Err(Refusal::Refused) => {
+                    self.left(tid);
+                    Ok(())
+                }
+            };
+        }
         let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
@@ -235,6 +258,26 @@ impl<'a> Patching<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Gives a forked process slots of its own.
+    fn separate(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        in_use: &[usize],
+    ) -> Result<(), Refusal> {
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid).copied().unwrap_or_default();
+        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
+        let ip = injection.ip();
+        let mut next = |tid| tracer.next_stop(tid);
+        let separated = space.separate(tid, in_use, &mut injection, &mut next);
+        for signal in injection.end(ip)? {
+            let _ = machine::signal_thread(tid, signal);
+        }
+        separated
     }
 
     /// A task is about to get a signal. Whether it is for a fault of the stub, which copies for the supervisor: it goes
@@ -266,6 +309,7 @@ impl<'a> Patching<'a> {
             seat.close();
         }
         self.creators.remove(&tid);
+        self.forked.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
         let Some(id) = self.tasks.remove(&tid) else {
             return;

@@ -58,10 +58,10 @@ pub(crate) struct Order {
     pub(crate) replacement: Option<SeccompData>,
 }
 
-/// The slots of a guest's process and of the processes forked from it.
+/// The slots of a guest's process.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    pub(crate) memory: Shared<Slot>,
+    pub(crate) memory: Arc<Shared<Slot>>,
     pub(crate) free: Mutex<Vec<usize>>,
 }
 

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 38] = [
+pub(crate) const CASES: [Case; 39] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -81,6 +81,7 @@ pub(crate) const CASES: [Case; 38] = [
     guest!("tasks", forks),
     guest!("killed", forks),
     guest!("killed, all asked", "killed", Asked::All, forks),
+    guest!("siblings", forks),
     guest!("attack", forks),
     Case {
         name: "patched sites",

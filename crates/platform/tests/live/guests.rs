@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "attack",
     "answers",
     "arguments",
@@ -20,6 +20,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "registers",
     "restart",
     "results",
+    "siblings",
     "signals",
     "tasks",
     "threads",
