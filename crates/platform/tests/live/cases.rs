@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 39] = [
+pub(crate) const CASES: [Case; 41] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -73,6 +73,8 @@ pub(crate) const CASES: [Case; 39] = [
     guest!("exec, all asked", "exec", Asked::All, exec),
     guest!("signals", any),
     guest!("signals, all asked", "signals", Asked::All, any),
+    guest!("sigsys", any),
+    guest!("sigsys, all asked", "sigsys", Asked::All, any),
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
     guest!("registers", any),

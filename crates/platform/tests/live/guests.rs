@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 19] = [
     "attack",
     "answers",
     "arguments",
@@ -21,6 +21,7 @@ pub(crate) const NAMES: [&str; 18] = [
     "restart",
     "results",
     "siblings",
+    "sigsys",
     "signals",
     "tasks",
     "threads",
