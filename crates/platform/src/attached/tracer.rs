@@ -109,7 +109,7 @@ pub(super) fn run(
 fn desk<'a>(
     mechanism: Mechanism,
     guest: &Guest<'_>,
-    options: &Options<'_>,
+    options: &Options<'a>,
     evaluator: &'a Evaluator,
     supervisor: &'a dyn Supervisor,
     signaller: &'a Signaller,
@@ -119,7 +119,13 @@ fn desk<'a>(
         return None;
     }
     let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
-    Some(Desk::new(supervisor, evaluator, how, signaller))
+    Some(Desk::new(
+        supervisor,
+        evaluator,
+        how,
+        signaller,
+        options.unpatch,
+    ))
 }
 
 /// The patching of a guest, whose seats have threads of this scope.

@@ -41,7 +41,7 @@ use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
-use crate::attached::Tracer;
+use crate::attached::{OF_PATCHED, Tracer};
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::Numbers;
@@ -82,6 +82,8 @@ pub(crate) struct Patching<'a> {
     answered: HashMap<u64, u32>,
     refused: HashSet<u64>,
     texts: HashMap<(String, u64), Rc<Text>>,
+    /// The filters of a task that has installed none itself, if the kernel tells.
+    filters: Option<u32>,
 }
 
 /// A site and what gives way.
@@ -152,6 +154,7 @@ impl<'a> Patching<'a> {
             answered: HashMap::new(),
             refused: HashSet::new(),
             texts: HashMap::new(),
+            filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
 
@@ -230,8 +233,9 @@ impl<'a> Patching<'a> {
             return match self.separate(tracer, stopped, &in_use) {
                 Err(Refusal::Lost(error)) => Err(error),
                 Ok(()) => Ok(()),
-                // It shares memory with its parent, and calls of its threads stop.
+                // It shares memory with its parent, so it is to use none of it.
                 Err(Refusal::Refused) => {
+                    self.roll_back(tracer, stopped)?;
                     self.left(tid);
                     Ok(())
                 }
@@ -328,10 +332,13 @@ impl<'a> Patching<'a> {
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<(), TraceError> {
-        if !self.is_due(call) {
-            return Ok(());
+        if self.desk.is_unpatched() {
+            return self.roll_back(tracer, stopped);
         }
         let tid = stopped.tracee().tid();
+        if !self.is_due(call) || self.is_confined(tid) {
+            return Ok(());
+        }
         let Some(plan) = self.plan(tid, call.ip.wrapping_sub(SYSCALL_BYTES as u64)) else {
             self.refused.insert(call.ip);
             return Ok(());
@@ -339,6 +346,10 @@ impl<'a> Patching<'a> {
         let Some(others) = tracer.stop_others(tid)? else {
             return Ok(());
         };
+        let mut tids = others.iter().map(|one| one.tracee().tid());
+        if tids.any(|other| self.is_confined(other)) {
+            return Ok(());
+        }
         match self.apply(tracer, stopped, &others, &plan) {
             Ok(()) => Ok(()),
             Err(Refusal::Refused) => {
@@ -347,6 +358,30 @@ impl<'a> Patching<'a> {
             }
             Err(Refusal::Lost(error)) => Err(error),
         }
+    }
+
+    /// Whether a task has filters of its own: they may deny what the stub needs.
+    fn is_confined(&self, tid: i32) -> bool {
+        let found = machine::filters_count(&tid.to_string());
+        self.filters.is_some_and(|ours| found != Some(ours))
+    }
+
+    /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.
+    pub(crate) fn roll_back(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid).copied().unwrap_or_default();
+        let is_patched = self.spaces.get(&id).is_some_and(Space::is_patched);
+        if is_patched
+            && tracer.stop_others(tid)?.is_some()
+            && let Some(space) = self.spaces.get_mut(&id)
+        {
+            space.roll_back(tid);
+        }
+        Ok(())
     }
 
     fn is_due(&mut self, call: &SeccompData) -> bool {

@@ -34,6 +34,8 @@ pub(super) struct Space {
     /// The FS base and number of the thread of each entry of the table of threads.
     entries: HashMap<usize, (u64, i32)>,
     areas: Vec<Area>,
+    /// What was written over at patched sites.
+    patches: Vec<Patch>,
     pub(super) known: Arc<Mutex<Known>>,
 }
 
@@ -58,6 +60,7 @@ impl Space {
             threads_at,
             entries: HashMap::new(),
             areas: Vec::new(),
+            patches: Vec::new(),
             known: Arc::default(),
         })
     }
@@ -71,6 +74,7 @@ impl Space {
             threads_at: self.threads_at,
             entries: HashMap::new(),
             areas: self.areas.clone(),
+            patches: self.patches.clone(),
             known: Arc::new(Mutex::new(lock(&self.known).clone())),
         }
     }
@@ -199,6 +203,23 @@ impl Space {
         Ok(())
     }
 
+    pub(super) const fn is_patched(&self) -> bool {
+        !self.patches.is_empty()
+    }
+
+    /// Puts back what patched sites were, where the guest hasn't changed them. Threads in trampolines come out of those by
+    /// themselves.
+    pub(super) fn roll_back(&mut self, tid: i32) {
+        for one in self.patches.drain(..) {
+            let mut found = vec![0; one.patch.len()];
+            let read = memory::read(tid, one.start, &mut found);
+            if read == Ok(found.len()) && found == one.patch {
+                // What can't be written, the guest has unmapped meanwhile.
+                let _ = memory::overwrite(tid, one.start, &one.former[..found.len()]);
+            }
+        }
+    }
+
     /// Patches a site; tells where a thread goes on that is between the instructions that gave way.
     pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<impl Fn(u64) -> Option<u64>> {
         let index = self.area_for(&plan.mapping)?;
@@ -218,6 +239,11 @@ impl Space {
         let site = start + window.before.len() as u64;
         lock(&self.known).sites.insert(resume as u32, site + 2);
         memory::overwrite(tid, start, &patch).ok()?;
+        self.patches.push(Patch {
+            start,
+            former: plan.expected.clone(),
+            patch,
+        });
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         Some(move |ip: u64| {
             let offset = ip.checked_sub(start)? as usize;
@@ -227,6 +253,14 @@ impl Space {
             is_moved.then(|| places.own + trampoline.moved(&window, offset) as u64)
         })
     }
+}
+
+/// What was written at a site.
+#[derive(Clone, Debug)]
+struct Patch {
+    start: u64,
+    former: Vec<u8>,
+    patch: Vec<u8>,
 }
 
 fn all_free(memory: Shared<Slot>) -> Arc<Slots> {

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 41] = [
+pub(crate) const CASES: [Case; 43] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -89,6 +89,12 @@ pub(crate) const CASES: [Case; 41] = [
         name: "patched sites",
         without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
         run: patched_sites,
+    },
+    guest!("confined", forks),
+    Case {
+        name: "rolled back",
+        without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
+        run: rolled_back,
     },
     Case {
         name: "interfaces",
@@ -346,6 +352,26 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
     );
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     assert_eq!(host.asked.load(Ordering::Relaxed), 1100);
+    Outcome::Passed
+}
+
+/// On request all sites are what they were.
+fn rolled_back(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    let options = Options {
+        unpatch: Some(&host.unpatch),
+        ..Options::default()
+    };
+    let ended = run(
+        platform,
+        "confined",
+        &["asks"],
+        Asked::Some,
+        &host,
+        &options,
+    );
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    assert!(host.unpatch.load(Ordering::Relaxed));
     Outcome::Passed
 }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 20] = [
     "attack",
     "answers",
     "arguments",
     "blocked",
+    "confined",
     "exec",
     "faults",
     "interfaces",
