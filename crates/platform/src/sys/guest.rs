@@ -611,7 +611,7 @@ fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) ->
     if fs_base == HOST_FS.load(Ordering::Relaxed) {
         return BY_KERNEL;
     }
-    if flags & libc::SA_RESETHAND as u32 as u64 != 0 {
+    if flags & u64::from(libc::SA_RESETHAND as u32) != 0 {
         own_action(Some([0; ACTION_WORDS]));
     }
     *target = Target {

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 43] = [
+pub(crate) const CASES: [Case; 44] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -160,6 +160,11 @@ pub(crate) const CASES: [Case; 43] = [
         run: nested,
     },
     Case {
+        name: "many",
+        without: forks,
+        run: many,
+    },
+    Case {
         name: "many in turn",
         without: any,
         run: many_in_turn,
@@ -222,6 +227,8 @@ impl Case {
             thread::yield_now();
         }
         assert_eq!(children(), "", "children");
+        let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
+        assert!(!maps.contains("memfd:tamis"), "mappings");
         outcome
     }
 }
@@ -535,6 +542,30 @@ pub(crate) fn play_nested(platform: &dyn Platform) {
         Err(PlatformError::Unavailable(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
+}
+
+/// A thousand threads, as many processes, and a million calls, with `TAMIS_SEEDS=full`; a slice without.
+fn many(platform: &dyn Platform) -> Outcome {
+    let (tasks, calls) = match tamis_testkit::seeds::is_full() {
+        true => ("1000", "1000000"),
+        false => ("50", "5000"),
+    };
+    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
+    let options = Options {
+        placement: Placement::Same(cpus[0]),
+        ..Options::default()
+    };
+    let host = Host::default();
+    let ended = run(
+        platform,
+        "many",
+        &[tasks, calls],
+        Asked::Some,
+        &host,
+        &options,
+    );
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
 }
 
 fn many_in_turn(platform: &dyn Platform) -> Outcome {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 20] = [
+pub(crate) const NAMES: [&str; 21] = [
     "attack",
     "answers",
     "arguments",
@@ -16,6 +16,7 @@ pub(crate) const NAMES: [&str; 20] = [
     "interfaces",
     "killed",
     "loop",
+    "many",
     "pointers",
     "processes",
     "registers",
