@@ -22,6 +22,8 @@ pub struct Policy {
 enum PolicySource {
     /// Embedded in tamis.
     Embedded,
+    /// A text of the folder `policies` that stands for itself.
+    Text(&'static str),
     /// A file of the corpus: a Docker profile, used as Docker does on x86-64.
     Oci,
     /// A file of the corpus: gVisor's rule sets.
@@ -35,10 +37,18 @@ const fn policy(name: &'static str, kind: PolicySource) -> Policy {
 }
 
 /// All of them, in the order of `counts.tsv`.
-pub const ALL: [Policy; 12] = [
+pub const ALL: [Policy; 14] = [
     policy("container-default", PolicySource::Embedded),
     policy("network-service", PolicySource::Embedded),
     policy("pure-compute", PolicySource::Embedded),
+    policy(
+        "hypercall-never",
+        PolicySource::Text(include_str!("../../policies/hypercall-never.tamis")),
+    ),
+    policy(
+        "hypercall-sentry",
+        PolicySource::Text(include_str!("../../policies/hypercall-sentry.tamis")),
+    ),
     policy(DOCKER, PolicySource::Oci),
     policy("peers/docker.pol.json", PolicySource::PolJson),
     policy("peers/fc-vmm.pol.json", PolicySource::PolJson),
@@ -66,7 +76,11 @@ impl Policy {
     /// If the policy has errors.
     pub fn ruleset(self) -> Option<Ruleset> {
         match self.kind {
-            PolicySource::Embedded => Some(embedded_ruleset(self.name)),
+            PolicySource::Embedded => {
+                let policy = embedded(self.name).expect("the policy comes with tamis");
+                Some(tamis_ruleset(self.name, policy.text))
+            }
+            PolicySource::Text(text) => Some(tamis_ruleset(self.name, text)),
             PolicySource::Oci => {
                 corpus::text(self.name).map(|text| docker_ruleset(self.name, &text))
             }
@@ -87,10 +101,9 @@ pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
     profile.parsed.ruleset.expect("the profile has no mistakes")
 }
 
-fn embedded_ruleset(name: &str) -> Ruleset {
-    let policy = embedded(name).expect("the policy comes with tamis");
+fn tamis_ruleset(name: &str, text: &str) -> Ruleset {
     let mut sources = Sources::new();
-    let root = sources.add(policy.name, policy.text);
+    let root = sources.add(name, text);
     let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
     let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
     parsed.ruleset.expect("the policy has no mistakes")

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
 
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
@@ -37,6 +38,9 @@ pub struct Options<'a> {
     /// Forward signals that other processes send to this one to the guest, for those that can. Handlers are
     /// process-wide, so only one guest at a time gets signals.
     pub forwards_signals: bool,
+    /// Once true, patched call sites are put back as they were, in each process of the guest at its next call that the
+    /// supervisor answers, and none is patched any more: for debuggers, and for programs that look at their own code.
+    pub unpatch: Option<&'a AtomicBool>,
     /// The guest is killed once this is readable.
     pub until: Option<BorrowedFd<'a>>,
 }

@@ -10,7 +10,7 @@ use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
-use super::filters::OURS;
+use super::filters::{INSTALLS, OURS, may_install};
 use super::space::Remote;
 use super::tracer::Tracer;
 use crate::error::{PlatformError, Unsupported};
@@ -60,6 +60,12 @@ impl Tracer<'_> {
         if data != u32::from(OURS) && self.mechanism == Mechanism::Watch {
             return self.on_foreign(stopped, &call);
         }
+        if may_install(&call) {
+            self.roll_back(stopped)?;
+            if data == u32::from(INSTALLS) {
+                return Ok(());
+            }
+        }
         // A filter that the guest has installed itself may say `trace`, too: ours then said something weaker, or the
         // same.
         if data != u32::from(OURS) && !self.is_notified(&call) {
@@ -88,6 +94,16 @@ impl Tracer<'_> {
             return Ok(());
         };
         let done = patching.answered(self, stopped, &call);
+        self.patching = Some(patching);
+        done
+    }
+
+    /// Rolls patched sites back in the memory of a stopped task.
+    fn roll_back(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let Some(mut patching) = self.patching.take() else {
+            return Ok(());
+        };
+        let done = patching.roll_back(self, stopped);
         self.patching = Some(patching);
         done
     }

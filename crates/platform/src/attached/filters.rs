@@ -3,7 +3,7 @@
 //! All mechanisms leave to the kernel what the guest's filter denies. They differ in what it does where the guest's
 //! filter says `notify`.
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
 
@@ -14,6 +14,10 @@ use crate::sys::stub;
 
 /// The data of `trace` by which our own stops are told from those that a filter of the guest asks for.
 pub(super) const OURS: u16 = 0x7a75;
+/// The data of our own `trace` of a call that may install a filter.
+pub(super) const INSTALLS: u16 = 0x7a77;
+/// The filters of a guest whose call sites may be patched.
+pub(crate) const OF_PATCHED: u32 = 4;
 
 /// What `trace` does without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
@@ -45,6 +49,8 @@ pub(super) fn filters(
         Mechanism::Patch => vec![
             traced,
             (no_listeners(), Flags::NONE),
+            (stop_at_filters(), Flags::NONE),
+            // The newest, whose data counts if several say `trace`.
             (rewrite.apply(program, &stop_at_hello())?, Flags::NONE),
         ],
         _ => vec![
@@ -109,6 +115,32 @@ fn no_listeners() -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
+/// Whether a call may install a filter.
+pub(super) fn may_install(call: &SeccompData) -> bool {
+    let sets_filter = || call.args[0] as i32 == libc::PR_SET_SECCOMP;
+    let nr = i64::from(call.nr);
+    let is_one = nr == libc::SYS_seccomp || nr == libc::SYS_prctl && sets_filter();
+    is_one && call.arch == Arch::X86_64.audit()
+}
+
+/// Stops at 64-bit calls that may install a filter.
+fn stop_at_filters() -> Program {
+    const FIRST_ARG: u32 = 16;
+    let ops = [
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 5),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, 317, 4, 0), // seccomp
+        Op::branch(Test::Eq, 157, 0, 2), // prctl
+        Op::LoadData(FIRST_ARG),
+        Op::branch(Test::Eq, libc::PR_SET_SECCOMP as u32, 1, 0),
+        Op::RetImm(Action::ALLOW.ret()),
+        Op::RetImm(Action::new(ActionKind::Trace, INSTALLS).ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
 /// Denies making tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags of
 /// `clone3` are in memory, which can change after a look, so programs are sent to `clone`.
 fn no_untraced_tasks() -> Program {
@@ -142,7 +174,6 @@ fn no_untraced_tasks() -> Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis_abi::SeccompData;
     use tamis_bpf::interp;
 
     #[test]
@@ -219,5 +250,25 @@ mod tests {
         };
         assert_eq!(verdict(u32::MAX), Action::ALLOW);
         assert_eq!(verdict(0), Action::KILL_PROCESS);
+    }
+
+    #[test]
+    fn calls_that_install_filters_are_told() {
+        let call = |nr: u32, first: u64| SeccompData {
+            nr,
+            arch: Arch::X86_64.audit(),
+            args: [first, 0, 0, 0, 0, 0],
+            ..SeccompData::default()
+        };
+        for nr in [0, 157, 317] {
+            for first in [1, 22, 38] {
+                let call = call(nr, first);
+                let told = Action::new(ActionKind::Trace, INSTALLS).ret();
+                let is_told = interp::run(&stop_at_filters(), &call).ret == told;
+                assert_eq!(is_told, may_install(&call), "{call:?}");
+            }
+        }
+        assert!(may_install(&call(317, 1)) && may_install(&call(157, 22)));
+        assert!(!may_install(&call(157, 38)));
     }
 }

@@ -34,6 +34,7 @@ use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::Task;
 
+pub(crate) use filters::OF_PATCHED;
 pub(crate) use space::Remote;
 pub(crate) use tracer::Tracer;
 

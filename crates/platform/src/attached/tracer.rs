@@ -109,7 +109,7 @@ pub(super) fn run(
 fn desk<'a>(
     mechanism: Mechanism,
     guest: &Guest<'_>,
-    options: &Options<'_>,
+    options: &Options<'a>,
     evaluator: &'a Evaluator,
     supervisor: &'a dyn Supervisor,
     signaller: &'a Signaller,
@@ -119,7 +119,13 @@ fn desk<'a>(
         return None;
     }
     let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
-    Some(Desk::new(supervisor, evaluator, how, signaller))
+    Some(Desk::new(
+        supervisor,
+        evaluator,
+        how,
+        signaller,
+        options.unpatch,
+    ))
 }
 
 /// The patching of a guest, whose seats have threads of this scope.
@@ -360,8 +366,11 @@ impl Tracer<'_> {
             }
             Stop::Exec => self.on_exec(tid, stopped.message()? as i32),
             Stop::Interrupted => {
-                if let Some(patching) = &mut self.patching {
-                    patching.arrived(&stopped)?;
+                // It decides about this tracer, too, which it is a part of.
+                if let Some(mut patching) = self.patching.take() {
+                    let done = patching.arrived(self, &stopped);
+                    self.patching = Some(patching);
+                    done?;
                 }
             }
             Stop::Seccomp => self.on_filter(&stopped)?,

@@ -8,7 +8,7 @@ use tamis_kernel::Errno;
 
 use super::filter::MASKS;
 use crate::supervisor::{Answer, Supervisor};
-use crate::sys::guest;
+use crate::sys::guest::{self, ACTION_WORDS};
 use crate::task::{Space, Task, TaskId};
 
 /// `SIGSYS` in a set of signals.
@@ -48,6 +48,8 @@ pub(crate) enum Outcome {
     Unsupported,
     /// The guest dies of the signal, because its filter says so.
     Signal,
+    /// The guest gets the signal with this data, because its filter says so.
+    Trap(u16),
 }
 
 impl<'a> Calls<'a> {
@@ -67,6 +69,7 @@ impl<'a> Calls<'a> {
             ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(errno::MAX))),
             // There is no tracer.
             ActionKind::Trace => Outcome::Result(-i64::from(libc::ENOSYS)),
+            ActionKind::Trap => Outcome::Trap(action.data),
             _ => Outcome::Signal,
         }
     }
@@ -109,7 +112,7 @@ fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outco
     }
     let found = MASKS.iter().find(|(one, _)| *one == nr);
     match found.map(|(_, arg)| *arg as usize) {
-        Some(arg) if made.args[arg] != 0 => {
+        Some(arg) if made.args[arg] != 0 || is_own_action(made) => {
             let result = with_mask(made, arg, thread);
             Outcome::Result(result.unwrap_or_else(|errno| -i64::from(errno.0)))
         }
@@ -118,18 +121,18 @@ fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outco
     }
 }
 
+/// Whether a call sets or reads the action of our signal.
+fn is_own_action(call: &SeccompData) -> bool {
+    i64::from(call.nr) == libc::SYS_rt_sigaction && call.args[0] as i32 == libc::SIGSYS
+}
+
 /// Makes a call with a copy of what an argument points to, in which the signal isn't blocked.
 fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
-    /// Words of `struct sigaction` as the kernel has it, with the mask last.
-    const ACTION_WORDS: usize = 4;
     let mut args = call.args;
+    if is_own_action(call) {
+        return own_action(args);
+    }
     match i64::from(call.nr) {
-        libc::SYS_rt_sigaction if args[0] == libc::SIGSYS as u64 => {
-            if args[2] != 0 {
-                write_words(args[2], &[0; ACTION_WORDS])?;
-            }
-            return Ok(0);
-        }
         libc::SYS_rt_sigaction => {
             let mut action: [u64; ACTION_WORDS] = read_words(args[arg])?;
             action[ACTION_WORDS - 1] &= !OWN_SIGNAL;
@@ -157,6 +160,20 @@ fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64,
         _ => copy[0],
     };
     Ok(thread.make(call.nr, args))
+}
+
+/// `rt_sigaction` for our signal, whose handler stays and calls the guest's.
+fn own_action(args: [u64; 6]) -> Result<i64, Errno> {
+    let [_, new, old, size, ..] = args;
+    if size != size_of::<u64>() as u64 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let new = (new != 0).then(|| read_words(new)).transpose()?;
+    let former = guest::own_action(new);
+    if old != 0 {
+        write_words(old, &former)?;
+    }
+    Ok(0)
 }
 
 /// `rt_sigprocmask`, on the mask that the thread gets back.

@@ -75,13 +75,21 @@ fn own(ip: u64) -> Result<Program, Unsupported> {
         Op::RetImm(allow),
     ]);
     for (nr, arg) in MASKS {
-        let mut asked = vec![
+        let mut asked = match nr {
+            // Reading that of our signal is asked for, too.
+            libc::SYS_rt_sigaction => vec![
+                Op::LoadData(low(0)),
+                Op::branch(Test::Eq, libc::SIGSYS as u32, 5, 0),
+            ],
+            _ => Vec::new(),
+        };
+        asked.extend([
             Op::LoadData(low(arg)),
             Op::branch(Test::Eq, 0, 0, 3),
             Op::LoadData(low(arg) + 4),
             Op::branch(Test::Eq, 0, 0, 1),
             Op::RetImm(allow),
-        ];
+        ]);
         asked.extend(unless_at(ip));
         ops.push(Op::branch(Test::Eq, nr as u32, 0, asked.len() as u8));
         ops.extend(asked);

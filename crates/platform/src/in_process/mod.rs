@@ -14,8 +14,9 @@
 //! | `calls` | what the handler does with a call |
 //!
 //! The guest can overwrite its supervisor. Its filter holds. It has one process and one program: `fork` and `execve` fail
-//! with `ENOSYS`, as does `clone3`, for which C libraries then use `clone`. The signal `SIGSYS` is not the guest's: it
-//! can't be blocked, and handlers for it are never called.
+//! with `ENOSYS`, as does `clone3`, for which C libraries then use `clone`. The signal `SIGSYS` can't be blocked. A handler
+//! of the guest for it is called for those that we didn't cause: by a filter's own `trap`, or sent. One that is sent
+//! while a call is being answered is lost if the guest has a handler for it.
 
 pub(crate) mod calls;
 pub(crate) mod filter;

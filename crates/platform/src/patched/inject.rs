@@ -1,6 +1,6 @@
 //! System calls that a stopped task makes on our behalf.
 //!
-//! They are made with the `syscall` at which the task has stopped, with all its signals blocked, and subject to the
+//! They are made with the `syscall` at or behind which the task has stopped, with all its signals blocked, and subject to the
 //! guest's filter like any other call: what it doesn't allow is not tried. Between them the task stops twice.
 
 use tamis_abi::{Arch, SeccompData};
@@ -89,6 +89,22 @@ impl<'a> Injection<'a> {
         stopped: &Stopped,
         evaluator: &'a Evaluator,
     ) -> Result<Injection<'a>, Refusal> {
+        Self::new(stopped, evaluator, true)
+    }
+
+    /// Begins with a new task that has stopped behind the call that has created it.
+    pub(super) fn begin_new(
+        stopped: &Stopped,
+        evaluator: &'a Evaluator,
+    ) -> Result<Injection<'a>, Refusal> {
+        Self::new(stopped, evaluator, false)
+    }
+
+    fn new(
+        stopped: &Stopped,
+        evaluator: &'a Evaluator,
+        is_at_entry: bool,
+    ) -> Result<Injection<'a>, Refusal> {
         let words = Words::of(stopped)?.ok_or(Refusal::Refused)?;
         let signal_mask = stopped.signal_mask()?;
         stopped.set_signal_mask(u64::MAX)?;
@@ -97,7 +113,7 @@ impl<'a> Injection<'a> {
             evaluator,
             words,
             signal_mask,
-            is_at_entry: true,
+            is_at_entry,
             signals: Vec::new(),
         })
     }

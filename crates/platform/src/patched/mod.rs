@@ -41,7 +41,7 @@ use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
-use crate::attached::Tracer;
+use crate::attached::{OF_PATCHED, Tracer};
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::Numbers;
@@ -76,10 +76,14 @@ pub(crate) struct Patching<'a> {
     keys: u64,
     /// Who has created a task that hasn't run yet.
     creators: HashMap<i32, i32>,
+    /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
+    forked: HashMap<i32, Vec<usize>>,
     /// How often calls of a site were answered, by the address after it.
     answered: HashMap<u64, u32>,
     refused: HashSet<u64>,
     texts: HashMap<(String, u64), Rc<Text>>,
+    /// The filters of a task that has installed none itself, if the kernel tells.
+    filters: Option<u32>,
 }
 
 /// A site and what gives way.
@@ -146,9 +150,11 @@ impl<'a> Patching<'a> {
             seats: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
+            forked: HashMap::new(),
             answered: HashMap::new(),
             refused: HashSet::new(),
             texts: HashMap::new(),
+            filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
 
@@ -200,6 +206,10 @@ impl<'a> Patching<'a> {
             self.tasks.insert(tid, id);
             self.creators.insert(tid, parent);
         } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
+            let is_of_parent = |one: &&Seat| self.tasks.get(&one.tid) == Some(&id);
+            let in_use = self.seats.values().filter(is_of_parent);
+            self.forked
+                .insert(tid, in_use.map(|seat| seat.index).collect());
             let id = self.add(copy);
             self.tasks.insert(tid, id);
         }
@@ -211,9 +221,26 @@ impl<'a> Patching<'a> {
         self.made_spaces
     }
 
-    /// A new task is about to run. If it has the FS base of a thread that has ended, it gets a slot of its own.
-    pub(crate) fn arrived(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+    /// A new task is about to run. A forked process gets memory of its own; if a thread has the FS base of one that has
+    /// ended, it gets a slot of its own.
+    pub(crate) fn arrived(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
+        if let Some(in_use) = self.forked.remove(&tid) {
+            return match self.separate(tracer, stopped, &in_use) {
+                Err(Refusal::Lost(error)) => Err(error),
+                Ok(()) => Ok(()),
+                // It shares memory with its parent, so it is to use none of it.
+                Err(Refusal::Refused) => {
+                    self.roll_back(tracer, stopped)?;
+                    self.left(tid);
+                    Ok(())
+                }
+            };
+        }
         let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
@@ -235,6 +262,26 @@ impl<'a> Patching<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Gives a forked process slots of its own.
+    fn separate(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        in_use: &[usize],
+    ) -> Result<(), Refusal> {
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid).copied().unwrap_or_default();
+        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
+        let ip = injection.ip();
+        let mut next = |tid| tracer.next_stop(tid);
+        let separated = space.separate(tid, in_use, &mut injection, &mut next);
+        for signal in injection.end(ip)? {
+            let _ = machine::signal_thread(tid, signal);
+        }
+        separated
     }
 
     /// A task is about to get a signal. Whether it is for a fault of the stub, which copies for the supervisor: it goes
@@ -266,6 +313,7 @@ impl<'a> Patching<'a> {
             seat.close();
         }
         self.creators.remove(&tid);
+        self.forked.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
         let Some(id) = self.tasks.remove(&tid) else {
             return;
@@ -284,10 +332,13 @@ impl<'a> Patching<'a> {
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<(), TraceError> {
-        if !self.is_due(call) {
-            return Ok(());
+        if self.desk.is_unpatched() {
+            return self.roll_back(tracer, stopped);
         }
         let tid = stopped.tracee().tid();
+        if !self.is_due(call) || self.is_confined(tid) {
+            return Ok(());
+        }
         let Some(plan) = self.plan(tid, call.ip.wrapping_sub(SYSCALL_BYTES as u64)) else {
             self.refused.insert(call.ip);
             return Ok(());
@@ -295,6 +346,10 @@ impl<'a> Patching<'a> {
         let Some(others) = tracer.stop_others(tid)? else {
             return Ok(());
         };
+        let mut tids = others.iter().map(|one| one.tracee().tid());
+        if tids.any(|other| self.is_confined(other)) {
+            return Ok(());
+        }
         match self.apply(tracer, stopped, &others, &plan) {
             Ok(()) => Ok(()),
             Err(Refusal::Refused) => {
@@ -303,6 +358,30 @@ impl<'a> Patching<'a> {
             }
             Err(Refusal::Lost(error)) => Err(error),
         }
+    }
+
+    /// Whether a task has filters of its own: they may deny what the stub needs.
+    fn is_confined(&self, tid: i32) -> bool {
+        let found = machine::filters_count(&tid.to_string());
+        self.filters.is_some_and(|ours| found != Some(ours))
+    }
+
+    /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.
+    pub(crate) fn roll_back(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid).copied().unwrap_or_default();
+        let is_patched = self.spaces.get(&id).is_some_and(Space::is_patched);
+        if is_patched
+            && tracer.stop_others(tid)?.is_some()
+            && let Some(space) = self.spaces.get_mut(&id)
+        {
+            space.roll_back(tid);
+        }
+        Ok(())
     }
 
     fn is_due(&mut self, call: &SeccompData) -> bool {

@@ -40,6 +40,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) orders: Mutex<HashMap<i32, Order>>,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
+    /// Once true, sites are rolled back and none is patched.
+    unpatch: Option<&'a AtomicBool>,
 }
 
 /// How calls of one number were answered.
@@ -58,10 +60,10 @@ pub(crate) struct Order {
     pub(crate) replacement: Option<SeccompData>,
 }
 
-/// The slots of a guest's process and of the processes forked from it.
+/// The slots of a guest's process.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    pub(crate) memory: Shared<Slot>,
+    pub(crate) memory: Arc<Shared<Slot>>,
     pub(crate) free: Mutex<Vec<usize>>,
 }
 
@@ -99,16 +101,23 @@ impl<'a> Desk<'a> {
         evaluator: &'a Evaluator,
         how: How,
         signaller: &'a Signaller,
+        unpatch: Option<&'a AtomicBool>,
     ) -> Desk<'a> {
         Desk {
             supervisor,
             evaluator,
             how,
             signaller,
+            unpatch,
             orders: Mutex::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
         }
+    }
+
+    pub(crate) fn is_unpatched(&self) -> bool {
+        let unpatch = self.unpatch;
+        unpatch.is_some_and(|unpatch| unpatch.load(Ordering::Relaxed))
     }
 
     /// Answers a thread until its seat is closed.
@@ -140,7 +149,8 @@ impl<'a> Desk<'a> {
             args: request.args,
         };
         let action = Action::from_ret(self.evaluator.run(&call));
-        if action.kind != ActionKind::Notify {
+        // Where the site is to be rolled back, its tracer is asked.
+        if action.kind != ActionKind::Notify || self.is_unpatched() {
             return Some(Answered::ByKernel);
         }
         let mut task = Served {

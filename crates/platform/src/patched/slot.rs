@@ -44,6 +44,15 @@ pub(crate) struct Slot {
     key: AtomicU64,
 }
 
+/// The first bytes of a slot whose guest is to make its call itself.
+pub(crate) fn left_to_kernel() -> [u8; 8] {
+    let [turn, word] = [ANSWERED, stub::ANSWER_BY_KERNEL].map(u32::to_le_bytes);
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&turn);
+    bytes[4..].copy_from_slice(&word);
+    bytes
+}
+
 // SAFETY: atomic numbers only.
 #[expect(unsafe_code, reason = "a promise about the fields above")]
 unsafe impl Atomic for Slot {}

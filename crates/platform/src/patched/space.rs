@@ -13,13 +13,16 @@ use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
 use super::serve::{Known, Slots, lock};
 use super::site::SYSCALL_BYTES;
-use super::slot::Slot;
+use super::slot::{self, Slot};
 use super::trampoline::{self, Places, Trampoline};
 use crate::sys::shared::Shared;
 use crate::sys::stub;
 
 /// The threads that can have a slot; the calls of others stop.
 const SLOTS: usize = 1024;
+const SLOTS_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
+const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+const NO_FILE: u64 = u64::MAX;
 /// Trampolines begin at multiples of this many bytes.
 const ALIGNMENT: usize = 16;
 
@@ -31,6 +34,8 @@ pub(super) struct Space {
     /// The FS base and number of the thread of each entry of the table of threads.
     entries: HashMap<usize, (u64, i32)>,
     areas: Vec<Area>,
+    /// What was written over at patched sites.
+    patches: Vec<Patch>,
     pub(super) known: Arc<Mutex<Known>>,
 }
 
@@ -41,40 +46,27 @@ impl Space {
         injection: &mut Injection<'_>,
         next: NextStop<'_>,
     ) -> Result<Space, Refusal> {
-        const NO_FILE: u64 = u64::MAX;
-        let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        let name = injection.scratch();
-        memory::write(tid, name, b"tamis\0").map_err(|_| Refusal::Refused)?;
-        let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        let fd = injection.call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0], next)?;
-        let slots = open(tid, fd);
-        let slots_bytes = (SLOTS * size_of::<Slot>()) as u64;
-        let shared = libc::MAP_SHARED as u64;
-        let args = [0, slots_bytes, read_write, shared, fd, 0];
-        let slots_at = injection.call(libc::SYS_mmap, args, next);
-        injection.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0], next)?;
-        let (slots, slots_at) = (slots?, slots_at?);
+        let (slots, slots_at) = make_slots(tid, None, injection, next)?;
         let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let table_bytes = stub::TABLE_BYTES as u64;
-        let args = [0, table_bytes, read_write, private, NO_FILE, 0];
+        let args = [0, table_bytes, READ_WRITE, private, NO_FILE, 0];
         let threads_at = injection.call(libc::SYS_mmap, args, next)?;
         let advice = libc::MADV_WIPEONFORK as u64;
         let args = [threads_at, table_bytes, advice, 0, 0, 0];
         injection.call(libc::SYS_madvise, args, next)?;
         Ok(Space {
-            slots: Arc::new(Slots {
-                memory: slots,
-                free: Mutex::new((0..SLOTS).rev().collect()),
-            }),
+            slots: all_free(slots),
             slots_at,
             threads_at,
             entries: HashMap::new(),
             areas: Vec::new(),
+            patches: Vec::new(),
             known: Arc::default(),
         })
     }
 
-    /// The space of a forked process, whose table of threads is empty.
+    /// The space of a forked process, whose table of threads is empty. Its slots are its parent's until it is
+    /// [separated](Self::separate).
     pub(super) fn forked(&self) -> Space {
         Space {
             slots: Arc::clone(&self.slots),
@@ -82,8 +74,46 @@ impl Space {
             threads_at: self.threads_at,
             entries: HashMap::new(),
             areas: self.areas.clone(),
+            patches: self.patches.clone(),
             known: Arc::new(Mutex::new(lock(&self.known).clone())),
         }
+    }
+
+    /// Has a forked process that is about to run put slots of its own in the place of its parent's, which has these in
+    /// use. A call that a signal handler of the parent has interrupted to fork is made by the child itself.
+    pub(super) fn separate(
+        &mut self,
+        tid: i32,
+        in_use: &[usize],
+        injection: &mut Injection<'_>,
+        next: NextStop<'_>,
+    ) -> Result<(), Refusal> {
+        self.slots = match make_slots(tid, Some(self.slots_at), injection, next) {
+            Ok((slots, _)) => all_free(slots),
+            Err(Refusal::Lost(error)) => return Err(Refusal::Lost(error)),
+            // Its calls stop, for lack of slots.
+            Err(Refusal::Refused) => {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+                let args = [
+                    self.slots_at,
+                    SLOTS_BYTES,
+                    READ_WRITE,
+                    flags as u64,
+                    NO_FILE,
+                    0,
+                ];
+                injection.call(libc::SYS_mmap, args, next)?;
+                Arc::new(Slots {
+                    memory: Arc::clone(&self.slots.memory),
+                    free: Mutex::default(),
+                })
+            }
+        };
+        for index in in_use {
+            let written = memory::write(tid, self.slot_address(*index), &slot::left_to_kernel());
+            written.map_err(|_| Refusal::Refused)?;
+        }
+        Ok(())
     }
 
     pub(super) const fn slot_address(&self, index: usize) -> u64 {
@@ -173,6 +203,23 @@ impl Space {
         Ok(())
     }
 
+    pub(super) const fn is_patched(&self) -> bool {
+        !self.patches.is_empty()
+    }
+
+    /// Puts back what patched sites were, where the guest hasn't changed them. Threads in trampolines come out of those by
+    /// themselves.
+    pub(super) fn roll_back(&mut self, tid: i32) {
+        for one in self.patches.drain(..) {
+            let mut found = vec![0; one.patch.len()];
+            let read = memory::read(tid, one.start, &mut found);
+            if read == Ok(found.len()) && found == one.patch {
+                // What can't be written, the guest has unmapped meanwhile.
+                let _ = memory::overwrite(tid, one.start, &one.former[..found.len()]);
+            }
+        }
+    }
+
     /// Patches a site; tells where a thread goes on that is between the instructions that gave way.
     pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<impl Fn(u64) -> Option<u64>> {
         let index = self.area_for(&plan.mapping)?;
@@ -192,6 +239,11 @@ impl Space {
         let site = start + window.before.len() as u64;
         lock(&self.known).sites.insert(resume as u32, site + 2);
         memory::overwrite(tid, start, &patch).ok()?;
+        self.patches.push(Patch {
+            start,
+            former: plan.expected.clone(),
+            patch,
+        });
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         Some(move |ip: u64| {
             let offset = ip.checked_sub(start)? as usize;
@@ -201,6 +253,41 @@ impl Space {
             is_moved.then(|| places.own + trampoline.moved(&window, offset) as u64)
         })
     }
+}
+
+/// What was written at a site.
+#[derive(Clone, Debug)]
+struct Patch {
+    start: u64,
+    former: Vec<u8>,
+    patch: Vec<u8>,
+}
+
+fn all_free(memory: Shared<Slot>) -> Arc<Slots> {
+    Arc::new(Slots {
+        memory: Arc::new(memory),
+        free: Mutex::new((0..SLOTS).rev().collect()),
+    })
+}
+
+/// Has a task map new slots, at this address or anywhere.
+fn make_slots(
+    tid: i32,
+    at: Option<u64>,
+    injection: &mut Injection<'_>,
+    next: NextStop<'_>,
+) -> Result<(Shared<Slot>, u64), Refusal> {
+    let name = injection.scratch();
+    memory::write(tid, name, b"tamis\0").map_err(|_| Refusal::Refused)?;
+    let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+    let fd = injection.call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0], next)?;
+    let slots = open(tid, fd);
+    let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
+    let flags = (libc::MAP_SHARED | fixed) as u64;
+    let args = [at.unwrap_or(0), SLOTS_BYTES, READ_WRITE, flags, fd, 0];
+    let mapped = injection.call(libc::SYS_mmap, args, next);
+    injection.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0], next)?;
+    Ok((slots?, mapped?))
 }
 
 /// The file of slots that a stopped task has just made.

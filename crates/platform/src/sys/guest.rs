@@ -49,6 +49,7 @@ global_asm!(
     "popfq",
     "mov rbx, rdx",
     "mov r12, rsp",
+    "mov r13, rsi",
     "rdfsbase rbp",
     "mov rax, [rip + {host_fs}]",
     "wrfsbase rax",
@@ -56,10 +57,14 @@ global_asm!(
     "mov rsi, rdx",
     "mov rdx, rbp",
     "and rsp, -16",
+    "lea rsp, [rsp - 16]",
+    "mov rcx, rsp",
     "call {on_signal}",
     "wrfsbase rbp",
     "cmp eax, {by_kernel}",
     "je 3f",
+    "cmp eax, {at_handler}",
+    "je 8f",
     "push rax",
     // Handlers of the guest may run from here on.
     "lea r11, [rip + 7f]",
@@ -117,6 +122,26 @@ global_asm!(
     "3:",
     "mov rsp, r12",
     "ret",
+    // To the guest's own handler, with the kernel's frame: the mask is set first.
+    "8:",
+    "mov r14, rsp",
+    "lea r11, [rip + 9f]",
+    "lea rsp, [rsp - {below}]",
+    "mov [rsp], r11",
+    "mov edi, {sig_setmask}",
+    "mov rsi, r14",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "mov eax, {rt_sigprocmask}",
+    "jmp 5b",
+    "9:",
+    "mov rcx, [r14 + 8]",
+    "mov edi, {sigsys}",
+    "mov rsi, r13",
+    "mov rdx, rbx",
+    "xor eax, eax",
+    "mov rsp, r12",
+    "jmp rcx",
     "tamis_platform_guest_restorer:",
     "mov eax, {rt_sigreturn}",
     "syscall",
@@ -147,6 +172,8 @@ global_asm!(
     rt_sigprocmask = const libc::SYS_rt_sigprocmask,
     by_kernel = const BY_KERNEL,
     at_call = const AT_CALL,
+    at_handler = const AT_HANDLER,
+    sigsys = const libc::SIGSYS,
     host_fs = sym HOST_FS,
     on_signal = sym on_signal,
     rt_sigreturn = const libc::SYS_rt_sigreturn,
@@ -162,11 +189,12 @@ unsafe extern "sysv64" {
 }
 
 /// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
-/// `syscall`, for a call that doesn't return.
+/// `syscall`, for a call that doesn't return; to a handler of the guest.
 const AT_ONCE: u32 = 0;
 const BY_KERNEL: u32 = 1;
 const AT_CALL: u32 = 2;
 const AT_LAST_CALL: u32 = 3;
+const AT_HANDLER: u32 = 4;
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 const BELOW: u64 = 136;
 
@@ -178,6 +206,24 @@ static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
+
+/// The guest's own action for the signal, as words of [`Action`].
+static OWN_ACTION: [AtomicU64; ACTION_WORDS] = [const { AtomicU64::new(0) }; ACTION_WORDS];
+/// The words of [`Action`]: handler, flags, restorer, mask.
+pub(crate) const ACTION_WORDS: usize = 4;
+
+/// Sets the guest's own action for the signal, if a new one is given; returns the former.
+pub(crate) fn own_action(new: Option<[u64; ACTION_WORDS]>) -> [u64; ACTION_WORDS] {
+    let mut words = OWN_ACTION
+        .each_ref()
+        .map(|word| word.load(Ordering::Relaxed));
+    if let Some(new) = new {
+        for (place, (word, new)) in OWN_ACTION.iter().zip(words.iter_mut().zip(new)) {
+            *word = place.swap(new, Ordering::Relaxed);
+        }
+    }
+    words
+}
 
 /// What the child tells if it fails: the step and the kernel's error.
 #[repr(C)]
@@ -483,8 +529,20 @@ const MASK: usize = 37;
 /// The flags of the stack for signals.
 const STACK_FLAGS: usize = 3;
 
+/// Where the handler goes if it goes to one of the guest.
+#[repr(C)]
+struct Target {
+    mask: u64,
+    handler: u64,
+}
+
 /// Called by the handler; says how it is to return.
-extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64) -> u32 {
+extern "sysv64" fn on_signal(
+    info: &mut Info,
+    context: &mut [u64; 40],
+    fs_base: u64,
+    target: &mut Target,
+) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
     /// `SYS_USER_DISPATCH`.
@@ -496,7 +554,7 @@ extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64)
     match info.code {
         BY_FILTER if info.errno == i32::from(OURS) => {}
         BY_DISPATCH => {}
-        _ => die(libc::SIGSYS),
+        code => return foreign(code, context, fs_base, target),
     }
     let call = SeccompData {
         nr: info.nr as u32,
@@ -524,11 +582,40 @@ extern "sysv64" fn on_signal(info: &Info, context: &mut [u64; 40], fs_base: u64)
             die(libc::SIGKILL)
         }
         Outcome::Signal => die(libc::SIGSYS),
+        Outcome::Trap(data) => {
+            (info.code, info.errno) = (BY_FILTER, i32::from(data));
+            return foreign(BY_FILTER, context, fs_base, target);
+        }
     }
     match context[STACK_FLAGS] & AUTODISARM {
         0 => AT_ONCE,
         _ => BY_KERNEL,
     }
+}
+
+/// The signal isn't for a call that is asked for: the guest's own action for it decides.
+fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) -> u32 {
+    const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
+    const IGNORED: u64 = libc::SIG_IGN as u64;
+    let [handler, flags, _, mask] = own_action(None);
+    let is_sent = code <= 0;
+    match handler {
+        IGNORED if is_sent => return BY_KERNEL,
+        0 | IGNORED => die(libc::SIGSYS),
+        _ => {}
+    }
+    // It has interrupted the handler itself, where the guest's has nothing to stand on.
+    if fs_base == HOST_FS.load(Ordering::Relaxed) {
+        return BY_KERNEL;
+    }
+    if flags & u64::from(libc::SA_RESETHAND as u32) != 0 {
+        own_action(Some([0; ACTION_WORDS]));
+    }
+    *target = Target {
+        mask: (context[MASK] | mask) & !OWN_SIGNAL,
+        handler,
+    };
+    AT_HANDLER
 }
 
 /// Has the guest make a call itself.

@@ -1,5 +1,7 @@
 //! What the machine can do, and signals for single threads.
 
+use std::fs;
+
 use tamis_kernel::Errno;
 
 /// Whether programs may read the FS base themselves. Kernel 5.9, on processors since 2012.
@@ -9,6 +11,14 @@ pub(crate) fn has_fs_base() -> bool {
     // SAFETY: reads a number from the auxiliary vector.
     let features = unsafe { libc::getauxval(libc::AT_HWCAP2) };
     cfg!(target_arch = "x86_64") && features & FSGSBASE != 0
+}
+
+/// How many filters a task has, by its name in `/proc`. `None` if it has ended, or before kernel 5.9.
+pub(crate) fn filters_count(task: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    count?.trim().parse().ok()
 }
 
 /// Sends a thread a signal.

@@ -1,7 +1,9 @@
 // Children that attack what a platform has put into their memory: one writes at random to what it shares with the
-// supervisor while it makes calls, one maps something else there, one jumps into the code beside its own. Whatever becomes
-// of them, the supervisor and their parent go on.
+// supervisor while it makes calls, one maps something else there, one jumps into the code beside its own, one maps
+// something else over that, one has threads that pretend to be another, and one introduces threads that don't exist. Whatever
+// becomes of them, the supervisor and their parent go on.
 #include "guest.h"
+#include <asm/prctl.h>
 #include <sys/wait.h>
 
 static char *first, *end;
@@ -38,6 +40,29 @@ static void call_often(void) {
         call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
 }
 
+// The thread whose FS base others take.
+static uint64_t victim_fs;
+
+static void *pretend(void *nothing) {
+    uint64_t own = 0;
+    call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0);
+    call6(SYS_arch_prctl, ARCH_SET_FS, victim_fs, 0, 0, 0, 0);
+    for (int i = 0; i < 5000; i++)
+        call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
+    call6(SYS_arch_prctl, ARCH_SET_FS, own, 0, 0, 0, 0);
+    return nothing;
+}
+
+static void forge(void) {
+    pthread_t threads[3];
+    call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&victim_fs, 0, 0, 0, 0);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, pretend, NULL);
+    call_often();
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void attack(int how) {
     alarm(1);
     if (!find("memfd:tamis"))
@@ -50,7 +75,19 @@ static void attack(int how) {
     } else if (how == 1) {
         mmap(first, end - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         call_often();
-    } else if (find("r-xp 00000000 00:00 0 \n")) {
+    } else if (how == 2) {
+        forge();
+    } else if (how == 3) {
+        // How threads introduce themselves, by any FS base.
+        for (uint64_t i = 0; i < 3000; i++)
+            call6(0x3a710001, i * 0x9e3779b97f4a7c15, 0, 0, 0, 0, 0);
+        call_often();
+    } else if (!find("r-xp 00000000 00:00 0 \n")) {
+        return;
+    } else if (how == 4) {
+        mmap(first, end - first, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        call_often();
+    } else {
         for (int offset = 0; offset < 64; offset++)
             if (fork() == 0) {
                 alarm(1);
@@ -72,7 +109,7 @@ int main(int argc, char **argv) {
             ask(i);
         return 0;
     }
-    for (int how = 0; how < 3; how++) {
+    for (int how = 0; how < 6; how++) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {

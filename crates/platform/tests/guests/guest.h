@@ -1,6 +1,6 @@
 // What guests share: calls as the instruction, and checks. The supervisor of the tests answers
 //   getpriority  a sum over its six arguments
-//   getpgid      its first argument
+//   getpgid      its first argument; 0x0badc0de has patched sites rolled back
 //   personality  reads the number at its first argument and writes the next one to its second; how many bytes it could
 //   getppid      as the kernel
 #define _GNU_SOURCE

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 38] = [
+pub(crate) const CASES: [Case; 44] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -73,6 +73,8 @@ pub(crate) const CASES: [Case; 38] = [
     guest!("exec, all asked", "exec", Asked::All, exec),
     guest!("signals", any),
     guest!("signals, all asked", "signals", Asked::All, any),
+    guest!("sigsys", any),
+    guest!("sigsys, all asked", "sigsys", Asked::All, any),
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
     guest!("registers", any),
@@ -81,11 +83,18 @@ pub(crate) const CASES: [Case; 38] = [
     guest!("tasks", forks),
     guest!("killed", forks),
     guest!("killed, all asked", "killed", Asked::All, forks),
+    guest!("siblings", forks),
     guest!("attack", forks),
     Case {
         name: "patched sites",
         without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
         run: patched_sites,
+    },
+    guest!("confined", forks),
+    Case {
+        name: "rolled back",
+        without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
+        run: rolled_back,
     },
     Case {
         name: "interfaces",
@@ -151,6 +160,11 @@ pub(crate) const CASES: [Case; 38] = [
         run: nested,
     },
     Case {
+        name: "many",
+        without: forks,
+        run: many,
+    },
+    Case {
         name: "many in turn",
         without: any,
         run: many_in_turn,
@@ -213,6 +227,8 @@ impl Case {
             thread::yield_now();
         }
         assert_eq!(children(), "", "children");
+        let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
+        assert!(!maps.contains("memfd:tamis"), "mappings");
         outcome
     }
 }
@@ -343,6 +359,26 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
     );
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     assert_eq!(host.asked.load(Ordering::Relaxed), 1100);
+    Outcome::Passed
+}
+
+/// On request all sites are what they were.
+fn rolled_back(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    let options = Options {
+        unpatch: Some(&host.unpatch),
+        ..Options::default()
+    };
+    let ended = run(
+        platform,
+        "confined",
+        &["asks"],
+        Asked::Some,
+        &host,
+        &options,
+    );
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    assert!(host.unpatch.load(Ordering::Relaxed));
     Outcome::Passed
 }
 
@@ -506,6 +542,30 @@ pub(crate) fn play_nested(platform: &dyn Platform) {
         Err(PlatformError::Unavailable(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
+}
+
+/// A thousand threads, as many processes, and a million calls, with `TAMIS_SEEDS=full`; a slice without.
+fn many(platform: &dyn Platform) -> Outcome {
+    let (tasks, calls) = match tamis_testkit::seeds::is_full() {
+        true => ("1000", "1000000"),
+        false => ("50", "5000"),
+    };
+    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
+    let options = Options {
+        placement: Placement::Same(cpus[0]),
+        ..Options::default()
+    };
+    let host = Host::default();
+    let ended = run(
+        platform,
+        "many",
+        &[tasks, calls],
+        Asked::Some,
+        &host,
+        &options,
+    );
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
 }
 
 fn many_in_turn(platform: &dyn Platform) -> Outcome {

@@ -5,21 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 21] = [
     "attack",
     "answers",
     "arguments",
     "blocked",
+    "confined",
     "exec",
     "faults",
     "interfaces",
     "killed",
     "loop",
+    "many",
     "pointers",
     "processes",
     "registers",
     "restart",
     "results",
+    "siblings",
+    "sigsys",
     "signals",
     "tasks",
     "threads",

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
@@ -14,6 +14,8 @@ use tamis_platform::{Answer, Supervisor, Task, TaskId};
 
 /// The number of `getpriority` in the 32-bit interface.
 const GETPRIORITY_I386: u32 = 96;
+/// What a guest asks for to have its sites rolled back.
+const UNPATCH: u64 = 0x0bad_c0de;
 const X32: u32 = 0x4000_0000;
 
 /// What the guests in C expect of their supervisor, and what it has seen.
@@ -24,6 +26,8 @@ pub(crate) struct Host {
     /// The tasks that have started and ended; only used by platforms that see tasks.
     pub(crate) started: AtomicU64,
     pub(crate) ended: AtomicU64,
+    /// Set by a guest that wants its patched sites rolled back.
+    pub(crate) unpatch: AtomicBool,
     /// What a descriptor is a copy of.
     pub(crate) descriptor: Mutex<Option<File>>,
 }
@@ -43,7 +47,12 @@ impl Supervisor for Host {
         }
         match i64::from(call.nr & !X32) {
             libc::SYS_getpriority => Answer::Return(sum(&args)),
-            libc::SYS_getpgid => Answer::Return(args[0] as i64),
+            libc::SYS_getpgid => {
+                if args[0] == UNPATCH {
+                    self.unpatch.store(true, Ordering::Relaxed);
+                }
+                Answer::Return(args[0] as i64)
+            }
             libc::SYS_personality => next_number(task, args[0], args[1]),
             libc::SYS_getsid => Answer::ForwardWith(SeccompData {
                 nr: libc::SYS_getpid as u32,

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Trial};
 use tamis_platform::Platform;
 use tamis_testkit::child;
+use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
 use cases::{CASES, Case, Outcome};
@@ -29,8 +30,10 @@ const MARK: &str = "--play";
 pub(crate) const NESTED: &str = "--play-nested";
 /// The first argument of a process that will be killed.
 const ORPHAN: &str = "--play-orphan";
-/// The limit of one run of a case, in seconds; the slowest takes two on an idle machine.
+/// The limit of one run of a case, in seconds; the slowest takes two on an idle machine, and a million calls a minute.
 const LIMIT_S: u32 = 60;
+/// The limit of a run with all cases.
+const FULL_LIMIT_S: u32 = 5 * LIMIT_S;
 
 /// How cases ended, by platform and case.
 type Matrix = Arc<Mutex<BTreeMap<(usize, String), char>>>;
@@ -90,9 +93,13 @@ fn play(platform: &str, case: &str) -> ExitCode {
     let case = all.find(|one| one.name == case).expect("a case");
     let platform = by_name(platform);
     let repeats = env::var("TAMIS_REPEATS").map_or(1, |text| text.parse().expect("a number"));
+    let limit_s = match seeds::is_full() {
+        true => FULL_LIMIT_S,
+        false => LIMIT_S,
+    };
     for _ in 0..repeats {
         // SAFETY: takes no pointers. The signal ends this process, and with it the guest.
-        unsafe { libc::alarm(LIMIT_S) };
+        unsafe { libc::alarm(limit_s) };
         if let Outcome::Skipped(reason) = case.play(platform) {
             println!("skipped: {reason}");
             break;

@@ -31,6 +31,7 @@ mod fuzz_corpus;
 mod fuzz_mutants;
 mod fuzz_smoke;
 mod harmless;
+mod hypercall_policies;
 mod idempotence;
 mod interpreter_vs_kernel;
 mod jit;

@@ -1,0 +1,70 @@
+// A forked process has no memory in common with its parent, not even what a platform has put there, and may be forked by
+// a signal handler that has interrupted a call.
+#include "guest.h"
+
+static pid_t parent;
+static volatile sig_atomic_t forks;
+
+// The last word of what a platform shares with the guest; null if there is no such mapping.
+static volatile uint32_t *find(void) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512], *end = NULL;
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, "memfd:tamis"))
+            CHECK(sscanf(line, "%*p-%p", (void **)&end) == 1);
+    if (maps)
+        fclose(maps);
+    return end ? (uint32_t *)end - 1 : NULL;
+}
+
+static void check_end(pid_t child) {
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void on_alarm(int signal) {
+    (void)signal;
+    if (getpid() != parent)
+        return;
+    pid_t child = fork();
+    if (child != 0) {
+        check_end(child);
+        forks++;
+    }
+}
+
+int main(void) {
+    parent = getpid();
+    for (int i = 0; i < 100; i++)
+        ask(i);
+    volatile uint32_t *word = find();
+    if (word)
+        *word = 4711;
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            CHECK(find() == word && (!word || *word == 0));
+            for (int j = 0; j < 100; j++)
+                ask(j);
+            if (word)
+                *word = 815;
+            _exit(0);
+        }
+        check_end(child);
+        CHECK(!word || *word == 4711);
+        for (int j = 0; j < 100; j++)
+            ask(j);
+    }
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (uint64_t i = 0; forks < 10; i++) {
+        ask(i);
+        // The child has come out of the handler, and out of the call.
+        if (getpid() != parent)
+            _exit(0);
+    }
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+}
