@@ -305,7 +305,7 @@ fn kill(pid: i32) {
 }
 
 /// The highest descriptor of this process, as far as can be known.
-fn last_fd() -> i32 {
+pub(crate) fn last_fd() -> i32 {
     const UNKNOWN: i32 = 1024;
     /// What other threads may open until the fork.
     const MORE: i32 = 64;
@@ -348,7 +348,7 @@ fn become_guest(
     if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
-    let (entry, stack) = match load(program) {
+    let (entry, stack) = match load(program, true) {
         Ok(found) => found,
         Err(errno) => return (Step::Load, errno),
     };
@@ -432,9 +432,8 @@ fn sigaction(signal: i32, new: Option<&Action>, old: &mut Action) -> Result<(), 
     }
 }
 
-/// Leaves ignored signals ignored, as `execve` does, removes handlers, and installs ours.
-fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
-    const RESTORER: u64 = 0x0400_0000;
+/// Leaves ignored signals ignored, as `execve` does, and removes handlers and the stack for them.
+pub(super) fn remove_handlers() -> Result<(), Errno> {
     const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
     let mut old = Action::default();
     for signal in SIGNALS {
@@ -443,6 +442,20 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
             sigaction(signal, Some(&Action::default()), &mut Action::default())?;
         }
     }
+    let none = libc::stack_t {
+        ss_sp: ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: a valid structure; the thread is on none of its stacks for signals.
+    unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
+    Ok(())
+}
+
+/// Removes handlers, and installs ours.
+fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    const RESTORER: u64 = 0x0400_0000;
+    remove_handlers()?;
     let own = Action {
         handler: tamis_platform_guest_handler as *const () as u64,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
@@ -450,15 +463,9 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         // With the host's FS base, no handler of the guest may run.
         mask: !(1 << (libc::SIGSYS - 1)),
     };
-    sigaction(libc::SIGSYS, Some(&own), &mut old)?;
-    let none = libc::stack_t {
-        ss_sp: ptr::null_mut(),
-        ss_flags: libc::SS_DISABLE,
-        ss_size: 0,
-    };
-    // SAFETY: valid structures; the thread is on none of its stacks for signals.
+    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())?;
+    // SAFETY: valid sets.
     unsafe {
-        libc::sigaltstack(&raw const none, ptr::null_mut());
         let mut mask = *mask;
         libc::sigdelset(&raw mut mask, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());

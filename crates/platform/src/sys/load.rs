@@ -12,8 +12,8 @@ use crate::in_process::image::Image;
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 8 << 20;
 
-/// Maps the program, its interpreter and its stack: the first instruction and the stack pointer.
-pub(super) fn load(program: &Program) -> Result<(u64, u64), Errno> {
+/// Maps the program, its interpreter and its stack, and tells it of the kernel's own library if it may use that: the first instruction and the stack pointer.
+pub(super) fn load(program: &Program, has_vdso: bool) -> Result<(u64, u64), Errno> {
     let main = map_image(&program.main)?;
     let interpreter = program.interpreter.as_ref();
     let base = interpreter.map(map_image).transpose()?;
@@ -38,7 +38,7 @@ pub(super) fn load(program: &Program) -> Result<(u64, u64), Errno> {
         (libc::AT_ENTRY, entry),
         (libc::AT_PAGESZ, PAGE),
     ];
-    Ok((first, fill_stack(program, stack + STACK_BYTES, &auxiliary)))
+    Ok((first, fill_stack(program, stack + STACK_BYTES, &auxiliary, has_vdso)))
 }
 
 /// Maps an image; returns what is added to its addresses.
@@ -122,7 +122,8 @@ const fn pointer<T>(address: u64) -> *mut T {
 }
 
 /// Writes what a program finds on its stack: counts, pointers, the auxiliary vector, strings.
-fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
+fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -> u64 {
+    const AT_IGNORE: u64 = 1;
     const PASSED_ON: [u64; 10] = [
         libc::AT_UID,
         libc::AT_EUID,
@@ -162,7 +163,12 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
         .copied()
         .chain([(libc::AT_SECURE, 0), (libc::AT_EXECFN, path)]);
     // SAFETY: reads numbers of this process.
-    let passed_on = PASSED_ON.map(|key| (key, unsafe { libc::getauxval(key) }));
+    let value = |key| unsafe { libc::getauxval(key) };
+    let passed_on = PASSED_ON.map(|key| match key {
+        // An entry to be ignored.
+        libc::AT_SYSINFO_EHDR if !has_vdso => (AT_IGNORE, 0),
+        key => (key, value(key)),
+    });
     for (key, value) in ours.chain(passed_on).chain([(libc::AT_NULL, 0)]) {
         put(key);
         put(value);

@@ -1,0 +1,254 @@
+//! From the fork to the guest's first instruction.
+
+use std::arch::x86_64::{__cpuid_count, _xgetbv};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use tamis_kernel::Errno;
+use tamis_kernel::spawn::Body;
+
+use super::area::{Area, Exit, MAX_VCPUS, OWN_FDS, PAGE, State};
+use super::call::{self, own};
+use super::vcpu::{Entry, Vcpu};
+use super::{machine, shim, signals, tables};
+use crate::in_process::Program;
+use crate::sys::guest;
+use crate::sys::load::load;
+
+/// A program, and what its machine takes.
+#[derive(Debug)]
+pub(crate) struct Machine<'a> {
+    pub(crate) area: Area,
+    pub(crate) program: &'a Program,
+    pub(crate) kvm: BorrowedFd<'a>,
+    pub(crate) exit: Exit,
+    pub(crate) last_fd: i32,
+}
+
+impl Body for Machine<'_> {
+    fn prepare(&self) -> Result<(), Errno> {
+        let state = self.state();
+        state.exit.store(self.exit as u32, Ordering::Relaxed);
+        state.kvm_fd.store(self.kvm.as_raw_fd(), Ordering::Relaxed);
+        state.first_fd.store(first_fd()?, Ordering::Relaxed);
+        set_vector_sizes(state);
+        begin_heap(state)?;
+        for_each_mapping(&mut |first, after, _| match state.add_host(first, after) {
+            true => Ok(()),
+            false => Err(Errno(libc::ENOMEM)),
+        })?;
+        let (entry, stack) = load(self.program, false)?;
+        state.entry.store(entry, Ordering::Relaxed);
+        state.stack.store(stack, Ordering::Relaxed);
+        note_code(state)?;
+        guest::remove_handlers()?;
+        signals::begin();
+        Ok(())
+    }
+
+    fn run(&self) -> Errno {
+        match self.begin() {
+            Ok(end) => call::start(end),
+            Err(errno) => errno,
+        }
+    }
+}
+
+impl Machine<'_> {
+    fn state(&self) -> &State {
+        // SAFETY: mapped as long as `self` lives, zeros are a value, and all of it is atomic or written once.
+        unsafe { &*self.area.state() }
+    }
+
+    /// Makes the machine and its first thread; the end of that thread's stack.
+    fn begin(&self) -> Result<u64, Errno> {
+        const FIRST: usize = 0;
+        const NO_MEMORY: Errno = Errno(libc::ENOMEM);
+        let state = self.state();
+        match own(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]) {
+            0 => {}
+            error => return Err(Errno(-error as i32)),
+        }
+        self.close_on_exec();
+        let kvm = i64::from(self.kvm.as_raw_fd());
+        state.kvm_fd.store(machine::move_fd(state, kvm, 0)?, Ordering::Relaxed);
+        state.run_bytes.store(machine::shared_bytes(state)?, Ordering::Relaxed);
+        machine::read_cpuid(state)?;
+        machine::create(state)?;
+        shim::write(state, self.exit);
+        tables::root(state).ok_or(NO_MEMORY)?;
+        show_pages(state).ok_or(NO_MEMORY)?;
+        let count = state.code_count.load(Ordering::Relaxed) as usize;
+        for [first, after] in state.codes.iter().take(count) {
+            let first = first.load(Ordering::Relaxed);
+            let len_bytes = after.load(Ordering::Relaxed) - first;
+            tables::remap(state, first, len_bytes, true).then_some(()).ok_or(NO_MEMORY)?;
+        }
+        state.in_use[FIRST].store(1, Ordering::Relaxed);
+        let vcpu = Vcpu::at(state.stack_of(FIRST));
+        vcpu.state = ptr::from_ref(state);
+        vcpu.fd = machine::create_vcpu(state, FIRST)?;
+        vcpu.entry = Entry::New;
+        vcpu.registers.rip = state.entry.load(Ordering::Relaxed);
+        vcpu.registers.rsp = state.stack.load(Ordering::Relaxed);
+        vcpu.registers.rflags = 0x202;
+        vcpu.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
+        vcpu.mask = signals::block_all();
+        Ok(vcpu.stack_end())
+    }
+
+    /// Closes what `execve` would, but for KVM.
+    fn close_on_exec(&self) {
+        for fd in 0..=self.last_fd {
+            let flags = own(libc::SYS_fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0]);
+            let is_closed = flags >= 0 && flags & i64::from(libc::FD_CLOEXEC) != 0;
+            if is_closed && fd != self.kvm.as_raw_fd() {
+                own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
+            }
+        }
+    }
+}
+
+/// Shows the machine what is the monitor's in it.
+fn show_pages(state: &State) -> Option<()> {
+    let is_user = true;
+    let mut is_done = tables::show(state, state.shim(), is_user, false, true);
+    is_done &= tables::show(state, state.idt(), !is_user, false, false);
+    is_done &= tables::show_nothing(state, shim::no_memory(state), shim::NO_MEMORY);
+    for index in 0..MAX_VCPUS {
+        let pages = state.vcpu_pages(index);
+        is_done &= tables::show(state, pages, !is_user, true, false);
+        is_done &= tables::show(state, pages + PAGE, is_user, true, false);
+    }
+    is_done.then_some(())
+}
+
+/// The monitor's descriptors are the last that every process may have.
+fn first_fd() -> Result<i32, Errno> {
+    const USUAL: u64 = 1024;
+    const LEAST: u64 = 64;
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is writable.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    match limit.rlim_cur.min(USUAL).checked_sub(OWN_FDS) {
+        Some(first @ LEAST..) => Ok(first as i32),
+        _ => Err(Errno(libc::EMFILE)),
+    }
+}
+
+/// Which vector registers a guest has: those of the host that fit into KVM's classic form.
+fn set_vector_sizes(state: &State) {
+    /// x87, SSE, AVX, AVX-512 and PKRU.
+    const KNOWN: u64 = 0x2e7;
+    const LEGACY_BYTES: u64 = 576;
+    const LEAF: u32 = 0xd;
+    // SAFETY: all processors that run 64-bit guests have these instructions, and the kernel has enabled the second.
+    let xcr0 = unsafe { _xgetbv(0) } & KNOWN;
+    let mut size = LEGACY_BYTES;
+    for component in (2..10).filter(|bit| xcr0 & 1 << bit != 0) {
+        let found = __cpuid_count(LEAF, component);
+        size = size.max(u64::from(found.ebx) + u64::from(found.eax));
+    }
+    state.xcr0.store(xcr0, Ordering::Relaxed);
+    state.xsave_bytes.store(size.next_multiple_of(64), Ordering::Relaxed);
+}
+
+/// The guest's heap begins at the first page after the host's.
+fn begin_heap(state: &State) -> Result<(), Errno> {
+    // SAFETY: takes a number; the host's heap grows by less than a page.
+    let at = |end: u64| unsafe { libc::syscall(libc::SYS_brk, end) } as u64;
+    let first = at(0).next_multiple_of(PAGE);
+    if at(first) != first {
+        return Err(Errno(libc::ENOMEM));
+    }
+    state.heap.store(first, Ordering::Relaxed);
+    state.heap_end.store(first, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Notes which of the guest's memory may be executed.
+fn note_code(state: &State) -> Result<(), Errno> {
+    for_each_mapping(&mut |first, after, is_code| {
+        if !is_code || state.is_host(first, after - first) {
+            return Ok(());
+        }
+        let count = state.code_count.load(Ordering::Relaxed);
+        let [from, to] = state.codes.get(count as usize).ok_or(Errno(libc::ENOMEM))?;
+        from.store(first, Ordering::Relaxed);
+        to.store(after, Ordering::Relaxed);
+        state.code_count.store(count + 1, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
+/// Calls this with each mapping of this process: first address, that after the last, and whether it may be executed.
+fn for_each_mapping(
+    each: &mut dyn FnMut(u64, u64, bool) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    // SAFETY: the path ends with a zero byte.
+    let fd = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(Errno::last());
+    }
+    let mut line = Line::default();
+    let result = loop {
+        let mut bytes = [0_u8; 512];
+        // SAFETY: there is room for so many bytes.
+        let count = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
+        match usize::try_from(count) {
+            Err(_) => break Err(Errno::last()),
+            Ok(0) => break Ok(()),
+            Ok(count) => {
+                let mut bytes = bytes.iter().take(count);
+                if let Err(errno) = bytes.try_for_each(|byte| line.take(*byte, each)) {
+                    break Err(errno);
+                }
+            }
+        }
+    };
+    // SAFETY: the descriptor is this function's.
+    unsafe { libc::close(fd) };
+    result
+}
+
+/// A line of `/proc/self/maps`, as far as it has been read.
+#[derive(Default)]
+struct Line {
+    /// First address, that after the last.
+    numbers: [u64; 2],
+    /// Which of both is read, or 2 for the permissions.
+    field: usize,
+    /// The place in the permissions.
+    place: u32,
+    is_code: bool,
+}
+
+impl Line {
+    fn take(
+        &mut self,
+        byte: u8,
+        each: &mut dyn FnMut(u64, u64, bool) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        const EXECUTE: u32 = 2;
+        match (byte, self.field) {
+            (b'\n', _) => {
+                let Line { numbers, is_code, .. } = std::mem::take(self);
+                return each(numbers[0], numbers[1], is_code);
+            }
+            (b'-', 0) | (b' ', 1) => self.field += 1,
+            (byte, field @ (0 | 1)) => {
+                let digit = (byte as char).to_digit(16).unwrap_or(0);
+                self.numbers[field] = self.numbers[field] << 4 | u64::from(digit);
+            }
+            (byte, _) => {
+                self.is_code |= self.place == EXECUTE && byte == b'x';
+                self.place += 1;
+            }
+        }
+        Ok(())
+    }
+}
