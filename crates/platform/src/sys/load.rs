@@ -124,7 +124,8 @@ const fn pointer<T>(address: u64) -> *mut T {
 /// Writes what a program finds on its stack: counts, pointers, the auxiliary vector, strings.
 fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -> u64 {
     const AT_IGNORE: u64 = 1;
-    const PASSED_ON: [u64; 10] = [
+    const RANDOM_BYTES: u64 = 16;
+    const PASSED_ON: [u64; 9] = [
         libc::AT_UID,
         libc::AT_EUID,
         libc::AT_GID,
@@ -134,14 +135,16 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
         libc::AT_CLKTCK,
         libc::AT_SYSINFO_EHDR,
         libc::AT_MINSIGSTKSZ,
-        libc::AT_RANDOM,
     ];
     let strings = || program.args.iter().chain(&program.environment);
     let bytes = |one: &CString| one.as_bytes_with_nul().len() as u64;
     let path = end - bytes(&program.path) - 8;
     put_string(path, &program.path);
-    let mut string = path - strings().map(bytes).sum::<u64>();
-    let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 3);
+    let random = path - RANDOM_BYTES;
+    // SAFETY: inside the stack. If it fails, the bytes are zeros, which programs can do with.
+    unsafe { libc::getrandom(pointer(random), RANDOM_BYTES as usize, libc::GRND_NONBLOCK) };
+    let mut string = random - strings().map(bytes).sum::<u64>();
+    let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 4);
     let stack = (string - 8 * words as u64) & !15;
     let mut place = stack;
     let mut put = |word: u64| {
@@ -161,7 +164,11 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     let ours = own
         .iter()
         .copied()
-        .chain([(libc::AT_SECURE, 0), (libc::AT_EXECFN, path)]);
+        .chain([
+            (libc::AT_SECURE, 0),
+            (libc::AT_EXECFN, path),
+            (libc::AT_RANDOM, random),
+        ]);
     // SAFETY: reads numbers of this process.
     let value = |key| unsafe { libc::getauxval(key) };
     let passed_on = PASSED_ON.map(|key| match key {
