@@ -82,12 +82,11 @@ pub(super) fn run(
             signaller: &signaller,
             cpu: supervisor_cpu(options.placement),
         };
-        let answering = match mechanism {
-            Mechanism::Notify => Some(start(scope, "tamis-notify", move || answering.run())?),
-            _ => None,
-        };
-        let follows = options.placement == Placement::Free
-            && !matches!(mechanism, Mechanism::Notify | Mechanism::Patch);
+        let is_notified = mechanism == Mechanism::Notify;
+        let answer = || start(scope, "tamis-notify", move || answering.run());
+        let answering = is_notified.then(answer).transpose()?;
+        let follows =
+            options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
         let ended = Tracer {
             mechanism,
             supervisor,

@@ -21,9 +21,13 @@ const fn low(arg: u32) -> u32 {
 
 /// The filter for calls of the monitor that return to these addresses.
 pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
-    let reads_ip = guest.ops().any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
+    let reads_ip = guest
+        .ops()
+        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
     if reads_ip {
-        return Err(Unsupported::new("a filter that looks at where a call is made"));
+        return Err(Unsupported::new(
+            "a filter that looks at where a call is made",
+        ));
     }
     let own = own_calls();
     let mut prefix = Vec::new();
@@ -63,7 +67,13 @@ fn own_calls() -> Vec<Op> {
             allow,
         ]
     };
-    let is = |arg: u32, value: u32| [Op::LoadData(low(arg)), Op::branch(Test::Eq, value, 1, 0), kill];
+    let is = |arg: u32, value: u32| {
+        [
+            Op::LoadData(low(arg)),
+            Op::branch(Test::Eq, value, 1, 0),
+            kill,
+        ]
+    };
     let request = vec![
         Op::LoadData(low(1)),
         Op::Alu(AluOp::And, Operand::K(0xff00)),
@@ -106,7 +116,10 @@ mod tests {
     #[test]
     fn the_monitor_may_do_what_it_needs_and_no_more() {
         const IPS: [u64; 3] = [0x5555_0000_1234, 0x5555_0000_2234, 0x7fff_0000_1234];
-        let deny = Program::new(vec![Op::RetImm(Action::errno(1).ret()).into()], NATIVE_ENDIAN);
+        let deny = Program::new(
+            vec![Op::RetImm(Action::errno(1).ret()).into()],
+            NATIVE_ENDIAN,
+        );
         let filter = filter(&deny.unwrap(), IPS).unwrap();
         let kind = |nr: i64, ip: u64, args: [u64; 6]| {
             let call = SeccompData {

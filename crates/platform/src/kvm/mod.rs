@@ -72,8 +72,12 @@ impl Platform for Kvm {
             let what = Unsupported::new("telling the results of forwarded calls");
             return Err(PlatformError::Unsupported(what));
         }
-        let exit = self.0.map_or_else(exit, Ok).map_err(PlatformError::Unavailable)?;
-        let filter = filter::filter(guest.filter, kvm::own_ips()).map_err(PlatformError::Unsupported)?;
+        let exit = self
+            .0
+            .map_or_else(exit, Ok)
+            .map_err(PlatformError::Unavailable)?;
+        let filter =
+            filter::filter(guest.filter, kvm::own_ips()).map_err(PlatformError::Unsupported)?;
         let program = in_process::load(guest);
         let program = program.map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
         let kvm = open().map_err(PlatformError::Unavailable)?;
@@ -118,14 +122,20 @@ fn find_exit() -> Result<Exit, Unavailable> {
     }
     let mut problems = Vec::new();
     // The cheapest first.
-    for (name, exit) in [("hlt", Exit::Halt), ("a port", Exit::Port), ("memory", Exit::Memory)] {
+    for (name, exit) in [
+        ("hlt", Exit::Halt),
+        ("a port", Exit::Port),
+        ("memory", Exit::Memory),
+    ] {
         match attached::probe(&Kvm(Some(exit))) {
             Ok(()) => return Ok(exit),
             Err(problem) => problems.push(format!("by {name}: {}", problem.reason)),
         }
     }
     let problems = problems.join("; ");
-    Err(unavailable(format!("no call leaves a machine of this KVM ({problems})")))
+    Err(unavailable(format!(
+        "no call leaves a machine of this KVM ({problems})"
+    )))
 }
 
 fn open() -> Result<OwnedFd, Unavailable> {
@@ -138,14 +148,19 @@ fn open() -> Result<OwnedFd, Unavailable> {
     let (reason, remedy) = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => (
             format!("there is no {DEVICE}"),
-            Some("it takes a processor with virtualisation, or a virtual machine with nested one, and KVM's modules"),
+            Some(
+                "it takes a processor with virtualisation, or a virtual machine with nested one, and KVM's modules",
+            ),
         ),
         Some(libc::EACCES | libc::EPERM) => (
             format!("{DEVICE} may not be opened"),
             Some("its group, mostly `kvm`, may"),
         ),
         errno => (
-            format!("{DEVICE} can't be opened: {}", Errno(errno.unwrap_or(libc::EIO))),
+            format!(
+                "{DEVICE} can't be opened: {}",
+                Errno(errno.unwrap_or(libc::EIO))
+            ),
             None,
         ),
     };

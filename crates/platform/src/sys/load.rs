@@ -38,7 +38,10 @@ pub(super) fn load(program: &Program, has_vdso: bool) -> Result<(u64, u64), Errn
         (libc::AT_ENTRY, entry),
         (libc::AT_PAGESZ, PAGE),
     ];
-    Ok((first, fill_stack(program, stack + STACK_BYTES, &auxiliary, has_vdso)))
+    Ok((
+        first,
+        fill_stack(program, stack + STACK_BYTES, &auxiliary, has_vdso),
+    ))
 }
 
 /// Maps an image; returns what is added to its addresses.
@@ -161,14 +164,11 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
         }
         put(0);
     }
-    let ours = own
-        .iter()
-        .copied()
-        .chain([
-            (libc::AT_SECURE, 0),
-            (libc::AT_EXECFN, path),
-            (libc::AT_RANDOM, random),
-        ]);
+    let ours = own.iter().copied().chain([
+        (libc::AT_SECURE, 0),
+        (libc::AT_EXECFN, path),
+        (libc::AT_RANDOM, random),
+    ]);
     // SAFETY: reads numbers of this process.
     let value = |key| unsafe { libc::getauxval(key) };
     let passed_on = PASSED_ON.map(|key| match key {

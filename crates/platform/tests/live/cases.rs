@@ -11,8 +11,8 @@ use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{
-    Answer, Caps, Family, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin, Supervisor,
-    Task,
+    Answer, Caps, Family, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin,
+    Supervisor, Task,
 };
 
 use crate::guests;
@@ -84,7 +84,10 @@ pub(crate) const CASES: [Case; 38] = [
     guest!("attack", forks),
     Case {
         name: "patched sites",
-        without: |caps| (caps.isolation != Isolation::Process || caps.family != Family::Managed).then_some("it patches no sites"),
+        without: |caps| {
+            (caps.isolation != Isolation::Process || caps.family != Family::Managed)
+                .then_some("it patches no sites")
+        },
         run: patched_sites,
     },
     Case {

@@ -168,16 +168,16 @@ unsafe extern "sysv64" {
     fn tamis_platform_kvm_restored();
 }
 
-fn address(code: unsafe extern "sysv64" fn()) -> u64 {
-    code as *const () as u64
+fn address(code: *const ()) -> u64 {
+    code as u64
 }
 
 /// After which instructions the monitor's own calls return.
 pub(crate) fn own_ips() -> [u64; 3] {
     [
-        address(tamis_platform_kvm_owned),
-        address(tamis_platform_kvm_ran),
-        address(tamis_platform_kvm_restored),
+        address(tamis_platform_kvm_owned as *const ()),
+        address(tamis_platform_kvm_ran as *const ()),
+        address(tamis_platform_kvm_restored as *const ()),
     ]
 }
 
@@ -225,18 +225,20 @@ pub(super) fn copy(to: u64, from: u64, count: u64) -> u64 {
 
 /// What the handlers of signals return by.
 pub(super) fn restorer() -> u64 {
-    address(tamis_platform_kvm_restorer)
+    address(tamis_platform_kvm_restorer as *const ())
 }
 
 /// Where a thread goes on that a signal has found here, if not here: before a call of the guest or a run of its machine.
 pub(super) fn after_signal(ip: u64) -> Option<u64> {
-    let first = tamis_platform_kvm_run as *const () as u64;
-    let is_run = (first..=address(tamis_platform_kvm_run_at)).contains(&ip);
-    let calls = address(tamis_platform_kvm_guest_begin)..=address(tamis_platform_kvm_guest_at);
-    (is_run || calls.contains(&ip)).then(|| address(tamis_platform_kvm_restart))
+    let first = address(tamis_platform_kvm_run as *const ());
+    let is_run = (first..=address(tamis_platform_kvm_run_at as *const ())).contains(&ip);
+    let calls = address(tamis_platform_kvm_guest_begin as *const ())
+        ..=address(tamis_platform_kvm_guest_at as *const ());
+    (is_run || calls.contains(&ip)).then(|| address(tamis_platform_kvm_restart as *const ()))
 }
 
 /// Where a copy goes on that has found no memory.
 pub(super) fn after_fault(ip: u64) -> Option<u64> {
-    (ip == address(tamis_platform_kvm_copy_at)).then(|| address(tamis_platform_kvm_copied))
+    (ip == address(tamis_platform_kvm_copy_at as *const ()))
+        .then(|| address(tamis_platform_kvm_copied as *const ()))
 }

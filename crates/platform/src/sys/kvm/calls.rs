@@ -163,7 +163,9 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
     match nr_known {
         libc::SYS_mmap if state.owns_fd(fifth) => return EBADF,
-        libc::SYS_mremap if fourth & libc::MREMAP_FIXED as u64 != 0 && state.is_host(fifth, third) => {
+        libc::SYS_mremap
+            if fourth & libc::MREMAP_FIXED as u64 != 0 && state.is_host(fifth, third) =>
+        {
             return EPERM;
         }
         libc::SYS_brk => return heap(vcpu, nr, args),

@@ -81,7 +81,14 @@ fn errno(result: i64) -> Result<i64, Errno> {
 /// Puts a descriptor at one of the monitor's own numbers.
 pub(super) fn move_fd(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
     let wanted = state.first_fd.load(Ordering::Relaxed) + index;
-    let args = [fd as u64, libc::F_DUPFD_CLOEXEC as u64, wanted as u64, 0, 0, 0];
+    let args = [
+        fd as u64,
+        libc::F_DUPFD_CLOEXEC as u64,
+        wanted as u64,
+        0,
+        0,
+        0,
+    ];
     let moved = errno(own(libc::SYS_fcntl, args));
     own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
     match moved? as i32 {
@@ -118,7 +125,11 @@ pub(super) fn set_memory(state: &State, slot: u32, at: u64, len_bytes: u64, addr
         userspace_addr: address,
     };
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    request(vm, KVM_SET_USER_MEMORY_REGION, ptr::from_ref(&region) as u64) >= 0
+    request(
+        vm,
+        KVM_SET_USER_MEMORY_REGION,
+        ptr::from_ref(&region) as u64,
+    ) >= 0
 }
 
 /// Reads which features a machine can have.
@@ -138,7 +149,14 @@ pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
     let fd = move_fd(state, fd, 2 + index as i32)?;
     let run_bytes = state.run_bytes.load(Ordering::Relaxed);
-    let args = [state.run(index), run_bytes, SHARED_ACCESS, SHARED_FLAGS, fd as u64, 0];
+    let args = [
+        state.run(index),
+        run_bytes,
+        SHARED_ACCESS,
+        SHARED_FLAGS,
+        fd as u64,
+        0,
+    ];
     errno(own(libc::SYS_mmap, args))?;
     errno(request(fd, KVM_SET_CPUID2, state.cpuid.as_ptr() as u64))?;
     let xcr0 = state.xcr0.load(Ordering::Relaxed);
@@ -182,7 +200,11 @@ fn set_entries(state: &State, fd: i32) -> Result<(), Errno> {
     let registers = Registers {
         count: 3,
         padding: 0,
-        entries: [entry(STAR, SELECTORS), entry(LSTAR, state.shim()), entry(MASK, CLEARED)],
+        entries: [
+            entry(STAR, SELECTORS),
+            entry(LSTAR, state.shim()),
+            entry(MASK, CLEARED),
+        ],
     };
     match errno(request(fd, KVM_SET_MSRS, ptr::from_ref(&registers) as u64))? {
         3 => Ok(()),
@@ -191,7 +213,13 @@ fn set_entries(state: &State, fd: i32) -> Result<(), Errno> {
 }
 
 /// The system registers of a thread that has not run.
-pub(super) fn set_system(state: &State, fd: i32, index: usize, fs_base: u64, gs_base: u64) -> Result<(), Errno> {
+pub(super) fn set_system(
+    state: &State,
+    fd: i32,
+    index: usize,
+    fs_base: u64,
+    gs_base: u64,
+) -> Result<(), Errno> {
     const CR0: u64 = 0x8005_0033;
     const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 16 | 1 << 18;
     const EFER: u64 = 0xd01;
@@ -220,8 +248,14 @@ pub(super) fn set_system(state: &State, fd: i32, index: usize, fs_base: u64, gs_
     system.ss = data;
     system.ds = data;
     system.es = data;
-    system.fs = kvm_segment { base: fs_base, ..data };
-    system.gs = kvm_segment { base: gs_base, ..data };
+    system.fs = kvm_segment {
+        base: fs_base,
+        ..data
+    };
+    system.gs = kvm_segment {
+        base: gs_base,
+        ..data
+    };
     system.tr = kvm_segment {
         base: shim::task_state(state, index),
         limit: shim::TASK_BYTES as u32 - 1,
@@ -247,7 +281,12 @@ pub(super) fn set_system(state: &State, fd: i32, index: usize, fs_base: u64, gs_
 
 pub(super) fn get_system(fd: i32) -> Result<kvm_sregs, Errno> {
     let mut system = kvm_sregs::default();
-    errno(request(fd, KVM_GET_SREGS, ptr::from_mut(&mut system) as u64)).map(|_| system)
+    errno(request(
+        fd,
+        KVM_GET_SREGS,
+        ptr::from_mut(&mut system) as u64,
+    ))
+    .map(|_| system)
 }
 
 pub(super) fn set_sregs(fd: i32, system: &kvm_sregs) -> Result<(), Errno> {

@@ -20,6 +20,8 @@ const SIGNALS: usize = 64;
 const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
 const RESTORER: u64 = 0x0400_0000;
 const NO_HANDLER: u64 = 1;
+/// `SA_RESETHAND`.
+const RESET_HANDLER: u64 = 1 << 31;
 
 /// The handlers of a process: address, flags, restorer and mask for each signal.
 #[repr(C)]
@@ -52,7 +54,11 @@ pub(super) fn copy_handlers(state: &State, from: usize) -> Option<usize> {
     let is_free = |one: &Handlers| one.is_used.swap(1, Ordering::AcqRel) == 0;
     let index = 1 + state.handlers.iter().skip(1).position(is_free)?;
     let (from, to) = (state.handlers.get(from)?, state.handlers.get(index)?);
-    let pairs = to.actions.as_flattened().iter().zip(from.actions.as_flattened());
+    let pairs = to
+        .actions
+        .as_flattened()
+        .iter()
+        .zip(from.actions.as_flattened());
     for (to, from) in pairs {
         to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -70,7 +76,12 @@ fn install(signal: u64, action: [u64; 4]) -> i64 {
     const KEPT: u64 = (libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT | libc::SA_RESTART) as u64;
     let is_own = signal <= SIGNALS as u64 && OWN & 1 << (signal.wrapping_sub(1) & 63) != 0;
     let kernel = match action[HANDLER] <= NO_HANDLER && !is_own {
-        true => [action[HANDLER], action[FLAGS] & KEPT | RESTORER, call::restorer(), 0],
+        true => [
+            action[HANDLER],
+            action[FLAGS] & KEPT | RESTORER,
+            call::restorer(),
+            0,
+        ],
         false => [
             on_signal as *const () as u64,
             action[FLAGS] & KEPT | libc::SA_SIGINFO as u64 | RESTORER,
@@ -78,7 +89,10 @@ fn install(signal: u64, action: [u64; 4]) -> i64 {
             !OWN,
         ],
     };
-    own(libc::SYS_rt_sigaction, [signal, kernel.as_ptr() as u64, 0, 8, 0, 0])
+    own(
+        libc::SYS_rt_sigaction,
+        [signal, kernel.as_ptr() as u64, 0, 8, 0, 0],
+    )
 }
 
 /// Installs the monitor's handlers for faults, before the guest begins.
@@ -129,7 +143,14 @@ pub(super) fn block_all() -> u64 {
 
 pub(super) fn restore_mask(mask: u64) {
     let mask = mask & !OWN;
-    let args = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8, 0, 0];
+    let args = [
+        libc::SIG_SETMASK as u64,
+        (&raw const mask) as u64,
+        0,
+        8,
+        0,
+        0,
+    ];
     own(libc::SYS_rt_sigprocmask, args);
 }
 
@@ -176,7 +197,14 @@ pub(super) const fn of_exception(vector: u64) -> (i32, i32) {
 }
 
 /// A fault of the guest: its handler is called, or it ends.
-pub(super) fn force(vcpu: &mut Vcpu, signal: i32, code: i32, address: u64, vector: u64, error: u64) {
+pub(super) fn force(
+    vcpu: &mut Vcpu,
+    signal: i32,
+    code: i32,
+    address: u64,
+    vector: u64,
+    error: u64,
+) {
     const GENERAL_PROTECTION: u64 = 13;
     let mask = block_all();
     // One that waits has blocked all signals, and has noted the mask.
@@ -187,7 +215,11 @@ pub(super) fn force(vcpu: &mut Vcpu, signal: i32, code: i32, address: u64, vecto
     if handler <= NO_HANDLER || vcpu.mask & 1 << (signal - 1) != 0 {
         die(signal);
     }
-    let address = if vector == GENERAL_PROTECTION { 0 } else { address };
+    let address = if vector == GENERAL_PROTECTION {
+        0
+    } else {
+        address
+    };
     let mut info = [0; 128];
     info[..4].copy_from_slice(&signal.to_ne_bytes());
     info[8..12].copy_from_slice(&code.to_ne_bytes());
@@ -242,7 +274,11 @@ fn enter(vcpu: &mut Vcpu, signal: u32, info: &[u8; 128], cause: [u64; 3]) {
     let words = context_words(vcpu, cause, vectors);
     let is_written = put_vectors(vcpu, vectors, xsave_bytes) == 0
         && put(vcpu.state(), frame, &action[TRAMPOLINE].to_ne_bytes()) == 0
-        && put(vcpu.state(), context, words.map(u64::to_ne_bytes).as_flattened()) == 0
+        && put(
+            vcpu.state(),
+            context,
+            words.map(u64::to_ne_bytes).as_flattened(),
+        ) == 0
         && put(vcpu.state(), info_at, info) == 0;
     if !is_written {
         die(libc::SIGSEGV);
@@ -259,7 +295,7 @@ fn enter(vcpu: &mut Vcpu, signal: u32, info: &[u8; 128], cause: [u64; 3]) {
     if action[FLAGS] & libc::SA_NODEFER as u64 == 0 {
         mask |= 1 << (signal - 1);
     }
-    if action[FLAGS] & libc::SA_RESETHAND as u32 as u64 != 0 {
+    if action[FLAGS] & RESET_HANDLER != 0 {
         set(vcpu, signal, [0; 4]);
         install(u64::from(signal), [0; 4]);
     }
@@ -421,7 +457,11 @@ pub(super) fn set_action(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     }
     match (old, before) {
         (0, _) | (_, None) => 0,
-        (old, Some(before)) => put(vcpu.state(), old, before.map(u64::to_ne_bytes).as_flattened()),
+        (old, Some(before)) => put(
+            vcpu.state(),
+            old,
+            before.map(u64::to_ne_bytes).as_flattened(),
+        ),
     }
 }
 
@@ -431,7 +471,10 @@ pub(super) fn set_mask(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     if result == 0 && args[1] != 0 {
         let mask = OWN;
         let how = libc::SIG_UNBLOCK as u64;
-        own(libc::SYS_rt_sigprocmask, [how, (&raw const mask) as u64, 0, 8, 0, 0]);
+        own(
+            libc::SYS_rt_sigprocmask,
+            [how, (&raw const mask) as u64, 0, 8, 0, 0],
+        );
     }
     result
 }

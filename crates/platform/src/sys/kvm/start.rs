@@ -72,8 +72,12 @@ impl Machine<'_> {
         }
         self.close_on_exec();
         let kvm = i64::from(self.kvm.as_raw_fd());
-        state.kvm_fd.store(machine::move_fd(state, kvm, 0)?, Ordering::Relaxed);
-        state.run_bytes.store(machine::shared_bytes(state)?, Ordering::Relaxed);
+        state
+            .kvm_fd
+            .store(machine::move_fd(state, kvm, 0)?, Ordering::Relaxed);
+        state
+            .run_bytes
+            .store(machine::shared_bytes(state)?, Ordering::Relaxed);
         machine::read_cpuid(state)?;
         machine::create(state)?;
         shim::write(state, self.exit);
@@ -83,7 +87,9 @@ impl Machine<'_> {
         for [first, after] in state.codes.iter().take(count) {
             let first = first.load(Ordering::Relaxed);
             let len_bytes = after.load(Ordering::Relaxed) - first;
-            tables::remap(state, first, len_bytes, true).then_some(()).ok_or(NO_MEMORY)?;
+            tables::remap(state, first, len_bytes, true)
+                .then_some(())
+                .ok_or(NO_MEMORY)?;
         }
         state.in_use[FIRST].store(1, Ordering::Relaxed);
         let vcpu = Vcpu::at(state.stack_of(FIRST));
@@ -101,7 +107,10 @@ impl Machine<'_> {
     /// Closes what `execve` would, but for KVM.
     fn close_on_exec(&self) {
         for fd in 0..=self.last_fd {
-            let flags = own(libc::SYS_fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0]);
+            let flags = own(
+                libc::SYS_fcntl,
+                [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0],
+            );
             let is_closed = flags >= 0 && flags & i64::from(libc::FD_CLOEXEC) != 0;
             if is_closed && fd != self.kvm.as_raw_fd() {
                 own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
@@ -154,7 +163,9 @@ fn set_vector_sizes(state: &State) {
         size = size.max(u64::from(found.ebx) + u64::from(found.eax));
     }
     state.xcr0.store(xcr0, Ordering::Relaxed);
-    state.xsave_bytes.store(size.next_multiple_of(64), Ordering::Relaxed);
+    state
+        .xsave_bytes
+        .store(size.next_multiple_of(64), Ordering::Relaxed);
 }
 
 /// The guest's heap begins at the first page after the host's.
@@ -190,7 +201,12 @@ fn for_each_mapping(
     each: &mut dyn FnMut(u64, u64, bool) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     // SAFETY: the path ends with a zero byte.
-    let fd = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let fd = unsafe {
+        libc::open(
+            c"/proc/self/maps".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        )
+    };
     if fd < 0 {
         return Err(Errno::last());
     }
@@ -236,7 +252,9 @@ impl Line {
         const EXECUTE: u32 = 2;
         match (byte, self.field) {
             (b'\n', _) => {
-                let Line { numbers, is_code, .. } = std::mem::take(self);
+                let Line {
+                    numbers, is_code, ..
+                } = std::mem::take(self);
                 return each(numbers[0], numbers[1], is_code);
             }
             (b'-', 0) | (b' ', 1) => self.field += 1,

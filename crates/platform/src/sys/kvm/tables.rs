@@ -77,7 +77,13 @@ fn add_memory(state: &State, index: usize, piece: u32) -> bool {
     let first = u64::from(piece) << CHUNK_BITS;
     // The first piece begins at 0, which nothing can be mapped at, and the last isn't whole.
     let len_bytes = (1 << CHUNK_BITS).min(USER_END - first);
-    machine::set_memory(state, index as u32, (index as u64 + 1) << CHUNK_BITS, len_bytes, first)
+    machine::set_memory(
+        state,
+        index as u32,
+        (index as u64 + 1) << CHUNK_BITS,
+        len_bytes,
+        first,
+    )
 }
 
 /// Gives a new machine the memory that a former one had.
@@ -99,10 +105,13 @@ fn new_table(state: &State) -> Option<u64> {
 }
 
 /// Where this process has what an entry points to.
-fn table_at(state: &State, entry: u64) -> u64 {
+fn process_address(state: &State, entry: u64) -> u64 {
     let address = entry & FRAME;
     let index = (address >> CHUNK_BITS) as usize - 1;
-    let piece = state.chunks.get(index).map_or(0, |chunk| chunk.load(Ordering::Relaxed));
+    let piece = state
+        .chunks
+        .get(index)
+        .map_or(0, |chunk| chunk.load(Ordering::Relaxed));
     u64::from(piece) << CHUNK_BITS | address & ((1 << CHUNK_BITS) - 1)
 }
 
@@ -120,7 +129,7 @@ fn entry(state: &State, address: u64, is_made: bool) -> Result<&AtomicU64, u64> 
             value = new_table(state).ok_or(0_u64)? | PRESENT | WRITABLE | USER | USED;
             slot.store(value, Ordering::Release);
         }
-        table = table_at(state, value);
+        table = process_address(state, value);
     }
     Ok(slot(table, address, 12))
 }
@@ -132,7 +141,13 @@ fn slot<'a>(table: u64, address: u64, shift: u32) -> &'a AtomicU64 {
 }
 
 /// Shows the guest a page of the monitor.
-pub(super) fn show(state: &State, address: u64, is_user: bool, is_writable: bool, is_code: bool) -> bool {
+pub(super) fn show(
+    state: &State,
+    address: u64,
+    is_user: bool,
+    is_writable: bool,
+    is_code: bool,
+) -> bool {
     let mut bits = PRESENT | USED;
     bits |= if is_user { USER } else { 0 };
     bits |= if is_writable { WRITABLE } else { 0 };
@@ -152,7 +167,10 @@ pub(super) fn show_nothing(state: &State, address: u64, physical: u64) -> bool {
         let Ok(entry) = entry(state, address, true) else {
             return false;
         };
-        entry.store(physical | PRESENT | WRITABLE | USER | USED | NO_EXECUTE, Ordering::Release);
+        entry.store(
+            physical | PRESENT | WRITABLE | USER | USED | NO_EXECUTE,
+            Ordering::Release,
+        );
         true
     })
 }
@@ -169,7 +187,11 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
         state.locked(|| entry(state, page, false).map_or(0, |entry| entry.load(Ordering::Relaxed)));
     let is_executable = is_executable & EXECUTABLE != 0;
     let is_write = error & BY_WRITE != 0;
-    let advice = if is_write { POPULATE_WRITE } else { POPULATE_READ };
+    let advice = if is_write {
+        POPULATE_WRITE
+    } else {
+        POPULATE_READ
+    };
     let done = own(libc::SYS_madvise, [page, PAGE, advice, 0, 0, 0]);
     match -done as i32 {
         0 if error & BY_FETCH != 0 && !is_executable => {
@@ -218,7 +240,9 @@ pub(super) fn remap(state: &State, address: u64, len_bytes: u64, is_executable: 
         return true;
     }
     if !is_executable {
-        for_each(state, address, len_bytes, |entry| entry.store(0, Ordering::Release));
+        for_each(state, address, len_bytes, |entry| {
+            entry.store(0, Ordering::Release);
+        });
         return true;
     }
     let mut page = address & !(PAGE - 1);
@@ -237,26 +261,24 @@ pub(super) fn remap(state: &State, address: u64, len_bytes: u64, is_executable: 
 
 /// Whether this page may be executed.
 pub(super) fn is_executable(state: &State, address: u64) -> bool {
-    let found = state.locked(|| entry(state, address, false).map_or(0, |entry| entry.load(Ordering::Relaxed)));
+    let found = state
+        .locked(|| entry(state, address, false).map_or(0, |entry| entry.load(Ordering::Relaxed)));
     found & EXECUTABLE != 0
 }
 
 /// Forgets which pages there are: the next use of each asks the kernel again.
 pub(super) fn forget_all(state: &State) {
-    let tables = state.base() + TABLES;
     for_each(state, 0, USER_END, |entry| {
         let value = entry.load(Ordering::Relaxed);
-        let page = table_at_page(entry, tables, state, value);
-        if !page {
+        if !is_own(state, value) {
             entry.store(value & EXECUTABLE, Ordering::Release);
         }
     });
 }
 
-/// Whether an entry shows a page of the monitor.
-fn table_at_page(_: &AtomicU64, _: u64, state: &State, value: u64) -> bool {
-    value & PRESENT != 0 && {
-        let at = value & FRAME;
-        at < 1 << CHUNK_BITS || state.is_host(table_at(state, value), PAGE)
-    }
+/// Whether an entry shows a page of the monitor, or that there is none.
+fn is_own(state: &State, entry: u64) -> bool {
+    let is_present = entry & PRESENT != 0;
+    let is_nothing = entry & FRAME < 1 << CHUNK_BITS;
+    is_present && (is_nothing || state.is_host(process_address(state, entry), PAGE))
 }

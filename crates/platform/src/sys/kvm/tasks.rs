@@ -27,7 +27,8 @@ pub(super) fn create(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     if vcpu.pending.load(Ordering::Acquire) != 0 {
         return call::RESTART;
     }
-    if vcpu.is_borrower && has(libc::CLONE_VM) || has(libc::CLONE_FILES) != has(libc::CLONE_THREAD) {
+    if vcpu.is_borrower && has(libc::CLONE_VM) || has(libc::CLONE_FILES) != has(libc::CLONE_THREAD)
+    {
         return ENOSYS;
     }
     match has(libc::CLONE_VM) {
@@ -159,7 +160,10 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
     let first = state.first_fd.load(Ordering::Relaxed) as u64;
     for fd in first + 1..first + OWN_FDS {
         let slot = (fd - first).wrapping_sub(2) as usize;
-        let is_open = state.vcpu_fds.get(slot).is_none_or(|fd| fd.load(Ordering::Relaxed) != 0);
+        let is_open = state
+            .vcpu_fds
+            .get(slot)
+            .is_none_or(|fd| fd.load(Ordering::Relaxed) != 0);
         if is_open {
             own(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
         }
@@ -179,7 +183,10 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
 /// The end of a thread.
 pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
-    let others = state.in_use.iter().filter(|flag| flag.load(Ordering::Relaxed) != 0);
+    let others = state
+        .in_use
+        .iter()
+        .filter(|flag| flag.load(Ordering::Relaxed) != 0);
     if others.count() == 1 || vcpu.is_borrower {
         return call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
     }

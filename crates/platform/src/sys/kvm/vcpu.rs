@@ -61,6 +61,8 @@ pub(super) enum Entry {
 /// The flags that a guest may have.
 const FLAGS: u64 = 0x25_4dd5;
 const ALWAYS: u64 = 0x202;
+/// The flags in the shim.
+const IN_SHIM: u64 = 2;
 
 /// The first function on a stack.
 pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
@@ -97,7 +99,13 @@ impl Vcpu {
 
     /// Gives the machine's thread all its registers.
     fn begin(&mut self) -> Result<(), Errno> {
-        machine::set_system(self.state(), self.fd, self.index, self.fs_base, self.gs_base)?;
+        machine::set_system(
+            self.state(),
+            self.fd,
+            self.index,
+            self.fs_base,
+            self.gs_base,
+        )?;
         if self.vectors.iter().any(|byte| *byte != 0) {
             machine::set_vectors(self.fd, &self.vectors)?;
         }
@@ -139,9 +147,10 @@ impl Vcpu {
         }
     }
 
-    fn shared(&self) -> &mut kvm_regs {
+    /// The registers in the machine.
+    fn shared(&self) -> kvm_regs {
         // SAFETY: the mapping of this thread, which doesn't run; KVM has filled in the registers.
-        unsafe { &mut (*self.run()).s.regs.regs }
+        unsafe { (*self.run()).s.regs.regs }
     }
 
     /// Where frames are by which a call returns.
@@ -170,7 +179,7 @@ impl Vcpu {
 
     fn on_call(&mut self) {
         self.entry = Entry::InCall;
-        self.registers = *self.shared();
+        self.registers = self.shared();
         let registers = &mut self.registers;
         registers.rip = registers.rcx;
         registers.rflags = registers.r11;
@@ -205,14 +214,16 @@ impl Vcpu {
         registers.rip = shim::return_at(self.state());
         registers.rsp = frame;
         // What is the shim's own: no single steps.
-        registers.rflags = ALWAYS & !0x200 | 2;
+        registers.rflags = IN_SHIM;
         self.set(registers);
     }
 
     fn set(&self, registers: kvm_regs) {
-        *self.shared() = registers;
         // SAFETY: the mapping of this thread, which doesn't run.
-        unsafe { (*self.run()).kvm_dirty_regs = u64::from(KVM_SYNC_X86_REGS) };
+        unsafe {
+            (*self.run()).s.regs.regs = registers;
+            (*self.run()).kvm_dirty_regs = u64::from(KVM_SYNC_X86_REGS);
+        }
     }
 
     /// A signal has come. It is delivered if the guest is in its own code, and else at the end of what it is about to do.
@@ -220,7 +231,7 @@ impl Vcpu {
         if self.pending.load(Ordering::Acquire) == 0 {
             return;
         }
-        let shared = *self.shared();
+        let shared = self.shared();
         let state = self.state();
         let page = state.shim();
         if shared.rip == shim::return_at(state) {
@@ -286,7 +297,7 @@ impl Vcpu {
 
     fn on_exception(&mut self) {
         let state = self.state();
-        let shared = *self.shared();
+        let shared = self.shared();
         let end = shim::exception_stack(state, self.index);
         // Vector, maybe an error code, and the frame, which ends where the stack begins.
         // SAFETY: the end of this thread's page.
@@ -300,7 +311,11 @@ impl Vcpu {
         if !by_guest {
             signals::die(libc::SIGSEGV);
         }
-        let error = if shim::has_error_code(vector) { words[1] } else { 0 };
+        let error = if shim::has_error_code(vector) {
+            words[1]
+        } else {
+            0
+        };
         self.entry = Entry::InException;
         self.registers = kvm_regs {
             rip: words[2],
