@@ -120,7 +120,7 @@ fn find_exit() -> Result<Exit, Unavailable> {
         Ok(Some(missing)) => return Err(unavailable(format!("KVM is too old: {missing}"))),
         Err(errno) => return Err(unavailable(format!("a request to {DEVICE} fails: {errno}"))),
     }
-    let mut problems = Vec::new();
+    let mut problems: Vec<(&str, String)> = Vec::new();
     // The cheapest first.
     for (name, exit) in [
         ("hlt", Exit::Halt),
@@ -129,9 +129,18 @@ fn find_exit() -> Result<Exit, Unavailable> {
     ] {
         match attached::probe(&Kvm(Some(exit))) {
             Ok(()) => return Ok(exit),
-            Err(problem) => problems.push(format!("by {name}: {}", problem.reason)),
+            Err(problem) => problems.push((name, problem.reason)),
         }
     }
+    if let [(_, first), rest @ ..] = &problems[..]
+        && rest.iter().all(|(_, reason)| reason == first)
+    {
+        return Err(unavailable(first.clone()));
+    }
+    let problems = problems
+        .iter()
+        .map(|(name, reason)| format!("by {name}: {reason}"));
+    let problems: Vec<String> = problems.collect();
     let problems = problems.join("; ");
     Err(unavailable(format!(
         "no call leaves a machine of this KVM ({problems})"

@@ -21,8 +21,8 @@ pub(super) const TABLES: u64 = 24 << 20;
 /// The most page tables.
 pub(super) const MAX_TABLES: u32 = 32 << 10;
 const AREA_BYTES: u64 = TABLES + MAX_TABLES as u64 * PAGE;
-/// The most pieces of 1 GiB in which a guest may have memory.
-pub(super) const MAX_CHUNKS: usize = 400;
+/// The most pieces of 256 MiB in which a guest may have memory: with 39 bits of addresses, which all machines have.
+pub(super) const MAX_CHUNKS: usize = 1600;
 const MAX_HOSTS: usize = 1024;
 const MAX_HANDLERS: usize = 16;
 
@@ -76,8 +76,8 @@ pub(crate) enum Exit {
 /// What the threads of an address space share. Zeros are the initial value.
 #[repr(C)]
 pub(super) struct State {
-    /// Of the page tables, chunks and threads.
-    pub(super) lock: AtomicU32,
+    /// Of the page tables, chunks and threads: an address in the stack of who has it, or 0.
+    pub(super) lock: AtomicU64,
     pub(super) exit: AtomicU32,
     pub(super) kvm_fd: AtomicI32,
     pub(super) vm_fd: AtomicI32,
@@ -101,7 +101,7 @@ pub(super) struct State {
     pub(super) in_use: [AtomicU32; MAX_VCPUS],
     /// Their descriptors, 0 if KVM hasn't made them.
     pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
-    /// Which pieces of 1 GiB the machine has, in the order of its physical memory.
+    /// Which pieces of memory the machine has, in the order of its physical memory.
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],
     /// What is the host's: first addresses and those after the last.
     pub(super) hosts: [[AtomicU64; 2]; MAX_HOSTS],
@@ -186,12 +186,27 @@ impl State {
 
     /// Runs this while no other thread does.
     pub(super) fn locked<T>(&self, body: impl FnOnce() -> T) -> T {
-        while self.lock.swap(1, Ordering::Acquire) != 0 {
+        let own = 0_u8;
+        let own = ptr::from_ref(&own).addr() as u64;
+        while self
+            .lock
+            .compare_exchange_weak(0, own, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             std::hint::spin_loop();
         }
         let value = body();
         self.lock.store(0, Ordering::Release);
         value
+    }
+
+    /// Takes the lock away from a thread that has ended.
+    pub(super) fn unlock_of(&self, index: usize) {
+        let first = self.stack_of(index);
+        let owner = self.lock.load(Ordering::Relaxed);
+        if (first..first + STACK_BYTES).contains(&owner) {
+            self.lock.store(0, Ordering::Release);
+        }
     }
 }
 

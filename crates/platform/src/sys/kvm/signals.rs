@@ -20,6 +20,8 @@ const SIGNALS: usize = 64;
 const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
 const RESTORER: u64 = 0x0400_0000;
 const NO_HANDLER: u64 = 1;
+/// The code of a signal that the kernel sends without an address.
+const SI_KERNEL: i32 = 0x80;
 /// `SA_RESETHAND`.
 const RESET_HANDLER: u64 = 1 << 31;
 
@@ -183,7 +185,6 @@ pub(super) fn die(signal: i32) -> ! {
 
 /// The signal and its code for an exception.
 pub(super) const fn of_exception(vector: u64) -> (i32, i32) {
-    const SI_KERNEL: i32 = 0x80;
     match vector {
         0 => (libc::SIGFPE, 1),
         1 => (libc::SIGTRAP, 2),
@@ -205,7 +206,6 @@ pub(super) fn force(
     vector: u64,
     error: u64,
 ) {
-    const GENERAL_PROTECTION: u64 = 13;
     let mask = block_all();
     // One that waits has blocked all signals, and has noted the mask.
     if vcpu.pending.load(Ordering::Acquire) == 0 {
@@ -215,11 +215,7 @@ pub(super) fn force(
     if handler <= NO_HANDLER || vcpu.mask & 1 << (signal - 1) != 0 {
         die(signal);
     }
-    let address = if vector == GENERAL_PROTECTION {
-        0
-    } else {
-        address
-    };
+    let address = if code == SI_KERNEL { 0 } else { address };
     let mut info = [0; 128];
     info[..4].copy_from_slice(&signal.to_ne_bytes());
     info[8..12].copy_from_slice(&code.to_ne_bytes());
@@ -233,7 +229,11 @@ pub(super) fn force(
 /// The signal that waits: the guest goes on in its handler.
 pub(super) fn deliver(vcpu: &mut Vcpu) {
     let signal = vcpu.pending.swap(0, Ordering::AcqRel);
-    let info = vcpu.info;
+    let mut info = vcpu.info;
+    if signal == libc::SIGSYS as u32 {
+        // Where the guest has made the call that its filter traps, not where the monitor has.
+        info[16..24].copy_from_slice(&vcpu.registers.rip.to_ne_bytes());
+    }
     enter(vcpu, signal, &info, [0; 3]);
     restore_mask(vcpu.mask);
 }
@@ -369,7 +369,7 @@ pub(super) fn sigreturn(vcpu: &mut Vcpu) {
     const HEADER: usize = 512;
     let mut bytes = [[0_u8; 8]; CONTEXT_WORDS];
     if get(vcpu.state(), vcpu.registers.rsp, bytes.as_flattened_mut()) != 0 {
-        return force(vcpu, libc::SIGSEGV, 0x80, 0, 0, 0);
+        return force(vcpu, libc::SIGSEGV, SI_KERNEL, 0, 0, 0);
     }
     let words = bytes.map(u64::from_ne_bytes);
     let place = words[28];
@@ -377,7 +377,7 @@ pub(super) fn sigreturn(vcpu: &mut Vcpu) {
         let state = vcpu.state();
         let end = state.xsave_bytes.load(Ordering::Relaxed) as usize;
         if get(state, place, &mut vcpu.vectors[..end]) != 0 {
-            return force(vcpu, libc::SIGSEGV, 0x80, 0, 0, 0);
+            return force(vcpu, libc::SIGSEGV, SI_KERNEL, 0, 0, 0);
         }
         // What KVM would refuse: features that there are not, and the reserved rest of the header.
         let known = u64::from_ne_bytes(std::array::from_fn(|byte| vcpu.vectors[HEADER + byte]));
@@ -389,7 +389,7 @@ pub(super) fn sigreturn(vcpu: &mut Vcpu) {
         vcpu.vectors[26] = 0;
         vcpu.vectors[27] = 0;
         if machine::set_vectors(vcpu.fd, &vcpu.vectors).is_err() {
-            return force(vcpu, libc::SIGSEGV, 0x80, 0, 0, 0);
+            return force(vcpu, libc::SIGSEGV, SI_KERNEL, 0, 0, 0);
         }
     }
     let registers = &mut vcpu.registers;

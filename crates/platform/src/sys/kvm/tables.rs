@@ -5,7 +5,7 @@
 //! then fails to run the guest; all entries are forgotten, and the guest's own fault says where. Whether a page may be
 //! executed the kernel doesn't tell, so the monitor notes it in a bit of the entry when memory is mapped or protected.
 //!
-//! The machine has physical memory in pieces of 1 GiB, in the order in which the guest uses the pieces of its addresses.
+//! The machine has physical memory in pieces of 256 MiB, in the order in which the guest uses the pieces of its addresses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,8 @@ use super::machine;
 
 /// The end of what a process can map.
 pub(super) const USER_END: u64 = 0x7fff_ffff_f000;
-const CHUNK_BITS: u32 = 30;
+/// The size of a piece of memory, as a power of two.
+const CHUNK_BITS: u32 = 28;
 
 const PRESENT: u64 = 1;
 const WRITABLE: u64 = 1 << 1;

@@ -74,8 +74,9 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     let result = call::clone(nr, &made, new.stack_end());
     signals::restore_mask(mask);
     if result < 0 || !is_thread {
-        // A process that has borrowed the memory has given it back.
+        // A process that has borrowed the memory has given it back, even if it was killed.
         if !is_thread {
+            state.unlock_of(index);
             signals::free_handlers(state, handlers);
         }
         in_use.store(0, Ordering::Release);
