@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 38] = [
+pub(crate) const CASES: [Case; 39] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -75,6 +75,7 @@ pub(crate) const CASES: [Case; 38] = [
     guest!("signals, all asked", "signals", Asked::All, any),
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
+    guest!("exceptions", any),
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),

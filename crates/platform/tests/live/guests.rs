@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "attack",
     "answers",
     "arguments",
     "blocked",
+    "exceptions",
     "exec",
     "faults",
     "interfaces",
