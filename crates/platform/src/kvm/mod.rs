@@ -21,6 +21,7 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno};
@@ -31,7 +32,7 @@ use crate::error::{PlatformError, Unavailable, Unsupported};
 use crate::in_process;
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::guest;
+use crate::sys::guest::{self, SharedReport};
 use crate::sys::kvm::area::{Area, Exit};
 use crate::sys::kvm::{self, Machine, machine};
 
@@ -88,12 +89,18 @@ impl Platform for Kvm {
             kvm: kvm.as_fd(),
             exit,
             last_fd: guest::last_fd(),
+            report: SharedReport::new().map_err(failed("mmap"))?,
         };
         let start = Start {
             body: Some(&machine),
             filter: Some(&filter),
         };
-        match attached::NOTIFY.run_from(&start, guest, supervisor, options) {
+        let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
+        match machine.report.get().errno.load(Ordering::Acquire) {
+            0 => {}
+            errno => return Err(failed("running a virtual machine")(Errno(errno))),
+        }
+        match ended {
             // The program has been found, so it is the machine that could not be made.
             Err(PlatformError::Spawn(SpawnError::Exec(errno))) => {
                 Err(failed("making a virtual machine")(errno))

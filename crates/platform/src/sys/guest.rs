@@ -182,9 +182,9 @@ static PID: AtomicI32 = AtomicI32::new(0);
 /// What the child tells if it fails: the step and the kernel's error.
 #[repr(C)]
 #[derive(Default)]
-struct Report {
+pub(crate) struct Report {
     step: AtomicI32,
-    errno: AtomicI32,
+    pub(crate) errno: AtomicI32,
 }
 
 /// The steps of the child.
@@ -635,10 +635,14 @@ fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {
 }
 
 /// A report that parent and child share.
-struct SharedReport(*mut Report);
+#[derive(Debug)]
+pub(crate) struct SharedReport(*mut Report);
+
+// SAFETY: the memory isn't bound to a thread, and holds atomics only.
+unsafe impl Sync for SharedReport {}
 
 impl SharedReport {
-    fn new() -> Result<SharedReport, Errno> {
+    pub(crate) fn new() -> Result<SharedReport, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping affects no other.
@@ -649,7 +653,7 @@ impl SharedReport {
         }
     }
 
-    const fn get(&self) -> &Report {
+    pub(crate) const fn get(&self) -> &Report {
         // SAFETY: mapped as long as `self` lives, and zeros are a value.
         unsafe { &*self.0 }
     }

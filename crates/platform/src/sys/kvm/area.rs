@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use tamis_kernel::Errno;
 
-use super::signals::Handlers;
+use super::signals::{self, Handlers};
+use crate::sys::guest::Report;
 
 pub(super) const PAGE: u64 = 4096;
 /// The most threads of a guest at a time.
@@ -63,10 +64,9 @@ impl Drop for Area {
 
 /// How calls leave the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub(crate) enum Exit {
     /// By `hlt`, which takes a KVM that enters the shim with privileges.
-    Halt = 1,
+    Halt,
     /// By a write to a port.
     Port,
     /// By a write to memory that isn't there.
@@ -78,7 +78,8 @@ pub(crate) enum Exit {
 pub(super) struct State {
     /// Of the page tables, chunks and threads: an address in the stack of who has it, or 0.
     pub(super) lock: AtomicU64,
-    pub(super) exit: AtomicU32,
+    /// The address of the report for the supervisor.
+    pub(super) report: AtomicU64,
     pub(super) kvm_fd: AtomicI32,
     pub(super) vm_fd: AtomicI32,
     /// The first of the monitor's descriptors: KVM's, the machine's, and those of the threads.
@@ -198,6 +199,14 @@ impl State {
         let value = body();
         self.lock.store(0, Ordering::Release);
         value
+    }
+
+    /// Tells the supervisor that the machine has failed, and ends the process.
+    pub(super) fn fail(&self, errno: Errno) -> ! {
+        let report = pointer::<Report>(self.report.load(Ordering::Relaxed));
+        // SAFETY: mapped before the fork, for as long as this process lives.
+        unsafe { &*report }.errno.store(errno.0, Ordering::Release);
+        signals::die(libc::SIGSEGV)
     }
 
     /// Takes the lock away from a thread that has ended.

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::Ordering;
 
+use tamis_kernel::Errno;
+
 use super::area::{OWN_FDS, PAGE, State};
 use super::call::{self, RESTART};
 use super::vcpu::Vcpu;
@@ -197,7 +199,7 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     match is_done {
         true => result,
         // Without room in its tables the guest would fault for ever.
-        false => signals::die(libc::SIGBUS),
+        false => state.fail(Errno(libc::ENOMEM)),
     }
 }
 

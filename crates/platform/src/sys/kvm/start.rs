@@ -13,7 +13,7 @@ use super::call::{self, own};
 use super::vcpu::{Entry, Vcpu};
 use super::{machine, shim, signals, tables};
 use crate::in_process::Program;
-use crate::sys::guest;
+use crate::sys::guest::{self, SharedReport};
 use crate::sys::load::load;
 
 /// A program, and what its machine takes.
@@ -24,13 +24,16 @@ pub(crate) struct Machine<'a> {
     pub(crate) kvm: BorrowedFd<'a>,
     pub(crate) exit: Exit,
     pub(crate) last_fd: i32,
+    /// The error that has ended a machine.
+    pub(crate) report: SharedReport,
 }
 
 impl Body for Machine<'_> {
     fn prepare(&self) -> Result<(), Errno> {
         let state = self.state();
-        state.exit.store(self.exit as u32, Ordering::Relaxed);
         state.kvm_fd.store(self.kvm.as_raw_fd(), Ordering::Relaxed);
+        let report = ptr::from_ref(self.report.get());
+        state.report.store(report.addr() as u64, Ordering::Relaxed);
         state.first_fd.store(first_fd()?, Ordering::Relaxed);
         set_vector_sizes(state);
         begin_heap(state)?;

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
+use tamis_kernel::Errno;
+
 use super::area::{MAX_VCPUS, OWN_FDS, State};
 use super::call::{self, own};
 use super::machine;
@@ -104,8 +106,8 @@ fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
         new.fs_base = tls;
     }
     // Without them the task would begin with registers of nobody.
-    if machine::get_vectors(vcpu.fd, &mut new.vectors).is_err() {
-        signals::die(libc::SIGSEGV);
+    if let Err(errno) = machine::get_vectors(vcpu.fd, &mut new.vectors) {
+        vcpu.state().fail(errno);
     }
     new.pending.store(0, Ordering::Release);
     new.failures = 0;
@@ -157,6 +159,7 @@ fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
 /// In the new process: a machine of its own, in which the only thread is this one.
 fn become_first(vcpu: &mut Vcpu) -> ! {
     let state = vcpu.state();
+    vcpu.is_borrower = false;
     state.lock.store(0, Ordering::Release);
     let first = state.first_fd.load(Ordering::Relaxed) as u64;
     for fd in first + 1..first + OWN_FDS {
@@ -173,10 +176,13 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
         in_use.store(u32::from(index == vcpu.index), Ordering::Relaxed);
         state.vcpu_fds[index].store(0, Ordering::Relaxed);
     }
-    let is_made = machine::create(state).is_ok() && tables::add_all(state);
-    match machine::create_vcpu(state, vcpu.index) {
-        Ok(fd) if is_made => vcpu.fd = fd,
-        _ => signals::die(libc::SIGSEGV),
+    let made = machine::create(state).and_then(|()| match tables::add_all(state) {
+        true => machine::create_vcpu(state, vcpu.index),
+        false => Err(Errno(libc::ENOMEM)),
+    });
+    match made {
+        Ok(fd) => vcpu.fd = fd,
+        Err(errno) => state.fail(errno),
     }
     call::start(vcpu.stack_end())
 }

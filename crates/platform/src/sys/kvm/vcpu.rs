@@ -61,14 +61,16 @@ pub(super) enum Entry {
 /// The flags that a guest may have.
 const FLAGS: u64 = 0x25_4dd5;
 const ALWAYS: u64 = 0x202;
+/// The machine has stopped for what no guest of ours does.
+const NO_EXIT: Errno = Errno(libc::EPROTO);
 /// The flags in the shim.
 const IN_SHIM: u64 = 2;
 
 /// The first function on a stack.
 pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
     let vcpu = Vcpu::at(on_stack);
-    if vcpu.begin().is_err() {
-        signals::die(libc::SIGSEGV);
+    if let Err(errno) = vcpu.begin() {
+        vcpu.state().fail(errno);
     }
     loop {
         vcpu.step();
@@ -129,7 +131,7 @@ impl Vcpu {
             0 => {}
             libc::EFAULT => return self.on_lost_memory(),
             libc::EINTR | 512 | libc::EAGAIN => return self.on_interrupt(),
-            _ => signals::die(libc::SIGSEGV),
+            errno => self.state().fail(Errno(errno)),
         }
         self.failures = 0;
         match run.exit_reason {
@@ -138,12 +140,12 @@ impl Vcpu {
                 match unsafe { run.__bindgen_anon_1.io.port } {
                     shim::CALL_PORT => self.on_call(),
                     shim::EXCEPTION_PORT => self.on_exception(),
-                    _ => signals::die(libc::SIGSEGV),
+                    _ => self.state().fail(NO_EXIT),
                 }
             }
             KVM_EXIT_HLT | KVM_EXIT_MMIO => self.on_call(),
             KVM_EXIT_INTR => self.on_interrupt(),
-            _ => signals::die(libc::SIGSEGV),
+            _ => self.state().fail(NO_EXIT),
         }
     }
 
@@ -287,7 +289,7 @@ impl Vcpu {
         const MOST: u32 = 1000;
         self.failures += 1;
         if self.failures > MOST {
-            signals::die(libc::SIGBUS);
+            self.state().fail(Errno(libc::EFAULT));
         }
         tables::forget_all(self.state());
         if self.pending.load(Ordering::Acquire) != 0 {
@@ -330,7 +332,7 @@ impl Vcpu {
                 match tables::resolve(state, address, error) {
                     Ok(()) => None,
                     Err(Fault::Signal(signal, code)) => Some((signal, code, address)),
-                    Err(Fault::Exhausted) => signals::die(libc::SIGBUS),
+                    Err(Fault::Exhausted) => state.fail(Errno(libc::ENOMEM)),
                 }
             }
             _ => {
