@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 39] = [
+pub(crate) const CASES: [Case; 41] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -76,6 +76,8 @@ pub(crate) const CASES: [Case; 39] = [
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
     guest!("exceptions", any),
+    guest!("machine", machine),
+    guest!("machine, all asked", "machine", Asked::All, machine),
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
@@ -196,6 +198,10 @@ fn threads(caps: &Caps) -> Option<&'static str> {
 
 fn forks(caps: &Caps) -> Option<&'static str> {
     (!(caps.has_forks && caps.has_threads)).then_some("it has no processes")
+}
+
+fn machine(caps: &Caps) -> Option<&'static str> {
+    (caps.isolation != Isolation::Vm).then_some("its guests are in no machine")
 }
 
 fn exec(caps: &Caps) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 19] = [
     "attack",
     "answers",
     "arguments",
@@ -16,6 +16,7 @@ pub(crate) const NAMES: [&str; 18] = [
     "interfaces",
     "killed",
     "loop",
+    "machine",
     "pointers",
     "processes",
     "registers",

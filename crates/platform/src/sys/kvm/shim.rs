@@ -117,3 +117,56 @@ pub(super) fn write_task(state: &State, index: usize) {
         pointer::<u32>(task + 104).write_unaligned(ports | 0xff00_0000);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::kvm::area::Area;
+    use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
+
+    fn decode(state: &State, at: u64) -> [Instruction; 2] {
+        // SAFETY: inside the page of the shim, which this test has written.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer::<u8>(at), 16) };
+        let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
+        assert!((state.shim()..state.shim() + PAGE).contains(&at));
+        [decoder.decode(), decoder.decode()]
+    }
+
+    #[test]
+    fn calls_leave_and_return() {
+        for (exit, code) in [
+            (Exit::Halt, Code::Hlt),
+            (Exit::Port, Code::Out_imm8_AL),
+            (Exit::Memory, Code::Mov_moffs8_AL),
+        ] {
+            let area = Area::new().unwrap();
+            // SAFETY: mapped, and of zeros.
+            let state = unsafe { &*area.state() };
+            write(state, exit);
+            let [first, next] = decode(state, state.shim());
+            assert_eq!(first.code(), code);
+            if exit == Exit::Memory {
+                assert_eq!(first.memory_displacement64(), no_memory(state));
+            }
+            assert_eq!(next.near_branch_target(), return_at(state));
+            assert_eq!(decode(state, return_at(state))[0].code(), Code::Iretq);
+        }
+    }
+
+    #[test]
+    fn exceptions_say_which_they_are() {
+        let area = Area::new().unwrap();
+        // SAFETY: as above.
+        let state = unsafe { &*area.state() };
+        write(state, Exit::Port);
+        for vector in 0..EXCEPTIONS {
+            // SAFETY: an entry of the table.
+            let [low, high] = unsafe { pointer::<[u64; 2]>(state.idt() + 16 * vector).read() };
+            let target = low & 0xffff | low >> 32 & 0xffff_0000 | high << 32;
+            let [push, out] = decode(state, target);
+            assert_eq!((push.code(), push.immediate(0)), (Code::Pushq_imm8, vector));
+            assert_eq!(out.code(), Code::Out_imm8_AL);
+            assert_eq!(u16::from(out.immediate8()), EXCEPTION_PORT);
+        }
+    }
+}

@@ -273,3 +273,52 @@ impl Line {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_read_wherever_a_read_ends() {
+        let text =
+            b"55e0a000-55e0b000 r--p 00000000 fe:00 17 /a x\n7ffff000-80000000 r-xp 0 00:00 0\n";
+        let mut found = Vec::new();
+        let mut line = Line::default();
+        for byte in text {
+            line.take(*byte, &mut |first, after, is_code| {
+                found.push((first, after, is_code));
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(
+            found,
+            [
+                (0x55e0_a000, 0x55e0_b000, false),
+                (0x7fff_f000, 0x8000_0000, true)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_the_hosts_is_found_at_its_edges() {
+        let area = Area::new().unwrap();
+        // SAFETY: mapped, and of zeros.
+        let state = unsafe { &*area.state() };
+        for (first, after) in [(0x1000, 0x3000), (0x3000, 0x4000), (0x8000, 0x9000)] {
+            assert!(state.add_host(first, after));
+        }
+        for (address, len_bytes, expected) in [
+            (0, 0x1000, false),
+            (0, 0x1001, true),
+            (0x3fff, 1, true),
+            (0x4000, 0x4000, false),
+            (0x4000, 0x5000, true),
+            (0x9000, 1, false),
+            (u64::MAX, 2, true),
+            (tables::USER_END, 1, true),
+        ] {
+            assert_eq!(state.is_host(address, len_bytes), expected, "{address:#x}");
+        }
+    }
+}
