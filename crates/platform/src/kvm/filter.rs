@@ -1,6 +1,6 @@
 //! The filter of a guest in a machine: its own, before which the monitor may make the calls that it needs.
 //!
-//! The monitor's calls are known by their instructions. They run the machine, populate memory that is mapped, and take care
+//! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, and take care
 //! of signals and descriptors of the process: none opens, sends or executes anything, since a guest that has overwritten
 //! its monitor can make them, too.
 
@@ -55,6 +55,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsuppor
 fn own_calls() -> Vec<Op> {
     const KVM: u32 = 0xae00;
     const POPULATE: [u32; 2] = [22, 23];
+    const FORGET: u32 = libc::MADV_DONTNEED as u32;
     const DESCRIPTORS: [u32; 2] = [libc::F_GETFD as u32, libc::F_DUPFD_CLOEXEC as u32];
     let allow = Op::RetImm(Action::ALLOW.ret());
     let kill = Op::RetImm(Action::KILL_PROCESS.ret());
@@ -86,9 +87,16 @@ fn own_calls() -> Vec<Op> {
     shared.push(allow);
     let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
     files.push(allow);
+    let mut advice = vec![
+        Op::LoadData(low(2)),
+        Op::branch(Test::Eq, FORGET, 0, 1),
+        allow,
+    ];
+    advice.extend(is_one_of(2, POPULATE));
     let calls = [
         (libc::SYS_ioctl, request),
-        (libc::SYS_madvise, is_one_of(2, POPULATE)),
+        (libc::SYS_madvise, advice),
+        (libc::SYS_munmap, vec![allow]),
         (libc::SYS_rt_sigprocmask, vec![allow]),
         (libc::SYS_rt_sigaction, vec![allow]),
         (libc::SYS_rt_sigreturn, vec![allow]),
@@ -134,12 +142,14 @@ mod tests {
         let needed = [
             (libc::SYS_ioctl, [3, 0xae80, 0, 0, 0, 0]),
             (libc::SYS_madvise, [0, 0, 23, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
+            (libc::SYS_munmap, [0; 6]),
             (libc::SYS_mmap, mapped),
             (libc::SYS_rt_sigreturn, [0; 6]),
         ];
         let others = [
             (libc::SYS_ioctl, [3, 0x5401, 0, 0, 0, 0]),
-            (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 9, 0, 0, 0]),
             (libc::SYS_mmap, [0, 0, 7, SHARED_FLAGS, 0, 0]),
             (libc::SYS_execve, [0; 6]),
             (libc::SYS_openat, [0; 6]),

@@ -48,6 +48,11 @@ impl Area {
         }
     }
 
+    /// Its addresses.
+    pub(super) fn range(&self) -> std::ops::Range<u64> {
+        self.base..self.base + AREA_BYTES + STACK_BYTES
+    }
+
     /// The state, at a multiple of the size of a stack.
     pub(super) fn state(&self) -> *mut State {
         pointer(self.base.next_multiple_of(STACK_BYTES))
@@ -71,6 +76,45 @@ pub(crate) enum Exit {
     Port,
     /// By a write to memory that isn't there.
     Memory,
+}
+
+/// Some ranges of addresses.
+#[repr(C)]
+pub(super) struct Ranges {
+    count: AtomicU32,
+    /// First addresses and those after the last.
+    ranges: [[AtomicU64; 2]; MAX_HOSTS],
+}
+
+impl Ranges {
+    /// Adds one, or makes the last longer; false if there is no room.
+    pub(super) fn add(&self, first: u64, after: u64) -> bool {
+        let count = self.count.load(Ordering::Relaxed) as usize;
+        if count > 0
+            && let Some([_, end]) = self.ranges.get(count - 1)
+            && end.load(Ordering::Relaxed) == first
+        {
+            end.store(after, Ordering::Relaxed);
+            return true;
+        }
+        let Some([from, to]) = self.ranges.get(count) else {
+            return false;
+        };
+        from.store(first, Ordering::Relaxed);
+        to.store(after, Ordering::Relaxed);
+        self.count.store(count as u32 + 1, Ordering::Release);
+        true
+    }
+
+    /// All, in the order in which they were added.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        let ranges = self.ranges.iter().take(count);
+        ranges.map(|range| {
+            let [first, after] = range.each_ref().map(|end| end.load(Ordering::Relaxed));
+            (first, after)
+        })
+    }
 }
 
 /// What the threads of an address space share. Zeros are the initial value.
@@ -97,20 +141,22 @@ pub(super) struct State {
     pub(super) stack: AtomicU64,
     pub(super) table_count: AtomicU32,
     pub(super) chunk_count: AtomicU32,
-    pub(super) host_count: AtomicU32,
     /// Whose threads are in use.
     pub(super) in_use: [AtomicU32; MAX_VCPUS],
     /// Their descriptors, 0 if KVM hasn't made them.
     pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
     /// Which pieces of memory the machine has, in the order of its physical memory.
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],
-    /// What is the host's: first addresses and those after the last.
-    pub(super) hosts: [[AtomicU64; 2]; MAX_HOSTS],
+    /// What is the host's.
+    pub(super) hosts: Ranges,
     /// What may be executed of what has been loaded.
-    pub(super) codes: [[AtomicU64; 2]; 16],
-    pub(super) code_count: AtomicU32,
+    pub(super) codes: Ranges,
     pub(super) handlers: [Handlers; MAX_HANDLERS],
-    pub(super) cpuid: [u32; 4096],
+    pub(super) cpuid: [AtomicU32; 4096],
+    /// Copies of the supervisor's memory, whose content the guest must not get.
+    pub(super) private: Ranges,
+    /// Memory that is shared with the supervisor.
+    pub(super) shared: Ranges,
 }
 
 const _: () = assert!(size_of::<State>() as u64 <= GUEST_PAGES);
@@ -153,29 +199,8 @@ impl State {
         if end > super::tables::USER_END {
             return true;
         }
-        let count = self.host_count.load(Ordering::Acquire) as usize;
-        self.hosts.iter().take(count).any(|[first, after]| {
-            address < after.load(Ordering::Relaxed) && end > first.load(Ordering::Relaxed)
-        })
-    }
-
-    /// Adds memory of the host; false if there is no room.
-    pub(super) fn add_host(&self, first: u64, after: u64) -> bool {
-        let count = self.host_count.load(Ordering::Relaxed) as usize;
-        if count > 0
-            && let Some([_, end]) = self.hosts.get(count - 1)
-            && end.load(Ordering::Relaxed) == first
-        {
-            end.store(after, Ordering::Relaxed);
-            return true;
-        }
-        let Some([from, to]) = self.hosts.get(count) else {
-            return false;
-        };
-        from.store(first, Ordering::Relaxed);
-        to.store(after, Ordering::Relaxed);
-        self.host_count.store(count as u32 + 1, Ordering::Release);
-        true
+        let mut hosts = self.hosts.iter();
+        hosts.any(|(first, after)| address < after && end > first)
     }
 
     /// Whether a descriptor is the monitor's.

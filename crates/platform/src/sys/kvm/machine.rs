@@ -39,6 +39,8 @@ pub(crate) const SHARED_ACCESS: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u6
 /// The same.
 pub(crate) const SHARED_FLAGS: u64 = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
 
+const INTERRUPTED: i64 = -(libc::EINTR as i64);
+
 /// What this KVM lacks, if anything.
 pub(crate) fn missing(kvm: BorrowedFd<'_>) -> Result<Option<&'static str>, Errno> {
     const VERSION: i32 = 12;
@@ -66,9 +68,14 @@ pub(crate) fn missing(kvm: BorrowedFd<'_>) -> Result<Option<&'static str>, Errno
     Ok(None)
 }
 
-/// A request; a negative error number if it fails.
+/// A request; a negative error number if it fails. Job control interrupts those that make something.
 pub(super) fn request(fd: i32, request: u64, arg: u64) -> i64 {
-    own(libc::SYS_ioctl, [fd as u64, request, arg, 0, 0, 0])
+    loop {
+        match own(libc::SYS_ioctl, [fd as u64, request, arg, 0, 0, 0]) {
+            INTERRUPTED => {}
+            result => return result,
+        }
+    }
 }
 
 fn errno(result: i64) -> Result<i64, Errno> {
@@ -136,9 +143,8 @@ pub(super) fn set_memory(state: &State, slot: u32, at: u64, len_bytes: u64, addr
 pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
     /// As many entries as there is room for.
     const ENTRIES: u32 = 256;
-    let place = state.cpuid.as_ptr().cast_mut();
-    // SAFETY: inside the state, before there are other threads.
-    unsafe { place.write(ENTRIES) };
+    let place = state.cpuid.as_ptr();
+    state.cpuid[0].store(ENTRIES, Ordering::Relaxed);
     let kvm = state.kvm_fd.load(Ordering::Relaxed);
     errno(request(kvm, KVM_GET_SUPPORTED_CPUID, place as u64)).map(|_| ())
 }

@@ -37,10 +37,7 @@ impl Body for Machine<'_> {
         state.first_fd.store(first_fd()?, Ordering::Relaxed);
         set_vector_sizes(state);
         begin_heap(state)?;
-        for_each_mapping(&mut |first, after, _| match state.add_host(first, after) {
-            true => Ok(()),
-            false => Err(Errno(libc::ENOMEM)),
-        })?;
+        self.note_host()?;
         let (entry, stack) = load(self.program, false)?;
         state.entry.store(entry, Ordering::Relaxed);
         state.stack.store(stack, Ordering::Relaxed);
@@ -86,18 +83,15 @@ impl Machine<'_> {
         shim::write(state, self.exit);
         tables::root(state).ok_or(NO_MEMORY)?;
         show_pages(state).ok_or(NO_MEMORY)?;
-        let count = state.code_count.load(Ordering::Relaxed) as usize;
-        for [first, after] in state.codes.iter().take(count) {
-            let first = first.load(Ordering::Relaxed);
-            let len_bytes = after.load(Ordering::Relaxed) - first;
-            tables::remap(state, first, len_bytes, true)
-                .then_some(())
-                .ok_or(NO_MEMORY)?;
+        for (first, after) in state.codes.iter() {
+            let is_done = tables::remap(state, first, after - first, true);
+            is_done.then_some(()).ok_or(NO_MEMORY)?;
         }
         state.in_use[FIRST].store(1, Ordering::Relaxed);
         let vcpu = Vcpu::at(state.stack_of(FIRST));
         vcpu.state = ptr::from_ref(state);
         vcpu.fd = machine::create_vcpu(state, FIRST)?;
+        vcpu.is_first = true;
         vcpu.entry = Entry::New;
         vcpu.registers.rip = state.entry.load(Ordering::Relaxed);
         vcpu.registers.rsp = state.stack.load(Ordering::Relaxed);
@@ -105,6 +99,34 @@ impl Machine<'_> {
         vcpu.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
         vcpu.mask = signals::block_all();
         Ok(vcpu.stack_end())
+    }
+
+    /// Notes what there is: none of it is the guest's.
+    fn note_host(&self) -> Result<(), Errno> {
+        let state = self.state();
+        let area = self.area.range();
+        let report = ptr::from_ref(self.report.get()).addr() as u64;
+        let mut end_of_image = 0;
+        for_each_mapping(&mut |mapping| {
+            let Mapping { first, after, .. } = *mapping;
+            let is_kept = first == report || mapping.is_kernels;
+            // Behind a file's variables are those that begin as zeros.
+            let is_image = mapping.has_file && !mapping.is_shared || first == end_of_image;
+            end_of_image = if mapping.has_file { after } else { 0 };
+            let is_noted = match (is_kept || is_image, mapping.is_shared) {
+                (true, _) => state.hosts.add(first, after),
+                // The guest may get these addresses later.
+                (false, true) => state.shared.add(first, after),
+                // The area may be one mapping with what is beside it.
+                (false, false) => {
+                    let parts = [(first, after.min(area.start)), (first.max(area.end), after)];
+                    let mut parts = parts.into_iter().filter(|(first, after)| first < after);
+                    parts.all(|(first, after)| state.private.add(first, after))
+                        && state.hosts.add(first, after)
+                }
+            };
+            is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))
+        })
     }
 
     /// Closes what `execve` would, but for KVM.
@@ -186,23 +208,30 @@ fn begin_heap(state: &State) -> Result<(), Errno> {
 
 /// Notes which of the guest's memory may be executed.
 fn note_code(state: &State) -> Result<(), Errno> {
-    for_each_mapping(&mut |first, after, is_code| {
-        if !is_code || state.is_host(first, after - first) {
+    for_each_mapping(&mut |mapping| {
+        let Mapping { first, after, .. } = *mapping;
+        if !mapping.is_code || state.is_host(first, after - first) {
             return Ok(());
         }
-        let count = state.code_count.load(Ordering::Relaxed);
-        let [from, to] = state.codes.get(count as usize).ok_or(Errno(libc::ENOMEM))?;
-        from.store(first, Ordering::Relaxed);
-        to.store(after, Ordering::Relaxed);
-        state.code_count.store(count + 1, Ordering::Relaxed);
-        Ok(())
+        let is_noted = state.codes.add(first, after);
+        is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))
     })
 }
 
-/// Calls this with each mapping of this process: first address, that after the last, and whether it may be executed.
-fn for_each_mapping(
-    each: &mut dyn FnMut(u64, u64, bool) -> Result<(), Errno>,
-) -> Result<(), Errno> {
+/// Forgets the supervisor's memory, of which the process has a copy, and leaves what both share. Nothing of the process
+/// but its code, and the variables of that, is used any more.
+pub(super) fn leave_supervisor(state: &State) {
+    for (first, after) in state.private.iter() {
+        let args = [first, after - first, libc::MADV_DONTNEED as u64, 0, 0, 0];
+        own(libc::SYS_madvise, args);
+    }
+    for (first, after) in state.shared.iter() {
+        own(libc::SYS_munmap, [first, after - first, 0, 0, 0, 0]);
+    }
+}
+
+/// Calls this with each mapping of this process.
+fn for_each_mapping(each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>) -> Result<(), Errno> {
     // SAFETY: the path ends with a zero byte.
     let fd = unsafe {
         libc::open(
@@ -234,42 +263,64 @@ fn for_each_mapping(
     result
 }
 
-/// A line of `/proc/self/maps`, as far as it has been read.
+/// A line of `/proc/self/maps`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mapping {
+    first: u64,
+    /// The address after the last.
+    after: u64,
+    is_code: bool,
+    is_shared: bool,
+    /// Whether it is a file's.
+    has_file: bool,
+    /// Whether the kernel has it in all processes.
+    is_kernels: bool,
+}
+
+/// A line of that file, as far as it has been read.
 #[derive(Default)]
 struct Line {
-    /// First address, that after the last.
-    numbers: [u64; 2],
-    /// Which of both is read, or 2 for the permissions.
-    field: usize,
-    /// The place in the permissions.
+    mapping: Mapping,
+    field: u32,
+    /// The place in the field.
     place: u32,
-    is_code: bool,
 }
 
 impl Line {
     fn take(
         &mut self,
         byte: u8,
-        each: &mut dyn FnMut(u64, u64, bool) -> Result<(), Errno>,
+        each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        const EXECUTE: u32 = 2;
+        const ADDRESSES: u32 = 0;
+        const AFTER: u32 = 1;
+        const ACCESS: u32 = 2;
+        const FILE: u32 = 5;
+        const NAME: u32 = 6;
+        let mapping = &mut self.mapping;
+        let more = |number: u64| {
+            let digit = (byte as char).to_digit(16).unwrap_or(0);
+            number << 4 | u64::from(digit)
+        };
         match (byte, self.field) {
-            (b'\n', _) => {
-                let Line {
-                    numbers, is_code, ..
-                } = std::mem::take(self);
-                return each(numbers[0], numbers[1], is_code);
+            (b'\n', _) => return each(&std::mem::take(self).mapping),
+            // The name stands behind several.
+            (b' ', NAME) if self.place == 0 => return Ok(()),
+            (b'-', ADDRESSES) | (b' ', AFTER..NAME) => {
+                self.field += 1;
+                self.place = 0;
+                return Ok(());
             }
-            (b'-', 0) | (b' ', 1) => self.field += 1,
-            (byte, field @ (0 | 1)) => {
-                let digit = (byte as char).to_digit(16).unwrap_or(0);
-                self.numbers[field] = self.numbers[field] << 4 | u64::from(digit);
-            }
-            (byte, _) => {
-                self.is_code |= self.place == EXECUTE && byte == b'x';
-                self.place += 1;
-            }
+            (_, ADDRESSES) => mapping.first = more(mapping.first),
+            (_, AFTER) => mapping.after = more(mapping.after),
+            (b'x', ACCESS) => mapping.is_code = true,
+            (b's', ACCESS) => mapping.is_shared = true,
+            (b'1'..=b'9', FILE) => mapping.has_file = true,
+            // [vdso], [vvar] and so on.
+            (b'v', NAME) if self.place == 1 => mapping.is_kernels = !mapping.has_file,
+            _ => {}
         }
+        self.place += 1;
         Ok(())
     }
 }
@@ -280,24 +331,37 @@ mod tests {
 
     #[test]
     fn mappings_are_read_wherever_a_read_ends() {
-        let text =
-            b"55e0a000-55e0b000 r--p 00000000 fe:00 17 /a x\n7ffff000-80000000 r-xp 0 00:00 0\n";
+        let text = b"55e0a000-55e0b000 r--p 00000000 fe:00 17                 /v x\n\
+            7ffff000-80000000 rwxs 00000000 00:01 0          [vdso]\n\
+            90000000-90001000 r--p 00000000 00:00 0 \n";
         let mut found = Vec::new();
         let mut line = Line::default();
         for byte in text {
-            line.take(*byte, &mut |first, after, is_code| {
-                found.push((first, after, is_code));
+            let mut each = |mapping: &Mapping| {
+                found.push(*mapping);
                 Ok(())
-            })
-            .unwrap();
+            };
+            line.take(*byte, &mut each).unwrap();
         }
-        assert_eq!(
-            found,
-            [
-                (0x55e0_a000, 0x55e0_b000, false),
-                (0x7fff_f000, 0x8000_0000, true)
-            ]
-        );
+        let mapping = |first, after| Mapping {
+            first,
+            after,
+            ..Mapping::default()
+        };
+        let expected = [
+            Mapping {
+                has_file: true,
+                ..mapping(0x55e0_a000, 0x55e0_b000)
+            },
+            Mapping {
+                is_code: true,
+                is_shared: true,
+                is_kernels: true,
+                ..mapping(0x7fff_f000, 0x8000_0000)
+            },
+            mapping(0x9000_0000, 0x9000_1000),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -306,7 +370,7 @@ mod tests {
         // SAFETY: mapped, and of zeros.
         let state = unsafe { &*area.state() };
         for (first, after) in [(0x1000, 0x3000), (0x3000, 0x4000), (0x8000, 0x9000)] {
-            assert!(state.add_host(first, after));
+            assert!(state.hosts.add(first, after));
         }
         for (address, len_bytes, expected) in [
             (0, 0x1000, false),
