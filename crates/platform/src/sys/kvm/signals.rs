@@ -118,10 +118,14 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
         }
         return;
     }
-    let vcpu = Vcpu::at(context[RSP]);
-    vcpu.info = *info;
-    vcpu.mask = context[SIGMASK];
-    vcpu.pending.store(signal as u32, Ordering::Release);
+    let vcpu = Vcpu::place(context[RSP]);
+    // SAFETY: the thread that this handler has interrupted, which reads these only after it has seen what waits; the mask
+    // keeps other handlers away until then.
+    unsafe {
+        (&raw mut (*vcpu).info).write(*info);
+        (&raw mut (*vcpu).mask).write(context[SIGMASK]);
+        (*vcpu).pending.store(signal as u32, Ordering::Release);
+    }
     if let Some(ip) = call::after_signal(context[RIP]) {
         context[RIP] = ip;
     }

@@ -84,11 +84,16 @@ pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
 }
 
 impl Vcpu {
+    /// Where the thread is on whose stack this address is.
+    pub(super) const fn place(on_stack: u64) -> *mut Vcpu {
+        pointer(on_stack & !(STACK_BYTES - 1))
+    }
+
     /// The thread on whose stack this address is.
     pub(super) fn at<'a>(on_stack: u64) -> &'a mut Vcpu {
         // SAFETY: stacks begin at multiples of their size, with a thread that only its own task and the one that creates it
         // use. Zeros are a value.
-        unsafe { &mut *pointer(on_stack & !(STACK_BYTES - 1)) }
+        unsafe { &mut *Vcpu::place(on_stack) }
     }
 
     pub(super) fn state<'a>(&self) -> &'a State {
