@@ -73,6 +73,11 @@ impl ActionKind {
         }
     }
 
+    /// Whether the kernel executes a call with this answer: allowed, perhaps with a record.
+    pub const fn executes(self) -> bool {
+        matches!(self, ActionKind::Allow | ActionKind::Log)
+    }
+
     /// The kind with this [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<ActionKind> {
         ActionKind::ALL.into_iter().find(|kind| kind.name() == name)

@@ -6,6 +6,10 @@
 use crate::arch::Arch;
 use crate::consts;
 
+/// The greatest error number: the kernel answers with this one where a filter has a greater (`MAX_ERRNO` of
+/// `include/linux/err.h`).
+pub const MAX: u16 = 4095;
+
 /// The names of 1, 2, … 34.
 const BASE: [&str; 34] = [
     "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD",

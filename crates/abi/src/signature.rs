@@ -105,7 +105,7 @@ const TYPES_OF_64_BITS: [&str; 3] = ["__u64", "loff_t", "u64"];
 impl Arg {
     /// How many bits the type has on an architecture; a pointer has those of a register.
     pub fn declared_width(&self, arch: Arch) -> Width {
-        let c_type = without_const(self.c_type);
+        let c_type = self.base_type();
         if TYPES_OF_16_BITS.contains(&c_type) {
             Width::Bits16
         } else if TYPES_OF_32_BITS.contains(&c_type) {
@@ -115,9 +115,14 @@ impl Arg {
         }
     }
 
+    /// The type without a leading `const`.
+    pub fn base_type(&self) -> &'static str {
+        self.c_type.strip_prefix("const ").unwrap_or(self.c_type)
+    }
+
     /// Whether the argument takes two places on an architecture.
-    fn is_split(&self, arch: Arch) -> bool {
-        !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&without_const(self.c_type))
+    pub fn is_split(&self, arch: Arch) -> bool {
+        !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&self.base_type())
     }
 }
 
@@ -147,10 +152,6 @@ pub fn width(arch: Arch, call: &str, arg: &Arg) -> Width {
         .find(|(_, _, arches, _)| arches.is_empty() || arches.contains(&arch));
     let declared = arg.declared_width(arch);
     cut.map_or(declared, |(.., width)| declared.min(*width))
-}
-
-fn without_const(c_type: &str) -> &str {
-    c_type.strip_prefix("const ").unwrap_or(c_type)
 }
 
 /// The arguments of a call, in the order of x86_64 (or of the architectures that have it); `None`
@@ -254,7 +255,7 @@ mod tests {
     fn every_type_in_the_table_is_classified() {
         for (call, args) in &SIGNATURES {
             for arg in *args {
-                let base = without_const(arg.c_type);
+                let base = arg.base_type();
                 let is_wide = base.contains('*') || WIDE_TYPES.contains(&base);
                 let expected = match base {
                     _ if is_wide => Width::Bits64,

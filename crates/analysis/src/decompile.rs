@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_abi::{Action, Arch, syscall};
 use tamis_prover::{Function, LimitReached, Space, View};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
@@ -379,8 +379,5 @@ fn fallbacks(
 
 /// Whether the call is executed.
 fn permits(ret: u32) -> bool {
-    matches!(
-        Action::from_ret(ret).kind,
-        ActionKind::Allow | ActionKind::Log
-    )
+    Action::from_ret(ret).kind.executes()
 }

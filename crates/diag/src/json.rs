@@ -370,6 +370,23 @@ pub fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Value<'t>
     (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
 }
 
+/// Whether Go's `encoding/json` takes a name for this key: in any case of ASCII letters, with the long s for an s and
+/// the sign of the unit kelvin for a k, which are their other cases in Unicode.
+///
+/// ```
+/// use tamis_diag::json::is_alike_in_go;
+/// assert!(is_alike_in_go("SECCOMP", "seccomp") && is_alike_in_go("\u{212a}ey", "key"));
+/// assert!(!is_alike_in_go("\u{e9}", "\u{c9}"));
+/// ```
+pub fn is_alike_in_go(name: &str, key: &str) -> bool {
+    let folded = |sign: char| match sign {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        sign => sign.to_ascii_lowercase(),
+    };
+    name.chars().map(folded).eq(key.chars().map(folded))
+}
+
 /// Where an object begins: a label on the whole would fill the screen.
 pub fn start_of(range: Range) -> Range {
     Range::new(range.start, range.start)

@@ -22,6 +22,17 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// The end that a status of `waitpid` or a task's `exit_code` tells; `None` if it is that of a stop.
+    pub fn of_status(status: i32) -> Option<Ended> {
+        if libc::WIFEXITED(status) {
+            return Some(Ended::Exited(libc::WEXITSTATUS(status) as u8));
+        }
+        libc::WIFSIGNALED(status).then(|| Ended::Signalled {
+            signal: libc::WTERMSIG(status),
+            core_dumped: libc::WCOREDUMP(status),
+        })
+    }
+
     /// Ends the calling process in the same way: returns the exit code, or doesn't return because the command's
     /// signal kills the process, without a core dump.
     pub fn pass_on(self) -> u8 {

@@ -253,7 +253,7 @@ fn denial(filters: &[(&Program, Flags)], call: &SeccompData) -> Option<(usize, A
         .collect();
     let filter = stack::winner(&rets)?;
     let action = Action::from_ret(rets[filter]);
-    (!matches!(action.kind, ActionKind::Allow | ActionKind::Log)).then_some((filter, action))
+    (!action.kind.executes()).then_some((filter, action))
 }
 
 /// Whether a program returns the action as a constant somewhere.

@@ -4,7 +4,7 @@
 //! by itself, with every other argument as the set of its values, or unknown. Then a test may hold or not, and a
 //! policy has several possible answers.
 
-use tamis_abi::{Action, ActionKind, Arch, Nr};
+use tamis_abi::{Action, Arch, Nr};
 use tamis_profile::Call;
 use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Test};
 
@@ -40,7 +40,7 @@ pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgem
 
 /// Whether an action denies a call: all but those that let it be made.
 pub(crate) const fn denies(action: Action) -> bool {
-    !matches!(action.kind, ActionKind::Allow | ActionKind::Log)
+    !action.kind.executes()
 }
 
 /// The ways to look at the calls: each list that was seen, and each value by itself.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, consts, family};
 use tamis_profile::interest::{self, Interesting};
-use tamis_rules::{IntervalSet, Operand, Predicate, Test};
+use tamis_rules::{Operand, Predicate, Test};
 
 use crate::closure;
 use crate::evidence::Evidence;
@@ -121,9 +121,7 @@ fn on_argument(
             names.all(|names| names.is_some())
         });
     if !are_flags {
-        let set = values().fold(IntervalSet::empty(), |set, value| {
-            set.union(&IntervalSet::single(value))
-        });
+        let set = values().collect();
         return Predicate::Test(Test::In { operand, set });
     }
     let seen = values().fold(0, |seen, value| seen | value);
@@ -134,10 +132,7 @@ fn on_argument(
     if mask == argument.width.max() {
         return Predicate::Test(Test::In {
             operand,
-            set: choices
-                .into_iter()
-                .map(IntervalSet::single)
-                .fold(IntervalSet::empty(), |set, one| set.union(&one)),
+            set: choices.into_iter().collect(),
         });
     }
     let mut only_seen: Vec<Predicate> = choices

@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tamis_abi::{
-    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, errno, signature, syscall,
-};
+use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, Word, errno, signature, syscall};
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
@@ -69,10 +67,7 @@ pub(crate) struct Context<'a> {
 
 /// Whether a call with this return value is executed.
 pub(crate) fn is_executed(ret: u32) -> bool {
-    matches!(
-        Action::from_ret(ret).kind,
-        ActionKind::Allow | ActionKind::Log
-    )
+    Action::from_ret(ret).kind.executes()
 }
 
 impl<'a> Context<'a> {

@@ -4,13 +4,11 @@
 //! Records are few where nobody keeps them: without auditd the kernel writes some twenty a second and drops the rest. A
 //! profile of them says which calls, not how often. Calls that were answered with an error or killed count as denied.
 
-use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
-use tamis_diag::code;
+use tamis_abi::{Action, ActionKind, Arch, Nr, errno, syscall};
+use tamis_diag::{Diagnostic, SourceId, Sources, code};
 
 use crate::collect::{Collector, Word, lines};
-
-/// The largest error number, which the kernel makes of greater ones.
-const MAX_ERRNO: u16 = 4095;
+use crate::json;
 
 /// Whether a line is such a record by its beginning, which the kernel or auditd writes: anyone can have the rest logged.
 pub(crate) fn is_line(line: &str) -> bool {
@@ -53,18 +51,26 @@ fn is_kernels(prefix: &str) -> bool {
     is_date && is_time
 }
 
-/// Adds all records.
+/// Adds all records of the kernel's log or of auditd's.
 pub(crate) fn read(collector: &mut Collector, text: &str) {
+    each(collector, text, &mut add);
+}
+
+/// Hands over each record of the kernel's log or of auditd's.
+fn each(collector: &mut Collector, text: &str, take: Take<'_>) {
     let mut refused = Refused::default();
     for line in lines(text) {
         if is_line(line.text) {
-            read_record(collector, line, line.text);
+            read_record(collector, line, line.text, take);
         } else if is_refused(line.text) {
             refused.add(line);
         }
     }
     refused.tell(collector);
 }
+
+/// What is done with a record.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(&mut Collector, &Record);
 
 /// Lines that look like records, and that neither the kernel nor auditd wrote.
 #[derive(Default)]
@@ -105,53 +111,76 @@ pub struct Record {
     pub program: Option<String>,
 }
 
-/// The records of a log; lines about anything else are skipped.
+/// The records of a log, as text or as the journal's JSON, and what is wrong with it; lines about anything else are
+/// skipped.
 ///
 /// ```
-/// use tamis_profile::records;
+/// use tamis_diag::Sources;
 /// let log = "[ 1.1] audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001\n";
-/// let records = records(log);
+/// let mut sources = Sources::new();
+/// let source = sources.add("log", log);
+/// let (records, diagnostics) = tamis_profile::records(&sources, source);
 /// assert_eq!((records[0].nr.0, records[0].program.as_deref()), (41, Some("sh")));
+/// assert!(diagnostics.is_empty());
 /// ```
-pub fn records(text: &str) -> Vec<Record> {
-    let found = text.lines().filter(|line| is_line(line));
-    found.filter_map(record).collect()
+pub fn records(sources: &Sources, source: SourceId) -> (Vec<Record>, Vec<Diagnostic>) {
+    let text = &sources.get(source).text;
+    let mut records = Vec::new();
+    // Records say their architecture.
+    let mut collector = Collector::new(source, Arch::X86_64);
+    let take: Take<'_> = &mut |_, record| records.push(record.clone());
+    match text.trim_start().starts_with('{') {
+        true => json::lines::each_record(&mut collector, text, take),
+        false => each(&mut collector, text, take),
+    }
+    (records, collector.finish(None).diagnostics)
 }
 
-fn record(line: &str) -> Option<Record> {
-    let field = |name: &str| {
-        let mut words = line.split_whitespace();
-        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+/// The parts of a record that count; `None` if it has no call.
+fn record(text: &str) -> Option<Record> {
+    let fields = |name: &'static str| {
+        let words = text.split_whitespace();
+        words.filter_map(move |word| word.strip_prefix(name)?.strip_prefix('='))
     };
-    let (arch, nr) = number(field("arch")?, field("syscall")?)?;
+    // The call comes behind the name of the task, which `ausearch -i` writes as it is.
+    let (arch, nr) = number(fields("arch").next_back()?, fields("syscall").next_back()?)?;
     let quoted = |text: &str| text.trim_matches('"').to_owned();
     Some(Record {
         arch,
         nr,
-        action: field("code").and_then(hexadecimal).map(Action::from_ret),
-        program: field("exe").or_else(|| field("comm")).map(quoted),
+        action: fields("code").next_back().and_then(action),
+        program: fields("exe").chain(fields("comm")).next().map(quoted),
     })
 }
 
-fn hexadecimal(text: &str) -> Option<u32> {
-    u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+/// The action of a record, whose name `ausearch -i` writes without the error number.
+fn action(code: &str) -> Option<Action> {
+    if let Some(digits) = code.strip_prefix("0x") {
+        return u32::from_str_radix(digits, 16).ok().map(Action::from_ret);
+    }
+    let kind = match code {
+        "kill" => ActionKind::KillThread,
+        name => ActionKind::from_name(&name.replace('-', "_"))?,
+    };
+    (kind != ActionKind::Errno).then(|| Action::new(kind, 0))
 }
 
-/// Adds a record that stands in a line, perhaps in another form.
-pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, record: &str) {
-    let field = |name: &str| {
-        let mut words = record.split_whitespace();
-        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
-    };
-    let call = field("arch").zip(field("syscall"));
-    let Some((arch, nr)) = call.and_then(|(arch, call)| number(arch, call)) else {
-        let message = "the call of this record isn't known";
-        return collector.warn(code::PROFILE_CALL, line, message, "the record is ignored");
-    };
-    let ret = field("code").and_then(hexadecimal);
-    let call = collector.number_mut(arch, nr);
+/// Hands over a record that stands in a line, perhaps in another form.
+pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, text: &str, take: Take<'_>) {
+    match record(text) {
+        Some(record) => take(collector, &record),
+        None => {
+            let message = "the call of this record isn't known";
+            collector.warn(code::PROFILE_CALL, line, message, "the record is ignored");
+        }
+    }
+}
+
+/// Counts a record.
+pub(crate) fn add(collector: &mut Collector, record: &Record) {
+    let call = collector.number_mut(record.arch, record.nr);
     call.count = call.count.saturating_add(1);
-    let Some(action) = ret.map(Action::from_ret) else {
+    let Some(action) = record.action else {
         return;
     };
     match action.kind {
@@ -159,7 +188,7 @@ pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, record: &st
         kind => {
             call.denied = call.denied.saturating_add(1);
             if kind == ActionKind::Errno {
-                *call.errors.entry(action.data.min(MAX_ERRNO)).or_default() += 1;
+                *call.errors.entry(action.data.min(errno::MAX)).or_default() += 1;
             }
         }
     }
@@ -219,6 +248,7 @@ mod tests {
 type=SECCOMP msg=audit(1700.1:8): auid=0 pid=9 sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001
 Nov 23 host kernel: audit: type=1326 audit(1700.1:9): pid=9 sig=0 arch=40000003 syscall=20 compat=1 ip=0x7f code=0x7ffc0000
 type=SECCOMP msg=audit(x): arch=x86_64 syscall=mount code=log
+type=SECCOMP msg=audit(x): comm=a arch=i386 syscall=read code=log exe=/a arch=x86_64 syscall=mount code=trap
 type=SYSCALL msg=audit(x): arch=c000003e syscall=1
 ";
         let mut sources = Sources::new();
@@ -233,7 +263,7 @@ type=SYSCALL msg=audit(x): arch=c000003e syscall=1
             .collect();
         let expected = [
             (Arch::X86_64, 41, 2, 2, 1),
-            (Arch::X86_64, 165, 1, 0, 0),
+            (Arch::X86_64, 165, 2, 1, 0),
             (Arch::X86, 20, 1, 0, 0),
         ];
         assert_eq!(calls, expected);

@@ -5,12 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::consts;
+use tamis_abi::{consts, errno};
 
 use crate::collect::{Collector, Word, lines};
-
-/// The largest error number.
-const MAX_ERRNO: u64 = 4095;
 
 /// What stands before the rest of a call.
 const CONTINUED: &str = "... [continued]: ";
@@ -50,7 +47,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
         let failed = line.rest.rsplit_once(" = -1 ").map(|(_, error)| error);
         let error = failed.and_then(|text| text.split_whitespace().next());
         let number = error.and_then(|error| consts::value(collector.arch, error));
-        let number = number.filter(|number| *number <= MAX_ERRNO);
+        let number = number.filter(|number| *number <= u64::from(errno::MAX));
         if let (Some(number), Some(call)) = (number, collector.call_mut(line.name)) {
             *call.errors.entry(number as u16).or_default() += 1;
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Arch, Nr};
+use tamis_abi::{Arch, Nr, errno};
 
 use crate::fleet::{Fleet, Overlap};
 use crate::profile::{Args, Call, Profile, Times};
@@ -368,11 +368,11 @@ impl Partial {
                 once(call.samples.insert(args, count).is_none())?;
             }
             Kind::Error => {
-                let errno = key.value.and_then(|errno| u16::try_from(errno).ok());
-                let errno = errno
-                    .filter(|errno| *errno <= 4095)
+                let error = key.value.and_then(|error| u16::try_from(error).ok());
+                let error = error
+                    .filter(|error| *error <= errno::MAX)
                     .ok_or(RowError::Place)?;
-                once(call.errors.insert(errno, count).is_none())?;
+                once(call.errors.insert(error, count).is_none())?;
             }
             kind => return add_time(&mut call.times, kind, key.value, count),
         }

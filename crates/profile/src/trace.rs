@@ -8,13 +8,10 @@ use std::collections::BTreeMap;
 
 use tamis_abi::call::strace;
 use tamis_abi::signature::{self, Width};
-use tamis_abi::{Arch, consts};
+use tamis_abi::{Arch, consts, errno};
 
 use crate::collect::{Collector, Word, lines};
 use crate::interest;
-
-/// The largest error number.
-const MAX_ERRNO: u64 = 4095;
 
 /// A line about a call.
 struct Line<'t> {
@@ -169,7 +166,7 @@ fn add_error(collector: &mut Collector, name: Word<'_>, rest: &str) {
     let error = failed.and_then(|text| text.split(' ').next());
     let error = error.filter(|error| error.starts_with('E'));
     let number = error.and_then(|error| consts::value(collector.arch, error));
-    let number = number.filter(|number| *number <= MAX_ERRNO);
+    let number = number.filter(|number| *number <= u64::from(errno::MAX));
     if let (Some(number), Some(call)) = (number, collector.call_mut(name)) {
         *call.errors.entry(number as u16).or_default() += 1;
         // A log that begins in a call has its end only.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use tamis_abi::{Action, ActionKind, Arch, Nr, Word, syscall};
+use tamis_abi::{Action, Arch, Nr, Word, syscall};
 use tamis_analysis::{Difference, Machine};
 use tamis_policy::tamis::export;
 use tamis_prover::Pair;
@@ -80,8 +80,7 @@ fn example_text<S: Serializer>(
 
 impl ChangeKind {
     fn of(old: Action, new: Action) -> ChangeKind {
-        let executes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
-        match (executes(old), executes(new)) {
+        match (old.kind.executes(), new.kind.executes()) {
             (false, true) => ChangeKind::NewlyAllowed,
             (true, false) => ChangeKind::NewlyDenied,
             _ => ChangeKind::ActionChanged,

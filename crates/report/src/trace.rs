@@ -31,6 +31,9 @@ pub enum TraceDetails {
         name: String,
         core_dumped: bool,
     },
+    Superseded {
+        by: i32,
+    },
     Lost {
         count: u64,
     },

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word, errno};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::AskError;
@@ -65,7 +65,7 @@ impl Effect {
             ActionKind::KillProcess => Effect::ProcessKilled,
             ActionKind::KillThread => Effect::ThreadKilled,
             ActionKind::Trap => Effect::Trapped(action.data),
-            ActionKind::Errno => Effect::Failed(action.data.min(MAX_ERRNO)),
+            ActionKind::Errno => Effect::Failed(action.data.min(errno::MAX)),
             ActionKind::Notify => Effect::Notified,
             ActionKind::Trace if action.data != GUARD_DATA => Effect::Traced(action.data),
             ActionKind::Trace | ActionKind::Log | ActionKind::Allow => Effect::Made,
@@ -73,8 +73,6 @@ impl Effect {
     }
 }
 
-/// The largest error number that a filter can return.
-const MAX_ERRNO: u16 = 4095;
 /// The data of the guard's action.
 const GUARD_DATA: u16 = 0x9c1f;
 /// The error of the second guard: not `ENOSYS`.

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_abi::{Action, ActionKind, SeccompData, errno};
 use tamis_bpf::stack::Stack;
 
 use crate::errno::Errno;
@@ -248,16 +248,13 @@ fn execve_denied_by(stack: &Stack, errno: Errno) -> Option<(usize, Action)> {
     };
     let (filter, action) = verdict(stack, &call)?;
     let answered = match action.kind {
-        ActionKind::Errno => i32::from(action.data.min(MAX_ERRNO)),
+        ActionKind::Errno => i32::from(action.data.min(errno::MAX)),
         // There is no tracer for this action and no listener.
         ActionKind::Trace | ActionKind::Notify => libc::ENOSYS,
         _ => return None,
     };
     (answered == errno.0).then_some((filter, action))
 }
-
-/// The largest error number that a filter can return.
-const MAX_ERRNO: u16 = 4095;
 
 /// The verdict of the filters of a run, and the filter that decided; `None` if all allow the call.
 fn verdict(stack: &Stack, call: &SeccompData) -> Option<(usize, Action)> {

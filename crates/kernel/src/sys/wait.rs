@@ -113,18 +113,12 @@ pub(crate) fn next(pid: libc::pid_t) -> Result<Event, Errno> {
 
 /// The event of a `waitpid` status.
 fn event(status: i32) -> Event {
-    if libc::WIFEXITED(status) {
-        Event::Ended(Ended::Exited(libc::WEXITSTATUS(status) as u8))
-    } else if libc::WIFSIGNALED(status) {
-        Event::Ended(Ended::Signalled {
-            signal: libc::WTERMSIG(status),
-            core_dumped: libc::WCOREDUMP(status),
-        })
-    } else {
-        Event::Stopped {
+    match Ended::of_status(status) {
+        Some(ended) => Event::Ended(ended),
+        None => Event::Stopped {
             signal: libc::WSTOPSIG(status),
             event: status >> 16,
-        }
+        },
     }
 }
 

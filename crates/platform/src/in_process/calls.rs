@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_engine::Evaluator;
 use tamis_kernel::Errno;
 
@@ -64,7 +64,7 @@ impl<'a> Calls<'a> {
         match action.kind {
             ActionKind::Notify => self.ask(call, thread),
             ActionKind::Allow | ActionKind::Log => forward(call, call, thread),
-            ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(4095))),
+            ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(errno::MAX))),
             // There is no tracer.
             ActionKind::Trace => Outcome::Result(-i64::from(libc::ENOSYS)),
             _ => Outcome::Signal,

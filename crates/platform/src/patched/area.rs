@@ -3,7 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_bpf::{Program, cache};
 use tamis_engine::Evaluator;
 
@@ -78,7 +78,7 @@ impl Numbers {
             let action = action.unwrap_or(ASK_FIRST);
             let (number, error) = match action.kind {
                 ActionKind::Notify => (stub::ASK, 0),
-                ActionKind::Errno => (stub::FAIL, -(action.data.min(4095) as i16)),
+                ActionKind::Errno => (stub::FAIL, -(action.data.min(errno::MAX) as i16)),
                 _ => (stub::BY_KERNEL, 0),
             };
             numbers.push(number);
@@ -108,8 +108,7 @@ fn constant(evaluator: &Evaluator, nr: u32) -> Option<Action> {
 
 /// Whether the filter allows one call.
 pub(super) fn allows(evaluator: &Evaluator, call: &SeccompData) -> bool {
-    let kind = Action::from_ret(evaluator.run(call)).kind;
-    matches!(kind, ActionKind::Allow | ActionKind::Log)
+    Action::from_ret(evaluator.run(call)).kind.executes()
 }
 
 /// A mapping, of `/proc/PID/maps`.

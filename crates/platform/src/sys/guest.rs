@@ -290,12 +290,9 @@ fn wait(pid: i32, until: Option<BorrowedFd<'_>>) -> Result<Ended, PlatformError>
         let request = "poll";
         return Err(PlatformError::Request { request, errno });
     }
-    Ok(match libc::WIFEXITED(status) {
-        true => Ended::Exited(libc::WEXITSTATUS(status) as u8),
-        false => Ended::Signalled {
-            signal: libc::WTERMSIG(status),
-            core_dumped: libc::WCOREDUMP(status),
-        },
+    Ended::of_status(status).ok_or(PlatformError::Request {
+        request: "waitpid",
+        errno: Errno(libc::ECHILD),
     })
 }
 

@@ -194,7 +194,7 @@ struct Unit {
 
 impl Unit {
     fn text(&self, arches: &[Arch], is_open: bool) -> String {
-        let passes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
+        let passes = |action: Action| action.kind.executes();
         let mut lines = String::from(HEAD);
         let is_allow_list = !passes(self.default);
         let usual = match is_allow_list {

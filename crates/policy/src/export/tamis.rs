@@ -3,7 +3,7 @@
 //! The language can express nearly everything, by name; see its module `export`. Comments, includes, sets and the
 //! order of statements are not kept.
 
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, errno};
 use tamis_diag::{Diagnostic, code};
 use tamis_rules::{Rule, Ruleset, Section};
 
@@ -67,12 +67,11 @@ fn refusal(message: &str) -> Box<Diagnostic> {
 
 /// The nearest action of the language.
 fn nearest_action(action: Action) -> Action {
-    const MAX_ERRNO: u16 = 4095;
     match action.kind {
         // The kernel caps larger values.
-        ActionKind::Errno if action.data > MAX_ERRNO => Action::errno(MAX_ERRNO),
+        ActionKind::Errno if action.data > errno::MAX => Action::errno(errno::MAX),
         ActionKind::Trap | ActionKind::Trace => action,
-        _ => with_errno_in(action, 0, MAX_ERRNO),
+        _ => with_errno_in(action, 0, errno::MAX),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jsonc_parser::ast::Object;
 use jsonc_parser::common::Ranged;
-use tamis_diag::json::{Dialect, Reader};
+use tamis_diag::json::{Dialect, Reader, is_alike_in_go};
 use tamis_diag::{Diagnostic, code};
 
 use crate::limits;
@@ -56,15 +56,6 @@ pub(super) fn check_members(reader: &mut Reader, object: &Object, what: &str, kn
 
 /// The known key that Go's `encoding/json` matches with this one.
 fn known_but_for_case<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    // In addition to ASCII letters, two characters fold to one: the long s and the kelvin sign.
-    let folded: String = key
-        .chars()
-        .map(|letter| match letter {
-            '\u{17f}' => 's',
-            '\u{212a}' => 'k',
-            other => other.to_ascii_lowercase(),
-        })
-        .collect();
     let mut known = known.iter().copied();
-    known.find(|known| *known != key && known.eq_ignore_ascii_case(&folded))
+    known.find(|known| *known != key && is_alike_in_go(key, known))
 }

@@ -138,10 +138,9 @@ pub fn condition(
 /// # Errors
 /// If the language doesn't support the action's data.
 pub fn answer(action: Action, arch: Arch) -> Result<String, TamisExportError> {
-    const MAX_ERRNO: u16 = 4095;
     let word = Verb::Plain(action.kind).word();
     match (action.kind, action.data) {
-        (ActionKind::Errno, data) if data <= MAX_ERRNO => match errno_name(data, arch) {
+        (ActionKind::Errno, data) if data <= errno::MAX => match errno_name(data, arch) {
             Some(name) => Ok(format!("{word}({name})")),
             None => Ok(format!("{word}({data})")),
         },

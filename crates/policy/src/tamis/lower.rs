@@ -176,7 +176,7 @@ impl Lowering<'_> {
             let Some(action) = self.action(answer, self.sections[index].arch) else {
                 continue;
             };
-            if fallback == Fallback::Unknown && permits(action) {
+            if fallback == Fallback::Unknown && action.kind.executes() {
                 self.sink.report(
                     Diagnostic::warning(code::ALLOWS_UNKNOWN, "calls of later kernels are allowed")
                         .label(answer.span, "")
@@ -221,7 +221,7 @@ impl Lowering<'_> {
                     continue;
                 }
                 if let TargetKind::Call(name) = &target.kind
-                    && (target.when.is_some() || !permits(action))
+                    && (target.when.is_some() || !action.kind.executes())
                 {
                     self.sections[index].restrict(name);
                 }
@@ -493,11 +493,6 @@ impl Lowering<'_> {
         let ruleset = Ruleset::new(sections, bad_arch).ok()?;
         Some(ruleset.with_variables(self.names.into_variables()))
     }
-}
-
-/// Whether the call is executed.
-fn permits(action: Action) -> bool {
-    matches!(action.kind, ActionKind::Allow | ActionKind::Log)
 }
 
 /// Whether a predicate tests the upper half of an argument.

@@ -7,16 +7,13 @@
 use std::collections::BTreeMap;
 
 use jsonc_parser::ast::{Object, Value};
-use tamis_abi::consts;
+use tamis_abi::{consts, errno};
 use tamis_diag::code;
 use tamis_diag::json::{Reader, member};
 
 use super::read::DIALECT;
 use crate::audit;
 use crate::collect::{Collector, Word, lines};
-
-/// The largest error number.
-const MAX_ERRNO: u64 = 4095;
 
 /// Whether the first line of a text is an entry of the journal.
 pub(crate) fn is_journal(line: &str) -> bool {
@@ -35,6 +32,11 @@ fn is_object(line: &str) -> bool {
 
 /// Adds the audit records of a journal.
 pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
+    each_record(collector, text, &mut audit::add);
+}
+
+/// Hands over each audit record of a journal.
+pub(crate) fn each_record(collector: &mut Collector, text: &str, take: audit::Take<'_>) {
     let mut refused = audit::Refused::default();
     each(collector, text, |collector, line, entry| {
         let text = |name: &str| match member(entry, name) {
@@ -52,7 +54,7 @@ pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
             Some(message)
                 if is_trusted && (is_audit || message.starts_with("audit: type=1326 audit(")) =>
             {
-                audit::read_record(collector, line, message);
+                audit::read_record(collector, line, message, take);
             }
             Some(_) => refused.add(line),
             None => {}
@@ -88,7 +90,7 @@ pub(crate) fn read_events(collector: &mut Collector, text: &str) {
         }
         let error = text("evt.res").filter(|result| result.starts_with('E'));
         let number = error.and_then(|error| consts::value(collector.arch, error));
-        if let Some(number) = number.filter(|number| *number <= MAX_ERRNO) {
+        if let Some(number) = number.filter(|number| *number <= u64::from(errno::MAX)) {
             errors.push((name.to_owned(), number as u16));
         }
     });

@@ -2,7 +2,7 @@
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
-use tamis_abi::{Arch, Nr, syscall};
+use tamis_abi::{Arch, Nr, errno, syscall};
 use tamis_diag::json::{Dialect, Reader, member};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
@@ -32,8 +32,6 @@ const CALL_MEMBERS: [&str; 9] = [
 ];
 const ERROR_MEMBERS: [&str; 2] = ["errno", "count"];
 const TIMES_MEMBERS: [&str; 4] = ["total_ns", "min_ns", "max_ns", "buckets"];
-/// The largest error number.
-const MAX_ERRNO: u64 = 4095;
 const VALUE_MEMBERS: [&str; 4] = ["arg", "value", "count", "runs"];
 const SAMPLE_MEMBERS: [&str; 2] = ["args", "count"];
 /// The largest index of an argument.
@@ -270,7 +268,7 @@ fn read_errors(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &ERROR_MEMBERS);
         let errno = reader.required(object, "errno", what)?;
-        let number = reader.unsigned(errno, "`errno`", MAX_ERRNO)? as u16;
+        let number = reader.unsigned(errno, "`errno`", u64::from(errno::MAX))? as u16;
         let count = read_count(reader, object, what)?;
         if call.errors.insert(number, count).is_some() {
             repeated(reader, errno.range(), "the error number");

@@ -27,7 +27,7 @@ use tamis_profile::{Profile, Times, interest};
 
 use crate::recording::{Lost, Recording, Signalled};
 pub use btf::{Btf, BtfError};
-use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS};
+use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS, TRACEPOINTS};
 use tasks::Tasks;
 pub use view::Viewer;
 
@@ -166,13 +166,7 @@ impl Recorder {
     /// # Errors
     /// See [`Unavailable`].
     pub fn new(options: Options) -> Result<Recorder, Unavailable> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Unavailable::Machine);
-        }
-        if !is_in_first_namespace() {
-            return Err(Unavailable::Namespace);
-        }
-        let (facts, ids) = facts(options)?;
+        let (facts, ids) = facts(options, TRACEPOINTS)?;
         let array = |words| Array::new(words).map_err(Unavailable::Memory);
         let rows = ROWS * INTERFACES;
         let measured = if options.times { rows * facts.cpus } else { 0 };
@@ -189,10 +183,14 @@ impl Recorder {
             _interest: interesting(array(rows.div_ceil(8))?),
             _starts: array(2 * if options.times { programs::STARTS } else { 1 })?,
         };
-        recorder.attach(&facts, &ids)
+        recorder.attach(&facts, ids)
     }
 
-    fn attach(mut self, facts: &Facts, ids: &[u32]) -> Result<Recorder, Unavailable> {
+    fn attach(
+        mut self,
+        facts: &Facts,
+        ids: [u32; TRACEPOINTS.len()],
+    ) -> Result<Recorder, Unavailable> {
         let maps = [
             ("states", self.tasks.states.descriptor()),
             ("counts", self.counts.descriptor()),
@@ -205,9 +203,8 @@ impl Recorder {
             ("starts", self._starts.descriptor()),
         ];
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
-        self.attached = attached(programs::all(facts), ids, |text| {
-            programs::assemble(&text, facts, &maps)
-        })?;
+        let programs = ids.into_iter().zip(TRACEPOINTS).zip(programs::all(facts));
+        self.attached = attached(programs, |text| programs::assemble(text, facts, &maps))?;
         Ok(self)
     }
 
@@ -342,17 +339,16 @@ impl Recorder {
     }
 }
 
-/// Programs at their tracepoints, in order.
-fn attached<const N: usize>(
-    programs: [(&'static str, String); N],
-    ids: &[u32],
-    assemble: impl Fn(String) -> Result<Vec<Insn>, String>,
+/// Programs at their tracepoints: the numbers of their types, names, and texts.
+fn attached(
+    programs: impl Iterator<Item = ((u32, &'static str), String)>,
+    assemble: impl Fn(&str) -> Result<Vec<Insn>, String>,
 ) -> Result<Vec<Attached>, Unavailable> {
     let mut attached = Vec::new();
-    for ((tracepoint, text), id) in programs.into_iter().zip(ids) {
-        let insns = assemble(text);
+    for ((id, tracepoint), text) in programs {
+        let insns = assemble(&text);
         let insns = insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
-        let program = bpf::attach_tracepoint(*id, &insns);
+        let program = bpf::attach_tracepoint(id, &insns);
         attached.push(program.map_err(|error| Unavailable::Program { tracepoint, error })?);
     }
     Ok(attached)
@@ -408,19 +404,20 @@ fn is_in_first_namespace() -> bool {
     namespace.map_or(true, |file| file.ino() == FIRST)
 }
 
-/// What the programs depend on, and the numbers of their tracepoints' types.
-fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
+/// What the programs depend on, and the numbers of these tracepoints' types.
+fn facts<const N: usize>(
+    options: Options,
+    tracepoints: [&str; N],
+) -> Result<(Facts, [u32; N]), Unavailable> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Unavailable::Machine);
+    }
+    if !is_in_first_namespace() {
+        return Err(Unavailable::Namespace);
+    }
     let bytes = bpf::types().map_err(|error| Unavailable::NoTypes(error.kind()))?;
     let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
-    let names = [
-        "btf_trace_sys_enter",
-        "btf_trace_sys_exit",
-        "btf_trace_sched_process_fork",
-        "btf_trace_sched_process_exec",
-        "btf_trace_sched_process_exit",
-        "btf_trace_signal_generate",
-        "btf_trace_signal_deliver",
-    ];
+    let names = tracepoints.map(|tracepoint| format!("btf_trace_{tracepoint}"));
     let paths: [&[&str]; 4] = [
         &["thread_info", "status"],
         &["pid"],
@@ -428,7 +425,7 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
         &["exit_code"],
     ];
     let (ids, offsets) = btf
-        .find(names, "task_struct", paths)
+        .find(names.each_ref().map(String::as_str), "task_struct", paths)
         .map_err(Unavailable::Types)?;
     let [status, pid, seccomp_mode, exit_code] = offsets;
     let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
@@ -445,7 +442,7 @@ fn facts(options: Options) -> Result<(Facts, Vec<u32>), Unavailable> {
         has_values: options.values,
         has_times: options.times,
     };
-    Ok((facts, ids.to_vec()))
+    Ok((facts, ids))
 }
 
 /// Fills the array by which the programs know the arguments of interest: for each row a byte with a bit for each

@@ -84,15 +84,25 @@ pub(super) struct Facts {
 /// The names of arrays and tables, and their descriptors.
 pub(super) type Maps<'m> = [(&'m str, RawFd)];
 
-/// The tracepoints, each with its program's text.
-pub(super) fn all(facts: &Facts) -> [(&'static str, String); 6] {
+/// The tracepoints.
+pub(super) const TRACEPOINTS: [&str; 6] = [
+    "sys_enter",
+    "sys_exit",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+    "signal_generate",
+];
+
+/// The texts of their programs.
+pub(super) fn all(facts: &Facts) -> [String; 6] {
     [
-        ("sys_enter", enter(facts)),
-        ("sys_exit", exit(facts)),
-        ("sched_process_fork", FORK.to_owned()),
-        ("sched_process_exec", EXEC.to_owned()),
-        ("sched_process_exit", END.to_owned()),
-        ("signal_generate", SIGNAL.to_owned()),
+        enter(facts),
+        exit(facts),
+        FORK.to_owned(),
+        EXEC.to_owned(),
+        END.to_owned(),
+        SIGNAL.to_owned(),
     ]
 }
 

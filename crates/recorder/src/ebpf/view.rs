@@ -15,9 +15,9 @@ use super::programs::{INTERFACES, LOST, ROWS};
 use super::tasks::Tasks;
 use super::view_programs::{
     CALL, CREATED, DENIED, ENDED, ENTERED, LEFT, MAX_PIECE_BYTES, OUTPUT_SHIFT, PIECE_BYTES,
-    PIECE_COUNT, PIECES, RENUMBERED, RESULT, SIGNALLED, TIME, all, assemble,
+    PIECE_COUNT, PIECES, RENUMBERED, RESULT, SIGNALLED, TIME, TRACEPOINTS, all, assemble,
 };
-use super::{Options, Start, Unavailable, attached, call, facts, is_in_first_namespace, rows};
+use super::{Options, Start, Unavailable, attached, call, facts, rows};
 use crate::view::{Following, Outcome, Sink, Wanted};
 
 /// The room for records that nobody has read yet.
@@ -42,13 +42,7 @@ impl Viewer {
     /// # Errors
     /// See [`Unavailable`].
     pub fn new(filter: &Program) -> Result<Viewer, Unavailable> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Unavailable::Machine);
-        }
-        if !is_in_first_namespace() {
-            return Err(Unavailable::Namespace);
-        }
-        let (facts, ids) = facts(Options::default())?;
+        let (facts, ids) = facts(Options::default(), TRACEPOINTS)?;
         let memory = Unavailable::Memory;
         let tasks = Tasks::new(facts.tasks).map_err(memory)?;
         let ring = Ring::new(RING_BYTES).map_err(memory)?;
@@ -59,8 +53,9 @@ impl Viewer {
             ("ring", ring.descriptor()),
             ("wanted", wanted.descriptor()),
         ];
-        let programs = all(&facts, filter).map_err(Unavailable::Bug)?;
-        let attached = attached(programs, &ids, |text| assemble(&text, &facts, &maps))?;
+        let texts = all(filter).map_err(Unavailable::Bug)?;
+        let programs = ids.into_iter().zip(TRACEPOINTS).zip(texts);
+        let attached = attached(programs, |text| assemble(text, &facts, &maps))?;
         Ok(Viewer {
             _attached: attached,
             tasks,
@@ -133,7 +128,10 @@ impl<'r> Event<'r> {
                 }
             }
             CREATED => following.created(self.task),
-            ENDED => following.ended(self.task, ended(result as u32)),
+            ENDED => {
+                let ended = Ended::of_status(result as i32);
+                following.ended(self.task, ended.unwrap_or(Ended::Exited(0)));
+            }
             SIGNALLED => following.signalled(self.task, result as i32),
             RENUMBERED => following.renumbered(self.task, result as i32),
             _ => {}
@@ -182,19 +180,6 @@ impl<'r> Event<'r> {
             }
         }
         0
-    }
-}
-
-/// The end of a task, of its `exit_code`.
-fn ended(code: u32) -> Ended {
-    const SIGNAL: u32 = 0x7f;
-    const CORE: u32 = 0x80;
-    match code & SIGNAL {
-        0 => Ended::Exited((code >> 8) as u8),
-        signal => Ended::Signalled {
-            signal: signal as i32,
-            core_dumped: code & CORE != 0,
-        },
     }
 }
 

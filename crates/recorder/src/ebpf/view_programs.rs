@@ -20,6 +20,7 @@ use super::programs::{
 
 /// The call that the task is in is shown.
 const SHOWN: u64 = 16;
+const SIGKILL: i32 = 9;
 
 /// Kinds of records.
 pub(super) const ENTERED: u32 = 1;
@@ -47,11 +48,18 @@ const LONG_BYTES: usize = PIECES + PIECE_COUNT * PIECE_BYTES;
 /// length counted from 1, or 0 for a text; then the argument that the kernel fills, counted from 1.
 pub(super) const OUTPUT_SHIFT: u32 = 32;
 
-/// The tracepoints, each with its program's text, in the order of their types' numbers.
-pub(super) fn all(
-    facts: &Facts,
-    filter: &tamis_bpf::Program,
-) -> Result<[(&'static str, String); 7], String> {
+/// The tracepoints. Calls for which a filter sends a signal aren't told apart here.
+pub(super) const TRACEPOINTS: [&str; 6] = [
+    "sys_enter",
+    "sys_exit",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+    "signal_deliver",
+];
+
+/// The texts of their programs.
+pub(super) fn all(filter: &tamis_bpf::Program) -> Result<[String; 6], String> {
     let filter = convert::listing(filter, Style::Plain).map_err(|error| error.to_string())?;
     // The kernel doesn't verify what it translates itself; the verifier wants to know what registers had before.
     let filter = filter
@@ -59,14 +67,12 @@ pub(super) fn all(
         .replacen("w7 ^= w7", "w7 = 0", 1);
     let filter = format!("filter:\n{filter}");
     Ok([
-        ("sys_enter", enter() + &filter),
-        ("sys_exit", exit() + &filter),
-        ("sched_process_fork", fork()),
-        ("sched_process_exec", exec()),
-        ("sched_process_exit", end(facts)),
-        // Calls for which a filter sends a signal aren't told apart here.
-        ("signal_generate", "r0 = 0\nexit\n".to_owned()),
-        ("signal_deliver", signal()),
+        enter() + &filter,
+        exit() + &filter,
+        fork(),
+        exec(),
+        end(),
+        signal(),
     ])
 }
 
@@ -111,7 +117,7 @@ known:
     text
 }
 
-/// A record of this size in r7, with its kind, task and time.
+/// A record of this size in r7, with its kind, the task at r10 - 32, and the time.
 fn record(kind: u32, bytes: usize) -> String {
     format!(
         "
@@ -125,6 +131,8 @@ fn record(kind: u32, bytes: usize) -> String {
     *(u64 *)(r7 + {TIME}) = r0
     w1 = {kind}
     *(u32 *)(r7 + 0) = r1
+    r1 = *(u64 *)(r10 - 32)
+    *(u32 *)(r7 + 4) = r1
 "
     )
 }
@@ -147,12 +155,7 @@ lost:
 
 /// Fills a record with the call at r10 - 192 and what is behind its arguments.
 fn filled() -> String {
-    let mut text = String::from(
-        "
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
-",
-    );
+    let mut text = String::new();
     for at in (0..64).step_by(8) {
         text += &format!(
             "    r1 = *(u64 *)(r10 - {})\n    *(u64 *)(r7 + {}) = r1\n",
@@ -272,15 +275,16 @@ fn enter() -> String {
     w7 = w7
     r9 = *(u64 *)(r6 + 0)
 {}
+{}
+    // Only now: the exit of a call whose entry is lost isn't told, as it would pass for that of another call.
     r1 = {}
     *(u8 *)(r8 + 0) = r1
-{}
     r1 = 0
     *(u64 *)(r7 + {RESULT}) = r1
 {}{HANDED_OVER}",
         call(),
-        state | SHOWN,
         record(ENTERED, LONG_BYTES),
+        state | SHOWN,
         filled()
     )
 }
@@ -338,8 +342,6 @@ fn left() -> String {
 machine:
     *(u32 *)(r10 - 188) = r2
 {}
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
     r1 = *(u64 *)(r10 - 48)
     *(u64 *)(r7 + {RESULT}) = r1
     r1 = 0
@@ -437,8 +439,6 @@ set:
     r9 &= {TRACKED}
     if r9 == 0 goto out
 {}
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
 {HANDED_OVER}",
         TRACKED | ARMED,
         TRACKED | NEW,
@@ -458,8 +458,6 @@ fn exec() -> String {
     *(u64 *)(r10 - 48) = r2
     *(u64 *)(r10 - 32) = r7
 {}
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
     r1 = *(u64 *)(r10 - 48)
     *(u64 *)(r7 + {RESULT}) = r1
 {HANDED_OVER}",
@@ -470,11 +468,11 @@ fn exec() -> String {
 }
 
 /// A task has ended.
-fn end(facts: &Facts) -> String {
+fn end() -> String {
     format!(
         "
     call 158 // bpf_get_current_task_btf
-    w1 = *(u32 *)(r0 + {})
+    w1 = *(u32 *)(r0 + {{exit_code}})
     *(u64 *)(r10 - 48) = r1
     w7 = *(u32 *)(r0 + {{pid}})
     *(u64 *)(r10 - 32) = r7
@@ -486,8 +484,6 @@ fn end(facts: &Facts) -> String {
     r9 &= {TRACKED}
     if r9 == 0 goto gone
 {}
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
     r1 = *(u64 *)(r10 - 48)
     *(u64 *)(r7 + {RESULT}) = r1
     r1 = r7
@@ -506,21 +502,20 @@ lost:
     lock *(u64 *)(r1 + {{lost}}) += r2
     goto gone
 ",
-        facts.exit_code,
         record(ENDED, SHORT_BYTES),
     )
 }
 
-/// A task is about to get a signal: its number.
+/// A task is about to get a signal: its number. The kernel gives SIGKILL to all threads of a process that ends; how they
+/// end says it when somebody sent it.
 fn signal() -> String {
     format!(
         "{TASK}{RECORDED}
     r1 = *(u64 *)(r6 + 0)
     w1 = w1
+    if r1 == {SIGKILL} goto out
     *(u64 *)(r10 - 48) = r1
 {}
-    r1 = *(u64 *)(r10 - 32)
-    *(u32 *)(r7 + 4) = r1
     r1 = *(u64 *)(r10 - 48)
     *(u64 *)(r7 + {RESULT}) = r1
 {HANDED_OVER}",

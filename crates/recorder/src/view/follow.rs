@@ -61,6 +61,8 @@ pub trait Sink {
     fn signalled(&mut self, task: i32, signal: i32);
     /// A task has ended.
     fn ended(&mut self, task: i32, how: Ended);
+    /// A task is gone; another thread of its process, of this number, has executed a program and has its number now.
+    fn superseded(&mut self, task: i32, by: i32);
     /// So many events were lost, in all.
     fn lost(&mut self, count: u64);
     /// Some time has passed in which nothing may have happened.
@@ -91,6 +93,10 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn ended(&mut self, task: i32, how: Ended) {
         (**self).ended(task, how);
+    }
+
+    fn superseded(&mut self, task: i32, by: i32) {
+        (**self).superseded(task, by);
     }
 
     fn lost(&mut self, count: u64) {
@@ -198,7 +204,7 @@ impl<S: Sink> Following<S> {
         if let Some(call) = self.pending.remove(&former) {
             self.pending.insert(task, call);
         }
-        self.sink.ended(former, Ended::Exited(0));
+        self.sink.superseded(task, former);
     }
 
     /// There is another task.

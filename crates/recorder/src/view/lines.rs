@@ -198,11 +198,15 @@ impl<W: Write> Sink for Lines<W> {
         self.tasks.remove(&task);
     }
 
+    fn superseded(&mut self, task: i32, by: i32) {
+        self.line(task, &format!("+++ superseded by execve in pid {by} +++"));
+        self.tasks.remove(&by);
+        self.tasks.insert(task);
+    }
+
     fn lost(&mut self, count: u64) {
         self.close();
-        self.put(&format!(
-            "tamis: {count} events were lost; results near them may be those of other calls\n"
-        ));
+        self.put(&format!("tamis: {count} events were lost\n"));
         self.at_end();
     }
 

@@ -109,42 +109,12 @@ fn futex_args(operation: u32) -> usize {
     }
 }
 
-/// Calls without arguments, which the table of signatures doesn't have.
-const WITHOUT_ARGUMENTS: [&str; 23] = [
-    "fork",
-    "getegid",
-    "getegid32",
-    "geteuid",
-    "geteuid32",
-    "getgid",
-    "getgid32",
-    "getpgrp",
-    "getpid",
-    "getppid",
-    "gettid",
-    "getuid",
-    "getuid32",
-    "inotify_init",
-    "munlockall",
-    "pause",
-    "restart_syscall",
-    "rt_sigreturn",
-    "sched_yield",
-    "setsid",
-    "sync",
-    "vfork",
-    "vhangup",
-];
-
 fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
-    if WITHOUT_ARGUMENTS.contains(&name) {
-        return Some(Vec::new());
-    }
     let args = signature::args(name)?;
     let mut next = 0;
     let mut places = Vec::new();
     for arg in args {
-        let is_split = !arch.has_64_bit_registers() && is_wide(arg);
+        let is_split = arg.is_split(arch);
         let register =
             signature::index(arch, name, arg.name).map_or(next, |index| index.index() as u8);
         next += 1 + u8::from(is_split);
@@ -159,19 +129,13 @@ fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
         });
     }
     // The oldest calls take a pointer to their arguments.
-    if signature::index(arch, name, args.first()?.name).is_none() && !places.first()?.is_split {
+    if let Some(first) = args.first()
+        && signature::index(arch, name, first.name).is_none()
+        && !places.first()?.is_split
+    {
         return None;
     }
     Some(places)
-}
-
-/// Whether it has 64 bits on every architecture.
-fn is_wide(arg: &Arg) -> bool {
-    matches!(without_const(arg.c_type), "__u64" | "loff_t" | "u64")
-}
-
-fn without_const(c_type: &str) -> &str {
-    c_type.strip_prefix("const ").unwrap_or(c_type)
 }
 
 /// Buffers that the kernel reads, and the arguments with their lengths.
@@ -275,7 +239,7 @@ fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
     const FLAGS: [&str; 10] = [
         "flags", "mask", "cmd", "op", "option", "options", "flag", "prot", "request", "sig",
     ];
-    let c_type = without_const(c_type);
+    let c_type = c_type.strip_prefix("const ").unwrap_or(c_type);
     if c_type == "unsigned long" && (POINTERS.contains(&name) || name.starts_with("arg")) {
         return Kind::Pointer;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
+use tamis_abi::{Action, Arch, SeccompData, errno};
 use tamis_diag::Sources;
 use tamis_report::addition::{self, Addition, Denial};
 use tamis_report::denied::{AdditionEntry, DeniedEntry, essence};
@@ -171,10 +171,7 @@ fn is_allowing(
     let input = Input::new(policy.name.as_str(), addition.apply(text));
     let load = load.with_kind(Some(policy.kind));
     match load.load_input(input) {
-        Ok(Loaded::Policy(changed)) => {
-            let action = changed.ruleset.decide(data).action;
-            matches!(action.kind, ActionKind::Allow | ActionKind::Log)
-        }
+        Ok(Loaded::Policy(changed)) => changed.ruleset.decide(data).action.kind.executes(),
         Ok(Loaded::Program(_)) | Err(_) => false,
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod output;
 pub(crate) mod packet;
 pub(crate) mod parquet;
 pub(crate) mod platform;
+pub(crate) mod proc;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod side;

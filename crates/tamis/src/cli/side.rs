@@ -1,6 +1,8 @@
 //! Reading one side of a comparison, or the filters of a stack.
 
 use tamis_bpf::{MixedEndian, Program, Stack};
+use tamis_compiler::CompileOptions;
+use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{NamedProgram, Side, SideOptions};
 
@@ -56,5 +58,22 @@ pub(crate) fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<S
             format!("{name} is for machines of another byte order than the filters before it"),
             "filters of one task run on one machine; select it with `--arch`",
         )
+    })
+}
+
+/// The filters of one task as few as they can be.
+pub(crate) fn optimised(stack: &Stack, options: &CompileOptions) -> Result<Optimised, Failure> {
+    optimise(stack, options, Split::Never)
+        .map_err(|error| Failure::bug(error.to_string(), "please report this with the input"))
+}
+
+/// The filters of one task as one program; `None` if they don't fit into one.
+pub(crate) fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>, Failure> {
+    if let [one] = stack.programs() {
+        return Ok(Some(one.clone()));
+    }
+    Ok(match optimised(stack, options)?.programs() {
+        [one] => Some(one.clone()),
+        _ => None,
     })
 }

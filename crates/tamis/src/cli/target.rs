@@ -10,6 +10,7 @@ use tamis_kernel::{Flag, Flags};
 use tamis_session::profile::mismatch;
 use tamis_session::{LoadOptions, Loaded, Policy, check};
 
+use super::load::LoadArgs;
 use super::{Failure, Global, budget, profile};
 
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
@@ -99,6 +100,22 @@ impl TargetArgs {
         ]
     }
 
+    /// The filters of a command that installs them, and how to compile them.
+    pub(crate) fn load_stack(
+        &self,
+        inputs: &[String],
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<(Vec<Loaded>, CompileOptions), Failure> {
+        let loaded = inputs.iter().map(|input| load.load_among(input, global));
+        let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
+        load.check_options(&loaded)?;
+        load.check_arches(&loaded)?;
+        self.check_use(loaded.iter())?;
+        let options = self.options(&load.options(), global)?;
+        Ok((loaded, options))
+    }
+
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
     /// name none.
     pub(crate) fn options(
@@ -130,6 +147,26 @@ impl TargetArgs {
             kernel: load.policy.kernel,
             ..budget::compile_options()
         })
+    }
+}
+
+/// Flags of the kernel's for filters that are installed.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct FlagArgs {
+    /// Let the kernel write an audit record for every action except allow
+    #[arg(long)]
+    log: bool,
+    /// Don't enable the mitigation against speculative store bypass
+    #[arg(long)]
+    spec_allow: bool,
+}
+
+impl FlagArgs {
+    /// Those that were asked for.
+    pub(crate) fn flags(self) -> Flags {
+        let wanted = [(Flag::Log, self.log), (Flag::SpecAllow, self.spec_allow)];
+        let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+        wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use tamis_abi::{Action, syscall};
 use tamis_analysis::{CaseLimits, decompile, narrowed};
-use tamis_bpf::{Program, Stack};
+use tamis_bpf::Program;
 use tamis_kernel::{DumpError, dump};
 use tamis_prover::{ComparisonResult, Scope, Space, Subject, prove};
 use tamis_report::audit::{AgainstEntry, AuditReport, AuditedEntry, SummaryEntry};
@@ -15,7 +15,7 @@ use tamis_rules::{Predicate, Section};
 use super::dump::refusal;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, native_arch};
-use crate::cli::{Failure, Global, budget, exit, output, side};
+use crate::cli::{Failure, Global, budget, exit, output, proc, side};
 
 /// Show what is enforced on running processes, and whether it is what was written
 #[derive(clap::Args)]
@@ -126,7 +126,7 @@ fn tasks(args: &Args) -> Result<Tasks, Failure> {
     if !args.all {
         return Ok(tasks);
     }
-    for pid in numbers("/proc") {
+    for pid in proc::numbers("/proc").unwrap_or_default() {
         match tasks.add(pid, false) {
             // It has ended meanwhile.
             Ok(()) | Err(DumpError::NoTask | DumpError::Ended) => {}
@@ -157,7 +157,7 @@ impl Tasks {
             own => Some(own?),
         };
         let (mut threads, mut unreadable) = (Vec::new(), Vec::new());
-        let tids = numbers(&format!("/proc/{pid}/task"));
+        let tids = proc::numbers(&format!("/proc/{pid}/task")).unwrap_or_default();
         for tid in tids.into_iter().filter(|tid| *tid != pid) {
             let name = || format!("{} (thread of {pid})", name(tid));
             match dump(tid) {
@@ -187,15 +187,6 @@ impl Tasks {
         self.unreadable.append(&mut unreadable);
         Ok(())
     }
-}
-
-/// The numbers among the names in a folder, in order.
-fn numbers(folder: &str) -> Vec<i32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut numbers: Vec<i32> = names.collect();
-    numbers.sort_unstable();
-    numbers
 }
 
 /// The name of a task, shown escaped: the task chooses it.
@@ -238,23 +229,13 @@ fn action(section: &Section, nr: u32) -> Option<Action> {
 
 /// Compares filters with what should be enforced.
 fn compare(args: &Args, filters: &[Program], side: &tamis_session::Side) -> AgainstEntry {
-    let left = Stack::new(filters.to_vec()).unwrap_or_default();
-    let left = Subject::programs(left.programs());
-    let right: Vec<Subject<'_>> = side
-        .filters()
-        .iter()
-        .map(tamis_session::Loaded::subject)
-        .collect();
+    let left = Subject::programs(filters);
     let scope = Scope {
         arches: args.load.arches.clone(),
         ..Scope::default()
     };
-    let report = prove(
-        &Subject::Stack(&left),
-        &Subject::Stack(&right),
-        &scope,
-        &args.limits.limits(),
-    );
+    let limits = args.limits.limits();
+    let report = side.with_subject(|right| prove(&Subject::Stack(&left), right, &scope, &limits));
     let pairs = report.pairs.iter();
     let witnesses = pairs.filter_map(|pair| {
         let input = pair.example.as_ref()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, decompile};
-use tamis_convert::{self as convert, Refusal, Source};
+use tamis_convert::{self as convert, Converted, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_policy::export::{self, Exporter, Loss};
 use tamis_policy::installation::Installation;
@@ -64,32 +64,8 @@ fn language() -> impl TypedValueParser<Value = &'static Exporter> {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     let loaded = args.load.load(&args.input, global)?;
-    let gave_up = |limit| args.limits.gave_up("nothing was written", limit);
-    let (limits, stop) = (args.limits.limits(), budget::stop());
-    let mut space = Space::stoppable(limits, stop.clone());
     let (source, origins) = about(args, &loaded);
-    let converted = match &loaded {
-        Loaded::Policy(policy) => {
-            let function = space.ruleset(&policy.ruleset).map_err(Refusal::Limit);
-            let converted = function
-                .and_then(|function| convert::convert(&mut space, function, args.to, &source));
-            match converted {
-                Err(Refusal::Limit(LimitReached::Nodes | LimitReached::Steps)) => {
-                    convert::convert_complex(&policy.ruleset, args.to, &source, limits, &stop)
-                }
-                converted => converted,
-            }
-            .map_err(|refusal| failure(args, refusal))?
-        }
-        Loaded::Program(_) => {
-            let function = space.subject(&loaded.subject()).map_err(gave_up)?;
-            let function = narrowed(&mut space, function, &args.load.arches).map_err(gave_up)?;
-            let converted = convert::convert(&mut space, function, args.to, &source);
-            let converted = converted.map_err(|refusal| failure(args, refusal))?;
-            confirm_reading(args, &mut space, function, loaded)?;
-            converted
-        }
-    };
+    let converted = converted(&loaded, args.to, &source, &args.limits, &args.load.arches)?;
     let diagnostics: Vec<Diagnostic> = converted
         .losses
         .iter()
@@ -110,20 +86,45 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Lets the judge confirm what the prover has read in a program.
-fn confirm_reading(
-    args: &Args,
-    space: &mut Space,
-    function: Function,
-    program: Loaded,
-) -> Result<(), Failure> {
-    let ruleset = decompile(space, function, &CaseLimits::default());
-    let ruleset = ruleset.map_err(|error| {
-        let message = format!("what the program means could not be confirmed: {error}");
-        Failure::gave_up(message, None)
-    })?;
-    judge_reading(&[program], &args.load.arches, &ruleset, &args.limits)?;
-    Ok(())
+/// What an input is in another language: it means the same, or is stricter where that is told.
+pub(super) fn converted(
+    loaded: &Loaded,
+    to: &'static Exporter,
+    source: &Source,
+    limits: &LimitArgs,
+    arches: &[Arch],
+) -> Result<Converted, Failure> {
+    let gave_up = |limit| limits.gave_up("nothing was written", limit);
+    let stop = budget::stop();
+    let mut space = Space::stoppable(limits.limits(), stop.clone());
+    let refused = |refusal| failure(limits, refusal);
+    match loaded {
+        Loaded::Policy(policy) => {
+            let function = space.ruleset(&policy.ruleset).map_err(Refusal::Limit);
+            let converted =
+                function.and_then(|function| convert::convert(&mut space, function, to, source));
+            let converted = match converted {
+                Err(Refusal::Limit(LimitReached::Nodes | LimitReached::Steps)) => {
+                    convert::convert_complex(&policy.ruleset, to, source, limits.limits(), &stop)
+                }
+                converted => converted,
+            };
+            converted.map_err(refused)
+        }
+        Loaded::Program(_) => {
+            let function = space.subject(&loaded.subject()).map_err(gave_up)?;
+            let function = narrowed(&mut space, function, arches).map_err(gave_up)?;
+            let converted = convert::convert(&mut space, function, to, source).map_err(refused)?;
+            // The judge confirms what the prover has read in a program.
+            let ruleset = decompile(&mut space, function, &CaseLimits::default());
+            let ruleset = ruleset.map_err(|error| {
+                let message = format!("what the program means could not be confirmed: {error}");
+                Failure::gave_up(message, None)
+            })?;
+            judge_reading(std::slice::from_ref(loaded), arches, &ruleset, limits)?;
+            Ok(converted)
+        }
+    }
 }
 
 /// Where the rules of a policy stand.
@@ -177,9 +178,9 @@ fn narrowed(
     }
 }
 
-fn failure(args: &Args, refusal: Refusal) -> Failure {
+fn failure(limits: &LimitArgs, refusal: Refusal) -> Failure {
     match refusal {
-        Refusal::Limit(limit) => args.limits.gave_up("nothing was written", limit),
+        Refusal::Limit(limit) => limits.gave_up("nothing was written", limit),
         Refusal::Inexpressible(diagnostic) => {
             Failure::Diagnostics(vec![*diagnostic], Sources::new())
         }

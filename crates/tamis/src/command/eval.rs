@@ -1,6 +1,6 @@
 //! `tamis eval`: what a filter answers to calls, or a socket's filter to packets.
 
-use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Pc, Program, Stack, disasm, interp};
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
@@ -82,7 +82,7 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let all_allowed = results
         .iter()
-        .all(|result| is_allowed(Action::from_ret(result.ret)));
+        .all(|result| Action::from_ret(result.ret).kind.executes());
     let listing = disasm::disassemble(&raw.program, disasm::Style::Commented);
     let listing = listing.lines().map(str::to_owned).collect();
     let report = EvalReport {
@@ -142,9 +142,4 @@ fn options(engine: Engine, evaluations: usize) -> Options {
         evaluations: Some(evaluations as u64),
         ..Options::default()
     }
-}
-
-/// Whether a call with this answer is executed.
-fn is_allowed(action: Action) -> bool {
-    matches!(action.kind, ActionKind::Allow | ActionKind::Log)
 }

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use tamis_kernel::execute::{Execute, ExecuteError};
-use tamis_kernel::flags::{Flag, Flags};
-use tamis_session::{Loaded, NamedProgram};
+use tamis_kernel::flags::Flags;
+use tamis_session::NamedProgram;
 
 use crate::cli::load::LoadArgs;
-use crate::cli::target::{self, TargetArgs};
+use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, side};
 
 /// Become a command under one or more filters: in place, without a child or a supervisor
@@ -41,12 +41,8 @@ pub(crate) struct Args {
     /// Don't set no_new_privs if the kernel takes the filters without it, as it does with CAP_SYS_ADMIN
     #[arg(long)]
     keep_privs: bool,
-    /// Let the kernel write an audit record for every action except allow
-    #[arg(long)]
-    log: bool,
-    /// Don't enable the mitigation against speculative store bypass
-    #[arg(long)]
-    spec_allow: bool,
+    #[command(flatten)]
+    flags: FlagArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -81,16 +77,8 @@ pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let load = args.load.for_filter();
-    let loaded: Vec<Loaded> = args
-        .policies
-        .iter()
-        .map(|input| load.load_among(input, global))
-        .collect::<Result<_, _>>()?;
-    load.check_options(&loaded)?;
-    load.check_arches(&loaded)?;
-    args.target.check_use(loaded.iter())?;
-    let options = args.target.options(&load.options(), global)?;
-    let asked = flags(args);
+    let (loaded, options) = args.target.load_stack(&args.policies, &load, global)?;
+    let asked = args.flags.flags();
     let mut filters: Vec<(NamedProgram, Flags)> = Vec::new();
     for loaded in loaded {
         let wanted = target::wanted_flags(loaded.policy());
@@ -128,10 +116,4 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         format!("{about}: {error}"),
         error.hint(),
     ))
-}
-
-fn flags(args: &Args) -> Flags {
-    let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
-    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
-    wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use tamis_abi::SeccompData;
 use tamis_bpf::{InvalidProgram, Program, Stack};
-use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
 use tamis_fuzz::{Campaign, FilterCoverage, Found};
 use tamis_kernel::interrupt::Interrupts;
@@ -147,11 +146,7 @@ fn counterpart(side: &Side) -> Result<Side, Failure> {
         filters => {
             let stack = stack(filters)?;
             let options = tamis_compiler::CompileOptions::default();
-            let optimised = optimise(&stack, &options, Split::Never);
-            let optimised = optimised.map_err(|error| {
-                let message = format!("bug in tamis: {error}");
-                Failure::bug(message, "please report this with the input")
-            })?;
+            let optimised = side::optimised(&stack, &options)?;
             (optimised.programs().to_vec(), "optimised")
         }
     };

@@ -109,13 +109,17 @@ struct Columns(Vec<Column>);
 struct Order(Option<Column>);
 
 fn columns(text: &str) -> Result<Columns, String> {
-    Column::list(text).map(Columns).map_err(|name| {
-        let known: Vec<&str> = Column::names().collect();
-        format!(
-            "`{name}` is no column, or is there twice; there are {}",
-            known.join(", ")
-        )
-    })
+    Column::list(text)
+        .map(Columns)
+        .map_err(|name| no_column(&name))
+}
+
+fn no_column(name: &str) -> String {
+    let known: Vec<&str> = Column::names().collect();
+    format!(
+        "`{name}` is no column, or is there twice; there are {}",
+        known.join(", ")
+    )
 }
 
 fn order(text: &str) -> Result<Order, String> {
@@ -124,7 +128,7 @@ fn order(text: &str) -> Result<Order, String> {
     }
     match Column::named(text) {
         Some(column) => Ok(Order(Some(column))),
-        None => columns(text).map(|_| Order(None)),
+        None => Err(no_column(text)),
     }
 }
 

@@ -4,7 +4,7 @@ mod denied;
 
 use std::ffi::OsString;
 
-use tamis_abi::{Action, ActionKind, SeccompData, call};
+use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::{Program, Stack, interp};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
@@ -18,7 +18,7 @@ use crate::cli::library::{self, LinkFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
 use crate::cli::side;
-use crate::cli::target::{self, TargetArgs};
+use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, exit, message, output};
 
 /// Run a command under one or more filters
@@ -58,12 +58,8 @@ pub(crate) struct Args {
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
     #[arg(long)]
     keep_privs: bool,
-    /// Let the kernel write an audit record for every action except allow
-    #[arg(long)]
-    log: bool,
-    /// Don't enable the mitigation against speculative store bypass
-    #[arg(long)]
-    spec_allow: bool,
+    #[command(flatten)]
+    flags: FlagArgs,
     /// Kill the command if tamis is killed; its descendants continue
     #[arg(long)]
     die_with_parent: bool,
@@ -105,7 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let is_filtered = !inputs.is_empty();
     let mut command = Command::new(program);
     command.args = arguments.to_vec();
-    command.flags = flags(args);
+    command.flags = args.flags.flags();
     command.filter_flags = policies
         .iter()
         .map(|policy| target::wanted_flags(policy.as_ref()))
@@ -174,12 +170,7 @@ impl Args {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<(Vec<Option<Policy>>, Vec<NamedProgram>), Failure> {
-        let loaded = inputs.iter().map(|input| load.load_among(input, global));
-        let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
-        load.check_options(&loaded)?;
-        load.check_arches(&loaded)?;
-        self.target.check_use(loaded.iter())?;
-        let options = self.target.options(&load.options(), global)?;
+        let (loaded, options) = self.target.load_stack(inputs, load, global)?;
         let mut policies = Vec::new();
         let mut filters = Vec::new();
         for loaded in loaded {
@@ -234,8 +225,8 @@ fn decider<'p>(
 
 /// Whether a filter answers a call in another way than to let it pass.
 fn denies(filter: &Program, data: &SeccompData) -> bool {
-    let kind = Action::from_ret(interp::run(filter, data).ret).kind;
-    !matches!(kind, ActionKind::Allow | ActionKind::Log)
+    let action = Action::from_ret(interp::run(filter, data).ret);
+    !action.kind.executes()
 }
 
 /// Whether the command can be executed at all.
@@ -300,12 +291,6 @@ fn reason(policy: Option<&Policy>, call: &SeccompData) -> Option<String> {
     let policy = policy?;
     let (ruleset, sources) = (&policy.ruleset, &policy.sources);
     Some(explain::reason(&policy.name, ruleset, sources, call))
-}
-
-fn flags(args: &Args) -> Flags {
-    let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
-    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
-    wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
 }
 
 /// Notes that nobody answers the calls that a policy hands to a supervisor.

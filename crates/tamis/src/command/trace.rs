@@ -3,9 +3,8 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -47,7 +46,7 @@ pub(crate) struct Args {
     /// Show these calls; may be repeated
     #[arg(short = 'e', long = "expr", value_name = "CALLS")]
     expressions: Vec<String>,
-    /// Write to this file instead of standard error; each line begins with the number of the task
+    /// Write to this file instead of standard error, `-` for standard output; each line begins with the number of the task
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How many bytes of a text that isn't a path are shown
@@ -83,6 +82,8 @@ enum Backend {
 
 /// How long a call waits at most before it is shown though it hasn't returned, and lines before they are in a file.
 const PACE: Duration = Duration::from_millis(50);
+/// The signal of Ctrl-C, of the same number on all architectures.
+const SIGINT: i32 = 2;
 
 /// Where events go.
 type Output = Box<dyn Sink + Send>;
@@ -105,9 +106,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return kernel::run(args, &filter, sink);
     }
     let decoder = Decoder::new(args.string_bytes);
-    let interrupts = Mutex::new(None);
+    let mut interrupts = None;
     let watched = Watched::new(decoder, sink);
-    match watch(args, &filter, &watched, &interrupts)? {
+    match watch(args, &filter, &watched, &mut interrupts)? {
         Ok(ended) => Ok(ended.pass_on()),
         Err(code) => Ok(code),
     }
@@ -115,20 +116,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// The sink for events.
 fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
+    let is_standard = args.output.as_deref() == Some(Path::new("-"));
     let file = match &args.output {
-        Some(path) => Some(File::create(path).map_err(|error| {
+        Some(path) if !is_standard => Some(File::create(path).map_err(|error| {
             Failure::environment(format!("cannot write {}: {error}", path.display()))
         })?),
-        None => None,
+        _ => None,
     };
     let is_live = file.is_none();
-    let prefix = if is_live {
+    let prefix = if args.output.is_none() {
         Prefix::IfSeveral
     } else {
         Prefix::Always
     };
     let out: Box<dyn Write + Send> = match file {
         Some(file) => Box::new(BufWriter::with_capacity(1 << 16, file)),
+        None if is_standard => Box::new(BufWriter::new(io::stdout())),
         None => Box::new(BufWriter::new(io::stderr())),
     };
     Ok(match global.json {
@@ -142,7 +145,7 @@ fn watch(
     args: &Args,
     filter: &Program,
     watched: &Watched<Output>,
-    interrupts: &Mutex<Option<Interrupts>>,
+    interrupts: &mut Option<Interrupts>,
 ) -> Result<Result<Ended, u8>, Failure> {
     let is_over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
@@ -150,18 +153,16 @@ fn watch(
             while !is_over.load(Ordering::Acquire) {
                 thread::park_timeout(PACE);
                 // While its first process lives, the command gets the signals.
-                if watched.first_has_ended() {
-                    let mut interrupts = interrupts.lock().unwrap_or_else(PoisonError::into_inner);
-                    if interrupts.get_or_insert_with(Interrupts::catch).arrived() {
-                        let _ = watched.with_sink(Sink::finish);
-                        // The kernel kills what is traced.
-                        let signal = libc_signal::SIGINT;
-                        Ended::Signalled {
-                            signal,
-                            core_dumped: false,
-                        }
-                        .pass_on();
-                    }
+                if watched.first_has_ended()
+                    && interrupts.get_or_insert_with(Interrupts::catch).arrived()
+                {
+                    let _ = watched.with_sink(Sink::finish);
+                    // The kernel kills what is traced.
+                    let interrupted = Ended::Signalled {
+                        signal: SIGINT,
+                        core_dumped: false,
+                    };
+                    interrupted.pass_on();
                 }
                 watched.with_sink(Sink::tick);
             }
@@ -180,9 +181,4 @@ fn watch(
 
 fn unwritten(error: &io::Error) -> Failure {
     Failure::environment(format!("cannot write what was seen: {error}"))
-}
-
-/// The number of a signal, which is the same on all architectures.
-mod libc_signal {
-    pub(super) const SIGINT: i32 = 2;
 }

@@ -288,6 +288,12 @@ fn a_thread_that_executes_a_program_returns_from_it() {
         let lines = lines(&output);
         let returned = |line: &&String| line.contains("execve resumed>") && line.ends_with(" = 0");
         assert_eq!(lines.iter().filter(returned).count(), 1, "{lines:#?}");
+        let superseded = |line: &&String| line.contains("+++ superseded by execve in pid ");
+        assert_eq!(lines.iter().filter(superseded).count(), 1, "{lines:#?}");
+        assert!(
+            !lines.iter().any(|line| line.contains("SIGKILL")),
+            "{lines:#?}"
+        );
     };
     if !is_untraceable() {
         check(&[]);
@@ -295,6 +301,67 @@ fn a_thread_that_executes_a_program_returns_from_it() {
     if !is_without_tracepoints() {
         check(&["--backend", "ebpf"]);
     }
+}
+
+const OVERRUN: &str = r#"
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void calls(long count) {
+    while (count--) {
+        syscall(SYS_getpgid, 0L);
+        syscall(SYS_close, -1L);
+    }
+}
+int main(void) {
+    kill(getppid(), SIGSTOP);
+    calls(60000);
+    kill(getppid(), SIGCONT);
+    calls(2000);
+    return 0;
+}
+"#;
+
+/// While tamis is stopped, nobody empties the buffer of events.
+#[test]
+fn results_of_lost_calls_are_not_those_of_others() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-overrun");
+    let Some(program) = toolchains::C.build(&folder, OVERRUN) else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let options = ["--backend", "ebpf", "-e", "getpgid,close"];
+    let output = trace(&options, &[program]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let lines = lines(&output);
+    assert!(lines.iter().any(|line| line.contains("events were lost")));
+    let of = |call: &'static str| lines.iter().filter(move |line| line.starts_with(call));
+    let is_right = |line: &&String, result: &str| line.ends_with(result) || line.ends_with(" = ?");
+    for line in of("close(-1)") {
+        assert!(
+            is_right(&line, " = -1 EBADF (Bad file descriptor)"),
+            "{line}"
+        );
+    }
+    for line in of("getpgid(0)") {
+        assert!(line.ends_with(" = ?") || !line.contains("= -1"), "{line}");
+    }
+    assert!(of("close(-1)").count() > 1000);
+}
+
+#[test]
+fn the_output_may_be_standard_output() {
+    if is_untraceable() {
+        return;
+    }
+    let output = trace(&["-e", "exit_group", "-o", "-"], &["true"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("exit_group(0)"), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]

@@ -4,7 +4,6 @@ use tamis_abi::{Action, Arch, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
-use super::permits;
 use crate::sink::Sink;
 use crate::tamis::ast::{Fallback, Name};
 
@@ -138,8 +137,8 @@ impl Draft {
             let nr = multiplexed.nr;
             let first = self.rules.iter().find(|rule| rule.syscalls.contains(nr.0));
             let is_open = match first {
-                Some(rule) => rule.when == Predicate::True && permits(rule.action),
-                None => permits(default),
+                Some(rule) => rule.when == Predicate::True && rule.action.kind.executes(),
+                None => default.kind.executes(),
             };
             if !is_open || warned.contains(&nr) {
                 continue;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_abi::{Action, SeccompData};
 use tamis_diag::Sources;
 use tamis_profile::{Record, records};
 use tamis_report::denied::{AuditReport, DeniedEntry};
@@ -28,10 +28,12 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     let mut logged = 0;
     let mut unknown = 0;
     let mut kinds: BTreeMap<(u32, u32, u32), Kind> = BTreeMap::new();
-    for record in records(&sources.get(source).text) {
+    let (records, warnings) = records(&sources, source);
+    global.warn(&warnings, &sources);
+    for record in records {
         match record.action {
             None => unknown += 1,
-            Some(action) if is_executed(action) => logged += 1,
+            Some(action) if action.kind.executes() => logged += 1,
             Some(action) => {
                 let key = (record.arch.audit(), record.nr.0, action.ret());
                 kinds.entry(key).or_default().add(&record);
@@ -68,10 +70,6 @@ impl Kind {
             self.programs.push(program.clone());
         }
     }
-}
-
-fn is_executed(action: Action) -> bool {
-    matches!(action.kind, ActionKind::Allow | ActionKind::Log)
 }
 
 fn entry(

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use tamis_abi::Arch;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
-use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_diag::Sources;
 use tamis_kernel::search;
 use tamis_policy::systemd::{self, SystemdOptions};
@@ -24,7 +23,7 @@ use tamis_session::{Input, Policy};
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, budget, exit, output};
+use crate::cli::{Failure, Global, budget, exit, output, side};
 use commands::{CommandLine, Installer};
 use root::Root;
 use settings::{Change, Settings};
@@ -141,10 +140,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (pid, filters)
     });
     let made = Made::new(&policy, process, &options)?;
-    process::check_execve(made.program(), load.call_arch(), &files.name)?;
+    process::check_execve(&made.filter, load.call_arch(), &files.name)?;
     let drop_in = drop_in_text(&files.name, &change, &lines, &words(&installer, &places));
     if !args.dry_run {
-        write(&places, made.program(), &drop_in)?;
+        write(&places, &made.filter, &drop_in)?;
     }
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let report = HardenReport {
@@ -161,7 +160,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         filters_after: count(&files, Some(&drop_in), load.call_arch()) + 1,
         process: made.process_entry(),
         before: made.before(load.call_arch()),
-        filter: typical::entry(std::slice::from_ref(made.program()), load.call_arch()),
+        filter: typical::entry(std::slice::from_ref(&made.filter), load.call_arch()),
         commands: lines.iter().filter(|line| !line.is_free()).count(),
         is_written: !args.dry_run,
         filter_path: places.filter.display().to_string(),
@@ -387,7 +386,7 @@ fn drop_in_text(
 
 /// The filter, and what it was compared with.
 struct Made {
-    optimised: Optimised,
+    filter: Program,
     process: Option<(i32, Vec<Program>)>,
     /// Whether the filters of the process are what the unit says.
     is_equal: Option<bool>,
@@ -414,24 +413,16 @@ impl Made {
             programs.extend(filters.iter().cloned());
         }
         let stack = Stack::new(programs).expect("all are of this machine");
-        let optimised = optimise(&stack, options, Split::Never)
-            .map_err(|error| Failure::bug(error.to_string(), "please report this with the unit"))?;
-        match optimised.programs() {
-            [one] if one.is_installable() => {}
-            _ => {
-                let message = "there is no single filter that the kernel would take";
-                return Err(Failure::gave_up(message, None));
-            }
-        }
+        let filter = side::single(&stack, options)?.filter(Program::is_installable);
+        let Some(filter) = filter else {
+            let message = "there is no single filter that the kernel would take";
+            return Err(Failure::gave_up(message, None));
+        };
         Ok(Made {
-            optimised,
+            filter,
             process,
             is_equal,
         })
-    }
-
-    fn program(&self) -> &Program {
-        &self.optimised.programs()[0]
     }
 
     fn process_entry(&self) -> Option<ProcessEntry> {

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use tamis_abi::{Action, ActionKind, Arch, call};
-use tamis_bpf::{Program, Stack};
+use tamis_abi::{Action, Arch, call};
+use tamis_bpf::{Program, interp};
 use tamis_kernel::{DumpError, dump};
 
 use super::root::Root;
-use crate::cli::Failure;
+use crate::cli::{Failure, proc};
 use crate::command::dump::refusal;
 
 /// The process that was named, or the oldest of the service, with its filters; `None` if none runs, or the service is one of
@@ -27,9 +27,8 @@ pub(super) fn find(
     if !root.is_own() {
         return Ok(None);
     }
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let mut pids: Vec<i32> = pids.filter(|pid| is_of_unit(*pid, unit)).collect();
+    let mut pids = proc::numbers("/proc").unwrap_or_default();
+    pids.retain(|pid| is_of_unit(*pid, unit));
     pids.sort_by_cached_key(|pid| (started(*pid), *pid));
     for pid in pids {
         match dump(pid) {
@@ -68,11 +67,10 @@ pub(super) fn check_execve(filter: &Program, arch: Arch, unit: &str) -> Result<(
     let Ok(call) = call::parse("execve()", arch) else {
         return Ok(());
     };
-    let stack = Stack::new(vec![filter.clone()]).unwrap_or_default();
-    let action = Action::from_ret(stack.run(&call).ret);
-    match action.kind {
-        ActionKind::Allow | ActionKind::Log => Ok(()),
-        _ => Err(Failure::usage(
+    let action = Action::from_ret(interp::run(filter, &call).ret);
+    match action.kind.executes() {
+        true => Ok(()),
+        false => Err(Failure::usage(
             format!(
                 "{unit} can't be hardened: the filter answers execve with {action}, so nothing would start"
             ),

@@ -6,6 +6,7 @@
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use tamis_diag::json::is_alike_in_go;
 
 /// The indentation of documents without any.
 const INDENT: &str = "  ";
@@ -47,24 +48,13 @@ pub(super) fn with_member(
     .concat())
 }
 
-/// Whether readers written in Go take a name for this key: in any case, with the long s for an s and the sign of the
-/// unit kelvin for a k, which are their other cases in Unicode.
-fn is_alike(name: &str, key: &str) -> bool {
-    let folded = |sign: char| match sign {
-        '\u{17f}' => 's',
-        '\u{212a}' => 'k',
-        sign => sign.to_ascii_lowercase(),
-    };
-    name.chars().map(folded).eq(key.chars().map(folded))
-}
-
 /// The member of an object that every reader takes for this one: not one of two, and not in another case, which
 /// readers written in Go take.
 fn only_member<'v, 't>(object: &'v Object<'t>, key: &str) -> Result<Option<&'v Value<'t>>, String> {
     let mut alike = object
         .properties
         .iter()
-        .filter(|own| is_alike(own.name.as_str(), key));
+        .filter(|own| is_alike_in_go(own.name.as_str(), key));
     match (alike.next(), alike.next()) {
         (None, _) => Ok(None),
         (Some(only), None) if only.name.as_str() == key => Ok(Some(&only.value)),

@@ -5,20 +5,19 @@ mod edit;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use tamis_convert::{Refusal, Source, convert};
-use tamis_diag::Sources;
+use tamis_convert::Source;
 use tamis_embed::annotation;
 use tamis_policy::export;
 use tamis_policy::installation::Installation;
-use tamis_prover::{LimitReached, Space};
 use tamis_report::oci::OciReport;
 use tamis_session::{Loaded, files};
 
+use super::convert::converted;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, exit};
 
 /// Put a policy into the configuration of a container
 #[derive(clap::Args)]
@@ -136,9 +135,9 @@ fn leftovers(runtime: Option<Runtime>, text: &str) -> Vec<String> {
 
 /// Says what was done: on standard output, unless the configuration is there.
 fn report_on(report: &OciReport, place: &OutputArgs, global: &Global) -> Result<u8, Failure> {
-    match place.output.as_deref() == Some(Path::new("-")) {
-        true => global.notice(report.to_string().trim_end()),
-        false if global.json => output::show(report, global)?,
+    let is_there = place.output.as_deref() == Some(Path::new("-"));
+    match global.json && !is_there {
+        true => output::show(report, global)?,
         false => global.notice(report.to_string().trim_end()),
     }
     Ok(exit::OK)
@@ -155,18 +154,17 @@ fn profile(args: &ApplyArgs, loaded: &Loaded) -> Result<(serde_json::Value, Vec<
         arches,
         installation,
     };
-    let gave_up = |limit: LimitReached| args.limits.gave_up("nothing was written", limit);
-    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
-    let function = space.subject(&loaded.subject()).map_err(gave_up)?;
     let exporter = export::find("oci").expect("it is registered");
-    let converted = convert(&mut space, function, exporter, &source);
-    let converted = converted.map_err(|refusal| match refusal {
-        Refusal::Limit(limit) => gave_up(limit),
-        Refusal::Inexpressible(diagnostic) => Failure::Diagnostics(
-            vec![diagnostic.help("with `--runtime crun` the program itself is set")],
-            Sources::new(),
+    let converted = converted(loaded, exporter, &source, &args.limits, &args.load.arches);
+    let converted = converted.map_err(|failure| match failure {
+        Failure::Diagnostics(diagnostics, sources) => Failure::Diagnostics(
+            diagnostics
+                .into_iter()
+                .map(|one| one.help("with `--runtime crun` the program itself is set"))
+                .collect(),
+            sources,
         ),
-        Refusal::Mistake(message) => Failure::bug(message, "please report this with the policy"),
+        message @ Failure::Message { .. } => message,
     })?;
     let losses = converted.losses.iter();
     let losses = losses.map(|loss| format!("{}; instead: {}", loss.message, loss.kept));

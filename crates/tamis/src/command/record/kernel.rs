@@ -1,7 +1,6 @@
 //! Recording by programs in the kernel: of a command, or of processes that run already.
 
 use std::ffi::OsString;
-use std::fs;
 
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
@@ -10,7 +9,7 @@ use tamis_recorder::ebpf::{Recorder, Start};
 
 use super::group::Group;
 use super::watch::Watch;
-use crate::cli::{Failure, exit};
+use crate::cli::{Failure, exit, proc};
 
 /// Runs a command and waits until it and all that it started have ended.
 pub(super) fn record_command(
@@ -97,13 +96,8 @@ pub(in crate::command) fn choose(pids: &[i32], choose: impl Fn(i32)) -> Result<(
 
 /// The threads of a process.
 fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
-    let folder = format!("/proc/{pid}/task");
-    let entries = fs::read_dir(&folder)
-        .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))?;
-    let numbers = entries.flatten().map(|entry| entry.file_name());
-    Ok(numbers
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect())
+    proc::numbers(&format!("/proc/{pid}/task"))
+        .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))
 }
 
 fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder) {

@@ -7,7 +7,6 @@
 
 use tamis_abi::{Action, ActionKind, errno};
 use tamis_bpf::{Op, Program, Stack};
-use tamis_compiler::foreign::{Split, optimise};
 use tamis_kernel::listener::Reply;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
 
@@ -15,32 +14,15 @@ use tamis_session::Policy;
 
 use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
-use crate::cli::{Failure, budget};
-
-/// The largest error number, which the kernel makes of greater ones.
-const MAX_ERRNO: u16 = 4095;
+use crate::cli::{Failure, budget, side};
 
 /// The filters of a command as one that hands over what gets an error.
 ///
 /// # Errors
 /// If they don't fit into one, or return values that they compute.
 pub(super) fn handing_over(stack: &Stack) -> Result<Stack, Failure> {
-    let program = match stack.programs() {
-        [one] => one.clone(),
-        _ => {
-            let optimised = optimise(stack, &budget::compile_options(), Split::Never);
-            let optimised = optimised.map_err(|error| {
-                Failure::bug(
-                    format!("bug in tamis: {error}"),
-                    "please report this with the input",
-                )
-            })?;
-            match optimised.programs() {
-                [one] => one.clone(),
-                _ => return Err(refused("the filters don't fit into one")),
-            }
-        }
-    };
+    let program = side::single(stack, &budget::compile_options())?;
+    let program = program.ok_or_else(|| refused("the filters don't fit into one"))?;
     let ops: Vec<Op> = program.ops().map(handed_over).collect();
     if ops.contains(&Op::RetA) {
         return Err(refused("a filter returns values that it computes"));
@@ -82,7 +64,7 @@ pub(super) fn run(
                 .decided_by
                 .and_then(|filter| policies.get(filter)?.as_ref());
             denials.add(&notification.call, action, policy);
-            Reply::Errno(action.data.min(MAX_ERRNO))
+            Reply::Errno(action.data.min(errno::MAX))
         } else {
             // The policy's own `notify`, which nobody answers.
             Reply::Errno(errno::enosys(native_arch()))

@@ -93,6 +93,11 @@ impl<W: Write> Sink for JsonLines<W> {
         self.put(event, SystemTime::now(), task, details);
     }
 
+    fn superseded(&mut self, task: i32, by: i32) {
+        let details = TraceDetails::Superseded { by };
+        self.put("superseded", SystemTime::now(), task, details);
+    }
+
     fn lost(&mut self, count: u64) {
         self.put("lost", SystemTime::now(), 0, TraceDetails::Lost { count });
     }

@@ -251,36 +251,37 @@ fn compiled(
     let mut load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     load.arches = arches.to_vec();
     let end = format!("default {rest}\nbad-arch {rest}\n");
-    let rules = |of: &dyn Fn(&String) -> String| targets.iter().map(of).collect::<String>();
-    let rule = |target: &String| format!("{action} {target}\n");
-    let text = rules(&rule) + &end;
-    let loaded = match load.load_input(Input::new("-e", text)) {
-        Ok(loaded) => loaded,
-        // An argument may have no place on another architecture than the machine's: all such calls are asked for there.
-        Err(failure) if arches.len() == 1 => return Err(failure),
-        Err(_) => {
-            let native = native_arch();
-            let mut own = load.clone();
-            own.arches = vec![native];
-            own.load_input(Input::new("-e", rules(&rule) + &end))?;
-            let plain = |target: &String| {
-                let call = target.split('(').next().unwrap_or_default();
-                format!("{action} {call}\n")
-            };
-            let others: Vec<&str> = arches
-                .iter()
-                .filter(|arch| **arch != native)
-                .map(|arch| arch.name())
-                .collect();
-            let text = format!(
-                "on {native} {{\n{}}}\non {} {{\n{}}}\n{end}",
-                rules(&rule),
-                others.join(", "),
-                rules(&plain)
-            );
-            load.load_input(Input::new("-e", text))?
-        }
+    let rule = |target: &str| format!("{action} {target}\n");
+    // An argument may have no place on another architecture than the machine's: there all such calls are shown.
+    let native = native_arch();
+    let (everywhere, here): (Vec<&String>, Vec<&String>) = targets.iter().partition(|target| {
+        let is_conditional = target.contains('(') && arches != [native];
+        !is_conditional
+            || load
+                .load_input(Input::new("-e", rule(target) + &end))
+                .is_ok()
+    });
+    let rules = |targets: &[&String]| {
+        targets
+            .iter()
+            .map(|target| rule(target))
+            .collect::<String>()
     };
+    let mut text = rules(&everywhere);
+    if !here.is_empty() {
+        text += &format!("on {native} {{\n{}}}\n", rules(&here));
+        let others: Vec<&str> = arches
+            .iter()
+            .filter(|arch| **arch != native)
+            .map(|arch| arch.name())
+            .collect();
+        if action == "notify" && !others.is_empty() {
+            let calls = here.iter().filter_map(|target| target.split('(').next());
+            let calls: String = calls.map(|call| format!("notify {call}\n")).collect();
+            text += &format!("on {} {{\n{calls}}}\n", others.join(", "));
+        }
+    }
+    let loaded = load.load_input(Input::new("-e", text + &end))?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     Ok(loaded.into_program(&options)?.program)
 }
@@ -323,5 +324,35 @@ mod tests {
             let is_known = |call: &&str| call.starts_with('@') || syscall::is_known(call);
             assert!(calls.iter().all(is_known), "{calls:?}");
         }
+    }
+
+    #[test]
+    fn conditions_without_a_place_elsewhere_change_no_other_expression() {
+        use clap::Parser;
+        use tamis_abi::SeccompData;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            global: Global,
+        }
+        let Line { global } = Line::parse_from(["tamis"]);
+        let arches = [Arch::X86_64, Arch::X86];
+        let shows = |expressions: &[&str], call: &str| {
+            let expressions: Vec<String> = expressions.iter().map(|e| (*e).to_owned()).collect();
+            let filter = filter(&expressions, &arches, &global).unwrap();
+            let call: SeccompData = tamis_abi::call::parse(call, Arch::X86_64).unwrap();
+            let ret = tamis_bpf::interp::run(&filter, &call).ret;
+            tamis_abi::Action::from_ret(ret).kind == tamis_abi::ActionKind::Notify
+        };
+        let both = ["mmap(prot & PROT_EXEC != 0),openat(flags & O_CREAT != 0)"];
+        assert!(shows(&both, "x86 mmap(0)"));
+        assert!(!shows(&both, "mmap(0, 1, PROT_READ)"));
+        assert!(shows(&both, "x86 openat(0, 0, O_CREAT)"));
+        assert!(!shows(&both, "x86 openat(0, 0, 0)"));
+        let others = ["!mmap(prot & PROT_EXEC == 0),read"];
+        assert!(shows(&others, "x86 mmap(0)"));
+        assert!(!shows(&others, "mmap(0, 1, PROT_READ)"));
+        assert!(!shows(&others, "x86 read(0)"));
     }
 }
