@@ -27,6 +27,9 @@ const EXECUTABLE: u64 = 1 << 9;
 const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
+/// How much is populated at once for who uses one page after the other.
+const RUN_BYTES: u64 = 16 * PAGE;
+
 /// The bits of a fault's error code.
 const BY_WRITE: u64 = 1 << 1;
 const BY_FETCH: u64 = 1 << 4;
@@ -184,17 +187,21 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
     if state.is_host(page, PAGE) {
         return Err(Fault::Signal(libc::SIGSEGV, SEGV_MAPERR));
     }
-    let is_executable =
-        state.locked(|| entry(state, page, false).map_or(0, |entry| entry.load(Ordering::Relaxed)));
-    let is_executable = is_executable & EXECUTABLE != 0;
+    let before = known(state, page.saturating_sub(PAGE));
+    let is_executable = known(state, page) & EXECUTABLE != 0;
     let is_write = error & BY_WRITE != 0;
-    let advice = if is_write {
-        POPULATE_WRITE
-    } else {
-        POPULATE_READ
+    let (advice, wanted) = match is_write {
+        true => (POPULATE_WRITE, PRESENT | USER | WRITABLE),
+        false => (POPULATE_READ, PRESENT | USER),
     };
-    let done = own(libc::SYS_madvise, [page, PAGE, advice, 0, 0, 0]);
-    match -done as i32 {
+    let populate = |len_bytes| own(libc::SYS_madvise, [page, len_bytes, advice, 0, 0, 0]);
+    // Who has used the page before will use those behind.
+    let is_run = before & wanted == wanted && error & BY_FETCH == 0;
+    if is_run && !state.is_host(page, RUN_BYTES) && populate(RUN_BYTES) == 0 {
+        let mut pages = (page..page + RUN_BYTES).step_by(PAGE as usize);
+        return pages.try_for_each(|page| show_guests(state, page, is_write));
+    }
+    match -populate(PAGE) as i32 {
         0 if error & BY_FETCH != 0 && !is_executable => {
             return Err(Fault::Signal(libc::SIGSEGV, SEGV_ACCERR));
         }
@@ -205,11 +212,24 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
         libc::EFAULT => return Err(Fault::Signal(libc::SIGBUS, BUS_ADRERR)),
         _ => return Err(Fault::Signal(libc::SIGSEGV, SEGV_ACCERR)),
     }
+    show_guests(state, page, is_write)
+}
+
+/// What is known of a page.
+fn known(state: &State, page: u64) -> u64 {
+    state.locked(|| entry(state, page, false).map_or(0, |entry| entry.load(Ordering::Relaxed)))
+}
+
+/// Shows the guest a page of its own, which has been populated.
+fn show_guests(state: &State, page: u64, is_write: bool) -> Result<(), Fault> {
     state.locked(|| {
         let at = physical(state, page).ok_or(Fault::Exhausted)?;
         let entry = entry(state, page, true).map_err(|_| Fault::Exhausted)?;
-        // A page that could be written before still can; if not, the machine says so.
-        let mark = entry.load(Ordering::Relaxed) & EXECUTABLE;
+        let value = entry.load(Ordering::Relaxed);
+        if value & (PRESENT | WRITABLE) == PRESENT | WRITABLE && !is_write {
+            return Ok(());
+        }
+        let mark = value & EXECUTABLE;
         let mut bits = PRESENT | USER | USED | mark;
         bits |= if mark == 0 { NO_EXECUTE } else { 0 };
         bits |= if is_write { WRITABLE } else { 0 };
@@ -262,9 +282,7 @@ pub(super) fn remap(state: &State, address: u64, len_bytes: u64, is_executable: 
 
 /// Whether this page may be executed.
 pub(super) fn is_executable(state: &State, address: u64) -> bool {
-    let found = state
-        .locked(|| entry(state, address, false).map_or(0, |entry| entry.load(Ordering::Relaxed)));
-    found & EXECUTABLE != 0
+    known(state, address & !(PAGE - 1)) & EXECUTABLE != 0
 }
 
 /// Forgets which pages there are: the next use of each asks the kernel again.
