@@ -54,6 +54,6 @@ pub enum Isolation {
     None,
     /// Address spaces of the host's kernel.
     Process,
-    /// A virtual machine.
+    /// Address spaces as well, and the guest's instructions run in a virtual machine.
     Vm,
 }

@@ -13,6 +13,7 @@
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
 //! | `patched` | what a platform adds to those: patched call sites |
+//! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
@@ -55,6 +56,8 @@ mod caps;
 mod error;
 #[cfg(target_arch = "x86_64")]
 mod in_process;
+#[cfg(target_arch = "x86_64")]
+mod kvm;
 mod patched;
 mod platform;
 mod rewrite;
@@ -79,6 +82,8 @@ pub fn all() -> &'static [&'static dyn Platform] {
         &attached::EMULATE,
         &attached::SYSCALL,
         &attached::PATCHED,
+        #[cfg(target_arch = "x86_64")]
+        &kvm::KVM,
         #[cfg(target_arch = "x86_64")]
         &in_process::TRAP,
         #[cfg(target_arch = "x86_64")]

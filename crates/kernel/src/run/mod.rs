@@ -95,6 +95,7 @@ impl Command {
             no_new_privs: self.no_new_privs,
             forward_signals: self.forward_signals,
             die_with_parent: self.die_with_parent,
+            body: None,
         }
     }
 }

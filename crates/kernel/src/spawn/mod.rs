@@ -16,6 +16,7 @@ mod forward;
 mod listener;
 
 use std::ffi::{CString, OsString};
+use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
@@ -59,7 +60,7 @@ pub struct Spawn<'a> {
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
     /// The filters with their installation flags, the oldest first. Each must allow `seccomp`, to install the next.
-    /// The last must allow `execve`.
+    /// The last must allow `execve`, unless there is a [`body`](Self::body).
     pub filters: Vec<(&'a Program, Flags)>,
     /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
     pub no_new_privs: bool,
@@ -69,6 +70,22 @@ pub struct Spawn<'a> {
     /// Kill the command if the calling *thread* ends first, even by `SIGKILL`. This doesn't apply to its
     /// descendants, and the kernel resets it if the command executes a program with privileges of its own.
     pub die_with_parent: bool,
+    /// What the child does in place of executing the program, which is not looked for then.
+    pub body: Option<&'a dyn Body>,
+}
+
+/// What a child does in place of executing a program.
+///
+/// Other threads of the parent may hold any lock at the moment of the fork: neither function may allocate, lock or panic.
+pub trait Body: fmt::Debug + Sync {
+    /// Is called before the first filter, with all signals blocked and with the parent's table of descriptors.
+    ///
+    /// # Errors
+    /// The child ends with this error as [`SpawnError::Exec`].
+    fn prepare(&self) -> Result<(), Errno>;
+
+    /// Is called under the filters. It returns only the reason why it couldn't begin.
+    fn run(&self) -> Errno;
 }
 
 /// A child that waits to be [released](Self::release). Dropping it kills it.
@@ -106,6 +123,7 @@ impl<'a> Spawn<'a> {
             no_new_privs: true,
             forward_signals: false,
             die_with_parent: false,
+            body: None,
         }
     }
 
@@ -131,6 +149,7 @@ impl<'a> Spawn<'a> {
             die_with_parent: self.die_with_parent,
             share_files: flags.iter().any(|flags| flags.contains(Flag::NewListener)),
             page: &page,
+            body: self.body,
         };
         let spawn = || child::spawn(&plan).map_err(|errno| Step::Fork.failed(errno));
         let pid = forwarding.spawn(spawn)?;

@@ -15,6 +15,7 @@ use tamis_bpf::Insn;
 
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
+use crate::spawn::Body;
 use crate::sys::page::Page;
 use crate::sys::{check, seccomp};
 
@@ -96,6 +97,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) share_files: bool,
     /// The page for the report.
     pub(crate) page: &'a Page,
+    /// What happens in place of `exec`.
+    pub(crate) body: Option<&'a dyn Body>,
 }
 
 /// Forks a child that executes the plan; returns its process number.
@@ -142,6 +145,10 @@ fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     let page = plan.page;
     wait_at_gate(plan, parent);
+    if let Some(Err(errno)) = plan.body.map(Body::prepare) {
+        page.stage.store(Stage::Exec as u32, Ordering::Release);
+        give_up(page, errno);
+    }
     restore_signals(plan.reset_signals, plan.ignores_children, mask);
     if plan.no_new_privs {
         page.stage
@@ -165,6 +172,9 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
         }
     }
     page.stage.store(Stage::Exec as u32, Ordering::Release);
+    if let Some(body) = plan.body {
+        give_up(page, body.run());
+    }
     // A filter may answer `execve` with errno 0: `execvp` then fails, and leaves the error of an earlier call.
     // SAFETY: the C library's own variable of this thread.
     unsafe { *libc::__errno_location() = 0 };

@@ -36,7 +36,7 @@ use crate::task::Task;
 
 pub(crate) use filters::OF_PATCHED;
 pub(crate) use space::Remote;
-pub(crate) use tracer::Tracer;
+pub(crate) use tracer::{Start, Tracer};
 
 /// User notification.
 pub(crate) static NOTIFY: Attached = Attached(Mechanism::Notify);
@@ -131,10 +131,23 @@ impl Platform for Attached {
             let what = Unsupported::new("telling the results of forwarded calls");
             return Err(PlatformError::Unsupported(what));
         }
+        self.run_from(&Start::default(), guest, supervisor, options)
+    }
+}
+
+impl Attached {
+    /// Runs a guest that is started in this way.
+    pub(crate) fn run_from(
+        &self,
+        start: &Start<'_>,
+        guest: &Guest<'_>,
+        supervisor: &dyn Supervisor,
+        options: &Options<'_>,
+    ) -> Result<Ended, PlatformError> {
         // Tracing and the guest's death belong to a thread.
         thread::scope(|scope| {
             let name = format!("tamis-{}", self.name());
-            let body = || tracer::run(self.0, guest, supervisor, options);
+            let body = || tracer::run(self.0, guest, start, supervisor, options);
             let thread = thread::Builder::new().name(name).spawn_scoped(scope, body);
             let thread =
                 thread.map_err(|error| PlatformError::of_io("starting a thread", &error))?;
@@ -148,7 +161,7 @@ impl Platform for Attached {
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs `true`, whose last call is to be asked for.
-fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
+pub(crate) fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
     let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
     let filter = probe_filter();
     let guest = Guest {

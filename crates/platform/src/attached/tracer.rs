@@ -13,9 +13,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tamis_bpf::Stack;
+use tamis_bpf::{Program, Stack};
 use tamis_engine::Evaluator;
-use tamis_kernel::spawn::{Child, Held, Signaller, Spawn};
+use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
 use tamis_kernel::tracee::{
     Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
@@ -33,10 +33,20 @@ use crate::task::TaskId;
 /// After how many stops at calls the tracer looks where the guest runs.
 const STOPS_PER_LOOK: u32 = 64;
 
+/// How a guest is started, if not by executing its program under its filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start<'a> {
+    /// What the guest's process does.
+    pub(crate) body: Option<&'a dyn Body>,
+    /// What is installed in place of the guest's filter.
+    pub(crate) filter: Option<&'a Program>,
+}
+
 /// Runs a guest on the calling thread, which must have no other children or tracees.
 pub(super) fn run(
     mechanism: Mechanism,
     guest: &Guest<'_>,
+    how: &Start<'_>,
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
@@ -44,7 +54,7 @@ pub(super) fn run(
         Mechanism::Notify => None,
         _ => Some(evaluator(mechanism, guest)?),
     };
-    let held = start_guest(mechanism, guest, options)?;
+    let held = start_guest(mechanism, guest, how, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
@@ -72,12 +82,11 @@ pub(super) fn run(
             signaller: &signaller,
             cpu: supervisor_cpu(options.placement),
         };
-        let answering = match mechanism {
-            Mechanism::Notify => Some(start(scope, "tamis-notify", move || answering.run())?),
-            _ => None,
-        };
-        let follows = options.placement == Placement::Free
-            && !matches!(mechanism, Mechanism::Notify | Mechanism::Patch);
+        let is_notified = mechanism == Mechanism::Notify;
+        let answer = || start(scope, "tamis-notify", move || answering.run());
+        let answering = is_notified.then(answer).transpose()?;
+        let follows =
+            options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
         let ended = Tracer {
             mechanism,
             supervisor,
@@ -141,10 +150,13 @@ fn patching<'scope>(
 fn start_guest(
     mechanism: Mechanism,
     guest: &Guest<'_>,
+    how: &Start<'_>,
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
-    let programs = filters::filters(mechanism, guest.filter).map_err(PlatformError::Unsupported)?;
+    let filter = how.filter.unwrap_or(guest.filter);
+    let programs = filters::filters(mechanism, filter).map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
+    spawn.body = how.body;
     spawn.name = options.name.map(OsStr::to_owned);
     spawn.args.clone_from(&guest.args);
     let filters = programs.iter().map(|(program, flags)| (program, *flags));

@@ -187,7 +187,7 @@ impl Supervisor for Changer {
 }
 
 /// Reads the program, its interpreter and what they get.
-fn load(guest: &Guest<'_>) -> Result<Program, Errno> {
+pub(crate) fn load(guest: &Guest<'_>) -> Result<Program, Errno> {
     let path = search::find(&guest.program)?;
     let (main, interpreter) = image::read(&path)?;
     let read = |path: &Path| image::read(path).map(|(image, _)| image);

@@ -228,9 +228,9 @@ pub(crate) fn own_action(new: Option<[u64; ACTION_WORDS]>) -> [u64; ACTION_WORDS
 /// What the child tells if it fails: the step and the kernel's error.
 #[repr(C)]
 #[derive(Default)]
-struct Report {
+pub(crate) struct Report {
     step: AtomicI32,
-    errno: AtomicI32,
+    pub(crate) errno: AtomicI32,
 }
 
 /// The steps of the child.
@@ -348,7 +348,7 @@ fn kill(pid: i32) {
 }
 
 /// The highest descriptor of this process, as far as can be known.
-fn last_fd() -> i32 {
+pub(crate) fn last_fd() -> i32 {
     const UNKNOWN: i32 = 1024;
     /// What other threads may open until the fork.
     const MORE: i32 = 64;
@@ -391,7 +391,7 @@ fn become_guest(
     if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
-    let (entry, stack) = match load(program) {
+    let (entry, stack) = match load(program, true) {
         Ok(found) => found,
         Err(errno) => return (Step::Load, errno),
     };
@@ -475,9 +475,8 @@ fn sigaction(signal: i32, new: Option<&Action>, old: &mut Action) -> Result<(), 
     }
 }
 
-/// Leaves ignored signals ignored, as `execve` does, removes handlers, and installs ours.
-fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
-    const RESTORER: u64 = 0x0400_0000;
+/// Leaves ignored signals ignored, as `execve` does, and removes handlers and the stack for them.
+pub(super) fn remove_handlers() -> Result<(), Errno> {
     const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
     let mut old = Action::default();
     for signal in SIGNALS {
@@ -486,6 +485,20 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
             sigaction(signal, Some(&Action::default()), &mut Action::default())?;
         }
     }
+    let none = libc::stack_t {
+        ss_sp: ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: a valid structure; the thread is on none of its stacks for signals.
+    unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
+    Ok(())
+}
+
+/// Removes handlers, and installs ours.
+fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    const RESTORER: u64 = 0x0400_0000;
+    remove_handlers()?;
     let own = Action {
         handler: tamis_platform_guest_handler as *const () as u64,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
@@ -493,15 +506,9 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         // With the host's FS base, no handler of the guest may run.
         mask: !(1 << (libc::SIGSYS - 1)),
     };
-    sigaction(libc::SIGSYS, Some(&own), &mut old)?;
-    let none = libc::stack_t {
-        ss_sp: ptr::null_mut(),
-        ss_flags: libc::SS_DISABLE,
-        ss_size: 0,
-    };
-    // SAFETY: valid structures; the thread is on none of its stacks for signals.
+    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())?;
+    // SAFETY: valid sets.
     unsafe {
-        libc::sigaltstack(&raw const none, ptr::null_mut());
         let mut mask = *mask;
         libc::sigdelset(&raw mut mask, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
@@ -712,10 +719,14 @@ fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {
 }
 
 /// A report that parent and child share.
-struct SharedReport(*mut Report);
+#[derive(Debug)]
+pub(crate) struct SharedReport(*mut Report);
+
+// SAFETY: the memory isn't bound to a thread, and holds atomics only.
+unsafe impl Sync for SharedReport {}
 
 impl SharedReport {
-    fn new() -> Result<SharedReport, Errno> {
+    pub(crate) fn new() -> Result<SharedReport, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping affects no other.
@@ -726,7 +737,7 @@ impl SharedReport {
         }
     }
 
-    const fn get(&self) -> &Report {
+    pub(crate) const fn get(&self) -> &Report {
         // SAFETY: mapped as long as `self` lives, and zeros are a value.
         unsafe { &*self.0 }
     }

@@ -12,8 +12,8 @@ use crate::in_process::image::Image;
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 8 << 20;
 
-/// Maps the program, its interpreter and its stack: the first instruction and the stack pointer.
-pub(super) fn load(program: &Program) -> Result<(u64, u64), Errno> {
+/// Maps the program, its interpreter and its stack, and tells it of the kernel's own library if it may use that: the first instruction and the stack pointer.
+pub(super) fn load(program: &Program, has_vdso: bool) -> Result<(u64, u64), Errno> {
     let main = map_image(&program.main)?;
     let interpreter = program.interpreter.as_ref();
     let base = interpreter.map(map_image).transpose()?;
@@ -38,7 +38,10 @@ pub(super) fn load(program: &Program) -> Result<(u64, u64), Errno> {
         (libc::AT_ENTRY, entry),
         (libc::AT_PAGESZ, PAGE),
     ];
-    Ok((first, fill_stack(program, stack + STACK_BYTES, &auxiliary)))
+    Ok((
+        first,
+        fill_stack(program, stack + STACK_BYTES, &auxiliary, has_vdso),
+    ))
 }
 
 /// Maps an image; returns what is added to its addresses.
@@ -122,8 +125,10 @@ const fn pointer<T>(address: u64) -> *mut T {
 }
 
 /// Writes what a program finds on its stack: counts, pointers, the auxiliary vector, strings.
-fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
-    const PASSED_ON: [u64; 10] = [
+fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -> u64 {
+    const AT_IGNORE: u64 = 1;
+    const RANDOM_BYTES: u64 = 16;
+    const PASSED_ON: [u64; 9] = [
         libc::AT_UID,
         libc::AT_EUID,
         libc::AT_GID,
@@ -133,14 +138,16 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
         libc::AT_CLKTCK,
         libc::AT_SYSINFO_EHDR,
         libc::AT_MINSIGSTKSZ,
-        libc::AT_RANDOM,
     ];
     let strings = || program.args.iter().chain(&program.environment);
     let bytes = |one: &CString| one.as_bytes_with_nul().len() as u64;
     let path = end - bytes(&program.path) - 8;
     put_string(path, &program.path);
-    let mut string = path - strings().map(bytes).sum::<u64>();
-    let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 3);
+    let random = path - RANDOM_BYTES;
+    // SAFETY: inside the stack. If it fails, the bytes are zeros, which programs can do with.
+    unsafe { libc::getrandom(pointer(random), RANDOM_BYTES as usize, libc::GRND_NONBLOCK) };
+    let mut string = random - strings().map(bytes).sum::<u64>();
+    let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 4);
     let stack = (string - 8 * words as u64) & !15;
     let mut place = stack;
     let mut put = |word: u64| {
@@ -157,12 +164,18 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)]) -> u64 {
         }
         put(0);
     }
-    let ours = own
-        .iter()
-        .copied()
-        .chain([(libc::AT_SECURE, 0), (libc::AT_EXECFN, path)]);
+    let ours = own.iter().copied().chain([
+        (libc::AT_SECURE, 0),
+        (libc::AT_EXECFN, path),
+        (libc::AT_RANDOM, random),
+    ]);
     // SAFETY: reads numbers of this process.
-    let passed_on = PASSED_ON.map(|key| (key, unsafe { libc::getauxval(key) }));
+    let value = |key| unsafe { libc::getauxval(key) };
+    let passed_on = PASSED_ON.map(|key| match key {
+        // An entry to be ignored.
+        libc::AT_SYSINFO_EHDR if !has_vdso => (AT_IGNORE, 0),
+        key => (key, value(key)),
+    });
     for (key, value) in ours.chain(passed_on).chain([(libc::AT_NULL, 0)]) {
         put(key);
         put(value);

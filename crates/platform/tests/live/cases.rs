@@ -11,8 +11,8 @@ use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{
-    Answer, Caps, Family, Guest, Options, Placement, Platform, PlatformError, Spin, Supervisor,
-    Task,
+    Answer, Caps, Family, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin,
+    Supervisor, Task,
 };
 
 use crate::guests;
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 44] = [
+pub(crate) const CASES: [Case; 47] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -77,6 +77,9 @@ pub(crate) const CASES: [Case; 44] = [
     guest!("sigsys, all asked", "sigsys", Asked::All, any),
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
+    guest!("exceptions", any),
+    guest!("machine", machine),
+    guest!("machine, all asked", "machine", Asked::All, machine),
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
@@ -87,7 +90,10 @@ pub(crate) const CASES: [Case; 44] = [
     guest!("attack", forks),
     Case {
         name: "patched sites",
-        without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
+        without: |caps| {
+            (caps.isolation != Isolation::Process || caps.family != Family::Managed)
+                .then_some("it patches no sites")
+        },
         run: patched_sites,
     },
     guest!("confined", forks),
@@ -206,6 +212,10 @@ fn threads(caps: &Caps) -> Option<&'static str> {
 
 fn forks(caps: &Caps) -> Option<&'static str> {
     (!(caps.has_forks && caps.has_threads)).then_some("it has no processes")
+}
+
+fn machine(caps: &Caps) -> Option<&'static str> {
+    (caps.isolation != Isolation::Vm).then_some("its guests are in no machine")
 }
 
 fn exec(caps: &Caps) -> Option<&'static str> {

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 21] = [
+pub(crate) const NAMES: [&str; 23] = [
     "attack",
     "answers",
     "arguments",
     "blocked",
     "confined",
+    "exceptions",
     "exec",
     "faults",
     "interfaces",
     "killed",
     "loop",
     "many",
+    "machine",
     "pointers",
     "processes",
     "registers",

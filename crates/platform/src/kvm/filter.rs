@@ -1,0 +1,168 @@
+//! The filter of a guest in a machine: its own, before which the monitor may make the calls that it needs.
+//!
+//! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, and take care
+//! of signals and descriptors of the process: none opens, sends or executes anything, since a guest that has overwritten
+//! its monitor can make them, too.
+
+use tamis_abi::Action;
+use tamis_bpf::{AluOp, Op, Operand, Program, Test};
+
+use crate::error::Unsupported;
+use crate::rewrite::Rewrite;
+use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
+
+const NR: u32 = 0;
+const IP_LOW: u32 = 8;
+const IP_HIGH: u32 = 12;
+
+const fn low(arg: u32) -> u32 {
+    16 + 8 * arg
+}
+
+/// The filter for calls of the monitor that return to these addresses.
+pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
+    let reads_ip = guest
+        .ops()
+        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
+    if reads_ip {
+        return Err(Unsupported::new(
+            "a filter that looks at where a call is made",
+        ));
+    }
+    let own = own_calls();
+    let mut prefix = Vec::new();
+    for (index, ip) in ips.iter().enumerate() {
+        let left = (ips.len() - 1 - index) * 4;
+        prefix.extend([
+            Op::LoadData(IP_HIGH),
+            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
+            Op::LoadData(IP_LOW),
+            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
+        ]);
+    }
+    prefix.push(Op::Jump(own.len() as u32));
+    prefix.extend(own);
+    // As the guest's filter expects it.
+    prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
+    let rewrite = Rewrite {
+        notify: Action::new(tamis_abi::ActionKind::Notify, 0),
+        trace: Action::errno(libc::ENOSYS as u16),
+    };
+    rewrite.apply(guest, &prefix)
+}
+
+/// What the monitor may do; all else kills it.
+fn own_calls() -> Vec<Op> {
+    const KVM: u32 = 0xae00;
+    const POPULATE: [u32; 2] = [22, 23];
+    const FORGET: u32 = libc::MADV_DONTNEED as u32;
+    const DESCRIPTORS: [u32; 2] = [libc::F_GETFD as u32, libc::F_DUPFD_CLOEXEC as u32];
+    let allow = Op::RetImm(Action::ALLOW.ret());
+    let kill = Op::RetImm(Action::KILL_PROCESS.ret());
+    let is_one_of = |arg: u32, [first, second]: [u32; 2]| {
+        vec![
+            Op::LoadData(low(arg)),
+            Op::branch(Test::Eq, first, 2, 0),
+            Op::branch(Test::Eq, second, 1, 0),
+            kill,
+            allow,
+        ]
+    };
+    let is = |arg: u32, value: u32| {
+        [
+            Op::LoadData(low(arg)),
+            Op::branch(Test::Eq, value, 1, 0),
+            kill,
+        ]
+    };
+    let request = vec![
+        Op::LoadData(low(1)),
+        Op::Alu(AluOp::And, Operand::K(0xff00)),
+        Op::branch(Test::Eq, KVM, 1, 0),
+        kill,
+        allow,
+    ];
+    let mut shared = is(2, SHARED_ACCESS as u32).to_vec();
+    shared.extend(is(3, SHARED_FLAGS as u32));
+    shared.push(allow);
+    let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
+    files.push(allow);
+    let mut advice = vec![
+        Op::LoadData(low(2)),
+        Op::branch(Test::Eq, FORGET, 0, 1),
+        allow,
+    ];
+    advice.extend(is_one_of(2, POPULATE));
+    let calls = [
+        (libc::SYS_ioctl, request),
+        (libc::SYS_madvise, advice),
+        (libc::SYS_munmap, vec![allow]),
+        (libc::SYS_rt_sigprocmask, vec![allow]),
+        (libc::SYS_rt_sigaction, vec![allow]),
+        (libc::SYS_rt_sigreturn, vec![allow]),
+        (libc::SYS_close, vec![allow]),
+        (libc::SYS_fcntl, is_one_of(1, DESCRIPTORS)),
+        (libc::SYS_mmap, shared),
+        (libc::SYS_unshare, files),
+    ];
+    let mut ops = vec![Op::LoadData(NR)];
+    for (nr, block) in calls {
+        ops.push(Op::branch(Test::Eq, nr as u32, 0, block.len() as u8));
+        ops.extend(block);
+    }
+    ops.push(kill);
+    ops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::{ActionKind, Arch, SeccompData};
+    use tamis_bpf::interp;
+    use tamis_kernel::NATIVE_ENDIAN;
+
+    #[test]
+    fn the_monitor_may_do_what_it_needs_and_no_more() {
+        const IPS: [u64; 3] = [0x5555_0000_1234, 0x5555_0000_2234, 0x7fff_0000_1234];
+        let deny = Program::new(
+            vec![Op::RetImm(Action::errno(1).ret()).into()],
+            NATIVE_ENDIAN,
+        );
+        let filter = filter(&deny.unwrap(), IPS).unwrap();
+        let kind = |nr: i64, ip: u64, args: [u64; 6]| {
+            let call = SeccompData {
+                nr: nr as u32,
+                arch: Arch::X86_64.audit(),
+                ip,
+                args,
+            };
+            Action::from_ret(interp::run(&filter, &call).ret).kind
+        };
+        let mapped = [0, 0, SHARED_ACCESS, SHARED_FLAGS, 0, 0];
+        let needed = [
+            (libc::SYS_ioctl, [3, 0xae80, 0, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 23, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
+            (libc::SYS_munmap, [0; 6]),
+            (libc::SYS_mmap, mapped),
+            (libc::SYS_rt_sigreturn, [0; 6]),
+        ];
+        let others = [
+            (libc::SYS_ioctl, [3, 0x5401, 0, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 9, 0, 0, 0]),
+            (libc::SYS_mmap, [0, 0, 7, SHARED_FLAGS, 0, 0]),
+            (libc::SYS_execve, [0; 6]),
+            (libc::SYS_openat, [0; 6]),
+        ];
+        for ip in IPS {
+            for (nr, args) in needed {
+                assert_eq!(kind(nr, ip, args), ActionKind::Allow);
+                assert_eq!(kind(nr, ip + 1, args), ActionKind::Errno);
+            }
+            for (nr, args) in others {
+                assert_eq!(kind(nr, ip, args), ActionKind::KillProcess);
+                assert_eq!(kind(nr, ip + 1, args), ActionKind::Errno);
+            }
+        }
+    }
+}

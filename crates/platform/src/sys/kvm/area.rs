@@ -1,0 +1,252 @@
+//! What the monitor keeps: mapped before the fork, so that its address is known to the filter and to both processes.
+
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use tamis_kernel::Errno;
+
+use super::signals::{self, Handlers};
+use crate::sys::guest::Report;
+
+pub(super) const PAGE: u64 = 4096;
+/// The most threads of a guest at a time.
+pub(crate) const MAX_VCPUS: usize = 256;
+/// The bytes of a thread's stack in the monitor, with its [`Vcpu`](super::vcpu::Vcpu) at the lowest address.
+pub(super) const STACK_BYTES: u64 = 64 << 10;
+/// The bytes for the structure that KVM shares with the monitor.
+pub(crate) const RUN_BYTES: u64 = 16 << 10;
+const GUEST_PAGES: u64 = 1 << 20;
+const RUNS: u64 = 4 << 20;
+const STACKS: u64 = 8 << 20;
+pub(super) const TABLES: u64 = 24 << 20;
+/// The most page tables.
+pub(super) const MAX_TABLES: u32 = 32 << 10;
+const AREA_BYTES: u64 = TABLES + MAX_TABLES as u64 * PAGE;
+/// The most pieces of 256 MiB in which a guest may have memory: with 39 bits of addresses, which all machines have.
+pub(super) const MAX_CHUNKS: usize = 1600;
+const MAX_HOSTS: usize = 1024;
+const MAX_HANDLERS: usize = 16;
+
+/// The area, as its owner sees it.
+#[derive(Debug)]
+pub(crate) struct Area {
+    base: u64,
+}
+
+impl Area {
+    /// Maps one; its pages are made when they are used.
+    pub(crate) fn new() -> Result<Area, Errno> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let len_bytes = (AREA_BYTES + STACK_BYTES) as usize;
+        // SAFETY: a new mapping affects no other.
+        match unsafe { libc::mmap(ptr::null_mut(), len_bytes, access, flags, -1, 0) } {
+            libc::MAP_FAILED => Err(Errno::last()),
+            mapped => Ok(Area {
+                base: mapped as u64,
+            }),
+        }
+    }
+
+    /// Its addresses.
+    pub(super) fn range(&self) -> std::ops::Range<u64> {
+        self.base..self.base + AREA_BYTES + STACK_BYTES
+    }
+
+    /// The state, at a multiple of the size of a stack.
+    pub(super) fn state(&self) -> *mut State {
+        pointer(self.base.next_multiple_of(STACK_BYTES))
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        let len_bytes = (AREA_BYTES + STACK_BYTES) as usize;
+        // SAFETY: the mapping belongs to `self`.
+        unsafe { libc::munmap(pointer(self.base), len_bytes) };
+    }
+}
+
+/// How calls leave the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// By `hlt`, which takes a KVM that enters the shim with privileges.
+    Halt,
+    /// By a write to a port.
+    Port,
+    /// By a write to memory that isn't there.
+    Memory,
+}
+
+/// Some ranges of addresses.
+#[repr(C)]
+pub(super) struct Ranges {
+    count: AtomicU32,
+    /// First addresses and those after the last.
+    ranges: [[AtomicU64; 2]; MAX_HOSTS],
+}
+
+impl Ranges {
+    /// Adds one, or makes the last longer; false if there is no room.
+    pub(super) fn add(&self, first: u64, after: u64) -> bool {
+        let count = self.count.load(Ordering::Relaxed) as usize;
+        if count > 0
+            && let Some([_, end]) = self.ranges.get(count - 1)
+            && end.load(Ordering::Relaxed) == first
+        {
+            end.store(after, Ordering::Relaxed);
+            return true;
+        }
+        let Some([from, to]) = self.ranges.get(count) else {
+            return false;
+        };
+        from.store(first, Ordering::Relaxed);
+        to.store(after, Ordering::Relaxed);
+        self.count.store(count as u32 + 1, Ordering::Release);
+        true
+    }
+
+    /// All, in the order in which they were added.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        let ranges = self.ranges.iter().take(count);
+        ranges.map(|range| {
+            let [first, after] = range.each_ref().map(|end| end.load(Ordering::Relaxed));
+            (first, after)
+        })
+    }
+}
+
+/// What the threads of an address space share. Zeros are the initial value.
+#[repr(C)]
+pub(super) struct State {
+    /// Of the page tables, chunks and threads: an address in the stack of who has it, or 0.
+    pub(super) lock: AtomicU64,
+    /// The address of the report for the supervisor.
+    pub(super) report: AtomicU64,
+    pub(super) kvm_fd: AtomicI32,
+    pub(super) vm_fd: AtomicI32,
+    /// The first of the monitor's descriptors: KVM's, the machine's, and those of the threads.
+    pub(super) first_fd: AtomicI32,
+    /// With which privilege level calls reach the shim, plus 1.
+    pub(super) shim_ring: AtomicU32,
+    pub(super) run_bytes: AtomicU64,
+    pub(super) xcr0: AtomicU64,
+    /// The bytes of the state that `xsave` stores.
+    pub(super) xsave_bytes: AtomicU64,
+    /// The guest's first address of the heap, and the first after it.
+    pub(super) heap: AtomicU64,
+    pub(super) heap_end: AtomicU64,
+    pub(super) entry: AtomicU64,
+    pub(super) stack: AtomicU64,
+    pub(super) table_count: AtomicU32,
+    pub(super) chunk_count: AtomicU32,
+    /// Whose threads are in use.
+    pub(super) in_use: [AtomicU32; MAX_VCPUS],
+    /// Their descriptors, 0 if KVM hasn't made them.
+    pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
+    /// Which pieces of memory the machine has, in the order of its physical memory.
+    pub(super) chunks: [AtomicU32; MAX_CHUNKS],
+    /// What is the host's.
+    pub(super) hosts: Ranges,
+    /// What may be executed of what has been loaded.
+    pub(super) codes: Ranges,
+    pub(super) handlers: [Handlers; MAX_HANDLERS],
+    pub(super) cpuid: [AtomicU32; 4096],
+    /// Copies of the supervisor's memory, whose content the guest must not get.
+    pub(super) private: Ranges,
+    /// Memory that is shared with the supervisor.
+    pub(super) shared: Ranges,
+}
+
+const _: () = assert!(size_of::<State>() as u64 <= GUEST_PAGES);
+
+impl State {
+    pub(super) fn base(&self) -> u64 {
+        ptr::from_ref(self).addr() as u64
+    }
+
+    /// The page of the shim, which the guest sees.
+    pub(super) fn shim(&self) -> u64 {
+        self.base() + GUEST_PAGES
+    }
+
+    /// The table of interrupts.
+    pub(super) fn idt(&self) -> u64 {
+        self.shim() + PAGE
+    }
+
+    /// The pages of a thread in the machine: one for its descriptor table, task state and stack for exceptions, and one
+    /// that it can write itself, for frames to return by.
+    pub(super) fn vcpu_pages(&self, index: usize) -> u64 {
+        self.shim() + (2 + 2 * index as u64) * PAGE
+    }
+
+    pub(super) fn run(&self, index: usize) -> u64 {
+        self.base() + RUNS + index as u64 * RUN_BYTES
+    }
+
+    /// The lowest address of a thread's stack in the monitor.
+    pub(super) fn stack_of(&self, index: usize) -> u64 {
+        self.base() + STACKS + index as u64 * STACK_BYTES
+    }
+
+    /// Whether some of these bytes are the host's, or beyond user space.
+    pub(super) fn is_host(&self, address: u64, len_bytes: u64) -> bool {
+        let Some(end) = address.checked_add(len_bytes) else {
+            return true;
+        };
+        if end > super::tables::USER_END {
+            return true;
+        }
+        let mut hosts = self.hosts.iter();
+        hosts.any(|(first, after)| address < after && end > first)
+    }
+
+    /// Whether a descriptor is the monitor's.
+    pub(super) fn owns_fd(&self, fd: u64) -> bool {
+        let first = self.first_fd.load(Ordering::Relaxed) as u64;
+        let fd = fd & 0xffff_ffff;
+        (first..first + OWN_FDS).contains(&fd)
+    }
+
+    /// Runs this while no other thread does.
+    pub(super) fn locked<T>(&self, body: impl FnOnce() -> T) -> T {
+        let own = 0_u8;
+        let own = ptr::from_ref(&own).addr() as u64;
+        while self
+            .lock
+            .compare_exchange_weak(0, own, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            std::hint::spin_loop();
+        }
+        let value = body();
+        self.lock.store(0, Ordering::Release);
+        value
+    }
+
+    /// Tells the supervisor that the machine has failed, and ends the process.
+    pub(super) fn fail(&self, errno: Errno) -> ! {
+        let report = pointer::<Report>(self.report.load(Ordering::Relaxed));
+        // SAFETY: mapped before the fork, for as long as this process lives.
+        unsafe { &*report }.errno.store(errno.0, Ordering::Release);
+        signals::die(libc::SIGSEGV)
+    }
+
+    /// Takes the lock away from a thread that has ended.
+    pub(super) fn unlock_of(&self, index: usize) {
+        let first = self.stack_of(index);
+        let owner = self.lock.load(Ordering::Relaxed);
+        if (first..first + STACK_BYTES).contains(&owner) {
+            self.lock.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// The count of descriptors of a monitor.
+pub(super) const OWN_FDS: u64 = 2 + MAX_VCPUS as u64;
+
+pub(super) const fn pointer<T>(address: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(address as usize)
+}

@@ -1,0 +1,244 @@
+//! System calls without the C library: the monitor's own from known instructions, and the guest's, which a signal may
+//! interrupt at any point.
+//!
+//! A handler that finds a thread between the look at `pending` and the `syscall`, or at it because the kernel would make
+//! the call again, sends it to the end instead: the guest's handler runs first.
+
+use std::arch::global_asm;
+use std::sync::atomic::AtomicU32;
+
+use super::vcpu::thread_entry;
+
+/// The call was not made, or is to be made again, because a signal waits. The kernel's own number for that.
+pub(super) const RESTART: i64 = -512;
+
+global_asm!(
+    ".pushsection .text.tamis_platform_kvm, \"ax\"",
+    // Makes a call of the monitor: its number, and the address of six arguments.
+    ".globl tamis_platform_kvm_own",
+    ".hidden tamis_platform_kvm_own",
+    "tamis_platform_kvm_own:",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    "syscall",
+    ".globl tamis_platform_kvm_owned",
+    ".hidden tamis_platform_kvm_owned",
+    "tamis_platform_kvm_owned:",
+    "ret",
+    // Runs a thread: its descriptor, and the address of what waits.
+    ".globl tamis_platform_kvm_run",
+    ".hidden tamis_platform_kvm_run",
+    "tamis_platform_kvm_run:",
+    "cmp dword ptr [rsi], 0",
+    "jne 9f",
+    "mov eax, {ioctl}",
+    "mov esi, {run}",
+    "xor edx, edx",
+    ".globl tamis_platform_kvm_run_at",
+    ".hidden tamis_platform_kvm_run_at",
+    "tamis_platform_kvm_run_at:",
+    "syscall",
+    ".globl tamis_platform_kvm_ran",
+    ".hidden tamis_platform_kvm_ran",
+    "tamis_platform_kvm_ran:",
+    "ret",
+    // Makes a call of the guest: its number, the address of six arguments, and that of what waits.
+    ".globl tamis_platform_kvm_guest",
+    ".hidden tamis_platform_kvm_guest",
+    "tamis_platform_kvm_guest:",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rcx, rdx",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    ".globl tamis_platform_kvm_guest_begin",
+    ".hidden tamis_platform_kvm_guest_begin",
+    "tamis_platform_kvm_guest_begin:",
+    "cmp dword ptr [rcx], 0",
+    "jne 9f",
+    ".globl tamis_platform_kvm_guest_at",
+    ".hidden tamis_platform_kvm_guest_at",
+    "tamis_platform_kvm_guest_at:",
+    "syscall",
+    "ret",
+    ".globl tamis_platform_kvm_restart",
+    ".hidden tamis_platform_kvm_restart",
+    "tamis_platform_kvm_restart:",
+    "9:",
+    "mov rax, {restart}",
+    "ret",
+    // Makes a call that returns twice in this memory: number, arguments, and the end of the new stack.
+    ".globl tamis_platform_kvm_clone",
+    ".hidden tamis_platform_kvm_clone",
+    "tamis_platform_kvm_clone:",
+    "push r12",
+    "mov r12, rdx",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    "syscall",
+    "test rax, rax",
+    "jz 1f",
+    "pop r12",
+    "ret",
+    // Begins on a stack.
+    ".globl tamis_platform_kvm_start",
+    ".hidden tamis_platform_kvm_start",
+    "tamis_platform_kvm_start:",
+    "mov r12, rdi",
+    "1:",
+    "mov rsp, r12",
+    "xor ebp, ebp",
+    "lea rdi, [r12 - 1]",
+    "call {entry}",
+    "ud2",
+    // Ends a thread, whose stack is free as soon as the number at the second address is 0.
+    ".globl tamis_platform_kvm_exit",
+    ".hidden tamis_platform_kvm_exit",
+    "tamis_platform_kvm_exit:",
+    "mov dword ptr [rsi], 0",
+    "mov eax, {exit}",
+    "syscall",
+    "ud2",
+    // Copies bytes: to, from, count; returns how many are left.
+    ".globl tamis_platform_kvm_copy",
+    ".hidden tamis_platform_kvm_copy",
+    "tamis_platform_kvm_copy:",
+    "mov rcx, rdx",
+    ".globl tamis_platform_kvm_copy_at",
+    ".hidden tamis_platform_kvm_copy_at",
+    "tamis_platform_kvm_copy_at:",
+    "rep movsb",
+    ".globl tamis_platform_kvm_copied",
+    ".hidden tamis_platform_kvm_copied",
+    "tamis_platform_kvm_copied:",
+    "mov rax, rcx",
+    "ret",
+    ".globl tamis_platform_kvm_restorer",
+    ".hidden tamis_platform_kvm_restorer",
+    "tamis_platform_kvm_restorer:",
+    "mov eax, {sigreturn}",
+    "syscall",
+    ".globl tamis_platform_kvm_restored",
+    ".hidden tamis_platform_kvm_restored",
+    "tamis_platform_kvm_restored:",
+    "ud2",
+    ".popsection",
+    ioctl = const libc::SYS_ioctl,
+    run = const super::machine::KVM_RUN,
+    restart = const RESTART,
+    exit = const libc::SYS_exit,
+    sigreturn = const libc::SYS_rt_sigreturn,
+    entry = sym thread_entry,
+);
+
+// SAFETY: the block above defines them, with these signatures.
+unsafe extern "sysv64" {
+    fn tamis_platform_kvm_own(nr: u64, args: *const u64) -> i64;
+    fn tamis_platform_kvm_owned();
+    fn tamis_platform_kvm_run(fd: u64, pending: *const u32) -> i64;
+    fn tamis_platform_kvm_run_at();
+    fn tamis_platform_kvm_ran();
+    fn tamis_platform_kvm_guest(nr: u64, args: *const u64, pending: *const u32) -> i64;
+    fn tamis_platform_kvm_guest_begin();
+    fn tamis_platform_kvm_guest_at();
+    fn tamis_platform_kvm_restart();
+    fn tamis_platform_kvm_clone(nr: u64, args: *const u64, stack_end: u64) -> i64;
+    fn tamis_platform_kvm_start(stack_end: u64) -> !;
+    fn tamis_platform_kvm_exit(code: u64, in_use: *const u32) -> !;
+    fn tamis_platform_kvm_copy(to: u64, from: u64, count: u64) -> u64;
+    fn tamis_platform_kvm_copy_at();
+    fn tamis_platform_kvm_copied();
+    fn tamis_platform_kvm_restorer();
+    fn tamis_platform_kvm_restored();
+}
+
+fn address(code: *const ()) -> u64 {
+    code as u64
+}
+
+/// After which instructions the monitor's own calls return.
+pub(crate) fn own_ips() -> [u64; 3] {
+    [
+        address(tamis_platform_kvm_owned as *const ()),
+        address(tamis_platform_kvm_ran as *const ()),
+        address(tamis_platform_kvm_restored as *const ()),
+    ]
+}
+
+/// A call of the monitor.
+pub(super) fn own(nr: i64, args: [u64; 6]) -> i64 {
+    // SAFETY: callers pass what the call takes; what it may do is bounded by the filter.
+    unsafe { tamis_platform_kvm_own(nr as u64, args.as_ptr()) }
+}
+
+/// Runs a thread of the machine until it exits or a signal waits.
+pub(super) fn run(fd: i32, pending: &AtomicU32) -> i64 {
+    // SAFETY: takes a number, and an address of its own.
+    unsafe { tamis_platform_kvm_run(fd as u64, pending.as_ptr()) }
+}
+
+/// A call of the guest; [`RESTART`] if a signal comes first.
+pub(super) fn guest(nr: u64, args: &[u64; 6], pending: &AtomicU32) -> i64 {
+    // SAFETY: what the call does to this process, the guest does to its own, but for what callers have looked at.
+    unsafe { tamis_platform_kvm_guest(nr, args.as_ptr(), pending.as_ptr()) }
+}
+
+/// A call that returns in a new task, too, which begins on this stack.
+pub(super) fn clone(nr: u64, args: &[u64; 6], stack_end: u64) -> i64 {
+    // SAFETY: the stack is a free one of the area, with a thread that can begin.
+    unsafe { tamis_platform_kvm_clone(nr, args.as_ptr(), stack_end) }
+}
+
+/// Begins as a thread on this stack.
+pub(super) fn start(stack_end: u64) -> ! {
+    // SAFETY: as above.
+    unsafe { tamis_platform_kvm_start(stack_end) }
+}
+
+/// Ends this thread and gives its stack back.
+pub(super) fn exit(code: u64, in_use: &AtomicU32) -> ! {
+    // SAFETY: nothing of the stack is used any more.
+    unsafe { tamis_platform_kvm_exit(code, in_use.as_ptr()) }
+}
+
+/// Copies between the monitor and the guest's memory; how many bytes could not be.
+pub(super) fn copy(to: u64, from: u64, count: u64) -> u64 {
+    // SAFETY: one side is the monitor's, the other isn't; the handler of faults ends the copy where there is no memory.
+    unsafe { tamis_platform_kvm_copy(to, from, count) }
+}
+
+/// What the handlers of signals return by.
+pub(super) fn restorer() -> u64 {
+    address(tamis_platform_kvm_restorer as *const ())
+}
+
+/// Where a thread goes on that a signal has found here, if not here: before a call of the guest or a run of its machine.
+pub(super) fn after_signal(ip: u64) -> Option<u64> {
+    let first = address(tamis_platform_kvm_run as *const ());
+    let is_run = (first..=address(tamis_platform_kvm_run_at as *const ())).contains(&ip);
+    let calls = address(tamis_platform_kvm_guest_begin as *const ())
+        ..=address(tamis_platform_kvm_guest_at as *const ());
+    (is_run || calls.contains(&ip)).then(|| address(tamis_platform_kvm_restart as *const ()))
+}
+
+/// Where a copy goes on that has found no memory.
+pub(super) fn after_fault(ip: u64) -> Option<u64> {
+    (ip == address(tamis_platform_kvm_copy_at as *const ()))
+        .then(|| address(tamis_platform_kvm_copied as *const ()))
+}

@@ -1,0 +1,224 @@
+//! The guest's calls. The kernel makes them as they are, under the guest's filter; some concern the machine, before or
+//! after.
+
+use std::sync::atomic::Ordering;
+
+use tamis_kernel::Errno;
+
+use super::area::{OWN_FDS, PAGE, State};
+use super::call::{self, RESTART};
+use super::vcpu::Vcpu;
+use super::{machine, signals, tables, tasks};
+
+const ENOSYS: i64 = -(libc::ENOSYS as i64);
+const EPERM: i64 = -(libc::EPERM as i64);
+const EBADF: i64 = -(libc::EBADF as i64);
+const EINVAL: i64 = -(libc::EINVAL as i64);
+const SYS_CLONE3: i64 = 435;
+
+/// Makes the call that the registers are about, which then have its result.
+pub(super) fn make(vcpu: &mut Vcpu) {
+    let registers = &vcpu.registers;
+    let nr = registers.rax;
+    let args = [
+        registers.rdi,
+        registers.rsi,
+        registers.rdx,
+        registers.r10,
+        registers.r8,
+        registers.r9,
+    ];
+    let result = match i64::from(nr as u32) {
+        libc::SYS_rt_sigreturn => return signals::sigreturn(vcpu),
+        libc::SYS_rt_sigaction => signals::set_action(vcpu, &args),
+        libc::SYS_sigaltstack => signals::set_stack(vcpu, &args),
+        libc::SYS_rt_sigprocmask => signals::set_mask(vcpu, nr, &args),
+        libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => tasks::create(vcpu, nr, &args),
+        libc::SYS_exit => tasks::exit(vcpu, &args),
+        libc::SYS_arch_prctl => set_base(vcpu, nr, &args),
+        libc::SYS_mmap
+        | libc::SYS_munmap
+        | libc::SYS_mprotect
+        | libc::SYS_pkey_mprotect
+        | libc::SYS_mremap
+        | libc::SYS_madvise
+        | libc::SYS_shmdt
+        | libc::SYS_brk => memory(vcpu, nr, &args),
+        libc::SYS_close_range => close_range(vcpu, nr, args),
+        nr_known => match refusal(vcpu.state(), nr_known, &args) {
+            Some(error) => error,
+            None => call::guest(nr, &args, &vcpu.pending),
+        },
+    };
+    finish(vcpu, result);
+}
+
+/// Sets the result, or goes back to the call.
+fn finish(vcpu: &mut Vcpu, result: i64) {
+    /// The bytes of `syscall`.
+    const LEN_BYTES: u64 = 2;
+    match result {
+        RESTART => vcpu.registers.rip = vcpu.registers.rip.wrapping_sub(LEN_BYTES),
+        result => vcpu.registers.rax = result as u64,
+    }
+}
+
+/// Why a call can't be made in the monitor's process: it is about a descriptor of the monitor, another program, or
+/// what only works for code that the processor runs outside of a machine.
+fn refusal(state: &State, nr: i64, args: &[u64; 6]) -> Option<i64> {
+    const PR_SET_SECCOMP: u64 = 22;
+    const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+    const NO_FD: u64 = u32::MAX as u64;
+    let fd = match nr {
+        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => args[0],
+        libc::SYS_dup2 | libc::SYS_dup3 if state.owns_fd(args[1]) => args[1],
+        libc::SYS_dup2 | libc::SYS_dup3 => args[0],
+        _ => NO_FD,
+    };
+    match nr {
+        _ if state.owns_fd(fd) => Some(EBADF),
+        libc::SYS_execve
+        | libc::SYS_execveat
+        | SYS_CLONE3
+        | libc::SYS_rseq
+        | libc::SYS_seccomp
+        | libc::SYS_modify_ldt
+        | libc::SYS_unshare
+        | libc::SYS_shmat
+        | libc::SYS_userfaultfd => Some(ENOSYS),
+        libc::SYS_prctl if [PR_SET_SECCOMP, PR_SET_SYSCALL_USER_DISPATCH].contains(&args[0]) => {
+            Some(EINVAL)
+        }
+        _ => None,
+    }
+}
+
+/// Closes descriptors, but for the monitor's.
+fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
+    let own = vcpu.state().first_fd.load(Ordering::Relaxed) as u64;
+    let after = own + OWN_FDS;
+    let [first, last, ..] = args.map(|arg| arg & 0xffff_ffff);
+    if first >= after || last < own {
+        return call::guest(nr, &args, &vcpu.pending);
+    }
+    let parts = [(first, last.min(own - 1)), (first.max(after), last)];
+    for (first, last) in parts {
+        if first <= last {
+            let args = [first, last, args[2], args[3], args[4], args[5]];
+            match call::guest(nr, &args, &vcpu.pending) {
+                0 => {}
+                error => return error,
+            }
+        }
+    }
+    0
+}
+
+/// Sets or gets a base of addresses: the kernel does it for this thread, whose own code has none, and the machine's is set
+/// to the same.
+fn set_base(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
+    const SET_GS: u64 = 0x1001;
+    const SET_FS: u64 = 0x1002;
+    const GET_FS: u64 = 0x1003;
+    const GET_GS: u64 = 0x1004;
+    const ENABLE_SHADOW_STACK: u64 = 0x5001;
+    let [code, base, ..] = *args;
+    if code == ENABLE_SHADOW_STACK {
+        return EINVAL;
+    }
+    let result = call::guest(nr, args, &vcpu.pending);
+    if result != 0 || !(SET_GS..=GET_GS).contains(&code) {
+        return result;
+    }
+    let Ok(mut system) = machine::get_system(vcpu.fd) else {
+        return EINVAL;
+    };
+    match code {
+        SET_FS => system.fs.base = base,
+        SET_GS => system.gs.base = base,
+        // The guest may have set it by an instruction.
+        GET_FS => return signals::put(vcpu.state(), base, &system.fs.base.to_ne_bytes()),
+        _ => return signals::put(vcpu.state(), base, &system.gs.base.to_ne_bytes()),
+    }
+    match machine::set_sregs(vcpu.fd, &system) {
+        Ok(()) => 0,
+        Err(_) => EINVAL,
+    }
+}
+
+/// A call that changes what is mapped.
+fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
+    let state = vcpu.state();
+    let [first, second, third, fourth, fifth, _] = *args;
+    let len_bytes = second.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    let nr_known = nr as i64;
+    let is_fixed = match nr_known {
+        libc::SYS_mmap => fourth & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u64 != 0,
+        libc::SYS_brk | libc::SYS_shmdt => false,
+        _ => true,
+    };
+    if is_fixed && state.is_host(first, len_bytes) {
+        return match nr_known {
+            libc::SYS_madvise | libc::SYS_mprotect => -i64::from(libc::ENOMEM),
+            _ => EPERM,
+        };
+    }
+    match nr_known {
+        libc::SYS_mmap if state.owns_fd(fifth) => return EBADF,
+        libc::SYS_mremap
+            if fourth & libc::MREMAP_FIXED as u64 != 0 && state.is_host(fifth, third) =>
+        {
+            return EPERM;
+        }
+        libc::SYS_brk => return heap(vcpu, nr, args),
+        _ => {}
+    }
+    let result = call::guest(nr, args, &vcpu.pending);
+    if (-4095..0).contains(&result) {
+        return result;
+    }
+    let is_code = |access: u64| access & libc::PROT_EXEC as u64 != 0;
+    let is_done = match nr_known {
+        libc::SYS_mmap => tables::remap(state, result as u64, len_bytes, is_code(third)),
+        libc::SYS_munmap => tables::remap(state, first, len_bytes, false),
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
+            tables::remap(state, first, len_bytes, is_code(third))
+        }
+        libc::SYS_mremap => {
+            let was_code = tables::is_executable(state, first);
+            let new_bytes = third.next_multiple_of(PAGE);
+            tables::remap(state, first, len_bytes, false)
+                && tables::remap(state, result as u64, new_bytes, was_code)
+        }
+        libc::SYS_shmdt => {
+            tables::forget_all(state);
+            true
+        }
+        _ => true,
+    };
+    match is_done {
+        true => result,
+        // Without room in its tables the guest would fault for ever.
+        false => state.fail(Errno(libc::ENOMEM)),
+    }
+}
+
+/// The heap begins where that of the monitor's process ends.
+fn heap(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
+    let state = vcpu.state();
+    let first = state.heap.load(Ordering::Relaxed);
+    let args = match args[0] {
+        end if end >= first => *args,
+        _ => [0; 6],
+    };
+    let end = call::guest(nr, &args, &vcpu.pending);
+    if end > 0 {
+        let end = end as u64;
+        let former = state.heap_end.swap(end, Ordering::AcqRel);
+        if end < former {
+            let page = end.next_multiple_of(PAGE);
+            tables::remap(state, page, former.saturating_sub(page), false);
+        }
+    }
+    end
+}

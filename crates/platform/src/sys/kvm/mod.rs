@@ -1,0 +1,34 @@
+//! The process of a virtual machine: its monitor, and the host of its guest's memory.
+//!
+//! The guest's addresses are those of this process: its page tables show it what the process has mapped for it, and nothing
+//! else. Its calls are made by the monitor, in this process, under the guest's filter.
+//!
+//! | module | function |
+//! |---|---|
+//! | `area` | what the monitor keeps, at addresses that are known before the fork |
+//! | `call` | system calls: the monitor's own, and the guest's |
+//! | `shim` | the code by which a guest leaves its machine |
+//! | `tables` | the guest's page tables |
+//! | `machine` | requests to KVM |
+//! | `vcpu` | a thread of the guest, and its loop |
+//! | `calls` | calls that concern the machine |
+//! | `tasks` | new threads and processes |
+//! | `signals` | the guest's handlers |
+//! | `start` | from the fork to the first instruction |
+//!
+//! From the filter on nothing here may use the C library, allocate or panic: threads of the guest have no thread-locals of
+//! the host, and every call that isn't known to the filter is the guest's.
+
+pub(crate) mod area;
+mod call;
+mod calls;
+pub(crate) mod machine;
+mod shim;
+mod signals;
+mod start;
+mod tables;
+mod tasks;
+mod vcpu;
+
+pub(crate) use call::own_ips;
+pub(crate) use start::Machine;

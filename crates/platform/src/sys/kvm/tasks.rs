@@ -1,0 +1,202 @@
+//! New threads and processes of a guest.
+//!
+//! A task that shares memory gets a thread of the same machine; it is made before the task, so that all processes with
+//! this memory have its descriptor. A process with a copy of the memory makes a machine of its own.
+
+use std::sync::atomic::Ordering;
+
+use tamis_kernel::Errno;
+
+use super::area::{MAX_VCPUS, OWN_FDS, State};
+use super::call::{self, own};
+use super::machine;
+use super::signals;
+use super::tables;
+use super::vcpu::{Entry, Vcpu};
+
+const EAGAIN: i64 = -(libc::EAGAIN as i64);
+const ENOMEM: i64 = -(libc::ENOMEM as i64);
+const ENOSYS: i64 = -(libc::ENOSYS as i64);
+
+/// `clone`, `fork` or `vfork`.
+pub(super) fn create(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
+    let flags = match nr as i64 {
+        libc::SYS_clone => args[0],
+        libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+        _ => 0,
+    };
+    let has = |flag: i32| flags & flag as u64 != 0;
+    if vcpu.pending.load(Ordering::Acquire) != 0 {
+        return call::RESTART;
+    }
+    if vcpu.is_borrower && has(libc::CLONE_VM) || has(libc::CLONE_FILES) != has(libc::CLONE_THREAD)
+    {
+        return ENOSYS;
+    }
+    match has(libc::CLONE_VM) {
+        true if has(libc::CLONE_THREAD) || has(libc::CLONE_VFORK) => share(vcpu, nr, args, flags),
+        true => ENOSYS,
+        false => copy(vcpu, nr, args, flags),
+    }
+}
+
+/// A task with the same memory.
+fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
+    let state = vcpu.state();
+    let Some(index) = take(state) else {
+        return EAGAIN;
+    };
+    let in_use = &state.in_use[index];
+    let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
+        0 => state.locked(|| machine::create_vcpu(state, index)),
+        fd => Ok(fd),
+    };
+    let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
+    let handlers = match is_thread {
+        true => Some(vcpu.handlers),
+        false => signals::copy_handlers(state, vcpu.handlers),
+    };
+    let (Ok(fd), Some(handlers)) = (fd, handlers) else {
+        in_use.store(0, Ordering::Release);
+        return EAGAIN;
+    };
+    let new = Vcpu::at(state.stack_of(index));
+    prepare(vcpu, new, args, flags);
+    (new.state, new.index, new.fd) = (vcpu.state, index, fd);
+    (new.handlers, new.is_borrower) = (handlers, !is_thread);
+    if is_thread {
+        new.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
+    }
+    let mut made = *args;
+    if nr as i64 == libc::SYS_clone {
+        made[1] = new.stack_end();
+    }
+    new.mask = signals::block_all();
+    let mask = new.mask;
+    let result = call::clone(nr, &made, new.stack_end());
+    signals::restore_mask(mask);
+    if result < 0 || !is_thread {
+        // A process that has borrowed the memory has given it back, even if it was killed.
+        if !is_thread {
+            state.unlock_of(index);
+            signals::free_handlers(state, handlers);
+        }
+        in_use.store(0, Ordering::Release);
+    }
+    result
+}
+
+/// What a new task begins with.
+fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
+    let has = |flag: i32| flags & flag as u64 != 0;
+    let [_, stack, _, _, tls, _] = *args;
+    new.registers = vcpu.registers;
+    new.registers.rax = 0;
+    if stack != 0 && flags != (libc::CLONE_VM | libc::CLONE_VFORK) as u64 {
+        new.registers.rsp = stack;
+    }
+    // `syscall` has left these to the task's next instruction.
+    new.entry = Entry::New;
+    new.signal_stack = vcpu.signal_stack;
+    if let Ok(system) = machine::get_system(vcpu.fd) {
+        new.fs_base = system.fs.base;
+        new.gs_base = system.gs.base;
+    }
+    if has(libc::CLONE_SETTLS) {
+        new.fs_base = tls;
+    }
+    // Without them the task would begin with registers of nobody.
+    if let Err(errno) = machine::get_vectors(vcpu.fd, &mut new.vectors) {
+        vcpu.state().fail(errno);
+    }
+    new.pending.store(0, Ordering::Release);
+    new.failures = 0;
+}
+
+fn take(state: &State) -> Option<usize> {
+    let free = |index: &usize| {
+        let flag = &state.in_use[*index];
+        let taken = flag.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
+    };
+    (0..MAX_VCPUS).find(free)
+}
+
+/// A process with a copy of the memory.
+fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
+    const STACK: usize = 1;
+    let Ok(system) = machine::get_system(vcpu.fd) else {
+        return ENOMEM;
+    };
+    let mut vectors = [0; machine::VECTORS_BYTES];
+    if machine::get_vectors(vcpu.fd, &mut vectors).is_err() {
+        return ENOMEM;
+    }
+    let mut made = *args;
+    if nr as i64 == libc::SYS_clone {
+        made[STACK] = 0;
+    }
+    let mask = signals::block_all();
+    // Signals are blocked, so that nothing waits.
+    let result = call::guest(nr, &made, &vcpu.pending);
+    if result != 0 {
+        signals::restore_mask(mask);
+        return result;
+    }
+    if nr as i64 == libc::SYS_clone && args[STACK] != 0 {
+        vcpu.registers.rsp = args[STACK];
+    }
+    (vcpu.fs_base, vcpu.gs_base) = (system.fs.base, system.gs.base);
+    if flags & libc::CLONE_SETTLS as u64 != 0 && nr as i64 == libc::SYS_clone {
+        vcpu.fs_base = args[4];
+    }
+    vcpu.vectors = vectors;
+    vcpu.registers.rax = 0;
+    vcpu.mask = mask;
+    become_first(vcpu)
+}
+
+/// In the new process: a machine of its own, in which the only thread is this one.
+fn become_first(vcpu: &mut Vcpu) -> ! {
+    let state = vcpu.state();
+    vcpu.is_borrower = false;
+    state.lock.store(0, Ordering::Release);
+    let first = state.first_fd.load(Ordering::Relaxed) as u64;
+    for fd in first + 1..first + OWN_FDS {
+        let slot = (fd - first).wrapping_sub(2) as usize;
+        let is_open = state
+            .vcpu_fds
+            .get(slot)
+            .is_none_or(|fd| fd.load(Ordering::Relaxed) != 0);
+        if is_open {
+            own(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
+        }
+    }
+    for (index, in_use) in state.in_use.iter().enumerate() {
+        in_use.store(u32::from(index == vcpu.index), Ordering::Relaxed);
+        state.vcpu_fds[index].store(0, Ordering::Relaxed);
+    }
+    let made = machine::create(state).and_then(|()| match tables::add_all(state) {
+        true => machine::create_vcpu(state, vcpu.index),
+        false => Err(Errno(libc::ENOMEM)),
+    });
+    match made {
+        Ok(fd) => vcpu.fd = fd,
+        Err(errno) => state.fail(errno),
+    }
+    call::start(vcpu.stack_end())
+}
+
+/// The end of a thread.
+pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
+    let state = vcpu.state();
+    let others = state
+        .in_use
+        .iter()
+        .filter(|flag| flag.load(Ordering::Relaxed) != 0);
+    if others.count() == 1 || vcpu.is_borrower {
+        return call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
+    }
+    signals::block_all();
+    call::exit(args[0], &state.in_use[vcpu.index])
+}

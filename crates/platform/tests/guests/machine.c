@@ -1,0 +1,71 @@
+// A guest in a machine meets its monitor: memory and descriptors that it can't have, and calls that there are none of.
+#include "guest.h"
+#include <fcntl.h>
+#include <sys/prctl.h>
+
+static sigjmp_buf place;
+
+static void on_fault(int signal) {
+    siglongjmp(place, signal);
+}
+
+static int is_readable(const char *address) {
+    if (sigsetjmp(place, 1) != 0)
+        return 0;
+    (void)*(volatile const char *)address;
+    return 1;
+}
+
+// The monitor's memory is neither read nor mapped otherwise.
+static int meet_memory(void) {
+    static struct {
+        char *first, *end;
+    } maps[1024];
+    int count = 0, hidden = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    char line[512], access[8];
+    CHECK(file != NULL);
+    while (count < 1024 && fgets(line, sizeof line, file))
+        if (sscanf(line, "%p-%p %7s", (void **)&maps[count].first, (void **)&maps[count].end, access) == 3)
+            count += access[0] == 'r';
+    CHECK(fclose(file) == 0);
+    for (int i = 0; i < count; i++) {
+        if (is_readable(maps[i].first))
+            continue;
+        size_t length = (size_t)(maps[i].end - maps[i].first);
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+        CHECK(munmap(maps[i].first, length) == -1);
+        CHECK(mprotect(maps[i].first, length, PROT_READ) == -1);
+        CHECK(mmap(maps[i].first, length, PROT_READ, flags, -1, 0) == MAP_FAILED);
+        CHECK(mremap(maps[i].first, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)0x10000000) == MAP_FAILED);
+        hidden++;
+    }
+    return hidden;
+}
+
+int main(int argc, char **argv) {
+    struct sigaction action = {.sa_handler = on_fault};
+    CHECK(argc == 1 && sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
+    CHECK(meet_memory() > 10);
+    ask(1);
+    CHECK(execve("/bin/true", argv, NULL) == -1 && errno == ENOSYS);
+    CHECK(syscall(SYS_seccomp, 0, 0, 0) == -1 && errno == ENOSYS);
+    CHECK(prctl(PR_SET_SECCOMP, 1) == -1 && errno == EINVAL);
+    CHECK(syscall(SYS_rseq, 0, 0, 0, 0) == -1 && errno == ENOSYS);
+    int other = dup(1);
+    CHECK(other > 2 && syscall(SYS_close_range, 3, ~0u, 0) == 0 && fcntl(other, F_GETFD) == -1);
+    for (int fd = 3; fd < 1024; fd++) {
+        CHECK(close(fd) == -1 && errno == EBADF);
+        if (dup2(1, fd) == fd)
+            close(fd);
+    }
+    ask(2);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        ask(3);
+        _exit(5);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+}
