@@ -14,7 +14,7 @@ use tamis_testkit::toolchains;
 
 use super::recording::is_without_tracepoints;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
