@@ -12,7 +12,7 @@ use crate::programs::{EXEC, LIBRARY, TAMIS};
 use crate::tidy::root;
 
 /// Who makes the packages.
-const MAINTAINER: &str = "The tamis developers <tamis@packages.invalid>";
+const MAINTAINER: &str = "The tamis authors <tamis@packages.invalid>";
 /// Each shell's name, and the file in which it looks for what completes `tamis`.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/tamis"),
@@ -25,6 +25,8 @@ const OVERRIDES: &str = "\
 # Static, at an address that differs from run to run: it works in every container.
 tamis: shared-library-lacks-prerequisites [usr/bin/tamis]
 tamis: shared-library-lacks-prerequisites [usr/bin/tamis-exec]
+# Made by the project, not for an archive of Debian's.
+tamis: initial-upload-closes-no-bugs *
 ";
 
 /// Fills a new folder and returns it.
@@ -62,7 +64,11 @@ fn documents(folder: &Path, tools: &Path, epoch: &str) -> Result<()> {
     copy_folder("docs/schemas", &folder.join("schemas"))?;
     copy_folder("docs/examples/sandbox", &folder.join("examples/sandbox"))?;
     let mit = fs::read_to_string(root().join("LICENSE-MIT"))?;
-    write(&folder.join("copyright"), copyright(&mit).as_bytes())?;
+    let year = shell(&format!("date -u +%Y -d @{epoch}"), &root())?;
+    write(
+        &folder.join("copyright"),
+        copyright(&mit, year.trim()).as_bytes(),
+    )?;
     let changes = fs::read(root().join("CHANGELOG.md"))?;
     write(&folder.join("changelog"), &changes)?;
     let date = shell(&format!("LC_ALL=C date -u -R -d @{epoch}"), folder)?;
@@ -74,7 +80,7 @@ fn documents(folder: &Path, tools: &Path, epoch: &str) -> Result<()> {
 }
 
 /// In the form that Debian wants: `debian/copyright` 1.0.
-fn copyright(mit: &str) -> String {
+fn copyright(mit: &str, year: &str) -> String {
     let owner = mit
         .lines()
         .find_map(|line| line.strip_prefix("Copyright (c) "));
@@ -91,9 +97,9 @@ fn copyright(mit: &str) -> String {
         .collect();
     format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: tamis\n\n\
-         Files: *\nCopyright: {}\nLicense: Expat or Apache-2.0\n\nLicense: Expat\n{}\n\n\
+         Files: *\nCopyright: {year} {}\nLicense: Expat or Apache-2.0\n\nLicense: Expat\n{}\n\n\
          License: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n",
-        owner.unwrap_or("the tamis developers"),
+        owner.unwrap_or("The tamis authors"),
         text.join("\n")
     )
 }

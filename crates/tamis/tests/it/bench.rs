@@ -288,7 +288,7 @@ fn engines(options: &[&str]) -> Value {
 fn is_there(engine: &str) -> bool {
     match engine {
         "jit" | "extended, jit" => tamis_jit::probe().is_ok(),
-        "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
+        "libpcap" => !crate::is_static() && tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
 }

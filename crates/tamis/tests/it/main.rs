@@ -44,3 +44,12 @@ const TAMIS: &str = match option_env!("TAMIS_BIN") {
     Some(path) => path,
     None => env!("CARGO_BIN_EXE_tamis"),
 };
+
+/// Whether the program under test loads no library: its file begins without the name of a loader.
+fn is_static() -> bool {
+    let mut head = [0; 4096];
+    let program = std::fs::File::open(TAMIS);
+    let read = program.and_then(|mut program| std::io::Read::read(&mut program, &mut head));
+    let read = read.expect("the program under test");
+    !head[..read].windows(8).any(|word| word == b"ld-linux")
+}
