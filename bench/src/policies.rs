@@ -43,11 +43,15 @@ pub const ALL: [Policy; 14] = [
     policy("pure-compute", PolicySource::Embedded),
     policy(
         "hypercall-never",
-        PolicySource::Text(include_str!("../../policies/hypercall-never.tamis")),
+        PolicySource::Text(include_str!(
+            "../../crates/policy/policies/hypercall-never.tamis"
+        )),
     ),
     policy(
         "hypercall-sentry",
-        PolicySource::Text(include_str!("../../policies/hypercall-sentry.tamis")),
+        PolicySource::Text(include_str!(
+            "../../crates/policy/policies/hypercall-sentry.tamis"
+        )),
     ),
     policy(DOCKER, PolicySource::Oci),
     policy("peers/docker.pol.json", PolicySource::PolJson),

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 mod codegen;
 mod counts;
-mod exec;
+mod programs;
+mod release;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, counts, exec, tidy";
+const TASKS: &str = "codegen, counts, dist, exec, release, tidy";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -24,7 +25,9 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
         Some("counts") => counts::run(),
-        Some("exec") => exec::run(),
+        Some("dist") => programs::TAMIS.build().map(drop),
+        Some("exec") => programs::EXEC.build().map(drop),
+        Some("release") => release::run(args),
         Some("tidy") => tidy::run(args),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),

@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn quick_filters_are_other_programs_and_unknown_efforts_are_mistakes() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../policy/policies");
         let policy = PolicyFile::new(folder.join("container-default.tamis"), Arch::X86_64);
         let [full, quick] = ["full", "quick"].map(|effort| {
             let policy = policy.clone().effort(effort).unwrap();

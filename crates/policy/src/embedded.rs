@@ -13,15 +13,15 @@ pub struct Embedded {
 pub const ALL: [Embedded; 3] = [
     Embedded {
         name: "container-default",
-        text: include_str!("../../../policies/container-default.tamis"),
+        text: include_str!("../policies/container-default.tamis"),
     },
     Embedded {
         name: "network-service",
-        text: include_str!("../../../policies/network-service.tamis"),
+        text: include_str!("../policies/network-service.tamis"),
     },
     Embedded {
         name: "pure-compute",
-        text: include_str!("../../../policies/pure-compute.tamis"),
+        text: include_str!("../policies/pure-compute.tamis"),
     },
 ];
 

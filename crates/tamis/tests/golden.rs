@@ -5,9 +5,15 @@ use std::process::ExitCode;
 
 use tamis_testkit::golden::{self, Setup};
 
+/// As in the other executable of tests.
+const TAMIS: &str = match option_env!("TAMIS_BIN") {
+    Some(path) => path,
+    None => env!("CARGO_BIN_EXE_tamis"),
+};
+
 fn main() -> ExitCode {
     golden::main(&Setup {
-        binary: PathBuf::from(env!("CARGO_BIN_EXE_tamis")),
+        binary: PathBuf::from(TAMIS),
         work: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
     })
 }

@@ -7,6 +7,7 @@ mod codes;
 mod documents;
 mod edges;
 mod executables;
+mod packages;
 mod purity;
 mod rust;
 mod size;
@@ -19,7 +20,8 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use tree::{Tree, root};
+use tree::Tree;
+pub(crate) use tree::root;
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +85,7 @@ fn problems() -> Result<Vec<Problem>> {
     let packages = edges::packages()?;
     let mut problems = edges::check(&tree, &packages);
     problems.extend(executables::check(&tree, &packages));
+    problems.extend(packages::check(&tree, &packages));
     for check in [
         size::check,
         purity::check,

@@ -18,7 +18,7 @@ pub(super) struct Tree {
 }
 
 /// The root of the repository.
-pub(super) fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -32,7 +32,7 @@ impl Tree {
             for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
                 let path = entry?.path();
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if name.starts_with('.') || name == "target" {
+                if name.starts_with('.') || ["target", "dist"].contains(&&*name) {
                     continue;
                 }
                 if path.is_dir() {

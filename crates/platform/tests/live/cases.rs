@@ -99,7 +99,10 @@ pub(crate) const CASES: [Case; 47] = [
     guest!("confined", forks),
     Case {
         name: "rolled back",
-        without: |caps| (caps.family != Family::Managed).then_some("it patches no sites"),
+        without: |caps| {
+            (caps.isolation != Isolation::Process || caps.family != Family::Managed)
+                .then_some("it patches no sites")
+        },
         run: rolled_back,
     },
     Case {

@@ -31,7 +31,7 @@ fn its_examples_are_policies() {
 #[test]
 fn it_lists_every_built_in_set() {
     let page = page();
-    let source = fs::read_to_string(repository().join("policies/sets.tamis"));
+    let source = fs::read_to_string(repository().join("crates/policy/policies/sets.tamis"));
     let source = source.expect("the sets are part of the repository");
     let sets = source
         .lines()

@@ -20,7 +20,7 @@ use crate::cli::Failure;
 pub(crate) const FILE_NAME: &str = "libtamis_libseccomp.so";
 
 /// The Python module with the names of libseccomp's: pure Python, which loads the library in the folder above its own.
-pub(crate) const PYTHON_MODULE: &str = include_str!("../../../libseccomp/python/seccomp.py");
+pub(crate) const PYTHON_MODULE: &str = include_str!("../../python/seccomp.py");
 
 /// Where the module is, from the library's folder.
 pub(crate) const PYTHON_MODULE_PATH: &str = "python3/seccomp.py";

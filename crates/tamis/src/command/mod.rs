@@ -28,6 +28,7 @@ mod inject;
 mod learn;
 mod libseccomp;
 mod lint;
+mod man;
 mod oci;
 mod optimize;
 mod passes;
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Bench(bench::Args),
     Bisect(bisect::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 /// How long a comparison takes at most if the user doesn't say.
@@ -122,7 +125,8 @@ impl Command {
             | Command::Tables(_)
             | Command::Profile(_)
             | Command::Passes(_)
-            | Command::Completions(_) => "working",
+            | Command::Completions(_)
+            | Command::Man(_) => "working",
         }
     }
 
@@ -168,6 +172,7 @@ impl Command {
             Command::Bench(args) => bench::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),
+            Command::Man(args) => man::run(args),
         }
     }
 }

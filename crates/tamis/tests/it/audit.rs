@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tamis_testkit::skip::{self, Need};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn policy(name: &str, statements: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("audit-{name}.tamis"));

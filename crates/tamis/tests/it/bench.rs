@@ -12,7 +12,7 @@ use tamis_testkit::skip;
 
 /// Runs it once on filters, with more options.
 fn bench(options: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tamis"))
+    Command::new(crate::TAMIS)
         .args(["bench", "--json", "--rounds", "1"])
         .args(options)
         .output()
@@ -253,16 +253,10 @@ fn a_process_that_may_not_install_filters_is_told_so() {
             &format!("bench-without-{denied}.tamis"),
             &format!("default allow\nerrno(EPERM) {denied}\n"),
         );
-        let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        let output = Command::new(crate::TAMIS)
             .args(["run", "--quiet", "--no-explain", "-p"])
             .arg(policy)
-            .args([
-                "--",
-                env!("CARGO_BIN_EXE_tamis"),
-                "bench",
-                "pure-compute",
-                "--json",
-            ])
+            .args(["--", crate::TAMIS, "bench", "pure-compute", "--json"])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(4), "{output:?}");
@@ -294,7 +288,7 @@ fn engines(options: &[&str]) -> Value {
 fn is_there(engine: &str) -> bool {
     match engine {
         "jit" | "extended, jit" => tamis_jit::probe().is_ok(),
-        "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
+        "libpcap" => !crate::is_static() && tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
 }

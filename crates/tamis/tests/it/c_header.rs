@@ -53,7 +53,7 @@ fn folder() -> PathBuf {
     let policy = folder.join("filter.tamis");
     fs::write(&policy, POLICY).unwrap();
     fs::write(folder.join("main.c"), MAIN).unwrap();
-    let written = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let written = Command::new(crate::TAMIS)
         .arg("compile")
         .arg(policy)
         .args(["--arch", "x86_64", "--emit", "c", "-o"])

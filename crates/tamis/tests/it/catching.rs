@@ -9,7 +9,7 @@ use serde_json::Value;
 use tamis_testkit::toolchains::stderr_text;
 use tamis_testkit::{child, skip};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn tamis(words: &[&str]) -> Output {
     let mut command = Command::new(TAMIS);

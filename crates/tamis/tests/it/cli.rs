@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use tamis_testkit::skip::{self, Need};
 
 fn tamis(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command.args(args).stdin(Stdio::null());
     command
 }
@@ -432,7 +432,7 @@ fn run_installs_with_the_flags_of_the_profile() {
     let log = folder.join("strace");
     let traced = Command::new("strace")
         .args(["-f", "-e", "trace=seccomp", "-o", log.to_str().unwrap()])
-        .arg(env!("CARGO_BIN_EXE_tamis"))
+        .arg(crate::TAMIS)
         .args(["run", "--no-explain", "--log", "-p", &path, "--", "true"])
         .stdin(Stdio::null())
         .output();

@@ -8,10 +8,7 @@ use serde_json::Value;
 use tamis_testkit::corpus::{self, pol_json};
 
 fn tamis(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(args)
-        .output()
-        .unwrap()
+    Command::new(crate::TAMIS).args(args).output().unwrap()
 }
 
 /// The exit code and the JSON document.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tamis_testkit::skip::{self, Need};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn tamis(args: &[&str]) -> Output {
     Command::new(TAMIS)

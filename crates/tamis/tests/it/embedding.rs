@@ -13,7 +13,7 @@ use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
 use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, stderr_text};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 /// Builds a program with the filter of a policy and, for Go, a file of the filter's own package; `None`, with a
 /// word, where there is no compiler.

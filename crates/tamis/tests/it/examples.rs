@@ -20,7 +20,7 @@ fn documented_commands_do_what_is_shown() {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("examples")
             .join(name);
-        let found = console::check(&text, Path::new(env!("CARGO_BIN_EXE_tamis")), &work).unwrap();
+        let found = console::check(&text, Path::new(crate::TAMIS), &work).unwrap();
         let place = document.display();
         failures.extend(
             found

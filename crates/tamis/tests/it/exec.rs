@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use tamis_testkit::skip;
 use tamis_testkit::toolchains::stderr_text;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn policy(name: &str, statements: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("exec-{name}.tamis"));

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tamis_testkit::corpus;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn tamis(arguments: &[&str]) -> Output {
     let output = Command::new(TAMIS).args(arguments).output();
@@ -33,7 +33,12 @@ fn findings(input: &str, language: &str) -> BTreeSet<String> {
 fn policies() -> Vec<(PathBuf, &'static str)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = ["container-default", "network-service", "pure-compute"];
-    let own = own.map(|name| (root.join(format!("policies/{name}.tamis")), "tamis"));
+    let own = own.map(|name| {
+        (
+            root.join(format!("crates/policy/policies/{name}.tamis")),
+            "tamis",
+        )
+    });
     let docker = corpus::path("docker/docker-default-x86_64.json");
     own.into_iter()
         .chain(docker.map(|docker| (docker, "oci")))

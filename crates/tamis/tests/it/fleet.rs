@@ -9,7 +9,7 @@ use tamis_testkit::skip::{self, Need};
 const MACHINES: &str = "40";
 
 fn tamis(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tamis"))
+    Command::new(crate::TAMIS)
         .args(args)
         .output()
         .expect("it starts")

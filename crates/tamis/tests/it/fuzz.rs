@@ -15,7 +15,7 @@ const POLICY: &str = "arch x86_64, x86\ndefault errno(EPERM)\nallow read, write(
 
 /// Runs `tamis` in the folder of the tests and returns what it printed.
 fn tamis(line: &str) -> Vec<u8> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .args(line.split(' '));

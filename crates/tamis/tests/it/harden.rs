@@ -14,7 +14,8 @@ use tamis_testkit::skip::{self, Need};
 use tamis_testkit::systemd::{SHARED, Started, Systemd, Unit};
 use tamis_testkit::toolchains::stderr_text;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
+
 /// How long systemd may take for both services.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Settings that are only filters, and two that do more.

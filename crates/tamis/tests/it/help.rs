@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use tamis_policy::option;
 use tamis_testkit::child;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 /// What examples hold that are not run.
 const NOT_RUN: [&str; 18] = [

@@ -52,7 +52,7 @@ fn folder(name: &str) -> PathBuf {
 fn compile(folder: &Path, language: &Language, path: &str, options: &[&str]) -> (i32, String) {
     let policy = folder.join(format!("own/main.{}", language.extension));
     fs::write(&policy, language.including.replace("PATH", path)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command
         .args(["compile", "--arch=x86_64", "-o", "/dev/null"])
         .arg(&policy)
@@ -140,7 +140,7 @@ fn lines_of_files_that_are_no_policies_are_not_shown() {
         "@frequency ./included\nread: 1\n",
     )
     .unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command
         .args(["lint", "main.policy"])
         .current_dir(folder.join("own"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 /// Stands for the library, which the command only copies.
 const LIBRARY: &[u8] = b"a library";

@@ -24,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn tamis(args: &[&str]) -> Outcome {
-    limited::run(Path::new(env!("CARGO_BIN_EXE_tamis")), args)
+    limited::run(Path::new(crate::TAMIS), args)
 }
 
 /// A report if the command took too much, or ended in another way than by an answer, a mistake or giving up.
@@ -124,7 +124,7 @@ fn a_command_that_gives_up_says_what_it_was_doing() {
         "{outcome:?}"
     );
 
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command.args(["eval", &entries, "read", "--json", "--time-limit=0.1"]);
     let output = child::output(&mut command).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -8,7 +8,7 @@ use tamis_testkit::corpus::{self, repository};
 
 /// The document for some inputs, with the exit code.
 fn lint(args: &[&str]) -> (Value, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let output = Command::new(crate::TAMIS)
         .args([
             "lint",
             "--json",
@@ -113,7 +113,7 @@ fn what_pairs_bits_of_arguments_is_left_out_alone() {
         assert_eq!(examples(&document, "TM0719").len(), 1, "{path}");
         for (language, result) in [("tamis", "equal"), ("oci", "stricter")] {
             let to = format!("--to={language}");
-            let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            let output = Command::new(crate::TAMIS)
                 .args(["convert", "--json", "--arch=x86_64", &to])
                 .args(kafel)
                 .output()
@@ -176,7 +176,7 @@ fn nothing_dangerous_is_learned_of_a_group() {
     let calls = calls.join(", ");
     let text = format!(r#"{{"schema": "tamis-profile/1", "calls": [{calls}]}}"#);
     std::fs::write(&profile, text).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let output = Command::new(crate::TAMIS)
         .args(["learn", "--generality=groups", &profile, "-o", &policy])
         .output()
         .unwrap();

@@ -10,7 +10,7 @@ use std::thread;
 use tamis_testkit::toolchains::stderr_text;
 use tamis_testkit::{child, skip};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 /// A policy of these statements in a folder of the test's own; allows the rest.
 fn policy(test: &str, name: &str, statements: &str) -> PathBuf {

@@ -2,6 +2,9 @@
 //!
 //! One executable, linked once. `cargo test -p tamis --test it NAME::` runs one module. The goldens are an executable
 //! of their own (`--test golden`), because each file is a test there, which the standard harness has no means for.
+//!
+//! Both test the program that cargo built with them, and with `TAMIS_BIN` in the environment another one: what a package
+//! has is tested like this.
 
 mod audit;
 mod bench;
@@ -35,3 +38,19 @@ mod runs;
 mod schemas;
 mod stacks;
 mod trace;
+
+/// The program under test: the one built with the tests, or the one at the absolute path that `TAMIS_BIN` names while they
+/// are compiled.
+const TAMIS: &str = match option_env!("TAMIS_BIN") {
+    Some(path) => path,
+    None => env!("CARGO_BIN_EXE_tamis"),
+};
+
+/// Whether the program under test loads no library: its file begins without the name of a loader.
+fn is_static() -> bool {
+    let mut head = [0; 4096];
+    let program = std::fs::File::open(TAMIS);
+    let read = program.and_then(|mut program| std::io::Read::read(&mut program, &mut head));
+    let read = read.expect("the program under test");
+    !head[..read].windows(8).any(|word| word == b"ld-linux")
+}

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
+
 const ANNOTATION: &str = "run.oci.seccomp_bpf_data";
 /// Denies a call that the probe makes.
 const POLICY: &str =

@@ -33,7 +33,7 @@ fn file(name: &str, content: &[u8]) -> String {
 }
 
 fn tamis(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command.args(args).stdin(Stdio::null()).output().unwrap()
 }
 

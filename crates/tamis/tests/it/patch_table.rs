@@ -31,7 +31,7 @@ fn policy() -> PathBuf {
 }
 
 fn compile(arch: &str, more: &[String]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let output = Command::new(crate::TAMIS)
         .arg("compile")
         .arg(policy())
         .args(["--arch", arch])
@@ -97,7 +97,7 @@ fn what_the_table_patches_is_what_bind_compiles() {
         let patched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("patched-{arch}.bpf"));
         fs::write(&patched, raw(&document)).unwrap();
         // The compiler makes another program of known numbers, so that the question is what both mean.
-        let mut prove = Command::new(env!("CARGO_BIN_EXE_tamis"));
+        let mut prove = Command::new(crate::TAMIS);
         prove
             .arg("prove")
             .arg(policy())

@@ -9,7 +9,7 @@ use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
 use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, stderr_text};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn tamis(arguments: &[&str], folder: &Path) -> Output {
     let output = Command::new(TAMIS)

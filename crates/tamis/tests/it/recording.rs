@@ -10,7 +10,7 @@ use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
 use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 /// Whether programs can't run at the kernel's tracepoints here.
 pub(crate) fn is_without_tracepoints() -> bool {

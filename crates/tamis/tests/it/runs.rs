@@ -8,7 +8,7 @@ use serde_json::Value;
 use tamis_testkit::skip;
 
 fn tamis(args: &[&str]) -> Vec<u8> {
-    let mut tamis = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut tamis = Command::new(crate::TAMIS);
     let output = tamis.args(args).output().expect("it starts");
     assert!(output.status.success(), "{args:?}: {output:?}");
     output.stdout

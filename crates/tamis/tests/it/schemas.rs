@@ -113,7 +113,7 @@ fn file(schema: &str) -> String {
 
 /// Runs a command that prints a document and checks it against the schema that it names.
 fn check(line: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     let output = command.args(line.split_whitespace()).output().unwrap();
     // Standard output of these belongs to the command that it runs.
     let text = match line.split(' ').next() {
@@ -154,7 +154,7 @@ fn check_dump() -> String {
     if skip::without_live() {
         return "tamis.dump/1".to_owned();
     }
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let mut child = Command::new(crate::TAMIS)
         .args([
             "run",
             "--quiet",
@@ -173,7 +173,7 @@ fn check_dump() -> String {
         .read_line(&mut pid)
         .unwrap();
     let line = format!("dump --json --pid {}", pid.trim());
-    let tried = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let tried = Command::new(crate::TAMIS)
         .args(line.split(' '))
         .output()
         .unwrap();
@@ -264,7 +264,7 @@ fn configured() -> String {
 /// Checks the document of a recording; names it where nothing can be recorded.
 fn check_record() -> String {
     const LINE: &str = "record --time --json --against pure-compute -- true";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     let output = command.args(LINE.split_whitespace()).output().unwrap();
     if output.status.code() == Some(4) {
         let reason = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use tamis_testkit::toolchains::stderr_text;
 
 fn tamis(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let mut command = Command::new(crate::TAMIS);
     command.args(args).output().expect("tamis starts")
 }
 

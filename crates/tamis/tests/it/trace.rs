@@ -14,7 +14,7 @@ use tamis_testkit::toolchains;
 
 use super::recording::is_without_tracepoints;
 
-const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+use crate::TAMIS;
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -75,6 +75,7 @@ const DIFFERENT: [&str; 6] = [
 /// Lines without the numbers of tasks, and without what differs.
 fn comparable(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("a trace");
+    let is_static = crate::is_static();
     let lines = text.lines().map(|line| {
         let line = line.trim_start_matches(|character: char| character.is_ascii_digit());
         let line = line.trim_start();
@@ -86,6 +87,11 @@ fn comparable(path: &Path) -> Vec<String> {
         if line.contains("FICLONE") {
             return name.to_owned();
         }
+        // The C library of a static program has other words for some errors than that of strace.
+        let line = match line.rsplit_once(" (") {
+            Some((start, _)) if is_static && line.contains(" = -1 E") => start,
+            _ => line,
+        };
         // The flags of an open file have their names behind them.
         match line.split_once("F_GETFL)") {
             Some((start, _)) => start.to_owned(),

@@ -13,8 +13,8 @@ use tamis_policy::tamis::{self, TamisOptions};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
-const NEVER_TEXT: &str = include_str!("../../../../policies/hypercall-never.tamis");
-const SENTRY_TEXT: &str = include_str!("../../../../policies/hypercall-sentry.tamis");
+const NEVER_TEXT: &str = include_str!("../../../policy/policies/hypercall-never.tamis");
+const SENTRY_TEXT: &str = include_str!("../../../policy/policies/hypercall-sentry.tamis");
 const PATCH: &str = include_str!("../../../../lab/hypercall/patches/host-syscall.patch");
 const VMM: &str = include_str!("../../../../lab/hypercall/vmm.c");
 

@@ -39,7 +39,7 @@ fn installation(test: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&lib);
     fs::create_dir_all(lib.join("python3")).unwrap();
     symlink(built_library(), lib.join("libseccomp.so.2")).unwrap();
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../libseccomp/python/seccomp.py");
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/python/seccomp.py");
     fs::copy(module, lib.join("python3/seccomp.py")).unwrap();
     lib
 }
