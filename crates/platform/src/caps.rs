@@ -27,6 +27,8 @@ pub struct Caps {
     pub runs_dynamic: bool,
     /// Whether a guest with instructions that enter the kernel's 32-bit interface is caught.
     pub catches_i386: bool,
+    /// Whether the guest may install filters of its own.
+    pub takes_filters: bool,
     /// Whether the supervisor is asked from a signal handler: it may only do what `signal-safety(7)` allows.
     pub is_signal_safe: bool,
     /// Whether a user without privileges can use it.

@@ -44,6 +44,7 @@ pub struct CapsEntry {
     pub has_exec: bool,
     pub runs_dynamic: bool,
     pub catches_i386: bool,
+    pub takes_filters: bool,
     pub is_signal_safe: bool,
     pub is_unprivileged: bool,
 }
@@ -128,6 +129,7 @@ impl CapsEntry {
             (self.has_exec, "exec"),
             (self.runs_dynamic, "dynamic programs"),
             (self.catches_i386, "32-bit calls"),
+            (self.takes_filters, "filters of its own"),
             (self.sees_results, "results"),
             (self.sees_tasks, "tasks"),
             (self.has_registers, "registers"),

@@ -97,6 +97,7 @@ impl Platform for Attached {
             has_forks: true,
             has_exec: true,
             runs_dynamic: true,
+            takes_filters: true,
             catches_i386: true,
             is_signal_safe: false,
             is_unprivileged: true,

@@ -97,6 +97,7 @@ impl Platform for InProcess {
             has_forks: false,
             has_exec: false,
             runs_dynamic: true,
+            takes_filters: true,
             catches_i386: false,
             is_signal_safe: true,
             is_unprivileged: true,

@@ -55,6 +55,7 @@ impl Platform for Kvm {
             isolation: Isolation::Vm,
             has_exec: false,
             catches_i386: false,
+            takes_filters: false,
             ..attached::NOTIFY.caps()
         }
     }

@@ -73,8 +73,8 @@ pub(crate) const CASES: [Case; 47] = [
     guest!("exec, all asked", "exec", Asked::All, exec),
     guest!("signals", any),
     guest!("signals, all asked", "signals", Asked::All, any),
-    guest!("sigsys", any),
-    guest!("sigsys, all asked", "sigsys", Asked::All, any),
+    guest!("sigsys", filters),
+    guest!("sigsys, all asked", "sigsys", Asked::All, filters),
     guest!("faults", any),
     guest!("faults, all asked", "faults", Asked::All, any),
     guest!("exceptions", any),
@@ -96,7 +96,7 @@ pub(crate) const CASES: [Case; 47] = [
         },
         run: patched_sites,
     },
-    guest!("confined", forks),
+    guest!("confined", filters_and_forks),
     Case {
         name: "rolled back",
         without: |caps| {
@@ -215,6 +215,14 @@ fn threads(caps: &Caps) -> Option<&'static str> {
 
 fn forks(caps: &Caps) -> Option<&'static str> {
     (!(caps.has_forks && caps.has_threads)).then_some("it has no processes")
+}
+
+fn filters(caps: &Caps) -> Option<&'static str> {
+    (!caps.takes_filters).then_some("its guests install no filters")
+}
+
+fn filters_and_forks(caps: &Caps) -> Option<&'static str> {
+    filters(caps).or_else(|| forks(caps))
 }
 
 fn machine(caps: &Caps) -> Option<&'static str> {

@@ -113,6 +113,7 @@ fn caps(caps: &Caps) -> CapsEntry {
         has_exec: caps.has_exec,
         runs_dynamic: caps.runs_dynamic,
         catches_i386: caps.catches_i386,
+        takes_filters: caps.takes_filters,
         is_signal_safe: caps.is_signal_safe,
         is_unprivileged: caps.is_unprivileged,
     }
