@@ -46,7 +46,13 @@ pub(crate) fn missing(kvm: BorrowedFd<'_>) -> Result<Option<&'static str>, Errno
     const VERSION: i32 = 12;
     let request = |request: u64, arg: u32| {
         // SAFETY: these requests take numbers.
-        match unsafe { libc::ioctl(kvm.as_raw_fd(), request, libc::c_ulong::from(arg)) } {
+        match unsafe {
+            libc::ioctl(
+                kvm.as_raw_fd(),
+                request as libc::Ioctl,
+                libc::c_ulong::from(arg),
+            )
+        } {
             -1 => Err(Errno::last()),
             value => Ok(value),
         }
