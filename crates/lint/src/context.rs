@@ -46,6 +46,10 @@ pub(crate) struct Call {
     pub(crate) form: Option<Form>,
 }
 
+/// The most calls that a list of deliberate denials is expected to have; what is written in place of an allow list's default
+/// has more.
+const MAX_BY_HAND: usize = 48;
+
 pub(crate) struct Context<'a> {
     pub(crate) space: Space,
     /// The function from all calls to actions.
@@ -373,7 +377,8 @@ impl<'a> Context<'a> {
     }
 
     /// Whether a rule is one of those that list all calls that aren't allowed, beside a default that is for unknown ones
-    /// alone: the rules with its action deny most of the denied calls.
+    /// alone: the rules with its action deny most of the denied calls, and more than a list by hand has. A shorter one is
+    /// taken at its word.
     fn is_for_the_rest(&self, arch: Arch, ruleset: &Ruleset, rule: &Rule) -> bool {
         let usual = self.usual_refusal(arch);
         let is_usual =
@@ -391,7 +396,7 @@ impl<'a> Context<'a> {
             all += 1;
             listed += usize::from(is_listed(call));
         }
-        is_usual(rule) && 2 * listed > all
+        is_usual(rule) && 2 * listed > all && listed > MAX_BY_HAND
     }
 
     /// The most frequent action of the denied calls of an architecture.

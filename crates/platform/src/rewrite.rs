@@ -9,13 +9,15 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
 use crate::error::Unsupported;
 
-/// What filters return instead of two actions; data of the action is lost.
+/// What filters return instead of some actions; data of the action is lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rewrite {
     /// Instead of `notify`.
     pub(crate) notify: Action,
     /// Instead of `trace`.
     pub(crate) trace: Action,
+    /// Instead of the actions with which a call is executed, if they change.
+    pub(crate) executes: Option<Action>,
 }
 
 impl Rewrite {
@@ -50,26 +52,31 @@ impl Rewrite {
 
     /// The new return value for a return value.
     fn of(&self, ret: u32) -> u32 {
-        match Action::from_ret(ret).kind {
-            ActionKind::Notify => self.notify.ret(),
-            ActionKind::Trace => self.trace.ret(),
-            _ => ret,
+        let action = self.instead_of(Action::from_ret(ret).kind);
+        action.map_or(ret, Action::ret)
+    }
+
+    fn instead_of(&self, kind: ActionKind) -> Option<Action> {
+        match kind {
+            ActionKind::Notify => Some(self.notify),
+            ActionKind::Trace => Some(self.trace),
+            ActionKind::Allow | ActionKind::Log => self.executes,
+            _ => None,
         }
     }
 
     /// Returns what belongs to the value in A.
-    fn end(&self) -> [Op; 8] {
+    fn end(&self) -> Vec<Op> {
         const ACTION: u32 = 0xffff_0000;
-        [
-            Op::Store(0),
-            Op::Alu(AluOp::And, Operand::K(ACTION)),
-            Op::branch(Test::Eq, ActionKind::Notify.ret(), 0, 1),
-            Op::RetImm(self.notify.ret()),
-            Op::branch(Test::Eq, ActionKind::Trace.ret(), 0, 1),
-            Op::RetImm(self.trace.ret()),
-            Op::LoadMem(0),
-            Op::RetA,
-        ]
+        let mut ops = vec![Op::Store(0), Op::Alu(AluOp::And, Operand::K(ACTION))];
+        for kind in ActionKind::ALL {
+            if let Some(action) = self.instead_of(kind) {
+                ops.push(Op::branch(Test::Eq, kind.ret(), 0, 1));
+                ops.push(Op::RetImm(action.ret()));
+            }
+        }
+        ops.extend([Op::LoadMem(0), Op::RetA]);
+        ops
     }
 }
 
@@ -82,6 +89,7 @@ mod tests {
     const REWRITE: Rewrite = Rewrite {
         notify: Action::new(ActionKind::Trap, 7),
         trace: Action::errno(38),
+        executes: None,
     };
 
     fn program(ops: &[Op]) -> Program {

@@ -105,8 +105,10 @@ pub struct Record {
     pub arch: Arch,
     /// Its number.
     pub nr: Nr,
-    /// The action; `None` if the record lacks it.
+    /// The action; `None` if the record lacks it, or an error's number.
     pub action: Option<Action>,
+    /// Whether the call was denied.
+    pub is_denied: bool,
     /// The program, by the name of its task.
     pub program: Option<String>,
 }
@@ -145,10 +147,14 @@ fn record(text: &str) -> Option<Record> {
     // The call comes behind the name of the task, which `ausearch -i` writes as it is.
     let (arch, nr) = number(fields("arch").next_back()?, fields("syscall").next_back()?)?;
     let quoted = |text: &str| text.trim_matches('"').to_owned();
+    let code = fields("code").next_back();
+    let action = code.and_then(action);
+    let is_errno = code == Some(ActionKind::Errno.name());
     Some(Record {
         arch,
         nr,
-        action: fields("code").next_back().and_then(action),
+        action,
+        is_denied: is_errno || action.is_some_and(|action| !action.kind.executes()),
         program: fields("exe").chain(fields("comm")).next().map(quoted),
     })
 }
@@ -180,17 +186,12 @@ pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, text: &str,
 pub(crate) fn add(collector: &mut Collector, record: &Record) {
     let call = collector.number_mut(record.arch, record.nr);
     call.count = call.count.saturating_add(1);
-    let Some(action) = record.action else {
-        return;
-    };
-    match action.kind {
-        ActionKind::Allow | ActionKind::Log => {}
-        kind => {
-            call.denied = call.denied.saturating_add(1);
-            if kind == ActionKind::Errno {
-                *call.errors.entry(action.data.min(errno::MAX)).or_default() += 1;
-            }
-        }
+    call.denied = call.denied.saturating_add(u64::from(record.is_denied));
+    let errors = record
+        .action
+        .filter(|action| action.kind == ActionKind::Errno);
+    if let Some(action) = errors {
+        *call.errors.entry(action.data.min(errno::MAX)).or_default() += 1;
     }
 }
 
@@ -249,6 +250,7 @@ type=SECCOMP msg=audit(1700.1:8): auid=0 pid=9 sig=0 arch=c000003e syscall=41 co
 Nov 23 host kernel: audit: type=1326 audit(1700.1:9): pid=9 sig=0 arch=40000003 syscall=20 compat=1 ip=0x7f code=0x7ffc0000
 type=SECCOMP msg=audit(x): arch=x86_64 syscall=mount code=log
 type=SECCOMP msg=audit(x): comm=a arch=i386 syscall=read code=log exe=/a arch=x86_64 syscall=mount code=trap
+type=SECCOMP msg=audit(x): arch=x86_64 syscall=mount code=errno
 type=SYSCALL msg=audit(x): arch=c000003e syscall=1
 ";
         let mut sources = Sources::new();
@@ -263,7 +265,7 @@ type=SYSCALL msg=audit(x): arch=c000003e syscall=1
             .collect();
         let expected = [
             (Arch::X86_64, 41, 2, 2, 1),
-            (Arch::X86_64, 165, 2, 1, 0),
+            (Arch::X86_64, 165, 3, 2, 0),
             (Arch::X86, 20, 1, 0, 0),
         ];
         assert_eq!(calls, expected);

@@ -37,7 +37,11 @@ pub(super) fn filters(
         Mechanism::Syscall | Mechanism::Emulate => Action::ALLOW,
     };
     let trace = NO_TRACER;
-    let rewrite = Rewrite { notify, trace };
+    let rewrite = Rewrite {
+        notify,
+        trace,
+        executes: None,
+    };
     Ok(match mechanism {
         // Who watches doesn't deny anything.
         Mechanism::Watch => vec![(rewrite.apply(program, &[])?, Flags::NONE)],

@@ -138,6 +138,7 @@ fn rewritten(guest: &Program, ip: u64, pid: i32) -> Result<Program, Unsupported>
     let rewrite = Rewrite {
         notify: marker,
         trace,
+        executes: None,
     };
     let marked = rewrite.apply(guest, &prefix)?;
     let end = marked.len();

@@ -2,16 +2,18 @@
 //!
 //! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, and take care
 //! of signals and descriptors of the process: none opens, sends or executes anything, since a guest that has overwritten
-//! its monitor can make them, too.
+//! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's.
 
-use tamis_abi::Action;
+use tamis_abi::{Action, Arch};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
+use super::arguments;
 use crate::error::Unsupported;
 use crate::rewrite::Rewrite;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
 
 const NR: u32 = 0;
+const ARCH: u32 = 4;
 const IP_LOW: u32 = 8;
 const IP_HIGH: u32 = 12;
 
@@ -29,26 +31,91 @@ pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsuppor
             "a filter that looks at where a call is made",
         ));
     }
+    if arguments::are_looked_at(guest) {
+        return Err(Unsupported::new(
+            "a filter with conditions on arguments of rt_sigaction, sigaltstack, clone, brk or close_range that aren't the guest's",
+        ));
+    }
     let own = own_calls();
-    let mut prefix = Vec::new();
+    let mut places = Vec::new();
     for (index, ip) in ips.iter().enumerate() {
         let left = (ips.len() - 1 - index) * 4;
-        prefix.extend([
+        places.extend([
             Op::LoadData(IP_HIGH),
             Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
             Op::LoadData(IP_LOW),
             Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
         ]);
     }
-    prefix.push(Op::Jump(own.len() as u32));
+    places.push(Op::Jump(own.len() as u32));
+    let refused = refused_calls(guest)?;
+    // The same instructions make calls of the 32-bit interface, with other numbers.
+    let mut prefix = vec![
+        Op::LoadData(ARCH),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 1, 0),
+        Op::Jump((places.len() + own.len() + refused.len()) as u32),
+    ];
+    prefix.extend(places);
     prefix.extend(own);
+    prefix.extend(refused);
     // As the guest's filter expects it.
     prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
     let rewrite = Rewrite {
         notify: Action::new(tamis_abi::ActionKind::Notify, 0),
-        trace: Action::errno(libc::ENOSYS as u16),
+        trace: NOT_MADE,
+        executes: None,
     };
     rewrite.apply(guest, &prefix)
+}
+
+/// The answer to calls that can't be made in a machine.
+const NOT_MADE: Action = Action::errno(libc::ENOSYS as u16);
+
+/// Calls that are about another program, or do what only works for code that the processor runs outside of a machine.
+const REFUSED: [i64; 9] = [
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    435, // clone3, which the C library's headers may lack
+    libc::SYS_rseq,
+    libc::SYS_seccomp,
+    libc::SYS_modify_ldt,
+    libc::SYS_unshare,
+    libc::SYS_shmat,
+    libc::SYS_userfaultfd,
+];
+
+/// Operations of `prctl` that set filters and dispatch.
+const REFUSED_OPERATIONS: [u32; 2] = [22, 59];
+
+/// For these calls the guest's filter again, which answers that they aren't made where it would have them made: what
+/// kills, traps or fails stays.
+fn refused_calls(guest: &Program) -> Result<Vec<Op>, Unsupported> {
+    let not_made = Rewrite {
+        notify: NOT_MADE,
+        trace: NOT_MADE,
+        executes: Some(NOT_MADE),
+    };
+    let copy = not_made.apply(guest, &[Op::Alu(AluOp::And, Operand::K(0))])?;
+    let mut ops = vec![Op::LoadData(NR)];
+    let operations = 2 + REFUSED_OPERATIONS.len();
+    for (index, nr) in REFUSED.into_iter().enumerate() {
+        let left = REFUSED.len() - 1 - index + operations + 1;
+        ops.push(Op::branch(Test::Eq, nr as u32, left as u8, 0));
+    }
+    ops.push(Op::branch(
+        Test::Eq,
+        libc::SYS_prctl as u32,
+        0,
+        operations as u8 - 1,
+    ));
+    ops.push(Op::LoadData(low(0)));
+    for (index, operation) in REFUSED_OPERATIONS.into_iter().enumerate() {
+        let left = REFUSED_OPERATIONS.len() - 1 - index + 1;
+        ops.push(Op::branch(Test::Eq, operation, left as u8, 0));
+    }
+    ops.push(Op::Jump(copy.len() as u32));
+    ops.extend(copy.ops());
+    Ok(ops)
 }
 
 /// What the monitor may do; all else kills it.
@@ -129,15 +196,16 @@ mod tests {
             NATIVE_ENDIAN,
         );
         let filter = filter(&deny.unwrap(), IPS).unwrap();
-        let kind = |nr: i64, ip: u64, args: [u64; 6]| {
+        let answer = |arch: Arch, nr: i64, ip: u64, args: [u64; 6]| {
             let call = SeccompData {
                 nr: nr as u32,
-                arch: Arch::X86_64.audit(),
+                arch: arch.audit(),
                 ip,
                 args,
             };
             Action::from_ret(interp::run(&filter, &call).ret).kind
         };
+        let kind = |nr: i64, ip: u64, args: [u64; 6]| answer(Arch::X86_64, nr, ip, args);
         let mapped = [0, 0, SHARED_ACCESS, SHARED_FLAGS, 0, 0];
         let needed = [
             (libc::SYS_ioctl, [3, 0xae80, 0, 0, 0, 0]),
@@ -159,10 +227,50 @@ mod tests {
                 assert_eq!(kind(nr, ip, args), ActionKind::Allow);
                 assert_eq!(kind(nr, ip + 1, args), ActionKind::Errno);
             }
+            for nr in 0..512 {
+                assert_eq!(answer(Arch::X86, nr, ip, mapped), ActionKind::Errno);
+            }
             for (nr, args) in others {
                 assert_eq!(kind(nr, ip, args), ActionKind::KillProcess);
                 assert_eq!(kind(nr, ip + 1, args), ActionKind::Errno);
             }
+        }
+    }
+
+    #[test]
+    fn calls_that_are_not_made_are_answered_as_strictly() {
+        let answers = |guest: Action, nr: i64, operation: u64| {
+            let guest = Program::new(vec![Op::RetImm(guest.ret()).into()], NATIVE_ENDIAN);
+            let filter = filter(&guest.expect("a program"), [1, 2, 3]).expect("it fits");
+            let call = SeccompData {
+                nr: nr as u32,
+                arch: Arch::X86_64.audit(),
+                ip: 0x1000,
+                args: [operation, 0, 0, 0, 0, 0],
+            };
+            Action::from_ret(interp::run(&filter, &call).ret)
+        };
+        let is_refused = |nr: i64, operation: u64| {
+            for kind in ActionKind::ALL {
+                let guest = Action::new(kind, 0);
+                let expected = match kind {
+                    ActionKind::Allow
+                    | ActionKind::Log
+                    | ActionKind::Notify
+                    | ActionKind::Trace => NOT_MADE,
+                    _ => guest,
+                };
+                assert_eq!(answers(guest, nr, operation), expected, "{nr} {kind:?}");
+            }
+        };
+        for nr in REFUSED {
+            is_refused(nr, 0);
+        }
+        for operation in [22, 59, 1 << 32 | 22] {
+            is_refused(libc::SYS_prctl, operation);
+        }
+        for (nr, operation) in [(libc::SYS_prctl, 38), (libc::SYS_openat, 22)] {
+            assert_eq!(answers(Action::ALLOW, nr, operation), Action::ALLOW);
         }
     }
 }

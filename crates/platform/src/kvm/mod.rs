@@ -15,6 +15,7 @@
 //!
 //! Not done are `execve` and what else is about programs rather than machines: such calls fail with `ENOSYS`.
 
+mod arguments;
 mod filter;
 
 use std::fs::OpenOptions;

@@ -7,7 +7,7 @@
 //! apply to these multiplexers, too.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
@@ -40,6 +40,8 @@ pub(super) struct Flavour {
     pub(super) plural: &'static str,
     /// The largest number in a condition.
     pub(super) max_number: u64,
+    /// The most entries of a call, if the runtimes have a limit.
+    pub(super) max_entries: Option<usize>,
     /// The nearest action of the flavour.
     pub(super) nearest_action: fn(Action) -> Action,
     /// The nearest default action of the flavour.
@@ -51,6 +53,7 @@ pub(super) struct Flavour {
 const FLAVOUR: Flavour = Flavour {
     plural: "OCI profiles",
     max_number: u64::MAX,
+    max_entries: None,
     nearest_action,
     default: nearest_action,
     has_arch: |arch| arch_name(arch).is_some(),
@@ -80,7 +83,7 @@ pub(super) struct Condition {
 }
 
 /// The most entries of a call in a profile that Kubernetes takes (KEP-6061).
-const MAX_ENTRIES: usize = 128;
+pub(super) const MAX_ENTRIES: usize = 128;
 
 /// The longest of these profiles.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
@@ -103,8 +106,21 @@ pub(super) fn within_limits(text: String) -> Result<String, Box<Diagnostic>> {
 fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let profile = profile(meaning, options, FLAVOUR, &mut losses)?;
+    let calls = crowded(&profile.entries, MAX_ENTRIES);
+    if !calls.is_empty() {
+        losses.push(Loss {
+            code: code::EXPORT_CONDITION,
+            message: format!(
+                "Kubernetes takes profiles with {MAX_ENTRIES} entries of a call (KEP-6061), and the conditions on {} need more",
+                list(&calls)
+            ),
+            kept: "all entries, for runtimes without this limit".to_owned(),
+            calls,
+            arches: Vec::new(),
+        });
+    }
     Ok(Export {
-        text: within_limits(json(&profile, options))?,
+        text: json(&profile, options),
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
@@ -126,16 +142,7 @@ pub(super) fn profile(
     };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
-    let default = (flavour.default)(wanted);
-    if default != wanted {
-        losses.push(Loss {
-            code: code::EXPORT_ACTION,
-            message: format!("{plural} have no default action {wanted}"),
-            kept: format!("{default} for calls without an entry"),
-            calls: Vec::new(),
-            arches: Vec::new(),
-        });
-    }
+    let default = nearest_default(flavour, wanted, losses);
     // Calls with the wanted default get the one that the flavour has.
     let mut named = calls.named;
     for (action, _) in (named.values_mut().flatten()).flat_map(|answers| &mut answers.outcomes) {
@@ -144,10 +151,12 @@ pub(super) fn profile(
         }
     }
     let mut forms = options.forms.clone();
+    let mut too_many: BTreeSet<&'static str> = BTreeSet::new();
     // Each round gives at least one call a longer form.
     loop {
         let mut writer = Writer {
             forms: &forms,
+            too_many: &too_many,
             flavour,
             default,
             entries: BTreeMap::new(),
@@ -158,10 +167,11 @@ pub(super) fn profile(
         }
         let writer_losses = writer.losses();
         let entries = writer.into_entries();
-        let crowded = crowded(&entries);
-        if !crowded.is_empty() {
-            let whole = crowded.into_iter().map(|name| (name, RuleForm::Whole));
-            forms.extend(whole);
+        let found = flavour.max_entries.map(|most| crowded(&entries, most));
+        let found = found.filter(|found| !found.is_empty());
+        if let Some(found) = found {
+            forms.extend(found.iter().map(|name| (*name, RuleForm::Whole)));
+            too_many.extend(found);
             continue;
         }
         let refused = acceptance::refused(&arches, &entries);
@@ -183,13 +193,29 @@ pub(super) fn profile(
     }
 }
 
-/// The calls with more entries than runtimes have to take.
-fn crowded(entries: &[Entry]) -> Vec<&'static str> {
+/// The flavour's default for a policy's.
+fn nearest_default(flavour: Flavour, wanted: Action, losses: &mut Vec<Loss>) -> Action {
+    let plural = flavour.plural;
+    let default = (flavour.default)(wanted);
+    if default != wanted {
+        losses.push(Loss {
+            code: code::EXPORT_ACTION,
+            message: format!("{plural} have no default action {wanted}"),
+            kept: format!("{default} for calls without an entry"),
+            calls: Vec::new(),
+            arches: Vec::new(),
+        });
+    }
+    default
+}
+
+/// The calls with more entries than these.
+fn crowded(entries: &[Entry], most: usize) -> Vec<&'static str> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for name in entries.iter().flat_map(|entry| &entry.names) {
         *counts.entry(name).or_default() += 1;
     }
-    counts.retain(|_, count| *count > MAX_ENTRIES);
+    counts.retain(|_, count| *count > most);
     counts.into_keys().collect()
 }
 
@@ -289,6 +315,8 @@ type Named<'m> = BTreeMap<&'static str, Vec<Answers<'m>>>;
 struct Writer<'w> {
     /// Calls with other forms than the shortest.
     forms: &'w BTreeMap<&'static str, RuleForm>,
+    /// Calls whose conditions need more entries than the flavour has.
+    too_many: &'w BTreeSet<&'static str>,
     flavour: Flavour,
     default: Action,
     /// The calls by action and condition.
@@ -302,6 +330,8 @@ struct Writer<'w> {
 enum Lost {
     /// Its condition.
     Condition,
+    /// The entries of its condition.
+    Entries,
     /// Some alternatives of its condition.
     SomeConditions,
     /// Different actions on different architectures.
@@ -333,6 +363,7 @@ impl Writer<'_> {
         let strictest = strictest(answers);
         let lost = match has_both {
             true => Lost::Arches,
+            false if self.too_many.contains(name) => Lost::Entries,
             false => Lost::Condition,
         };
         match form {
@@ -405,6 +436,13 @@ impl Writer<'_> {
                 Lost::Condition => (
                     code::EXPORT_CONDITION,
                     format!("{plural} cannot express the conditions on {names}"),
+                    format!("{action} for all arguments, the strictest of the actions"),
+                ),
+                Lost::Entries => (
+                    code::EXPORT_CONDITION,
+                    format!(
+                        "Kubernetes takes {MAX_ENTRIES} entries of a call (KEP-6061), and the conditions on {names} need more"
+                    ),
                     format!("{action} for all arguments, the strictest of the actions"),
                 ),
                 Lost::SomeConditions => (

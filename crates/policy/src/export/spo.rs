@@ -10,7 +10,8 @@ use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::Diagnostic;
 
 use super::oci::{
-    Flavour, Profile, action_name, arch_name, nearest_action, profile, quoted, within_limits,
+    Flavour, MAX_ENTRIES, Profile, action_name, arch_name, nearest_action, profile, quoted,
+    within_limits,
 };
 use super::{Export, ExportOptions, Exporter, Meaning};
 use crate::spo;
@@ -30,6 +31,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
 const FLAVOUR: Flavour = Flavour {
     plural: "SeccompProfile resources",
     max_number: i64::MAX as u64,
+    max_entries: Some(MAX_ENTRIES),
     nearest_action: |action| match nearest_action(action) {
         Action {
             kind: ActionKind::Errno | ActionKind::Trace,

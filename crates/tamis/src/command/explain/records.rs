@@ -42,7 +42,7 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     }
     if unknown > 0 {
         global.notice(&format!(
-            "records without an action that is known: {unknown}"
+            "records without a known action or error number: {unknown}"
         ));
     }
     let mut denied: Vec<DeniedEntry> = kinds
