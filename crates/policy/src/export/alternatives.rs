@@ -13,7 +13,7 @@ use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
 /// The most halves that are looked at to find alternatives that others cover together.
-const MAX_SPLITS: u32 = 20_000;
+const MAX_SPLITS: u32 = 2_000;
 
 /// The most alternatives while two lists are combined.
 const MAX_PRODUCT: usize = 4 * MAX_ALTERNATIVES;
