@@ -383,6 +383,9 @@ impl<'a> Context<'a> {
         let usual = self.usual_refusal(arch);
         let is_usual =
             |rule: &Rule| rule.when == Predicate::True && Some(rule.action.ret()) == usual;
+        if !is_usual(rule) {
+            return false;
+        }
         let mut sections = ruleset.sections().iter();
         let Some(section) = sections.find(|section| section.arch == arch) else {
             return false;
@@ -396,7 +399,7 @@ impl<'a> Context<'a> {
             all += 1;
             listed += usize::from(is_listed(call));
         }
-        is_usual(rule) && 2 * listed > all && listed > MAX_BY_HAND
+        2 * listed > all && listed > MAX_BY_HAND
     }
 
     /// The most frequent action of the denied calls of an architecture.

@@ -58,6 +58,7 @@ mod error;
 mod in_process;
 #[cfg(target_arch = "x86_64")]
 mod kvm;
+mod offsets;
 mod patched;
 mod platform;
 mod rewrite;

@@ -9,19 +9,11 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use tamis_kernel::NATIVE_ENDIAN;
 
 use crate::error::Unsupported;
+use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, high, low};
 use crate::rewrite::Rewrite;
 
 /// The data of our own `trap`.
 pub(crate) const OURS: u16 = 0x7a76;
-
-const NR: u32 = 0;
-const ARCH: u32 = 4;
-const IP_LOW: u32 = 8;
-const IP_HIGH: u32 = 12;
-
-const fn low(arg: u32) -> u32 {
-    16 + 8 * arg
-}
 
 /// The argument by which a call can block `SIGSYS`, if it isn't null.
 pub(super) const MASKS: [(i64, u32); 7] = [
@@ -86,7 +78,7 @@ fn own(ip: u64) -> Result<Program, Unsupported> {
         asked.extend([
             Op::LoadData(low(arg)),
             Op::branch(Test::Eq, 0, 0, 3),
-            Op::LoadData(low(arg) + 4),
+            Op::LoadData(high(arg)),
             Op::branch(Test::Eq, 0, 0, 1),
             Op::RetImm(allow),
         ]);

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use tamis_abi::Arch;
 use tamis_bpf::{Op, Operand, Pc, Program};
 
+use crate::offsets::{ARCH, NR, high, low};
+
 /// The calls, and which of their arguments are replaced.
 const REPLACED: [(i64, &[u32]); 5] = [
     (libc::SYS_rt_sigaction, &[1, 2, 4, 5]),
@@ -21,7 +23,7 @@ const REPLACED: [(i64, &[u32]); 5] = [
 pub(super) fn are_looked_at(filter: &Program) -> bool {
     REPLACED.into_iter().any(|(nr, args)| {
         let read = read_by(filter, nr as u32);
-        let halves = |arg: &u32| [16 + 8 * arg, 20 + 8 * arg];
+        let halves = |arg: &u32| [low(*arg), high(*arg)];
         args.iter().flat_map(halves).any(|at| read.contains(&at))
     })
 }
@@ -41,8 +43,8 @@ fn read_by(filter: &Program, nr: u32) -> BTreeSet<u32> {
             Op::LoadData(at) => {
                 read.insert(at);
                 let known = match at {
-                    0 => Some(nr),
-                    4 => Some(Arch::X86_64.audit()),
+                    NR => Some(nr),
+                    ARCH => Some(Arch::X86_64.audit()),
                     _ => None,
                 };
                 open.push((next, known));
@@ -94,9 +96,9 @@ mod tests {
     /// A filter that looks at half of an argument of one call.
     fn looking_at(nr: i64, at: u32) -> Program {
         let ops = [
-            Op::LoadData(4),
+            Op::LoadData(ARCH),
             Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
-            Op::LoadData(0),
+            Op::LoadData(NR),
             Op::branch(Test::Eq, nr as u32, 0, 2),
             Op::LoadData(at),
             Op::branch(Test::Eq, 0, 1, 0),
@@ -112,11 +114,11 @@ mod tests {
         for (nr, args) in REPLACED {
             for arg in 0..6 {
                 let is_replaced = args.contains(&arg);
-                for at in [16 + 8 * arg, 20 + 8 * arg] {
+                for at in [low(arg), high(arg)] {
                     assert_eq!(are_looked_at(&looking_at(nr, at)), is_replaced, "{nr} {at}");
                 }
             }
         }
-        assert!(!are_looked_at(&looking_at(libc::SYS_openat, 24)));
+        assert!(!are_looked_at(&looking_at(libc::SYS_openat, low(1))));
     }
 }

@@ -9,24 +9,13 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
 use super::arguments;
 use crate::error::Unsupported;
+use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low, reads_ip};
 use crate::rewrite::Rewrite;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
 
-const NR: u32 = 0;
-const ARCH: u32 = 4;
-const IP_LOW: u32 = 8;
-const IP_HIGH: u32 = 12;
-
-const fn low(arg: u32) -> u32 {
-    16 + 8 * arg
-}
-
 /// The filter for calls of the monitor that return to these addresses.
 pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
-    let reads_ip = guest
-        .ops()
-        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
-    if reads_ip {
+    if reads_ip(guest) {
         return Err(Unsupported::new(
             "a filter that looks at where a call is made",
         ));

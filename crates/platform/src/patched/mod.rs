@@ -36,12 +36,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
-use tamis_bpf::{Op, Program};
+use tamis_bpf::Program;
 use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
 use crate::attached::{OF_PATCHED, Tracer};
+use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::Numbers;
@@ -126,13 +127,8 @@ pub(crate) fn how(
     spin: Spin,
     shares_cpu: impl FnOnce() -> bool,
 ) -> Option<How> {
-    const IP_LOW: u32 = 8;
-    const IP_HIGH: u32 = 12;
-    let reads_ip = program
-        .ops()
-        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)));
     let numbers = Numbers::new(program, evaluator);
-    if reads_ip || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
+    if reads_ip(program) || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
         return None;
     }
     let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));

@@ -1,0 +1,33 @@
+//! Where filters find the parts of a call in `struct seccomp_data`.
+
+#[cfg(target_arch = "x86_64")]
+use tamis_abi::ArgIndex;
+use tamis_abi::Word;
+use tamis_bpf::{Op, Program};
+use tamis_kernel::NATIVE_ENDIAN;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) const NR: u32 = Word::NR.offset(NATIVE_ENDIAN);
+#[cfg(target_arch = "x86_64")]
+pub(crate) const ARCH: u32 = Word::ARCH.offset(NATIVE_ENDIAN);
+pub(crate) const IP_LOW: u32 = Word::IP_LOW.offset(NATIVE_ENDIAN);
+pub(crate) const IP_HIGH: u32 = Word::IP_HIGH.offset(NATIVE_ENDIAN);
+
+/// The lower half of an argument, 0 to 5.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const fn low(arg: u32) -> u32 {
+    Word::arg_low(ArgIndex::ALL[arg as usize]).offset(NATIVE_ENDIAN)
+}
+
+/// The upper half.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const fn high(arg: u32) -> u32 {
+    Word::arg_high(ArgIndex::ALL[arg as usize]).offset(NATIVE_ENDIAN)
+}
+
+/// Whether a filter looks at where calls are made.
+pub(crate) fn reads_ip(filter: &Program) -> bool {
+    filter
+        .ops()
+        .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)))
+}
