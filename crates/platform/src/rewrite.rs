@@ -18,6 +18,8 @@ pub(crate) struct Rewrite {
     pub(crate) trace: Action,
     /// Instead of the actions with which a call is executed, if they change.
     pub(crate) executes: Option<Action>,
+    /// Instead of killing the thread, if that changes.
+    pub(crate) kills_thread: Option<Action>,
 }
 
 impl Rewrite {
@@ -61,6 +63,7 @@ impl Rewrite {
             ActionKind::Notify => Some(self.notify),
             ActionKind::Trace => Some(self.trace),
             ActionKind::Allow | ActionKind::Log => self.executes,
+            ActionKind::KillThread => self.kills_thread,
             _ => None,
         }
     }
@@ -90,6 +93,7 @@ mod tests {
         notify: Action::new(ActionKind::Trap, 7),
         trace: Action::errno(38),
         executes: None,
+        kills_thread: None,
     };
 
     fn program(ops: &[Op]) -> Program {

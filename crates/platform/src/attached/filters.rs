@@ -41,6 +41,7 @@ pub(super) fn filters(
         notify,
         trace,
         executes: None,
+        kills_thread: None,
     };
     Ok(match mechanism {
         // Who watches doesn't deny anything.

@@ -131,6 +131,7 @@ fn rewritten(guest: &Program, ip: u64, pid: i32) -> Result<Program, Unsupported>
         notify: marker,
         trace,
         executes: None,
+        kills_thread: None,
     };
     let marked = rewrite.apply(guest, &prefix)?;
     let end = marked.len();

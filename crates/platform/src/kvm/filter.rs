@@ -1,20 +1,21 @@
 //! The filter of a guest in a machine: its own, before which the monitor may make the calls that it needs.
 //!
-//! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, and take care
-//! of signals and descriptors of the process: none opens, sends or executes anything, since a guest that has overwritten
+//! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, take care
+//! of signals and descriptors of the process, and end a thread: none opens, sends or executes anything, since a guest that has overwritten
 //! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's.
 
-use tamis_abi::{Action, Arch};
+use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
 use super::arguments;
 use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low, reads_ip};
 use crate::rewrite::Rewrite;
+use crate::sys::kvm::KILL_MARK;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
 
 /// The filter for calls of the monitor that return to these addresses.
-pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
+pub(super) fn filter(guest: &Program, ips: [u64; 4]) -> Result<Program, Unsupported> {
     if reads_ip(guest) {
         return Err(Unsupported::new(
             "a filter that looks at where a call is made",
@@ -50,12 +51,17 @@ pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsuppor
     // As the guest's filter expects it.
     prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
     let rewrite = Rewrite {
-        notify: Action::new(tamis_abi::ActionKind::Notify, 0),
+        notify: Action::new(ActionKind::Notify, 0),
         trace: NOT_MADE,
         executes: None,
+        kills_thread: Some(KILLS_THREAD),
     };
     rewrite.apply(guest, &prefix)
 }
+
+/// What a call gets for which the guest's filter kills the thread: the monitor ends it. KVM has a thread of its own in the
+/// process, with which the process would go on after its last, and a thread that the kernel ends keeps its place.
+const KILLS_THREAD: Action = Action::new(ActionKind::Trap, KILL_MARK);
 
 /// The answer to calls that can't be made in a machine.
 const NOT_MADE: Action = Action::errno(libc::ENOSYS as u16);
@@ -83,6 +89,7 @@ fn refused_calls(guest: &Program) -> Result<Vec<Op>, Unsupported> {
         notify: NOT_MADE,
         trace: NOT_MADE,
         executes: Some(NOT_MADE),
+        kills_thread: Some(KILLS_THREAD),
     };
     let copy = not_made.apply(guest, &[Op::Alu(AluOp::And, Operand::K(0))])?;
     let mut ops = vec![Op::LoadData(NR)];
@@ -157,6 +164,7 @@ fn own_calls() -> Vec<Op> {
         (libc::SYS_rt_sigaction, vec![allow]),
         (libc::SYS_rt_sigreturn, vec![allow]),
         (libc::SYS_close, vec![allow]),
+        (libc::SYS_exit, vec![allow]),
         (libc::SYS_fcntl, is_one_of(1, DESCRIPTORS)),
         (libc::SYS_mmap, shared),
         (libc::SYS_unshare, files),
@@ -173,13 +181,18 @@ fn own_calls() -> Vec<Op> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis_abi::{ActionKind, Arch, SeccompData};
+    use tamis_abi::SeccompData;
     use tamis_bpf::interp;
     use tamis_kernel::NATIVE_ENDIAN;
 
     #[test]
     fn the_monitor_may_do_what_it_needs_and_no_more() {
-        const IPS: [u64; 3] = [0x5555_0000_1234, 0x5555_0000_2234, 0x7fff_0000_1234];
+        const IPS: [u64; 4] = [
+            0x5555_0000_1234,
+            0x5555_0000_2234,
+            0x7fff_0000_1234,
+            0x7fff_0000_2234,
+        ];
         let deny = Program::new(
             vec![Op::RetImm(Action::errno(1).ret()).into()],
             NATIVE_ENDIAN,
@@ -203,6 +216,7 @@ mod tests {
             (libc::SYS_munmap, [0; 6]),
             (libc::SYS_mmap, mapped),
             (libc::SYS_rt_sigreturn, [0; 6]),
+            (libc::SYS_exit, [0; 6]),
         ];
         let others = [
             (libc::SYS_ioctl, [3, 0x5401, 0, 0, 0, 0]),
@@ -230,7 +244,7 @@ mod tests {
     fn calls_that_are_not_made_are_answered_as_strictly() {
         let answers = |guest: Action, nr: i64, operation: u64| {
             let guest = Program::new(vec![Op::RetImm(guest.ret()).into()], NATIVE_ENDIAN);
-            let filter = filter(&guest.expect("a program"), [1, 2, 3]).expect("it fits");
+            let filter = filter(&guest.expect("a program"), [1, 2, 3, 4]).expect("it fits");
             let call = SeccompData {
                 nr: nr as u32,
                 arch: Arch::X86_64.audit(),
@@ -247,6 +261,7 @@ mod tests {
                     | ActionKind::Log
                     | ActionKind::Notify
                     | ActionKind::Trace => NOT_MADE,
+                    ActionKind::KillThread => KILLS_THREAD,
                     _ => guest,
                 };
                 assert_eq!(answers(guest, nr, operation), expected, "{nr} {kind:?}");

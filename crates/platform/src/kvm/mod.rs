@@ -98,9 +98,10 @@ impl Platform for Kvm {
             filter: Some(&filter),
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
-        match machine.report.get().errno.load(Ordering::Acquire) {
-            0 => {}
-            errno => return Err(failed("running a virtual machine")(Errno(errno))),
+        match (machine.report.get().errno.load(Ordering::Acquire), &ended) {
+            // The machine of another process of the guest.
+            (0, _) | (_, Ok(Ended::Exited(_))) => {}
+            (errno, _) => return Err(failed("running a virtual machine")(Errno(errno))),
         }
         match ended {
             // The program has been found, so it is the machine that could not be made.

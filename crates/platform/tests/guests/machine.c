@@ -52,6 +52,13 @@ int main(int argc, char **argv) {
     CHECK(syscall(SYS_seccomp, 0, 0, 0) == -1 && errno == ENOSYS);
     CHECK(prctl(PR_SET_SECCOMP, 1) == -1 && errno == ENOSYS);
     CHECK(syscall(SYS_rseq, 0, 0, 0, 0) == -1 && errno == ENOSYS);
+    // More executable memory than there are tables for is refused; less is not.
+    const size_t large = (size_t)65 << 30;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    CHECK(mmap(NULL, large, PROT_READ | PROT_EXEC, flags, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    char *data = mmap(NULL, large, PROT_READ, flags, -1, 0);
+    CHECK(data != MAP_FAILED && mprotect(data, large, PROT_READ | PROT_EXEC) == -1 && errno == ENOMEM);
+    CHECK(mprotect(data, 1 << 20, PROT_READ | PROT_EXEC) == 0 && munmap(data, large) == 0);
     int other = dup(1);
     CHECK(other > 2 && syscall(SYS_close_range, 3, ~0u, 0) == 0 && fcntl(other, F_GETFD) == -1);
     for (int fd = 3; fd < 1024; fd++) {

@@ -16,7 +16,7 @@ use tamis_platform::{
 };
 
 use crate::guests;
-use crate::host::{Asked, Host, filter};
+use crate::host::{self, Asked, Host, filter};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 47] = [
+pub(crate) const CASES: [Case; 50] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -80,6 +80,17 @@ pub(crate) const CASES: [Case; 47] = [
     guest!("exceptions", any),
     guest!("machine", machine),
     guest!("machine, all asked", "machine", Asked::All, machine),
+    Case {
+        name: "monitor",
+        without: machine,
+        run: monitor,
+    },
+    Case {
+        name: "as notify",
+        without: any,
+        run: as_notify,
+    },
+    guest!("lost", threads),
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
@@ -315,6 +326,52 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
     let options = Options::default();
     let ended = run(platform, "interfaces", &[], Asked::Some, &host, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
+/// A guest that attacks its machine's monitor, under a filter that denies the 32-bit interface.
+fn monitor(platform: &dyn Platform) -> Outcome {
+    let native = std::process::Command::new(guests::path("interfaces"))
+        .arg("probe")
+        .status();
+    let has_i386 = native.expect("it starts").code() == Some(0);
+    let filter = host::without_i386();
+    let guest = Guest {
+        program: guests::path("monitor").into(),
+        args: has_i386.then(|| "i386".into()).into_iter().collect(),
+        filter: &filter,
+        has_results: false,
+    };
+    let ended = platform.run(&guest, &Host::default(), &Options::default());
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
+/// The same calls under the same filters have the same answers as on the platform `notify`.
+fn as_notify(platform: &dyn Platform) -> Outcome {
+    let notify = tamis_platform::by_name("notify").expect("a platform");
+    if notify.probe().is_err() {
+        return Outcome::Skipped("the platform `notify` doesn't work here");
+    }
+    let name = format!("answered-{}-{}", platform.name(), std::process::id());
+    let file = guests::path(&name);
+    for (index, filter) in host::filters_to_compare().iter().enumerate() {
+        let answers = |platform: &dyn Platform| {
+            let guest = Guest {
+                program: guests::path("answered").into(),
+                args: vec![file.clone().into()],
+                filter,
+                has_results: false,
+            };
+            let ended = platform.run(&guest, &Host::default(), &Options::default());
+            let results = fs::read(&file).expect("the results");
+            fs::remove_file(&file).expect("the file");
+            (ended.expect("it runs"), results)
+        };
+        let expected = answers(notify);
+        assert!(!expected.1.is_empty());
+        assert_eq!(answers(platform), expected, "filter {index}");
+    }
     Outcome::Passed
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 23] = [
+pub(crate) const NAMES: [&str; 26] = [
     "attack",
+    "answered",
     "answers",
     "arguments",
     "blocked",
@@ -17,8 +18,10 @@ pub(crate) const NAMES: [&str; 23] = [
     "interfaces",
     "killed",
     "loop",
+    "lost",
     "many",
     "machine",
+    "monitor",
     "pointers",
     "processes",
     "registers",

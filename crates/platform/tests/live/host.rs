@@ -143,6 +143,10 @@ pub(crate) fn filter(asked: Asked) -> Program {
             libc::SYS_sethostname,
             Action::new(ActionKind::Trace, 5).ret(),
         ),
+        (
+            libc::SYS_setdomainname,
+            Action::new(ActionKind::KillThread, 0).ret(),
+        ),
     ];
     let rest = match asked {
         Asked::Some => Action::ALLOW.ret(),
@@ -160,6 +164,95 @@ pub(crate) fn filter(asked: Asked) -> Program {
     ops.extend(notified.iter().flat_map(|nr| is(*nr, notify)));
     ops.extend(others.iter().flat_map(|(nr, ret)| is(*nr, *ret)));
     ops.push(Op::RetImm(rest));
+    program(ops)
+}
+
+/// A filter whose answers to the 32-bit interface are errors, but for `exit_group`.
+pub(crate) fn without_i386() -> Program {
+    const EXIT_GROUP_I386: u32 = 252;
+    let denied = Action::errno(libc::EXDEV as u16).ret();
+    let mut ops = vec![
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86.audit(), 0, 3),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, EXIT_GROUP_I386, 1, 0),
+        Op::RetImm(denied),
+        Op::LoadData(0),
+    ];
+    for (nr, action) in [
+        (libc::SYS_getpriority, Action::new(ActionKind::Notify, 0)),
+        (libc::SYS_acct, Action::errno(libc::ENOTTY as u16)),
+    ] {
+        ops.push(Op::branch(Test::Eq, nr as u32, 0, 1));
+        ops.push(Op::RetImm(action.ret()));
+    }
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    program(ops)
+}
+
+/// A call, maybe with the value of one of its arguments, and what the filter says.
+type Rule = (i64, Option<(u32, u64)>, Action);
+
+/// Filters that differ in actions and in conditions on arguments.
+pub(crate) fn filters_to_compare() -> Vec<Program> {
+    let of = |kind| Action::new(kind, 0);
+    let notify = of(ActionKind::Notify);
+    let errors = [
+        libc::SYS_getpriority,
+        libc::SYS_lseek,
+        libc::SYS_umask,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_sigaltstack,
+        libc::SYS_close,
+        libc::SYS_futex,
+    ];
+    let errors = errors.map(|nr| (nr, None, Action::errno(nr as u16 + 1)));
+    let asked = [
+        (libc::SYS_getpriority, None, notify),
+        (libc::SYS_getpgid, Some((0, 7)), notify),
+        (libc::SYS_acct, None, Action::errno(libc::ENOTTY as u16)),
+        (libc::SYS_sethostname, None, of(ActionKind::Trace)),
+        (libc::SYS_dup, None, of(ActionKind::Log)),
+        (libc::SYS_swapoff, None, of(ActionKind::KillProcess)),
+    ];
+    let conditions = [
+        (libc::SYS_lseek, Some((0, u64::MAX)), Action::errno(100)),
+        (libc::SYS_lseek, Some((1, 1)), Action::errno(101)),
+        (libc::SYS_getpgid, Some((0, 1 << 32 | 7)), notify),
+        (libc::SYS_mprotect, Some((0, 1)), Action::errno(102)),
+        (libc::SYS_rt_sigaction, Some((0, 65)), Action::errno(103)),
+        (100_000, Some((5, 6)), Action::errno(104)),
+        (libc::SYS_setdomainname, None, of(ActionKind::KillThread)),
+    ];
+    let traps = [
+        (libc::SYS_umask, Some((0, 0o22)), of(ActionKind::Trap)),
+        (libc::SYS_getpriority, None, notify),
+    ];
+    let lists: [&[Rule]; 4] = [&errors, &asked, &conditions, &traps];
+    lists.map(of_rules).into()
+}
+
+fn of_rules(rules: &[Rule]) -> Program {
+    let mut ops = Vec::new();
+    for (nr, condition, action) in rules {
+        let mut tests = vec![(0, *nr as u32)];
+        if let Some((arg, value)) = condition {
+            tests.push((16 + 8 * arg, *value as u32));
+            tests.push((20 + 8 * arg, (*value >> 32) as u32));
+        }
+        for (index, (at, value)) in tests.iter().enumerate() {
+            let rest = 2 * (tests.len() - 1 - index) + 1;
+            ops.push(Op::LoadData(*at));
+            ops.push(Op::branch(Test::Eq, *value, 0, rest as u8));
+        }
+        ops.push(Op::RetImm(action.ret()));
+    }
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    program(ops)
+}
+
+fn program(ops: Vec<Op>) -> Program {
     let insns = ops.into_iter().map(Into::into).collect();
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }

@@ -7,6 +7,7 @@
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;
 
+use super::tasks::killed;
 use super::vcpu::thread_entry;
 
 /// The call was not made, or is to be made again, because a signal waits. The kernel's own number for that.
@@ -114,6 +115,17 @@ global_asm!(
     "mov dword ptr [rsi], 0",
     "mov eax, {exit}",
     "syscall",
+    ".globl tamis_platform_kvm_exited",
+    ".hidden tamis_platform_kvm_exited",
+    "tamis_platform_kvm_exited:",
+    "ud2",
+    // Where a thread goes that the filter kills.
+    ".globl tamis_platform_kvm_killed",
+    ".hidden tamis_platform_kvm_killed",
+    "tamis_platform_kvm_killed:",
+    "and rsp, -16",
+    "mov rdi, rsp",
+    "call {killed}",
     "ud2",
     // Copies bytes: to, from, count; returns how many are left.
     ".globl tamis_platform_kvm_copy",
@@ -145,6 +157,7 @@ global_asm!(
     exit = const libc::SYS_exit,
     sigreturn = const libc::SYS_rt_sigreturn,
     entry = sym thread_entry,
+    killed = sym killed,
 );
 
 // SAFETY: the block above defines them, with these signatures.
@@ -161,6 +174,8 @@ unsafe extern "sysv64" {
     fn tamis_platform_kvm_clone(nr: u64, args: *const u64, stack_end: u64) -> i64;
     fn tamis_platform_kvm_start(stack_end: u64) -> !;
     fn tamis_platform_kvm_exit(code: u64, in_use: *const u32) -> !;
+    fn tamis_platform_kvm_exited();
+    fn tamis_platform_kvm_killed();
     fn tamis_platform_kvm_copy(to: u64, from: u64, count: u64) -> u64;
     fn tamis_platform_kvm_copy_at();
     fn tamis_platform_kvm_copied();
@@ -173,11 +188,12 @@ fn address(code: *const ()) -> u64 {
 }
 
 /// After which instructions the monitor's own calls return.
-pub(crate) fn own_ips() -> [u64; 3] {
+pub(crate) fn own_ips() -> [u64; 4] {
     [
         address(tamis_platform_kvm_owned as *const ()),
         address(tamis_platform_kvm_ran as *const ()),
         address(tamis_platform_kvm_restored as *const ()),
+        address(tamis_platform_kvm_exited as *const ()),
     ]
 }
 
@@ -235,6 +251,11 @@ pub(super) fn after_signal(ip: u64) -> Option<u64> {
     let calls = address(tamis_platform_kvm_guest_begin as *const ())
         ..=address(tamis_platform_kvm_guest_at as *const ());
     (is_run || calls.contains(&ip)).then(|| address(tamis_platform_kvm_restart as *const ()))
+}
+
+/// Where a thread goes that the filter kills.
+pub(super) fn after_kill() -> u64 {
+    address(tamis_platform_kvm_killed as *const ())
 }
 
 /// Where a copy goes on that has found no memory.

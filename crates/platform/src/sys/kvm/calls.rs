@@ -12,6 +12,7 @@ use super::{machine, signals, tables, tasks};
 
 const EPERM: i64 = -(libc::EPERM as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
+const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
 
 /// Makes the call that the registers are about, which then have its result.
@@ -43,8 +44,8 @@ pub(super) fn make(vcpu: &mut Vcpu) {
         | libc::SYS_shmdt
         | libc::SYS_brk => memory(vcpu, nr, &args),
         libc::SYS_close_range => close_range(vcpu, nr, args),
-        nr_known => match refusal(vcpu.state(), nr_known, &args) {
-            Some(error) => error,
+        nr_known => match own_descriptor(vcpu.state(), nr_known, &args) {
+            Some(arg) => without_descriptor(vcpu, nr, args, arg),
             None => call::guest(nr, &args, &vcpu.pending),
         },
     };
@@ -61,19 +62,25 @@ fn finish(vcpu: &mut Vcpu, result: i64) {
     }
 }
 
-/// Why a call can't be made in the monitor's process: it is about a descriptor of the monitor. The filter answers for other
-/// calls that can't.
-fn refusal(state: &State, nr: i64, args: &[u64; 6]) -> Option<i64> {
-    const NO_FD: u64 = u32::MAX as u64;
-    let fd = match nr {
-        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => args[0],
-        libc::SYS_dup2 | libc::SYS_dup3 if state.owns_fd(args[1]) => args[1],
-        libc::SYS_dup2 | libc::SYS_dup3 => args[0],
-        _ => NO_FD,
-    };
+/// The argument of a call that is a descriptor of the monitor.
+fn own_descriptor(state: &State, nr: i64, args: &[u64; 6]) -> Option<usize> {
+    const NEW: usize = 1;
+    const FIRST: usize = 0;
+    let is_own = |arg: usize| state.owns_fd(args[arg]).then_some(arg);
     match nr {
-        _ if state.owns_fd(fd) => Some(EBADF),
+        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => is_own(FIRST),
+        libc::SYS_dup2 | libc::SYS_dup3 => is_own(NEW).or(is_own(FIRST)),
         _ => None,
+    }
+}
+
+/// Such a call is made with a descriptor that there can't be, so that the filter is asked; what it allows fails.
+fn without_descriptor(vcpu: &Vcpu, nr: u64, mut args: [u64; 6], arg: usize) -> i64 {
+    const NO_DESCRIPTOR: u64 = u32::MAX as u64;
+    args[arg] = NO_DESCRIPTOR;
+    match call::guest(nr, &args, &vcpu.pending) {
+        error if error < 0 => error,
+        _ => EBADF,
     }
 }
 
@@ -142,26 +149,38 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         _ => true,
     };
     if is_fixed && state.is_host(first, len_bytes) {
-        return match nr_known {
-            libc::SYS_madvise | libc::SYS_mprotect => -i64::from(libc::ENOMEM),
+        let error = match nr_known {
+            libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
             _ => EPERM,
         };
+        return unmade(vcpu, nr, args, error);
     }
     match nr_known {
-        libc::SYS_mmap if state.owns_fd(fifth) => return EBADF,
+        libc::SYS_mmap if state.owns_fd(fifth) => return unmade(vcpu, nr, args, EBADF),
         libc::SYS_mremap
             if fourth & libc::MREMAP_FIXED as u64 != 0 && state.is_host(fifth, third) =>
         {
-            return EPERM;
+            return unmade(vcpu, nr, args, EPERM);
         }
         libc::SYS_brk => return heap(vcpu, nr, args),
         _ => {}
+    }
+    let is_code = |access: u64| access & libc::PROT_EXEC as u64 != 0;
+    let new_code = match nr_known {
+        libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect if is_code(third) => {
+            len_bytes
+        }
+        libc::SYS_mremap if tables::is_executable(state, first) => third,
+        _ => 0,
+    };
+    // There are not tables for all memory to be executable.
+    if !tables::has_room(state, new_code) {
+        return unmade(vcpu, nr, args, ENOMEM);
     }
     let result = call::guest(nr, args, &vcpu.pending);
     if (-4095..0).contains(&result) {
         return result;
     }
-    let is_code = |access: u64| access & libc::PROT_EXEC as u64 != 0;
     let is_done = match nr_known {
         libc::SYS_mmap => tables::remap(state, result as u64, len_bytes, is_code(third)),
         libc::SYS_munmap => tables::remap(state, first, len_bytes, false),
@@ -184,6 +203,23 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         true => result,
         // Without room in its tables the guest would fault for ever.
         false => state.fail(Errno(libc::ENOMEM)),
+    }
+}
+
+/// A call about memory that can't be made. The filter is asked with a size of 0, with which the kernel does nothing; what
+/// it allows fails with this error.
+fn unmade(vcpu: &Vcpu, nr: u64, args: &[u64; 6], error: i64) -> i64 {
+    const SIZE: usize = 1;
+    const NEW_SIZE: usize = 2;
+    let mut asked = *args;
+    asked[SIZE] = 0;
+    if nr as i64 == libc::SYS_mremap {
+        asked[NEW_SIZE] = 0;
+    }
+    match call::guest(nr, &asked, &vcpu.pending) {
+        // The kernel's own answer to a size of 0.
+        0.. | EINVAL => error,
+        denied => denied,
     }
 }
 

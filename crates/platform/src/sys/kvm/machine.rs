@@ -184,6 +184,20 @@ pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     Ok(fd)
 }
 
+/// Ends the machine.
+pub(super) fn destroy(state: &State) {
+    let run_bytes = state.run_bytes.load(Ordering::Relaxed);
+    for (index, fd) in state.vcpu_fds.iter().enumerate() {
+        let fd = fd.swap(0, Ordering::Relaxed);
+        if fd != 0 {
+            own(libc::SYS_munmap, [state.run(index), run_bytes, 0, 0, 0, 0]);
+            own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
+        }
+    }
+    let vm = state.vm_fd.load(Ordering::Relaxed);
+    own(libc::SYS_close, [vm as u64, 0, 0, 0, 0, 0]);
+}
+
 /// Where calls enter the shim, and which flags they clear.
 fn set_entries(state: &State, fd: i32) -> Result<(), Errno> {
     const STAR: u32 = 0xc000_0081;

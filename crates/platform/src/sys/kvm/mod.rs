@@ -31,4 +31,5 @@ mod tasks;
 mod vcpu;
 
 pub(crate) use call::own_ips;
+pub(crate) use signals::KILL_MARK;
 pub(crate) use start::Machine;

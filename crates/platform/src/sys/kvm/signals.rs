@@ -18,6 +18,10 @@ const EPERM: i64 = -(libc::EPERM as i64);
 const SIGNALS: usize = 64;
 /// What the monitor must get itself: faults while it copies.
 const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
+/// What it handles for itself, whether the guest does or not: also what its filter answers for a thread to be killed.
+const HANDLED: u64 = OWN | 1 << (libc::SIGSYS - 1);
+/// The data of that answer.
+pub(crate) const KILL_MARK: u16 = 0x7a78;
 const RESTORER: u64 = 0x0400_0000;
 const NO_HANDLER: u64 = 1;
 /// The code of a signal that the kernel sends without an address.
@@ -76,7 +80,7 @@ pub(super) fn free_handlers(state: &State, index: usize) {
 /// The kernel's action for one of the guest's.
 fn install(signal: u64, action: [u64; 4]) -> i64 {
     const KEPT: u64 = (libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT | libc::SA_RESTART) as u64;
-    let is_own = signal <= SIGNALS as u64 && OWN & 1 << (signal.wrapping_sub(1) & 63) != 0;
+    let is_own = signal <= SIGNALS as u64 && HANDLED & 1 << (signal.wrapping_sub(1) & 63) != 0;
     let kernel = match action[HANDLER] <= NO_HANDLER && !is_own {
         true => [
             action[HANDLER],
@@ -97,9 +101,9 @@ fn install(signal: u64, action: [u64; 4]) -> i64 {
     )
 }
 
-/// Installs the monitor's handlers for faults, before the guest begins.
+/// Installs the monitor's own handlers, before the guest begins.
 pub(super) fn begin() {
-    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGSYS] {
         install(signal as u64, [0; 4]);
     }
 }
@@ -116,6 +120,14 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
             Some(ip) => context[RIP] = ip,
             None => die(signal),
         }
+        return;
+    }
+    /// `SYS_SECCOMP`.
+    const BY_FILTER: i32 = 1;
+    let data = i32::from_ne_bytes([info[4], info[5], info[6], info[7]]);
+    if (signal, code, data) == (libc::SIGSYS, BY_FILTER, i32::from(KILL_MARK)) {
+        context[RIP] = call::after_kill();
+        context[SIGMASK] = !OWN;
         return;
     }
     let vcpu = Vcpu::place(context[RSP]);
@@ -166,6 +178,10 @@ pub(super) fn die(signal: i32) -> ! {
     for one in [signal, libc::SIGILL] {
         let args = [one as u64, default.as_ptr() as u64, 0, 8, 0, 0];
         own(libc::SYS_rt_sigaction, args);
+    }
+    if signal == libc::SIGSYS {
+        // Not one of the monitor's calls, so the filter kills the process.
+        own(libc::SYS_execve, [0; 6]);
     }
     // SAFETY: what they read isn't there or doesn't matter; the process ends.
     unsafe {
@@ -434,10 +450,13 @@ pub(super) fn sigreturn(vcpu: &mut Vcpu) {
 pub(super) fn set_action(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     const WORDS: usize = 4;
     let [signal, new, old, size, ..] = *args;
-    if size != 8 {
-        return EINVAL;
-    }
     let before = action(vcpu, signal as u32);
+    // The kernel and the filter are asked first whether it may be: with nothing to do, and then for what is wanted.
+    let asked = [signal, 0, 0, size, 0, 0];
+    let result = call::guest(libc::SYS_rt_sigaction as u64, &asked, &vcpu.pending);
+    if result != 0 {
+        return result;
+    }
     let mut words = [0; WORDS];
     if new != 0 {
         let mut bytes = [[0_u8; 8]; WORDS];
@@ -445,12 +464,6 @@ pub(super) fn set_action(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
             return EFAULT;
         }
         words = bytes.map(u64::from_ne_bytes);
-    }
-    // The kernel is asked first whether it may be: with nothing to do, and then for what is wanted.
-    let asked = [signal, 0, 0, size, 0, 0];
-    let result = call::guest(libc::SYS_rt_sigaction as u64, &asked, &vcpu.pending);
-    if result != 0 {
-        return result;
     }
     if new != 0 {
         if [libc::SIGKILL, libc::SIGSTOP].contains(&(signal as i32)) {
@@ -489,16 +502,18 @@ pub(super) fn set_stack(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     let [base, size, flags] = vcpu.signal_stack;
     let is_on_stack = is_inside(vcpu.registers.rsp, base, size);
     let mut bytes = [[0_u8; 8]; 3];
+    // The kernel and the filter are asked first. That the kernel knows the stack, too, changes nothing: no handler of the
+    // monitor is on it.
+    let made = [new, 0, 0, 0, 0, 0];
+    let result = call::guest(libc::SYS_sigaltstack as u64, &made, &vcpu.pending);
+    if result != 0 {
+        return result;
+    }
     if new != 0 && get(vcpu.state(), new, bytes.as_flattened_mut()) != 0 {
         return EFAULT;
     }
     if new != 0 && is_on_stack {
         return EPERM;
-    }
-    let made = [new, 0, 0, 0, 0, 0];
-    let result = call::guest(libc::SYS_sigaltstack as u64, &made, &vcpu.pending);
-    if result != 0 {
-        return result;
     }
     if old != 0 {
         let flags = match (size, is_on_stack) {

@@ -108,6 +108,16 @@ fn new_table(state: &State) -> Option<u64> {
     Some(at)
 }
 
+/// Whether there are tables for all pages of so many bytes, wherever they are.
+pub(super) fn has_room(state: &State, len_bytes: u64) -> bool {
+    /// What a table of the lowest level shows, and some above it.
+    const TABLE_BYTES: u64 = 512 * PAGE;
+    const ABOVE: u64 = 8;
+    let left = MAX_TABLES - state.table_count.load(Ordering::Relaxed).min(MAX_TABLES);
+    let upper = len_bytes / (512 * TABLE_BYTES);
+    len_bytes / TABLE_BYTES + upper + ABOVE <= u64::from(left)
+}
+
 /// Where this process has what an entry points to.
 fn process_address(state: &State, entry: u64) -> u64 {
     let address = entry & FRAME;

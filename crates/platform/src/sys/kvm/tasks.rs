@@ -46,7 +46,6 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     let Some(index) = take(state) else {
         return EAGAIN;
     };
-    let in_use = &state.in_use[index];
     let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
         0 => state.locked(|| machine::create_vcpu(state, index)),
         fd => Ok(fd),
@@ -57,7 +56,7 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
         false => signals::copy_handlers(state, vcpu.handlers),
     };
     let (Ok(fd), Some(handlers)) = (fd, handlers) else {
-        in_use.store(0, Ordering::Release);
+        state.in_use[index].store(0, Ordering::Release);
         return EAGAIN;
     };
     let new = Vcpu::at(state.stack_of(index));
@@ -81,7 +80,7 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
             state.unlock_of(index);
             signals::free_handlers(state, handlers);
         }
-        in_use.store(0, Ordering::Release);
+        state.in_use[index].store(0, Ordering::Release);
     }
     result
 }
@@ -190,13 +189,46 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
 /// The end of a thread.
 pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
-    let others = state
-        .in_use
-        .iter()
-        .filter(|flag| flag.load(Ordering::Relaxed) != 0);
-    if others.count() == 1 || vcpu.is_borrower {
+    let is_last = is_last(state);
+    if !is_last && !vcpu.is_borrower {
+        signals::block_all();
+        call::exit(args[0], &state.in_use[vcpu.index]);
+    }
+    if vcpu.is_borrower {
         return call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
     }
-    signals::block_all();
-    call::exit(args[0], &state.in_use[vcpu.index])
+    // KVM has a thread of its own in this process, which would go on.
+    let system = machine::get_system(vcpu.fd);
+    let vectors = machine::get_vectors(vcpu.fd, &mut vcpu.vectors);
+    machine::destroy(state);
+    let result = call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
+    // The filter has denied it, or a signal comes first.
+    let (Ok(system), Ok(())) = (system, vectors) else {
+        state.fail(Errno(libc::EIO));
+    };
+    (vcpu.fs_base, vcpu.gs_base) = (system.fs.base, system.gs.base);
+    match result {
+        call::RESTART => vcpu.registers.rip = vcpu.registers.rip.wrapping_sub(2),
+        result => vcpu.registers.rax = result as u64,
+    }
+    vcpu.mask = signals::block_all();
+    become_first(vcpu)
+}
+
+/// Whether only one thread is left.
+fn is_last(state: &State) -> bool {
+    let flags = state.in_use.iter();
+    let used = flags.filter(|flag| flag.load(Ordering::Relaxed) != 0);
+    used.count() == 1
+}
+
+/// The end of a thread that the filter kills. Its kernel's thread is still there to give its place back.
+pub(super) extern "sysv64" fn killed(on_stack: u64) -> ! {
+    const BY_SIGNAL: u64 = libc::SIGSYS as u64;
+    let vcpu = Vcpu::at(on_stack);
+    let state = vcpu.state();
+    if is_last(state) || vcpu.is_borrower {
+        signals::die(libc::SIGSYS);
+    }
+    call::exit(BY_SIGNAL, &state.in_use[vcpu.index])
 }
