@@ -300,14 +300,23 @@ mod tests {
         let found = btf.find(["number"], ["outer"], [(0, &["first"]), (0, &["inner"])]);
         assert_eq!(found, Ok(([2], [0, 4])));
         let missing = |name: &str| Err(BtfError::NoType(name.to_owned()));
-        assert_eq!(btf.find(["int"], ["outer"], [(0, &["first"])]), missing("int"));
-        assert_eq!(btf.find(["numb"], ["outer"], [(0, &["first"])]), missing("numb"));
+        assert_eq!(
+            btf.find(["int"], ["outer"], [(0, &["first"])]),
+            missing("int")
+        );
+        assert_eq!(
+            btf.find(["numb"], ["outer"], [(0, &["first"])]),
+            missing("numb")
+        );
         assert_eq!(
             btf.find(["number"], ["inner"], [(0, &["first"])]),
             missing("inner")
         );
         let missing = BtfError::NoMember("outer.third".to_owned());
-        assert_eq!(btf.find(["number"], ["outer"], [(0, &["third"])]), Err(missing));
+        assert_eq!(
+            btf.find(["number"], ["outer"], [(0, &["third"])]),
+            Err(missing)
+        );
     }
 
     #[test]

@@ -570,6 +570,8 @@ fn an_expression_with_a_mistake_is_refused() {
         ("%flie", "no class of calls"),
         ("openat,,read", "empty part"),
         ("socket(fmaily == AF_INET)", "fmaily"),
+        ("openat\nallow read", "--> -e:2:1"),
+        ("openat # one\ndefault allow", "--> -e:2:1"),
     ] {
         let output = trace(&["-e", expression], &["true"]);
         assert_eq!(output.status.code(), Some(2), "{expression}: {output:?}");

@@ -175,7 +175,12 @@ fn a_task_ends_once() {
     assert_eq!(ended.len(), 2, "{output:?}");
     ended.dedup();
     assert_eq!(ended.len(), 2, "{output:?}");
-    let of = |event: &str| events.iter().filter(|known| known["event"] == event).count();
+    let of = |event: &str| {
+        events
+            .iter()
+            .filter(|known| known["event"] == event)
+            .count()
+    };
     assert_eq!(of("superseded"), 1, "{output:?}");
     let interrupted = events.iter().any(|event| event["is_interrupted"] == true);
     assert!(!interrupted, "{output:?}");
