@@ -107,7 +107,7 @@ pub struct Record {
     pub nr: Nr,
     /// The action; `None` if the record lacks it, or an error's number.
     pub action: Option<Action>,
-    /// Whether the call was denied.
+    /// Whether the call was denied; if the action is `None`, with an error.
     pub is_denied: bool,
     /// The program, by the name of its task.
     pub program: Option<String>,

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use tamis_abi::{Action, Arch, Nr, SeccompData, call, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, syscall};
 use tamis_policy::tamis::export;
 use tamis_profile::interest;
 
@@ -78,6 +78,14 @@ impl DeniedEntry {
             programs: Vec::new(),
             reason: None,
             addition: None,
+        }
+    }
+
+    /// Calls whose first is this, answered with an error whose number isn't known.
+    pub fn with_any_error(data: &SeccompData, count: u64) -> DeniedEntry {
+        DeniedEntry {
+            action: ActionKind::Errno.name().to_owned(),
+            ..DeniedEntry::new(data, Action::new(ActionKind::Errno, 0), count)
         }
     }
 }

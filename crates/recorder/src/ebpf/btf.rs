@@ -101,19 +101,22 @@ impl<'d> Btf<'d> {
         Ok(Btf { types, strings })
     }
 
-    /// The numbers of the type definitions with these names, and the offsets in bytes of members of a structure, each
-    /// given by the names on the way to it.
+    /// The numbers of the type definitions with these names, and the offsets in bytes of members of structures, each
+    /// given by the structure's place in the list and the names on the way from there.
     ///
     /// # Errors
     /// [`BtfError`] for the first that is missing.
-    pub fn find<const N: usize, const M: usize>(
+    ///
+    /// # Panics
+    /// If a place isn't in the list.
+    pub fn find<const N: usize, const S: usize, const M: usize>(
         self,
         names: [&str; N],
-        structure: &str,
-        paths: [&[&str]; M],
+        structures: [&str; S],
+        members: [(usize, &[&str]); M],
     ) -> Result<([u32; N], [u32; M]), BtfError> {
         let mut ids = [0; N];
-        let mut start = None;
+        let mut found = [None; S];
         let mut starts = Vec::with_capacity(self.types.len() / MEAN_BYTES);
         for kind in self.all() {
             starts.push(kind.start as u32);
@@ -121,16 +124,21 @@ impl<'d> Btf<'d> {
                 if let Some(place) = names.iter().position(|name| self.is_called(kind, name)) {
                     ids[place] = kind.id;
                 }
-            } else if kind.kind == STRUCT && start.is_none() && self.is_called(kind, structure) {
-                start = Some(kind);
+            } else if kind.kind == STRUCT {
+                for (found, name) in found.iter_mut().zip(structures) {
+                    if found.is_none() && self.is_called(kind, name) {
+                        *found = Some(kind);
+                    }
+                }
             }
         }
         if let Some(missing) = ids.iter().position(|id| *id == 0) {
             return Err(BtfError::NoType(names[missing].to_owned()));
         }
-        let kind = start.ok_or_else(|| BtfError::NoType(structure.to_owned()))?;
         let mut offsets = [0; M];
-        for (offset, path) in offsets.iter_mut().zip(paths) {
+        for (offset, (structure, path)) in offsets.iter_mut().zip(members) {
+            let (kind, structure) = (found[structure], structures[structure]);
+            let kind = kind.ok_or_else(|| BtfError::NoType(structure.to_owned()))?;
             *offset = self
                 .offset(&starts, kind, path)
                 .ok_or_else(|| BtfError::NoMember(format!("{structure}.{}", path.join("."))))?;
@@ -289,17 +297,26 @@ mod tests {
     fn definitions_and_members_are_found_by_name() {
         let bytes = example();
         let btf = Btf::parse(&bytes).unwrap();
-        let found = btf.find(["number"], "outer", [&["first"], &["inner"]]);
+        let found = btf.find(["number"], ["outer"], [(0, &["first"]), (0, &["inner"])]);
         assert_eq!(found, Ok(([2], [0, 4])));
         let missing = |name: &str| Err(BtfError::NoType(name.to_owned()));
-        assert_eq!(btf.find(["int"], "outer", [&["first"]]), missing("int"));
-        assert_eq!(btf.find(["numb"], "outer", [&["first"]]), missing("numb"));
         assert_eq!(
-            btf.find(["number"], "inner", [&["first"]]),
+            btf.find(["int"], ["outer"], [(0, &["first"])]),
+            missing("int")
+        );
+        assert_eq!(
+            btf.find(["numb"], ["outer"], [(0, &["first"])]),
+            missing("numb")
+        );
+        assert_eq!(
+            btf.find(["number"], ["inner"], [(0, &["first"])]),
             missing("inner")
         );
         let missing = BtfError::NoMember("outer.third".to_owned());
-        assert_eq!(btf.find(["number"], "outer", [&["third"]]), Err(missing));
+        assert_eq!(
+            btf.find(["number"], ["outer"], [(0, &["third"])]),
+            Err(missing)
+        );
     }
 
     #[test]
@@ -307,7 +324,7 @@ mod tests {
         let bytes = example();
         for len in 0..bytes.len() {
             let found = Btf::parse(&bytes[..len])
-                .and_then(|btf| btf.find(["number"], "outer", [&["inner"]]));
+                .and_then(|btf| btf.find(["number"], ["outer"], [(0, &["inner"])]));
             assert!(found.is_err(), "{len} bytes");
         }
     }

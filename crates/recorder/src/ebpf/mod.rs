@@ -418,16 +418,30 @@ fn facts<const N: usize>(
     let bytes = bpf::types().map_err(|error| Unavailable::NoTypes(error.kind()))?;
     let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
     let names = tracepoints.map(|tracepoint| format!("btf_trace_{tracepoint}"));
-    let paths: [&[&str]; 4] = [
-        &["thread_info", "status"],
-        &["pid"],
-        &["seccomp", "mode"],
-        &["exit_code"],
+    let members: [(usize, &[&str]); 8] = [
+        (0, &["thread_info", "status"]),
+        (0, &["pid"]),
+        (0, &["seccomp", "mode"]),
+        (0, &["exit_code"]),
+        (0, &["tgid"]),
+        (0, &["pending", "signal"]),
+        (0, &["signal"]),
+        (1, &["live"]),
     ];
+    let structures = ["task_struct", "signal_struct"];
     let (ids, offsets) = btf
-        .find(names.each_ref().map(String::as_str), "task_struct", paths)
+        .find(names.each_ref().map(String::as_str), structures, members)
         .map_err(Unavailable::Types)?;
-    let [status, pid, seccomp_mode, exit_code] = offsets;
+    let [
+        status,
+        pid,
+        seccomp_mode,
+        exit_code,
+        process,
+        pending,
+        signals,
+        threads,
+    ] = offsets;
     let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     let tasks = most.and_then(|text| text.trim().parse::<usize>().ok());
     let facts = Facts {
@@ -437,6 +451,10 @@ fn facts<const N: usize>(
         pid,
         seccomp_mode,
         exit_code,
+        process,
+        pending,
+        signals,
+        threads,
         is_confined: options.confined,
         cgroup: options.cgroup,
         has_values: options.values,

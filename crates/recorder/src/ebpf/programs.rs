@@ -73,6 +73,14 @@ pub(super) struct Facts {
     pub(super) seccomp_mode: u32,
     /// The offset of `exit_code` in a task.
     pub(super) exit_code: u32,
+    /// The offset of `tgid` in a task: the number of its process.
+    pub(super) process: u32,
+    /// The offset of `pending.signal` in a task: the signals that it alone is about to get.
+    pub(super) pending: u32,
+    /// The offset of `signal` in a task, the address of what the threads of a process share.
+    pub(super) signals: u32,
+    /// The offset of `live` there: how many of the threads live.
+    pub(super) threads: u32,
     pub(super) has_values: bool,
     pub(super) has_times: bool,
     /// Whether recordings that begin with a program begin with the first call under a filter.
@@ -635,7 +643,7 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
 fn with_values(text: &str, facts: &Facts) -> String {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
-    let numbers: [(&str, u64); 29] = [
+    let numbers: [(&str, u64); 33] = [
         ("tasks", facts.tasks as u64),
         ("cpus", facts.cpus as u64),
         ("status", facts.status.into()),
@@ -649,6 +657,10 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("tracked_or_armed", TRACKED | ARMED),
         ("seccomp_mode", facts.seccomp_mode.into()),
         ("exit_code", facts.exit_code.into()),
+        ("process", facts.process.into()),
+        ("pending", facts.pending.into()),
+        ("signals", facts.signals.into()),
+        ("threads", facts.threads.into()),
         ("is_confined", facts.is_confined.into()),
         ("rows", ROWS as u64),
         ("x32", 2 * ROWS as u64),

@@ -3,6 +3,7 @@
 //! Besides what [the recorder](super::Recorder) can't see: memory that isn't loaded when a call is made, texts beyond
 //! 255 bytes, lists of arguments, and bytes that calls of 32-bit programs fill, are shown by their addresses.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use super::programs::{INTERFACES, LOST, ROWS};
 use super::tasks::Tasks;
 use super::view_programs::{
     CALL, CREATED, DENIED, ENDED, ENTERED, LEFT, MAX_PIECE_BYTES, OUTPUT_SHIFT, PIECE_BYTES,
-    PIECE_COUNT, PIECES, RENUMBERED, RESULT, SIGNALLED, TIME, TRACEPOINTS, all, assemble,
+    PIECE_COUNT, PIECES, PROCESS, RENUMBERED, RESULT, SIGNALLED, THREADS, TIME, TRACEPOINTS, all,
+    assemble,
 };
 use super::{Options, Start, Unavailable, attached, call, facts, rows};
 use crate::view::{Following, Outcome, Sink, Wanted};
@@ -30,6 +32,8 @@ pub struct Viewer {
     tasks: Tasks,
     ring: Ring,
     _wanted: Array,
+    /// First threads that have ended before others of their process.
+    leaders: BTreeSet<i32>,
     lost: u64,
 }
 
@@ -61,6 +65,7 @@ impl Viewer {
             tasks,
             ring,
             _wanted: wanted,
+            leaders: BTreeSet::new(),
             lost: 0,
         })
     }
@@ -77,9 +82,10 @@ impl Viewer {
 
     /// Tells what has happened since the last time.
     pub fn tell<S: Sink>(&mut self, following: &mut Following<S>) {
+        let leaders = &mut self.leaders;
         self.ring.drain(|record| {
             if let Some(event) = Event::of(record) {
-                event.tell(following);
+                event.tell(following, leaders);
             }
         });
         let lost = self.tasks.total(LOST);
@@ -108,7 +114,7 @@ impl<'r> Event<'r> {
         })
     }
 
-    fn tell<S: Sink>(&self, following: &mut Following<S>) {
+    fn tell<S: Sink>(&self, following: &mut Following<S>, leaders: &mut BTreeSet<i32>) {
         let read = |address: u64, buffer: &mut [u8]| self.read(address, buffer);
         let result = word(self.bytes, RESULT).unwrap_or(0) as i64;
         let outcome = match result {
@@ -127,14 +133,41 @@ impl<'r> Event<'r> {
                     following.denied(self.task, &call, &read, result);
                 }
             }
-            CREATED => following.created(self.task),
+            CREATED => {
+                leaders.remove(&self.task);
+                following.created(self.task);
+            }
             ENDED => {
                 let ended = Ended::of_status(result as i32);
-                following.ended(self.task, ended.unwrap_or(Ended::Exited(0)));
+                self.ended(following, leaders, ended.unwrap_or(Ended::Exited(0)));
             }
             SIGNALLED => following.signalled(self.task, result as i32),
-            RENUMBERED => following.renumbered(self.task, result as i32),
+            RENUMBERED => {
+                leaders.remove(&self.task);
+                following.renumbered(self.task, result as i32);
+            }
             _ => {}
+        }
+    }
+
+    /// The task has ended. The end of the first thread of a process is that of the process, if no other takes its place
+    /// by executing a program: it waits for the last one, whose status is theirs.
+    fn ended<S: Sink>(
+        &self,
+        following: &mut Following<S>,
+        leaders: &mut BTreeSet<i32>,
+        how: Ended,
+    ) {
+        let process = half(self.bytes, PROCESS).unwrap_or(0) as i32;
+        let others = half(self.bytes, THREADS).unwrap_or(0);
+        if self.task == process && others > 0 {
+            following.left_at(self.task, Outcome::Never, None, self.time);
+            leaders.insert(process);
+            return;
+        }
+        following.ended(self.task, how);
+        if others == 0 && leaders.remove(&process) && process != self.task {
+            following.ended(process, how);
         }
     }
 

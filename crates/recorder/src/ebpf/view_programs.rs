@@ -35,6 +35,9 @@ pub(super) const RENUMBERED: u32 = 7;
 pub(super) const TIME: usize = 8;
 pub(super) const CALL: usize = 16;
 pub(super) const RESULT: usize = 80;
+/// Of the end of a task, in place of the call: its process, and how many threads of that live.
+pub(super) const PROCESS: usize = CALL;
+pub(super) const THREADS: usize = CALL + 4;
 pub(super) const PIECES: usize = 88;
 /// A record without pieces.
 pub(super) const SHORT_BYTES: usize = PIECES;
@@ -302,6 +305,14 @@ fn exit() -> String {
     if r2 == 0 goto other
     r1 &= {SHOWN}
     if r1 == 0 goto out
+    // A call in which its task is killed never returns.
+    r2 = *(u64 *)(r10 - 48)
+    if r2 s< -516 goto returned
+    if r2 s> -512 goto returned
+    r2 = *(u64 *)(r0 + {{pending}})
+    r2 &= {}
+    if r2 != 0 goto out
+returned:
 {}
 done:
     goto hand
@@ -318,6 +329,7 @@ other:
 {}
 hand:
 {HANDED_OVER}",
+        1 << (SIGKILL - 1),
         left(),
         call(),
         record(DENIED, LONG_BYTES),
@@ -474,6 +486,11 @@ fn end() -> String {
     call 158 // bpf_get_current_task_btf
     w1 = *(u32 *)(r0 + {{exit_code}})
     *(u64 *)(r10 - 48) = r1
+    w1 = *(u32 *)(r0 + {{process}})
+    *(u32 *)(r10 - 40) = r1
+    r1 = *(u64 *)(r0 + {{signals}})
+    w1 = *(u32 *)(r1 + {{threads}})
+    *(u32 *)(r10 - 36) = r1
     w7 = *(u32 *)(r0 + {{pid}})
     *(u64 *)(r10 - 32) = r7
     {STATE}
@@ -486,6 +503,8 @@ fn end() -> String {
 {}
     r1 = *(u64 *)(r10 - 48)
     *(u64 *)(r7 + {RESULT}) = r1
+    r1 = *(u64 *)(r10 - 40)
+    *(u64 *)(r7 + {PROCESS}) = r1
     r1 = r7
     r2 = 1
     call 132 // bpf_ringbuf_submit

@@ -148,7 +148,12 @@ impl<S: Sink> Following<S> {
         self.left_at(task, Outcome::Never, None, at);
         let seen = self.seen(data, read);
         self.sink.entered(task, &seen);
-        self.pending.insert(task, (seen, at));
+        // The first thread of a process may wait for others for long before it is gone.
+        if matches!(&*seen.name, "exit" | "exit_group") {
+            self.sink.left(task, &seen, Outcome::Never, Duration::ZERO);
+        } else {
+            self.pending.insert(task, (seen, at));
+        }
     }
 
     /// A filter or a tracer has answered a call with this, and the task goes on.

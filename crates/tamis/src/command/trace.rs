@@ -18,6 +18,7 @@ use tamis_recorder::view::{Decoder, Lines, Prefix, Sink, Watched};
 use crate::cli::load::{ArchParser, native_arch};
 use crate::cli::{Failure, Global, platform};
 
+mod item;
 mod json;
 mod kernel;
 mod select;

@@ -38,6 +38,7 @@ mod runs;
 mod schemas;
 mod stacks;
 mod trace;
+mod trace_threads;
 
 /// The program under test: the one built with the tests, or the one at the absolute path that `TAMIS_BIN` names while they
 /// are compiled.

@@ -27,7 +27,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Whether commands can't be traced here.
-fn is_untraceable() -> bool {
+pub(super) fn is_untraceable() -> bool {
     if let Err(unavailable) = tamis_platform::watching().probe() {
         skip::because(Need::Live, unavailable);
         return true;
@@ -36,13 +36,13 @@ fn is_untraceable() -> bool {
 }
 
 /// Traces a command; its standard error is that of the trace if there is no `-o`.
-fn trace(options: &[&str], command: &[&str]) -> Output {
+pub(super) fn trace(options: &[&str], command: &[&str]) -> Output {
     let mut tamis = Command::new(TAMIS);
     tamis.arg("trace").args(options).arg("--").args(command);
     child::output(&mut tamis).expect("it starts")
 }
 
-fn lines(output: &Output) -> Vec<String> {
+pub(super) fn lines(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     text.lines().map(str::to_owned).collect()
 }
@@ -260,53 +260,6 @@ fn threads_children_signals_and_other_interfaces_are_seen() {
 fn programs_in_the_kernel_see_the_same() {
     if !is_without_tracepoints() {
         check_several("ebpf", &["--backend", "ebpf"]);
-    }
-}
-
-const EXECUTING_THREAD: &str = r#"
-#include <pthread.h>
-#include <unistd.h>
-static void *thread(void *unused) {
-    execl("/bin/echo", "echo", "by a thread", (char *)0);
-    return unused;
-}
-int main(void) {
-    pthread_t one;
-    pthread_create(&one, 0, thread, 0);
-    pthread_join(one, 0);
-    return 1;
-}
-"#;
-
-/// The thread gets the number of its process while it is in the call.
-#[test]
-fn a_thread_that_executes_a_program_returns_from_it() {
-    let folder = toolchains::C.folder(
-        Path::new(env!("CARGO_TARGET_TMPDIR")),
-        "trace-executing-thread",
-    );
-    let Some(program) = toolchains::C.build(&folder, EXECUTING_THREAD) else {
-        return;
-    };
-    let program = program.to_str().expect("a path");
-    let check = |options: &[&str]| {
-        let output = trace(&[options, &["-e", "execve"]].concat(), &[program]);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let lines = lines(&output);
-        let returned = |line: &&String| line.contains("execve resumed>") && line.ends_with(" = 0");
-        assert_eq!(lines.iter().filter(returned).count(), 1, "{lines:#?}");
-        let superseded = |line: &&String| line.contains("+++ superseded by execve in pid ");
-        assert_eq!(lines.iter().filter(superseded).count(), 1, "{lines:#?}");
-        assert!(
-            !lines.iter().any(|line| line.contains("SIGKILL")),
-            "{lines:#?}"
-        );
-    };
-    if !is_untraceable() {
-        check(&[]);
-    }
-    if !is_without_tracepoints() {
-        check(&["--backend", "ebpf"]);
     }
 }
 
@@ -617,6 +570,8 @@ fn an_expression_with_a_mistake_is_refused() {
         ("%flie", "no class of calls"),
         ("openat,,read", "empty part"),
         ("socket(fmaily == AF_INET)", "fmaily"),
+        ("openat\nallow read", "--> -e:2:1"),
+        ("openat # one\ndefault allow", "--> -e:2:1"),
     ] {
         let output = trace(&["-e", expression], &["true"]);
         assert_eq!(output.status.code(), Some(2), "{expression}: {output:?}");

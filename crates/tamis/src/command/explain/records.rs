@@ -1,11 +1,12 @@
 //! `tamis explain --audit`: the denied calls of audit records.
 //!
 //! A record has no arguments. So a rule is named only if its action is that of the record, all of them if there are
-//! several, and a change is proposed only for calls of which no rule looks at arguments.
+//! several, and a change is proposed only for calls of which no rule looks at arguments. `ausearch -i` writes an error
+//! without its number: then it is that of any rule that answers with an error.
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, SeccompData};
+use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_diag::Sources;
 use tamis_profile::{Record, records};
 use tamis_report::denied::{AuditReport, DeniedEntry};
@@ -27,22 +28,23 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     let source = files::read(log)?.add_to(&mut sources)?;
     let mut logged = 0;
     let mut unknown = 0;
-    let mut kinds: BTreeMap<(u32, u32, u32), Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<Key, Kind> = BTreeMap::new();
     let (records, warnings) = records(&sources, source);
     global.warn(&warnings, &sources);
     for record in records {
         match record.action {
-            None => unknown += 1,
+            None if !record.is_denied => unknown += 1,
             Some(action) if action.kind.executes() => logged += 1,
-            Some(action) => {
-                let key = (record.arch.audit(), record.nr.0, action.ret());
+            action => {
+                let ret = action.map(|action| action.ret());
+                let key = (record.arch.audit(), record.nr.0, ret);
                 kinds.entry(key).or_default().add(&record);
             }
         }
     }
     if unknown > 0 {
         global.notice(&format!(
-            "records without a known action or error number: {unknown}"
+            "records without a known action: {unknown}"
         ));
     }
     let mut denied: Vec<DeniedEntry> = kinds
@@ -53,6 +55,9 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     show(&AuditReport { denied, logged }, global)?;
     Ok(exit::OK)
 }
+
+/// Architecture and number of a call, and the action; `None` for an error without its number.
+type Key = (u32, u32, Option<u32>);
 
 /// Records of the same call and action.
 #[derive(Default)]
@@ -73,7 +78,7 @@ impl Kind {
 }
 
 fn entry(
-    (arch, nr, ret): (u32, u32, u32),
+    (arch, nr, ret): Key,
     kind: Kind,
     policy: Option<&Policy>,
     args: &Args,
@@ -83,17 +88,21 @@ fn entry(
         arch,
         ..SeccompData::default()
     };
-    let action = Action::from_ret(ret);
+    let action = ret.map(Action::from_ret);
     let found = policy.map(|policy| deciders(policy, &data, action));
     let addition = policy
         .zip(found.as_ref())
         .filter(|(_, found)| found.is_by_default)
         .and_then(|(policy, _)| allowing_all(policy, &data, &args.load));
+    let entry = match action {
+        Some(action) => DeniedEntry::new(&data, action, kind.count),
+        None => DeniedEntry::with_any_error(&data, kind.count),
+    };
     DeniedEntry {
         programs: kind.programs,
         reason: found.map(|found| found.reason),
         addition,
-        ..DeniedEntry::new(&data, action, kind.count)
+        ..entry
     }
 }
 
@@ -104,7 +113,11 @@ struct Deciders {
     is_by_default: bool,
 }
 
-fn deciders(policy: &Policy, data: &SeccompData, action: Action) -> Deciders {
+fn deciders(policy: &Policy, data: &SeccompData, action: Option<Action>) -> Deciders {
+    let answers = |own: Action| match action {
+        Some(action) => own == action,
+        None => own.kind == ActionKind::Errno,
+    };
     let name = &policy.name;
     let sections = policy.ruleset.sections().iter();
     let section = sections
@@ -127,7 +140,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: Action) -> Deciders {
     {
         has_rules = true;
         if is_open
-            && rule.action == action
+            && answers(rule.action)
             && let Some(origin) = &rule.origin
         {
             let origin = place::of_call(origin, data, &policy.sources);
@@ -135,7 +148,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: Action) -> Deciders {
         }
         is_open &= rule.when != Predicate::True;
     }
-    if is_open && section.default == action {
+    if is_open && answers(section.default) {
         places.push(format!("the default of {name} for {}", section.arch));
     }
     let reason = match places.as_slice() {
@@ -145,6 +158,6 @@ fn deciders(policy: &Policy, data: &SeccompData, action: Action) -> Deciders {
     };
     Deciders {
         reason,
-        is_by_default: !has_rules && section.default == action,
+        is_by_default: !has_rules && answers(section.default),
     }
 }

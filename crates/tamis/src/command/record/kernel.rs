@@ -72,7 +72,7 @@ pub(super) fn record_group(watch: &Watch<'_>, recorder: &Recorder, group: &Group
 }
 
 /// Chooses all tasks of processes.
-pub(in crate::command) fn choose(pids: &[i32], choose: impl Fn(i32)) -> Result<(), Failure> {
+pub(in crate::command) fn choose(pids: &[i32], mut choose: impl FnMut(i32)) -> Result<(), Failure> {
     for pid in pids {
         // A task that starts another one before it is recorded itself is found in another round.
         let mut known = Vec::new();

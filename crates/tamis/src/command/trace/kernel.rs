@@ -34,6 +34,7 @@ pub(super) fn run(args: &Args, filter: &Program, sink: Output) -> Result<u8, Fai
             spawn.forward_signals = true;
             let held = spawn.start().map_err(|error| refused(program, &error))?;
             viewer.record(held.pid(), Start::AtExec);
+            following.created(held.pid());
             let mut child = held.release();
             let is_over = AtomicBool::new(false);
             let ended = thread::scope(|scope| {
@@ -57,6 +58,7 @@ pub(super) fn run(args: &Args, filter: &Program, sink: Output) -> Result<u8, Fai
         None => {
             choose(&args.pid, |task| {
                 viewer.record(task, Start::Now);
+                following.created(task);
             })?;
             tell_until(viewer, &mut following, || true);
             None

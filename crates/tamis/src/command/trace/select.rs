@@ -18,6 +18,8 @@ use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global};
 
+use super::item::Item;
+
 /// Classes of strace: calls and sets.
 const LISTS: [(&str, &[&str]); 11] = [
     ("network", &["@network-io", "sendfile", "sendfile64"]),
@@ -161,12 +163,13 @@ pub(super) fn filter(
     let mut wanted = Vec::new();
     let mut unwanted = Vec::new();
     for expression in expressions {
-        let expression = expression.strip_prefix("trace=").unwrap_or(expression);
-        let (items, into) = match expression.strip_prefix('!') {
-            Some(items) => (items, &mut unwanted),
-            None => (expression, &mut wanted),
+        let (items, is_unwanted) = items_of(expression)?;
+        let into = if is_unwanted {
+            &mut unwanted
+        } else {
+            &mut wanted
         };
-        for item in items_of(items)? {
+        for item in items {
             into.extend(targets(item, arches)?);
         }
     }
@@ -176,7 +179,7 @@ pub(super) fn filter(
             "write only what is to be seen, or only, with `!`, what isn't",
         ));
     }
-    let is_all = wanted.iter().any(|target| target == "all");
+    let is_all = wanted.iter().any(|target| target.text() == "all");
     let (targets, action, rest) = match unwanted.is_empty() {
         true if wanted.is_empty() || is_all => return Ok(Counting::filter()),
         true => (wanted, "notify", "allow"),
@@ -185,38 +188,45 @@ pub(super) fn filter(
     compiled(&targets, action, rest, arches, global)
 }
 
-/// The items between commas that aren't in parentheses or braces.
-fn items_of(text: &str) -> Result<Vec<&str>, Failure> {
+/// The items of an expression, between commas that aren't in parentheses or braces, and whether they are what isn't to be
+/// seen.
+fn items_of(expression: &str) -> Result<(Vec<Item<'_>>, bool), Failure> {
+    let text = expression.strip_prefix("trace=").unwrap_or(expression);
+    let is_unwanted = text.starts_with('!');
+    let first = expression.len() - text.len() + usize::from(is_unwanted);
     let mut items = Vec::new();
-    let (mut depth, mut start) = (0, 0);
-    for (at, character) in text.char_indices() {
+    let (mut depth, mut start) = (0, first);
+    for (at, character) in expression.char_indices().skip_while(|(at, _)| *at < first) {
         match character {
             '(' | '{' => depth += 1,
             ')' | '}' => depth -= 1,
             ',' if depth == 0 => {
-                items.push(text[start..at].trim());
+                items.push(Item::new(expression, start..at));
                 start = at + 1;
             }
             _ => {}
         }
     }
-    items.push(text[start..].trim());
-    match items.iter().any(|item| item.is_empty()) {
+    items.push(Item::new(expression, start..expression.len()));
+    match items.iter().any(|item| item.text().is_empty()) {
         true => Err(Failure::usage(
-            format!("the expression `{text}` has an empty part"),
+            format!(
+                "the expression `{}` has an empty part",
+                &expression[first..]
+            ),
             "write calls with commas between them: `-e openat,connect`",
         )),
-        false => Ok(items),
+        false => Ok((items, is_unwanted)),
     }
 }
 
 /// The targets of the language that an item stands for.
-fn targets(item: &str, arches: &[Arch]) -> Result<Vec<String>, Failure> {
-    let Some(class) = item.strip_prefix('%') else {
-        return Ok(vec![item.to_owned()]);
+fn targets<'e>(item: Item<'e>, arches: &[Arch]) -> Result<Vec<Item<'e>>, Failure> {
+    let Some(class) = item.text().strip_prefix('%') else {
+        return Ok(vec![item]);
     };
     if let Some((_, calls)) = LISTS.iter().find(|(name, _)| *name == class) {
-        return Ok(calls.iter().map(|call| (*call).to_owned()).collect());
+        return Ok(calls.iter().copied().map(Item::known).collect());
     }
     let is_in: fn(Arch, &str) -> bool = match class {
         "file" => view::takes_path,
@@ -237,12 +247,12 @@ fn targets(item: &str, arches: &[Arch]) -> Result<Vec<String>, Failure> {
         .collect();
     calls.sort_unstable();
     calls.dedup();
-    Ok(calls.into_iter().map(str::to_owned).collect())
+    Ok(calls.into_iter().map(Item::known).collect())
 }
 
 /// The filter of a policy with a rule for each target.
 fn compiled(
-    targets: &[String],
+    targets: &[Item<'_>],
     action: &str,
     rest: &str,
     arches: &[Arch],
@@ -250,38 +260,44 @@ fn compiled(
 ) -> Result<Program, Failure> {
     let mut load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     load.arches = arches.to_vec();
-    let end = format!("default {rest}\nbad-arch {rest}\n");
-    let rule = |target: &str| format!("{action} {target}\n");
-    // An argument may have no place on another architecture than the machine's: there all such calls are shown.
-    let native = native_arch();
-    let (everywhere, here): (Vec<&String>, Vec<&String>) = targets.iter().partition(|target| {
-        let is_conditional = target.contains('(') && arches != [native];
-        !is_conditional
-            || load
-                .load_input(Input::new("-e", rule(target) + &end))
-                .is_ok()
-    });
-    let rules = |targets: &[&String]| {
-        targets
-            .iter()
-            .map(|target| rule(target))
-            .collect::<String>()
-    };
-    let mut text = rules(&everywhere);
-    if !here.is_empty() {
-        text += &format!("on {native} {{\n{}}}\n", rules(&here));
-        let others: Vec<&str> = arches
-            .iter()
-            .filter(|arch| **arch != native)
-            .map(|arch| arch.name())
-            .collect();
-        if action == "notify" && !others.is_empty() {
-            let calls = here.iter().filter_map(|target| target.split('(').next());
-            let calls: String = calls.map(|call| format!("notify {call}\n")).collect();
-            text += &format!("on {} {{\n{calls}}}\n", others.join(", "));
+    let mut text = String::new();
+    for target in targets {
+        let name = target.checked()?;
+        if !target.is_conditional() {
+            text += &format!("{action} {}\n", target.text());
+            target.load(&load)?;
+            continue;
         }
+        // An argument may have no place on some architecture: there all such calls are shown.
+        let mut mistakes = Vec::new();
+        let mut rules = String::new();
+        for arch in arches {
+            load.arches = vec![*arch];
+            let rule = match target.load(&load) {
+                Ok(()) => format!("{action} {}", target.text()),
+                Err(mistake) => {
+                    mistakes.push((*arch != native_arch(), mistake));
+                    let is_shown = action == "notify" && syscall::number(*arch, &name).is_some();
+                    if !is_shown {
+                        continue;
+                    }
+                    format!("{action} {name}")
+                }
+            };
+            rules += &format!("on {arch} {{\n{rule}\n}}\n");
+        }
+        load.arches = arches.to_vec();
+        // What is wrong everywhere is a mistake, which is told of this machine if it is among them.
+        if mistakes.len() == arches.len() {
+            mistakes.sort_by_key(|(is_foreign, _)| *is_foreign);
+            if let Some((_, mistake)) = mistakes.into_iter().next() {
+                return Err(mistake);
+            }
+        }
+        text += &rules;
     }
-    let loaded = load.load_input(Input::new("-e", text + &end))?;
+    text += &format!("default {rest}\nbad-arch {rest}\n");
+    let loaded = load.load_input(Input::new("-e", text))?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     Ok(loaded.into_program(&options)?.program)
 }
@@ -292,8 +308,15 @@ mod tests {
 
     #[test]
     fn commas_in_conditions_do_not_separate_items() {
-        let items = items_of("openat, socket(family in {AF_INET, AF_INET6}, type & 15 == 1),%file")
-            .unwrap();
+        let texts = |expression| {
+            let (items, is_unwanted) = items_of(expression).unwrap();
+            let texts: Vec<String> = items.iter().map(|item| item.text().to_owned()).collect();
+            (texts, is_unwanted)
+        };
+        let expression =
+            "trace=!openat, socket(family in {AF_INET, AF_INET6}, type & 15 == 1),%file";
+        let (items, is_unwanted) = texts(expression);
+        assert!(is_unwanted && !texts("openat").1);
         assert_eq!(
             items,
             [
@@ -308,7 +331,12 @@ mod tests {
 
     #[test]
     fn classes_have_the_calls_that_belong_to_them() {
-        let of = |class: &str| targets(class, &[Arch::X86_64, Arch::X86]).unwrap();
+        let of = |class: &str| {
+            let targets =
+                targets(Item::new(class, 0..class.len()), &[Arch::X86_64, Arch::X86]).unwrap();
+            let names: Vec<String> = targets.iter().map(|item| item.text().to_owned()).collect();
+            names
+        };
         for call in ["openat", "stat", "rename", "execve", "mount", "chown32"] {
             assert!(of("%file").iter().any(|known| known == call), "{call}");
         }
@@ -319,7 +347,7 @@ mod tests {
         );
         assert!(of("%desc").iter().any(|known| known == "read"));
         assert!(of("%process").iter().any(|known| known == "execve"));
-        assert!(targets("%nothing", &[]).is_err());
+        assert!(targets(Item::new("%nothing", 0..8), &[]).is_err());
         for (_, calls) in LISTS {
             let is_known = |call: &&str| call.starts_with('@') || syscall::is_known(call);
             assert!(calls.iter().all(is_known), "{calls:?}");
@@ -337,7 +365,7 @@ mod tests {
             global: Global,
         }
         let Line { global } = Line::parse_from(["tamis"]);
-        let arches = [Arch::X86_64, Arch::X86];
+        let arches = [Arch::X86_64, Arch::X86, Arch::X32];
         let shows = |expressions: &[&str], call: &str| {
             let expressions: Vec<String> = expressions.iter().map(|e| (*e).to_owned()).collect();
             let filter = filter(&expressions, &arches, &global).unwrap();
@@ -348,6 +376,8 @@ mod tests {
         let both = ["mmap(prot & PROT_EXEC != 0),openat(flags & O_CREAT != 0)"];
         assert!(shows(&both, "x86 mmap(0)"));
         assert!(!shows(&both, "mmap(0, 1, PROT_READ)"));
+        assert!(!shows(&both, "x32 mmap(0, 1, PROT_READ)"));
+        assert!(shows(&both, "x32 mmap(0, 1, PROT_EXEC)"));
         assert!(shows(&both, "x86 openat(0, 0, O_CREAT)"));
         assert!(!shows(&both, "x86 openat(0, 0, 0)"));
         let others = ["!mmap(prot & PROT_EXEC == 0),read"];

@@ -1,0 +1,187 @@
+//! `tamis trace` beside strace where threads end, or one of them takes the place of all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tamis_testkit::child;
+use tamis_testkit::skip::{self, Need};
+use tamis_testkit::toolchains;
+
+use super::recording::is_without_tracepoints;
+use super::trace::{is_untraceable, lines, trace};
+
+/// Waits until every other thread of the process is in `pause`.
+const PROLOGUE: &str = r#"
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *pausing(void *unused) { pause(); return unused; }
+static int paused(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        char path[300];
+        long nr = -1;
+        snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
+        FILE *call = fopen(path, "r");
+        if (call && fscanf(call, "%ld", &nr) == 1 && nr == SYS_pause) count++;
+        if (call) fclose(call);
+    }
+    if (tasks) closedir(tasks);
+    return count;
+}
+"#;
+
+/// A thread executes a program while the first and another one are in calls.
+const EXECUTING_THREAD: &str = r#"
+static void *thread(void *unused) {
+    while (paused() < 2) {}
+    execl("/bin/echo", "echo", "by a thread", (char *)0);
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], 0, pausing, 0);
+    pthread_create(&threads[1], 0, thread, 0);
+    pause();
+    return 1;
+}
+"#;
+
+/// The first thread ends, then another one ends all.
+const ENDED_FIRST: &str = r#"
+static void *thread(void *unused) {
+    while (paused() < 1) {}
+    _exit(5);
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], 0, pausing, 0);
+    pthread_create(&threads[1], 0, thread, 0);
+    syscall(SYS_exit, 3);
+    return 1;
+}
+"#;
+
+fn built(test: &str, text: &str) -> Option<PathBuf> {
+    let folder = toolchains::C.folder(
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        &format!("trace-threads-{test}"),
+    );
+    toolchains::C.build(&folder, &format!("{PROLOGUE}{text}"))
+}
+
+const CALLS: &str = "execve,exit,exit_group,pause";
+
+/// What becomes of calls and tasks, with the numbers of tasks in the order of their first appearance.
+fn ends(lines: &[String]) -> Vec<String> {
+    let mut names = BTreeMap::new();
+    let mut ends: Vec<String> = lines
+        .iter()
+        .filter(|line| line.contains("resumed>") || line.contains("+++"))
+        .map(|line| {
+            let line = line.split("] ").last().unwrap_or_default();
+            let words = line.split_whitespace().map(|word| {
+                let is_task = word.parse::<u32>().is_ok_and(|number| number > 100);
+                let next = format!("task {}", names.len());
+                match is_task {
+                    true => names.entry(word).or_insert(next).clone(),
+                    false => word.to_owned(),
+                }
+            });
+            words.collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    // Threads that are killed end in any order.
+    ends.sort_unstable();
+    ends
+}
+
+/// What strace says of a program.
+fn by_strace(program: &str) -> Option<Vec<String>> {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", &format!("trace={CALLS}"), program]);
+    let Ok(output) = child::output(&mut strace) else {
+        skip::because(Need::Peers, "no strace");
+        return None;
+    };
+    Some(ends(&lines(&output)))
+}
+
+/// Whether both back ends tell how calls and tasks of a program end as strace does.
+fn check(program: &Path, code: i32, expected: usize) {
+    let program = program.to_str().expect("a path");
+    let Some(theirs) = by_strace(program) else {
+        return;
+    };
+    assert_eq!(theirs.len(), expected, "{theirs:#?}");
+    let check = |options: &[&str]| {
+        let output = trace(&[options, &["-e", CALLS]].concat(), &[program]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let lines = lines(&output);
+        assert_eq!(ends(&lines), theirs, "{options:?} {lines:#?}");
+        let last = format!("+++ exited with {code} +++");
+        assert_eq!(lines.last(), Some(&last), "{lines:#?}");
+    };
+    if !is_untraceable() {
+        check(&[]);
+    }
+    if !is_without_tracepoints() {
+        check(&["--backend", "ebpf"]);
+    }
+}
+
+/// The thread gets the number of its process while it is in the call.
+#[test]
+fn a_thread_that_executes_a_program_returns_from_it() {
+    if let Some(program) = built("exec", EXECUTING_THREAD) {
+        check(&program, 0, 6);
+    }
+}
+
+#[test]
+fn the_first_thread_ends_with_its_process() {
+    if let Some(program) = built("first", ENDED_FIRST) {
+        check(&program, 5, 4);
+    }
+}
+
+#[test]
+fn a_task_ends_once() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let Some(program) = built("once", EXECUTING_THREAD) else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let options = ["--json", "--backend", "ebpf", "-e", CALLS];
+    let output = trace(&options, &[program]);
+    let events: Vec<Value> = lines(&output)
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let mut ended: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["event"] == "exited")
+        .map(|event| &event["task"])
+        .collect();
+    assert_eq!(ended.len(), 2, "{output:?}");
+    ended.dedup();
+    assert_eq!(ended.len(), 2, "{output:?}");
+    let of = |event: &str| {
+        events
+            .iter()
+            .filter(|known| known["event"] == event)
+            .count()
+    };
+    assert_eq!(of("superseded"), 1, "{output:?}");
+    let interrupted = events.iter().any(|event| event["is_interrupted"] == true);
+    assert!(!interrupted, "{output:?}");
+}
