@@ -2,7 +2,7 @@
 //! through the compiler, the prover, the languages, the fuzzer and the running kernel.
 //!
 //! One executable is linked once, with every library once. Tests that install filters do so in child processes or in
-//! threads of their own, so no test needs a separate process. `cargo test -p tamis-testkit NAME::` runs one module.
+//! threads of their own, so no test needs a separate process; those that fork thousands of times are in `../vs_kernel`. `cargo test -p tamis-testkit NAME::` runs one module.
 
 mod bpf_asm_oracle;
 mod cacheable;
@@ -33,7 +33,6 @@ mod fuzz_smoke;
 mod harmless;
 mod hypercall_policies;
 mod idempotence;
-mod interpreter_vs_kernel;
 mod jit;
 mod kafel;
 mod kafel_oracle;
@@ -68,10 +67,8 @@ mod rule_passes;
 mod scmp_libseccomp;
 mod sockets_vs_kernel;
 mod spo_oracle;
-mod stack_vs_kernel;
 mod systemd;
 mod systemd_oracle;
-mod validator_vs_kernel;
 mod variables;
 mod widths_vs_kernel;
 
