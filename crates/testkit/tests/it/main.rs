@@ -2,7 +2,8 @@
 //! through the compiler, the prover, the languages, the fuzzer and the running kernel.
 //!
 //! One executable is linked once, with every library once. Tests that install filters do so in child processes or in
-//! threads of their own, so no test needs a separate process; those that fork thousands of times are in `../vs_kernel`. `cargo test -p tamis-testkit NAME::` runs one module.
+//! threads of their own, so no test needs a separate process; those that fork thousands of times are in
+//! `../vs_kernel`. `cargo test -p tamis-testkit NAME::` runs one module.
 
 mod bpf_asm_oracle;
 mod cacheable;

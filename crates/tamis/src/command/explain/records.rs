@@ -43,9 +43,7 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
         }
     }
     if unknown > 0 {
-        global.notice(&format!(
-            "records without a known action: {unknown}"
-        ));
+        global.notice(&format!("records without a known action: {unknown}"));
     }
     let mut denied: Vec<DeniedEntry> = kinds
         .into_iter()
@@ -77,12 +75,7 @@ impl Kind {
     }
 }
 
-fn entry(
-    (arch, nr, ret): Key,
-    kind: Kind,
-    policy: Option<&Policy>,
-    args: &Args,
-) -> DeniedEntry {
+fn entry((arch, nr, ret): Key, kind: Kind, policy: Option<&Policy>, args: &Args) -> DeniedEntry {
     let data = SeccompData {
         nr,
         arch,
