@@ -103,19 +103,21 @@ fn a_configuration_that_is_none_is_refused_and_stays() {
     }
 }
 
-/// A container without a network that makes the call and prints the answer.
-fn bundle(folder: &Path) {
+/// What the probe of [`POLICY`] prints: the error of a call that has none of its own.
+const PROBE: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(277, -1, 0, 0, 0); print(ctypes.get_errno())";
+
+/// A container without a network that executes a command, and a policy beside its configuration.
+fn bundle(folder: &Path, command: &[&str], no_new_privs: bool, policy: &str) {
     let root = folder.join("rootfs");
     for name in ["bin", "lib", "lib64", "usr", "proc", "dev"] {
         fs::create_dir_all(root.join(name)).unwrap();
     }
     let bind = |name: &str| json!({"destination": name, "source": name, "type": "none", "options": ["rbind", "ro"]});
-    let probe = "import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(277, -1, 0, 0, 0); print(ctypes.get_errno())";
     let config = json!({
         "ociVersion": "1.0.2",
         "process": {
             "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/usr/bin:/bin"],
-            "args": ["/usr/bin/python3", "-c", probe], "noNewPrivileges": true
+            "args": command, "noNewPrivileges": no_new_privs
         },
         "root": {"path": "rootfs"},
         "mounts": [
@@ -126,7 +128,35 @@ fn bundle(folder: &Path) {
         "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
     });
     fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    fs::write(folder.join("policy.tamis"), POLICY).unwrap();
+    fs::write(folder.join("policy.tamis"), policy).unwrap();
+}
+
+/// Both runtimes, each with its options.
+const RUNTIMES: [(&str, &str); 2] = [("crun", "--cgroup-manager=disabled"), ("runc", "")];
+
+/// Runs a container to its end, without the control groups of version 2, which a runtime would want delegated.
+fn run((runtime, options): (&str, &str), folder: &Path) -> Output {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let id = format!("tamis-{}-{name}", std::process::id());
+    let script = format!(
+        "umount -R \"$2\" 2>/dev/null; {runtime} {options} run -b \"$1\" {id}; code=$?; \
+         {runtime} {options} delete -f {id} 2>/dev/null; exit $code"
+    );
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let group = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let place = words.next()?;
+        (words.next() == Some("cgroup2")).then_some(place)
+    });
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script, "sh"]).arg(folder);
+    command.arg(group.unwrap_or("/none")).output().unwrap()
+}
+
+/// Says that a runtime runs no containers here.
+fn skip_runtime(runtime: &str, output: &Output) {
+    let reason = format!("{runtime}: {}", stderr_text(output));
+    skip::because(Need::Runtimes, reason);
 }
 
 #[test]
@@ -134,41 +164,68 @@ fn runtimes_install_what_was_applied() {
     if skip::without_live() {
         return;
     }
-    for (runtime, options) in [("crun", "--cgroup-manager=disabled"), ("runc", "")] {
+    for (runtime, options) in RUNTIMES {
         let folder = folder(runtime);
-        bundle(&folder);
-        let id = format!("tamis-{}-{runtime}", std::process::id());
-        // What the container is without the control groups of version 2, which a runtime would want delegated.
-        let script =
-            format!("umount -R \"$2\" 2>/dev/null; exec {runtime} {options} run -b \"$1\" {id}");
-        let group = fs::read_to_string("/proc/self/mounts").unwrap();
-        let group = group.lines().find_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let place = words.next()?;
-            (words.next() == Some("cgroup2")).then(|| place.to_owned())
-        });
-        let run = || {
-            let mut command = Command::new("unshare");
-            command.args(["-m", "sh", "-c", &script, "sh"]).arg(&folder);
-            let output = command
-                .arg(group.as_deref().unwrap_or("/none"))
-                .output()
-                .unwrap();
-            (String::from_utf8(output.stdout.clone()).unwrap(), output)
-        };
-        let (before, output) = run();
-        if before != "9\n" {
-            skip::because(
-                Need::Runtimes,
-                format!("{runtime}: {}", stderr_text(&output)),
-            );
+        bundle(&folder, &["/usr/bin/python3", "-c", PROBE], true, POLICY);
+        let output = run((runtime, options), &folder);
+        if output.stdout != b"9\n" {
+            skip_runtime(runtime, &output);
             continue;
         }
         assert!(apply(&folder, &["--runtime", runtime]).status.success());
         let has_profile = config(&folder)["linux"]["seccomp"].is_object();
         assert_eq!(has_profile, runtime == "runc");
-        let (after, output) = run();
+        let output = run((runtime, options), &folder);
         // ENOTTY in place of EBADF.
-        assert_eq!(after, "25\n", "{runtime}: {}", stderr_text(&output));
+        assert_eq!(
+            output.stdout,
+            b"25\n",
+            "{runtime}: {}",
+            stderr_text(&output)
+        );
+    }
+}
+
+/// Whatever isn't allowed kills, so that what a runtime may do without isn't missed either.
+#[test]
+fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
+    if skip::without_live() {
+        return;
+    }
+    let own = folder("true");
+    let recorded = Command::new(TAMIS)
+        .args(["record", "-q", "-o", "true.json", "--", "/bin/true"])
+        .current_dir(&own)
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", stderr_text(&recorded));
+    let profile: Value = serde_json::from_slice(&fs::read(own.join("true.json")).unwrap()).unwrap();
+    let calls = profile["calls"].as_array().unwrap().iter();
+    let calls: Vec<&str> = calls.map(|call| call["call"].as_str().unwrap()).collect();
+    for (runtime, options) in RUNTIMES {
+        for no_new_privs in [true, false] {
+            let folder = folder(&format!("{runtime}-{no_new_privs}"));
+            let needs = format!("default kill-process\nallow {}\n", calls.join(", "));
+            bundle(&folder, &["/bin/true"], no_new_privs, &needs);
+            let output = run((runtime, options), &folder);
+            if !output.status.success() {
+                skip_runtime(runtime, &output);
+                continue;
+            }
+            // crun installs the filter last if it can, and then needs nothing but what `true` needs itself.
+            let is_last = runtime == "crun" && no_new_privs;
+            let with_set = format!("{needs}allow @{runtime}\n");
+            for (policy, starts) in [(&needs, is_last), (&with_set, true)] {
+                fs::write(folder.join("policy.tamis"), policy).unwrap();
+                assert!(apply(&folder, &["--runtime", runtime]).status.success());
+                let output = run((runtime, options), &folder);
+                assert_eq!(
+                    output.status.success(),
+                    starts,
+                    "{runtime}, no_new_privs {no_new_privs}, {policy}: {}",
+                    stderr_text(&output)
+                );
+            }
+        }
     }
 }
