@@ -132,6 +132,10 @@ struct Group(PathBuf);
 impl Group {
     /// `None`, with a message, where there can't be one.
     fn new() -> Option<Group> {
+        Group::named(&format!("{:012x}", std::process::id()))
+    }
+
+    fn named(name: &str) -> Option<Group> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let mut mounts = mounts.lines().map(fields);
@@ -140,7 +144,7 @@ impl Group {
             skip::because(Need::Live, "no control groups of version 2");
             return None;
         };
-        let folder = PathBuf::from(&root[1]).join(format!("tamis-{:012x}", std::process::id()));
+        let folder = PathBuf::from(&root[1]).join(format!("tamis-{name}"));
         match fs::create_dir(&folder) {
             Ok(()) => Some(Group(folder)),
             Err(error) => {
@@ -235,4 +239,30 @@ fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
     }
     drop(member.stdin.take());
     member.wait().expect("it ends");
+}
+
+/// A number that begins as those of two containers is none of them; one with more digits is.
+#[test]
+fn a_container_is_named_by_enough_of_its_number() {
+    if is_without_tracepoints() {
+        return;
+    }
+    let number = format!("c{:012x}", std::process::id());
+    let groups = ["a", "b"].map(|last| Group::named(&format!("{number}{last}")));
+    let [Some(one), Some(other)] = &groups else {
+        return;
+    };
+    let members = [member_of(one), member_of(other)];
+    let output = record(&["--container", &number]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output);
+    for part in [&*format!("{number}a"), &format!("{number}b"), "write more"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(record(&["--container", "c00"]).status.code(), Some(2));
+    assert!(text(&record(&["--container", "c00000000000000fff"])).contains("no process"));
+    for (mut member, lines) in members {
+        drop((member.stdin.take(), lines));
+        member.wait().expect("it ends");
+    }
 }

@@ -7,6 +7,7 @@ use tamis_profile::rows::Collected;
 use tamis_profile::{Fleet, Origin, Overlap, Profile, RunId, Runs};
 use tamis_testkit::generate::profile::run;
 use tamis_testkit::rng::Rng;
+use tamis_testkit::work;
 
 const ROUNDS: u64 = 300;
 const MAX_CALLS: usize = 12;
@@ -202,4 +203,28 @@ fn counts_that_are_too_large_are_cut_and_told() {
     assert_eq!(a.saturated().count(), 0);
     let sum = sum(&[&a, &b]);
     assert_eq!(sum.saturated().collect::<Vec<_>>(), [(Arch::X86_64, Nr(0))]);
+}
+
+/// Runs of the same calls, each with an id, added in an order of their own.
+#[test]
+fn the_work_of_a_merge_is_in_proportion_to_the_runs() {
+    const FEW: u32 = 250;
+    let work = |runs: u32| {
+        let (sum, work) = work::of(|| {
+            let mut fleet = Fleet::default();
+            for run in 0..runs {
+                let mut profile = one(&format!("run-{}", run * 7919 % runs), 1);
+                for nr in 1..40 {
+                    profile.call_mut(Arch::X86_64, Nr(nr)).count = 1;
+                }
+                fleet.add(profile);
+            }
+            fleet.sum().expect("no overlap")
+        });
+        assert_eq!(sum.run_count(), u64::from(runs));
+        work.total_bytes
+    };
+    let (few, many) = (work(FEW), work(16 * FEW));
+    assert!(few > 0, "the allocator counts");
+    assert!(many < 20 * few, "{few} {many}");
 }

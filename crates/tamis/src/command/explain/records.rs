@@ -36,7 +36,7 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
             None if !record.is_denied => unknown += 1,
             Some(action) if action.kind.executes() => logged += 1,
             action => {
-                let ret = action.map(|action| action.ret());
+                let ret = action.map(Action::ret);
                 let key = (record.arch.audit(), record.nr.0, ret);
                 kinds.entry(key).or_default().add(&record);
             }
