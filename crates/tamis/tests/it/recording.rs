@@ -216,10 +216,9 @@ fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
         assert!(status.success());
         writeln!(member.stdin.as_ref().expect("a pipe")).expect("it reads");
         lines.read_line(&mut String::new()).expect("an echo");
-        let interrupted = Command::new("kill")
-            .args(["-INT", &tamis.id().to_string()])
-            .status();
-        assert!(interrupted.expect("it starts").success());
+        // SIGINT would be ignored where these tests run in the background of a script.
+        let told = Command::new("kill").arg(tamis.id().to_string()).status();
+        assert!(told.expect("it starts").success());
         errors.read_to_string(&mut String::new()).expect("its end");
         assert!(tamis.wait().expect("it ends").success());
         let profile = fs::read_to_string(&profile).expect("a profile");
