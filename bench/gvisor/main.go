@@ -1,13 +1,14 @@
-// gVisor's compiler of seccomp filters, for timing beside tamis.
+// gVisor's compiler and interpreter of seccomp filters, for timing beside tamis.
 //
-// The compiler is gVisor's package pkg/seccomp (Apache-2.0), unchanged; go.mod has the version, and this repository
-// has no part of it. `go mod download` in this directory fetches it and the three modules that it needs; after that
+// They are gVisor's packages pkg/seccomp and pkg/bpf (Apache-2.0), unchanged; go.mod has the version, and this repository
+// has no part of them. `go mod download` in this directory fetches it and the three modules that it needs; after that
 // building and running this program need no network. This program reads a policy in the JSON of the corpus, which has
 // gVisor's rules before any optimisation, converts it back to gVisor's rules, and builds:
 //
 //	gvisor POLICY.json               one build per line on standard input; each prints a line:
 //	                                 the nanoseconds, then the program in hexadecimal
 //	gvisor -rounds 40 POLICY.json    40 builds; prints the shortest and the median time, and the length
+//	gvisor -evaluate                 one round per line on standard input, see evaluate.go
 //
 // Build modifies its rules, so each build gets a copy of its own, made before the clock starts, as in gVisor's own
 // benchmark. Garbage is collected between builds, so that no build starts with the garbage of another, and none runs
@@ -31,15 +32,24 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 0, "so many builds, and no answers")
+	evaluates := flag.Bool("evaluate", false, "evaluate a program that is on standard input")
 	flag.Parse()
+	if *evaluates && flag.NArg() == 0 {
+		exitWith(evaluate(os.Stdin))
+	}
 	if flag.NArg() != 1 || *rounds < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *rounds); err != nil {
+	exitWith(run(flag.Arg(0), *rounds))
+}
+
+func exitWith(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 func run(path string, rounds int) error {

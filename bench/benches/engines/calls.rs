@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_bench::gvisor::{Compiler, Interpreter};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bpf::{Program, Stack, interp, packet};
 use tamis_ebpf::convert::{converted, seccomp_context};
@@ -25,8 +26,15 @@ const ENGINES: [(&str, Engine, bool); 5] = [
     ("cache + jit", Engine::Jit, true),
 ];
 
+/// The interpreters of others that can be there or not.
+#[derive(Clone, Copy)]
+pub(crate) struct Peers<'p> {
+    pub(crate) libpcap: Option<&'p Libpcap>,
+    pub(crate) gvisor: Option<&'p Compiler>,
+}
+
 /// Times all evaluators on single calls, and on a mix of random numbers.
-pub(crate) fn run(libpcap: Option<&Libpcap>, name: &str, program: &Program, rounds: usize) {
+pub(crate) fn run(peers: Peers<'_>, name: &str, program: &Program, rounds: usize) {
     println!("{name}, {} instructions", program.len());
     let mut rng = Rng::new(1);
     let mix: Vec<SeccompData> = (0..EVALUATIONS)
@@ -49,7 +57,7 @@ pub(crate) fn run(libpcap: Option<&Libpcap>, name: &str, program: &Program, roun
     let vm = Vm::new(&bytes).expect("rbpf takes what the kernel takes");
     for (name, calls) in &cases {
         println!("{name}");
-        table(libpcap, program, &vm, calls, rounds).print();
+        table(peers, program, &vm, calls, rounds).print();
     }
 }
 
@@ -62,7 +70,7 @@ fn call(nr: u32) -> SeccompData {
 }
 
 fn table(
-    libpcap: Option<&Libpcap>,
+    peers: Peers<'_>,
     program: &Program,
     vm: &Vm<'_>,
     calls: &[SeccompData],
@@ -93,7 +101,7 @@ fn table(
     let expected = interp::run(program, &calls[0]).ret;
     assert_eq!(vm.run(&[], &contexts[0]), expected);
     let mut contestants = Vec::new();
-    if let Some(libpcap) = libpcap {
+    if let Some(libpcap) = peers.libpcap {
         assert_eq!(libpcap.run(&socket, &swapped[0], 64), expected);
         let (swapped, socket) = (&swapped, &socket);
         contestants.push(Contestant::new("libpcap", move || {
@@ -119,7 +127,27 @@ fn table(
             })
         }));
     }
+    let gvisor = peers
+        .gvisor
+        .map(|gvisor| gvisor.interpreter(program, &images));
+    if let Some(interpreter) = gvisor {
+        let rets = calls
+            .iter()
+            .map(|call| u64::from(interp::run(program, call).ret));
+        contestants.push(of_gvisor(interpreter.expect("it starts"), rets.sum()));
+    }
     Table::new(contestants, rounds, calls.len())
+}
+
+/// A process of its own, which has its own clock.
+fn of_gvisor<'a>(interpreter: Interpreter, expected: u64) -> Contestant<'a> {
+    Contestant::with_own_clock("gvisor", move || {
+        let (sum, time) = interpreter
+            .round()
+            .expect("gVisor takes what the kernel takes");
+        assert_eq!(sum, expected, "the sum of all values");
+        time
+    })
 }
 
 /// What compilation costs, and how much of it is memory: a program of one instruction needs the same calls.

@@ -1,5 +1,5 @@
-//! Evaluators side by side, in one run: ours, libpcap's interpreter, rbpf, and the kernel, on programs of `tcpdump` and
-//! on Docker's filters by libseccomp.
+//! Evaluators side by side, in one run: ours, libpcap's interpreter, rbpf, gVisor's interpreter, and the kernel, on
+//! programs of `tcpdump`, on Docker's filters by libseccomp, and on a filter of gVisor's.
 //!
 //! `cargo bench -p tamis-bench --bench engines`; the first number is the count of rounds. With `-- agree N` nothing is
 //! timed: N evaluations of random programs are compared.
@@ -13,6 +13,7 @@ mod table;
 use std::env;
 use std::hint::black_box;
 
+use tamis_bench::gvisor::Compiler;
 use tamis_pcap::Libpcap;
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
@@ -37,12 +38,21 @@ fn main() {
         Ok(libpcap) => packets::run(libpcap, rounds),
         Err(reason) => skip::because(Need::Peers, reason),
     }
+    let gvisor = Compiler::open();
+    if let Err(reason) = &gvisor {
+        skip::because(Need::Peers, reason);
+    }
+    let peers = calls::Peers {
+        libpcap: libpcap.as_ref().ok(),
+        gvisor: gvisor.as_ref().ok(),
+    };
     for name in [
         "docker/docker-libseccomp-opt1.bpf",
         "docker/docker-libseccomp-opt2.bpf",
+        "gvisor/gvisor-sentry-systrap.opt.bpf",
     ] {
         if let Some(program) = corpus::program(name) {
-            calls::run(libpcap.as_ref().ok(), name, &program, rounds);
+            calls::run(peers, name, &program, rounds);
             calls::compilation(name, &program, rounds);
         }
     }

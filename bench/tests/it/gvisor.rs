@@ -1,6 +1,9 @@
-//! gVisor's compiler as it is run beside tamis: its programs are those that gVisor has.
+//! gVisor's compiler and interpreter as they are run beside tamis: programs are those that gVisor has, and values those of
+//! the reference interpreter.
 
+use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::gvisor::{Builder, Compiler};
+use tamis_bpf::interp;
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
 
@@ -48,4 +51,36 @@ fn why_a_file_is_refused_is_said() {
     let refusal = builder.build().expect_err("it is no policy of gVisor");
     assert!(refusal.contains("docker.pol.json"), "{refusal}");
     builder.build().expect_err("the program has ended");
+}
+
+#[test]
+fn its_interpreter_gives_the_values_of_the_reference() {
+    let Ok(peer) = Compiler::open().map_err(|reason| skip::because(Need::Gvisor, reason)) else {
+        return;
+    };
+    let Some(program) = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf") else {
+        return;
+    };
+    let call = |nr| SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        args: [u64::from(nr); 6],
+        ..SeccompData::default()
+    };
+    let calls: Vec<SeccompData> = (0..450).map(call).collect();
+    let images: Vec<_> = calls
+        .iter()
+        .map(|call| call.image(Endian::Little))
+        .collect();
+    let rets = calls
+        .iter()
+        .map(|call| u64::from(interp::run(&program, call).ret));
+    let expected: u64 = rets.sum();
+    let interpreter = peer
+        .interpreter(&program, &images)
+        .expect("it was built to be run");
+    for _ in 0..2 {
+        let (sum, _) = interpreter.round().expect("it takes its own filter");
+        assert_eq!(sum, expected);
+    }
 }
