@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::path_text::PathText;
 use tamis_diag::words::joined;
 use tamis_diag::{Diagnostic, Sources, code, suggest};
 use tamis_policy::front_end::{FrontEnd, ParseOptions};
@@ -74,7 +75,7 @@ impl Assignment {
         let declared = option::from_name(&self.name);
         let is_file = declared.is_some_and(|own| matches!(own.form, OptionForm::File { .. }));
         let value = self.value.map(|value| match is_file {
-            true => folder.join(value).display().to_string(),
+            true => folder.join(value).text(),
             false => value,
         });
         Assignment { value, ..self }

@@ -1,4 +1,5 @@
-//! Reading inputs and the files that they include: all the I/O of the crate.
+//! Reading inputs and the files that they include: all the I/O of the crate. Paths are [text](crate::path_text) here, but
+//! for those that a policy has.
 //!
 //! A path in a policy is relative to the folder of the file that names it. Policies that are deployed elsewhere than
 //! they are kept name absolute paths; folders of the caller (`--include-dir`) say where such files are looked for
@@ -21,6 +22,7 @@ use tamis_policy::loader::{Loaded, Loader};
 
 use crate::error::Error;
 use crate::input::{Input, without_byte_order_mark};
+use crate::path_text::{PathText, path_of};
 
 /// Why a file could not be read.
 #[derive(Debug)]
@@ -70,7 +72,7 @@ pub fn read(path: &str) -> Result<Input, Error> {
             ));
         }
         "-" => read_bounded(io::stdin().lock()).map(|bytes| Input::new("<stdin>", bytes)),
-        _ => read_file(Path::new(path)),
+        _ => read_file(&path_of(path)),
     };
     read.map_err(|error| match error {
         ReadError::TooLarge => too_large(path),
@@ -85,7 +87,7 @@ pub fn read(path: &str) -> Result<Input, Error> {
 /// If it can't be read, or is too large.
 pub fn read_file(path: &Path) -> Result<Input, ReadError> {
     let bytes = read_bounded(File::open(path).map_err(ReadError::Io)?)?;
-    Ok(Input::new(path.display().to_string(), bytes))
+    Ok(Input::new(path.text(), bytes))
 }
 
 /// The files that an argument names, and whether they are a stack: a list with commas, the oldest filter first, or the
@@ -94,9 +96,9 @@ pub fn read_file(path: &Path) -> Result<Input, ReadError> {
 /// # Errors
 /// If the folder can't be read or has no such file, or a name of the list is empty.
 pub fn stack_paths(argument: &str) -> Result<(Vec<String>, bool), Error> {
-    let path = Path::new(argument);
+    let path = path_of(argument);
     if path.is_dir() {
-        return Ok((programs_in(path)?, true));
+        return Ok((programs_in(&path)?, true));
     }
     if !argument.contains(',') || path.exists() {
         return Ok((vec![argument.to_owned()], false));
@@ -164,7 +166,7 @@ impl FileLoader {
             return Err(ReadError::Outside);
         }
         let bytes = read_bounded(open_regular(&real)?)?;
-        Ok(Input::new(path.display().to_string(), bytes))
+        Ok(Input::new(path.text(), bytes))
     }
 
     fn loaded(&mut self, path: PathBuf, input: Input) -> Result<Loaded, String> {
@@ -179,17 +181,17 @@ impl FileLoader {
 
 impl Loader for FileLoader {
     fn begin(&mut self, root: &str) {
-        self.own_folder = folder_of(Path::new(root)).to_owned();
+        self.own_folder = folder_of(&path_of(root)).to_owned();
     }
 
     fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String> {
-        let found = self.find(Path::new(path), Path::new(from));
+        let found = self.find(Path::new(path), &path_of(from));
         let (path, input) = found.map_err(|error| error.to_string())?;
         self.loaded(path, input)
     }
 
     fn load_given(&mut self, path: &str) -> Result<Loaded, String> {
-        let path = without_dots(Path::new(path));
+        let path = without_dots(&path_of(path));
         let input = read_file(&path).map_err(|error| error.to_string())?;
         self.loaded(path, input)
     }
@@ -258,17 +260,17 @@ fn too_large(path: &str) -> Error {
 
 /// The raw programs in a folder, by name.
 fn programs_in(folder: &Path) -> Result<Vec<String>, Error> {
-    let cannot_read = |error| Error::input(format!("cannot read {}: {error}", folder.display()));
+    let cannot_read = |error| Error::input(format!("cannot read {}: {error}", folder.text()));
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(cannot_read)? {
         let path = entry.map_err(cannot_read)?.path();
         if path.extension().is_some_and(|extension| extension == "bpf") {
-            paths.push(path.display().to_string());
+            paths.push(path.text());
         }
     }
     if paths.is_empty() {
         return Err(Error::usage(
-            format!("{} has no .bpf files", folder.display()),
+            format!("{} has no .bpf files", folder.text()),
             "a directory is the stack of the programs in it, ordered by name, the oldest first",
         ));
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 /// An input as read, before it is understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// What to call it in messages: the path, `<stdin>`, or the name of the embedded policy. Its extension, if it has
+    /// What to call it in messages: the [text](crate::path_text) of its path, `<stdin>`, or the name of the embedded policy. Its extension, if it has
     /// one, tells its kind, and its folder is that of the files that it includes.
     pub name: String,
     /// The content.

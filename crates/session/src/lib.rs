@@ -16,6 +16,7 @@
 //! | `matrix` | a policy and its options, for all combinations of which filters are made; behind the feature `toml` |
 //! | [`profile`] | how often calls are made, and whether that fits a policy |
 //! | [`side`] | several filters as one, to be compared |
+//! | [`path_text`] | paths as text, and back |
 //! | [`files`] | reads files and standard input: all the I/O of the crate, behind the feature `files` |
 //!
 //! ```
@@ -51,6 +52,7 @@ pub mod loaded;
 pub mod matrix;
 pub mod options;
 pub mod packet;
+pub mod path_text;
 pub mod profile;
 pub mod side;
 

@@ -10,6 +10,7 @@ use tamis_kernel::{Install, InstallError, Installed};
 use tamis_policy::loader::{Loader, NoIncludes};
 use tamis_rules::{BindError, Ruleset};
 use tamis_session::files::{self, FileLoader};
+use tamis_session::path_text::PathText;
 use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
 
 /// A policy in any language, read and checked.
@@ -59,7 +60,7 @@ impl Policy {
     /// # Errors
     /// If a file can't be read, or has mistakes.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
-        let path = path.as_ref().display().to_string();
+        let path = path.as_ref().text();
         let input = files::read(&path)?;
         Policy::read(input, &native_options()?, &mut FileLoader::default())
     }

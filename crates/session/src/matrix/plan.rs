@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::path_text::{PathText, path_of};
 use tamis_abi::KernelVersion;
 use tamis_compiler::{CompileOptions, Compiled, Effort, Objective};
 use tamis_diag::{Diagnostic, Span, code};
@@ -100,8 +101,8 @@ impl Plan {
         environment: &impl Environment,
     ) -> Result<Plan, Error> {
         let matrix = &loaded.matrix;
-        let folder = Path::new(&loaded.name).parent();
-        let folder = folder.unwrap_or(Path::new(""));
+        let path = path_of(&loaded.name);
+        let folder = path.parent().unwrap_or(Path::new(""));
         let common = loaded.load_options(common);
         let own_dirs = matrix.include_dirs.iter();
         let own_dirs = own_dirs.map(|path| folder.join(&path.value));
@@ -140,9 +141,7 @@ impl Plan {
             return Ok(None);
         }
         let names = settings.profiles.iter();
-        let paths: Vec<String> = names
-            .map(|name| folder.join(&name.value).display().to_string())
-            .collect();
+        let paths: Vec<String> = names.map(|name| folder.join(&name.value).text()).collect();
         if let Some(index) = self.profiles.iter().position(|(own, _)| *own == paths) {
             return Ok(Some(index));
         }
@@ -364,7 +363,7 @@ fn input(
     if !known.contains_key(&policy.value) {
         let path = match tamis_policy::embedded(&policy.value) {
             Some(_) => policy.value.clone(),
-            None => folder.join(&policy.value).display().to_string(),
+            None => folder.join(&policy.value).text(),
         };
         let input = environment.read(&path)?;
         known.insert(policy.value.clone(), (input.kind(), input));

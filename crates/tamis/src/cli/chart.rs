@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use tamis_chart::Drawing;
 
 use super::{Failure, output};
@@ -13,9 +14,12 @@ pub(crate) struct ChartFile {
     is_page: bool,
 }
 
-/// The file with this name; its ending says what it will be.
-pub(crate) fn parse_file(name: &str) -> Result<ChartFile, String> {
-    let path = Path::new(name);
+/// Reads the name of a file; its ending says what it will be.
+pub(crate) fn file_parser() -> impl TypedValueParser<Value = ChartFile> {
+    OsStringValueParser::new().try_map(|name| parse_file(Path::new(&name)))
+}
+
+fn parse_file(path: &Path) -> Result<ChartFile, String> {
     let ending = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     let is_page = match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("svg") => false,
@@ -47,10 +51,10 @@ mod tests {
 
     #[test]
     fn the_ending_of_the_name_says_what_is_written() {
-        assert!(!parse_file("a.svg").unwrap().is_page);
-        assert!(parse_file("x/a.b.HTML").unwrap().is_page);
+        assert!(!parse_file(Path::new("a.svg")).unwrap().is_page);
+        assert!(parse_file(Path::new("x/a.b.HTML")).unwrap().is_page);
         for name in ["svg", "a.png", "a", ".html"] {
-            assert!(parse_file(name).is_err(), "{name}");
+            assert!(parse_file(Path::new(name)).is_err(), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Inputs on the command line: the values of `--from`, and standard input that nobody asked to read.
+//! Inputs on the command line: their paths, the values of `--from`, and standard input that nobody asked to read.
 
 use std::fs::File;
 use std::io::{self, Read, Stdin};
@@ -8,10 +8,16 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_session::InputKind;
+use tamis_session::path_text::PathText;
 
 use super::failure::Failure;
+
+/// Reads the path of an input as [text](tamis_session::path_text): paths needn't be UTF-8.
+pub(crate) fn path_parser() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|path| path.text())
+}
 
 /// Reads the value of `--from` and lists the kinds in the help.
 pub(crate) fn kind_parser() -> impl TypedValueParser<Value = InputKind> {

@@ -4,10 +4,12 @@
 //! are in the help of commands that compile one policy ([`shown`]); elsewhere one line names `tamis tables options`,
 //! which lists them.
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
 use tamis_policy::option::{self, LanguageOption, OptionForm};
 use tamis_session::Assignment;
+
+use super::input;
 
 /// The heading of the flags.
 const HEADING: &str = "Options of policy languages";
@@ -56,8 +58,10 @@ fn flag(option: &'static LanguageOption) -> Arg {
                 .action(ArgAction::Append)
                 .help(help)
         }
-        OptionForm::Text { placeholder, .. } | OptionForm::File { placeholder, .. } => {
-            flag.value_name(*placeholder)
+        OptionForm::Text { placeholder, .. } => flag.value_name(*placeholder),
+        OptionForm::File { placeholder, .. } => {
+            let flag = flag.value_name(*placeholder);
+            flag.value_parser(ValueParser::new(input::path_parser()))
         }
     }
 }
@@ -68,6 +72,8 @@ impl clap::Args for LanguageArgs {
             .short('O')
             .long(OPTION)
             .value_name("NAME=VALUE")
+            // The value can be a path; no other value has what a path's text changes.
+            .value_parser(ValueParser::new(input::path_parser()))
             .action(ArgAction::Append)
             .help(
                 "An option of the policy's language, such as `dialect=c`; may be repeated. \

@@ -13,6 +13,7 @@ use std::process;
 
 use tamis_kernel::search;
 use tamis_scmp::header;
+use tamis_session::path_text::PathText;
 
 use crate::cli::Failure;
 
@@ -30,7 +31,7 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
         return match path.is_file() {
             true => Ok(path.to_owned()),
-            false => Err(Failure::input(format!("{}: no such file", path.display()))),
+            false => Err(Failure::input(format!("{}: no such file", path.text()))),
         };
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
@@ -111,7 +112,7 @@ impl Drop for LinkFolder {
 
 /// The failure to access a file.
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("{}: {error}", path.display()))
+    Failure::environment(format!("{}: {error}", path.text()))
 }
 
 /// A file with a copy of libseccomp of its own, which a command would use in place of any library.

@@ -14,6 +14,7 @@ use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Sources};
 use tamis_report::Document;
 use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
+use tamis_session::path_text::{PathText, path_of};
 
 use super::failure::Failure;
 use super::{Global, budget};
@@ -50,7 +51,7 @@ impl OutputArgs {
         match folder.filter(|folder| *folder != Path::new("") && !folder.is_dir()) {
             Some(folder) => Err(Failure::environment(format!(
                 "cannot write to {}: it is no folder",
-                folder.display()
+                folder.text()
             ))),
             None => Ok(()),
         }
@@ -64,7 +65,7 @@ impl OutputArgs {
     /// Refuses to replace the input by the result.
     pub(crate) fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
         let real = |path: &Path| fs::canonicalize(path).ok();
-        let is_input = |path: &Path| real(path).is_some() && real(path) == real(Path::new(input));
+        let is_input = |path: &Path| real(path).is_some() && real(path) == real(&path_of(input));
         match self.file() {
             Some(path) if is_input(path) => Err(Failure::usage(
                 format!("the output would overwrite the input {input}"),
@@ -124,7 +125,7 @@ pub(crate) fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("cannot write {}: {error}", path.display()))
+    Failure::environment(format!("cannot write {}: {error}", path.text()))
 }
 
 /// Writes to standard output; a reader that went away is not an error.

@@ -12,6 +12,7 @@ use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor};
 use tamis_report::run::MUST_ALLOW_EXECVE;
 use tamis_report::sandbox::EndOfGuest;
+use tamis_session::path_text::PathText;
 
 use super::{Failure, budget, exit, message};
 
@@ -102,7 +103,7 @@ pub(crate) fn run_guest(
     match platform.run(&guest, supervisor, &options) {
         Ok(ended) => Ok(Ok(ended)),
         Err(PlatformError::Spawn(SpawnError::Exec(errno))) => {
-            let program = program.to_string_lossy();
+            let program = program.text();
             message(&format!(
                 "tamis: {program}: it could not be executed: {errno}"
             ));

@@ -7,7 +7,7 @@ use tamis_session::{InputKind, Loaded};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit, packet};
+use crate::cli::{Failure, Global, exit, input, packet};
 
 /// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ Example:
   tcpdump -dd 'port 22' | tamis asm --packet -o ssh.bpf")]
 pub(crate) struct Args {
     /// The text: a path, or `-` for standard input
-    #[arg(default_value = "-")]
+    #[arg(default_value = "-", value_parser = input::path_parser())]
     input: String,
     /// Assemble a filter of a socket, which loads from packets, instead of one of seccomp
     #[arg(long)]

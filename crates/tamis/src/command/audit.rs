@@ -15,7 +15,7 @@ use tamis_rules::{Predicate, Section};
 use super::dump::refusal;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, native_arch};
-use crate::cli::{Failure, Global, budget, exit, output, proc, side};
+use crate::cli::{Failure, Global, budget, exit, input, output, proc, side};
 
 /// Show what is enforced on running processes, and whether it is what was written
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "pid")]
     all: bool,
     /// What should be enforced: a policy, or filters
-    #[arg(long, value_name = "INPUT")]
+    #[arg(long, value_name = "INPUT", value_parser = input::path_parser())]
     against: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,

@@ -20,7 +20,7 @@ use crate::cli::chart::{self, ChartFile};
 use crate::cli::load::LoadArgs;
 use crate::cli::progress;
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, exit, output};
+use crate::cli::{Failure, Global, exit, input, output};
 use cases::{CaseOptions, Cases};
 use figures::Skipped;
 use report::Findings;
@@ -44,7 +44,7 @@ Examples:
   tcpdump -dd 'port 22' | tamis bench --engines - --packets capture.pcap")]
 pub(crate) struct Args {
     /// What to measure
-    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER")]
+    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER", value_parser = input::path_parser())]
     filters: Vec<String>,
     /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
     /// mispredicted branch, another filter), and compare it with the compiler's cost model
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// With `--engines`: the filters are those of sockets, and run on the packets of a capture, in the format pcap or
     /// pcapng
     #[arg(long, value_name = "FILE", requires = "engines", conflicts_with_all = ["calls", "seed", "profiles",
-          "objective", "effort", "from", "arches", "strict", "kernel", "language_options"])]
+          "objective", "effort", "from", "arches", "strict", "kernel", "language_options"], value_parser = input::path_parser())]
     packets: Option<String>,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
     /// getpid,getppid,close,ioctl; with `--engines` read, some with tests of arguments, and random numbers]
@@ -90,7 +90,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Also draw a chart of the added time per call, or of the time of an evaluation: .svg, or .html with the tables
-    #[arg(long, value_name = "FILE", value_parser = chart::parse_file)]
+    #[arg(long, value_name = "FILE", value_parser = chart::file_parser())]
     chart: Option<ChartFile>,
     #[command(flatten)]
     load: LoadArgs,

@@ -7,7 +7,7 @@ use tamis_report::bisect::BisectReport;
 use crate::cli::compiler::selection;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, input};
 
 /// Find the change of a compiler pass that makes a program wrong
 #[derive(clap::Args)]
@@ -20,6 +20,7 @@ Examples:
 Exit status: 1 if there is such a change.")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy
+    #[arg(value_parser = input::path_parser())]
     policy: String,
     /// The passes to run, in order, separated by commas [default: all]
     #[arg(long, value_name = "NAMES")]

@@ -14,11 +14,10 @@ use tamis_rules::Ruleset;
 use tamis_session::Policy;
 
 use crate::cli::compiler::CompilerArgs;
-use crate::cli::input;
 use crate::cli::languages;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit, message, target};
+use crate::cli::{Failure, Global, exit, input, message, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -34,6 +33,7 @@ Examples:
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
+    #[arg(value_parser = input::path_parser())]
     policy: Option<String>,
     /// What to print
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]

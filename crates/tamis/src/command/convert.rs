@@ -19,7 +19,7 @@ use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, input};
 
 /// Convert a policy to another language, and report what it cannot express
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ Examples:
   tamis convert profile.json --to spo | kubectl apply -f -")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy
-    #[arg(default_value = "-")]
+    #[arg(default_value = "-", value_parser = input::path_parser())]
     input: String,
     /// The language to write
     #[arg(long, value_name = "LANGUAGE", value_parser = language())]

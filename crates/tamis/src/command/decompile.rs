@@ -17,7 +17,7 @@ use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_text};
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, input};
 
 /// What is said where a program can't be turned back into a policy.
 const NO_POLICY: &str = "no policy can express this program";
@@ -35,7 +35,7 @@ Examples:
   tamis decompile profile.json")]
 pub(crate) struct Args {
     /// The programs, the oldest first: paths, or `-` for standard input
-    #[arg(default_value = "-")]
+    #[arg(default_value = "-", value_parser = input::path_parser())]
     inputs: Vec<String>,
     /// What to print
     #[arg(long, value_name = "FORM", default_value = "tamis")]

@@ -8,7 +8,7 @@ use tamis_report::diff::DiffReport;
 use crate::cli::compare::{Compared, Gaps, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, input};
 
 /// Show the calls for which two filters differ
 #[derive(clap::Args)]
@@ -27,8 +27,10 @@ Exit status: 0 nothing listed; 1 something is listed, or with --fail-on-looser s
 3 gave up.")]
 pub(crate) struct Args {
     /// The old filter
+    #[arg(value_parser = input::path_parser())]
     old: String,
     /// The new filter
+    #[arg(value_parser = input::path_parser())]
     new: String,
     /// List only what is looser in NEW
     #[arg(long)]

@@ -9,7 +9,7 @@ use tamis_session::{NamedProgram, files};
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, budget, exit, packet};
+use crate::cli::{Failure, Global, budget, exit, input, packet};
 
 /// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ Examples:
   tamis disasm --extended --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
-    #[arg(default_value = "-")]
+    #[arg(default_value = "-", value_parser = input::path_parser())]
     input: String,
     /// Omit the comments that name fields, actions and calls
     #[arg(long)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tamis_bpf::Program;
 use tamis_kernel::{DumpError, dump};
 use tamis_report::dump::DumpReport;
+use tamis_session::path_text::PathText;
 
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit};
@@ -59,9 +60,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 /// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
 /// other filters, because it stands for the stack of all that are in it.
 pub(super) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| {
-        Failure::environment(format!("cannot make {}: {error}", folder.display()))
-    })?;
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::environment(format!("cannot make {}: {error}", folder.text())))?;
     // As many digits as sort like the numbers do.
     let digits = filters.len().saturating_sub(1).to_string().len().max(2);
     let paths = (0..filters.len()).map(|index| folder.join(format!("{index:0digits$}.bpf")));
@@ -76,13 +76,13 @@ pub(super) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failur
 /// Refuses a folder with filters that would not be replaced.
 fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
     let cannot_read =
-        |error| Failure::environment(format!("cannot read {}: {error}", folder.display()));
+        |error| Failure::environment(format!("cannot read {}: {error}", folder.text()));
     for entry in fs::read_dir(folder).map_err(cannot_read)? {
         let path = entry.map_err(cannot_read)?.path();
         let is_filter = path.extension().is_some_and(|extension| extension == "bpf");
         if is_filter && !paths.contains(&path) {
             return Err(Failure::usage(
-                format!("{} is another filter in that directory", path.display()),
+                format!("{} is another filter in that directory", path.text()),
                 "a directory is the stack of all filters in it: name an empty or a new one",
             ));
         }

@@ -10,7 +10,7 @@ use crate::cli::engine::{disagreement, unusable};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::packet::{self, Capture};
-use crate::cli::{Failure, Global, budget, call as cli_call, exit};
+use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
 
 /// Evaluate system calls against a filter, or packets against a filter of a socket
 #[derive(clap::Args)]
@@ -23,6 +23,7 @@ Examples:
 Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
     /// A policy or program: a path, `-` for standard input, or the name of an embedded policy
+    #[arg(value_parser = input::path_parser())]
     input: String,
     /// The calls
     #[arg(required_unless_present = "packet", value_name = "CALL")]
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     trace: bool,
     /// Evaluate a filter of a socket on the packets of a capture, in the format pcap or pcapng
     #[arg(long, value_name = "FILE", conflicts_with_all = ["calls", "trace", "from", "arches", "strict", "kernel",
-          "language_options"])]
+          "language_options"], value_parser = input::path_parser())]
     packet: Option<String>,
     /// What evaluates: reference, threaded, jit, or auto for the fastest; compared with the reference
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]

@@ -6,10 +6,11 @@ use clap::Parser;
 use tamis_kernel::execute::{Execute, ExecuteError};
 use tamis_kernel::flags::Flags;
 use tamis_session::NamedProgram;
+use tamis_session::path_text::PathText;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
-use crate::cli::{Failure, Global, budget, side};
+use crate::cli::{Failure, Global, budget, input, side};
 
 /// Become a command under one or more filters: in place, without a child or a supervisor
 #[derive(clap::Args)]
@@ -32,7 +33,8 @@ pub(crate) struct Args {
         long = "policy",
         visible_alias = "filter",
         value_name = "INPUT",
-        required = true
+        required = true,
+        value_parser = input::path_parser(),
     )]
     policies: Vec<String>,
     /// Tell the command this name instead of its own
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let about = match error.filter() {
         Some(filter) => filters[filter].0.name.clone(),
-        None => program.to_string_lossy().into_owned(),
+        None => program.text(),
     };
     Err(Failure::new(
         error.exit_code(),

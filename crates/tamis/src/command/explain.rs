@@ -8,7 +8,7 @@ use tamis_session::{Error, Loaded};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, budget, call as cli_call, exit};
+use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
 
 /// Explain the action for a call and the rule that decides, or a diagnostic code
 #[derive(clap::Args)]
@@ -22,14 +22,14 @@ A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`
 prints it.")]
 pub(crate) struct Args {
     /// A policy or program (a path, `-`, or an embedded policy's name); or a diagnostic code
-    #[arg(value_name = "INPUT|CODE", required_unless_present = "audit")]
+    #[arg(value_name = "INPUT|CODE", required_unless_present = "audit", value_parser = input::path_parser())]
     input: Option<String>,
     /// The calls
     #[arg(value_name = "CALL", conflicts_with = "audit")]
     calls: Vec<String>,
     /// Explain the denied calls of audit records instead: lines with type=1326 or type=SECCOMP, of dmesg, journalctl or
     /// auditd. With a policy, also which rule denies them and what line would allow them
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = input::path_parser())]
     audit: Option<String>,
     #[command(flatten)]
     load: LoadArgs,

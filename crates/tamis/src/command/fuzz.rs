@@ -22,7 +22,7 @@ use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show};
 use crate::cli::side;
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, input};
 
 use self::plain::Engines;
 
@@ -45,8 +45,10 @@ Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some 
  proved unreachable.")]
 pub(crate) struct Args {
     /// One side
+    #[arg(value_parser = input::path_parser())]
     left: String,
     /// The other side [default: LEFT compiled or optimised by tamis]
+    #[arg(value_parser = input::path_parser())]
     right: Option<String>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]

@@ -11,12 +11,13 @@ use tamis_abi::{ActionKind, SeccompData};
 use tamis_kernel::Ended;
 use tamis_platform::{Answer, Supervisor, Task};
 use tamis_report::inject::{InjectReport, InjectedEntry};
+use tamis_session::path_text::path_of;
 use tamis_session::{InputKind, Loaded, Policy};
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::platform::{self, PlatformArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, message, output};
+use crate::cli::{Failure, Global, input, message, output};
 use rules::{Effect, RuleText};
 
 /// Run a command and change some of its system calls
@@ -39,7 +40,7 @@ architecture are caught.
 Exit status: that of the command, as of `tamis run`.")]
 pub(crate) struct Args {
     /// The rules, separated by semicolons, or a file with a rule on each line
-    #[arg(value_name = "RULES")]
+    #[arg(value_name = "RULES", value_parser = input::path_parser())]
     rules: String,
     #[command(flatten)]
     platform: PlatformArgs,
@@ -87,10 +88,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// The rules of a file, or the text itself, which has a space in it.
 fn read(rules: &str) -> Result<String, Failure> {
-    if rules.contains([' ', ';']) && !std::path::Path::new(rules).exists() {
+    if rules.contains([' ', ';']) && !path_of(rules).exists() {
         return Ok(rules.to_owned());
     }
-    fs::read_to_string(rules)
+    fs::read_to_string(path_of(rules))
         .map_err(|error| Failure::input(format!("cannot read the rules of {rules}: {error}")))
 }
 

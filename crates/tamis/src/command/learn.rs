@@ -8,7 +8,7 @@ use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, LoadArgs, native_arch};
 use crate::cli::output::{OutputArgs, document_text};
-use crate::cli::{Failure, Global, exit, profile};
+use crate::cli::{Failure, Global, exit, input, profile};
 
 /// Learn a policy from profiles of a program's runs
 #[derive(clap::Args)]
@@ -24,13 +24,13 @@ Examples:
 Exit status: 1 if the base denies calls that were made and for which there is no older one; they are named.")]
 pub(crate) struct Args {
     /// Profiles of one run or of several that were merged, in any format
-    #[arg(required = true, value_name = "PROFILE")]
+    #[arg(required = true, value_name = "PROFILE", value_parser = input::path_parser())]
     profiles: Vec<String>,
     /// The architecture of tables and logs, which don't name it [default: this machine's]
     #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
     /// A policy that the learned one may not exceed
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", value_parser = input::path_parser())]
     base: Option<String>,
     /// How far the policy goes beyond what was seen
     #[arg(long, value_name = "HOW", default_value = "stable")]

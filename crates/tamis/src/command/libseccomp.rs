@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use tamis_report::installed::InstalledReport;
 use tamis_scmp::header;
+use tamis_session::path_text::PathText;
 
 use crate::cli::library::failed;
 use crate::cli::output::{show, write_link, write_over_link};
@@ -50,8 +51,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     refuse_foreign(&prefix)?;
     let files = install(&prefix, &library)?;
     let report = InstalledReport {
-        library: prefix.join("lib").display().to_string(),
-        prefix: prefix.display().to_string(),
+        library: prefix.join("lib").text(),
+        prefix: prefix.text(),
         files,
     };
     show(&report, global)?;
@@ -75,7 +76,7 @@ fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
     let mut files = libraries.chain([prefix.join("include/seccomp.h")]);
     match files.find(|path| path.symlink_metadata().is_ok()) {
         Some(path) => Err(Failure::usage(
-            format!("{} exists and isn't tamis's", path.display()),
+            format!("{} exists and isn't tamis's", path.text()),
             "choose a prefix of its own, such as /opt/tamis",
         )),
         None => Ok(()),
@@ -89,7 +90,7 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
     let soname = format!("libseccomp.so.{major}");
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
     let calls = header::seccomp_syscalls_h();
-    let pkg_config = header::pkg_config(&prefix.display().to_string());
+    let pkg_config = header::pkg_config(&prefix.text());
     let mut installed = Vec::new();
     // The note comes first: what an interrupted installation leaves is known to be ours.
     let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
@@ -105,12 +106,12 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
         let path = prefix.join(name);
         make_folder(&path)?;
         write_over_link(&path, bytes)?;
-        installed.push(path.display().to_string());
+        installed.push(path.text());
     }
     for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {
         let path = prefix.join("lib").join(name);
         write_link(&path, Path::new(target))?;
-        installed.push(path.display().to_string());
+        installed.push(path.text());
     }
     Ok(installed)
 }

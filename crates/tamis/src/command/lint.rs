@@ -15,7 +15,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{document_json, print, show};
 use crate::cli::side;
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, input};
 
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ Examples:
 Exit status: 1 if there is a warning, 2 if an input can't be read.")]
 pub(crate) struct Args {
     /// Policies and programs: paths, `-` for standard input, or names of embedded policies
-    #[arg(value_name = "INPUT", required_unless_present = "list")]
+    #[arg(value_name = "INPUT", required_unless_present = "list", value_parser = input::path_parser())]
     inputs: Vec<String>,
     /// Treat all inputs, which must be programs, as the filters of one task, the oldest first
     #[arg(long)]

@@ -12,6 +12,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::{Failure, exit};
+use tamis_session::path_text::PathText;
 
 /// Write the manual pages of all subcommands
 #[derive(clap::Args)]
@@ -24,9 +25,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
-    let failed = |path: &Path, error: &io::Error| {
-        Failure::environment(format!("{}: {error}", path.display()))
-    };
+    let failed =
+        |path: &Path, error: &io::Error| Failure::environment(format!("{}: {error}", path.text()));
     fs::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, &error))?;
     let mut tamis = crate::Cli::command().disable_help_subcommand(true);
     tamis.build();

@@ -19,7 +19,7 @@ use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::side;
-use crate::cli::{Failure, Global, exit, message};
+use crate::cli::{Failure, Global, exit, input, message};
 
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ Examples:
 Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
     /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
-    #[arg(conflicts_with = "pid")]
+    #[arg(conflicts_with = "pid", value_parser = input::path_parser())]
     inputs: Vec<String>,
     /// Take the filters of a running process
     #[arg(short, long, value_name = "PID")]

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "bench")]
     platform: Vec<String>,
     /// Draw what was measured to this file, .svg or .html
-    #[arg(long, value_name = "FILE", requires = "bench", value_parser = chart::parse_file)]
+    #[arg(long, value_name = "FILE", requires = "bench", value_parser = chart::file_parser())]
     chart: Option<ChartFile>,
 }
 

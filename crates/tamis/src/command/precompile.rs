@@ -14,6 +14,7 @@ use tamis_embed::{self as embed, Language};
 use tamis_policy::matrix::Combination;
 use tamis_session::files;
 use tamis_session::matrix::{LoadedMatrix, Plan, Target};
+use tamis_session::path_text::PathText;
 
 use super::compile::{no_source, no_target};
 use crate::cli::languages;
@@ -21,7 +22,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, input};
 
 mod folder;
 mod report;
@@ -45,6 +46,7 @@ Examples:
   tamis precompile server.toml --only network=host --emit policy | tamis lint -")]
 pub(crate) struct Args {
     /// The matrix: a path, or `-` for standard input
+    #[arg(value_parser = input::path_parser())]
     matrix: String,
     /// What to write
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
@@ -231,7 +233,7 @@ fn refuse_to_replace_inputs(plan: &Plan, args: &Args) -> Result<(), Failure> {
 fn write_text(text: &str, args: &Args) -> Result<(), Failure> {
     if let Some(parent) = args.output.output.as_deref().and_then(Path::parent) {
         fs::create_dir_all(parent).map_err(|error| {
-            Failure::environment(format!("cannot make {}: {error}", parent.display()))
+            Failure::environment(format!("cannot make {}: {error}", parent.text()))
         })?;
     }
     args.output.text(text)

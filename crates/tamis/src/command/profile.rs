@@ -10,7 +10,7 @@ use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, native_arch};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, parquet, profile};
+use crate::cli::{Failure, Global, exit, input, parquet, profile};
 
 /// Show, merge and convert profiles: how often a program makes each call
 #[derive(clap::Args)]
@@ -74,7 +74,7 @@ enum Form {
 #[derive(clap::Args)]
 struct Input {
     /// Profiles in any format, or `-` for standard input; counts add up
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = input::path_parser())]
     files: Vec<String>,
     /// The architecture of tables, which don't name it [default: this machine's]
     #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]

@@ -8,7 +8,7 @@ use tamis_report::prove::{Answer, ProveReport, Question, ScopeEntry};
 use crate::cli::compare::{Compared, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, budget, exit};
+use crate::cli::{Failure, Global, budget, exit, input};
 
 /// Prove that two filters are equivalent for every call, or show calls for which they differ
 #[derive(clap::Args)]
@@ -25,8 +25,10 @@ Examples:
 Exit status: 0 yes; 1 no; 3 gave up.")]
 pub(crate) struct Args {
     /// One side
+    #[arg(value_parser = input::path_parser())]
     left: String,
     /// The other
+    #[arg(value_parser = input::path_parser())]
     right: String,
     /// Prove instead that LEFT is at least as strict as RIGHT: its action never comes later in the order
     /// kill_process, kill_thread, trap, errno, notify, trace, log, allow

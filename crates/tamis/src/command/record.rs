@@ -16,7 +16,7 @@ use tamis_session::Policy;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
-use crate::cli::{Failure, Global, exit, message, platform};
+use crate::cli::{Failure, Global, exit, input, message, platform};
 
 mod caught;
 mod group;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long)]
     time: bool,
     /// Tell at once which calls this policy would deny, without enforcing it; exit with 1 if there are any
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", value_parser = input::path_parser())]
     against: Option<String>,
     /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]

@@ -11,7 +11,7 @@ use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
-use crate::cli::{Failure, Global, exit, quietly};
+use crate::cli::{Failure, Global, exit, input, quietly};
 
 mod symptom;
 
@@ -32,9 +32,10 @@ Examples:
 Exit status: 2 if the input doesn't show the failure.")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy
+    #[arg(value_parser = input::path_parser())]
     input: String,
     /// It differs for a call from this policy, program or stack, and its action for that call stays the same
-    #[arg(long, value_name = "OTHER")]
+    #[arg(long, value_name = "OTHER", value_parser = input::path_parser())]
     differs: Option<String>,
     /// The call that shows the difference [default: found by the prover]
     #[arg(long, requires = "differs")]

@@ -11,6 +11,7 @@ use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapped};
 use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
+use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::denials::{Decider, Denials};
@@ -19,7 +20,7 @@ use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
 use crate::cli::side;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
-use crate::cli::{Failure, Global, budget, exit, message, output};
+use crate::cli::{Failure, Global, budget, exit, input, message, output};
 
 /// Run a command under one or more filters
 #[derive(clap::Args)]
@@ -40,7 +41,7 @@ Exit status: that of the command; if a signal kills it, tamis dies by the same s
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
     /// A policy or program; may be repeated, the first is installed first [default: container-default]
-    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::path_parser())]
     policies: Vec<String>,
     /// Let the command use tamis's library in place of libseccomp; without a policy, under no filter of tamis
     #[arg(long)]
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
         }
-        Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
+        Err(error) => refuse(&error, &program.text(), &policies),
     }
 }
 
@@ -148,13 +149,13 @@ fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Fail
     match copy {
         Some(PrivateCopy::Program(path)) => global.notice(&format!(
             "tamis: {} has a copy of libseccomp of its own, which stays as it is",
-            path.display()
+            path.text()
         )),
         Some(PrivateCopy::PythonModule(path)) => {
             folder.add_python_module()?;
             global.notice(&format!(
                 "tamis: Python gets tamis's module `seccomp`; {} has a copy of libseccomp of its own",
-                path.display()
+                path.text()
             ));
         }
         None => {}

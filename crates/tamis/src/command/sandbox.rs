@@ -12,7 +12,7 @@ use tamis_report::sandbox::{AskedEntry, SandboxReport};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::platform::{self, PlatformArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, message, output};
+use crate::cli::{Failure, Global, input, message, output};
 
 /// Run a command whose system calls are caught, under a policy
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ that it has started are killed.
 Exit status: that of the command, as of `tamis run`.")]
 pub(crate) struct Args {
     /// The policy or program [default: container-default]
-    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::path_parser())]
     policy: Option<String>,
     /// How calls with the action notify are answered: `allow`, or an error such as `errno(EPERM)`
     #[arg(long, value_name = "ANSWER", default_value = "errno(ENOSYS)", value_parser = parse_answer)]

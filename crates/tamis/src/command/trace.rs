@@ -14,6 +14,7 @@ use tamis_bpf::Program;
 use tamis_kernel::Ended;
 use tamis_kernel::interrupt::Interrupts;
 use tamis_recorder::view::{Decoder, Lines, Prefix, Sink, Watched};
+use tamis_session::path_text::PathText;
 
 use crate::cli::load::{ArchParser, native_arch};
 use crate::cli::{Failure, Global, platform};
@@ -120,7 +121,7 @@ fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
     let is_standard = args.output.as_deref() == Some(Path::new("-"));
     let file = match &args.output {
         Some(path) if !is_standard => Some(File::create(path).map_err(|error| {
-            Failure::environment(format!("cannot write {}: {error}", path.display()))
+            Failure::environment(format!("cannot write {}: {error}", path.text()))
         })?),
         _ => None,
     };

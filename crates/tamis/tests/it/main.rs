@@ -32,6 +32,7 @@ mod live;
 mod oci_apply;
 mod packets;
 mod patch_table;
+mod paths;
 mod precompile;
 mod recording;
 mod runs;

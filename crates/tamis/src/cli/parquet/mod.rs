@@ -14,6 +14,7 @@ use std::io::Read;
 
 #[cfg(feature = "parquet")]
 pub(crate) use read::read;
+use tamis_session::path_text::path_of;
 #[cfg(feature = "parquet")]
 pub(crate) use write::bytes;
 
@@ -23,8 +24,8 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// Whether a file is Parquet, by its first bytes. A pipe isn't opened: what is read of it is gone, and its writer may have ended.
 pub(crate) fn is_parquet(path: &str) -> bool {
     let mut first = [0; 4];
-    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let mut read = || File::open(path)?.read_exact(&mut first);
+    let is_file = fs::metadata(path_of(path)).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path_of(path))?.read_exact(&mut first);
     is_file && read().is_ok() && &first == MAGIC
 }
 

@@ -12,6 +12,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use tamis_abi::{Arch, Nr};
 use tamis_profile::rows::{Collected, Key, Kind, Row, RowError, run_of};
 use tamis_profile::{Args, Fleet, Origin, RunId};
+use tamis_session::path_text::path_of;
 
 use crate::cli::{Failure, quietly};
 
@@ -29,7 +30,8 @@ enum Column {
 /// Reads a file.
 pub(crate) fn read(path: &str) -> Result<Fleet, Failure> {
     let damaged = |error: ParquetError| Failure::input(format!("{path}: {error}"));
-    let file = File::open(path).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+    let file =
+        File::open(path_of(path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
     let reader = sound(|| SerializedFileReader::new(file)).map_err(damaged)?;
     let mut collected = Collected::default();
     let mut rows = 0;

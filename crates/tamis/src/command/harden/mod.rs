@@ -19,6 +19,7 @@ use tamis_kernel::search;
 use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
+use tamis_session::path_text::PathText;
 use tamis_session::{Input, Policy};
 
 use crate::cli::load::{self, LoadArgs};
@@ -102,7 +103,7 @@ struct Places {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let root = Root::new(&args.root)
-        .map_err(|error| Failure::input(format!("{}: {error}", args.root.display())))?;
+        .map_err(|error| Failure::input(format!("{}: {error}", args.root.text())))?;
     let files = UnitFiles::read(&root, &args.unit, (DROP_IN, HEADER))?;
     let places = Places::new(args, &root, &files.name)?;
     if args.undo {
@@ -151,7 +152,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         files: files
             .files
             .iter()
-            .map(|(path, _)| format!("/{}", path.display()))
+            .map(|(path, _)| format!("/{}", path.text()))
             .collect(),
         carried: names(&change.carried),
         kept: names(&change.kept),
@@ -163,8 +164,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         filter: typical::entry(std::slice::from_ref(&made.filter), load.call_arch()),
         commands: lines.iter().filter(|line| !line.is_free()).count(),
         is_written: !args.dry_run,
-        filter_path: places.filter.display().to_string(),
-        drop_in_path: places.drop_in.display().to_string(),
+        filter_path: places.filter.text(),
+        drop_in_path: places.drop_in.text(),
         drop_in,
     };
     output::show(&report, global)?;
@@ -181,14 +182,14 @@ impl Places {
         let folder = args.output.clone().unwrap_or_else(default);
         let absolute = |path: &Path| {
             std::path::absolute(path)
-                .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+                .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))
         };
         let (root, inside) = (absolute(&args.root)?, absolute(&folder)?);
         let (inside, folder) = match inside.strip_prefix(&root) {
             Err(_) => (inside.as_path(), folder),
             Ok(inside) => {
                 let real = own.at(inside);
-                let cannot = |error| Failure::environment(format!("{}: {error}", folder.display()));
+                let cannot = |error| Failure::environment(format!("{}: {error}", folder.text()));
                 (inside, real.map_err(cannot)?)
             }
         };
@@ -217,7 +218,7 @@ impl Places {
             };
             let is_ours = data.is_file() && (path == &self.filter || is_ours(path));
             if !is_ours {
-                let message = format!("{} was not written by tamis", path.display());
+                let message = format!("{} was not written by tamis", path.text());
                 return Err(Failure::usage(
                     message,
                     format!("{unit}: rename or remove it yourself"),
@@ -246,11 +247,11 @@ fn newer_filters(pid: i32, filters: usize, made: usize) -> Option<String> {
 fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure> {
     let readable = |path: &Path, mode: u32| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
-            .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+            .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))
     };
     if let Some(folder) = places.drop_in.parent().filter(|folder| !folder.exists()) {
         fs::create_dir_all(folder)
-            .map_err(|error| Failure::environment(format!("{}: {error}", folder.display())))?;
+            .map_err(|error| Failure::environment(format!("{}: {error}", folder.text())))?;
         readable(folder, 0o755)?;
     }
     output::write_file(&places.filter, &filter.to_bytes())?;
@@ -262,22 +263,22 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
 /// Removes what this command has written.
 fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
     if places.drop_in.symlink_metadata().is_err() {
-        let message = format!("{unit} has no {}", places.drop_in.display());
+        let message = format!("{unit} has no {}", places.drop_in.text());
         return Err(Failure::input(message));
     }
     if !is_ours(&places.drop_in) {
-        let message = format!("{} was not written by tamis", places.drop_in.display());
+        let message = format!("{} was not written by tamis", places.drop_in.text());
         return Err(Failure::usage(message, "remove it yourself"));
     }
     for path in [&places.drop_in, &places.filter] {
         fs::remove_file(path)
-            .map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
+            .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))?;
     }
     // It may hold what others have put there.
     let _ = places.drop_in.parent().map(fs::remove_dir);
     global.notice(&format!(
         "{unit}: {} is removed; systemctl daemon-reload && systemctl restart {unit}",
-        places.drop_in.display()
+        places.drop_in.text()
     ));
     Ok(exit::OK)
 }
@@ -304,7 +305,7 @@ fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
     match path.is_absolute() && is_there {
         true => Ok(path),
         false => Err(Failure::usage(
-            format!("{} is no program that the service finds", place.display()),
+            format!("{} is no program that the service finds", place.text()),
             "name it by its absolute path below --root",
         )),
     }
@@ -312,10 +313,10 @@ fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
 
 /// The words that install the filter.
 fn words(installer: &Path, places: &Places) -> Installer {
-    let own = commands::quoted(&installer.display().to_string());
+    let own = commands::quoted(&installer.text());
     let is_small = installer.file_name().is_some_and(|name| name == INSTALLER);
     let command = if is_small { "" } else { " exec" };
-    let filter = commands::quoted(&places.filter_inside.display().to_string());
+    let filter = commands::quoted(&places.filter_inside.text());
     Installer {
         words: format!("{own}{command} --keep-privs -p {filter}"),
     }
@@ -343,7 +344,7 @@ fn check(
     }
     let is_last = |(path, _): &(PathBuf, String)| path.file_name() < Some(DROP_IN.as_ref());
     if let Some((path, _)) = files.files[1..].iter().find(|file| !is_last(file)) {
-        obstacles.push(format!("/{}: it applies behind {DROP_IN}", path.display()));
+        obstacles.push(format!("/{}: it applies behind {DROP_IN}", path.text()));
     }
     if change.carried.is_empty() {
         obstacles.push("it has no setting that is only a filter".to_owned());

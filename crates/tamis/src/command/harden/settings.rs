@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use tamis_policy::systemd::Assignment;
+use tamis_session::path_text::PathText;
 
 /// Settings that are only filters, and the line that resets each.
 const FILTERS: [(&str, &str); 9] = [
@@ -151,9 +152,7 @@ impl<'a> Settings<'a> {
             }
         }
         if !self.values("NoExecPaths").is_empty() {
-            change
-                .lines
-                .push(format!("ExecPaths={}", installer.display()));
+            change.lines.push(format!("ExecPaths={}", installer.text()));
         }
         change
     }
@@ -185,7 +184,7 @@ impl<'a> Settings<'a> {
                 };
                 let hides = |path: &&&Path| !hidden.is_empty() && path.starts_with(hidden);
                 if let Some(path) = paths.iter().find(hides) {
-                    found.push(format!("{key}={word}: it hides {}", path.display()));
+                    found.push(format!("{key}={word}: it hides {}", path.text()));
                 }
             }
         }
@@ -196,7 +195,7 @@ impl<'a> Settings<'a> {
             .find(is_home)
             .filter(|_| self.is_on("ProtectHome"))
         {
-            found.push(format!("ProtectHome=: it hides {}", path.display()));
+            found.push(format!("ProtectHome=: it hides {}", path.text()));
         }
         let is_temporary = |path: &&&Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
         if let Some(path) = paths
@@ -204,7 +203,7 @@ impl<'a> Settings<'a> {
             .find(is_temporary)
             .filter(|_| self.is_on("PrivateTmp"))
         {
-            found.push(format!("PrivateTmp=: it hides {}", path.display()));
+            found.push(format!("PrivateTmp=: it hides {}", path.text()));
         }
         found
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::root::Root;
 use crate::cli::Failure;
+use tamis_session::path_text::PathText;
 
 /// The type of the units that can be hardened.
 const TYPE: &str = ".service";
@@ -62,7 +63,7 @@ impl UnitFiles {
                 files.push((path, text));
             } else if !text.starts_with(header) {
                 return Err(Failure::usage(
-                    format!("/{} was not written by tamis", path.display()),
+                    format!("/{} was not written by tamis", path.text()),
                     "give it another name, or remove it",
                 ));
             }
@@ -77,7 +78,7 @@ impl UnitFiles {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&format!("# /{}\n{own}", path.display()));
+            text.push_str(&format!("# /{}\n{own}", path.text()));
             if !own.is_empty() && !own.ends_with('\n') {
                 text.push('\n');
             }
@@ -134,7 +135,7 @@ fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
             return Err(Failure::input(format!("there is no unit {own}")));
         };
         if is_masked(root, &path) {
-            let message = format!("{own} is masked by /{}", path.display());
+            let message = format!("{own} is masked by /{}", path.text());
             return Err(Failure::input(message));
         }
         match link_target(root, &path).map(|target| instantiated(&target, &own)) {
@@ -260,7 +261,7 @@ fn add(root: &Root, folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
 
 fn read(root: &Root, path: &Path) -> Result<String, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("cannot read /{}: {error}", path.display()))
+        Failure::input(format!("cannot read /{}: {error}", path.text()))
     };
     let bytes = root.read(path).map_err(|error| cannot(&error))?;
     String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))

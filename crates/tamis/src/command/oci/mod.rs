@@ -10,6 +10,7 @@ use tamis_embed::annotation;
 use tamis_policy::export;
 use tamis_policy::installation::Installation;
 use tamis_report::oci::OciReport;
+use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, files};
 
 use super::convert::converted;
@@ -17,7 +18,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, exit};
+use crate::cli::{Failure, Global, exit, input};
 
 /// Put a policy into the configuration of a container
 #[derive(clap::Args)]
@@ -44,6 +45,7 @@ enum What {
 #[derive(clap::Args)]
 struct ApplyArgs {
     /// The policy or program: a path, `-`, or the name of an embedded policy
+    #[arg(value_parser = input::path_parser())]
     policy: String,
     /// The configuration of the container; it is changed in place unless -o is given
     config: PathBuf,
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = load.load(&args.policy, global)?;
     args.target.check_use([&loaded].into_iter())?;
     let options = args.target.options(&load.options(), global)?;
-    let name = args.config.display().to_string();
+    let name = args.config.text();
     let text = files::read_file(&args.config)
         .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let mut text = String::from_utf8(text.bytes)

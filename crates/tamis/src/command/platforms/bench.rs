@@ -14,6 +14,7 @@ use tamis_kernel::spawn::Spawn;
 use tamis_kernel::{Ended, Flags, NATIVE_ENDIAN, affinity};
 use tamis_platform::{Answer, Guest, Isolation, Options, Placement, Platform, Supervisor, Task};
 use tamis_report::platforms::{AdviceEntry, FigureEntry};
+use tamis_session::path_text::PathText;
 
 use super::guest::{self, Operation, nr};
 use crate::cli::Failure;
@@ -247,7 +248,7 @@ impl Folder {
         let name = format!("tamis-platforms-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).map_err(|error| {
-            Failure::environment(format!("cannot make {}: {error}", path.display()))
+            Failure::environment(format!("cannot make {}: {error}", path.text()))
         })?;
         Ok(Folder(path))
     }
@@ -271,7 +272,7 @@ impl Folder {
     }
 
     fn write(&self, case: &Case, program: &Path, readings: &Path) -> std::io::Result<()> {
-        let path = readings.to_string_lossy();
+        let path = readings.text();
         let bytes = guest::program(case.operation, case.batches, case.per_batch, &path);
         fs::write(program, bytes)?;
         fs::set_permissions(program, fs::Permissions::from_mode(0o700))

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 use tamis_report::Document;
 use tamis_report::precompile::PrecompileReport;
+use tamis_session::path_text::PathText;
 
 use crate::cli::Failure;
 use crate::cli::output::write_file;
@@ -32,7 +33,7 @@ pub(super) fn write(
     index: &str,
     is_forced: bool,
 ) -> Result<(), Failure> {
-    let shown = folder.display();
+    let shown = folder.text();
     fs::create_dir_all(folder).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage(
             format!("{shown} is not a directory"),
@@ -66,7 +67,7 @@ pub(super) fn write(
             ErrorKind::NotFound => Ok(()),
             _ => Err(Failure::environment(format!(
                 "cannot remove {}: {error}",
-                path.display()
+                path.text()
             ))),
         })?;
     }

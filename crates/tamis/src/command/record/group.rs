@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tamis_recorder::ebpf::Cgroup;
+use tamis_session::path_text::PathText;
 
 use crate::cli::Failure;
 
@@ -26,17 +27,13 @@ impl Group {
             false => root.join(path.strip_prefix("/").unwrap_or(path)),
         };
         let missing = |error: io::Error| {
-            Failure::environment(format!("no control group {}: {error}", folder.display()))
+            Failure::environment(format!("no control group {}: {error}", folder.text()))
         };
         let folder = fs::canonicalize(&folder).map_err(missing)?;
         let data = fs::metadata(folder.join("cgroup.procs")).and_then(|_| fs::metadata(&folder));
         let id = data.map_err(missing)?.ino();
         let below = folder.strip_prefix(&root).map_err(|_| {
-            Failure::environment(format!(
-                "{} isn't below {}",
-                folder.display(),
-                root.display()
-            ))
+            Failure::environment(format!("{} isn't below {}", folder.text(), root.text()))
         })?;
         let level = below.components().count() as u32;
         Ok(Group {
@@ -67,7 +64,7 @@ impl Group {
             // Up to the container: what is below are groups of its own.
             for part in Path::new(path).components() {
                 whole.push(part);
-                let name = part.as_os_str().to_string_lossy();
+                let name = part.as_os_str().text();
                 // Podman's and CRI-O's monitor of a container has its number, too.
                 let is_monitor = name.contains("conmon-");
                 if !is_monitor
@@ -85,7 +82,7 @@ impl Group {
         let path = paths.first().ok_or_else(none)?;
         if let Some(other) = paths.iter().find(|other| !other.starts_with(path)) {
             return Err(Failure::usage(
-                format!("`{id}` may be {} and {}", path.display(), other.display()),
+                format!("`{id}` may be {} and {}", path.text(), other.text()),
                 "write more of the container's digits",
             ));
         }

@@ -6,6 +6,7 @@ use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
 use tamis_kernel::{Ended, Errno};
 use tamis_recorder::ebpf::{Recorder, Start};
+use tamis_session::path_text::PathText;
 
 use super::group::Group;
 use super::watch::Watch;
@@ -38,7 +39,7 @@ pub(super) fn record_command(
 
 /// Why a command could not be started.
 pub(in crate::command) fn refused(program: &OsString, error: &SpawnError) -> Failure {
-    let message = format!("{}: {error}", program.to_string_lossy());
+    let message = format!("{}: {error}", program.text());
     match error {
         SpawnError::Exec(Errno::ENOENT) => Failure::new(exit::NOT_FOUND, message, None),
         SpawnError::Exec(_) => Failure::new(exit::CANNOT_EXECUTE, message, None),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use tamis_profile::{Origin, RunId, Runs};
+use tamis_session::path_text::PathText;
 
 /// The run of a command, or of processes that run already. Without an id the kernel makes one at random.
 pub(super) fn of(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs {
@@ -19,7 +20,7 @@ pub(super) fn of(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs
     let program = match (command.first(), pids.first()) {
         (Some(program), _) => {
             let name = Path::new(program).file_name();
-            name.unwrap_or_default().to_string_lossy().into_owned()
+            name.unwrap_or_default().text()
         }
         (None, Some(pid)) => read(&format!("/proc/{pid}/comm")),
         (None, None) => String::new(),

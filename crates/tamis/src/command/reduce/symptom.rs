@@ -12,6 +12,7 @@ use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
 use tamis_lint::{LintInput, Meaning, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
+use tamis_session::path_text::PathText;
 use tamis_session::{Input, Loaded, Side, SideOptions};
 
 use super::{Args, file_name};
@@ -228,10 +229,10 @@ impl TestCommand {
         let folder = std::env::temp_dir().join(format!("tamis-reduce-{}", std::process::id()));
         // Not `create_dir_all`: nobody else may have put a folder there.
         fs::create_dir(&folder).map_err(|error| {
-            Failure::environment(format!("cannot make {}: {error}", folder.display()))
+            Failure::environment(format!("cannot make {}: {error}", folder.text()))
         })?;
         let file = folder.join(file_name(input));
-        let quoted = format!("'{}'", file.display().to_string().replace('\'', "'\\''"));
+        let quoted = format!("'{}'", file.text().replace('\'', "'\\''"));
         let command = match command.contains("{}") {
             true => command.replace("{}", &quoted),
             false => format!("{command} {quoted}"),
@@ -246,7 +247,7 @@ impl TestCommand {
     /// Whether the command ends with 0 for a file with these bytes.
     fn run(&self, bytes: &[u8]) -> Result<bool, Failure> {
         let cannot = |what: &str, error| {
-            Failure::environment(format!("cannot {what} {}: {error}", self.file.display()))
+            Failure::environment(format!("cannot {what} {}: {error}", self.file.text()))
         };
         fs::write(&self.file, bytes).map_err(|error| cannot("write", error))?;
         let status = Command::new("/bin/sh")

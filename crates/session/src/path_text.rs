@@ -1,0 +1,105 @@
+//! Paths as text, and back: a path is bytes, and messages, documents and names of inputs are text.
+//!
+//! A byte that belongs to no character of UTF-8 is `\xHH`. So that every text stands for one path, a path that has such
+//! four characters itself has `\x5c` for their backslash. All other paths are themselves.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What has a text that stands for it.
+pub trait PathText {
+    /// The text, of which [`path_of`] makes the path again.
+    fn text(&self) -> String;
+}
+
+impl PathText for OsStr {
+    /// ```
+    /// use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+    /// use tamis_session::path_text::{PathText, path_of};
+    /// assert_eq!(OsStr::new("kürzer.tamis").text(), "kürzer.tamis");
+    /// let latin = OsStr::from_bytes(b"k\xfcrzer.tamis");
+    /// assert_eq!(latin.text(), r"k\xfcrzer.tamis");
+    /// assert_eq!(path_of(&latin.text()), Path::new(latin));
+    /// ```
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for chunk in self.as_bytes().utf8_chunks() {
+            let mut rest = chunk.valid();
+            while let Some(at) = rest.find(r"\x") {
+                let (before, code) = rest.split_at(at);
+                text.push_str(before);
+                let is_code = byte_of(code).is_some();
+                text.push_str(if is_code { r"\x5c" } else { r"\" });
+                rest = &code[1..];
+            }
+            text.push_str(rest);
+            for byte in chunk.invalid() {
+                text.push_str(&format!(r"\x{byte:02x}"));
+            }
+        }
+        text
+    }
+}
+
+impl PathText for Path {
+    fn text(&self) -> String {
+        self.as_os_str().text()
+    }
+}
+
+/// The path for which a text stands.
+pub fn path_of(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(r"\x") {
+        let (before, code) = rest.split_at(at);
+        bytes.extend(before.bytes());
+        match byte_of(code) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &code[4..];
+            }
+            None => {
+                bytes.push(b'\\');
+                rest = &code[1..];
+            }
+        }
+    }
+    bytes.extend(rest.bytes());
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// The byte of the code `\xHH` with which a text begins.
+fn byte_of(text: &str) -> Option<u8> {
+    let digits = text.strip_prefix(r"\x")?.get(..2)?;
+    let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    are_digits.then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_comes_back_from_its_text_and_no_two_have_the_same() {
+        // All sequences of up to five of these pieces, in which codes and broken characters arise.
+        let pieces: [&[u8]; 7] = [b"\\", b"x", b"5c", b"f", b"\xff", b"\xc3", b"\xbc"];
+        let mut paths = vec![Vec::new()];
+        let mut first = 0;
+        for _ in 0..5 {
+            let end = paths.len();
+            for at in first..end {
+                for piece in pieces {
+                    let longer: Vec<u8> = [&paths[at], piece].concat();
+                    paths.push(longer);
+                }
+            }
+            first = end;
+        }
+        for path in paths {
+            let path = PathBuf::from(OsString::from_vec(path));
+            assert_eq!(path_of(&path.text()), path, "{}", path.text());
+        }
+    }
+}

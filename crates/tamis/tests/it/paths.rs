@@ -1,0 +1,254 @@
+//! Paths that aren't UTF-8: every command does with them what it does with others, and says their bytes escaped.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tamis_testkit::capture::{ETHERNET, ipv4, pcap};
+
+/// What commands say: the same, or with times and counts that differ from run to run, so that only the status and the names of
+/// files are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    Same,
+    Measured,
+}
+use Says::{Measured, Same};
+
+/// Commands, first those of which everything is compared, as files of the others stay. In their words `%` stands for what makes a name
+/// special.
+const COMMANDS: [(&str, Says); 38] = [
+    ("compile d%/p%.tamis -o d%/made%.bpf", Same),
+    ("compile d%/p%.tamis --profile d%/profile% --stats", Same),
+    ("compile d%/p%.rules -o d%/made%.bpf", Same),
+    ("compile d%/missing%", Same),
+    ("compile d%/p%.tamis -o d%/none%/made.bpf", Same),
+    ("compile --include-dir d%/stack% d%/far%.tamis", Same),
+    (
+        "compile --dialect python --arch-json d%/c%.json d%/p%.policy",
+        Same,
+    ),
+    (
+        "compile --dialect python -O arch-json=d%/c%.json d%/p%.policy",
+        Same,
+    ),
+    ("precompile d%/m%.toml --emit bpf -o d%/folder%", Same),
+    ("optimize d%/a%.bpf d%/b%.bpf -o d%/made%.bpf", Same),
+    ("optimize d%/stack%", Same),
+    ("optimize d%/a%.bpf,d%/b%.bpf", Same),
+    ("explain d%/p%.tamis read", Same),
+    ("explain d%/p%.tamis --audit d%/log%", Same),
+    ("explain d%/wrong%.tamis read", Same),
+    ("lint d%/p%.tamis d%/a%.bpf", Same),
+    ("eval d%/a%.bpf read", Same),
+    ("eval d%/socket%.asm --packet d%/capture%.pcap", Same),
+    ("prove d%/p%.tamis d%/a%.bpf", Same),
+    ("diff d%/p%.tamis d%/stack%", Same),
+    ("run -p d%/none% -- true", Same),
+    ("exec -p d%/wrong%.tamis -- true", Same),
+    ("sandbox -p d%/wrong%.tamis -- true", Same),
+    (
+        "learn d%/profile% --base d%/p%.tamis -o d%/learned%.tamis",
+        Same,
+    ),
+    ("profile d%/profile% -o d%/merged%", Same),
+    ("oci apply d%/p%.tamis d%/config%.json", Same),
+    ("asm d%/t%.asm -o d%/made%.bpf", Same),
+    ("disasm d%/a%.bpf -o d%/made%.asm", Same),
+    ("decompile d%/a%.bpf -o d%/made%.tamis", Same),
+    ("convert d%/p%.tamis --to oci -o d%/made%.json", Same),
+    ("bisect d%/p%.tamis", Same),
+    ("record --cgroup d%/none%", Same),
+    ("inject d%/rules% true", Same),
+    ("man d%/pages%", Same),
+    (
+        "fuzz d%/p%.tamis d%/a%.bpf --evaluations 100 --export-vectors d%/v%",
+        Measured,
+    ),
+    (
+        "reduce d%/p%.tamis --differs d%/b%.bpf -o d%/made%.tamis",
+        Measured,
+    ),
+    (
+        "bench --engines d%/p%.tamis --rounds 1 --calls read --chart d%/c%.svg",
+        Measured,
+    ),
+    (
+        "bench --engines d%/socket%.asm --rounds 1 --packets d%/capture%.pcap",
+        Measured,
+    ),
+];
+
+/// What is special: a byte that begins no character. Beside it, nothing.
+const PARTS: [&[u8]; 2] = [b"", b"\xff"];
+
+/// A profile: the table of `strace -c`.
+const PROFILE: &str = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000006           1        10           read
+ 40.00    0.000004           1         3           write
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000010           1        13           total
+";
+
+/// The text form of a ruleset.
+const RULES: &str = "\
+ruleset bad-arch kill_process
+section x86_64 default errno(1)
+  read: allow
+";
+
+/// A table of minijail's compile tool.
+const TABLE: &str = r#"{"arch_nr": 3221225534, "arch_name": "x86_64", "bits": 64,
+    "syscalls": {"read": 0, "write": 1}, "constants": {}}"#;
+
+/// A word with the special part in the place of each `%`.
+fn special(word: &str, part: &[u8]) -> OsString {
+    let pieces: Vec<&[u8]> = word.split('%').map(str::as_bytes).collect();
+    OsString::from_vec(pieces.join(part))
+}
+
+/// An empty folder with the inputs, in whose names is that part.
+fn folder(index: usize, part: &[u8]) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("paths-{index}"));
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(root.join(special("d%/stack%", part))).unwrap();
+    let write =
+        |name: &str, content: &[u8]| fs::write(root.join(special(name, part)), content).unwrap();
+    let packets = [ipv4(6, [1000, 22], &[0; 16])];
+    for (name, content) in [
+        (
+            "d%/p%.tamis",
+            "default errno(EPERM)\nallow exit, exit_group, rt_sigreturn\ninclude \"base.tamis\"\n",
+        ),
+        (
+            "d%/base.tamis",
+            "allow read, write, restart_syscall, execve\n",
+        ),
+        (
+            "d%/far%.tamis",
+            "default errno(EPERM)\ninclude \"shared.tamis\"\n",
+        ),
+        ("d%/stack%/shared.tamis", "allow exit, exit_group\n"),
+        ("d%/wrong%.tamis", "default errno(EPERM)\nallow raed\n"),
+        ("d%/p%.policy", "read: arg0 == 1\n"),
+        ("d%/c%.json", TABLE),
+        ("d%/p%.rules", RULES),
+        (
+            "d%/m%.toml",
+            "policy = \"base.tamis\"\narch = \"x86_64\"\n[option.a]\nyes = {}\nno = { rules = \"allow getpid\" }\n",
+        ),
+        ("d%/profile%", PROFILE),
+        (
+            "d%/log%",
+            "type=SECCOMP msg=audit(1.2:3): pid=1 comm=\"a\" arch=c000003e syscall=59 compat=0 ip=0x1 code=0x50000\n",
+        ),
+        (
+            "d%/config%.json",
+            "{\"ociVersion\": \"1.0.2\", \"linux\": {}}",
+        ),
+        ("d%/t%.asm", "ret #0x7fff0000\n"),
+        ("d%/socket%.asm", "ldh [12]\nret a\n"),
+        ("d%/rules%", "read errno(EIO) every 0\n"),
+    ] {
+        write(name, content.as_bytes());
+    }
+    write("d%/capture%.pcap", &pcap(ETHERNET, &packets));
+    for (name, text) in [
+        ("a", "default errno(EPERM)\nallow read\n"),
+        ("b", "default errno(EPERM)\nallow write\n"),
+    ] {
+        let source = root.join("source.tamis");
+        fs::write(&source, text).unwrap();
+        let program = root.join(special(&format!("d%/{name}%.bpf"), part));
+        let mut compile = Command::new(crate::TAMIS);
+        compile
+            .args(["compile", "-q", "-o"])
+            .arg(&program)
+            .arg(&source);
+        assert!(compile.status().unwrap().success());
+        fs::copy(
+            &program,
+            root.join(special(&format!("d%/stack%/{name}%.bpf"), part)),
+        )
+        .unwrap();
+    }
+    root
+}
+
+/// The files below a folder, their names and content without what is special.
+fn files(folder: &Path, root: &Path, found: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, root, found);
+            continue;
+        }
+        let mut name = path
+            .strip_prefix(root)
+            .unwrap()
+            .as_os_str()
+            .as_bytes()
+            .to_vec();
+        name.retain(|byte| *byte != 0xff);
+        found.insert(name, plain(fs::read(&path).unwrap()));
+    }
+}
+
+/// What a command wrote, without what is special as it is shown: in text, and in text of a document.
+fn plain(bytes: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8(bytes) {
+        Ok(text) => text.replace(r"\\xff", "").replace(r"\xff", "").into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
+}
+
+/// What a command gives in a folder: its status, what it prints, and the files behind it.
+fn outcome(
+    line: &str,
+    root: &Path,
+    part: &[u8],
+) -> (Option<i32>, String, BTreeMap<Vec<u8>, Vec<u8>>) {
+    let words = line.split(' ').map(|word| special(word, part));
+    let mut command = Command::new(crate::TAMIS);
+    command.args(words).current_dir(root).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let printed = [output.stdout, output.stderr].map(plain);
+    let mut behind = BTreeMap::new();
+    files(root, root, &mut behind);
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&printed.concat()).into_owned(),
+        behind,
+    )
+}
+
+#[test]
+fn commands_do_with_them_what_they_do_with_others() {
+    let roots: Vec<PathBuf> = PARTS
+        .iter()
+        .enumerate()
+        .map(|(index, part)| folder(index, part))
+        .collect();
+    for (line, says) in COMMANDS {
+        let [
+            (status, printed, files),
+            (own_status, own_printed, own_files),
+        ] = [0, 1].map(|at: usize| outcome(line, &roots[at], PARTS[at]));
+        println!("{line}: {status:?}\n{printed}");
+        assert_eq!(own_status, status, "{line}: {own_printed}");
+        assert!(
+            own_files.keys().eq(files.keys()),
+            "{line}: {:?}",
+            own_files.keys()
+        );
+        if says == Same {
+            assert_eq!(own_printed, printed, "{line}");
+            assert_eq!(own_files, files, "{line}");
+        }
+    }
+}
