@@ -1,5 +1,6 @@
 //! Inputs on the command line: their paths, the values of `--from`, and standard input that nobody asked to read.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Stdin};
 use std::os::fd::AsFd;
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command};
 use tamis_session::InputKind;
 use tamis_session::path_text::PathText;
 
@@ -17,6 +19,29 @@ use super::failure::Failure;
 /// Reads the path of an input as [text](tamis_session::path_text): paths needn't be UTF-8.
 pub(crate) fn path_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|path| path.text())
+}
+
+/// Reads a policy or program: a path, `-` or an embedded policy's name. The names are possible
+/// values, which shells complete; nothing else is refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyParser;
+
+impl TypedValueParser for PolicyParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        path_parser().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = tamis_policy::embedded::ALL.iter().map(|policy| policy.name);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 /// Reads the value of `--from` and lists the kinds in the help.

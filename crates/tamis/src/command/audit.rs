@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "pid")]
     all: bool,
     /// What should be enforced: a policy, or filters
-    #[arg(long, value_name = "INPUT", value_parser = input::path_parser())]
+    #[arg(long, value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]
     against: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,

@@ -44,7 +44,7 @@ Examples:
   tcpdump -dd 'port 22' | tamis bench --engines - --packets capture.pcap")]
 pub(crate) struct Args {
     /// What to measure
-    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER", value_parser = input::path_parser())]
+    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER", value_parser = input::PolicyParser, hide_possible_values = true)]
     filters: Vec<String>,
     /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
     /// mispredicted branch, another filter), and compare it with the compiler's cost model

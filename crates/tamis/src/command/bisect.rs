@@ -20,7 +20,7 @@ Examples:
 Exit status: 1 if there is such a change.")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: String,
     /// The passes to run, in order, separated by commas [default: all]
     #[arg(long, value_name = "NAMES")]

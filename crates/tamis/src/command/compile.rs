@@ -33,7 +33,7 @@ Examples:
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: Option<String>,
     /// What to print
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]

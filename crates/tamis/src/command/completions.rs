@@ -1,4 +1,7 @@
 //! `tamis completions`: scripts that teach a shell to complete the command line.
+//!
+//! `clap_complete` writes them. A value that is a policy or program can be a file or the name of an embedded policy, and its
+//! scripts have either files or names. It is told the names, and where a script lists them files are added here.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -16,8 +19,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+    let mut command = crate::Cli::command();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "tamis", &mut script);
-    output::print(&script)?;
+    clap_complete::generate(args.shell, &mut command, "tamis", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    output::print(with_files(args.shell, &script).as_bytes())?;
     Ok(exit::OK)
+}
+
+/// The script in which files are completed where the names are.
+fn with_files(shell: Shell, script: &str) -> String {
+    let names = tamis_policy::embedded::ALL.map(|policy| policy.name);
+    let list = names.join(" ");
+    match shell {
+        Shell::Bash => script.replace(
+            &format!("compgen -W \"{list}\""),
+            &format!("compgen -f -W \"{list}\""),
+        ),
+        Shell::Zsh => script.replace(
+            &format!(":({list})"),
+            &format!(":{{_files; compadd -- {list}}}"),
+        ),
+        Shell::Fish => script.replace(
+            &format!("-f -a \"{}\\t", names[0]),
+            &format!("-F -a \"{}\\t", names[0]),
+        ),
+        _ => script.to_owned(),
+    }
 }

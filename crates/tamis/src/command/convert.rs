@@ -35,7 +35,7 @@ Examples:
   tamis convert profile.json --to spo | kubectl apply -f -")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy
-    #[arg(default_value = "-", value_parser = input::path_parser())]
+    #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// The language to write
     #[arg(long, value_name = "LANGUAGE", value_parser = language())]

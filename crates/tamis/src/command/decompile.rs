@@ -35,7 +35,7 @@ Examples:
   tamis decompile profile.json")]
 pub(crate) struct Args {
     /// The programs, the oldest first: paths, or `-` for standard input
-    #[arg(default_value = "-", value_parser = input::path_parser())]
+    #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// What to print
     #[arg(long, value_name = "FORM", default_value = "tamis")]

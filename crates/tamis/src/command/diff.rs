@@ -27,10 +27,10 @@ Exit status: 0 nothing listed; 1 something is listed, or with --fail-on-looser s
 3 gave up.")]
 pub(crate) struct Args {
     /// The old filter
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     old: String,
     /// The new filter
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     new: String,
     /// List only what is looser in NEW
     #[arg(long)]

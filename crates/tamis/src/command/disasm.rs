@@ -23,7 +23,7 @@ Examples:
   tamis disasm --extended --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
-    #[arg(default_value = "-", value_parser = input::path_parser())]
+    #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// Omit the comments that name fields, actions and calls
     #[arg(long)]

@@ -23,7 +23,7 @@ Examples:
 Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
     /// A policy or program: a path, `-` for standard input, or the name of an embedded policy
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// The calls
     #[arg(required_unless_present = "packet", value_name = "CALL")]

@@ -34,7 +34,7 @@ pub(crate) struct Args {
         visible_alias = "filter",
         value_name = "INPUT",
         required = true,
-        value_parser = input::path_parser(),
+        value_parser = input::PolicyParser, hide_possible_values = true,
     )]
     policies: Vec<String>,
     /// Tell the command this name instead of its own

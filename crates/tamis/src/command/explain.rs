@@ -22,7 +22,7 @@ A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`
 prints it.")]
 pub(crate) struct Args {
     /// A policy or program (a path, `-`, or an embedded policy's name); or a diagnostic code
-    #[arg(value_name = "INPUT|CODE", required_unless_present = "audit", value_parser = input::path_parser())]
+    #[arg(value_name = "INPUT|CODE", required_unless_present = "audit", value_parser = input::PolicyParser, hide_possible_values = true)]
     input: Option<String>,
     /// The calls
     #[arg(value_name = "CALL", conflicts_with = "audit")]

@@ -45,10 +45,10 @@ Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some 
  proved unreachable.")]
 pub(crate) struct Args {
     /// One side
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     left: String,
     /// The other side [default: LEFT compiled or optimised by tamis]
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     right: Option<String>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
     /// A policy that the learned one may not exceed
-    #[arg(long, value_name = "POLICY", value_parser = input::path_parser())]
+    #[arg(long, value_name = "POLICY", value_parser = input::PolicyParser, hide_possible_values = true)]
     base: Option<String>,
     /// How far the policy goes beyond what was seen
     #[arg(long, value_name = "HOW", default_value = "stable")]

@@ -30,7 +30,7 @@ Examples:
 Exit status: 1 if there is a warning, 2 if an input can't be read.")]
 pub(crate) struct Args {
     /// Policies and programs: paths, `-` for standard input, or names of embedded policies
-    #[arg(value_name = "INPUT", required_unless_present = "list", value_parser = input::path_parser())]
+    #[arg(value_name = "INPUT", required_unless_present = "list", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// Treat all inputs, which must be programs, as the filters of one task, the oldest first
     #[arg(long)]

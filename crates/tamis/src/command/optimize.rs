@@ -36,7 +36,7 @@ Examples:
 Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
     /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
-    #[arg(conflicts_with = "pid", value_parser = input::path_parser())]
+    #[arg(conflicts_with = "pid", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// Take the filters of a running process
     #[arg(short, long, value_name = "PID")]

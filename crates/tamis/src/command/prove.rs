@@ -25,10 +25,10 @@ Examples:
 Exit status: 0 yes; 1 no; 3 gave up.")]
 pub(crate) struct Args {
     /// One side
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     left: String,
     /// The other
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     right: String,
     /// Prove instead that LEFT is at least as strict as RIGHT: its action never comes later in the order
     /// kill_process, kill_thread, trap, errno, notify, trace, log, allow

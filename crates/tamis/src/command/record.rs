@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long)]
     time: bool,
     /// Tell at once which calls this policy would deny, without enforcing it; exit with 1 if there are any
-    #[arg(long, value_name = "POLICY", value_parser = input::path_parser())]
+    #[arg(long, value_name = "POLICY", value_parser = input::PolicyParser, hide_possible_values = true)]
     against: Option<String>,
     /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]

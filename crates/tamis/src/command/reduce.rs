@@ -32,10 +32,10 @@ Examples:
 Exit status: 2 if the input doesn't show the failure.")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// It differs for a call from this policy, program or stack, and its action for that call stays the same
-    #[arg(long, value_name = "OTHER", value_parser = input::path_parser())]
+    #[arg(long, value_name = "OTHER", value_parser = input::PolicyParser, hide_possible_values = true)]
     differs: Option<String>,
     /// The call that shows the difference [default: found by the prover]
     #[arg(long, requires = "differs")]

@@ -41,7 +41,7 @@ Exit status: that of the command; if a signal kills it, tamis dies by the same s
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
     /// A policy or program; may be repeated, the first is installed first [default: container-default]
-    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::path_parser())]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]
     policies: Vec<String>,
     /// Let the command use tamis's library in place of libseccomp; without a policy, under no filter of tamis
     #[arg(long)]

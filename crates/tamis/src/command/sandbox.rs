@@ -27,7 +27,7 @@ that it has started are killed.
 Exit status: that of the command, as of `tamis run`.")]
 pub(crate) struct Args {
     /// The policy or program [default: container-default]
-    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::path_parser())]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: Option<String>,
     /// How calls with the action notify are answered: `allow`, or an error such as `errno(EPERM)`
     #[arg(long, value_name = "ANSWER", default_value = "errno(ENOSYS)", value_parser = parse_answer)]

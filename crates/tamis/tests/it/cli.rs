@@ -200,6 +200,38 @@ fn completions_exist_for_every_shell() {
 }
 
 #[test]
+fn bash_completes_policies_files_and_architectures() {
+    let folder = folder("completions");
+    for name in ["own.tamis", "containers.tamis"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    fs::write(
+        folder.join("script"),
+        output(&["completions", "bash"]).stdout,
+    )
+    .unwrap();
+    for (words, expected) in [
+        ("tamis run -p cont", "container-default containers.tamis"),
+        ("tamis run -p ow", "own.tamis"),
+        ("tamis lint pure", "pure-compute"),
+        ("tamis compile --arch aarch", "aarch64"),
+        ("tamis decomp", "decompile"),
+    ] {
+        let last = words.split(' ').count() - 1;
+        let ask = format!(
+            "source ./script; COMP_WORDS=({words}); COMP_CWORD={last}; \
+             _tamis tamis ${{COMP_WORDS[{last}]}} ${{COMP_WORDS[{last}-1]}}; printf '%s\\n' ${{COMPREPLY[@]}} | sort"
+        );
+        let mut bash = Command::new("bash");
+        let Ok(output) = bash.args(["-c", &ask]).current_dir(&folder).output() else {
+            return skip::because(Need::Peers, "bash isn't installed");
+        };
+        let found = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
+        assert_eq!(found.trim_end(), expected, "{words}: {output:?}");
+    }
+}
+
+#[test]
 fn run_passes_on_exit_codes_and_signals() {
     if skip::without_live() {
         return;

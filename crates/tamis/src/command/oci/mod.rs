@@ -45,7 +45,7 @@ enum What {
 #[derive(clap::Args)]
 struct ApplyArgs {
     /// The policy or program: a path, `-`, or the name of an embedded policy
-    #[arg(value_parser = input::path_parser())]
+    #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: String,
     /// The configuration of the container; it is changed in place unless -o is given
     config: PathBuf,
