@@ -140,7 +140,8 @@ pub fn bind(config: &Config@parameter@) -> Result<Filter, BindError> {
         insns.extend(@stored@.map(|mut insn| {
             behind -= 1;
             // Bits above the code say which skip is counted from the end.
-            let behind_if = |bit: u32| behind as u8 * (insn.code >> bit & 1) as u8;
+            let code = insn.code;
+            let behind_if = |bit: u32| behind as u8 * (code >> bit & 1) as u8;
             insn.jt = insn.jt.wrapping_add(behind_if(@jt_bit@));
             insn.jf = insn.jf.wrapping_add(behind_if(@jf_bit@));
             insn.code &= 0xff;
@@ -153,7 +154,7 @@ pub fn bind(config: &Config@parameter@) -> Result<Filter, BindError> {
 
 const CHECKS: &str = r"    let values = [
 @places@    ];
-    for ((value, (first, last)), variable) in values.into_iter().zip(RANGES[usize::from(ranges)]).zip(NAMES) {
+    for ((&value, (first, last)), variable) in values.iter().zip(RANGES[usize::from(ranges)]).zip(NAMES) {
         if value < first || value > last {
             return Err(BindError::OutOfRange { variable, value });
         }

@@ -324,3 +324,37 @@ fn colour_is_for_those_who_see_it() {
     .stdout;
     assert!(coloured.contains(&0x1b));
 }
+
+/// A policy whose filter no kernel takes has a meaning: the rules are explained, compared and run on calls.
+#[test]
+fn a_policy_that_is_too_long_for_the_kernel_is_explained_and_compared() {
+    let folder = folder("too-long");
+    let rule = |n: u32| {
+        format!(
+            "allow ioctl(fd == {} && cmd == {n})\n",
+            n * 7919 % 1_000_003
+        )
+    };
+    let rules: String = (0..1400).map(rule).collect();
+    let rules = format!("arch x86_64\ndefault errno(EPERM)\nallow read\n{rules}");
+    let [long, longer] = ["long", "longer"].map(|name| folder.join(format!("{name}.tamis")));
+    fs::write(&longer, format!("{rules}allow getpid\n")).unwrap();
+    fs::write(&long, rules).unwrap();
+    let (long, longer) = (text_of(&long), text_of(&longer));
+    let output = tamis(&["compile", long]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("TM0401"),
+        "{output:?}"
+    );
+
+    let decision = |policy| {
+        document(&["explain", policy, "getpid", "--json"]).1["explanations"][0]["action"].clone()
+    };
+    assert_ne!(decision(long), decision(longer));
+    let ran = tamis(&["fuzz", long, longer, "--evaluations", "10000"]);
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    assert!(said.contains("getpid()"), "{said}");
+    assert_eq!(tamis(&["diff", long, longer]).status.code(), Some(1));
+}

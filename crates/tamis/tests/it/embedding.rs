@@ -10,7 +10,7 @@ use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_testkit::corpus::repository;
-use tamis_testkit::skip;
+use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, stderr_text};
 
 use crate::TAMIS;
@@ -79,6 +79,61 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
             continue;
         };
         toolchains::assert_confined(toolchain.program, &program);
+    }
+}
+
+/// Rust in the file of a program of any edition, with all lints of the edition that follows as errors.
+#[test]
+fn what_is_written_in_rust_builds_in_every_edition() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedding/editions");
+    fs::create_dir_all(&folder).unwrap();
+    let texts = [
+        ("server.tamis", ALL_KINDS),
+        (
+            "matrix.toml",
+            "policy = \"server.tamis\"\narch = \"x86_64\"\n[option.a]\nyes = {}\nno = { rules = \"errno(EPERM) getpid\" }\n",
+        ),
+        (
+            "main.rs",
+            "pub mod alone { include!(\"alone.rs\"); }\npub mod all { include!(\"all.rs\"); }\n",
+        ),
+    ];
+    for (name, text) in texts {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    for words in [
+        "compile server.tamis --arch x86_64 --emit rust -o alone.rs",
+        "precompile matrix.toml --emit rust -o all.rs",
+    ] {
+        let mut tamis = Command::new(TAMIS);
+        let written = tamis.args(words.split(' ')).current_dir(&folder).output();
+        let written = written.unwrap();
+        assert!(written.status.success(), "{}", stderr_text(&written));
+    }
+    for edition in ["2015", "2018", "2021", "2024"] {
+        let mut rustc = Command::new("rustc");
+        rustc
+            .args(["--edition", edition, "--crate-type=lib", "--emit=metadata"])
+            .args([
+                "-D",
+                "warnings",
+                "-D",
+                "future-incompatible",
+                "-D",
+                "rust-2018-compatibility",
+            ])
+            .args([
+                "-D",
+                "rust-2021-compatibility",
+                "-D",
+                "rust-2024-compatibility",
+                "main.rs",
+            ])
+            .current_dir(&folder);
+        let Ok(built) = rustc.output() else {
+            return skip::because(Need::Peers, "rustc isn't installed");
+        };
+        assert!(built.status.success(), "{edition}: {}", stderr_text(&built));
     }
 }
 
