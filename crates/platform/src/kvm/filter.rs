@@ -11,11 +11,11 @@ use super::arguments;
 use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low, reads_ip};
 use crate::rewrite::Rewrite;
-use crate::sys::kvm::KILL_MARK;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
+use crate::sys::kvm::{KILL_MARK, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
 
-/// The filter for calls of the monitor that return to these addresses.
-pub(super) fn filter(guest: &Program, ips: [u64; 4]) -> Result<Program, Unsupported> {
+/// The filter for calls of the monitor that return to these addresses, and for those that are only asked about.
+pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Program, Unsupported> {
     if reads_ip(guest) {
         return Err(Unsupported::new(
             "a filter that looks at where a call is made",
@@ -25,6 +25,10 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4]) -> Result<Program, Unsuppor
         return Err(Unsupported::new(
             "a filter with conditions on arguments of rt_sigaction, sigaltstack, clone, brk or close_range that aren't the guest's",
         ));
+    }
+    let marked = Op::RetImm(KILLS_THREAD.ret());
+    if guest.ops().any(|op| op == marked) {
+        return Err(Unsupported::new("a filter with the action trap(0x7a78)"));
     }
     let own = own_calls();
     let mut places = Vec::new();
@@ -38,21 +42,38 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4]) -> Result<Program, Unsuppor
         ]);
     }
     places.push(Op::Jump(own.len() as u32));
-    let refused = refused_calls(guest)?;
+    let not_made = Rewrite {
+        notify: NOT_MADE,
+        trace: NO_CALL,
+        executes: Some(NOT_MADE),
+        kills_thread: Some(KILLS_THREAD),
+    };
+    let not_made = not_made.apply(guest, &[Op::Alu(AluOp::And, Operand::K(0))])?;
+    let refused = refused_calls(not_made.len());
+    let to_not_made = places.len() + own.len() + refused.len();
+    let asked = [
+        Op::LoadData(IP_HIGH),
+        Op::branch(Test::Eq, (asking >> 32) as u32, 0, 3),
+        Op::LoadData(IP_LOW),
+        Op::branch(Test::Eq, asking as u32, 0, 1),
+        Op::Jump(to_not_made as u32),
+    ];
     // The same instructions make calls of the 32-bit interface, with other numbers.
     let mut prefix = vec![
         Op::LoadData(ARCH),
         Op::branch(Test::Eq, Arch::X86_64.audit(), 1, 0),
-        Op::Jump((places.len() + own.len() + refused.len()) as u32),
+        Op::Jump((asked.len() + to_not_made + not_made.len()) as u32),
     ];
+    prefix.extend(asked);
     prefix.extend(places);
     prefix.extend(own);
     prefix.extend(refused);
+    prefix.extend(not_made.ops());
     // As the guest's filter expects it.
     prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
     let rewrite = Rewrite {
         notify: Action::new(ActionKind::Notify, 0),
-        trace: NOT_MADE,
+        trace: NO_CALL,
         executes: None,
         kills_thread: Some(KILLS_THREAD),
     };
@@ -63,35 +84,15 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4]) -> Result<Program, Unsuppor
 /// process, with which the process would go on after its last, and a thread that the kernel ends keeps its place.
 const KILLS_THREAD: Action = Action::new(ActionKind::Trap, KILL_MARK);
 
-/// The answer to calls that can't be made in a machine.
-const NOT_MADE: Action = Action::errno(libc::ENOSYS as u16);
+/// The answer to calls that a filter would have made and that aren't: the monitor knows what becomes of them.
+const NOT_MADE: Action = Action::errno(WOULD_BE_MADE);
 
-/// Calls that are about another program, or do what only works for code that the processor runs outside of a machine.
-const REFUSED: [i64; 9] = [
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    435, // clone3, which the C library's headers may lack
-    libc::SYS_rseq,
-    libc::SYS_seccomp,
-    libc::SYS_modify_ldt,
-    libc::SYS_unshare,
-    libc::SYS_shmat,
-    libc::SYS_userfaultfd,
-];
+/// The kernel's answer to `trace` without a tracer.
+const NO_CALL: Action = Action::errno(libc::ENOSYS as u16);
 
-/// Operations of `prctl` that set filters and dispatch.
-const REFUSED_OPERATIONS: [u32; 2] = [22, 59];
-
-/// For these calls the guest's filter again, which answers that they aren't made where it would have them made: what
-/// kills, traps or fails stays.
-fn refused_calls(guest: &Program) -> Result<Vec<Op>, Unsupported> {
-    let not_made = Rewrite {
-        notify: NOT_MADE,
-        trace: NOT_MADE,
-        executes: Some(NOT_MADE),
-        kills_thread: Some(KILLS_THREAD),
-    };
-    let copy = not_made.apply(guest, &[Op::Alu(AluOp::And, Operand::K(0))])?;
+/// The monitor doesn't make these calls. If it did they would go on to the filter that makes none; all others pass that, as long
+/// as it is.
+fn refused_calls(not_made_insns: usize) -> Vec<Op> {
     let mut ops = vec![Op::LoadData(NR)];
     let operations = 2 + REFUSED_OPERATIONS.len();
     for (index, nr) in REFUSED.into_iter().enumerate() {
@@ -109,9 +110,8 @@ fn refused_calls(guest: &Program) -> Result<Vec<Op>, Unsupported> {
         let left = REFUSED_OPERATIONS.len() - 1 - index + 1;
         ops.push(Op::branch(Test::Eq, operation, left as u8, 0));
     }
-    ops.push(Op::Jump(copy.len() as u32));
-    ops.extend(copy.ops());
-    Ok(ops)
+    ops.push(Op::Jump(not_made_insns as u32));
+    ops
 }
 
 /// What the monitor may do; all else kills it.
@@ -185,6 +185,14 @@ mod tests {
     use tamis_bpf::interp;
     use tamis_kernel::NATIVE_ENDIAN;
 
+    /// Where calls are that are only asked about.
+    const ASKING: u64 = 0x7fff_0000_3234;
+
+    fn guest(action: Action) -> Program {
+        let insns = vec![Op::RetImm(action.ret()).into()];
+        Program::new(insns, NATIVE_ENDIAN).expect("a program")
+    }
+
     #[test]
     fn the_monitor_may_do_what_it_needs_and_no_more() {
         const IPS: [u64; 4] = [
@@ -193,11 +201,7 @@ mod tests {
             0x7fff_0000_1234,
             0x7fff_0000_2234,
         ];
-        let deny = Program::new(
-            vec![Op::RetImm(Action::errno(1).ret()).into()],
-            NATIVE_ENDIAN,
-        );
-        let filter = filter(&deny.unwrap(), IPS).unwrap();
+        let filter = filter(&guest(Action::errno(1)), IPS, ASKING).unwrap();
         let answer = |arch: Arch, nr: i64, ip: u64, args: [u64; 6]| {
             let call = SeccompData {
                 nr: nr as u32,
@@ -242,39 +246,47 @@ mod tests {
 
     #[test]
     fn calls_that_are_not_made_are_answered_as_strictly() {
-        let answers = |guest: Action, nr: i64, operation: u64| {
-            let guest = Program::new(vec![Op::RetImm(guest.ret()).into()], NATIVE_ENDIAN);
-            let filter = filter(&guest.expect("a program"), [1, 2, 3, 4]).expect("it fits");
+        let answer = |action: Action, nr: i64, operation: u64, ip: u64| {
+            let filter = filter(&guest(action), [1, 2, 3, 4], ASKING).expect("it fits");
             let call = SeccompData {
                 nr: nr as u32,
                 arch: Arch::X86_64.audit(),
-                ip: 0x1000,
+                ip,
                 args: [operation, 0, 0, 0, 0, 0],
             };
             Action::from_ret(interp::run(&filter, &call).ret)
         };
-        let is_refused = |nr: i64, operation: u64| {
+        let is_refused = |nr: i64, operation: u64, ip: u64| {
             for kind in ActionKind::ALL {
-                let guest = Action::new(kind, 0);
+                let action = Action::new(kind, 0);
                 let expected = match kind {
-                    ActionKind::Allow
-                    | ActionKind::Log
-                    | ActionKind::Notify
-                    | ActionKind::Trace => NOT_MADE,
+                    ActionKind::Allow | ActionKind::Log | ActionKind::Notify => NOT_MADE,
+                    ActionKind::Trace => NO_CALL,
                     ActionKind::KillThread => KILLS_THREAD,
-                    _ => guest,
+                    _ => action,
                 };
-                assert_eq!(answers(guest, nr, operation), expected, "{nr} {kind:?}");
+                assert_eq!(answer(action, nr, operation, ip), expected, "{nr} {kind:?}");
             }
         };
         for nr in REFUSED {
-            is_refused(nr, 0);
+            is_refused(nr, 0, 0x1000);
         }
         for operation in [22, 59, 1 << 32 | 22] {
-            is_refused(libc::SYS_prctl, operation);
+            is_refused(libc::SYS_prctl, operation, 0x1000);
+        }
+        for nr in 0..512 {
+            is_refused(nr, 0, ASKING);
         }
         for (nr, operation) in [(libc::SYS_prctl, 38), (libc::SYS_openat, 22)] {
-            assert_eq!(answers(Action::ALLOW, nr, operation), Action::ALLOW);
+            assert_eq!(answer(Action::ALLOW, nr, operation, 0x1000), Action::ALLOW);
         }
+    }
+
+    #[test]
+    fn a_filter_that_says_what_the_monitor_is_told_is_refused() {
+        let ips = [1, 2, 3, 4];
+        assert!(filter(&guest(KILLS_THREAD), ips, ASKING).is_err());
+        let other = Action::new(ActionKind::Trap, KILL_MARK + 1);
+        assert!(filter(&guest(other), ips, ASKING).is_ok());
     }
 }

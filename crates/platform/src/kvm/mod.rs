@@ -79,8 +79,8 @@ impl Platform for Kvm {
             .0
             .map_or_else(exit, Ok)
             .map_err(PlatformError::Unavailable)?;
-        let filter =
-            filter::filter(guest.filter, kvm::own_ips()).map_err(PlatformError::Unsupported)?;
+        let filter = filter::filter(guest.filter, kvm::own_ips(), kvm::asking_ip());
+        let filter = filter.map_err(PlatformError::Unsupported)?;
         let program = in_process::load(guest);
         let program = program.map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
         let kvm = open().map_err(PlatformError::Unavailable)?;

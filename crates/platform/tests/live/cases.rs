@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 50] = [
+pub(crate) const CASES: [Case; 51] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -89,6 +89,11 @@ pub(crate) const CASES: [Case; 50] = [
         name: "as notify",
         without: any,
         run: as_notify,
+    },
+    Case {
+        name: "decided",
+        without: forks,
+        run: decided,
     },
     guest!("lost", threads),
     guest!("registers", any),
@@ -371,6 +376,34 @@ fn as_notify(platform: &dyn Platform) -> Outcome {
         let expected = answers(notify);
         assert!(!expected.1.is_empty());
         assert_eq!(answers(platform), expected, "filter {index}");
+    }
+    Outcome::Passed
+}
+
+/// What a filter decides about calls that begin and end tasks ends the guest as on the platform `notify`.
+fn decided(platform: &dyn Platform) -> Outcome {
+    let notify = tamis_platform::by_name("notify").expect("a platform");
+    if notify.probe().is_err() {
+        return Outcome::Skipped("the platform `notify` doesn't work here");
+    }
+    let filter = host::about_tasks();
+    // The race of the last needs luck to be lost.
+    for scene in [
+        "k", "t", "l", "i", "v", "f", "c", "s", "r", "r", "r", "r", "r",
+    ] {
+        let ended = |platform: &dyn Platform| {
+            let guest = Guest {
+                program: guests::path("decided").into(),
+                args: vec![scene.into()],
+                filter: &filter,
+                has_results: false,
+            };
+            let ended = platform.run(&guest, &Host::default(), &Options::default());
+            ended.expect("it runs")
+        };
+        let expected = ended(notify);
+        assert_ne!(expected, Ended::Exited(1), "{scene}");
+        assert_eq!(ended(platform), expected, "{scene}");
     }
     Outcome::Passed
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 26] = [
+pub(crate) const NAMES: [&str; 27] = [
     "attack",
     "answered",
     "answers",
     "arguments",
     "blocked",
     "confined",
+    "decided",
     "exceptions",
     "exec",
     "faults",

@@ -233,6 +233,25 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
     lists.map(of_rules).into()
 }
 
+/// A filter about calls that begin and end tasks.
+pub(crate) fn about_tasks() -> Program {
+    let of = |kind| Action::new(kind, 0);
+    let not_a_thread = (libc::CLONE_VM | libc::SIGCHLD) as u64;
+    of_rules(&[
+        (libc::SYS_getpriority, None, of(ActionKind::Notify)),
+        (
+            libc::SYS_clone,
+            Some((0, not_a_thread)),
+            of(ActionKind::KillProcess),
+        ),
+        (libc::SYS_fork, None, of(ActionKind::KillThread)),
+        (libc::SYS_vfork, None, of(ActionKind::Trap)),
+        (libc::SYS_exit, Some((0, 31)), of(ActionKind::KillProcess)),
+        (libc::SYS_exit, Some((0, 32)), of(ActionKind::Trap)),
+        (libc::SYS_acct, None, of(ActionKind::Trap)),
+    ])
+}
+
 fn of_rules(rules: &[Rule]) -> Program {
     let mut ops = Vec::new();
     for (nr, condition, action) in rules {

@@ -10,8 +10,76 @@ use std::sync::atomic::AtomicU32;
 use super::tasks::killed;
 use super::vcpu::thread_entry;
 
+/// The error of the filter's for a call that it would have made: none that the kernel gives.
+pub(crate) const WOULD_BE_MADE: u16 = 4095;
 /// The call was not made, or is to be made again, because a signal waits. The kernel's own number for that.
 pub(super) const RESTART: i64 = -512;
+
+/// The registers of a call from six words at `r11`.
+macro_rules! load_arguments {
+    () => {
+        "mov rdi, [r11]
+        mov rsi, [r11 + 8]
+        mov rdx, [r11 + 16]
+        mov r10, [r11 + 24]
+        mov r8, [r11 + 32]
+        mov r9, [r11 + 40]"
+    };
+}
+
+/// A function that makes a call unless something waits.
+macro_rules! guest_call {
+    ($name:literal) => {
+        concat!(
+            ".globl tamis_platform_kvm_",
+            $name,
+            "
+            .hidden tamis_platform_kvm_",
+            $name,
+            "
+            tamis_platform_kvm_",
+            $name,
+            ":
+            mov rax, rdi
+            mov r11, rsi
+            mov rcx, rdx
+            ",
+            load_arguments!(),
+            "
+            .globl tamis_platform_kvm_",
+            $name,
+            "_begin
+            .hidden tamis_platform_kvm_",
+            $name,
+            "_begin
+            tamis_platform_kvm_",
+            $name,
+            "_begin:
+            cmp dword ptr [rcx], 0
+            jne 9f
+            .globl tamis_platform_kvm_",
+            $name,
+            "_at
+            .hidden tamis_platform_kvm_",
+            $name,
+            "_at
+            tamis_platform_kvm_",
+            $name,
+            "_at:
+            syscall
+            .globl tamis_platform_kvm_",
+            $name,
+            "_made
+            .hidden tamis_platform_kvm_",
+            $name,
+            "_made
+            tamis_platform_kvm_",
+            $name,
+            "_made:
+            ret"
+        )
+    };
+}
 
 global_asm!(
     ".pushsection .text.tamis_platform_kvm, \"ax\"",
@@ -21,12 +89,7 @@ global_asm!(
     "tamis_platform_kvm_own:",
     "mov rax, rdi",
     "mov r11, rsi",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
+    load_arguments!(),
     "syscall",
     ".globl tamis_platform_kvm_owned",
     ".hidden tamis_platform_kvm_owned",
@@ -50,28 +113,9 @@ global_asm!(
     "tamis_platform_kvm_ran:",
     "ret",
     // Makes a call of the guest: its number, the address of six arguments, and that of what waits.
-    ".globl tamis_platform_kvm_guest",
-    ".hidden tamis_platform_kvm_guest",
-    "tamis_platform_kvm_guest:",
-    "mov rax, rdi",
-    "mov r11, rsi",
-    "mov rcx, rdx",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
-    ".globl tamis_platform_kvm_guest_begin",
-    ".hidden tamis_platform_kvm_guest_begin",
-    "tamis_platform_kvm_guest_begin:",
-    "cmp dword ptr [rcx], 0",
-    "jne 9f",
-    ".globl tamis_platform_kvm_guest_at",
-    ".hidden tamis_platform_kvm_guest_at",
-    "tamis_platform_kvm_guest_at:",
-    "syscall",
-    "ret",
+    guest_call!("guest"),
+    // The same from an instruction for which the filter only says what it would answer.
+    guest_call!("ask"),
     ".globl tamis_platform_kvm_restart",
     ".hidden tamis_platform_kvm_restart",
     "tamis_platform_kvm_restart:",
@@ -86,12 +130,7 @@ global_asm!(
     "mov r12, rdx",
     "mov rax, rdi",
     "mov r11, rsi",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
+    load_arguments!(),
     "syscall",
     "test rax, rax",
     "jz 1f",
@@ -170,6 +209,10 @@ unsafe extern "sysv64" {
     fn tamis_platform_kvm_guest(nr: u64, args: *const u64, pending: *const u32) -> i64;
     fn tamis_platform_kvm_guest_begin();
     fn tamis_platform_kvm_guest_at();
+    fn tamis_platform_kvm_ask(nr: u64, args: *const u64, pending: *const u32) -> i64;
+    fn tamis_platform_kvm_ask_begin();
+    fn tamis_platform_kvm_ask_at();
+    fn tamis_platform_kvm_ask_made();
     fn tamis_platform_kvm_restart();
     fn tamis_platform_kvm_clone(nr: u64, args: *const u64, stack_end: u64) -> i64;
     fn tamis_platform_kvm_start(stack_end: u64) -> !;
@@ -197,6 +240,11 @@ pub(crate) fn own_ips() -> [u64; 4] {
     ]
 }
 
+/// After which instruction a call returns that is only asked about.
+pub(crate) fn asking_ip() -> u64 {
+    address(tamis_platform_kvm_ask_made as *const ())
+}
+
 /// A call of the monitor.
 pub(super) fn own(nr: i64, args: [u64; 6]) -> i64 {
     // SAFETY: callers pass what the call takes; what it may do is bounded by the filter.
@@ -213,6 +261,14 @@ pub(super) fn run(fd: i32, pending: &AtomicU32) -> i64 {
 pub(super) fn guest(nr: u64, args: &[u64; 6], pending: &AtomicU32) -> i64 {
     // SAFETY: what the call does to this process, the guest does to its own, but for what callers have looked at.
     unsafe { tamis_platform_kvm_guest(nr, args.as_ptr(), pending.as_ptr()) }
+}
+
+/// What the guest's filter says of a call that isn't made: `None` if it would be, and else the result; [`RESTART`] if a signal
+/// comes first.
+pub(super) fn ask(nr: u64, args: &[u64; 6], pending: &AtomicU32) -> Option<i64> {
+    // SAFETY: the filter lets nothing be made.
+    let result = unsafe { tamis_platform_kvm_ask(nr, args.as_ptr(), pending.as_ptr()) };
+    (result != -i64::from(WOULD_BE_MADE)).then_some(result)
 }
 
 /// A call that returns in a new task, too, which begins on this stack.
@@ -250,7 +306,10 @@ pub(super) fn after_signal(ip: u64) -> Option<u64> {
     let is_run = (first..=address(tamis_platform_kvm_run_at as *const ())).contains(&ip);
     let calls = address(tamis_platform_kvm_guest_begin as *const ())
         ..=address(tamis_platform_kvm_guest_at as *const ());
-    (is_run || calls.contains(&ip)).then(|| address(tamis_platform_kvm_restart as *const ()))
+    let asks = address(tamis_platform_kvm_ask_begin as *const ())
+        ..=address(tamis_platform_kvm_ask_at as *const ());
+    (is_run || calls.contains(&ip) || asks.contains(&ip))
+        .then(|| address(tamis_platform_kvm_restart as *const ()))
 }
 
 /// Where a thread goes that the filter kills.

@@ -12,8 +12,25 @@ use super::{machine, signals, tables, tasks};
 
 const EPERM: i64 = -(libc::EPERM as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
+const ENOSYS: i64 = -(libc::ENOSYS as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
+
+/// Calls that are about another program, or do what only works for code that the processor runs outside of a machine.
+pub(crate) const REFUSED: [i64; 9] = [
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    435, // clone3, which the C library's headers may lack
+    libc::SYS_rseq,
+    libc::SYS_seccomp,
+    libc::SYS_modify_ldt,
+    libc::SYS_unshare,
+    libc::SYS_shmat,
+    libc::SYS_userfaultfd,
+];
+
+/// Operations of `prctl` that set filters and dispatch.
+pub(crate) const REFUSED_OPERATIONS: [u32; 2] = [22, 59];
 
 /// Makes the call that the registers are about, which then have its result.
 pub(super) fn make(vcpu: &mut Vcpu) {
@@ -28,6 +45,7 @@ pub(super) fn make(vcpu: &mut Vcpu) {
         registers.r9,
     ];
     let result = match i64::from(nr as u32) {
+        nr_known if is_refused(nr_known, &args) => unmade(vcpu, nr, &args, ENOSYS),
         libc::SYS_rt_sigreturn => return signals::sigreturn(vcpu),
         libc::SYS_rt_sigaction => signals::set_action(vcpu, &args),
         libc::SYS_sigaltstack => signals::set_stack(vcpu, &args),
@@ -44,12 +62,14 @@ pub(super) fn make(vcpu: &mut Vcpu) {
         | libc::SYS_shmdt
         | libc::SYS_brk => memory(vcpu, nr, &args),
         libc::SYS_close_range => close_range(vcpu, nr, args),
-        nr_known => match own_descriptor(vcpu.state(), nr_known, &args) {
-            Some(arg) => without_descriptor(vcpu, nr, args, arg),
-            None => call::guest(nr, &args, &vcpu.pending),
-        },
+        nr_known if names_own(vcpu.state(), nr_known, &args) => unmade(vcpu, nr, &args, EBADF),
+        _ => call::guest(nr, &args, &vcpu.pending),
     };
     finish(vcpu, result);
+}
+
+fn is_refused(nr: i64, args: &[u64; 6]) -> bool {
+    REFUSED.contains(&nr) || nr == libc::SYS_prctl && REFUSED_OPERATIONS.contains(&(args[0] as u32))
 }
 
 /// Sets the result, or goes back to the call.
@@ -62,25 +82,13 @@ fn finish(vcpu: &mut Vcpu, result: i64) {
     }
 }
 
-/// The argument of a call that is a descriptor of the monitor.
-fn own_descriptor(state: &State, nr: i64, args: &[u64; 6]) -> Option<usize> {
-    const NEW: usize = 1;
-    const FIRST: usize = 0;
-    let is_own = |arg: usize| state.owns_fd(args[arg]).then_some(arg);
+/// Whether an argument of a call is a descriptor of the monitor.
+fn names_own(state: &State, nr: i64, args: &[u64; 6]) -> bool {
+    let [first, second, ..] = *args;
     match nr {
-        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => is_own(FIRST),
-        libc::SYS_dup2 | libc::SYS_dup3 => is_own(NEW).or(is_own(FIRST)),
-        _ => None,
-    }
-}
-
-/// Such a call is made with a descriptor that there can't be, so that the filter is asked; what it allows fails.
-fn without_descriptor(vcpu: &Vcpu, nr: u64, mut args: [u64; 6], arg: usize) -> i64 {
-    const NO_DESCRIPTOR: u64 = u32::MAX as u64;
-    args[arg] = NO_DESCRIPTOR;
-    match call::guest(nr, &args, &vcpu.pending) {
-        error if error < 0 => error,
-        _ => EBADF,
+        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => state.owns_fd(first),
+        libc::SYS_dup2 | libc::SYS_dup3 => state.owns_fd(first) || state.owns_fd(second),
+        _ => false,
     }
 }
 
@@ -91,6 +99,9 @@ fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
     let [first, last, ..] = args.map(|arg| arg & 0xffff_ffff);
     if first >= after || last < own {
         return call::guest(nr, &args, &vcpu.pending);
+    }
+    if own <= first && last < after {
+        return unmade(vcpu, nr, &args, 0);
     }
     let parts = [(first, last.min(own - 1)), (first.max(after), last)];
     for (first, last) in parts {
@@ -206,21 +217,9 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// A call about memory that can't be made. The filter is asked with a size of 0, with which the kernel does nothing; what
-/// it allows fails with this error.
-fn unmade(vcpu: &Vcpu, nr: u64, args: &[u64; 6], error: i64) -> i64 {
-    const SIZE: usize = 1;
-    const NEW_SIZE: usize = 2;
-    let mut asked = *args;
-    asked[SIZE] = 0;
-    if nr as i64 == libc::SYS_mremap {
-        asked[NEW_SIZE] = 0;
-    }
-    match call::guest(nr, &asked, &vcpu.pending) {
-        // The kernel's own answer to a size of 0.
-        0.. | EINVAL => error,
-        denied => denied,
-    }
+/// A call that can't be made: the filter is asked, and what it would have made has this result.
+fn unmade(vcpu: &Vcpu, nr: u64, args: &[u64; 6], result: i64) -> i64 {
+    call::ask(nr, args, &vcpu.pending).unwrap_or(result)
 }
 
 /// The heap begins where that of the monitor's process ends.

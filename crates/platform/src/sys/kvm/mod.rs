@@ -30,6 +30,7 @@ mod tables;
 mod tasks;
 mod vcpu;
 
-pub(crate) use call::own_ips;
+pub(crate) use call::{WOULD_BE_MADE, asking_ip, own_ips};
+pub(crate) use calls::{REFUSED, REFUSED_OPERATIONS};
 pub(crate) use signals::KILL_MARK;
 pub(crate) use start::Machine;

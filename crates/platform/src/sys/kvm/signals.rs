@@ -113,8 +113,7 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
     const RSP: usize = 20;
     const RIP: usize = 21;
     const SIGMASK: usize = 37;
-    let code = i32::from_ne_bytes([info[8], info[9], info[10], info[11]]);
-    let is_fault = code > 0 && OWN & 1 << (signal - 1) != 0;
+    let is_fault = code_of(info) > 0 && OWN & 1 << (signal - 1) != 0;
     if is_fault {
         match call::after_fault(context[RIP]) {
             Some(ip) => context[RIP] = ip,
@@ -122,10 +121,8 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
         }
         return;
     }
-    /// `SYS_SECCOMP`.
-    const BY_FILTER: i32 = 1;
     let data = i32::from_ne_bytes([info[4], info[5], info[6], info[7]]);
-    if (signal, code, data) == (libc::SIGSYS, BY_FILTER, i32::from(KILL_MARK)) {
+    if signal == libc::SIGSYS && is_by_filter(info) && data == i32::from(KILL_MARK) {
         context[RIP] = call::after_kill();
         context[SIGMASK] = !OWN;
         return;
@@ -144,9 +141,40 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
     context[SIGMASK] = !OWN;
 }
 
+fn code_of(info: &[u8; 128]) -> i32 {
+    i32::from_ne_bytes([info[8], info[9], info[10], info[11]])
+}
+
+/// Whether a `SIGSYS` is the answer of a filter.
+fn is_by_filter(info: &[u8; 128]) -> bool {
+    /// `SYS_SECCOMP`.
+    const BY_FILTER: i32 = 1;
+    code_of(info) == BY_FILTER
+}
+
 /// Blocks all signals; the mask before.
 pub(super) fn block_all() -> u64 {
-    let (all, mut before) = (!OWN, 0_u64);
+    block(!OWN)
+}
+
+/// The same but for the one by which the filter traps a call and kills a thread, which would end the process.
+pub(super) fn block_but_traps() -> u64 {
+    block(!HANDLED)
+}
+
+/// Takes that back after a call; whether the filter has trapped it. What waits has blocked all signals, and the guest goes on in
+/// its handler from the mask before.
+pub(super) fn unblock(vcpu: &mut Vcpu, mask: u64) -> bool {
+    if vcpu.pending.load(Ordering::Acquire) == 0 {
+        restore_mask(mask);
+        return false;
+    }
+    vcpu.mask = mask;
+    is_by_filter(&vcpu.info)
+}
+
+fn block(all: u64) -> u64 {
+    let mut before = 0_u64;
     let args = [
         libc::SIG_SETMASK as u64,
         (&raw const all) as u64,
@@ -253,6 +281,11 @@ pub(super) fn deliver(vcpu: &mut Vcpu) {
     if signal == libc::SIGSYS as u32 {
         // Where the guest has made the call that its filter traps, not where the monitor has.
         info[16..24].copy_from_slice(&vcpu.registers.rip.to_ne_bytes());
+        // A forced signal can't be ignored.
+        let handler = action(vcpu, signal).map_or(0, |action| action[HANDLER]);
+        if handler <= NO_HANDLER && is_by_filter(&info) {
+            die(libc::SIGSYS);
+        }
     }
     enter(vcpu, signal, &info, [0; 3]);
     restore_mask(vcpu.mask);

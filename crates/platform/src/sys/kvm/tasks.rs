@@ -14,6 +14,11 @@ use super::signals;
 use super::tables;
 use super::vcpu::{Entry, Vcpu};
 
+/// What a place is: free, taken by a thread, or by one that is about to end.
+const FREE: u32 = 0;
+const USED: u32 = 1;
+const LEAVING: u32 = 2;
+
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const ENOSYS: i64 = -(libc::ENOSYS as i64);
@@ -31,11 +36,11 @@ pub(super) fn create(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
     if vcpu.is_borrower && has(libc::CLONE_VM) || has(libc::CLONE_FILES) != has(libc::CLONE_THREAD)
     {
-        return ENOSYS;
+        return call::ask(nr, args, &vcpu.pending).unwrap_or(ENOSYS);
     }
     match has(libc::CLONE_VM) {
         true if has(libc::CLONE_THREAD) || has(libc::CLONE_VFORK) => share(vcpu, nr, args, flags),
-        true => ENOSYS,
+        true => call::ask(nr, args, &vcpu.pending).unwrap_or(ENOSYS),
         false => copy(vcpu, nr, args, flags),
     }
 }
@@ -56,7 +61,7 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
         false => signals::copy_handlers(state, vcpu.handlers),
     };
     let (Ok(fd), Some(handlers)) = (fd, handlers) else {
-        state.in_use[index].store(0, Ordering::Release);
+        state.in_use[index].store(FREE, Ordering::Release);
         return EAGAIN;
     };
     let new = Vcpu::at(state.stack_of(index));
@@ -70,19 +75,27 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     if nr as i64 == libc::SYS_clone {
         made[1] = new.stack_end();
     }
-    new.mask = signals::block_all();
+    new.mask = signals::block_but_traps();
     let mask = new.mask;
+    vcpu.making = index + 1;
     let result = call::clone(nr, &made, new.stack_end());
-    signals::restore_mask(mask);
-    if result < 0 || !is_thread {
-        // A process that has borrowed the memory has given it back, even if it was killed.
-        if !is_thread {
-            state.unlock_of(index);
-            signals::free_handlers(state, handlers);
-        }
-        state.in_use[index].store(0, Ordering::Release);
+    vcpu.making = 0;
+    let is_trapped = signals::unblock(vcpu, mask);
+    if result < 0 || is_trapped || !is_thread {
+        abandon(state, index);
     }
     result
+}
+
+/// Gives back what a task was to have that isn't there. A process that has borrowed the memory has given it back, even if it was
+/// killed.
+fn abandon(state: &State, index: usize) {
+    let new = Vcpu::at(state.stack_of(index));
+    if new.is_borrower {
+        state.unlock_of(index);
+        signals::free_handlers(state, new.handlers);
+    }
+    state.in_use[index].store(FREE, Ordering::Release);
 }
 
 /// What a new task begins with.
@@ -109,13 +122,14 @@ fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
         vcpu.state().fail(errno);
     }
     new.pending.store(0, Ordering::Release);
+    new.making = 0;
     new.failures = 0;
 }
 
 fn take(state: &State) -> Option<usize> {
     let free = |index: &usize| {
         let flag = &state.in_use[*index];
-        let taken = flag.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+        let taken = flag.compare_exchange(FREE, USED, Ordering::AcqRel, Ordering::Relaxed);
         taken.is_ok()
     };
     (0..MAX_VCPUS).find(free)
@@ -135,11 +149,10 @@ fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     if nr as i64 == libc::SYS_clone {
         made[STACK] = 0;
     }
-    let mask = signals::block_all();
-    // Signals are blocked, so that nothing waits.
+    let mask = signals::block_but_traps();
     let result = call::guest(nr, &made, &vcpu.pending);
     if result != 0 {
-        signals::restore_mask(mask);
+        signals::unblock(vcpu, mask);
         return result;
     }
     if nr as i64 == libc::SYS_clone && args[STACK] != 0 {
@@ -172,7 +185,8 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
         }
     }
     for (index, in_use) in state.in_use.iter().enumerate() {
-        in_use.store(u32::from(index == vcpu.index), Ordering::Relaxed);
+        let flag = if index == vcpu.index { USED } else { FREE };
+        in_use.store(flag, Ordering::Relaxed);
         state.vcpu_fds[index].store(0, Ordering::Relaxed);
     }
     let made = machine::create(state).and_then(|()| match tables::add_all(state) {
@@ -186,40 +200,35 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
     call::start(vcpu.stack_end())
 }
 
-/// The end of a thread.
+/// The end of a thread. The filter is asked first: after that nothing can keep it from ending.
 pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
-    let state = vcpu.state();
-    let is_last = is_last(state);
-    if !is_last && !vcpu.is_borrower {
-        signals::block_all();
-        call::exit(args[0], &state.in_use[vcpu.index]);
-    }
+    const NR: u64 = libc::SYS_exit as u64;
     if vcpu.is_borrower {
-        return call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
+        return call::guest(NR, args, &vcpu.pending);
     }
-    // KVM has a thread of its own in this process, which would go on.
-    let system = machine::get_system(vcpu.fd);
-    let vectors = machine::get_vectors(vcpu.fd, &mut vcpu.vectors);
-    machine::destroy(state);
-    let result = call::guest(libc::SYS_exit as u64, args, &vcpu.pending);
-    // The filter has denied it, or a signal comes first.
-    let (Ok(system), Ok(())) = (system, vectors) else {
-        state.fail(Errno(libc::EIO));
-    };
-    (vcpu.fs_base, vcpu.gs_base) = (system.fs.base, system.gs.base);
-    match result {
-        call::RESTART => vcpu.registers.rip = vcpu.registers.rip.wrapping_sub(2),
-        result => vcpu.registers.rax = result as u64,
+    if let Some(denied) = call::ask(NR, args, &vcpu.pending) {
+        return denied;
     }
-    vcpu.mask = signals::block_all();
-    become_first(vcpu)
+    signals::block_all();
+    if vcpu.pending.load(Ordering::Acquire) != 0 {
+        return call::RESTART;
+    }
+    let state = vcpu.state();
+    if leave(vcpu) {
+        // KVM has a thread of its own in this process, which would go on.
+        machine::destroy(state);
+    }
+    call::exit(args[0], &state.in_use[vcpu.index])
 }
 
-/// Whether only one thread is left.
-fn is_last(state: &State) -> bool {
-    let flags = state.in_use.iter();
-    let used = flags.filter(|flag| flag.load(Ordering::Relaxed) != 0);
-    used.count() == 1
+/// A thread is about to end: whether it is the last. Its place is free when it makes no use of its stack any more.
+fn leave(vcpu: &Vcpu) -> bool {
+    let state = vcpu.state();
+    state.locked(|| {
+        state.in_use[vcpu.index].store(LEAVING, Ordering::Relaxed);
+        let mut flags = state.in_use.iter();
+        flags.all(|flag| flag.load(Ordering::Relaxed) != USED)
+    })
 }
 
 /// The end of a thread that the filter kills. Its kernel's thread is still there to give its place back.
@@ -227,7 +236,10 @@ pub(super) extern "sysv64" fn killed(on_stack: u64) -> ! {
     const BY_SIGNAL: u64 = libc::SIGSYS as u64;
     let vcpu = Vcpu::at(on_stack);
     let state = vcpu.state();
-    if is_last(state) || vcpu.is_borrower {
+    if vcpu.making != 0 {
+        abandon(state, vcpu.making - 1);
+    }
+    if vcpu.is_borrower || leave(vcpu) {
         signals::die(libc::SIGSYS);
     }
     call::exit(BY_SIGNAL, &state.in_use[vcpu.index])

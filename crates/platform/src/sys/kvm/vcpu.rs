@@ -39,6 +39,8 @@ pub(super) struct Vcpu {
     pub(super) entry: Entry,
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
+    /// The place of a task that it is about to make, plus 1, or 0.
+    pub(super) making: usize,
     /// How often the machine has failed in a row for want of memory.
     pub(super) failures: u32,
     pub(super) vectors: [u8; VECTORS_BYTES],
@@ -128,8 +130,13 @@ impl Vcpu {
         unsafe {
             (*self.run()).kvm_valid_regs = u64::from(KVM_SYNC_X86_REGS);
             (*self.run()).kvm_dirty_regs = 0;
+            // What a signal finds that comes before it has run.
+            (*self.run()).s.regs.regs = self.registers;
         }
-        signals::restore_mask(self.mask);
+        // One that waits has blocked all signals, and is delivered first.
+        if self.pending.load(Ordering::Acquire) == 0 {
+            signals::restore_mask(self.mask);
+        }
         Ok(())
     }
 

@@ -1,0 +1,102 @@
+// What a filter decides about calls that begin and end tasks, and by signals that can't be ignored: one scene, chosen by the
+// argument. The filter is the same in all of them.
+//   clone(CLONE_VM | SIGCHLD)   kills the process      exit(31)   kills the process
+//   fork                        kills the thread       exit(32)   is trapped
+//   vfork                       is trapped             acct       is trapped
+#include "guest.h"
+#include <stdatomic.h>
+
+static volatile sig_atomic_t trapped;
+
+static void on_trap(int signal) {
+    CHECK(signal == SIGSYS);
+    trapped++;
+}
+
+static void handle(void) {
+    struct sigaction action = {.sa_handler = on_trap};
+    CHECK(sigaction(SIGSYS, &action, NULL) == 0);
+}
+
+static void *end(void *code) {
+    call6(SYS_exit, (uint64_t)(intptr_t)code, 0, 0, 0, 0, 0);
+    CHECK(trapped == 1 && code == (void *)32);
+    return NULL;
+}
+
+static void *fork_once(void *nothing) {
+    syscall(SYS_fork);
+    CHECK(0);
+    return nothing;
+}
+
+static atomic_int go;
+
+static void *end_together(void *nothing) {
+    atomic_store(&go, 1);
+    while (atomic_load(&go) != 2)
+        ;
+    call6(SYS_exit, 0, 0, 0, 0, 0, 0);
+    return nothing;
+}
+
+static void ignore(int signal) { (void)signal; }
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    pthread_t thread;
+    switch (argv[1][0]) {
+    case 'k':
+        // A thread that isn't the last ends.
+        CHECK(pthread_create(&thread, NULL, end, (void *)31) == 0 && pthread_join(thread, NULL) == 0);
+        return 1;
+    case 't':
+        handle();
+        CHECK(pthread_create(&thread, NULL, end, (void *)32) == 0 && pthread_join(thread, NULL) == 0);
+        return 21;
+    case 'l':
+        // The last thread doesn't end.
+        handle();
+        call6(SYS_exit, 32, 0, 0, 0, 0, 0);
+        CHECK(trapped == 1);
+        ask(1);
+        return 22;
+    case 'i':
+        CHECK(signal(SIGSYS, SIG_IGN) == SIG_DFL);
+        syscall(SYS_acct, 0);
+        return 1;
+    case 'v':
+        handle();
+        syscall(SYS_vfork);
+        CHECK(trapped == 1);
+        ask(2);
+        return 23;
+    case 'f':
+        // A thread that the filter kills while it makes a process.
+        CHECK(pthread_create(&thread, NULL, fork_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+        ask(3);
+        return 24;
+    case 'c':
+        syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
+        return 1;
+    case 's': {
+        // Ends while signals come.
+        struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+        struct itimerval often = {{0, 500}, {0, 500}};
+        CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+        for (int i = 0; i < 20; i++)
+            ask((uint64_t)i);
+        call6(SYS_exit, 25, 0, 0, 0, 0, 0);
+        return 1;
+    }
+    default:
+        // The last two threads end at once; if the process didn't, the alarm ends it.
+        alarm(20);
+        CHECK(pthread_create(&thread, NULL, end_together, NULL) == 0);
+        while (atomic_load(&go) != 1)
+            ;
+        atomic_store(&go, 2);
+        call6(SYS_exit, 0, 0, 0, 0, 0, 0);
+        return 1;
+    }
+}
