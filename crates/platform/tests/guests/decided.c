@@ -1,5 +1,5 @@
 // What a filter decides about calls that begin and end tasks, and by signals that can't be ignored: one scene, chosen by the
-// argument. The filter is the same in all of them.
+// argument. The filter is the same in all of them, but that of `h`, which kills the process for rt_sigreturn.
 //   clone(CLONE_VM | SIGCHLD)   kills the process      exit(31)   kills the process
 //   fork                        kills the thread       exit(32)   is trapped
 //   vfork                       is trapped             acct       is trapped
@@ -17,6 +17,8 @@ static void handle(void) {
     struct sigaction action = {.sa_handler = on_trap};
     CHECK(sigaction(SIGSYS, &action, NULL) == 0);
 }
+
+static void ignore(int signal) { (void)signal; }
 
 static void *end(void *code) {
     call6(SYS_exit, (uint64_t)(intptr_t)code, 0, 0, 0, 0, 0);
@@ -39,8 +41,6 @@ static void *end_together(void *nothing) {
     call6(SYS_exit, 0, 0, 0, 0, 0, 0);
     return nothing;
 }
-
-static void ignore(int signal) { (void)signal; }
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
@@ -76,6 +76,9 @@ int main(int argc, char **argv) {
         CHECK(pthread_create(&thread, NULL, fork_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
         ask(3);
         return 24;
+    case 'h':
+        CHECK(signal(SIGUSR1, ignore) == SIG_DFL && raise(SIGUSR1) == 0);
+        return 1;
     case 'c':
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;

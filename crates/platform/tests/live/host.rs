@@ -233,6 +233,12 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
     lists.map(of_rules).into()
 }
 
+/// A filter that lets no handler of a signal return.
+pub(crate) fn without_sigreturn() -> Program {
+    let kill = Action::new(ActionKind::KillProcess, 0);
+    of_rules(&[(libc::SYS_rt_sigreturn, None, kill)])
+}
+
 /// A filter about calls that begin and end tasks.
 pub(crate) fn about_tasks() -> Program {
     let of = |kind| Action::new(kind, 0);

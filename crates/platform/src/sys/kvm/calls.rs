@@ -46,7 +46,10 @@ pub(super) fn make(vcpu: &mut Vcpu) {
     ];
     let result = match i64::from(nr as u32) {
         nr_known if is_refused(nr_known, &args) => unmade(vcpu, nr, &args, ENOSYS),
-        libc::SYS_rt_sigreturn => return signals::sigreturn(vcpu),
+        libc::SYS_rt_sigreturn => match call::ask(nr, &args, &vcpu.pending) {
+            Some(denied) => denied,
+            None => return signals::sigreturn(vcpu),
+        },
         libc::SYS_rt_sigaction => signals::set_action(vcpu, &args),
         libc::SYS_sigaltstack => signals::set_stack(vcpu, &args),
         libc::SYS_rt_sigprocmask => signals::set_mask(vcpu, nr, &args),
