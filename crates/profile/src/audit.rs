@@ -4,7 +4,7 @@
 //! Records are few where nobody keeps them: without auditd the kernel writes some twenty a second and drops the rest. A
 //! profile of them says which calls, not how often. Calls that were answered with an error or killed count as denied.
 
-use tamis_abi::{Action, ActionKind, Arch, Nr, errno, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 
 use crate::collect::{Collector, Word, lines};
@@ -105,10 +105,8 @@ pub struct Record {
     pub arch: Arch,
     /// Its number.
     pub nr: Nr,
-    /// The action; `None` if the record lacks it, or an error's number.
-    pub action: Option<Action>,
-    /// Whether the call was denied; if the action is `None`, with an error.
-    pub is_denied: bool,
+    /// The action, without its data: the kernel's records don't have it. `None` if the record has no action that is known.
+    pub kind: Option<ActionKind>,
     /// The program, by the name of its task.
     pub program: Option<String>,
 }
@@ -118,7 +116,7 @@ pub struct Record {
 ///
 /// ```
 /// use tamis_diag::Sources;
-/// let log = "[ 1.1] audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001\n";
+/// let log = "[ 1.1] audit: type=1326 audit(1.1:7): pid=9 comm=\"sh\" sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50000\n";
 /// let mut sources = Sources::new();
 /// let source = sources.add("log", log);
 /// let (records, diagnostics) = tamis_profile::records(&sources, source);
@@ -147,28 +145,24 @@ fn record(text: &str) -> Option<Record> {
     // The call comes behind the name of the task, which `ausearch -i` writes as it is.
     let (arch, nr) = number(fields("arch").next_back()?, fields("syscall").next_back()?)?;
     let quoted = |text: &str| text.trim_matches('"').to_owned();
-    let code = fields("code").next_back();
-    let action = code.and_then(action);
-    let is_errno = code == Some(ActionKind::Errno.name());
     Some(Record {
         arch,
         nr,
-        action,
-        is_denied: is_errno || action.is_some_and(|action| !action.kind.executes()),
+        kind: fields("code").next_back().and_then(kind),
         program: fields("exe").chain(fields("comm")).next().map(quoted),
     })
 }
 
-/// The action of a record, whose name `ausearch -i` writes without the error number.
-fn action(code: &str) -> Option<Action> {
+/// The action of a record, which `ausearch -i` writes by name.
+fn kind(code: &str) -> Option<ActionKind> {
     if let Some(digits) = code.strip_prefix("0x") {
-        return u32::from_str_radix(digits, 16).ok().map(Action::from_ret);
+        let ret = u32::from_str_radix(digits, 16).ok()?;
+        return Some(Action::from_ret(ret).kind);
     }
-    let kind = match code {
-        "kill" => ActionKind::KillThread,
-        name => ActionKind::from_name(&name.replace('-', "_"))?,
-    };
-    (kind != ActionKind::Errno).then(|| Action::new(kind, 0))
+    match code {
+        "kill" => Some(ActionKind::KillThread),
+        name => ActionKind::from_name(&name.replace('-', "_")),
+    }
 }
 
 /// Hands over a record that stands in a line, perhaps in another form.
@@ -186,13 +180,8 @@ pub(crate) fn read_record(collector: &mut Collector, line: Word<'_>, text: &str,
 pub(crate) fn add(collector: &mut Collector, record: &Record) {
     let call = collector.number_mut(record.arch, record.nr);
     call.count = call.count.saturating_add(1);
-    call.denied = call.denied.saturating_add(u64::from(record.is_denied));
-    let errors = record
-        .action
-        .filter(|action| action.kind == ActionKind::Errno);
-    if let Some(action) = errors {
-        *call.errors.entry(action.data.min(errno::MAX)).or_default() += 1;
-    }
+    let is_denied = record.kind.is_some_and(|kind| !kind.executes());
+    call.denied = call.denied.saturating_add(u64::from(is_denied));
 }
 
 /// The call of a record, whose parts `ausearch -i` writes as names.
@@ -219,7 +208,7 @@ mod tests {
 
     #[test]
     fn records_that_anyone_can_have_logged_are_refused() {
-        let record = "audit: type=1326 audit(1.1:7): pid=9 arch=c000003e syscall=41 code=0x50001";
+        let record = "audit: type=1326 audit(1.1:7): pid=9 arch=c000003e syscall=41 code=0x50000";
         for prefix in [
             "",
             "Nov 23 19:00:00 host app: ",
@@ -246,7 +235,7 @@ mod tests {
     fn records_of_all_writers_are_read() {
         let text = "\
 [  12.3] audit: type=1326 audit(1700.1:7): auid=0 uid=0 pid=9 comm=\"a b\" sig=31 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x80000000
-type=SECCOMP msg=audit(1700.1:8): auid=0 pid=9 sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50001
+type=SECCOMP msg=audit(1700.1:8): auid=0 pid=9 sig=0 arch=c000003e syscall=41 compat=0 ip=0x7f code=0x50000
 Nov 23 host kernel: audit: type=1326 audit(1700.1:9): pid=9 sig=0 arch=40000003 syscall=20 compat=1 ip=0x7f code=0x7ffc0000
 type=SECCOMP msg=audit(x): arch=x86_64 syscall=mount code=log
 type=SECCOMP msg=audit(x): comm=a arch=i386 syscall=read code=log exe=/a arch=x86_64 syscall=mount code=trap
@@ -264,7 +253,7 @@ type=SYSCALL msg=audit(x): arch=c000003e syscall=1
             .map(|(arch, nr, call)| (arch, nr.0, call.count, call.denied, call.errors.len()))
             .collect();
         let expected = [
-            (Arch::X86_64, 41, 2, 2, 1),
+            (Arch::X86_64, 41, 2, 2, 0),
             (Arch::X86_64, 165, 3, 2, 0),
             (Arch::X86, 20, 1, 0, 0),
         ];

@@ -81,11 +81,11 @@ impl DeniedEntry {
         }
     }
 
-    /// Calls whose first is this, answered with an error whose number isn't known.
-    pub fn with_any_error(data: &SeccompData, count: u64) -> DeniedEntry {
+    /// Calls whose first is this, answered with an action whose data, such as an error's number, isn't known.
+    pub fn without_data(data: &SeccompData, kind: ActionKind, count: u64) -> DeniedEntry {
         DeniedEntry {
-            action: ActionKind::Errno.name().to_owned(),
-            ..DeniedEntry::new(data, Action::new(ActionKind::Errno, 0), count)
+            action: kind.name().to_owned(),
+            ..DeniedEntry::new(data, Action::new(kind, 0), count)
         }
     }
 }

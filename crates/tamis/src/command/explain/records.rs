@@ -32,12 +32,11 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     let (records, warnings) = records(&sources, source);
     global.warn(&warnings, &sources);
     for record in records {
-        match record.action {
-            None if !record.is_denied => unknown += 1,
-            Some(action) if action.kind.executes() => logged += 1,
-            action => {
-                let ret = action.map(Action::ret);
-                let key = (record.arch.audit(), record.nr.0, ret);
+        match record.kind {
+            None => unknown += 1,
+            Some(kind) if kind.executes() => logged += 1,
+            Some(kind) => {
+                let key = (record.arch.audit(), record.nr.0, kind);
                 kinds.entry(key).or_default().add(&record);
             }
         }
@@ -54,8 +53,8 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     Ok(exit::OK)
 }
 
-/// Architecture and number of a call, and the action; `None` for an error without its number.
-type Key = (u32, u32, Option<u32>);
+/// Architecture and number of a call, and the action without its data.
+type Key = (u32, u32, ActionKind);
 
 /// Records of the same call and action.
 #[derive(Default)]
@@ -75,27 +74,22 @@ impl Kind {
     }
 }
 
-fn entry((arch, nr, ret): Key, kind: Kind, policy: Option<&Policy>, args: &Args) -> DeniedEntry {
+fn entry((arch, nr, action): Key, kind: Kind, policy: Option<&Policy>, args: &Args) -> DeniedEntry {
     let data = SeccompData {
         nr,
         arch,
         ..SeccompData::default()
     };
-    let action = ret.map(Action::from_ret);
     let found = policy.map(|policy| deciders(policy, &data, action));
     let addition = policy
         .zip(found.as_ref())
         .filter(|(_, found)| found.is_by_default)
         .and_then(|(policy, _)| allowing_all(policy, &data, &args.load));
-    let entry = match action {
-        Some(action) => DeniedEntry::new(&data, action, kind.count),
-        None => DeniedEntry::with_any_error(&data, kind.count),
-    };
     DeniedEntry {
         programs: kind.programs,
         reason: found.map(|found| found.reason),
         addition,
-        ..entry
+        ..DeniedEntry::without_data(&data, action, kind.count)
     }
 }
 
@@ -106,11 +100,8 @@ struct Deciders {
     is_by_default: bool,
 }
 
-fn deciders(policy: &Policy, data: &SeccompData, action: Option<Action>) -> Deciders {
-    let answers = |own: Action| match action {
-        Some(action) => own == action,
-        None => own.kind == ActionKind::Errno,
-    };
+fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders {
+    let answers = |own: Action| own.kind == action;
     let name = &policy.name;
     let sections = policy.ruleset.sections().iter();
     let section = sections
