@@ -5,6 +5,7 @@
 //! the commit. `--check` makes a release in two folders and compares the bytes.
 
 mod check;
+mod glibc;
 mod materials;
 mod stage;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
 }
 
 fn make() -> Result<()> {
+    refuse_changes()?;
     let tools = install_tools()?;
     let epoch = epoch()?;
     let dist = std::path::absolute(root().canonicalize()?.join("dist"))?;
@@ -93,13 +95,29 @@ fn make() -> Result<()> {
     Ok(())
 }
 
-/// The folder with the tools, which are installed if they aren't there.
+/// A release is what its commit has: with changes in the tree nobody could make the same again.
+fn refuse_changes() -> Result<()> {
+    // An archive without a repository has none.
+    let Ok(changes) = shell("git status --porcelain --untracked-files=normal", &root()) else {
+        return Ok(());
+    };
+    ensure!(
+        changes.is_empty(),
+        "the tree has changes; commit them first:\n{}",
+        changes.trim_end()
+    );
+    Ok(())
+}
+
+/// The folder with the tools, which are installed if they aren't there in these versions.
 fn install_tools() -> Result<PathBuf> {
     let folder = env::var_os(TOOLS_FOLDER).map(PathBuf::from);
     let folder = folder.map_or_else(|| Ok(target_folder()?.join("tools")), anyhow::Ok)?;
     let programs = folder.join("bin");
+    // Where cargo notes what it has installed.
+    let installed = fs::read_to_string(folder.join(".crates.toml")).unwrap_or_default();
     for (name, version) in TOOLS {
-        if programs.join(name).exists() {
+        if installed.contains(&format!("\"{name} {version} (")) {
             continue;
         }
         // Without optimisation they are built in a third of the time, and make the same files.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{VERSION, done, shell};
+use super::{VERSION, done, glibc, shell};
 use crate::programs::{EXEC, LIBRARY, TAMIS};
 use crate::tidy::root;
 
@@ -35,7 +35,9 @@ pub(super) fn fill(stage: &Path, tools: &Path, epoch: &str) -> Result<PathBuf> {
     copy(&tamis, &stage.join("bin/tamis"), 0o755)?;
     copy(&EXEC.build()?, &stage.join("bin/tamis-exec"), 0o755)?;
     let library = stage.join("lib/tamis/libtamis_libseccomp.so");
-    copy(&LIBRARY.build()?, &library, 0o644)?;
+    let built = LIBRARY.build()?;
+    glibc::check(&built)?;
+    copy(&built, &library, 0o644)?;
 
     let manuals = stage.join("share/man/man1");
     done(Command::new(&tamis).arg("man").arg(&manuals))?;

@@ -55,8 +55,16 @@ int main(void) {
 
 /// The first thread ends, then another one ends all.
 const ENDED_FIRST: &str = r#"
+static int first_has_ended(void) {
+    char path[60], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
+    FILE *stat = fopen(path, "r");
+    int known = stat ? fscanf(stat, "%*d (%*[^)]) %c", &state) : 0;
+    if (stat) fclose(stat);
+    return known == 1 && state == 'Z';
+}
 static void *thread(void *unused) {
-    while (paused() < 1) {}
+    while (paused() < 1 || !first_has_ended()) {}
     _exit(5);
     return unused;
 }
