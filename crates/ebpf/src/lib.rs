@@ -8,6 +8,7 @@
 //! | [`convert`] | what the kernel makes of classic programs |
 //! | [`semantics`], [`memory`] | what operations give, and the memory and helpers of an evaluation |
 //! | [`interp`] | the reference interpreter, which trusts nothing |
+//! | [`socket`] | what programs of sockets are given |
 //! | [`check`] | which programs are safe, and why others aren't |
 //! | [`threaded`] | the fast interpreter of safe programs |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod interp;
 pub mod memory;
 pub mod program;
 pub mod semantics;
+pub mod socket;
 pub mod text;
 pub mod threaded;
 

@@ -1,14 +1,15 @@
 //! Evaluators of classic BPF: filters of seccomp and of sockets, run in user space.
 //!
 //! [`Evaluator`] answers calls as a task's stack of filters does, [`PacketEvaluator`] packets as a socket's filter does.
-//! Both run on one of the [`Engine`]s, which differ in what preparing a program costs and what an evaluation does;
+//! [`ExtendedEvaluator`] runs extended programs on packets. All run on one of the [`Engine`]s, which differ in what preparing a program costs and what an evaluation does;
 //! [`Engine::Auto`] picks one by the number of evaluations and says what it picked and why ([`Choice`]). All give the
 //! same values: those of the reference interpreter.
 //!
-//! The engines themselves are in `tamis-bpf` (reference), `tamis-vm` (threaded) and `tamis-jit`.
+//! The engines themselves are in `tamis-bpf` (reference), `tamis-vm` (threaded) and `tamis-jit`; those for extended programs in `tamis-ebpf`.
 #![forbid(unsafe_code)]
 
 mod choice;
+mod extended;
 mod packet;
 mod seccomp;
 
@@ -19,6 +20,7 @@ use tamis_bpf::packet::Ancillary;
 use tamis_bpf::{Pc, Program};
 
 pub use choice::{Choice, Engine, Reason};
+pub use extended::ExtendedEvaluator;
 pub use packet::PacketEvaluator;
 pub use seccomp::Evaluator;
 

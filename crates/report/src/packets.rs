@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::Serialize;
-use tamis_bpf::interp;
 
 use crate::entry::counted;
 
@@ -26,17 +25,14 @@ pub struct PacketEntry {
 }
 
 impl PacketsReport {
-    /// The report of the return values for packets of these lengths.
-    pub fn new(
-        engine: String,
-        runs: impl Iterator<Item = (u32, interp::Execution)>,
-    ) -> PacketsReport {
-        let entry = |(length_bytes, run): (u32, interp::Execution)| PacketEntry {
-            length_bytes,
-            ret: run.ret,
-            steps: run.steps,
+    /// The report of packets: the length of each, the return value, and how many steps it took.
+    pub fn new(engine: String, runs: &[[u32; 3]]) -> PacketsReport {
+        let entry = |[length_bytes, ret, steps]: &[u32; 3]| PacketEntry {
+            length_bytes: *length_bytes,
+            ret: *ret,
+            steps: *steps,
         };
-        let packets: Vec<PacketEntry> = runs.map(entry).collect();
+        let packets: Vec<PacketEntry> = runs.iter().map(entry).collect();
         PacketsReport {
             engine,
             accepted: packets.iter().filter(|packet| packet.ret != 0).count(),

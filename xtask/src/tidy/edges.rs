@@ -32,7 +32,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 36] = [
     ),
     ("vm", Some(&["abi", "bpf"])),
     ("jit", Some(&["abi", "bpf", "ebpf"])),
-    ("engine", Some(&["abi", "bpf", "jit", "vm"])),
+    ("engine", Some(&["abi", "bpf", "ebpf", "jit", "vm"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
         "fuzz",

@@ -25,6 +25,7 @@ pub(crate) mod library;
 pub(crate) mod limits;
 pub(crate) mod load;
 mod memory;
+pub(crate) mod object;
 pub(crate) mod output;
 pub(crate) mod packet;
 pub(crate) mod parquet;

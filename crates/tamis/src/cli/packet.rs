@@ -7,8 +7,8 @@ use std::io::Cursor;
 
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use tamis_bpf::packet::{Ancillary, Metadata, Packet, Program, Size};
-use tamis_session::files;
 use tamis_session::packet::load_packet_program;
+use tamis_session::{Input, files};
 
 use super::Failure;
 
@@ -17,7 +17,12 @@ pub(crate) const KNOWN: [Ancillary; 1] = [Ancillary::Protocol];
 
 /// Reads a socket's filter.
 pub(crate) fn load(path: &str) -> Result<Program, Failure> {
-    Ok(load_packet_program(&files::read(path)?)?)
+    of_input(&files::read(path)?)
+}
+
+/// A socket's filter that was read.
+pub(crate) fn of_input(input: &Input) -> Result<Program, Failure> {
+    Ok(load_packet_program(input)?)
 }
 
 /// The packets of a file.

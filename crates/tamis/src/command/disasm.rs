@@ -9,7 +9,7 @@ use tamis_session::{NamedProgram, files};
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
-use crate::cli::{Failure, Global, budget, exit, input, packet};
+use crate::cli::{Failure, Global, budget, exit, input, object, packet};
 
 /// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let input = files::read(&args.input)?;
     if args.extended
-        && let Some(sections) = extended::of_object(&input)?
+        && let Some(sections) = object::sections(&input)?
     {
-        return object(sections, args, global);
+        return of_object(sections, args, global);
     }
     let loaded = args.load.load_one(input, global)?;
     if let Some(policy) = loaded.policy() {
@@ -101,7 +101,7 @@ fn packet_program(args: &Args, style: disasm::Style, global: &Global) -> Result<
 }
 
 /// The programs of an object file.
-fn object(sections: Vec<extended::Section>, args: &Args, global: &Global) -> Result<u8, Failure> {
+fn of_object(sections: Vec<object::Section>, args: &Args, global: &Global) -> Result<u8, Failure> {
     let text = match args.native {
         true => native::of_sections(sections)?,
         false if global.json => document_json(&extended::report_of_sections(sections))?,

@@ -2,15 +2,19 @@
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Pc, Program, Stack, disasm, interp};
-use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
+use tamis_ebpf::check::{self, Layout, check};
+use tamis_ebpf::interp::Fault;
+use tamis_ebpf::socket;
+use tamis_engine::{Choice, Engine, Evaluator, ExtendedEvaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
 use tamis_report::packets::PacketsReport;
+use tamis_session::files;
 
 use crate::cli::engine::{disagreement, unusable};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::packet::{self, Capture};
-use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
+use crate::cli::{Failure, Global, budget, call as cli_call, exit, input, object};
 
 /// Evaluate system calls against a filter, or packets against a filter of a socket
 #[derive(clap::Args)]
@@ -20,6 +24,7 @@ Examples:
   tamis eval container-default 'socket(AF_VSOCK)' 'x86 ptrace'
   tamis eval filter.bpf --trace 'openat(flags=O_RDONLY)'
   tcpdump -dd 'port 22' | tamis eval - --packet capture.pcap
+  tamis eval filter.o --section socket --packet capture.pcap
 Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
     /// A policy or program: a path, `-` for standard input, or the name of an embedded policy
@@ -31,10 +36,13 @@ pub(crate) struct Args {
     /// Show the instructions that are executed
     #[arg(long)]
     trace: bool,
-    /// Evaluate a filter of a socket on the packets of a capture, in the format pcap or pcapng
+    /// Evaluate a filter of a socket, or an extended program in an object file, on the packets of a capture: pcap or pcapng
     #[arg(long, value_name = "FILE", conflicts_with_all = ["calls", "trace", "from", "arches", "strict", "kernel",
           "language_options"], value_parser = input::path_parser())]
     packet: Option<String>,
+    /// The section of an object file with the program [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "packet")]
+    section: Option<String>,
     /// What evaluates: reference, threaded, jit, or auto for the fastest; compared with the reference
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
     engine: Option<Engine>,
@@ -113,7 +121,11 @@ fn compared(
 }
 
 fn packets(args: &Args, capture: &str, global: &Global) -> Result<u8, Failure> {
-    let program = packet::load(&args.input)?;
+    let input = files::read(&args.input)?;
+    if let Some(program) = object::program(&input, args.section.as_deref())? {
+        return extended(args, program, &Capture::read(capture)?, global);
+    }
+    let program = packet::of_input(&input)?;
     let capture = Capture::read(capture)?;
     let count = capture.packets().count();
     let engine = args.engine.unwrap_or_default();
@@ -126,9 +138,47 @@ fn packets(args: &Args, capture: &str, global: &Global) -> Result<u8, Failure> {
         if ret != run.ret {
             return Err(disagreement(evaluator.choice().engine, ret, run.ret));
         }
-        runs.push((packet.len_bytes, run));
+        runs.push([packet.len_bytes, run.ret, run.steps]);
     }
-    let report = PacketsReport::new(evaluator.choice().to_string(), runs.into_iter());
+    show_packets(evaluator.choice(), &runs, global)
+}
+
+/// An extended program, which must be safe as for the kernel.
+fn extended(
+    args: &Args,
+    program: tamis_ebpf::Program,
+    capture: &Capture,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let layout = Layout::socket_filter();
+    let checked = check(
+        program,
+        &layout,
+        &socket::helpers(),
+        &check::Options::default(),
+    );
+    let checked = checked.map_err(|refusal| {
+        Failure::input(format!("{}: the program isn't safe: {refusal}", args.input))
+    })?;
+    let count = capture.packets().count();
+    let options = options(args.engine.unwrap_or_default(), count);
+    let evaluator = ExtendedEvaluator::new(checked, &options).map_err(unusable)?;
+    let mut runs = Vec::with_capacity(count);
+    for packet in capture.packets() {
+        let wrong = |fault: Fault| Failure::input(format!("{}: {fault}", args.input));
+        let run = evaluator.run_reference(&packet).map_err(wrong)?;
+        let (ret, expected) = (evaluator.run(&packet).map_err(wrong)?, run.ret as u32);
+        if ret != expected {
+            return Err(disagreement(evaluator.choice().engine, ret, expected));
+        }
+        let steps = u32::try_from(run.steps).unwrap_or(u32::MAX);
+        runs.push([packet.len_bytes, ret, steps]);
+    }
+    show_packets(evaluator.choice(), &runs, global)
+}
+
+fn show_packets(choice: &Choice, runs: &[[u32; 3]], global: &Global) -> Result<u8, Failure> {
+    let report = PacketsReport::new(choice.to_string(), runs);
     show(&report, global)?;
     Ok(if report.accepted > 0 {
         exit::OK

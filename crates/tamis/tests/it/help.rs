@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tamis_policy::option;
+use tamis_testkit::capture::{ETHERNET, ipv4, pcap};
 use tamis_testkit::child;
 
+use super::packets::ipv4_object;
 use crate::TAMIS;
 
 /// What examples hold that are not run.
@@ -140,6 +142,10 @@ fn folder() -> PathBuf {
     write("other.tamis", OTHER);
     compile("other.tamis", "old.bpf filters/1.bpf dump/1.bpf");
     compile("new.json --arch x86_64", "theirs.bpf");
+    let capture = pcap(ETHERNET, &[ipv4(6, [1000, 22], &[0; 16])]);
+    for (name, content) in [("filter.o", ipv4_object()), ("capture.pcap", capture)] {
+        fs::write(folder.join(name), content).expect("it can be written");
+    }
     folder
 }
 

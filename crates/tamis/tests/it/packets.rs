@@ -202,3 +202,72 @@ fn an_optimised_filter_does_the_same_and_is_no_longer() {
     };
     assert_eq!(rets(kept(&given)), rets(kept(&better)));
 }
+
+/// An object as clang makes them, with a filter that keeps 64 bytes of packets of IPv4.
+pub(crate) fn ipv4_object() -> Vec<u8> {
+    // r6 = r1; r0 = half at 12; if r0 != 0x800 goto +2; r0 = 64; exit; r0 = 0; exit
+    object(&[
+        0x16bf,
+        0x0c_0000_0028,
+        0x0800_0002_0055,
+        0x40_0000_00b7,
+        0x95,
+        0xb7,
+        0x95,
+    ])
+}
+
+/// The same with other instructions, in the section `socket`.
+fn object(insns: &[u64]) -> Vec<u8> {
+    const NAMES: &[u8] = b"\0socket\0.strtab\0";
+    const HEADER_BYTES: u64 = 64;
+    let code: Vec<u8> = insns.iter().flat_map(|insn| insn.to_le_bytes()).collect();
+    let names_at = HEADER_BYTES + code.len() as u64;
+    let sections_at = (names_at + NAMES.len() as u64).next_multiple_of(8);
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    // A relocatable file for the machine BPF; its three sections, of which the third has the names.
+    file.extend([1_u16, 247].into_iter().flat_map(u16::to_le_bytes));
+    file.extend(1_u32.to_le_bytes());
+    file.extend([0, 0, sections_at].into_iter().flat_map(u64::to_le_bytes));
+    file.extend(0_u32.to_le_bytes());
+    file.extend(
+        [64_u16, 0, 0, 64, 3, 2]
+            .into_iter()
+            .flat_map(u16::to_le_bytes),
+    );
+    file.extend(&code);
+    file.extend(NAMES);
+    file.resize(sections_at as usize + 64, 0);
+    for (name, kind, flags, at, len) in [
+        (1_u32, 1_u32, 6_u64, HEADER_BYTES, code.len() as u64),
+        (8, 3, 0, names_at, NAMES.len() as u64),
+    ] {
+        file.extend([name, kind].into_iter().flat_map(u32::to_le_bytes));
+        file.extend([flags, 0, at, len].into_iter().flat_map(u64::to_le_bytes));
+        file.extend([0; 8]);
+        file.extend([8_u64, 0].into_iter().flat_map(u64::to_le_bytes));
+    }
+    file
+}
+
+#[test]
+fn an_object_is_run_on_packets_if_it_is_safe() {
+    let safe = file("safe.o", &ipv4_object());
+    let capture = file("object.pcap", &capture());
+    for engine in ["reference", "threaded", "auto"] {
+        let arguments = ["--packet", &capture, "--engine", engine, "--json"];
+        let json = text(&[&["eval", &safe], &arguments[..]].concat());
+        let document: Value = serde_json::from_str(&json).unwrap();
+        let packets = document["packets"].as_array().unwrap().iter();
+        let rets: Vec<u64> = packets
+            .map(|packet| packet["ret"].as_u64().unwrap())
+            .collect();
+        assert_eq!(rets, [64, 64, 64, 64, 0, 64], "{engine}");
+    }
+    let unsafe_one = file("unsafe.o", &object(&[0x95]));
+    let refusal = error(&["eval", &unsafe_one, "--packet", &capture]);
+    assert!(refusal.contains("isn't safe: instruction 0"), "{refusal}");
+    let refusal = error(&["eval", &safe, "--section", "other", "--packet", &capture]);
+    assert!(refusal.contains("has the sections socket"), "{refusal}");
+}

@@ -6,20 +6,12 @@
 
 use tamis_abi::Endian;
 use tamis_ebpf::insn::Address;
-use tamis_ebpf::memory::Argument;
+use tamis_ebpf::socket::LOAD_BYTES;
 use tamis_ebpf::{
     AluOp, Atomic, Bits, Cond, Insn, Op, Place, Program, Reg, Size, Source, Swap, Width,
 };
 
 use crate::rng::Rng;
-
-/// The kernel's helper that copies bytes of the packet to memory, `bpf_skb_load_bytes`.
-pub const LOAD_BYTES: i32 = 26;
-
-/// What that helper expects.
-pub fn load_bytes_signature() -> Vec<Argument> {
-    vec![Argument::Context, Argument::Scalar, Argument::Writable]
-}
 
 /// The registers with numbers.
 const NUMBERS: [u8; 8] = [0, 2, 3, 4, 5, 7, 8, 9];

@@ -5,11 +5,10 @@ use tamis_abi::Endian;
 use tamis_ebpf::check::{Checked, Layout, Options, check};
 use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
+use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width, text};
-use tamis_testkit::generate::extended::{
-    LOAD_BYTES, altered, load_bytes_signature, noise, program,
-};
+use tamis_testkit::generate::extended::{altered, noise, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 

@@ -10,16 +10,15 @@ use tamis_abi::Endian;
 use tamis_ebpf::check::{Layout, Options, check};
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp;
-use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
+use tamis_ebpf::memory::{Context, Memory};
+use tamis_ebpf::socket::{CONTEXT_BYTES, helpers};
 use tamis_ebpf::{AluOp, Insn, Op, Program, Reg, Size, Source, text};
 use tamis_kernel::bpf::{LoadError, Loaded, load_socket_filter};
-use tamis_testkit::generate::extended::{LOAD_BYTES, altered, load_bytes_signature, program};
+use tamis_testkit::generate::extended::{altered, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// The size of `struct __sk_buff` that is passed.
-const CONTEXT_BYTES: usize = 192;
 /// The header that the kernel takes off a frame.
 const HEADER_BYTES: usize = 14;
 /// The EtherType of the frames, which is none that the kernel looks into.
@@ -75,25 +74,6 @@ fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
     let refused = program.op(refusal.pc);
     let is_changed = refused.is_some_and(|op| is_unknown(op) && matches!(op, Op::Alu(..)));
     (!is_changed).then_some(UNKNOWN)
-}
-
-/// The kernel's `bpf_skb_load_bytes`: it clears the memory if the packet has not so many bytes.
-fn helpers<'h>() -> Helpers<'h> {
-    let load = |[_, offset, to, len, _]: [u64; 5], memory: &mut Memory<'_>| {
-        let start = offset as u32 as usize;
-        let bytes = memory
-            .packet()
-            .get(start..start.saturating_add(len as u32 as usize));
-        let (written, ret) = match bytes {
-            Some(bytes) => (bytes.to_vec(), 0),
-            None => (vec![0; len as u32 as usize], -14_i64 as u64),
-        };
-        memory.write_bytes(to, &written)?;
-        Ok::<u64, AccessError>(ret)
-    };
-    let mut helpers = Helpers::none();
-    helpers.register(LOAD_BYTES, load_bytes_signature(), Box::new(load));
-    helpers
 }
 
 /// What the kernel fills in for a frame from the loopback interface.

@@ -1,23 +1,13 @@
-//! `tamis disasm --extended`: what the kernel makes of a classic program, and programs in object files.
+//! `tamis disasm --extended`: what the kernel makes of a classic program, and programs of object files.
 
 use tamis_abi::Endian;
 use tamis_bpf::disasm::Style;
 use tamis_bpf::{Program, packet};
-use tamis_ebpf::elf::Object;
 use tamis_ebpf::{convert, text};
 use tamis_report::disasm::{ExtendedProgram, ExtendedReport};
-use tamis_session::Input;
 
 use crate::cli::Failure;
-
-/// The bytes with which an object file begins.
-const MAGIC: [u8; 4] = *b"\x7fELF";
-
-/// A program of an object file, and its section.
-pub(super) struct Section {
-    pub(super) name: String,
-    pub(super) program: tamis_ebpf::Program,
-}
+use crate::cli::object::Section;
 
 /// A filter of seccomp as the kernel converts it.
 pub(super) fn of_program(program: &Program, style: Style) -> Result<String, Failure> {
@@ -58,22 +48,6 @@ fn report(programs: impl IntoIterator<Item = ExtendedProgram>) -> ExtendedReport
     ExtendedReport {
         programs: programs.into_iter().collect(),
     }
-}
-
-/// The programs of an object file by their sections, if the input is one.
-pub(super) fn of_object(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
-    if !input.bytes.starts_with(&MAGIC) {
-        return Ok(None);
-    }
-    let wrong =
-        |error: tamis_ebpf::elf::ElfError| Failure::input(format!("{}: {error}", input.name));
-    let object = Object::parse(&input.bytes).map_err(wrong)?;
-    let mut sections = Vec::new();
-    for name in object.sections().map_err(wrong)? {
-        let program = object.program(&name).map_err(wrong)?;
-        sections.push(Section { name, program });
-    }
-    Ok(Some(sections))
 }
 
 /// The text of the programs of an object file.

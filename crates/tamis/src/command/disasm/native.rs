@@ -8,8 +8,8 @@ use tamis_ebpf::convert;
 use tamis_ebpf::memory::Helpers;
 use tamis_jit::{Error, Extended, Options, Seccomp, Socket};
 
-use super::extended::Section;
 use crate::cli::Failure;
+use crate::cli::object::Section;
 
 /// The machine code of a filter of seccomp.
 pub(super) fn of_program(program: &Program) -> Result<String, Failure> {

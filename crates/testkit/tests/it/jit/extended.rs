@@ -6,10 +6,11 @@ use tamis_ebpf::check::{Checked, Field, Layout, check};
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp::{self, Fault, FaultReason};
 use tamis_ebpf::memory::{AccessError, Argument, Context, Helpers, Memory};
+use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
 use tamis_jit::{Error, Extended, Options};
-use tamis_testkit::generate::extended::{LOAD_BYTES, altered, load_bytes_signature, program};
+use tamis_testkit::generate::extended::{altered, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 

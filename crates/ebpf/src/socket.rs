@@ -1,0 +1,74 @@
+//! What the kernel gives to extended programs of sockets: `struct __sk_buff`, and a helper to load bytes of the packet.
+//!
+//! Of the context what a [`Packet`] knows is filled in, as `sk_filter` in Linux 6.12 does; the rest is 0. Of the helpers there is
+//! the one that programs written in C can't do without; a program that calls others is refused by the checker.
+
+use tamis_bpf::packet::{Ancillary, Packet};
+
+use crate::memory::{Argument, Helpers, Memory};
+
+/// The size of `struct __sk_buff`.
+pub const CONTEXT_BYTES: usize = 192;
+
+/// The number of `bpf_skb_load_bytes`.
+pub const LOAD_BYTES: i32 = 26;
+
+/// The context of a packet on a little-endian machine. Programs may write some of it, so each run takes a new one.
+///
+/// ```
+/// use tamis_bpf::packet::Packet;
+/// let context = tamis_ebpf::socket::context(&Packet::new(&[0; 60]));
+/// assert_eq!(context[..4], [60, 0, 0, 0]);
+/// ```
+pub fn context(packet: &Packet<'_>) -> [u8; CONTEXT_BYTES] {
+    const LEN: usize = 0;
+    const PROTOCOL: usize = 16;
+    const VLAN_PRESENT: usize = 20;
+    const VLAN_PROTOCOL: usize = 28;
+    let mut bytes = [0; CONTEXT_BYTES];
+    let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    let known = |one| packet.metadata.get(one).unwrap_or(0);
+    put(LEN, packet.len_bytes);
+    for (at, one) in [
+        (4, Ancillary::PacketType),
+        (8, Ancillary::Mark),
+        (12, Ancillary::Queue),
+        (VLAN_PRESENT, Ancillary::HasVlanTag),
+        (24, Ancillary::VlanTag),
+        (40, Ancillary::InterfaceIndex),
+        (68, Ancillary::FlowHash),
+    ] {
+        put(at, known(one));
+    }
+    // In network order, as in the packet.
+    for (at, one) in [
+        (PROTOCOL, Ancillary::Protocol),
+        (VLAN_PROTOCOL, Ancillary::VlanProtocol),
+    ] {
+        put(at, u32::from((known(one) as u16).to_be()));
+    }
+    bytes
+}
+
+/// What [`LOAD_BYTES`] expects.
+pub fn load_bytes_signature() -> Vec<Argument> {
+    vec![Argument::Context, Argument::Scalar, Argument::Writable]
+}
+
+/// The helpers: [`LOAD_BYTES`], which clears the memory if the packet has not so many bytes.
+pub fn helpers<'h>() -> Helpers<'h> {
+    const EFAULT: i64 = -14;
+    let load = |[_, offset, to, len, _]: [u64; 5], memory: &mut Memory<'_>| {
+        let (start, len) = (offset as u32 as usize, len as u32 as usize);
+        let bytes = memory.packet().get(start..start.saturating_add(len));
+        let (written, ret) = match bytes {
+            Some(bytes) => (bytes.to_vec(), 0),
+            None => (vec![0; len], EFAULT as u64),
+        };
+        memory.write_bytes(to, &written)?;
+        Ok(ret)
+    };
+    let mut helpers = Helpers::none();
+    helpers.register(LOAD_BYTES, load_bytes_signature(), Box::new(load));
+    helpers
+}
