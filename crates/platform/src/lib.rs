@@ -63,6 +63,8 @@ mod patched;
 mod platform;
 mod rewrite;
 mod spin;
+#[cfg(target_arch = "x86_64")]
+mod stub;
 mod supervisor;
 mod sys;
 mod task;
@@ -83,6 +85,8 @@ pub fn all() -> &'static [&'static dyn Platform] {
         &attached::EMULATE,
         &attached::SYSCALL,
         &attached::PATCHED,
+        #[cfg(target_arch = "x86_64")]
+        &stub::STUB,
         #[cfg(target_arch = "x86_64")]
         &kvm::KVM,
         #[cfg(target_arch = "x86_64")]

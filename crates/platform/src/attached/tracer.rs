@@ -22,8 +22,10 @@ use tamis_kernel::tracee::{
 use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
 
 use super::call::Phase;
+use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
+use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching};
 use crate::platform::{Guest, Options, Placement};
@@ -40,6 +42,8 @@ pub(crate) struct Start<'a> {
     pub(crate) body: Option<&'a dyn Body>,
     /// What is installed in place of the guest's filter.
     pub(crate) filter: Option<&'a Program>,
+    /// What answers its stub, if it has one.
+    pub(crate) stub: Option<Answers<'a>>,
 }
 
 /// Runs a guest on the calling thread, which must have no other children or tracees.
@@ -60,7 +64,11 @@ pub(super) fn run(
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
     let desk = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
-    let desk = evaluator.as_ref().and_then(desk);
+    let desk = match how.stub {
+        Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
+        None => evaluator.as_ref().and_then(desk),
+    };
+    let heirs = &Heirs::default();
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
@@ -74,6 +82,8 @@ pub(super) fn run(
                 }
             })?;
         }
+        let (pid, desk) = (held.pid(), &desk);
+        let answers = how.stub;
         let answering = notify::Answering {
             supervisor,
             pending: &pending,
@@ -83,7 +93,10 @@ pub(super) fn run(
             cpu: supervisor_cpu(options.placement),
         };
         let is_notified = mechanism == Mechanism::Notify;
-        let answer = || start(scope, "tamis-notify", move || answering.run());
+        let answer = || {
+            let seats = move || Some(seats(scope, desk.as_ref()?, pid, &answers?, heirs));
+            start(scope, "tamis-notify", move || answering.run(seats().as_ref()))
+        };
         let answering = is_notified.then(answer).transpose()?;
         let follows =
             options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
@@ -100,7 +113,11 @@ pub(super) fn run(
             failure: None,
             follow: follows.then(Follow::default),
             queue: VecDeque::new(),
-            patching: desk.as_ref().map(|desk| patching(scope, desk)),
+            heirs,
+            patching: match how.stub {
+                Some(_) => None,
+                None => desk.as_ref().map(|desk| patching(scope, desk)),
+            },
         }
         .until_end();
         drop(guard);
@@ -137,6 +154,32 @@ fn desk<'a>(
     ))
 }
 
+/// The seats of a guest with a stub, which have threads of this scope.
+fn seats<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    desk: &'scope Desk<'scope>,
+    pid: i32,
+    answers: &Answers<'scope>,
+    heirs: &'scope Heirs,
+) -> Seats<'scope> {
+    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
+    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(&heir)).is_ok();
+    Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
+}
+
+/// What answers the calls of a stub.
+fn desk_of_stub<'a>(
+    guest: &Guest<'_>,
+    options: &Options<'a>,
+    stub: &Answers<'a>,
+    supervisor: &'a dyn Supervisor,
+    signaller: &'a Signaller,
+) -> Desk<'a> {
+    let shares_cpu = shares_cpu(options.placement);
+    let how = patched::how_by_signal(guest.filter, stub.evaluator, options.spin, shares_cpu);
+    Desk::new(supervisor, stub.evaluator, how, signaller, None).with_descriptors()
+}
+
 /// The patching of a guest, whose seats have threads of this scope.
 fn patching<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
@@ -169,7 +212,10 @@ fn start_guest(
     spawn.no_new_privs = !(watches && install::is_privileged());
     let held = spawn.start().map_err(PlatformError::Spawn)?;
     place(options.placement, &held)?;
-    seize(mechanism, &held)?;
+    // A traced task stops at each signal.
+    if how.stub.is_none() {
+        seize(mechanism, &held)?;
+    }
     Ok(held)
 }
 
@@ -271,6 +317,8 @@ pub(crate) struct Tracer<'a> {
     follow: Option<Follow>,
     /// Reports that came while another was waited for. Their tasks are stopped.
     queue: VecDeque<(Tracee, Event)>,
+    /// What others trace.
+    heirs: &'a Heirs,
     pub(super) patching: Option<Patching<'a>>,
 }
 
@@ -333,6 +381,7 @@ impl Tracer<'_> {
     pub(super) fn end(&mut self) {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
+        self.heirs.end();
         for tid in self.tasks.keys() {
             if *tid != self.child.pid() {
                 let _ = Tracee::of_this_thread(*tid).kill();

@@ -166,7 +166,7 @@ impl Platform for InProcess {
     }
 }
 
-fn no_fs_base() -> Unavailable {
+pub(crate) fn no_fs_base() -> Unavailable {
     Unavailable {
         reason: "programs can't set the FS base themselves".to_owned(),
         remedy: Some("it takes kernel 5.9 and a processor with FSGSBASE"),

@@ -96,6 +96,7 @@ impl Platform for Kvm {
         let start = Start {
             body: Some(&machine),
             filter: Some(&filter),
+            stub: None,
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
         match (machine.report.get().errno.load(Ordering::Acquire), &ended) {

@@ -19,6 +19,7 @@ use crate::in_process::calls::{Calls, Outcome, Thread};
 use crate::in_process::filter::{self, OURS};
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
+use crate::sys::separate;
 
 const PAGE: u64 = 4096;
 
@@ -40,6 +41,36 @@ global_asm!(
     "5:",
     "syscall",
     "tamis_platform_guest_called:",
+    "ret 128",
+    // The same for a new thread, whose calls are to raise the signal, too.
+    "21:",
+    "syscall",
+    "tamis_platform_guest_cloned:",
+    "test rax, rax",
+    "jnz 22f",
+    "pushfq",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "mov eax, {prctl}",
+    "mov edi, {dispatch}",
+    "mov esi, 1",
+    "lea rdx, [rip + tamis_platform_guest_call]",
+    "lea r10, [rip + tamis_platform_guest_enter]",
+    "sub r10, rdx",
+    "xor r8d, r8d",
+    "syscall",
+    "tamis_platform_guest_armed:",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "popfq",
+    "xor eax, eax",
+    "22:",
     "ret 128",
     // The handler of the signal, with the guest's registers in the third argument.
     "tamis_platform_guest_handler:",
@@ -114,8 +145,16 @@ global_asm!(
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
     "jmp 5b",
+    // To the call for a new thread.
+    "20:",
+    "popfq",
+    "lea rsp, [r11 - 136]",
+    "mov [rsp], rcx",
+    "jmp 21b",
     // To the call above, which doesn't return.
     "6:",
+    "cmp dword ptr [rsp + 8], {at_clone}",
+    "je 20b",
     "popfq",
     "mov rsp, r11",
     "jmp 5b",
@@ -173,6 +212,9 @@ global_asm!(
     by_kernel = const BY_KERNEL,
     at_call = const AT_CALL,
     at_handler = const AT_HANDLER,
+    at_clone = const AT_CLONE,
+    prctl = const libc::SYS_prctl,
+    dispatch = const SET_SYSCALL_USER_DISPATCH,
     sigsys = const libc::SIGSYS,
     host_fs = sym HOST_FS,
     on_signal = sym on_signal,
@@ -183,6 +225,8 @@ global_asm!(
 unsafe extern "sysv64" {
     fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
     fn tamis_platform_guest_called();
+    fn tamis_platform_guest_cloned();
+    fn tamis_platform_guest_armed();
     fn tamis_platform_guest_handler();
     fn tamis_platform_guest_restorer();
     fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
@@ -195,6 +239,9 @@ const BY_KERNEL: u32 = 1;
 const AT_CALL: u32 = 2;
 const AT_LAST_CALL: u32 = 3;
 const AT_HANDLER: u32 = 4;
+/// To a `syscall` for a thread that is to be caught like this one.
+const AT_CLONE: u32 = 5;
+const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 const BELOW: u64 = 136;
 
@@ -384,10 +431,7 @@ fn become_guest(
     let pid = unsafe { libc::getpid() };
     PID.store(pid, Ordering::Relaxed);
     CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
-    let fs_base: u64;
-    // SAFETY: reads a register; the platform has looked for the instruction.
-    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
-    HOST_FS.store(fs_base, Ordering::Relaxed);
+    note_fs_base();
     if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
@@ -420,17 +464,51 @@ fn become_guest(
     unsafe { tamis_platform_guest_enter(entry, stack) }
 }
 
+fn note_fs_base() {
+    let fs_base: u64;
+    // SAFETY: reads a register; the platform has looked for the instruction.
+    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
+    HOST_FS.store(fs_base, Ordering::Relaxed);
+}
+
+/// Prepares this process for a guest whose supervisor is another process.
+pub(super) fn prepare(calls: &Calls<'_>) -> Result<(), Errno> {
+    // SAFETY: takes nothing.
+    let pid = unsafe { libc::getpid() };
+    PID.store(pid, Ordering::Relaxed);
+    CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
+    note_fs_base();
+    install_handler()
+}
+
+/// Has the calls of this thread raise the signal, and becomes the guest; returns only the reason why it couldn't.
+pub(super) fn enter(entry: u64, stack: u64) -> Errno {
+    match dispatch() {
+        // SAFETY: what was loaded begins there, with this stack. Nothing of the caller is used any more.
+        Ok(()) => unsafe { tamis_platform_guest_enter(entry, stack) },
+        Err(errno) => errno,
+    }
+}
+
+/// Where the calls of the handler and of new threads return to.
+pub(crate) fn own_ips() -> [u64; 3] {
+    [
+        tamis_platform_guest_called as *const () as u64,
+        tamis_platform_guest_cloned as *const () as u64,
+        tamis_platform_guest_armed as *const () as u64,
+    ]
+}
+
 /// Has all calls of this thread raise the signal, but for those of the code above.
 fn dispatch() -> Result<(), Errno> {
-    const SET_SYSCALL_USER_DISPATCH: i32 = 59;
     const ON: u64 = 1;
     const ALWAYS: u64 = 0;
     let first = tamis_platform_guest_call as *const () as u64;
     let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
-    // SAFETY: numbers only.
-    match unsafe { libc::prctl(SET_SYSCALL_USER_DISPATCH, ON, first, len_bytes, ALWAYS) } {
+    let args = [SET_SYSCALL_USER_DISPATCH as u64, ON, first, len_bytes, ALWAYS, 0];
+    match make(libc::SYS_prctl as u32, args) {
         0 => Ok(()),
-        _ => Err(Errno::last()),
+        errno => Err(Errno(-errno as i32)),
     }
 }
 
@@ -495,8 +573,20 @@ pub(super) fn remove_handlers() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Removes handlers, and installs ours.
+/// Installs our handler, and sets a mask that lets it run.
 fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    install_handler()?;
+    // SAFETY: valid sets.
+    unsafe {
+        let mut mask = *mask;
+        libc::sigdelset(&raw mut mask, libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// Removes handlers, and installs ours.
+fn install_handler() -> Result<(), Errno> {
     const RESTORER: u64 = 0x0400_0000;
     remove_handlers()?;
     let own = Action {
@@ -506,14 +596,7 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         // With the host's FS base, no handler of the guest may run.
         mask: !(1 << (libc::SIGSYS - 1)),
     };
-    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())?;
-    // SAFETY: valid sets.
-    unsafe {
-        let mut mask = *mask;
-        libc::sigdelset(&raw mut mask, libc::SIGSYS);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
-    }
-    Ok(())
+    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())
 }
 
 /// The beginning of `siginfo_t` for `SIGSYS`.
@@ -628,6 +711,7 @@ fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) ->
 /// Has the guest make a call itself.
 fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     const STACK: usize = 1;
+    const FS_BASE: usize = 4;
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
         libc::SYS_clone => {}
@@ -635,8 +719,17 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     }
     // A new thread begins behind the call, too, on its own stack.
     let stack = call.args[STACK].wrapping_sub(BELOW);
+    // SAFETY: as in `on_signal`.
+    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
+    let has_fs_base = call.args[0] & libc::CLONE_SETTLS as u64 != 0;
+    if has_fs_base {
+        calls.forget(call.args[FS_BASE]);
+    }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
+        if has_fs_base && calls.is_there() {
+            return AT_CLONE;
+        }
     }
     AT_CALL
 }
@@ -691,6 +784,12 @@ pub(crate) fn thread() -> i32 {
 
 /// Reads memory of the guest, which may not be there.
 pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    if separate::is_separate() {
+        separate::populate(address, buffer.len(), false)?;
+        // SAFETY: the guest may read it, unless another thread of it unmaps it meanwhile: then it dies of that.
+        unsafe { ptr::copy_nonoverlapping(pointer(address), buffer.as_mut_ptr(), buffer.len()) };
+        return Ok(buffer.len());
+    }
     let own = [buffer.as_mut_ptr() as u64, buffer.len() as u64];
     copy(
         libc::SYS_process_vm_readv,
@@ -701,12 +800,22 @@ pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
 
 /// Writes memory of the guest, which may not be there.
 pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    if separate::is_separate() {
+        separate::populate(address, bytes.len(), true)?;
+        // SAFETY: the guest may write it, which is all it is used for; as above.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer(address), bytes.len()) };
+        return Ok(bytes.len());
+    }
     let own = [bytes.as_ptr() as u64, bytes.len() as u64];
     copy(
         libc::SYS_process_vm_writev,
         own,
         [address, bytes.len() as u64],
     )
+}
+
+const fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
 }
 
 fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {

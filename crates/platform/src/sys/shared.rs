@@ -48,9 +48,20 @@ impl<T: Atomic> Shared<T> {
         if metadata.map_err(|error| errno(&error))?.len() != bytes as u64 {
             return Err(Errno(libc::EINVAL));
         }
+        Self::map(count, libc::MAP_SHARED, fd)
+    }
+
+    /// An array of zeros that this process shares with those that it forks.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn with_children(count: usize) -> Result<Shared<T>, Errno> {
+        Self::map(count, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+    }
+
+    fn map(count: usize, flags: i32, fd: i32) -> Result<Shared<T>, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping affects no other; the file has so many bytes and keeps them.
-        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
+        let bytes = count * size_of::<T>();
+        // SAFETY: a new mapping affects no other; a file has so many bytes and keeps them.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, fd, 0) };
         match NonNull::new(mapped.cast::<T>()) {
             Some(first) if mapped != libc::MAP_FAILED => Ok(Shared { first, count }),
             _ => Err(Errno::last()),
