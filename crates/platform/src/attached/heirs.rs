@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 
-use tamis_kernel::Errno;
+use tamis_kernel::{Ended, Errno};
 use tamis_kernel::tracee::{
     self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
@@ -18,14 +18,19 @@ use tamis_kernel::tracee::{
 use crate::patched::serve::lock;
 
 /// The tasks that are traced.
-#[derive(Default)]
-pub(crate) struct Heirs(Mutex<Tasks>);
+pub(crate) struct Heirs {
+    /// The guest's first process.
+    first: i32,
+    tasks: Mutex<Tasks>,
+}
 
 #[derive(Default)]
 struct Tasks {
     tids: BTreeSet<i32>,
     /// Whether everything is being killed.
     is_ending: bool,
+    /// How the first process has ended, if its end was taken here.
+    first: Option<Ended>,
 }
 
 /// A task to be traced.
@@ -38,6 +43,19 @@ pub(crate) struct Heir {
 }
 
 impl Heirs {
+    /// Of a guest with this first process.
+    pub(crate) fn new(first: i32) -> Heirs {
+        Heirs {
+            first,
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// How the first process has ended, if its end was taken here.
+    pub(crate) fn first(&self) -> Option<Ended> {
+        lock(&self.tasks).first
+    }
+
     /// Has a task traced that waits in the kernel before a call. `start` starts a thread that [traces](Self::trace).
     ///
     /// # Errors
@@ -77,13 +95,13 @@ impl Heirs {
         let seized = Tracee::seize(heir.tid, options).map(|_| ());
         let is_traced = seized.is_ok();
         if is_traced {
-            lock(&self.0).tids.insert(heir.tid);
+            lock(&self.tasks).tids.insert(heir.tid);
         }
         // Who asks waits for it.
         let _ = heir.is_traced.send(seized);
         while is_traced && let Ok(tracee) = tracee::next() {
             // Its number is another's once its end has been taken.
-            let mut tasks = lock(&self.0);
+            let mut tasks = lock(&self.tasks);
             match tracee.wait() {
                 Ok(Event::Stopped(_)) if tasks.is_ending => {
                     let _ = tracee.kill();
@@ -95,8 +113,11 @@ impl Heirs {
                         tasks.tids.remove(&tracee.tid());
                     }
                 }
-                Ok(Event::Ended(_)) => {
+                Ok(Event::Ended(ended)) => {
                     tasks.tids.remove(&tracee.tid());
+                    if tracee.tid() == self.first {
+                        tasks.first = Some(ended);
+                    }
                 }
                 Err(_) => {}
             }
@@ -105,7 +126,7 @@ impl Heirs {
 
     /// Kills all. Those that come to be meanwhile are killed at their first stop.
     pub(crate) fn end(&self) {
-        let mut tasks = lock(&self.0);
+        let mut tasks = lock(&self.tasks);
         tasks.is_ending = true;
         for tid in &tasks.tids {
             let _ = Tracee::of_this_thread(*tid).kill();

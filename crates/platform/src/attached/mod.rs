@@ -101,6 +101,8 @@ impl Platform for Attached {
             runs_dynamic: true,
             takes_filters: true,
             catches_i386: true,
+            patches_sites: is_patched,
+            has_own_exe: true,
             is_signal_safe: false,
             is_unprivileged: true,
             min_kernel: match self.0 {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -30,6 +30,7 @@ use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
+use crate::sys::machine;
 use crate::task::TaskId;
 
 /// After how many stops at calls the tracer looks where the guest runs.
@@ -68,7 +69,13 @@ pub(super) fn run(
         Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
         None => evaluator.as_ref().and_then(desk),
     };
-    let heirs = &Heirs::default();
+    let heirs = &Heirs::new(held.pid());
+    // Whoever takes its end.
+    let until_first = how.stub.map(|_| machine::end_of(held.pid()));
+    let until_first = until_first.transpose().map_err(|errno| PlatformError::Request {
+        request: "pidfd_open",
+        errno,
+    })?;
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
@@ -114,6 +121,7 @@ pub(super) fn run(
             follow: follows.then(Follow::default),
             queue: VecDeque::new(),
             heirs,
+            until_first,
             patching: match how.stub {
                 Some(_) => None,
                 None => desk.as_ref().map(|desk| patching(scope, desk)),
@@ -319,6 +327,8 @@ pub(crate) struct Tracer<'a> {
     queue: VecDeque<(Tracee, Event)>,
     /// What others trace.
     heirs: &'a Heirs,
+    /// Readable after the end of the first process, if others trace, who may take it.
+    until_first: Option<OwnedFd>,
     pub(super) patching: Option<Patching<'a>>,
 }
 
@@ -338,7 +348,12 @@ impl Tracer<'_> {
         loop {
             let report = match self.queue.pop_front() {
                 Some(report) => Ok(report),
-                None => self.child.next_event(),
+                None => {
+                    if let Some(end) = &self.until_first {
+                        let _ = poll::readable(&[end.as_fd()]);
+                    }
+                    self.child.next_event()
+                }
             };
             let (tracee, event) = match report {
                 Ok(report) => report,
@@ -360,6 +375,11 @@ impl Tracer<'_> {
                     }
                 }
             }
+        }
+        if let (None, Some(ended)) = (first, self.heirs.first()) {
+            self.supervisor.ended(TaskId(self.child.pid()), ended);
+            self.end();
+            first = Some(ended);
         }
         // No number is a task of the guest any more.
         self.tasks.clear();

@@ -102,7 +102,7 @@ impl<'a> Calls<'a> {
             } => (supervisor, evaluator),
             Who::There(far) => {
                 let result = far.ask(thread.fs_base, call).map(Outcome::Result);
-                return result.unwrap_or_else(|| forward(call, call, thread));
+                return result.unwrap_or_else(|| by_kernel(call, thread));
             }
         };
         let action = Action::from_ret(evaluator.run(call));
@@ -139,6 +139,21 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
         }
         Answer::Kill | Answer::Later(..) => Outcome::Kill,
     }
+}
+
+/// Leaves a call to the guest, and to the kernel, whose filter decides.
+fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
+    if call.arch == Arch::X86.audit() {
+        return Outcome::InGuest;
+    }
+    let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
+    match i64::from(call.nr) {
+        // Its filter may not allow what we call: no call of this thread comes here any more.
+        libc::SYS_seccomp => guest::stop_dispatch(),
+        libc::SYS_prctl if sets_filter => guest::stop_dispatch(),
+        _ => {}
+    }
+    forward(call, call, thread)
 }
 
 /// Makes a call in place of one.

@@ -99,6 +99,8 @@ impl Platform for InProcess {
             runs_dynamic: true,
             takes_filters: true,
             catches_i386: false,
+            patches_sites: false,
+            has_own_exe: false,
             is_signal_safe: true,
             is_unprivileged: true,
             min_kernel: match self.0 {

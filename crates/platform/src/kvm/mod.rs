@@ -55,6 +55,7 @@ impl Platform for Kvm {
             family: Family::Managed,
             isolation: Isolation::Vm,
             has_exec: false,
+            has_own_exe: false,
             catches_i386: false,
             takes_filters: false,
             ..attached::NOTIFY.caps()

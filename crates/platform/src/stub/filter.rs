@@ -127,7 +127,8 @@ fn own_calls() -> Vec<Op> {
     const DISPATCH: u32 = 59;
     let allow = Op::RetImm(Action::ALLOW.ret());
     // A call, and the argument that has one of these values.
-    let calls: [(i64, Option<(u32, &[u32])>); 7] = [
+    let calls: [(i64, Option<(u32, &[u32])>); 8] = [
+        (libc::SYS_rt_sigaction, Some((0, &[libc::SIGSYS as u32]))),
         (libc::SYS_rt_sigprocmask, None),
         (libc::SYS_close, None),
         (libc::SYS_futex, Some((1, &[0, 1]))),

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use tamis_abi::ActionKind;
 use tamis_bpf::{Program, Stack};
 use tamis_engine::Evaluator;
-use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
+use tamis_kernel::{Ended, Errno};
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family};
@@ -53,7 +53,7 @@ impl Platform for Stub {
         Caps {
             family: Family::Managed,
             sees_tasks: false,
-            // Syscall user dispatch is 5.11.
+            has_own_exe: false,
             ..attached::NOTIFY.caps()
         }
     }
@@ -84,8 +84,12 @@ impl Platform for Stub {
             return attached::NOTIFY.run(guest, supervisor, options);
         };
         let failed = |request| move |errno| PlatformError::Request { request, errno };
-        let program = in_process::load(guest);
-        let program = program.map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
+        let program = match in_process::load(guest) {
+            Ok(program) => program,
+            // A script, or a program of the 32-bit interface.
+            Err(Errno(libc::ENOEXEC)) => return attached::NOTIFY.run(guest, supervisor, options),
+            Err(errno) => return Err(PlatformError::Spawn(SpawnError::Exec(errno))),
+        };
         let filter = filter::filter(guest.filter, guest::own_ips());
         let Ok(filter) = filter else {
             return attached::NOTIFY.run(guest, supervisor, options);

@@ -7,9 +7,9 @@
 use std::arch::{asm, global_asm};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-use tamis_abi::SeccompData;
+use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::install::{set_filter, set_no_new_privs};
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
@@ -71,6 +71,10 @@ global_asm!(
     "popfq",
     "xor eax, eax",
     "22:",
+    "ret 128",
+    // The same for a call of the 32-bit interface.
+    "tamis_platform_guest_call_32:",
+    "int 0x80",
     "ret 128",
     // The handler of the signal, with the guest's registers in the third argument.
     "tamis_platform_guest_handler:",
@@ -226,6 +230,7 @@ unsafe extern "sysv64" {
     fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
     fn tamis_platform_guest_called();
     fn tamis_platform_guest_cloned();
+    fn tamis_platform_guest_call_32();
     fn tamis_platform_guest_armed();
     fn tamis_platform_guest_handler();
     fn tamis_platform_guest_restorer();
@@ -254,6 +259,8 @@ static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
 
+/// Whether calls of more than the first thread raise the signal.
+static HAS_THREADS: AtomicBool = AtomicBool::new(false);
 /// The guest's own action for the signal, as words of [`Action`].
 static OWN_ACTION: [AtomicU64; ACTION_WORDS] = [const { AtomicU64::new(0) }; ACTION_WORDS];
 /// The words of [`Action`]: handler, flags, restorer, mask.
@@ -512,6 +519,19 @@ fn dispatch() -> Result<(), Errno> {
     }
 }
 
+/// Has calls of this thread made as without a handler.
+pub(crate) fn stop_dispatch() {
+    const OFF: u64 = 0;
+    let args = [SET_SYSCALL_USER_DISPATCH as u64, OFF, 0, 0, 0, 0];
+    make(libc::SYS_prctl as u32, args);
+    // No other thread needs ours.
+    if !HAS_THREADS.load(Ordering::Relaxed) {
+        let action = own_action(None);
+        let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
+        make(libc::SYS_rt_sigaction as u32, args);
+    }
+}
+
 /// Closes what `execve` would.
 fn close_on_exec(last_fd: i32) {
     for fd in 0..=last_fd {
@@ -712,6 +732,9 @@ fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) ->
 fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     const STACK: usize = 1;
     const FS_BASE: usize = 4;
+    if call.arch == Arch::X86.audit() {
+        return in_guest_32(call, context);
+    }
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
         libc::SYS_clone => {}
@@ -728,10 +751,27 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
         if has_fs_base && calls.is_there() {
+            HAS_THREADS.store(true, Ordering::Relaxed);
             return AT_CLONE;
         }
     }
     AT_CALL
+}
+
+/// The same for a call of the 32-bit interface, which takes the register that our way back uses.
+fn in_guest_32(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
+    const RSP: usize = 20;
+    const CLONE: u32 = 120;
+    const STACK: usize = 1;
+    let stack = context[RSP].wrapping_sub(BELOW);
+    let returns_once = call.nr != CLONE || call.args[STACK] == 0;
+    if returns_once && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
+        context[RSP] = stack;
+        context[RIP] = tamis_platform_guest_call_32 as *const () as u64;
+    } else {
+        context[RAX] = -i64::from(libc::ENOSYS) as u64;
+    }
+    BY_KERNEL
 }
 
 /// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
