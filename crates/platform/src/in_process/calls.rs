@@ -28,7 +28,7 @@ enum Who<'a> {
 }
 
 /// A supervisor in another process.
-pub(crate) trait Far {
+pub(crate) trait Far: Sync {
     /// Asks it about a call of a thread. `None` if the guest is to make it, and the kernel decides.
     fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64>;
 

@@ -127,12 +127,14 @@ fn own_calls() -> Vec<Op> {
     const DISPATCH: u32 = 59;
     let allow = Op::RetImm(Action::ALLOW.ret());
     // A call, and the argument that has one of these values.
-    let calls: [(i64, Option<(u32, &[u32])>); 8] = [
+    const FORGET: u32 = libc::MADV_DONTNEED as u32;
+    let calls: [(i64, Option<(u32, &[u32])>); 9] = [
+        (libc::SYS_munmap, None),
         (libc::SYS_rt_sigaction, Some((0, &[libc::SIGSYS as u32]))),
         (libc::SYS_rt_sigprocmask, None),
         (libc::SYS_close, None),
         (libc::SYS_futex, Some((1, &[0, 1]))),
-        (libc::SYS_madvise, Some((2, &[POPULATE_READ, POPULATE_WRITE]))),
+        (libc::SYS_madvise, Some((2, &[POPULATE_READ, POPULATE_WRITE, FORGET]))),
         (libc::SYS_fcntl, Some((1, &[libc::F_GETFD as u32]))),
         (libc::SYS_unshare, Some((0, &[libc::CLONE_FILES as u32]))),
         (libc::SYS_prctl, Some((0, &[DISPATCH]))),

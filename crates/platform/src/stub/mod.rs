@@ -23,7 +23,6 @@ use tamis_kernel::{Ended, Errno};
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family};
 use crate::error::{PlatformError, Unavailable, Unsupported};
-use crate::in_process::calls::Calls;
 use crate::in_process::{self, filter::MASKS};
 use crate::offsets::reads_ip;
 use crate::patched::Numbers;
@@ -31,7 +30,7 @@ use crate::patched::seats::Answers;
 use crate::patched::serve::Slots;
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::separate::{Link, NUMBERS, Separate};
+use crate::sys::separate::{NUMBERS, Separate};
 use crate::sys::shared::Shared;
 use crate::sys::{guest, machine};
 
@@ -99,12 +98,7 @@ impl Platform for Stub {
             memory: Arc::new(memory),
             free: Mutex::new((0..SLOTS).rev().collect()),
         });
-        let link = Link {
-            slots: &slots.memory,
-            asked,
-        };
-        let calls = Calls::there(&link);
-        let body = Separate::new(&program, &calls, guest::last_fd());
+        let body = Separate::new(&program, &slots.memory, &asked);
         let start = Start {
             body: Some(&body),
             filter: Some(&filter),

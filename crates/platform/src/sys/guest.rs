@@ -208,6 +208,16 @@ global_asm!(
     "xor r14d, r14d",
     "xor r15d, r15d",
     "jmp rcx",
+    // The same, after the supervisor's memory has been forgotten, on a part of the stack that isn't in use yet.
+    "tamis_platform_guest_leave:",
+    "mov rbx, rdi",
+    "mov rbp, rsi",
+    "lea rsp, [rsi - {far_below}]",
+    "and rsp, -16",
+    "call {leave_supervisor}",
+    "mov rdi, rbx",
+    "mov rsi, rbp",
+    "jmp tamis_platform_guest_enter",
     ".popsection",
     no_alignment_check = const !(1 << 18),
     below = const BELOW,
@@ -217,6 +227,8 @@ global_asm!(
     at_call = const AT_CALL,
     at_handler = const AT_HANDLER,
     at_clone = const AT_CLONE,
+    far_below = const 1 << 16,
+    leave_supervisor = sym separate::leave_supervisor,
     prctl = const libc::SYS_prctl,
     dispatch = const SET_SYSCALL_USER_DISPATCH,
     sigsys = const libc::SIGSYS,
@@ -235,6 +247,7 @@ unsafe extern "sysv64" {
     fn tamis_platform_guest_handler();
     fn tamis_platform_guest_restorer();
     fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
+    fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;
 }
 
 /// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
@@ -492,7 +505,7 @@ pub(super) fn prepare(calls: &Calls<'_>) -> Result<(), Errno> {
 pub(super) fn enter(entry: u64, stack: u64) -> Errno {
     match dispatch() {
         // SAFETY: what was loaded begins there, with this stack. Nothing of the caller is used any more.
-        Ok(()) => unsafe { tamis_platform_guest_enter(entry, stack) },
+        Ok(()) => unsafe { tamis_platform_guest_leave(entry, stack) },
         Err(errno) => errno,
     }
 }

@@ -5,6 +5,7 @@
 //! the kernel. Whatever fails here, the handler makes the guest's call as it is, and the kernel decides.
 
 use std::os::fd::RawFd;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tamis_abi::{Arch, SeccompData};
@@ -16,6 +17,7 @@ use crate::in_process::calls::{Calls, Far};
 use crate::patched::slot::{Answered, Request, Slot};
 use crate::sys::guest;
 use crate::sys::load::load;
+use crate::sys::mappings::{Mapping, for_each_mapping};
 use crate::sys::shared::Shared;
 use crate::sys::stub;
 
@@ -70,22 +72,55 @@ pub(super) fn populate(address: u64, len_bytes: usize, is_written: bool) -> Resu
     }
 }
 
-/// What a guest has of its supervisor.
-pub(crate) struct Link<'a> {
-    pub(crate) slots: &'a Shared<Slot>,
+/// What a guest has of its supervisor: of its own, since the supervisor's memory is forgotten.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The address of the slots, and their count.
+    slots: AtomicU64,
+    count: AtomicU64,
     /// Whether the supervisor could be asked about calls with a number.
-    pub(crate) asked: [bool; NUMBERS],
+    asked: [AtomicBool; NUMBERS],
 }
 
-impl Far for Link<'_> {
+static LINK: Link = Link {
+    slots: AtomicU64::new(0),
+    count: AtomicU64::new(0),
+    asked: [const { AtomicBool::new(false) }; NUMBERS],
+};
+static CALLS: Calls<'static> = Calls::there(&LINK);
+
+impl Link {
+    fn set(&self, slots: &[Slot], asked: &[bool; NUMBERS]) {
+        let first = slots.as_ptr().addr() as u64;
+        self.slots.store(first, Ordering::Relaxed);
+        self.count.store(slots.len() as u64, Ordering::Relaxed);
+        for (place, is_asked) in self.asked.iter().zip(asked) {
+            place.store(*is_asked, Ordering::Relaxed);
+        }
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        let index = u64::from(index);
+        let first: *const Slot = ptr::with_exposed_provenance(self.first() as usize);
+        // SAFETY: so many slots are mapped as long as this process lives, unless the guest unmaps them, and have atomic
+        // numbers only.
+        (index < self.count.load(Ordering::Relaxed)).then(|| unsafe { &*first.add(index as usize) })
+    }
+
+    fn first(&self) -> u64 {
+        self.slots.load(Ordering::Relaxed)
+    }
+}
+
+impl Far for Link {
     fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64> {
-        let is_asked = self.asked.get(call.nr as usize).copied().unwrap_or(false);
-        if !is_asked || call.arch != Arch::X86_64.audit() {
+        let asked = self.asked.get(call.nr as usize);
+        if !asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) || call.arch != Arch::X86_64.audit() {
             return None;
         }
         let thread = find(fs_base).or_else(|| hello(fs_base))?;
         let index = thread.slot.load(Ordering::Acquire).checked_sub(1)?;
-        let slot = self.slots.get(index as usize)?;
+        let slot = self.slot(index)?;
         if thread.is_busy.swap(true, Ordering::Acquire) {
             return None;
         }
@@ -153,47 +188,99 @@ fn wake(word: &AtomicU32) {
     guest::make(libc::SYS_futex as u32, args);
 }
 
+/// Memory of the supervisor, of which this process has a copy: private or shared.
+static HOSTS: [Range; 512] = [const { Range::NONE }; 512];
+
+struct Range {
+    first: AtomicU64,
+    after: AtomicU64,
+    is_shared: AtomicBool,
+}
+
+impl Range {
+    const NONE: Range = Range {
+        first: AtomicU64::new(0),
+        after: AtomicU64::new(0),
+        is_shared: AtomicBool::new(false),
+    };
+}
+
+/// Notes what is the supervisor's: all but code, the variables of that, and the slots.
+fn note_host() -> Result<(), Errno> {
+    let mut end_of_image = 0;
+    let mut places = HOSTS.iter();
+    for_each_mapping(&mut |mapping| {
+        let Mapping { first, after, .. } = *mapping;
+        let is_image = mapping.has_file && !mapping.is_shared || first == end_of_image;
+        end_of_image = if mapping.has_file { after } else { 0 };
+        let slots = LINK.first();
+        if is_image || mapping.is_kernels || (first..after).contains(&slots) {
+            return Ok(());
+        }
+        let place = places.next().ok_or(Errno(libc::ENOMEM))?;
+        place.first.store(first, Ordering::Relaxed);
+        place.after.store(after, Ordering::Relaxed);
+        place.is_shared.store(mapping.is_shared, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
+/// Forgets the supervisor's memory. The caller's stack isn't in it.
+pub(super) extern "sysv64" fn leave_supervisor() {
+    for range in &HOSTS {
+        let first = range.first.load(Ordering::Relaxed);
+        let len_bytes = range.after.load(Ordering::Relaxed) - first;
+        if len_bytes == 0 {
+            return;
+        }
+        match range.is_shared.load(Ordering::Relaxed) {
+            true => guest::make(libc::SYS_munmap as u32, [first, len_bytes, 0, 0, 0, 0]),
+            false => {
+                let advice = libc::MADV_DONTNEED as u64;
+                guest::make(libc::SYS_madvise as u32, [first, len_bytes, advice, 0, 0, 0])
+            }
+        };
+    }
+}
+
 /// A program to become.
+#[derive(Debug)]
 pub(crate) struct Separate<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) calls: &'a Calls<'a>,
-    pub(crate) last_fd: RawFd,
+    program: &'a Program,
+    slots: &'a Shared<Slot>,
+    asked: &'a [bool; NUMBERS],
+    last_fd: RawFd,
     entry: AtomicU64,
     stack: AtomicU64,
 }
 
 impl<'a> Separate<'a> {
-    pub(crate) const fn new(
+    /// Slots, and the numbers of calls about which the supervisor could be asked.
+    pub(crate) fn new(
         program: &'a Program,
-        calls: &'a Calls<'a>,
-        last_fd: RawFd,
+        slots: &'a Shared<Slot>,
+        asked: &'a [bool; NUMBERS],
     ) -> Separate<'a> {
         Separate {
             program,
-            calls,
-            last_fd,
+            slots,
+            asked,
+            last_fd: guest::last_fd(),
             entry: AtomicU64::new(0),
             stack: AtomicU64::new(0),
         }
     }
 }
 
-impl std::fmt::Debug for Separate<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Separate").field(self.program).finish()
-    }
-}
-
-// SAFETY: used in the child alone, which has one thread.
-unsafe impl Sync for Separate<'_> {}
-
 impl Body for Separate<'_> {
     fn prepare(&self) -> Result<(), Errno> {
+        LINK.set(self.slots, self.asked);
+        note_host()?;
         let (entry, stack) = load(self.program, true)?;
         self.entry.store(entry, Ordering::Relaxed);
         self.stack.store(stack, Ordering::Relaxed);
         IS_SEPARATE.store(true, Ordering::Relaxed);
-        guest::prepare(self.calls)
+        guest::prepare(&CALLS)
     }
 
     fn run(&self) -> Errno {
