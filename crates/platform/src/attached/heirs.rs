@@ -10,10 +10,10 @@ use std::fs;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 
-use tamis_kernel::{Ended, Errno};
 use tamis_kernel::tracee::{
     self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
+use tamis_kernel::{Ended, Errno};
 
 use crate::patched::serve::lock;
 
@@ -155,7 +155,5 @@ fn is_ours(tid: i32) -> bool {
     let mut lines = status.lines();
     let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
     let tracer = tracer.map(str::trim).filter(|tracer| *tracer != "0");
-    tracer.is_some_and(|tracer| {
-        fs::exists(format!("/proc/self/task/{tracer}")).unwrap_or(false)
-    })
+    tracer.is_some_and(|tracer| fs::exists(format!("/proc/self/task/{tracer}")).unwrap_or(false))
 }

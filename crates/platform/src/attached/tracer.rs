@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -55,39 +55,27 @@ pub(super) fn run(
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
-    let evaluator = match mechanism {
-        Mechanism::Notify => None,
-        _ => Some(evaluator(mechanism, guest)?),
-    };
+    let evaluator = (mechanism != Mechanism::Notify).then(|| evaluator(mechanism, guest));
+    let evaluator = evaluator.transpose()?;
     let held = start_guest(mechanism, guest, how, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
-    let desk = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let of_patched = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
     let desk = match how.stub {
         Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
-        None => evaluator.as_ref().and_then(desk),
+        None => evaluator.as_ref().and_then(of_patched),
     };
     let heirs = &Heirs::new(held.pid());
-    // Whoever takes its end.
-    let until_first = how.stub.map(|_| machine::end_of(held.pid()));
-    let until_first = until_first.transpose().map_err(|errno| PlatformError::Request {
-        request: "pidfd_open",
-        errno,
-    })?;
+    let until_first = until_first(how, held.pid())?;
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
         // Closed when this ends, however it does.
         let mut stopper = stopper;
         if let Some(until) = options.until {
-            let (signaller, stop) = (&signaller, &stop);
-            start(scope, "tamis-until", move || {
-                if poll::readable(&[until, stop.as_fd()]) == Ok(0) {
-                    let _ = signaller.send(libc::SIGKILL);
-                }
-            })?;
+            start_until(scope, until, &stop, &signaller)?;
         }
         let (pid, desk) = (held.pid(), &desk);
         let answers = how.stub;
@@ -102,32 +90,21 @@ pub(super) fn run(
         let is_notified = mechanism == Mechanism::Notify;
         let answer = || {
             let seats = move || Some(seats(scope, desk.as_ref()?, pid, &answers?, heirs));
-            start(scope, "tamis-notify", move || answering.run(seats().as_ref()))
+            start(scope, "tamis-notify", move || {
+                answering.run(seats().as_ref())
+            })
         };
         let answering = is_notified.then(answer).transpose()?;
         let follows =
             options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
-        let ended = Tracer {
-            mechanism,
-            supervisor,
-            evaluator: evaluator.as_ref(),
-            has_results: guest.has_results,
-            child: held.release(),
-            is_armed: false,
-            tasks: BTreeMap::new(),
-            early: BTreeSet::new(),
-            is_ending: false,
-            failure: None,
-            follow: follows.then(Follow::default),
-            queue: VecDeque::new(),
-            heirs,
-            until_first,
-            patching: match how.stub {
-                Some(_) => None,
-                None => desk.as_ref().map(|desk| patching(scope, desk)),
-            },
-        }
-        .until_end();
+        let mut tracer = Tracer::new(mechanism, supervisor, held.release(), heirs);
+        tracer.evaluator = evaluator.as_ref();
+        tracer.has_results = guest.has_results;
+        tracer.follow = follows.then(Follow::default);
+        tracer.until_first = until_first;
+        let patched = desk.as_ref().filter(|_| how.stub.is_none());
+        tracer.patching = patched.map(|desk| patching(scope, desk));
+        let ended = tracer.until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
@@ -136,6 +113,30 @@ pub(super) fn run(
             answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         ended
+    })
+}
+
+/// Starts a thread that kills the guest once a descriptor is readable, if it hasn't ended before.
+fn start_until<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    until: BorrowedFd<'scope>,
+    stop: &'scope io::PipeReader,
+    signaller: &'scope Signaller,
+) -> Result<(), PlatformError> {
+    let kill = move || {
+        if poll::readable(&[until, stop.as_fd()]) == Ok(0) {
+            let _ = signaller.send(libc::SIGKILL);
+        }
+    };
+    start(scope, "tamis-until", kill).map(|_| ())
+}
+
+/// What is readable after the end of a guest's first process, if others trace, who may take it.
+fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformError> {
+    let end = how.stub.map(|_| machine::end_of(pid));
+    end.transpose().map_err(|errno| PlatformError::Request {
+        request: "pidfd_open",
+        errno,
     })
 }
 
@@ -338,6 +339,33 @@ pub(super) struct State {
     pub(super) phase: Phase,
     /// Whether it was last resumed so that its next call stops and is not made.
     pub(super) is_emulated: bool,
+}
+
+impl<'a> Tracer<'a> {
+    fn new(
+        mechanism: Mechanism,
+        supervisor: &'a dyn Supervisor,
+        child: Child,
+        heirs: &'a Heirs,
+    ) -> Tracer<'a> {
+        Tracer {
+            mechanism,
+            supervisor,
+            evaluator: None,
+            has_results: false,
+            child,
+            is_armed: false,
+            tasks: BTreeMap::new(),
+            early: BTreeSet::new(),
+            is_ending: false,
+            failure: None,
+            follow: None,
+            queue: VecDeque::new(),
+            heirs,
+            until_first: None,
+            patching: None,
+        }
+    }
 }
 
 impl Tracer<'_> {

@@ -24,8 +24,8 @@
 mod area;
 mod inject;
 mod pace;
-pub(crate) mod serve;
 pub(crate) mod seats;
+pub(crate) mod serve;
 mod site;
 pub(crate) mod slot;
 mod space;
@@ -145,7 +145,7 @@ pub(crate) fn how_by_signal(
 ) -> How {
     How {
         numbers: Numbers::new(program, evaluator),
-        pace: Pace::new(spin, shares_cpu, false),
+        pace: Pace::new(spin, shares_cpu, true),
     }
 }
 

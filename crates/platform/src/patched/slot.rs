@@ -221,13 +221,14 @@ impl Slot {
     }
 
     /// The guest's side: hands a call over and waits for the answer. `wait` sleeps while the word has this value, `wake`
-    /// wakes who sleeps.
+    /// wakes who sleeps, and `pass` lets others run.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn ask(
         &self,
         request: &Request,
         wait: impl Fn(&AtomicU32, u32),
         wake: impl Fn(&AtomicU32),
+        pass: impl Fn(),
     ) -> Answered {
         self.word.store(request.nr, Ordering::Relaxed);
         self.site.store(request.site, Ordering::Relaxed);
@@ -245,6 +246,12 @@ impl Slot {
                 break;
             }
             hint::spin_loop();
+        }
+        for _ in 0..self.yields.load(Ordering::Relaxed) {
+            if !is_asked() {
+                break;
+            }
+            pass();
         }
         while is_asked() {
             self.guest_sleeps.store(1, Ordering::SeqCst);

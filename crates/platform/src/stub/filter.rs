@@ -126,15 +126,20 @@ fn own_calls() -> Vec<Op> {
     const POPULATE_WRITE: u32 = 23;
     const DISPATCH: u32 = 59;
     let allow = Op::RetImm(Action::ALLOW.ret());
-    // A call, and the argument that has one of these values.
+    // A call, and an argument that has one of these values.
+    type Condition<'a> = Option<(u32, &'a [u32])>;
     const FORGET: u32 = libc::MADV_DONTNEED as u32;
-    let calls: [(i64, Option<(u32, &[u32])>); 9] = [
+    let calls: [(i64, Condition<'_>); 10] = [
+        (libc::SYS_sched_yield, None),
         (libc::SYS_munmap, None),
         (libc::SYS_rt_sigaction, Some((0, &[libc::SIGSYS as u32]))),
         (libc::SYS_rt_sigprocmask, None),
         (libc::SYS_close, None),
         (libc::SYS_futex, Some((1, &[0, 1]))),
-        (libc::SYS_madvise, Some((2, &[POPULATE_READ, POPULATE_WRITE, FORGET]))),
+        (
+            libc::SYS_madvise,
+            Some((2, &[POPULATE_READ, POPULATE_WRITE, FORGET])),
+        ),
         (libc::SYS_fcntl, Some((1, &[libc::F_GETFD as u32]))),
         (libc::SYS_unshare, Some((0, &[libc::CLONE_FILES as u32]))),
         (libc::SYS_prctl, Some((0, &[DISPATCH]))),
@@ -155,4 +160,84 @@ fn own_calls() -> Vec<Op> {
         ops.extend(block);
     }
     ops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_bpf::interp;
+    use tamis_kernel::NATIVE_ENDIAN;
+
+    const IPS: [u64; 3] = [0x5555_0000_1234, 0x5555_0000_1254, 0x7fff_0000_2234];
+    const ELSEWHERE: u64 = 0x5555_0000_1235;
+
+    /// What the filter of a guest whose own says this for all calls says to one.
+    fn answer(guest: Action, arch: Arch, nr: i64, ip: u64, args: [u64; 6]) -> Action {
+        let guest = Program::new(vec![Op::RetImm(guest.ret()).into()], NATIVE_ENDIAN);
+        let filter = filter(&guest.expect("a program"), IPS).expect("it fits");
+        let call = SeccompData {
+            nr: nr as u32,
+            arch: arch.audit(),
+            ip,
+            args,
+        };
+        Action::from_ret(interp::run(&filter, &call).ret)
+    }
+
+    #[test]
+    fn the_stub_may_do_what_it_needs_and_no_more() {
+        let denied = Action::errno(1);
+        let kind = |nr: i64, ip: u64, args: [u64; 6]| answer(denied, Arch::X86_64, nr, ip, args);
+        let needed = [
+            (libc::SYS_rt_sigprocmask, [0; 6]),
+            (libc::SYS_futex, [0, 1, 0, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 22, 0, 0, 0]),
+            (libc::SYS_prctl, [59, 0, 0, 0, 0, 0]),
+        ];
+        let others = [
+            (libc::SYS_futex, [0, 3, 0, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 9, 0, 0, 0]),
+            (libc::SYS_prctl, [38, 0, 0, 0, 0, 0]),
+            (libc::SYS_rt_sigaction, [11, 0, 0, 0, 0, 0]),
+            (libc::SYS_execve, [0; 6]),
+            (libc::SYS_openat, [0; 6]),
+        ];
+        for ip in IPS {
+            for (nr, args) in needed {
+                assert_eq!(kind(nr, ip, args), Action::ALLOW, "{nr}");
+                assert_eq!(kind(nr, ELSEWHERE, args), denied, "{nr}");
+                let answer = answer(denied, Arch::X86, nr, ip, args);
+                assert_eq!(answer, denied, "{nr}");
+            }
+            for (nr, args) in others {
+                assert_eq!(kind(nr, ip, args), denied, "{nr}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_supervisor_is_told_of_all_calls_by_which_a_task_may_leave_it() {
+        let args = [[0; 6], [1, 0, 0, 0, 0, 0], [1 << 16, 0, 0, 0, 0, 0]];
+        let numbers = (0..512).chain([X32.into(), (X32 | 59).into()]);
+        for (nr, args) in numbers.flat_map(|nr| args.map(|args| (nr, args))) {
+            for arch in [Arch::X86_64, Arch::X86] {
+                let call = SeccompData {
+                    nr: nr as u32,
+                    arch: arch.audit(),
+                    ip: ELSEWHERE,
+                    args,
+                };
+                let answer = |guest: Action| answer(guest, arch, nr, ELSEWHERE, args);
+                let expected = match may_leave(&call) {
+                    true => NOTIFY,
+                    false => Action::ALLOW,
+                };
+                assert_eq!(answer(Action::ALLOW), expected, "{call:?}");
+                for guest in [NOTIFY, Action::errno(5), Action::KILL_PROCESS] {
+                    assert_eq!(answer(guest), guest, "{call:?}");
+                }
+            }
+        }
+        assert!(LEAVING.contains(&libc::SYS_execve));
+    }
 }

@@ -3,7 +3,9 @@
 use tamis_kernel::Errno;
 
 /// Calls this with each mapping of this process.
-pub(super) fn for_each_mapping(each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>) -> Result<(), Errno> {
+pub(super) fn for_each_mapping(
+    each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>,
+) -> Result<(), Errno> {
     // SAFETY: the path ends with a zero byte.
     let fd = unsafe {
         libc::open(

@@ -29,7 +29,7 @@ const PAGE: u64 = 4096;
 static IS_SEPARATE: AtomicBool = AtomicBool::new(false);
 /// The threads of this process that have a slot, or have asked for one.
 static THREADS: [Thread; (1 << stub::TABLE_BITS) + stub::WINDOW] =
-    [const { Thread::NONE }; (1 << stub::TABLE_BITS) + stub::WINDOW];
+    [const { Thread::none() }; (1 << stub::TABLE_BITS) + stub::WINDOW];
 
 /// A thread, by its FS base.
 struct Thread {
@@ -42,11 +42,13 @@ struct Thread {
 }
 
 impl Thread {
-    const NONE: Thread = Thread {
-        fs_base: AtomicU64::new(0),
-        slot: AtomicU32::new(0),
-        is_busy: AtomicBool::new(false),
-    };
+    const fn none() -> Thread {
+        Thread {
+            fs_base: AtomicU64::new(0),
+            slot: AtomicU32::new(0),
+            is_busy: AtomicBool::new(false),
+        }
+    }
 }
 
 pub(super) fn is_separate() -> bool {
@@ -66,7 +68,10 @@ pub(super) fn populate(address: u64, len_bytes: usize, is_written: bool) -> Resu
     let end = address.checked_add(len_bytes as u64);
     let end = end.and_then(|end| end.checked_next_multiple_of(PAGE));
     let len_bytes = end.ok_or(Errno(libc::EFAULT))? - first;
-    match guest::make(libc::SYS_madvise as u32, [first, len_bytes, advice, 0, 0, 0]) {
+    match guest::make(
+        libc::SYS_madvise as u32,
+        [first, len_bytes, advice, 0, 0, 0],
+    ) {
         0 => Ok(()),
         _ => Err(Errno(libc::EFAULT)),
     }
@@ -115,7 +120,9 @@ impl Link {
 impl Far for Link {
     fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64> {
         let asked = self.asked.get(call.nr as usize);
-        if !asked.is_some_and(|asked| asked.load(Ordering::Relaxed)) || call.arch != Arch::X86_64.audit() {
+        if !asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
+            || call.arch != Arch::X86_64.audit()
+        {
             return None;
         }
         let thread = find(fs_base).or_else(|| hello(fs_base))?;
@@ -129,7 +136,7 @@ impl Far for Link {
             site: 0,
             args: call.args,
         };
-        let answered = slot.ask(&request, wait, wake);
+        let answered = slot.ask(&request, wait, wake, pass);
         thread.is_busy.store(false, Ordering::Release);
         match answered {
             Answered::Value(value) => Some(value),
@@ -162,7 +169,9 @@ fn hello(fs_base: u64) -> Option<&'static Thread> {
     let order = Ordering::AcqRel;
     let mut window = window(fs_base).iter();
     let thread = window.find(|thread| {
-        let taken = thread.fs_base.compare_exchange(0, key, order, Ordering::Relaxed);
+        let taken = thread
+            .fs_base
+            .compare_exchange(0, key, order, Ordering::Relaxed);
         taken.is_ok()
     })?;
     let index = guest::make(stub::HELLO, [fs_base, 0, 0, 0, 0, 0]);
@@ -183,13 +192,17 @@ fn wait(word: &AtomicU32, value: u32) {
     guest::make(libc::SYS_futex as u32, args);
 }
 
+fn pass() {
+    guest::make(libc::SYS_sched_yield as u32, [0; 6]);
+}
+
 fn wake(word: &AtomicU32) {
     let args = [word.as_ptr() as u64, libc::FUTEX_WAKE as u64, 1, 0, 0, 0];
     guest::make(libc::SYS_futex as u32, args);
 }
 
 /// Memory of the supervisor, of which this process has a copy: private or shared.
-static HOSTS: [Range; 512] = [const { Range::NONE }; 512];
+static HOSTS: [Range; 512] = [const { Range::none() }; 512];
 
 struct Range {
     first: AtomicU64,
@@ -198,11 +211,13 @@ struct Range {
 }
 
 impl Range {
-    const NONE: Range = Range {
-        first: AtomicU64::new(0),
-        after: AtomicU64::new(0),
-        is_shared: AtomicBool::new(false),
-    };
+    const fn none() -> Range {
+        Range {
+            first: AtomicU64::new(0),
+            after: AtomicU64::new(0),
+            is_shared: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Notes what is the supervisor's: all but code, the variables of that, and the slots.
@@ -237,7 +252,10 @@ pub(super) extern "sysv64" fn leave_supervisor() {
             true => guest::make(libc::SYS_munmap as u32, [first, len_bytes, 0, 0, 0, 0]),
             false => {
                 let advice = libc::MADV_DONTNEED as u64;
-                guest::make(libc::SYS_madvise as u32, [first, len_bytes, advice, 0, 0, 0])
+                guest::make(
+                    libc::SYS_madvise as u32,
+                    [first, len_bytes, advice, 0, 0, 0],
+                )
             }
         };
     }
@@ -292,13 +310,23 @@ impl Body for Separate<'_> {
             return errno;
         }
         for fd in 0..=self.last_fd {
-            let flags = made(libc::SYS_fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0]);
+            let flags = made(
+                libc::SYS_fcntl,
+                [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0],
+            );
             if flags.is_ok_and(|flags| flags & i64::from(libc::FD_CLOEXEC) != 0) {
                 let _ = made(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
             }
         }
         let set: u64 = 1 << (libc::SIGSYS - 1);
-        let args = [libc::SIG_UNBLOCK as u64, (&raw const set).addr() as u64, 0, 8, 0, 0];
+        let args = [
+            libc::SIG_UNBLOCK as u64,
+            (&raw const set).addr() as u64,
+            0,
+            8,
+            0,
+            0,
+        ];
         if let Err(errno) = made(libc::SYS_rt_sigprocmask, args) {
             return errno;
         }

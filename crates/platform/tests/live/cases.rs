@@ -11,8 +11,8 @@ use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::spawn::SpawnError;
 use tamis_platform::{
-    Answer, Caps, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin,
-    Supervisor, Task,
+    Answer, Caps, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin, Supervisor,
+    Task,
 };
 
 use crate::guests;

@@ -4,7 +4,9 @@
 //! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
 //! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
 
-use std::arch::{asm, global_asm};
+mod text;
+
+use std::arch::asm;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -20,235 +22,13 @@ use crate::in_process::filter::{self, OURS};
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
 use crate::sys::separate;
+use text::{
+    tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_call_32,
+    tamis_platform_guest_called, tamis_platform_guest_cloned, tamis_platform_guest_enter,
+    tamis_platform_guest_handler, tamis_platform_guest_leave, tamis_platform_guest_restorer,
+};
 
 const PAGE: u64 = 4096;
-
-global_asm!(
-    ".pushsection .text.tamis_platform_guest, \"ax\"",
-    // Makes a call: its number, and the address of six arguments.
-    "tamis_platform_guest_call:",
-    "mov rax, [rsp]",
-    "lea rsp, [rsp - 128]",
-    "mov [rsp], rax",
-    "mov rax, rdi",
-    "mov r11, rsi",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
-    "5:",
-    "syscall",
-    "tamis_platform_guest_called:",
-    "ret 128",
-    // The same for a new thread, whose calls are to raise the signal, too.
-    "21:",
-    "syscall",
-    "tamis_platform_guest_cloned:",
-    "test rax, rax",
-    "jnz 22f",
-    "pushfq",
-    "push rdi",
-    "push rsi",
-    "push rdx",
-    "push r10",
-    "push r8",
-    "mov eax, {prctl}",
-    "mov edi, {dispatch}",
-    "mov esi, 1",
-    "lea rdx, [rip + tamis_platform_guest_call]",
-    "lea r10, [rip + tamis_platform_guest_enter]",
-    "sub r10, rdx",
-    "xor r8d, r8d",
-    "syscall",
-    "tamis_platform_guest_armed:",
-    "pop r8",
-    "pop r10",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "popfq",
-    "xor eax, eax",
-    "22:",
-    "ret 128",
-    // The same for a call of the 32-bit interface.
-    "tamis_platform_guest_call_32:",
-    "int 0x80",
-    "ret 128",
-    // The handler of the signal, with the guest's registers in the third argument.
-    "tamis_platform_guest_handler:",
-    "cld",
-    "pushfq",
-    "and dword ptr [rsp], {no_alignment_check}",
-    "popfq",
-    "mov rbx, rdx",
-    "mov r12, rsp",
-    "mov r13, rsi",
-    "rdfsbase rbp",
-    "mov rax, [rip + {host_fs}]",
-    "wrfsbase rax",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rbp",
-    "and rsp, -16",
-    "lea rsp, [rsp - 16]",
-    "mov rcx, rsp",
-    "call {on_signal}",
-    "wrfsbase rbp",
-    "cmp eax, {by_kernel}",
-    "je 3f",
-    "cmp eax, {at_handler}",
-    "je 8f",
-    "push rax",
-    // Handlers of the guest may run from here on.
-    "lea r11, [rip + 7f]",
-    "lea rsp, [rsp - {below}]",
-    "mov [rsp], r11",
-    "mov edi, {sig_setmask}",
-    "lea rsi, [rbx + 296]",
-    "xor edx, edx",
-    "mov r10d, 8",
-    "mov eax, {rt_sigprocmask}",
-    "jmp 5b",
-    "7:",
-    // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
-    "mov rcx, [rbx + 224]",
-    "test rcx, rcx",
-    "jz 2f",
-    "mov eax, -1",
-    "mov edx, -1",
-    "xrstor64 [rcx]",
-    "2:",
-    "mov rdx, rbx",
-    "mov r8, [rdx + 40]",
-    "mov r9, [rdx + 48]",
-    "mov r10, [rdx + 56]",
-    "mov r12, [rdx + 72]",
-    "mov r13, [rdx + 80]",
-    "mov r14, [rdx + 88]",
-    "mov r15, [rdx + 96]",
-    "mov rdi, [rdx + 104]",
-    "mov rsi, [rdx + 112]",
-    "mov rbp, [rdx + 120]",
-    "mov rbx, [rdx + 128]",
-    "mov rax, [rdx + 144]",
-    "mov rcx, [rdx + 168]",
-    "mov r11, [rdx + 160]",
-    "cmp dword ptr [rsp], {at_call}",
-    "push qword ptr [rdx + 176]",
-    "mov rdx, [rdx + 136]",
-    "je 4f",
-    "ja 6f",
-    "popfq",
-    "mov rsp, r11",
-    "jmp rcx",
-    // To the call above, with its return address below the red zone, which is skipped.
-    "4:",
-    "popfq",
-    "lea rsp, [r11 - 136]",
-    "mov [rsp], rcx",
-    "jmp 5b",
-    // To the call for a new thread.
-    "20:",
-    "popfq",
-    "lea rsp, [r11 - 136]",
-    "mov [rsp], rcx",
-    "jmp 21b",
-    // To the call above, which doesn't return.
-    "6:",
-    "cmp dword ptr [rsp + 8], {at_clone}",
-    "je 20b",
-    "popfq",
-    "mov rsp, r11",
-    "jmp 5b",
-    "3:",
-    "mov rsp, r12",
-    "ret",
-    // To the guest's own handler, with the kernel's frame: the mask is set first.
-    "8:",
-    "mov r14, rsp",
-    "lea r11, [rip + 9f]",
-    "lea rsp, [rsp - {below}]",
-    "mov [rsp], r11",
-    "mov edi, {sig_setmask}",
-    "mov rsi, r14",
-    "xor edx, edx",
-    "mov r10d, 8",
-    "mov eax, {rt_sigprocmask}",
-    "jmp 5b",
-    "9:",
-    "mov rcx, [r14 + 8]",
-    "mov edi, {sigsys}",
-    "mov rsi, r13",
-    "mov rdx, rbx",
-    "xor eax, eax",
-    "mov rsp, r12",
-    "jmp rcx",
-    "tamis_platform_guest_restorer:",
-    "mov eax, {rt_sigreturn}",
-    "syscall",
-    // The guest's first instruction: entry, stack pointer.
-    "tamis_platform_guest_enter:",
-    "mov rsp, rsi",
-    "mov rcx, rdi",
-    "xor eax, eax",
-    "wrfsbase rax",
-    "xor ebx, ebx",
-    "xor edx, edx",
-    "xor ebp, ebp",
-    "xor esi, esi",
-    "xor edi, edi",
-    "xor r8d, r8d",
-    "xor r9d, r9d",
-    "xor r10d, r10d",
-    "xor r11d, r11d",
-    "xor r12d, r12d",
-    "xor r13d, r13d",
-    "xor r14d, r14d",
-    "xor r15d, r15d",
-    "jmp rcx",
-    // The same, after the supervisor's memory has been forgotten, on a part of the stack that isn't in use yet.
-    "tamis_platform_guest_leave:",
-    "mov rbx, rdi",
-    "mov rbp, rsi",
-    "lea rsp, [rsi - {far_below}]",
-    "and rsp, -16",
-    "call {leave_supervisor}",
-    "mov rdi, rbx",
-    "mov rsi, rbp",
-    "jmp tamis_platform_guest_enter",
-    ".popsection",
-    no_alignment_check = const !(1 << 18),
-    below = const BELOW,
-    sig_setmask = const libc::SIG_SETMASK,
-    rt_sigprocmask = const libc::SYS_rt_sigprocmask,
-    by_kernel = const BY_KERNEL,
-    at_call = const AT_CALL,
-    at_handler = const AT_HANDLER,
-    at_clone = const AT_CLONE,
-    far_below = const 1 << 16,
-    leave_supervisor = sym separate::leave_supervisor,
-    prctl = const libc::SYS_prctl,
-    dispatch = const SET_SYSCALL_USER_DISPATCH,
-    sigsys = const libc::SIGSYS,
-    host_fs = sym HOST_FS,
-    on_signal = sym on_signal,
-    rt_sigreturn = const libc::SYS_rt_sigreturn,
-);
-
-// SAFETY: the block above defines them, with these signatures.
-unsafe extern "sysv64" {
-    fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
-    fn tamis_platform_guest_called();
-    fn tamis_platform_guest_cloned();
-    fn tamis_platform_guest_call_32();
-    fn tamis_platform_guest_armed();
-    fn tamis_platform_guest_handler();
-    fn tamis_platform_guest_restorer();
-    fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
-    fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;
-}
 
 /// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
 /// `syscall`, for a call that doesn't return; to a handler of the guest.
@@ -525,7 +305,14 @@ fn dispatch() -> Result<(), Errno> {
     const ALWAYS: u64 = 0;
     let first = tamis_platform_guest_call as *const () as u64;
     let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
-    let args = [SET_SYSCALL_USER_DISPATCH as u64, ON, first, len_bytes, ALWAYS, 0];
+    let args = [
+        SET_SYSCALL_USER_DISPATCH as u64,
+        ON,
+        first,
+        len_bytes,
+        ALWAYS,
+        0,
+    ];
     match make(libc::SYS_prctl as u32, args) {
         0 => Ok(()),
         errno => Err(Errno(-errno as i32)),
