@@ -13,6 +13,7 @@
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
 //! | `patched` | what a platform adds to those: patched call sites |
+//! | `stub` | the platform whose guests ask from a signal handler through shared memory |
 //! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |

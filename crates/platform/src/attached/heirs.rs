@@ -102,24 +102,25 @@ impl Heirs {
         while is_traced && let Ok(tracee) = tracee::next() {
             // Its number is another's once its end has been taken.
             let mut tasks = lock(&self.tasks);
-            match tracee.wait() {
-                Ok(Event::Stopped(_)) if tasks.is_ending => {
+            match tracee.poll() {
+                Ok(Some(Event::Stopped(_))) if tasks.is_ending => {
                     let _ = tracee.kill();
                 }
-                Ok(Event::Stopped(stopped)) => {
+                Ok(Some(Event::Stopped(stopped))) => {
                     tasks.tids.insert(tracee.tid());
                     // What fails is a request for a task that has been killed.
                     if on_stop(stopped, heir) == Ok(true) {
                         tasks.tids.remove(&tracee.tid());
                     }
                 }
-                Ok(Event::Ended(ended)) => {
+                Ok(Some(Event::Ended(ended))) => {
                     tasks.tids.remove(&tracee.tid());
                     if tracee.tid() == self.first {
                         tasks.first = Some(ended);
                     }
                 }
-                Err(_) => {}
+                // It has been killed meanwhile, and its end comes after that of its threads.
+                Ok(None) | Err(_) => {}
             }
         }
     }

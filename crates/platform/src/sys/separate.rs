@@ -293,6 +293,7 @@ impl<'a> Separate<'a> {
 impl Body for Separate<'_> {
     fn prepare(&self) -> Result<(), Errno> {
         LINK.set(self.slots, self.asked);
+        self.slots.keep_from_children()?;
         note_host()?;
         let (entry, stack) = load(self.program, true)?;
         self.entry.store(entry, Ordering::Relaxed);

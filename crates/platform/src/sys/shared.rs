@@ -57,6 +57,17 @@ impl<T: Atomic> Shared<T> {
         Self::map(count, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
     }
 
+    /// Has the kernel leave it out of processes that the calling one forks from now on.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn keep_from_children(&self) -> Result<(), Errno> {
+        let first = self.first.as_ptr().cast();
+        // SAFETY: the mapping is this one's, and stays in this process.
+        match unsafe { libc::madvise(first, self.len_bytes(), libc::MADV_DONTFORK) } {
+            0 => Ok(()),
+            _ => Err(Errno::last()),
+        }
+    }
+
     fn map(count: usize, flags: i32, fd: i32) -> Result<Shared<T>, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let bytes = count * size_of::<T>();
