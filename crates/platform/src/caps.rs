@@ -29,6 +29,10 @@ pub struct Caps {
     pub catches_i386: bool,
     /// Whether the guest may install filters of its own.
     pub takes_filters: bool,
+    /// Whether busy call sites are patched in the guest's memory.
+    pub patches_sites: bool,
+    /// Whether `/proc/self/exe` is the guest's program. Programs that start themselves rely on it.
+    pub has_own_exe: bool,
     /// Whether the supervisor is asked from a signal handler: it may only do what `signal-safety(7)` allows.
     pub is_signal_safe: bool,
     /// Whether a user without privileges can use it.

@@ -13,6 +13,7 @@
 //! | `caps` | [`Caps`]: what a platform can do |
 //! | `attached` | the platforms whose guests the kernel stops |
 //! | `patched` | what a platform adds to those: patched call sites |
+//! | `stub` | the platform whose guests ask from a signal handler through shared memory |
 //! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
@@ -63,6 +64,8 @@ mod patched;
 mod platform;
 mod rewrite;
 mod spin;
+#[cfg(target_arch = "x86_64")]
+mod stub;
 mod supervisor;
 mod sys;
 mod task;
@@ -83,6 +86,8 @@ pub fn all() -> &'static [&'static dyn Platform] {
         &attached::EMULATE,
         &attached::SYSCALL,
         &attached::PATCHED,
+        #[cfg(target_arch = "x86_64")]
+        &stub::STUB,
         #[cfg(target_arch = "x86_64")]
         &kvm::KVM,
         #[cfg(target_arch = "x86_64")]

@@ -64,3 +64,14 @@ pub enum Answer {
     /// This, after this time. A platform with one thread for all tasks may have other tasks wait as well.
     Later(Duration, Box<Answer>),
 }
+
+impl Answer {
+    /// Whether the kernel makes a call.
+    pub(crate) fn makes_calls(&self) -> bool {
+        match self {
+            Answer::Forward | Answer::ForwardWith(_) => true,
+            Answer::Later(_, answer) => answer.makes_calls(),
+            Answer::Return(_) | Answer::Errno(_) | Answer::Descriptor(_) | Answer::Kill => false,
+        }
+    }
+}

@@ -45,6 +45,8 @@ pub struct CapsEntry {
     pub runs_dynamic: bool,
     pub catches_i386: bool,
     pub takes_filters: bool,
+    pub patches_sites: bool,
+    pub has_own_exe: bool,
     pub is_signal_safe: bool,
     pub is_unprivileged: bool,
 }
@@ -135,6 +137,8 @@ impl CapsEntry {
             (self.has_registers, "registers"),
             (self.replaces_calls, "other calls instead"),
             (self.installs_descriptors, "descriptors"),
+            (self.has_own_exe, "own /proc/self/exe"),
+            (self.patches_sites, "patched sites"),
         ];
         let can = words.into_iter().filter(|(can, _)| *can);
         let mut words: Vec<&str> = can.map(|(_, word)| word).collect();

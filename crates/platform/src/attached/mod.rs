@@ -6,6 +6,7 @@
 //! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
+//! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
 //! | `space` | the guest's memory |
 //!
 //! Whatever the mechanism, one thread traces all tasks of the guest: it is told when they start and end, and with its
@@ -13,6 +14,7 @@
 
 mod call;
 mod filters;
+pub(crate) mod heirs;
 mod notify;
 mod space;
 mod tracer;
@@ -99,6 +101,8 @@ impl Platform for Attached {
             runs_dynamic: true,
             takes_filters: true,
             catches_i386: true,
+            patches_sites: is_patched,
+            has_own_exe: true,
             is_signal_safe: false,
             is_unprivileged: true,
             min_kernel: match self.0 {

@@ -16,6 +16,7 @@ use tamis_kernel::{Errno, affinity};
 
 use super::space::Remote;
 use crate::error::{PlatformError, Unsupported};
+use crate::patched::seats::Seats;
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
 
@@ -37,7 +38,7 @@ pub(super) struct Answering<'a> {
 
 impl Answering<'_> {
     /// Replies until the guest has ended. However this ends, the guest does, too.
-    pub(super) fn run(&self) -> Result<(), PlatformError> {
+    pub(super) fn run(&self, seats: Option<&Seats<'_>>) -> Result<(), PlatformError> {
         let _guard = KillOnDrop(self.signaller);
         if let Some(cpu) = self.cpu {
             affinity::stay_on(cpu).map_err(|errno| PlatformError::Request {
@@ -56,7 +57,10 @@ impl Answering<'_> {
             let next = later.first_key_value().map(|((time, _), _)| *time);
             let (id, answer) = match listener.receive_before(stop, next)? {
                 Received::Call(notification) => {
-                    let answer = self.ask(&listener, &notification);
+                    let answer = self.ask(&listener, &notification, seats);
+                    if let (Some(seats), true) = (seats, answer.makes_calls()) {
+                        seats.forward(&notification)?;
+                    }
                     (notification.id, answer)
                 }
                 Received::TimedOut => match later.pop_first() {
@@ -73,7 +77,15 @@ impl Answering<'_> {
     }
 
     /// What the supervisor says to a call.
-    fn ask(&self, listener: &Listener, notification: &Notification) -> Answer {
+    fn ask(
+        &self,
+        listener: &Listener,
+        notification: &Notification,
+        seats: Option<&Seats<'_>>,
+    ) -> Answer {
+        if let Some(answer) = seats.and_then(|seats| seats.answer(notification)) {
+            return answer;
+        }
         let mut task = Notified {
             space: Checked {
                 listener,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -22,12 +22,15 @@ use tamis_kernel::tracee::{
 use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
 
 use super::call::Phase;
+use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
+use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
+use crate::sys::machine;
 use crate::task::TaskId;
 
 /// After how many stops at calls the tracer looks where the guest runs.
@@ -40,6 +43,8 @@ pub(crate) struct Start<'a> {
     pub(crate) body: Option<&'a dyn Body>,
     /// What is installed in place of the guest's filter.
     pub(crate) filter: Option<&'a Program>,
+    /// What answers its stub, if it has one.
+    pub(crate) stub: Option<Answers<'a>>,
 }
 
 /// Runs a guest on the calling thread, which must have no other children or tracees.
@@ -50,30 +55,30 @@ pub(super) fn run(
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
-    let evaluator = match mechanism {
-        Mechanism::Notify => None,
-        _ => Some(evaluator(mechanism, guest)?),
-    };
+    let evaluator = (mechanism != Mechanism::Notify).then(|| evaluator(mechanism, guest));
+    let evaluator = evaluator.transpose()?;
     let held = start_guest(mechanism, guest, how, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
-    let desk = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
-    let desk = evaluator.as_ref().and_then(desk);
+    let of_patched = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let desk = match how.stub {
+        Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
+        None => evaluator.as_ref().and_then(of_patched),
+    };
+    let heirs = &Heirs::new(held.pid());
+    let until_first = until_first(how, held.pid())?;
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
         // Closed when this ends, however it does.
         let mut stopper = stopper;
         if let Some(until) = options.until {
-            let (signaller, stop) = (&signaller, &stop);
-            start(scope, "tamis-until", move || {
-                if poll::readable(&[until, stop.as_fd()]) == Ok(0) {
-                    let _ = signaller.send(libc::SIGKILL);
-                }
-            })?;
+            start_until(scope, until, &stop, &signaller)?;
         }
+        let (pid, desk) = (held.pid(), &desk);
+        let answers = how.stub;
         let answering = notify::Answering {
             supervisor,
             pending: &pending,
@@ -83,26 +88,23 @@ pub(super) fn run(
             cpu: supervisor_cpu(options.placement),
         };
         let is_notified = mechanism == Mechanism::Notify;
-        let answer = || start(scope, "tamis-notify", move || answering.run());
+        let answer = || {
+            let seats = move || Some(seats(scope, desk.as_ref()?, pid, &answers?, heirs));
+            start(scope, "tamis-notify", move || {
+                answering.run(seats().as_ref())
+            })
+        };
         let answering = is_notified.then(answer).transpose()?;
         let follows =
             options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
-        let ended = Tracer {
-            mechanism,
-            supervisor,
-            evaluator: evaluator.as_ref(),
-            has_results: guest.has_results,
-            child: held.release(),
-            is_armed: false,
-            tasks: BTreeMap::new(),
-            early: BTreeSet::new(),
-            is_ending: false,
-            failure: None,
-            follow: follows.then(Follow::default),
-            queue: VecDeque::new(),
-            patching: desk.as_ref().map(|desk| patching(scope, desk)),
-        }
-        .until_end();
+        let mut tracer = Tracer::new(mechanism, supervisor, held.release(), heirs);
+        tracer.evaluator = evaluator.as_ref();
+        tracer.has_results = guest.has_results;
+        tracer.follow = follows.then(Follow::default);
+        tracer.until_first = until_first;
+        let patched = desk.as_ref().filter(|_| how.stub.is_none());
+        tracer.patching = patched.map(|desk| patching(scope, desk));
+        let ended = tracer.until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
@@ -111,6 +113,30 @@ pub(super) fn run(
             answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         ended
+    })
+}
+
+/// Starts a thread that kills the guest once a descriptor is readable, if it hasn't ended before.
+fn start_until<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    until: BorrowedFd<'scope>,
+    stop: &'scope io::PipeReader,
+    signaller: &'scope Signaller,
+) -> Result<(), PlatformError> {
+    let kill = move || {
+        if poll::readable(&[until, stop.as_fd()]) == Ok(0) {
+            let _ = signaller.send(libc::SIGKILL);
+        }
+    };
+    start(scope, "tamis-until", kill).map(|_| ())
+}
+
+/// What is readable after the end of a guest's first process, if others trace, who may take it.
+fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformError> {
+    let end = how.stub.map(|_| machine::end_of(pid));
+    end.transpose().map_err(|errno| PlatformError::Request {
+        request: "pidfd_open",
+        errno,
     })
 }
 
@@ -135,6 +161,32 @@ fn desk<'a>(
         signaller,
         options.unpatch,
     ))
+}
+
+/// The seats of a guest with a stub, which have threads of this scope.
+fn seats<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    desk: &'scope Desk<'scope>,
+    pid: i32,
+    answers: &Answers<'scope>,
+    heirs: &'scope Heirs,
+) -> Seats<'scope> {
+    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
+    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(&heir)).is_ok();
+    Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
+}
+
+/// What answers the calls of a stub.
+fn desk_of_stub<'a>(
+    guest: &Guest<'_>,
+    options: &Options<'a>,
+    stub: &Answers<'a>,
+    supervisor: &'a dyn Supervisor,
+    signaller: &'a Signaller,
+) -> Desk<'a> {
+    let shares_cpu = shares_cpu(options.placement);
+    let how = patched::how_by_signal(guest.filter, stub.evaluator, options.spin, shares_cpu);
+    Desk::new(supervisor, stub.evaluator, how, signaller, None).with_descriptors()
 }
 
 /// The patching of a guest, whose seats have threads of this scope.
@@ -169,7 +221,10 @@ fn start_guest(
     spawn.no_new_privs = !(watches && install::is_privileged());
     let held = spawn.start().map_err(PlatformError::Spawn)?;
     place(options.placement, &held)?;
-    seize(mechanism, &held)?;
+    // A traced task stops at each signal.
+    if how.stub.is_none() {
+        seize(mechanism, &held)?;
+    }
     Ok(held)
 }
 
@@ -271,6 +326,10 @@ pub(crate) struct Tracer<'a> {
     follow: Option<Follow>,
     /// Reports that came while another was waited for. Their tasks are stopped.
     queue: VecDeque<(Tracee, Event)>,
+    /// What others trace.
+    heirs: &'a Heirs,
+    /// Readable after the end of the first process, if others trace, who may take it.
+    until_first: Option<OwnedFd>,
     pub(super) patching: Option<Patching<'a>>,
 }
 
@@ -282,6 +341,33 @@ pub(super) struct State {
     pub(super) is_emulated: bool,
 }
 
+impl<'a> Tracer<'a> {
+    fn new(
+        mechanism: Mechanism,
+        supervisor: &'a dyn Supervisor,
+        child: Child,
+        heirs: &'a Heirs,
+    ) -> Tracer<'a> {
+        Tracer {
+            mechanism,
+            supervisor,
+            evaluator: None,
+            has_results: false,
+            child,
+            is_armed: false,
+            tasks: BTreeMap::new(),
+            early: BTreeSet::new(),
+            is_ending: false,
+            failure: None,
+            follow: None,
+            queue: VecDeque::new(),
+            heirs,
+            until_first: None,
+            patching: None,
+        }
+    }
+}
+
 impl Tracer<'_> {
     /// Follows the guest until no task is left; returns the end of its first process.
     fn until_end(mut self) -> Result<Ended, PlatformError> {
@@ -290,7 +376,12 @@ impl Tracer<'_> {
         loop {
             let report = match self.queue.pop_front() {
                 Some(report) => Ok(report),
-                None => self.child.next_event(),
+                None => {
+                    if let Some(end) = &self.until_first {
+                        let _ = poll::readable(&[end.as_fd()]);
+                    }
+                    self.child.next_event()
+                }
             };
             let (tracee, event) = match report {
                 Ok(report) => report,
@@ -313,6 +404,11 @@ impl Tracer<'_> {
                 }
             }
         }
+        if let (None, Some(ended)) = (first, self.heirs.first()) {
+            self.supervisor.ended(TaskId(self.child.pid()), ended);
+            self.end();
+            first = Some(ended);
+        }
         // No number is a task of the guest any more.
         self.tasks.clear();
         let of_desk = |patching: &Patching<'_>| lock(&patching.desk().failure).take();
@@ -333,6 +429,7 @@ impl Tracer<'_> {
     pub(super) fn end(&mut self) {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
+        self.heirs.end();
         for tid in self.tasks.keys() {
             if *tid != self.child.pid() {
                 let _ = Tracee::of_this_thread(*tid).kill();

@@ -15,9 +15,25 @@ use crate::task::{Space, Task, TaskId};
 const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
 
 /// Who answers.
-pub(crate) struct Calls<'a> {
-    supervisor: &'a dyn Supervisor,
-    evaluator: &'a Evaluator,
+pub(crate) struct Calls<'a>(Who<'a>);
+
+enum Who<'a> {
+    /// A supervisor in the guest's own process, where the guest's filter is evaluated.
+    Here {
+        supervisor: &'a dyn Supervisor,
+        evaluator: &'a Evaluator,
+    },
+    /// The kernel, or before it a supervisor in another process.
+    There(&'a dyn Far),
+}
+
+/// A supervisor in another process.
+pub(crate) trait Far: Sync {
+    /// Asks it about a call of a thread. `None` if the guest is to make it, and the kernel decides.
+    fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64>;
+
+    /// A thread is about to begin with this FS base.
+    fn forget(&self, fs_base: u64);
 }
 
 /// The thread of the guest that the handler has interrupted.
@@ -54,17 +70,44 @@ pub(crate) enum Outcome {
 
 impl<'a> Calls<'a> {
     pub(crate) const fn new(supervisor: &'a dyn Supervisor, evaluator: &'a Evaluator) -> Calls<'a> {
-        Calls {
+        Calls(Who::Here {
             supervisor,
             evaluator,
+        })
+    }
+
+    /// For guests whose supervisor is another process.
+    pub(crate) const fn there(far: &'a dyn Far) -> Calls<'a> {
+        Calls(Who::There(far))
+    }
+
+    /// Whether the supervisor is another process.
+    pub(crate) const fn is_there(&self) -> bool {
+        matches!(self.0, Who::There(_))
+    }
+
+    /// A thread is about to begin with this FS base.
+    pub(crate) fn forget(&self, fs_base: u64) {
+        if let Who::There(far) = self.0 {
+            far.forget(fs_base);
         }
     }
 
     /// Decides a call that has raised the signal.
     pub(crate) fn decide(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
-        let action = Action::from_ret(self.evaluator.run(call));
+        let (supervisor, evaluator) = match self.0 {
+            Who::Here {
+                supervisor,
+                evaluator,
+            } => (supervisor, evaluator),
+            Who::There(far) => {
+                let result = far.ask(thread.fs_base, call).map(Outcome::Result);
+                return result.unwrap_or_else(|| by_kernel(call, thread));
+            }
+        };
+        let action = Action::from_ret(evaluator.run(call));
         match action.kind {
-            ActionKind::Notify => self.ask(call, thread),
+            ActionKind::Notify => ask(supervisor, call, thread),
             ActionKind::Allow | ActionKind::Log => forward(call, call, thread),
             ActionKind::Errno => Outcome::Result(-i64::from(action.data.min(errno::MAX))),
             // There is no tracer.
@@ -73,28 +116,44 @@ impl<'a> Calls<'a> {
             _ => Outcome::Signal,
         }
     }
+}
 
-    fn ask(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
-        let mut answer = self.supervisor.call(&mut Own, call);
-        while let Answer::Later(time, next) = answer {
-            let time = [time.as_secs(), u64::from(time.subsec_nanos())];
-            let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
-            guest::make(libc::SYS_nanosleep as u32, args);
-            answer = *next;
-        }
-        match answer {
-            Answer::Return(value) => Outcome::Result(value),
-            Answer::Errno(errno) => Outcome::Result(-i64::from(errno)),
-            Answer::Forward => forward(call, call, thread),
-            Answer::ForwardWith(new) => forward(call, &new, thread),
-            Answer::Descriptor(fd) => {
-                // It was closed when the guest started.
-                mem::forget(fd);
-                Outcome::Unsupported
-            }
-            Answer::Kill | Answer::Later(..) => Outcome::Kill,
-        }
+/// Asks a supervisor in this process.
+fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> Outcome {
+    let mut answer = supervisor.call(&mut Own, call);
+    while let Answer::Later(time, next) = answer {
+        let time = [time.as_secs(), u64::from(time.subsec_nanos())];
+        let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
+        guest::make(libc::SYS_nanosleep as u32, args);
+        answer = *next;
     }
+    match answer {
+        Answer::Return(value) => Outcome::Result(value),
+        Answer::Errno(errno) => Outcome::Result(-i64::from(errno)),
+        Answer::Forward => forward(call, call, thread),
+        Answer::ForwardWith(new) => forward(call, &new, thread),
+        Answer::Descriptor(fd) => {
+            // It was closed when the guest started.
+            mem::forget(fd);
+            Outcome::Unsupported
+        }
+        Answer::Kill | Answer::Later(..) => Outcome::Kill,
+    }
+}
+
+/// Leaves a call to the guest, and to the kernel, whose filter decides.
+fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
+    if call.arch == Arch::X86.audit() {
+        return Outcome::InGuest;
+    }
+    let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
+    match i64::from(call.nr) {
+        // Its filter may not allow what we call: no call of this thread comes here any more.
+        libc::SYS_seccomp => guest::stop_dispatch(),
+        libc::SYS_prctl if sets_filter => guest::stop_dispatch(),
+        _ => {}
+    }
+    forward(call, call, thread)
 }
 
 /// Makes a call in place of one.

@@ -16,7 +16,7 @@ use crate::rewrite::Rewrite;
 pub(crate) const OURS: u16 = 0x7a76;
 
 /// The argument by which a call can block `SIGSYS`, if it isn't null.
-pub(super) const MASKS: [(i64, u32); 7] = [
+pub(crate) const MASKS: [(i64, u32); 7] = [
     (libc::SYS_rt_sigaction, 1),
     (libc::SYS_rt_sigprocmask, 1),
     (libc::SYS_rt_sigsuspend, 0),

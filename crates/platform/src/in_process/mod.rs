@@ -99,6 +99,8 @@ impl Platform for InProcess {
             runs_dynamic: true,
             takes_filters: true,
             catches_i386: false,
+            patches_sites: false,
+            has_own_exe: false,
             is_signal_safe: true,
             is_unprivileged: true,
             min_kernel: match self.0 {
@@ -166,7 +168,7 @@ impl Platform for InProcess {
     }
 }
 
-fn no_fs_base() -> Unavailable {
+pub(crate) fn no_fs_base() -> Unavailable {
     Unavailable {
         reason: "programs can't set the FS base themselves".to_owned(),
         remedy: Some("it takes kernel 5.9 and a processor with FSGSBASE"),

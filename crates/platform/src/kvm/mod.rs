@@ -55,6 +55,7 @@ impl Platform for Kvm {
             family: Family::Managed,
             isolation: Isolation::Vm,
             has_exec: false,
+            has_own_exe: false,
             catches_i386: false,
             takes_filters: false,
             ..attached::NOTIFY.caps()
@@ -96,6 +97,7 @@ impl Platform for Kvm {
         let start = Start {
             body: Some(&machine),
             filter: Some(&filter),
+            stub: None,
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
         match (machine.report.get().errno.load(Ordering::Acquire), &ended) {

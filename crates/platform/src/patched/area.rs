@@ -71,6 +71,13 @@ impl Numbers {
         self.actions[nr as usize].is_some_and(|action| action.kind == ActionKind::Allow)
     }
 
+    /// The filter's answer to all calls with a number, if it is one.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn of(&self, nr: i64) -> Option<Action> {
+        let action = self.actions.get(usize::try_from(nr).ok()?)?;
+        *action
+    }
+
     /// The contents of an area, without trampolines, as pieces with their offsets.
     pub(super) fn contents(&self, threads: u64) -> [(usize, Vec<u8>); 3] {
         let (mut numbers, mut errors) = (Vec::new(), Vec::new());

@@ -24,6 +24,7 @@
 mod area;
 mod inject;
 mod pace;
+pub(crate) mod seats;
 pub(crate) mod serve;
 mod site;
 pub(crate) mod slot;
@@ -135,6 +136,26 @@ pub(crate) fn how(
     Some(How { numbers, pace })
 }
 
+/// The same for guests whose calls raise a signal: what these wait with is theirs whatever the filter says.
+pub(crate) fn how_by_signal(
+    program: &Program,
+    evaluator: &Evaluator,
+    spin: Spin,
+    shares_cpu: bool,
+) -> How {
+    How {
+        numbers: Numbers::new(program, evaluator),
+        pace: Pace::new(spin, shares_cpu, true),
+    }
+}
+
+impl How {
+    /// The pace with which both sides begin to wait.
+    pub(crate) const fn pace(&self) -> &Pace {
+        &self.pace
+    }
+}
+
 impl<'a> Patching<'a> {
     pub(crate) fn new(desk: &'a Desk<'a>, start: Box<dyn Fn(Seat) -> bool + 'a>) -> Patching<'a> {
         Patching {
@@ -177,6 +198,7 @@ impl<'a> Patching<'a> {
                 index,
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
+                copies: true,
             };
             seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {

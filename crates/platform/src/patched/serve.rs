@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -40,6 +41,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) orders: Mutex<HashMap<i32, Order>>,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
+    /// Whether who takes orders can give descriptors.
+    gives_descriptors: bool,
     /// Once true, sites are rolled back and none is patched.
     unpatch: Option<&'a AtomicBool>,
 }
@@ -52,12 +55,14 @@ pub(crate) struct Counts {
 }
 
 /// A decision about the next call of a task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Order {
     nr: u32,
     args: [u64; 6],
     /// What is made instead.
     pub(crate) replacement: Option<SeccompData>,
+    /// What it is answered with, which isn't made.
+    pub(crate) descriptor: Option<OwnedFd>,
 }
 
 /// The slots of a guest's process.
@@ -83,6 +88,8 @@ pub(crate) struct Seat {
     pub(crate) index: usize,
     pub(crate) is_closed: Arc<AtomicBool>,
     pub(crate) known: Arc<Mutex<Known>>,
+    /// Whether the guest copies memory for the supervisor while it waits.
+    pub(crate) copies: bool,
 }
 
 impl Seat {
@@ -109,10 +116,22 @@ impl<'a> Desk<'a> {
             how,
             signaller,
             unpatch,
+            gives_descriptors: false,
             orders: Mutex::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
         }
+    }
+
+    /// The pace with which both sides begin to wait.
+    pub(crate) const fn pace(&self) -> &Pace {
+        self.how.pace()
+    }
+
+    /// The same for orders that can be descriptors.
+    pub(crate) const fn with_descriptors(mut self) -> Desk<'a> {
+        self.gives_descriptors = true;
+        self
     }
 
     pub(crate) fn is_unpatched(&self) -> bool {
@@ -166,11 +185,12 @@ impl<'a> Desk<'a> {
             answer = *next;
         }
         *pace = task.space.pace.get();
-        let replacement = match answer {
+        let (replacement, descriptor) = match answer {
             Answer::Return(value) => return Some(self.value(call.nr, value)),
             Answer::Errno(errno) => return Some(self.value(call.nr, -i64::from(errno))),
-            Answer::Forward => None,
-            Answer::ForwardWith(new) => Some(new),
+            Answer::Forward => (None, None),
+            Answer::ForwardWith(new) => (Some(new), None),
+            Answer::Descriptor(fd) if self.gives_descriptors => (None, Some(fd)),
             Answer::Descriptor(_) => {
                 let what = Unsupported::new("answering with a descriptor");
                 lock(&self.failure).get_or_insert(PlatformError::Unsupported(what));
@@ -187,6 +207,7 @@ impl<'a> Desk<'a> {
             nr: call.nr,
             args: call.args,
             replacement,
+            descriptor,
         };
         lock(&self.orders).insert(seat.tid, order);
         Some(Answered::ByKernel)
@@ -268,7 +289,7 @@ impl Near<'_> {
     /// Copies by the task itself; `None` if that isn't the faster way.
     fn copy(&self, len_bytes: usize, copy: impl FnOnce(&mut Pace) -> Option<usize>) -> Copied {
         let mut pace = self.pace.get();
-        if len_bytes == 0 || len_bytes > COPY_BYTES || pace.spins() == 0 {
+        if !self.seat.copies || len_bytes == 0 || len_bytes > COPY_BYTES || pace.spins() == 0 {
             return None;
         }
         let copied = copy(&mut pace);

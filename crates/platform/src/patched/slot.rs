@@ -220,6 +220,51 @@ impl Slot {
         is_asleep
     }
 
+    /// The guest's side: hands a call over and waits for the answer. `wait` sleeps while the word has this value, `wake`
+    /// wakes who sleeps, and `pass` lets others run.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn ask(
+        &self,
+        request: &Request,
+        wait: impl Fn(&AtomicU32, u32),
+        wake: impl Fn(&AtomicU32),
+        pass: impl Fn(),
+    ) -> Answered {
+        self.word.store(request.nr, Ordering::Relaxed);
+        self.site.store(request.site, Ordering::Relaxed);
+        for (place, arg) in self.values.iter().zip(request.args) {
+            place.store(arg, Ordering::Relaxed);
+        }
+        self.turn.swap(ASKED, Ordering::SeqCst);
+        if self.supervisor_sleeps.load(Ordering::SeqCst) != 0 {
+            self.supervisor_sleeps.store(0, Ordering::Relaxed);
+            wake(&self.turn);
+        }
+        let is_asked = || self.turn.load(Ordering::Acquire) == ASKED;
+        for _ in 0..self.spins.load(Ordering::Relaxed) {
+            if !is_asked() {
+                break;
+            }
+            hint::spin_loop();
+        }
+        for _ in 0..self.yields.load(Ordering::Relaxed) {
+            if !is_asked() {
+                break;
+            }
+            pass();
+        }
+        while is_asked() {
+            self.guest_sleeps.store(1, Ordering::SeqCst);
+            if self.turn.load(Ordering::SeqCst) == ASKED {
+                wait(&self.turn, ASKED);
+            }
+        }
+        match self.word.load(Ordering::Relaxed) {
+            stub::ANSWER_VALUE => Answered::Value(self.values[0].load(Ordering::Relaxed) as i64),
+            _ => Answered::ByKernel,
+        }
+    }
+
     /// Ends the thread of the supervisor that waits here.
     pub(crate) fn close(&self, is_closed: &AtomicBool) {
         is_closed.store(true, Ordering::SeqCst);

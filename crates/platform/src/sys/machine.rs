@@ -1,6 +1,7 @@
 //! What the machine can do, and signals for single threads.
 
 use std::fs;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use tamis_kernel::Errno;
 
@@ -19,6 +20,17 @@ pub(crate) fn filters_count(task: &str) -> Option<u32> {
     let mut lines = status.lines();
     let count = lines.find_map(|line| line.strip_prefix("Seccomp_filters:"));
     count?.trim().parse().ok()
+}
+
+/// A descriptor that is readable once this child has ended. Kernel 5.3.
+pub(crate) fn end_of(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    match fd {
+        // SAFETY: the kernel has just made it.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
+        _ => Err(Errno::last()),
+    }
 }
 
 /// Sends a thread a signal.

@@ -9,5 +9,9 @@ pub(crate) mod kvm;
 #[cfg(target_arch = "x86_64")]
 mod load;
 pub(crate) mod machine;
+#[cfg(target_arch = "x86_64")]
+mod mappings;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod separate;
 pub(crate) mod shared;
 pub(crate) mod stub;

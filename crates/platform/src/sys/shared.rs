@@ -48,9 +48,31 @@ impl<T: Atomic> Shared<T> {
         if metadata.map_err(|error| errno(&error))?.len() != bytes as u64 {
             return Err(Errno(libc::EINVAL));
         }
+        Self::map(count, libc::MAP_SHARED, fd)
+    }
+
+    /// An array of zeros that this process shares with those that it forks.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn with_children(count: usize) -> Result<Shared<T>, Errno> {
+        Self::map(count, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+    }
+
+    /// Has the kernel leave it out of processes that the calling one forks from now on.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn keep_from_children(&self) -> Result<(), Errno> {
+        let first = self.first.as_ptr().cast();
+        // SAFETY: the mapping is this one's, and stays in this process.
+        match unsafe { libc::madvise(first, self.len_bytes(), libc::MADV_DONTFORK) } {
+            0 => Ok(()),
+            _ => Err(Errno::last()),
+        }
+    }
+
+    fn map(count: usize, flags: i32, fd: i32) -> Result<Shared<T>, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping affects no other; the file has so many bytes and keeps them.
-        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
+        let bytes = count * size_of::<T>();
+        // SAFETY: a new mapping affects no other; a file has so many bytes and keeps them.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, fd, 0) };
         match NonNull::new(mapped.cast::<T>()) {
             Some(first) if mapped != libc::MAP_FAILED => Ok(Shared { first, count }),
             _ => Err(Errno::last()),

@@ -114,6 +114,8 @@ fn caps(caps: &Caps) -> CapsEntry {
         runs_dynamic: caps.runs_dynamic,
         catches_i386: caps.catches_i386,
         takes_filters: caps.takes_filters,
+        patches_sites: caps.patches_sites,
+        has_own_exe: caps.has_own_exe,
         is_signal_safe: caps.is_signal_safe,
         is_unprivileged: caps.is_unprivileged,
     }

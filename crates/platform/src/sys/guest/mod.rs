@@ -4,12 +4,14 @@
 //! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
 //! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
 
-use std::arch::{asm, global_asm};
+mod text;
+
+use std::arch::asm;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-use tamis_abi::SeccompData;
+use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::install::{set_filter, set_no_new_privs};
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
@@ -19,174 +21,14 @@ use crate::in_process::calls::{Calls, Outcome, Thread};
 use crate::in_process::filter::{self, OURS};
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
+use crate::sys::separate;
+use text::{
+    tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_call_32,
+    tamis_platform_guest_called, tamis_platform_guest_cloned, tamis_platform_guest_enter,
+    tamis_platform_guest_handler, tamis_platform_guest_leave, tamis_platform_guest_restorer,
+};
 
 const PAGE: u64 = 4096;
-
-global_asm!(
-    ".pushsection .text.tamis_platform_guest, \"ax\"",
-    // Makes a call: its number, and the address of six arguments.
-    "tamis_platform_guest_call:",
-    "mov rax, [rsp]",
-    "lea rsp, [rsp - 128]",
-    "mov [rsp], rax",
-    "mov rax, rdi",
-    "mov r11, rsi",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
-    "5:",
-    "syscall",
-    "tamis_platform_guest_called:",
-    "ret 128",
-    // The handler of the signal, with the guest's registers in the third argument.
-    "tamis_platform_guest_handler:",
-    "cld",
-    "pushfq",
-    "and dword ptr [rsp], {no_alignment_check}",
-    "popfq",
-    "mov rbx, rdx",
-    "mov r12, rsp",
-    "mov r13, rsi",
-    "rdfsbase rbp",
-    "mov rax, [rip + {host_fs}]",
-    "wrfsbase rax",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rbp",
-    "and rsp, -16",
-    "lea rsp, [rsp - 16]",
-    "mov rcx, rsp",
-    "call {on_signal}",
-    "wrfsbase rbp",
-    "cmp eax, {by_kernel}",
-    "je 3f",
-    "cmp eax, {at_handler}",
-    "je 8f",
-    "push rax",
-    // Handlers of the guest may run from here on.
-    "lea r11, [rip + 7f]",
-    "lea rsp, [rsp - {below}]",
-    "mov [rsp], r11",
-    "mov edi, {sig_setmask}",
-    "lea rsi, [rbx + 296]",
-    "xor edx, edx",
-    "mov r10d, 8",
-    "mov eax, {rt_sigprocmask}",
-    "jmp 5b",
-    "7:",
-    // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
-    "mov rcx, [rbx + 224]",
-    "test rcx, rcx",
-    "jz 2f",
-    "mov eax, -1",
-    "mov edx, -1",
-    "xrstor64 [rcx]",
-    "2:",
-    "mov rdx, rbx",
-    "mov r8, [rdx + 40]",
-    "mov r9, [rdx + 48]",
-    "mov r10, [rdx + 56]",
-    "mov r12, [rdx + 72]",
-    "mov r13, [rdx + 80]",
-    "mov r14, [rdx + 88]",
-    "mov r15, [rdx + 96]",
-    "mov rdi, [rdx + 104]",
-    "mov rsi, [rdx + 112]",
-    "mov rbp, [rdx + 120]",
-    "mov rbx, [rdx + 128]",
-    "mov rax, [rdx + 144]",
-    "mov rcx, [rdx + 168]",
-    "mov r11, [rdx + 160]",
-    "cmp dword ptr [rsp], {at_call}",
-    "push qword ptr [rdx + 176]",
-    "mov rdx, [rdx + 136]",
-    "je 4f",
-    "ja 6f",
-    "popfq",
-    "mov rsp, r11",
-    "jmp rcx",
-    // To the call above, with its return address below the red zone, which is skipped.
-    "4:",
-    "popfq",
-    "lea rsp, [r11 - 136]",
-    "mov [rsp], rcx",
-    "jmp 5b",
-    // To the call above, which doesn't return.
-    "6:",
-    "popfq",
-    "mov rsp, r11",
-    "jmp 5b",
-    "3:",
-    "mov rsp, r12",
-    "ret",
-    // To the guest's own handler, with the kernel's frame: the mask is set first.
-    "8:",
-    "mov r14, rsp",
-    "lea r11, [rip + 9f]",
-    "lea rsp, [rsp - {below}]",
-    "mov [rsp], r11",
-    "mov edi, {sig_setmask}",
-    "mov rsi, r14",
-    "xor edx, edx",
-    "mov r10d, 8",
-    "mov eax, {rt_sigprocmask}",
-    "jmp 5b",
-    "9:",
-    "mov rcx, [r14 + 8]",
-    "mov edi, {sigsys}",
-    "mov rsi, r13",
-    "mov rdx, rbx",
-    "xor eax, eax",
-    "mov rsp, r12",
-    "jmp rcx",
-    "tamis_platform_guest_restorer:",
-    "mov eax, {rt_sigreturn}",
-    "syscall",
-    // The guest's first instruction: entry, stack pointer.
-    "tamis_platform_guest_enter:",
-    "mov rsp, rsi",
-    "mov rcx, rdi",
-    "xor eax, eax",
-    "wrfsbase rax",
-    "xor ebx, ebx",
-    "xor edx, edx",
-    "xor ebp, ebp",
-    "xor esi, esi",
-    "xor edi, edi",
-    "xor r8d, r8d",
-    "xor r9d, r9d",
-    "xor r10d, r10d",
-    "xor r11d, r11d",
-    "xor r12d, r12d",
-    "xor r13d, r13d",
-    "xor r14d, r14d",
-    "xor r15d, r15d",
-    "jmp rcx",
-    ".popsection",
-    no_alignment_check = const !(1 << 18),
-    below = const BELOW,
-    sig_setmask = const libc::SIG_SETMASK,
-    rt_sigprocmask = const libc::SYS_rt_sigprocmask,
-    by_kernel = const BY_KERNEL,
-    at_call = const AT_CALL,
-    at_handler = const AT_HANDLER,
-    sigsys = const libc::SIGSYS,
-    host_fs = sym HOST_FS,
-    on_signal = sym on_signal,
-    rt_sigreturn = const libc::SYS_rt_sigreturn,
-);
-
-// SAFETY: the block above defines them, with these signatures.
-unsafe extern "sysv64" {
-    fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
-    fn tamis_platform_guest_called();
-    fn tamis_platform_guest_handler();
-    fn tamis_platform_guest_restorer();
-    fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
-}
 
 /// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
 /// `syscall`, for a call that doesn't return; to a handler of the guest.
@@ -195,6 +37,9 @@ const BY_KERNEL: u32 = 1;
 const AT_CALL: u32 = 2;
 const AT_LAST_CALL: u32 = 3;
 const AT_HANDLER: u32 = 4;
+/// To a `syscall` for a thread that is to be caught like this one.
+const AT_CLONE: u32 = 5;
+const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 const BELOW: u64 = 136;
 
@@ -207,6 +52,8 @@ static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
 
+/// Whether calls of more than the first thread raise the signal.
+static HAS_THREADS: AtomicBool = AtomicBool::new(false);
 /// The guest's own action for the signal, as words of [`Action`].
 static OWN_ACTION: [AtomicU64; ACTION_WORDS] = [const { AtomicU64::new(0) }; ACTION_WORDS];
 /// The words of [`Action`]: handler, flags, restorer, mask.
@@ -384,10 +231,7 @@ fn become_guest(
     let pid = unsafe { libc::getpid() };
     PID.store(pid, Ordering::Relaxed);
     CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
-    let fs_base: u64;
-    // SAFETY: reads a register; the platform has looked for the instruction.
-    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
-    HOST_FS.store(fs_base, Ordering::Relaxed);
+    note_fs_base();
     if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
@@ -420,17 +264,71 @@ fn become_guest(
     unsafe { tamis_platform_guest_enter(entry, stack) }
 }
 
+fn note_fs_base() {
+    let fs_base: u64;
+    // SAFETY: reads a register; the platform has looked for the instruction.
+    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
+    HOST_FS.store(fs_base, Ordering::Relaxed);
+}
+
+/// Prepares this process for a guest whose supervisor is another process.
+pub(super) fn prepare(calls: &Calls<'_>) -> Result<(), Errno> {
+    // SAFETY: takes nothing.
+    let pid = unsafe { libc::getpid() };
+    PID.store(pid, Ordering::Relaxed);
+    CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
+    note_fs_base();
+    install_handler()
+}
+
+/// Has the calls of this thread raise the signal, and becomes the guest; returns only the reason why it couldn't.
+pub(super) fn enter(entry: u64, stack: u64) -> Errno {
+    match dispatch() {
+        // SAFETY: what was loaded begins there, with this stack. Nothing of the caller is used any more.
+        Ok(()) => unsafe { tamis_platform_guest_leave(entry, stack) },
+        Err(errno) => errno,
+    }
+}
+
+/// Where the calls of the handler and of new threads return to.
+pub(crate) fn own_ips() -> [u64; 3] {
+    [
+        tamis_platform_guest_called as *const () as u64,
+        tamis_platform_guest_cloned as *const () as u64,
+        tamis_platform_guest_armed as *const () as u64,
+    ]
+}
+
 /// Has all calls of this thread raise the signal, but for those of the code above.
 fn dispatch() -> Result<(), Errno> {
-    const SET_SYSCALL_USER_DISPATCH: i32 = 59;
     const ON: u64 = 1;
     const ALWAYS: u64 = 0;
     let first = tamis_platform_guest_call as *const () as u64;
     let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
-    // SAFETY: numbers only.
-    match unsafe { libc::prctl(SET_SYSCALL_USER_DISPATCH, ON, first, len_bytes, ALWAYS) } {
+    let args = [
+        SET_SYSCALL_USER_DISPATCH as u64,
+        ON,
+        first,
+        len_bytes,
+        ALWAYS,
+        0,
+    ];
+    match make(libc::SYS_prctl as u32, args) {
         0 => Ok(()),
-        _ => Err(Errno::last()),
+        errno => Err(Errno(-errno as i32)),
+    }
+}
+
+/// Has calls of this thread made as without a handler.
+pub(crate) fn stop_dispatch() {
+    const OFF: u64 = 0;
+    let args = [SET_SYSCALL_USER_DISPATCH as u64, OFF, 0, 0, 0, 0];
+    make(libc::SYS_prctl as u32, args);
+    // No other thread needs ours.
+    if !HAS_THREADS.load(Ordering::Relaxed) {
+        let action = own_action(None);
+        let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
+        make(libc::SYS_rt_sigaction as u32, args);
     }
 }
 
@@ -495,8 +393,20 @@ pub(super) fn remove_handlers() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Removes handlers, and installs ours.
+/// Installs our handler, and sets a mask that lets it run.
 fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
+    install_handler()?;
+    // SAFETY: valid sets.
+    unsafe {
+        let mut mask = *mask;
+        libc::sigdelset(&raw mut mask, libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// Removes handlers, and installs ours.
+fn install_handler() -> Result<(), Errno> {
     const RESTORER: u64 = 0x0400_0000;
     remove_handlers()?;
     let own = Action {
@@ -506,14 +416,7 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         // With the host's FS base, no handler of the guest may run.
         mask: !(1 << (libc::SIGSYS - 1)),
     };
-    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())?;
-    // SAFETY: valid sets.
-    unsafe {
-        let mut mask = *mask;
-        libc::sigdelset(&raw mut mask, libc::SIGSYS);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
-    }
-    Ok(())
+    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())
 }
 
 /// The beginning of `siginfo_t` for `SIGSYS`.
@@ -628,6 +531,10 @@ fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) ->
 /// Has the guest make a call itself.
 fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     const STACK: usize = 1;
+    const FS_BASE: usize = 4;
+    if call.arch == Arch::X86.audit() {
+        return in_guest_32(call, context);
+    }
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
         libc::SYS_clone => {}
@@ -635,10 +542,36 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     }
     // A new thread begins behind the call, too, on its own stack.
     let stack = call.args[STACK].wrapping_sub(BELOW);
+    // SAFETY: as in `on_signal`.
+    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
+    let has_fs_base = call.args[0] & libc::CLONE_SETTLS as u64 != 0;
+    if has_fs_base {
+        calls.forget(call.args[FS_BASE]);
+    }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
+        if has_fs_base && calls.is_there() {
+            HAS_THREADS.store(true, Ordering::Relaxed);
+            return AT_CLONE;
+        }
     }
     AT_CALL
+}
+
+/// The same for a call of the 32-bit interface, which takes the register that our way back uses.
+fn in_guest_32(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
+    const RSP: usize = 20;
+    const CLONE: u32 = 120;
+    const STACK: usize = 1;
+    let stack = context[RSP].wrapping_sub(BELOW);
+    let returns_once = call.nr != CLONE || call.args[STACK] == 0;
+    if returns_once && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
+        context[RSP] = stack;
+        context[RIP] = tamis_platform_guest_call_32 as *const () as u64;
+    } else {
+        context[RAX] = -i64::from(libc::ENOSYS) as u64;
+    }
+    BY_KERNEL
 }
 
 /// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
@@ -691,6 +624,12 @@ pub(crate) fn thread() -> i32 {
 
 /// Reads memory of the guest, which may not be there.
 pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    if separate::is_separate() {
+        separate::populate(address, buffer.len(), false)?;
+        // SAFETY: the guest may read it, unless another thread of it unmaps it meanwhile: then it dies of that.
+        unsafe { ptr::copy_nonoverlapping(pointer(address), buffer.as_mut_ptr(), buffer.len()) };
+        return Ok(buffer.len());
+    }
     let own = [buffer.as_mut_ptr() as u64, buffer.len() as u64];
     copy(
         libc::SYS_process_vm_readv,
@@ -701,12 +640,22 @@ pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
 
 /// Writes memory of the guest, which may not be there.
 pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    if separate::is_separate() {
+        separate::populate(address, bytes.len(), true)?;
+        // SAFETY: the guest may write it, which is all it is used for; as above.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer(address), bytes.len()) };
+        return Ok(bytes.len());
+    }
     let own = [bytes.as_ptr() as u64, bytes.len() as u64];
     copy(
         libc::SYS_process_vm_writev,
         own,
         [address, bytes.len() as u64],
     )
+}
+
+const fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
 }
 
 fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {

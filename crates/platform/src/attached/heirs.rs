@@ -1,0 +1,160 @@
+//! Tracing of those tasks of a guest that would otherwise outlive their supervisor.
+//!
+//! A guest with a stub isn't traced, since each of its calls is a signal, at which a traced task stops. Its first process
+//! dies with the thread that has started it, by a signal from the kernel (`PR_SET_PDEATHSIG`). What that doesn't reach is
+//! traced before it comes to be: a task that is about to make another process is, until it has; one that is about to
+//! execute a program, or to change its user, from then on. Each time a thread of its own traces.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Sender};
+
+use tamis_kernel::tracee::{
+    self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
+};
+use tamis_kernel::{Ended, Errno};
+
+use crate::patched::serve::lock;
+
+/// The tasks that are traced.
+pub(crate) struct Heirs {
+    /// The guest's first process.
+    first: i32,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    tids: BTreeSet<i32>,
+    /// Whether everything is being killed.
+    is_ending: bool,
+    /// How the first process has ended, if its end was taken here.
+    first: Option<Ended>,
+}
+
+/// A task to be traced.
+#[derive(Debug)]
+pub(crate) struct Heir {
+    tid: i32,
+    /// Whether it is only traced until it has made a process.
+    is_parent: bool,
+    is_traced: Sender<Result<(), TraceError>>,
+}
+
+impl Heirs {
+    /// Of a guest with this first process.
+    pub(crate) fn new(first: i32) -> Heirs {
+        Heirs {
+            first,
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// How the first process has ended, if its end was taken here.
+    pub(crate) fn first(&self) -> Option<Ended> {
+        lock(&self.tasks).first
+    }
+
+    /// Has a task traced that waits in the kernel before a call. `start` starts a thread that [traces](Self::trace).
+    ///
+    /// # Errors
+    /// It can't be traced: its call must not be made.
+    pub(crate) fn add(
+        &self,
+        tid: i32,
+        is_parent: bool,
+        start: &dyn Fn(Heir) -> bool,
+    ) -> Result<(), TraceError> {
+        if is_ours(tid) {
+            return Ok(());
+        }
+        let failed = |errno| TraceError {
+            request: Request::Seize,
+            errno: Errno(errno),
+        };
+        let (is_traced, answer) = mpsc::channel();
+        let heir = Heir {
+            tid,
+            is_parent,
+            is_traced,
+        };
+        if !start(heir) {
+            return Err(failed(libc::EAGAIN));
+        }
+        answer.recv().unwrap_or(Err(failed(libc::ESRCH)))
+    }
+
+    /// Traces a task and what it makes, until none is left.
+    pub(crate) fn trace(&self, heir: &Heir) {
+        let options = TraceOptions::EXIT_KILL
+            | TraceOptions::FORK
+            | TraceOptions::VFORK
+            | TraceOptions::CLONE
+            | TraceOptions::EXEC;
+        let seized = Tracee::seize(heir.tid, options).map(|_| ());
+        let is_traced = seized.is_ok();
+        if is_traced {
+            lock(&self.tasks).tids.insert(heir.tid);
+        }
+        // Who asks waits for it.
+        let _ = heir.is_traced.send(seized);
+        while is_traced && let Ok(tracee) = tracee::next() {
+            // Its number is another's once its end has been taken.
+            let mut tasks = lock(&self.tasks);
+            match tracee.poll() {
+                Ok(Some(Event::Stopped(_))) if tasks.is_ending => {
+                    let _ = tracee.kill();
+                }
+                Ok(Some(Event::Stopped(stopped))) => {
+                    tasks.tids.insert(tracee.tid());
+                    // What fails is a request for a task that has been killed.
+                    if on_stop(stopped, heir) == Ok(true) {
+                        tasks.tids.remove(&tracee.tid());
+                    }
+                }
+                Ok(Some(Event::Ended(ended))) => {
+                    tasks.tids.remove(&tracee.tid());
+                    if tracee.tid() == self.first {
+                        tasks.first = Some(ended);
+                    }
+                }
+                // It has been killed meanwhile, and its end comes after that of its threads.
+                Ok(None) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Kills all. Those that come to be meanwhile are killed at their first stop.
+    pub(crate) fn end(&self) {
+        let mut tasks = lock(&self.tasks);
+        tasks.is_ending = true;
+        for tid in &tasks.tids {
+            let _ = Tracee::of_this_thread(*tid).kill();
+        }
+    }
+}
+
+/// Resumes a task; whether it isn't traced any more.
+fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
+    let is_parent = heir.is_parent && stopped.tracee().tid() == heir.tid;
+    match stopped.stop() {
+        Stop::Group(_) => stopped.listen().map(|()| false),
+        Stop::Fork | Stop::Vfork | Stop::Clone if is_parent => stopped.detach(None).map(|()| true),
+        // It couldn't make a process.
+        Stop::Signal(libc::SIGSYS) if is_parent => {
+            stopped.detach(Some(libc::SIGSYS)).map(|()| true)
+        }
+        Stop::Signal(signal) => stopped.resume(Resume::Run, Some(signal)).map(|()| false),
+        _ => stopped.resume(Resume::Run, None).map(|()| false),
+    }
+}
+
+/// Whether a thread of this process traces a task.
+fn is_ours(tid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer = tracer.map(str::trim).filter(|tracer| *tracer != "0");
+    tracer.is_some_and(|tracer| fs::exists(format!("/proc/self/task/{tracer}")).unwrap_or(false))
+}

@@ -1,0 +1,134 @@
+//! Guests with a stub: a signal handler in the guest's process that asks the supervisor through shared memory.
+//!
+//! The guest is loaded into a process of its own. Its threads' calls raise a signal (syscall user dispatch), and the
+//! handler hands those that the supervisor could be asked about over in a slot. The filter is the boundary: it says
+//! `notify` where the guest's does, from the stub's instructions as well, so a call that the supervisor hasn't forwarded is
+//! asked about once more, in the kernel. Whatever has no stub - a process that was forked, a program that was executed - runs
+//! as on [`notify`](crate::attached).
+//!
+//! | module | function |
+//! |---|---|
+//! | `filter` | the guest's filter, and what the stub may do besides |
+
+mod filter;
+
+use std::sync::{Arc, Mutex};
+
+use tamis_abi::ActionKind;
+use tamis_bpf::{Program, Stack};
+use tamis_engine::Evaluator;
+use tamis_kernel::spawn::SpawnError;
+use tamis_kernel::{Ended, Errno};
+
+use crate::attached::{self, Start};
+use crate::caps::{Caps, Family};
+use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::in_process::{self, filter::MASKS};
+use crate::offsets::reads_ip;
+use crate::patched::Numbers;
+use crate::patched::seats::Answers;
+use crate::patched::serve::Slots;
+use crate::platform::{Guest, Options, Platform};
+use crate::supervisor::Supervisor;
+use crate::sys::separate::{NUMBERS, Separate};
+use crate::sys::shared::Shared;
+use crate::sys::{guest, machine};
+
+/// The platform.
+pub(crate) static STUB: Stub = Stub;
+
+/// The platform.
+pub(crate) struct Stub;
+
+/// The threads that can have a slot; the calls of others are notified.
+const SLOTS: usize = 1024;
+
+impl Platform for Stub {
+    fn name(&self) -> &'static str {
+        "stub"
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            family: Family::Managed,
+            sees_tasks: false,
+            has_own_exe: false,
+            ..attached::NOTIFY.caps()
+        }
+    }
+
+    fn probe(&self) -> Result<(), Unavailable> {
+        if !machine::has_fs_base() {
+            return Err(in_process::no_fs_base());
+        }
+        attached::probe(self)
+    }
+
+    fn run(
+        &self,
+        guest: &Guest<'_>,
+        supervisor: &dyn Supervisor,
+        options: &Options<'_>,
+    ) -> Result<Ended, PlatformError> {
+        if guest.has_results {
+            let what = Unsupported::new("telling the results of forwarded calls");
+            return Err(PlatformError::Unsupported(what));
+        }
+        let evaluator = Evaluator::new(
+            &Stack::from(guest.filter.clone()),
+            &tamis_engine::Options::default(),
+        );
+        let evaluator = evaluator.map_err(|error| PlatformError::Filter(error.to_string()))?;
+        let Some(asked) = asked(guest.filter, &evaluator) else {
+            return attached::NOTIFY.run(guest, supervisor, options);
+        };
+        let failed = |request| move |errno| PlatformError::Request { request, errno };
+        let program = match in_process::load(guest) {
+            Ok(program) => program,
+            // A script, or a program of the 32-bit interface.
+            Err(Errno(libc::ENOEXEC)) => return attached::NOTIFY.run(guest, supervisor, options),
+            Err(errno) => return Err(PlatformError::Spawn(SpawnError::Exec(errno))),
+        };
+        let filter = filter::filter(guest.filter, guest::own_ips());
+        let Ok(filter) = filter else {
+            return attached::NOTIFY.run(guest, supervisor, options);
+        };
+        let memory = Shared::with_children(SLOTS).map_err(failed("mmap"))?;
+        let slots = Arc::new(Slots {
+            memory: Arc::new(memory),
+            free: Mutex::new((0..SLOTS).rev().collect()),
+        });
+        let body = Separate::new(&program, &slots.memory, &asked);
+        let start = Start {
+            body: Some(&body),
+            filter: Some(&filter),
+            stub: Some(Answers {
+                evaluator: &evaluator,
+                slots: &slots,
+                may_leave: filter::may_leave,
+            }),
+        };
+        attached::NOTIFY.run_from(&start, guest, supervisor, options)
+    }
+}
+
+/// Whether the supervisor could be asked about calls with each number; `None` if the guest can't have a stub.
+fn asked(filter: &Program, evaluator: &Evaluator) -> Option<[bool; NUMBERS]> {
+    if reads_ip(filter) || !machine::has_fs_base() {
+        return None;
+    }
+    let numbers = Numbers::new(filter, evaluator);
+    // The stub does these itself, so the filter must not have an answer of its own.
+    let is_free = |nr: i64| {
+        let kind = numbers.of(nr).map(|action| action.kind);
+        matches!(kind, Some(ActionKind::Allow | ActionKind::Notify))
+    };
+    if !MASKS.iter().all(|(nr, _)| is_free(*nr)) {
+        return None;
+    }
+    let is_asked = |nr: i64| {
+        let action = numbers.of(nr);
+        action.is_none_or(|action| action.kind == ActionKind::Notify)
+    };
+    Some(std::array::from_fn(|nr| is_asked(nr as i64)))
+}
