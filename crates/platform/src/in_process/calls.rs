@@ -58,6 +58,8 @@ pub(crate) enum Outcome {
     Result(i64),
     /// The guest makes it itself, after the handler.
     InGuest,
+    /// The guest makes it again where it has made it, and dispatch of this thread has ended.
+    Again,
     /// The guest is killed.
     Kill,
     /// It is killed because the supervisor wants what can't be done.
@@ -147,13 +149,23 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
         return Outcome::InGuest;
     }
     let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
+    let shares_stack = call.args[0] & libc::CLONE_VM as u64 != 0 && call.args[1] == 0;
     match i64::from(call.nr) {
+        // The child would write over what we return by.
+        libc::SYS_vfork => return without_dispatch(),
+        libc::SYS_clone if shares_stack => return without_dispatch(),
         // Its filter may not allow what we call: no call of this thread comes here any more.
         libc::SYS_seccomp => guest::stop_dispatch(),
         libc::SYS_prctl if sets_filter => guest::stop_dispatch(),
         _ => {}
     }
     forward(call, call, thread)
+}
+
+/// Leaves a call, and all further ones of this thread, to where the guest makes them.
+fn without_dispatch() -> Outcome {
+    guest::stop_dispatch();
+    Outcome::Again
 }
 
 /// Makes a call in place of one.

@@ -9,6 +9,14 @@ static int status_of(pid_t child) {
 
 static int memory = 1;
 
+// Uses more of the stack than the caller of vfork had.
+static int __attribute__((noinline)) use_stack(int depth) {
+    volatile char bytes[500];
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i + (unsigned)depth);
+    return depth ? use_stack(depth - 1) + bytes[depth] : bytes[7];
+}
+
 static void *fork_in_thread(void *unused) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -46,7 +54,7 @@ int main(void) {
     pid_t borrowed = vfork();
     CHECK(borrowed >= 0);
     if (borrowed == 0) {
-        shared = 2;
+        shared = 2 + 0 * use_stack(20);
         call6(SYS_getpgid, 5, 0, 0, 0, 0, 0);
         _exit(4);
     }

@@ -73,7 +73,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let platform = args.platform.choose()?;
     let injector = Injector {
         rules,
-        is_started: AtomicBool::new(false),
+        // A guest that isn't executed by the kernel begins without such a call.
+        is_started: AtomicBool::new(!platform.caps().has_own_exe),
     };
     let ended = match platform::run(platform, &args.command, &filter, &injector)? {
         Ok(ended) => ended,

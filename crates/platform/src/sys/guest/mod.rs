@@ -439,6 +439,9 @@ const MASK: usize = 37;
 /// The flags of the stack for signals.
 const STACK_FLAGS: usize = 3;
 
+/// The length of `syscall`.
+const SYSCALL_BYTES: u64 = 2;
+
 /// Where the handler goes if it goes to one of the guest.
 #[repr(C)]
 struct Target {
@@ -483,6 +486,10 @@ extern "sysv64" fn on_signal(
         Outcome::InGuest => {
             context[RAX] = u64::from(call.nr);
             return in_guest(&call, context);
+        }
+        Outcome::Again => {
+            context[RAX] = u64::from(call.nr);
+            context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
         }
         Outcome::Kill => die(libc::SIGKILL),
         Outcome::Unsupported => {
