@@ -199,6 +199,15 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
         .output()
         .unwrap();
     assert!(recorded.status.success(), "{}", stderr_text(&recorded));
+    // What was learned answers newer calls with ENOSYS before the set allows them.
+    let learned = Command::new(TAMIS)
+        .args(["learn", "-q", "true.json", "-o", "true.tamis"])
+        .current_dir(&own)
+        .output()
+        .unwrap();
+    assert!(learned.status.success(), "{}", stderr_text(&learned));
+    let learned = fs::read_to_string(own.join("true.tamis")).unwrap();
+    assert!(learned.contains("faccessat2"), "{learned}");
     let profile: Value = serde_json::from_slice(&fs::read(own.join("true.json")).unwrap()).unwrap();
     let calls = profile["calls"].as_array().unwrap().iter();
     let calls: Vec<&str> = calls.map(|call| call["call"].as_str().unwrap()).collect();
@@ -215,7 +224,8 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
             // crun installs the filter last if it can, and then needs nothing but what `true` needs itself.
             let is_last = runtime == "crun" && no_new_privs;
             let with_set = format!("{needs}allow @{runtime}\n");
-            for (policy, starts) in [(&needs, is_last), (&with_set, true)] {
+            let learned_with_set = format!("{learned}allow @{runtime}\n");
+            for (policy, starts) in [(&needs, is_last), (&with_set, true), (&learned_with_set, true)] {
                 fs::write(folder.join("policy.tamis"), policy).unwrap();
                 assert!(apply(&folder, &["--runtime", runtime]).status.success());
                 let output = run((runtime, options), &folder);
