@@ -243,8 +243,15 @@ impl SeccompData {
     /// The sixteen words in memory order, as `ld [4 * i]` reads them on a machine of this byte order.
     pub fn image(&self, endian: Endian) -> [u32; Word::COUNT] {
         let mut image = [0; Word::COUNT];
-        for word in Word::all() {
-            image[word.offset(endian) as usize / 4] = self.word(word);
+        let (words, halves) = image.split_at_mut(Word::ARCH.index() + 1);
+        words.copy_from_slice(&[self.nr, self.arch]);
+        let values = std::iter::once(self.ip).chain(self.args);
+        for (place, value) in halves.chunks_exact_mut(2).zip(values) {
+            let (low, high) = (value as u32, (value >> u32::BITS) as u32);
+            place.copy_from_slice(&match endian {
+                Endian::Little => [low, high],
+                Endian::Big => [high, low],
+            });
         }
         image
     }

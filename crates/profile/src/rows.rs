@@ -410,16 +410,18 @@ impl Partial {
 }
 
 fn add_time(
-    times: &mut Option<Times>,
+    times: &mut Option<Box<Times>>,
     kind: Kind,
     bits: Option<u64>,
     count: u64,
 ) -> Result<(), RowError> {
-    let times = times.get_or_insert(Times {
-        total_ns: 0,
-        min_ns: u64::MAX,
-        max_ns: 0,
-        buckets: [0; Times::BUCKETS],
+    let times = times.get_or_insert_with(|| {
+        Box::new(Times {
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            buckets: [0; Times::BUCKETS],
+        })
     });
     let place = match kind {
         Kind::TotalTime => &mut times.total_ns,

@@ -87,7 +87,7 @@ impl RecordedCall {
             count: call.count,
             errors: call.errors.values().copied().fold(0, u64::saturating_add),
             denied: call.denied,
-            total_ns: call.times.map(|times| times.total_ns),
+            total_ns: call.times.as_ref().map(|times| times.total_ns),
         };
         calls.into_iter().map(entry).collect()
     }

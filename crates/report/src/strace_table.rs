@@ -139,9 +139,9 @@ impl Row {
         Row {
             name: name.map_or_else(|| nr.0.to_string(), str::to_owned),
             nr,
-            total_ns: call.times.map_or(0, |times| times.total_ns),
-            min_ns: call.times.map_or(0, |times| times.min_ns),
-            max_ns: call.times.map_or(0, |times| times.max_ns),
+            total_ns: call.times.as_ref().map_or(0, |times| times.total_ns),
+            min_ns: call.times.as_ref().map_or(0, |times| times.min_ns),
+            max_ns: call.times.as_ref().map_or(0, |times| times.max_ns),
             calls: call.count,
             errors: call.errors.values().copied().fold(0, u64::saturating_add),
         }
@@ -247,12 +247,12 @@ mod tests {
         for (nr, count, total_ns) in [(0, 4, 8_000_000), (1, 9, 2_000_000)] {
             let call = profile.call_mut(Arch::X86_64, Nr(nr));
             call.count = count;
-            call.times = Some(Times {
+            call.times = Some(Box::new(Times {
                 total_ns,
                 min_ns: 1000,
                 max_ns: total_ns / 2,
                 buckets: [0; Times::BUCKETS],
-            });
+            }));
         }
         profile.call_mut(Arch::X86_64, Nr(1)).errors.insert(2, 3);
         profile

@@ -133,11 +133,22 @@ impl<T: Element> IntervalSet<T> {
         IntervalSet(gaps)
     }
 
-    /// The values in either set.
+    /// The values in either set. Linear.
     #[must_use]
     pub fn union(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
-        let (one, other) = (self.intervals().iter(), other.intervals().iter());
-        IntervalSet::from_unsorted(one.chain(other).copied())
+        let (mut left, mut right) = (self.intervals(), other.intervals());
+        let mut merged = Vec::with_capacity(left.len() + right.len());
+        while let ([one, left_rest @ ..], [two, right_rest @ ..]) = (left, right) {
+            if one <= two {
+                merged.push(*one);
+                left = left_rest;
+            } else {
+                merged.push(*two);
+                right = right_rest;
+            }
+        }
+        merged.extend(left.iter().chain(right));
+        IntervalSet::from_sorted(merged)
     }
 
     /// The values in both sets.
@@ -189,6 +200,11 @@ impl<T: Element> IntervalSet<T> {
         intervals.extend([first, second]);
         intervals.extend(raw);
         intervals.sort_unstable();
+        IntervalSet::from_sorted(intervals)
+    }
+
+    /// Merges touching ones of intervals that are sorted and not empty.
+    fn from_sorted(mut intervals: Vec<(T, T)>) -> IntervalSet<T> {
         intervals.dedup_by(|next, previous| {
             let meets = previous.1.successor().is_none_or(|after| next.0 <= after);
             if meets {
@@ -197,6 +213,7 @@ impl<T: Element> IntervalSet<T> {
             meets
         });
         IntervalSet(match intervals[..] {
+            [] => Intervals::None,
             [interval] => Intervals::One([interval]),
             [first, second] => Intervals::Two([first, second]),
             _ => Intervals::Many(intervals),

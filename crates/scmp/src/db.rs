@@ -62,9 +62,18 @@ struct Entry<T> {
 struct Rules<T> {
     tree: CallTree<T>,
     /// The rules as added, to rebuild the tree after a refusal.
-    added: Vec<(Conditions, Action, T)>,
+    added: Vec<AddedRule<T>>,
     /// The count of rules that were added and of their conditions, refused ones included.
     weight: usize,
+}
+
+/// A rule as it was added. Most rules have no condition, and there are a thousand of them: [`Conditions`] have a place for
+/// each argument.
+#[derive(Clone, Debug)]
+struct AddedRule<T> {
+    conditions: Box<[Condition]>,
+    action: Action,
+    tag: T,
 }
 
 /// A call with rules or a priority.
@@ -447,9 +456,18 @@ impl<T: Copy + Ord> ArchRules<T> {
             added: Vec::new(),
             weight: 0,
         });
-        rules.added.push(rule);
         let (conditions, action, tag) = rule;
-        rules.weight += 1 + conditions.iter().count();
+        let added = AddedRule {
+            conditions: conditions.iter().copied().collect(),
+            action,
+            tag,
+        };
+        rules.weight += 1 + added.conditions.len();
+        if rules.added.is_empty() {
+            // Most calls have one rule; a vector that grows has places for four.
+            rules.added.reserve_exact(1);
+        }
+        rules.added.push(added);
         let weight = rules.weight;
         match rules.tree.add(&conditions, action, tag) {
             Ok(Added::Replaced) => entry.user_priority = 0,
@@ -476,8 +494,10 @@ impl<T: Copy + Ord> ArchRules<T> {
             return;
         }
         rules.tree = CallTree::of_any_size(self.arch);
-        for (conditions, action, tag) in &rules.added {
-            let again = rules.tree.add(conditions, *action, *tag);
+        for added in &rules.added {
+            let conditions = Conditions::new(&added.conditions);
+            let conditions = conditions.expect("they were conditions of one rule");
+            let again = rules.tree.add(&conditions, added.action, added.tag);
             assert!(again.is_ok(), "it was added before");
         }
     }

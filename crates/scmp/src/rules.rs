@@ -133,11 +133,10 @@ fn tidy<T: Copy + Ord>(mut ways: Vec<Way<T>>) -> Vec<Way<T>> {
         row.sort_by_key(|way| way.tag);
         for way in row {
             tidied.push(way.clone());
-            while let [.., first, second] = tidied.as_slice()
-                && let Some(united) = first.unite(second)
+            while let [.., first, second] = tidied.as_mut_slice()
+                && first.unite(second)
             {
-                tidied.truncate(tidied.len() - 2);
-                tidied.push(united);
+                tidied.pop();
             }
         }
     }
@@ -200,24 +199,21 @@ fn confine_low(set: &IntervalSet<u64>, words: &IntervalSet<u32>) -> IntervalSet<
 }
 
 impl<T: Copy + Ord> Way<T> {
-    /// One path equivalent to both, if there is one.
-    fn unite(&self, other: &Way<T>) -> Option<Way<T>> {
+    /// Becomes the path that is equivalent to both, if there is one; otherwise false.
+    fn unite(&mut self, other: &Way<T>) -> bool {
         if self.action != other.action || self.tag != other.tag {
-            return None;
+            return false;
         }
-        let pairs = || self.bounds.iter().zip(&other.bounds);
-        let mut differing = pairs().enumerate().filter(|(_, (a, b))| a != b);
-        let united = match (differing.next(), differing.next()) {
-            (None, _) => return Some(self.clone()),
-            (Some((arg, (Some(a), Some(b)))), None) if a.mask == b.mask && a.bits == b.bits => {
-                (arg, a.set.union(&b.set))
+        let pairs = self.bounds.iter_mut().zip(&other.bounds);
+        let mut differing = pairs.filter(|(a, b)| a != b);
+        match (differing.next(), differing.next()) {
+            (None, _) => true,
+            (Some((Some(a), Some(b))), None) if a.mask == b.mask && a.bits == b.bits => {
+                a.set = a.set.union(&b.set);
+                true
             }
-            _ => return None,
-        };
-        let mut way = self.clone();
-        let (arg, set) = united;
-        way.bounds[arg].as_mut()?.set = set;
-        Some(way)
+            _ => false,
+        }
     }
 
     fn predicate(&self, part: Part) -> Predicate {

@@ -132,8 +132,11 @@ impl Coverage {
             meets_open |= open[pc] != [false; 2];
         });
         self.steps += path.len() as u64;
-        let is_new = |at| outcomes(self.program.ops(), path, at).into_iter();
-        let is_new = |at| is_new(at).any(|outcome| open[path[at]][usize::from(outcome)]);
+        let is_new = |at| {
+            let open = open[path[at]];
+            let taken = || outcomes(self.program.ops(), path, at).into_iter();
+            open != [false; 2] && taken().any(|outcome| open[usize::from(outcome)])
+        };
         (run.ret, meets_open && (0..path.len()).any(is_new))
     }
 

@@ -155,7 +155,7 @@ fn read_call(reader: &mut Reader, value: &Value<'_>, runs: u64) -> Option<(Arch,
         call.denied = reader.unsigned(denied, "`denied`", call.count)?;
     }
     if let Some(times) = member(object, "times") {
-        call.times = read_times(reader, times);
+        call.times = read_times(reader, times).map(Box::new);
     }
     Some((arch, nr, name.range(), call))
 }

@@ -275,7 +275,7 @@ impl Recorder {
             call.count = count;
             call.denied = sum(1).min(count);
             if self.options.times {
-                call.times = self.times_of(number);
+                call.times = self.times_of(number).map(Box::new);
             }
         }
     }

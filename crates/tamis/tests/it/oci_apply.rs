@@ -225,7 +225,11 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
             let is_last = runtime == "crun" && no_new_privs;
             let with_set = format!("{needs}allow @{runtime}\n");
             let learned_with_set = format!("{learned}allow @{runtime}\n");
-            for (policy, starts) in [(&needs, is_last), (&with_set, true), (&learned_with_set, true)] {
+            for (policy, starts) in [
+                (&needs, is_last),
+                (&with_set, true),
+                (&learned_with_set, true),
+            ] {
                 fs::write(folder.join("policy.tamis"), policy).unwrap();
                 assert!(apply(&folder, &["--runtime", runtime]).status.success());
                 let output = run((runtime, options), &folder);

@@ -59,12 +59,12 @@ pub fn run(rng: &mut Rng, calls: usize) -> Profile {
         if of_run.chance(1, 2) {
             let mut buckets = [0; Times::BUCKETS];
             buckets[of_run.index(Times::BUCKETS)] = call.count;
-            call.times = Some(Times {
+            call.times = Some(Box::new(Times {
                 total_ns: of_run.interesting_u64(),
                 min_ns: 1,
                 max_ns: of_run.range(1..=9),
                 buckets,
-            });
+            }));
         }
     }
     if let Some(id) = RunId::new(id) {

@@ -105,7 +105,7 @@ fn every_call_is_counted_where_it_belongs() {
     );
     let commands = &native("fcntl").values[&1];
     assert_eq!(commands[&1], 6);
-    let times = getsid.times.expect("times");
+    let times = getsid.times.as_ref().expect("times");
     assert_eq!(times.buckets.iter().sum::<u64>(), 8);
     assert!(times.min_ns <= times.max_ns && times.max_ns <= times.total_ns);
     let strange = |arch, nr| recording.profile.call(arch, Nr(nr)).map(|call| call.count);
