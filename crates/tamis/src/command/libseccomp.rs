@@ -98,7 +98,7 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
     let soname = format!("libseccomp.so.{major}");
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
     let calls = header::seccomp_syscalls_h();
-    let pkg_config = header::pkg_config(&prefix.text());
+    let pkg_config = header::pkg_config(&prefix.to_string_lossy());
     let mut installed = Vec::new();
     // The note comes first: what an interrupted installation leaves is known to be ours.
     let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
