@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tamis_abi::SeccompData;
 use tamis_abi::signature::Width;
+use tamis_abi::{Arch, SeccompData};
 
 use super::address;
 use super::memory::{self, Read};
-use super::shape::{Kind, Place, Shape};
+use super::shape::{self, Kind, Place, Shape};
+use super::structure::{self, Behind, When};
 use super::symbols;
 use super::text::quoted;
 
@@ -65,6 +66,8 @@ pub enum Shown {
     Environment(u64, usize),
     /// The address of a socket, in the form of strace.
     Address(Arc<str>),
+    /// Another structure, in the form of strace.
+    Structure(Arc<str>),
     /// Known when the call returns.
     Later,
 }
@@ -80,7 +83,7 @@ impl Shown {
             Shown::Mode(mode) => format!("0{mode:02o}"),
             Shown::Pointer(0) => "NULL".to_owned(),
             Shown::Pointer(address) => format!("{address:#x}"),
-            Shown::Symbol(text) | Shown::Address(text) => text.to_string(),
+            Shown::Symbol(text) | Shown::Address(text) | Shown::Structure(text) => text.to_string(),
             Shown::Bytes { bytes, is_cut } => quoted(bytes, *is_cut),
             Shown::Strings { strings, is_cut } => {
                 let quoted = strings.iter().map(|(text, is_cut)| quoted(text, *is_cut));
@@ -181,19 +184,57 @@ impl Decoder {
                 }
             }
         }
-        for arg in args.iter_mut().filter(|arg| arg.shown == Shown::Later) {
-            let len = usize::try_from(result).unwrap_or(0);
-            let shown = len.min(self.max_bytes);
-            let bytes = read
-                .filter(|_| result >= 0)
-                .and_then(|read| memory::bytes(read, arg.raw, shown));
-            arg.shown = match bytes {
-                Some(bytes) if bytes.len() == shown => Shown::Bytes {
-                    bytes,
-                    is_cut: len > shown,
-                },
-                _ => Shown::Pointer(arg.raw),
+        let shape = self.shape(call);
+        let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
+        for (arg, place) in args.iter_mut().zip(places) {
+            if arg.shown != Shown::Later {
+                continue;
+            }
+            let filled = match (place.kind, read.filter(|_| result >= 0)) {
+                (Kind::Structure(form, _), Some(read)) => {
+                    let behind = self.behind(call, result, read);
+                    let text = structure::text(form, arg.raw, &behind);
+                    text.map(|text| Shown::Structure(text.into()))
+                }
+                (_, Some(read)) => self.output(arg.raw, result, read),
+                (_, None) => None,
             };
+            arg.shown = filled.unwrap_or(Shown::Pointer(arg.raw));
+        }
+    }
+
+    /// The bytes that the kernel has written, as many as the call returned.
+    fn output(&self, address: u64, result: i64, read: &Read<'_>) -> Option<Shown> {
+        let len = usize::try_from(result).ok()?;
+        let shown = len.min(self.max_bytes);
+        let bytes = memory::bytes(read, address, shown)?;
+        (bytes.len() == shown).then_some(Shown::Bytes {
+            bytes,
+            is_cut: len > shown,
+        })
+    }
+
+    /// What is shown behind the result of a call: which descriptors are ready.
+    pub fn after_result(
+        &mut self,
+        call: &SeccompData,
+        result: i64,
+        read: Option<&Read<'_>>,
+    ) -> Option<Arc<str>> {
+        let (read, shape) = (read?, self.shape(call)?);
+        if result < 0 || shape.arch != Arch::X86_64 {
+            return None;
+        }
+        let text = structure::after_result(shape.name, &self.behind(call, result, read));
+        text.map(Arc::from)
+    }
+
+    fn behind<'m>(&self, call: &'m SeccompData, result: i64, read: &'m Read<'m>) -> Behind<'m> {
+        Behind {
+            read,
+            call,
+            result,
+            max_bytes: self.max_bytes,
         }
     }
 
@@ -220,8 +261,11 @@ impl Decoder {
         if place.arg.name == "arg" && shape.name.starts_with("fcntl") {
             return control(shape, call.args[1] as u32, raw);
         }
+        if place.arg.name == "utime" && shape::is_requeued(call.args[1] as u32) {
+            return Shown::Unsigned(cut(Width::Bits32));
+        }
         match place.kind {
-            Kind::Pointer if shape.name != "ioctl" => pointer,
+            Kind::Pointer => pointer,
             Kind::Path => string(read, raw, MAX_PATH_BYTES).unwrap_or(pointer),
             Kind::Text => string(read, raw, self.max_bytes).unwrap_or(pointer),
             Kind::Input(register) => {
@@ -236,6 +280,14 @@ impl Decoder {
                 }
             }
             Kind::Output => Shown::Later,
+            Kind::Structure(_, When::Return) => Shown::Later,
+            Kind::Structure(form, When::Entry) => {
+                let behind = self.behind(call, 0, read);
+                match structure::text(form, raw, &behind) {
+                    Some(text) => Shown::Structure(text.into()),
+                    None => pointer,
+                }
+            }
             Kind::Address(register) => {
                 let len = (len(register) as u32 as usize).min(address::MAX_BYTES);
                 let bytes = memory::bytes(read, raw, len);
@@ -315,7 +367,7 @@ fn string(read: &Read<'_>, address: u64, max: usize) -> Option<Shown> {
 
 /// The entries of a list of pointers that ends with 0.
 fn entries(read: &Read<'_>, shape: &Shape, address: u64, max: usize) -> Option<Vec<u64>> {
-    let size = if shape.arch.is_64_bit() && shape.arch != tamis_abi::Arch::X32 {
+    let size = if shape.arch.is_64_bit() && shape.arch != Arch::X32 {
         8
     } else {
         4

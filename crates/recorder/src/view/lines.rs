@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use tamis_abi::Arch;
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 
 use super::decode::Argument;
 use super::follow::{Outcome, Seen, Sink};
+use super::structure;
 use super::symbols::signal_name;
 use super::text;
 
@@ -169,7 +171,10 @@ impl<W: Write> Sink for Lines<W> {
             }
         };
         let mut line = padded(format!("{start}{rest}) "));
-        let _ = writeln!(line, "= {outcome}");
+        let _ = match &call.note {
+            Some(note) => writeln!(line, "= {outcome} ({note})"),
+            None => writeln!(line, "= {outcome}"),
+        };
         self.put(&line[begun..]);
         self.at_end();
     }
@@ -178,8 +183,9 @@ impl<W: Write> Sink for Lines<W> {
         self.tasks.insert(task);
     }
 
-    fn signalled(&mut self, task: i32, signal: i32) {
-        let text = format!("--- {} ---", signal_name(signal));
+    fn signalled(&mut self, task: i32, signal: &SignalInfo) {
+        let name = signal_name(signal.signal());
+        let text = format!("--- {name} {} ---", structure::signal_info(signal));
         self.line(task, &text);
     }
 
@@ -261,7 +267,7 @@ mod tests {
             following.entered(7, &parsed("read(3, 0x1000, 9)"), &NOTHING);
             following.entered(8, &parsed("close(5)"), &NOTHING);
             following.left(8, Outcome::Returned(-9), None);
-            following.signalled(7, 17);
+            following.signalled(7, &SignalInfo::sent_by(17, 8, 0));
             following.left(7, Outcome::Interrupted(-512), None);
             following.ended(8, Ended::Exited(1));
             following.entered(7, &parsed("exit_group(2)"), &NOTHING);
@@ -271,7 +277,7 @@ mod tests {
 socket(AF_UNIX, SOCK_DGRAM, 0)          = 3
 [pid     7] read(3,  <unfinished ...>
 [pid     8] close(5)                    = -1 EBADF (Bad file descriptor)
-[pid     7] --- SIGCHLD ---
+[pid     7] --- SIGCHLD {si_signo=SIGCHLD, si_code=SI_USER, si_pid=8, si_uid=0} ---
 [pid     7] <... read resumed>0x1000, 9) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)
 [pid     8] +++ exited with 1 +++
 exit_group(2)                           = ?
@@ -291,7 +297,7 @@ exit_group(2)                           = ?
         });
         let expected = "\
 7     x86:pause()                       = 0
-7     nanosleep(0x10, NULL <unfinished ...>
+7     nanosleep(0x10,  <unfinished ...>
 ";
         assert_eq!(text, expected);
     }

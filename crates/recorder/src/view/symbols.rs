@@ -165,7 +165,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         return Some(joined(arch, names, value));
     }
     if call == "clone" && arg.name == "clone_flags" {
-        return Some(clone_flags(arch, arg, value, bits));
+        return Some(clone_flags(arch, value));
     }
     if arg.name.ends_with("dfd") {
         /// `AT_FDCWD`.
@@ -190,13 +190,14 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
 }
 
 /// The number of the signal is in the lowest byte.
-fn clone_flags(arch: Arch, arg: &Arg, value: u64, bits: u32) -> String {
+pub(super) fn clone_flags(arch: Arch, value: u64) -> String {
     const SIGNAL: u64 = 0xff;
-    let family = family::of("clone", arg.name);
-    let flags = (8..bits).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
+    const BITS: u32 = 64;
+    let family = family::of("clone", "clone_flags");
+    let flags = (8..BITS).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
     let (mut names, mut rest) = (Vec::new(), value & !SIGNAL);
     for bit in flags {
-        if let Some(name) = family.and_then(|family| family.name(arch, bit, bits)) {
+        if let Some(name) = family.and_then(|family| family.name(arch, bit, BITS)) {
             names.push(name.to_owned());
             rest &= !bit;
         }
@@ -220,8 +221,46 @@ fn with_rest(mut names: Vec<String>, rest: u64) -> String {
     }
 }
 
+/// What `statx` was asked for, or has given.
+pub(super) fn statx_mask(value: u64) -> String {
+    const NAMES: [&str; 17] = [
+        "STATX_ALL",
+        "STATX_BASIC_STATS",
+        "STATX_TYPE",
+        "STATX_MODE",
+        "STATX_NLINK",
+        "STATX_UID",
+        "STATX_GID",
+        "STATX_ATIME",
+        "STATX_MTIME",
+        "STATX_CTIME",
+        "STATX_INO",
+        "STATX_SIZE",
+        "STATX_BLOCKS",
+        "STATX_BTIME",
+        "STATX_MNT_ID",
+        "STATX_DIOALIGN",
+        "STATX_MNT_ID_UNIQUE",
+    ];
+    joined(Arch::X86_64, &NAMES, value)
+}
+
+/// The flags that begin with this.
+pub(super) fn starting_with(prefix: &str, value: u64) -> String {
+    let mut flags: Vec<(u64, &str)> = consts::starting_with(Arch::X86_64, prefix)
+        .map(|(name, bit)| (bit, name))
+        .filter(|(bit, _)| bit.is_power_of_two() && value & bit != 0)
+        .collect();
+    flags.sort_unstable();
+    let rest = flags.iter().fold(value, |rest, (bit, _)| rest & !bit);
+    with_rest(
+        flags.into_iter().map(|(_, name)| name.to_owned()).collect(),
+        rest,
+    )
+}
+
 /// Those of these flags that are set, and what is left.
-fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
+pub(super) fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
     let (set, rest) = taken(arch, names, value);
     with_rest(set, rest)
 }
