@@ -9,7 +9,7 @@ use tamis_abi::{Arch, SeccompData};
 use super::address;
 use super::memory::{self, Read};
 use super::shape::{self, Kind, Place, Shape};
-use super::structure::{self, Behind, When};
+use super::structure::{self, Behind, Form, When};
 use super::symbols;
 use super::text::quoted;
 
@@ -70,9 +70,16 @@ pub enum Shown {
     Structure(Arc<str>),
     /// Known when the call returns.
     Later,
+    /// The same of a length that was this before.
+    LaterLen(i32),
 }
 
 impl Shown {
+    /// Whether it is known when the call returns.
+    pub const fn is_later(&self) -> bool {
+        matches!(self, Shown::Later | Shown::LaterLen(_))
+    }
+
     /// In the form of strace.
     pub fn text(&self) -> String {
         match self {
@@ -95,7 +102,7 @@ impl Shown {
                 let unit = if *count == 1 { "var" } else { "vars" };
                 format!("{address:#x} /* {count} {unit} */")
             }
-            Shown::Later => String::new(),
+            Shown::Later | Shown::LaterLen(_) => String::new(),
         }
     }
 }
@@ -187,7 +194,11 @@ impl Decoder {
         let shape = self.shape(call);
         let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
         for (arg, place) in args.iter_mut().zip(places) {
-            if arg.shown != Shown::Later {
+            if let (Shown::LaterLen(had), Some(read)) = (&arg.shown, read) {
+                arg.shown = Shown::Structure(length(*had, arg.raw, result, read).into());
+                continue;
+            }
+            if !arg.shown.is_later() {
                 continue;
             }
             let filled = match (place.kind, read.filter(|_| result >= 0)) {
@@ -264,6 +275,14 @@ impl Decoder {
         if place.arg.name == "utime" && shape::is_requeued(call.args[1] as u32) {
             return Shown::Unsigned(cut(Width::Bits32));
         }
+        /// `SOL_SOCKET`.
+        const SOCKET: u64 = 1;
+        if place.arg.name == "optname"
+            && call.args[1] == SOCKET
+            && let Some(name) = symbols::socket_option(shape.arch, cut(Width::Bits32))
+        {
+            return Shown::Symbol(name.into());
+        }
         match place.kind {
             Kind::Pointer => pointer,
             Kind::Path => string(read, raw, MAX_PATH_BYTES).unwrap_or(pointer),
@@ -280,6 +299,11 @@ impl Decoder {
                 }
             }
             Kind::Output => Shown::Later,
+            Kind::Structure(Form::PeerLen, _) => {
+                let had =
+                    memory::bytes(read, raw, 4).and_then(|bytes| bytes.first_chunk().copied());
+                had.map_or(Shown::Later, |had| Shown::LaterLen(i32::from_ne_bytes(had)))
+            }
             Kind::Structure(_, When::Return) => Shown::Later,
             Kind::Structure(form, When::Entry) => {
                 let behind = self.behind(call, 0, read);
@@ -334,6 +358,16 @@ impl Decoder {
         }
         self.names.insert(key, symbol.clone());
         symbol
+    }
+}
+
+/// A length before a call and, if that succeeded with another one, after it.
+fn length(had: i32, address: u64, result: i64, read: &Read<'_>) -> String {
+    let bytes = memory::bytes(read, address, 4).filter(|_| result >= 0);
+    let has = bytes.and_then(|bytes| bytes.first_chunk().copied());
+    match has.map(i32::from_ne_bytes) {
+        Some(has) if has != had => format!("[{had} => {has}]"),
+        _ => format!("[{had}]"),
     }
 }
 

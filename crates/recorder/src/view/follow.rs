@@ -9,7 +9,7 @@ use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
 use tamis_kernel::tracee::SignalInfo;
 
-use super::decode::{Argument, Decoder, Shown};
+use super::decode::{Argument, Decoder};
 use super::memory::Read;
 use super::multiplexed;
 
@@ -176,7 +176,7 @@ impl<S: Sink> Following<S> {
     fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> Seen {
         let meant = multiplexed::inner(data, read).unwrap_or(*data);
         let args = self.decoder.entered(&meant, read);
-        let later = args.iter().position(|arg| arg.shown == Shown::Later);
+        let later = args.iter().position(|arg| arg.shown.is_later());
         Seen {
             time: SystemTime::now(),
             data: *data,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, consts};
 use tamis_kernel::Ended;
 use tamis_kernel::tracee::SignalInfo;
 
@@ -74,10 +74,11 @@ impl<W: Write> Lines<W> {
 
     /// A call with the arguments that are known when it is entered.
     fn start(&self, task: i32, call: &Seen) -> String {
-        let known = joined(&call.args[..call.known]);
-        let separator = match call.known > 0 && call.known < call.args.len() {
-            true => ", ",
-            false => "",
+        let (known, rest) = shown(call);
+        // What `clone` has in registers is known, so its comma isn't put before what follows.
+        let separator = match known.is_empty() || rest.is_empty() || is_clone(call) {
+            true => "",
+            false => ", ",
         };
         format!("{}{}({known}{separator}", self.begin(task), name(call))
     }
@@ -114,6 +115,44 @@ impl<W: Write> Lines<W> {
             self.error = self.out.flush().err();
         }
     }
+}
+
+/// The arguments that are known when a call is entered, and the others.
+fn shown(call: &Seen) -> (String, String) {
+    match is_clone(call) {
+        true => clone(&call.args),
+        false => {
+            let (known, rest) = call.args.split_at(call.known);
+            (joined(known), joined(rest))
+        }
+    }
+}
+
+fn is_clone(call: &Seen) -> bool {
+    &*call.name == "clone" && call.data.arch == Arch::X86_64.audit() && call.args.len() == 5
+}
+
+/// The arguments of `clone`, with names and only those that its flags ask for.
+fn clone(args: &[Argument]) -> (String, String) {
+    let has =
+        |name: &str| consts::value(Arch::X86_64, name).is_some_and(|flag| args[0].raw & flag != 0);
+    let text = |place: usize| args[place].shown.text();
+    let known = format!("child_stack={}, flags={}", text(1), text(0));
+    let mut rest = String::new();
+    for (place, name, is_used) in [
+        (2, "parent_tid", has("CLONE_PARENT_SETTID")),
+        (4, "tls", has("CLONE_SETTLS")),
+        (
+            3,
+            "child_tidptr",
+            has("CLONE_CHILD_SETTID") || has("CLONE_CHILD_CLEARTID"),
+        ),
+    ] {
+        if is_used {
+            let _ = write!(rest, ", {name}={}", text(place));
+        }
+    }
+    (known, rest)
 }
 
 fn joined(args: &[Argument]) -> String {
@@ -159,7 +198,7 @@ impl<W: Write> Sink for Lines<W> {
     fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, _took: Duration) {
         let arch = Arch::of_call(call.data.arch, call.data.nr);
         let outcome = text::outcome(arch, &call.name, outcome);
-        let rest = joined(&call.args[call.known..]);
+        let (_, rest) = shown(call);
         let (start, begun) = match self.open.take_if(|open| open.task == task) {
             // More may be known of its arguments.
             Some(open) if open.written == 0 => (self.start(task, call), 0),

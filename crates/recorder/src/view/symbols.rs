@@ -98,6 +98,20 @@ const FLAGS: &[(&[&str], &str, &[&str])] = &[
     ),
 ];
 
+/// Values of arguments that aren't in the table of [`family`].
+const VALUES: &[(&[&str], &str, &[&str])] = &[
+    (
+        &["getitimer", "setitimer"],
+        "which",
+        &["ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF"],
+    ),
+    (
+        &["getrusage"],
+        "who",
+        &["RUSAGE_SELF", "RUSAGE_CHILDREN", "RUSAGE_THREAD"],
+    ),
+];
+
 /// What is advised of files, by number; s390 has others.
 const ADVICE: [&str; 6] = [
     "POSIX_FADV_NORMAL",
@@ -153,7 +167,26 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         return ADVICE.get(value as usize).map(|name| (*name).to_owned());
     }
     if call == "ioctl" && arg.name == "cmd" {
-        return family::ioctl(arch, value, bits).map(str::to_owned);
+        let name = family::ioctl(arch, value, bits)?;
+        // One number.
+        let name = if name == "TIOCINQ" { "FIONREAD" } else { name };
+        return Some(name.to_owned());
+    }
+    if call == "statx" {
+        match arg.name {
+            "mask" => return Some(statx_mask(value)),
+            "flags" => return Some(statx_flags(arch, value)),
+            _ => {}
+        }
+    }
+    if let Some((.., names)) = VALUES
+        .iter()
+        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name)
+    {
+        let mut names = names.iter();
+        let cut = |known: u64| known & (u64::MAX >> (64 - bits));
+        let is_it = |name: &&&str| consts::value(arch, name).map(cut) == Some(value);
+        return names.find(is_it).map(|name| (*name).to_owned());
     }
     if let Some((.., names)) = FLAGS
         .iter()
@@ -219,6 +252,29 @@ fn with_rest(mut names: Vec<String>, rest: u64) -> String {
         true => "0".to_owned(),
         false => names.join("|"),
     }
+}
+
+/// How `statx` finds a file, and how new what it gives has to be.
+fn statx_flags(arch: Arch, value: u64) -> String {
+    const SYNC: [&str; 2] = ["AT_STATX_FORCE_SYNC", "AT_STATX_DONT_SYNC"];
+    const NAMES: [&str; 3] = ["AT_SYMLINK_NOFOLLOW", "AT_NO_AUTOMOUNT", "AT_EMPTY_PATH"];
+    let (mut names, rest) = taken(arch, &SYNC, value);
+    if names.is_empty() {
+        names.push("AT_STATX_SYNC_AS_STAT".to_owned());
+    }
+    let (flags, rest) = taken(arch, &NAMES, rest);
+    names.extend(flags);
+    with_rest(names, rest)
+}
+
+/// An option of sockets in general.
+pub(super) fn socket_option(arch: Arch, value: u64) -> Option<String> {
+    let names = consts::starting_with(arch, "SO_");
+    let is_old = |name: &str| name.ends_with("_NEW") || name.ends_with("_OLD");
+    let names = names.filter(|(name, known)| *known == value && !is_old(name));
+    names
+        .map(|(name, _)| name.to_owned())
+        .min_by_key(String::len)
 }
 
 /// What `statx` was asked for, or has given.

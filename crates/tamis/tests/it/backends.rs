@@ -12,7 +12,8 @@ use crate::recording::is_without_tracepoints;
 
 /// What a shell prints that first runs these lines in namespaces of its own, and then records a command.
 fn recorded_behind(lines: &str, options: &str) -> Output {
-    let script = format!("{lines}\nexec \"$0\" record {options} -- sh -c 'cd /; exit 3'");
+    let script =
+        format!("via=\n{lines}\nexec $via \"$0\" record {options} -- sh -c 'cd /; exit 3'");
     let mut command = Command::new("unshare");
     command
         .args(["-m", "sh", "-ec", &script, TAMIS])
@@ -46,11 +47,11 @@ const MISSING: [(&str, &str); 5] = [
     ),
     ("mount -t tmpfs none /sys", "CONFIG_DEBUG_INFO_BTF"),
     (
-        "set -- setpriv --bounding-set=-all; exec() { command exec setpriv --bounding-set=-all \"$@\"; }",
+        "via='setpriv --bounding-set=-all'",
         "recording by eBPF needs root or the capabilities CAP_BPF and CAP_PERFMON",
     ),
     (
-        "exec() { command exec unshare --pid --fork --mount-proc \"$@\"; }",
+        "via='unshare --pid --fork --mount-proc'",
         "recording by eBPF doesn't work in a namespace of processes",
     ),
 ];

@@ -64,7 +64,13 @@ const COMMANDS: [&str; 12] = [
 ];
 
 /// The calls whose arguments or results differ from run to run.
-const DIFFERENT: [&str; 3] = ["execve", "getrandom", "set_tid_address"];
+const DIFFERENT: [&str; 5] = [
+    "execve",
+    "fstatfs",
+    "getrandom",
+    "set_tid_address",
+    "statfs",
+];
 
 /// Lines without the numbers of tasks, and without what differs.
 fn comparable(path: &Path) -> Vec<String> {

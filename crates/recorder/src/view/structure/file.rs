@@ -96,13 +96,20 @@ pub(super) fn statfs(address: u64, behind: &Behind<'_>) -> Option<String> {
     let words = names.iter().enumerate();
     let words = list(words.map(|(index, name)| format!("{name}={}", fields.word(8 + 8 * index))));
     Some(format!(
-        "{{f_type={kind}, {words}, f_fsid={{val=[{:#x}, {:#x}]}}, f_namelen={}, f_frsize={}, f_flags={}}}",
-        fields.half(56),
-        fields.half(60),
+        "{{f_type={kind}, {words}, f_fsid={{val=[{}, {}]}}, f_namelen={}, f_frsize={}, f_flags={}}}",
+        hexadecimal(fields.half(56)),
+        hexadecimal(fields.half(60)),
         fields.word(64),
         fields.word(72),
         flags(fields.word(80))
     ))
+}
+
+fn hexadecimal(number: u32) -> String {
+    match number {
+        0 => "0".to_owned(),
+        number => format!("{number:#x}"),
+    }
 }
 
 /// The flags of a mounted file system.

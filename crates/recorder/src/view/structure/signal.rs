@@ -38,9 +38,9 @@ pub(super) fn set(address: u64, behind: &Behind<'_>) -> Option<String> {
 pub(super) fn action(address: u64, behind: &Behind<'_>) -> Option<String> {
     const FLAGS: [&str; 9] = [
         "SA_RESTORER",
+        "SA_ONSTACK",
         "SA_RESTART",
         "SA_NODEFER",
-        "SA_ONSTACK",
         "SA_RESETHAND",
         "SA_SIGINFO",
         "SA_NOCLDSTOP",
@@ -79,7 +79,7 @@ pub(super) fn stack(address: u64, behind: &Behind<'_>) -> Option<String> {
         symbols::joined(Arch::X86_64, &FLAGS, fields.half(8).into()),
         match fields.word(16) {
             0 => "0".to_owned(),
-            size => format!("{size:#x}").replacen("0x", "0x", 1),
+            size => format!("{size:#x}"),
         }
     ))
 }

@@ -60,13 +60,15 @@ pub(super) fn ints(address: u64, behind: &Behind<'_>, count: usize) -> Option<St
     Some(format!("[{}]", list(numbers)))
 }
 
-/// Users or groups: as many as the call returned, else as an argument says.
+/// Users or groups: as many as `getgroups` returned, else as an argument says.
 pub(super) fn owners(address: u64, behind: &Behind<'_>, count: u8) -> Option<String> {
     /// More are cut.
     const MAX: usize = 32;
-    let all = match usize::try_from(behind.result) {
-        Ok(count @ 1..) => count,
-        _ => usize::try_from(behind.arg(count) as u32).ok()?,
+    /// The number of `getgroups` on x86-64.
+    const GET: u32 = 115;
+    let all = match behind.call.nr {
+        GET => usize::try_from(behind.result).ok()?,
+        _ => behind.arg(count) as u32 as usize,
     };
     let bytes = behind.bytes(address, 4 * all.min(MAX))?;
     let fields = Fields(&bytes);
@@ -162,10 +164,11 @@ pub(super) fn clone_args(address: u64, behind: &Behind<'_>) -> Option<String> {
 /// What an `ioctl` of terminals and descriptors takes or gives.
 pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
     /// Those that give or take one number.
-    const INTS: [&str; 7] = [
+    const INTS: [&str; 8] = [
         "FIOASYNC",
         "FIONBIO",
         "FIONREAD",
+        "TIOCINQ",
         "TIOCGPGRP",
         "TIOCGPTN",
         "TIOCSPGRP",

@@ -104,7 +104,7 @@ pub(super) fn after_select(behind: &Behind<'_>) -> Option<String> {
     };
     let left = super::text(form, behind.arg(4), behind);
     parts.extend(left.map(|left| format!("left {left}")));
-    Some(parts.join(", "))
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// The number of `select` on x86-64.

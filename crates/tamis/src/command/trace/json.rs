@@ -154,6 +154,6 @@ fn value(shown: &Shown) -> TracedValue {
             ),
             is_cut: *is_cut,
         },
-        Shown::Later => whole("pointer", TracedData::Nothing),
+        Shown::Later | Shown::LaterLen(_) => whole("pointer", TracedData::Nothing),
     }
 }
