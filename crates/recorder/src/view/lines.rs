@@ -74,11 +74,13 @@ impl<W: Write> Lines<W> {
 
     /// A call with the arguments that are known when it is entered.
     fn start(&self, task: i32, call: &Seen) -> String {
-        let (known, rest) = shown(call);
-        // What `clone` has in registers is known, so its comma isn't put before what follows.
-        let separator = match known.is_empty() || rest.is_empty() || is_clone(call) {
-            true => "",
-            false => ", ",
+        let (known, _) = shown(call);
+        // What follows in `clone` has its own comma.
+        let has_more = call.known > 0 && call.known < call.args.len();
+        let separator = if has_more && !is_clone(call) {
+            ", "
+        } else {
+            ""
         };
         format!("{}{}({known}{separator}", self.begin(task), name(call))
     }
