@@ -185,16 +185,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => None,
     };
     let policy = policy.as_ref();
+    if let Some(file) = &args.output {
+        OutputArgs::to(file.clone()).check_folder()?;
+    }
     let group = group(args)?;
     let options = Options {
         cgroup: group.as_ref().map(|group| group.cgroup),
         ..options(args)
     };
-    let recorded = match args.backend {
+    let mut recorded = match args.backend {
         Backend::Notify => caught(args, "notify", policy, global)?,
         Backend::Trace => caught(args, "ptrace-seccomp", policy, global)?,
         Backend::Ebpf | Backend::Auto => match Recorder::new(options) {
-            Ok(recorder) => Ok(in_kernel(args, &recorder, group.as_ref(), policy, global)?),
+            Ok(recorder) => in_kernel(args, &recorder, group.as_ref(), policy, global)?,
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
             }
@@ -205,10 +208,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 caught(args, "notify", policy, global)?
             }
         },
-    };
-    let mut recorded = match recorded {
-        Ok(recorded) => recorded,
-        Err(code) => return Ok(code),
     };
     if let Some(file) = &args.output {
         recorded.recording.profile.set_runs(runs);
@@ -292,13 +291,13 @@ fn in_kernel(
     })
 }
 
-/// Records on a platform; the exit code if the command could not be executed.
+/// Records on a platform.
 fn caught(
     args: &Args,
     on: &'static str,
     policy: Option<&Policy>,
     global: &Global,
-) -> Result<Result<Recorded, u8>, Failure> {
+) -> Result<Recorded, Failure> {
     if needs_kernel(args) {
         return Err(Failure::usage(
             "times, running processes and containers are recorded by eBPF only",
@@ -318,18 +317,15 @@ fn caught(
         live_table(args, global),
         global,
     );
-    let ended = match caught::record_command(&watch, on_platform, &counting, &args.command)? {
-        Ok(ended) => ended,
-        Err(code) => return Ok(Err(code)),
-    };
+    let ended = caught::record_command(&watch, on_platform, &counting, &args.command)?;
     let (recording, drift) = watch.finish()?;
-    Ok(Ok(Recorded {
+    Ok(Recorded {
         backend: on,
         recording,
         drift,
         ended: Some(ended),
         running_tasks: 0,
-    }))
+    })
 }
 
 fn report(args: &Args, recorded: &Recorded) -> RecordReport {
