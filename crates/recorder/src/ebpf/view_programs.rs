@@ -181,11 +181,18 @@ fn filled() -> String {
         );
     }
     text += &wanted();
-    for piece in 0..PIECE_COUNT {
-        let at = PIECES + piece * PIECE_BYTES;
-        let shift = 16 * piece;
-        text += &format!(
-            "
+    for number in 0..PIECE_COUNT {
+        text += &piece(number);
+    }
+    text + "kept:\n"
+}
+
+/// Fills a piece of the record, if the word in r8 says what.
+fn piece(piece: usize) -> String {
+    let at = PIECES + piece * PIECE_BYTES;
+    let shift = 16 * piece;
+    format!(
+        "
     r1 = r8
     r1 >>= {shift}
     r1 &= 255
@@ -225,16 +232,14 @@ text{piece}:
 kept{piece}:
     *(u64 *)(r7 + {}) = r0
 ",
-            argument(),
-            FIXED_SHIFT as usize + 8 * piece,
-            shift + 8,
-            argument(),
-            at + 16,
-            at + 16,
-            at + 8
-        );
-    }
-    text + "kept:\n"
+        argument(),
+        FIXED_SHIFT as usize + 8 * piece,
+        shift + 8,
+        argument(),
+        at + 16,
+        at + 16,
+        at + 8
+    )
 }
 
 /// From an argument counted from 1 in r1 to its value in r3, of the record in r7.

@@ -269,19 +269,8 @@ impl Decoder {
         let len =
             |register: u8| usize::try_from(call.args[usize::from(register)]).unwrap_or(usize::MAX);
         let pointer = Shown::Pointer(raw);
-        if place.arg.name == "arg" && shape.name.starts_with("fcntl") {
-            return control(shape, call.args[1] as u32, raw);
-        }
-        if place.arg.name == "utime" && shape::is_requeued(call.args[1] as u32) {
-            return Shown::Unsigned(cut(Width::Bits32));
-        }
-        /// `SOL_SOCKET`.
-        const SOCKET: u64 = 1;
-        if place.arg.name == "optname"
-            && call.args[1] == SOCKET
-            && let Some(name) = symbols::socket_option(shape.arch, cut(Width::Bits32))
-        {
-            return Shown::Symbol(name.into());
+        if let Some(shown) = dependent(shape, place, call, raw) {
+            return shown;
         }
         match place.kind {
             Kind::Pointer => pointer,
@@ -377,6 +366,22 @@ fn raw(place: &Place, call: &SeccompData) -> u64 {
     match place.is_split {
         true => call.args[register] & 0xffff_ffff | call.args[register + 1] << 32,
         false => call.args[register],
+    }
+}
+
+/// An argument whose meaning depends on another one.
+fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Option<Shown> {
+    /// `SOL_SOCKET`.
+    const SOCKET: u64 = 1;
+    let cut = raw & Width::Bits32.max();
+    match place.arg.name {
+        "arg" if shape.name.starts_with("fcntl") => Some(control(shape, call.args[1] as u32, raw)),
+        "utime" if shape::is_requeued(call.args[1] as u32) => Some(Shown::Unsigned(cut)),
+        "optname" if call.args[1] == SOCKET => {
+            let name = symbols::socket_option(shape.arch, cut)?;
+            Some(Shown::Symbol(name.into()))
+        }
+        _ => None,
     }
 }
 
