@@ -164,6 +164,13 @@ impl Space {
         owners.find(|(fs, _)| *fs == fs_base).map(|(_, tid)| *tid)
     }
 
+    /// Whether what we have put there is at an address.
+    pub(super) fn has_code_at(&self, address: u64) -> bool {
+        let known = lock(&self.known);
+        let mut areas = known.areas.iter();
+        areas.any(|area| (*area..area + area::LEN_BYTES as u64).contains(&address))
+    }
+
     /// The area whose trampolines reach code.
     pub(super) fn area_for(&self, code: &Range<u64>) -> Option<usize> {
         /// More than any trampoline has.

@@ -15,8 +15,8 @@ use tamis_platform::{
     Task,
 };
 
-use crate::guests;
 use crate::host::{self, Asked, Host, filter};
+use crate::{guests, limits};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 51] = [
+pub(crate) const CASES: [Case; 54] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -110,6 +110,7 @@ pub(crate) const CASES: [Case; 51] = [
         run: patched_sites,
     },
     guest!("confined", filters_and_forks),
+    guest!("together", filters_and_forks),
     Case {
         name: "rolled back",
         without: |caps| (!caps.patches_sites).then_some("it patches no sites"),
@@ -194,6 +195,16 @@ pub(crate) const CASES: [Case; 51] = [
         run: two_at_once,
     },
     Case {
+        name: "few descriptors",
+        without: any,
+        run: limits::few_descriptors,
+    },
+    Case {
+        name: "little memory",
+        without: any,
+        run: limits::little_memory,
+    },
+    Case {
         name: "busybox",
         without: exec,
         run: busybox,
@@ -264,7 +275,7 @@ impl Case {
     }
 }
 
-fn run(
+pub(crate) fn run(
     platform: &dyn Platform,
     name: &str,
     args: &[&str],
@@ -729,12 +740,12 @@ fn busybox(platform: &dyn Platform) -> Outcome {
         _ => String::new(),
     };
     let script = format!("test $(echo a b c | {prefix}wc -w) = 3 && exit 42");
-    match foreign(
-        platform,
-        "busybox",
-        &["sh", "-c", &script],
-        Ended::Exited(42),
-    ) {
+    let listing = format!("{prefix}ls / | {prefix}wc | {prefix}grep -q . && exit 43");
+    let sh = |script: &str, code| {
+        let ended = Ended::Exited(code);
+        foreign(platform, "busybox", &["sh", "-c", script], ended)
+    };
+    match sh(&script, 42) && sh(&listing, 43) {
         true => Outcome::Passed,
         false => Outcome::Skipped("busybox is not installed"),
     }

@@ -9,7 +9,9 @@ mod text;
 use std::arch::asm;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::install::{set_filter, set_no_new_privs};
@@ -51,6 +53,14 @@ static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
+
+/// Whether the kernel raises the signal for calls of threads with dispatch, which it reads at each.
+pub(super) static SELECTOR: AtomicU8 = AtomicU8::new(BLOCK);
+/// The values of the selector: calls are made, or raise the signal.
+const LET_PASS: u8 = 0;
+const BLOCK: u8 = 1;
+/// How many threads are in the handler, or are about to have dispatch, and so make calls of our own.
+pub(super) static IN_HANDLER: AtomicU32 = AtomicU32::new(0);
 
 /// Whether calls of more than the first thread raise the signal.
 static HAS_THREADS: AtomicBool = AtomicBool::new(false);
@@ -302,7 +312,6 @@ pub(crate) fn own_ips() -> [u64; 3] {
 /// Has all calls of this thread raise the signal, but for those of the code above.
 fn dispatch() -> Result<(), Errno> {
     const ON: u64 = 1;
-    const ALWAYS: u64 = 0;
     let first = tamis_platform_guest_call as *const () as u64;
     let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
     let args = [
@@ -310,7 +319,7 @@ fn dispatch() -> Result<(), Errno> {
         ON,
         first,
         len_bytes,
-        ALWAYS,
+        SELECTOR.as_ptr().addr() as u64,
         0,
     ];
     match make(libc::SYS_prctl as u32, args) {
@@ -330,6 +339,23 @@ pub(crate) fn stop_dispatch() {
         let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
         make(libc::SYS_rt_sigaction as u32, args);
     }
+}
+
+/// Has calls of all threads made as without a handler, and waits until none of them makes calls of ours; false if another
+/// thread does that.
+pub(crate) fn stop_everywhere() -> bool {
+    const OWN: u32 = 1;
+    if SELECTOR.swap(LET_PASS, Ordering::SeqCst) == LET_PASS {
+        return false;
+    }
+    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
+        make(libc::SYS_sched_yield as u32, [0; 6]);
+    }
+    true
+}
+
+fn is_stopped_everywhere() -> bool {
+    SELECTOR.load(Ordering::SeqCst) == LET_PASS
 }
 
 /// Closes what `execve` would.
@@ -449,13 +475,22 @@ struct Target {
     handler: u64,
 }
 
-/// Called by the handler; says how it is to return.
+/// Called by the handler; says how it is to return. The handler counts itself out, unless it returns by the kernel.
 extern "sysv64" fn on_signal(
     info: &mut Info,
     context: &mut [u64; 40],
     fs_base: u64,
     target: &mut Target,
 ) -> u32 {
+    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
+    let how = answer(info, context, fs_base, target);
+    if how == BY_KERNEL {
+        IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
+    }
+    how
+}
+
+fn answer(info: &mut Info, context: &mut [u64; 40], fs_base: u64, target: &mut Target) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
     /// `SYS_USER_DISPATCH`.
@@ -466,6 +501,11 @@ extern "sysv64" fn on_signal(
     let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
     match info.code {
         BY_FILTER if info.errno == i32::from(OURS) => {}
+        BY_DISPATCH if is_stopped_everywhere() => {
+            context[RAX] = u64::from(info.nr as u32);
+            context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
+            return BY_KERNEL;
+        }
         BY_DISPATCH => {}
         code => return foreign(code, context, fs_base, target),
     }
@@ -505,7 +545,8 @@ extern "sysv64" fn on_signal(
         }
     }
     match context[STACK_FLAGS] & AUTODISARM {
-        0 => AT_ONCE,
+        // What a filter of the guest's allows that all threads have got meanwhile isn't known.
+        0 if !is_stopped_everywhere() => AT_ONCE,
         _ => BY_KERNEL,
     }
 }
@@ -601,6 +642,8 @@ pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
 pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
     let host = HOST_FS.load(Ordering::Relaxed);
     let result: i64;
+    // It may wait for long, and makes no calls of ours meanwhile.
+    IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
     // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
     // base. The call is as above.
     unsafe {
@@ -618,6 +661,7 @@ pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
             clobber_abi("sysv64"),
         );
     }
+    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
     result
 }
 

@@ -3,7 +3,8 @@
 use std::arch::global_asm;
 
 use super::{
-    AT_CALL, AT_CLONE, AT_HANDLER, BELOW, BY_KERNEL, HOST_FS, SET_SYSCALL_USER_DISPATCH, on_signal,
+    AT_CALL, AT_CLONE, AT_HANDLER, BELOW, BY_KERNEL, HOST_FS, IN_HANDLER, SELECTOR,
+    SET_SYSCALL_USER_DISPATCH, on_signal,
 };
 use crate::sys::separate;
 
@@ -56,15 +57,20 @@ global_asm!(
     "push rdx",
     "push r10",
     "push r8",
+    "lock inc dword ptr [rip + {in_handler}]",
+    "cmp byte ptr [rip + {selector}], 0",
+    "je 23f",
     "mov eax, {prctl}",
     "mov edi, {dispatch}",
     "mov esi, 1",
     "lea rdx, [rip + tamis_platform_guest_call]",
     "lea r10, [rip + tamis_platform_guest_enter]",
     "sub r10, rdx",
-    "xor r8d, r8d",
+    "lea r8, [rip + {selector}]",
     "syscall",
     "tamis_platform_guest_armed:",
+    "23:",
+    "lock dec dword ptr [rip + {in_handler}]",
     "pop r8",
     "pop r10",
     "pop rdx",
@@ -114,6 +120,7 @@ global_asm!(
     "mov eax, {rt_sigprocmask}",
     "jmp 5b",
     "7:",
+    "lock dec dword ptr [rip + {in_handler}]",
     // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
@@ -180,6 +187,7 @@ global_asm!(
     "mov eax, {rt_sigprocmask}",
     "jmp 5b",
     "9:",
+    "lock dec dword ptr [rip + {in_handler}]",
     "mov rcx, [r14 + 8]",
     "mov edi, {sigsys}",
     "mov rsi, r13",
@@ -235,6 +243,8 @@ global_asm!(
     dispatch = const SET_SYSCALL_USER_DISPATCH,
     sigsys = const libc::SIGSYS,
     host_fs = sym HOST_FS,
+    in_handler = sym IN_HANDLER,
+    selector = sym SELECTOR,
     on_signal = sym on_signal,
     rt_sigreturn = const libc::SYS_rt_sigreturn,
 );
