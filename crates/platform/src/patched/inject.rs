@@ -41,8 +41,9 @@ impl Words {
         Ok(Some(Words(words)))
     }
 
-    pub(super) const fn fs_base(&self) -> u64 {
-        self.0[FS_BASE]
+    /// What the stub knows the task by.
+    pub(super) const fn known_by(&self) -> u64 {
+        !self.0[FS_BASE]
     }
 
     pub(crate) fn set(&self, stopped: &Stopped) -> Result<(), TraceError> {

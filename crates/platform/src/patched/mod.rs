@@ -182,16 +182,16 @@ impl<'a> Patching<'a> {
     }
 
     /// A task says hello with its FS base; the result of its call.
-    pub(crate) fn hello(&mut self, tid: i32, fs_base: u64) -> i64 {
-        let seated = self.seat(tid, fs_base);
+    pub(crate) fn hello(&mut self, tid: i32, known_by: u64) -> i64 {
+        let seated = self.seat(tid, known_by);
         seated.map_or(-i64::from(libc::ENOSYS), |()| 0)
     }
 
-    fn seat(&mut self, tid: i32, fs_base: u64) -> Option<()> {
+    fn seat(&mut self, tid: i32, known_by: u64) -> Option<()> {
         self.keys += 1;
         let key = self.keys;
         let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
-        let entry = space.entry(tid, fs_base)?;
+        let entry = space.entry(tid, known_by)?;
         let taken = lock(&space.slots.free).pop();
         let slot = taken.and_then(|index| {
             let seat = Seat {
@@ -214,7 +214,7 @@ impl<'a> Patching<'a> {
             Some(space.slot_address(index))
         });
         // Without a slot, the thread's calls stop.
-        space.write_entry(tid, entry, fs_base, slot.unwrap_or(0), key)
+        space.write_entry(tid, entry, known_by, slot.unwrap_or(0), key)
     }
 
     /// A task has been created and is stopped.
@@ -274,7 +274,7 @@ impl<'a> Patching<'a> {
         };
         // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
         // an FS base of its own.
-        if let Some(owner) = space.owner(words.fs_base())
+        if let Some(owner) = space.owner(words.known_by())
             && ![tid, creator].contains(&owner)
         {
             space.forget(owner);

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 54] = [
+pub(crate) const CASES: [Case; 55] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -180,9 +180,14 @@ pub(crate) const CASES: [Case; 54] = [
         run: nested,
     },
     Case {
-        name: "many",
+        name: "many tasks",
         without: forks,
-        run: many,
+        run: limits::many_tasks,
+    },
+    Case {
+        name: "many calls",
+        without: any,
+        run: limits::many_calls,
     },
     Case {
         name: "many in turn",
@@ -661,30 +666,6 @@ pub(crate) fn play_nested(platform: &dyn Platform) {
         Err(PlatformError::Unavailable(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
-}
-
-/// A thousand threads, as many processes, and a million calls, with `TAMIS_SEEDS=full`; a slice without.
-fn many(platform: &dyn Platform) -> Outcome {
-    let (tasks, calls) = match tamis_testkit::seeds::is_full() {
-        true => ("1000", "1000000"),
-        false => ("50", "5000"),
-    };
-    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
-    let options = Options {
-        placement: Placement::Same(cpus[0]),
-        ..Options::default()
-    };
-    let host = Host::default();
-    let ended = run(
-        platform,
-        "many",
-        &[tasks, calls],
-        Asked::Some,
-        &host,
-        &options,
-    );
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-    Outcome::Passed
 }
 
 fn many_in_turn(platform: &dyn Platform) -> Outcome {

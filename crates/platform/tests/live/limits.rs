@@ -1,9 +1,10 @@
-//! Guests and supervisors that have little of what they need.
+//! Guests and supervisors that have little of what they need, and guests that want much.
 
 use std::sync::atomic::Ordering;
 
 use tamis_kernel::Ended;
-use tamis_platform::{Options, Platform, PlatformError};
+use tamis_platform::{Options, Placement, Platform, PlatformError};
+use tamis_testkit::seeds;
 
 use crate::cases::{Outcome, run};
 use crate::host::{Asked, Host};
@@ -69,5 +70,28 @@ pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
     if !platform.caps().is_signal_safe {
         assert_ne!(host.asked.load(Ordering::Relaxed), 0);
     }
+    Outcome::Passed
+}
+
+/// A thousand threads and as many processes, with `TAMIS_SEEDS=full`; a slice without.
+pub(crate) fn many_tasks(platform: &dyn Platform) -> Outcome {
+    many(platform, if seeds::is_full() { "1000" } else { "50" }, "1")
+}
+
+/// A million calls; a slice as well.
+pub(crate) fn many_calls(platform: &dyn Platform) -> Outcome {
+    let calls = if seeds::is_full() { "1000000" } else { "5000" };
+    many(platform, "0", calls)
+}
+
+fn many(platform: &dyn Platform, tasks: &str, calls: &str) -> Outcome {
+    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
+    let options = Options {
+        placement: Placement::Same(cpus[0]),
+        ..Options::default()
+    };
+    let (host, args) = (Host::default(), [tasks, calls]);
+    let ended = run(platform, "many", &args, Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     Outcome::Passed
 }
