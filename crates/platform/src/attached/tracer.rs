@@ -520,6 +520,9 @@ impl Tracer<'_> {
             {
                 return stopped.tracee().kill();
             }
+            Stop::Signal(_) if self.mechanism == Mechanism::Notify => {
+                super::heirs::restart_after(&stopped)?;
+            }
             _ => {}
         }
         if self.is_ending {

@@ -148,6 +148,8 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
     /// `SECCOMP_FILTER_FLAG_TSYNC`.
     const FOR_ALL_THREADS: u64 = 1;
     if call.arch == Arch::X86.audit() {
+        // It may be about a handler.
+        guest::block_in_handler();
         return Outcome::InGuest;
     }
     let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
@@ -207,11 +209,13 @@ fn is_own_action(call: &SeccompData) -> bool {
 fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
     let mut args = call.args;
     if is_own_action(call) {
+        guest::block_in_handler();
         return own_action(args);
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigaction => {
             let mut action: [u64; ACTION_WORDS] = read_words(args[arg])?;
+            guest::block_in_handler();
             action[ACTION_WORDS - 1] &= !OWN_SIGNAL;
             args[arg] = action.as_ptr() as u64;
             return Ok(thread.make(call.nr, args));

@@ -58,6 +58,8 @@ impl Residence for Machine<'_> {
             }
             Err(Problem::Lost(error)) => Err(error),
             Err(problem) => {
+                // What fails for a task that has been killed is no failure of the machine.
+                stopped.registers()?;
                 let errno = match problem {
                     Problem::Failed(errno) => errno.0,
                     _ => libc::EEXIST,

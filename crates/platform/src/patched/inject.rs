@@ -14,7 +14,7 @@ use crate::task::Registers as Names;
 
 /// The words of `struct user_regs_struct` that are used here.
 pub(crate) const RAX: usize = 10;
-const ORIG_RAX: usize = 15;
+pub(crate) const ORIG_RAX: usize = 15;
 pub(crate) const RIP: usize = 16;
 pub(crate) const RSP: usize = 19;
 /// That of the first argument.

@@ -41,6 +41,10 @@ const AT_LAST_CALL: u32 = 3;
 const AT_HANDLER: u32 = 4;
 /// To a `syscall` for a thread that is to be caught like this one.
 const AT_CLONE: u32 = 5;
+/// As at a call, which is made again when it is interrupted.
+const AT_REPEATED: u32 = 6;
+/// Added if the thread has its mask already: which bit.
+const HAS_MASK_BIT: u32 = 8;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 const BELOW: u64 = 136;
@@ -61,6 +65,10 @@ const LET_PASS: u8 = 0;
 const BLOCK: u8 = 1;
 /// How many threads are in the handler, or are about to have dispatch, and so make calls of our own.
 pub(super) static IN_HANDLER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether our handler blocks all signals, since the guest has handlers, which must not run with the host's FS base. Without it
+/// there is no mask to be set when it returns, which saves a call.
+static BLOCKS: AtomicBool = AtomicBool::new(false);
 
 /// Whether calls of more than the first thread raise the signal.
 static HAS_THREADS: AtomicBool = AtomicBool::new(false);
@@ -433,17 +441,23 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
 
 /// Removes handlers, and installs ours.
 fn install_handler() -> Result<(), Errno> {
-    const RESTORER: u64 = 0x0400_0000;
     remove_handlers()?;
-    let own = Action {
+    sigaction(libc::SIGSYS, Some(&handler(0)), &mut Action::default())
+}
+
+/// Our handler, which blocks these signals.
+fn handler(mask: u64) -> Action {
+    const RESTORER: u64 = 0x0400_0000;
+    Action {
         handler: tamis_platform_guest_handler as *const () as u64,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
         restorer: tamis_platform_guest_restorer as *const () as u64,
-        // With the host's FS base, no handler of the guest may run.
-        mask: !(1 << (libc::SIGSYS - 1)),
-    };
-    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())
+        mask,
+    }
 }
+
+/// All signals but ours.
+static BLOCKED: u64 = !(1 << (libc::SIGSYS - 1));
 
 /// The beginning of `siginfo_t` for `SIGSYS`.
 #[repr(C)]
@@ -483,11 +497,19 @@ extern "sysv64" fn on_signal(
     target: &mut Target,
 ) -> u32 {
     IN_HANDLER.fetch_add(1, Ordering::SeqCst);
+    let mask = context[MASK];
     let how = answer(info, context, fs_base, target);
-    if how == BY_KERNEL {
-        IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
+    let has_mask = mask == context[MASK] && !BLOCKS.load(Ordering::SeqCst);
+    match how {
+        BY_KERNEL => {
+            IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
+            how
+        }
+        AT_ONCE | AT_CALL | AT_LAST_CALL | AT_CLONE | AT_REPEATED if has_mask => {
+            how | 1 << HAS_MASK_BIT
+        }
+        _ => how,
     }
-    how
 }
 
 fn answer(info: &mut Info, context: &mut [u64; 40], fs_base: u64, target: &mut Target) -> u32 {
@@ -585,6 +607,8 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
+        // Without a supervisor that is told of them these are not interrupted.
+        libc::SYS_fork | libc::SYS_execve | libc::SYS_execveat => return AT_REPEATED,
         libc::SYS_clone => {}
         _ => return AT_CALL,
     }
@@ -603,7 +627,7 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
             return AT_CLONE;
         }
     }
-    AT_CALL
+    AT_REPEATED
 }
 
 /// The same for a call of the 32-bit interface, which takes the register that our way back uses.
@@ -642,6 +666,7 @@ pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
 pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
     let host = HOST_FS.load(Ordering::Relaxed);
     let result: i64;
+    let blocked = BLOCKS.load(Ordering::SeqCst);
     // It may wait for long, and makes no calls of ours meanwhile.
     IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
     // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
@@ -662,7 +687,47 @@ pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
         );
     }
     IN_HANDLER.fetch_add(1, Ordering::SeqCst);
+    if !blocked && BLOCKS.load(Ordering::SeqCst) {
+        block_all();
+    }
     result
+}
+
+/// Blocks all signals; the mask is set when the handler returns.
+fn block_all() {
+    let args = [
+        libc::SIG_SETMASK as u64,
+        (&raw const BLOCKED).addr() as u64,
+        0,
+        8,
+        0,
+        0,
+    ];
+    make(libc::SYS_rt_sigprocmask as u32, args);
+}
+
+/// The guest is about to have a handler: from now on our handler blocks all signals. What runs without is waited for.
+pub(crate) fn block_in_handler() {
+    const OWN: u32 = 1;
+    if BLOCKS.swap(true, Ordering::SeqCst) {
+        // Another thread may be about to do this.
+        block_all();
+        return;
+    }
+    let own = handler(BLOCKED);
+    let set = [
+        libc::SIGSYS as u64,
+        ptr::from_ref(&own).addr() as u64,
+        0,
+        8,
+        0,
+        0,
+    ];
+    make(libc::SYS_rt_sigaction as u32, set);
+    block_all();
+    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
+        make(libc::SYS_sched_yield as u32, [0; 6]);
+    }
 }
 
 /// The calling thread's number, or its process's if the guest's filter denies `gettid`.

@@ -3,8 +3,8 @@
 use std::arch::global_asm;
 
 use super::{
-    AT_CALL, AT_CLONE, AT_HANDLER, BELOW, BY_KERNEL, HOST_FS, IN_HANDLER, SELECTOR,
-    SET_SYSCALL_USER_DISPATCH, on_signal,
+    AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT, HOST_FS,
+    IN_HANDLER, SELECTOR, SET_SYSCALL_USER_DISPATCH, on_signal,
 };
 use crate::sys::separate;
 
@@ -108,7 +108,9 @@ global_asm!(
     "je 3f",
     "cmp eax, {at_handler}",
     "je 8f",
+    "btr eax, {has_mask_bit}",
     "push rax",
+    "jc 7f",
     // Handlers of the guest may run from here on.
     "lea r11, [rip + 7f]",
     "lea rsp, [rsp - {below}]",
@@ -158,6 +160,20 @@ global_asm!(
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
     "jmp 5b",
+    // The same for a call that nothing interrupts but that it is told of: it is made again. Its number is in the red zone.
+    "24:",
+    "popfq",
+    "lea rsp, [r11 - 136]",
+    "mov [rsp], rcx",
+    "mov [rsp - 8], rax",
+    "25:",
+    "syscall",
+    "lea rcx, [rax + {eintr}]",
+    "jrcxz 26f",
+    "ret 128",
+    "26:",
+    "mov rax, [rsp - 8]",
+    "jmp 25b",
     // To the call for a new thread.
     "20:",
     "popfq",
@@ -168,6 +184,8 @@ global_asm!(
     "6:",
     "cmp dword ptr [rsp + 8], {at_clone}",
     "je 20b",
+    "cmp dword ptr [rsp + 8], {at_repeated}",
+    "je 24b",
     "popfq",
     "mov rsp, r11",
     "jmp 5b",
@@ -233,10 +251,13 @@ global_asm!(
     below = const BELOW,
     sig_setmask = const libc::SIG_SETMASK,
     rt_sigprocmask = const libc::SYS_rt_sigprocmask,
+    has_mask_bit = const HAS_MASK_BIT,
     by_kernel = const BY_KERNEL,
     at_call = const AT_CALL,
     at_handler = const AT_HANDLER,
     at_clone = const AT_CLONE,
+    at_repeated = const AT_REPEATED,
+    eintr = const libc::EINTR,
     far_below = const 1 << 16,
     leave_supervisor = sym separate::leave_supervisor,
     prctl = const libc::SYS_prctl,
