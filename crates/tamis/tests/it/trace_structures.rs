@@ -236,8 +236,8 @@ fn without_numbers(line: &str) -> String {
         return line.to_owned();
     }
     let mut text = String::new();
-    let mut words = line.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
-    while let Some(word) = words.next() {
+    let words = line.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    for word in words {
         let digits = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         let is_long = digits.len() > 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
         text += &if is_long {
