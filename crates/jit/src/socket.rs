@@ -122,7 +122,8 @@ impl Socket {
     pub fn run_batch(&self, packets: &[Packet<'_>], rets: &mut [u32]) {
         assert!(rets.len() >= packets.len(), "a place for each return value");
         let (near, far) = packets.split_at(packets.len().min(AHEAD));
-        near.iter().for_each(|packet| memory::prefetch(packet.bytes));
+        near.iter()
+            .for_each(|packet| memory::prefetch(packet.bytes));
         let mut ahead = far.iter();
         for (packet, ret) in packets.iter().zip(rets) {
             if let Some(ahead) = ahead.next() {
