@@ -118,7 +118,7 @@ const CLOCK: Family = values(
     "CLOCK_",
     &["CLOCK_EXT", "CLOCK_DEFAULT", "CLOCK_INT", "CLOCK_TX"],
 );
-const RESOURCE: Family = values(&[], "RLIMIT_", &[]);
+const RESOURCE: Family = values(&["RLIMIT_NOFILE"], "RLIMIT_", &["RLIMIT_NLIMITS"]);
 const MESSAGE: Family = flags(&["MSG_DONTWAIT", "MSG_NOSIGNAL"], "MSG_", &[]);
 const FILE_CONTROL: Family = values(
     &["F_DUPFD", "F_GETFD", "F_SETFD", "F_GETFL", "F_SETFL"],
@@ -308,7 +308,12 @@ const TABLE: &[(&[&str], &str, Family)] = &[
         values(
             &["KEYCTL_GET_KEYRING_ID"],
             "KEYCTL_",
-            &["KEYCTL_CAPS", "KEYCTL_KDF", "KEYCTL_SUPPORTS"],
+            &[
+                "KEYCTL_CAPS",
+                "KEYCTL_KDF",
+                "KEYCTL_MOVE_",
+                "KEYCTL_SUPPORTS",
+            ],
         ),
     ),
     (
@@ -483,7 +488,11 @@ fn shortest(
         .filter(|(_, known)| cut(*known, bits) == Some(value))
         .map(|(name, _)| name)
         .filter(|name| !except.iter().any(|other| name.starts_with(other)))
-        .filter(|name| !name.ends_with("_MAX") && !name.ends_with("_MASK"))
+        .filter(|name| {
+            !["_MAX", "_MASK", "_SHIFT"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        })
         .min_by_key(|name| name.len())
 }
 
@@ -533,6 +542,12 @@ mod tests {
         assert_eq!(name("socket", "family", 40), Some("AF_VSOCK"));
         assert_eq!(name("prctl", "option", 1), Some("PR_SET_PDEATHSIG"));
         assert_eq!(name("prctl", "option", 38), Some("PR_SET_NO_NEW_PRIVS"));
+        assert_eq!(name("prctl", "option", 24), Some("PR_CAPBSET_DROP"));
+        assert_eq!(
+            name("keyctl", "option", 1),
+            Some("KEYCTL_JOIN_SESSION_KEYRING")
+        );
+        assert_eq!(name("prlimit64", "resource", 7), Some("RLIMIT_NOFILE"));
         assert_eq!(name("fcntl", "cmd", 3), Some("F_GETFL"));
         assert_eq!(name("kill", "sig", 9), Some("SIGKILL"));
         assert_eq!(name("openat", "dfd", 0xffff_ff9c), Some("AT_FDCWD"));

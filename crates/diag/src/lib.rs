@@ -15,6 +15,8 @@ pub mod render;
 pub mod source;
 pub mod suggest;
 pub mod words;
+#[cfg(feature = "yaml")]
+pub mod yaml;
 
 pub use code::Code;
 pub use cursor::Cursor;

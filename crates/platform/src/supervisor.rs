@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 
 use crate::task::{Task, TaskId};
 
@@ -42,7 +43,7 @@ pub trait Supervisor: Sync {
     fn interrupted(&self, _task: TaskId, _call: &SeccompData, _code: i64) {}
 
     /// A task is about to get a signal. Only of the [watching](crate::watching) platform.
-    fn signalled(&self, _task: TaskId, _signal: i32) {}
+    fn signalled(&self, _task: TaskId, _signal: &SignalInfo) {}
 }
 
 /// What becomes of a call.

@@ -28,8 +28,6 @@ mod sink;
 pub mod spo;
 pub mod systemd;
 pub mod tamis;
-#[cfg(feature = "yaml")]
-mod yaml;
 
 pub use embedded::embedded;
 

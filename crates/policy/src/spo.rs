@@ -24,8 +24,6 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use crate::front_end::FrontEnd;
 use crate::installation::Installation;
 use crate::oci::{self, ParsedProfile};
-#[cfg(feature = "yaml")]
-use crate::yaml;
 use crate::{Parsed, limits};
 
 /// The language in the registry.
@@ -114,7 +112,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> 
 
 #[cfg(feature = "yaml")]
 fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Vec<Value<'t>>> {
-    yaml::documents(reader, text, code::SPO_YAML)
+    tamis_diag::yaml::documents(reader, text, code::SPO_YAML)
 }
 
 /// Refuses YAML in a program that was built without its parser.

@@ -1,9 +1,11 @@
 //! Shared parts of the parsers of tables: words with places, names of calls, errors.
 
+use std::mem;
+
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
 
-use crate::{Call, Format, Profile, Reading};
+use crate::{Call, Format, Profile, Reading, Runs};
 
 /// The most errors of one text that are reported.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
@@ -63,6 +65,8 @@ pub(crate) struct Collector {
     /// The architecture of the calls.
     pub(crate) arch: Arch,
     profile: Profile,
+    /// The sum of the runs before.
+    runs: Profile,
     diagnostics: Vec<Diagnostic>,
     /// Whether there was an error, reported or not.
     has_failed: bool,
@@ -74,12 +78,23 @@ impl Collector {
             source,
             arch,
             profile: Profile::default(),
+            runs: Profile::default(),
             diagnostics: Vec::new(),
             has_failed: false,
         }
     }
 
-    pub(crate) fn finish(self, format: Option<Format>) -> Reading {
+    /// What comes now is of another run.
+    pub(crate) fn end_run(&mut self) {
+        let profile = mem::take(&mut self.profile);
+        self.runs.merge(&profile);
+    }
+
+    pub(crate) fn finish(mut self, format: Option<Format>) -> Reading {
+        if !self.runs.is_empty() {
+            self.end_run();
+            self.profile = self.runs;
+        }
         Reading {
             profile: (!self.has_failed).then_some(self.profile),
             format,
@@ -170,6 +185,14 @@ impl Collector {
     pub(crate) fn call_mut(&mut self, name: Word<'_>) -> Option<&mut Call> {
         let nr = number(self.arch, name.text)?;
         Some(self.number_mut(self.arch, nr))
+    }
+
+    /// How many runs these counts are of.
+    pub(crate) fn set_run_count(&mut self, count: u64) {
+        self.profile.set_runs(Runs {
+            unnamed: count,
+            ..Runs::default()
+        });
     }
 
     /// The entry of a call by its number.

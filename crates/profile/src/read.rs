@@ -25,7 +25,7 @@ pub enum Format {
     Journal,
     /// Events of sysdig or falco as JSON.
     Events,
-    /// A profile of a container engine or of the Security Profiles Operator, as JSON: names without counts.
+    /// A profile of a container engine or profiles of the Security Profiles Operator, as JSON or YAML: names without counts.
     Names,
     /// Lines `NAME: COUNT`, the format of minijail's compiler.
     Frequency,
@@ -80,6 +80,9 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
 fn detect(text: &str) -> Option<Format> {
     if text.trim_start().starts_with('{') {
         return Some(detect_json(text.trim_start()));
+    }
+    if json::names::is_resource(text) {
+        return Some(Format::Names);
     }
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {

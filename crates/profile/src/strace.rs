@@ -1,7 +1,7 @@
 //! Tables of `strace -c`: one row per call, one table per personality.
 //!
 //! The columns vary with the version and with `-U` and `-w`, so they are found by their headings; only `calls` and
-//! the name, which is always last, are required. The column `errors` is blank for calls without errors: a row with
+//! the name, which may be in any place, are required. The column `errors` is blank for calls without errors: a row with
 //! one word less lacks this one. Output of the traced program around a table is skipped.
 
 use tamis_abi::Arch;
@@ -11,6 +11,8 @@ use crate::collect::{Collector, Word, lines};
 
 /// The heading that contains a space.
 const TIME: &str = "% time";
+/// The heading of the column of names.
+const NAME: &str = "syscall";
 /// The last row of a table, below a second ruler.
 const TOTAL: &str = "total";
 /// The beginning of the line above the table of another personality.
@@ -21,11 +23,22 @@ struct Columns {
     count: usize,
     calls: usize,
     errors: Option<usize>,
+    name: usize,
 }
 
 /// Whether a line is the heading of a table; `next` is the line below it.
 pub(crate) fn is_heading(line: &str, next: Option<&str>) -> bool {
-    line.split_whitespace().next_back() == Some("syscall") && next.is_some_and(is_ruler)
+    let Some(ruler) = next.filter(|next| is_ruler(next)) else {
+        return false;
+    };
+    let names = headings(line);
+    names.split_whitespace().any(|name| name == NAME)
+        && names.split_whitespace().count() == ruler.split_whitespace().count()
+}
+
+/// The headings of a line, a word each.
+fn headings(line: &str) -> String {
+    line.replace(TIME, "time")
 }
 
 fn is_ruler(line: &str) -> bool {
@@ -54,12 +67,11 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
             collector.arch = arch.unwrap_or(native);
             for row in lines.by_ref() {
                 let words: Vec<Word<'_>> = row.words().collect();
-                let Some(name) = words.last() else { break };
-                if name.text == TOTAL || is_ruler(row.text) {
+                if words.is_empty() || is_ruler(row.text) {
                     break;
                 }
-                if !is_skipped {
-                    read_row(collector, &columns, row, &words);
+                if !is_skipped && !read_row(collector, &columns, row, &words) {
+                    break;
                 }
             }
             arch = Some(native);
@@ -69,7 +81,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
 }
 
 fn columns(collector: &mut Collector, heading: Word<'_>) -> Option<Columns> {
-    let names = heading.text.replace(TIME, "time");
+    let names = headings(heading.text);
     let names: Vec<&str> = names.split_whitespace().collect();
     let column = |wanted: &str| names.iter().position(|name| *name == wanted);
     let Some(calls) = column("calls") else {
@@ -82,24 +94,38 @@ fn columns(collector: &mut Collector, heading: Word<'_>) -> Option<Columns> {
         count: names.len(),
         calls,
         errors: column("errors"),
+        name: column(NAME)?,
     })
 }
 
-fn read_row(collector: &mut Collector, columns: &Columns, row: Word<'_>, words: &[Word<'_>]) {
+/// Adds a row; false for the last one, which has the sums.
+fn read_row(
+    collector: &mut Collector,
+    columns: &Columns,
+    row: Word<'_>,
+    words: &[Word<'_>],
+) -> bool {
     let lacks_errors = words.len() + 1 == columns.count && columns.errors.is_some();
-    let calls = match columns.errors {
-        Some(errors) if lacks_errors && errors < columns.calls => columns.calls - 1,
-        _ => columns.calls,
+    let place = |column: usize| match columns.errors {
+        Some(errors) if lacks_errors && errors < column => column - 1,
+        _ => column,
     };
-    let (Some(calls), Some(name)) = (words.get(calls), words.last()) else {
-        return misfit(collector, columns, row);
+    let fits = words.len() == columns.count || lacks_errors;
+    let (calls, name) = (
+        words.get(place(columns.calls)),
+        words.get(place(columns.name)),
+    );
+    let (true, Some(calls), Some(name)) = (fits, calls, name) else {
+        misfit(collector, columns, row);
+        return true;
     };
-    if words.len() != columns.count && !lacks_errors {
-        return misfit(collector, columns, row);
+    if name.text == TOTAL {
+        return false;
     }
     if let Some(count) = collector.count(*calls) {
         collector.add(*name, count);
     }
+    true
 }
 
 fn misfit(collector: &mut Collector, columns: &Columns, row: Word<'_>) {
@@ -175,6 +201,25 @@ System call usage summary for 32 bit mode:
         let text = "errors calls syscall\n------ ----- -------\n 3 5 read\n 6 write\n";
         assert_eq!(count(text, Arch::X86_64, "read"), 5);
         assert_eq!(count(text, Arch::X86_64, "write"), 6);
+    }
+
+    #[test]
+    fn the_columns_of_newer_versions_are_understood() {
+        // Of strace 7.1: times of clocks beside those of processors, and the name where it was asked for.
+        let text = "\
+System call usage summary for x32 mode:
+  wall-total syscall          errors % time wall-min wall-max    wall-avg     calls
+----------- ---------------- --------- ------ -------- -------- ----------- ---------
+   0.001500 read                        75.00 0.000100 0.001200         300         5
+   0.000500 openat                   2  25.00 0.000100 0.000200         166         3
+----------- ---------------- --------- ------ -------- -------- ----------- ---------
+   0.002000 total                    2 100.00 0.000100 0.001200         250         8
+4 8 total
+";
+        assert_eq!(count(text, Arch::X32, "read"), 5);
+        assert_eq!(count(text, Arch::X32, "openat"), 3);
+        let reading = reading(text);
+        assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A line is proposed for the languages below. It names the values of the arguments that decide what the call does,
 //! such as a socket's family, and nothing else. Whoever shows it must try it: read the changed text again and see that it
-//! allows the call. Policies in other languages get none.
+//! allows the call and opens nothing else. Where there is none to propose the reason is said.
 
 use std::fmt::Write;
 
@@ -34,10 +34,18 @@ pub struct Denial<'d> {
     pub rule: Option<&'d Origin>,
 }
 
-/// The change of a policy in the language of this name; `None` if there is none to propose.
-pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Option<Addition> {
-    let arch = Arch::of_call(denial.data.arch, denial.data.nr)?;
-    let name = syscall::name(arch, Nr(denial.data.nr))?;
+/// The change of a policy in the language of this name.
+///
+/// # Errors
+/// If there is none to propose: the reason.
+pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Result<Addition, String> {
+    let named = Arch::of_call(denial.data.arch, denial.data.nr).and_then(|arch| {
+        let name = syscall::name(arch, Nr(denial.data.nr))?;
+        Some((arch, name))
+    });
+    let Some((arch, name)) = named else {
+        return Err("the call has no name".to_owned());
+    };
     let fixed = match denial.has_args {
         true => selected(arch, name, denial.data),
         false => Vec::new(),
@@ -46,14 +54,14 @@ pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Option<Additi
         "tamis" => in_tamis(text, arch, name, &fixed, denial)?,
         "oci" => in_oci(text, name, &fixed, denial)?,
         "systemd" => in_unit(text, name)?,
-        _ => return None,
+        _ => return Err(format!("no lines are proposed for policies of {language}")),
     };
     let fixed = match language {
         "systemd" => Vec::new(),
         _ => fixed,
     };
     let opens = opens(arch, name, &fixed);
-    Some(Addition { at, lines, opens })
+    Ok(Addition { at, lines, opens })
 }
 
 impl Addition {
@@ -122,7 +130,7 @@ fn in_tamis(
     name: &str,
     fixed: &[Fixed],
     denial: &Denial<'_>,
-) -> Option<(usize, Vec<String>)> {
+) -> Result<(usize, Vec<String>), String> {
     let tests = fixed.iter().map(|fixed| {
         let operand = match fixed.width {
             Width::Bits64 => Operand::arg(fixed.index),
@@ -137,7 +145,8 @@ fn in_tamis(
     };
     let line = match when {
         Some(when) => {
-            let condition = export::condition(arch, Some(name), &when, Style::Named).ok()?;
+            let condition = export::condition(arch, Some(name), &when, Style::Named);
+            let condition = condition.map_err(|_| "its values can't be written".to_owned())?;
             format!("allow {name}({condition})")
         }
         None => format!("allow {name}"),
@@ -150,13 +159,14 @@ fn in_tamis(
     let indent: String = match denial.rule {
         Some(_) => text
             .lines()
-            .nth(at)?
+            .nth(at)
+            .unwrap_or_default()
             .chars()
             .take_while(|c| *c == ' ')
             .collect(),
         None => String::new(),
     };
-    Some((at, vec![format!("{indent}{line}")]))
+    Ok((at, vec![format!("{indent}{line}")]))
 }
 
 fn in_oci(
@@ -164,14 +174,18 @@ fn in_oci(
     name: &str,
     fixed: &[Fixed],
     denial: &Denial<'_>,
-) -> Option<(usize, Vec<String>)> {
+) -> Result<(usize, Vec<String>), String> {
     if denial.rule.is_some() {
         // Runtimes refuse two entries of a call with different actions.
-        return None;
+        return Err("an entry of the profile denies it: take the call out of that one".to_owned());
     }
-    let at = text
-        .lines()
-        .position(|line| line.trim_end().ends_with("\"syscalls\": ["))?;
+    let begins_list = |line: &str| line.trim_end().ends_with("\"syscalls\": [");
+    let (Some(at), Some(next)) = (
+        text.lines().position(begins_list),
+        text.lines().skip_while(|line| !begins_list(line)).nth(1),
+    ) else {
+        return Err("the profile's entries don't stand on lines of their own".to_owned());
+    };
     let args: Vec<String> = fixed
         .iter()
         .map(|Fixed { index, value, .. }| {
@@ -184,19 +198,36 @@ fn in_oci(
         false => format!(", \"args\": [{}]", args.join(", ")),
     };
     let line = format!("{{\"names\": [\"{name}\"], \"action\": \"SCMP_ACT_ALLOW\"{args}}},");
-    let next = text.lines().nth(at + 1)?;
     let indent: String = next.chars().take_while(|c| c.is_whitespace()).collect();
-    Some((at + 1, vec![format!("{indent}{line}")]))
+    Ok((at + 1, vec![format!("{indent}{line}")]))
 }
 
 /// After the last list of calls: systemd applies them in order.
-fn in_unit(text: &str, name: &str) -> Option<(usize, Vec<String>)> {
+fn in_unit(text: &str, name: &str) -> Result<(usize, Vec<String>), String> {
     let lines: Vec<&str> = text.lines().collect();
-    let last = lines
-        .iter()
-        .rposition(|line| line.starts_with("SystemCallFilter="))?;
+    let is_list = |line: &&str| line.trim_start().starts_with("SystemCallFilter=");
+    let Some(mut last) = lines.iter().rposition(is_list) else {
+        return Err("the unit has no list of calls".to_owned());
+    };
+    // Comments between joined lines belong to them.
+    while joins_next(lines[last]) {
+        let is_comment = |line: &&str| line.trim_start().starts_with(['#', ';']);
+        let skipped = lines[last + 1..]
+            .iter()
+            .take_while(|line| is_comment(line))
+            .count();
+        last += 1 + skipped;
+        if last >= lines.len() {
+            return Err("the unit's last list of calls doesn't end".to_owned());
+        }
+    }
     // A call without `~` is added to an allow list and taken from a deny list.
-    Some((last + 1, vec![format!("SystemCallFilter={name}")]))
+    Ok((last + 1, vec![format!("SystemCallFilter={name}")]))
+}
+
+/// Whether a line of a unit is continued by the next one: it ends with a backslash that isn't escaped.
+fn joins_next(line: &str) -> bool {
+    line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1
 }
 
 /// What the change allows, in words.
@@ -264,6 +295,19 @@ mod tests {
             "{}",
             addition.opens
         );
+    }
+
+    #[test]
+    fn a_unit_gets_its_line_behind_the_whole_of_its_last_list() {
+        let data = call::parse("x86_64 mkdir", Arch::X86_64).unwrap();
+        let list = "SystemCallFilter=read \\\n# of the list\n  write \\\n  exit\n";
+        let text = format!("[Service]\n{list}NoNewPrivileges=yes\n");
+        let addition = propose("systemd", &text, &denial(&data)).unwrap();
+        let line = "SystemCallFilter=mkdir\n";
+        let changed = format!("[Service]\n{list}{line}NoNewPrivileges=yes\n");
+        assert_eq!(addition.apply(&text), changed);
+        let open = "SystemCallFilter=read \\\n";
+        assert!(propose("systemd", open, &denial(&data)).is_err());
     }
 
     #[test]

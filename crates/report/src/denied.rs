@@ -23,6 +23,8 @@ pub struct DeniedEntry {
     pub reason: Option<String>,
     /// What to change if the call should be allowed.
     pub addition: Option<AdditionEntry>,
+    /// Why there is nothing to propose.
+    pub no_addition: Option<String>,
 }
 
 /// A change of a policy that allows a call.
@@ -78,6 +80,21 @@ impl DeniedEntry {
             programs: Vec::new(),
             reason: None,
             addition: None,
+            no_addition: None,
+        }
+    }
+
+    /// The entry with a change, or with the reason why there is none.
+    #[must_use]
+    pub fn with_addition(self, tried: Result<AdditionEntry, String>) -> DeniedEntry {
+        let (addition, no_addition) = match tried {
+            Ok(addition) => (Some(addition), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        DeniedEntry {
+            addition,
+            no_addition,
+            ..self
         }
     }
 
@@ -114,6 +131,9 @@ impl fmt::Display for DeniedEntry {
                 writeln!(f, "    {line}")?;
             }
             writeln!(f, "  which allows {}", addition.opens)?;
+        }
+        if let Some(reason) = &self.no_addition {
+            writeln!(f, "  no line to add: {reason}")?;
         }
         Ok(())
     }

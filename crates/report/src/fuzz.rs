@@ -30,8 +30,7 @@ pub struct FuzzReport {
     pub coverage: Vec<CoverageEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Vec<KernelEntry>>,
-    /// Whether the time limit was reached before all non-random calls were run.
-    #[serde(skip)]
+    /// Whether the search was ended before it was done: by Ctrl-C, or by the time limit before all non-random calls were run.
     pub is_cut_short: bool,
 }
 
@@ -153,10 +152,11 @@ impl FuzzReport {
     /// Writes the duration of the search and its coverage.
     fn write_effort(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_cut_short {
-            writeln!(
-                f,
-                "  the time limit was reached before the first calls were made"
-            )?;
+            let how = match self.evaluations {
+                0 => "the time limit was reached before the first calls were made",
+                _ => "it was ended before it was done",
+            };
+            writeln!(f, "  {how}")?;
         }
         if let Some(seconds) = self.seconds {
             let rate = self.evaluations as f64 / seconds / 1e6;

@@ -10,7 +10,7 @@ use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, Relevance, registry};
 
 use crate::entry::counted;
-use crate::place::{of_call, span};
+use crate::place::{element_of, span};
 
 /// The findings about all inputs. The text has one section per input.
 pub struct LintReport {
@@ -178,14 +178,16 @@ impl FindingEntry {
     /// The entry for a finding of a check in a policy.
     pub fn of_policy(finding: &tamis_lint::Finding, sources: &Sources) -> FindingEntry {
         let mut result = FindingEntry::without_places(finding);
-        let example = finding.examples.first();
-        for place in &finding.places {
-            if let Place::Rule(origin, label) = place
-                && let Some(span) = match example {
-                    Some(example) => span(&of_call(origin, &example.call, sources), sources),
-                    None => span(origin, sources),
-                }
-            {
+        for (index, place) in finding.places.iter().enumerate() {
+            if let Place::Rule(origin, label) = place {
+                // Where there are several, the examples are those of the places in order.
+                let own = finding.examples.get(index);
+                let mut calls = own.into_iter().chain(&finding.examples);
+                let element = calls.find_map(|example| element_of(origin, &example.call, sources));
+                let origin = element.as_ref().unwrap_or(origin);
+                let Some(span) = span(origin, sources) else {
+                    continue;
+                };
                 result.diagnostic = result.diagnostic.label(span, label);
             }
         }

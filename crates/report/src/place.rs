@@ -36,9 +36,13 @@ pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
 ///
 /// Front ends give a rule the place of its first name. A profile has hundreds of names in one list, each on a line.
 pub fn of_call(origin: &Origin, data: &SeccompData, sources: &Sources) -> Origin {
-    let name = Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)));
-    let element = name.and_then(|name| element(origin, name, sources));
-    element.unwrap_or_else(|| origin.clone())
+    element_of(origin, data, sources).unwrap_or_else(|| origin.clone())
+}
+
+/// The place of a call within the list of names that a rule begins with, if the list names it.
+pub fn element_of(origin: &Origin, data: &SeccompData, sources: &Sources) -> Option<Origin> {
+    let arch = Arch::of_call(data.arch, data.nr)?;
+    element(origin, syscall::name(arch, Nr(data.nr))?, sources)
 }
 
 /// The element of a JSON list, or of a YAML list with one on each line, that is this name.

@@ -8,7 +8,7 @@ use tamis_abi::{Action, ActionKind};
 use crate::denied::DeniedEntry;
 
 /// The help for a filter that prevents the command from starting.
-pub const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
+pub const MUST_ALLOW_EXECVE: &str = "`tamis run` installs the filter before it executes the command, so \
     the filter must allow execve; a program can install a filter without execve itself";
 
 /// The end of a command, and the effects of its filters. It is written to standard error, because standard output
@@ -63,7 +63,7 @@ impl fmt::Display for RunReport {
         for killed in &self.killed {
             writeln!(f, "{killed}")?;
             if killed.filter.is_some() && killed.is_execve {
-                writeln!(f, "{MUST_ALLOW_EXECVE}")?;
+                writeln!(f, "help: {MUST_ALLOW_EXECVE}")?;
             }
         }
         for denied in &self.denied {

@@ -18,6 +18,11 @@ pub enum Column {
     MaxTime,
     /// The mean.
     AvgTime,
+    /// The time by the clock, as all of these are.
+    WallTotal,
+    WallMin,
+    WallMax,
+    WallAvg,
     /// How many there were.
     Calls,
     /// How many failed.
@@ -27,7 +32,7 @@ pub enum Column {
 }
 
 /// The columns with the names that strace has for them, the usual one first.
-const NAMES: [(Column, &[&str]); 8] = [
+const NAMES: [(Column, &[&str]); 12] = [
     (
         Column::TimePercent,
         &["time-percent", "time", "time_percent"],
@@ -47,6 +52,22 @@ const NAMES: [(Column, &[&str]); 8] = [
     (
         Column::AvgTime,
         &["avg-time", "avg_time", "time-avg", "time_avg"],
+    ),
+    (
+        Column::WallTotal,
+        &["wall-total", "wall_total", "total-wall", "total_wall"],
+    ),
+    (
+        Column::WallMin,
+        &["wall-min", "wall_min", "min-wall", "min_wall"],
+    ),
+    (
+        Column::WallMax,
+        &["wall-max", "wall_max", "max-wall", "max_wall"],
+    ),
+    (
+        Column::WallAvg,
+        &["wall-avg", "wall_avg", "avg-wall", "avg_wall"],
     ),
     (Column::Calls, &["calls", "count"]),
     (Column::Errors, &["errors", "error"]),
@@ -105,6 +126,10 @@ impl Column {
             Column::MinTime => "shortest",
             Column::MaxTime => "longest",
             Column::AvgTime => "usecs/call",
+            Column::WallTotal => "wall-total",
+            Column::WallMin => "wall-min",
+            Column::WallMax => "wall-max",
+            Column::WallAvg => "wall-avg",
             Column::Calls => "calls",
             Column::Errors => "errors",
             Column::Name => "syscall",
@@ -114,8 +139,8 @@ impl Column {
     const fn width(self) -> usize {
         match self {
             Column::TimePercent => 6,
-            Column::TotalTime | Column::AvgTime => 11,
-            Column::MinTime | Column::MaxTime => 8,
+            Column::TotalTime | Column::AvgTime | Column::WallTotal | Column::WallAvg => 11,
+            Column::MinTime | Column::MaxTime | Column::WallMin | Column::WallMax => 8,
             Column::Calls | Column::Errors => 9,
             Column::Name => 16,
         }
@@ -167,10 +192,12 @@ impl Row {
                 let share = self.total_ns as f64 / total_ns.max(1) as f64;
                 format!("{:.2}", share * 100.0)
             }
-            Column::TotalTime => seconds(self.total_ns),
-            Column::MinTime => seconds(self.min_ns),
-            Column::MaxTime => seconds(self.max_ns),
-            Column::AvgTime => (self.total_ns / 1000 / self.calls.max(1)).to_string(),
+            Column::TotalTime | Column::WallTotal => seconds(self.total_ns),
+            Column::MinTime | Column::WallMin => seconds(self.min_ns),
+            Column::MaxTime | Column::WallMax => seconds(self.max_ns),
+            Column::AvgTime | Column::WallAvg => {
+                (self.total_ns / 1000 / self.calls.max(1)).to_string()
+            }
             Column::Calls => self.calls.to_string(),
             Column::Errors if self.errors == 0 => String::new(),
             Column::Errors => self.errors.to_string(),
@@ -201,10 +228,10 @@ pub fn table(profile: &Profile, columns: &[Column], order: Option<Column>) -> St
 
 fn add(mut rows: Vec<Row>, columns: &[Column], order: Option<Column>, text: &mut String) {
     let key = |row: &Row| match order {
-        Some(Column::TimePercent | Column::TotalTime) => row.total_ns,
-        Some(Column::MinTime) => row.min_ns,
-        Some(Column::MaxTime) => row.max_ns,
-        Some(Column::AvgTime) => row.total_ns / row.calls.max(1),
+        Some(Column::TimePercent | Column::TotalTime | Column::WallTotal) => row.total_ns,
+        Some(Column::MinTime | Column::WallMin) => row.min_ns,
+        Some(Column::MaxTime | Column::WallMax) => row.max_ns,
+        Some(Column::AvgTime | Column::WallAvg) => row.total_ns / row.calls.max(1),
         Some(Column::Calls) => row.calls,
         Some(Column::Errors) => row.errors,
         Some(Column::Name) | None => 0,
@@ -289,6 +316,18 @@ total            0.004000        13
             Column::list("calls").unwrap(),
             [Column::Calls, Column::Name]
         );
+        // Of strace 7.1.
+        let columns = Column::list("wall_total,min-wall,wall-avg").unwrap();
+        let text = table(&profile(), &columns, Some(Column::WallMax));
+        let expected = "\
+ wall-total wall-min    wall-avg syscall
+----------- -------- ----------- ----------------
+   0.008000 0.000001        2000 read
+   0.002000 0.000001         222 write
+----------- -------- ----------- ----------------
+   0.010000 0.000001         769 total
+";
+        assert_eq!(text, expected);
         assert_eq!(Column::list("calls,count"), Err("count".to_owned()));
         assert_eq!(Column::list("pace"), Err("pace".to_owned()));
     }

@@ -22,6 +22,7 @@ pub enum TraceDetails {
     Signal {
         number: i32,
         name: String,
+        info: String,
     },
     Exited {
         code: u8,
@@ -53,6 +54,8 @@ pub struct TracedCall {
     pub error: Option<&'static str>,
     pub is_interrupted: bool,
     pub is_denied: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     pub took_us: u64,
 }
 

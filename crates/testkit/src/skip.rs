@@ -40,7 +40,7 @@ pub enum Need {
     PythonSeccomp,
     /// man-db.
     Man,
-    /// crun and runc, and the rights to run containers.
+    /// crun, runc and podman, and the rights to run containers.
     Runtimes,
     /// DuckDB as a module of Python.
     Duckdb,

@@ -97,10 +97,12 @@ fn make() -> Result<()> {
 
 /// A release is what its commit has: with changes in the tree nobody could make the same again.
 fn refuse_changes() -> Result<()> {
-    // An archive without a repository has none.
-    let Ok(changes) = shell("git status --porcelain --untracked-files=normal", &root()) else {
+    // An archive of the sources has no repository, and so no commit to differ from.
+    if !root().join(".git").exists() {
         return Ok(());
-    };
+    }
+    let changes = shell("git status --porcelain --untracked-files=normal", &root())
+        .context("git can't say whether the tree has changes")?;
     ensure!(
         changes.is_empty(),
         "the tree has changes; commit them first:\n{}",
@@ -117,7 +119,8 @@ fn install_tools() -> Result<PathBuf> {
     // Where cargo notes what it has installed.
     let installed = fs::read_to_string(folder.join(".crates.toml")).unwrap_or_default();
     for (name, version) in TOOLS {
-        if installed.contains(&format!("\"{name} {version} (")) {
+        let is_noted = installed.contains(&format!("\"{name} {version} ("));
+        if is_noted && programs.join(name).is_file() {
             continue;
         }
         // Without optimisation they are built in a third of the time, and make the same files.
@@ -126,6 +129,7 @@ fn install_tools() -> Result<PathBuf> {
             "install",
             "--locked",
             "--debug",
+            "--force",
             &format!("{name}@{version}"),
             "--root",
         ]);

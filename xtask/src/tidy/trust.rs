@@ -61,7 +61,7 @@ const PARTS: [Part; 6] = [
             "crates/policy/src/literal.rs",
             "crates/policy/src/loader.rs",
             "crates/policy/src/sink.rs",
-            "crates/policy/src/yaml.rs",
+            "crates/diag/src/yaml.rs",
             "crates/scmp/src/",
             "crates/libseccomp/src/",
             "crates/abi/src/",

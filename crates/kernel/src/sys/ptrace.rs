@@ -255,32 +255,15 @@ pub(crate) fn set_signal_mask(tid: libc::pid_t, mask: u64) -> Result<(), Errno> 
     check(unsafe { libc::ptrace(SETSIGMASK as _, tid, size, data) }).map(|_| ())
 }
 
-/// The member of `siginfo_t` that belongs to `SIGSYS`.
-#[repr(C)]
-struct SigSys {
-    signo: i32,
-    errno_and_code: [i32; 2],
-    call_addr: *const libc::c_void,
-    nr: i32,
-    arch: u32,
-}
-
 /// The signal that a tracee is about to get.
 pub(crate) fn signal_info(tid: libc::pid_t) -> Result<SignalInfo, Errno> {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    /// The bytes of `siginfo_t`.
+    const SIZE_BYTES: usize = 128;
+    let mut info = [0_u8; SIZE_BYTES];
     let data = info.as_mut_ptr().cast::<libc::c_void>();
-    // SAFETY: the kernel fills a `siginfo_t`.
+    // SAFETY: the kernel fills a `siginfo_t`, which has `SIZE_BYTES` on every machine, and asks for no alignment.
     check(unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, tid, NULL, data) })?;
-    // SAFETY: filled above; all bit patterns are valid.
-    let info = unsafe { info.assume_init_ref() };
-    // SAFETY: `SigSys` is a prefix of `siginfo_t` in size and alignment, and of plain numbers.
-    let sigsys = unsafe { &*ptr::from_ref(info).cast::<SigSys>() };
-    Ok(SignalInfo {
-        code: info.si_code,
-        errno: info.si_errno,
-        nr: sigsys.nr as u32,
-        arch: sigsys.arch,
-    })
+    SignalInfo::of_bytes(&info).ok_or(Errno(libc::EINVAL))
 }
 
 /// `struct ptrace_syscall_info`, which not every C library declares. What follows the stack pointer depends on the kind

@@ -143,9 +143,67 @@ pub struct SignalInfo {
     pub nr: u32,
     /// `si_arch`, if [a filter sent it](Self::is_trap).
     pub arch: u32,
+    bytes: [u8; SignalInfo::SIZE_BYTES],
 }
 
 impl SignalInfo {
+    /// The bytes of `siginfo_t` that have a meaning, on 64-bit machines.
+    pub const SIZE_BYTES: usize = 48;
+
+    /// Of the bytes that the kernel gives on a 64-bit machine; `None` if they are too few.
+    pub fn of_bytes(bytes: &[u8]) -> Option<SignalInfo> {
+        let bytes = *bytes.first_chunk::<{ SignalInfo::SIZE_BYTES }>()?;
+        let mut info = SignalInfo {
+            code: 0,
+            errno: 0,
+            nr: 0,
+            arch: 0,
+            bytes,
+        };
+        (info.errno, info.code) = (info.int(4), info.int(8));
+        (info.nr, info.arch) = (info.int(24) as u32, info.int(28) as u32);
+        Some(info)
+    }
+
+    /// A signal that a process of a user has sent with `kill`.
+    ///
+    /// ```
+    /// use tamis_kernel::tracee::SignalInfo;
+    /// let info = SignalInfo::sent_by(15, 4711, 1000);
+    /// assert_eq!((info.signal(), info.int(16), info.int(20)), (15, 4711, 1000));
+    /// ```
+    pub fn sent_by(signal: i32, pid: i32, uid: i32) -> SignalInfo {
+        let words = [signal, 0, 0, 0, pid, uid];
+        let mut bytes = [0; SignalInfo::SIZE_BYTES];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        SignalInfo {
+            code: 0,
+            errno: 0,
+            nr: 0,
+            arch: 0,
+            bytes,
+        }
+    }
+
+    /// Its number.
+    pub fn signal(&self) -> i32 {
+        self.int(0)
+    }
+
+    /// 32 bits at an offset of `siginfo_t`; 0 behind its end.
+    pub fn int(&self, at: usize) -> i32 {
+        let bytes = self.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
+    }
+
+    /// 64 bits at an offset of `siginfo_t`; 0 behind its end.
+    pub fn word(&self, at: usize) -> u64 {
+        let bytes = self.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    }
+
     /// Whether a filter sent a `SIGSYS`.
     pub const fn is_trap(self) -> bool {
         const SYS_SECCOMP: i32 = 1;

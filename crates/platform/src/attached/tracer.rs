@@ -484,8 +484,9 @@ impl Tracer<'_> {
             }
             Stop::Seccomp => self.on_filter(&stopped)?,
             Stop::Call => self.on_call(&stopped)?,
-            Stop::Signal(signal) if self.mechanism == Mechanism::Watch => {
-                self.supervisor.signalled(TaskId(tid), signal);
+            Stop::Signal(_) if self.mechanism == Mechanism::Watch => {
+                self.supervisor
+                    .signalled(TaskId(tid), &stopped.signal_info()?);
             }
             _ => {}
         }

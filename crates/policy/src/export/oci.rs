@@ -85,6 +85,10 @@ pub(super) struct Condition {
 /// The most entries of a call in a profile that Kubernetes takes (KEP-6061).
 pub(super) const MAX_ENTRIES: usize = 128;
 
+/// More entries of a call for arguments that are denied with another error than the default's aren't worth their length: such
+/// arguments get the default.
+const MAX_DENIED_ENTRIES: usize = 16;
+
 /// The longest of these profiles.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
 
@@ -334,6 +338,8 @@ enum Lost {
     Entries,
     /// Some alternatives of its condition.
     SomeConditions,
+    /// The error for arguments that no alternative allows.
+    Error,
     /// Different actions on different architectures.
     Arches,
     /// A multiplexer with another action than its calls.
@@ -388,7 +394,12 @@ impl Writer<'_> {
 
     /// Adds a call with conditions, if they can be expressed. The conditions are those of one architecture; the
     /// caller checks that they have the same meaning on the others.
-    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], form: RuleForm) -> bool {
+    fn conditional(
+        &mut self,
+        name: &'static str,
+        answers: &[Answers<'_>],
+        rule_form: RuleForm,
+    ) -> bool {
         let main = answers.iter().find(|answers| answers.arch.is_64_bit());
         let Some(main) = main.or(answers.first()) else {
             return false;
@@ -396,15 +407,25 @@ impl Writer<'_> {
         let form = Form {
             is_wide: main.arch.is_64_bit(),
             max_number: self.flavour.max_number,
-            may_cut: strictest(answers) == self.default,
-            is_explicit: form == RuleForm::Explicit,
+            may_cut: is_as_strict(self.default, strictest(answers)),
+            is_explicit: rule_form == RuleForm::Explicit,
         };
         let mut entries: Vec<(u32, Alternatives)> = Vec::new();
+        let mut has_default = true;
         for (action, when) in &main.outcomes {
             if *action == self.default {
                 continue;
             }
-            let Some(alternatives) = when.and_then(|when| form.alternatives(when)) else {
+            let alternatives = when.and_then(|when| form.alternatives(when));
+            if is_as_strict(self.default, *action) {
+                let is_short =
+                    |found: &Alternatives| !found.is_cut && found.list.len() <= MAX_DENIED_ENTRIES;
+                if !alternatives.as_ref().is_some_and(is_short) {
+                    has_default = false;
+                    continue;
+                }
+            }
+            let Some(alternatives) = alternatives else {
                 return false;
             };
             entries.push((action.ret(), alternatives));
@@ -421,8 +442,9 @@ impl Writer<'_> {
             let key = (ret, alternatives.list, form.is_wide);
             self.entries.entry(key).or_default().push(name);
         }
-        if is_cut {
-            let key = (Lost::SomeConditions, self.default.ret());
+        let losses = [(is_cut, Lost::SomeConditions), (!has_default, Lost::Error)];
+        for (_, lost) in losses.into_iter().filter(|(is_lost, _)| *is_lost) {
+            let key = (lost, self.default.ret());
             self.lost.entry(key).or_default().push(name);
         }
         true
@@ -449,6 +471,13 @@ impl Writer<'_> {
                     code::EXPORT_CONDITION,
                     format!("{plural} cannot express all conditions on {names}"),
                     format!("{action} where only the inexpressible conditions hold"),
+                ),
+                Lost::Error => (
+                    code::EXPORT_CONDITION,
+                    format!(
+                        "{plural} need more than {MAX_DENIED_ENTRIES} entries for what {names} get with arguments that aren't allowed"
+                    ),
+                    format!("{action} for those arguments, the default"),
                 ),
                 Lost::Arches => (
                     code::EXPORT_ARCHES,
@@ -500,6 +529,11 @@ impl Writer<'_> {
         });
         entries
     }
+}
+
+/// Whether an action denies as another one does, perhaps with another error.
+fn is_as_strict(action: Action, other: Action) -> bool {
+    action == other || (action.kind, other.kind) == (ActionKind::Errno, ActionKind::Errno)
 }
 
 /// The order of entries by their actions: the least strict first.

@@ -3,7 +3,8 @@
 //! If numbers without a name are denied, the list is an allow list, else a deny list; logged calls are in
 //! `SystemCallLog=`. Of conditions on arguments only that on the family of `socket` can be expressed. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
-//! contains systemd's set `@default`, from which calls are removed.
+//! contains systemd's set `@default`, from which calls are removed. An architecture on which systemd can't restrict
+//! families is left out of `SystemCallArchitectures=` if the policy's `socket` would be lost on all others for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +16,7 @@ use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_id
 use super::families::Families;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
-use tamis_diag::words::list;
+use tamis_diag::words::{joined, list};
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
@@ -35,16 +36,13 @@ const MAX_COLUMNS: usize = 100;
 fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let machines = machines(meaning, &mut losses)?;
+    let machines = with_families(meaning, machines, &mut losses);
     let arches: BTreeSet<Arch> = machines
         .iter()
         .flat_map(|m| m.arches.iter().copied())
         .collect();
     let arches: Vec<Arch> = arches.into_iter().collect();
-    let actions = Actions {
-        plural: EXPORTER.plural,
-        nearest_action,
-    };
-    let calls = Calls::of(meaning, &arches, actions, &mut losses);
+    let calls = Calls::of(meaning, &arches, ACTIONS, &mut losses);
     let default = calls.default(EXPORTER.plural, &mut losses);
     let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
@@ -97,6 +95,52 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     })
 }
 
+const ACTIONS: Actions = Actions {
+    plural: EXPORTER.plural,
+    nearest_action,
+};
+
+/// The machines without the architectures on which systemd can't restrict families, if `socket` keeps its families so.
+fn with_families(
+    meaning: &Meaning,
+    machines: Vec<Machine>,
+    losses: &mut Vec<Loss>,
+) -> Vec<Machine> {
+    let without = |machine: &Machine| {
+        let arches = machine.arches.iter().copied();
+        let (kept, left_out): (Vec<Arch>, Vec<Arch>) =
+            arches.partition(|arch| systemd::restricts_families(*arch));
+        let has_families = |arches: &[Arch]| {
+            let calls = Calls::of(meaning, arches, ACTIONS, &mut Vec::new());
+            let answers = calls.named.get("socket");
+            answers.is_some_and(|answers| Families::of(answers, machine.native).is_some())
+        };
+        let gains = !left_out.is_empty() && kept.contains(&machine.native) && has_families(&kept);
+        gains.then_some((kept, left_out))
+    };
+    let change = |machine: Machine| match without(&machine) {
+        None => machine,
+        Some((kept, left_out)) => {
+            let [names, others] = [&left_out, &kept].map(|arches| {
+                let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+                list(&names)
+            });
+            losses.push(Loss {
+                code: code::EXPORT_ARCHES,
+                message: format!("systemd cannot restrict the families of `socket` on {names}"),
+                kept: format!("its calls are killed, so that families stay allowed on {others}"),
+                calls: Vec::new(),
+                arches: left_out,
+            });
+            Machine {
+                arches: kept,
+                ..machine
+            }
+        }
+    };
+    machines.into_iter().map(change).collect()
+}
+
 fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
     let (names, action) = (list(&calls), Action::from_ret(ret));
     let (code, message, kept) = match is_whole {
@@ -109,7 +153,17 @@ fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
         ),
         false => (
             code::EXPORT_CONDITION,
-            format!("systemd units cannot express the conditions on {names}"),
+            // These calls are denied, so each is named.
+            format!(
+                "systemd units cannot express the conditions on {}",
+                joined(
+                    &calls
+                        .iter()
+                        .map(|call| format!("`{call}`"))
+                        .collect::<Vec<_>>(),
+                    "and"
+                )
+            ),
             format!("{action} for all arguments, the strictest of the actions"),
         ),
     };

@@ -268,9 +268,12 @@ impl<'p> Lowering<'p> {
             }
             let message = format!("this entry has no effect on {}", call_name(arch, example));
             let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
-                .label(self.place(used.clause), format!("would return {action}"))
                 .label(
-                    self.place(winner.tag),
+                    self.place_of(used.clause, arch, example),
+                    format!("would return {action}"),
+                )
+                .label(
+                    self.place_of(winner.tag, arch, example),
                     format!("returns {} instead", winner.action),
                 );
             self.diagnostics.push(diagnostic);
@@ -311,7 +314,7 @@ impl<'p> Lowering<'p> {
         );
         let diagnostic = Diagnostic::warning(code::OCI_LOOSER, message);
         let diagnostic = match clause {
-            Some(clause) => diagnostic.label(self.place(clause), label),
+            Some(clause) => diagnostic.label(self.place_of(clause, target.arch, target.nr), label),
             None => diagnostic,
         };
         self.diagnostics.push(diagnostic.note(note).help(help));
@@ -328,6 +331,17 @@ impl<'p> Lowering<'p> {
                 .first()
                 .map_or(clause.entry.span, |name| name.span),
         }
+    }
+
+    /// The place of a call among the names of a clause's entry; that of the clause if it has conditions of its own.
+    fn place_of(&self, clause: ClauseId, arch: Arch, nr: u32) -> Span {
+        let Clause {
+            entry, alternative, ..
+        } = &self.clauses[clause.0 as usize];
+        let name = syscall::name(arch, syscall::Nr(nr)).filter(|_| alternative.is_none());
+        let mut names = entry.names.iter();
+        let named = name.and_then(|call| names.find(|name| name.text == call));
+        named.map_or_else(|| self.place(clause), |name| name.span)
     }
 
     fn origin(&self, clause: ClauseId) -> Origin {

@@ -1,8 +1,13 @@
 //! Profiles of container engines and of the Security Profiles Operator, as profiles without counts: each call that they allow or
 //! log counts once.
 //!
-//! What the OCI runtimes read and what `kubectl get -o json` prints is read; conditions on arguments are not. The calls are those of
-//! the architecture that tables have. Of Docker's form what depends on capabilities is left out.
+//! What the OCI runtimes read, and resources of Kubernetes as YAML or JSON, alone, several in one text or in a list, are read;
+//! conditions on arguments are not. Several profiles are those of as many runs: recordings of the operator, one for each container. A
+//! profile that the operator has merged says in an annotation in how many of the recordings each call was.
+//!
+//! The calls are those of the architecture that tables have. Of Docker's form what depends on capabilities is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use jsonc_parser::ast::{Object, Value};
 use tamis_abi::syscall;
@@ -14,43 +19,186 @@ use crate::collect::{Collector, Word};
 
 /// Actions that let a call be made.
 const ALLOWING: [&str; 2] = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
+/// The kind of a profile among the resources of Kubernetes, and those of lists.
+const KIND: &str = "SeccompProfile";
+const LISTS: [&str; 2] = ["List", "SeccompProfileList"];
+/// Where the operator says in how many recordings each call was.
+const COVERAGE: &str = "spo.x-k8s.io/syscall-coverage";
 
 /// Whether a text that begins as JSON is such a profile.
 pub(crate) fn is_profile(text: &str) -> bool {
-    text.contains("\"defaultAction\"") && text.contains("\"syscalls\"")
+    (text.contains("\"defaultAction\"") && text.contains("\"syscalls\""))
+        || (text.contains("\"apiVersion\"") && text.contains("\"kind\""))
+}
+
+/// Whether a text is resources of Kubernetes in YAML.
+pub(crate) fn is_resource(text: &str) -> bool {
+    const KEYS: [&str; 6] = [
+        "apiVersion:",
+        "kind:",
+        "items:",
+        "metadata:",
+        "spec:",
+        "status:",
+    ];
+    let lines = text.lines().filter(|line| !line.starts_with(['#', '-']));
+    let first = lines.map(str::trim_end).find(|line| !line.is_empty());
+    let is_key = first.is_some_and(|line| KEYS.iter().any(|key| line.starts_with(key)));
+    is_key && KEYS[..2].iter().all(|key| text.contains(key))
 }
 
 /// Adds the calls that are allowed.
 pub(crate) fn read(collector: &mut Collector, text: &str) {
     let mut reader = Reader::new(&DIALECT, collector.source(), true);
-    let document = reader.parse(text);
-    let Some(Value::Object(root)) = &document else {
+    let documents = match text.trim_start().starts_with('{') {
+        true => reader.parse(text).map(|value| vec![value]),
+        false => yaml_documents(&mut reader, text),
+    };
+    if !reader.diagnostics.is_empty() {
         return collector.fail(reader.diagnostics);
-    };
-    // A resource of Kubernetes has the profile in a member.
-    let profile = match member(root, "spec") {
-        Some(Value::Object(spec)) => spec,
-        _ => root,
-    };
-    let Some(Value::Array(entries)) = member(profile, "syscalls") else {
+    }
+    let mut profiles = Vec::new();
+    let documents = documents.unwrap_or_default();
+    for document in &documents {
+        collect(document, &mut profiles);
+    }
+    let mut is_first = true;
+    for (metadata, profile) in &profiles {
+        if !is_first {
+            collector.end_run();
+        }
+        is_first = false;
+        add(collector, *metadata, profile);
+    }
+    if is_first {
         let whole = Word { text: "", start: 0 };
-        let message = "the profile has no list `syscalls`".to_owned();
-        return collector.error(code::PROFILE_MEMBER, whole, message, "");
+        let message = "the text has no list `syscalls` of a profile".to_owned();
+        let label = "recordings of the operator are resources of the kind SeccompProfile";
+        collector.error(code::PROFILE_MEMBER, whole, message, label);
+    }
+}
+
+#[cfg(feature = "yaml")]
+fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Vec<Value<'t>>> {
+    tamis_diag::yaml::documents(reader, text, code::PROFILE_JSON)
+}
+
+/// Refuses YAML in a program that was built without its parser.
+#[cfg(not(feature = "yaml"))]
+fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Vec<Value<'t>>> {
+    let start = jsonc_parser::common::Range::new(0, 0);
+    let message = "this program was built without a parser for YAML".to_owned();
+    reader.error(code::PROFILE_JSON, start, message, "convert it to JSON");
+    None
+}
+
+/// A profile, with the metadata of its resource.
+type Found<'v, 't> = (Option<&'v Object<'t>>, &'v Object<'t>);
+
+/// Collects the profiles of a document; other resources are skipped.
+fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
+    let Value::Object(root) = document else {
+        return;
     };
-    for entry in &entries.elements {
-        if let Value::Object(entry) = entry
-            && is_allowing(entry)
-        {
-            for name in names(entry) {
-                // These lists have the calls of all architectures.
-                if syscall::is_known(name.text)
-                    && syscall::number(collector.arch, name.text).is_none()
-                {
-                    continue;
-                }
-                collector.add(name, 1);
+    let object = |key| member(root, key).and_then(Value::as_object);
+    match member(root, "kind") {
+        Some(Value::StringLit(kind)) if LISTS.contains(&kind.value.as_ref()) => {
+            if let Some(Value::Array(items)) = member(root, "items") {
+                items
+                    .elements
+                    .iter()
+                    .for_each(|item| collect(item, profiles));
             }
         }
+        Some(Value::StringLit(kind)) if kind.value != KIND => {}
+        Some(_) => profiles.extend(object("spec").map(|spec| (object("metadata"), spec))),
+        None => {
+            let mut forms = [Some(root), object("spec")].into_iter().flatten();
+            let profile = forms.find(|form| {
+                member(form, "syscalls").is_some_and(|list| list.as_array().is_some())
+            });
+            profiles.extend(profile.map(|profile| (object("metadata"), profile)));
+        }
+    }
+}
+
+/// Adds a profile.
+fn add(collector: &mut Collector, metadata: Option<&Object<'_>>, profile: &Object<'_>) {
+    let annotations = metadata.and_then(|metadata| member(metadata, "annotations")?.as_object());
+    let annotation = annotations.and_then(|annotations| member(annotations, COVERAGE));
+    let coverage = annotation.and_then(|value| value.as_string_lit());
+    let coverage = coverage.map(|text| (text, Coverage::of(&text.value)));
+    if let Some((text, None)) = &coverage {
+        let place = Word {
+            text: "",
+            start: text.range.start,
+        };
+        let message = "the annotation about recordings can't be read";
+        collector.warn(
+            code::PROFILE_MEMBER,
+            place,
+            message,
+            "each call counts once",
+        );
+    }
+    let coverage = coverage.and_then(|(_, coverage)| coverage);
+    if let Some(coverage) = &coverage {
+        collector.set_run_count(coverage.total);
+    }
+    let mut seen = BTreeSet::new();
+    let entries = member(profile, "syscalls").and_then(Value::as_array);
+    for entry in entries.iter().flat_map(|entries| &entries.elements) {
+        let Value::Object(entry) = entry else {
+            continue;
+        };
+        if !is_allowing(entry) {
+            continue;
+        }
+        for name in names(entry) {
+            // These lists have the calls of all architectures, and a call again for other arguments.
+            let is_other = syscall::is_known(name.text)
+                && syscall::number(collector.arch, name.text).is_none();
+            if is_other || !seen.insert(name.text.to_owned()) {
+                continue;
+            }
+            let runs = coverage
+                .as_ref()
+                .map(|coverage| coverage.of_call(name.text));
+            collector.add(name, runs.unwrap_or(1));
+            if let (Some(runs), Some(call)) = (runs, collector.call_mut(name)) {
+                call.coverage.runs = runs;
+            }
+        }
+    }
+}
+
+/// In how many recordings the calls of a merged profile were.
+struct Coverage {
+    total: u64,
+    calls: BTreeMap<String, u64>,
+}
+
+impl Coverage {
+    /// That of the annotation's text, a JSON document; `None` if it isn't one.
+    fn of(text: &str) -> Option<Coverage> {
+        let sources = tamis_diag::Sources::new().add("annotation", text);
+        let mut reader = Reader::new(&DIALECT, sources, true);
+        let document = reader.parse(text)?;
+        let root = document.as_object()?;
+        let mut number = |value: &Value<'_>| reader.unsigned(value, "a count", u64::MAX);
+        let total = number(member(root, "total")?)?;
+        let calls = member(root, "syscalls")?.as_object()?.properties.iter();
+        let calls = calls.map(|call| Some((call.name.as_str().to_owned(), number(&call.value)?)));
+        Some(Coverage {
+            total,
+            calls: calls.collect::<Option<_>>()?,
+        })
+    }
+
+    /// In how many a call was that the profile allows: in one if the annotation doesn't say.
+    fn of_call(&self, name: &str) -> u64 {
+        let runs = self.calls.get(name).copied().unwrap_or(1);
+        runs.min(self.total)
     }
 }
 
@@ -72,7 +220,7 @@ fn names<'e>(entry: &'e Object<'_>) -> Vec<Word<'e>> {
     let name = |value: &'e Value<'_>| match value {
         Value::StringLit(text) => Some(Word {
             text: text.value.as_ref(),
-            start: text.range.start + 1,
+            start: place(text),
         }),
         _ => None,
     };
@@ -83,17 +231,40 @@ fn names<'e>(entry: &'e Object<'_>) -> Vec<Word<'e>> {
     }
 }
 
+/// Where a text begins, behind its quote if it has one.
+fn place(text: &jsonc_parser::ast::StringLit<'_>) -> usize {
+    let is_quoted = text.range.end - text.range.start > text.value.len();
+    text.range.start + usize::from(is_quoted)
+}
+
 #[cfg(test)]
 mod tests {
-    use tamis_abi::Arch;
+    use tamis_abi::{Arch, syscall};
     use tamis_diag::Sources;
 
-    use crate::Format;
+    use crate::{Format, Profile};
+
+    fn profile(text: &str) -> Profile {
+        let mut sources = Sources::new();
+        let source = sources.add("profile", text);
+        let reading = crate::read(&sources, source, Arch::X86_64);
+        assert_eq!(reading.format, Some(Format::Names), "{text}");
+        reading
+            .profile
+            .unwrap_or_else(|| panic!("{:?}", reading.diagnostics))
+    }
+
+    /// The count of a call, and in how many runs it was.
+    fn count(profile: &Profile, name: &str) -> (u64, u64) {
+        let nr = syscall::number(Arch::X86_64, name).unwrap();
+        let call = profile.call(Arch::X86_64, nr);
+        call.map_or((0, 0), |call| (call.count, profile.coverage(call).runs))
+    }
 
     #[test]
     fn what_is_allowed_counts_once() {
         let text = r#"{"kind": "SeccompProfile", "spec": {"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
-            {"action": "SCMP_ACT_ALLOW", "names": ["read", "mmap2", "raed"]},
+            {"action": "SCMP_ACT_ALLOW", "names": ["read", "mmap2", "raed", "read"]},
             {"action": "SCMP_ACT_ERRNO", "names": ["mount"]},
             {"action": "SCMP_ACT_LOG", "name": "write"}]}}"#;
         let mut sources = Sources::new();
@@ -111,5 +282,79 @@ mod tests {
             .map(|(_, nr, call)| (nr.0, call.count))
             .collect();
         assert_eq!(counts, [(0, 1), (1, 1)]);
+    }
+
+    /// Recordings of two containers, as the operator leaves them.
+    const RECORDINGS: &str = "\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: security-profiles-operator.x-k8s.io/v1beta1
+  kind: SeccompProfile
+  metadata:
+    name: test-recording-nginx-1
+    labels:
+      spo.x-k8s.io/recording-id: test-recording
+  spec:
+    architectures: [SCMP_ARCH_X86_64]
+    defaultAction: SCMP_ACT_ERRNO
+    syscalls:
+    - action: SCMP_ACT_ALLOW
+      names: [accept4, \"read\", write]
+- apiVersion: security-profiles-operator.x-k8s.io/v1beta1
+  kind: SeccompProfile
+  metadata: {name: test-recording-nginx-2}
+  spec:
+    defaultAction: SCMP_ACT_ERRNO
+    syscalls:
+    - action: SCMP_ACT_ALLOW
+      names:
+      - read
+- apiVersion: security-profiles-operator.x-k8s.io/v1alpha1
+  kind: ProfileRecording
+  metadata: {name: test-recording}
+  spec: {kind: SeccompProfile, recorder: bpf}
+";
+
+    #[cfg(feature = "yaml")]
+    #[test]
+    fn recordings_of_the_operator_are_runs() {
+        let profile = profile(RECORDINGS);
+        assert_eq!(profile.run_count(), 2);
+        assert_eq!(count(&profile, "read"), (2, 2));
+        assert_eq!(count(&profile, "accept4"), (1, 1));
+        let documents = RECORDINGS.replace("apiVersion: v1\nkind: List\nitems:\n", "");
+        let documents = documents
+            .replace("\n  ", "\n")
+            .replace("- apiVersion", "---\napiVersion");
+        let several = self::profile(&documents);
+        assert_eq!(several, profile);
+    }
+
+    #[test]
+    fn a_merged_profile_says_in_how_many_recordings_calls_were() {
+        let text = r#"{"apiVersion": "security-profiles-operator.x-k8s.io/v1", "kind": "SeccompProfile",
+            "metadata": {"annotations": {"spo.x-k8s.io/syscall-coverage":
+                "{\"version\":\"v1\",\"total\":3,\"syscalls\":{\"read\":3,\"socket\":1}}"}},
+            "spec": {"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+                {"action": "SCMP_ACT_ALLOW", "names": ["read", "socket", "close"]}]}}"#;
+        let merged = profile(text);
+        assert_eq!(merged.run_count(), 3);
+        assert_eq!(count(&merged, "read"), (3, 3));
+        assert_eq!(count(&merged, "socket"), (1, 1));
+        assert_eq!(count(&merged, "close"), (1, 1));
+        let broken = text.replace("\\\"total\\\":3,", "");
+        let broken = profile(&broken);
+        assert_eq!((broken.run_count(), count(&broken, "read")), (1, (1, 1)));
+    }
+
+    #[test]
+    fn resources_without_a_profile_are_refused() {
+        let text = r#"{"apiVersion": "v1", "kind": "ProfileRecording", "spec": {"kind": "SeccompProfile"}}"#;
+        let mut sources = Sources::new();
+        let source = sources.add("profile.json", text);
+        let reading = crate::read(&sources, source, Arch::X86_64);
+        assert!(reading.profile.is_none(), "{reading:?}");
+        assert_eq!(reading.diagnostics[0].code.id, "TM0605");
     }
 }

@@ -180,7 +180,10 @@ impl Recorder {
             values: Counts::per_cpu(16, MAX_VALUES).map_err(Unavailable::Memory)?,
             numbers: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
             signals: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
-            _interest: interesting(array(rows.div_ceil(8))?),
+            _interest: match options.values {
+                true => interesting(array(rows.div_ceil(8))?),
+                false => array(1)?,
+            },
             _starts: array(2 * if options.times { programs::STARTS } else { 1 })?,
         };
         recorder.attach(&facts, ids)

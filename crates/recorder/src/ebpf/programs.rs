@@ -31,8 +31,9 @@ pub(super) const STATE_BITS: usize = 8;
 /// The tasks of a word of states.
 pub(super) const TASKS_PER_WORD: usize = 8;
 
-/// The calls of each interface that have rows; numbers beyond are counted by number.
-pub(super) const ROWS: usize = 512;
+/// The calls of each interface that have rows, x32's own, which begin at 512, among them; numbers beyond are counted by
+/// number. A multiple of 4: of a key that has no row the lowest bits say what is counted.
+pub(super) const ROWS: usize = 576;
 /// The interfaces: x86-64, i386 and x32.
 pub(super) const INTERFACES: usize = 3;
 /// The words of a row: calls, and calls that were denied.

@@ -11,16 +11,17 @@ use tamis_abi::SeccompData;
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
 use tamis_kernel::bpf::{Array, Attached, Ring};
+use tamis_kernel::tracee::SignalInfo;
 
 use super::programs::{INTERFACES, LOST, ROWS};
 use super::tasks::Tasks;
 use super::view_programs::{
-    CALL, CREATED, DENIED, ENDED, ENTERED, LEFT, MAX_PIECE_BYTES, OUTPUT_SHIFT, PIECE_BYTES,
-    PIECE_COUNT, PIECES, PROCESS, RENUMBERED, RESULT, SIGNALLED, THREADS, TIME, TRACEPOINTS, all,
-    assemble,
+    CALL, CREATED, DENIED, ENDED, ENTERED, FIXED_SHIFT, FIXED_UNIT, INFO, LEFT, MAX_PIECE_BYTES,
+    OUTPUT_SHIFT, PIECE_BYTES, PIECE_COUNT, PIECES, PROCESS, RENUMBERED, RESULT, SIGNALLED,
+    THREADS, TIME, TRACEPOINTS, all, assemble,
 };
 use super::{Options, Start, Unavailable, attached, call, facts, rows};
-use crate::view::{Following, Outcome, Sink, Wanted};
+use crate::view::{Following, Len, Outcome, Sink, Wanted};
 
 /// The room for records that nobody has read yet.
 const RING_BYTES: u32 = 1 << 24;
@@ -141,7 +142,12 @@ impl<'r> Event<'r> {
                 let ended = Ended::of_status(result as i32);
                 self.ended(following, leaders, ended.unwrap_or(Ended::Exited(0)));
             }
-            SIGNALLED => following.signalled(self.task, result as i32),
+            SIGNALLED => {
+                let info = self.bytes.get(INFO..).and_then(SignalInfo::of_bytes);
+                if let Some(info) = info {
+                    following.signalled(self.task, &info);
+                }
+            }
             RENUMBERED => {
                 leaders.remove(&self.task);
                 following.renumbered(self.task, result as i32);
@@ -228,13 +234,30 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 fn wanted(array: Array) -> Array {
     for (interface, row) in rows() {
         let (arch, nr) = call(interface, row as u32);
-        let Wanted { pieces, output } = crate::view::wanted(arch, nr);
-        let mut value = u64::from(output.map_or(0, |place| place + 1)) << OUTPUT_SHIFT;
-        for (piece, (place, len)) in pieces.into_iter().take(PIECE_COUNT).enumerate() {
-            let len = len.map_or(0, |len| len + 1);
-            value |= (u64::from(place + 1) | u64::from(len) << 8) << (16 * piece);
-        }
-        array[ROWS * interface + row].store(value, Ordering::Relaxed);
+        array[ROWS * interface + row]
+            .store(word_of(&crate::view::wanted(arch, nr)), Ordering::Relaxed);
     }
     array
+}
+
+/// The word of the array for what is wanted of a call.
+fn word_of(wanted: &Wanted) -> u64 {
+    let fixed = |len: Len| match len {
+        Len::Fixed(bytes) => bytes.div_ceil(FIXED_UNIT) as u64,
+        _ => 0,
+    };
+    let mut word = 0;
+    for (piece, (place, len)) in wanted.pieces.iter().take(PIECE_COUNT).enumerate() {
+        let register = match len {
+            Len::Register(len) => u64::from(len + 1),
+            _ => 0,
+        };
+        word |= (u64::from(place + 1) | register << 8) << (16 * piece);
+        word |= fixed(*len) << (FIXED_SHIFT + 8 * piece as u32);
+    }
+    if let Some((place, len)) = wanted.output {
+        word |= u64::from(place + 1) << OUTPUT_SHIFT;
+        word |= fixed(len) << (FIXED_SHIFT + 8 * PIECE_COUNT as u32);
+    }
+    word
 }

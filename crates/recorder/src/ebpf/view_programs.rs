@@ -13,6 +13,7 @@ use std::os::fd::RawFd;
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::disasm::Style;
 use tamis_ebpf::{Insn, convert};
+use tamis_kernel::tracee::SignalInfo;
 
 use super::programs::{
     self, ARMED, EXEC, Facts, IN_CALL, LOST, NEW, RECORDED, STATE, TASK, TRACKED,
@@ -38,6 +39,8 @@ pub(super) const RESULT: usize = 80;
 /// Of the end of a task, in place of the call: its process, and how many threads of that live.
 pub(super) const PROCESS: usize = CALL;
 pub(super) const THREADS: usize = CALL + 4;
+/// Of a signal, in place of the call: the beginning of its `siginfo_t`.
+pub(super) const INFO: usize = CALL;
 pub(super) const PIECES: usize = 88;
 /// A record without pieces.
 pub(super) const SHORT_BYTES: usize = PIECES;
@@ -50,6 +53,9 @@ const LONG_BYTES: usize = PIECES + PIECE_COUNT * PIECE_BYTES;
 /// The parts of a word of `wanted`, 8 bits each: for each piece the argument counted from 1, and the argument with its
 /// length counted from 1, or 0 for a text; then the argument that the kernel fills, counted from 1.
 pub(super) const OUTPUT_SHIFT: u32 = 32;
+/// Behind that: the lengths of the pieces and of what the kernel fills, in units, or 0 if they aren't constant.
+pub(super) const FIXED_SHIFT: u32 = 40;
+pub(super) const FIXED_UNIT: usize = 4;
 
 /// The tracepoints. Calls for which a filter sends a signal aren't told apart here.
 pub(super) const TRACEPOINTS: [&str; 6] = [
@@ -175,24 +181,37 @@ fn filled() -> String {
         );
     }
     text += &wanted();
-    for piece in 0..PIECE_COUNT {
-        let at = PIECES + piece * PIECE_BYTES;
-        let shift = 16 * piece;
-        text += &format!(
-            "
+    for number in 0..PIECE_COUNT {
+        text += &piece(number);
+    }
+    text + "kept:\n"
+}
+
+/// Fills a piece of the record, if the word in r8 says what.
+fn piece(piece: usize) -> String {
+    let at = PIECES + piece * PIECE_BYTES;
+    let shift = 16 * piece;
+    format!(
+        "
     r1 = r8
     r1 >>= {shift}
     r1 &= 255
     if r1 == 0 goto kept
 {}
     *(u64 *)(r7 + {at}) = r3
+    r9 = r3
+    r2 = r8
+    r2 >>= {}
+    r2 &= 255
+    r2 *= {FIXED_UNIT}
+    if r2 != 0 goto sized{piece}
     r1 = r8
     r1 >>= {}
     r1 &= 255
     if r1 == 0 goto text{piece}
-    r9 = r3
 {}
     r2 = r3
+sized{piece}:
     if r2 <= {MAX_PIECE_BYTES} goto fits{piece}
     r2 = {MAX_PIECE_BYTES}
 fits{piece}:
@@ -208,19 +227,19 @@ text{piece}:
     r1 = r7
     r1 += {}
     r2 = {MAX_PIECE_BYTES}
+    r3 = r9
     call 114 // bpf_probe_read_user_str
 kept{piece}:
     *(u64 *)(r7 + {}) = r0
 ",
-            argument(),
-            shift + 8,
-            argument(),
-            at + 16,
-            at + 16,
-            at + 8
-        );
-    }
-    text + "kept:\n"
+        argument(),
+        FIXED_SHIFT as usize + 8 * piece,
+        shift + 8,
+        argument(),
+        at + 16,
+        at + 16,
+        at + 8
+    )
 }
 
 /// From an argument counted from 1 in r1 to its value in r3, of the record in r7.
@@ -374,6 +393,10 @@ machine:
     r1 &= 255
     if r1 != 0 goto done
     r1 = r8
+    r1 >>= {FIXED_SHIFT}
+    r1 &= 255
+    if r1 != 0 goto done
+    r1 = r8
     r1 &= 255
     if r1 == 0 goto done
 {}",
@@ -389,17 +412,26 @@ fn placed() -> String {
     format!(
         "
 place:
-    // Only the first three arguments are ever filled, or the first texts.
+    // Only the first five arguments are ever filled.
     r3 = *(u64 *)(r9 + 112)
     if r1 == 1 goto placed
     r3 = *(u64 *)(r9 + 104)
     if r1 == 2 goto placed
     r3 = *(u64 *)(r9 + 96)
-    if r1 != 3 goto done
+    if r1 == 3 goto placed
+    r3 = *(u64 *)(r9 + 56)
+    if r1 == 4 goto placed
+    r3 = *(u64 *)(r9 + 72)
+    if r1 != 5 goto done
 placed:
     *(u64 *)(r7 + {PIECES}) = r3
     r1 = r7
     r1 += {bytes}
+    r2 = r8
+    r2 >>= {}
+    r2 &= 255
+    r2 *= {FIXED_UNIT}
+    if r2 != 0 goto structure
     r8 >>= {OUTPUT_SHIFT}
     r8 &= 255
     if r8 != 0 goto buffer
@@ -407,9 +439,14 @@ placed:
     call 114 // bpf_probe_read_user_str
     *(u64 *)(r7 + {output}) = r0
     goto done
+structure:
+    r0 = *(u64 *)(r10 - 48)
+    if r0 s< 0 goto done
+    goto sized
 buffer:
     r2 = *(u64 *)(r10 - 48)
     if r2 s<= 0 goto done
+sized:
     if r2 <= {MAX_PIECE_BYTES} goto short
     r2 = {MAX_PIECE_BYTES}
 short:
@@ -418,7 +455,8 @@ short:
     if r0 != 0 goto done
     r0 = *(u64 *)(r10 - 40)
     *(u64 *)(r7 + {output}) = r0
-"
+",
+        FIXED_SHIFT as usize + 8 * PIECE_COUNT
     )
 }
 
@@ -533,12 +571,15 @@ fn signal() -> String {
     r1 = *(u64 *)(r6 + 0)
     w1 = w1
     if r1 == {SIGKILL} goto out
-    *(u64 *)(r10 - 48) = r1
 {}
-    r1 = *(u64 *)(r10 - 48)
-    *(u64 *)(r7 + {RESULT}) = r1
+    r1 = r7
+    r1 += {INFO}
+    r2 = {}
+    r3 = *(u64 *)(r6 + 8)
+    call 113 // bpf_probe_read_kernel
 {HANDED_OVER}",
         record(SIGNALLED, SHORT_BYTES),
+        SignalInfo::SIZE_BYTES,
     )
 }
 

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tamis_abi::SeccompData;
 use tamis_abi::signature::Width;
+use tamis_abi::{Arch, SeccompData};
 
 use super::address;
 use super::memory::{self, Read};
-use super::shape::{Kind, Place, Shape};
+use super::shape::{self, Kind, Place, Shape};
+use super::structure::{self, Behind, Form, When};
 use super::symbols;
 use super::text::quoted;
 
@@ -65,11 +66,20 @@ pub enum Shown {
     Environment(u64, usize),
     /// The address of a socket, in the form of strace.
     Address(Arc<str>),
+    /// Another structure, in the form of strace.
+    Structure(Arc<str>),
     /// Known when the call returns.
     Later,
+    /// The same of a length that was this before.
+    LaterLen(i32),
 }
 
 impl Shown {
+    /// Whether it is known when the call returns.
+    pub const fn is_later(&self) -> bool {
+        matches!(self, Shown::Later | Shown::LaterLen(_))
+    }
+
     /// In the form of strace.
     pub fn text(&self) -> String {
         match self {
@@ -80,7 +90,7 @@ impl Shown {
             Shown::Mode(mode) => format!("0{mode:02o}"),
             Shown::Pointer(0) => "NULL".to_owned(),
             Shown::Pointer(address) => format!("{address:#x}"),
-            Shown::Symbol(text) | Shown::Address(text) => text.to_string(),
+            Shown::Symbol(text) | Shown::Address(text) | Shown::Structure(text) => text.to_string(),
             Shown::Bytes { bytes, is_cut } => quoted(bytes, *is_cut),
             Shown::Strings { strings, is_cut } => {
                 let quoted = strings.iter().map(|(text, is_cut)| quoted(text, *is_cut));
@@ -92,7 +102,7 @@ impl Shown {
                 let unit = if *count == 1 { "var" } else { "vars" };
                 format!("{address:#x} /* {count} {unit} */")
             }
-            Shown::Later => String::new(),
+            Shown::Later | Shown::LaterLen(_) => String::new(),
         }
     }
 }
@@ -181,19 +191,61 @@ impl Decoder {
                 }
             }
         }
-        for arg in args.iter_mut().filter(|arg| arg.shown == Shown::Later) {
-            let len = usize::try_from(result).unwrap_or(0);
-            let shown = len.min(self.max_bytes);
-            let bytes = read
-                .filter(|_| result >= 0)
-                .and_then(|read| memory::bytes(read, arg.raw, shown));
-            arg.shown = match bytes {
-                Some(bytes) if bytes.len() == shown => Shown::Bytes {
-                    bytes,
-                    is_cut: len > shown,
-                },
-                _ => Shown::Pointer(arg.raw),
+        let shape = self.shape(call);
+        let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
+        for (arg, place) in args.iter_mut().zip(places) {
+            if let (Shown::LaterLen(had), Some(read)) = (&arg.shown, read) {
+                arg.shown = Shown::Structure(length(*had, arg.raw, result, read).into());
+                continue;
+            }
+            if !arg.shown.is_later() {
+                continue;
+            }
+            let filled = match (place.kind, read.filter(|_| result >= 0)) {
+                (Kind::Structure(form, _), Some(read)) => {
+                    let behind = self.behind(call, result, read);
+                    let text = structure::text(form, arg.raw, &behind);
+                    text.map(|text| Shown::Structure(text.into()))
+                }
+                (_, Some(read)) => self.output(arg.raw, result, read),
+                (_, None) => None,
             };
+            arg.shown = filled.unwrap_or(Shown::Pointer(arg.raw));
+        }
+    }
+
+    /// The bytes that the kernel has written, as many as the call returned.
+    fn output(&self, address: u64, result: i64, read: &Read<'_>) -> Option<Shown> {
+        let len = usize::try_from(result).ok()?;
+        let shown = len.min(self.max_bytes);
+        let bytes = memory::bytes(read, address, shown)?;
+        (bytes.len() == shown).then_some(Shown::Bytes {
+            bytes,
+            is_cut: len > shown,
+        })
+    }
+
+    /// What is shown behind the result of a call: which descriptors are ready.
+    pub fn after_result(
+        &mut self,
+        call: &SeccompData,
+        result: i64,
+        read: Option<&Read<'_>>,
+    ) -> Option<Arc<str>> {
+        let (read, shape) = (read?, self.shape(call)?);
+        if result < 0 || shape.arch != Arch::X86_64 {
+            return None;
+        }
+        let text = structure::after_result(shape.name, &self.behind(call, result, read));
+        text.map(Arc::from)
+    }
+
+    fn behind<'m>(&self, call: &'m SeccompData, result: i64, read: &'m Read<'m>) -> Behind<'m> {
+        Behind {
+            read,
+            call,
+            result,
+            max_bytes: self.max_bytes,
         }
     }
 
@@ -217,11 +269,11 @@ impl Decoder {
         let len =
             |register: u8| usize::try_from(call.args[usize::from(register)]).unwrap_or(usize::MAX);
         let pointer = Shown::Pointer(raw);
-        if place.arg.name == "arg" && shape.name.starts_with("fcntl") {
-            return control(shape, call.args[1] as u32, raw);
+        if let Some(shown) = dependent(shape, place, call, raw) {
+            return shown;
         }
         match place.kind {
-            Kind::Pointer if shape.name != "ioctl" => pointer,
+            Kind::Pointer => pointer,
             Kind::Path => string(read, raw, MAX_PATH_BYTES).unwrap_or(pointer),
             Kind::Text => string(read, raw, self.max_bytes).unwrap_or(pointer),
             Kind::Input(register) => {
@@ -236,6 +288,19 @@ impl Decoder {
                 }
             }
             Kind::Output => Shown::Later,
+            Kind::Structure(Form::PeerLen, _) => {
+                let had =
+                    memory::bytes(read, raw, 4).and_then(|bytes| bytes.first_chunk().copied());
+                had.map_or(Shown::Later, |had| Shown::LaterLen(i32::from_ne_bytes(had)))
+            }
+            Kind::Structure(_, When::Return) => Shown::Later,
+            Kind::Structure(form, When::Entry) => {
+                let behind = self.behind(call, 0, read);
+                match structure::text(form, raw, &behind) {
+                    Some(text) => Shown::Structure(text.into()),
+                    None => pointer,
+                }
+            }
             Kind::Address(register) => {
                 let len = (len(register) as u32 as usize).min(address::MAX_BYTES);
                 let bytes = memory::bytes(read, raw, len);
@@ -285,12 +350,38 @@ impl Decoder {
     }
 }
 
+/// A length before a call and, if that succeeded with another one, after it.
+fn length(had: i32, address: u64, result: i64, read: &Read<'_>) -> String {
+    let bytes = memory::bytes(read, address, 4).filter(|_| result >= 0);
+    let has = bytes.and_then(|bytes| bytes.first_chunk().copied());
+    match has.map(i32::from_ne_bytes) {
+        Some(has) if has != had => format!("[{had} => {has}]"),
+        _ => format!("[{had}]"),
+    }
+}
+
 /// What the registers of an argument have.
 fn raw(place: &Place, call: &SeccompData) -> u64 {
     let register = usize::from(place.register);
     match place.is_split {
         true => call.args[register] & 0xffff_ffff | call.args[register + 1] << 32,
         false => call.args[register],
+    }
+}
+
+/// An argument whose meaning depends on another one.
+fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Option<Shown> {
+    /// `SOL_SOCKET`.
+    const SOCKET: u64 = 1;
+    let cut = raw & Width::Bits32.max();
+    match place.arg.name {
+        "arg" if shape.name.starts_with("fcntl") => Some(control(shape, call.args[1] as u32, raw)),
+        "utime" if shape::is_requeued(call.args[1] as u32) => Some(Shown::Unsigned(cut)),
+        "optname" if call.args[1] == SOCKET => {
+            let name = symbols::socket_option(shape.arch, cut)?;
+            Some(Shown::Symbol(name.into()))
+        }
+        _ => None,
     }
 }
 
@@ -315,7 +406,7 @@ fn string(read: &Read<'_>, address: u64, max: usize) -> Option<Shown> {
 
 /// The entries of a list of pointers that ends with 0.
 fn entries(read: &Read<'_>, shape: &Shape, address: u64, max: usize) -> Option<Vec<u64>> {
-    let size = if shape.arch.is_64_bit() && shape.arch != tamis_abi::Arch::X32 {
+    let size = if shape.arch.is_64_bit() && shape.arch != Arch::X32 {
         8
     } else {
         4

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 
-use super::decode::{Argument, Decoder, Shown};
+use super::decode::{Argument, Decoder};
 use super::memory::Read;
+use super::multiplexed;
 
 /// A call that a task has entered.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Seen {
     pub time: SystemTime,
     /// The call as filters see it.
     pub data: SeccompData,
+    /// The call that it stands for, which is shown.
+    meant: SeccompData,
     /// Its name.
     pub name: Arc<str>,
     /// Its arguments.
@@ -26,6 +30,8 @@ pub struct Seen {
     pub known: usize,
     /// Whether a filter or a tracer has answered it, so that it isn't made.
     pub is_denied: bool,
+    /// What is said of its result, when it has returned: which descriptors are ready.
+    pub note: Option<Arc<str>>,
 }
 
 /// What became of a call.
@@ -58,7 +64,7 @@ pub trait Sink {
     /// There is another task.
     fn created(&mut self, task: i32);
     /// A task is about to get a signal.
-    fn signalled(&mut self, task: i32, signal: i32);
+    fn signalled(&mut self, task: i32, signal: &SignalInfo);
     /// A task has ended.
     fn ended(&mut self, task: i32, how: Ended);
     /// A task is gone; another thread of its process, of this number, has executed a program and has its number now.
@@ -87,7 +93,7 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
         (**self).created(task);
     }
 
-    fn signalled(&mut self, task: i32, signal: i32) {
+    fn signalled(&mut self, task: i32, signal: &SignalInfo) {
         (**self).signalled(task, signal);
     }
 
@@ -160,22 +166,26 @@ impl<S: Sink> Following<S> {
     pub fn denied(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, result: i64) {
         let mut seen = self.seen(data, read);
         seen.is_denied = true;
-        self.decoder.returned(data, &mut seen.args, result, None);
+        let meant = seen.meant;
+        self.decoder.returned(&meant, &mut seen.args, result, None);
         self.sink.entered(task, &seen);
         let outcome = Outcome::Returned(result);
         self.sink.left(task, &seen, outcome, Duration::ZERO);
     }
 
     fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> Seen {
-        let args = self.decoder.entered(data, read);
-        let later = args.iter().position(|arg| arg.shown == Shown::Later);
+        let meant = multiplexed::inner(data, read).unwrap_or(*data);
+        let args = self.decoder.entered(&meant, read);
+        let later = args.iter().position(|arg| arg.shown.is_later());
         Seen {
             time: SystemTime::now(),
             data: *data,
-            name: self.decoder.name(data),
+            meant,
+            name: self.decoder.name(&meant),
             known: later.unwrap_or(args.len()),
             args,
             is_denied: false,
+            note: None,
         }
     }
 
@@ -198,8 +208,9 @@ impl<S: Sink> Following<S> {
             Outcome::Returned(result) => (result, read),
             Outcome::Interrupted(_) | Outcome::Never => (0, None),
         };
-        let data = seen.data;
+        let data = seen.meant;
         self.decoder.returned(&data, &mut seen.args, result, read);
+        seen.note = self.decoder.after_result(&data, result, read);
         self.sink.left(task, &seen, outcome, took);
     }
 
@@ -218,7 +229,7 @@ impl<S: Sink> Following<S> {
     }
 
     /// A task is about to get a signal.
-    pub fn signalled(&mut self, task: i32, signal: i32) {
+    pub fn signalled(&mut self, task: i32, signal: &SignalInfo) {
         self.sink.signalled(task, signal);
     }
 

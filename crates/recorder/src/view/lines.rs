@@ -8,11 +8,13 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, consts};
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 
 use super::decode::Argument;
 use super::follow::{Outcome, Seen, Sink};
+use super::structure;
 use super::symbols::signal_name;
 use super::text;
 
@@ -72,10 +74,13 @@ impl<W: Write> Lines<W> {
 
     /// A call with the arguments that are known when it is entered.
     fn start(&self, task: i32, call: &Seen) -> String {
-        let known = joined(&call.args[..call.known]);
-        let separator = match call.known > 0 && call.known < call.args.len() {
-            true => ", ",
-            false => "",
+        let (known, _) = shown(call);
+        // What follows in `clone` has its own comma.
+        let has_more = call.known > 0 && call.known < call.args.len();
+        let separator = if has_more && !is_clone(call) {
+            ", "
+        } else {
+            ""
         };
         format!("{}{}({known}{separator}", self.begin(task), name(call))
     }
@@ -112,6 +117,44 @@ impl<W: Write> Lines<W> {
             self.error = self.out.flush().err();
         }
     }
+}
+
+/// The arguments that are known when a call is entered, and the others.
+fn shown(call: &Seen) -> (String, String) {
+    match is_clone(call) {
+        true => clone(&call.args),
+        false => {
+            let (known, rest) = call.args.split_at(call.known);
+            (joined(known), joined(rest))
+        }
+    }
+}
+
+fn is_clone(call: &Seen) -> bool {
+    &*call.name == "clone" && call.data.arch == Arch::X86_64.audit() && call.args.len() == 5
+}
+
+/// The arguments of `clone`, with names and only those that its flags ask for.
+fn clone(args: &[Argument]) -> (String, String) {
+    let has =
+        |name: &str| consts::value(Arch::X86_64, name).is_some_and(|flag| args[0].raw & flag != 0);
+    let text = |place: usize| args[place].shown.text();
+    let known = format!("child_stack={}, flags={}", text(1), text(0));
+    let mut rest = String::new();
+    for (place, name, is_used) in [
+        (2, "parent_tid", has("CLONE_PARENT_SETTID")),
+        (4, "tls", has("CLONE_SETTLS")),
+        (
+            3,
+            "child_tidptr",
+            has("CLONE_CHILD_SETTID") || has("CLONE_CHILD_CLEARTID"),
+        ),
+    ] {
+        if is_used {
+            let _ = write!(rest, ", {name}={}", text(place));
+        }
+    }
+    (known, rest)
 }
 
 fn joined(args: &[Argument]) -> String {
@@ -157,7 +200,7 @@ impl<W: Write> Sink for Lines<W> {
     fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, _took: Duration) {
         let arch = Arch::of_call(call.data.arch, call.data.nr);
         let outcome = text::outcome(arch, &call.name, outcome);
-        let rest = joined(&call.args[call.known..]);
+        let (_, rest) = shown(call);
         let (start, begun) = match self.open.take_if(|open| open.task == task) {
             // More may be known of its arguments.
             Some(open) if open.written == 0 => (self.start(task, call), 0),
@@ -169,7 +212,10 @@ impl<W: Write> Sink for Lines<W> {
             }
         };
         let mut line = padded(format!("{start}{rest}) "));
-        let _ = writeln!(line, "= {outcome}");
+        let _ = match &call.note {
+            Some(note) => writeln!(line, "= {outcome} ({note})"),
+            None => writeln!(line, "= {outcome}"),
+        };
         self.put(&line[begun..]);
         self.at_end();
     }
@@ -178,8 +224,9 @@ impl<W: Write> Sink for Lines<W> {
         self.tasks.insert(task);
     }
 
-    fn signalled(&mut self, task: i32, signal: i32) {
-        let text = format!("--- {} ---", signal_name(signal));
+    fn signalled(&mut self, task: i32, signal: &SignalInfo) {
+        let name = signal_name(signal.signal());
+        let text = format!("--- {name} {} ---", structure::signal_info(signal));
         self.line(task, &text);
     }
 
@@ -261,7 +308,7 @@ mod tests {
             following.entered(7, &parsed("read(3, 0x1000, 9)"), &NOTHING);
             following.entered(8, &parsed("close(5)"), &NOTHING);
             following.left(8, Outcome::Returned(-9), None);
-            following.signalled(7, 17);
+            following.signalled(7, &SignalInfo::sent_by(17, 8, 0));
             following.left(7, Outcome::Interrupted(-512), None);
             following.ended(8, Ended::Exited(1));
             following.entered(7, &parsed("exit_group(2)"), &NOTHING);
@@ -271,7 +318,7 @@ mod tests {
 socket(AF_UNIX, SOCK_DGRAM, 0)          = 3
 [pid     7] read(3,  <unfinished ...>
 [pid     8] close(5)                    = -1 EBADF (Bad file descriptor)
-[pid     7] --- SIGCHLD ---
+[pid     7] --- SIGCHLD {si_signo=SIGCHLD, si_code=SI_USER, si_pid=8, si_uid=0} ---
 [pid     7] <... read resumed>0x1000, 9) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)
 [pid     8] +++ exited with 1 +++
 exit_group(2)                           = ?
@@ -291,7 +338,7 @@ exit_group(2)                           = ?
         });
         let expected = "\
 7     x86:pause()                       = 0
-7     nanosleep(0x10, NULL <unfinished ...>
+7     nanosleep(0x10,  <unfinished ...>
 ";
         assert_eq!(text, expected);
     }

@@ -3,6 +3,9 @@
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 
+use super::multiplexed;
+use super::structure::{self, Form, When};
+
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -23,6 +26,8 @@ pub(super) enum Kind {
     Input(u8),
     /// Bytes that the kernel writes, as many as the call returns.
     Output,
+    /// A structure, and when it has a meaning.
+    Structure(Form, When),
     /// The address of a socket that the kernel reads, as long as this argument says.
     Address(u8),
     /// The arguments of a program.
@@ -57,6 +62,13 @@ const REGISTERS: u8 = 6;
 impl Shape {
     /// Of the call with this number; `None` if the tables don't have it.
     pub(super) fn of(data: &SeccompData) -> Option<Shape> {
+        if let Some(name) = multiplexed::name(data) {
+            return Some(Shape {
+                arch: Arch::X86,
+                name,
+                places: in_order(Arch::X86, name),
+            });
+        }
         let arch = Arch::of_call(data.arch, data.nr)?;
         let name = syscall::name(arch, Nr(data.nr))?;
         Some(Shape {
@@ -107,6 +119,24 @@ fn futex_args(operation: u32) -> usize {
         3 => 5,
         _ => 6,
     }
+}
+
+/// Whether the fourth argument of an operation of `futex` is a count, not a time.
+pub(super) fn is_requeued(operation: u32) -> bool {
+    const PRIVATE_OR_REALTIME: u32 = 128 | 256;
+    matches!(operation & !PRIVATE_OR_REALTIME, 3..=5 | 12)
+}
+
+/// The arguments of a call, one after the other.
+fn in_order(arch: Arch, name: &str) -> Option<Vec<Place>> {
+    let args = signature::args(name)?.iter().take(REGISTERS.into());
+    let place = |(register, arg)| Place {
+        arg,
+        kind: kind(arch, name, arg),
+        register: register as u8,
+        is_split: false,
+    };
+    Some(args.enumerate().map(place).collect())
 }
 
 fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
@@ -211,6 +241,9 @@ fn kind(arch: Arch, call: &str, arg: &Arg) -> Kind {
     if PATHS.contains(&(call, arg.name)) {
         return Kind::Path;
     }
+    if let Some((form, when)) = structure::form(arch, call, arg) {
+        return Kind::Structure(form, when);
+    }
     let width = signature::width(arch, call, arg);
     match (arg.c_type, arg.name) {
         ("const char *", name) => match TEXTS.contains(&name) || is_attribute(call, name) {
@@ -266,13 +299,26 @@ fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
     }
 }
 
+/// How long memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Len {
+    /// Up to a zero byte.
+    Text,
+    /// As this register says.
+    Register(u8),
+    /// As many bytes as the call returns.
+    Result,
+    /// So many bytes.
+    Fixed(usize),
+}
+
 /// What is behind the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The registers of texts and buffers that the kernel reads, and those with the lengths of buffers.
-    pub pieces: Vec<(u8, Option<u8>)>,
-    /// The register of a buffer that the kernel fills.
-    pub output: Option<u8>,
+    /// The registers of texts, buffers and structures that the kernel reads.
+    pub pieces: Vec<(u8, Len)>,
+    /// The register of a buffer or structure that the kernel fills.
+    pub output: Option<(u8, Len)>,
 }
 
 /// What is behind the arguments of a call.
@@ -281,11 +327,22 @@ pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
     let mut wanted = Wanted::default();
     for place in places(arch, name).unwrap_or_default() {
         match place.kind {
-            Kind::Path | Kind::Text => wanted.pieces.push((place.register, None)),
+            Kind::Path | Kind::Text => wanted.pieces.push((place.register, Len::Text)),
             Kind::Input(len) | Kind::Address(len) => {
-                wanted.pieces.push((place.register, Some(len)));
+                wanted.pieces.push((place.register, Len::Register(len)));
             }
-            Kind::Output => wanted.output = Some(place.register),
+            Kind::Output => wanted.output = Some((place.register, Len::Result)),
+            Kind::Structure(form, when) => {
+                let Some(len) = structure::fixed_bytes(form).map(Len::Fixed) else {
+                    continue;
+                };
+                match when {
+                    When::Entry => wanted.pieces.push((place.register, len)),
+                    When::Return => {
+                        wanted.output.get_or_insert((place.register, len));
+                    }
+                }
+            }
             _ => {}
         }
     }

@@ -98,6 +98,20 @@ const FLAGS: &[(&[&str], &str, &[&str])] = &[
     ),
 ];
 
+/// Values of arguments that aren't in the table of [`family`].
+const VALUES: &[(&[&str], &str, &[&str])] = &[
+    (
+        &["getitimer", "setitimer"],
+        "which",
+        &["ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF"],
+    ),
+    (
+        &["getrusage"],
+        "who",
+        &["RUSAGE_SELF", "RUSAGE_CHILDREN", "RUSAGE_THREAD"],
+    ),
+];
+
 /// What is advised of files, by number; s390 has others.
 const ADVICE: [&str; 6] = [
     "POSIX_FADV_NORMAL",
@@ -153,7 +167,26 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         return ADVICE.get(value as usize).map(|name| (*name).to_owned());
     }
     if call == "ioctl" && arg.name == "cmd" {
-        return family::ioctl(arch, value, bits).map(str::to_owned);
+        let name = family::ioctl(arch, value, bits)?;
+        // One number.
+        let name = if name == "TIOCINQ" { "FIONREAD" } else { name };
+        return Some(name.to_owned());
+    }
+    if call == "statx" {
+        match arg.name {
+            "mask" => return Some(statx_mask(value)),
+            "flags" => return Some(statx_flags(arch, value)),
+            _ => {}
+        }
+    }
+    if let Some((.., names)) = VALUES
+        .iter()
+        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name)
+    {
+        let mut names = names.iter();
+        let cut = |known: u64| known & (u64::MAX >> (64 - bits));
+        let is_it = |name: &&&str| consts::value(arch, name).map(cut) == Some(value);
+        return names.find(is_it).map(|name| (*name).to_owned());
     }
     if let Some((.., names)) = FLAGS
         .iter()
@@ -165,7 +198,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         return Some(joined(arch, names, value));
     }
     if call == "clone" && arg.name == "clone_flags" {
-        return Some(clone_flags(arch, arg, value, bits));
+        return Some(clone_flags(arch, value));
     }
     if arg.name.ends_with("dfd") {
         /// `AT_FDCWD`.
@@ -190,13 +223,14 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
 }
 
 /// The number of the signal is in the lowest byte.
-fn clone_flags(arch: Arch, arg: &Arg, value: u64, bits: u32) -> String {
+pub(super) fn clone_flags(arch: Arch, value: u64) -> String {
     const SIGNAL: u64 = 0xff;
-    let family = family::of("clone", arg.name);
-    let flags = (8..bits).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
+    const BITS: u32 = 64;
+    let family = family::of("clone", "clone_flags");
+    let flags = (8..BITS).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
     let (mut names, mut rest) = (Vec::new(), value & !SIGNAL);
     for bit in flags {
-        if let Some(name) = family.and_then(|family| family.name(arch, bit, bits)) {
+        if let Some(name) = family.and_then(|family| family.name(arch, bit, BITS)) {
             names.push(name.to_owned());
             rest &= !bit;
         }
@@ -220,8 +254,69 @@ fn with_rest(mut names: Vec<String>, rest: u64) -> String {
     }
 }
 
+/// How `statx` finds a file, and how new what it gives has to be.
+fn statx_flags(arch: Arch, value: u64) -> String {
+    const SYNC: [&str; 2] = ["AT_STATX_FORCE_SYNC", "AT_STATX_DONT_SYNC"];
+    const NAMES: [&str; 3] = ["AT_SYMLINK_NOFOLLOW", "AT_NO_AUTOMOUNT", "AT_EMPTY_PATH"];
+    let (mut names, rest) = taken(arch, &SYNC, value);
+    if names.is_empty() {
+        names.push("AT_STATX_SYNC_AS_STAT".to_owned());
+    }
+    let (flags, rest) = taken(arch, &NAMES, rest);
+    names.extend(flags);
+    with_rest(names, rest)
+}
+
+/// An option of sockets in general.
+pub(super) fn socket_option(arch: Arch, value: u64) -> Option<String> {
+    let names = consts::starting_with(arch, "SO_");
+    let is_old = |name: &str| name.ends_with("_NEW") || name.ends_with("_OLD");
+    let names = names.filter(|(name, known)| *known == value && !is_old(name));
+    names
+        .map(|(name, _)| name.to_owned())
+        .min_by_key(String::len)
+}
+
+/// What `statx` was asked for, or has given.
+pub(super) fn statx_mask(value: u64) -> String {
+    const NAMES: [&str; 17] = [
+        "STATX_ALL",
+        "STATX_BASIC_STATS",
+        "STATX_TYPE",
+        "STATX_MODE",
+        "STATX_NLINK",
+        "STATX_UID",
+        "STATX_GID",
+        "STATX_ATIME",
+        "STATX_MTIME",
+        "STATX_CTIME",
+        "STATX_INO",
+        "STATX_SIZE",
+        "STATX_BLOCKS",
+        "STATX_BTIME",
+        "STATX_MNT_ID",
+        "STATX_DIOALIGN",
+        "STATX_MNT_ID_UNIQUE",
+    ];
+    joined(Arch::X86_64, &NAMES, value)
+}
+
+/// The flags that begin with this.
+pub(super) fn starting_with(prefix: &str, value: u64) -> String {
+    let mut flags: Vec<(u64, &str)> = consts::starting_with(Arch::X86_64, prefix)
+        .map(|(name, bit)| (bit, name))
+        .filter(|(bit, _)| bit.is_power_of_two() && value & bit != 0)
+        .collect();
+    flags.sort_unstable();
+    let rest = flags.iter().fold(value, |rest, (bit, _)| rest & !bit);
+    with_rest(
+        flags.into_iter().map(|(_, name)| name.to_owned()).collect(),
+        rest,
+    )
+}
+
 /// Those of these flags that are set, and what is left.
-fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
+pub(super) fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
     let (set, rest) = taken(arch, names, value);
     with_rest(set, rest)
 }

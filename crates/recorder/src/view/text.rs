@@ -66,7 +66,7 @@ pub(super) fn outcome(arch: Option<Arch>, call: &str, outcome: Outcome) -> Strin
                 Some(Arch::X86) => format!("{:#x}", result as u32),
                 _ => format!("{result:#x}"),
             },
-            None if call == "umask" => format!("{result:#03o}").replacen("0o", "0", 1),
+            None if call == "umask" => format!("0{result:02o}"),
             None => result.to_string(),
         },
     }
@@ -103,6 +103,7 @@ mod tests {
         assert_eq!(of("mmap", 0x7f00_0000), "0x7f000000");
         assert_eq!(of("lseek", -4096), "-4096");
         assert_eq!(of("umask", 0o22), "022");
+        assert_eq!(of("umask", 0), "000");
         assert_eq!(
             outcome(None, "read", Outcome::Interrupted(-512)),
             "? ERESTARTSYS (To be restarted if SA_RESTART is set)"

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 use tamis_platform::{Answer, Space, Supervisor, Task, TaskId};
 
 use super::decode::Decoder;
@@ -75,7 +76,7 @@ impl<S: Sink + Send> Supervisor for Watched<S> {
         self.state().following.left(task.0, outcome, None);
     }
 
-    fn signalled(&self, task: TaskId, signal: i32) {
+    fn signalled(&self, task: TaskId, signal: &SignalInfo) {
         self.state().following.signalled(task.0, signal);
     }
 

@@ -58,6 +58,7 @@ pub fn pkg_config(prefix: &str) -> String {
     format!(
         "prefix={prefix}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
          Name: libseccomp\nDescription: seccomp filters, compiled and proved by tamis\n\
-         Version: {major}.{minor}.{micro}\nLibs: -L${{libdir}} -lseccomp\nCflags: -I${{includedir}}\n"
+         Version: {major}.{minor}.{micro}\nLibs: -L${{libdir}} -lseccomp\n\
+         Libs.private: -lpthread -ldl -lm\nCflags: -I${{includedir}}\n"
     )
 }

@@ -1,14 +1,16 @@
 //! What to say of denied calls: the rule that decided, and the smallest change of the policy that allows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Action, Arch, SeccompData, errno};
+use tamis_abi::{Action, Arch, Nr, SeccompData, errno, syscall};
 use tamis_diag::Sources;
+use tamis_diag::words::list;
+use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_report::addition::{self, Addition, Denial};
 use tamis_report::denied::{AdditionEntry, DeniedEntry, essence};
 use tamis_report::entry::counted;
 use tamis_report::explain;
-use tamis_rules::Cause;
+use tamis_rules::{Cause, IntervalSet, Predicate, Rule, Ruleset, Section};
 use tamis_session::{Input, Loaded, Policy};
 
 use super::load::LoadArgs;
@@ -81,16 +83,30 @@ impl Denials {
             let reason = decider.as_ref().map(|Decider { policy, .. }| {
                 explain::reason(&policy.name, &policy.ruleset, &policy.sources, data)
             });
-            // Who answers that a call doesn't exist wants another one to be made.
-            let is_wanted = !is_enosys(data, kind.action);
-            let alone = decider.filter(|decider| decider.is_alone && is_wanted);
-            DeniedEntry {
+            let tried = match &decider {
+                None => Err("no policy is known that denies it".to_owned()),
+                Some(decider) if !decider.is_alone => {
+                    Err("another filter denies the call, too".to_owned())
+                }
+                Some(decider) => allowing(decider.policy, data, kind.action, load),
+            };
+            let entry = DeniedEntry {
                 reason,
-                addition: alone.and_then(|decider| allowing(decider.policy, data, load)),
                 ..DeniedEntry::new(data, kind.action, kind.count)
-            }
+            };
+            entry.with_addition(tried)
         };
-        kinds.into_iter().map(entry).collect()
+        let mut entries: Vec<DeniedEntry> = kinds.into_iter().map(entry).collect();
+        // Calls that differ in what their changes leave open have the same one.
+        let mut shown = BTreeSet::new();
+        for entry in &mut entries {
+            let diff = entry.addition.as_ref().map(|addition| &addition.diff);
+            if diff.is_some_and(|diff| !shown.insert(diff.clone())) {
+                entry.addition = None;
+                entry.no_addition = Some("a change above allows it, too".to_owned());
+            }
+        }
+        entries
     }
 
     /// What isn't among the entries.
@@ -100,53 +116,72 @@ impl Denials {
     }
 }
 
-/// The change of a policy that allows a call, tried.
-fn allowing(policy: &Policy, data: &SeccompData, load: &LoadArgs) -> Option<AdditionEntry> {
-    let decision = policy.ruleset.decide(data);
-    let rule = match decision.cause {
-        Cause::Rule(_, rule) => Some(rule.origin.as_ref()?),
-        Cause::Default(_) => None,
-        Cause::BadArch => return None,
-    };
-    let text = source_text(&policy.sources, &policy.name)?;
-    if rule.is_some_and(|origin| *origin.file != *policy.name) {
-        // The rule is in a file that the policy includes.
-        return None;
+/// The change of a policy that allows a call, tried, or why there is none.
+fn allowing(
+    policy: &Policy,
+    data: &SeccompData,
+    action: Action,
+    load: &LoadArgs,
+) -> Result<AdditionEntry, String> {
+    if is_enosys(data, action) && matches!(policy.ruleset.decide(data).cause, Cause::Rule(..)) {
+        return Err(
+            "the rule says that the call doesn't exist, so that another one is made".to_owned(),
+        );
     }
-    let denial = Denial {
-        data,
-        has_args: true,
-        rule,
-    };
-    tried(&denial, &text, policy, load)
+    tried(policy, data, true, load)
 }
 
-/// The change of a policy that allows all calls of a number, of which no rule of the policy is about arguments.
+/// The change of a policy that allows all calls of a number, whose answer doesn't depend on arguments.
 pub(crate) fn allowing_all(
     policy: &Policy,
     data: &SeccompData,
     load: &LoadArgs,
-) -> Option<AdditionEntry> {
-    let text = source_text(&policy.sources, &policy.name)?;
-    let denial = Denial {
-        data,
-        has_args: false,
-        rule: None,
-    };
-    tried(&denial, &text, policy, load)
+) -> Result<AdditionEntry, String> {
+    tried(policy, data, false, load)
 }
 
-/// The change for a denial, if the changed text allows the call.
+/// The change for a denied call, if the changed text allows the call and nothing else.
 fn tried(
-    denial: &Denial<'_>,
-    text: &str,
     policy: &Policy,
+    data: &SeccompData,
+    has_args: bool,
     load: &LoadArgs,
-) -> Option<AdditionEntry> {
-    let addition = addition::propose(policy.kind.name(), text, denial)?;
-    is_allowing(&addition, text, policy, denial.data, load).then(|| AdditionEntry {
-        diff: addition.diff(&policy.name, text),
-        opens: addition.opens.clone(),
+) -> Result<AdditionEntry, String> {
+    let rule = match policy.ruleset.decide(data).cause {
+        Cause::Rule(_, rule) => match &rule.origin {
+            None => return Err("the rule has no place in a text".to_owned()),
+            Some(origin) if *origin.file != *policy.name => {
+                return Err(format!("the rule is in the included file {}", origin.file));
+            }
+            Some(origin) => Some(origin),
+        },
+        Cause::Default(_) => None,
+        Cause::BadArch => return Err("the policy is for other architectures".to_owned()),
+    };
+    let Some(text) = source_text(&policy.sources, &policy.name) else {
+        return Err("the policy's text isn't known".to_owned());
+    };
+    let denial = Denial {
+        data,
+        has_args,
+        rule,
+    };
+    let addition = addition::propose(policy.kind.name(), &text, &denial)?;
+    let changed = changed(&addition, &text, policy, load);
+    let Some(changed) = changed.filter(|it| it.ruleset.decide(data).action.kind.executes()) else {
+        return Err("the line that was tried doesn't allow it".to_owned());
+    };
+    let others = opened_besides(&policy.ruleset, &changed.ruleset, data);
+    let Some(others) = others else {
+        return Err("the line that was tried allows other calls, too".to_owned());
+    };
+    let mut opens = addition.opens.clone();
+    if !others.is_empty() {
+        opens = format!("{opens}, and calls that are made through {}", list(&others));
+    }
+    Ok(AdditionEntry {
+        diff: addition.diff(&policy.name, &text),
+        opens,
     })
 }
 
@@ -160,18 +195,67 @@ fn source_text(sources: &Sources, name: &str) -> Option<String> {
     Some(source.text.to_string())
 }
 
-/// Whether the changed text is a policy that allows the call.
-fn is_allowing(
-    addition: &Addition,
-    text: &str,
-    policy: &Policy,
-    data: &SeccompData,
-    load: &LoadArgs,
-) -> bool {
+/// The policy of the changed text.
+fn changed(addition: &Addition, text: &str, policy: &Policy, load: &LoadArgs) -> Option<Policy> {
     let input = Input::new(policy.name.as_str(), addition.apply(text));
     let load = load.with_kind(Some(policy.kind));
     match load.load_input(input) {
-        Ok(Loaded::Policy(changed)) => changed.ruleset.decide(data).action.kind.executes(),
-        Ok(Loaded::Program(_)) | Err(_) => false,
+        Ok(Loaded::Policy(changed)) => Some(*changed),
+        Ok(Loaded::Program(_)) | Err(_) => None,
     }
+}
+
+/// The multiplexers whose calls a change opens besides the call of this name; `None` if it changes anything else, or if
+/// that can't be proved.
+fn opened_besides(
+    before: &Ruleset,
+    after: &Ruleset,
+    data: &SeccompData,
+) -> Option<Vec<&'static str>> {
+    let name =
+        Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)))?;
+    let arches = before.sections().iter().map(|section| section.arch);
+    let multiplexers: BTreeSet<&'static str> = arches
+        .filter_map(|arch| syscall::name(arch, syscall::multiplexed(arch, name)?.nr))
+        .collect();
+    let multiplexers: Vec<&'static str> = multiplexers.into_iter().collect();
+    // With every such call allowed on both sides nothing differs.
+    let is_same = |names: &[&str]| {
+        let [before, after] = [before, after].map(|ruleset| with_allowed(ruleset, names));
+        let (before, after) = (Subject::Ruleset(&before), Subject::Ruleset(&after));
+        matches!(
+            decide(&before, &after, &Limits::default()),
+            Answer::Equal(_)
+        )
+    };
+    if is_same(&[name]) {
+        return Some(Vec::new());
+    }
+    let all = [&[name], multiplexers.as_slice()].concat();
+    (!multiplexers.is_empty() && is_same(&all)).then_some(multiplexers)
+}
+
+/// The ruleset with all calls of these names allowed.
+fn with_allowed(ruleset: &Ruleset, names: &[&str]) -> Ruleset {
+    let section = |section: &Section| {
+        let numbers = names
+            .iter()
+            .filter_map(|name| syscall::number(section.arch, name));
+        let rule = Rule {
+            syscalls: numbers.map(|Nr(nr)| nr..=nr).collect::<IntervalSet<u32>>(),
+            when: Predicate::True,
+            action: Action::ALLOW,
+            origin: None,
+        };
+        Section {
+            rules: std::iter::once(rule)
+                .chain(section.rules.iter().cloned())
+                .collect(),
+            ..section.clone()
+        }
+    };
+    let sections = ruleset.sections().iter().map(section).collect();
+    let allowed =
+        Ruleset::new(sections, ruleset.bad_arch).expect("no architecture twice, as before");
+    allowed.with_variables(ruleset.variables().to_vec())
 }

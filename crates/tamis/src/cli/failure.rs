@@ -80,9 +80,15 @@ impl Failure {
         if global.json {
             return self.report_json();
         }
+        self.report_text(global.colours_messages());
+        self.code()
+    }
+
+    /// Tells the user on standard error.
+    fn report_text(&self, has_colours: bool) {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
-                message(&render(diagnostics, sources, global.colours_messages()));
+                message(&render(diagnostics, sources, has_colours));
             }
             Failure::Message {
                 message: text,
@@ -92,7 +98,6 @@ impl Failure {
                 message(harmless(lines(text, help.as_deref()).trim_end()).as_ref());
             }
         }
-        self.code()
     }
 
     /// Writes the document about it and gives the exit code.
@@ -102,6 +107,8 @@ impl Failure {
             document.and_then(|text| output::print(text.as_bytes()))
         {
             message(&lines(&text, None));
+            // The failure itself must not be lost with the document.
+            self.report_text(false);
         }
         self.code()
     }

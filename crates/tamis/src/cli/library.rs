@@ -47,6 +47,18 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
+/// The static library beside the shared one.
+pub(crate) fn archive(library: &Path) -> Result<PathBuf, Failure> {
+    let archive = library.with_extension("a");
+    match archive.is_file() {
+        true => Ok(archive),
+        false => Err(Failure::usage(
+            format!("{}: no such file", archive.text()),
+            "`cargo build --release -p tamis-libseccomp` makes it; packages don't have it",
+        )),
+    }
+}
+
 /// A folder in which the dynamic linker finds the library by libseccomp's name; deleted with the value.
 #[derive(Debug)]
 pub(crate) struct LinkFolder(PathBuf);

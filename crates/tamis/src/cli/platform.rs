@@ -14,7 +14,7 @@ use tamis_report::run::MUST_ALLOW_EXECVE;
 use tamis_report::sandbox::EndOfGuest;
 use tamis_session::path_text::PathText;
 
-use super::{Failure, budget, exit, message};
+use super::{Failure, budget, exit};
 
 /// Which platform.
 #[derive(clap::Args)]
@@ -67,13 +67,13 @@ impl PlatformArgs {
     }
 }
 
-/// Runs a command to its end; `Err` of the exit code if it could not be executed, about which the user has been told.
+/// Runs a command to its end.
 pub(crate) fn run(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
     supervisor: &dyn Supervisor,
-) -> Result<Result<Ended, u8>, Failure> {
+) -> Result<Ended, Failure> {
     run_guest(platform, command, filter, supervisor, false)
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn run_guest(
     filter: &Program,
     supervisor: &dyn Supervisor,
     has_results: bool,
-) -> Result<Result<Ended, u8>, Failure> {
+) -> Result<Ended, Failure> {
     let [program, arguments @ ..] = command else {
         unreachable!("clap requires a command");
     };
@@ -101,19 +101,16 @@ pub(crate) fn run_guest(
     };
     budget::answered();
     match platform.run(&guest, supervisor, &options) {
-        Ok(ended) => Ok(Ok(ended)),
+        Ok(ended) => Ok(ended),
         Err(PlatformError::Spawn(SpawnError::Exec(errno))) => {
-            let program = program.text();
-            message(&format!(
-                "tamis: {program}: it could not be executed: {errno}"
-            ));
-            if errno == Errno::ENOENT {
-                return Ok(Err(exit::NOT_FOUND));
-            }
-            if matches!(errno.0, 0 | libc_errno::EPERM | libc_errno::ENOSYS) {
-                message(MUST_ALLOW_EXECVE);
-            }
-            Ok(Err(exit::CANNOT_EXECUTE))
+            let code = match errno {
+                Errno::ENOENT => exit::NOT_FOUND,
+                _ => exit::CANNOT_EXECUTE,
+            };
+            let text = format!("{}: it could not be executed: {errno}", program.text());
+            let is_filters = matches!(errno.0, 0 | libc_errno::EPERM | libc_errno::ENOSYS);
+            let help = is_filters.then(|| MUST_ALLOW_EXECVE.to_owned());
+            Err(Failure::new(code, text, help))
         }
         Err(PlatformError::Spawn(SpawnError::Install { error, .. })) => {
             let text = format!("the filter could not be installed: {error}");

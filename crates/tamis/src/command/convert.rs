@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let diagnostics: Vec<Diagnostic> = converted
         .losses
         .iter()
-        .map(|loss| diagnostic(loss, &origins, args.load.is_strict()))
+        .map(|loss| diagnostic(loss, args.to, &origins, args.load.is_strict()))
         .collect();
     if args.load.is_strict() && !diagnostics.is_empty() {
         return Err(Failure::Diagnostics(diagnostics, origins.sources));
@@ -226,7 +226,7 @@ impl Origins {
 }
 
 /// A loss as it is told.
-fn diagnostic(loss: &Loss, origins: &Origins, is_strict: bool) -> Diagnostic {
+fn diagnostic(loss: &Loss, to: &Exporter, origins: &Origins, is_strict: bool) -> Diagnostic {
     let severity = match is_strict {
         true => Severity::Error,
         false => Severity::Warning,
@@ -240,6 +240,8 @@ fn diagnostic(loss: &Loss, origins: &Origins, is_strict: bool) -> Diagnostic {
         code::EXPORT_ARCHES if !loss.calls.is_empty() => {
             diagnostic.help("with `--arch`, one export per architecture loses nothing")
         }
+        code::EXPORT_CONDITION if to.name == "systemd" && loss.calls != ["socket"] => diagnostic
+            .help("`ExecStart=tamis exec -p FILTER PROGRAM` keeps all conditions, as does `tamis harden` for a unit"),
         _ => diagnostic,
     }
 }

@@ -76,10 +76,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         // A guest that isn't executed by the kernel begins without such a call.
         is_started: AtomicBool::new(!platform.caps().has_own_exe),
     };
-    let ended = match platform::run(platform, &args.command, &filter, &injector)? {
-        Ok(ended) => ended,
-        Err(code) => return Ok(code),
-    };
+    let ended = platform::run(platform, &args.command, &filter, &injector)?;
     let report = injector.report(platform.name(), ended);
     if global.json || !global.quiet {
         message(output::document_text(&report, global)?.trim_end());

@@ -37,6 +37,9 @@ enum What {
         /// The library's file [default: the one beside this program]
         #[arg(long, value_name = "FILE")]
         library: Option<PathBuf>,
+        /// Also install `libseccomp.a`, which lies beside the library's file, for programs that are linked statically
+        #[arg(long = "static")]
+        is_static: bool,
     },
 }
 
@@ -44,12 +47,17 @@ enum What {
 const NOTE: &str = "share/doc/tamis-libseccomp/README";
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let What::Install { prefix, library } = &args.what;
+    let What::Install {
+        prefix,
+        library,
+        is_static,
+    } = &args.what;
     let library = library::find(library.as_deref())?;
+    let archive = is_static.then(|| library::archive(&library)).transpose()?;
     // Dynamic linker and pkg-config need the whole path.
     let prefix = std::path::absolute(prefix).map_err(|error| failed(prefix, &error))?;
     refuse_foreign(&prefix)?;
-    let files = install(&prefix, &library)?;
+    let files = install(&prefix, &library, archive.as_deref())?;
     let report = InstalledReport {
         library: prefix.join("lib").text(),
         prefix: prefix.text(),
@@ -84,13 +92,13 @@ fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
 }
 
 /// Writes all files; returns their paths.
-fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
+fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<String>, Failure> {
     let [major, minor, micro] = header::VERSION;
     let real = format!("libseccomp.so.{major}.{minor}.{micro}");
     let soname = format!("libseccomp.so.{major}");
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
     let calls = header::seccomp_syscalls_h();
-    let pkg_config = header::pkg_config(&prefix.text());
+    let pkg_config = header::pkg_config(&prefix.to_string_lossy());
     let mut installed = Vec::new();
     // The note comes first: what an interrupted installation leaves is known to be ours.
     let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
@@ -102,7 +110,13 @@ fn install(prefix: &Path, library: &Path) -> Result<Vec<String>, Failure> {
         (&format!("lib/{real}"), &bytes),
         (&module, library::PYTHON_MODULE.as_bytes()),
     ];
-    for (name, bytes) in files {
+    let archive_bytes =
+        archive.map(|archive| fs::read(archive).map_err(|error| failed(archive, &error)));
+    let archive_bytes = archive_bytes.transpose()?;
+    let archive = archive_bytes
+        .as_deref()
+        .map(|bytes| ("lib/libseccomp.a", bytes));
+    for (name, bytes) in files.into_iter().chain(archive) {
         let path = prefix.join(name);
         make_folder(&path)?;
         write_over_link(&path, bytes)?;
@@ -132,6 +146,6 @@ TAMIS_LOG=stderr in the environment of a program writes a line for each filter t
 TAMIS_EXPLAIN=FILE the last filter as a policy in the tamis language.
 
 To switch back, remove the folders from LD_LIBRARY_PATH, PYTHONPATH and /etc/ld.so.conf.d, run ldconfig,
-and delete the files: lib/libseccomp.so*, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,
+and delete the files: lib/libseccomp.so*, lib/libseccomp.a, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,
 include/seccomp.h, include/seccomp-syscalls.h and this file. Nothing else was changed.
 ";

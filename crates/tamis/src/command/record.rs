@@ -41,7 +41,7 @@ Examples:
   tamis record --values -o service.json -- ./service
   tamis record --pid 4711 --time
   tamis record --confined --values -o container.json -- runc run web
-  tamis record --summary strace -- make
+  tamis record -w -- make
   tamis record --summary strace -U calls,errors,max-time -S calls -- make
   tamis record --values -o web.json --cgroup system.slice/web.service
   tamis record --against service.tamis --values --pid 4711
@@ -82,8 +82,11 @@ pub(crate) struct Args {
     /// What to print at the end
     #[arg(long, value_name = "FORM", default_value = "counts")]
     summary: Summary,
+    /// Print the table of `strace -c -w`, as `--summary strace`: times are those of the clock, sleep included
+    #[arg(short = 'w', long, conflicts_with = "summary")]
+    wall_clock: bool,
     /// The columns of that table, as strace names them: time-percent, total-time, min-time, max-time, avg-time, calls, errors,
-    /// name
+    /// name; also wall-total, wall-min, wall-max and wall-avg, which are the same times
     #[arg(short = 'U', long, value_name = "COLUMNS", value_parser = columns, hide_short_help = true)]
     summary_columns: Option<Columns>,
     /// The column by which its rows are ordered, or `none`
@@ -165,6 +168,15 @@ struct Recorded {
     running_tasks: u64,
 }
 
+impl Args {
+    fn summary(&self) -> Summary {
+        match self.wall_clock {
+            true => Summary::Strace,
+            false => self.summary,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     // Read before the processes have ended.
     let runs = origin::of(args.run_id.as_ref(), &args.command, &args.pid);
@@ -173,16 +185,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => None,
     };
     let policy = policy.as_ref();
+    if let Some(file) = &args.output {
+        OutputArgs::to(file.clone()).check_folder()?;
+    }
     let group = group(args)?;
     let options = Options {
         cgroup: group.as_ref().map(|group| group.cgroup),
         ..options(args)
     };
-    let recorded = match args.backend {
+    let mut recorded = match args.backend {
         Backend::Notify => caught(args, "notify", policy, global)?,
         Backend::Trace => caught(args, "ptrace-seccomp", policy, global)?,
         Backend::Ebpf | Backend::Auto => match Recorder::new(options) {
-            Ok(recorder) => Ok(in_kernel(args, &recorder, group.as_ref(), policy, global)?),
+            Ok(recorder) => in_kernel(args, &recorder, group.as_ref(), policy, global)?,
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
             }
@@ -193,10 +208,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 caught(args, "notify", policy, global)?
             }
         },
-    };
-    let mut recorded = match recorded {
-        Ok(recorded) => recorded,
-        Err(code) => return Ok(code),
     };
     if let Some(file) = &args.output {
         recorded.recording.profile.set_runs(runs);
@@ -213,7 +224,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn options(args: &Args) -> Options {
     Options {
         values: args.values || args.against.is_some(),
-        times: args.time || args.summary == Summary::Strace,
+        times: args.time || args.summary() == Summary::Strace,
         confined: args.confined,
         cgroup: None,
     }
@@ -280,17 +291,17 @@ fn in_kernel(
     })
 }
 
-/// Records on a platform; the exit code if the command could not be executed.
+/// Records on a platform.
 fn caught(
     args: &Args,
     on: &'static str,
     policy: Option<&Policy>,
     global: &Global,
-) -> Result<Result<Recorded, u8>, Failure> {
+) -> Result<Recorded, Failure> {
     if needs_kernel(args) {
         return Err(Failure::usage(
             "times, running processes and containers are recorded by eBPF only",
-            "leave out `--backend`, or `--time`, `--summary strace`, `--confined`, `--pid`, `--cgroup` and `--container`",
+            "leave out `--backend`, or `--time`, `--summary strace`, `-w`, `--confined`, `--pid`, `--cgroup` and `--container`",
         ));
     }
     let Some(on_platform) = tamis_platform::by_name(on) else {
@@ -306,18 +317,15 @@ fn caught(
         live_table(args, global),
         global,
     );
-    let ended = match caught::record_command(&watch, on_platform, &counting, &args.command)? {
-        Ok(ended) => ended,
-        Err(code) => return Ok(Err(code)),
-    };
+    let ended = caught::record_command(&watch, on_platform, &counting, &args.command)?;
     let (recording, drift) = watch.finish()?;
-    Ok(Ok(Recorded {
+    Ok(Recorded {
         backend: on,
         recording,
         drift,
         ended: Some(ended),
         running_tasks: 0,
-    }))
+    })
 }
 
 fn report(args: &Args, recorded: &Recorded) -> RecordReport {
@@ -356,7 +364,7 @@ fn print(
 ) -> Result<(), Failure> {
     if global.json {
         message(output::document_json(report)?.trim_end());
-    } else if args.summary == Summary::Strace {
+    } else if args.summary() == Summary::Strace {
         let columns = args.summary_columns.as_ref();
         let columns = columns.map_or(&Column::USUAL[..], |columns| &columns.0);
         let order = args
@@ -364,7 +372,7 @@ fn print(
             .map_or(Some(Column::TimePercent), |order| order.0);
         let table = strace_table::table(&recording.profile, columns, order);
         message(table.trim_end());
-    } else if args.summary == Summary::Counts && !global.quiet {
+    } else if args.summary() == Summary::Counts && !global.quiet {
         message(report.to_string().trim_end());
     }
     Ok(())

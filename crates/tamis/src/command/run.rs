@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
         }
-        Err(error) => refuse(&error, &program.text(), &policies),
+        Err(error) => Err(refuse(&error, &program.text(), &policies)),
     }
 }
 
@@ -314,30 +314,27 @@ fn note_missing_supervisor(policy: &Policy, global: &Global) {
     }
 }
 
-fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Result<u8, Failure> {
+fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Failure {
     match error {
         RunError::Install { error, .. } => {
             let message = format!("the filter could not be installed: {error}");
-            Err(Failure::new(exit::ENVIRONMENT, message, Some(error.hint())))
+            Failure::new(exit::ENVIRONMENT, message, Some(error.hint()))
         }
         RunError::Exec { errno, denied_by } => {
-            message(&format!("tamis: {program}: {error}"));
+            let mut text = format!("{program}: {error}");
             if let Some((filter, _)) = denied_by
                 && let Ok(execve) = call::parse("execve", load::native_arch())
                 && let Some(reason) = reason(policies[*filter].as_ref(), &execve)
             {
-                message(&format!("  {reason}"));
+                text = format!("{text}, {reason}");
             }
-            if denied_by.is_some() {
-                message(MUST_ALLOW_EXECVE);
-            }
-            let not_found = *errno == Errno::ENOENT && denied_by.is_none();
-            Ok(if not_found {
-                exit::NOT_FOUND
-            } else {
-                exit::CANNOT_EXECUTE
-            })
+            let help = denied_by.map(|_| MUST_ALLOW_EXECVE.to_owned());
+            let code = match *errno == Errno::ENOENT && denied_by.is_none() {
+                true => exit::NOT_FOUND,
+                false => exit::CANNOT_EXECUTE,
+            };
+            Failure::new(code, text, help)
         }
-        other => Err(Failure::environment(other.to_string())),
+        other => Failure::environment(other.to_string()),
     }
 }

@@ -93,10 +93,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         notify: args.notify,
         calls: Mutex::default(),
     };
-    let ended = match platform::run(platform, &args.command, &filter, &counts)? {
-        Ok(ended) => ended,
-        Err(code) => return Ok(code),
-    };
+    let ended = platform::run(platform, &args.command, &filter, &counts)?;
     if args.stats || global.json {
         let report = counts.report(platform.name(), platform.caps().sees_tasks, ended);
         message(output::document_text(&report, global)?.trim_end());

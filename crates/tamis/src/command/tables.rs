@@ -7,7 +7,7 @@ use tamis_policy::{front_end, option};
 use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow, Table};
 
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, exit, load, message};
+use crate::cli::{Failure, Global, exit, load};
 
 /// Look up architectures, system calls, constants and options of policy languages
 #[derive(clap::Args)]
@@ -16,7 +16,7 @@ Examples:
   tamis tables syscalls openat            its number on every architecture
   tamis tables syscalls 257 --arch x86_64
   tamis tables constants AF_ --arch mips
-  tamis tables codes address              diagnostics about addresses
+  tamis tables codes argument             diagnostics about arguments
   tamis tables options minijail           what -O and flags such as --dialect take
 Exit status: 1 if nothing matches.")]
 pub(crate) struct Args {
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Which::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
-                return Ok(nothing(query.pattern.as_deref(), syscall::names()));
+                return Err(nothing(query.pattern.as_deref(), syscall::names()));
             }
             show(&Table { entries }, global)?;
         }
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let entries = exact_or_partial(|exact| constants(query, exact));
             if entries.is_empty() {
                 let names = query.arches().into_iter().flat_map(consts::names);
-                return Ok(nothing(query.pattern.as_deref(), names));
+                return Err(nothing(query.pattern.as_deref(), names));
             }
             show(&Table { entries }, global)?;
         }
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let codes = code::all().filter(is_wanted);
             let entries: Vec<_> = codes.map(|code| CodeRow::of(&code)).collect();
             if entries.is_empty() {
-                return Ok(nothing(Some(pattern), code::all().map(|code| code.id)));
+                return Err(nothing(Some(pattern), code::all().map(|code| code.id)));
             }
             show(&Table { entries }, global)?;
         }
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             if entries.is_empty() {
                 let names = option::all().into_iter().map(|option| option.name);
                 let languages = front_end::ALL.into_iter().map(|own| own.name);
-                return Ok(nothing(pattern, names.chain(languages)));
+                return Err(nothing(pattern, names.chain(languages)));
             }
             show(&Table { entries }, global)?;
         }
@@ -135,13 +135,11 @@ fn exact_or_partial<T>(find: impl Fn(bool) -> Vec<T>) -> Vec<T> {
     if exact.is_empty() { find(false) } else { exact }
 }
 
-fn nothing(pattern: Option<&str>, names: impl Iterator<Item = &'static str>) -> u8 {
+fn nothing(pattern: Option<&str>, names: impl Iterator<Item = &'static str>) -> Failure {
     let pattern = pattern.unwrap_or("");
-    message(&format!("nothing matches `{pattern}`"));
-    if let Some(near) = suggest::nearest(pattern, names) {
-        message(&format!("help: did you mean `{near}`?"));
-    }
-    exit::NO
+    let near = suggest::nearest(pattern, names);
+    let help = near.map(|near| format!("did you mean `{near}`?"));
+    Failure::new(exit::NO, format!("nothing matches `{pattern}`"), help)
 }
 
 fn syscalls(query: &Query, exact: bool) -> Vec<SyscallRow> {

@@ -110,10 +110,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let decoder = Decoder::new(args.string_bytes);
     let mut interrupts = None;
     let watched = Watched::new(decoder, sink);
-    match watch(args, &filter, &watched, &mut interrupts)? {
-        Ok(ended) => Ok(ended.pass_on()),
-        Err(code) => Ok(code),
-    }
+    Ok(watch(args, &filter, &watched, &mut interrupts)?.pass_on())
 }
 
 /// The sink for events.
@@ -142,13 +139,13 @@ fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
     })
 }
 
-/// Runs the command until it and all that it started have ended; the exit code if it could not be executed.
+/// Runs the command until it and all that it started have ended.
 fn watch(
     args: &Args,
     filter: &Program,
     watched: &Watched<Output>,
     interrupts: &mut Option<Interrupts>,
-) -> Result<Result<Ended, u8>, Failure> {
+) -> Result<Ended, Failure> {
     let is_over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         let ticker = scope.spawn(|| {

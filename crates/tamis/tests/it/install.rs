@@ -45,6 +45,28 @@ fn the_module_of_python_finds_the_library_in_the_folder_above_its_own() {
 }
 
 #[test]
+fn the_static_library_is_that_beside_the_shared_one() {
+    let folder = folder("static");
+    let prefix = folder.join("prefix");
+    let with_static = |prefix: &Path| {
+        let mut command = Command::new(TAMIS);
+        command.args(["libseccomp", "install", "--static", "--library"]);
+        command.arg(folder.join("library.so")).arg("--prefix");
+        command.arg(prefix).output().expect("tamis starts")
+    };
+    assert!(install(&folder, &folder.join("shared")).status.success());
+    let refused = with_static(&prefix);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(!prefix.exists());
+    fs::write(folder.join("library.a"), "an archive").unwrap();
+    assert!(with_static(&prefix).status.success());
+    let archive = fs::read(prefix.join("lib/libseccomp.a")).unwrap();
+    assert_eq!(archive, b"an archive");
+    let links = fs::read_to_string(prefix.join("lib/pkgconfig/libseccomp.pc")).unwrap();
+    assert!(links.contains("Libs.private:"));
+}
+
+#[test]
 fn a_prefix_with_another_libseccomp_is_refused_and_left_alone() {
     let folder = folder("foreign");
     let prefix = folder.join("prefix");

@@ -7,11 +7,13 @@
 //! has is tested like this.
 
 mod audit;
+mod backends;
 mod bench;
 mod c_header;
 mod catching;
 mod cli;
 mod compare;
+mod containers;
 mod dump;
 mod embedding;
 mod examples;
@@ -34,12 +36,15 @@ mod packets;
 mod patch_table;
 mod paths;
 mod precompile;
+mod recorded_containers;
 mod recording;
 mod runs;
 mod schemas;
 mod stacks;
 mod trace;
+mod trace_structures;
 mod trace_threads;
+mod unchanged;
 
 /// The program under test: the one built with the tests, or the one at the absolute path that `TAMIS_BIN` names while they
 /// are compiled.

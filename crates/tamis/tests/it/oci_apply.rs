@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::{Value, json};
-use tamis_testkit::skip::{self, Need};
+use serde_json::Value;
+use tamis_testkit::skip;
 use tamis_testkit::toolchains::stderr_text;
 
 use crate::TAMIS;
+use crate::containers::{RUNTIMES, bundle, run, skip_runtime};
 
 const ANNOTATION: &str = "run.oci.seccomp_bpf_data";
 /// Denies a call that the probe makes.
@@ -105,59 +106,6 @@ fn a_configuration_that_is_none_is_refused_and_stays() {
 
 /// What the probe of [`POLICY`] prints: the error of a call that has none of its own.
 const PROBE: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(277, -1, 0, 0, 0); print(ctypes.get_errno())";
-
-/// A container without a network that executes a command, and a policy beside its configuration.
-fn bundle(folder: &Path, command: &[&str], no_new_privs: bool, policy: &str) {
-    let root = folder.join("rootfs");
-    for name in ["bin", "lib", "lib64", "usr", "proc", "dev"] {
-        fs::create_dir_all(root.join(name)).unwrap();
-    }
-    let bind = |name: &str| json!({"destination": name, "source": name, "type": "none", "options": ["rbind", "ro"]});
-    let config = json!({
-        "ociVersion": "1.0.2",
-        "process": {
-            "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/usr/bin:/bin"],
-            "args": command, "noNewPrivileges": no_new_privs
-        },
-        "root": {"path": "rootfs"},
-        "mounts": [
-            {"destination": "/proc", "type": "proc", "source": "proc"},
-            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
-            bind("/usr"), bind("/lib"), bind("/lib64"), bind("/bin")
-        ],
-        "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
-    });
-    fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    fs::write(folder.join("policy.tamis"), policy).unwrap();
-}
-
-/// Both runtimes, each with its options.
-const RUNTIMES: [(&str, &str); 2] = [("crun", "--cgroup-manager=disabled"), ("runc", "")];
-
-/// Runs a container to its end, without the control groups of version 2, which a runtime would want delegated.
-fn run((runtime, options): (&str, &str), folder: &Path) -> Output {
-    let name = folder.file_name().unwrap().to_str().unwrap();
-    let id = format!("tamis-{}-{name}", std::process::id());
-    let script = format!(
-        "umount -R \"$2\" 2>/dev/null; {runtime} {options} run -b \"$1\" {id}; code=$?; \
-         {runtime} {options} delete -f {id} 2>/dev/null; exit $code"
-    );
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let group = mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let place = words.next()?;
-        (words.next() == Some("cgroup2")).then_some(place)
-    });
-    let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", &script, "sh"]).arg(folder);
-    command.arg(group.unwrap_or("/none")).output().unwrap()
-}
-
-/// Says that a runtime runs no containers here.
-fn skip_runtime(runtime: &str, output: &Output) {
-    let reason = format!("{runtime}: {}", stderr_text(output));
-    skip::because(Need::Runtimes, reason);
-}
 
 #[test]
 fn runtimes_install_what_was_applied() {

@@ -1,7 +1,7 @@
 //! `tamis explain --audit`: the denied calls of audit records.
 //!
 //! A record has no arguments. So a rule is named only if its action is that of the record, all of them if there are
-//! several, and a change is proposed only for calls of which no rule looks at arguments. `ausearch -i` writes an error
+//! several, and a change is proposed only for calls whose answer doesn't depend on arguments. `ausearch -i` writes an error
 //! without its number: then it is that of any rule that answers with an error.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_diag::Sources;
 use tamis_profile::{Record, records};
 use tamis_report::denied::{AuditReport, DeniedEntry};
+use tamis_report::explain;
 use tamis_report::place;
 use tamis_rules::Predicate;
 use tamis_session::{Policy, files};
@@ -81,23 +82,28 @@ fn entry((arch, nr, action): Key, kind: Kind, policy: Option<&Policy>, args: &Ar
         ..SeccompData::default()
     };
     let found = policy.map(|policy| deciders(policy, &data, action));
-    let addition = policy
+    let tried = policy
         .zip(found.as_ref())
-        .filter(|(_, found)| found.is_by_default)
-        .and_then(|(policy, _)| allowing_all(policy, &data, &args.load));
-    DeniedEntry {
+        .map(|(policy, found)| match found.is_sole {
+            true => allowing_all(policy, &data, &args.load),
+            false => Err("records have no arguments, and those decide".to_owned()),
+        });
+    let entry = DeniedEntry {
         programs: kind.programs,
         reason: found.map(|found| found.reason),
-        addition,
         ..DeniedEntry::without_data(&data, action, kind.count)
+    };
+    match tried {
+        Some(tried) => entry.with_addition(tried),
+        None => entry,
     }
 }
 
 /// What of a policy may have denied a call.
 struct Deciders {
     reason: String,
-    /// Whether it is the default alone, and no rule is about the call.
-    is_by_default: bool,
+    /// Whether the same part decides whatever the arguments are.
+    is_sole: bool,
 }
 
 fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders {
@@ -110,11 +116,24 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
     let Some(section) = section else {
         return Deciders {
             reason: format!("{name} has no rules for this architecture"),
-            is_by_default: false,
+            is_sole: false,
         };
     };
+    let mut rules = section
+        .rules
+        .iter()
+        .filter(|rule| rule.syscalls.contains(data.nr));
+    let sole = match rules.next() {
+        None => Some(section.default),
+        Some(rule) => (rule.when == Predicate::True).then_some(rule.action),
+    };
+    if sole.is_some_and(answers) {
+        return Deciders {
+            reason: explain::reason(name, &policy.ruleset, &policy.sources, data),
+            is_sole: true,
+        };
+    }
     let mut places = Vec::new();
-    let mut has_rules = false;
     // Behind a rule without a condition no other is asked.
     let mut is_open = true;
     for rule in section
@@ -122,7 +141,6 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
         .iter()
         .filter(|rule| rule.syscalls.contains(data.nr))
     {
-        has_rules = true;
         if is_open
             && answers(rule.action)
             && let Some(origin) = &rule.origin
@@ -142,6 +160,6 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
     };
     Deciders {
         reason,
-        is_by_default: !has_rules && answers(section.default),
+        is_sole: false,
     }
 }

@@ -5,6 +5,9 @@
 //! word stands for itself, but not in a later one, so it is doubled. A line with `+` gets no filter of systemd's, and none
 //! here.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use tamis_policy::systemd::Assignment;
 
 /// The directives with command lines, all of which systemd runs under the filters of the service.
@@ -173,13 +176,28 @@ impl CommandLine {
 }
 
 /// A path as a word of a command line.
-pub(super) fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &Path) -> String {
+    escaped(path, &['%', '$'])
+}
+
+/// A path as a word of a list, in which no variables are looked for.
+pub(super) fn listed(path: &Path) -> String {
+    escaped(path, &['%'])
+}
+
+/// The bytes of a path as systemd reads them; signs that begin something to be expanded are doubled.
+fn escaped(path: &Path, expanded: &[char]) -> String {
     let mut text = String::new();
-    for sign in path.chars() {
-        match sign {
-            '\\' | '"' => text.extend(['\\', sign]),
-            '%' | '$' => text.extend([sign, sign]),
-            _ => text.push(sign),
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for sign in chunk.valid().chars() {
+            match sign {
+                '\\' | '"' => text.extend(['\\', sign]),
+                _ if expanded.contains(&sign) => text.extend([sign, sign]),
+                _ => text.push(sign),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
         }
     }
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+%".contains(sign);
@@ -191,6 +209,8 @@ pub(super) fn quoted(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn under(value: &str) -> Result<String, &'static str> {
@@ -268,8 +288,12 @@ mod tests {
 
     #[test]
     fn paths_are_words_whatever_they_contain() {
+        let quoted = |path: &str| quoted(Path::new(path));
         assert_eq!(quoted("/etc/a@b.service.d/x"), "/etc/a@b.service.d/x");
         assert_eq!(quoted("/etc/a\\x2db"), "\"/etc/a\\\\x2db\"");
         assert_eq!(quoted("/a b/100%"), "\"/a b/100%%\"");
+        let latin = Path::new(OsStr::from_bytes(b"/k\xfcrzer"));
+        assert_eq!(super::quoted(latin), "\"/k\\xfcrzer\"");
+        assert_eq!(listed(Path::new("/a$b")), "\"/a$b\"");
     }
 }

@@ -313,10 +313,10 @@ fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
 
 /// The words that install the filter.
 fn words(installer: &Path, places: &Places) -> Installer {
-    let own = commands::quoted(&installer.text());
+    let own = commands::quoted(installer);
     let is_small = installer.file_name().is_some_and(|name| name == INSTALLER);
     let command = if is_small { "" } else { " exec" };
-    let filter = commands::quoted(&places.filter_inside.text());
+    let filter = commands::quoted(&places.filter_inside);
     Installer {
         words: format!("{own}{command} --keep-privs -p {filter}"),
     }

@@ -9,6 +9,8 @@ use std::path::Path;
 use tamis_policy::systemd::Assignment;
 use tamis_session::path_text::PathText;
 
+use super::commands;
+
 /// Settings that are only filters, and the line that resets each.
 const FILTERS: [(&str, &str); 9] = [
     ("SystemCallFilter", ""),
@@ -152,7 +154,9 @@ impl<'a> Settings<'a> {
             }
         }
         if !self.values("NoExecPaths").is_empty() {
-            change.lines.push(format!("ExecPaths={}", installer.text()));
+            change
+                .lines
+                .push(format!("ExecPaths={}", commands::listed(installer)));
         }
         change
     }

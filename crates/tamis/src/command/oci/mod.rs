@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let mut text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
-    let notes = leftovers(args.runtime, &text);
+    let mut notes = leftovers(args.runtime, &text);
     let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
         text = edit::with_member(&text, path, value)
             .map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -91,6 +91,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let (mut losses, mut has_profile) = (Vec::new(), false);
     if args.runtime != Some(Runtime::Crun) {
         let (profile, lost) = profile(args, &loaded)?;
+        if profile.to_string().contains("SCMP_ACT_NOTIFY") && profile["listenerPath"].is_null() {
+            let note = "the policy has the action notify: runtimes need `listenerPath` beside the entries, the socket of a \
+                        supervisor";
+            notes.push(note.to_owned());
+        }
         set(&["linux", "seccomp"], &profile)?;
         (losses, has_profile) = (lost, true);
     }

@@ -9,13 +9,13 @@ use tamis_recorder::caught::Counting;
 use super::watch::Watch;
 use crate::cli::{Failure, platform};
 
-/// Runs a command on a platform to its end, or returns the exit code if it could not be executed.
+/// Runs a command on a platform to its end.
 pub(super) fn record_command(
     watch: &Watch<'_>,
     on: &dyn Platform,
     counting: &Counting,
     command: &[OsString],
-) -> Result<Result<Ended, u8>, Failure> {
+) -> Result<Ended, Failure> {
     let has_results = on.caps().sees_results;
     let filter = Counting::filter();
     watch.during(|| platform::run_guest(on, command, &filter, counting, has_results))

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamis_abi::Arch;
 use tamis_kernel::Ended;
+use tamis_kernel::tracee::SignalInfo;
 use tamis_recorder::view::{self, Argument, Outcome, Seen, Shown, Sink};
 use tamis_report::trace::{
     TraceDetails, TraceEvent, TracedArgument, TracedCall, TracedData, TracedValue,
@@ -60,6 +61,7 @@ impl<W: Write> Sink for JsonLines<W> {
             error: errno.and_then(view::error_name),
             is_interrupted: matches!(outcome, Outcome::Interrupted(_)),
             is_denied: call.is_denied,
+            note: call.note.as_deref().map(str::to_owned),
             took_us: micros(took),
         };
         self.put("call", call.time, task, TraceDetails::Call(traced));
@@ -67,10 +69,11 @@ impl<W: Write> Sink for JsonLines<W> {
 
     fn created(&mut self, _task: i32) {}
 
-    fn signalled(&mut self, task: i32, signal: i32) {
+    fn signalled(&mut self, task: i32, signal: &SignalInfo) {
         let details = TraceDetails::Signal {
-            number: signal,
-            name: view::signal_name(signal),
+            number: signal.signal(),
+            name: view::signal_name(signal.signal()),
+            info: view::signal_info(signal),
         };
         self.put("signal", SystemTime::now(), task, details);
     }
@@ -139,6 +142,7 @@ fn value(shown: &Shown) -> TracedValue {
         }
         Shown::Symbol(text) => whole("symbol", TracedData::Text(text.to_string())),
         Shown::Address(text) => whole("address", TracedData::Text(text.to_string())),
+        Shown::Structure(text) => whole("structure", TracedData::Text(text.to_string())),
         Shown::Bytes { bytes, is_cut } => TracedValue::of_bytes(bytes, *is_cut),
         Shown::Strings { strings, is_cut } => TracedValue {
             kind: "list",
@@ -150,6 +154,6 @@ fn value(shown: &Shown) -> TracedValue {
             ),
             is_cut: *is_cut,
         },
-        Shown::Later => whole("pointer", TracedData::Nothing),
+        Shown::Later | Shown::LaterLen(_) => whole("pointer", TracedData::Nothing),
     }
 }

@@ -263,6 +263,15 @@ fn compiled(
     let mut text = String::new();
     for target in targets {
         let name = target.checked()?;
+        let other = arches
+            .contains(&Arch::X86)
+            .then(|| view::multiplexed(&name));
+        if let Some(other) = other.flatten()
+            && (action == "notify" || !target.is_conditional())
+        {
+            // Conditions of such a call are about memory, so all of them are shown.
+            text += &format!("on x86 {{\n{action} {other}\n}}\n");
+        }
         if !target.is_conditional() {
             text += &format!("{action} {}\n", target.text());
             target.load(&load)?;
@@ -380,6 +389,14 @@ mod tests {
         assert!(shows(&both, "x32 mmap(0, 1, PROT_EXEC)"));
         assert!(shows(&both, "x86 openat(0, 0, O_CREAT)"));
         assert!(!shows(&both, "x86 openat(0, 0, 0)"));
+        // Through the call that has several of them.
+        assert!(shows(&["accept,shmget"], "x86 socketcall(5)"));
+        assert!(shows(&["socket(family == AF_INET)"], "x86 socketcall(1)"));
+        assert!(!shows(&["accept,shmget"], "x86 socketcall(1)"));
+        assert!(shows(&["accept,shmget"], "x86 ipc(23)"));
+        assert!(
+            !shows(&["!accept"], "x86 socketcall(5)") && shows(&["!accept"], "x86 socketcall(1)")
+        );
         let others = ["!mmap(prot & PROT_EXEC == 0),read"];
         assert!(shows(&others, "x86 mmap(0)"));
         assert!(!shows(&others, "mmap(0, 1, PROT_READ)"));

@@ -36,6 +36,7 @@ int main(void) {
     for (int i = 0; i < 3; i++) syscall(SYS_getsid, 1L << 22);
     for (int i = 0; i < 2; i++) syscall(600L);
     syscall(-7L);
+    syscall(0x40000000L + 514, 0L, 0x5401L, 0L); /* ioctl of x32, which may not be made here */
     close(socket(AF_UNIX, SOCK_STREAM, 0));
     for (int i = 0; i < 4; i++) close(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     syscall(SYS_socket, 0x700000001L, 1L, 0L); /* the kernel ignores the upper half, filters don't */
@@ -120,6 +121,8 @@ fn every_call_is_counted_where_it_belongs() {
         Some(1),
         "a negative number"
     );
+    let ioctl = call(&recording, Arch::X32, "ioctl");
+    assert_eq!((ioctl.count, ioctl.values[&1][&0x5401]), (1, 1));
     assert!(recording.unknown.is_empty(), "{:?}", recording.unknown);
     assert_eq!(recorder.live(), 0);
 }

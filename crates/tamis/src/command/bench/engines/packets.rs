@@ -149,16 +149,11 @@ fn preparations<'a>(program: &'a Program, evaluators: &[PacketEvaluator]) -> Vec
 }
 
 impl PacketCase<'_> {
-    fn measure(
-        &self,
-        filter: &str,
-        program: &Program,
-        evaluators: &Evaluators,
-        measurement: &mut Measurement,
-    ) -> Result<EnginesCaseEntry, Failure> {
+    /// What runs on the engines of tamis, each with the reference's values.
+    fn ours<'c>(&'c self, ours: &'c [PacketEvaluator]) -> Result<Vec<Contestant<'c>>, Failure> {
         let packets = self.packets.as_slice();
-        let mut contestants: Vec<Contestant<'_>> = Vec::new();
-        for evaluator in &evaluators.ours {
+        let mut contestants = Vec::new();
+        for evaluator in ours {
             let row = Row::plain(evaluator.choice().engine.name());
             let run = move |packet: &Packet<'_>| evaluator.run(packet);
             agree(&row, packets, &self.expected, run)?;
@@ -183,6 +178,18 @@ impl PacketCase<'_> {
             };
             contestants.push(Contestant::new(batch, run));
         }
+        Ok(contestants)
+    }
+
+    fn measure(
+        &self,
+        filter: &str,
+        program: &Program,
+        evaluators: &Evaluators,
+        measurement: &mut Measurement,
+    ) -> Result<EnginesCaseEntry, Failure> {
+        let packets = self.packets.as_slice();
+        let mut contestants = self.ours(&evaluators.ours)?;
         // Others know less of what is beside a packet, so they may give other values.
         let mut others: Vec<&'static str> = Vec::new();
         for (row, evaluator) in &evaluators.extended {

@@ -1,7 +1,7 @@
 //! YAML as JSON values with source positions, for resources of Kubernetes.
 //!
-//! The events of `saphyr-parser` become the values that the JSON readers accept, so one reader of profiles serves
-//! both. Plain scalars have the types that Kubernetes gives them: numbers, booleans (also `yes`, `off` and the
+//! The events of `saphyr-parser` become the values that the [JSON reader](crate::json) gives, so one reader of a language
+//! serves both. Plain scalars have the types that Kubernetes gives them: numbers, booleans (also `yes`, `off` and the
 //! like), `null` or text. Anchors, aliases, tags and merge keys are rejected, because a reviewer would not see
 //! their effect. Numbers keep their text, and the readers accept only decimal ones.
 
@@ -12,17 +12,14 @@ use jsonc_parser::ast::{
 };
 use jsonc_parser::common::{Range, Ranged};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
-use tamis_diag::Code;
-use tamis_diag::json::Reader;
-use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
+
+use crate::Code;
+use crate::json::Reader;
+use crate::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
 
 /// The documents of a text; `None` after an error that prevents further parsing. `unread` is the code for YAML
 /// features that are rejected.
-pub(crate) fn documents<'t>(
-    reader: &mut Reader,
-    text: &'t str,
-    unread: Code,
-) -> Option<Vec<Value<'t>>> {
+pub fn documents<'t>(reader: &mut Reader, text: &'t str, unread: Code) -> Option<Vec<Value<'t>>> {
     if !reader.check_size(text) {
         return None;
     }

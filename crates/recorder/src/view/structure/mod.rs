@@ -1,0 +1,382 @@
+//! Structures behind arguments, in the form of strace: which call has which, and when its memory has meaning.
+//!
+//! Decoded are those of the most frequent calls, for the layouts of x86-64; of other interfaces, and all other structures, only
+//! the address is shown. Long ones are abbreviated with `...`, as strace does unless it is told to be verbose.
+//!
+//! | module | structures |
+//! |---|---|
+//! | `layout` | bytes of memory as numbers |
+//! | `simple` | times, limits, numbers, names of the system |
+//! | `file` | `stat`, `statx`, `statfs`, directories |
+//! | `signal` | sets of signals, actions, what a signal says of itself, how a child has ended |
+//! | `wait` | descriptors that are waited for, and what became of them |
+//! | `message` | pieces of memory, messages and options of sockets |
+
+mod file;
+mod layout;
+mod message;
+mod signal;
+mod simple;
+mod wait;
+
+use tamis_abi::signature::Arg;
+use tamis_abi::{Arch, SeccompData};
+
+use super::memory::{self, Read};
+
+pub use signal::info as signal_info;
+
+/// A structure, or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Timespec,
+    Timeval,
+    /// Access and change of a file.
+    TimespecPair,
+    Itimerval,
+    Itimerspec,
+    Rlimit,
+    /// A number of 32 bits in brackets.
+    Int,
+    /// The two numbers that `pipe` and the like give.
+    IntPair,
+    /// Users or groups, as many as this argument says or the call returns.
+    Owners(u8),
+    Utsname,
+    Sysinfo,
+    Rusage,
+    Stat,
+    Statx,
+    Statfs,
+    /// Entries of a directory, of which the number is shown.
+    Entries,
+    SignalSet,
+    SignalAction,
+    SignalStack,
+    SignalInfo,
+    /// How a child has ended.
+    Status,
+    /// Descriptors to be waited for, as many as this argument says.
+    Polled(u8),
+    /// A set of descriptors below the first argument.
+    DescriptorSet,
+    EpollEvent,
+    /// As many events as the call returns.
+    EpollEvents,
+    /// Pieces of memory, as many as this argument says, with what is read or written.
+    Pieces(u8),
+    Message,
+    /// The address of a socket that the kernel gives; the next argument points to its length.
+    Peer,
+    /// The length of that.
+    PeerLen,
+    /// The value of an option, whose length is this argument or behind it.
+    OptionValue(u8),
+    /// What an `ioctl` takes or gives, by its command.
+    Control,
+    CloneArgs,
+    /// Of a sleep that wasn't interrupted this is never filled.
+    Remainder,
+}
+
+/// When a structure's memory means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// The kernel reads it.
+    Entry,
+    /// The kernel has filled it when the call returns without an error.
+    Return,
+}
+
+/// Forms by the type of an argument, where no call has another.
+const BY_TYPE: &[(&str, Form, When)] = &[
+    ("const sigset_t *", Form::SignalSet, When::Entry),
+    (
+        "const struct __kernel_itimerspec *",
+        Form::Itimerspec,
+        When::Entry,
+    ),
+    (
+        "const struct __kernel_timespec *",
+        Form::Timespec,
+        When::Entry,
+    ),
+    ("const struct iovec *", Form::Pieces(2), When::Entry),
+    ("const struct rlimit64 *", Form::Rlimit, When::Entry),
+    ("const struct sigaction *", Form::SignalAction, When::Entry),
+    ("const stack_t *", Form::SignalStack, When::Entry),
+    ("fd_set *", Form::DescriptorSet, When::Entry),
+    ("stack_t *", Form::SignalStack, When::Return),
+    (
+        "struct __kernel_itimerspec *",
+        Form::Itimerspec,
+        When::Return,
+    ),
+    ("struct __kernel_timespec *", Form::Timespec, When::Entry),
+    ("struct clone_args *", Form::CloneArgs, When::Entry),
+    ("struct linux_dirent *", Form::Entries, When::Return),
+    ("struct linux_dirent64 *", Form::Entries, When::Return),
+    ("struct new_utsname *", Form::Utsname, When::Return),
+    ("struct pollfd *", Form::Polled(1), When::Entry),
+    ("struct rlimit *", Form::Rlimit, When::Return),
+    ("struct rlimit64 *", Form::Rlimit, When::Return),
+    ("struct rusage *", Form::Rusage, When::Return),
+    ("struct sigaction *", Form::SignalAction, When::Return),
+    ("struct stat *", Form::Stat, When::Return),
+    ("struct statfs *", Form::Statfs, When::Return),
+    ("struct statx *", Form::Statx, When::Return),
+    ("struct sysinfo *", Form::Sysinfo, When::Return),
+];
+
+/// Forms of arguments of single calls.
+const BY_CALL: &[(&[&str], &str, Form, When)] = &[
+    (
+        &["accept", "accept4"],
+        "upeer_addrlen",
+        Form::PeerLen,
+        When::Return,
+    ),
+    (
+        &["accept", "accept4"],
+        "upeer_sockaddr",
+        Form::Peer,
+        When::Return,
+    ),
+    (
+        &["clock_getres", "clock_gettime"],
+        "tp",
+        Form::Timespec,
+        When::Return,
+    ),
+    (
+        &["clock_nanosleep", "nanosleep"],
+        "rmtp",
+        Form::Remainder,
+        When::Return,
+    ),
+    (&["epoll_ctl"], "event", Form::EpollEvent, When::Entry),
+    (
+        &["epoll_pwait", "epoll_wait"],
+        "events",
+        Form::EpollEvents,
+        When::Return,
+    ),
+    (&["getgroups"], "grouplist", Form::Owners(0), When::Return),
+    (&["getitimer"], "value", Form::Itimerval, When::Return),
+    (
+        &["getpeername", "getsockname"],
+        "usockaddr",
+        Form::Peer,
+        When::Return,
+    ),
+    (
+        &["getpeername", "getsockname"],
+        "usockaddr_len",
+        Form::PeerLen,
+        When::Return,
+    ),
+    (&["getresgid"], "rgidp", Form::Int, When::Return),
+    (&["getresgid"], "egidp", Form::Int, When::Return),
+    (&["getresgid"], "sgidp", Form::Int, When::Return),
+    (&["getresuid"], "ruidp", Form::Int, When::Return),
+    (&["getresuid"], "euidp", Form::Int, When::Return),
+    (&["getresuid"], "suidp", Form::Int, When::Return),
+    (&["getsockopt"], "optlen", Form::PeerLen, When::Return),
+    (
+        &["getsockopt"],
+        "optval",
+        Form::OptionValue(4),
+        When::Return,
+    ),
+    (&["gettimeofday"], "tv", Form::Timeval, When::Return),
+    (&["ioctl"], "arg", Form::Control, When::Return),
+    (&["pipe", "pipe2"], "fildes", Form::IntPair, When::Return),
+    (
+        &["preadv", "preadv2", "readv"],
+        "vec",
+        Form::Pieces(2),
+        When::Return,
+    ),
+    (&["process_vm_readv"], "lvec", Form::Pieces(2), When::Return),
+    (
+        &["process_vm_readv", "process_vm_writev"],
+        "rvec",
+        Form::Pieces(4),
+        When::Entry,
+    ),
+    (&["recvfrom"], "addr", Form::Peer, When::Return),
+    (&["recvfrom"], "addr_len", Form::PeerLen, When::Return),
+    (&["recvmsg"], "msg", Form::Message, When::Return),
+    (&["rt_sigpending"], "uset", Form::SignalSet, When::Return),
+    (&["rt_sigprocmask"], "nset", Form::SignalSet, When::Entry),
+    (&["rt_sigprocmask"], "oset", Form::SignalSet, When::Return),
+    (&["rt_sigsuspend"], "unewset", Form::SignalSet, When::Entry),
+    (
+        &["rt_sigtimedwait"],
+        "uinfo",
+        Form::SignalInfo,
+        When::Return,
+    ),
+    (
+        &["sched_rr_get_interval"],
+        "interval",
+        Form::Timespec,
+        When::Return,
+    ),
+    (&["select"], "tvp", Form::Timeval, When::Entry),
+    (&["sendmsg"], "msg", Form::Message, When::Entry),
+    (&["setgroups"], "grouplist", Form::Owners(0), When::Entry),
+    (&["setitimer"], "ovalue", Form::Itimerval, When::Return),
+    (&["setitimer"], "value", Form::Itimerval, When::Entry),
+    (&["setrlimit"], "rlim", Form::Rlimit, When::Entry),
+    (&["setsockopt"], "optval", Form::OptionValue(4), When::Entry),
+    (&["settimeofday"], "tv", Form::Timeval, When::Entry),
+    (&["socketpair"], "usockvec", Form::IntPair, When::Return),
+    (&["utimensat"], "utimes", Form::TimespecPair, When::Entry),
+    (
+        &["wait4", "waitpid"],
+        "stat_addr",
+        Form::Status,
+        When::Return,
+    ),
+    (&["waitid"], "infop", Form::SignalInfo, When::Return),
+];
+
+/// The calls whose structures have another meaning than their types say, or no constant one.
+const NOT: [&str; 4] = [
+    "mq_getsetattr",
+    "rt_sigqueueinfo",
+    "rt_tgsigqueueinfo",
+    "vmsplice",
+];
+
+/// What an argument points to, if it is a structure that is decoded.
+pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
+    if arch != Arch::X86_64 || NOT.contains(&call) {
+        return None;
+    }
+    let mut of_calls = BY_CALL.iter();
+    let of_call = of_calls.find(|(calls, name, ..)| *name == arg.name && calls.contains(&call));
+    let of_call = of_call.map(|(.., form, when)| (*form, *when));
+    let mut types = BY_TYPE.iter();
+    of_call.or_else(|| {
+        let of_type = types.find(|(c_type, ..)| *c_type == arg.c_type);
+        of_type.map(|(_, form, when)| (*form, *when))
+    })
+}
+
+/// The bytes of a structure that are looked at, if their number is always the same.
+pub(super) const fn fixed_bytes(form: Form) -> Option<usize> {
+    Some(match form {
+        Form::Int | Form::Status => 4,
+        Form::IntPair | Form::SignalSet | Form::Control => 8,
+        Form::EpollEvent => 12,
+        Form::Timespec | Form::Timeval | Form::Rlimit => 16,
+        Form::SignalStack => 24,
+        Form::TimespecPair
+        | Form::Itimerval
+        | Form::Itimerspec
+        | Form::Rusage
+        | Form::SignalAction => 32,
+        Form::Statx | Form::SignalInfo => 48,
+        Form::Stat | Form::CloneArgs => 64,
+        Form::Statfs => 88,
+        Form::Sysinfo => 112,
+        Form::DescriptorSet => 128,
+        Form::Utsname => 132,
+        _ => return None,
+    })
+}
+
+/// A call, and the memory of its task.
+pub(super) struct Behind<'m> {
+    pub(super) read: &'m Read<'m>,
+    pub(super) call: &'m SeccompData,
+    /// What it returned; 0 where it is entered.
+    pub(super) result: i64,
+    /// How many bytes of a text are shown.
+    pub(super) max_bytes: usize,
+}
+
+impl Behind<'_> {
+    /// So many bytes at an address, if all can be read.
+    fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let bytes = memory::bytes(self.read, address, len)?;
+        (bytes.len() == len).then_some(bytes)
+    }
+
+    fn arg(&self, index: u8) -> u64 {
+        self.call.args[usize::from(index)]
+    }
+}
+
+/// What is at an address; `None` if it can't be read.
+pub(super) fn text(form: Form, address: u64, behind: &Behind<'_>) -> Option<String> {
+    if address == 0 {
+        return None;
+    }
+    match form {
+        Form::Timespec => simple::time(address, behind, "tv_nsec"),
+        Form::Timeval => simple::time(address, behind, "tv_usec"),
+        Form::TimespecPair => simple::file_times(address, behind),
+        Form::Itimerval => simple::interval(address, behind, "tv_usec"),
+        Form::Itimerspec => simple::interval(address, behind, "tv_nsec"),
+        Form::Rlimit => simple::limit(address, behind),
+        Form::Int => simple::ints(address, behind, 1),
+        Form::IntPair => simple::ints(address, behind, 2),
+        Form::Owners(count) => simple::owners(address, behind, count),
+        Form::Utsname => simple::utsname(address, behind),
+        Form::Sysinfo => simple::sysinfo(address, behind),
+        Form::Rusage => simple::rusage(address, behind),
+        Form::Stat => file::stat(address, behind),
+        Form::Statx => file::statx(address, behind),
+        Form::Statfs => file::statfs(address, behind),
+        Form::Entries => file::entries(address, behind),
+        Form::SignalSet => signal::set(address, behind),
+        Form::SignalAction => signal::action(address, behind),
+        Form::SignalStack => signal::stack(address, behind),
+        Form::SignalInfo => signal::filled_info(address, behind),
+        Form::Status => signal::status(address, behind),
+        Form::Polled(count) => wait::polled(address, behind, count),
+        Form::DescriptorSet => wait::descriptor_set(address, behind),
+        Form::EpollEvent => wait::epoll_event(address, behind),
+        Form::EpollEvents => wait::epoll_events(address, behind),
+        Form::Pieces(count) => message::pieces(address, behind, behind.arg(count)),
+        Form::Message => message::message(address, behind),
+        Form::Peer => message::peer(address, behind),
+        Form::PeerLen => simple::ints(address, behind, 1),
+        Form::OptionValue(len) => message::option_value(address, behind, len),
+        Form::Control => simple::control(address, behind),
+        Form::CloneArgs => simple::clone_args(address, behind),
+        Form::Remainder => None,
+    }
+}
+
+/// What is shown behind a result: which descriptors are ready.
+pub(super) fn after_result(shape_name: &str, behind: &Behind<'_>) -> Option<String> {
+    match shape_name {
+        "poll" | "ppoll" => wait::after_poll(shape_name == "ppoll", behind),
+        "select" | "pselect6" => wait::after_select(behind),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::signature;
+
+    #[test]
+    fn the_tables_are_about_arguments_that_exist() {
+        for (calls, name, ..) in BY_CALL {
+            for call in *calls {
+                // i386's.
+                if *call == "waitpid" {
+                    continue;
+                }
+                let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
+                assert!(args.iter().any(|arg| arg.name == *name), "{call} {name}");
+            }
+        }
+    }
+}
