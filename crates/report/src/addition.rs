@@ -21,6 +21,9 @@ pub struct Addition {
     lines: Vec<String>,
     /// What it allows.
     pub opens: String,
+    /// The call and the fixed arguments of which that speaks.
+    name: &'static str,
+    fixed: Vec<Fixed>,
 }
 
 /// What the change must allow, and where the text denies it.
@@ -60,11 +63,33 @@ pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Result<Additi
         "systemd" => Vec::new(),
         _ => fixed,
     };
-    let opens = opens(arch, name, &fixed);
-    Ok(Addition { at, lines, opens })
+    Ok(Addition {
+        at,
+        lines,
+        opens: opens(arch, name, &fixed),
+        name,
+        fixed,
+    })
 }
 
 impl Addition {
+    /// The call's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The calls of an architecture that it says to allow: those of the number that satisfy the condition; `None` if there are
+    /// none, as where an argument isn't in a register.
+    pub fn opened(&self, arch: Arch) -> Option<(Nr, Predicate)> {
+        let number = syscall::number(arch, self.name)?;
+        let tests = self.fixed.iter().map(|fixed| {
+            let index = signature::index(arch, self.name, fixed.argument)?;
+            Some(test(index, fixed.width, fixed.value))
+        });
+        let tests = tests.collect::<Option<Vec<Predicate>>>()?;
+        Some((number, Predicate::All(tests)))
+    }
+
     /// The changed text.
     pub fn apply(&self, text: &str) -> String {
         let mut lines: Vec<&str> = text.lines().collect();
@@ -101,7 +126,10 @@ impl Addition {
 }
 
 /// An argument with a fixed value.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Fixed {
+    argument: &'static str,
+    /// Its place on the architecture of the denied call.
     index: ArgIndex,
     width: Width,
     value: u64,
@@ -109,19 +137,31 @@ struct Fixed {
 
 /// The arguments that decide what a call does, with their values.
 fn selected(arch: Arch, name: &str, data: &SeccompData) -> Vec<Fixed> {
+    let args = signature::args(name).unwrap_or_default();
     let chosen = interest::arguments(arch, name).into_iter();
     let chosen = chosen.filter(|argument| interest::selects(arch, name, argument.index));
     chosen
-        .map(|argument| {
-            let value = data.args[argument.index.index()] & argument.width.max();
-            let Interesting { index, width } = argument;
-            Fixed {
+        .filter_map(|Interesting { index, width }| {
+            let mut args = args.iter();
+            let argument =
+                args.find(|arg| signature::index(arch, name, arg.name) == Some(index))?;
+            Some(Fixed {
+                argument: argument.name,
                 index,
                 width,
-                value,
-            }
+                value: data.args[index.index()] & width.max(),
+            })
         })
         .collect()
+}
+
+/// Whether an argument has a value.
+fn test(index: ArgIndex, width: Width, value: u64) -> Predicate {
+    let operand = match width {
+        Width::Bits64 => Operand::arg(index),
+        Width::Bits32 | Width::Bits16 => Operand::arg_low(index),
+    };
+    Predicate::compare(operand, CmpOp::Eq, value)
 }
 
 fn in_tamis(
@@ -131,13 +171,9 @@ fn in_tamis(
     fixed: &[Fixed],
     denial: &Denial<'_>,
 ) -> Result<(usize, Vec<String>), String> {
-    let tests = fixed.iter().map(|fixed| {
-        let operand = match fixed.width {
-            Width::Bits64 => Operand::arg(fixed.index),
-            Width::Bits32 | Width::Bits16 => Operand::arg_low(fixed.index),
-        };
-        Predicate::compare(operand, CmpOp::Eq, fixed.value)
-    });
+    let tests = fixed
+        .iter()
+        .map(|fixed| test(fixed.index, fixed.width, fixed.value));
     let when = match tests.collect::<Vec<_>>() {
         none if none.is_empty() => None,
         mut one if one.len() == 1 => one.pop(),
@@ -233,24 +269,24 @@ fn joins_next(line: &str) -> bool {
 /// What the change allows, in words.
 fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     let args = signature::args(name).unwrap_or_default();
-    let title = |index: ArgIndex| {
-        args.iter()
-            .find(|arg| signature::index(arch, name, arg.name) == Some(index))
-    };
     let parts: Vec<String> = fixed
         .iter()
-        .filter_map(|Fixed { index, value, .. }| {
-            let arg = title(*index)?;
-            let bits = signature::width(arch, name, arg).bits();
-            let constant = family::of(name, arg.name).and_then(|family| {
-                let whole = family.name(arch, *value, bits).map(str::to_owned);
-                whole.or_else(|| Some(family.flags(arch, *value, bits)?.join("|")))
-            });
-            let value = constant
-                .filter(|text| !text.is_empty())
-                .unwrap_or_else(|| format!("{value:#x}"));
-            Some(format!("{} {value}", arg.name))
-        })
+        .filter_map(
+            |Fixed {
+                 argument, value, ..
+             }| {
+                let arg = args.iter().find(|arg| arg.name == *argument)?;
+                let bits = signature::width(arch, name, arg).bits();
+                let constant = family::of(name, arg.name).and_then(|family| {
+                    let whole = family.name(arch, *value, bits).map(str::to_owned);
+                    whole.or_else(|| Some(family.flags(arch, *value, bits)?.join("|")))
+                });
+                let value = constant
+                    .filter(|text| !text.is_empty())
+                    .unwrap_or_else(|| format!("{value:#x}"));
+                Some(format!("{} {value}", arg.name))
+            },
+        )
         .collect();
     let others = args.len().saturating_sub(parts.len());
     match (parts.is_empty(), others) {

@@ -36,7 +36,7 @@ const MAX_COLUMNS: usize = 100;
 fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let machines = machines(meaning, &mut losses)?;
-    let machines = with_families(meaning, machines, &mut losses);
+    let machines = with_families(meaning, machines, options, &mut losses);
     let arches: BTreeSet<Arch> = machines
         .iter()
         .flat_map(|m| m.arches.iter().copied())
@@ -104,41 +104,50 @@ const ACTIONS: Actions = Actions {
 fn with_families(
     meaning: &Meaning,
     machines: Vec<Machine>,
+    options: &ExportOptions<'_>,
     losses: &mut Vec<Loss>,
 ) -> Vec<Machine> {
-    let without = |machine: &Machine| {
-        let arches = machine.arches.iter().copied();
-        let (kept, left_out): (Vec<Arch>, Vec<Arch>) =
-            arches.partition(|arch| systemd::restricts_families(*arch));
-        let has_families = |arches: &[Arch]| {
-            let calls = Calls::of(meaning, arches, ACTIONS, &mut Vec::new());
-            let answers = calls.named.get("socket");
-            answers.is_some_and(|answers| Families::of(answers, machine.native).is_some())
-        };
-        let gains = !left_out.is_empty() && kept.contains(&machine.native) && has_families(&kept);
-        gains.then_some((kept, left_out))
+    let arches = machines
+        .iter()
+        .flat_map(|machine| machine.arches.iter().copied());
+    let arches: BTreeSet<Arch> = arches.collect();
+    let (kept, left_out): (Vec<Arch>, Vec<Arch>) = arches
+        .into_iter()
+        .partition(|arch| systemd::restricts_families(*arch));
+    let keeps_natives = machines
+        .iter()
+        .all(|machine| kept.contains(&machine.native));
+    if left_out.is_empty() || !keeps_natives || options.form_for("socket") >= RuleForm::Whole {
+        return machines;
+    }
+    let calls = Calls::of(meaning, &kept, ACTIONS, &mut Vec::new());
+    let answers = calls.named.get("socket");
+    if answers
+        .and_then(|answers| Families::of(answers, machines[0].native))
+        .is_none()
+    {
+        return machines;
+    }
+    let [names, others] = [&left_out, &kept].map(|arches| {
+        let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+        list(&names)
+    });
+    losses.push(Loss {
+        code: code::EXPORT_ARCHES,
+        message: format!("systemd cannot restrict the families of `socket` on {names}"),
+        kept: format!("its calls are killed, so that families stay allowed on {others}"),
+        calls: Vec::new(),
+        arches: left_out,
+    });
+    let without = |machine: Machine| Machine {
+        arches: machine
+            .arches
+            .into_iter()
+            .filter(|arch| kept.contains(arch))
+            .collect(),
+        ..machine
     };
-    let change = |machine: Machine| match without(&machine) {
-        None => machine,
-        Some((kept, left_out)) => {
-            let [names, others] = [&left_out, &kept].map(|arches| {
-                let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
-                list(&names)
-            });
-            losses.push(Loss {
-                code: code::EXPORT_ARCHES,
-                message: format!("systemd cannot restrict the families of `socket` on {names}"),
-                kept: format!("its calls are killed, so that families stay allowed on {others}"),
-                calls: Vec::new(),
-                arches: left_out,
-            });
-            Machine {
-                arches: kept,
-                ..machine
-            }
-        }
-    };
-    machines.into_iter().map(change).collect()
+    machines.into_iter().map(without).collect()
 }
 
 fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {

@@ -88,7 +88,7 @@ impl Denials {
                 Some(decider) if !decider.is_alone => {
                     Err("another filter denies the call, too".to_owned())
                 }
-                Some(decider) => allowing(decider.policy, data, kind.action, load),
+                Some(decider) => allowing(decider.policy, data, true, load),
             };
             let entry = DeniedEntry {
                 reason,
@@ -116,38 +116,23 @@ impl Denials {
     }
 }
 
-/// The change of a policy that allows a call, tried, or why there is none.
-fn allowing(
-    policy: &Policy,
-    data: &SeccompData,
-    action: Action,
-    load: &LoadArgs,
-) -> Result<AdditionEntry, String> {
-    if is_enosys(data, action) && matches!(policy.ruleset.decide(data).cause, Cause::Rule(..)) {
-        return Err(
-            "the rule says that the call doesn't exist, so that another one is made".to_owned(),
-        );
-    }
-    tried(policy, data, true, load)
-}
-
-/// The change of a policy that allows all calls of a number, whose answer doesn't depend on arguments.
-pub(crate) fn allowing_all(
-    policy: &Policy,
-    data: &SeccompData,
-    load: &LoadArgs,
-) -> Result<AdditionEntry, String> {
-    tried(policy, data, false, load)
-}
-
-/// The change for a denied call, if the changed text allows the call and nothing else.
-fn tried(
+/// The change of a policy that allows a denied call, or all calls of its number: tried, or why there is none.
+///
+/// It is proved to open what is said of it and nothing else. Where one that names the values of arguments would do more, as
+/// in a profile for architectures that have them in other places, all calls of the number are allowed.
+pub(crate) fn allowing(
     policy: &Policy,
     data: &SeccompData,
     has_args: bool,
     load: &LoadArgs,
 ) -> Result<AdditionEntry, String> {
-    let rule = match policy.ruleset.decide(data).cause {
+    let decision = policy.ruleset.decide(data);
+    let rule = match decision.cause {
+        Cause::Rule(..) if is_enosys(data, decision.action) => {
+            return Err(
+                "the rule says that the call doesn't exist, so that another one is made".to_owned(),
+            );
+        }
         Cause::Rule(_, rule) => match &rule.origin {
             None => return Err("the rule has no place in a text".to_owned()),
             Some(origin) if *origin.file != *policy.name => {
@@ -161,26 +146,44 @@ fn tried(
     let Some(text) = source_text(&policy.sources, &policy.name) else {
         return Err("the policy's text isn't known".to_owned());
     };
-    let denial = Denial {
-        data,
-        has_args,
-        rule,
+    let with = |has_args| {
+        let denial = Denial {
+            data,
+            has_args,
+            rule,
+        };
+        let addition = addition::propose(policy.kind.name(), &text, &denial)?;
+        tried(&addition, &text, policy, data, load)
     };
-    let addition = addition::propose(policy.kind.name(), &text, &denial)?;
-    let changed = changed(&addition, &text, policy, load);
+    match has_args {
+        true => with(true).or_else(|_| with(false)),
+        false => with(false),
+    }
+}
+
+/// A change, if the changed text allows the call, and what is said of it alone.
+fn tried(
+    addition: &Addition,
+    text: &str,
+    policy: &Policy,
+    data: &SeccompData,
+    load: &LoadArgs,
+) -> Result<AdditionEntry, String> {
+    let changed = changed(addition, text, policy, load);
     let Some(changed) = changed.filter(|it| it.ruleset.decide(data).action.kind.executes()) else {
         return Err("the line that was tried doesn't allow it".to_owned());
     };
-    let others = opened_besides(&policy.ruleset, &changed.ruleset, data);
-    let Some(others) = others else {
-        return Err("the line that was tried allows other calls, too".to_owned());
+    let others = opened_besides(&policy.ruleset, &changed.ruleset, addition)?;
+    let opens = match others.is_empty() {
+        true => addition.opens.clone(),
+        false => format!(
+            "{}, and calls that are made through {}",
+            addition.opens,
+            list(&others)
+        ),
     };
-    let mut opens = addition.opens.clone();
-    if !others.is_empty() {
-        opens = format!("{opens}, and calls that are made through {}", list(&others));
-    }
     Ok(AdditionEntry {
-        diff: addition.diff(&policy.name, &text),
+        diff: addition.diff(&policy.name, text),
         opens,
     })
 }
@@ -205,52 +208,56 @@ fn changed(addition: &Addition, text: &str, policy: &Policy, load: &LoadArgs) ->
     }
 }
 
-/// The multiplexers whose calls a change opens besides the call of this name; `None` if it changes anything else, or if
-/// that can't be proved.
+/// The multiplexers whose calls a change opens besides what it says to open.
 fn opened_besides(
     before: &Ruleset,
     after: &Ruleset,
-    data: &SeccompData,
-) -> Option<Vec<&'static str>> {
-    let name =
-        Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)))?;
+    addition: &Addition,
+) -> Result<Vec<&'static str>, String> {
     let arches = before.sections().iter().map(|section| section.arch);
     let multiplexers: BTreeSet<&'static str> = arches
-        .filter_map(|arch| syscall::name(arch, syscall::multiplexed(arch, name)?.nr))
+        .filter_map(|arch| syscall::name(arch, syscall::multiplexed(arch, addition.name())?.nr))
         .collect();
     let multiplexers: Vec<&'static str> = multiplexers.into_iter().collect();
     // With every such call allowed on both sides nothing differs.
-    let is_same = |names: &[&str]| {
-        let [before, after] = [before, after].map(|ruleset| with_allowed(ruleset, names));
-        let (before, after) = (Subject::Ruleset(&before), Subject::Ruleset(&after));
-        matches!(
-            decide(&before, &after, &Limits::default()),
-            Answer::Equal(_)
-        )
+    let compared = |others: &[&str]| {
+        let sides = [before, after].map(|ruleset| with_allowed(ruleset, addition, others));
+        let [before, after] = sides.each_ref().map(Subject::Ruleset);
+        decide(&before, &after, &Limits::default())
     };
-    if is_same(&[name]) {
-        return Some(Vec::new());
+    let answer = match compared(&[]) {
+        Answer::Equal(_) => return Ok(Vec::new()),
+        answer if multiplexers.is_empty() => answer,
+        _ => compared(&multiplexers),
+    };
+    match answer {
+        Answer::Equal(_) => Ok(multiplexers),
+        Answer::Different { .. } => {
+            Err("the line that was tried changes other calls, too".to_owned())
+        }
+        Answer::Unknown(_) => {
+            Err("what else the line that was tried changes is too hard to prove".to_owned())
+        }
     }
-    let all = [&[name], multiplexers.as_slice()].concat();
-    (!multiplexers.is_empty() && is_same(&all)).then_some(multiplexers)
 }
 
-/// The ruleset with all calls of these names allowed.
-fn with_allowed(ruleset: &Ruleset, names: &[&str]) -> Ruleset {
+/// The ruleset with what a change says to open allowed, and all calls of these names.
+fn with_allowed(ruleset: &Ruleset, addition: &Addition, others: &[&str]) -> Ruleset {
+    let rule = |nr: Nr, when: Predicate| Rule {
+        syscalls: IntervalSet::single(nr.0),
+        when,
+        action: Action::ALLOW,
+        origin: None,
+    };
     let section = |section: &Section| {
-        let numbers = names
+        let others = others
             .iter()
             .filter_map(|name| syscall::number(section.arch, name));
-        let rule = Rule {
-            syscalls: numbers.map(|Nr(nr)| nr..=nr).collect::<IntervalSet<u32>>(),
-            when: Predicate::True,
-            action: Action::ALLOW,
-            origin: None,
-        };
+        let others = others.map(|nr| (nr, Predicate::True));
+        let opened = addition.opened(section.arch).into_iter().chain(others);
+        let first = opened.map(|(nr, when)| rule(nr, when));
         Section {
-            rules: std::iter::once(rule)
-                .chain(section.rules.iter().cloned())
-                .collect(),
+            rules: first.chain(section.rules.iter().cloned()).collect(),
             ..section.clone()
         }
     };

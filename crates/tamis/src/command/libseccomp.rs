@@ -46,6 +46,9 @@ enum What {
 /// The file that tells an installation of tamis from one of libseccomp.
 const NOTE: &str = "share/doc/tamis-libseccomp/README";
 
+/// The static library.
+const ARCHIVE: &str = "lib/libseccomp.a";
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let What::Install {
         prefix,
@@ -113,14 +116,17 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
     let archive_bytes =
         archive.map(|archive| fs::read(archive).map_err(|error| failed(archive, &error)));
     let archive_bytes = archive_bytes.transpose()?;
-    let archive = archive_bytes
-        .as_deref()
-        .map(|bytes| ("lib/libseccomp.a", bytes));
+    let archive = archive_bytes.as_deref().map(|bytes| (ARCHIVE, bytes));
     for (name, bytes) in files.into_iter().chain(archive) {
         let path = prefix.join(name);
         make_folder(&path)?;
         write_over_link(&path, bytes)?;
         installed.push(path.text());
+    }
+    // That of an earlier installation would be another version.
+    let stale = prefix.join(ARCHIVE);
+    if archive.is_none() && stale.exists() {
+        fs::remove_file(&stale).map_err(|error| failed(&stale, &error))?;
     }
     for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {
         let path = prefix.join("lib").join(name);

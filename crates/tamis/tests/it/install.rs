@@ -64,6 +64,11 @@ fn the_static_library_is_that_beside_the_shared_one() {
     assert_eq!(archive, b"an archive");
     let links = fs::read_to_string(prefix.join("lib/pkgconfig/libseccomp.pc")).unwrap();
     assert!(links.contains("Libs.private:"));
+    assert!(install(&folder, &prefix).status.success());
+    assert!(
+        !prefix.join("lib/libseccomp.a").exists(),
+        "that of another version"
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tamis_rules::Predicate;
 use tamis_session::{Policy, files};
 
 use super::Args;
-use crate::cli::denials::allowing_all;
+use crate::cli::denials::allowing;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit};
 
@@ -84,9 +84,10 @@ fn entry((arch, nr, action): Key, kind: Kind, policy: Option<&Policy>, args: &Ar
     let found = policy.map(|policy| deciders(policy, &data, action));
     let tried = policy
         .zip(found.as_ref())
-        .map(|(policy, found)| match found.is_sole {
-            true => allowing_all(policy, &data, &args.load),
-            false => Err("records have no arguments, and those decide".to_owned()),
+        .map(|(policy, found)| match found.part {
+            Part::Sole => allowing(policy, &data, false, &args.load),
+            Part::ByArguments => Err("records have no arguments, and those decide".to_owned()),
+            Part::None => Err("the policy doesn't answer so".to_owned()),
         });
     let entry = DeniedEntry {
         programs: kind.programs,
@@ -102,8 +103,17 @@ fn entry((arch, nr, action): Key, kind: Kind, policy: Option<&Policy>, args: &Ar
 /// What of a policy may have denied a call.
 struct Deciders {
     reason: String,
-    /// Whether the same part decides whatever the arguments are.
-    is_sole: bool,
+    part: Part,
+}
+
+/// How the policy comes to the answer.
+enum Part {
+    /// The same part of it decides whatever the arguments are.
+    Sole,
+    /// Arguments decide, and may have led to the answer.
+    ByArguments,
+    /// It doesn't.
+    None,
 }
 
 fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders {
@@ -116,7 +126,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
     let Some(section) = section else {
         return Deciders {
             reason: format!("{name} has no rules for this architecture"),
-            is_sole: false,
+            part: Part::None,
         };
     };
     let mut rules = section
@@ -130,7 +140,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
     if sole.is_some_and(answers) {
         return Deciders {
             reason: explain::reason(name, &policy.ruleset, &policy.sources, data),
-            is_sole: true,
+            part: Part::Sole,
         };
     }
     let mut places = Vec::new();
@@ -158,8 +168,9 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
         [one] => format!("by {one}"),
         several => format!("by one of these: {}", several.join("; ")),
     };
-    Deciders {
-        reason,
-        is_sole: false,
-    }
+    let part = match places.is_empty() {
+        true => Part::None,
+        false => Part::ByArguments,
+    };
+    Deciders { reason, part }
 }
