@@ -288,11 +288,7 @@ impl Decoder {
                 }
             }
             Kind::Output => Shown::Later,
-            Kind::Structure(Form::PeerLen, _) => {
-                let had =
-                    memory::bytes(read, raw, 4).and_then(|bytes| bytes.first_chunk().copied());
-                had.map_or(Shown::Later, |had| Shown::LaterLen(i32::from_ne_bytes(had)))
-            }
+            Kind::Structure(Form::PeerLen, _) => length_before(raw, read),
             Kind::Structure(_, When::Return) => Shown::Later,
             Kind::Structure(form, When::Entry) => {
                 let behind = self.behind(call, 0, read);
@@ -347,6 +343,15 @@ impl Decoder {
         }
         self.names.insert(key, symbol.clone());
         symbol
+    }
+}
+
+/// A length that the kernel replaces when the call returns.
+fn length_before(address: u64, read: &Read<'_>) -> Shown {
+    let bytes = memory::bytes(read, address, 4);
+    match bytes.and_then(|bytes| bytes.first_chunk().copied()) {
+        Some(had) => Shown::LaterLen(i32::from_ne_bytes(had)),
+        None => Shown::Later,
     }
 }
 

@@ -152,7 +152,7 @@ pub(super) fn option_value(address: u64, behind: &Behind<'_>, len: u8) -> Option
         behind.arg(1) == SOL_SOCKET && value == Some(behind.arg(2))
     };
     match len {
-        4 if !OTHERS.iter().any(|name| is_other(&name)) => super::simple::ints(address, behind, 1),
+        4 if !OTHERS.iter().any(is_other) => super::simple::ints(address, behind, 1),
         _ => None,
     }
 }
