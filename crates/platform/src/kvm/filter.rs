@@ -33,17 +33,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
         return Err(Unsupported::new("a filter with the action trap(0x7a78)"));
     }
     let own = own_calls();
-    let mut places = Vec::new();
-    for (index, ip) in ips.iter().enumerate() {
-        let left = (ips.len() - 1 - index) * 4;
-        places.extend([
-            Op::LoadData(IP_HIGH),
-            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
-            Op::LoadData(IP_LOW),
-            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
-        ]);
-    }
-    places.push(Op::Jump(own.len() as u32));
+    let places = places(ips, own.len());
     let not_made = Rewrite {
         notify: NOT_MADE,
         trace: NO_CALL,
@@ -87,6 +77,22 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
         kills_thread: Some(KILLS_THREAD),
     };
     rewrite.apply(guest, &prefix)
+}
+
+/// Goes behind these for calls that return to one of these addresses, and for others behind what follows.
+fn places(ips: [u64; 4], own_insns: usize) -> Vec<Op> {
+    let mut places = Vec::new();
+    for (index, ip) in ips.iter().enumerate() {
+        let left = (ips.len() - 1 - index) * 4;
+        places.extend([
+            Op::LoadData(IP_HIGH),
+            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
+            Op::LoadData(IP_LOW),
+            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
+        ]);
+    }
+    places.push(Op::Jump(own_insns as u32));
+    places
 }
 
 /// What a call gets for which the guest's filter kills the thread: the monitor ends it. KVM has a thread of its own in the

@@ -92,6 +92,7 @@ impl<'a> Seats<'a> {
         match added {
             // It has been killed.
             Err(error) if error.errno == Errno(libc::ESRCH) => Ok(()),
+            Err(_) if has_ended(notification.thread) => Ok(()),
             added => added,
         }
     }
@@ -171,4 +172,11 @@ impl Drop for Seats<'_> {
             seat.close();
         }
     }
+}
+
+/// Whether a task has ended, which can't be traced any more then even if nobody has waited for it.
+fn has_ended(tid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_none_or(|state| state.starts_with(['Z', 'X']))
 }

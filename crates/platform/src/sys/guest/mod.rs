@@ -4,6 +4,7 @@
 //! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
 //! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
 
+mod memory;
 mod text;
 
 use std::arch::asm;
@@ -23,7 +24,7 @@ use crate::in_process::calls::{Calls, Outcome, Thread};
 use crate::in_process::filter::{self, OURS};
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
-use crate::sys::separate;
+pub(crate) use memory::{read, write};
 use text::{
     tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_call_32,
     tamis_platform_guest_called, tamis_platform_guest_cloned, tamis_platform_guest_enter,
@@ -607,8 +608,7 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
-        // Without a supervisor that is told of them these are not interrupted.
-        libc::SYS_fork | libc::SYS_execve | libc::SYS_execveat => return AT_REPEATED,
+        libc::SYS_fork | libc::SYS_execve | libc::SYS_execveat => return repeated(),
         libc::SYS_clone => {}
         _ => return AT_CALL,
     }
@@ -627,7 +627,17 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
             return AT_CLONE;
         }
     }
-    AT_REPEATED
+    repeated()
+}
+
+/// For calls that nothing interrupts, unless a supervisor elsewhere is told of them.
+fn repeated() -> u32 {
+    // SAFETY: as in `on_signal`.
+    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
+    match calls.is_there() {
+        true => AT_REPEATED,
+        false => AT_CALL,
+    }
 }
 
 /// The same for a call of the 32-bit interface, which takes the register that our way back uses.
@@ -735,51 +745,6 @@ pub(crate) fn thread() -> i32 {
     match make(libc::SYS_gettid as u32, [0; 6]) {
         tid if tid > 0 => tid as i32,
         _ => PID.load(Ordering::Relaxed),
-    }
-}
-
-/// Reads memory of the guest, which may not be there.
-pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-    if separate::is_separate() {
-        separate::populate(address, buffer.len(), false)?;
-        // SAFETY: the guest may read it, unless another thread of it unmaps it meanwhile: then it dies of that.
-        unsafe { ptr::copy_nonoverlapping(pointer(address), buffer.as_mut_ptr(), buffer.len()) };
-        return Ok(buffer.len());
-    }
-    let own = [buffer.as_mut_ptr() as u64, buffer.len() as u64];
-    copy(
-        libc::SYS_process_vm_readv,
-        own,
-        [address, buffer.len() as u64],
-    )
-}
-
-/// Writes memory of the guest, which may not be there.
-pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
-    if separate::is_separate() {
-        separate::populate(address, bytes.len(), true)?;
-        // SAFETY: the guest may write it, which is all it is used for; as above.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer(address), bytes.len()) };
-        return Ok(bytes.len());
-    }
-    let own = [bytes.as_ptr() as u64, bytes.len() as u64];
-    copy(
-        libc::SYS_process_vm_writev,
-        own,
-        [address, bytes.len() as u64],
-    )
-}
-
-const fn pointer(address: u64) -> *mut u8 {
-    ptr::with_exposed_provenance_mut(address as usize)
-}
-
-fn copy(nr: i64, own: [u64; 2], guest: [u64; 2]) -> Result<usize, Errno> {
-    let pid = PID.load(Ordering::Relaxed) as u64;
-    let (own, guest) = (own.as_ptr() as u64, guest.as_ptr() as u64);
-    match make(nr as u32, [pid, own, 1, guest, 1, 0]) {
-        copied @ 0.. => Ok(copied as usize),
-        errno => Err(Errno(-errno as i32)),
     }
 }
 
