@@ -5,7 +5,6 @@
 
 pub mod book;
 pub mod bounds;
-pub mod direct;
 pub mod goals;
 pub mod growth;
 pub mod gvisor;

@@ -8,7 +8,7 @@ use tamis_bpf::{Program, Stack, interp};
 use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::convert::{converted, seccomp_context};
 use tamis_ebpf::interp::Fault;
-use tamis_ebpf::memory::{Context, Helpers, Memory};
+use tamis_ebpf::memory::{Context, Frames, Helpers, Memory};
 use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
 use tamis_ebpf::threaded;
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
@@ -156,6 +156,7 @@ fn converted_program(
     let checked = checked.unwrap_or_else(|refusal| panic!("a conversion is safe: {refusal}"));
     let jit = Extended::compile(&checked, &jit_options(calls.len() as u64)).ok();
     let threaded = threaded::Threaded::new(&checked);
+    let mut frames = Frames::default();
     for (call, expected) in calls.iter().zip(expected) {
         let context = seccomp_context(call, endian);
         let mut memory = Memory::new(Context::ReadOnly(&context), &[], endian);
@@ -166,6 +167,10 @@ fn converted_program(
         if let Some(jit) = &jit {
             let ret = jit.run(&mut memory, &mut helpers);
             counts.add("jit", "converted calls", is_same(ret));
+            let mut context = Context::ReadOnly(&context);
+            if let Some(ret) = jit.run_without_helpers(&mut context, &[], &mut frames) {
+                counts.add("jit, no helpers", "converted calls", is_same(Ok(ret)));
+            }
         }
     }
 }

@@ -69,6 +69,19 @@ fn call(nr: u32) -> SeccompData {
     }
 }
 
+/// The evaluators of a filter by their names.
+fn evaluators(program: &Program) -> [(&'static str, Evaluator); ENGINES.len()] {
+    ENGINES.map(|(name, engine, is_cached)| {
+        let options = tamis_engine::Options {
+            engine,
+            is_cached,
+            ..tamis_engine::Options::default()
+        };
+        let evaluator = Evaluator::new(&Stack::from(program.clone()), &options);
+        (name, evaluator.expect("probed"))
+    })
+}
+
 fn table(
     peers: Peers<'_>,
     program: &Program,
@@ -86,15 +99,7 @@ fn table(
         .iter()
         .map(|call| seccomp_context(call, Endian::Big))
         .collect();
-    let evaluators = ENGINES.map(|(name, engine, is_cached)| {
-        let options = tamis_engine::Options {
-            engine,
-            is_cached,
-            ..tamis_engine::Options::default()
-        };
-        let evaluator = Evaluator::new(&Stack::from(program.clone()), &options);
-        (name, evaluator.expect("probed"))
-    });
+    let evaluators = evaluators(program);
     let socket = packet::Program::new(program.insns().to_vec()).expect("sockets take it too");
     let code = Code::of_program(program);
     let mut seen = code.nothing_seen();
@@ -114,6 +119,9 @@ fn table(
             sum(images, |image| evaluator.run_image(image))
         }));
     }
+    contestants.push(Contestant::new("reading the call", || {
+        sum(&images, |[nr, audit, ..]| nr ^ audit)
+    }));
     contestants.push(Contestant::new("coverage", || {
         sum(&images, |image| code.run(image, &mut seen))
     }));

@@ -1,8 +1,9 @@
 //! Evaluators side by side, in one run: ours, libpcap's interpreter, rbpf, gVisor's interpreter, and the kernel, on
 //! programs of `tcpdump`, on Docker's filters by libseccomp, and on a filter of gVisor's.
 //!
-//! `cargo bench -p tamis-bench --bench engines`; the first number is the count of rounds. With `-- agree N` nothing is
-//! timed: N evaluations of random programs are compared.
+//! `cargo bench -p tamis-bench --bench engines`; the first number is the count of rounds. With `-- seed` only the programs
+//! of the patch of extended BPF run, beside its figures. With `-- agree N` nothing is timed: N evaluations of random
+//! programs are compared.
 
 mod agree;
 mod calls;
@@ -37,6 +38,9 @@ fn main() {
     match &libpcap {
         Ok(libpcap) => packets::run(libpcap, rounds),
         Err(reason) => skip::because(Need::Peers, reason),
+    }
+    if arguments.iter().any(|argument| argument == "seed") {
+        return;
     }
     let gvisor = Compiler::open();
     if let Err(reason) = &gvisor {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`text`], [`elf`] | programs from text and from objects of clang, and as text |
 //! | [`convert`] | what the kernel makes of classic programs |
+//! | [`direct`] | classic programs as somebody would write them |
 //! | [`semantics`], [`memory`] | what operations give, and the memory and helpers of an evaluation |
 //! | [`interp`] | the reference interpreter, which trusts nothing |
 //! | [`socket`] | what programs of sockets are given |
@@ -16,6 +17,7 @@
 pub mod check;
 mod coding;
 pub mod convert;
+pub mod direct;
 pub mod elf;
 pub mod insn;
 pub mod interp;

@@ -27,6 +27,9 @@ const STACK: u64 = 3 << 32;
 /// The distance of the addresses of frames: the lower half is that of their bytes in the stack.
 pub const FRAME_DISTANCE: u64 = (1 << 32) + FRAME_BYTES as u64;
 
+/// The address behind the first frame: the value of r10 in the main function.
+pub const FIRST_FRAME_END: u64 = STACK + FRAME_BYTES as u64;
+
 /// The bytes behind the frames, so that the largest access at any offset up to [`MAX_FRAMES`] frames stays in the stack.
 const SLACK_BYTES: usize = 8;
 
@@ -63,6 +66,25 @@ pub struct Memory<'m> {
     endian: Endian,
     /// Whether bytes of new frames can be read before they are written.
     is_trusted: bool,
+}
+
+/// The bytes of frames, which evaluations can use one after the other: making them takes longer than most evaluations.
+#[derive(Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    is_set: Vec<bool>,
+}
+
+impl Frames {
+    /// The bytes of so many frames, 0 if there is no stack. What an earlier evaluation left is still there.
+    #[inline]
+    pub fn bytes_of(&mut self, frames: usize) -> &mut [u8] {
+        let len = frames * FRAME_BYTES + SLACK_BYTES;
+        if frames > 0 && self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
+        &mut self.bytes
+    }
 }
 
 /// Where machine code finds the memory of an evaluation.
@@ -131,14 +153,32 @@ enum Place {
 impl<'m> Memory<'m> {
     /// A memory on a machine of a byte order. An evaluation gives it frames.
     pub fn new(context: Context<'m>, packet: &'m [u8], endian: Endian) -> Memory<'m> {
+        Memory::with_frames(context, packet, endian, Frames::default())
+    }
+
+    /// The same with frames that an earlier evaluation has used, which a new one doesn't read.
+    pub fn with_frames(
+        context: Context<'m>,
+        packet: &'m [u8],
+        endian: Endian,
+        frames: Frames,
+    ) -> Memory<'m> {
         Memory {
             context,
             packet,
-            stack: Vec::new(),
-            is_set: Vec::new(),
+            stack: frames.bytes,
+            is_set: frames.is_set,
             depth: 0,
             endian,
             is_trusted: false,
+        }
+    }
+
+    /// The frames, for another evaluation.
+    pub fn into_frames(self) -> Frames {
+        Frames {
+            bytes: self.stack,
+            is_set: self.is_set,
         }
     }
 
@@ -382,17 +422,32 @@ pub type HelperFn<'h> = Box<dyn FnMut([u64; 5], &mut Memory<'_>) -> Result<u64, 
 /// The kinds of a helper's arguments: at most five, where memory counts two. The result is a number.
 pub type Signature = Vec<Argument>;
 
+/// A helper that keeps nothing: its number, the kinds of its arguments, and its code.
+pub type PlainHelper = (
+    i32,
+    &'static [Argument],
+    fn([u64; 5], &mut Memory<'_>) -> Result<u64, AccessError>,
+);
+
 /// The functions that a host offers to programs, by number.
 #[derive(Default)]
 pub struct Helpers<'h> {
-    by_number: BTreeMap<i32, (Signature, HelperFn<'h>)>,
+    /// Those that take nothing to make.
+    plain: &'static [PlainHelper],
+    /// Others; absent without any, as making and dropping a map takes longer than many evaluations.
+    by_number: Option<Box<ByNumber<'h>>>,
 }
+
+/// Helpers by number.
+type ByNumber<'h> = BTreeMap<i32, (Signature, HelperFn<'h>)>;
 
 impl fmt::Debug for Helpers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let signatures = self.by_number.iter();
-        let signatures = signatures.map(|(number, (signature, _))| (number, signature));
-        f.debug_map().entries(signatures).finish()
+        let plain = self.plain.iter();
+        let plain = plain.map(|(number, signature, _)| (number, *signature));
+        let signatures = self.by_number.iter().flat_map(|others| others.iter());
+        let signatures = signatures.map(|(number, (signature, _))| (number, signature.as_slice()));
+        f.debug_map().entries(plain.chain(signatures)).finish()
     }
 }
 
@@ -400,6 +455,14 @@ impl<'h> Helpers<'h> {
     /// None.
     pub fn none() -> Helpers<'h> {
         Helpers::default()
+    }
+
+    /// These, which others can be added to.
+    pub fn plain(plain: &'static [PlainHelper]) -> Helpers<'h> {
+        Helpers {
+            plain,
+            by_number: None,
+        }
     }
 
     /// Adds a helper; it replaces another one with its number.
@@ -411,13 +474,20 @@ impl<'h> Helpers<'h> {
             registers(&signature) <= 5,
             "helpers have at most five arguments"
         );
-        self.by_number.insert(number, (signature, function));
+        let others = self.by_number.get_or_insert_default();
+        others.insert(number, (signature, function));
     }
 
     /// The signature of a helper; `None` if there is none with this number.
     pub fn signature(&self, number: i32) -> Option<&[Argument]> {
-        let (signature, _) = self.by_number.get(&number)?;
-        Some(signature)
+        match self
+            .by_number
+            .as_ref()
+            .and_then(|others| others.get(&number))
+        {
+            Some((signature, _)) => Some(signature),
+            None => self.find_plain(number).map(|(_, signature, _)| *signature),
+        }
     }
 
     /// Calls a helper; `None` if there is none with this number.
@@ -427,8 +497,19 @@ impl<'h> Helpers<'h> {
         arguments: [u64; 5],
         memory: &mut Memory<'_>,
     ) -> Option<Result<u64, AccessError>> {
-        let (_, function) = self.by_number.get_mut(&number)?;
+        let other = self
+            .by_number
+            .as_mut()
+            .and_then(|others| others.get_mut(&number));
+        if let Some((_, function)) = other {
+            return Some(function(arguments, memory));
+        }
+        let (_, _, function) = self.find_plain(number)?;
         Some(function(arguments, memory))
+    }
+
+    fn find_plain(&self, number: i32) -> Option<&'static PlainHelper> {
+        self.plain.iter().find(|(known, ..)| *known == number)
     }
 }
 

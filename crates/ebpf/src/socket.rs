@@ -5,7 +5,7 @@
 
 use tamis_bpf::packet::{Ancillary, Packet};
 
-use crate::memory::{Argument, Helpers, Memory};
+use crate::memory::{AccessError, Argument, Helpers, Memory};
 
 /// The size of `struct __sk_buff`.
 pub const CONTEXT_BYTES: usize = 192;
@@ -51,24 +51,29 @@ pub fn context(packet: &Packet<'_>) -> [u8; CONTEXT_BYTES] {
 }
 
 /// What [`LOAD_BYTES`] expects.
+const LOAD_BYTES_ARGUMENTS: [Argument; 3] =
+    [Argument::Context, Argument::Scalar, Argument::Writable];
+
+/// What [`LOAD_BYTES`] expects.
 pub fn load_bytes_signature() -> Vec<Argument> {
-    vec![Argument::Context, Argument::Scalar, Argument::Writable]
+    LOAD_BYTES_ARGUMENTS.to_vec()
 }
 
 /// The helpers: [`LOAD_BYTES`], which clears the memory if the packet has not so many bytes.
 pub fn helpers<'h>() -> Helpers<'h> {
+    Helpers::plain(&[(LOAD_BYTES, &LOAD_BYTES_ARGUMENTS, load_bytes)])
+}
+
+fn load_bytes(
+    [_, offset, to, len, _]: [u64; 5],
+    memory: &mut Memory<'_>,
+) -> Result<u64, AccessError> {
     const EFAULT: i64 = -14;
-    let load = |[_, offset, to, len, _]: [u64; 5], memory: &mut Memory<'_>| {
-        let (start, len) = (offset as u32 as usize, len as u32 as usize);
-        let bytes = memory.packet().get(start..start.saturating_add(len));
-        let (written, ret) = match bytes {
-            Some(bytes) => (bytes.to_vec(), 0),
-            None => (vec![0; len], EFAULT as u64),
-        };
-        memory.write_bytes(to, &written)?;
-        Ok(ret)
-    };
-    let mut helpers = Helpers::none();
-    helpers.register(LOAD_BYTES, load_bytes_signature(), Box::new(load));
-    helpers
+    let (start, len) = (offset as u32 as usize, len as u32 as usize);
+    match memory.packet().get(start..start.saturating_add(len)) {
+        Some(bytes) => memory.write_bytes(to, bytes).map(|()| 0),
+        None => memory
+            .write_bytes(to, &vec![0; len])
+            .map(|()| EFAULT as u64),
+    }
 }

@@ -1,9 +1,11 @@
 //! Evaluators of extended programs of sockets.
 
+use std::mem;
+
 use tamis_bpf::packet::Packet;
 use tamis_ebpf::check::Checked;
 use tamis_ebpf::interp::{self, Fault};
-use tamis_ebpf::memory::{Context, Memory};
+use tamis_ebpf::memory::{Context, Frames, Memory};
 use tamis_ebpf::socket::{context, helpers};
 use tamis_ebpf::threaded::Threaded;
 use tamis_jit::Extended;
@@ -69,20 +71,21 @@ impl ExtendedEvaluator {
         &self.choice
     }
 
-    /// The value for a packet: how many of its bytes are kept, 0 for none.
+    /// The value for a packet: how many of its bytes are kept, 0 for none. For many packets a [`Runner`] is faster if the
+    /// program has a stack.
     ///
     /// # Errors
     /// If the helper fails, which it doesn't for what the checker has accepted.
     pub fn run(&self, packet: &Packet<'_>) -> Result<u32, Fault> {
-        let mut context = context(packet);
-        let endian = self.checked.program().endian();
-        let mut memory = Memory::new(Context::Writable(&mut context), packet.bytes, endian);
-        let ret = match &self.prepared {
-            Prepared::Reference => return Ok(self.run_reference(packet)?.ret as u32),
-            Prepared::Threaded(program) => program.run(&mut memory, &mut helpers())?,
-            Prepared::Jit(program) => program.run(&mut memory, &mut helpers())?,
-        };
-        Ok(ret as u32)
+        self.runner().run(packet)
+    }
+
+    /// What runs the program on one packet after the other.
+    pub fn runner(&self) -> Runner<'_> {
+        Runner {
+            evaluator: self,
+            frames: Frames::default(),
+        }
     }
 
     /// The same by the reference interpreter, with the number of steps.
@@ -98,5 +101,59 @@ impl ExtendedEvaluator {
             program.endian(),
         );
         interp::run(program, &mut memory, &mut helpers(), MAX_STEPS)
+    }
+}
+
+/// An extended program and the memory of its stack.
+#[derive(Debug)]
+pub struct Runner<'e> {
+    evaluator: &'e ExtendedEvaluator,
+    frames: Frames,
+}
+
+impl Runner<'_> {
+    /// As [`ExtendedEvaluator::run`].
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Fault> {
+        let checked = &self.evaluator.checked;
+        if checked.accesses().context_bytes() == 0 {
+            return self.run_with(Context::ReadOnly(&[]), packet);
+        }
+        let mut context = context(packet);
+        self.run_with(Context::Writable(&mut context), packet)
+    }
+
+    #[inline]
+    fn run_with(&mut self, mut context: Context<'_>, packet: &Packet<'_>) -> Result<u32, Fault> {
+        if let Prepared::Jit(program) = &self.evaluator.prepared
+            && let Some(ret) =
+                program.run_without_helpers(&mut context, packet.bytes, &mut self.frames)
+        {
+            return Ok(ret as u32);
+        }
+        self.run_with_helpers(context, packet)
+    }
+
+    fn run_with_helpers(
+        &mut self,
+        context: Context<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<u32, Fault> {
+        let ExtendedEvaluator {
+            checked, prepared, ..
+        } = self.evaluator;
+        let endian = checked.program().endian();
+        let frames = mem::take(&mut self.frames);
+        let mut memory = Memory::with_frames(context, packet.bytes, endian, frames);
+        let ret = match prepared {
+            Prepared::Reference => return Ok(self.evaluator.run_reference(packet)?.ret as u32),
+            Prepared::Threaded(program) => program.run(&mut memory, &mut helpers()),
+            Prepared::Jit(program) => program.run(&mut memory, &mut helpers()),
+        };
+        self.frames = memory.into_frames();
+        Ok(ret? as u32)
     }
 }

@@ -20,7 +20,7 @@ use tamis_bpf::packet::Ancillary;
 use tamis_bpf::{Pc, Program};
 
 pub use choice::{Choice, Engine, Reason};
-pub use extended::ExtendedEvaluator;
+pub use extended::{ExtendedEvaluator, Runner};
 pub use packet::PacketEvaluator;
 pub use seccomp::Evaluator;
 
@@ -32,7 +32,7 @@ pub struct Options {
     /// How many evaluations there will be, as far as it is known: what [`Engine::Auto`] picks by. `None` is many.
     pub evaluations: Option<u64>,
     /// Whether answers that a call's architecture and number decide are kept in a table, which takes as long to make as
-    /// some ten thousand evaluations. Packets have no such table.
+    /// some ten thousand evaluations. Packets have no such table, nor has [`Engine::Reference`].
     pub is_cached: bool,
     /// With a seed, which should be random, machine code has no constants of the program, which an attacker may have
     /// chosen.

@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp, stack};
 use tamis_jit::{Entry, Seccomp};
-use tamis_vm::cache::{Residual, Table};
+use tamis_vm::cache::{Plan, Residual, Table};
 use tamis_vm::threaded::{self, Threaded};
 
 use crate::choice::{Choice, Engine, choose};
@@ -63,9 +63,11 @@ impl Evaluator {
             (Engine::Reference, None) => Filters::Reference(programs.to_vec()),
             (_, None) => Filters::Threaded(threaded(programs)?),
         };
+        // The reference interpreter judges tables, and so runs without one.
+        let is_judge = choice.engine == Engine::Reference;
         Ok(Evaluator {
             filters,
-            table,
+            table: table.filter(|_| !is_judge),
             endian: stack.endian().unwrap_or(Endian::Little),
             choice,
         })
@@ -93,21 +95,31 @@ impl Evaluator {
             return self.run_all(image);
         };
         let [nr, audit, ..] = *image;
+        match table.plan(audit, nr) {
+            Plan::Answer(ret) => ret,
+            plan => self.run_residuals(table, plan, image),
+        }
+    }
+
+    /// The answer of what a plan leaves to the filters. Apart, so that the answers of the table need no saved registers.
+    #[inline(never)]
+    fn run_residuals(&self, table: &Table, plan: Plan, image: &[u32; 16]) -> u32 {
         match &self.filters {
-            Filters::Jit(filters, entries) => table.answer(audit, nr, |residual| {
+            Filters::Jit(filters, entries) => table.carry_out(plan, |residual| {
                 let (filter, entry) = entries[residual as usize];
                 filters[filter].run_entry(entry, image)
             }),
-            Filters::Threaded(filters) => table.answer(audit, nr, |residual| {
+            Filters::Threaded(filters) => table.carry_out(plan, |residual| {
                 let Residual { filter, pc, state } = table.residuals()[residual as usize];
                 filters[filter].run_from(pc, state, image)
             }),
-            // The reference has no entries but the first instruction.
+            // It has no table.
             Filters::Reference(_) => self.run_all(image),
         }
     }
 
     /// The answer of all filters, each from its first instruction.
+    #[inline(never)]
     fn run_all(&self, image: &[u32; 16]) -> u32 {
         match &self.filters {
             Filters::Reference(programs) => {

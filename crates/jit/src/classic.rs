@@ -77,6 +77,8 @@ pub(crate) struct Emitter {
     blinding: Blinding,
     /// Whether the code reads what is known beside a packet.
     pub(crate) uses_record: bool,
+    /// Whether it reads a packet's length.
+    pub(crate) uses_len: bool,
 }
 
 /// The right-hand side of an operation in the machine.
@@ -97,6 +99,7 @@ impl Emitter {
             out,
             blinding,
             uses_record: false,
+            uses_len: false,
         }
     }
 

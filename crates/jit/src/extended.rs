@@ -12,12 +12,12 @@
 use tamis_abi::Endian;
 use tamis_ebpf::check::Checked;
 use tamis_ebpf::interp::{Fault, FaultReason};
-use tamis_ebpf::memory::{Helpers, Memory};
+use tamis_ebpf::memory::{Context, Frames, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{Op, Pc};
 
 use crate::assembler::EntryPoint;
-use crate::memory::{Executable, call_extended};
+use crate::memory::{Executable, call_extended, call_without_helpers};
 use crate::{Error, Options};
 
 pub(crate) mod emit;
@@ -52,6 +52,7 @@ pub struct Extended {
     executable: Executable,
     start: EntryPoint,
     needs: Needs,
+    calls_helpers: bool,
     /// For memories that the code can't be given.
     threaded: Threaded,
 }
@@ -95,9 +96,20 @@ impl Needs {
             && (memory.is_context_writable() || !self.is_context_written)
             && memory.packet().len() <= MAX_PACKET_BYTES
     }
-}
 
-impl Needs {
+    /// The same for what a memory is made of, on a little-endian machine.
+    #[inline]
+    fn are_met(self, context: &Context<'_>, packet: &[u8]) -> bool {
+        context.bytes().len() >= self.context_bytes
+            && (matches!(context, Context::Writable(_)) || !self.is_context_written)
+            && packet.len() <= MAX_PACKET_BYTES
+    }
+
+    /// How many frames.
+    pub(crate) fn frames(self) -> usize {
+        self.frames
+    }
+
     /// Whether the evaluation of a memory still has what the code needs: a helper may have put another one in its place.
     pub(crate) fn are_still_met_by(self, memory: &Memory<'_>) -> bool {
         self.are_met_by(memory) && memory.has_room(self.frames)
@@ -118,6 +130,10 @@ impl Extended {
             executable: Executable::new(&code).map_err(Error::Unavailable)?,
             start: code.entry(start),
             needs: Needs::of(checked),
+            calls_helpers: checked
+                .program()
+                .ops()
+                .any(|(_, op)| matches!(op, Op::CallHelper(_))),
             threaded: Threaded::new(checked),
         })
     }
@@ -135,6 +151,25 @@ impl Extended {
         }
         memory.begin_checked(self.needs.frames);
         call_extended(&self.executable, self.start, self.needs, memory, helpers)
+    }
+
+    /// Runs a program that calls no helper, in a third of the time that [`run`](Self::run) takes for a short one: there
+    /// is no [`Memory`] to make. `None` if the program calls helpers, or the context or the packet isn't what the code
+    /// needs; `run` says what is wrong then.
+    #[inline]
+    pub fn run_without_helpers(
+        &self,
+        context: &mut Context<'_>,
+        packet: &[u8],
+        frames: &mut Frames,
+    ) -> Option<u64> {
+        if self.calls_helpers || !self.needs.are_met(context, packet) {
+            return None;
+        }
+        let (executable, needs) = (&self.executable, self.needs);
+        Some(call_without_helpers(
+            executable, self.start, needs, context, packet, frames,
+        ))
     }
 
     /// The machine code, for disassemblers. It is independent of its address.

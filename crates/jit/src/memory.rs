@@ -15,7 +15,7 @@ use std::io;
 use std::any::Any;
 
 use tamis_ebpf::interp::Fault;
-use tamis_ebpf::memory::{Helpers, Memory};
+use tamis_ebpf::memory::{Context, FIRST_FRAME_END, Frames, Helpers, Memory};
 
 use crate::assembler::{Code, EntryPoint};
 use crate::extended::Needs;
@@ -105,7 +105,7 @@ pub fn probe() -> Result<(), Unavailable> {
     Executable::new(&Code::of_return()).map(drop)
 }
 
-pub(crate) use host::{Executable, call_extended, prefetch};
+pub(crate) use host::{Executable, call_extended, call_without_helpers, prefetch};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[expect(unsafe_code, reason = "maps memory and calls the code in it")]
@@ -120,8 +120,8 @@ mod host {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     use super::{
-        Code, EntryPoint, Failure, Fault, Helpers, Host, Memory, Needs, RawState, Record, Returned,
-        Unavailable, io,
+        Code, Context, EntryPoint, FIRST_FRAME_END, Failure, Fault, Frames, Helpers, Host, Memory,
+        Needs, RawState, Record, Returned, Unavailable, io,
     };
     use crate::extended::call_helper;
 
@@ -187,6 +187,20 @@ mod host {
             }
         }
 
+        /// Runs code that was emitted for packets and reads nothing but their bytes, from an entry point of the same code,
+        /// on at most 2^31 - 1 bytes.
+        #[inline]
+        pub(crate) fn call_with_bytes(&self, entry: EntryPoint, bytes: &[u8]) -> u32 {
+            debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
+            // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
+            // second one.
+            unsafe {
+                type Function = unsafe extern "sysv64" fn(*const u8, usize) -> u32;
+                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                function(bytes.as_ptr(), bytes.len())
+            }
+        }
+
         /// Runs code that was emitted for packets, from an entry point of the same code, on at most 2^31 - 1 bytes.
         #[inline]
         pub(crate) fn call_with_packet(
@@ -240,19 +254,60 @@ mod host {
         };
         // The code saves what a callee must keep, and returns with the stack pointer that it came with; loops end, as the
         // checker has followed them. Helpers are called by `serve` alone, after which the places are read again.
-        // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the caller
-        // keeps both together. The code accesses the fields of the state, the frames that `memory` has room for, and the
-        // context up to the last byte that the checker saw accessed, which the caller has compared with its length and
-        // its permission; it compares places in the packet with its length.
-        let value = unsafe {
-            type Function = unsafe extern "sysv64" fn(*mut RawState) -> u64;
-            let function: Function = std::mem::transmute(executable.code.add(entry.offset()));
-            function(&raw mut state)
-        };
+        // SAFETY: the frames are those that `memory` has room for, and the caller has compared the context with the needs.
+        let value = unsafe { enter(executable, entry, &mut state) };
         match host.failure {
             None => Ok(value),
             Some(Failure::Fault(fault)) => Err(fault),
             Some(Failure::Panic(payload)) => resume_unwind(payload),
+        }
+    }
+
+    /// Runs code that was emitted for a checked extended program that calls no helper, from its entry point, on a context
+    /// and a packet that meet its needs.
+    #[inline]
+    pub(crate) fn call_without_helpers(
+        executable: &Executable,
+        entry: EntryPoint,
+        needs: Needs,
+        context: &mut Context<'_>,
+        packet: &[u8],
+        frames: &mut Frames,
+    ) -> u64 {
+        debug_assert!(entry.offset() < executable.code_bytes);
+        let mut state = RawState {
+            context: match context {
+                Context::ReadOnly(bytes) => bytes.as_ptr().cast_mut(),
+                Context::Writable(bytes) => bytes.as_mut_ptr(),
+            },
+            stack: frames.bytes_of(needs.frames()).as_mut_ptr(),
+            frame_end: FIRST_FRAME_END,
+            packet: packet.as_ptr(),
+            packet_bytes: packet.len() as u64,
+            stack_pointer: 0,
+            arguments: [0; 5],
+            helper: serve,
+            host: ptr::null_mut(),
+        };
+        // SAFETY: the frames are as many as are needed, and the caller has compared the context with the needs. The code
+        // has no call of the host's function.
+        unsafe { enter(executable, entry, &mut state) }
+    }
+
+    /// Enters the code of an extended program.
+    ///
+    /// # Safety
+    /// The entry point is of this code. The stack has the frames that the code was made for, and the context has every
+    /// byte that the checker saw accessed, writable if it is written.
+    #[inline]
+    unsafe fn enter(executable: &Executable, entry: EntryPoint, state: &mut RawState) -> u64 {
+        // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the caller
+        // keeps both together. The code accesses the fields of the state, the frames, and the context up to the last byte
+        // that the checker saw accessed; it compares places in the packet with its length.
+        unsafe {
+            type Function = unsafe extern "sysv64" fn(*mut RawState) -> u64;
+            let function: Function = std::mem::transmute(executable.code.add(entry.offset()));
+            function(state)
         }
     }
 
@@ -386,7 +441,9 @@ mod host {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod host {
-    use super::{Code, EntryPoint, Fault, Helpers, Memory, Needs, Record, Unavailable};
+    use super::{
+        Code, Context, EntryPoint, Fault, Frames, Helpers, Memory, Needs, Record, Unavailable,
+    };
 
     /// Machine code that can be called: there is none on this machine.
     #[derive(Debug)]
@@ -405,6 +462,10 @@ mod host {
             match *self {}
         }
 
+        pub(crate) fn call_with_bytes(&self, _: EntryPoint, _: &[u8]) -> u32 {
+            match *self {}
+        }
+
         pub(crate) fn call_with_packet(&self, _: EntryPoint, _: &[u8], _: u32, _: &Record) -> u32 {
             match *self {}
         }
@@ -417,6 +478,17 @@ mod host {
         _: &mut Memory<'_>,
         _: &mut Helpers<'_>,
     ) -> Result<u64, Fault> {
+        match *executable {}
+    }
+
+    pub(crate) fn call_without_helpers(
+        executable: &Executable,
+        _: EntryPoint,
+        _: Needs,
+        _: &mut Context<'_>,
+        _: &[u8],
+        _: &mut Frames,
+    ) -> u64 {
         match *executable {}
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Written {
     pub(crate) entries: Vec<EntryPoint>,
     /// Whether it reads what is known beside a packet.
     pub(crate) uses_record: bool,
+    /// Whether it reads a packet's length.
+    pub(crate) uses_len: bool,
 }
 
 /// The bytes of code for an instruction that are made room for at first: few programs need more.
@@ -88,10 +90,11 @@ pub(crate) fn write<M: Machine>(
         .map(|entry| write_entry(&mut emitter, entry, places[entry.pc.0]))
         .collect();
     let start = write_entry(&mut emitter, &START, places[0]);
-    let uses_record = emitter.uses_record;
+    let (uses_record, uses_len) = (emitter.uses_record, emitter.uses_len);
     let code = emitter.out.finish();
     Ok(Written {
         uses_record,
+        uses_len,
         start: code.entry(start),
         entries: labels.into_iter().map(|label| code.entry(label)).collect(),
         code,

@@ -66,7 +66,17 @@ pub struct Socket {
     start: EntryPoint,
     /// For packets that the code can't be given.
     program: Program,
-    needs_record: bool,
+    reads: Reads,
+}
+
+/// What the code reads of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Bytes,
+    /// The length, too.
+    Len,
+    /// All that is known beside the bytes.
+    Record,
 }
 
 impl Socket {
@@ -82,17 +92,26 @@ impl Socket {
             executable,
             start: written.start,
             program: program.clone(),
-            needs_record: written.uses_record,
+            reads: match (written.uses_record, written.uses_len) {
+                (true, _) => Reads::Record,
+                (false, true) => Reads::Len,
+                (false, false) => Reads::Bytes,
+            },
         })
     }
 
     /// The return value for a packet.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
-        if self.needs_record {
-            return self.run_with(packet, &record(packet));
+        let bytes = packet.bytes;
+        if bytes.len() > MAX_BYTES {
+            return interp::run_packet(&self.program, packet).ret;
         }
-        self.run_with(packet, &[0; KNOWN + 2])
+        match self.reads {
+            Reads::Bytes => self.executable.call_with_bytes(self.start, bytes),
+            Reads::Len => self.run_with(packet, &[0; KNOWN + 2]),
+            Reads::Record => self.run_with(packet, &record(packet)),
+        }
     }
 
     /// The return values for packets, in order. Faster than one by one if the packets are not in the cache: it is
@@ -102,14 +121,15 @@ impl Socket {
     /// If there are fewer places for return values than packets.
     pub fn run_batch(&self, packets: &[Packet<'_>], rets: &mut [u32]) {
         assert!(rets.len() >= packets.len(), "a place for each return value");
-        for packet in packets.iter().take(AHEAD) {
-            memory::prefetch(packet.bytes);
-        }
-        for (index, packet) in packets.iter().enumerate() {
-            if let Some(ahead) = packets.get(index + AHEAD) {
+        let (near, far) = packets.split_at(packets.len().min(AHEAD));
+        near.iter()
+            .for_each(|packet| memory::prefetch(packet.bytes));
+        let mut ahead = far.iter();
+        for (packet, ret) in packets.iter().zip(rets) {
+            if let Some(ahead) = ahead.next() {
                 memory::prefetch(ahead.bytes);
             }
-            rets[index] = self.run(packet);
+            *ret = self.run(packet);
         }
     }
 
@@ -123,20 +143,10 @@ impl Socket {
         self.start.offset()
     }
 
-    #[inline]
     fn run_with(&self, packet: &Packet<'_>, record: &Record) -> u32 {
-        let bytes = &packet.bytes;
-        if bytes.len() > MAX_BYTES {
-            return interp::run_packet(&self.program, packet).ret;
-        }
-        let call = Executable::call_with_packet;
-        call(
-            &self.executable,
-            self.start,
-            bytes,
-            packet.len_bytes,
-            record,
-        )
+        let (bytes, len_bytes) = (packet.bytes, packet.len_bytes);
+        self.executable
+            .call_with_packet(self.start, bytes, len_bytes, record)
     }
 }
 
@@ -177,6 +187,7 @@ impl Machine for Packets {
     fn load_len(emitter: &mut Emitter, to: Reg) {
         let copy = Inst::Binary(Binary::Mov, Width::Half, to, LEN);
         emitter.out.push(copy);
+        emitter.uses_len = true;
     }
 
     fn extra(emitter: &mut Emitter, extra: Extra, facts: Facts) {

@@ -206,6 +206,14 @@ impl Listener {
         }
     }
 
+    /// Whether a task with the filter is left. Before 5.8 the kernel doesn't tell, and the answer is yes.
+    ///
+    /// # Errors
+    /// [`Request::Wait`], if the descriptor isn't a listener.
+    pub fn has_tasks(&self) -> Result<bool, ListenerError> {
+        Ok(self.wait(None, Timeout::AtOnce)? != Waited::Ended)
+    }
+
     fn wait(
         &self,
         until: Option<BorrowedFd<'_>>,

@@ -55,12 +55,17 @@ pub struct Table {
     residuals: Vec<Residual>,
 }
 
+/// The plans of numbers that follow each other.
+type Row = Box<[Plan; Table::DENSE as usize]>;
+
 /// The plans of an architecture.
 #[derive(Clone, Debug)]
 struct ArchTable {
     audit: u32,
-    /// The plans of the first numbers, and behind them those of the first ones with the bit of x32.
-    dense: Box<[Plan; 2 * Table::DENSE as usize]>,
+    /// The plans of the first numbers.
+    dense: Row,
+    /// Those of the first ones with the bit of x32.
+    dense_x32: Row,
     /// The plans of all numbers: the last number of each interval, and its plan.
     intervals: Vec<(u32, Plan)>,
 }
@@ -140,14 +145,24 @@ impl Table {
     /// The plan for calls of this architecture with this number.
     #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
+        // Most calls are of one architecture, with a number that is in its array.
+        match self.arches.first() {
+            Some(first) if first.audit == audit => match first.dense.get(nr as usize) {
+                Some(plan) => *plan,
+                None => first.beyond(nr),
+            },
+            _ => self.plan_of_another(audit, nr),
+        }
+    }
+
+    /// The plan where the architecture isn't the first.
+    #[inline(never)]
+    fn plan_of_another(&self, audit: u32, nr: u32) -> Plan {
         let Some(arch) = self.arches.iter().find(|arch| arch.audit == audit) else {
             return self.whole;
         };
-        if nr & !(Arch::X32_BIT | (Table::DENSE - 1)) == 0 {
-            arch.dense[place(nr)]
-        } else {
-            arch.sparse(nr)
-        }
+        let plan = arch.dense.get(nr as usize);
+        plan.map_or_else(|| arch.beyond(nr), |plan| *plan)
     }
 
     /// The parts of a plan, those of the newest filters first.
@@ -162,8 +177,14 @@ impl Table {
 
     /// The stack's answer for a call, given the values of its residuals.
     #[inline]
-    pub fn answer(&self, audit: u32, nr: u32, mut run: impl FnMut(u32) -> u32) -> u32 {
-        match self.plan(audit, nr) {
+    pub fn answer(&self, audit: u32, nr: u32, run: impl FnMut(u32) -> u32) -> u32 {
+        self.carry_out(self.plan(audit, nr), run)
+    }
+
+    /// The stack's answer by one of its plans, given the values of its residuals.
+    #[inline]
+    pub fn carry_out(&self, plan: Plan, mut run: impl FnMut(u32) -> u32) -> u32 {
+        match plan {
             Plan::Answer(ret) => ret,
             Plan::Residual(residual) => stricter(NO_FILTER, run(residual)),
             Plan::Parts(index) => self.combine(index, &mut run),
@@ -187,43 +208,41 @@ impl Table {
     pub fn size_bytes(&self) -> usize {
         let intervals = self.arches.iter().map(|arch| size_of_val(&*arch.intervals));
         let parts = self.parts.iter().map(|parts| size_of_val(&**parts));
-        let dense = self.arches.iter().map(|arch| size_of_val(&*arch.dense));
-        dense.sum::<usize>()
-            + intervals.sum::<usize>()
-            + parts.sum::<usize>()
-            + size_of_val(&*self.residuals)
+        let dense = self.arches.len() * 2 * size_of::<[Plan; Table::DENSE as usize]>();
+        dense + intervals.sum::<usize>() + parts.sum::<usize>() + size_of_val(&*self.residuals)
     }
-}
-
-/// Where the plan of a number stands that is below [`Table::DENSE`] but for the bit of x32.
-const fn place(nr: u32) -> usize {
-    let row = nr >> (Arch::X32_BIT.trailing_zeros() - Table::DENSE.trailing_zeros());
-    ((row & Table::DENSE) | (nr & (Table::DENSE - 1))) as usize
 }
 
 impl ArchTable {
     /// `intervals` end with the last number.
     fn new(audit: u32, intervals: Vec<(u32, Plan)>) -> ArchTable {
-        let (_, last) = intervals[intervals.len() - 1];
-        let mut arch = ArchTable {
-            audit,
-            dense: Box::new([last; 2 * Table::DENSE as usize]),
-            intervals,
-        };
-        for first in [0, Arch::X32_BIT] {
-            for nr in first..first + Table::DENSE {
-                arch.dense[place(nr)] = arch.sparse(nr);
+        let row = |first| {
+            let mut row = Box::new([Plan::Answer(0); Table::DENSE as usize]);
+            for (plan, nr) in row.iter_mut().zip(first..) {
+                *plan = sparse(&intervals, nr);
             }
+            row
+        };
+        ArchTable {
+            audit,
+            dense: row(0),
+            dense_x32: row(Arch::X32_BIT),
+            intervals,
         }
-        arch
     }
 
-    /// The plan of any number.
+    /// The plan of a number that isn't one of the first.
     #[inline(never)]
-    fn sparse(&self, nr: u32) -> Plan {
-        let at = self.intervals.partition_point(|(last, _)| *last < nr);
-        self.intervals[at].1
+    fn beyond(&self, nr: u32) -> Plan {
+        let of_x32 = self.dense_x32.get((nr ^ Arch::X32_BIT) as usize);
+        of_x32.map_or_else(|| sparse(&self.intervals, nr), |plan| *plan)
     }
+}
+
+/// The plan of any number, by the last number of each interval.
+fn sparse(intervals: &[(u32, Plan)], nr: u32) -> Plan {
+    let at = intervals.partition_point(|(last, _)| *last < nr);
+    intervals[at].1
 }
 
 impl Residual {
@@ -237,16 +256,21 @@ impl Residual {
     }
 }
 
-/// The architectures with whose numbers some program compares a constant, in the order of the table of architectures.
+/// The architectures with whose numbers some program compares a constant, in the order of these comparisons: filters ask
+/// first for the one whose calls they get.
 fn tested_arches(programs: &[Program]) -> Vec<u32> {
-    let tested = |audit: u32| {
-        let mut ops = programs.iter().flat_map(Program::ops);
-        ops.any(|op| matches!(op, Op::Branch { operand: Operand::K(k), .. } if k == audit))
-    };
     let mut audits: Vec<u32> = Vec::new();
-    for audit in Arch::all().map(Arch::audit) {
-        if !audits.contains(&audit) && tested(audit) && audits.len() < Table::MAX_ARCHES {
-            audits.push(audit);
+    for op in programs.iter().flat_map(Program::ops) {
+        let Op::Branch {
+            operand: Operand::K(k),
+            ..
+        } = op
+        else {
+            continue;
+        };
+        let is_audit = Arch::all().any(|arch| arch.audit() == k);
+        if is_audit && !audits.contains(&k) && audits.len() < Table::MAX_ARCHES {
+            audits.push(k);
         }
     }
     audits

@@ -6,7 +6,7 @@
 //! behind its step, so that the processor needn't wait for a link.
 //!
 //! What often comes together is one step: a load, the length of a header before it, a mask and a shift behind it, and
-//! the tests, store or copy of the value. Jumps cost nothing. What is rare - values beside a packet, divisions - is left
+//! the tests, store or copy of the value, or the end of the program that a test leads to. Jumps cost nothing. What is rare - values beside a packet, divisions - is left
 //! to one function for all instructions, which does what the reference interpreter does.
 //!
 //! Without optimisation the calls nest, as deep as a path is long, so programs are limited to the 4096 instructions of
@@ -100,14 +100,15 @@ pub struct TooLong {
     pub len_insns: usize,
 }
 
-/// The function of a step, given all steps, its place, A and X: it returns the value of the program.
-type Handler<M> = for<'f, 'a> fn(&[Step<M>], usize, u32, u32, &mut Frame<'f, 'a, M>) -> u32;
+/// The function of a step, given it, the steps behind it, A and X: it returns the value of the program.
+type Handler<M> = for<'f, 'a> fn(&Step<M>, &[Step<M>], u32, u32, &mut Frame<'f, 'a, M>) -> u32;
 
 /// What an evaluation has besides the registers.
 struct Frame<'f, 'a, M: Machine> {
     /// The bytes of the input.
     bytes: &'f [u8],
     input: &'f M::Input<'a>,
+    steps: &'f [Step<M>],
     tables: &'f Tables<M>,
     memory: Memory,
 }
@@ -116,8 +117,8 @@ struct Frame<'f, 'a, M: Machine> {
 /// stands behind it.
 struct Step<M: Machine> {
     handler: Handler<M>,
-    /// Where a test leads that isn't followed by the next step: while building an instruction, then a place. Of several
-    /// tests for equality, the first in the table.
+    /// Where a test leads that isn't followed by the next step: while building an instruction, then a place; if it leads
+    /// to a return of a constant, that. Of several tests for equality, the first in the table.
     target: u32,
     /// The constant of the test, the count of tests, or the instruction.
     k: u32,
@@ -139,7 +140,7 @@ impl<M: Machine> Threaded<M> {
     /// If the instruction is outside the program.
     pub fn run_from(&self, Pc(pc): Pc, state: State, input: &M::Input<'_>) -> u32 {
         let State { a, x, memory } = state;
-        self.enter(self.tables.places[pc] as usize, [a, x], memory, input)
+        self.enter(self.tables.places[pc], [a, x], memory, input)
     }
 
     /// The value of the program for an input: the image of a call in the byte order of the program, or a packet.
@@ -149,14 +150,15 @@ impl<M: Machine> Threaded<M> {
     }
 
     #[inline]
-    fn enter(&self, at: usize, [a, x]: [u32; 2], memory: Memory, input: &M::Input<'_>) -> u32 {
+    fn enter(&self, at: u32, [a, x]: [u32; 2], memory: Memory, input: &M::Input<'_>) -> u32 {
         let mut frame = Frame {
             bytes: M::bytes(input),
             input,
+            steps: &self.steps,
             tables: &self.tables,
             memory,
         };
-        (self.steps[at].handler)(&self.steps, at, a, x, &mut frame)
+        handlers::go(at, a, x, &mut frame)
     }
 }
 

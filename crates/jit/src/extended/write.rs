@@ -56,7 +56,12 @@ struct Writer<'c> {
     main_insns: usize,
     /// Whether the program calls its main function, which then ends as others do.
     is_main_called: bool,
+    /// Whether it calls functions, which may end it with calls pending.
+    has_functions: bool,
+    /// What the prologue saves.
     saved: Vec<Reg>,
+    /// Whether a word is added below that.
+    is_padded: bool,
 }
 
 impl<'c> Writer<'c> {
@@ -69,8 +74,9 @@ impl<'c> Writer<'c> {
         let others = functions.iter().filter(|start| start.0 > 0);
         let main_insns = others.map(|start| start.0).min().unwrap_or(program.len());
         let is_main_called = functions.contains(&Pc(0));
+        let has_functions = !functions.is_empty();
         let saved = saved(checked);
-        let is_padded = is_padded(&saved, is_main_called);
+        let is_padded = is_padded(checked, &saved, is_main_called);
         let mut out = Assembler::with_capacity(program.len() * ROOM_PER_INSN_BYTES);
         out.push(Inst::Return);
         for reg in &saved {
@@ -85,7 +91,10 @@ impl<'c> Writer<'c> {
             ));
         }
         let exit = out.here();
-        out.push(Inst::LoadFull(Reg::Rsp, State::STACK_POINTER));
+        // An end inside of a function leaves calls pending.
+        if has_functions {
+            out.push(Inst::LoadFull(Reg::Rsp, State::STACK_POINTER));
+        }
         let abort = out.here();
         out.push(Inst::Binary(Binary::Xor, Width::Half, Reg::Rax, Reg::Rax));
         let ends = Ends {
@@ -105,7 +114,9 @@ impl<'c> Writer<'c> {
             exit,
             main_insns,
             is_main_called,
+            has_functions,
             saved,
+            is_padded,
         }
     }
 
@@ -161,8 +172,10 @@ impl<'c> Writer<'c> {
         out.push(Inst::Set(context, 1));
         self.emitter.load_places();
         let out = &mut self.emitter.out;
-        out.push(Inst::StoreSized(Size::D, State::STACK_POINTER, Reg::Rsp));
-        if is_padded(&self.saved, self.is_main_called) {
+        if self.has_functions {
+            out.push(Inst::StoreSized(Size::D, State::STACK_POINTER, Reg::Rsp));
+        }
+        if self.is_padded {
             out.push(Inst::BinaryImm(
                 Binary::Sub,
                 Width::Full,
@@ -194,8 +207,9 @@ fn saved(checked: &Checked) -> Vec<Reg> {
 }
 
 /// Whether a word is added below the saved registers, so that the stack pointer is a multiple of 16 bytes in the main
-/// function: at the entry of each function it is that plus 8.
-fn is_padded(saved: &[Reg], is_main_called: bool) -> bool {
+/// function, as the host's function for helpers expects: at the entry of each function it is that plus 8.
+fn is_padded(checked: &Checked, saved: &[Reg], is_main_called: bool) -> bool {
+    let mut ops = checked.program().ops();
     let pushed = saved.len() + 1 + usize::from(is_main_called);
-    !pushed.is_multiple_of(2)
+    ops.any(|(_, op)| matches!(op, Op::CallHelper(_))) && !pushed.is_multiple_of(2)
 }

@@ -174,8 +174,10 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunRes
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut report = report?;
-        if let Err(error) = answered {
-            report.notes.push(Note::NotAnswered(error.errno));
+        match answered {
+            Ok(false) => {}
+            Ok(true) => report.notes.push(Note::TasksLeft),
+            Err(error) => report.notes.push(Note::NotAnswered(error.errno)),
         }
         Ok(report)
     })

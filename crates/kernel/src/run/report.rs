@@ -63,6 +63,8 @@ pub enum Note {
     NotExecuted,
     /// The listener failed, so notified calls got no more replies.
     NotAnswered(Errno),
+    /// The command has ended and what it started hasn't: notified calls of these tasks fail with `ENOSYS` from now on.
+    TasksLeft,
     /// A process with several threads was killed by `SIGSYS`, and the thread that caused it is unknown.
     ThreadUnknown {
         /// The process.
@@ -92,6 +94,9 @@ impl fmt::Display for Note {
             Note::NotAnswered(errno) => {
                 write!(f, "notified calls were no longer answered: {errno}")
             }
+            Note::TasksLeft => f.write_str(
+                "what the command started still runs; from now on calls that would be handed over fail with ENOSYS there",
+            ),
             Note::ThreadUnknown { process } => write!(
                 f,
                 "process {process} was killed by SIGSYS, but not which of its threads made the call \

@@ -10,20 +10,21 @@ use crate::spawn::PendingListener;
 /// The function that replies to notified calls.
 pub(crate) type Answer<'a> = dyn FnMut(&Listener, &Notification) -> Reply + Send + 'a;
 
-/// Replies to calls until the command has ended: then `has_ended` is set and `stop` is readable.
+/// Replies to calls until the command has ended: then `has_ended` is set and `stop` is readable. Returns whether tasks with
+/// the filter are left, to whose calls nobody will reply.
 pub(crate) fn answer_until_end(
     pending: &PendingListener,
     has_ended: &AtomicBool,
     stop: &PipeReader,
     answer: &mut Answer<'_>,
-) -> Result<(), ListenerError> {
+) -> Result<bool, ListenerError> {
     let Some(listener) = pending.wait(has_ended)? else {
-        return Ok(());
+        return Ok(false);
     };
     while let Some(notification) = listener.receive(Some(stop.as_fd()))? {
         let reply = answer(&listener, &notification);
         // A caller that is gone needs no reply.
         listener.reply(notification.id, reply)?;
     }
-    Ok(())
+    listener.has_tasks()
 }

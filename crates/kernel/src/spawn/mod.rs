@@ -60,7 +60,7 @@ pub struct Spawn<'a> {
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
     /// The filters with their installation flags, the oldest first. Each must allow `seccomp`, to install the next.
-    /// The last must allow `execve`, unless there is a [`body`](Self::body).
+    /// The last must allow `execve`, unless a [`body`](Self::body) takes its place.
     pub filters: Vec<(&'a Program, Flags)>,
     /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
     pub no_new_privs: bool,
@@ -70,11 +70,11 @@ pub struct Spawn<'a> {
     /// Kill the command if the calling *thread* ends first, even by `SIGKILL`. This doesn't apply to its
     /// descendants, and the kernel resets it if the command executes a program with privileges of its own.
     pub die_with_parent: bool,
-    /// What the child does in place of executing the program, which is not looked for then.
+    /// What the child does before it executes the program, or in place of that.
     pub body: Option<&'a dyn Body>,
 }
 
-/// What a child does in place of executing a program.
+/// What a child does before it executes a program, or in place of that.
 ///
 /// Other threads of the parent may hold any lock at the moment of the fork: neither function may allocate, lock or panic.
 pub trait Body: fmt::Debug + Sync {
@@ -84,8 +84,9 @@ pub trait Body: fmt::Debug + Sync {
     /// The child ends with this error as [`SpawnError::Exec`].
     fn prepare(&self) -> Result<(), Errno>;
 
-    /// Is called under the filters. It returns only the reason why it couldn't begin.
-    fn run(&self) -> Errno;
+    /// Is called under the filters. If it returns a reason why it couldn't begin, the child ends with that; if it returns
+    /// nothing, the child executes the program.
+    fn run(&self) -> Option<Errno>;
 }
 
 /// A child that waits to be [released](Self::release). Dropping it kills it.

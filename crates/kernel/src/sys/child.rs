@@ -97,7 +97,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) share_files: bool,
     /// The page for the report.
     pub(crate) page: &'a Page,
-    /// What happens in place of `exec`.
+    /// What happens before `exec`, or in place of it.
     pub(crate) body: Option<&'a dyn Body>,
 }
 
@@ -172,8 +172,8 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
         }
     }
     page.stage.store(Stage::Exec as u32, Ordering::Release);
-    if let Some(body) = plan.body {
-        give_up(page, body.run());
+    if let Some(errno) = plan.body.and_then(Body::run) {
+        give_up(page, errno);
     }
     // A filter may answer `execve` with errno 0: `execvp` then fails, and leaves the error of an earlier call.
     // SAFETY: the C library's own variable of this thread.

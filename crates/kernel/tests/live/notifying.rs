@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
 use tamis_kernel::listener::{Delivery, Listener, Reply};
+use tamis_kernel::run::Note;
 use tamis_kernel::{Command, Ended, Flag, Install, install, supervise};
 
 use crate::raw;
@@ -31,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("listener::the_call_is_told_as_it_is", the_call_is_told),
         trial("listener::every_call_can_be_notified", every_call),
+        trial("listener::tasks_that_are_left_are_told", tasks_left),
         trial("listener::explains_a_kill_too", explains_a_kill_too),
         trial("listener::descriptor_can_be_added", descriptor_can_be_added),
         trial("listener::descriptor_can_be_the_answer", || {
@@ -105,6 +107,23 @@ fn every_call() {
         assert_eq!(report.notes, []);
     }
     assert!(count.into_inner() > 20);
+}
+
+/// A child that outlives the command, until this end of a pipe is closed.
+fn tasks_left() {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    let (own, fd) = (std::process::id(), reader.as_fd().as_raw_fd());
+    let script = format!("read line </proc/{own}/fd/{fd} & exit 3");
+    let command = Command {
+        args: vec!["-c".into(), script.into()],
+        filters: answering(CALL, NOTIFY).into(),
+        explain: false,
+        ..Command::new("sh")
+    };
+    let report = supervise(&command, |_, _| Reply::Continue).expect("it runs");
+    drop(writer);
+    assert_eq!(report.ended, Ended::Exited(3));
+    assert_eq!(report.notes, [Note::TasksLeft]);
 }
 
 fn explains_a_kill_too() {

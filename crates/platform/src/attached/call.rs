@@ -10,7 +10,7 @@ use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
-use super::filters::{INSTALLS, OURS, may_install};
+use super::filters::{INSTALLS, OURS, concerns_all, may_install};
 use super::space::Remote;
 use super::tracer::Tracer;
 use crate::error::{PlatformError, Unsupported};
@@ -61,7 +61,7 @@ impl Tracer<'_> {
             return self.on_foreign(stopped, &call);
         }
         if may_install(&call) {
-            self.roll_back(stopped)?;
+            self.roll_back(stopped, concerns_all(&call))?;
             if data == u32::from(INSTALLS) {
                 return Ok(());
             }
@@ -98,12 +98,16 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task.
-    fn roll_back(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+    /// Rolls patched sites back in the memory of a stopped task, and has its other threads leave them if that concerns
+    /// these, too.
+    fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<(), TraceError> {
         let Some(mut patching) = self.patching.take() else {
             return Ok(());
         };
-        let done = patching.roll_back(self, stopped);
+        let mut done = patching.roll_back(self, stopped);
+        if of_all && done.is_ok() {
+            done = patching.clear(self, stopped);
+        }
         self.patching = Some(patching);
         done
     }

@@ -120,6 +120,13 @@ fn no_listeners() -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
+/// Whether a call that may install a filter may do so in all threads.
+pub(super) fn concerns_all(call: &SeccompData) -> bool {
+    /// `PR_SET_SECCOMP` has no flags.
+    const FLAGS: usize = 1;
+    call.args[FLAGS] & u64::from(Flag::Tsync.bit()) != 0
+}
+
 /// Whether a call may install a filter.
 pub(super) fn may_install(call: &SeccompData) -> bool {
     let sets_filter = || call.args[0] as i32 == libc::PR_SET_SECCOMP;

@@ -15,6 +15,7 @@ use tamis_kernel::tracee::{
 };
 use tamis_kernel::{Ended, Errno};
 
+use crate::patched::inject::{ORIG_RAX, RAX, Words};
 use crate::patched::serve::lock;
 
 /// The tasks that are traced.
@@ -145,9 +146,30 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
         Stop::Signal(libc::SIGSYS) if is_parent => {
             stopped.detach(Some(libc::SIGSYS)).map(|()| true)
         }
-        Stop::Signal(signal) => stopped.resume(Resume::Run, Some(signal)).map(|()| false),
+        Stop::Signal(signal) => {
+            restart_after(&stopped)?;
+            stopped.resume(Resume::Run, Some(signal)).map(|()| false)
+        }
         _ => stopped.resume(Resume::Run, None).map(|()| false),
     }
+}
+
+/// A task is about to handle a signal that has come before a notification was received. Calls that make processes or execute
+/// programs are made again then whatever the handler, as they are where nobody is told of them.
+pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
+    /// The kernel's `ERESTARTSYS` and `ERESTARTNOINTR`.
+    const IF_HANDLER_SAYS_SO: u64 = -512_i64 as u64;
+    const ALWAYS: u64 = -513_i64 as u64;
+    /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
+    const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
+    if let Some(mut words) = Words::of(stopped)?
+        && words.0[RAX] == IF_HANDLER_SAYS_SO
+        && CALLS.contains(&words.0[ORIG_RAX])
+    {
+        words.0[RAX] = ALWAYS;
+        words.set(stopped)?;
+    }
+    Ok(())
 }
 
 /// Whether a thread of this process traces a task.

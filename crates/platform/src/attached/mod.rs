@@ -38,7 +38,7 @@ use crate::task::Task;
 
 pub(crate) use filters::OF_PATCHED;
 pub(crate) use space::Remote;
-pub(crate) use tracer::{Start, Tracer};
+pub(crate) use tracer::{Residence, Start, Tracer};
 
 /// User notification.
 pub(crate) static NOTIFY: Attached = Attached(Mechanism::Notify);

@@ -7,6 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,6 +26,7 @@ use super::call::Phase;
 use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
+use crate::patched::inject::NextStop;
 use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching};
@@ -45,6 +47,23 @@ pub(crate) struct Start<'a> {
     pub(crate) filter: Option<&'a Program>,
     /// What answers its stub, if it has one.
     pub(crate) stub: Option<Answers<'a>>,
+    /// Where its programs move in once they are executed, if that isn't their process alone.
+    pub(crate) residence: Option<&'a dyn Residence>,
+}
+
+/// What programs of a guest run in.
+pub(crate) trait Residence: fmt::Debug + Sync {
+    /// A task has stopped because it has executed a program.
+    ///
+    /// # Errors
+    /// As of tracing. What else fails ends the task.
+    fn move_in(&self, stopped: &Stopped, next: NextStop<'_>) -> Result<(), TraceError>;
+
+    /// A task is about to get a signal: whether its residence has failed, for which the task is to end.
+    ///
+    /// # Errors
+    /// As of tracing.
+    fn has_failed(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError>;
 }
 
 /// Runs a guest on the calling thread, which must have no other children or tracees.
@@ -102,6 +121,7 @@ pub(super) fn run(
         tracer.has_results = guest.has_results;
         tracer.follow = follows.then(Follow::default);
         tracer.until_first = until_first;
+        tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
         let ended = tracer.until_end();
@@ -330,6 +350,7 @@ pub(crate) struct Tracer<'a> {
     heirs: &'a Heirs,
     /// Readable after the end of the first process, if others trace, who may take it.
     until_first: Option<OwnedFd>,
+    residence: Option<&'a dyn Residence>,
     pub(super) patching: Option<Patching<'a>>,
 }
 
@@ -363,6 +384,7 @@ impl<'a> Tracer<'a> {
             queue: VecDeque::new(),
             heirs,
             until_first: None,
+            residence: None,
             patching: None,
         }
     }
@@ -473,7 +495,12 @@ impl Tracer<'_> {
                     self.on_new(new.tid(), Some(tid));
                 }
             }
-            Stop::Exec => self.on_exec(tid, stopped.message()? as i32),
+            Stop::Exec => {
+                self.on_exec(tid, stopped.message()? as i32);
+                if let Some(residence) = self.residence {
+                    residence.move_in(&stopped, &mut |tid| self.next_stop(tid))?;
+                }
+            }
             Stop::Interrupted => {
                 // It decides about this tracer, too, which it is a part of.
                 if let Some(mut patching) = self.patching.take() {
@@ -487,6 +514,15 @@ impl Tracer<'_> {
             Stop::Signal(_) if self.mechanism == Mechanism::Watch => {
                 self.supervisor
                     .signalled(TaskId(tid), &stopped.signal_info()?);
+            }
+            Stop::Signal(signal)
+                if let Some(residence) = self.residence
+                    && residence.has_failed(&stopped, signal)? =>
+            {
+                return stopped.tracee().kill();
+            }
+            Stop::Signal(_) if self.mechanism == Mechanism::Notify => {
+                super::heirs::restart_after(&stopped)?;
             }
             _ => {}
         }
@@ -593,6 +629,16 @@ impl Tracer<'_> {
             self.queue.push_back((tracee, Event::Stopped(stop)));
         }
         Ok(self.queued_stop(tid))
+    }
+
+    /// Has a task that was stopped with others run on.
+    ///
+    /// # Errors
+    /// As [`Stopped::resume`].
+    pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        self.queue.retain(|(tracee, _)| tracee.tid() != tid);
+        stopped.clone().resume(self.resume_of(tid), None)
     }
 
     fn is_queued(&self, tid: i32) -> bool {

@@ -145,16 +145,24 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
 
 /// Leaves a call to the guest, and to the kernel, whose filter decides.
 fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
+    /// `SECCOMP_FILTER_FLAG_TSYNC`.
+    const FOR_ALL_THREADS: u64 = 1;
     if call.arch == Arch::X86.audit() {
+        // It may be about a handler.
+        guest::block_in_handler();
         return Outcome::InGuest;
     }
     let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
     let shares_stack = call.args[0] & libc::CLONE_VM as u64 != 0 && call.args[1] == 0;
+    let has_all = call.args[1] & FOR_ALL_THREADS != 0;
     match i64::from(call.nr) {
         // The child would write over what we return by.
         libc::SYS_vfork => return without_dispatch(),
         libc::SYS_clone if shares_stack => return without_dispatch(),
         // Its filter may not allow what we call: no call of this thread comes here any more.
+        // So may those of others then; one of two that do this waits for the other.
+        libc::SYS_seccomp if has_all && !guest::stop_everywhere() => return Outcome::Again,
+        libc::SYS_seccomp if has_all => {}
         libc::SYS_seccomp => guest::stop_dispatch(),
         libc::SYS_prctl if sets_filter => guest::stop_dispatch(),
         _ => {}
@@ -201,11 +209,13 @@ fn is_own_action(call: &SeccompData) -> bool {
 fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
     let mut args = call.args;
     if is_own_action(call) {
+        guest::block_in_handler();
         return own_action(args);
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigaction => {
             let mut action: [u64; ACTION_WORDS] = read_words(args[arg])?;
+            guest::block_in_handler();
             action[ACTION_WORDS - 1] &= !OWN_SIGNAL;
             args[arg] = action.as_ptr() as u64;
             return Ok(thread.make(call.nr, args));

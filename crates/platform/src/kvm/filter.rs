@@ -2,7 +2,8 @@
 //!
 //! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, take care
 //! of signals and descriptors of the process, and end a thread: none opens, sends or executes anything, since a guest that has overwritten
-//! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's.
+//! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's. Calls from an address of the kernel's are the tracer's,
+//! who brings the monitor into the memory of a program: no task can make them by itself.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -10,6 +11,7 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use super::arguments;
 use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low, reads_ip};
+use crate::patched::inject::TRACERS_IP;
 use crate::rewrite::Rewrite;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
 use crate::sys::kvm::{KILL_MARK, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
@@ -62,8 +64,15 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
     let mut prefix = vec![
         Op::LoadData(ARCH),
         Op::branch(Test::Eq, Arch::X86_64.audit(), 1, 0),
-        Op::Jump((asked.len() + to_not_made + not_made.len()) as u32),
+        Op::Jump((TRACERS_INSNS + asked.len() + to_not_made + not_made.len()) as u32),
     ];
+    prefix.extend([
+        Op::LoadData(IP_HIGH),
+        Op::branch(Test::Eq, (TRACERS_IP >> 32) as u32, 0, 3),
+        Op::LoadData(IP_LOW),
+        Op::branch(Test::Eq, TRACERS_IP as u32, 0, 1),
+        Op::RetImm(Action::ALLOW.ret()),
+    ]);
     prefix.extend(asked);
     prefix.extend(places);
     prefix.extend(own);
@@ -83,6 +92,9 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
 /// What a call gets for which the guest's filter kills the thread: the monitor ends it. KVM has a thread of its own in the
 /// process, with which the process would go on after its last, and a thread that the kernel ends keeps its place.
 const KILLS_THREAD: Action = Action::new(ActionKind::Trap, KILL_MARK);
+
+/// The instructions about calls of the tracer's.
+const TRACERS_INSNS: usize = 5;
 
 /// The answer to calls that a filter would have made and that aren't: the monitor knows what becomes of them.
 const NOT_MADE: Action = Action::errno(WOULD_BE_MADE);
@@ -118,8 +130,7 @@ fn refused_calls(not_made_insns: usize) -> Vec<Op> {
 fn own_calls() -> Vec<Op> {
     const KVM: u32 = 0xae00;
     const POPULATE: [u32; 2] = [22, 23];
-    const FORGET: u32 = libc::MADV_DONTNEED as u32;
-    const DESCRIPTORS: [u32; 2] = [libc::F_GETFD as u32, libc::F_DUPFD_CLOEXEC as u32];
+    const DESCRIPTORS: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
     let allow = Op::RetImm(Action::ALLOW.ret());
     let kill = Op::RetImm(Action::KILL_PROCESS.ret());
     let is_one_of = |arg: u32, [first, second]: [u32; 2]| {
@@ -150,15 +161,9 @@ fn own_calls() -> Vec<Op> {
     shared.push(allow);
     let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
     files.push(allow);
-    let mut advice = vec![
-        Op::LoadData(low(2)),
-        Op::branch(Test::Eq, FORGET, 0, 1),
-        allow,
-    ];
-    advice.extend(is_one_of(2, POPULATE));
     let calls = [
         (libc::SYS_ioctl, request),
-        (libc::SYS_madvise, advice),
+        (libc::SYS_madvise, is_one_of(2, POPULATE)),
         (libc::SYS_munmap, vec![allow]),
         (libc::SYS_rt_sigprocmask, vec![allow]),
         (libc::SYS_rt_sigaction, vec![allow]),
@@ -216,7 +221,7 @@ mod tests {
         let needed = [
             (libc::SYS_ioctl, [3, 0xae80, 0, 0, 0, 0]),
             (libc::SYS_madvise, [0, 0, 23, 0, 0, 0]),
-            (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
+            (libc::SYS_fcntl, [3, 0, 766, 0, 0, 0]),
             (libc::SYS_munmap, [0; 6]),
             (libc::SYS_mmap, mapped),
             (libc::SYS_rt_sigreturn, [0; 6]),
@@ -224,7 +229,7 @@ mod tests {
         ];
         let others = [
             (libc::SYS_ioctl, [3, 0x5401, 0, 0, 0, 0]),
-            (libc::SYS_madvise, [0, 0, 9, 0, 0, 0]),
+            (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
             (libc::SYS_mmap, [0, 0, 7, SHARED_FLAGS, 0, 0]),
             (libc::SYS_execve, [0; 6]),
             (libc::SYS_openat, [0; 6]),
@@ -241,6 +246,28 @@ mod tests {
                 assert_eq!(kind(nr, ip, args), ActionKind::KillProcess);
                 assert_eq!(kind(nr, ip + 1, args), ActionKind::Errno);
             }
+        }
+    }
+
+    #[test]
+    fn only_the_tracer_has_its_address() {
+        let denied = Action::errno(1);
+        let filter = filter(&guest(denied), [1, 2, 3, 4], ASKING).expect("it fits");
+        let answer = |arch: Arch, ip: u64| {
+            let call = SeccompData {
+                nr: libc::SYS_mmap as u32,
+                arch: arch.audit(),
+                ip,
+                args: [0; 6],
+            };
+            Action::from_ret(interp::run(&filter, &call).ret)
+        };
+        const USER_END: u64 = 0x00ff_ffff_ffff_ffff;
+        const { assert!(TRACERS_IP > USER_END) };
+        assert_eq!(answer(Arch::X86_64, TRACERS_IP), Action::ALLOW);
+        assert_eq!(answer(Arch::X86, TRACERS_IP), denied);
+        for ip in [TRACERS_IP & USER_END, TRACERS_IP + 1, TRACERS_IP ^ 1 << 32] {
+            assert_eq!(answer(Arch::X86_64, ip), denied);
         }
     }
 

@@ -1,9 +1,10 @@
 //! Guests in a virtual machine of the kernel's KVM.
 //!
-//! A process is forked that is monitor and memory of the machine: the guest runs there with the privileges of user space
+//! The guest's process is monitor and memory of the machine: the guest runs there with the privileges of user space
 //! and leaves it at each call. The monitor makes the call in its own process, under the guest's filter, so that what the
 //! filter says is the kernel's doing, as for [`notify`](crate::attached): an error is one, a kill kills, and `notify` asks
-//! the supervisor through a listener. Tasks of the guest are tasks of the kernel with a thread of the machine each, traced
+//! the supervisor through a listener. The kernel executes programs; before their first instruction the tracer brings the
+//! monitor into their memory. Tasks of the guest are tasks of the kernel with a thread of the machine each, traced
 //! so that they die with their supervisor.
 //!
 //! The boundary is the filter. The machine keeps the guest's code from the kernel's entries that the monitor doesn't make
@@ -12,29 +13,30 @@
 //! | module | function |
 //! |---|---|
 //! | `filter` | the guest's filter, and what the monitor may do besides |
+//! | `arguments` | filters that can't be obeyed |
+//! | `residence` | how the monitor gets into a program's memory |
 //!
-//! Not done are `execve` and what else is about programs rather than machines: such calls fail with `ENOSYS`.
+//! Programs of the 32-bit interface are killed.
 
 mod arguments;
 mod filter;
+mod residence;
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno};
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family, Isolation};
 use crate::error::{PlatformError, Unavailable, Unsupported};
-use crate::in_process;
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::guest::{self, SharedReport};
-use crate::sys::kvm::area::{Area, Exit};
+use crate::sys::image::Snapshot;
+use crate::sys::kvm::area::Exit;
 use crate::sys::kvm::{self, Machine, machine};
 
 /// The platform, which finds out how calls leave machines here.
@@ -54,10 +56,10 @@ impl Platform for Kvm {
         Caps {
             family: Family::Managed,
             isolation: Isolation::Vm,
-            has_exec: false,
-            has_own_exe: false,
             catches_i386: false,
             takes_filters: false,
+            // Its device is its group's, mostly.
+            is_unprivileged: false,
             ..attached::NOTIFY.caps()
         }
     }
@@ -82,43 +84,37 @@ impl Platform for Kvm {
             .map_err(PlatformError::Unavailable)?;
         let filter = filter::filter(guest.filter, kvm::own_ips(), kvm::asking_ip());
         let filter = filter.map_err(PlatformError::Unsupported)?;
-        let program = in_process::load(guest);
-        let program = program.map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
         let kvm = open().map_err(PlatformError::Unavailable)?;
         let failed = |request| move |errno| PlatformError::Request { request, errno };
         let machine = Machine {
-            area: Area::new().map_err(failed("mmap"))?,
-            program: &program,
             kvm: kvm.as_fd(),
             exit,
-            last_fd: guest::last_fd(),
-            report: SharedReport::new().map_err(failed("mmap"))?,
+            code: Snapshot::new().map_err(failed("memfd_create"))?,
+            first_fd: kvm::first_fd().map_err(failed("making a virtual machine"))?,
+            failure: AtomicI32::new(0),
         };
         let start = Start {
             body: Some(&machine),
             filter: Some(&filter),
             stub: None,
+            residence: Some(&machine),
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
-        match (machine.report.get().errno.load(Ordering::Acquire), &ended) {
+        match (machine.failure.load(Ordering::Acquire), &ended) {
             // The machine of another process of the guest.
-            (0, _) | (_, Ok(Ended::Exited(_))) => {}
-            (errno, _) => return Err(failed("running a virtual machine")(Errno(errno))),
-        }
-        match ended {
-            // The program has been found, so it is the machine that could not be made.
-            Err(PlatformError::Spawn(SpawnError::Exec(errno))) => {
-                Err(failed("making a virtual machine")(errno))
-            }
-            ended => ended,
+            (0, _) | (_, Ok(Ended::Exited(_))) => ended,
+            (errno, _) => Err(failed("running a virtual machine")(Errno(errno))),
         }
     }
 }
 
-/// How calls leave machines of this KVM: found out once.
+/// How calls leave machines of this KVM: looked for until it is found, since descriptors or memory may only be missing now.
 fn exit() -> Result<Exit, Unavailable> {
-    static FOUND: OnceLock<Result<Exit, Unavailable>> = OnceLock::new();
-    FOUND.get_or_init(find_exit).clone()
+    static FOUND: OnceLock<Exit> = OnceLock::new();
+    match FOUND.get() {
+        Some(exit) => Ok(*exit),
+        None => find_exit().map(|exit| *FOUND.get_or_init(|| exit)),
+    }
 }
 
 fn find_exit() -> Result<Exit, Unavailable> {

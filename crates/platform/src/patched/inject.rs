@@ -1,7 +1,8 @@
 //! System calls that a stopped task makes on our behalf.
 //!
-//! They are made with the `syscall` at or behind which the task has stopped, with all its signals blocked, and subject to the
-//! guest's filter like any other call: what it doesn't allow is not tried. Between them the task stops twice.
+//! They are made with the `syscall` at or behind which the task has stopped, with all its signals blocked. Between them the
+//! task stops twice. They are subject to the guest's filter like any other call, so what it doesn't allow is not tried; or, for
+//! platforms whose filter knows it, they come from an [address](TRACERS_IP) that a call has only if a tracer says so.
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_engine::Evaluator;
@@ -12,20 +13,22 @@ use super::site::SYSCALL_BYTES;
 use crate::task::Registers as Names;
 
 /// The words of `struct user_regs_struct` that are used here.
-pub(super) const RAX: usize = 10;
-const ORIG_RAX: usize = 15;
-pub(super) const RIP: usize = 16;
-pub(super) const RSP: usize = 19;
+pub(crate) const RAX: usize = 10;
+pub(crate) const ORIG_RAX: usize = 15;
+pub(crate) const RIP: usize = 16;
+pub(crate) const RSP: usize = 19;
+/// That of the first argument.
+pub(crate) const RDI: usize = 14;
 const FS_BASE: usize = 21;
-const ARGS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+const ARGS: [usize; 6] = [RDI, 13, 12, 7, 9, 8];
 
 /// The registers of a task.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words(pub(super) [u64; Names::KERNEL_WORDS]);
+pub(crate) struct Words(pub(crate) [u64; Names::KERNEL_WORDS]);
 
 impl Words {
     /// Those of a stopped 64-bit task; `None` for another.
-    pub(super) fn of(stopped: &Stopped) -> Result<Option<Words>, TraceError> {
+    pub(crate) fn of(stopped: &Stopped) -> Result<Option<Words>, TraceError> {
         let registers = stopped.registers()?;
         let mut words = [0; Names::KERNEL_WORDS];
         if registers.bytes().len() != size_of_val(&words) {
@@ -38,11 +41,12 @@ impl Words {
         Ok(Some(Words(words)))
     }
 
-    pub(super) const fn fs_base(&self) -> u64 {
-        self.0[FS_BASE]
+    /// What the stub knows the task by.
+    pub(super) const fn known_by(&self) -> u64 {
+        !self.0[FS_BASE]
     }
 
-    pub(super) fn set(&self, stopped: &Stopped) -> Result<(), TraceError> {
+    pub(crate) fn set(&self, stopped: &Stopped) -> Result<(), TraceError> {
         let mut registers: Registers = stopped.registers()?;
         let places = registers.bytes_mut().chunks_exact_mut(size_of::<u64>());
         for (place, word) in places.zip(self.0) {
@@ -52,22 +56,34 @@ impl Words {
     }
 }
 
+/// The address of calls that are the tracer's: in the kernel's half, where no code of a program is.
+pub(crate) const TRACERS_IP: u64 = 0xffff_a000_7a79_0000;
+
+/// Who allows calls.
+#[derive(Clone, Copy)]
+enum Allowed<'a> {
+    /// The guest's filter.
+    By(&'a Evaluator),
+    /// The address that they come from.
+    AsTracers,
+}
+
 /// A task that makes calls for us.
-pub(super) struct Injection<'a> {
+pub(crate) struct Injection<'a> {
     stopped: Stopped,
-    evaluator: &'a Evaluator,
+    allowed: Allowed<'a>,
     /// Its registers, to which it returns.
     words: Words,
     signal_mask: u64,
     /// Whether its next call is the one at whose entry it has stopped.
     is_at_entry: bool,
     /// Signals that can't be blocked and came meanwhile.
-    pub(super) signals: Vec<i32>,
+    pub(crate) signals: Vec<i32>,
 }
 
 /// Why a call wasn't made.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The guest's filter doesn't allow it, or the kernel has failed.
     Refused,
     /// The task has been killed, or tracing it failed.
@@ -81,7 +97,20 @@ impl From<TraceError> for Refusal {
 }
 
 /// The next stop of a task; fails if it has ended.
-pub(super) type NextStop<'a> = &'a mut dyn FnMut(i32) -> Result<Stopped, TraceError>;
+pub(crate) type NextStop<'a> = &'a mut dyn FnMut(i32) -> Result<Stopped, TraceError>;
+
+impl Injection<'static> {
+    /// Begins with a task that has stopped because it has executed a program, at whose first instruction the caller has put a
+    /// `syscall`. Its calls are the tracer's.
+    pub(crate) fn begin_executed(stopped: &Stopped, next: NextStop<'_>) -> Result<Self, Refusal> {
+        let mut injection = Self::new(stopped, Allowed::AsTracers, false)?;
+        // Behind `execve`, which has a result only then.
+        injection.run_to_call(next)?;
+        injection.begin_again()?;
+        injection.go_behind_call();
+        Ok(injection)
+    }
+}
 
 impl<'a> Injection<'a> {
     /// Begins with a task that has stopped before a call which it is to skip, with its result in place.
@@ -89,7 +118,7 @@ impl<'a> Injection<'a> {
         stopped: &Stopped,
         evaluator: &'a Evaluator,
     ) -> Result<Injection<'a>, Refusal> {
-        Self::new(stopped, evaluator, true)
+        Self::new(stopped, Allowed::By(evaluator), true)
     }
 
     /// Begins with a new task that has stopped behind the call that has created it.
@@ -97,12 +126,12 @@ impl<'a> Injection<'a> {
         stopped: &Stopped,
         evaluator: &'a Evaluator,
     ) -> Result<Injection<'a>, Refusal> {
-        Self::new(stopped, evaluator, false)
+        Self::new(stopped, Allowed::By(evaluator), false)
     }
 
     fn new(
         stopped: &Stopped,
-        evaluator: &'a Evaluator,
+        allowed: Allowed<'a>,
         is_at_entry: bool,
     ) -> Result<Injection<'a>, Refusal> {
         let words = Words::of(stopped)?.ok_or(Refusal::Refused)?;
@@ -110,7 +139,7 @@ impl<'a> Injection<'a> {
         stopped.set_signal_mask(u64::MAX)?;
         Ok(Injection {
             stopped: stopped.clone(),
-            evaluator,
+            allowed,
             words,
             signal_mask,
             is_at_entry,
@@ -125,16 +154,31 @@ impl<'a> Injection<'a> {
         args: [u64; 6],
         next: NextStop<'_>,
     ) -> Result<u64, Refusal> {
-        let ip = self.words.0[RIP];
-        let call = SeccompData {
-            nr: nr as u32,
-            arch: Arch::X86_64.audit(),
-            ip,
-            args,
-        };
-        if !area::allows(self.evaluator, &call) {
-            return Err(Refusal::Refused);
+        if let Allowed::By(evaluator) = self.allowed {
+            let call = SeccompData {
+                nr: nr as u32,
+                arch: Arch::X86_64.audit(),
+                ip: self.words.0[RIP],
+                args,
+            };
+            if !area::allows(evaluator, &call) {
+                return Err(Refusal::Refused);
+            }
         }
+        match self.make(nr, args, next)? {
+            -4095..=-1 => Err(Refusal::Refused),
+            result => Ok(result as u64),
+        }
+    }
+
+    /// The same; returns what the kernel returns.
+    pub(crate) fn make(
+        &mut self,
+        nr: i64,
+        args: [u64; 6],
+        next: NextStop<'_>,
+    ) -> Result<i64, TraceError> {
+        let ip = self.words.0[RIP];
         let mut words = self.words;
         for (place, value) in ARGS.into_iter().zip(args) {
             words.0[place] = value;
@@ -152,18 +196,27 @@ impl<'a> Injection<'a> {
         }
         self.is_at_entry = false;
         loop {
+            self.leave_as_tracers()?;
             self.run_to_call(next)?;
             if let CallPhase::Exit { result, .. } = self.stopped.call()?.phase {
-                return match result {
-                    -4095..=-1 => Err(Refusal::Refused),
-                    _ => Ok(result as u64),
-                };
+                return Ok(result);
             }
         }
     }
 
+    /// Gives the call at whose entry the task has stopped the tracer's address, if it needs that.
+    fn leave_as_tracers(&self) -> Result<(), TraceError> {
+        if let Allowed::AsTracers = self.allowed
+            && let Some(mut words) = Words::of(&self.stopped)?
+        {
+            words.0[RIP] = TRACERS_IP;
+            words.set(&self.stopped)?;
+        }
+        Ok(())
+    }
+
     /// Runs the task to its next stop at a call.
-    fn run_to_call(&mut self, next: NextStop<'_>) -> Result<(), Refusal> {
+    fn run_to_call(&mut self, next: NextStop<'_>) -> Result<(), TraceError> {
         loop {
             self.stopped.clone().resume(Resume::ToCall, None)?;
             self.stopped = next(self.stopped.tracee().tid())?;
@@ -176,12 +229,46 @@ impl<'a> Injection<'a> {
     }
 
     /// Gives the task its registers and signals back; it is to go on at this address.
-    pub(super) fn end(mut self, ip: u64) -> Result<Vec<i32>, TraceError> {
+    pub(crate) fn end(mut self, ip: u64) -> Result<Vec<i32>, TraceError> {
         self.words.0[RIP] = ip;
         self.words.0[ORIG_RAX] = u64::MAX;
         self.words.set(&self.stopped)?;
         self.stopped.set_signal_mask(self.signal_mask)?;
         Ok(self.signals)
+    }
+
+    /// The task has other registers, since it has executed another program.
+    pub(crate) fn begin_again(&mut self) -> Result<(), TraceError> {
+        if let Some(words) = Words::of(&self.stopped)? {
+            self.words = words;
+        }
+        Ok(())
+    }
+
+    /// There is a `syscall` where the task is.
+    pub(crate) const fn go_behind_call(&mut self) {
+        self.words.0[RIP] += SYSCALL_BYTES as u64;
+    }
+
+    /// The signals that the task blocks.
+    pub(crate) const fn signal_mask(&self) -> u64 {
+        self.signal_mask
+    }
+
+    /// The registers that the task has for its own.
+    pub(crate) const fn words(&self) -> Words {
+        self.words
+    }
+
+    /// Has the task go on with other registers and signals.
+    pub(crate) fn end_with(
+        mut self,
+        words: Words,
+        signal_mask: u64,
+    ) -> Result<Vec<i32>, TraceError> {
+        let ip = words.0[RIP];
+        (self.words, self.signal_mask) = (words, signal_mask);
+        self.end(ip)
     }
 
     /// Where the task goes on if nothing changes.
@@ -190,7 +277,7 @@ impl<'a> Injection<'a> {
     }
 
     /// An address in its stack that nothing uses.
-    pub(super) const fn scratch(&self) -> u64 {
+    pub(crate) const fn scratch(&self) -> u64 {
         const BELOW_RED_ZONE: u64 = 512;
         (self.words.0[RSP] - BELOW_RED_ZONE) & !15
     }

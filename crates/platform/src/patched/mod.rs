@@ -22,7 +22,7 @@
 //! signal handler will return there, if a thread can't be stopped at once, and while another process has the same memory.
 
 mod area;
-mod inject;
+pub(crate) mod inject;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -35,12 +35,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_bpf::Program;
 use tamis_engine::Evaluator;
 use tamis_kernel::memory;
-use tamis_kernel::tracee::{Stopped, TraceError};
+use tamis_kernel::tracee::{Stop, Stopped, TraceError};
 
 use crate::attached::{OF_PATCHED, Tracer};
 use crate::offsets::reads_ip;
@@ -180,16 +182,16 @@ impl<'a> Patching<'a> {
     }
 
     /// A task says hello with its FS base; the result of its call.
-    pub(crate) fn hello(&mut self, tid: i32, fs_base: u64) -> i64 {
-        let seated = self.seat(tid, fs_base);
+    pub(crate) fn hello(&mut self, tid: i32, known_by: u64) -> i64 {
+        let seated = self.seat(tid, known_by);
         seated.map_or(-i64::from(libc::ENOSYS), |()| 0)
     }
 
-    fn seat(&mut self, tid: i32, fs_base: u64) -> Option<()> {
+    fn seat(&mut self, tid: i32, known_by: u64) -> Option<()> {
         self.keys += 1;
         let key = self.keys;
         let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
-        let entry = space.entry(tid, fs_base)?;
+        let entry = space.entry(tid, known_by)?;
         let taken = lock(&space.slots.free).pop();
         let slot = taken.and_then(|index| {
             let seat = Seat {
@@ -199,6 +201,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
                 copies: true,
+                asked: None,
             };
             seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {
@@ -211,7 +214,7 @@ impl<'a> Patching<'a> {
             Some(space.slot_address(index))
         });
         // Without a slot, the thread's calls stop.
-        space.write_entry(tid, entry, fs_base, slot.unwrap_or(0), key)
+        space.write_entry(tid, entry, known_by, slot.unwrap_or(0), key)
     }
 
     /// A task has been created and is stopped.
@@ -271,7 +274,7 @@ impl<'a> Patching<'a> {
         };
         // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
         // an FS base of its own.
-        if let Some(owner) = space.owner(words.fs_base())
+        if let Some(owner) = space.owner(words.known_by())
             && ![tid, creator].contains(&owner)
         {
             space.forget(owner);
@@ -398,6 +401,44 @@ impl<'a> Patching<'a> {
             && let Some(space) = self.spaces.get_mut(&id)
         {
             space.roll_back(tid);
+        }
+        Ok(())
+    }
+
+    /// Has all other threads of a stopped task leave the code that they ask by: a filter that they are about to get may deny
+    /// what that calls. Gives up where an answer takes long.
+    pub(crate) fn clear(
+        &self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<(), TraceError> {
+        /// How often to look, and how long they run between: an answer takes some of it.
+        const LOOKS: u32 = 2000;
+        const PAUSE: Duration = Duration::from_micros(50);
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid);
+        let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
+            return Ok(());
+        };
+        for _ in 0..LOOKS {
+            let Some(others) = tracer.stop_others(tid)? else {
+                return Ok(());
+            };
+            let mut is_clear = true;
+            for one in others {
+                let words = match one.stop() {
+                    Stop::Interrupted => Words::of(&one)?,
+                    _ => None,
+                };
+                if words.is_some_and(|words| space.has_code_at(words.0[RIP])) {
+                    is_clear = false;
+                    tracer.run_on(&one)?;
+                }
+            }
+            if is_clear {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
         }
         Ok(())
     }

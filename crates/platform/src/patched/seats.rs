@@ -27,6 +27,8 @@ pub(crate) struct Answers<'a> {
     pub(crate) slots: &'a Arc<Slots>,
     /// Whether the supervisor is told of a call before it is made, since its caller might outlive the supervisor.
     pub(crate) may_leave: fn(&SeccompData) -> bool,
+    /// Where the guest has a byte for each number of a call: 0 if it doesn't ask about it.
+    pub(crate) asked: u64,
 }
 
 /// The seats of a guest. Dropping it ends the threads that serve them.
@@ -36,6 +38,8 @@ pub(crate) struct Seats<'a> {
     /// Starts a thread that serves a seat; whether it could.
     start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
     may_leave: fn(&SeccompData) -> bool,
+    /// Where the guest has its table of numbers.
+    asked: u64,
     /// Starts a thread that traces; whether it could.
     trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
     heirs: &'a Heirs,
@@ -63,6 +67,7 @@ impl<'a> Seats<'a> {
             desk,
             slots: Arc::clone(answers.slots),
             may_leave: answers.may_leave,
+            asked: answers.asked,
             start,
             trace,
             heirs,
@@ -131,6 +136,7 @@ impl<'a> Seats<'a> {
             is_closed: Arc::default(),
             known: Arc::default(),
             copies: false,
+            asked: Some(self.asked),
         };
         taken.keys += 1;
         seat.slot().reset(taken.keys, self.desk.pace());

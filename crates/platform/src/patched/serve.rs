@@ -90,6 +90,8 @@ pub(crate) struct Seat {
     pub(crate) known: Arc<Mutex<Known>>,
     /// Whether the guest copies memory for the supervisor while it waits.
     pub(crate) copies: bool,
+    /// Where the guest has a table of the numbers that it asks about, if it has one only.
+    pub(crate) asked: Option<u64>,
 }
 
 impl Seat {
@@ -227,9 +229,11 @@ impl<'a> Desk<'a> {
         };
         let forwards = counts.forwards.fetch_add(1, Ordering::Relaxed) + 1;
         if forwards >= FORWARDS && forwards > counts.values.load(Ordering::Relaxed) {
-            for area in &lock(&seat.known).areas {
+            let known = lock(&seat.known);
+            let of_areas = known.areas.iter().map(|area| area + area::NUMBERS as u64);
+            for table in of_areas.chain(seat.asked) {
                 // If it can't be written, the guest goes on to ask.
-                let place = area + (area::NUMBERS + nr as usize) as u64;
+                let place = table + u64::from(nr);
                 let _ = memory::overwrite(seat.tid, place, &[stub::BY_KERNEL]);
             }
         }

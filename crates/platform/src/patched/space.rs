@@ -121,19 +121,19 @@ impl Space {
     }
 
     /// The index of a thread's entry, if there is room for it.
-    pub(super) fn entry(&mut self, tid: i32, fs_base: u64) -> Option<usize> {
-        let first = stub::entry_of(fs_base);
+    pub(super) fn entry(&mut self, tid: i32, known_by: u64) -> Option<usize> {
+        let first = stub::entry_of(known_by);
         let mut window = first..first + stub::WINDOW;
         let own = |index: &usize| {
             self.entries
                 .get(index)
-                .is_some_and(|(fs, _)| *fs == fs_base)
+                .is_some_and(|(known, _)| *known == known_by)
         };
         let index = window
             .clone()
             .find(own)
             .or_else(|| window.find(|index| !self.entries.contains_key(index)))?;
-        self.entries.insert(index, (fs_base, tid));
+        self.entries.insert(index, (known_by, tid));
         Some(index)
     }
 
@@ -141,12 +141,12 @@ impl Space {
         &self,
         tid: i32,
         index: usize,
-        fs_base: u64,
+        known_by: u64,
         slot: u64,
         key: u64,
     ) -> Option<()> {
         let mut bytes = [0; stub::ENTRY_BYTES];
-        bytes[..8].copy_from_slice(&fs_base.to_le_bytes());
+        bytes[..8].copy_from_slice(&known_by.to_le_bytes());
         bytes[8..16].copy_from_slice(&slot.to_le_bytes());
         bytes[24..32].copy_from_slice(&key.to_le_bytes());
         let place = self.threads_at + (index * stub::ENTRY_BYTES) as u64;
@@ -159,9 +159,18 @@ impl Space {
     }
 
     /// The thread that has an FS base, as far as is known.
-    pub(super) fn owner(&self, fs_base: u64) -> Option<i32> {
+    pub(super) fn owner(&self, known_by: u64) -> Option<i32> {
         let mut owners = self.entries.values();
-        owners.find(|(fs, _)| *fs == fs_base).map(|(_, tid)| *tid)
+        owners
+            .find(|(known, _)| *known == known_by)
+            .map(|(_, tid)| *tid)
+    }
+
+    /// Whether what we have put there is at an address.
+    pub(super) fn has_code_at(&self, address: u64) -> bool {
+        let known = lock(&self.known);
+        let mut areas = known.areas.iter();
+        areas.any(|area| (*area..area + area::LEN_BYTES as u64).contains(&address))
     }
 
     /// The area whose trampolines reach code.

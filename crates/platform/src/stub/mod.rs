@@ -30,7 +30,7 @@ use crate::patched::seats::Answers;
 use crate::patched::serve::Slots;
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::separate::{NUMBERS, Separate};
+use crate::sys::separate::{self, NUMBERS, Separate};
 use crate::sys::shared::Shared;
 use crate::sys::{guest, machine};
 
@@ -106,7 +106,9 @@ impl Platform for Stub {
                 evaluator: &evaluator,
                 slots: &slots,
                 may_leave: filter::may_leave,
+                asked: separate::asked_at(),
             }),
+            residence: None,
         };
         attached::NOTIFY.run_from(&start, guest, supervisor, options)
     }

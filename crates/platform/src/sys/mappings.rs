@@ -1,4 +1,4 @@
-//! The memory of this process, as the kernel lists it: all async-signal-safe.
+//! The memory of a process, as the kernel lists it: all async-signal-safe.
 
 use tamis_kernel::Errno;
 
@@ -35,6 +35,15 @@ pub(super) fn for_each_mapping(
     // SAFETY: the descriptor is this function's.
     unsafe { libc::close(fd) };
     result
+}
+
+/// The same for what the kernel lists of another process.
+pub(super) fn each_of(
+    text: &[u8],
+    each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let mut line = Line::default();
+    text.iter().try_for_each(|byte| line.take(*byte, each))
 }
 
 /// A line of `/proc/self/maps`.
@@ -109,14 +118,11 @@ mod tests {
             7ffff000-80000000 rwxs 00000000 00:01 0          [vdso]\n\
             90000000-90001000 r--p 00000000 00:00 0 \n";
         let mut found = Vec::new();
-        let mut line = Line::default();
-        for byte in text {
-            let mut each = |mapping: &Mapping| {
-                found.push(*mapping);
-                Ok(())
-            };
-            line.take(*byte, &mut each).unwrap();
-        }
+        let mut each = |mapping: &Mapping| {
+            found.push(*mapping);
+            Ok(())
+        };
+        each_of(text, &mut each).unwrap();
         let mapping = |first, after| Mapping {
             first,
             after,

@@ -5,6 +5,8 @@ pub(crate) mod futex;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod guest;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod image;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod kvm;
 #[cfg(target_arch = "x86_64")]
 mod load;

@@ -7,18 +7,18 @@
 //! used. If the calling thread has no slot, or its slot is in use (by a call that a signal handler has interrupted), or
 //! the supervisor wants it so, then it goes on two bytes before that address: there a `syscall` lets the kernel decide.
 //!
-//! A thread is known by its FS base. The table of threads is the address space's own and is wiped in forked children, so
+//! A thread is known by its FS base, as its complement: programs without thread-locals have 0 there, as have free entries. The table of threads is the address space's own and is wiped in forked children, so
 //! that each thread says hello once, and again if its slot doesn't have the key that its entry has: a call whose number no kernel has, and for which the filter asks the supervisor.
 
 use std::arch::global_asm;
 
-/// The number of the call by which a thread says hello, with its FS base as the argument.
+/// The number of the call by which a thread says hello, with what it is known by as the argument.
 pub(crate) const HELLO: u32 = 0x3a71_0001;
 /// The entries of the table of threads in which one is looked for, from its own on.
 pub(crate) const WINDOW: usize = 4;
 /// The count of threads, as a power of two, for which the table has places of their own.
 pub(crate) const TABLE_BITS: u32 = 10;
-/// The bytes of an entry: FS base, address of the slot (0 for none), whether it is in use, and the key that the slot must
+/// The bytes of an entry: what the thread is known by, address of the slot (0 for none), whether it is in use, and the key that the slot must
 /// have.
 pub(crate) const ENTRY_BYTES: usize = 32;
 /// The answer is a value.
@@ -66,6 +66,7 @@ global_asm!(
     // The entry of this thread.
     "2:",
     "rdfsbase rcx",
+    "not rcx",
     "movabs rbx, {multiplier}",
     "imul rbx, rcx",
     "shr rbx, {hash_shift}",
@@ -239,7 +240,7 @@ global_asm!(
     "lea rsp, [rsp + 128]",
     "lea r11, [r11 - 2]",
     "jmp r11",
-    ".balign 8",
+    ".balign 8, 0x90",
     // The address of the table of threads, which is filled in.
     "90:",
     ".quad 0",
@@ -302,9 +303,9 @@ pub(crate) fn copy() -> (u64, u64) {
     (offset, offset + LEN_BYTES)
 }
 
-/// The index of the first entry of a thread in the table, by its FS base.
-pub(crate) const fn entry_of(fs_base: u64) -> usize {
-    (fs_base.wrapping_mul(MULTIPLIER) >> (64 - TABLE_BITS)) as usize
+/// The index of the first entry of a thread in the table, by what it is known by.
+pub(crate) const fn entry_of(known_by: u64) -> usize {
+    (known_by.wrapping_mul(MULTIPLIER) >> (64 - TABLE_BITS)) as usize
 }
 
 /// The bytes of the table.

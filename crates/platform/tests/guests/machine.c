@@ -44,11 +44,11 @@ static int meet_memory(void) {
 }
 
 int main(int argc, char **argv) {
+    (void)argv;
     struct sigaction action = {.sa_handler = on_fault};
     CHECK(argc == 1 && sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
-    CHECK(meet_memory() > 10);
+    CHECK(meet_memory() > 4);
     ask(1);
-    CHECK(execve("/bin/true", argv, NULL) == -1 && errno == ENOSYS);
     CHECK(syscall(SYS_seccomp, 0, 0, 0) == -1 && errno == ENOSYS);
     CHECK(prctl(PR_SET_SECCOMP, 1) == -1 && errno == ENOSYS);
     CHECK(syscall(SYS_rseq, 0, 0, 0, 0) == -1 && errno == ENOSYS);

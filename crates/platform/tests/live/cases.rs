@@ -15,8 +15,8 @@ use tamis_platform::{
     Task,
 };
 
-use crate::guests;
 use crate::host::{self, Asked, Host, filter};
+use crate::{guests, limits};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 51] = [
+pub(crate) const CASES: [Case; 55] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -110,6 +110,7 @@ pub(crate) const CASES: [Case; 51] = [
         run: patched_sites,
     },
     guest!("confined", filters_and_forks),
+    guest!("together", filters_and_forks),
     Case {
         name: "rolled back",
         without: |caps| (!caps.patches_sites).then_some("it patches no sites"),
@@ -179,9 +180,14 @@ pub(crate) const CASES: [Case; 51] = [
         run: nested,
     },
     Case {
-        name: "many",
+        name: "many tasks",
         without: forks,
-        run: many,
+        run: limits::many_tasks,
+    },
+    Case {
+        name: "many calls",
+        without: any,
+        run: limits::many_calls,
     },
     Case {
         name: "many in turn",
@@ -192,6 +198,16 @@ pub(crate) const CASES: [Case; 51] = [
         name: "two at once",
         without: any,
         run: two_at_once,
+    },
+    Case {
+        name: "few descriptors",
+        without: any,
+        run: limits::few_descriptors,
+    },
+    Case {
+        name: "little memory",
+        without: any,
+        run: limits::little_memory,
     },
     Case {
         name: "busybox",
@@ -264,7 +280,7 @@ impl Case {
     }
 }
 
-fn run(
+pub(crate) fn run(
     platform: &dyn Platform,
     name: &str,
     args: &[&str],
@@ -652,30 +668,6 @@ pub(crate) fn play_nested(platform: &dyn Platform) {
     }
 }
 
-/// A thousand threads, as many processes, and a million calls, with `TAMIS_SEEDS=full`; a slice without.
-fn many(platform: &dyn Platform) -> Outcome {
-    let (tasks, calls) = match tamis_testkit::seeds::is_full() {
-        true => ("1000", "1000000"),
-        false => ("50", "5000"),
-    };
-    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
-    let options = Options {
-        placement: Placement::Same(cpus[0]),
-        ..Options::default()
-    };
-    let host = Host::default();
-    let ended = run(
-        platform,
-        "many",
-        &[tasks, calls],
-        Asked::Some,
-        &host,
-        &options,
-    );
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-    Outcome::Passed
-}
-
 fn many_in_turn(platform: &dyn Platform) -> Outcome {
     for code in 0..20 {
         let ended = answers(platform, &code.to_string(), &Host::default());
@@ -729,12 +721,12 @@ fn busybox(platform: &dyn Platform) -> Outcome {
         _ => String::new(),
     };
     let script = format!("test $(echo a b c | {prefix}wc -w) = 3 && exit 42");
-    match foreign(
-        platform,
-        "busybox",
-        &["sh", "-c", &script],
-        Ended::Exited(42),
-    ) {
+    let listing = format!("{prefix}ls / | {prefix}wc | {prefix}grep -q . && exit 43");
+    let sh = |script: &str, code| {
+        let ended = Ended::Exited(code);
+        foreign(platform, "busybox", &["sh", "-c", script], ended)
+    };
+    match sh(&script, 42) && sh(&listing, 43) {
         true => Outcome::Passed,
         false => Outcome::Skipped("busybox is not installed"),
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 27] = [
+pub(crate) const NAMES: [&str; 29] = [
     "attack",
     "answered",
     "answers",
@@ -22,6 +22,7 @@ pub(crate) const NAMES: [&str; 27] = [
     "lost",
     "many",
     "machine",
+    "memory",
     "monitor",
     "pointers",
     "processes",
@@ -33,6 +34,7 @@ pub(crate) const NAMES: [&str; 27] = [
     "signals",
     "tasks",
     "threads",
+    "together",
 ];
 
 /// Where a program is.

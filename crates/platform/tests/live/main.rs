@@ -7,10 +7,12 @@
 mod cases;
 mod guests;
 mod host;
+mod limits;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -26,6 +28,8 @@ use cases::{CASES, Case, Outcome};
 
 /// The first argument of a process that plays a case.
 const MARK: &str = "--play";
+/// The first argument of a process that plays a case if its user may.
+const PROBE: &str = "--play-if-it-works";
 /// The first argument of a supervisor in a guest.
 pub(crate) const NESTED: &str = "--play-nested";
 /// The first argument of a process that will be killed.
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         [MARK, platform, case] => return play(platform, case),
+        [PROBE, platform, case] => return probe_and_play(platform, case),
         [NESTED, platform] => {
             cases::play_nested(by_name(platform));
             return ExitCode::SUCCESS;
@@ -71,6 +76,7 @@ fn main() -> ExitCode {
             trials.push(trial(index, *platform, case.name, &matrix));
         }
         trials.push(orphans(index, *platform, &matrix));
+        trials.push(unprivileged(index, *platform, &matrix));
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(2);
@@ -130,6 +136,60 @@ fn trial(index: usize, platform: &dyn Platform, case: &'static str, matrix: &Mat
             }
         }
     })
+}
+
+/// The name of the case that a user without privileges plays.
+const UNPRIVILEGED: &str = "unprivileged";
+
+/// A user without privileges can use a platform that says so, or is told what is missing.
+fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
+    const NOBODY: u32 = 65534;
+    const CASE_OF_USER: &str = "threads";
+    let (name, caps) = (platform.name(), platform.caps());
+    let matrix = Arc::clone(matrix);
+    Trial::test(format!("{name}: {UNPRIVILEGED}"), move || {
+        let play = || {
+            let mut command = Command::new(env::current_exe()?);
+            command.args([PROBE, name, CASE_OF_USER]);
+            command.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+            child::output(&mut command)
+        };
+        let output = match play() {
+            Ok(output) => output,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                println!("skipped: {name}: {UNPRIVILEGED}: {error}");
+                note(&matrix, index, UNPRIVILEGED, '-');
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let is_told = stdout.contains("unavailable: ") && !caps.is_unprivileged;
+        let cell = match (output.status.success(), stdout.contains("unavailable: ")) {
+            (true, false) => '+',
+            (true, true) if is_told => '-',
+            _ => '!',
+        };
+        note(&matrix, index, UNPRIVILEGED, cell);
+        match cell {
+            '!' => {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                Err(format!("{}: {stdout}{stderr}", output.status).into())
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Plays a case if the platform works.
+fn probe_and_play(platform: &str, case: &str) -> ExitCode {
+    match by_name(platform).probe() {
+        Ok(()) => play(platform, case),
+        Err(unavailable) => {
+            println!("unavailable: {unavailable}");
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 fn note(matrix: &Matrix, index: usize, case: &str, cell: char) {
@@ -193,7 +253,7 @@ fn print_matrix(matrix: &Matrix) {
     }
     let platforms = tamis_platform::all();
     let mut rows: Vec<&str> = cases().map(|case| case.name).collect();
-    rows.push("supervisor killed");
+    rows.extend(["supervisor killed", UNPRIVILEGED]);
     println!("passed +, can't -, failed !");
     for (index, platform) in platforms.iter().enumerate() {
         println!("{}{}", "| ".repeat(index), platform.name());

@@ -1,7 +1,8 @@
 //! Object files as clang makes them, with extended programs, as input of commands.
 
-use tamis_ebpf::Program;
+use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::elf::{ElfError, Object};
+use tamis_ebpf::{Program, socket};
 use tamis_session::Input;
 
 use super::Failure;
@@ -55,4 +56,11 @@ pub(crate) fn program(input: &Input, section: Option<&str>) -> Result<Option<Pro
             "name the one with the program by `--section`",
         )),
     }
+}
+
+/// A program for sockets, which must be safe as for the kernel; else why it isn't.
+pub(crate) fn checked(program: Program) -> Result<Checked, String> {
+    let (layout, options) = (Layout::socket_filter(), check::Options::default());
+    let checked = check(program, &layout, &socket::helpers(), &options);
+    checked.map_err(|refusal| format!("the program isn't safe: {refusal}"))
 }

@@ -52,15 +52,23 @@ pub(crate) struct Args {
           "seed", "from", "arches", "strict", "kernel", "language_options"])]
     explain_gap: bool,
     /// Time evaluators in user space instead of the kernel: the engines of tamis with and without the result cache, and
-    /// libpcap's interpreter where it is installed, on calls or packets. Needs no rights [default filter:
-    /// container-default]
+    /// libpcap's interpreter where it is installed, on calls or packets. Needs no rights; beside them stands the kernel's
+    /// machine code where programs may be loaded [default filter: container-default]
     #[arg(long, conflicts_with_all = ["explain_gap", "sequences", "top"])]
     engines: bool,
-    /// With `--engines`: the filters are those of sockets, and run on the packets of a capture, in the format pcap or
-    /// pcapng
+    /// With `--engines`: the filters are those of sockets, or extended programs in object files, and run on the packets of a
+    /// capture, in the format pcap or pcapng
     #[arg(long, value_name = "FILE", requires = "engines", conflicts_with_all = ["calls", "seed", "profiles",
           "objective", "effort", "from", "arches", "strict", "kernel", "language_options"], value_parser = input::path_parser())]
     packets: Option<String>,
+    /// The section of object files with the program [default: the only one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "packets",
+        hide_short_help = true
+    )]
+    section: Option<String>,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
     /// getpid,getppid,close,ioctl; with `--engines` read, some with tests of arguments, and random numbers]
     #[arg(long, value_name = "CALLS")]

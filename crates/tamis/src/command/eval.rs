@@ -2,9 +2,7 @@
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Pc, Program, Stack, disasm, interp};
-use tamis_ebpf::check::{self, Layout, check};
 use tamis_ebpf::interp::Fault;
-use tamis_ebpf::socket;
 use tamis_engine::{Choice, Engine, Evaluator, ExtendedEvaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
 use tamis_report::packets::PacketsReport;
@@ -150,16 +148,8 @@ fn extended(
     capture: &Capture,
     global: &Global,
 ) -> Result<u8, Failure> {
-    let layout = Layout::socket_filter();
-    let checked = check(
-        program,
-        &layout,
-        &socket::helpers(),
-        &check::Options::default(),
-    );
-    let checked = checked.map_err(|refusal| {
-        Failure::input(format!("{}: the program isn't safe: {refusal}", args.input))
-    })?;
+    let checked = object::checked(program)
+        .map_err(|reason| Failure::input(format!("{}: {reason}", args.input)))?;
     let count = capture.packets().count();
     let options = options(args.engine.unwrap_or_default(), count);
     let evaluator = ExtendedEvaluator::new(checked, &options).map_err(unusable)?;

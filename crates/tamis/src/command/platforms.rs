@@ -2,12 +2,14 @@
 
 mod bench;
 mod guest;
+mod peer;
 
 use tamis_platform::{Caps, Family, Isolation, Platform};
 use tamis_report::platforms::{CapsEntry, PlatformEntry, PlatformsReport};
 
 use crate::cli::chart::{self, ChartFile};
 use crate::cli::{Failure, Global, exit, output};
+use peer::Peer;
 
 /// List the ways to catch system calls, and measure them
 #[derive(clap::Args)]
@@ -16,8 +18,9 @@ Examples:
   tamis platforms                          what works here, and why the rest doesn't
   tamis platforms --bench                  what a call costs on each
   tamis platforms --bench --chart costs.html
---bench runs a guest on each platform: a null call (getppid, answered), a call whose memory the supervisor reads (8 bytes), a \
-call that blocks (the shortest sleep), a page fault (with the call that gives the page back, which isn't caught), and fork, exit \
+  tamis platforms --bench --beside 'runsc=runsc --network=none do'
+--bench runs a guest on each platform: a null call (getppid, answered), a call whose memory the supervisor reads (8 bytes), \
+one whose memory it writes (read of a byte), a call that blocks (the shortest sleep), a page fault (with the call that gives the page back, which isn't caught), and fork, exit \
 and wait; each with guest and supervisor on one CPU and on one each. Figures \
 are minima and medians of batches, over rounds in which all take turns.")]
 pub(crate) struct Args {
@@ -30,6 +33,10 @@ pub(crate) struct Args {
     /// Measure these only; may be repeated
     #[arg(long, value_name = "NAME", requires = "bench")]
     platform: Vec<String>,
+    /// Measure another program that runs the guest, too: its name and a command, to which the guest's path is added; may be
+    /// repeated
+    #[arg(long, value_name = "NAME=COMMAND", requires = "bench", value_parser = Peer::parse)]
+    beside: Vec<Peer>,
     /// Draw what was measured to this file, .svg or .html
     #[arg(long, value_name = "FILE", requires = "bench", value_parser = chart::file_parser())]
     chart: Option<ChartFile>,
@@ -64,7 +71,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         report.platforms.push(entry);
     }
     if args.bench {
-        let measured = bench::measure(&working, usize::from(args.rounds))?;
+        let measured = bench::measure(&working, &args.beside, usize::from(args.rounds))?;
         report.rounds = usize::from(args.rounds);
         report.figures = measured.figures;
         report.advice = measured.advice;

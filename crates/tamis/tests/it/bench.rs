@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tamis_abi::{Arch, Nr};
+use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width};
 use tamis_profile::Profile;
 use tamis_testkit::capture::{ETHERNET, ethernet, pcap};
 use tamis_testkit::skip;
@@ -288,9 +289,18 @@ fn engines(options: &[&str]) -> Value {
 fn is_there(engine: &str) -> bool {
     match engine {
         "jit" | "extended, jit" => tamis_jit::probe().is_ok(),
+        // It loads programs; who may says the kernel.
+        "kernel" => may_load_programs(),
         "libpcap" => !crate::is_static() && tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
+}
+
+/// Whether the kernel takes a program of ours.
+fn may_load_programs() -> bool {
+    let zero = Op::Alu(Width::W32, AluOp::Mov, Reg::R0, Source::Imm(0));
+    let program = Program::from_ops(&[zero, Op::Exit], tamis_kernel::NATIVE_ENDIAN).unwrap();
+    tamis_kernel::bpf::load_classifier(program.insns()).is_ok()
 }
 
 #[test]
@@ -305,6 +315,7 @@ fn every_evaluator_that_is_there_has_a_row() {
         ("extended, jit", false, false),
         ("coverage", false, false),
         ("libpcap", false, false),
+        ("kernel", false, false),
     ];
     let there: Vec<_> = all.into_iter().filter(|row| is_there(row.0)).collect();
     let report = engines(&["--calls", "read,socket(AF_VSOCK)"]);
@@ -332,14 +343,36 @@ fn packets_are_evaluated_one_by_one_and_all_at_once() {
         ("threaded", false, false),
         ("jit", false, false),
         ("jit", false, true),
+        ("extended", false, false),
+        ("extended, jit", false, false),
         ("libpcap", false, false),
+        ("kernel", false, false),
     ];
     let there: Vec<_> = all.into_iter().filter(|row| is_there(row.0)).collect();
+    // The kernel runs a program on one packet.
+    let without_kernel: Vec<_> = there
+        .iter()
+        .filter(|row| row.0 != "kernel")
+        .copied()
+        .collect();
     let paths = [&filter, &path].map(|path| path.to_str().unwrap());
     let report = engines(&[paths[0], "--packets", paths[1]]);
     let cases = &report["filters"][0]["cases"];
     assert_eq!(strings(cases, "name"), ["packet 2", "the capture"]);
-    for case in 0..2 {
-        assert_eq!(evaluators(&report, case), there);
-    }
+    assert_eq!(evaluators(&report, 0), there);
+    assert_eq!(evaluators(&report, 1), without_kernel);
+    let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-object.o");
+    fs::write(&object, crate::packets::ipv4_object()).unwrap();
+    let report = engines(&[object.to_str().unwrap(), "--packets", paths[1]]);
+    assert_eq!(
+        strings(&report["filters"][0]["cases"], "name"),
+        ["packet 2", "the capture"]
+    );
+    let engines: Vec<&str> = evaluators(&report, 0).iter().map(|row| row.0).collect();
+    let of_object = ["reference", "threaded", "jit", "kernel"];
+    let there: Vec<&str> = of_object
+        .into_iter()
+        .filter(|name| is_there(name))
+        .collect();
+    assert_eq!(engines, there);
 }

@@ -271,3 +271,58 @@ fn an_object_is_run_on_packets_if_it_is_safe() {
     let refusal = error(&["eval", &safe, "--section", "other", "--packet", &capture]);
     assert!(refusal.contains("has the sections socket"), "{refusal}");
 }
+
+/// Programs that no engine runs: the error names the instruction and what is wrong with it, the same for all.
+#[test]
+fn bad_programs_are_the_same_error_for_every_engine() {
+    let whole = ipv4_object();
+    let too_long = "6 0 0 1\n".repeat(4097);
+    let classic = |text: &str| text.as_bytes().to_vec();
+    let cases: [(&str, Vec<u8>, &str); 11] = [
+        ("cut.o", whole[..whole.len() - 20].to_vec(), "cut.o"),
+        ("head.o", whole[..20].to_vec(), "head.o"),
+        (
+            "unknown.o",
+            object(&[0xff, 0x95]),
+            "instruction 0: not an instruction",
+        ),
+        (
+            "inside.o",
+            object(&[0x0001_0005, 0x18, 0, 0x95]),
+            "instruction 0: jump to instruction 2, the second half of a wide instruction",
+        ),
+        (
+            "outside.o",
+            object(&[0x0007_0005, 0x95]),
+            "instruction 0: jump to",
+        ),
+        (
+            "recursion.o",
+            object(&[0xffff_ffff_0000_1085, 0x95]),
+            "calls are nested more than seven deep",
+        ),
+        (
+            "helper.o",
+            object(&[0x3e7_0000_0085, 0x95]),
+            "instruction 0: there is no helper 999",
+        ),
+        ("empty.o", object(&[]), "empty"),
+        ("unknown.ddd", classic("1\n255 0 0 0\n"), "unknown.ddd:2:1"),
+        ("none.ddd", classic("0\n"), "none.ddd"),
+        ("long.ddd", classic(&format!("4097\n{too_long}")), "4097"),
+    ];
+    let capture = file("bad.pcap", &capture());
+    for (name, bytes, said) in cases {
+        let path = file(name, &bytes);
+        let on = |engine| {
+            let output = tamis(&["eval", &path, "--packet", &capture, "--engine", engine]);
+            assert_eq!(output.status.code(), Some(2), "{name}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let expected = on("reference");
+        assert!(expected.contains(said), "{name}: {expected}");
+        for engine in ["threaded", "jit", "auto"] {
+            assert_eq!(on(engine), expected, "{name}");
+        }
+    }
+}

@@ -4,24 +4,28 @@ use tamis_bpf::packet::{Extra, Load, Size};
 use tamis_bpf::{AluOp, Operand, Operation, Test};
 
 use super::handlers::{
-    self, AddX, Byte, Eq, Fetch, Ge, Gt, Half, HeaderByte, HeaderHalf, IndexedByte, IndexedHalf,
-    Keep, Nothing, OrX, SetBits, Sink, Slot, Store, SubX, Tax, Word, WordOfCall,
+    self, AddX, Byte, END, END_IF, END_UNLESS, Eq, Fetch, GO_ON, Ge, Gt, Half, HeaderByte,
+    HeaderHalf, Holds, IndexedByte, IndexedHalf, Keep, Nothing, OrX, SetBits, Sink, Slot, SlotAddX,
+    SlotSubX, Store, SubX, Tax, Word, WordOfCall,
 };
 use super::{Handler, Machine, Seccomp, Sockets, Step, Tables, Threaded};
 
 /// A load that has functions of its own.
 pub(super) trait Loads: Machine {
+    /// Whether it has functions for computations with slots: seccomp's filters seldom have any.
+    const COMPUTES_WITH_SLOTS: bool;
+
     /// How the load gets its value, and the place it is from.
     fn fetched(load: Self::Load) -> Option<(Fetched, u32)>;
 
     /// The place of the byte with a header's length, if the instruction loads that.
     fn header(extra: Self::Extra) -> Option<u32>;
 
-    /// The function that fetches so and gives the value to a sink.
-    fn load_handler<S: Sink<Self>>(fetched: Fetched) -> Handler<Self>;
+    /// The function that fetches so and gives the value to a sink, shifted before or not.
+    fn load_handler<S: Sink<Self>>(fetched: Fetched, shifts: bool) -> Handler<Self>;
 
     /// The function that fetches so and tests the value against a constant.
-    fn test_handler(fetched: Fetched, test: Test, is_inverted: bool) -> Handler<Self>;
+    fn test_handler(fetched: Fetched, test: Test, ends: Ends) -> Handler<Self>;
 
     /// The function that fetches so and compares the value with sorted constants.
     fn cases_handler(fetched: Fetched) -> Handler<Self>;
@@ -37,6 +41,9 @@ pub(super) enum Fetched {
     Keep,
     /// From a slot of the scratch memory.
     Slot,
+    /// The same, and X added or subtracted.
+    SlotAddX,
+    SlotSubX,
     /// From the input: a byte, two, or four.
     Byte,
     Half,
@@ -61,8 +68,10 @@ macro_rules! by_fetch {
 }
 
 macro_rules! loads {
-    ($machine:ty, $fetched:ident, $header:ident, [$($name:ident => $F:ty),*]) => {
+    ($machine:ty, $computes:literal, $fetched:ident, $header:ident, [$($name:ident => $F:ty),*]) => {
         impl Loads for $machine {
+            const COMPUTES_WITH_SLOTS: bool = $computes;
+
             fn fetched(load: Self::Load) -> Option<(Fetched, u32)> {
                 $fetched(load)
             }
@@ -71,16 +80,21 @@ macro_rules! loads {
                 $header(extra)
             }
 
-            fn load_handler<S: Sink<Self>>(fetched: Fetched) -> Handler<Self> {
+            fn load_handler<S: Sink<Self>>(fetched: Fetched, shifts: bool) -> Handler<Self> {
                 macro_rules! function {
-                    ($m:ty, $f:ty) => { handlers::load::<$m, $f, S> };
+                    ($m:ty, $f:ty) => {
+                        match shifts {
+                            true => handlers::load::<$m, $f, S, true>,
+                            false => handlers::load::<$m, $f, S, false>,
+                        }
+                    };
                 }
                 by_fetch!(fetched, $machine, [$($name => $F),*], function)
             }
 
-            fn test_handler(fetched: Fetched, test: Test, is_inverted: bool) -> Handler<Self> {
+            fn test_handler(fetched: Fetched, test: Test, ends: Ends) -> Handler<Self> {
                 macro_rules! function {
-                    ($m:ty, $f:ty) => { tested::<$m, $f>(test, is_inverted) };
+                    ($m:ty, $f:ty) => { tested::<$m, $f>(test, ends) };
                 }
                 by_fetch!(fetched, $machine, [$($name => $F),*], function)
             }
@@ -106,9 +120,9 @@ macro_rules! loads {
     };
 }
 
-loads!(Seccomp, word_of_call, no_header, [Slot => Slot, Word => WordOfCall]);
-loads!(Sockets, part_of_packet, header_of_packet, [
-    Slot => Slot, Byte => Byte, Half => Half, Word => Word, IndexedByte => IndexedByte,
+loads!(Seccomp, false, word_of_call, no_header, [Slot => Slot, Word => WordOfCall]);
+loads!(Sockets, true, part_of_packet, header_of_packet, [
+    Slot => Slot, SlotAddX => SlotAddX, SlotSubX => SlotSubX, Byte => Byte, Half => Half, Word => Word, IndexedByte => IndexedByte,
     IndexedHalf => IndexedHalf, HeaderByte => HeaderByte, HeaderHalf => HeaderHalf
 ]);
 
@@ -146,18 +160,53 @@ fn header_of_packet(extra: Extra) -> Option<u32> {
     }
 }
 
+/// What follows a test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// Steps on both sides.
+    Neither,
+    /// A return of a constant where it doesn't hold.
+    Unless,
+    /// A return of a constant where it holds.
+    If,
+    /// Returns of constants.
+    Both,
+}
+
 /// The function that fetches by `F` and tests the value against a constant.
-fn tested<M: Machine, F: Fetch<M>>(test: Test, is_inverted: bool) -> Handler<M> {
-    match (test, is_inverted) {
-        (Test::Eq, false) => handlers::test::<M, F, Eq, false>,
-        (Test::Gt, false) => handlers::test::<M, F, Gt, false>,
-        (Test::Ge, false) => handlers::test::<M, F, Ge, false>,
-        (Test::Set, false) => handlers::test::<M, F, SetBits, false>,
-        (Test::Eq, true) => handlers::test::<M, F, Eq, true>,
-        (Test::Gt, true) => handlers::test::<M, F, Gt, true>,
-        (Test::Ge, true) => handlers::test::<M, F, Ge, true>,
-        (Test::Set, true) => handlers::test::<M, F, SetBits, true>,
+fn tested<M: Machine, F: Fetch<M>>(test: Test, ends: Ends) -> Handler<M> {
+    match test {
+        Test::Eq => tested_by::<M, F, Eq>(ends),
+        Test::Gt => tested_by::<M, F, Gt>(ends),
+        Test::Ge => tested_by::<M, F, Ge>(ends),
+        Test::Set => tested_by::<M, F, SetBits>(ends),
     }
+}
+
+fn tested_by<M: Machine, F: Fetch<M>, H: Holds>(ends: Ends) -> Handler<M> {
+    match ends {
+        Ends::Neither => handlers::test::<M, F, H, GO_ON>,
+        Ends::Unless => handlers::test::<M, F, H, END_UNLESS>,
+        Ends::If => handlers::test::<M, F, H, END_IF>,
+        Ends::Both => handlers::test::<M, F, H, END>,
+    }
+}
+
+/// The functions that fetch by `F` and test the value against X: one that goes on, one for tests that end the program.
+fn tested_with_x<M: Machine, F: Fetch<M>>(test: Test) -> [Handler<M>; 2] {
+    match test {
+        Test::Eq => tested_with_x_by::<M, F, Eq>(),
+        Test::Gt => tested_with_x_by::<M, F, Gt>(),
+        Test::Ge => tested_with_x_by::<M, F, Ge>(),
+        Test::Set => tested_with_x_by::<M, F, SetBits>(),
+    }
+}
+
+fn tested_with_x_by<M: Machine, F: Fetch<M>, H: Holds>() -> [Handler<M>; 2] {
+    [
+        handlers::test_x::<M, F, H, false>,
+        handlers::test_x::<M, F, H, true>,
+    ]
 }
 
 /// Prepares a valid program.
@@ -302,23 +351,21 @@ impl<M: Loads> Builder<'_, M> {
             },
             Operation::LoadMem(slot) => {
                 let step = self.plain(handlers::any::<M>, pc);
-                self.value(
-                    Fetched::Slot,
-                    Step {
-                        place: slot,
-                        ..step
-                    },
-                    pc + 1,
-                )
+                let (fetched, next) = self.slot(pc + 1);
+                let step = Step {
+                    place: slot,
+                    ..step
+                };
+                self.value(fetched, step, next)
             }
             Operation::Extra(extra) => self.header(pc, extra),
             Operation::Branch { .. } | Operation::Alu(AluOp::And, Operand::K(_)) => {
                 let step = self.plain(handlers::any::<M>, pc);
                 self.value(Fetched::Keep, step, pc)
             }
-            Operation::Tax => straight(handlers::load::<M, Keep, Tax>),
+            Operation::Tax => straight(handlers::load::<M, Keep, Tax, false>),
             Operation::Store(slot) => {
-                let step = self.plain(handlers::load::<M, Keep, Store>, pc);
+                let step = self.plain(handlers::load::<M, Keep, Store, false>, pc);
                 let slot = slot as u8;
                 (Step { slot, ..step }, Some(pc + 1))
             }
@@ -352,6 +399,19 @@ impl<M: Loads> Builder<'_, M> {
         }
     }
 
+    /// How a value from a slot is got, with the instruction that follows it, and what is next then.
+    fn slot(&self, pc: usize) -> (Fetched, usize) {
+        match self.ops.get(pc) {
+            Some(Operation::Alu(AluOp::Add, Operand::X)) if M::COMPUTES_WITH_SLOTS => {
+                (Fetched::SlotAddX, pc + 1)
+            }
+            Some(Operation::Alu(AluOp::Sub, Operand::X)) if M::COMPUTES_WITH_SLOTS => {
+                (Fetched::SlotSubX, pc + 1)
+            }
+            _ => (Fetched::Slot, pc),
+        }
+    }
+
     /// What follows a value: masks and shifts, then where it goes.
     fn value(&mut self, fetched: Fetched, mut step: Step<M>, mut pc: usize) -> Following<M> {
         if let Some(Operation::Alu(AluOp::And, Operand::K(mask))) = self.ops.get(pc) {
@@ -363,22 +423,23 @@ impl<M: Loads> Builder<'_, M> {
             Some(Operation::Alu(AluOp::Rsh, Operand::K(k))) => step.shifts.1 = *k as u8,
             _ => {}
         }
-        pc += usize::from(step.shifts != (0, 0));
+        let shifts = step.shifts != (0, 0);
+        pc += usize::from(shifts);
         match self.ops.get(pc) {
             Some(Operation::Tax) => {
-                step.handler = M::load_handler::<Tax>(fetched);
+                step.handler = M::load_handler::<Tax>(fetched, shifts);
                 (step, Some(pc + 1))
             }
             Some(Operation::Store(slot)) => {
-                step.handler = M::load_handler::<Store>(fetched);
+                step.handler = M::load_handler::<Store>(fetched, shifts);
                 step.slot = *slot as u8;
                 (step, Some(pc + 1))
             }
-            Some(Operation::Branch { .. } | Operation::Jump(_)) if step.shifts == (0, 0) => {
+            Some(Operation::Branch { .. } | Operation::Jump(_)) if !shifts => {
                 self.tests(fetched, step, pc)
             }
             _ => {
-                step.handler = M::load_handler::<Nothing>(fetched);
+                step.handler = M::load_handler::<Nothing>(fetched, shifts);
                 (step, Some(pc))
             }
         }
@@ -394,18 +455,29 @@ impl<M: Loads> Builder<'_, M> {
             jf,
         } = self.ops[first]
         else {
-            step.handler = M::load_handler::<Nothing>(fetched);
+            step.handler = M::load_handler::<Nothing>(fetched, false);
             return (step, Some(first));
         };
         let [yes, no] = [jt, jf].map(|skip| first + 1 + usize::from(skip));
+        let end = |pc| match self.ops[self.skip_jumps(pc)] {
+            Operation::RetImm(k) => Some(k),
+            _ => None,
+        };
         let Operand::K(k) = operand else {
-            if fetched == Fetched::Keep && step.mask == u32::MAX {
-                step.handler = handlers::branch_any::<M>;
-                step.k = first as u32;
-                return (self.jump(step, yes), Some(no));
+            let handlers = match fetched {
+                Fetched::Keep if step.mask == u32::MAX => tested_with_x::<M, Keep>(test),
+                Fetched::Slot if step.mask == u32::MAX => tested_with_x::<M, Slot>(test),
+                _ => {
+                    step.handler = M::load_handler::<Nothing>(fetched, false);
+                    return (step, Some(first));
+                }
+            };
+            if let (Some(value), Some(_)) = (end(yes), end(no)) {
+                (step.handler, step.target) = (handlers[1], value);
+                return (step, Some(no));
             }
-            step.handler = M::load_handler::<Nothing>(fetched);
-            return (step, Some(first));
+            step.handler = handlers[0];
+            return (self.jump(step, yes), Some(no));
         };
         let has_header = matches!(fetched, Fetched::HeaderByte | Fetched::HeaderHalf);
         let is_whole = step.mask == u32::MAX && !has_header;
@@ -427,13 +499,18 @@ impl<M: Loads> Builder<'_, M> {
             self.cases.extend(cases);
             return (step, Some(other));
         }
-        // The side that ends at once stands elsewhere.
-        let end = self.ops[self.skip_jumps(no)];
-        let is_inverted = matches!(end, Operation::RetImm(_) | Operation::RetA);
-        step.handler = M::test_handler(fetched, test, is_inverted);
-        step.k = k;
-        let (target, next) = if is_inverted { (no, yes) } else { (yes, no) };
-        (self.jump(step, target), Some(next))
+        let (ends, value, next) = match (end(yes), end(no)) {
+            (Some(k), Some(_)) => (Ends::Both, k, no),
+            (Some(k), None) => (Ends::If, k, no),
+            (None, Some(k)) => (Ends::Unless, k, yes),
+            (None, None) => (Ends::Neither, 0, no),
+        };
+        step.handler = M::test_handler(fetched, test, ends);
+        (step.k, step.target) = (k, value);
+        if ends == Ends::Neither {
+            step = self.jump(step, yes);
+        }
+        (step, Some(next))
     }
 
     /// The tests for equality that follow each other from here on, and what follows them: two, as the most likely ones
@@ -502,8 +579,8 @@ const MAX_CASES: usize = 64;
 /// The functions of a way to fetch, by what becomes of the value: nothing more, X too, a slot too.
 fn by_sink<M: Machine, F: Fetch<M>>() -> [Handler<M>; 3] {
     [
-        handlers::load::<M, F, Nothing>,
-        handlers::load::<M, F, Tax>,
-        handlers::load::<M, F, Store>,
+        handlers::load::<M, F, Nothing, false>,
+        handlers::load::<M, F, Tax, false>,
+        handlers::load::<M, F, Store, false>,
     ]
 }

@@ -25,6 +25,10 @@ pub(super) struct SubX;
 pub(super) struct OrX;
 /// A slot of the scratch memory.
 pub(super) struct Slot;
+/// The same + X.
+pub(super) struct SlotAddX;
+/// The same - X.
+pub(super) struct SlotSubX;
 /// A word of a call.
 pub(super) struct WordOfCall;
 /// A byte of a packet.
@@ -66,6 +70,24 @@ impl<M: Machine> Fetch<M> for Slot {
         // The mask only tells the compiler what the checker knows.
         Some((frame.memory[step.place as usize & 15], x))
     }
+}
+
+/// Fetches from a slot, and computes with X.
+macro_rules! slots {
+    ($($name:ident: $computed:ident;)*) => {$(
+        impl<M: Machine> Fetch<M> for $name {
+            #[inline(always)]
+            fn fetch(step: &Step<M>, a: u32, x: u32, frame: &Frame<'_, '_, M>) -> Option<(u32, u32)> {
+                let (value, x) = Slot::fetch(step, a, x, frame)?;
+                $computed::fetch(step, value, x, frame)
+            }
+        }
+    )*};
+}
+
+slots! {
+    SlotAddX: AddX;
+    SlotSubX: SubX;
 }
 
 impl Fetch<Seccomp> for WordOfCall {
@@ -272,92 +294,104 @@ tests! {
     SetBits: |a, k| a & k != 0;
 }
 
-/// Goes on with the step at a place; the builder knows that there is one.
+/// Goes on with the first of these steps; the builder knows that there is one.
 #[inline(always)]
-fn go<M: Machine>(
-    steps: &[Step<M>],
-    at: usize,
-    a: u32,
-    x: u32,
-    frame: &mut Frame<'_, '_, M>,
-) -> u32 {
-    match steps.get(at) {
-        Some(step) => (step.handler)(steps, at, a, x, frame),
+fn next<M: Machine>(behind: &[Step<M>], a: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32 {
+    match behind.split_first() {
+        Some((step, behind)) => (step.handler)(step, behind, a, x, frame),
         None => 0,
     }
 }
 
-/// A value, which goes to A and a sink.
-pub(super) fn load<M: Machine, F: Fetch<M>, S: Sink<M>>(
-    steps: &[Step<M>],
-    at: usize,
+/// Goes on with the step at a place; the builder knows that there is one.
+#[inline(always)]
+pub(super) fn go<M: Machine>(place: u32, a: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32 {
+    let steps = frame.steps;
+    next(steps.get(place as usize..).unwrap_or_default(), a, x, frame)
+}
+
+/// A value, which goes to A and a sink; `SHIFTS` is whether it is shifted before.
+pub(super) fn load<M: Machine, F: Fetch<M>, S: Sink<M>, const SHIFTS: bool>(
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let step = &steps[at];
     let Some((value, x)) = F::fetch(step, a, x, frame) else {
         return 0;
     };
-    let (left, right) = step.shifts;
-    let a = (value & step.mask)
-        .wrapping_shl(u32::from(left))
-        .wrapping_shr(u32::from(right));
+    let mut a = value & step.mask;
+    if SHIFTS {
+        let (left, right) = step.shifts;
+        a = a.wrapping_shl(u32::from(left));
+        a = a.wrapping_shr(u32::from(right));
+    }
     let x = S::put(step, a, x, frame);
-    go(steps, at + 1, a, x, frame)
+    next(behind, a, x, frame)
 }
 
-/// A value and a test of it with a constant; `INVERTED` is whether the next step follows where it holds.
-pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds, const INVERTED: bool>(
-    steps: &[Step<M>],
-    at: usize,
+/// A value and a test of it with a constant, by what follows where it holds and where not: [`GO_ON`], [`END_UNLESS`],
+/// [`END_IF`] or [`END`].
+pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds, const ENDS: u8>(
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let step = &steps[at];
     let Some((value, x)) = F::fetch(step, a, x, frame) else {
         return 0;
     };
     let a = value & step.mask;
-    if H::holds(a, step.k) == INVERTED {
-        go(steps, at + 1, a, x, frame)
-    } else {
-        go(steps, step.target as usize, a, x, frame)
+    let goes_on_behind = H::holds(a, step.k) == (ENDS == END_UNLESS);
+    match (goes_on_behind, ENDS) {
+        // What stands behind is a return.
+        (true, END) => behind.first().map_or(0, |end| end.k),
+        (true, _) => next(behind, a, x, frame),
+        (false, GO_ON) => go(step.target, a, x, frame),
+        (false, _) => step.target,
     }
 }
+
+/// A test that is followed by its target where it holds, and by the next step where not.
+pub(super) const GO_ON: u8 = 0;
+/// A test that is followed by the next step where it holds; where not, the target is the value of the program.
+pub(super) const END_UNLESS: u8 = 1;
+/// A test that is followed by the next step where it doesn't hold; where it does, the target is the value of the program.
+pub(super) const END_IF: u8 = 2;
+/// The same where the next step is a return of a constant.
+pub(super) const END: u8 = 3;
 
 /// A value and tests for equality with two constants. The second one and where it leads have the places of a header and
 /// a mask, which there aren't.
 pub(super) fn two<M: Machine, F: Fetch<M>>(
-    steps: &[Step<M>],
-    at: usize,
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let step = &steps[at];
     let Some((a, x)) = F::fetch(step, a, x, frame) else {
         return 0;
     };
     if a == step.k {
-        go(steps, step.target as usize, a, x, frame)
+        go(step.target, a, x, frame)
     } else if a == step.header {
-        go(steps, step.mask as usize, a, x, frame)
+        go(step.mask, a, x, frame)
     } else {
-        go(steps, at + 1, a, x, frame)
+        next(behind, a, x, frame)
     }
 }
 
 /// A value and tests for equality with sorted constants.
 pub(super) fn cases<M: Machine, F: Fetch<M>>(
-    steps: &[Step<M>],
-    at: usize,
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let step = &steps[at];
     let Some((value, x)) = F::fetch(step, a, x, frame) else {
         return 0;
     };
@@ -370,54 +404,56 @@ pub(super) fn cases<M: Machine, F: Fetch<M>>(
         .unwrap_or_default();
     let place = cases.partition_point(|(k, _)| *k < a);
     match cases.get(place) {
-        Some((k, target)) if *k == a => go(steps, *target as usize, a, x, frame),
-        _ => go(steps, at + 1, a, x, frame),
+        Some((k, target)) if *k == a => go(*target, a, x, frame),
+        _ => next(behind, a, x, frame),
     }
 }
 
-/// A test with X.
-pub(super) fn branch_any<M: Machine>(
-    steps: &[Step<M>],
-    at: usize,
+/// A value and a test of it with X; `ENDS` is whether returns of constants follow on both sides, as with [`END`].
+pub(super) fn test_x<M: Machine, F: Fetch<M>, H: Holds, const ENDS: bool>(
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    let step = &steps[at];
-    match frame.tables.ops[step.k as usize] {
-        Operation::Branch { test, operand, .. } if test.holds(a, operand.value(x)) => {
-            go(steps, step.target as usize, a, x, frame)
-        }
-        _ => go(steps, at + 1, a, x, frame),
+    let Some((a, x)) = F::fetch(step, a, x, frame) else {
+        return 0;
+    };
+    match (H::holds(a, x), ENDS) {
+        (true, true) => step.target,
+        (true, false) => go(step.target, a, x, frame),
+        (false, true) => behind.first().map_or(0, |end| end.k),
+        (false, false) => next(behind, a, x, frame),
     }
 }
 
 /// Goes on elsewhere.
 pub(super) fn go_to<M: Machine>(
-    steps: &[Step<M>],
-    at: usize,
+    step: &Step<M>,
+    _: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    go(steps, steps[at].target as usize, a, x, frame)
+    go(step.target, a, x, frame)
 }
 
 /// A return of a constant.
 pub(super) fn ret<M: Machine>(
-    steps: &[Step<M>],
-    at: usize,
+    step: &Step<M>,
+    _: &[Step<M>],
     _: u32,
     _: u32,
     _: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    steps[at].k
+    step.k
 }
 
 /// A return of A.
 pub(super) fn ret_a<M: Machine>(
+    _: &Step<M>,
     _: &[Step<M>],
-    _: usize,
     a: u32,
     _: u32,
     _: &mut Frame<'_, '_, M>,
@@ -427,18 +463,15 @@ pub(super) fn ret_a<M: Machine>(
 
 /// Any instruction that isn't a jump, a branch or a return, as the reference interpreter runs it.
 pub(super) fn any<M: Machine>(
-    steps: &[Step<M>],
-    at: usize,
+    step: &Step<M>,
+    behind: &[Step<M>],
     a: u32,
     x: u32,
     frame: &mut Frame<'_, '_, M>,
 ) -> u32 {
-    match other::<M>(
-        frame.tables.ops[steps[at].k as usize],
-        Registers { a, x },
-        frame,
-    ) {
-        Some(Registers { a, x }) => go(steps, at + 1, a, x, frame),
+    let op = frame.tables.ops[step.k as usize];
+    match other::<M>(op, Registers { a, x }, frame) {
+        Some(Registers { a, x }) => next(behind, a, x, frame),
         None => 0,
     }
 }

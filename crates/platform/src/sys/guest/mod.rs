@@ -9,7 +9,9 @@ mod text;
 use std::arch::asm;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::install::{set_filter, set_no_new_privs};
@@ -39,6 +41,10 @@ const AT_LAST_CALL: u32 = 3;
 const AT_HANDLER: u32 = 4;
 /// To a `syscall` for a thread that is to be caught like this one.
 const AT_CLONE: u32 = 5;
+/// As at a call, which is made again when it is interrupted.
+const AT_REPEATED: u32 = 6;
+/// Added if the thread has its mask already: which bit.
+const HAS_MASK_BIT: u32 = 8;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 const BELOW: u64 = 136;
@@ -51,6 +57,18 @@ static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's process.
 static PID: AtomicI32 = AtomicI32::new(0);
+
+/// Whether the kernel raises the signal for calls of threads with dispatch, which it reads at each.
+pub(super) static SELECTOR: AtomicU8 = AtomicU8::new(BLOCK);
+/// The values of the selector: calls are made, or raise the signal.
+const LET_PASS: u8 = 0;
+const BLOCK: u8 = 1;
+/// How many threads are in the handler, or are about to have dispatch, and so make calls of our own.
+pub(super) static IN_HANDLER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether our handler blocks all signals, since the guest has handlers, which must not run with the host's FS base. Without it
+/// there is no mask to be set when it returns, which saves a call.
+static BLOCKS: AtomicBool = AtomicBool::new(false);
 
 /// Whether calls of more than the first thread raise the signal.
 static HAS_THREADS: AtomicBool = AtomicBool::new(false);
@@ -302,7 +320,6 @@ pub(crate) fn own_ips() -> [u64; 3] {
 /// Has all calls of this thread raise the signal, but for those of the code above.
 fn dispatch() -> Result<(), Errno> {
     const ON: u64 = 1;
-    const ALWAYS: u64 = 0;
     let first = tamis_platform_guest_call as *const () as u64;
     let len_bytes = tamis_platform_guest_enter as *const () as u64 - first;
     let args = [
@@ -310,7 +327,7 @@ fn dispatch() -> Result<(), Errno> {
         ON,
         first,
         len_bytes,
-        ALWAYS,
+        SELECTOR.as_ptr().addr() as u64,
         0,
     ];
     match make(libc::SYS_prctl as u32, args) {
@@ -330,6 +347,23 @@ pub(crate) fn stop_dispatch() {
         let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
         make(libc::SYS_rt_sigaction as u32, args);
     }
+}
+
+/// Has calls of all threads made as without a handler, and waits until none of them makes calls of ours; false if another
+/// thread does that.
+pub(crate) fn stop_everywhere() -> bool {
+    const OWN: u32 = 1;
+    if SELECTOR.swap(LET_PASS, Ordering::SeqCst) == LET_PASS {
+        return false;
+    }
+    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
+        make(libc::SYS_sched_yield as u32, [0; 6]);
+    }
+    true
+}
+
+fn is_stopped_everywhere() -> bool {
+    SELECTOR.load(Ordering::SeqCst) == LET_PASS
 }
 
 /// Closes what `execve` would.
@@ -407,17 +441,23 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
 
 /// Removes handlers, and installs ours.
 fn install_handler() -> Result<(), Errno> {
-    const RESTORER: u64 = 0x0400_0000;
     remove_handlers()?;
-    let own = Action {
+    sigaction(libc::SIGSYS, Some(&handler(0)), &mut Action::default())
+}
+
+/// Our handler, which blocks these signals.
+fn handler(mask: u64) -> Action {
+    const RESTORER: u64 = 0x0400_0000;
+    Action {
         handler: tamis_platform_guest_handler as *const () as u64,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
         restorer: tamis_platform_guest_restorer as *const () as u64,
-        // With the host's FS base, no handler of the guest may run.
-        mask: !(1 << (libc::SIGSYS - 1)),
-    };
-    sigaction(libc::SIGSYS, Some(&own), &mut Action::default())
+        mask,
+    }
 }
+
+/// All signals but ours.
+static BLOCKED: u64 = !(1 << (libc::SIGSYS - 1));
 
 /// The beginning of `siginfo_t` for `SIGSYS`.
 #[repr(C)]
@@ -449,13 +489,30 @@ struct Target {
     handler: u64,
 }
 
-/// Called by the handler; says how it is to return.
+/// Called by the handler; says how it is to return. The handler counts itself out, unless it returns by the kernel.
 extern "sysv64" fn on_signal(
     info: &mut Info,
     context: &mut [u64; 40],
     fs_base: u64,
     target: &mut Target,
 ) -> u32 {
+    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
+    let mask = context[MASK];
+    let how = answer(info, context, fs_base, target);
+    let has_mask = mask == context[MASK] && !BLOCKS.load(Ordering::SeqCst);
+    match how {
+        BY_KERNEL => {
+            IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
+            how
+        }
+        AT_ONCE | AT_CALL | AT_LAST_CALL | AT_CLONE | AT_REPEATED if has_mask => {
+            how | 1 << HAS_MASK_BIT
+        }
+        _ => how,
+    }
+}
+
+fn answer(info: &mut Info, context: &mut [u64; 40], fs_base: u64, target: &mut Target) -> u32 {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
     /// `SYS_USER_DISPATCH`.
@@ -466,6 +523,11 @@ extern "sysv64" fn on_signal(
     let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
     match info.code {
         BY_FILTER if info.errno == i32::from(OURS) => {}
+        BY_DISPATCH if is_stopped_everywhere() => {
+            context[RAX] = u64::from(info.nr as u32);
+            context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
+            return BY_KERNEL;
+        }
         BY_DISPATCH => {}
         code => return foreign(code, context, fs_base, target),
     }
@@ -505,7 +567,8 @@ extern "sysv64" fn on_signal(
         }
     }
     match context[STACK_FLAGS] & AUTODISARM {
-        0 => AT_ONCE,
+        // What a filter of the guest's allows that all threads have got meanwhile isn't known.
+        0 if !is_stopped_everywhere() => AT_ONCE,
         _ => BY_KERNEL,
     }
 }
@@ -544,6 +607,8 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigreturn => return AT_LAST_CALL,
+        // Without a supervisor that is told of them these are not interrupted.
+        libc::SYS_fork | libc::SYS_execve | libc::SYS_execveat => return AT_REPEATED,
         libc::SYS_clone => {}
         _ => return AT_CALL,
     }
@@ -562,7 +627,7 @@ fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
             return AT_CLONE;
         }
     }
-    AT_CALL
+    AT_REPEATED
 }
 
 /// The same for a call of the 32-bit interface, which takes the register that our way back uses.
@@ -601,6 +666,9 @@ pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
 pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
     let host = HOST_FS.load(Ordering::Relaxed);
     let result: i64;
+    let blocked = BLOCKS.load(Ordering::SeqCst);
+    // It may wait for long, and makes no calls of ours meanwhile.
+    IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
     // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
     // base. The call is as above.
     unsafe {
@@ -618,7 +686,48 @@ pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
             clobber_abi("sysv64"),
         );
     }
+    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
+    if !blocked && BLOCKS.load(Ordering::SeqCst) {
+        block_all();
+    }
     result
+}
+
+/// Blocks all signals; the mask is set when the handler returns.
+fn block_all() {
+    let args = [
+        libc::SIG_SETMASK as u64,
+        (&raw const BLOCKED).addr() as u64,
+        0,
+        8,
+        0,
+        0,
+    ];
+    make(libc::SYS_rt_sigprocmask as u32, args);
+}
+
+/// The guest is about to have a handler: from now on our handler blocks all signals. What runs without is waited for.
+pub(crate) fn block_in_handler() {
+    const OWN: u32 = 1;
+    if BLOCKS.swap(true, Ordering::SeqCst) {
+        // Another thread may be about to do this.
+        block_all();
+        return;
+    }
+    let own = handler(BLOCKED);
+    let set = [
+        libc::SIGSYS as u64,
+        ptr::from_ref(&own).addr() as u64,
+        0,
+        8,
+        0,
+        0,
+    ];
+    make(libc::SYS_rt_sigaction as u32, set);
+    block_all();
+    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
+        make(libc::SYS_sched_yield as u32, [0; 6]);
+    }
 }
 
 /// The calling thread's number, or its process's if the guest's filter denies `gettid`.

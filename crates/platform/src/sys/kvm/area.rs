@@ -1,12 +1,12 @@
-//! What the monitor keeps: mapped before the fork, so that its address is known to the filter and to both processes.
+//! What the monitor keeps: an area that its tracer maps when a program has been executed, and that forked processes have a copy of.
 
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use tamis_kernel::Errno;
 
-use super::signals::{self, Handlers};
-use crate::sys::guest::Report;
+use super::call;
+use super::signals::Handlers;
 
 pub(super) const PAGE: u64 = 4096;
 /// The most threads of a guest at a time.
@@ -17,17 +17,19 @@ pub(super) const STACK_BYTES: u64 = 64 << 10;
 pub(crate) const RUN_BYTES: u64 = 16 << 10;
 const GUEST_PAGES: u64 = 1 << 20;
 const RUNS: u64 = 4 << 20;
-const STACKS: u64 = 8 << 20;
+pub(super) const STACKS: u64 = 8 << 20;
 pub(super) const TABLES: u64 = 24 << 20;
 /// The most page tables.
 pub(super) const MAX_TABLES: u32 = 32 << 10;
-const AREA_BYTES: u64 = TABLES + MAX_TABLES as u64 * PAGE;
+const LEN_BYTES: u64 = TABLES + MAX_TABLES as u64 * PAGE;
+/// The bytes of an area, wherever it is.
+pub(crate) const AREA_BYTES: u64 = LEN_BYTES + STACK_BYTES;
 /// The most pieces of 256 MiB in which a guest may have memory: with 39 bits of addresses, which all machines have.
 pub(super) const MAX_CHUNKS: usize = 1600;
 const MAX_HOSTS: usize = 1024;
 const MAX_HANDLERS: usize = 16;
 
-/// The area, as its owner sees it.
+/// An area of this process, in which the state of a new machine is made.
 #[derive(Debug)]
 pub(crate) struct Area {
     base: u64,
@@ -38,9 +40,8 @@ impl Area {
     pub(crate) fn new() -> Result<Area, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let len_bytes = (AREA_BYTES + STACK_BYTES) as usize;
         // SAFETY: a new mapping affects no other.
-        match unsafe { libc::mmap(ptr::null_mut(), len_bytes, access, flags, -1, 0) } {
+        match unsafe { libc::mmap(ptr::null_mut(), AREA_BYTES as usize, access, flags, -1, 0) } {
             libc::MAP_FAILED => Err(Errno::last()),
             mapped => Ok(Area {
                 base: mapped as u64,
@@ -48,27 +49,27 @@ impl Area {
         }
     }
 
-    /// Its addresses.
-    pub(super) fn range(&self) -> std::ops::Range<u64> {
-        self.base..self.base + AREA_BYTES + STACK_BYTES
-    }
-
-    /// The state, at a multiple of the size of a stack.
+    /// The state.
     pub(super) fn state(&self) -> *mut State {
-        pointer(self.base.next_multiple_of(STACK_BYTES))
+        pointer(state_at(self.base))
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
-        let len_bytes = (AREA_BYTES + STACK_BYTES) as usize;
         // SAFETY: the mapping belongs to `self`.
-        unsafe { libc::munmap(pointer(self.base), len_bytes) };
+        unsafe { libc::munmap(pointer(self.base), AREA_BYTES as usize) };
     }
+}
+
+/// Where an area has its state: at a multiple of the size of a stack.
+pub(super) const fn state_at(area: u64) -> u64 {
+    area.next_multiple_of(STACK_BYTES)
 }
 
 /// How calls leave the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum Exit {
     /// By `hlt`, which takes a KVM that enters the shim with privileges.
     Halt,
@@ -76,6 +77,17 @@ pub(crate) enum Exit {
     Port,
     /// By a write to memory that isn't there.
     Memory,
+}
+
+impl Exit {
+    /// The one with this number; another number is that of the last.
+    pub(super) const fn of(number: u32) -> Exit {
+        match number {
+            0 => Exit::Halt,
+            1 => Exit::Port,
+            _ => Exit::Memory,
+        }
+    }
 }
 
 /// Some ranges of addresses.
@@ -122,11 +134,11 @@ impl Ranges {
 pub(super) struct State {
     /// Of the page tables, chunks and threads: an address in the stack of who has it, or 0.
     pub(super) lock: AtomicU64,
-    /// The address of the report for the supervisor.
-    pub(super) report: AtomicU64,
+    /// How calls leave the machine, as a number.
+    pub(super) exit: AtomicU32,
     pub(super) kvm_fd: AtomicI32,
     pub(super) vm_fd: AtomicI32,
-    /// The first of the monitor's descriptors: KVM's, the machine's, and those of the threads.
+    /// The first of the monitor's descriptors: KVM's, the machine's, those of the threads, and that of its code.
     pub(super) first_fd: AtomicI32,
     /// With which privilege level calls reach the shim, plus 1.
     pub(super) shim_ring: AtomicU32,
@@ -134,11 +146,12 @@ pub(super) struct State {
     pub(super) xcr0: AtomicU64,
     /// The bytes of the state that `xsave` stores.
     pub(super) xsave_bytes: AtomicU64,
-    /// The guest's first address of the heap, and the first after it.
-    pub(super) heap: AtomicU64,
+    /// The end of the guest's heap, if it has changed.
     pub(super) heap_end: AtomicU64,
+    /// Where the program begins, and with which stack and mask.
     pub(super) entry: AtomicU64,
     pub(super) stack: AtomicU64,
+    pub(super) mask: AtomicU64,
     pub(super) table_count: AtomicU32,
     pub(super) chunk_count: AtomicU32,
     /// Whose threads are in use.
@@ -149,14 +162,10 @@ pub(super) struct State {
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],
     /// What is the host's.
     pub(super) hosts: Ranges,
-    /// What may be executed of what has been loaded.
+    /// What may be executed of the program.
     pub(super) codes: Ranges,
     pub(super) handlers: [Handlers; MAX_HANDLERS],
     pub(super) cpuid: [AtomicU32; 4096],
-    /// Copies of the supervisor's memory, whose content the guest must not get.
-    pub(super) private: Ranges,
-    /// Memory that is shared with the supervisor.
-    pub(super) shared: Ranges,
 }
 
 const _: () = assert!(size_of::<State>() as u64 <= GUEST_PAGES);
@@ -226,12 +235,9 @@ impl State {
         value
     }
 
-    /// Tells the supervisor that the machine has failed, and ends the process.
+    /// Tells the tracer that the machine has failed, and ends the process.
     pub(super) fn fail(&self, errno: Errno) -> ! {
-        let report = pointer::<Report>(self.report.load(Ordering::Relaxed));
-        // SAFETY: mapped before the fork, for as long as this process lives.
-        unsafe { &*report }.errno.store(errno.0, Ordering::Release);
-        signals::die(libc::SIGSEGV)
+        call::fail(errno)
     }
 
     /// Takes the lock away from a thread that has ended.
@@ -245,7 +251,11 @@ impl State {
 }
 
 /// The count of descriptors of a monitor.
-pub(super) const OWN_FDS: u64 = 2 + MAX_VCPUS as u64;
+pub(super) const OWN_FDS: u64 = CODE_FD as u64 + 1;
+/// Which of them is KVM's.
+pub(super) const KVM_FD: i32 = 0;
+/// Which is the file with the monitor's code, which the tracer has mapped after `execve`.
+pub(super) const CODE_FD: i32 = 2 + MAX_VCPUS as i32;
 
 pub(super) const fn pointer<T>(address: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(address as usize)

@@ -7,6 +7,9 @@
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;
 
+use tamis_kernel::Errno;
+
+use super::signals;
 use super::tasks::killed;
 use super::vcpu::thread_entry;
 
@@ -166,6 +169,11 @@ global_asm!(
     "mov rdi, rsp",
     "call {killed}",
     "ud2",
+    // The machine has failed with the error in `edi`; the tracer knows the place.
+    ".globl tamis_platform_kvm_fail",
+    ".hidden tamis_platform_kvm_fail",
+    "tamis_platform_kvm_fail:",
+    "ud2",
     // Copies bytes: to, from, count; returns how many are left.
     ".globl tamis_platform_kvm_copy",
     ".hidden tamis_platform_kvm_copy",
@@ -219,6 +227,7 @@ unsafe extern "sysv64" {
     fn tamis_platform_kvm_exit(code: u64, in_use: *const u32) -> !;
     fn tamis_platform_kvm_exited();
     fn tamis_platform_kvm_killed();
+    fn tamis_platform_kvm_fail(errno: i32) -> !;
     fn tamis_platform_kvm_copy(to: u64, from: u64, count: u64) -> u64;
     fn tamis_platform_kvm_copy_at();
     fn tamis_platform_kvm_copied();
@@ -289,10 +298,28 @@ pub(super) fn exit(code: u64, in_use: &AtomicU32) -> ! {
     unsafe { tamis_platform_kvm_exit(code, in_use.as_ptr()) }
 }
 
+/// Ends the process where the tracer finds the error.
+pub(super) fn fail(errno: Errno) -> ! {
+    signals::reset(libc::SIGILL);
+    // SAFETY: an instruction that doesn't exist, whose signal ends the process.
+    unsafe { tamis_platform_kvm_fail(errno.0) }
+}
+
+/// Where the machine has failed.
+pub(crate) fn failed_at() -> u64 {
+    address(tamis_platform_kvm_fail as *const ())
+}
+
 /// Copies between the monitor and the guest's memory; how many bytes could not be.
 pub(super) fn copy(to: u64, from: u64, count: u64) -> u64 {
     // SAFETY: one side is the monitor's, the other isn't; the handler of faults ends the copy where there is no memory.
     unsafe { tamis_platform_kvm_copy(to, from, count) }
+}
+
+/// Whether there is memory at an address of the guest, which may have to grow for it.
+pub(super) fn is_readable(address: u64) -> bool {
+    let mut byte = 0_u8;
+    copy((&raw mut byte).addr() as u64, address, 1) == 0
 }
 
 /// What the handlers of signals return by.

@@ -16,10 +16,8 @@ const ENOSYS: i64 = -(libc::ENOSYS as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
 
-/// Calls that are about another program, or do what only works for code that the processor runs outside of a machine.
-pub(crate) const REFUSED: [i64; 9] = [
-    libc::SYS_execve,
-    libc::SYS_execveat,
+/// Calls that do what only works for code that the processor runs outside of a machine.
+pub(crate) const REFUSED: [i64; 7] = [
     435, // clone3, which the C library's headers may lack
     libc::SYS_rseq,
     libc::SYS_seccomp,
@@ -225,15 +223,10 @@ fn unmade(vcpu: &Vcpu, nr: u64, args: &[u64; 6], result: i64) -> i64 {
     call::ask(nr, args, &vcpu.pending).unwrap_or(result)
 }
 
-/// The heap begins where that of the monitor's process ends.
+/// The heap, which may become smaller.
 fn heap(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
-    let first = state.heap.load(Ordering::Relaxed);
-    let args = match args[0] {
-        end if end >= first => *args,
-        _ => [0; 6],
-    };
-    let end = call::guest(nr, &args, &vcpu.pending);
+    let end = call::guest(nr, args, &vcpu.pending);
     if end > 0 {
         let end = end as u64;
         let former = state.heap_end.swap(end, Ordering::AcqRel);

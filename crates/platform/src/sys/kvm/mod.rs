@@ -5,7 +5,7 @@
 //!
 //! | module | function |
 //! |---|---|
-//! | `area` | what the monitor keeps, at addresses that are known before the fork |
+//! | `area` | what the monitor keeps |
 //! | `call` | system calls: the monitor's own, and the guest's |
 //! | `shim` | the code by which a guest leaves its machine |
 //! | `tables` | the guest's page tables |
@@ -14,9 +14,9 @@
 //! | `calls` | calls that concern the machine |
 //! | `tasks` | new threads and processes |
 //! | `signals` | the guest's handlers |
-//! | `start` | from the fork to the first instruction |
+//! | `start` | from a program's execution to its first instruction |
 //!
-//! From the filter on nothing here may use the C library, allocate or panic: threads of the guest have no thread-locals of
+//! Nothing here may use the C library, allocate or panic: threads of the guest have no thread-locals of
 //! the host, and every call that isn't known to the filter is the guest's.
 
 pub(crate) mod area;
@@ -30,7 +30,7 @@ mod tables;
 mod tasks;
 mod vcpu;
 
-pub(crate) use call::{WOULD_BE_MADE, asking_ip, own_ips};
+pub(crate) use call::{WOULD_BE_MADE, asking_ip, failed_at, own_ips};
 pub(crate) use calls::{REFUSED, REFUSED_OPERATIONS};
 pub(crate) use signals::KILL_MARK;
-pub(crate) use start::Machine;
+pub(crate) use start::{BLOCKED, Beginning, Executed, Machine, first_fd};

@@ -17,7 +17,7 @@ const EINVAL: i64 = -(libc::EINVAL as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 const SIGNALS: usize = 64;
 /// What the monitor must get itself: faults while it copies.
-const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
+pub(super) const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
 /// What it handles for itself, whether the guest does or not: also what its filter answers for a thread to be killed.
 const HANDLED: u64 = OWN | 1 << (libc::SIGSYS - 1);
 /// The data of that answer.
@@ -52,6 +52,17 @@ fn set(vcpu: &Vcpu, signal: u32, words: [u64; 4]) {
     let action = all.and_then(|all| all.actions.get(signal.wrapping_sub(1) as usize));
     for (place, word) in action.into_iter().flatten().zip(words) {
         place.store(word, Ordering::Relaxed);
+    }
+}
+
+/// Notes which signals a program has begun with as ignored.
+pub(super) fn note_ignored(state: &State, signals: u64) {
+    const FIRST: usize = 0;
+    let actions = state.handlers.get(FIRST).into_iter();
+    for (number, action) in actions.flat_map(|all| all.actions.iter().enumerate()) {
+        if signals & 1 << number != 0 {
+            action[HANDLER].store(NO_HANDLER, Ordering::Relaxed);
+        }
     }
 }
 
@@ -200,13 +211,17 @@ pub(super) fn restore_mask(mask: u64) {
     own(libc::SYS_rt_sigprocmask, args);
 }
 
+/// Has a signal do what it does by default.
+pub(super) fn reset(signal: i32) {
+    let default = [0, RESTORER, call::restorer(), 0];
+    let args = [signal as u64, default.as_ptr() as u64, 0, 8, 0, 0];
+    own(libc::SYS_rt_sigaction, args);
+}
+
 /// Ends the process by this signal, whatever its filter allows: by an instruction that raises it.
 pub(super) fn die(signal: i32) -> ! {
-    let default = [0, RESTORER, call::restorer(), 0];
-    for one in [signal, libc::SIGILL] {
-        let args = [one as u64, default.as_ptr() as u64, 0, 8, 0, 0];
-        own(libc::SYS_rt_sigaction, args);
-    }
+    reset(signal);
+    reset(libc::SIGILL);
     if signal == libc::SIGSYS {
         // Not one of the monitor's calls, so the filter kills the process.
         own(libc::SYS_execve, [0; 6]);

@@ -1,149 +1,205 @@
-//! From the fork to the guest's first instruction.
+//! From a program's execution to its first instruction in a machine.
+//!
+//! The kernel executes programs, so that interpreters, descriptors, the stack and the process's name are as they always are.
+//! In the memory that a program begins with nothing is the monitor's. The [tracer](crate::kvm) maps the monitor's code and an
+//! area there, writes the beginning of the area, and has the task go on here.
 
 use std::arch::x86_64::{__cpuid_count, _xgetbv};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr;
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use tamis_kernel::Errno;
 use tamis_kernel::spawn::Body;
 
-use super::area::{Area, Exit, MAX_VCPUS, OWN_FDS, PAGE, State};
+use super::area::{
+    Area, CODE_FD, Exit, KVM_FD, MAX_VCPUS, OWN_FDS, PAGE, STACK_BYTES, STACKS, State, pointer,
+    state_at,
+};
 use super::call::{self, own};
 use super::vcpu::{Entry, Vcpu};
 use super::{machine, shim, signals, tables};
-use crate::in_process::Program;
-use crate::sys::guest::{self, SharedReport};
-use crate::sys::load::load;
-use crate::sys::mappings::{Mapping, for_each_mapping};
+use crate::sys::image::Snapshot;
+use crate::sys::mappings::{Mapping, each_of};
 
-/// A program, and what its machine takes.
+/// What machines take whose guests are programs that this process has started.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
-    pub(crate) area: Area,
-    pub(crate) program: &'a Program,
     pub(crate) kvm: BorrowedFd<'a>,
     pub(crate) exit: Exit,
-    pub(crate) last_fd: i32,
-    /// The error that has ended a machine.
-    pub(crate) report: SharedReport,
+    pub(crate) code: Snapshot,
+    /// The first of the monitor's descriptors.
+    pub(crate) first_fd: i32,
+    /// The error that has ended a machine, or 0.
+    pub(crate) failure: AtomicI32,
 }
 
 impl Body for Machine<'_> {
     fn prepare(&self) -> Result<(), Errno> {
-        let state = self.state();
-        state.kvm_fd.store(self.kvm.as_raw_fd(), Ordering::Relaxed);
-        let report = ptr::from_ref(self.report.get());
-        state.report.store(report.addr() as u64, Ordering::Relaxed);
-        state.first_fd.store(first_fd()?, Ordering::Relaxed);
-        set_vector_sizes(state);
-        begin_heap(state)?;
-        self.note_host()?;
-        let (entry, stack) = load(self.program, false)?;
-        state.entry.store(entry, Ordering::Relaxed);
-        state.stack.store(stack, Ordering::Relaxed);
-        note_code(state)?;
-        guest::remove_handlers()?;
-        signals::begin();
+        const GET: libc::c_ulong = 0xffff_ffff;
+        // A program at the same addresses as another would be where the monitor's code is to be.
+        // SAFETY: takes numbers only.
+        unsafe {
+            let persona = libc::personality(GET);
+            libc::personality((persona & !libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+        }
         Ok(())
     }
 
-    fn run(&self) -> Errno {
-        match self.begin() {
-            Ok(end) => call::start(end),
-            Err(errno) => errno,
+    /// Puts the descriptors that programs are to begin with at their numbers.
+    fn run(&self) -> Option<Errno> {
+        match own(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]) {
+            0 => {}
+            error => return Some(Errno(-error as i32)),
         }
+        let places = [(self.kvm, KVM_FD), (self.code.as_fd(), CODE_FD)];
+        let mut problems = places.into_iter().filter_map(|(fd, index)| {
+            let wanted = u64::from((self.first_fd + index) as u32);
+            // What is there would be closed by `execve`.
+            own(libc::SYS_close, [wanted, 0, 0, 0, 0, 0]);
+            let args = [fd.as_raw_fd() as u64, libc::F_DUPFD as u64, wanted, 0, 0, 0];
+            match own(libc::SYS_fcntl, args) {
+                moved if moved == wanted as i64 => None,
+                error @ ..0 => Some(Errno(-error as i32)),
+                _ => Some(Errno(libc::EMFILE)),
+            }
+        });
+        problems.next()
     }
 }
 
 impl Machine<'_> {
-    fn state(&self) -> &State {
-        // SAFETY: mapped as long as `self` lives, zeros are a value, and all of it is atomic or written once.
-        unsafe { &*self.area.state() }
-    }
-
-    /// Makes the machine and its first thread; the end of that thread's stack.
-    fn begin(&self) -> Result<u64, Errno> {
-        const FIRST: usize = 0;
-        const NO_MEMORY: Errno = Errno(libc::ENOMEM);
-        let state = self.state();
-        match own(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]) {
-            0 => {}
-            error => return Err(Errno(-error as i32)),
-        }
-        self.close_on_exec();
-        let kvm = i64::from(self.kvm.as_raw_fd());
-        state
-            .kvm_fd
-            .store(machine::move_fd(state, kvm, 0)?, Ordering::Relaxed);
-        state
-            .run_bytes
-            .store(machine::shared_bytes(state)?, Ordering::Relaxed);
-        machine::read_cpuid(state)?;
-        machine::create(state)?;
-        shim::write(state, self.exit);
-        tables::root(state).ok_or(NO_MEMORY)?;
-        show_pages(state).ok_or(NO_MEMORY)?;
-        for (first, after) in state.codes.iter() {
-            let is_done = tables::remap(state, first, after - first, true);
-            is_done.then_some(()).ok_or(NO_MEMORY)?;
-        }
-        state.in_use[FIRST].store(1, Ordering::Relaxed);
-        let vcpu = Vcpu::at(state.stack_of(FIRST));
-        vcpu.state = ptr::from_ref(state);
-        vcpu.fd = machine::create_vcpu(state, FIRST)?;
-        vcpu.is_first = true;
-        vcpu.entry = Entry::New;
-        vcpu.registers.rip = state.entry.load(Ordering::Relaxed);
-        vcpu.registers.rsp = state.stack.load(Ordering::Relaxed);
-        vcpu.registers.rflags = 0x202;
-        vcpu.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
-        vcpu.mask = signals::block_all();
-        Ok(vcpu.stack_end())
-    }
-
-    /// Notes what there is: none of it is the guest's.
-    fn note_host(&self) -> Result<(), Errno> {
-        let state = self.state();
-        let area = self.area.range();
-        let report = ptr::from_ref(self.report.get()).addr() as u64;
-        let mut end_of_image = 0;
-        for_each_mapping(&mut |mapping| {
-            let Mapping { first, after, .. } = *mapping;
-            let is_kept = first == report || mapping.is_kernels;
-            // Behind a file's variables are those that begin as zeros.
-            let is_image = mapping.has_file && !mapping.is_shared || first == end_of_image;
-            end_of_image = if mapping.has_file { after } else { 0 };
-            let is_noted = match (is_kept || is_image, mapping.is_shared) {
-                (true, _) => state.hosts.add(first, after),
-                // The guest may get these addresses later.
-                (false, true) => state.shared.add(first, after),
-                // The area may be one mapping with what is beside it.
-                (false, false) => {
-                    let parts = [(first, after.min(area.start)), (first.max(area.end), after)];
-                    let mut parts = parts.into_iter().filter(|(first, after)| first < after);
-                    parts.all(|(first, after)| state.private.add(first, after))
-                        && state.hosts.add(first, after)
-                }
-            };
-            is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))
-        })
-    }
-
-    /// Closes what `execve` would, but for KVM.
-    fn close_on_exec(&self) {
-        for fd in 0..=self.last_fd {
-            let flags = own(
-                libc::SYS_fcntl,
-                [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0],
-            );
-            let is_closed = flags >= 0 && flags & i64::from(libc::FD_CLOEXEC) != 0;
-            if is_closed && fd != self.kvm.as_raw_fd() {
-                own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-            }
-        }
+    /// The number of the file with the monitor's code in processes of the guest.
+    pub(crate) const fn code_fd(&self) -> i32 {
+        self.first_fd + CODE_FD
     }
 }
+
+/// A program that has been executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executed<'a> {
+    /// Where it begins, and with which stack.
+    pub(crate) entry: u64,
+    pub(crate) stack: u64,
+    /// The signals that it begins with as blocked and as ignored.
+    pub(crate) mask: u64,
+    pub(crate) ignored: u64,
+    /// Its memory, as the kernel lists it.
+    pub(crate) maps: &'a [u8],
+}
+
+/// What is written to an area for a monitor to begin, at which address; and where that task goes on, with which stack.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ip: u64,
+    pub(crate) stack: u64,
+}
+
+impl Beginning {
+    /// For a program, in an area at this address.
+    pub(crate) fn new(
+        machine: &Machine<'_>,
+        program: &Executed<'_>,
+        area: Range<u64>,
+    ) -> Result<Beginning, Errno> {
+        let own_area = Area::new()?;
+        // SAFETY: mapped as long as the area lives, zeros are a value, and all of it is atomic.
+        let state = unsafe { &*own_area.state() };
+        state.exit.store(machine.exit as u32, Ordering::Relaxed);
+        state.first_fd.store(machine.first_fd, Ordering::Relaxed);
+        let kvm = machine.first_fd + KVM_FD;
+        state.kvm_fd.store(kvm, Ordering::Relaxed);
+        state.entry.store(program.entry, Ordering::Relaxed);
+        state.stack.store(program.stack, Ordering::Relaxed);
+        state.mask.store(program.mask, Ordering::Relaxed);
+        signals::note_ignored(state, program.ignored);
+        note_memory(state, machine, program.maps, area.clone())?;
+        let at = state_at(area.start);
+        let len_bytes = size_of::<State>();
+        // SAFETY: of the area above, which nobody else uses.
+        let bytes = unsafe { std::slice::from_raw_parts(own_area.state().cast::<u8>(), len_bytes) };
+        Ok(Beginning {
+            at,
+            bytes: bytes.to_vec(),
+            ip: begin as *const () as u64,
+            // As behind a call.
+            stack: at + STACKS + STACK_BYTES - 8,
+        })
+    }
+}
+
+/// Notes what of a program's memory is the host's, and what may be executed.
+fn note_memory(
+    state: &State,
+    machine: &Machine<'_>,
+    maps: &[u8],
+    area: Range<u64>,
+) -> Result<(), Errno> {
+    let parts = machine.code.parts().iter().map(|part| part.range.clone());
+    let hosts: Vec<Range<u64>> = parts.chain([area]).collect();
+    let is_noted = hosts
+        .iter()
+        .all(|range| state.hosts.add(range.start, range.end));
+    is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))?;
+    each_of(maps, &mut |mapping| {
+        let Mapping { first, after, .. } = *mapping;
+        let is_noted = match mapping.is_kernels {
+            true => state.hosts.add(first, after),
+            false if mapping.is_code && !state.is_host(first, after - first) => {
+                state.codes.add(first, after)
+            }
+            false => true,
+        };
+        is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))
+    })
+}
+
+/// The first function of a monitor, with an address in the stack of its first thread.
+extern "sysv64" fn begin(on_stack: u64) -> ! {
+    let stack = Vcpu::place(on_stack).addr() as u64;
+    // SAFETY: the tracer has mapped it, and has written its beginning.
+    let state = unsafe { &*pointer::<State>(stack - STACKS) };
+    match make(state) {
+        Ok(end) => call::start(end),
+        Err(errno) => state.fail(errno),
+    }
+}
+
+/// Makes the machine and its first thread; the end of that thread's stack.
+fn make(state: &State) -> Result<u64, Errno> {
+    const FIRST: usize = 0;
+    const NO_MEMORY: Errno = Errno(libc::ENOMEM);
+    signals::begin();
+    set_vector_sizes(state);
+    state
+        .run_bytes
+        .store(machine::shared_bytes(state)?, Ordering::Relaxed);
+    machine::read_cpuid(state)?;
+    machine::create(state)?;
+    shim::write(state, Exit::of(state.exit.load(Ordering::Relaxed)));
+    tables::root(state).ok_or(NO_MEMORY)?;
+    show_pages(state).ok_or(NO_MEMORY)?;
+    for (first, after) in state.codes.iter() {
+        let is_done = tables::remap(state, first, after - first, true);
+        is_done.then_some(()).ok_or(NO_MEMORY)?;
+    }
+    state.in_use[FIRST].store(1, Ordering::Relaxed);
+    let vcpu = Vcpu::at(state.stack_of(FIRST));
+    vcpu.state = std::ptr::from_ref(state);
+    vcpu.fd = machine::create_vcpu(state, FIRST)?;
+    vcpu.entry = Entry::New;
+    vcpu.registers.rip = state.entry.load(Ordering::Relaxed);
+    vcpu.registers.rsp = state.stack.load(Ordering::Relaxed);
+    vcpu.registers.rflags = 0x202;
+    vcpu.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
+    vcpu.mask = state.mask.load(Ordering::Relaxed);
+    Ok(vcpu.stack_end())
+}
+
+/// The signals that a monitor begins with as blocked: all that it doesn't need itself.
+pub(crate) const BLOCKED: u64 = !signals::OWN;
 
 /// Shows the machine what is the monitor's in it.
 fn show_pages(state: &State) -> Option<()> {
@@ -160,7 +216,7 @@ fn show_pages(state: &State) -> Option<()> {
 }
 
 /// The monitor's descriptors are the last that every process may have.
-fn first_fd() -> Result<i32, Errno> {
+pub(crate) fn first_fd() -> Result<i32, Errno> {
     const USUAL: u64 = 1024;
     const LEAST: u64 = 64;
     let mut limit = libc::rlimit {
@@ -192,43 +248,6 @@ fn set_vector_sizes(state: &State) {
     state
         .xsave_bytes
         .store(size.next_multiple_of(64), Ordering::Relaxed);
-}
-
-/// The guest's heap begins at the first page after the host's.
-fn begin_heap(state: &State) -> Result<(), Errno> {
-    // SAFETY: takes a number; the host's heap grows by less than a page.
-    let at = |end: u64| unsafe { libc::syscall(libc::SYS_brk, end) } as u64;
-    let first = at(0).next_multiple_of(PAGE);
-    if at(first) != first {
-        return Err(Errno(libc::ENOMEM));
-    }
-    state.heap.store(first, Ordering::Relaxed);
-    state.heap_end.store(first, Ordering::Relaxed);
-    Ok(())
-}
-
-/// Notes which of the guest's memory may be executed.
-fn note_code(state: &State) -> Result<(), Errno> {
-    for_each_mapping(&mut |mapping| {
-        let Mapping { first, after, .. } = *mapping;
-        if !mapping.is_code || state.is_host(first, after - first) {
-            return Ok(());
-        }
-        let is_noted = state.codes.add(first, after);
-        is_noted.then_some(()).ok_or(Errno(libc::ENOMEM))
-    })
-}
-
-/// Forgets the supervisor's memory, of which the process has a copy, and leaves what both share. Nothing of the process
-/// but its code, and the variables of that, is used any more.
-pub(super) fn leave_supervisor(state: &State) {
-    for (first, after) in state.private.iter() {
-        let args = [first, after - first, libc::MADV_DONTNEED as u64, 0, 0, 0];
-        own(libc::SYS_madvise, args);
-    }
-    for (first, after) in state.shared.iter() {
-        own(libc::SYS_munmap, [first, after - first, 0, 0, 0, 0]);
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::area::{MAX_CHUNKS, MAX_TABLES, PAGE, State, TABLES, pointer};
-use super::call::own;
+use super::call::{self, own};
 use super::machine;
 
 /// The end of what a process can map.
@@ -218,6 +218,8 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
         0 => {}
         // A signal comes first, or another thread changes the mapping.
         libc::EINTR | libc::EAGAIN => return Ok(()),
+        // A stack grows by being used.
+        libc::ENOMEM if call::is_readable(address) => return Ok(()),
         libc::ENOMEM => return Err(Fault::Signal(libc::SIGSEGV, SEGV_MAPERR)),
         libc::EFAULT => return Err(Fault::Signal(libc::SIGBUS, BUS_ADRERR)),
         _ => return Err(Fault::Signal(libc::SIGSEGV, SEGV_ACCERR)),

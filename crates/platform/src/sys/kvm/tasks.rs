@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tamis_kernel::Errno;
 
-use super::area::{MAX_VCPUS, OWN_FDS, State};
+use super::area::{CODE_FD, MAX_VCPUS, State};
 use super::call::{self, own};
 use super::machine;
 use super::signals;
@@ -173,15 +173,15 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
     let state = vcpu.state();
     vcpu.is_borrower = false;
     state.lock.store(0, Ordering::Release);
-    let first = state.first_fd.load(Ordering::Relaxed) as u64;
-    for fd in first + 1..first + OWN_FDS {
+    let first = state.first_fd.load(Ordering::Relaxed);
+    for fd in first + 1..first + CODE_FD {
         let slot = (fd - first).wrapping_sub(2) as usize;
         let is_open = state
             .vcpu_fds
             .get(slot)
             .is_none_or(|fd| fd.load(Ordering::Relaxed) != 0);
         if is_open {
-            own(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
+            own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
         }
     }
     for (index, in_use) in state.in_use.iter().enumerate() {

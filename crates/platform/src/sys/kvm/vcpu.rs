@@ -11,7 +11,7 @@ use super::area::{PAGE, STACK_BYTES, State, pointer};
 use super::call;
 use super::machine::{self, VECTORS_BYTES};
 use super::tables::{self, Fault};
-use super::{calls, shim, signals, start};
+use super::{calls, shim, signals};
 
 /// A thread. It stands at the lowest address of its stack, where handlers of signals find it.
 #[repr(C)]
@@ -29,8 +29,6 @@ pub(super) struct Vcpu {
     pub(super) handlers: usize,
     /// Its stack for signals: address, size, flags.
     pub(super) signal_stack: [u64; 3],
-    /// Whether it is the guest's first, which has not begun.
-    pub(super) is_first: bool,
     /// Whether it is a process that has borrowed its parent's memory.
     pub(super) is_borrower: bool,
     /// The registers of the guest, when it is not running.
@@ -73,10 +71,6 @@ const IN_SHIM: u64 = 2;
 /// The first function on a stack.
 pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
     let vcpu = Vcpu::at(on_stack);
-    if vcpu.is_first {
-        vcpu.is_first = false;
-        start::leave_supervisor(vcpu.state());
-    }
     if let Err(errno) = vcpu.begin() {
         vcpu.state().fail(errno);
     }

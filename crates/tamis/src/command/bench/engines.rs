@@ -1,10 +1,13 @@
 //! `tamis bench --engines`: what evaluators in user space take for the same inputs.
 //!
 //! Every evaluator first gives the reference interpreter's value for every input. Then all take turns, round by round, and
-//! the fastest round of each counts. Nothing is installed, so no rights are needed.
+//! the fastest round of each counts. Nothing is installed, so no rights are needed; without those to load programs the
+//! kernel is missing.
 
 mod calls;
 mod extended;
+mod kernel;
+mod object;
 mod packets;
 mod race;
 
@@ -14,10 +17,12 @@ use tamis_engine::Engine;
 use tamis_kernel::measure::Rounds;
 use tamis_pcap::Libpcap;
 use tamis_report::engines::{AbsentEntry, EnginesReport, EvaluatedEntry, PreparedEntry, Row};
+use tamis_session::files;
 
 use super::{Args, timed_stacks};
 use crate::cli::engine::disagreement;
 use crate::cli::load::DEFAULT_POLICY;
+use crate::cli::object as cli_object;
 use crate::cli::packet::{self, Capture};
 use crate::cli::progress::Progress;
 use crate::cli::{Failure, Global};
@@ -147,8 +152,11 @@ fn of_sockets(
         return Err(Failure::input("the capture has no packets"));
     }
     let measure = |path: &String| {
-        let program = packet::load(path)?;
-        packets::measure(path, &program, &packets, measurement)
+        let input = files::read(path)?;
+        match cli_object::program(&input, args.section.as_deref())? {
+            Some(program) => object::measure(path, program, &packets, measurement),
+            None => packets::measure(path, &packet::of_input(&input)?, &packets, measurement),
+        }
     };
     args.filters.iter().map(measure).collect()
 }

@@ -17,6 +17,7 @@ use tamis_report::platforms::{AdviceEntry, FigureEntry};
 use tamis_session::path_text::PathText;
 
 use super::guest::{self, Operation, nr};
+use super::peer::Peer;
 use crate::cli::Failure;
 
 /// What is measured: its name, the operation, how many batches of how many operations, and which calls are caught.
@@ -29,7 +30,7 @@ struct Case {
     caught: &'static [u32],
 }
 
-static CASES: [Case; 5] = [
+static CASES: [Case; 6] = [
     Case {
         name: "null",
         workload: "calls answered by their numbers",
@@ -45,6 +46,14 @@ static CASES: [Case; 5] = [
         batches: 40,
         per_batch: 100,
         caught: &[nr::GETPGID],
+    },
+    Case {
+        name: "read",
+        workload: "calls whose memory the supervisor writes",
+        operation: Operation::Read,
+        batches: 40,
+        per_batch: 100,
+        caught: &[nr::READ],
     },
     Case {
         name: "blocking",
@@ -74,19 +83,22 @@ static CASES: [Case; 5] = [
 
 /// Who executes or answers the calls.
 #[derive(Clone, Copy)]
-enum Subject {
+enum Subject<'a> {
     Native,
     /// The kernel, by a filter's errno.
     Errno,
     Platform(&'static dyn Platform),
+    /// A command that runs the guest.
+    Peer(&'a Peer),
 }
 
-impl Subject {
-    fn name(self) -> &'static str {
+impl<'a> Subject<'a> {
+    fn name(self) -> &'a str {
         match self {
             Subject::Native => "native",
             Subject::Errno => "errno",
             Subject::Platform(platform) => platform.name(),
+            Subject::Peer(peer) => &peer.name,
         }
     }
 }
@@ -99,24 +111,25 @@ pub(super) struct Measured {
 }
 
 /// A figure that grows from round to round.
-struct Row {
+struct Row<'a> {
     case: &'static Case,
     cpus: usize,
-    subject: Subject,
+    subject: Subject<'a>,
     batches: Vec<f64>,
     /// Why it has none.
     problem: Option<String>,
 }
 
-/// Measures platforms that work here, in this many rounds.
+/// Measures platforms that work here, and other programs that run guests, in this many rounds.
 pub(super) fn measure(
     platforms: &[&'static dyn Platform],
+    peers: &[Peer],
     rounds: usize,
 ) -> Result<Measured, Failure> {
     let cpus = affinity::allowed()
         .map_err(|errno| Failure::environment(format!("the CPUs are unknown: {errno}")))?;
     let folder = Folder::new()?;
-    let mut rows = rows(platforms, cpus.len().min(2));
+    let mut rows = rows(platforms, peers, cpus.len().min(2));
     for _ in 0..rounds {
         for row in &mut rows {
             if row.problem.is_some() {
@@ -147,12 +160,13 @@ pub(super) fn measure(
     })
 }
 
-fn rows(platforms: &[&'static dyn Platform], cpus: usize) -> Vec<Row> {
+fn rows<'a>(platforms: &[&'static dyn Platform], peers: &'a [Peer], cpus: usize) -> Vec<Row<'a>> {
     let own = [Subject::Native, Subject::Errno];
     let all = platforms
         .iter()
         .map(|platform| Subject::Platform(*platform));
-    let subjects: Vec<Subject> = own.into_iter().chain(all).collect();
+    let peers = peers.iter().map(Subject::Peer);
+    let subjects: Vec<Subject<'_>> = own.into_iter().chain(all).chain(peers).collect();
     let mut rows = Vec::new();
     for case in &CASES {
         for cpus in 1..=cpus {
@@ -162,7 +176,7 @@ fn rows(platforms: &[&'static dyn Platform], cpus: usize) -> Vec<Row> {
                     Subject::Platform(platform) => platform.caps().has_forks || !forks,
                     // Its calls are made by the kernel, or they would not be what is measured.
                     Subject::Errno => case.operation == Operation::Null,
-                    Subject::Native => true,
+                    Subject::Native | Subject::Peer(_) => true,
                 };
                 if is_possible {
                     rows.push(Row {
@@ -191,10 +205,10 @@ fn placement(cpus: &[usize], count: usize) -> Placement {
     }
 }
 
-fn figures(rows: &[Row]) -> Vec<FigureEntry> {
-    let least = |row: &Row| row.batches.iter().copied().fold(f64::INFINITY, f64::min);
-    let native = |of: &Row| {
-        let is_native = |row: &&Row| {
+fn figures(rows: &[Row<'_>]) -> Vec<FigureEntry> {
+    let least = |row: &Row<'_>| row.batches.iter().copied().fold(f64::INFINITY, f64::min);
+    let native = |of: &Row<'_>| {
+        let is_native = |row: &&Row<'_>| {
             matches!(row.subject, Subject::Native)
                 && (row.case.name, row.cpus) == (of.case.name, of.cpus)
         };
@@ -254,7 +268,12 @@ impl Folder {
     }
 
     /// The times of an operation in each batch.
-    fn run(&self, case: &Case, subject: Subject, placement: Placement) -> Result<Vec<f64>, String> {
+    fn run(
+        &self,
+        case: &Case,
+        subject: Subject<'_>,
+        placement: Placement,
+    ) -> Result<Vec<f64>, String> {
         let (program, readings) = (self.0.join("guest"), self.0.join("readings"));
         self.write(case, &program, &readings)
             .map_err(|error| error.to_string())?;
@@ -289,7 +308,7 @@ impl Drop for Folder {
 fn run_guest(
     case: &Case,
     program: &Path,
-    subject: Subject,
+    subject: Subject<'_>,
     placement: Placement,
 ) -> Result<Ended, String> {
     let (Placement::Same(cpu) | Placement::Apart { guest: cpu, .. }) = placement else {
@@ -301,6 +320,7 @@ fn run_guest(
             let filter = filter(case.caught, Action::errno(1));
             run_alone(program, Some(&filter), cpu).map_err(|error| error.to_string())
         }
+        Subject::Peer(peer) => peer.run(program, placement),
         Subject::Platform(platform) => {
             let filter = filter(case.caught, Action::new(ActionKind::Notify, 0));
             let guest = Guest {
@@ -366,6 +386,10 @@ impl Supervisor for Answering {
                     Err(Errno(errno)) => Answer::Errno(errno as u16),
                 }
             }
+            nr::READ => match task.space().write(call.args[1], &[0]) {
+                Ok(_) => Answer::Return(1),
+                Err(Errno(errno)) => Answer::Errno(errno as u16),
+            },
             _ => Answer::Forward,
         }
     }

@@ -11,6 +11,8 @@ pub(super) enum Operation {
     Null,
     /// A call whose first argument points to eight bytes.
     Pointer,
+    /// Reading a byte of zeros.
+    Read,
     /// A call that blocks for the shortest time.
     Blocking,
     /// Giving a page of memory back, and writing to it.
@@ -21,6 +23,7 @@ pub(super) enum Operation {
 
 /// The calls of the guest, by their numbers on x86-64.
 pub(super) mod nr {
+    pub(crate) const READ: u32 = 0;
     pub(crate) const WRITE: u32 = 1;
     pub(crate) const OPEN: u32 = 2;
     pub(crate) const MADVISE: u32 = 28;
@@ -38,7 +41,8 @@ const CODE: u32 = 0x40_0000;
 const MEMORY: u32 = 0x60_0000;
 /// The size of the memory.
 const MEMORY_BYTES: u64 = 0x10_0000;
-/// In the memory: what a pointer points to, a page that is given back, and the readings.
+/// In the memory: a path, what a pointer points to, a page that is given back, and the readings.
+const ZEROS: u32 = MEMORY + 0x100;
 const POINTEE: u32 = MEMORY + 8;
 const FAULTING: u32 = MEMORY + 0x1000;
 const READINGS: u32 = MEMORY + 0x2000;
@@ -53,7 +57,10 @@ const HEADERS_BYTES: u32 = 64 + 2 * 56;
 pub(super) fn program(operation: Operation, batches: u32, per_batch: u32, path: &str) -> Vec<u8> {
     let batches = batches.min(MAX_BATCHES);
     let mut code = Code(Vec::new());
-    // r12: batches left. r13: the next reading.
+    if operation == Operation::Read {
+        code.open_zeros();
+    }
+    // r12: batches left. r13: the next reading. r14: a file of zeros.
     code.bytes(&[0x41, 0xbc]).word(batches);
     code.bytes(&[0x41, 0xbd]).word(READINGS);
     code.read_clock();
@@ -134,10 +141,30 @@ impl Code {
         self.bytes(&[0x49, 0x83, 0xc5, READING_BYTES as u8]);
     }
 
+    /// Opens the file of zeros, whose descriptor is in r14d then.
+    fn open_zeros(&mut self) {
+        const PATH: [u8; 12] = *b"/dev/zero\0\0\0";
+        for (index, bytes) in PATH.chunks_exact(4).enumerate() {
+            // mov dword [place], bytes
+            self.bytes(&[0xc7, 0x04, 0x25])
+                .word(ZEROS + 4 * index as u32)
+                .bytes(bytes);
+        }
+        self.call(nr::OPEN, [ZEROS, 0, 0]);
+        // mov r14d, eax
+        self.bytes(&[0x41, 0x89, 0xc6]);
+    }
+
     fn operation(&mut self, operation: Operation) {
         match operation {
             Operation::Null => self.call(nr::GETPPID, [0; 3]),
             Operation::Pointer => self.call(nr::GETPGID, [POINTEE, 0, 0]),
+            Operation::Read => {
+                self.load(RSI, POINTEE).load(RDX, 1);
+                // mov edi, r14d; xor r10d, r10d
+                self.bytes(&[0x44, 0x89, 0xf7, 0x45, 0x31, 0xd2]);
+                self.load(RAX, nr::READ).bytes(&[0x0f, 0x05])
+            }
             Operation::Blocking => {
                 // A time of 1 ns, which the kernel makes its shortest: mov byte [POINTEE + 8], 1.
                 self.bytes(&[0xc6, 0x04, 0x25])

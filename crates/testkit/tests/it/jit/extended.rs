@@ -5,7 +5,7 @@ use tamis_abi::Endian;
 use tamis_ebpf::check::{Checked, Field, Layout, check};
 use tamis_ebpf::insn::Address;
 use tamis_ebpf::interp::{self, Fault, FaultReason};
-use tamis_ebpf::memory::{AccessError, Argument, Context, Helpers, Memory};
+use tamis_ebpf::memory::{AccessError, Argument, Context, Frames, Helpers, Memory};
 use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
@@ -54,7 +54,9 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
     }
     let layout = Layout::socket_filter();
     let mut guarded = [Guarded::new(), Guarded::new()];
-    let (mut results, mut faults, mut loops) = (0_u32, 0_u32, 0_u32);
+    let (mut results, mut alone, mut faults, mut loops) = (0_u32, 0_u32, 0_u32, 0_u32);
+    // What an earlier evaluation left on the stack is there for the next one.
+    let mut frames = Frames::default();
     for seed in seeds::of(0..8000) {
         let mut rng = Rng::new(seed);
         let body = rng.range(0..=60) as usize;
@@ -95,14 +97,71 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
             assert_eq!(of_jit, expected, "seed {seed}\n{}", text());
             let of_threaded = run(&|memory| threaded.run(memory, &mut helpers()));
             assert_eq!(of_threaded, expected, "seed {seed}\n{}", text());
+            let own = for_context.at(round % 3 == 0, &context[..len]);
+            let mut own = Context::Writable(own);
+            if let Some(ret) = jit.run_without_helpers(&mut own, packet, &mut frames) {
+                let result = (Ok(ret), own.bytes().to_vec());
+                assert_eq!(result, expected, "seed {seed}\n{}", text());
+                alone += 1;
+            }
             match expected.0 {
                 Ok(_) => results += 1,
                 Err(_) => faults += 1,
             }
         }
     }
-    println!("{results} results and {faults} faults; {loops} programs with loops");
+    println!(
+        "{results} results, {alone} without helpers, and {faults} faults; {loops} programs with loops"
+    );
     assert!(results > seeds::least(60_000) && faults > seeds::least(1000));
+    assert!(alone > seeds::least(10_000));
+}
+
+/// What an evaluation can lack is the same fault of every engine, with the instruction that needs it.
+#[test]
+fn what_is_missing_is_the_same_fault_of_every_engine() {
+    if without_jit() {
+        return;
+    }
+    let text =
+        "r6 = *(u32 *)(r1 + 84)\nr2 = 0\nr3 = r10\nr3 += -8\nr4 = 8\ncall 26\nr0 += r6\nexit\n";
+    let layout = Layout::socket_filter();
+    let checked = checked(text, &layout, &helpers());
+    let threaded = Threaded::new(&checked);
+    let compiled = compile(&checked, &Options::default());
+    let fault = |context_bytes: usize, endian, helpers: fn() -> Helpers<'static>| {
+        let on = |engine: &dyn Fn(&mut Memory<'_>, &mut Helpers<'_>) -> Result<u64, Fault>| {
+            let context = vec![0; context_bytes];
+            let mut memory = Memory::new(Context::ReadOnly(&context), &[], endian);
+            engine(&mut memory, &mut helpers()).unwrap_err()
+        };
+        let reference = on(&|memory, helpers| {
+            interp::run(checked.program(), memory, helpers, 100).map(|run| run.ret)
+        });
+        assert_eq!(
+            on(&|memory, helpers| threaded.run(memory, helpers)),
+            reference
+        );
+        assert_eq!(
+            on(&|memory, helpers| compiled.run(memory, helpers)),
+            reference
+        );
+        (reference.pc.0, reference.reason)
+    };
+    let little = Endian::Little;
+    assert_eq!(
+        fault(192, little, Helpers::none),
+        (5, FaultReason::UnknownHelper(LOAD_BYTES))
+    );
+    let (pc, reason) = fault(84, little, helpers);
+    assert!(
+        pc == 0 && matches!(reason, FaultReason::Access(_)),
+        "{reason}"
+    );
+    assert_eq!(
+        fault(192, Endian::Big, helpers),
+        (0, FaultReason::OtherByteOrder)
+    );
 }
 
 /// A loop whose body is longer or shorter than what short jumps reach.

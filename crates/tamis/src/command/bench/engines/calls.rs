@@ -5,14 +5,16 @@ use std::hint::black_box;
 use tamis_abi::{Endian, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, Stack, packet, stack};
 use tamis_ebpf::convert::seccomp_context;
+use tamis_ebpf::memory::Frames;
 use tamis_engine::{Engine, Error, Evaluator, Options};
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use tamis_vm::{Code, Seen};
 
 use super::extended::{self, Converted};
+use super::kernel::{self, Kernel};
 use super::race::{Contestant, race};
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
-use crate::cli::engine::unusable;
+use crate::cli::engine::{disagreement, unusable};
 use crate::cli::{Failure, call as cli_call};
 use crate::command::bench::Args;
 use crate::command::bench::cases::split_calls;
@@ -35,7 +37,7 @@ pub(super) struct CallCase {
 }
 
 /// An evaluator of the bytes of a call.
-type ByBytes<'e> = Box<dyn Fn(&[u8; 64]) -> u32 + 'e>;
+type ByBytes<'e> = Box<dyn FnMut(&[u8; 64]) -> u32 + 'e>;
 
 /// What evaluates a stack.
 struct Evaluators {
@@ -46,6 +48,8 @@ struct Evaluators {
     sockets: Option<Vec<packet::Program>>,
     /// As extended programs, if all can be.
     converted: Option<Converted>,
+    /// In the kernel, if all can be.
+    kernel: Option<Kernel>,
 }
 
 /// The calls that were asked for; without any, typical ones, and a mix of random numbers.
@@ -152,9 +156,13 @@ impl Evaluators {
         if let Some(error) = converted.iter().find_map(Converted::without_native) {
             measurement.leave_out(native.engine, None, &error.to_string());
         }
+        let kernel = Kernel::of_stack(stack).map_err(|reason| {
+            measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
+        });
         Ok(Evaluators {
             ours,
             converted: converted.ok(),
+            kernel: kernel.ok(),
             codes: programs.iter().map(Code::of_program).collect(),
             sockets: sockets.ok(),
         })
@@ -181,10 +189,13 @@ impl Evaluators {
             return Vec::new();
         };
         let [interpreted, native] = extended::ROWS;
-        let interpret: ByBytes<'_> = Box::new(|context| converted.interpreted(context));
-        let mut runs = vec![(interpreted, interpret)];
+        let mut frames = Frames::default();
+        let interpret = move |context: &_| converted.interpreted(context, &mut frames);
+        let mut runs: Vec<(Row, ByBytes<'_>)> = vec![(interpreted, Box::new(interpret))];
         if converted.without_native().is_none() {
-            runs.push((native, Box::new(|context| converted.native(context))));
+            let mut frames = Frames::default();
+            let run = move |context: &_| converted.native(context, &mut frames);
+            runs.push((native, Box::new(run)));
         }
         runs
     }
@@ -211,10 +222,10 @@ impl Evaluators {
             let images = &inputs.images;
             contestants.push(Contestant::new(*row, move || sum(images, run)));
         }
-        for (row, run) in self.converted_runs() {
-            agree(&row, &inputs.contexts, expected, &run)?;
+        for (row, mut run) in self.converted_runs() {
+            agree(&row, &inputs.contexts, expected, &mut run)?;
             let contexts = &inputs.contexts;
-            contestants.push(Contestant::new(row, move || sum(contexts, &run)));
+            contestants.push(Contestant::new(row, move || sum(contexts, &mut run)));
         }
         let coverage = Row::plain("coverage");
         agree(&coverage, &inputs.words, expected, &mut covered)?;
@@ -234,8 +245,23 @@ impl Evaluators {
                 contestants.push(Contestant::new(row, move || sum(bytes, run)));
             }
         }
-        let outcome = race(&mut contestants, measurement.rounds, expected.len());
+        // The kernel runs programs on one call.
+        let mut unable = None;
+        if let (Some(kernel), Some(call)) = (&self.kernel, inputs.only()) {
+            match kernel.verdict(call) {
+                Ok(ret) if ret == expected[0] => {
+                    contestants.extend(kernel.contestants(call, expected.len()));
+                }
+                Ok(ret) => return Err(disagreement(kernel::ROW, ret, expected[0])),
+                Err(reason) => unable = Some(reason),
+            }
+        }
+        let mut outcome = race(&mut contestants, measurement.rounds, expected.len());
         drop(contestants);
+        kernel::subtract_empty(&mut outcome);
+        if let Some(reason) = unable {
+            measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
+        }
         if is_other {
             let reason = format!("it gives other values for {}", case.name);
             measurement.leave_out(Row::LIBPCAP, Some(name), &reason);
@@ -270,6 +296,13 @@ impl Inputs {
                 .collect(),
             expected: calls.iter().map(|call| stack.run(call).ret).collect(),
         }
+    }
+
+    /// The only call, if all are the same.
+    fn only(&self) -> Option<&[u8; 64]> {
+        let first = self.contexts.first()?;
+        let is_first = |context| context == first;
+        self.contexts.iter().all(is_first).then_some(first)
     }
 }
 

@@ -1,16 +1,26 @@
-//! Filters as the kernel converts them, on the engines for extended programs.
+//! The engines for extended programs: on filters of seccomp as the kernel converts them, on filters of sockets written anew,
+//! and on programs of object files.
 
 use tamis_abi::Endian;
-use tamis_bpf::{Program, Stack, stack};
+use tamis_bpf::packet::Packet;
+use tamis_bpf::{Program, Stack, packet, stack};
 use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::convert::converted;
-use tamis_ebpf::memory::{Context, Helpers, Memory};
+use tamis_ebpf::direct::{self, Given};
+use tamis_ebpf::memory::{Context, Frames, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
+use tamis_engine::{Engine, Error, ExtendedEvaluator, Options};
 use tamis_jit::Extended;
 use tamis_report::engines::Row;
 
+use crate::cli::object;
+
 /// The rows of the interpreter and of machine code.
 pub(super) const ROWS: [Row; 2] = [Row::plain("extended"), Row::plain("extended, jit")];
+
+/// Why a filter of sockets is no extended program here.
+pub(super) const NOT_WRITTEN: &str =
+    "it uses values beside the packet or divides by X, which isn't written as an extended program";
 
 /// A stack of converted filters, oldest first.
 pub(super) struct Converted {
@@ -39,32 +49,67 @@ impl Converted {
     }
 
     /// The verdict of the interpreter for the bytes of a call.
-    pub(super) fn interpreted(&self, context: &[u8; 64]) -> u32 {
-        self.verdict(context, &self.threaded, |program, memory| {
+    pub(super) fn interpreted(&self, context: &[u8; 64], frames: &mut Frames) -> u32 {
+        self.verdict(context, frames, &self.threaded, |program, memory| {
             program.run(memory, &mut Helpers::none())
         })
     }
 
     /// The verdict of machine code, or of no filter without it.
-    pub(super) fn native(&self, context: &[u8; 64]) -> u32 {
-        let programs = self.native.as_deref().unwrap_or(&[]);
-        self.verdict(context, programs, |program, memory| {
-            program.run(memory, &mut Helpers::none())
-        })
+    pub(super) fn native(&self, context: &[u8; 64], frames: &mut Frames) -> u32 {
+        let programs = self.native.as_deref().unwrap_or(&[]).iter().rev();
+        let runs = programs.map(|program| {
+            let mut context = Context::ReadOnly(context);
+            // No conversion calls a helper, so there is a value.
+            let ret = program.run_without_helpers(&mut context, &[], frames);
+            ret.unwrap_or_default() as u32
+        });
+        runs.fold(stack::NO_FILTER, stack::stricter)
     }
 
+    #[inline]
     fn verdict<P, E>(
         &self,
         context: &[u8; 64],
+        frames: &mut Frames,
         programs: &[P],
         run: impl Fn(&P, &mut Memory<'_>) -> Result<u64, E>,
     ) -> u32 {
-        let mut memory = Memory::new(Context::ReadOnly(context), &[], self.endian);
+        let context = Context::ReadOnly(context);
+        let mut memory = Memory::with_frames(context, &[], self.endian, std::mem::take(frames));
         // A fault would be 0, which no other engine gives, as a difference.
         let runs = programs.iter().rev();
         let runs = runs.map(|program| run(program, &mut memory).map_or(0, |ret| ret as u32));
-        runs.fold(stack::NO_FILTER, stack::stricter)
+        let verdict = runs.fold(stack::NO_FILTER, stack::stricter);
+        *frames = memory.into_frames();
+        verdict
     }
+}
+
+/// A filter of sockets, written as an extended program.
+pub(super) fn of_packet_filter(filter: &packet::Program) -> Result<Checked, String> {
+    let program = direct::packet(filter, Given::SocketFilter).ok_or(NOT_WRITTEN)?;
+    object::checked(program)
+}
+
+/// A program on an engine.
+pub(super) fn evaluator(
+    program: &Checked,
+    engine: Engine,
+    evaluations: Option<usize>,
+) -> Result<ExtendedEvaluator, Error> {
+    let options = Options {
+        engine,
+        evaluations: evaluations.map(|count| count as u64),
+        ..Options::default()
+    };
+    ExtendedEvaluator::new(program.clone(), &options)
+}
+
+/// The value of a program for packets, one after the other. A fault, which there is none of, would be 0.
+pub(super) fn run(evaluator: &ExtendedEvaluator) -> impl FnMut(&Packet<'_>) -> u32 {
+    let mut runner = evaluator.runner();
+    move |packet| runner.run(packet).unwrap_or_default()
 }
 
 fn checked(program: &Program) -> Result<Checked, String> {

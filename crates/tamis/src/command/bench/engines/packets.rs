@@ -4,49 +4,70 @@ use std::hint::black_box;
 
 use tamis_bpf::interp;
 use tamis_bpf::packet::{Packet, Program};
-use tamis_engine::{Engine, Error, Options, PacketEvaluator};
+use tamis_engine::{Engine, Error, ExtendedEvaluator, Options, PacketEvaluator};
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 
+use super::extended;
+use super::kernel::{self, Kernel};
 use super::race::{Contestant, race};
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::cli::engine::{disagreement, unusable};
 use crate::cli::{Failure, packet};
 
 /// Packets that are evaluated one after the other.
-struct PacketCase<'a> {
-    name: String,
-    packets: Vec<Packet<'a>>,
-    expected: Vec<u32>,
+pub(super) struct PacketCase<'a> {
+    pub(super) name: String,
+    pub(super) packets: Vec<Packet<'a>>,
+    pub(super) expected: Vec<u32>,
+    /// Whether all packets are the same.
+    pub(super) is_one: bool,
 }
 
-/// Times all evaluators of a filter on one packet, the first that it accepts if there is one, and on the capture, which is
-/// repeated if it is short.
+/// What evaluates a filter.
+struct Evaluators {
+    ours: Vec<PacketEvaluator>,
+    /// Those that evaluate it as an extended program.
+    extended: Vec<(Row, ExtendedEvaluator)>,
+    kernel: Option<Kernel>,
+}
+
+/// The cases of a program: one packet, the first that it accepts if there is one, and the capture, which is repeated if it
+/// is short.
+pub(super) fn cases<'p>(
+    packets: &[Packet<'p>],
+    value: impl Fn(&Packet<'_>) -> u32,
+) -> [PacketCase<'p>; 2] {
+    let expected: Vec<u32> = packets.iter().map(value).collect();
+    let chosen = expected.iter().position(|ret| *ret != 0).unwrap_or(0);
+    let repeated = EVALUATIONS.div_ceil(packets.len());
+    [
+        PacketCase {
+            name: format!("packet {}", chosen + 1),
+            packets: vec![packets[chosen]; EVALUATIONS],
+            expected: vec![expected[chosen]; EVALUATIONS],
+            is_one: true,
+        },
+        PacketCase {
+            name: "the capture".to_owned(),
+            packets: packets.repeat(repeated),
+            expected: expected.repeat(repeated),
+            is_one: false,
+        },
+    ]
+}
+
+/// Times all evaluators of a filter.
 pub(super) fn measure(
     name: &str,
     program: &Program,
     packets: &[Packet<'_>],
     measurement: &mut Measurement,
 ) -> Result<EvaluatedEntry, Failure> {
-    let evaluators = evaluators(program, measurement)?;
-    let is_accepted = |packet: &Packet<'_>| interp::run_packet(program, packet).ret != 0;
-    let chosen = packets.iter().position(is_accepted).unwrap_or(0);
-    let repeated = EVALUATIONS.div_ceil(packets.len());
-    let cases = [
-        (
-            format!("packet {}", chosen + 1),
-            vec![packets[chosen]; EVALUATIONS],
-        ),
-        ("the capture".to_owned(), packets.repeat(repeated)),
-    ];
+    let evaluators = Evaluators::new(name, program, measurement)?;
+    let cases = cases(packets, |packet| interp::run_packet(program, packet).ret);
     let mut entries = Vec::with_capacity(cases.len());
-    for (name_of_case, packets) in cases {
-        measurement.progress.show(0.5, &name_of_case);
-        let ret = |packet: &Packet<'_>| interp::run_packet(program, packet).ret;
-        let case = PacketCase {
-            name: name_of_case,
-            expected: packets.iter().map(ret).collect(),
-            packets,
-        };
+    for case in &cases {
+        measurement.progress.show(0.5, &case.name);
         entries.push(case.measure(name, program, &evaluators, measurement)?);
     }
     let auto = evaluator(program, Engine::Auto, Some(packets.len())).map_err(unusable)?;
@@ -55,7 +76,7 @@ pub(super) fn measure(
         length_insns: program.len(),
         auto: auto.choice().to_string(),
         table_bytes: None,
-        prepared: measurement.prepared(preparations(program, &evaluators)),
+        prepared: measurement.prepared(preparations(program, &evaluators.ours)),
         cases: entries,
     })
 }
@@ -73,21 +94,48 @@ fn evaluator(
     PacketEvaluator::new(program, &packet::KNOWN, &options)
 }
 
-fn evaluators(
-    program: &Program,
-    measurement: &mut Measurement,
-) -> Result<Vec<PacketEvaluator>, Failure> {
-    let mut ours = Vec::new();
-    for engine in ENGINES {
-        match evaluator(program, engine, None) {
-            Ok(evaluator) => ours.push(evaluator),
-            Err(error @ Error::Jit(_)) => {
-                measurement.leave_out(engine.name(), None, &error.to_string());
+impl Evaluators {
+    fn new(
+        name: &str,
+        program: &Program,
+        measurement: &mut Measurement,
+    ) -> Result<Evaluators, Failure> {
+        let mut ours = Vec::new();
+        for engine in ENGINES {
+            match evaluator(program, engine, None) {
+                Ok(evaluator) => ours.push(evaluator),
+                Err(error @ Error::Jit(_)) => {
+                    measurement.leave_out(engine.name(), None, &error.to_string());
+                }
+                Err(error) => return Err(unusable(error)),
             }
-            Err(error) => return Err(unusable(error)),
         }
+        let mut others = Vec::new();
+        let engines = extended::ROWS
+            .into_iter()
+            .zip([Engine::Threaded, Engine::Jit]);
+        match extended::of_packet_filter(program) {
+            Ok(checked) => {
+                for (row, engine) in engines {
+                    match extended::evaluator(&checked, engine, None) {
+                        Ok(evaluator) => others.push((row, evaluator)),
+                        Err(error) => {
+                            measurement.leave_out(row.engine, None, &error.to_string());
+                        }
+                    }
+                }
+            }
+            Err(reason) => measurement.leave_out(extended::ROWS[0].engine, Some(name), &reason),
+        }
+        let kernel = Kernel::of_packet_filter(program).map_err(|reason| {
+            measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
+        });
+        Ok(Evaluators {
+            ours,
+            extended: others,
+            kernel: kernel.ok(),
+        })
     }
-    Ok(ours)
 }
 
 /// What makes them.
@@ -101,16 +149,11 @@ fn preparations<'a>(program: &'a Program, evaluators: &[PacketEvaluator]) -> Vec
 }
 
 impl PacketCase<'_> {
-    fn measure(
-        &self,
-        filter: &str,
-        program: &Program,
-        evaluators: &[PacketEvaluator],
-        measurement: &mut Measurement,
-    ) -> Result<EnginesCaseEntry, Failure> {
+    /// What runs on the engines of tamis, each with the reference's values.
+    fn ours<'c>(&'c self, ours: &'c [PacketEvaluator]) -> Result<Vec<Contestant<'c>>, Failure> {
         let packets = self.packets.as_slice();
-        let mut contestants: Vec<Contestant<'_>> = Vec::new();
-        for evaluator in evaluators {
+        let mut contestants = Vec::new();
+        for evaluator in ours {
             let row = Row::plain(evaluator.choice().engine.name());
             let run = move |packet: &Packet<'_>| evaluator.run(packet);
             agree(&row, packets, &self.expected, run)?;
@@ -135,21 +178,56 @@ impl PacketCase<'_> {
             };
             contestants.push(Contestant::new(batch, run));
         }
-        let mut is_other = false;
+        Ok(contestants)
+    }
+
+    fn measure(
+        &self,
+        filter: &str,
+        program: &Program,
+        evaluators: &Evaluators,
+        measurement: &mut Measurement,
+    ) -> Result<EnginesCaseEntry, Failure> {
+        let packets = self.packets.as_slice();
+        let mut contestants = self.ours(&evaluators.ours)?;
+        // Others know less of what is beside a packet, so they may give other values.
+        let mut others: Vec<&'static str> = Vec::new();
+        for (row, evaluator) in &evaluators.extended {
+            if agree(row, packets, &self.expected, extended::run(evaluator)).is_err() {
+                others.push(row.engine);
+                continue;
+            }
+            let mut run = extended::run(evaluator);
+            contestants.push(Contestant::new(*row, move || sum(packets, &mut run)));
+        }
         if let Some(library) = &measurement.libpcap {
             let row = Row::plain(Row::LIBPCAP);
             let run =
                 move |packet: &Packet<'_>| library.run(program, packet.bytes, packet.len_bytes);
-            is_other = agree(&row, packets, &self.expected, run).is_err();
-            if !is_other {
-                contestants.push(Contestant::new(row, move || sum(packets, run)));
+            match agree(&row, packets, &self.expected, run) {
+                Ok(()) => contestants.push(Contestant::new(row, move || sum(packets, run))),
+                Err(_) => others.push(row.engine),
             }
         }
-        let outcome = race(&mut contestants, measurement.rounds, packets.len());
+        let mut unable = None;
+        if let (Some(kernel), true) = (&evaluators.kernel, self.is_one) {
+            match kernel.value(packets[0].bytes) {
+                Ok(ret) if ret == self.expected[0] => {
+                    contestants.extend(kernel.contestants(packets[0].bytes, packets.len()));
+                }
+                Ok(_) => others.push(kernel::ROW.engine),
+                Err(reason) => unable = Some(reason),
+            }
+        }
+        let mut outcome = race(&mut contestants, measurement.rounds, packets.len());
         drop(contestants);
-        if is_other {
+        kernel::subtract_empty(&mut outcome);
+        for engine in others {
             let reason = "it gives other values, as for values beside the bytes of a packet";
-            measurement.leave_out(Row::LIBPCAP, Some(filter), reason);
+            measurement.leave_out(engine, Some(filter), reason);
+        }
+        if let Some(reason) = unable {
+            measurement.leave_out(kernel::ROW.engine, Some(filter), &reason);
         }
         Ok(outcome.entry(self.name.clone(), packets.len()))
     }

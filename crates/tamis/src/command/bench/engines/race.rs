@@ -13,6 +13,9 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 const STABLE_ROUNDS: u32 = 4;
 const MIN_FALL: f64 = 0.005;
 
+/// No difference of two minima is told apart from less.
+const MIN_DIFFERENCE_NS: f64 = 0.1;
+
 /// Work that is timed.
 pub(super) struct Contestant<'a> {
     row: Row,
@@ -40,6 +43,17 @@ impl<'a> Contestant<'a> {
 }
 
 impl Outcome {
+    /// Replaces the time of a row by what it takes beyond another one, which is dropped.
+    pub(super) fn subtract(&mut self, row: Row, other: Row) {
+        let found = self.times.iter().position(|(one, _)| *one == other);
+        let Some((_, other_ns)) = found.map(|at| self.times.remove(at)) else {
+            return;
+        };
+        for (_, ns) in self.times.iter_mut().filter(|(one, _)| *one == row) {
+            *ns = (*ns - other_ns).max(MIN_DIFFERENCE_NS);
+        }
+    }
+
     /// It as a case of so many evaluations.
     pub(super) fn entry(&self, name: String, evaluations: usize) -> EnginesCaseEntry {
         let (rounds, is_settled) = (self.rounds, self.is_settled);

@@ -1,0 +1,97 @@
+//! Guests and supervisors that have little of what they need, and guests that want much.
+
+use std::sync::atomic::Ordering;
+
+use tamis_kernel::Ended;
+use tamis_platform::{Options, Placement, Platform, PlatformError};
+use tamis_testkit::seeds;
+
+use crate::cases::{Outcome, run};
+use crate::host::{Asked, Host};
+
+/// With too few descriptors a platform says so, and with enough it works; either way nothing is left behind.
+pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
+    let before = limit(None);
+    // Under the least, nothing works; the monitor of a machine takes most.
+    let mut has_failed = false;
+    for descriptors in (3..28).step_by(3).chain([64, 330]) {
+        limit(Some(descriptors));
+        let host = Host::default();
+        let ended = run(
+            platform,
+            "loop",
+            &[],
+            Asked::Some,
+            &host,
+            &Options::default(),
+        );
+        limit(Some(before));
+        match ended {
+            Ok(ended) => assert_eq!(ended, Ended::Exited(0), "{descriptors} descriptors"),
+            Err(error) => {
+                assert!(descriptors < 330, "{error:?}");
+                assert!(is_told(&error), "{descriptors} descriptors: {error:?}");
+                has_failed = true;
+            }
+        }
+    }
+    assert!(has_failed || platform.caps().is_signal_safe);
+    Outcome::Passed
+}
+
+fn is_told(error: &PlatformError) -> bool {
+    let text = error.to_string();
+    !text.is_empty() && !text.contains("no panic")
+}
+
+/// The soft limit of descriptors, after setting it.
+fn limit(new: Option<u64>) -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is writable, and what is set is below the hard limit.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        if let Some(new) = new {
+            limit.rlim_cur = new.min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+    limit.rlim_cur
+}
+
+/// A guest that has used up its memory goes on to ask, and one that the kernel ends for it has ended so.
+pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    let options = Options::default();
+    let ended = run(platform, "memory", &[], Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    if !platform.caps().is_signal_safe {
+        assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+    }
+    Outcome::Passed
+}
+
+/// A thousand threads and as many processes, with `TAMIS_SEEDS=full`; a slice without.
+pub(crate) fn many_tasks(platform: &dyn Platform) -> Outcome {
+    many(platform, if seeds::is_full() { "1000" } else { "50" }, "1")
+}
+
+/// A million calls; a slice as well.
+pub(crate) fn many_calls(platform: &dyn Platform) -> Outcome {
+    let calls = if seeds::is_full() { "1000000" } else { "5000" };
+    many(platform, "0", calls)
+}
+
+fn many(platform: &dyn Platform, tasks: &str, calls: &str) -> Outcome {
+    let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
+    let options = Options {
+        placement: Placement::Same(cpus[0]),
+        ..Options::default()
+    };
+    let (host, args) = (Host::default(), [tasks, calls]);
+    let ended = run(platform, "many", &args, Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
