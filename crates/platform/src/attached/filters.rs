@@ -25,10 +25,15 @@ const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
 /// The filters, the oldest first.
 pub(super) fn filters(
     mechanism: Mechanism,
+    has_stub: bool,
     program: &Program,
 ) -> Result<Vec<(Program, Flags)>, Unsupported> {
     let traced = (no_untraced_tasks(), Flags::NONE);
     let notify = match mechanism {
+        Mechanism::Notify if has_stub => {
+            let own = (program.clone(), listener_flags());
+            return Ok(vec![traced, (no_tracer_of_its_choice(), Flags::NONE), own]);
+        }
         Mechanism::Notify => return Ok(vec![traced, (program.clone(), listener_flags())]),
         Mechanism::Trace | Mechanism::Patch | Mechanism::Watch => {
             Action::new(ActionKind::Trace, OURS)
@@ -183,6 +188,34 @@ fn no_untraced_tasks() -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
+/// Denies asking one's parent to trace one, with the error that the kernel gives to who is traced already: the first process of a
+/// guest with a stub isn't, its parent is a thread of the supervisor's that doesn't expect it, and what has a tracer can't be
+/// seized when it makes a process.
+fn no_tracer_of_its_choice() -> Program {
+    const PTRACE_X86_64: u32 = 101;
+    const PTRACE_X32: u32 = 521;
+    const PTRACE_X86: u32 = 26;
+    const X32: u32 = 0x4000_0000;
+    const REQUEST: u32 = 16;
+    let ops = [
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
+        Op::LoadData(0),
+        Op::Alu(AluOp::And, Operand::K(!X32)),
+        Op::branch(Test::Eq, PTRACE_X86_64, 4, 0),
+        Op::branch(Test::Eq, PTRACE_X32, 3, 5),
+        Op::branch(Test::Eq, Arch::X86.audit(), 0, 4),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, PTRACE_X86, 0, 2),
+        Op::LoadData(REQUEST),
+        Op::branch(Test::Eq, libc::PTRACE_TRACEME, 1, 0),
+        Op::RetImm(Action::ALLOW.ret()),
+        Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
+    ];
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,10 +280,39 @@ mod tests {
     }
 
     #[test]
+    fn no_task_chooses_its_tracer() {
+        let program = no_tracer_of_its_choice();
+        let denied = Action::errno(libc::EPERM as u16);
+        for arch in [Arch::X86_64, Arch::X86, Arch::Aarch64] {
+            for nr in (0..600).chain((0..600).map(|nr| nr | 0x4000_0000)) {
+                for request in [0, 16, 0x4206, 1 << 32, 1 << 32 | 16] {
+                    let call = SeccompData {
+                        nr,
+                        arch: arch.audit(),
+                        args: [request, 0, 0, 0, 0, 0],
+                        ..SeccompData::default()
+                    };
+                    let is_ptrace = match arch {
+                        Arch::X86_64 => [101, 521].contains(&(nr & 0xffff)),
+                        Arch::X86 => nr == 26,
+                        _ => false,
+                    };
+                    let expected = match is_ptrace && request as u32 == 0 {
+                        true => denied,
+                        false => Action::ALLOW,
+                    };
+                    let answer = Action::from_ret(interp::run(&program, &call).ret);
+                    assert_eq!(answer, expected, "{call:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_skipped_call_is_allowed_whatever_the_filter_says() {
         let deny = Op::RetImm(Action::KILL_PROCESS.ret());
         let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
-        let [_, (filter, _)] = &filters(Mechanism::Syscall, &deny).unwrap()[..] else {
+        let [_, (filter, _)] = &filters(Mechanism::Syscall, false, &deny).unwrap()[..] else {
             panic!("two filters");
         };
         let verdict = |nr| {

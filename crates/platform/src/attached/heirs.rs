@@ -5,10 +5,10 @@
 //! traced before it comes to be: a task that is about to make another process is, until it has; one that is about to
 //! execute a program, or to change its user, from then on. Each time a thread of its own traces.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
+use std::thread::{self, ThreadId};
 
 use tamis_kernel::tracee::{
     self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
@@ -27,7 +27,9 @@ pub(crate) struct Heirs {
 
 #[derive(Default)]
 struct Tasks {
-    tids: BTreeSet<i32>,
+    /// Those that were seized here and what they have made, each with the thread that traces it. What the kernel says isn't
+    /// asked: a task can have itself traced by its parent.
+    tracers: BTreeMap<i32, ThreadId>,
     /// Whether everything is being killed.
     is_ending: bool,
     /// How the first process has ended, if its end was taken here.
@@ -67,7 +69,7 @@ impl Heirs {
         is_parent: bool,
         start: &dyn Fn(Heir) -> bool,
     ) -> Result<(), TraceError> {
-        if is_ours(tid) {
+        if lock(&self.tasks).tracers.contains_key(&tid) {
             return Ok(());
         }
         let failed = |errno| TraceError {
@@ -94,9 +96,10 @@ impl Heirs {
             | TraceOptions::CLONE
             | TraceOptions::EXEC;
         let seized = Tracee::seize(heir.tid, options).map(|_| ());
+        let tracer = thread::current().id();
         let is_traced = seized.is_ok();
         if is_traced {
-            lock(&self.tasks).tids.insert(heir.tid);
+            lock(&self.tasks).tracers.insert(heir.tid, tracer);
         }
         // Who asks waits for it.
         let _ = heir.is_traced.send(seized);
@@ -108,14 +111,14 @@ impl Heirs {
                     let _ = tracee.kill();
                 }
                 Ok(Some(Event::Stopped(stopped))) => {
-                    tasks.tids.insert(tracee.tid());
+                    tasks.renumber(&stopped, tracer);
                     // What fails is a request for a task that has been killed.
                     if on_stop(stopped, heir) == Ok(true) {
-                        tasks.tids.remove(&tracee.tid());
+                        tasks.forget(tracee.tid(), tracer);
                     }
                 }
                 Ok(Some(Event::Ended(ended))) => {
-                    tasks.tids.remove(&tracee.tid());
+                    tasks.forget(tracee.tid(), tracer);
                     if tracee.tid() == self.first {
                         tasks.first = Some(ended);
                     }
@@ -124,14 +127,36 @@ impl Heirs {
                 Ok(None) | Err(_) => {}
             }
         }
+        // The end of a process's first thread isn't reported if another thread has executed a program.
+        lock(&self.tasks).tracers.retain(|_, by| *by != tracer);
     }
 
     /// Kills all. Those that come to be meanwhile are killed at their first stop.
     pub(crate) fn end(&self) {
         let mut tasks = lock(&self.tasks);
         tasks.is_ending = true;
-        for tid in &tasks.tids {
+        for tid in tasks.tracers.keys() {
             let _ = Tracee::of_this_thread(*tid).kill();
+        }
+    }
+}
+
+impl Tasks {
+    /// A task has stopped that this thread traces. One that has executed a program has its process's number from then on.
+    fn renumber(&mut self, stopped: &Stopped, tracer: ThreadId) {
+        let tid = stopped.tracee().tid();
+        if stopped.stop() == Stop::Exec
+            && let Ok(former) = stopped.message()
+        {
+            self.forget(former as i32, tracer);
+        }
+        self.tracers.insert(tid, tracer);
+    }
+
+    /// This thread doesn't trace a task any more.
+    fn forget(&mut self, tid: i32, tracer: ThreadId) {
+        if self.tracers.get(&tid) == Some(&tracer) {
+            self.tracers.remove(&tid);
         }
     }
 }
@@ -170,13 +195,4 @@ pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
         words.set(stopped)?;
     }
     Ok(())
-}
-
-/// Whether a thread of this process traces a task.
-fn is_ours(tid: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mut lines = status.lines();
-    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
-    let tracer = tracer.map(str::trim).filter(|tracer| *tracer != "0");
-    tracer.is_some_and(|tracer| fs::exists(format!("/proc/self/task/{tracer}")).unwrap_or(false))
 }

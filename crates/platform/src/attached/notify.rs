@@ -58,9 +58,13 @@ impl Answering<'_> {
             let (id, answer) = match listener.receive_before(stop, next)? {
                 Received::Call(notification) => {
                     let answer = self.ask(&listener, &notification, seats);
-                    if let (Some(seats), true) = (seats, answer.makes_calls()) {
-                        seats.forward(&notification)?;
-                    }
+                    let forwarded = match (seats, answer.makes_calls()) {
+                        (Some(seats), true) => seats.forward(&notification),
+                        _ => Ok(()),
+                    };
+                    // A guest can see to it that it can't be traced. Then it makes nothing that would outlive its supervisor.
+                    let answer = forwarded
+                        .map_or_else(|error| Answer::Errno(error.errno.0 as u16), |()| answer);
                     (notification.id, answer)
                 }
                 Received::TimedOut => match later.pop_first() {

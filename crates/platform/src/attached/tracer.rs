@@ -226,7 +226,8 @@ fn start_guest(
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
-    let programs = filters::filters(mechanism, filter).map_err(PlatformError::Unsupported)?;
+    let programs = filters::filters(mechanism, how.stub.is_some(), filter);
+    let programs = programs.map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
     spawn.body = how.body;
     spawn.name = options.name.map(OsStr::to_owned);

@@ -79,7 +79,7 @@ impl<'a> Seats<'a> {
     /// A call is about to be made: who might outlive the supervisor by it is traced before.
     ///
     /// # Errors
-    /// It can't be: the guest is to end.
+    /// It can't be: its call must not be made.
     pub(crate) fn forward(&self, notification: &Notification) -> Result<(), TraceError> {
         let call = &notification.call;
         if !(self.may_leave)(call) {

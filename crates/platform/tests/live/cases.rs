@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 55] = [
+pub(crate) const CASES: [Case; 56] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -104,6 +104,11 @@ pub(crate) const CASES: [Case; 55] = [
     guest!("killed, all asked", "killed", Asked::All, forks),
     guest!("siblings", forks),
     guest!("attack", forks),
+    Case {
+        name: "heirs",
+        without: forks,
+        run: limits::heirs,
+    },
     Case {
         name: "patched sites",
         without: |caps| (!caps.patches_sites).then_some("it patches no sites"),

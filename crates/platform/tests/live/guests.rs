@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 29] = [
+pub(crate) const NAMES: [&str; 30] = [
     "attack",
     "answered",
     "answers",
@@ -16,6 +16,7 @@ pub(crate) const NAMES: [&str; 29] = [
     "exceptions",
     "exec",
     "faults",
+    "heirs",
     "interfaces",
     "killed",
     "loop",

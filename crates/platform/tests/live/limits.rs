@@ -73,6 +73,36 @@ pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
+/// A guest of a supervisor that may only trace what its user may makes no process that isn't traced, and loses nothing else.
+pub(crate) fn heirs(platform: &dyn Platform) -> Outcome {
+    let host = Host::default();
+    drop_ptrace();
+    let options = Options::default();
+    let ended = run(platform, "heirs", &[], Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    assert_ne!(host.asked.load(Ordering::Relaxed), 0);
+    Outcome::Passed
+}
+
+/// Gives up the privilege to trace any process.
+fn drop_ptrace() {
+    const VERSION: u32 = 0x2008_0522;
+    const PTRACE: u32 = 1 << 19;
+    let header = [VERSION, 0];
+    // Effective, permitted, inheritable; then the same for higher numbers.
+    let mut sets = [0_u32; 6];
+    // SAFETY: both have the sizes of this version, and the second is writable.
+    unsafe {
+        let read = libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr());
+        assert_eq!(read, 0);
+        for set in &mut sets[..3] {
+            *set &= !PTRACE;
+        }
+        let set = libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr());
+        assert_eq!(set, 0);
+    }
+}
+
 /// A thousand threads and as many processes, with `TAMIS_SEEDS=full`; a slice without.
 pub(crate) fn many_tasks(platform: &dyn Platform) -> Outcome {
     many(platform, if seeds::is_full() { "1000" } else { "50" }, "1")
