@@ -1,5 +1,6 @@
 // What a filter decides about calls that begin and end tasks, and by signals that can't be ignored: one scene, chosen by the
-// argument. The filter is the same in all of them, but that of `h`, which kills the process for rt_sigreturn.
+// argument. The filter is the same in all of them, but that of `h`, which kills the process for rt_sigreturn, and that of `e`, which
+// answers EINTR to fork.
 //   clone(CLONE_VM | SIGCHLD)   kills the process      exit(31)   kills the process
 //   fork                        kills the thread       exit(32)   is trapped
 //   vfork                       is trapped             acct       is trapped
@@ -79,6 +80,11 @@ int main(int argc, char **argv) {
     case 'h':
         CHECK(signal(SIGUSR1, ignore) == SIG_DFL && raise(SIGUSR1) == 0);
         return 1;
+    case 'e':
+        alarm(20);
+        CHECK(syscall(SYS_fork) == -1 && errno == EINTR);
+        ask(4);
+        return 26;
     case 'c':
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;

@@ -402,9 +402,10 @@ fn decided(platform: &dyn Platform) -> Outcome {
         return Outcome::Skipped("the platform `notify` doesn't work here");
     }
     let (about_tasks, without_sigreturn) = (host::about_tasks(), host::without_sigreturn());
+    let interrupted = host::interrupted();
     // The race of the last needs luck to be lost.
     for scene in [
-        "k", "t", "l", "i", "v", "f", "c", "h", "s", "r", "r", "r", "r", "r",
+        "k", "t", "l", "i", "v", "f", "c", "h", "e", "s", "r", "r", "r", "r", "r",
     ] {
         let ended = |platform: &dyn Platform| {
             let guest = Guest {
@@ -412,6 +413,7 @@ fn decided(platform: &dyn Platform) -> Outcome {
                 args: vec![scene.into()],
                 filter: match scene {
                     "h" => &without_sigreturn,
+                    "e" => &interrupted,
                     _ => &about_tasks,
                 },
                 has_results: false,

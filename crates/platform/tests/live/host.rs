@@ -239,6 +239,18 @@ pub(crate) fn without_sigreturn() -> Program {
     of_rules(&[(libc::SYS_rt_sigreturn, None, kill)])
 }
 
+/// A filter that answers a call as if a signal had interrupted it, which the kernel never says.
+pub(crate) fn interrupted() -> Program {
+    of_rules(&[
+        (
+            libc::SYS_getpriority,
+            None,
+            Action::new(ActionKind::Notify, 0),
+        ),
+        (libc::SYS_fork, None, Action::errno(libc::EINTR as u16)),
+    ])
+}
+
 /// A filter about calls that begin and end tasks.
 pub(crate) fn about_tasks() -> Program {
     let of = |kind| Action::new(kind, 0);

@@ -44,6 +44,8 @@ const AT_HANDLER: u32 = 4;
 const AT_CLONE: u32 = 5;
 /// As at a call, which is made again when it is interrupted.
 const AT_REPEATED: u32 = 6;
+/// How often it is made at most: more often than signals come in a row while nobody has received it.
+const REPEATS: i32 = 1024;
 /// Added if the thread has its mask already: which bit.
 const HAS_MASK_BIT: u32 = 8;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;

@@ -4,7 +4,7 @@ use std::arch::global_asm;
 
 use super::{
     AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT, HOST_FS,
-    IN_HANDLER, SELECTOR, SET_SYSCALL_USER_DISPATCH, on_signal,
+    IN_HANDLER, REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH, on_signal,
 };
 use crate::sys::separate;
 
@@ -160,18 +160,25 @@ global_asm!(
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
     "jmp 5b",
-    // The same for a call that nothing interrupts but that it is told of: it is made again. Its number is in the red zone.
+    // The same for a call that nothing interrupts but that it is told of: it is made again. Its number is in the red zone, and
+    // how often that may be, since the error may be a filter's answer. Flags are the guest's.
     "24:",
     "popfq",
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
     "mov [rsp - 8], rax",
+    "mov qword ptr [rsp - 16], {repeats}",
     "25:",
     "syscall",
     "lea rcx, [rax + {eintr}]",
     "jrcxz 26f",
+    "27:",
     "ret 128",
     "26:",
+    "mov rcx, [rsp - 16]",
+    "lea rcx, [rcx - 1]",
+    "mov [rsp - 16], rcx",
+    "jrcxz 27b",
     "mov rax, [rsp - 8]",
     "jmp 25b",
     // To the call for a new thread.
@@ -257,6 +264,7 @@ global_asm!(
     at_handler = const AT_HANDLER,
     at_clone = const AT_CLONE,
     at_repeated = const AT_REPEATED,
+    repeats = const REPEATS,
     eintr = const libc::EINTR,
     far_below = const 1 << 16,
     leave_supervisor = sym separate::leave_supervisor,
