@@ -189,7 +189,7 @@ pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
     if let Some(mut words) = Words::of(stopped)?
         && words.0[RAX] == IF_HANDLER_SAYS_SO
-        && CALLS.contains(&words.0[ORIG_RAX])
+        && CALLS.contains(&u64::from(words.0[ORIG_RAX] as u32))
     {
         words.0[RAX] = ALWAYS;
         words.set(stopped)?;

@@ -43,12 +43,43 @@ static int meet_memory(void) {
     return hidden;
 }
 
+// The kernel reads 32 bits of a call's number, and so does the monitor.
+static void call_by_long_numbers(void) {
+    const uint64_t high = 1UL << 32;
+    static const unsigned char code[] = {0xb8, 42, 0, 0, 0, 0xc3}; // mov eax, 42; ret
+    const int access = PROT_READ | PROT_WRITE | PROT_EXEC, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *memory = (char *)call6((long)(high | SYS_mmap), 0, 4096, (uint64_t)access, (uint64_t)flags, -1UL, 0);
+    CHECK((uint64_t)memory < -4095UL);
+    memcpy(memory, code, sizeof code);
+    int (*function)(void);
+    memcpy(&function, &memory, sizeof function);
+    CHECK(function() == 42);
+    // A child whose code is on the stack that it is given.
+    uint64_t *stack = (uint64_t *)(memory + 2048);
+    *stack = 5;
+    register uint64_t r10 __asm__("r10") = 0;
+    register uint64_t r8 __asm__("r8") = 0;
+    long child;
+    __asm__ volatile("syscall\n test %%eax, %%eax\n jnz 1f\n pop %%rdi\n mov %3, %%eax\n syscall\n 1:"
+                     : "=a"(child)
+                     : "a"(high | SYS_clone), "D"(SIGCHLD), "i"(SYS_exit_group), "S"(stack), "d"(0), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory", "cc");
+    int status;
+    CHECK(waitpid((pid_t)child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    child = call6((long)(high | SYS_vfork), 0, 0, 0, 0, 0, 0);
+    if (child == 0)
+        call6(SYS_exit_group, 6, 0, 0, 0, 0, 0);
+    CHECK(waitpid((pid_t)child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 6);
+    CHECK(call6((long)(high | SYS_munmap), (uint64_t)memory, 4096, 0, 0, 0, 0) == 0);
+}
+
 int main(int argc, char **argv) {
     (void)argv;
     struct sigaction action = {.sa_handler = on_fault};
     CHECK(argc == 1 && sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
     CHECK(meet_memory() > 4);
     ask(1);
+    call_by_long_numbers();
     CHECK(syscall(SYS_seccomp, 0, 0, 0) == -1 && errno == ENOSYS);
     CHECK(prctl(PR_SET_SECCOMP, 1) == -1 && errno == ENOSYS);
     CHECK(syscall(SYS_rseq, 0, 0, 0, 0) == -1 && errno == ENOSYS);

@@ -33,7 +33,8 @@ pub(crate) const REFUSED_OPERATIONS: [u32; 2] = [22, 59];
 /// Makes the call that the registers are about, which then have its result.
 pub(super) fn make(vcpu: &mut Vcpu) {
     let registers = &vcpu.registers;
-    let nr = registers.rax;
+    // The kernel reads 32 bits of it.
+    let nr = u64::from(registers.rax as u32);
     let args = [
         registers.rdi,
         registers.rsi,
@@ -42,7 +43,7 @@ pub(super) fn make(vcpu: &mut Vcpu) {
         registers.r8,
         registers.r9,
     ];
-    let result = match i64::from(nr as u32) {
+    let result = match nr as i64 {
         nr_known if is_refused(nr_known, &args) => unmade(vcpu, nr, &args, ENOSYS),
         libc::SYS_rt_sigreturn => match call::ask(nr, &args, &vcpu.pending) {
             Some(denied) => denied,
