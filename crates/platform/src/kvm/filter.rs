@@ -28,10 +28,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
             "a filter with conditions on arguments of rt_sigaction, sigaltstack, clone, brk or close_range that aren't the guest's",
         ));
     }
-    let marked = Op::RetImm(KILLS_THREAD.ret());
-    if guest.ops().any(|op| op == marked) {
-        return Err(Unsupported::new("a filter with the action trap(0x7a78)"));
-    }
+    refuse_marks(guest)?;
     let own = own_calls();
     let places = places(ips, own.len());
     let not_made = Rewrite {
@@ -77,6 +74,26 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
         kills_thread: Some(KILLS_THREAD),
     };
     rewrite.apply(guest, &prefix)
+}
+
+/// Refuses filters that may answer what only the monitor is to be told. The kernel gives the largest error for all data above it.
+fn refuse_marks(guest: &Program) -> Result<(), Unsupported> {
+    for op in guest.ops() {
+        let what = match op {
+            Op::RetA => "a filter that returns a value that it has computed",
+            Op::RetImm(ret) => match Action::from_ret(ret) {
+                KILLS_THREAD => "a filter with the action trap(0x7a78)",
+                Action {
+                    kind: ActionKind::Errno,
+                    data: WOULD_BE_MADE..,
+                } => "a filter with the action errno(4095)",
+                _ => continue,
+            },
+            _ => continue,
+        };
+        return Err(Unsupported::new(what));
+    }
+    Ok(())
 }
 
 /// Goes behind these for calls that return to one of these addresses, and for others behind what follows.
@@ -317,9 +334,22 @@ mod tests {
 
     #[test]
     fn a_filter_that_says_what_the_monitor_is_told_is_refused() {
-        let ips = [1, 2, 3, 4];
-        assert!(filter(&guest(KILLS_THREAD), ips, ASKING).is_err());
-        let other = Action::new(ActionKind::Trap, KILL_MARK + 1);
-        assert!(filter(&guest(other), ips, ASKING).is_ok());
+        let is_refused = |guest: &Program| filter(guest, [1, 2, 3, 4], ASKING).is_err();
+        let errors = [4095, 4096, u16::MAX].map(Action::errno);
+        for action in errors.into_iter().chain([KILLS_THREAD]) {
+            assert!(is_refused(&guest(action)), "{action:?}");
+        }
+        let others = [
+            Action::new(ActionKind::Trap, KILL_MARK + 1),
+            Action::new(ActionKind::Trap, WOULD_BE_MADE),
+            Action::errno(WOULD_BE_MADE - 1),
+            Action::errno(0),
+        ];
+        for action in others {
+            assert!(!is_refused(&guest(action)), "{action:?}");
+        }
+        let computed = [Op::LoadData(low(0)), Op::RetA].map(Into::into);
+        let computed = Program::new(computed.into(), NATIVE_ENDIAN).expect("a program");
+        assert!(is_refused(&computed));
     }
 }
