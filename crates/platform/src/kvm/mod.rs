@@ -91,6 +91,7 @@ impl Platform for Kvm {
             exit,
             code: Snapshot::new().map_err(failed("memfd_create"))?,
             first_fd: kvm::first_fd().map_err(failed("making a virtual machine"))?,
+            first: AtomicI32::new(0),
             failure: AtomicI32::new(0),
         };
         let start = Start {
@@ -101,7 +102,7 @@ impl Platform for Kvm {
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
         match (machine.failure.load(Ordering::Acquire), &ended) {
-            // The machine of another process of the guest.
+            // It ended by itself before it was killed for it.
             (0, _) | (_, Ok(Ended::Exited(_))) => ended,
             (errno, _) => Err(failed("running a virtual machine")(Errno(errno))),
         }

@@ -49,6 +49,9 @@ impl From<Errno> for Problem {
 impl Residence for Machine<'_> {
     fn move_in(&self, stopped: &Stopped, next: NextStop<'_>) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
+        // Others are only made by programs.
+        let (relaxed, none) = (Ordering::Relaxed, 0);
+        let _ = self.first.compare_exchange(none, tid, relaxed, relaxed);
         match move_in(self, stopped, next) {
             Ok(signals) => {
                 for signal in signals {
@@ -64,7 +67,7 @@ impl Residence for Machine<'_> {
                     Problem::Failed(errno) => errno.0,
                     _ => libc::EEXIST,
                 };
-                self.failure.store(errno, Ordering::Release);
+                note_failure(self, tid, errno);
                 stopped.tracee().kill()
             }
         }
@@ -77,9 +80,20 @@ impl Residence for Machine<'_> {
         let words = Words::of(stopped)?;
         let failed = words.filter(|words| words.0[RIP] == kvm::failed_at());
         if let Some(words) = failed {
-            self.failure.store(words.0[RDI] as i32, Ordering::Release);
+            note_failure(self, stopped.tracee().tid(), words.0[RDI] as i32);
         }
         Ok(failed.is_some())
+    }
+}
+
+/// The machine of a task, which is stopped, has failed. Those of other processes than the first are like programs that crash:
+/// who has made them sees it.
+fn note_failure(machine: &Machine<'_>, tid: i32, errno: i32) {
+    let first = machine.first.load(Ordering::Relaxed);
+    if fs::exists(format!("/proc/{first}/task/{tid}")).unwrap_or(false) {
+        let (release, relaxed, none) = (Ordering::Release, Ordering::Relaxed, 0);
+        let failure = &machine.failure;
+        let _ = failure.compare_exchange(none, errno, release, relaxed);
     }
 }
 

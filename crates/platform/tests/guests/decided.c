@@ -85,6 +85,17 @@ int main(int argc, char **argv) {
         CHECK(syscall(SYS_fork) == -1 && errno == EINTR);
         ask(4);
         return 26;
+    case 'm': {
+        // A child that has fewer descriptors than a machine takes; it may fail, and its parent ends in its own way.
+        struct rlimit few = {16, 16};
+        CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0)
+            _exit(0);
+        CHECK(waitpid(child, NULL, 0) == child && raise(SIGTERM) == 0);
+        return 1;
+    }
     case 'c':
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;

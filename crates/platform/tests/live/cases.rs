@@ -405,7 +405,7 @@ fn decided(platform: &dyn Platform) -> Outcome {
     let interrupted = host::interrupted();
     // The race of the last needs luck to be lost.
     for scene in [
-        "k", "t", "l", "i", "v", "f", "c", "h", "e", "s", "r", "r", "r", "r", "r",
+        "k", "t", "l", "i", "v", "f", "c", "h", "e", "m", "s", "r", "r", "r", "r", "r",
     ] {
         let ended = |platform: &dyn Platform| {
             let guest = Guest {

@@ -30,7 +30,9 @@ pub(crate) struct Machine<'a> {
     pub(crate) code: Snapshot,
     /// The first of the monitor's descriptors.
     pub(crate) first_fd: i32,
-    /// The error that has ended a machine, or 0.
+    /// The guest's first process, or 0 before it has executed its program.
+    pub(crate) first: AtomicI32,
+    /// The error that has ended the machine of that process, or 0.
     pub(crate) failure: AtomicI32,
 }
 
