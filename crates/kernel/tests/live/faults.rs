@@ -363,7 +363,10 @@ fn orphan() {
         ..shell(&script)
     };
     let report = supervise(&command, |_, _| Reply::Errno(1)).expect("it runs");
-    assert_eq!((report.ended, report.notes), (Ended::Exited(0), vec![]));
+    assert_eq!(
+        (report.ended, report.notes),
+        (Ended::Exited(0), vec![Note::TasksLeft])
+    );
 }
 
 /// The command isn't left waiting for an answer, and the panic arrives.
