@@ -27,6 +27,8 @@ static int paused(void) {
     for (struct dirent *task; tasks && (task = readdir(tasks));) {
         char path[300];
         long nr = -1;
+        // `..` is the process, whose call is that of the first thread.
+        if (task->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
         FILE *call = fopen(path, "r");
         int is_pausing = call && fscanf(call, "%ld", &nr) == 1 && nr == SYS_pause;
