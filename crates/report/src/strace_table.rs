@@ -319,8 +319,7 @@ total            0.004000        13
         // Of strace 7.1.
         let columns = Column::list("wall_total,min-wall,wall-avg").unwrap();
         let text = table(&profile(), &columns, Some(Column::WallMax));
-        let expected = "\
- wall-total wall-min    wall-avg syscall
+        let expected = " wall-total wall-min    wall-avg syscall
 ----------- -------- ----------- ----------------
    0.008000 0.000001        2000 read
    0.002000 0.000001         222 write
