@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use tamis_abi::ArgIndex;
 use tamis_abi::Word;
+#[cfg(target_arch = "x86_64")]
+use tamis_bpf::Test;
 use tamis_bpf::{Op, Program};
 use tamis_kernel::NATIVE_ENDIAN;
 
@@ -30,4 +32,22 @@ pub(crate) fn reads_ip(filter: &Program) -> bool {
     filter
         .ops()
         .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)))
+}
+
+/// Instructions that go on behind themselves for calls that return to one of these addresses, and for others skip as many
+/// more as decide about a platform's own calls.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn branch_by_ip(ips: &[u64], own_insns: usize) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for (index, ip) in ips.iter().enumerate() {
+        let left = (ips.len() - 1 - index) * 4;
+        ops.extend([
+            Op::LoadData(IP_HIGH),
+            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
+            Op::LoadData(IP_LOW),
+            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
+        ]);
+    }
+    ops.push(Op::Jump(own_insns as u32));
+    ops
 }

@@ -10,7 +10,7 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
 use super::arguments;
 use crate::error::Unsupported;
-use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low, reads_ip};
+use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, branch_by_ip, low, reads_ip};
 use crate::patched::inject::TRACERS_IP;
 use crate::rewrite::Rewrite;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
@@ -30,7 +30,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
     }
     refuse_marks(guest)?;
     let own = own_calls();
-    let places = places(ips, own.len());
+    let places = branch_by_ip(&ips, own.len());
     let not_made = Rewrite {
         notify: NOT_MADE,
         trace: NO_CALL,
@@ -94,22 +94,6 @@ fn refuse_marks(guest: &Program) -> Result<(), Unsupported> {
         return Err(Unsupported::new(what));
     }
     Ok(())
-}
-
-/// Goes behind these for calls that return to one of these addresses, and for others behind what follows.
-fn places(ips: [u64; 4], own_insns: usize) -> Vec<Op> {
-    let mut places = Vec::new();
-    for (index, ip) in ips.iter().enumerate() {
-        let left = (ips.len() - 1 - index) * 4;
-        places.extend([
-            Op::LoadData(IP_HIGH),
-            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
-            Op::LoadData(IP_LOW),
-            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
-        ]);
-    }
-    places.push(Op::Jump(own_insns as u32));
-    places
 }
 
 /// What a call gets for which the guest's filter kills the thread: the monitor ends it. KVM has a thread of its own in the

@@ -8,24 +8,14 @@ use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
 use crate::error::Unsupported;
-use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, low};
+use crate::offsets::{ARCH, NR, branch_by_ip, low};
 use crate::rewrite::Rewrite;
 use crate::sys::stub;
 
 /// The filter for calls of the stub that return to these addresses.
 pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
     let own = own_calls();
-    let mut places = Vec::new();
-    for (index, ip) in ips.iter().enumerate() {
-        let left = (ips.len() - 1 - index) * 4;
-        places.extend([
-            Op::LoadData(IP_HIGH),
-            Op::branch(Test::Eq, (ip >> 32) as u32, 0, 2),
-            Op::LoadData(IP_LOW),
-            Op::branch(Test::Eq, *ip as u32, left as u8 + 1, 0),
-        ]);
-    }
-    places.push(Op::Jump(own.len() as u32));
+    let places = branch_by_ip(&ips, own.len());
     let always = for_all();
     let leaving = leaving_calls();
     let rewrite = |executes: Option<Action>| Rewrite {
