@@ -48,7 +48,7 @@ use crate::attached::{OF_PATCHED, Tracer};
 use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
-pub(crate) use area::Numbers;
+pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, RSP, Refusal, Words};
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
@@ -201,7 +201,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
                 copies: true,
-                asked: None,
+                numbers: None,
             };
             seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {

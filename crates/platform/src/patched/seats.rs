@@ -11,7 +11,7 @@ use tamis_kernel::tracee::TraceError;
 
 use tamis_engine::Evaluator;
 
-use super::serve::{Desk, Seat, Slots, lock};
+use super::serve::{Desk, Handler, Seat, Slots, lock};
 use crate::attached::heirs::{Heir, Heirs};
 use crate::supervisor::Answer;
 use crate::sys::stub;
@@ -27,8 +27,10 @@ pub(crate) struct Answers<'a> {
     pub(crate) slots: &'a Arc<Slots>,
     /// Whether the supervisor is told of a call before it is made, since its caller might outlive the supervisor.
     pub(crate) may_leave: fn(&SeccompData) -> bool,
-    /// Where the guest has a byte for each number of a call: 0 if it doesn't ask about it.
-    pub(crate) asked: u64,
+    /// The handler.
+    pub(crate) handler: Handler,
+    /// Where the guest has its table of numbers.
+    pub(crate) numbers: u64,
 }
 
 /// The seats of a guest. Dropping it ends the threads that serve them.
@@ -39,7 +41,7 @@ pub(crate) struct Seats<'a> {
     start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
     may_leave: fn(&SeccompData) -> bool,
     /// Where the guest has its table of numbers.
-    asked: u64,
+    numbers: u64,
     /// Starts a thread that traces; whether it could.
     trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
     heirs: &'a Heirs,
@@ -67,7 +69,7 @@ impl<'a> Seats<'a> {
             desk,
             slots: Arc::clone(answers.slots),
             may_leave: answers.may_leave,
-            asked: answers.asked,
+            numbers: answers.numbers,
             start,
             trace,
             heirs,
@@ -137,7 +139,7 @@ impl<'a> Seats<'a> {
             is_closed: Arc::default(),
             known: Arc::default(),
             copies: false,
-            asked: Some(self.asked),
+            numbers: Some(self.numbers),
         };
         taken.keys += 1;
         seat.slot().reset(taken.keys, self.desk.pace());

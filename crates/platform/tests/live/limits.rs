@@ -1,6 +1,10 @@
 //! Guests and supervisors that have little of what they need, and guests that want much.
 
-use std::sync::atomic::Ordering;
+use std::fs::File;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use tamis_kernel::Ended;
 use tamis_platform::{Options, Placement, Platform, PlatformError};
@@ -36,6 +40,41 @@ pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
         }
     }
     assert!(has_failed || platform.caps().is_signal_safe);
+    Outcome::Passed
+}
+
+/// A guest inherits what a program that is executed would, while another thread opens and closes what it wouldn't.
+pub(crate) fn inherited_descriptors(platform: &dyn Platform) -> Outcome {
+    const OPENED: RangeInclusive<RawFd> = 300..=340;
+    const TIMES: usize = 10;
+    let null = File::open("/dev/null").expect("it can be opened");
+    let inherited = null.try_clone().expect("a copy");
+    // SAFETY: the descriptor stays open, and takes no flags.
+    unsafe { libc::fcntl(inherited.as_raw_fd(), libc::F_SETFD, 0) };
+    let numbers = [inherited.as_raw_fd(), *OPENED.start(), *OPENED.end()].map(|fd| fd.to_string());
+    let args = numbers.each_ref().map(String::as_str);
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                for fd in OPENED {
+                    // SAFETY: numbers only; nothing else has descriptors that high.
+                    unsafe { libc::dup3(null.as_raw_fd(), fd, libc::O_CLOEXEC) };
+                }
+                for fd in OPENED {
+                    // SAFETY: as above.
+                    unsafe { libc::close(fd) };
+                }
+            }
+        });
+        for _ in 0..TIMES {
+            let (host, options) = (Host::default(), Options::default());
+            let ended = run(platform, "inherits", &args, Asked::Some, &host, &options);
+            is_done.store(!matches!(ended, Ok(Ended::Exited(0))), Ordering::Relaxed);
+            assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
     Outcome::Passed
 }
 
