@@ -164,6 +164,7 @@ impl Platform for InProcess {
             signals: self.0,
             cpu,
         };
+        supervisor.loaded();
         guest::run(&program, &how, &calls, options.until)
     }
 }

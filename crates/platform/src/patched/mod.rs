@@ -86,6 +86,8 @@ pub(crate) struct Patching<'a> {
     answered: HashMap<u64, u32>,
     refused: HashSet<u64>,
     texts: HashMap<(String, u64), Rc<Text>>,
+    /// How often threads have been looked for that a filter is to wait for.
+    looks: u32,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -173,6 +175,7 @@ impl<'a> Patching<'a> {
             answered: HashMap::new(),
             refused: HashSet::new(),
             texts: HashMap::new(),
+            looks: 0,
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
@@ -405,26 +408,24 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    /// Has all other threads of a stopped task leave the code that they ask by: a filter that they are about to get may deny
-    /// what that calls. Gives up where an answer takes long.
-    pub(crate) fn clear(
-        &self,
+    /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
+    /// deny what that calls. Those that haven't run on for a moment.
+    pub(crate) fn is_clear_of(
+        &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<(), TraceError> {
-        /// How often to look, and how long they run between: an answer takes some of it.
-        const LOOKS: u32 = 2000;
-        const PAUSE: Duration = Duration::from_micros(50);
+    ) -> Result<bool, TraceError> {
+        /// How long they run on, at least and at most.
+        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
+        const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
         let id = self.tasks.get(&tid);
         let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
-            return Ok(());
+            return Ok(true);
         };
-        for _ in 0..LOOKS {
-            let Some(others) = tracer.stop_others(tid)? else {
-                return Ok(());
-            };
-            let mut is_clear = true;
+        let mut is_clear = true;
+        if let Some(others) = tracer.stop_others(tid)? {
             for one in others {
                 let words = match one.stop() {
                     Stop::Interrupted => Words::of(&one)?,
@@ -435,12 +436,17 @@ impl<'a> Patching<'a> {
                     tracer.run_on(&one)?;
                 }
             }
-            if is_clear {
-                return Ok(());
-            }
-            thread::sleep(PAUSE);
+        } else {
+            is_clear = self.looks > LOOKS;
         }
-        Ok(())
+        if is_clear {
+            self.looks = 0;
+            return Ok(true);
+        }
+        let pause = PAUSES[0] * (1 + self.looks / 8);
+        self.looks = self.looks.saturating_add(1);
+        thread::sleep(pause.min(PAUSES[1]));
+        Ok(false)
     }
 
     fn is_due(&mut self, call: &SeccompData) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_kernel::Errno;
@@ -127,11 +128,7 @@ impl<'a> Seats<'a> {
         if let Some(seat) = taken.seats.get(&tid) {
             return Some(seat.index);
         }
-        let free = || lock(&self.slots.free).pop();
-        let index = free().or_else(|| {
-            self.sweep(&mut taken);
-            free()
-        })?;
+        let index = self.free().or_else(|| self.sweep(&mut taken))?;
         let seat = Seat {
             tid,
             slots: Arc::clone(&self.slots),
@@ -151,8 +148,16 @@ impl<'a> Seats<'a> {
         Some(index)
     }
 
-    /// Closes the seats of threads that have ended.
-    fn sweep(&self, taken: &mut Taken) {
+    /// The index of a slot that is in no use.
+    fn free(&self) -> Option<usize> {
+        lock(&self.slots.free).pop()
+    }
+
+    /// Closes the seats of threads that have ended; the index of a slot of theirs.
+    fn sweep(&self, taken: &mut Taken) -> Option<usize> {
+        /// How often the threads that serve them get a chance to end.
+        const TIMES: u32 = 1000;
+        let before = taken.seats.len();
         taken.seats.retain(|tid, seat| {
             let is_there = self.has(*tid);
             if !is_there {
@@ -160,6 +165,11 @@ impl<'a> Seats<'a> {
             }
             is_there
         });
+        let is_any_closed = taken.seats.len() < before;
+        (0..if is_any_closed { TIMES } else { 0 }).find_map(|_| {
+            thread::yield_now();
+            self.free()
+        })
     }
 
     /// Whether a thread is one of the process.

@@ -116,6 +116,7 @@ impl Platform for Stub {
             }),
             residence: None,
         };
+        supervisor.loaded();
         attached::NOTIFY.run_from(&start, guest, supervisor, options)
     }
 }

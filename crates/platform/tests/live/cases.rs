@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 58] = [
+pub(crate) const CASES: [Case; 59] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -116,6 +116,7 @@ pub(crate) const CASES: [Case; 58] = [
     },
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
+    guest!("late", filters_and_forks),
     Case {
         name: "rush",
         without: threads,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 32] = [
+pub(crate) const NAMES: [&str; 33] = [
     "attack",
     "answered",
     "answers",
@@ -20,6 +20,7 @@ pub(crate) const NAMES: [&str; 32] = [
     "inherits",
     "interfaces",
     "killed",
+    "late",
     "loop",
     "lost",
     "many",

@@ -66,7 +66,8 @@ impl Supervisor for Host {
                 })
             }
             libc::SYS_getgid => {
-                Answer::Later(Duration::from_millis(20), Box::new(Answer::Return(99)))
+                let time = Duration::from_millis(args[0]);
+                Answer::Later(time, Box::new(Answer::Return(99)))
             }
             libc::SYS_sysinfo => Answer::Kill,
             _ => Answer::Forward,
