@@ -216,11 +216,13 @@ fn no_untraced_tasks() -> Program {
 /// guest with a stub isn't, its parent is a thread of the supervisor's that doesn't expect it, and what has a tracer can't be
 /// seized when it makes a process.
 fn no_tracer_of_its_choice() -> Program {
+    // `PTRACE_TRACEME`, in whose type C libraries differ.
+    const TRACEME: u32 = 0;
     answer(&[Rule {
         // The second is of x32 alone.
         x86_64: &[101, 521],
         x86: &[26],
-        when: Some((0, Test::Eq, libc::PTRACE_TRACEME)),
+        when: Some((0, Test::Eq, TRACEME)),
         action: Action::errno(libc::EPERM as u16),
     }])
 }

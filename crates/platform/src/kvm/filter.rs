@@ -13,7 +13,7 @@ use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, branch_by_ip, low, reads_ip};
 use crate::patched::inject::TRACERS_IP;
 use crate::rewrite::Rewrite;
-use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
+use crate::sys::kvm::machine::{NOFILE, SHARED_ACCESS, SHARED_FLAGS};
 use crate::sys::kvm::{KILL_MARK, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
 
 /// The filter for calls of the monitor that return to these addresses, and for those that are only asked about.
@@ -168,7 +168,7 @@ fn own_calls() -> Vec<Op> {
     shared.push(allow);
     let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
     files.push(allow);
-    let mut limit = is(0, libc::RLIMIT_NOFILE as u32).to_vec();
+    let mut limit = is(0, NOFILE as u32).to_vec();
     limit.push(allow);
     let calls = [
         (libc::SYS_ioctl, request),

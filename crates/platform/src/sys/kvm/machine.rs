@@ -113,10 +113,12 @@ pub(super) fn move_fd(state: &State, fd: i64, index: i32) -> Result<i32, Errno> 
     }
 }
 
+/// The limit of descriptors, among limits.
+pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
+
 /// Makes a descriptor of the monitor's, even if the guest has lowered its limit of descriptors. Where that may not be raised it
 /// fails.
 fn with_limit<T>(state: &State, make: impl FnOnce() -> T) -> T {
-    const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
     let mut limit = [0_u64; 2];
     let place = limit.as_mut_ptr() as u64;
     let needed = state.first_fd.load(Ordering::Relaxed) as u64 + OWN_FDS;
