@@ -194,7 +194,7 @@ fn seats<'scope>(
     heirs: &'scope Heirs,
 ) -> Seats<'scope> {
     let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(&heir)).is_ok();
+    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(heir)).is_ok();
     Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
 }
 
