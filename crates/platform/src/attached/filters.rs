@@ -19,6 +19,8 @@ pub(super) const OURS: u16 = 0x7a75;
 pub(super) const INSTALLS: u16 = 0x7a77;
 /// The filters of a guest whose call sites may be patched.
 pub(crate) const OF_PATCHED: u32 = 4;
+/// The same of one that counts its own calls.
+pub(crate) const OF_COUNTED: u32 = 1;
 
 /// What `trace` does without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);

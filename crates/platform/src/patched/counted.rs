@@ -22,7 +22,7 @@ use super::sites::{Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT, LARGEST_BYTES};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
-use crate::attached::Tracer;
+use crate::attached::{OF_COUNTED, Tracer};
 use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
@@ -54,6 +54,8 @@ pub(crate) struct Counting<'a> {
     made_spaces: usize,
     /// The space of each task that has one.
     tasks: HashMap<i32, usize>,
+    /// The filters of a task that has installed none itself, if the kernel tells.
+    filters: Option<u32>,
 }
 
 /// What one address space has got.
@@ -72,6 +74,7 @@ impl<'a> Counting<'a> {
             spaces: HashMap::new(),
             made_spaces: 0,
             tasks: HashMap::new(),
+            filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
         }
     }
 
@@ -117,6 +120,9 @@ impl<'a> Counting<'a> {
             self.sites.refuse(call);
             return Ok(false);
         };
+        if !self.is_prepared(tid, &plan) && self.is_confined(tid) {
+            return Ok(false);
+        }
         let Some(others) = tracer.stop_others(tid)? else {
             return Ok(false);
         };
@@ -138,6 +144,21 @@ impl<'a> Counting<'a> {
         Ok(true)
     }
 
+    fn space(&self, tid: i32) -> Option<&Space> {
+        self.spaces.get(self.tasks.get(&tid)?)
+    }
+
+    fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
+        let space = self.space(tid);
+        space.is_some_and(|space| space.area_for(plan).is_some())
+    }
+
+    /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
+    fn is_confined(&self, tid: i32) -> bool {
+        let found = machine::filters_count(&tid.to_string());
+        self.filters.is_some_and(|ours| found != Some(ours))
+    }
+
     /// Makes what the address space of a task lacks.
     fn prepare(
         &mut self,
@@ -146,11 +167,10 @@ impl<'a> Counting<'a> {
         plan: &Plan,
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
-        let space = self.tasks.get(&tid).and_then(|id| self.spaces.get(id));
-        if space.is_some_and(|space| space.area_for(plan).is_some()) {
+        if self.is_prepared(tid, plan) {
             return Ok(());
         }
-        let mut space = space.cloned();
+        let mut space = self.space(tid).cloned();
         let mut injection = Injection::begin_asked(stopped)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
