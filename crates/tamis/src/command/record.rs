@@ -35,7 +35,7 @@ use watch::{Source, Watch, drift_entry};
 The calls of the command and of everything that it starts are counted, from its execve on, until all of \
 it has ended, or Ctrl-C is pressed. Nothing is stopped or changed: programs of tamis run at the kernel's \
 tracepoints. That takes root, or the capabilities CAP_BPF and CAP_PERFMON, and costs every call of the \
-machine some 0.2 µs meanwhile. Calls that a filter denies are counted, and told from others.
+machine some 0.1 µs meanwhile. Calls that a filter denies are counted, and told from others.
 Examples:
   tamis record -- ls -l
   tamis record --values -o service.json -- ./service
