@@ -131,11 +131,13 @@ pub(super) fn run(
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
-        if let Some(answering) = answering {
+        let answered = answering.map_or(Ok(()), |answering| {
             let answered = answering.join();
-            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        }
-        ended
+            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let failure = desk.as_ref().and_then(|desk| lock(&desk.failure).take());
+        failure.map_or(Ok(()), Err)?;
+        answered.and(ended)
     })
 }
 
@@ -224,7 +226,7 @@ fn desk_of_stub<'a>(
 ) -> Desk<'a> {
     let shares_cpu = shares_cpu(options.placement);
     let how = patched::how_by_signal(guest.filter, stub.evaluator, options.spin, shares_cpu);
-    Desk::new(supervisor, stub.evaluator, how, signaller, None).with_descriptors()
+    Desk::new(supervisor, stub.evaluator, how, signaller, None).of_handler(stub.handler)
 }
 
 /// The patching of a guest, whose seats have threads of this scope.
@@ -456,9 +458,7 @@ impl Tracer<'_> {
         }
         // No number is a task of the guest any more.
         self.tasks.clear();
-        let of_desk = |patching: &Patching<'_>| lock(&patching.desk().failure).take();
-        let of_desk = self.patching.as_ref().and_then(of_desk);
-        if let Some(failure) = of_desk.or_else(|| self.failure.take()) {
+        if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         if let Some(error) = self.child.error() {

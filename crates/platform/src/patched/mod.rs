@@ -52,7 +52,7 @@ use crate::attached::{OF_PATCHED, Tracer};
 use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
-pub(crate) use area::Numbers;
+pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
@@ -78,6 +78,8 @@ pub(crate) struct Patching<'a> {
     forked: HashMap<i32, Vec<usize>>,
     /// Those whose calls were answered.
     sites: Sites,
+    /// How often threads have been looked for that a filter is to wait for.
+    looks: u32,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -139,6 +141,7 @@ impl<'a> Patching<'a> {
             creators: HashMap::new(),
             forked: HashMap::new(),
             sites: Sites::default(),
+            looks: 0,
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
@@ -167,7 +170,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
                 copies: true,
-                asked: None,
+                numbers: None,
             };
             seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {
@@ -371,26 +374,24 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    /// Has all other threads of a stopped task leave the code that they ask by: a filter that they are about to get may deny
-    /// what that calls. Gives up where an answer takes long.
-    pub(crate) fn clear(
-        &self,
+    /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
+    /// deny what that calls. Those that haven't run on for a moment.
+    pub(crate) fn is_clear_of(
+        &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<(), TraceError> {
-        /// How often to look, and how long they run between: an answer takes some of it.
-        const LOOKS: u32 = 2000;
-        const PAUSE: Duration = Duration::from_micros(50);
+    ) -> Result<bool, TraceError> {
+        /// How long they run on, at least and at most.
+        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
+        const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
         let id = self.tasks.get(&tid);
         let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
-            return Ok(());
+            return Ok(true);
         };
-        for _ in 0..LOOKS {
-            let Some(others) = tracer.stop_others(tid)? else {
-                return Ok(());
-            };
-            let mut is_clear = true;
+        let mut is_clear = true;
+        if let Some(others) = tracer.stop_others(tid)? {
             for one in others {
                 let words = match one.stop() {
                     Stop::Interrupted => Words::of(&one)?,
@@ -401,12 +402,17 @@ impl<'a> Patching<'a> {
                     tracer.run_on(&one)?;
                 }
             }
-            if is_clear {
-                return Ok(());
-            }
-            thread::sleep(PAUSE);
+        } else {
+            is_clear = self.looks > LOOKS;
         }
-        Ok(())
+        if is_clear {
+            self.looks = 0;
+            return Ok(true);
+        }
+        let pause = PAUSES[0] * (1 + self.looks / 8);
+        self.looks = self.looks.saturating_add(1);
+        thread::sleep(pause.min(PAUSES[1]));
+        Ok(false)
     }
 
     /// Patches a site, with all threads stopped.

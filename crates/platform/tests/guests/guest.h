@@ -3,6 +3,7 @@
 //   getpgid      its first argument; 0x0badc0de has patched sites rolled back
 //   personality  reads the number at its first argument and writes the next one to its second; how many bytes it could
 //   getppid      as the kernel
+//   getgid       99, after so many milliseconds as its first argument says
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
