@@ -35,7 +35,7 @@ static void *wait_long(void *nothing) {
 int main(void) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, wait_long, NULL) == 0);
-    while (atomic_load(&stage) != 1)
+    while (atomic_load(&stage) == 0)
         sched_yield();
     while (atomic_load(&stage) == 1 && is_running(atomic_load(&waiter)))
         sched_yield();
