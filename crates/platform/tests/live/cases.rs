@@ -14,6 +14,7 @@ use tamis_platform::{
     Answer, Caps, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin, Supervisor,
     Task,
 };
+use tamis_testkit::seeds;
 
 use crate::host::{self, Asked, Host, filter};
 use crate::{guests, limits};
@@ -506,13 +507,13 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
 
 /// Threads that wait for each other, each in a new guest, since some of it happens once only. It takes luck to fail.
 fn rush(platform: &dyn Platform) -> Outcome {
-    const TIMES: usize = 10;
+    let times = if seeds::is_full() { 40 } else { 4 };
     let mut scenes = vec!["handlers"];
     if filters_and_forks(&platform.caps()).is_none() {
         scenes.extend(["filters", "jumps"]);
     }
     for scene in scenes {
-        for _ in 0..TIMES {
+        for _ in 0..times {
             let (host, options) = (Host::default(), Options::default());
             let ended = run(platform, "rush", &[scene], Asked::Some, &host, &options);
             assert_eq!(ended.expect("it runs"), Ended::Exited(0), "{scene}");

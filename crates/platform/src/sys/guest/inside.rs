@@ -200,9 +200,9 @@ pub(super) fn is_stopped_everywhere() -> bool {
 /// After that: waits until no thread makes calls of ours any more. It makes none itself, since the filter that another thread
 /// installs meanwhile may deny it. The guest's handlers may run meanwhile.
 pub(super) extern "sysv64" fn await_others() {
-    /// About a second. A thread that is about to return takes microseconds, if it runs; one that takes longer runs a handler of
-    /// the guest's.
-    const ROUNDS: u32 = 1 << 20;
+    /// Some seconds. A thread that is about to return takes microseconds, if it runs, which on a busy machine may take a while;
+    /// one that takes longer runs a handler of the guest's.
+    const ROUNDS: u32 = 1 << 25;
     while COUNTS.load(Ordering::SeqCst) != 0 {
         hint::spin_loop();
     }
