@@ -90,11 +90,15 @@ impl Tracer<'_> {
                 return self.carry_out(stopped, call, decision);
             }
         }
+        // The supervisor has forwarded it before.
+        if self.repeated.remove(&tid) == Some(call) {
+            return Ok(());
+        }
         // It decides about this tracer, too, which it is a part of.
         if let Some(mut counting) = self.counting.take() {
-            let is_taken = counting.takes(self, stopped, &call);
+            let is_decided = counting.decides(self, stopped, &call);
             self.counting = Some(counting);
-            if is_taken? {
+            if is_decided? {
                 return Ok(());
             }
         }

@@ -384,10 +384,10 @@ mod tests {
                     let answer = interp::run(&program, &call).ret;
                     assert_eq!(answer, error.unwrap_or(asks.ret()), "{call:?}");
                     for (ip, expected) in [
-                        (0x2000_0000_0002, Action::ALLOW.ret()),
-                        (0x2000_0000_ffff, Action::ALLOW.ret()),
-                        (0x2000_0001_0000, answer),
-                        (0x1fff_ffff_ffff, answer),
+                        (0x7e90_0000_0002, Action::ALLOW.ret()),
+                        (0x7e90_0000_ffff, Action::ALLOW.ret()),
+                        (0x7e90_0001_0000, answer),
+                        (0x7e8f_ffff_ffff, answer),
                         (0x0002, answer),
                     ] {
                         let call = SeccompData { ip, ..call };

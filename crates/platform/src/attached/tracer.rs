@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
@@ -28,7 +28,7 @@ use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
-use crate::patched::inject::NextStop;
+use crate::patched::inject::{self, NextStop};
 use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching, Tally};
@@ -194,13 +194,18 @@ fn desk<'a>(
 /// What counts the calls of patched sites, if they are only counted.
 fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> Option<&'a Tally> {
     let notify = ActionKind::Notify;
+    // Who has whose memory must be known.
+    let own = std::process::id() as i32;
+    let can_compare = || memory::is_shared(own, own) == Ok(true);
     let is_asked = |op| {
         !matches!(op, Op::RetA)
             && !matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind != notify)
     };
     let asks_about_all = || guest.filter.ops().all(is_asked);
     let can_count = mechanism == Mechanism::Patch && !guest.has_results;
-    options.tally.filter(|_| can_count && asks_about_all())
+    options
+        .tally
+        .filter(|_| can_count && asks_about_all() && can_compare())
 }
 
 /// The seats of a guest with a stub, which have threads of this scope.
@@ -362,6 +367,10 @@ pub(crate) struct Tracer<'a> {
     pub(super) tasks: BTreeMap<i32, State>,
     /// Tasks whose creator has yet to report them.
     early: BTreeSet<i32>,
+    /// The first stops of such tasks, where it matters whose memory they have.
+    held_back: Vec<Stopped>,
+    /// Calls that are made again because a task was stopped in them.
+    pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Whether everything is being killed.
     is_ending: bool,
     failure: Option<PlatformError>,
@@ -402,6 +411,8 @@ impl<'a> Tracer<'a> {
             is_armed: false,
             tasks: BTreeMap::new(),
             early: BTreeSet::new(),
+            held_back: Vec::new(),
+            repeated: BTreeMap::new(),
             is_ending: false,
             failure: None,
             follow: None,
@@ -442,6 +453,8 @@ impl Tracer<'_> {
                     if self.tasks.remove(&tracee.tid()).is_some() {
                         self.supervisor.ended(TaskId(tracee.tid()), ended);
                     }
+                    self.repeated.remove(&tracee.tid());
+                    self.let_go();
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
                         if self.mechanism != Mechanism::Watch {
@@ -505,7 +518,11 @@ impl Tracer<'_> {
         let tid = stopped.tracee().tid();
         if !self.tasks.contains_key(&tid) {
             // Its report has overtaken that of the task that created it.
-            self.on_new(tid, creator(tid));
+            if self.patching.is_some() || self.counting.is_some() {
+                self.held_back.push(stopped);
+                return Ok(());
+            }
+            self.on_new(tid, creator(tid), None);
             self.early.insert(tid);
         }
         match stopped.stop() {
@@ -515,7 +532,11 @@ impl Tracer<'_> {
                 if let Some(new) = stopped.new_task()?
                     && !self.early.remove(&new.tid())
                 {
-                    self.on_new(new.tid(), Some(tid));
+                    self.on_new(new.tid(), Some(tid), Some(tid));
+                    let is_it = |held: &mut Stopped| held.tracee().tid() == new.tid();
+                    for held in self.held_back.extract_if(.., is_it) {
+                        self.queue.push_back((held.tracee(), Event::Stopped(held)));
+                    }
                 }
             }
             Stop::Exec => {
@@ -634,16 +655,25 @@ impl Tracer<'_> {
         if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
             return Ok(None);
         }
+        let stopped = self.stop_these(&threads)?;
+        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
+        Ok((!stopped.iter().any(creates)).then_some(stopped))
+    }
+
+    /// Stops these tasks in the same way, but for those that have ended.
+    ///
+    /// # Errors
+    /// As [`Tracee::interrupt`].
+    pub(crate) fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
         let mut stopped = Vec::new();
-        for other in threads {
-            match self.stop(other) {
+        for tid in tids {
+            match self.stop(*tid) {
                 Ok(stop) => stopped.extend(stop),
                 Err(error) if error.errno == Errno(libc::ESRCH) => {}
                 Err(error) => return Err(error),
             }
         }
-        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
-        Ok((!stopped.iter().any(creates)).then_some(stopped))
+        Ok(stopped)
     }
 
     /// Stops a task, and leaves its report for later.
@@ -652,6 +682,11 @@ impl Tracer<'_> {
             let tracee = Tracee::of_this_thread(tid);
             tracee.interrupt()?;
             let stop = self.next_stop(tid)?;
+            if stop.stop() == Stop::Interrupted
+                && let Some(call) = inject::make_again(&stop)?
+            {
+                self.repeated.insert(tid, call);
+            }
             self.queue.push_back((tracee, Event::Stopped(stop)));
         }
         Ok(self.queued_stop(tid))
@@ -684,16 +719,26 @@ impl Tracer<'_> {
         self.is_armed
     }
 
-    /// A task has been created.
-    fn on_new(&mut self, tid: i32, parent: Option<i32>) {
+    /// A task has ended, and may have been the creator of one that was held back: then nobody knows whose memory that has.
+    fn let_go(&mut self) {
+        for held in std::mem::take(&mut self.held_back) {
+            let tid = held.tracee().tid();
+            self.on_new(tid, creator(tid), None);
+            self.early.insert(tid);
+            self.queue.push_back((held.tracee(), Event::Stopped(held)));
+        }
+    }
+
+    /// A task has been created, by one that is known for certain or not.
+    fn on_new(&mut self, tid: i32, parent: Option<i32>, certain: Option<i32>) {
         // The number of a task whose end is still to be reported is not given to another.
         if let Entry::Vacant(entry) = self.tasks.entry(tid) {
             entry.insert(State::default());
             if let Some(patching) = &mut self.patching {
-                patching.created(tid, parent);
+                patching.created(tid, certain);
             }
             if let Some(counting) = &mut self.counting {
-                counting.created(tid, parent);
+                counting.created(tid, certain);
             }
             self.supervisor.started(TaskId(tid), parent.map(TaskId));
         }

@@ -121,12 +121,12 @@ impl<'a> Calls<'a> {
                 evaluator,
             } => (supervisor, evaluator),
             Who::There(far) => {
-                return match far.ask(thread, call) {
-                    Some(result) => Outcome::Result(result),
-                    None if thread.is_inside => by_kernel(call, thread),
-                    // A filter for all threads has come meanwhile.
-                    None => Outcome::Again,
-                };
+                let result = far.ask(thread, call).map(Outcome::Result);
+                return result.unwrap_or_else(|| match thread.is_inside {
+                    true => by_kernel(call, thread),
+                    // There is a filter for all threads meanwhile, so no call of ours may follow.
+                    false => Outcome::Again,
+                });
             }
         };
         let action = Action::from_ret(evaluator.run(call));
@@ -254,6 +254,11 @@ fn is_own_action(call: &SeccompData) -> bool {
 /// Whether the handler does what a call says without making it.
 pub(crate) fn is_emulated(call: &SeccompData) -> bool {
     is_own_action(call) || i64::from(call.nr) == libc::SYS_rt_sigprocmask && call.args[1] != 0
+}
+
+/// Whether calls of a number may be such.
+pub(crate) fn may_emulate(nr: u32) -> bool {
+    [libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask].contains(&i64::from(nr))
 }
 
 /// The arguments of a call that the handler makes for one with these arguments: it gives the kernel a copy of a mask. What

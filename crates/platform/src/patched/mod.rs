@@ -80,6 +80,8 @@ pub(crate) struct Patching<'a> {
     sites: Sites,
     /// How often threads have been looked for that a filter is to wait for.
     looks: u32,
+    /// Which those are, by who installs it.
+    inside: HashMap<i32, Vec<i32>>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -101,7 +103,14 @@ pub(crate) fn how(
     shares_cpu: impl FnOnce() -> bool,
 ) -> Option<How> {
     let numbers = Numbers::new(program, evaluator);
-    if reads_ip(program) || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
+    // Who has whose memory must be known.
+    let own = std::process::id() as i32;
+    let can_compare = memory::is_shared(own, own) == Ok(true);
+    if reads_ip(program)
+        || !can_compare
+        || !machine::has_fs_base()
+        || !numbers.allows(libc::SYS_futex)
+    {
         return None;
     }
     let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));
@@ -142,6 +151,7 @@ impl<'a> Patching<'a> {
             forked: HashMap::new(),
             sites: Sites::default(),
             looks: 0,
+            inside: HashMap::new(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
@@ -192,7 +202,10 @@ impl<'a> Patching<'a> {
             return;
         };
         let (id, parent) = (*id, parent.unwrap_or(tid));
-        if memory::is_shared(tid, parent) == Ok(true) {
+        let Ok(is_shared) = memory::is_shared(tid, parent) else {
+            return;
+        };
+        if is_shared {
             self.tasks.insert(tid, id);
             self.creators.insert(tid, parent);
         } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
@@ -391,7 +404,13 @@ impl<'a> Patching<'a> {
             return Ok(true);
         };
         let mut is_clear = true;
-        if let Some(others) = tracer.stop_others(tid)? {
+        // None gets there any more.
+        let others = match self.inside.remove(&tid) {
+            Some(inside) => Some(tracer.stop_these(&inside)?),
+            None => tracer.stop_others(tid)?,
+        };
+        if let Some(others) = others {
+            let mut inside = Vec::new();
             for one in others {
                 let words = match one.stop() {
                     Stop::Interrupted => Words::of(&one)?,
@@ -399,8 +418,12 @@ impl<'a> Patching<'a> {
                 };
                 if words.is_some_and(|words| space.has_code_at(words.0[RIP])) {
                     is_clear = false;
+                    inside.push(one.tracee().tid());
                     tracer.run_on(&one)?;
                 }
+            }
+            if !is_clear {
+                self.inside.insert(tid, inside);
             }
         } else {
             is_clear = self.looks > LOOKS;

@@ -53,6 +53,8 @@ pub(crate) struct Desk<'a> {
 pub(crate) struct Handler {
     /// Whether it does what a call says without making it.
     pub(crate) is_emulated: fn(&SeccompData) -> bool,
+    /// Whether it may do so with calls of a number.
+    pub(crate) may_emulate: fn(u32) -> bool,
     /// The arguments of the guest's call, whose arguments may have been these, for which it makes one.
     pub(crate) args_of: fn(&SeccompData, &[u64; 6]) -> [u64; 6],
 }
@@ -252,6 +254,13 @@ impl<'a> Desk<'a> {
         let Some(counts) = self.counts.get(nr as usize) else {
             return;
         };
+        // What the handler makes in place of the guest, nobody else is asked about.
+        if self
+            .handler
+            .is_some_and(|handler| (handler.may_emulate)(nr))
+        {
+            return;
+        }
         let forwards = counts.forwards.fetch_add(1, Ordering::Relaxed) + 1;
         if forwards >= FORWARDS && forwards > counts.values.load(Ordering::Relaxed) {
             let known = lock(&seat.known);

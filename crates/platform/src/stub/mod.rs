@@ -110,6 +110,7 @@ impl Platform for Stub {
                 may_leave: filter::may_leave,
                 handler: Handler {
                     is_emulated: calls::is_emulated,
+                    may_emulate: calls::may_emulate,
                     args_of: calls::with_mask_of,
                 },
                 numbers: separate::numbers_at(),
