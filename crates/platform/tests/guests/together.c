@@ -24,8 +24,7 @@ static void *call_often(void *number) {
     for (int i = 0; i < CALLS; i++)
         ask((uint64_t)i);
     is_done[own] = 1;
-    for (;;)
-        call6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+    wait_for_ever();
     return number;
 }
 
@@ -36,13 +35,11 @@ static void *wait_for_long(void *nothing) {
     CHECK(ppoll(&fd, 1, NULL, &none) == 1);
     ask(5);
     is_done[THREADS] = 1;
-    for (;;)
-        call6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+    wait_for_ever();
     return nothing;
 }
 
 int main(void) {
-    const struct timespec moment = {0, 1000000};
     pthread_t thread;
     CHECK(pipe(ends) == 0);
     CHECK(pthread_create(&thread, NULL, wait_for_long, NULL) == 0);
@@ -56,7 +53,7 @@ int main(void) {
     CHECK(write(ends[1], "", 1) == 1);
     for (int i = 0; i <= THREADS; i++)
         while (!is_done[i])
-            call6(SYS_ppoll, 0, 0, (uintptr_t)&moment, 0, 0, 0);
+            wait_a_moment();
     ask(6);
     _exit(0);
 }

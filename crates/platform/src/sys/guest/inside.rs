@@ -200,8 +200,8 @@ pub(super) fn is_stopped_everywhere() -> bool {
 /// After that: waits until no thread makes calls of ours any more. It makes none itself, since the filter that another thread
 /// installs meanwhile may deny it. The guest's handlers may run meanwhile.
 pub(super) extern "sysv64" fn await_others() {
-    /// Some 50 milliseconds. A thread that is about to return takes microseconds; one that takes longer runs a handler of the
-    /// guest's.
+    /// About a second. A thread that is about to return takes microseconds, if it runs; one that takes longer runs a handler of
+    /// the guest's.
     const ROUNDS: u32 = 1 << 20;
     while COUNTS.load(Ordering::SeqCst) != 0 {
         hint::spin_loop();
