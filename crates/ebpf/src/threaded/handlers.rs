@@ -34,7 +34,7 @@ macro_rules! access_handler {
 }
 
 /// An instruction with its function, which calls that of its target only if it `stays` in its part of the program.
-pub(super) fn insn(op: Op, next: u32, target: u32, stays: bool) -> Insn {
+pub(super) fn insn(op: Op, here: u32, target: u32, stays: bool) -> Insn {
     let of = |source| match source {
         Source::Imm(imm) => (0, immediate(imm)),
         Source::Reg(reg) => (reg.number(), 0),
@@ -77,7 +77,8 @@ pub(super) fn insn(op: Op, next: u32, target: u32, stays: bool) -> Insn {
     };
     Insn {
         handler,
-        next,
+        here,
+        next: here + 1,
         target,
         dst,
         src,
@@ -129,7 +130,7 @@ fn go(insns: &[Insn], at: u32, machine: &mut Machine<'_, '_, '_>) -> Next {
 impl Machine<'_, '_, '_> {
     /// The decoded instruction and its place in the program.
     fn decoded(&self, insn: &Insn) -> (Op, Pc) {
-        self.ops[insn.next as usize - 1]
+        self.ops[insn.here as usize]
     }
 
     #[inline(always)]
