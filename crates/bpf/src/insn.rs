@@ -211,41 +211,6 @@ impl<L, E> Operation<L, E> {
             other => other,
         }
     }
-
-    /// The same where loads are something else.
-    #[must_use]
-    pub fn map_load<M>(self, load: impl FnOnce(L) -> M) -> Operation<M, E> {
-        match self {
-            Operation::LoadData(place) => Operation::LoadData(load(place)),
-            Operation::LoadImm(k) => Operation::LoadImm(k),
-            Operation::LoadMem(slot) => Operation::LoadMem(slot),
-            Operation::LoadLen => Operation::LoadLen,
-            Operation::LoadXImm(k) => Operation::LoadXImm(k),
-            Operation::LoadXMem(slot) => Operation::LoadXMem(slot),
-            Operation::LoadXLen => Operation::LoadXLen,
-            Operation::Store(slot) => Operation::Store(slot),
-            Operation::StoreX(slot) => Operation::StoreX(slot),
-            Operation::Alu(alu, operand) => Operation::Alu(alu, operand),
-            Operation::Neg => Operation::Neg,
-            Operation::Jump(skip) => Operation::Jump(skip),
-            Operation::Branch {
-                test,
-                operand,
-                jt,
-                jf,
-            } => Operation::Branch {
-                test,
-                operand,
-                jt,
-                jf,
-            },
-            Operation::RetImm(k) => Operation::RetImm(k),
-            Operation::RetA => Operation::RetA,
-            Operation::Tax => Operation::Tax,
-            Operation::Txa => Operation::Txa,
-            Operation::Extra(own) => Operation::Extra(own),
-        }
-    }
 }
 
 /// Codes of `include/uapi/linux/bpf_common.h` and `filter.h`, combined as the checker lists them.

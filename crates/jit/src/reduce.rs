@@ -27,8 +27,45 @@ pub(crate) struct Fetch {
 /// An instruction as it is written.
 pub(crate) type Step = Operation<Fetch, Extra>;
 
-/// What comes out as often as it is done is all that is found: a copy that is left out leaves the instructions behind that
-/// made it unused, and without those a slot still has what A has.
+/// An instruction with another kind of load.
+pub(crate) fn map_load<L, M>(
+    op: Operation<L, Extra>,
+    load: impl FnOnce(L) -> M,
+) -> Operation<M, Extra> {
+    match op {
+        Operation::LoadData(place) => Operation::LoadData(load(place)),
+        Operation::LoadImm(k) => Operation::LoadImm(k),
+        Operation::LoadMem(slot) => Operation::LoadMem(slot),
+        Operation::LoadLen => Operation::LoadLen,
+        Operation::LoadXImm(k) => Operation::LoadXImm(k),
+        Operation::LoadXMem(slot) => Operation::LoadXMem(slot),
+        Operation::LoadXLen => Operation::LoadXLen,
+        Operation::Store(slot) => Operation::Store(slot),
+        Operation::StoreX(slot) => Operation::StoreX(slot),
+        Operation::Alu(alu, operand) => Operation::Alu(alu, operand),
+        Operation::Neg => Operation::Neg,
+        Operation::Jump(skip) => Operation::Jump(skip),
+        Operation::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        } => Operation::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        },
+        Operation::RetImm(k) => Operation::RetImm(k),
+        Operation::RetA => Operation::RetA,
+        Operation::Tax => Operation::Tax,
+        Operation::Txa => Operation::Txa,
+        Operation::Extra(own) => Operation::Extra(own),
+    }
+}
+
+/// A copy that is left out may have been the only use of what came before, and without that a slot may still have what A has,
+/// which the next round finds.
 const ROUNDS: usize = 2;
 
 /// What leaves out an instruction.
@@ -325,7 +362,7 @@ impl Webs {
 
     /// An instruction as it is written.
     fn step(&mut self, pc: usize, op: Op) -> Step {
-        let step = op.map_load(|load| Fetch {
+        let step = map_load(op, |load| Fetch {
             load,
             is_unturned: self.order(pc + 1) != Order::Host,
         });

@@ -18,7 +18,7 @@ use crate::classic::{A, CONSTANT, Emitter, INPUT, Machine, X};
 use crate::memory::{self, Executable, Function};
 use crate::program::write;
 use crate::ranges::{Area, Facts};
-use crate::reduce::{Fetch, Step, reduced};
+use crate::reduce::{Fetch, Step, map_load, reduced};
 use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
 use crate::{Error, Options};
 
@@ -252,7 +252,7 @@ impl Machine for Packets {
     }
 
     fn facts_after(step: Step, facts: Facts) -> Facts {
-        facts.after(step.map_load(|fetch| fetch.load))
+        facts.after(map_load(step, |fetch| fetch.load))
     }
 
     fn join(one: Facts, other: Facts) -> Facts {

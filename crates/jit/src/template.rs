@@ -15,7 +15,7 @@ use crate::blind::Blinding;
 use crate::classic::{Emitter, Exits, Machine};
 use crate::extended::Needs;
 use crate::extended::emit::{self, Ends, Site};
-use crate::reduce::Fetch;
+use crate::reduce::{Fetch, map_load};
 use crate::seccomp::Words;
 use crate::socket::Packets;
 use crate::x86::{Binary, Inst, Reg, Width};
@@ -60,7 +60,7 @@ impl Template {
         options: &Options,
         layout: Layout,
     ) -> Template {
-        let step = op.map_load(|load| Fetch { load, is_unturned });
+        let step = map_load(op, |load| Fetch { load, is_unturned });
         Template::new::<Packets>(step, facts, options, layout)
     }
 
