@@ -8,7 +8,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +17,7 @@ use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
-use tamis_kernel::tracee::{
-    Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
-};
+use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
 
 use super::call::Phase;
@@ -28,7 +25,7 @@ use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
-use crate::patched::inject::{self, NextStop};
+use crate::patched::inject::NextStop;
 use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
 use crate::patched::{self, Patching, Tally};
@@ -116,8 +113,7 @@ pub(super) fn run(
             })
         };
         let answering = is_notified.then(answer).transpose()?;
-        let follows =
-            options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
+        let follows = options.placement == Placement::Free && !is_notified && desk.is_none();
         let mut tracer = Tracer::new(mechanism, supervisor, held.release(), heirs);
         tracer.evaluator = evaluator.as_ref();
         tracer.has_results = guest.has_results;
@@ -361,14 +357,14 @@ pub(crate) struct Tracer<'a> {
     /// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
     pub(super) evaluator: Option<&'a Evaluator>,
     pub(super) has_results: bool,
-    child: Child,
+    pub(super) child: Child,
     /// Whether the first task has its filters: what it calls before are not calls of the guest.
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
     /// Tasks whose creator has yet to report them.
-    early: BTreeSet<i32>,
+    pub(super) early: BTreeSet<i32>,
     /// The first stops of such tasks, where it matters whose memory they have.
-    held_back: Vec<Stopped>,
+    pub(super) held_back: Vec<Stopped>,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Whether everything is being killed.
@@ -376,7 +372,7 @@ pub(crate) struct Tracer<'a> {
     failure: Option<PlatformError>,
     follow: Option<Follow>,
     /// Reports that came while another was waited for. Their tasks are stopped.
-    queue: VecDeque<(Tracee, Event)>,
+    pub(super) queue: VecDeque<(Tracee, Event)>,
     /// What others trace.
     heirs: &'a Heirs,
     /// Readable after the end of the first process, if others trace, who may take it.
@@ -516,15 +512,9 @@ impl Tracer<'_> {
 
     fn handle(&mut self, stopped: Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        if !self.tasks.contains_key(&tid) {
-            // Its report has overtaken that of the task that created it.
-            if self.patching.is_some() || self.counting.is_some() {
-                self.held_back.push(stopped);
-                return Ok(());
-            }
-            self.on_new(tid, creator(tid), None);
-            self.early.insert(tid);
-        }
+        let Some(stopped) = self.known(stopped) else {
+            return Ok(());
+        };
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
@@ -533,10 +523,7 @@ impl Tracer<'_> {
                     && !self.early.remove(&new.tid())
                 {
                     self.on_new(new.tid(), Some(tid), Some(tid));
-                    let is_it = |held: &mut Stopped| held.tracee().tid() == new.tid();
-                    for held in self.held_back.extract_if(.., is_it) {
-                        self.queue.push_back((held.tracee(), Event::Stopped(held)));
-                    }
+                    self.take_up(new.tid());
                 }
             }
             Stop::Exec => {
@@ -590,7 +577,7 @@ impl Tracer<'_> {
     }
 
     /// How a task goes on.
-    fn resume_of(&self, tid: i32) -> Resume {
+    pub(super) fn resume_of(&self, tid: i32) -> Resume {
         let is_free = |state: &State| state.phase == Phase::Free;
         match self.mechanism {
             Mechanism::Emulate if self.is_armed && self.tasks.get(&tid).is_none_or(is_free) => {
@@ -615,122 +602,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// The next stop of a task; reports of others are left for later.
-    ///
-    /// # Errors
-    /// `ESRCH` if it has ended.
-    pub(crate) fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
-        loop {
-            let (tracee, event) = self.child.next_event()?;
-            match event {
-                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
-                event => {
-                    let has_ended = tracee.tid() == tid;
-                    self.queue.push_back((tracee, event));
-                    if has_ended {
-                        return Err(TraceError {
-                            request: Request::Wait,
-                            errno: Errno(libc::ESRCH),
-                        });
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
-    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
-    /// for the other, as after `vfork`, and not stop before.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`], but for tasks that have ended.
-    pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
-        let is_thread = |other: i32| {
-            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
-            exists.unwrap_or(false)
-        };
-        let all = self.tasks.keys().copied().filter(|other| *other != tid);
-        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
-        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
-        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
-            return Ok(None);
-        }
-        let stopped = self.stop_these(&threads)?;
-        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
-        Ok((!stopped.iter().any(creates)).then_some(stopped))
-    }
-
-    /// Stops these tasks in the same way, but for those that have ended.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`].
-    pub(crate) fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
-        let mut stopped = Vec::new();
-        for tid in tids {
-            match self.stop(*tid) {
-                Ok(stop) => stopped.extend(stop),
-                Err(error) if error.errno == Errno(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(stopped)
-    }
-
-    /// Stops a task, and leaves its report for later.
-    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
-        if !self.is_queued(tid) {
-            let tracee = Tracee::of_this_thread(tid);
-            tracee.interrupt()?;
-            let stop = self.next_stop(tid)?;
-            if stop.stop() == Stop::Interrupted
-                && let Some(call) = inject::make_again(&stop)?
-            {
-                self.repeated.insert(tid, call);
-            }
-            self.queue.push_back((tracee, Event::Stopped(stop)));
-        }
-        Ok(self.queued_stop(tid))
-    }
-
-    /// Has a task that was stopped with others run on.
-    ///
-    /// # Errors
-    /// As [`Stopped::resume`].
-    pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
-        let tid = stopped.tracee().tid();
-        self.queue.retain(|(tracee, _)| tracee.tid() != tid);
-        stopped.clone().resume(self.resume_of(tid), None)
-    }
-
-    fn is_queued(&self, tid: i32) -> bool {
-        self.queue.iter().any(|(tracee, _)| tracee.tid() == tid)
-    }
-
-    fn queued_stop(&self, tid: i32) -> Option<Stopped> {
-        self.queue.iter().find_map(|(tracee, event)| match event {
-            Event::Stopped(stopped) if tracee.tid() == tid => Some(stopped.clone()),
-            _ => None,
-        })
-    }
-
     /// Whether calls of this task are calls of the guest.
     pub(super) fn is_armed(&mut self) -> bool {
         self.is_armed = self.is_armed || self.child.has_filters();
         self.is_armed
     }
 
-    /// A task has ended, and may have been the creator of one that was held back: then nobody knows whose memory that has.
-    fn let_go(&mut self) {
-        for held in std::mem::take(&mut self.held_back) {
-            let tid = held.tracee().tid();
-            self.on_new(tid, creator(tid), None);
-            self.early.insert(tid);
-            self.queue.push_back((held.tracee(), Event::Stopped(held)));
-        }
-    }
-
     /// A task has been created, by one that is known for certain or not.
-    fn on_new(&mut self, tid: i32, parent: Option<i32>, certain: Option<i32>) {
+    pub(super) fn on_new(&mut self, tid: i32, parent: Option<i32>, certain: Option<i32>) {
         // The number of a task whose end is still to be reported is not given to another.
         if let Entry::Vacant(entry) = self.tasks.entry(tid) {
             entry.insert(State::default());
@@ -769,28 +648,6 @@ impl Drop for Tracer<'_> {
             }
         }
     }
-}
-
-/// The task that has created one: its process, or that process's parent.
-fn creator(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = |name: &str| -> Option<i32> {
-        let lines = status.lines();
-        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        values.next()?.trim().parse().ok()
-    };
-    let process = field("Tgid")?;
-    match process == tid {
-        true => field("PPid"),
-        false => Some(process),
-    }
-}
-
-/// Whether a task waits for something that signals don't end: such as its child of `vfork`.
-fn is_blocked(tid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
 /// Keeps the tracer where the guest runs: waking a task on another CPU takes several times as long as on the own one.

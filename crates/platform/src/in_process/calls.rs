@@ -121,12 +121,12 @@ impl<'a> Calls<'a> {
                 evaluator,
             } => (supervisor, evaluator),
             Who::There(far) => {
-                let result = far.ask(thread, call).map(Outcome::Result);
-                return result.unwrap_or_else(|| match thread.is_inside {
-                    true => by_kernel(call, thread),
-                    // There is a filter for all threads meanwhile, so no call of ours may follow.
-                    false => Outcome::Again,
-                });
+                return match far.ask(thread, call) {
+                    Some(result) => Outcome::Result(result),
+                    None if thread.is_inside => by_kernel(call, thread),
+                    // A filter for all threads has come meanwhile.
+                    None => Outcome::Again,
+                };
             }
         };
         let action = Action::from_ret(evaluator.run(call));
