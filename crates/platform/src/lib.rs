@@ -72,6 +72,7 @@ mod task;
 
 pub use caps::{Caps, Family, Isolation};
 pub use error::{PlatformError, Unavailable, Unsupported};
+pub use patched::Tally;
 pub use platform::{Guest, Options, Placement, Platform};
 pub use spin::Spin;
 pub use supervisor::{Answer, Supervisor};

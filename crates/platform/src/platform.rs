@@ -9,6 +9,7 @@ use tamis_kernel::Ended;
 
 use crate::caps::Caps;
 use crate::error::{PlatformError, Unavailable};
+use crate::patched::Tally;
 use crate::spin::Spin;
 use crate::supervisor::Supervisor;
 
@@ -41,6 +42,11 @@ pub struct Options<'a> {
     /// Once true, patched call sites are put back as they were, in each process of the guest at its next call that the
     /// supervisor answers, and none is patched any more: for debuggers, and for programs that look at their own code.
     pub unpatch: Option<&'a AtomicBool>,
+    /// Calls that the supervisor would forward and only count: `patched` has the guest count and make them itself, once
+    /// their sites are patched, for a filter that asks about every call and a guest without [results](Guest::has_results); what
+    /// it does before, and other platforms, ask about them. The guest could count what it doesn't call, and make calls that
+    /// aren't counted: it isn't confined.
+    pub tally: Option<&'a Tally>,
     /// The guest is killed once this is readable.
     pub until: Option<BorrowedFd<'a>>,
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Counting`] is the supervisor of such a guest. It forwards all calls, and counts them when they are made; their
 //! errors are known on platforms that see results. What a filter of the guest itself answers is not seen: the strictest
-//! answer of all filters counts, and the kernel asks nobody.
+//! answer of all filters counts, and the kernel asks nobody. The platform `patched` has the guest count most of its calls itself,
+//! in its [tally](Counting::tally); their errors aren't known.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Insn, Op, Program};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_platform::{Answer, Supervisor, Task};
+use tamis_platform::{Answer, Supervisor, Tally, Task};
 use tamis_profile::interest::{self, Interesting};
 
 use crate::recording::Recording;
@@ -25,6 +26,8 @@ use crate::recording::Recording;
 #[derive(Debug)]
 pub struct Counting {
     has_values: bool,
+    /// What a guest that counts its own calls has counted.
+    tally: Tally,
     state: Mutex<State>,
 }
 
@@ -38,8 +41,17 @@ struct State {
 impl Counting {
     /// Counts calls and, if asked, the values of arguments that are constants or flags.
     pub fn new(has_values: bool) -> Counting {
+        // Values are read when a call is caught.
+        let is_counted = |nr| {
+            let of_interest = || {
+                let name = syscall::name(Arch::X86_64, Nr(nr)).unwrap_or_default();
+                interest::arguments(Arch::X86_64, name)
+            };
+            !has_values || of_interest().is_empty()
+        };
         Counting {
             has_values,
+            tally: Tally::new(is_counted),
             state: Mutex::default(),
         }
     }
@@ -51,9 +63,19 @@ impl Counting {
         Program::new(vec![insn], NATIVE_ENDIAN).expect("one instruction that returns is a program")
     }
 
+    /// What a platform may have the guest count: for [`Options::tally`](tamis_platform::Options).
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     /// What was recorded so far.
     pub fn recording(&self) -> Recording {
-        self.state().recording.clone()
+        let mut recording = self.state().recording.clone();
+        for (nr, count) in self.tally.counts() {
+            let counts = recording.profile.call_mut(Arch::X86_64, Nr(nr));
+            counts.count = counts.count.saturating_add(count);
+        }
+        recording
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

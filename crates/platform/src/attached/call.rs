@@ -86,10 +86,17 @@ impl Tracer<'_> {
                 return self.carry_out(stopped, call, decision);
             }
         }
+        // It decides about this tracer, too, which it is a part of.
+        if let Some(mut counting) = self.counting.take() {
+            let is_taken = counting.takes(self, stopped, &call);
+            self.counting = Some(counting);
+            if is_taken? {
+                return Ok(());
+            }
+        }
         let decision = self.ask(stopped, &call);
         let is_answered = matches!(decision, Decision::Skip(_));
         self.carry_out(stopped, call, decision)?;
-        // It decides about this tracer, too, which it is a part of.
         let Some(mut patching) = self.patching.take_if(|_| is_answered) else {
             return Ok(());
         };

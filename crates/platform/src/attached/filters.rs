@@ -9,6 +9,7 @@ use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
 
 use super::Mechanism;
 use crate::error::Unsupported;
+use crate::patched::counted::allow_at_gates;
 use crate::rewrite::Rewrite;
 use crate::sys::stub;
 
@@ -18,6 +19,8 @@ pub(super) const OURS: u16 = 0x7a75;
 pub(super) const INSTALLS: u16 = 0x7a77;
 /// The filters of a guest whose call sites may be patched.
 pub(crate) const OF_PATCHED: u32 = 4;
+/// The same of one that counts its own calls.
+pub(crate) const OF_COUNTED: u32 = 1;
 
 /// What `trace` does without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
@@ -26,6 +29,7 @@ const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
 pub(super) fn filters(
     mechanism: Mechanism,
     has_stub: bool,
+    is_counted: bool,
     program: &Program,
 ) -> Result<Vec<(Program, Flags)>, Unsupported> {
     let traced = (no_untraced_tasks(), Flags::NONE);
@@ -56,6 +60,7 @@ pub(super) fn filters(
             (no_listeners(), Flags::NONE),
             (rewrite.apply(program, &[])?, Flags::NONE),
         ],
+        Mechanism::Patch if is_counted => vec![(counted(notify)?, Flags::NONE)],
         Mechanism::Patch => vec![
             traced,
             (no_listeners(), Flags::NONE),
@@ -68,6 +73,28 @@ pub(super) fn filters(
             (rewrite.apply(program, &allow_skipped())?, Flags::NONE),
         ],
     })
+}
+
+/// The filter of a guest that is asked about every call and counts some itself. It is one, because those run through it: the kernel
+/// remembers no answer that depends on an address.
+fn counted(asks: Action) -> Result<Program, Unsupported> {
+    let untraced = no_untraced_tasks();
+    let end = untraced.len();
+    let go_on = |(here, op)| match op {
+        Op::RetImm(ret) if ret == Action::ALLOW.ret() => Op::Jump((end - here - 1) as u32),
+        other => other,
+    };
+    let mut ops: Vec<Op> = untraced.ops().enumerate().map(go_on).collect();
+    ops.extend(no_listeners().ops());
+    let insns = ops.into_iter().map(Into::into).collect();
+    let denied = Program::new(insns, NATIVE_ENDIAN).expect("two programs, one behind the other");
+    let rewrite = Rewrite {
+        notify: asks,
+        trace: NO_TRACER,
+        executes: Some(asks),
+        kills_thread: None,
+    };
+    rewrite.apply(&denied, &allow_at_gates())
 }
 
 fn listener_flags() -> Flags {
@@ -197,6 +224,8 @@ fn no_tracer_of_its_choice() -> Program {
     const PTRACE_X86: u32 = 26;
     const X32: u32 = 0x4000_0000;
     const REQUEST: u32 = 16;
+    /// `PTRACE_TRACEME`, whose type differs between C libraries.
+    const TRACEME: u32 = 0;
     let ops = [
         Op::LoadData(4),
         Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
@@ -208,7 +237,7 @@ fn no_tracer_of_its_choice() -> Program {
         Op::LoadData(0),
         Op::branch(Test::Eq, PTRACE_X86, 0, 2),
         Op::LoadData(REQUEST),
-        Op::branch(Test::Eq, libc::PTRACE_TRACEME, 1, 0),
+        Op::branch(Test::Eq, TRACEME, 1, 0),
         Op::RetImm(Action::ALLOW.ret()),
         Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
     ];
@@ -312,7 +341,8 @@ mod tests {
     fn a_skipped_call_is_allowed_whatever_the_filter_says() {
         let deny = Op::RetImm(Action::KILL_PROCESS.ret());
         let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
-        let [_, (filter, _)] = &filters(Mechanism::Syscall, false, &deny).unwrap()[..] else {
+        let [_, (filter, _)] = &filters(Mechanism::Syscall, false, false, &deny).unwrap()[..]
+        else {
             panic!("two filters");
         };
         let verdict = |nr| {
@@ -324,6 +354,39 @@ mod tests {
         };
         assert_eq!(verdict(u32::MAX), Action::ALLOW);
         assert_eq!(verdict(0), Action::KILL_PROCESS);
+    }
+
+    #[test]
+    fn counted_guests_are_asked_about_what_they_do_not_call_at_gates() {
+        let asks = Action::new(ActionKind::Trace, OURS);
+        let program = counted(asks).unwrap();
+        let denied = [no_untraced_tasks(), no_listeners()];
+        for arch in [Arch::X86_64, Arch::X86] {
+            for nr in (0..512).chain([0x4000_0038, u32::MAX]) {
+                for flags in [0, u64::from(Flag::NewListener.bit()), 0x0080_0000] {
+                    let call = SeccompData {
+                        nr,
+                        arch: arch.audit(),
+                        ip: 0x7f00_1234_5678,
+                        args: [flags, flags, 0, 0, 0, 0],
+                    };
+                    let answers = denied.each_ref().map(|one| interp::run(one, &call).ret);
+                    let error = answers.into_iter().find(|ret| *ret != Action::ALLOW.ret());
+                    let answer = interp::run(&program, &call).ret;
+                    assert_eq!(answer, error.unwrap_or(asks.ret()), "{call:?}");
+                    for (ip, expected) in [
+                        (0x2000_0000_0002, Action::ALLOW.ret()),
+                        (0x2000_0000_ffff, Action::ALLOW.ret()),
+                        (0x2000_0001_0000, answer),
+                        (0x1fff_ffff_ffff, answer),
+                        (0x0002, answer),
+                    ] {
+                        let call = SeccompData { ip, ..call };
+                        assert_eq!(interp::run(&program, &call).ret, expected, "{call:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tamis_bpf::{Program, Stack};
+use tamis_abi::{Action, ActionKind};
+use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
 use tamis_kernel::tracee::{
@@ -26,10 +27,11 @@ use super::call::Phase;
 use super::heirs::{Heir, Heirs};
 use super::{Mechanism, filters, notify};
 use crate::error::PlatformError;
+use crate::patched::counted::Counting;
 use crate::patched::inject::NextStop;
 use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
-use crate::patched::{self, Patching};
+use crate::patched::{self, Patching, Tally};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
 use crate::sys::machine;
@@ -124,6 +126,7 @@ pub(super) fn run(
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
+        tracer.counting = tally(mechanism, guest, options).map(Counting::new);
         let ended = tracer.until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
@@ -170,7 +173,10 @@ fn desk<'a>(
     signaller: &'a Signaller,
 ) -> Option<Desk<'a>> {
     let shares_cpu = || shares_cpu(options.placement);
-    if mechanism != Mechanism::Patch || guest.has_results {
+    if mechanism != Mechanism::Patch
+        || guest.has_results
+        || tally(mechanism, guest, options).is_some()
+    {
         return None;
     }
     let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
@@ -181,6 +187,18 @@ fn desk<'a>(
         signaller,
         options.unpatch,
     ))
+}
+
+/// What counts the calls of patched sites, if they are only counted.
+fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> Option<&'a Tally> {
+    let notify = ActionKind::Notify;
+    let is_asked = |op| {
+        !matches!(op, Op::RetA)
+            && !matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind != notify)
+    };
+    let asks_about_all = || guest.filter.ops().all(is_asked);
+    let can_count = mechanism == Mechanism::Patch && !guest.has_results;
+    options.tally.filter(|_| can_count && asks_about_all())
 }
 
 /// The seats of a guest with a stub, which have threads of this scope.
@@ -226,7 +244,8 @@ fn start_guest(
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
-    let programs = filters::filters(mechanism, how.stub.is_some(), filter);
+    let is_counted = tally(mechanism, guest, options).is_some();
+    let programs = filters::filters(mechanism, how.stub.is_some(), is_counted, filter);
     let programs = programs.map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
     spawn.body = how.body;
@@ -353,6 +372,8 @@ pub(crate) struct Tracer<'a> {
     until_first: Option<OwnedFd>,
     residence: Option<&'a dyn Residence>,
     pub(super) patching: Option<Patching<'a>>,
+    /// Instead of that, if calls are only counted.
+    pub(super) counting: Option<Counting<'a>>,
 }
 
 /// The state of a task.
@@ -387,6 +408,7 @@ impl<'a> Tracer<'a> {
             until_first: None,
             residence: None,
             patching: None,
+            counting: None,
         }
     }
 }
@@ -567,6 +589,9 @@ impl Tracer<'_> {
         if let Some(patching) = &mut self.patching {
             patching.left(tid);
         }
+        if let Some(counting) = &mut self.counting {
+            counting.left(tid);
+        }
     }
 
     /// The next stop of a task; reports of others are left for later.
@@ -666,6 +691,9 @@ impl Tracer<'_> {
             entry.insert(State::default());
             if let Some(patching) = &mut self.patching {
                 patching.created(tid, parent);
+            }
+            if let Some(counting) = &mut self.counting {
+                counting.created(tid, parent);
             }
             self.supervisor.started(TaskId(tid), parent.map(TaskId));
         }

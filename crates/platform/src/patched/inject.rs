@@ -66,6 +66,8 @@ enum Allowed<'a> {
     By(&'a Evaluator),
     /// The address that they come from.
     AsTracers,
+    /// The guest's filter, which stops at all of them.
+    AtStops,
 }
 
 /// A task that makes calls for us.
@@ -100,6 +102,12 @@ impl From<TraceError> for Refusal {
 pub(crate) type NextStop<'a> = &'a mut dyn FnMut(i32) -> Result<Stopped, TraceError>;
 
 impl Injection<'static> {
+    /// Begins with a task that has stopped before a call which it is to skip, with its result in place. Its filter asks about
+    /// every call, so those that it makes for us stop, and pass.
+    pub(super) fn begin_asked(stopped: &Stopped) -> Result<Self, Refusal> {
+        Self::new(stopped, Allowed::AtStops, true)
+    }
+
     /// Begins with a task that has stopped because it has executed a program, at whose first instruction the caller has put a
     /// `syscall`. Its calls are the tracer's.
     pub(crate) fn begin_executed(stopped: &Stopped, next: NextStop<'_>) -> Result<Self, Refusal> {

@@ -8,6 +8,7 @@
 //!
 //! | module | function |
 //! |---|---|
+//! | `sites` | which sites are due, and how one is patched |
 //! | `site` | which instructions give way |
 //! | `trampoline` | the code of one site |
 //! | `area` | where trampolines and tables are in the guest |
@@ -16,29 +17,32 @@
 //! | `slot` | handing a call over |
 //! | `pace` | how long a side spins |
 //! | `serve` | the thread that answers a slot |
+//! | `counted` | sites whose calls are made and only counted |
+//! | `tally` | those counts |
 //!
 //! While a site is patched, all threads of its memory are stopped. One that is between the instructions that give way
 //! goes on in the trampoline. A site stays as it is if an address between them is on the stack of a thread, because a
 //! signal handler will return there, if a thread can't be stopped at once, and while another process has the same memory.
 
 mod area;
+pub(crate) mod counted;
 pub(crate) mod inject;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
 mod site;
+mod sites;
 pub(crate) mod slot;
 mod space;
+mod tally;
 mod trampoline;
 
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
-use std::rc::Rc;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_abi::SeccompData;
 use tamis_bpf::Program;
 use tamis_engine::Evaluator;
 use tamis_kernel::memory;
@@ -49,22 +53,12 @@ use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::Numbers;
-use inject::{Injection, RIP, RSP, Refusal, Words};
+use inject::{Injection, RIP, Refusal, Words};
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
-use site::{SYSCALL_BYTES, Text, Window};
+use sites::{Plan, Sites};
 use space::Space;
-
-/// Calls of a site that are answered before it is patched: fewer cost less than patching.
-const THRESHOLD: u32 = 8;
-/// After how many more calls it is tried again, where it was only the moment that was wrong.
-const RETRY: u32 = 256;
-/// Sites that are remembered.
-const MAX_SITES: usize = 4096;
-/// The largest mapping of code that is read, in bytes.
-const MAX_TEXT_BYTES: u64 = 64 << 20;
-/// How much of a stack is searched for addresses of a site, in bytes.
-const STACK_BYTES: usize = 64 << 10;
+pub use tally::Tally;
 
 /// The patching of a guest: everything but the answers.
 pub(crate) struct Patching<'a> {
@@ -82,36 +76,10 @@ pub(crate) struct Patching<'a> {
     creators: HashMap<i32, i32>,
     /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
     forked: HashMap<i32, Vec<usize>>,
-    /// How often calls of a site were answered, by the address after it.
-    answered: HashMap<u64, u32>,
-    refused: HashSet<u64>,
-    texts: HashMap<(String, u64), Rc<Text>>,
+    /// Those whose calls were answered.
+    sites: Sites,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
-}
-
-/// A site and what gives way.
-struct Plan {
-    mapping: Range<u64>,
-    all: Vec<area::Mapping>,
-    window: Window,
-    /// The bytes that are expected there.
-    expected: Vec<u8>,
-}
-
-impl Plan {
-    /// The addresses of what gives way.
-    fn place(&self) -> Range<u64> {
-        let start = self.mapping.start + u64::from(self.window.start);
-        start..start + self.window.len_bytes() as u64
-    }
-
-    /// The addresses between its instructions.
-    fn boundaries(&self) -> impl Iterator<Item = u64> {
-        let start = self.place().start;
-        let offsets = self.window.boundaries.iter();
-        offsets.map(move |offset| start + *offset as u64)
-    }
 }
 
 /// How the calls of a guest are handed over.
@@ -170,9 +138,7 @@ impl<'a> Patching<'a> {
             keys: 0,
             creators: HashMap::new(),
             forked: HashMap::new(),
-            answered: HashMap::new(),
-            refused: HashSet::new(),
-            texts: HashMap::new(),
+            sites: Sites::default(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
@@ -357,11 +323,11 @@ impl<'a> Patching<'a> {
             return self.roll_back(tracer, stopped);
         }
         let tid = stopped.tracee().tid();
-        if !self.is_due(call) || self.is_confined(tid) {
+        if !self.sites.is_due(call) || self.is_confined(tid) {
             return Ok(());
         }
-        let Some(plan) = self.plan(tid, call.ip.wrapping_sub(SYSCALL_BYTES as u64)) else {
-            self.refused.insert(call.ip);
+        let Some(plan) = self.sites.plan(tid, call) else {
+            self.sites.refuse(call);
             return Ok(());
         };
         let Some(others) = tracer.stop_others(tid)? else {
@@ -374,7 +340,7 @@ impl<'a> Patching<'a> {
         match self.apply(tracer, stopped, &others, &plan) {
             Ok(()) => Ok(()),
             Err(Refusal::Refused) => {
-                self.refused.insert(call.ip);
+                self.sites.refuse(call);
                 Ok(())
             }
             Err(Refusal::Lost(error)) => Err(error),
@@ -443,59 +409,6 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    fn is_due(&mut self, call: &SeccompData) -> bool {
-        /// Calls that return twice, or elsewhere.
-        const LEFT_ALONE: [&str; 6] = [
-            "clone",
-            "clone3",
-            "fork",
-            "vfork",
-            "rt_sigreturn",
-            "restart_syscall",
-        ];
-        let name = syscall::name(Arch::X86_64, Nr(call.nr)).unwrap_or_default();
-        if call.arch != Arch::X86_64.audit() || LEFT_ALONE.contains(&name) {
-            return false;
-        }
-        if self.answered.len() >= MAX_SITES {
-            self.answered.clear();
-            self.refused.clear();
-        }
-        let count = self.answered.entry(call.ip).or_default();
-        *count = count.wrapping_add(1);
-        (*count == THRESHOLD || count.is_multiple_of(RETRY)) && !self.refused.contains(&call.ip)
-    }
-
-    /// What gives way at a site.
-    fn plan(&mut self, tid: i32, site: u64) -> Option<Plan> {
-        let all = area::mappings(tid)?;
-        let mapping = all.iter().find(|one| one.range.contains(&site))?;
-        let range = mapping.range.clone();
-        let len_bytes = range.end - range.start;
-        if !mapping.is_file || mapping.access != "r-xp" || len_bytes > MAX_TEXT_BYTES {
-            return None;
-        }
-        let key = (mapping.source.clone(), len_bytes);
-        let text = match self.texts.get(&key) {
-            Some(text) => Rc::clone(text),
-            None => {
-                let mut bytes = vec![0; len_bytes as usize];
-                let read = memory::read(tid, range.start, &mut bytes).ok()?;
-                bytes.truncate(read);
-                let text = Rc::new(Text::new(bytes));
-                self.texts.insert(key, Rc::clone(&text));
-                text
-            }
-        };
-        let window = text.window((site - range.start) as u32)?;
-        Some(Plan {
-            mapping: range,
-            expected: text.bytes_of(&window).to_vec(),
-            window,
-            all,
-        })
-    }
-
     /// Patches a site, with all threads stopped.
     fn apply(
         &mut self,
@@ -505,16 +418,8 @@ impl<'a> Patching<'a> {
         plan: &Plan,
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
-        let mut found = vec![0; plan.expected.len()];
-        let place = plan.place();
-        let read = memory::read(tid, place.start, &mut found);
-        if read != Ok(found.len()) || found != plan.expected {
+        if !plan.is_free(stopped, others)? {
             return Err(Refusal::Refused);
-        }
-        for one in others.iter().chain([stopped]) {
-            if !is_clear(one, plan)? {
-                return Err(Refusal::Refused);
-            }
         }
         let id = self.tasks.get(&tid).copied();
         let has_area = id
@@ -536,15 +441,8 @@ impl<'a> Patching<'a> {
             self.tasks.insert(other.tracee().tid(), id);
         }
         let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
-        let moved = space.patch(tid, plan).ok_or(Refusal::Refused)?;
-        for one in others.iter().chain([stopped]) {
-            if let Some(mut words) = Words::of(one)?
-                && let Some(ip) = moved(words.0[RIP])
-            {
-                words.0[RIP] = ip;
-                words.set(one)?;
-            }
-        }
+        let put = space.patch(tid, plan).ok_or(Refusal::Refused)?;
+        put.move_threads(others.iter().chain([stopped]))?;
         for signal in signals {
             let _ = machine::signal_thread(tid, signal);
         }
@@ -582,27 +480,4 @@ impl Drop for Patching<'_> {
             seat.close();
         }
     }
-}
-
-/// Whether a thread neither is where no instruction begins, nor has an address between those that give way on its stack:
-/// a signal handler would return there.
-fn is_clear(stopped: &Stopped, plan: &Plan) -> Result<bool, Refusal> {
-    let Some(words) = Words::of(stopped)? else {
-        return Ok(false);
-    };
-    let place = plan.place();
-    let ip = words.0[RIP];
-    let is_inside = ip > place.start && ip < place.end;
-    if is_inside && !plan.boundaries().any(|boundary| boundary == ip) {
-        return Ok(false);
-    }
-    let mut stack = vec![0; STACK_BYTES];
-    let from = words.0[RSP] & !7;
-    let read = memory::read(stopped.tracee().tid(), from, &mut stack).unwrap_or(0);
-    let mut words = stack[..read].chunks_exact(size_of::<u64>());
-    let is_found = words.any(|word| {
-        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        word > place.start && word < place.end
-    });
-    Ok(!is_found)
 }

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use tamis_kernel::memory;
 
-use super::Plan;
 use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
 use super::serve::{Known, Slots, lock};
-use super::site::SYSCALL_BYTES;
+use super::sites::{Plan, Put};
 use super::slot::{self, Slot};
-use super::trampoline::{self, Places, Trampoline};
-use crate::sys::shared::Shared;
+use super::trampoline::{Places, Trampoline};
+use crate::sys::shared::{Atomic, Shared};
 use crate::sys::stub;
 
 /// The threads that can have a slot; the calls of others stop.
@@ -24,7 +23,9 @@ const SLOTS_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 const NO_FILE: u64 = u64::MAX;
 /// Trampolines begin at multiples of this many bytes.
-const ALIGNMENT: usize = 16;
+pub(super) const ALIGNMENT: usize = 16;
+/// More than any trampoline has.
+pub(super) const LARGEST_BYTES: usize = 128;
 
 /// What one address space has got.
 pub(super) struct Space {
@@ -175,8 +176,6 @@ impl Space {
 
     /// The area whose trampolines reach code.
     pub(super) fn area_for(&self, code: &Range<u64>) -> Option<usize> {
-        /// More than any trampoline has.
-        const LARGEST_BYTES: usize = 128;
         let mut areas = self.areas.iter();
         areas.position(|area| area.serves(code, LARGEST_BYTES))
     }
@@ -190,19 +189,7 @@ impl Space {
         injection: &mut Injection<'_>,
         next: NextStop<'_>,
     ) -> Result<(), Refusal> {
-        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-        let args = [
-            at,
-            area::LEN_BYTES as u64,
-            access,
-            flags as u64,
-            u64::MAX,
-            0,
-        ];
-        if injection.call(libc::SYS_mmap, args, next)? != at {
-            return Err(Refusal::Refused);
-        }
+        map_code(at, area::LEN_BYTES as u64, injection, next)?;
         for (offset, bytes) in numbers.contents(self.threads_at) {
             let written = memory::overwrite(tid, at + offset as u64, &bytes);
             written.map_err(|_| Refusal::Refused)?;
@@ -229,38 +216,28 @@ impl Space {
         }
     }
 
-    /// Patches a site; tells where a thread goes on that is between the instructions that gave way.
-    pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<impl Fn(u64) -> Option<u64>> {
+    /// Patches a site.
+    pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
         let index = self.area_for(&plan.mapping)?;
         let area = &mut self.areas[index];
-        let window = plan.window.clone();
         let start = plan.place().start;
         let places = Places {
             own: area.next(),
             numbers: area.start + area::NUMBERS as u64,
-            ask: area.start,
             window: start,
         };
-        let trampoline = Trampoline::new(&window, &places)?;
-        let patch = trampoline::patch(&window, &places)?;
-        memory::overwrite(tid, places.own, &trampoline.code).ok()?;
+        let trampoline = Trampoline::asking(&plan.window, &places, area.start)?;
         let resume = places.own + trampoline.resume as u64;
-        let site = start + window.before.len() as u64;
+        let site = start + plan.window.before.len() as u64;
         lock(&self.known).sites.insert(resume as u32, site + 2);
-        memory::overwrite(tid, start, &patch).ok()?;
+        area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
+        let put = plan.put(tid, &places, trampoline)?;
         self.patches.push(Patch {
             start,
             former: plan.expected.clone(),
-            patch,
+            patch: put.patch.clone(),
         });
-        area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
-        Some(move |ip: u64| {
-            let offset = ip.checked_sub(start)? as usize;
-            // A call that is interrupted begins again two bytes before what follows it.
-            let behind_call = window.before.len() + SYSCALL_BYTES;
-            let is_moved = window.boundaries.contains(&offset) || offset == behind_call;
-            is_moved.then(|| places.own + trampoline.moved(&window, offset) as u64)
-        })
+        Some(put)
     }
 }
 
@@ -286,26 +263,61 @@ fn make_slots(
     injection: &mut Injection<'_>,
     next: NextStop<'_>,
 ) -> Result<(Shared<Slot>, u64), Refusal> {
+    let at = at.map(|at| (at, libc::MAP_FIXED));
+    share(tid, SLOTS, at, injection, next)
+}
+
+/// Has a task map an array that we share, anywhere or at an address with the flag for that; returns where it is.
+pub(super) fn share<T: Atomic>(
+    tid: i32,
+    count: usize,
+    at: Option<(u64, i32)>,
+    injection: &mut Injection<'_>,
+    next: NextStop<'_>,
+) -> Result<(Shared<T>, u64), Refusal> {
     let name = injection.scratch();
     memory::write(tid, name, b"tamis\0").map_err(|_| Refusal::Refused)?;
     let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
     let fd = injection.call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0], next)?;
-    let slots = open(tid, fd);
-    let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
+    let shared = open(tid, fd, count);
+    let (at, fixed) = at.unwrap_or_default();
     let flags = (libc::MAP_SHARED | fixed) as u64;
-    let args = [at.unwrap_or(0), SLOTS_BYTES, READ_WRITE, flags, fd, 0];
+    let args = [
+        at,
+        (count * size_of::<T>()) as u64,
+        READ_WRITE,
+        flags,
+        fd,
+        0,
+    ];
     let mapped = injection.call(libc::SYS_mmap, args, next);
     injection.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0], next)?;
-    Ok((slots?, mapped?))
+    Ok((shared?, mapped?))
 }
 
-/// The file of slots that a stopped task has just made.
-fn open(tid: i32, fd: u64) -> Result<Shared<Slot>, Refusal> {
+/// The file of an array that a stopped task has just made.
+fn open<T: Atomic>(tid: i32, fd: u64, count: usize) -> Result<Shared<T>, Refusal> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
         .open(format!("/proc/{tid}/fd/{fd}"));
     let file = file.map_err(|_| Refusal::Refused)?;
-    Shared::new(&file, SLOTS).map_err(|_| Refusal::Refused)
+    Shared::new(&file, count).map_err(|_| Refusal::Refused)
+}
+
+/// Has a task map memory for code at an address where nothing is.
+pub(super) fn map_code(
+    at: u64,
+    len_bytes: u64,
+    injection: &mut Injection<'_>,
+    next: NextStop<'_>,
+) -> Result<(), Refusal> {
+    let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let args = [at, len_bytes, access, flags as u64, NO_FILE, 0];
+    match injection.call(libc::SYS_mmap, args, next)? == at {
+        true => Ok(()),
+        false => Err(Refusal::Refused),
+    }
 }

@@ -1,9 +1,11 @@
 //! The machine code of one patched site.
 //!
 //! A trampoline has the instructions that gave way, and between them the call: whether the supervisor may be asked about
-//! a number is read from a table of 2^16 bytes, by its low half. If not, a `syscall` lets the kernel decide, so an entry
-//! that is wrong costs time and never allows anything. Only `rcx` and `r11` change, as they do at any call; flags,
-//! stack and red zone stay as they are.
+//! a number, or the call be counted, is read from a table of 2^16 bytes, by its low half. If not, a `syscall` lets the kernel
+//! decide, so an entry that is wrong costs time and never allows anything. Only `rcx` and `r11` change, as they do at any
+//! call; flags, stack and red zone stay as they are.
+//!
+//! Calls that are counted are made at a *gate*, a `syscall` at an address that the filter knows.
 
 use crate::patched::site::{JUMP_BYTES, SYSCALL_BYTES, Window};
 
@@ -22,17 +24,69 @@ pub(crate) struct Places {
     pub(crate) own: u64,
     /// The table of numbers.
     pub(crate) numbers: u64,
-    /// The code that asks the supervisor.
-    pub(crate) ask: u64,
     /// What gives way.
     pub(crate) window: u64,
 }
 
+/// Where a trampoline counts calls and makes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// The counts, by the calls' numbers.
+    pub(crate) counts: u64,
+    /// How many there are.
+    pub(crate) numbers: u32,
+    /// A [gate].
+    pub(crate) gate: u64,
+}
+
 impl Trampoline {
-    /// The trampoline of a window; `None` if something is too far away.
-    pub(crate) fn new(window: &Window, places: &Places) -> Option<Trampoline> {
-        /// `jrcxz` skips these.
-        const ASKING_BYTES: u8 = 12;
+    /// The trampoline of a window that asks by the code at an address; `None` if something is too far away.
+    pub(crate) fn asking(window: &Window, places: &Places, ask: u64) -> Option<Trampoline> {
+        let mut asking = Vec::new();
+        // lea r11, [resume]
+        asking.extend([0x4c, 0x8d, 0x1d]);
+        asking.extend(((JUMP_BYTES + SYSCALL_BYTES) as i32).to_le_bytes());
+        let jump_at = window.before.len() + CHOICE_BYTES + asking.len();
+        asking.extend(jump(places.own, jump_at, ask)?);
+        Trampoline::with(window, places, &asking)
+    }
+
+    /// The trampoline of a window that counts a call and makes it at a gate; `None` if something is too far away.
+    pub(crate) fn counting(
+        window: &Window,
+        places: &Places,
+        counted: &Counted,
+    ) -> Option<Trampoline> {
+        // lea rsp, [rsp - 128]: below the red zone
+        const DOWN: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
+        // popfq; lea rsp, [rsp + 128]
+        const UP: [u8; 9] = [0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+        // jmp [rip + 0], with the address behind it
+        const FAR: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
+        let mut made = Vec::new();
+        // lock inc qword ptr [r11 + 8 rcx]
+        made.extend([0xf0, 0x49, 0xff, 0x04, 0xcb]);
+        made.extend(UP);
+        made.extend(FAR);
+        made.extend(counted.gate.to_le_bytes());
+        let mut code = DOWN.to_vec();
+        // pushfq; mov ecx, eax
+        code.extend([0x9c, 0x89, 0xc1]);
+        // mov r11, counts
+        code.extend([0x49, 0xbb]);
+        code.extend(counted.counts.to_le_bytes());
+        // cmp ecx, numbers: the table goes by the lower half alone
+        code.extend([0x81, 0xf9]);
+        code.extend(counted.numbers.to_le_bytes());
+        // jae to the other numbers
+        code.extend([0x73, made.len() as u8]);
+        code.extend(made);
+        code.extend(UP);
+        Trampoline::with(window, places, &code)
+    }
+
+    /// The trampoline that runs this code, which ends before a `syscall`, for the numbers of the table.
+    fn with(window: &Window, places: &Places, chosen: &[u8]) -> Option<Trampoline> {
         let mut code = window.before.clone();
         // movzx ecx, ax
         code.extend([0x0f, 0xb7, 0xc8]);
@@ -41,11 +95,10 @@ impl Trampoline {
         code.extend(distance(places.own, code.len() + 4, places.numbers)?);
         // movzx ecx, byte ptr [r11 + rcx]
         code.extend([0x41, 0x0f, 0xb6, 0x0c, 0x0b]);
-        code.extend([0xe3, ASKING_BYTES]);
-        // lea r11, [resume]
-        code.extend([0x4c, 0x8d, 0x1d]);
-        code.extend(((JUMP_BYTES + SYSCALL_BYTES) as i32).to_le_bytes());
-        code.extend(jump(places.own, code.len(), places.ask)?);
+        // jrcxz to the `syscall`
+        code.extend([0xe3, chosen.len() as u8]);
+        debug_assert_eq!(code.len(), window.before.len() + CHOICE_BYTES);
+        code.extend(chosen);
         code.extend([0x0f, 0x05]);
         let resume = code.len();
         code.extend(&window.after);
@@ -63,6 +116,21 @@ impl Trampoline {
             self.resume + offset - site - SYSCALL_BYTES
         }
     }
+}
+
+/// The bytes by which a number is looked up in the table.
+const CHOICE_BYTES: usize = 17;
+/// The bytes of a gate.
+pub(crate) const GATE_BYTES: usize = 16;
+
+/// A `syscall`, and the way back to where a trampoline goes on behind its own.
+pub(crate) fn gate(resume: u64) -> [u8; GATE_BYTES] {
+    // syscall; jmp [rip + 0], with the address behind it
+    const CODE: [u8; 8] = [0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0];
+    let mut bytes = [0; GATE_BYTES];
+    bytes[..CODE.len()].copy_from_slice(&CODE);
+    bytes[CODE.len()..].copy_from_slice(&resume.to_le_bytes());
+    bytes
 }
 
 /// The bytes that take a window's place: the jump, and traps for whoever comes another way.

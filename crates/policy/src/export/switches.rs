@@ -116,6 +116,7 @@ impl Switches {
 const EPERM: u16 = 1;
 
 /// The flags with which `clone` is denied.
+#[derive(Clone, Copy)]
 struct Denied {
     flags: u64,
     /// Whether the policy says exactly what the setting does.

@@ -9,7 +9,7 @@ use tamis_kernel::Ended;
 use tamis_kernel::errno::Errno;
 use tamis_kernel::search;
 use tamis_kernel::spawn::SpawnError;
-use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor};
+use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor, Tally};
 use tamis_report::run::MUST_ALLOW_EXECVE;
 use tamis_report::sandbox::EndOfGuest;
 use tamis_session::path_text::PathText;
@@ -75,16 +75,27 @@ pub(crate) fn run(
     filter: &Program,
     supervisor: &dyn Supervisor,
 ) -> Result<Ended, Failure> {
-    run_guest(platform, command, filter, supervisor, false)
+    run_guest(platform, command, filter, supervisor, Told::Calls)
 }
 
-/// The same, and whether the supervisor is told the results of calls.
+/// What the supervisor of a guest is told.
+#[derive(Clone, Copy)]
+pub(crate) enum Told<'a> {
+    /// The calls.
+    Calls,
+    /// These and their results.
+    Results,
+    /// The calls that the guest can't count by itself.
+    Uncounted(&'a Tally),
+}
+
+/// The same, and what the supervisor is told.
 pub(crate) fn run_guest(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
     supervisor: &dyn Supervisor,
-    has_results: bool,
+    told: Told<'_>,
 ) -> Result<Ended, Failure> {
     let [program, arguments @ ..] = command else {
         unreachable!("clap requires a command");
@@ -93,11 +104,15 @@ pub(crate) fn run_guest(
         program: search::find(program).map_or_else(|_| program.clone(), PathBuf::into_os_string),
         args: arguments.to_vec(),
         filter,
-        has_results,
+        has_results: matches!(told, Told::Results),
     };
     let options = Options {
         name: Some(program),
         forwards_signals: true,
+        tally: match told {
+            Told::Uncounted(tally) => Some(tally),
+            Told::Calls | Told::Results => None,
+        },
         ..Options::default()
     };
     budget::answered();

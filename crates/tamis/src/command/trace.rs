@@ -177,7 +177,8 @@ fn watch(
             }
         });
         let on = tamis_platform::watching();
-        let ended = platform::run_guest(on, &args.command, filter, watched, true);
+        let ended =
+            platform::run_guest(on, &args.command, filter, watched, platform::Told::Results);
         is_over.store(true, Ordering::Release);
         ticker.thread().unpark();
         ended

@@ -22,7 +22,11 @@ fn backends() -> Vec<&'static str> {
     if !is_without_tracepoints() {
         backends.push("ebpf");
     }
-    for (backend, platform) in [("notify", "notify"), ("trace", "ptrace-seccomp")] {
+    for (backend, platform) in [
+        ("notify", "notify"),
+        ("trace", "ptrace-seccomp"),
+        ("patched", "patched"),
+    ] {
         let platform = tamis_platform::by_name(platform).expect("it has this name");
         match platform.probe() {
             Ok(()) => backends.push(backend),

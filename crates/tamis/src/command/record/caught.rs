@@ -7,7 +7,8 @@ use tamis_platform::Platform;
 use tamis_recorder::caught::Counting;
 
 use super::watch::Watch;
-use crate::cli::{Failure, platform};
+use crate::cli::Failure;
+use crate::cli::platform::{self, Told};
 
 /// Runs a command on a platform to its end.
 pub(super) fn record_command(
@@ -16,7 +17,12 @@ pub(super) fn record_command(
     counting: &Counting,
     command: &[OsString],
 ) -> Result<Ended, Failure> {
-    let has_results = on.caps().sees_results;
+    let caps = on.caps();
+    let told = match (caps.patches_sites, caps.sees_results) {
+        (true, _) => Told::Uncounted(counting.tally()),
+        (false, true) => Told::Results,
+        (false, false) => Told::Calls,
+    };
     let filter = Counting::filter();
-    watch.during(|| platform::run_guest(on, command, &filter, counting, has_results))
+    watch.during(|| platform::run_guest(on, command, &filter, counting, told))
 }

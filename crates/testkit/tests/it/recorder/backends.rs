@@ -1,6 +1,7 @@
 //! The back ends beside each other: equal counts of a program that makes every kind of call.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use tamis_abi::{Arch, Nr};
 use tamis_kernel::Ended;
@@ -9,6 +10,7 @@ use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf;
 use tamis_testkit::skip::{self, Need};
+use tamis_testkit::toolchains;
 
 use super::made_calls::program;
 use super::support::{recorded, recorder};
@@ -34,13 +36,14 @@ fn a_platform_counts_what_programs_in_the_kernel_count() {
         return;
     };
     let (in_kernel, _) = recorded(&recorder, &program, &[]);
-    for name in ["notify", "ptrace-seccomp"] {
+    for name in ["notify", "ptrace-seccomp", "patched"] {
         let platform = tamis_platform::by_name(name).expect("it has this name");
         if let Err(unavailable) = platform.probe() {
             skip::because(Need::Live, unavailable);
             continue;
         }
-        let has_results = platform.caps().sees_results;
+        let caps = platform.caps();
+        let has_results = caps.sees_results && !caps.patches_sites;
         let counting = Counting::new(true);
         let filter = Counting::filter();
         let guest = Guest {
@@ -49,7 +52,11 @@ fn a_platform_counts_what_programs_in_the_kernel_count() {
             filter: &filter,
             has_results,
         };
-        let ended = platform.run(&guest, &counting, &Options::default());
+        let options = Options {
+            tally: Some(counting.tally()),
+            ..Options::default()
+        };
+        let ended = platform.run(&guest, &counting, &options);
         assert_eq!(ended.expect("it runs"), Ended::Exited(0));
         let recording = counting.recording();
         let mut theirs = counts(&in_kernel, has_results);
@@ -67,6 +74,57 @@ fn a_platform_counts_what_programs_in_the_kernel_count() {
             BTreeMap::from([(1, 1), (2, 4), (0x7_0000_0001, 1)])
         );
     }
+}
+
+/// What a guest counts itself is what it calls, whatever it does meanwhile.
+#[test]
+fn a_guest_counts_its_own_calls() {
+    let platform = tamis_platform::by_name("patched").expect("it has this name");
+    if skip::without_live() {
+        return;
+    }
+    if let Err(unavailable) = platform.probe() {
+        return skip::because(Need::Live, unavailable);
+    }
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "counted");
+    let Some(program) = toolchains::C.build(&folder, include_str!("programs/counted.c")) else {
+        return;
+    };
+    let counting = Counting::new(false);
+    let filter = Counting::filter();
+    let guest = Guest {
+        program: program.into_os_string(),
+        args: Vec::new(),
+        filter: &filter,
+        has_results: false,
+    };
+    let options = Options {
+        tally: Some(counting.tally()),
+        ..Options::default()
+    };
+    let ended = platform.run(&guest, &counting, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    let recording = counting.recording();
+    let made = [
+        ("getppid", 16_000),
+        ("getsid", 22_000),
+        ("getpgrp", 2000),
+        ("tgkill", 2000),
+        ("rt_sigreturn", 2000),
+        ("geteuid", 100),
+        ("execve", 2),
+    ];
+    for (call, count) in made {
+        let counts = super::support::call(&recording, Arch::X86_64, call);
+        assert_eq!(counts.count, count, "{call}");
+    }
+    let by_itself: u64 = counting
+        .tally()
+        .counts()
+        .iter()
+        .map(|(_, count)| count)
+        .sum();
+    assert!(by_itself > 39_000, "{by_itself}");
 }
 
 fn name_of(nr: Nr) -> &'static str {

@@ -1,0 +1,286 @@
+//! Sites whose calls are made and only counted: for supervisors that forward everything.
+//!
+//! A site that has stopped some times is patched. Its trampoline adds one to the count of the call's number, in memory that
+//! the supervisor shares, and makes the call at a *gate*: one of 4096 places at a fixed address, from which the filter allows
+//! every call. So this is no boundary, and the guest's filter must be one that asks about every call. Whatever can't be
+//! patched stops as before.
+//!
+//! Nothing waits for anything here: a signal may come, a thread may be killed, a filter of the guest's own may decide at any
+//! point between the instructions, and processes that are forked go on with the same counts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tamis_abi::{Action, Arch, SeccompData};
+use tamis_bpf::{AluOp, Op, Operand, Test};
+use tamis_kernel::memory;
+use tamis_kernel::tracee::{Stopped, TraceError};
+
+use super::area::{self, Area};
+use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
+use super::sites::{Plan, Put, Sites, site_of};
+use super::space::{self, ALIGNMENT, LARGEST_BYTES};
+use super::tally::{Count, NUMBERS, Tally};
+use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
+use crate::attached::{OF_COUNTED, Tracer};
+use crate::offsets::{IP_HIGH, IP_LOW};
+use crate::sys::machine;
+use crate::sys::shared::Shared;
+
+/// Where the gates are: far from where the kernel and sanitizers put anything.
+const GATES: u64 = 0x2000_0000_0000;
+const GATES_BYTES: u64 = 0x1_0000;
+/// Where the counts are.
+const COUNTS: u64 = GATES + GATES_BYTES;
+
+/// Instructions of a filter that allow what is called from a gate; they leave the registers as they found them.
+pub(crate) fn allow_at_gates() -> [Op; 7] {
+    [
+        Op::LoadData(IP_HIGH),
+        Op::branch(Test::Eq, (GATES >> 32) as u32, 0, 4),
+        Op::LoadData(IP_LOW),
+        Op::Alu(AluOp::And, Operand::K(!(GATES_BYTES as u32 - 1))),
+        Op::branch(Test::Eq, GATES as u32, 0, 1),
+        Op::RetImm(Action::ALLOW.ret()),
+        Op::Alu(AluOp::And, Operand::K(0)),
+    ]
+}
+
+/// The counting of a guest.
+pub(crate) struct Counting<'a> {
+    tally: &'a Tally,
+    sites: Sites,
+    spaces: HashMap<usize, Space>,
+    made_spaces: usize,
+    /// The space of each task that has one.
+    tasks: HashMap<i32, usize>,
+    /// The filters of a task that has installed none itself, if the kernel tells.
+    filters: Option<u32>,
+}
+
+/// What one address space has got.
+#[derive(Clone, Debug)]
+struct Space {
+    counts: Arc<Shared<Count>>,
+    areas: Vec<Area>,
+    gates: u64,
+}
+
+impl<'a> Counting<'a> {
+    pub(crate) fn new(tally: &'a Tally) -> Counting<'a> {
+        Counting {
+            tally,
+            sites: Sites::default(),
+            spaces: HashMap::new(),
+            made_spaces: 0,
+            tasks: HashMap::new(),
+            filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
+        }
+    }
+
+    /// A task has been created and is stopped.
+    pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
+        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
+            return;
+        };
+        let (id, parent) = (*id, parent.unwrap_or(tid));
+        if memory::is_shared(tid, parent) == Ok(true) {
+            self.tasks.insert(tid, id);
+        } else if let Some(copy) = self.spaces.get(&id).cloned() {
+            let id = self.add(copy);
+            self.tasks.insert(tid, id);
+        }
+    }
+
+    /// A task has ended, or has executed another program.
+    pub(crate) fn left(&mut self, tid: i32) {
+        let Some(id) = self.tasks.remove(&tid) else {
+            return;
+        };
+        if !self.tasks.values().any(|other| *other == id) {
+            self.spaces.remove(&id);
+            self.tally.tidy();
+        }
+    }
+
+    /// A task has stopped at a call, which the supervisor is to be asked about. Whether it makes the call again instead, since
+    /// its site is patched from now on.
+    pub(crate) fn takes(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        call: &SeccompData,
+    ) -> Result<bool, TraceError> {
+        let is_counted = call.arch == Arch::X86_64.audit() && self.tally.has(call.nr);
+        if !is_counted || !self.sites.is_due(call) {
+            return Ok(false);
+        }
+        let tid = stopped.tracee().tid();
+        let Some(plan) = self.sites.plan(tid, call) else {
+            self.sites.refuse(call);
+            return Ok(false);
+        };
+        if !self.is_prepared(tid, &plan) && self.is_confined(tid) {
+            return Ok(false);
+        }
+        let Some(others) = tracer.stop_others(tid)? else {
+            return Ok(false);
+        };
+        if !plan.is_free(stopped, &others)? {
+            return Ok(false);
+        }
+        stopped.skip_call()?;
+        stopped.set_result(i64::from(call.nr))?;
+        match self.prepare(tracer, stopped, &plan) {
+            Ok(()) => {}
+            Err(Refusal::Refused) => self.sites.refuse(call),
+            Err(Refusal::Lost(error)) => return Err(error),
+        }
+        again(stopped, call)?;
+        match self.patch(tid, &others, &plan) {
+            Some(put) => put.move_threads(others.iter().chain([stopped]))?,
+            None => self.sites.refuse(call),
+        }
+        Ok(true)
+    }
+
+    fn space(&self, tid: i32) -> Option<&Space> {
+        self.spaces.get(self.tasks.get(&tid)?)
+    }
+
+    fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
+        let space = self.space(tid);
+        space.is_some_and(|space| space.area_for(plan).is_some())
+    }
+
+    /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
+    fn is_confined(&self, tid: i32) -> bool {
+        let found = machine::filters_count(&tid.to_string());
+        self.filters.is_some_and(|ours| found != Some(ours))
+    }
+
+    /// Makes what the address space of a task lacks.
+    fn prepare(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        plan: &Plan,
+    ) -> Result<(), Refusal> {
+        let tid = stopped.tracee().tid();
+        if self.is_prepared(tid, plan) {
+            return Ok(());
+        }
+        let mut space = self.space(tid).cloned();
+        let mut injection = Injection::begin_asked(stopped)?;
+        let ip = injection.ip();
+        let mut next = |tid| tracer.next_stop(tid);
+        let made = Space::extend(&mut space, tid, plan, self.tally, &mut injection, &mut next);
+        for signal in injection.end(ip)? {
+            let _ = machine::signal_thread(tid, signal);
+        }
+        made?;
+        let space = space.ok_or(Refusal::Refused)?;
+        match self.tasks.get(&tid) {
+            Some(id) => {
+                self.spaces.insert(*id, space);
+            }
+            None => {
+                self.tally.extend(Arc::clone(&space.counts));
+                let id = self.add(space);
+                self.tasks.insert(tid, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Patches a site, if there is room for it.
+    fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<Put> {
+        let id = *self.tasks.get(&tid)?;
+        for other in others {
+            self.tasks.insert(other.tracee().tid(), id);
+        }
+        self.spaces.get_mut(&id)?.patch(tid, plan)
+    }
+
+    fn add(&mut self, space: Space) -> usize {
+        self.made_spaces += 1;
+        self.spaces.insert(self.made_spaces, space);
+        self.made_spaces
+    }
+}
+
+/// Has a task that has skipped a call make it again.
+fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
+    if let Some(mut words) = Words::of(stopped)? {
+        words.0[RAX] = u64::from(call.nr);
+        words.0[RIP] = site_of(call);
+        words.set(stopped)?;
+    }
+    Ok(())
+}
+
+impl Space {
+    fn area_for(&self, plan: &Plan) -> Option<usize> {
+        let mut areas = self.areas.iter();
+        areas.position(|area| area.serves(&plan.mapping, LARGEST_BYTES))
+    }
+
+    /// Has a task make what is missing: counts and gates, and an area near the code.
+    fn extend(
+        space: &mut Option<Space>,
+        tid: i32,
+        plan: &Plan,
+        tally: &Tally,
+        injection: &mut Injection<'_>,
+        next: NextStop<'_>,
+    ) -> Result<(), Refusal> {
+        if space.is_none() {
+            let at = Some((COUNTS, libc::MAP_FIXED_NOREPLACE));
+            let (counts, counts_at) = space::share(tid, NUMBERS, at, injection, next)?;
+            if counts_at != COUNTS {
+                return Err(Refusal::Refused);
+            }
+            space::map_code(GATES, GATES_BYTES, injection, next)?;
+            *space = Some(Space {
+                counts: Arc::new(counts),
+                areas: Vec::new(),
+                gates: 0,
+            });
+        }
+        let space = space.as_mut().ok_or(Refusal::Refused)?;
+        // The mappings that were made are newer than the list.
+        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
+        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        space::map_code(at, area::LEN_BYTES as u64, injection, next)?;
+        let table: Vec<u8> = (0..NUMBERS as u32).map(|nr| tally.has(nr).into()).collect();
+        let written = memory::overwrite(tid, at + area::NUMBERS as u64, &table);
+        written.map_err(|_| Refusal::Refused)?;
+        space.areas.push(Area { start: at, used: 0 });
+        Ok(())
+    }
+
+    fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
+        let index = self.area_for(plan)?;
+        let gate = GATES + self.gates * GATE_BYTES as u64;
+        if gate + GATE_BYTES as u64 > COUNTS {
+            return None;
+        }
+        let area = &mut self.areas[index];
+        let places = Places {
+            own: area.next(),
+            numbers: area.start + area::NUMBERS as u64,
+            window: plan.place().start,
+        };
+        let counted = Counted {
+            counts: COUNTS,
+            numbers: NUMBERS as u32,
+            gate,
+        };
+        let trampoline = Trampoline::counting(&plan.window, &places, &counted)?;
+        let resume = places.own + trampoline.resume as u64;
+        memory::overwrite(tid, gate, &trampoline::gate(resume)).ok()?;
+        area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
+        self.gates += 1;
+        plan.put(tid, &places, trampoline)
+    }
+}

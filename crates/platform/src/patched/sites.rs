@@ -1,0 +1,224 @@
+//! Which call sites of a guest are due to be patched, and what gives way there.
+//!
+//! A site is due after some calls, and again much later where it was only the moment that was wrong. What gives way is
+//! found in the text of its mapping, which is read once for all processes. Not included is what takes its place.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_kernel::memory;
+use tamis_kernel::tracee::{Stopped, TraceError};
+
+use super::area::{self, Mapping};
+use super::inject::{RIP, RSP, Words};
+use super::site::{SYSCALL_BYTES, Text, Window};
+use super::trampoline::{self, Places, Trampoline};
+
+/// Calls of a site before it is patched: fewer cost less than patching.
+const THRESHOLD: u32 = 8;
+/// After how many more calls it is tried again, where it was only the moment that was wrong.
+const RETRY: u32 = 256;
+/// Sites that are remembered.
+const MAX_SITES: usize = 4096;
+/// The largest mapping of code that is read, in bytes.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// How much of a stack is searched for addresses of a site, in bytes.
+const STACK_BYTES: usize = 64 << 10;
+
+/// The sites of a guest's calls.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    /// How often calls of a site have stopped, by the address after it.
+    stops: HashMap<u64, u32>,
+    refused: HashSet<u64>,
+    texts: HashMap<(String, u64), Rc<Text>>,
+}
+
+/// Whether calls with this number return once, and to where they were made.
+pub(super) fn returns_once(nr: u32) -> bool {
+    const LEFT_ALONE: [&str; 6] = [
+        "clone",
+        "clone3",
+        "fork",
+        "vfork",
+        "rt_sigreturn",
+        "restart_syscall",
+    ];
+    let name = syscall::name(Arch::X86_64, Nr(nr)).unwrap_or_default();
+    !LEFT_ALONE.contains(&name)
+}
+
+impl Sites {
+    /// Notes that a call has stopped; whether its site is due.
+    pub(super) fn is_due(&mut self, call: &SeccompData) -> bool {
+        if call.arch != Arch::X86_64.audit() || !returns_once(call.nr) {
+            return false;
+        }
+        if self.stops.len() >= MAX_SITES {
+            self.stops.clear();
+            self.refused.clear();
+        }
+        let count = self.stops.entry(call.ip).or_default();
+        *count = count.wrapping_add(1);
+        (*count == THRESHOLD || count.is_multiple_of(RETRY)) && !self.refused.contains(&call.ip)
+    }
+
+    /// A site can't be patched, by a call of it.
+    pub(super) fn refuse(&mut self, call: &SeccompData) {
+        self.refused.insert(call.ip);
+    }
+
+    /// What gives way at the site of a call.
+    pub(super) fn plan(&mut self, tid: i32, call: &SeccompData) -> Option<Plan> {
+        let site = site_of(call);
+        let all = area::mappings(tid)?;
+        let mapping = all.iter().find(|one| one.range.contains(&site))?;
+        let range = mapping.range.clone();
+        let len_bytes = range.end - range.start;
+        if !mapping.is_file || mapping.access != "r-xp" || len_bytes > MAX_TEXT_BYTES {
+            return None;
+        }
+        let key = (mapping.source.clone(), len_bytes);
+        let text = match self.texts.get(&key) {
+            Some(text) => Rc::clone(text),
+            None => {
+                let mut bytes = vec![0; len_bytes as usize];
+                let read = memory::read(tid, range.start, &mut bytes).ok()?;
+                bytes.truncate(read);
+                let text = Rc::new(Text::new(bytes));
+                self.texts.insert(key, Rc::clone(&text));
+                text
+            }
+        };
+        let window = text.window((site - range.start) as u32)?;
+        Some(Plan {
+            mapping: range,
+            expected: text.bytes_of(&window).to_vec(),
+            window,
+            all,
+        })
+    }
+}
+
+/// The address of the `syscall` that makes a call.
+pub(super) const fn site_of(call: &SeccompData) -> u64 {
+    call.ip.wrapping_sub(SYSCALL_BYTES as u64)
+}
+
+/// A site and what gives way.
+pub(super) struct Plan {
+    pub(super) mapping: Range<u64>,
+    pub(super) all: Vec<Mapping>,
+    pub(super) window: Window,
+    /// The bytes that are expected there.
+    pub(super) expected: Vec<u8>,
+}
+
+impl Plan {
+    /// The addresses of what gives way.
+    pub(super) fn place(&self) -> Range<u64> {
+        let start = self.mapping.start + u64::from(self.window.start);
+        start..start + self.window.len_bytes() as u64
+    }
+
+    /// The addresses between its instructions.
+    fn boundaries(&self) -> impl Iterator<Item = u64> {
+        let start = self.place().start;
+        let offsets = self.window.boundaries.iter();
+        offsets.map(move |offset| start + *offset as u64)
+    }
+
+    /// Whether what gives way is still what was read, and none of these stopped threads is in the middle of it.
+    pub(super) fn is_free(
+        &self,
+        stopped: &Stopped,
+        others: &[Stopped],
+    ) -> Result<bool, TraceError> {
+        let mut found = vec![0; self.expected.len()];
+        let read = memory::read(stopped.tracee().tid(), self.place().start, &mut found);
+        if read != Ok(found.len()) || found != self.expected {
+            return Ok(false);
+        }
+        for one in others.iter().chain([stopped]) {
+            if !self.is_clear(one)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a thread neither is where no instruction begins, nor has an address between those that give way on its
+    /// stack: a signal handler would return there.
+    fn is_clear(&self, stopped: &Stopped) -> Result<bool, TraceError> {
+        let Some(words) = Words::of(stopped)? else {
+            return Ok(false);
+        };
+        let place = self.place();
+        let ip = words.0[RIP];
+        let is_inside = ip > place.start && ip < place.end;
+        if is_inside && !self.boundaries().any(|boundary| boundary == ip) {
+            return Ok(false);
+        }
+        let mut stack = vec![0; STACK_BYTES];
+        let from = words.0[RSP] & !7;
+        let read = memory::read(stopped.tracee().tid(), from, &mut stack).unwrap_or(0);
+        let mut words = stack[..read].chunks_exact(size_of::<u64>());
+        let is_found = words.any(|word| {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            word > place.start && word < place.end
+        });
+        Ok(!is_found)
+    }
+
+    /// Writes a trampoline and the jump to it.
+    pub(super) fn put(&self, tid: i32, places: &Places, trampoline: Trampoline) -> Option<Put> {
+        let patch = trampoline::patch(&self.window, places)?;
+        memory::overwrite(tid, places.own, &trampoline.code).ok()?;
+        memory::overwrite(tid, places.window, &patch).ok()?;
+        Some(Put {
+            window: self.window.clone(),
+            start: places.window,
+            own: places.own,
+            trampoline,
+            patch,
+        })
+    }
+}
+
+/// A patched site.
+#[derive(Debug)]
+pub(super) struct Put {
+    window: Window,
+    start: u64,
+    own: u64,
+    pub(super) trampoline: Trampoline,
+    pub(super) patch: Vec<u8>,
+}
+
+impl Put {
+    /// Has stopped threads that are between the instructions that gave way go on in the trampoline.
+    pub(super) fn move_threads<'s>(
+        &self,
+        threads: impl IntoIterator<Item = &'s Stopped>,
+    ) -> Result<(), TraceError> {
+        for one in threads {
+            if let Some(mut words) = Words::of(one)?
+                && let Some(ip) = self.moved(words.0[RIP])
+            {
+                words.0[RIP] = ip;
+                words.set(one)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn moved(&self, ip: u64) -> Option<u64> {
+        let offset = ip.checked_sub(self.start)? as usize;
+        // A call that is interrupted begins again two bytes before what follows it.
+        let behind_call = self.window.before.len() + SYSCALL_BYTES;
+        let is_moved = self.window.boundaries.contains(&offset) || offset == behind_call;
+        is_moved.then(|| self.own + self.trampoline.moved(&self.window, offset) as u64)
+    }
+}
