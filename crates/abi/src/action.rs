@@ -78,9 +78,13 @@ impl ActionKind {
         matches!(self, ActionKind::Allow | ActionKind::Log)
     }
 
-    /// The kind with this [`name`](Self::name).
+    /// The kind with this [`name`](Self::name); `kill-process` is `kill_process`.
     pub fn from_name(name: &str) -> Option<ActionKind> {
-        ActionKind::ALL.into_iter().find(|kind| kind.name() == name)
+        let name = name
+            .bytes()
+            .map(|byte| if byte == b'-' { b'_' } else { byte });
+        let mut kinds = ActionKind::ALL.into_iter();
+        kinds.find(|kind| kind.name().bytes().eq(name.clone()))
     }
 }
 

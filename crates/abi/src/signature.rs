@@ -120,6 +120,11 @@ impl Arg {
         self.c_type.strip_prefix("const ").unwrap_or(self.c_type)
     }
 
+    /// Whether it is the mode of a file, which people write in octal.
+    pub fn is_mode(&self) -> bool {
+        matches!(self.base_type(), "umode_t" | "mode_t")
+    }
+
     /// Whether the argument takes two places on an architecture.
     pub fn is_split(&self, arch: Arch) -> bool {
         !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&self.base_type())

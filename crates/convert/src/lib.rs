@@ -415,6 +415,17 @@ fn names(difference: &Difference) -> BTreeSet<&'static str> {
     named.map(|(_, name)| name).collect()
 }
 
+/// Whether a loss says that the calls of the difference's architecture are killed.
+fn is_left_out(difference: &Difference, losses: &[Loss]) -> bool {
+    let Place::Known(arch) = difference.machine else {
+        return false;
+    };
+    strictness(difference).is_lt()
+        && losses.iter().any(|loss| {
+            loss.code == code::EXPORT_ARCHES && loss.calls.is_empty() && loss.arches.contains(&arch)
+        })
+}
+
 /// The next forms of the calls to export again: those that got looser, and those that got stricter without a known
 /// loss.
 fn next_forms(
@@ -423,7 +434,8 @@ fn next_forms(
     forms: &BTreeMap<&'static str, RuleForm>,
 ) -> BTreeMap<&'static str, RuleForm> {
     let mut more = BTreeMap::new();
-    for difference in differences {
+    let told = |difference: &&Difference| !is_left_out(difference, losses);
+    for difference in differences.iter().filter(told) {
         let last = match strictness(difference) {
             std::cmp::Ordering::Greater => RuleForm::Forced,
             std::cmp::Ordering::Less => RuleForm::Whole,
@@ -471,7 +483,9 @@ fn finish(
     let mut losses = export.losses;
     let mut odd: BTreeSet<&'static str> = BTreeSet::new();
     for difference in found.differences.iter().filter(|d| strictness(d).is_lt()) {
-        odd.extend(names(difference));
+        if !is_left_out(difference, &losses) {
+            odd.extend(names(difference));
+        }
     }
     odd.retain(|name| !losses.iter().any(|loss| loss.calls.contains(name)));
     if odd.is_empty() && losses.is_empty() {

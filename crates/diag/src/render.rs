@@ -7,6 +7,7 @@
 mod excerpts;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::escape::{harmless, on_one_line};
 use crate::source::Sources;
 
 /// Renders diagnostics for a person, one after the other, without a trailing newline. Only excerpts have colour.
@@ -18,15 +19,6 @@ pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> St
         let _ = colour;
         lines(diagnostics, sources)
     }
-}
-
-/// The name of a source without characters that a terminal would obey, and on one line.
-fn shown(name: &str) -> String {
-    let escaped = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    name.chars().map(escaped).collect()
 }
 
 /// Renders diagnostics as lines: place, severity, code and message; then further places, notes and help.
@@ -56,7 +48,7 @@ pub fn lines(diagnostics: &[Diagnostic], sources: &Sources) -> String {
             let at = sources.position(label.span);
             let place = format!(
                 "{}:{}:{}: ",
-                shown(sources.name(label.span.source)),
+                on_one_line(sources.name(label.span.source)),
                 at.line,
                 at.column
             );
@@ -78,5 +70,5 @@ pub fn lines(diagnostics: &[Diagnostic], sources: &Sources) -> String {
         let rest: Vec<String> = places.chain(notes).chain(help).collect();
         [first].into_iter().chain(rest)
     });
-    lines.collect::<Vec<String>>().join("\n")
+    harmless(&lines.collect::<Vec<String>>().join("\n")).into_owned()
 }

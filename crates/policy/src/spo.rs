@@ -33,7 +33,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the security-profiles-operator for Kubernetes, YAML or JSON",
     extensions: &["yaml", "yml", "json"],
-    options: &[&oci::ENOSYS_TAIL, &oci::TEXT],
+    options: &[&oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
     uses_kernel: false,
     recognises,
     parse: |sources, source, _, common| parse(sources, source, &oci::OciOptions::of(common)).into(),

@@ -90,12 +90,20 @@ impl Addition {
         Some((number, Predicate::All(tests)))
     }
 
-    /// The changed text.
+    /// The changed text. Lines end as the others do.
     pub fn apply(&self, text: &str) -> String {
-        let mut lines: Vec<&str> = text.lines().collect();
-        let at = self.at.min(lines.len());
-        lines.splice(at..at, self.lines.iter().map(String::as_str));
-        lines.join("\n") + "\n"
+        let end = line_end(text);
+        let mut changed = String::with_capacity(text.len());
+        let mut lines = text.split_inclusive('\n');
+        changed.extend(lines.by_ref().take(self.at));
+        if !changed.is_empty() && !changed.ends_with('\n') {
+            changed.push_str(end);
+        }
+        for line in &self.lines {
+            changed.extend([line, end]);
+        }
+        changed.extend(lines);
+        changed
     }
 
     /// The change as a unified diff with a line of context on either side.
@@ -112,16 +120,24 @@ impl Addition {
             "@@ -{first},{context} +{first},{} @@",
             context + self.lines.len()
         );
-        if let Some(line) = before {
-            let _ = writeln!(diff, " {line}");
-        }
-        for line in &self.lines {
-            let _ = writeln!(diff, "+{line}");
-        }
-        if let Some(line) = after {
-            let _ = writeln!(diff, " {line}");
+        let end = line_end(text);
+        let added = self.lines.iter().map(|line| ('+', line.as_str()));
+        let before = before.map(|line| (' ', *line)).into_iter();
+        let after = after.map(|line| (' ', *line));
+        for (sign, line) in before.chain(added).chain(after) {
+            diff.push(sign);
+            diff.push_str(line);
+            diff.push_str(end);
         }
         diff
+    }
+}
+
+/// How the lines of a text end.
+fn line_end(text: &str) -> &'static str {
+    match text.split_inclusive('\n').next() {
+        Some(first) if first.ends_with("\r\n") => "\r\n",
+        _ => "\n",
     }
 }
 
@@ -215,11 +231,11 @@ fn in_oci(
         // Runtimes refuse two entries of a call with different actions.
         return Err("an entry of the profile denies it: take the call out of that one".to_owned());
     }
+    let mut lines = text.lines();
     let begins_list = |line: &str| line.trim_end().ends_with("\"syscalls\": [");
-    let (Some(at), Some(next)) = (
-        text.lines().position(begins_list),
-        text.lines().skip_while(|line| !begins_list(line)).nth(1),
-    ) else {
+    let at = lines.position(begins_list);
+    // What is left begins behind it.
+    let Some((at, next)) = at.zip(lines.next()) else {
         return Err("the profile's entries don't stand on lines of their own".to_owned());
     };
     let args: Vec<String> = fixed
@@ -269,25 +285,15 @@ fn joins_next(line: &str) -> bool {
 /// What the change allows, in words.
 fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     let args = signature::args(name).unwrap_or_default();
-    let parts: Vec<String> = fixed
-        .iter()
-        .filter_map(
-            |Fixed {
-                 argument, value, ..
-             }| {
-                let arg = args.iter().find(|arg| arg.name == *argument)?;
-                let bits = signature::width(arch, name, arg).bits();
-                let constant = family::of(name, arg.name).and_then(|family| {
-                    let whole = family.name(arch, *value, bits).map(str::to_owned);
-                    whole.or_else(|| Some(family.flags(arch, *value, bits)?.join("|")))
-                });
-                let value = constant
-                    .filter(|text| !text.is_empty())
-                    .unwrap_or_else(|| format!("{value:#x}"));
-                Some(format!("{} {value}", arg.name))
-            },
-        )
-        .collect();
+    let part = |fixed: &Fixed| {
+        let arg = args.iter().find(|arg| arg.name == fixed.argument)?;
+        let bits = signature::width(arch, name, arg).bits();
+        let constant = constant(arch, name, arg.name, fixed.value, bits);
+        let value = constant.filter(|text| !text.is_empty());
+        let value = value.unwrap_or_else(|| format!("{:#x}", fixed.value));
+        Some(format!("{} {value}", arg.name))
+    };
+    let parts: Vec<String> = fixed.iter().filter_map(part).collect();
     let others = args.len().saturating_sub(parts.len());
     match (parts.is_empty(), others) {
         (true, _) => format!("every `{name}`, whatever its arguments"),
@@ -296,6 +302,18 @@ fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
             "every `{name}` with {}, whatever its other arguments",
             parts.join(" and ")
         ),
+    }
+}
+
+/// The names of constants that an argument's value is.
+fn constant(arch: Arch, call: &str, argument: &str, value: u64, bits: u32) -> Option<String> {
+    if (call, argument) == ("ioctl", "cmd") {
+        return family::ioctl(arch, value, bits).map(str::to_owned);
+    }
+    let family = family::of(call, argument)?;
+    match family.name(arch, value, bits) {
+        Some(whole) => Some(whole.to_owned()),
+        None => Some(family.flags(arch, value, bits)?.join("|")),
     }
 }
 
@@ -327,7 +345,9 @@ mod tests {
         let data = call::parse("x86_64 ioctl(1, TCGETS, 7)", Arch::X86_64).unwrap();
         let addition = propose("tamis", text, &denial(&data)).unwrap();
         assert!(
-            addition.opens.contains("whatever its other arguments"),
+            addition
+                .opens
+                .contains("cmd TCGETS, whatever its other arguments"),
             "{}",
             addition.opens
         );
@@ -344,6 +364,21 @@ mod tests {
         assert_eq!(addition.apply(&text), changed);
         let open = "SystemCallFilter=read \\\n";
         assert!(propose("systemd", open, &denial(&data)).is_err());
+    }
+
+    #[test]
+    fn lines_end_as_those_of_the_text() {
+        let data = call::parse("x86_64 mkdir", Arch::X86_64).unwrap();
+        let text = "default errno(EPERM)\r\nallow read\r\n";
+        let addition = propose("tamis", text, &denial(&data)).unwrap();
+        assert_eq!(addition.apply(text), format!("{text}allow mkdir\r\n"));
+        let diff = addition.diff("a.tamis", text);
+        assert!(diff.ends_with(" allow read\r\n+allow mkdir\r\n"), "{diff}");
+        let addition = propose("tamis", "default errno(EPERM)", &denial(&data)).unwrap();
+        assert_eq!(
+            addition.apply("default errno(EPERM)"),
+            "default errno(EPERM)\nallow mkdir\n"
+        );
     }
 
     #[test]

@@ -13,8 +13,11 @@ use crate::entry::counted;
 /// Calls that were denied in the same way.
 #[derive(Clone, Serialize)]
 pub struct DeniedEntry {
-    /// The first of them; arguments that are addresses, descriptors and lengths are left out.
+    /// The first of them; arguments that are addresses, descriptors and lengths are left out, unless it is known what
+    /// is there, such as a path.
     pub call: String,
+    /// Some of the others, as far as it is known that they differ in that.
+    pub others: Vec<String>,
     pub action: String,
     pub count: u64,
     /// The programs that made them, where that is known.
@@ -76,6 +79,7 @@ impl DeniedEntry {
         DeniedEntry {
             call: call::describe_briefly(&essence(data)),
             action: answer(data, action),
+            others: Vec::new(),
             count,
             programs: Vec::new(),
             reason: None,
@@ -122,6 +126,9 @@ impl fmt::Display for DeniedEntry {
             write!(f, ", called by {}", self.programs.join(", "))?;
         }
         writeln!(f)?;
+        for other in &self.others {
+            writeln!(f, "  also {other}")?;
+        }
         if let Some(reason) = &self.reason {
             writeln!(f, "  {reason}")?;
         }

@@ -24,6 +24,9 @@ pub struct Explanation {
     pub action: String,
     #[serde(flatten)]
     pub cause: CauseEntry,
+    /// Whether the policy is a unit of systemd, which has no default of its own.
+    #[serde(skip)]
+    pub is_unit: bool,
     /// What it costs; unknown for a policy whose filter would be too long for the kernel.
     #[serde(flatten)]
     pub cost: Option<CostEntry>,
@@ -75,6 +78,9 @@ pub struct ExplainCodeReport {
     pub code: &'static str,
     pub title: &'static str,
     pub explanation: &'static str,
+    /// How many characters a line of the text has at most.
+    #[serde(skip)]
+    pub width_chars: usize,
 }
 
 impl Explanation {
@@ -85,6 +91,7 @@ impl Explanation {
             call: call::describe(data),
             action: Action::from_ret(run.ret).to_string(),
             cause: CauseEntry::Program,
+            is_unit: false,
             cost: Some(CostEntry {
                 steps: run.steps,
                 length_insns: program.len(),
@@ -107,6 +114,7 @@ impl Explanation {
             call: call::describe(data),
             action: decision.action.to_string(),
             cause,
+            is_unit: false,
             cost: None,
         }
     }
@@ -161,7 +169,10 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match &self.cause {
             CauseEntry::Rule { .. } => "a rule decides",
-            CauseEntry::Default => "no rule matches: the default decides",
+            CauseEntry::Default if self.is_unit => {
+                "no setting of the unit denies it, and systemd allows what none denies"
+            }
+            CauseEntry::Default => "no rule matches: the policy's default action decides",
             CauseEntry::BadArch => "the policy has no rules for this architecture",
             CauseEntry::Program => "the program decides; a program has no rules to name",
         };
@@ -194,14 +205,11 @@ impl fmt::Display for ExplainCodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}\n", self.code, self.title)?;
         self.explanation.lines().try_for_each(|paragraph| {
-            let wrapped = wrapped(paragraph, TEXT_WIDTH);
+            let wrapped = wrapped(paragraph, self.width_chars);
             wrapped.iter().try_for_each(|line| writeln!(f, "{line}"))
         })
     }
 }
-
-/// How many characters a line of an explanation has at most.
-const TEXT_WIDTH: usize = 100;
 
 /// A paragraph as lines, broken between words; an empty one is an empty line.
 fn wrapped(paragraph: &str, width: usize) -> Vec<String> {

@@ -45,6 +45,7 @@ pub mod passes;
 pub mod place;
 pub mod platforms;
 pub mod precompile;
+pub mod profile;
 pub mod program;
 pub mod prove;
 pub mod record;

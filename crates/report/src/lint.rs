@@ -109,7 +109,7 @@ impl InputFindings {
         }
     }
 
-    /// `2 warnings, 1 note`.
+    /// `2 warnings, 1 note`, and whether something wasn't checked.
     pub fn counts(&self) -> String {
         let of = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -117,9 +117,13 @@ impl InputFindings {
         };
         let parts = [Severity::Warning, Severity::Note].into_iter();
         let parts: Vec<String> = parts.filter_map(of).collect();
-        match parts.as_slice() {
+        let found = match parts.as_slice() {
             [] => "nothing found".to_owned(),
             parts => parts.join(", "),
+        };
+        match self.gaps.is_empty() {
+            true => found,
+            false => format!("{found}; not everything was checked"),
         }
     }
 

@@ -21,7 +21,6 @@ pub struct ProveReport {
     pub witnesses: Vec<WitnessEntry>,
     pub yes_within: Vec<ScopeEntry>,
     /// Whether a limit was reached for a narrower scope.
-    #[serde(skip)]
     pub has_gaps_within: bool,
     /// The options that raise the limit.
     #[serde(skip)]

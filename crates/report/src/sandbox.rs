@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::entry::counted;
+
 /// The end of a command in a sandbox, and what its supervisor was asked. It is written to standard error, because
 /// standard output belongs to the command.
 #[derive(Serialize)]
@@ -37,9 +39,10 @@ pub struct AskedEntry {
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count: u64 = self.asked.iter().map(|entry| entry.count).sum();
-        write!(f, "tamis: {}: asked for {count} calls", self.platform)?;
+        let calls = counted(count, "call");
+        write!(f, "tamis: {}: asked for {calls}", self.platform)?;
         if let Some(tasks) = self.tasks {
-            write!(f, " by {tasks} tasks")?;
+            write!(f, " by {}", counted(tasks, "task"))?;
         }
         writeln!(f)?;
         for entry in &self.asked {

@@ -3,6 +3,7 @@
 //! One file per subcommand in [`command`], what they share in [`cli`]. A subcommand returns its exit
 //! code or a [`cli::Failure`]; results go to standard output, everything else to standard error.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -70,9 +71,15 @@ fn misused(error: &clap::Error) -> ExitCode {
     // What follows `--` is another command's.
     let mut words = std::env::args_os().take_while(|word| word != "--");
     if is_request || !words.any(|word| word == "--json") {
-        // A closed pipe or a full disk leaves only the exit code.
-        let _ = error.print();
-        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(cli::exit::USAGE));
+        let printed = error.print().and_then(|()| std::io::stdout().flush());
+        return match printed {
+            Err(error) if is_request && error.kind() != std::io::ErrorKind::BrokenPipe => {
+                cli::message(&format!("error: cannot write to standard output: {error}"));
+                ExitCode::from(cli::exit::ENVIRONMENT)
+            }
+            // A mistake that can't be told leaves only the exit code.
+            _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(cli::exit::USAGE)),
+        };
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -35,13 +35,15 @@ pub fn describe(data: &SeccompData) -> String {
 }
 
 /// The call in the fewest words that [`super::parse`] reads: arguments that are 0 are left out, constants have
-/// their names.
+/// their names, and the modes of files are octal.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};
 /// let data = call::parse("x86_64 socket(40, 0x80002)", Arch::X86_64).unwrap();
 /// let text = "x86_64 socket(family=AF_VSOCK, type=SOCK_DGRAM|SOCK_CLOEXEC)";
 /// assert_eq!(call::describe_briefly(&data), text);
+/// let data = call::parse("x86_64 mkdir(0, 493)", Arch::X86_64).unwrap();
+/// assert_eq!(call::describe_briefly(&data), "x86_64 mkdir(mode=0755)");
 /// ```
 pub fn describe_briefly(data: &SeccompData) -> String {
     let full = || describe(data);
@@ -88,7 +90,9 @@ fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
         let values = names.iter().filter_map(|name| consts::value(arch, name));
         values.fold(0, |all, value| all | value) & register == value
     };
-    names
-        .filter(says)
-        .map_or_else(|| format!("{value:#x}"), |names| names.join("|"))
+    match names.filter(says) {
+        Some(names) => names.join("|"),
+        None if arg.is_mode() => format!("0{value:o}"),
+        None => format!("{value:#x}"),
+    }
 }

@@ -12,7 +12,8 @@
 //! octal as in C, `0644`; missing arguments are 0. A name that the tables don't have is an error, never 0.
 //!
 //! A line of strace's is a call too ([`strace`]): `[pid 7] openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`. Strings,
-//! arrays and structures stand for pointers, of which nobody knows the value: they are 0.
+//! arrays and structures stand for pointers, of which nobody knows the value: they are 0. So are all arguments of a call of
+//! which only the end is given, `<... read resumed>`.
 //!
 //! On a 32-bit architecture `-1`, `~0` and negative constants fill 32 bits. A larger number is kept as
 //! it is: a 64-bit process that makes a 32-bit call hands the filter whatever its registers hold.
@@ -75,6 +76,9 @@ impl Error for CallError {}
 /// # Errors
 /// If the text isn't a call or names something that the tables don't have.
 pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
+    if let Some(name) = strace::resumed(text) {
+        return parse(name, default_arch);
+    }
     let text = strace::without_prefix(text);
     let (head, args, after) = match text.split_once('(') {
         Some((head, rest)) => {

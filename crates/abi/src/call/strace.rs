@@ -49,6 +49,23 @@ pub fn arguments(text: &str) -> (Vec<&str>, Option<&str>) {
     (texts, None)
 }
 
+/// The call whose end this is, as strace prints it after a line of another task: `<... read resumed>"x", 1) = 1`.
+///
+/// ```
+/// use tamis_abi::call::strace;
+/// assert_eq!(strace::resumed(r#"[pid 7] <... read resumed>"x", 1) = 1"#), Some("read"));
+/// ```
+pub fn resumed(text: &str) -> Option<&str> {
+    let (name, _) = without_prefix(text)
+        .strip_prefix(RESUMED)?
+        .split_once(" resumed")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(is_name).then_some(name)
+}
+
+/// How the end of a call begins.
+const RESUMED: &str = "<... ";
+
 /// The text from the name of the call on: without the task's number and times.
 pub(super) fn without_prefix(text: &str) -> &str {
     let mut rest = text.trim_start();
@@ -69,7 +86,11 @@ pub(super) fn without_prefix(text: &str) -> &str {
     }
     // `386 5(1)` is a call of an architecture that has no name.
     let is_call = rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    if is_call { rest } else { text }
+    if is_call || rest.starts_with(RESUMED) {
+        rest
+    } else {
+        text
+    }
 }
 
 /// Whether what follows a call's parenthesis is its result, or says that it had none yet.
@@ -174,6 +195,12 @@ mod tests {
                 [3, 0, 0, 0o2_000_000, 0, 0],
             ),
             ("exit_group(0) = ?", 231, [0; 6]),
+            (
+                r#"4711  12:30:01.000123 <... recvfrom resumed>"x", 1, 0, NULL, NULL) = 1"#,
+                45,
+                [0; 6],
+            ),
+            ("[pid     7] <... futex resumed> ) = 0", 202, [0; 6]),
         ];
         for (text, nr, args) in cases {
             let data = parsed(text);

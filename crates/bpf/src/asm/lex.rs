@@ -125,11 +125,22 @@ fn skip_block_comment(cursor: &mut Cursor<'_>) -> Step<()> {
     Err(Box::new(diagnostic))
 }
 
+fn is_hyphen_before_letter(rest: &str) -> bool {
+    let after = rest.strip_prefix('-');
+    after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
 fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Step<TokenKind<'a>> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let start = cursor.at();
     if is_word(next) && !next.is_ascii_digit() {
-        return Ok(TokenKind::Word(cursor.take_while(is_word)));
+        cursor.take_while(is_word);
+        // `kill-process` is a word, and `x-1` isn't one.
+        while is_hyphen_before_letter(cursor.rest()) {
+            cursor.take_char();
+            cursor.take_while(is_word);
+        }
+        return Ok(TokenKind::Word(cursor.text_from(start)));
     }
     cursor.take_char();
     let has_digit = cursor.first().is_some_and(|c| c.is_ascii_digit());

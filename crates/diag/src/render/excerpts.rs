@@ -3,6 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::escape::{harmless, on_one_line};
 use crate::source::Sources;
 
 /// The most bytes of excerpts; further diagnostics only name their places. The renderer goes slowly through whole lines,
@@ -41,7 +42,7 @@ fn render_one(
     };
     let mut group = Group::with_title(
         level
-            .primary_title(&diagnostic.message)
+            .primary_title(harmless(&diagnostic.message))
             .id(diagnostic.code.id),
     );
     for (index, label) in diagnostic.labels.iter().enumerate() {
@@ -59,16 +60,19 @@ fn render_one(
         *left_bytes = left_bytes.checked_sub(last - first)?;
         group = group.element(
             Snippet::source(&text[first..last])
-                .path(super::shown(&source.name))
+                .path(on_one_line(&source.name))
                 .line_start(sources.position(label.span).line as usize)
-                .annotation(kind.span(start - first..end - first).label(&label.text)),
+                .annotation(
+                    kind.span(start - first..end - first)
+                        .label(harmless(&label.text)),
+                ),
         );
     }
     for note in &diagnostic.notes {
-        group = group.element(Level::NOTE.message(note));
+        group = group.element(Level::NOTE.message(harmless(note)));
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(help));
+        group = group.element(Level::HELP.message(harmless(help)));
     }
     Some(renderer.render(&[group]).to_string())
 }

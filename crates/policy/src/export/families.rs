@@ -12,8 +12,9 @@ use tamis_diag::code;
 use tamis_diag::words::list;
 
 use super::Loss;
-use super::alternatives::{Alternative, Form, Values};
+use super::alternatives::Values;
 use super::calls::Answers;
+use super::kept::Kept;
 use crate::systemd;
 
 const CALL: &str = "socket";
@@ -39,7 +40,10 @@ impl Families {
         {
             return None;
         }
-        let kept: Vec<Kept> = answers.iter().map(Kept::of).collect();
+        let kept: Vec<Kept> = answers
+            .iter()
+            .map(|answers| Kept::of(answers, FAMILY))
+            .collect();
         let family = family::of(CALL, "family")?;
         let known = consts::names(native).filter(|name| systemd::is_family(name));
         let known: BTreeSet<u64> = known
@@ -55,7 +59,7 @@ impl Families {
         }
         let unsupported = consts::value(native, "EAFNOSUPPORT")?;
         let unsupported = Action::errno(u16::try_from(unsupported).ok()?);
-        let is_exact = kept.iter().all(|kept| kept.is_exact(&known))
+        let is_exact = kept.iter().all(|kept| is_exact(kept, &known))
             && refused.iter().all(|ret| *ret == unsupported.ret());
         let loss = (!is_exact).then(|| Families::loss(&names, unsupported));
         Some(Families { names, loss })
@@ -76,57 +80,8 @@ impl Families {
     }
 }
 
-/// What an architecture allows whatever the other arguments.
-struct Kept {
-    alternatives: Vec<Alternative>,
-    /// Whether that is all that it allows.
-    is_all: bool,
-    /// The largest value of an argument.
-    max: u64,
-}
-
-impl Kept {
-    fn of(answers: &Answers<'_>) -> Kept {
-        let form = Form {
-            is_wide: answers.arch.has_64_bit_registers(),
-            max_number: u64::MAX,
-            may_cut: true,
-            is_explicit: false,
-        };
-        let mut kept = Kept {
-            alternatives: Vec::new(),
-            is_all: true,
-            max: form.max(),
-        };
-        let allowed = answers.outcomes.iter();
-        for (_, when) in allowed.filter(|(action, _)| *action == Action::ALLOW) {
-            let Some(found) = when.and_then(|when| form.alternatives(when)) else {
-                kept.is_all = false;
-                continue;
-            };
-            kept.is_all &= !found.is_cut;
-            for alternative in found.list {
-                if alternative.keys().all(|argument| *argument == FAMILY) {
-                    kept.alternatives.push(alternative);
-                } else {
-                    kept.is_all = false;
-                }
-            }
-        }
-        kept
-    }
-
-    fn allows(&self, family: u64) -> bool {
-        let mut alternatives = self.alternatives.iter();
-        alternatives.any(|tests| tests.get(&FAMILY).is_none_or(|test| test.contains(family)))
-    }
-
-    /// Whether a list of known families says all that is allowed.
-    fn is_exact(&self, known: &BTreeSet<u64>) -> bool {
-        let is_known = |tests: &Alternative| {
-            let test = tests.get(&FAMILY);
-            matches!(test, Some(Values::Bits { mask, value }) if *mask == self.max && known.contains(value))
-        };
-        self.is_all && self.alternatives.iter().all(is_known)
-    }
+/// Whether a list of known families says all that is allowed.
+fn is_exact(kept: &Kept, known: &BTreeSet<u64>) -> bool {
+    let is_known = |values: &Option<Values>| matches!(values, Some(Values::Bits { mask, value }) if *mask == kept.max && known.contains(value));
+    kept.is_all && kept.values.iter().all(is_known)
 }

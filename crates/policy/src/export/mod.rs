@@ -9,9 +9,11 @@ mod acceptance;
 mod alternatives;
 mod calls;
 mod families;
+mod kept;
 mod oci;
 pub mod pfc;
 mod spo;
+mod switches;
 mod systemd;
 mod tamis;
 

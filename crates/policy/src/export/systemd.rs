@@ -1,7 +1,8 @@
 //! Drop-ins for systemd units: `SystemCallFilter=` and related directives.
 //!
 //! If numbers without a name are denied, the list is an allow list, else a deny list; logged calls are in
-//! `SystemCallLog=`. Of conditions on arguments only that on the family of `socket` can be expressed. Names of calls made through `socketcall` or `ipc`
+//! `SystemCallLog=`. Of conditions on arguments only those on the family of `socket`, on the namespaces of `clone` and on
+//! `personality` can be expressed. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
 //! contains systemd's set `@default`, from which calls are removed. An architecture on which systemd can't restrict
 //! families is left out of `SystemCallArchitectures=` if the policy's `socket` would be lost on all others for it.
@@ -14,6 +15,7 @@ use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::families::Families;
+use super::switches::Switches;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
 use tamis_diag::words::{joined, list};
@@ -47,17 +49,19 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
     let mut families = None;
+    let switches = Switches::of(&calls, options);
+    losses.extend(switches.losses);
     for (name, answers) in calls.named {
+        if switches.calls.contains(&name) {
+            plain.insert(name, UnitEntry::ALLOWED);
+            continue;
+        }
         if name == "socket" && options.form_for(name) < RuleForm::Whole {
             families = Families::of(&answers, machines[0].native);
         }
         if let Some(families) = families.as_ref().filter(|_| name == "socket") {
             losses.extend(families.loss.clone());
-            let entry = UnitEntry {
-                answer: Action::ALLOW,
-                is_explicit: false,
-            };
-            plain.insert(name, entry);
+            plain.insert(name, UnitEntry::ALLOWED);
             continue;
         }
         let answer = strictest(&answers);
@@ -81,6 +85,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
         default,
         calls: plain,
         families: families.map(|families| families.names),
+        switches: switches.lines,
         native: machines[0].native,
     }
     .text(&arches, is_open);
@@ -252,6 +257,14 @@ struct UnitEntry {
     is_explicit: bool,
 }
 
+impl UnitEntry {
+    /// What another setting restricts.
+    const ALLOWED: UnitEntry = UnitEntry {
+        answer: Action::ALLOW,
+        is_explicit: false,
+    };
+}
+
 /// The beginning of every text. systemd would combine the assignments of a drop-in with those of the unit; empty
 /// assignments reset them.
 const HEAD: &str = "\
@@ -268,6 +281,8 @@ struct Unit {
     calls: BTreeMap<&'static str, UnitEntry>,
     /// The families of `socket`; `None` if they aren't restricted here.
     families: Option<Vec<String>>,
+    /// Settings for the arguments of other calls, each a line.
+    switches: Vec<String>,
     /// The architecture whose errno names are used.
     native: Arch,
 }
@@ -313,6 +328,9 @@ impl Unit {
         if let Some(families) = &self.families {
             lines += "RestrictAddressFamilies=\n";
             assign(&mut lines, "RestrictAddressFamilies", "", families);
+        }
+        for line in &self.switches {
+            let _ = writeln!(lines, "{line}");
         }
         self.log(&mut lines);
         if !is_open {

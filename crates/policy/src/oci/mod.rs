@@ -48,7 +48,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "OCI profiles",
     about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
-    options: &[&CAP, &ENOSYS_TAIL, &TEXT],
+    options: &[&CAP, &ENOSYS_TAIL, &NATIVE_ONLY, &TEXT],
     uses_kernel: true,
     recognises,
     parse: parse_for_any,
@@ -99,6 +99,14 @@ pub(crate) static ENOSYS_TAIL: LanguageOption = LanguageOption {
             set: |options| options.oci.enosys_tail = EnosysTail::Table,
         },
     ]),
+};
+
+/// Shared with the resources of Kubernetes.
+pub(crate) static NATIVE_ONLY: LanguageOption = LanguageOption {
+    name: "native-only",
+    help: "Leave out the architectures that the profile adds to the native one",
+    default: "all of the profile's",
+    form: OptionForm::Flag(|options, is_on| options.oci.is_native_only = is_on),
 };
 
 /// Shared with the resources of Kubernetes.
@@ -179,6 +187,8 @@ pub struct Settings {
     pub capabilities: Option<Vec<String>>,
     /// The numbers for which the filter returns `ENOSYS`.
     pub enosys_tail: EnosysTail,
+    /// Whether the architectures that the profile adds to the native one are left out.
+    pub is_native_only: bool,
     /// What the entries mean together.
     pub reading: Reading,
 }
@@ -231,11 +241,11 @@ impl OciOptions {
     pub(crate) fn of(common: &front_end::ParseOptions) -> OciOptions {
         let mut options = OciOptions::docker(common.native());
         // A single architecture is the native one: the profile adds others.
-        if let [_, others @ ..] = common.asked_arches.as_slice()
-            && !others.is_empty()
-        {
-            options.arches = Some(others.to_vec());
-        }
+        options.arches = match common.asked_arches.as_slice() {
+            [_, others @ ..] if !others.is_empty() => Some(others.to_vec()),
+            _ if common.oci.is_native_only => Some(Vec::new()),
+            _ => None,
+        };
         if let Some(capabilities) = &common.oci.capabilities {
             options.capabilities.clone_from(capabilities);
         }

@@ -11,7 +11,7 @@ use tamis_diag::Span;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
 
 use super::calls::{Answer, CallList};
-use super::settings::{Settings, Switch, all_namespaces, namespace_flags};
+use super::settings::{Settings, Switch, all_namespaces, namespaces};
 use super::tables;
 
 const PROT_WRITE: u64 = 2;
@@ -237,7 +237,10 @@ impl Filters {
         }
         let (eperm, enosys) = (self.errno("EPERM"), self.errno("ENOSYS"));
         self.deny("clone3", Predicate::True, enosys, span);
-        let denied: Vec<u64> = namespace_flags().filter(|flag| stay & flag == 0).collect();
+        let denied: Vec<u64> = namespaces()
+            .map(|(_, flag)| flag)
+            .filter(|flag| stay & flag == 0)
+            .collect();
         let any = |arg| Predicate::Any(denied.iter().map(|flag| has_bits(arg, *flag)).collect());
         let flags = match self.arch {
             Arch::S390 | Arch::S390x => 1,

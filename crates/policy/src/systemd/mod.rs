@@ -35,7 +35,7 @@ use crate::limits::MAX_SOURCE_BYTES;
 use crate::sink::Sink;
 
 pub(crate) use filters::{local_arches, restricts_families};
-pub(crate) use settings::{arch_name, is_family};
+pub(crate) use settings::{all_namespaces, arch_name, is_family, namespaces};
 
 /// The calls that every allow list contains.
 pub(crate) fn default_calls() -> BTreeSet<&'static str> {

@@ -153,14 +153,14 @@ impl Settings {
 
 /// The flags that systemd 252 treats as all: those of [`NAMESPACES`] except the one for time, which is allowed only
 /// by name.
-pub(super) fn all_namespaces() -> u64 {
+pub(crate) fn all_namespaces() -> u64 {
     let all = NAMESPACES.iter().filter(|(name, _)| *name != "time");
     all.map(|(_, flag)| flag).sum()
 }
 
-/// The flags one by one.
-pub(super) fn namespace_flags() -> impl Iterator<Item = u64> {
-    NAMESPACES.iter().map(|(_, flag)| *flag)
+/// The kinds with their flags.
+pub(crate) fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
+    NAMESPACES.into_iter()
 }
 
 /// Applies all assignments of a unit. If its name doesn't say which section counts, that is the first of a unit that

@@ -271,8 +271,9 @@ impl Verb {
         }
     }
 
-    /// The verb with this [`word`](Self::word).
+    /// The verb with this [`word`](Self::word), or with the name of its action in other texts: `kill_process`.
     pub fn from_word(word: &str) -> Option<Verb> {
-        Verb::ALL.into_iter().find(|verb| verb.word() == word)
+        let known = Verb::ALL.into_iter().find(|verb| verb.word() == word);
+        known.or_else(|| ActionKind::from_name(word).map(Verb::Plain))
     }
 }

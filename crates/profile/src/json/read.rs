@@ -25,7 +25,8 @@ pub(super) static DIALECT: Dialect = Dialect {
     unknown_member: code::PROFILE_MEMBER,
     unknown_member_label: "this would be ignored",
 };
-const MEMBERS: [&str; 4] = ["schema", "runs", "unnamed_runs", "calls"];
+/// `diagnostics` is about what a document was made of, and says nothing of it.
+const MEMBERS: [&str; 5] = ["schema", "runs", "unnamed_runs", "calls", "diagnostics"];
 const RUN_MEMBERS: [&str; 3] = ["id", "machine", "program"];
 const CALL_MEMBERS: [&str; 9] = [
     "arch", "call", "count", "runs", "values", "samples", "errors", "denied", "times",

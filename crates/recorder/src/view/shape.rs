@@ -253,7 +253,7 @@ fn kind(arch: Arch, call: &str, arg: &Arg) -> Kind {
         ("const char *const *", "argv") => Kind::Strings,
         ("const char *const *", _) => Kind::Environment,
         (c_type, _) if c_type.contains('*') || c_type.contains("cap_user_") => Kind::Pointer,
-        ("umode_t" | "mode_t", _) => Kind::Mode,
+        _ if arg.is_mode() => Kind::Mode,
         ("uid_t" | "gid_t", _) => Kind::Owner(width),
         (c_type, name) => number(call, c_type, name, width),
     }

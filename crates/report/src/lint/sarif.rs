@@ -28,21 +28,38 @@ pub fn log(report: &LintReport) -> Value {
             result(input, finding, index.unwrap_or_default())
         })
         .collect();
+    let mut run = json!({
+        "tool": {
+            "driver": {
+                "name": "tamis",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            },
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    });
+    let gaps: Vec<Value> = report.inputs.iter().flat_map(notifications).collect();
+    if !gaps.is_empty() {
+        run["invocations"] = json!([{
+            "executionSuccessful": false,
+            "toolExecutionNotifications": gaps,
+        }]);
+    }
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{
-            "tool": {
-                "driver": {
-                    "name": "tamis",
-                    "version": env!("CARGO_PKG_VERSION"),
-                    "rules": rules,
-                },
-            },
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-        }],
+        "runs": [run],
     })
+}
+
+/// What of an input was not checked.
+fn notifications(input: &InputFindings) -> Vec<Value> {
+    let gaps = input.gaps.iter();
+    gaps.map(
+        |gap| json!({ "level": "error", "message": { "text": format!("{}: {gap}", input.input) } }),
+    )
+    .collect()
 }
 
 fn rule(code: &Code) -> Value {

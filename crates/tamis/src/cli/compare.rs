@@ -24,14 +24,14 @@ use super::{Failure, Global, budget, side};
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct ScopeArgs {
     /// Compare only numbers below 2^30: not those of x32, nor the -1 of a tracer that skips a call
-    #[arg(long)]
+    #[arg(long, help_heading = "Comparing")]
     native: bool,
     /// Compare actions only: ignore errno values and other data, and whether the process or the thread is
     /// killed
-    #[arg(long)]
+    #[arg(long, help_heading = "Comparing")]
     actions_only: bool,
     /// Give up beyond this many conflicts of the SAT solver, used when diagrams are inconclusive
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_conflicts)]
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_conflicts, help_heading = "Limits")]
     max_conflicts: u64,
     #[command(flatten)]
     limits: LimitArgs,

@@ -24,8 +24,9 @@ pub(crate) struct CompilerArgs {
     /// after
     #[arg(long)]
     remarks: bool,
-    /// Also print on standard error the length of the result, the costs of calls, what the instructions are
-    /// for, and a lower bound of the steps
+    /// Also print the length and the costs of calls
+    ///
+    /// On standard error, with what the instructions are for, and a lower bound of the steps.
     #[arg(long, help_heading = None)]
     pub(crate) stats: bool,
     #[command(flatten)]

@@ -17,6 +17,8 @@ use super::load::LoadArgs;
 
 /// More kinds of denied calls are not kept: a program that tries all numbers is no reason to fill the memory.
 const MAX_KINDS: usize = 1000;
+/// How many calls of a kind are shown, if they differ in what is in memory.
+const MAX_SHOWN: usize = 4;
 
 /// Denied calls, those that differ only in addresses and the like counted together.
 #[derive(Debug, Default)]
@@ -35,6 +37,8 @@ struct Kind {
     first: SeccompData,
     action: Action,
     count: u64,
+    /// Some of them with what is in memory.
+    shown: Vec<String>,
 }
 
 /// Who denied a call.
@@ -46,8 +50,14 @@ pub(crate) struct Decider<'p> {
 }
 
 impl Denials {
-    /// Counts a call that the filter of this policy denied.
-    pub(crate) fn add(&mut self, data: &SeccompData, action: Action, policy: Option<&Policy>) {
+    /// Counts a call that the filter of this policy denied. The function shows it with what is in memory.
+    pub(crate) fn add(
+        &mut self,
+        data: &SeccompData,
+        action: Action,
+        policy: Option<&Policy>,
+        show: impl FnOnce() -> Option<String>,
+    ) {
         let place = policy.and_then(|policy| match policy.ruleset.decide(data).cause {
             Cause::Rule(_, rule) => rule
                 .origin
@@ -65,8 +75,15 @@ impl Denials {
             first: *data,
             action,
             count: 0,
+            shown: Vec::new(),
         });
         kind.count = kind.count.saturating_add(1);
+        if kind.shown.len() < MAX_SHOWN
+            && let Some(text) = show()
+            && !kind.shown.contains(&text)
+        {
+            kind.shown.push(text);
+        }
     }
 
     /// The entries, the most frequent first.
@@ -90,10 +107,14 @@ impl Denials {
                 }
                 Some(decider) => allowing(decider.policy, data, true, load),
             };
-            let entry = DeniedEntry {
+            let mut entry = DeniedEntry {
                 reason,
                 ..DeniedEntry::new(data, kind.action, kind.count)
             };
+            if let [first, others @ ..] = kind.shown.as_slice() {
+                entry.call.clone_from(first);
+                entry.others = others.to_vec();
+            }
             entry.with_addition(tried)
         };
         let mut entries: Vec<DeniedEntry> = kinds.into_iter().map(entry).collect();

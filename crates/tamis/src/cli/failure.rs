@@ -1,11 +1,10 @@
 //! Failures of commands.
 
-use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_report::diagnostics::DiagnosticsReport;
 use tamis_session::{Cause, Error};
 
-use super::{Global, exit, harmless, message, output};
+use super::{Global, exit, fold, message, message_as_is, output};
 
 /// The message for the user, and the exit code.
 #[derive(Debug)]
@@ -88,14 +87,19 @@ impl Failure {
     fn report_text(&self, has_colours: bool) {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
-                message(&render(diagnostics, sources, has_colours));
+                message_as_is(&fold::render(
+                    diagnostics,
+                    fold::ERRORS,
+                    sources,
+                    has_colours,
+                ));
             }
             Failure::Message {
                 message: text,
                 help,
                 ..
             } => {
-                message(harmless(lines(text, help.as_deref()).trim_end()).as_ref());
+                message(lines(text, help.as_deref()).trim_end());
             }
         }
     }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
-use tamis_session::InputKind;
-use tamis_session::path_text::PathText;
+use tamis_policy::front_end;
+use tamis_session::path_text::{PathText, path_of};
+use tamis_session::{Input, InputKind};
 
 use super::failure::Failure;
 
@@ -51,6 +52,17 @@ pub(crate) fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
         let found = InputKind::from_name(&name);
         found.expect("the parser takes no other value")
     })
+}
+
+/// The help if what was to be executed is a policy: its place is before the command.
+pub(crate) fn policy_as_command(program: &str) -> Option<String> {
+    let extension = path_of(program).extension().map(OsStr::text);
+    let extension = extension.as_deref().unwrap_or_default();
+    let mut languages = front_end::ALL.into_iter();
+    let is_policy = Input::embedded(program).is_some()
+        || extension == "bpf"
+        || languages.any(|language| language.extensions.contains(&extension));
+    is_policy.then(|| format!("a policy is named with `-p`, before the command: `-p {program}`"))
 }
 
 /// How long to wait for a first byte on a pipe that nobody asked to read.

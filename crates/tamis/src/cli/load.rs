@@ -34,10 +34,11 @@ pub(crate) struct LoadArgs {
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
     pub(crate) from: Option<InputKind>,
-    /// The architecture of the filter, and of calls that name none; may be repeated [default: this machine's, without
-    /// others whose programs it runs, such as 32-bit ones]. For an OCI profile, a single one is the native
-    /// architecture, to which the profile adds its sub-architectures; several are exactly those of the filter, the
-    /// native one first
+    /// The architecture [default: this machine's]
+    ///
+    /// It is that of the filter, and of calls that name none; may be repeated. The default is without others whose programs the machine runs, such as 32-bit ones. For an OCI profile, a single one is the native
+    /// architecture, to which the profile adds its sub-architectures, unless `--native-only` is given; several are exactly
+    /// those of the filter, the native one first.
     #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, help_heading = None, hide_possible_values = true)]
     pub(crate) arches: Vec<Arch>,
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys

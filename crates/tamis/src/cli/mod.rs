@@ -1,10 +1,10 @@
 //! Shared parts of the subcommands: options, input, output, exit codes, failures.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 use clap::ValueEnum;
+use tamis_diag::escape::harmless;
 use tamis_diag::{Diagnostic, Sources};
 
 pub(crate) mod budget;
@@ -42,15 +42,23 @@ pub(crate) use failure::Failure;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Global {
     /// Print a JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 897)]
     pub(crate) json: bool,
     /// Print only results and errors
-    #[arg(short, long, global = true)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 898,
+        hide_short_help = true
+    )]
     pub(crate) quiet: bool,
     /// When to colour messages; `auto` respects NO_COLOR and TERM=dumb
     #[arg(
         long = "color",
         global = true,
+        display_order = 899,
+        hide_short_help = true,
         value_name = "WHEN",
         default_value = "auto"
     )]
@@ -107,35 +115,23 @@ impl Global {
         if self.json {
             output::keep_warnings(warnings, sources);
         } else {
-            let colour = self.colours_messages();
-            let (shown, folded) = fold::fold(warnings);
-            self.notice(&tamis_diag::render::render(&shown, sources, colour));
-            for line in folded {
-                self.notice(&line);
+            if !self.quiet {
+                let shown =
+                    fold::render(warnings, fold::WARNINGS, sources, self.colours_messages());
+                message_as_is(&shown);
             }
         }
     }
 }
 
-/// Writes a line to standard error; a failure of that cannot be reported.
+/// Writes a line to standard error, without what a terminal would obey: it may have names of files or words of a user.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    message_as_is(&harmless(text));
 }
 
-/// A text that may contain names of files or words of a user, without characters that a terminal would obey.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match obeyed(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
+/// Writes a document or a text with colours to standard error; a failure of that cannot be reported.
+pub(crate) fn message_as_is(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Runs something that may panic, without telling the user; `None` if it did.

@@ -10,21 +10,59 @@ use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tamis_diag::escape::harmless;
 use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Sources};
+use tamis_profile::Profile;
 use tamis_report::Document;
 use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
 use tamis_session::path_text::{PathText, path_of};
 
 use super::failure::Failure;
-use super::{Global, budget};
+use super::{Global, budget, message_as_is};
 
 /// Where a command's result goes.
 #[derive(clap::Args, Debug)]
 pub(crate) struct OutputArgs {
-    /// Write the result to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", help_heading = None)]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Where the report on a command goes that was run.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Write the report to this file, as a JSON document
+    #[arg(short, long, value_name = "FILE", help_heading = None)]
+    output: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Whether there is a file to write.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Fails if the file's folder doesn't exist: the command is run before it is written.
+    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+        let file = self.output.clone();
+        OutputArgs { output: file }.check_folder()
+    }
+
+    /// Reports on a command, whose standard output is its own: to the file or else to standard error.
+    pub(crate) fn show(
+        &self,
+        report: &(impl Document + Display),
+        global: &Global,
+    ) -> Result<(), Failure> {
+        match &self.output {
+            Some(file) => OutputArgs::to(file.clone()).text(&document_json(report)?),
+            None => {
+                message_as_is(document_text(report, global)?.trim_end());
+                Ok(())
+            }
+        }
+    }
 }
 
 impl OutputArgs {
@@ -72,6 +110,22 @@ impl OutputArgs {
                 "name another file with `-o`",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether the result is written to a file and, with `--json`, the document about it to standard output.
+    pub(crate) fn is_beside_document(&self, global: &Global) -> bool {
+        global.json && self.file().is_some()
+    }
+
+    /// Refuses to write a form of the result other than the document to standard output, where the document goes.
+    pub(crate) fn refuse_beside_document(&self, global: &Global) -> Result<(), Failure> {
+        match global.json && self.file().is_none() {
+            true => Err(Failure::usage(
+                "with `--json` the document goes to standard output, and nothing else does",
+                "write the other form to a file with `-o FILE`, or leave `--json` out",
+            )),
+            false => Ok(()),
         }
     }
 
@@ -128,6 +182,15 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("cannot write {}: {error}", path.text()))
 }
 
+/// How many characters a line of running text should have on standard output: as many as a terminal shows, up to a hundred.
+pub(crate) fn width_chars() -> usize {
+    const MOST: usize = 100;
+    match terminal_size::terminal_size_of(io::stdout()) {
+        Some((width, _)) => usize::from(width.0).clamp(1, MOST),
+        None => MOST,
+    }
+}
+
 /// Writes to standard output; a reader that went away is not an error.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
@@ -146,6 +209,23 @@ pub(crate) fn show(document: &(impl Document + Display), global: &Global) -> Res
     print(document_text(document, global)?.as_bytes())
 }
 
+/// Writes a result by the function. With `--json` the document, which has it, goes to standard output, and the result
+/// is written only to a file.
+pub(crate) fn show_beside(
+    output: &OutputArgs,
+    write: impl FnOnce(&OutputArgs) -> Result<(), Failure>,
+    document: &impl Document,
+    global: &Global,
+) -> Result<(), Failure> {
+    if !global.json || output.is_beside_document(global) {
+        write(output)?;
+    }
+    match global.json {
+        true => print(document_json(document)?.as_bytes()),
+        false => Ok(()),
+    }
+}
+
 /// A document as text, for programs or for people.
 pub(crate) fn document_text(
     document: &(impl Document + Display),
@@ -154,7 +234,7 @@ pub(crate) fn document_text(
     let _stage = budget::stage("writing the result");
     match global.json {
         true => document_json(document),
-        false => Ok(document.to_string()),
+        false => Ok(harmless(&document.to_string()).into_owned()),
     }
 }
 
@@ -190,10 +270,20 @@ pub(crate) fn left_warnings() -> Vec<String> {
 
 /// A document for programs, with the warnings so far.
 pub(crate) fn document_json(document: &impl Document) -> Result<String, Failure> {
+    with_warnings(|warnings| tamis_report::json(document, warnings))
+}
+
+/// A profile as a document, with the warnings so far.
+pub(crate) fn profile_json(profile: &Profile) -> Result<String, Failure> {
+    with_warnings(|warnings| tamis_report::profile::json(profile, warnings))
+}
+
+fn with_warnings(
+    text: impl FnOnce(&[DiagnosticEntry]) -> serde_json::Result<String>,
+) -> Result<String, Failure> {
     let mut kept = warnings();
     kept.texts.clear();
-    tamis_report::json(document, &kept.entries)
-        .map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))
+    text(&kept.entries).map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))
 }
 
 /// Replaces a file by one with this content; on failure the old one stays as it was. What isn't a

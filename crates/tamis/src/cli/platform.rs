@@ -14,13 +14,14 @@ use tamis_report::run::MUST_ALLOW_EXECVE;
 use tamis_report::sandbox::EndOfGuest;
 use tamis_session::path_text::PathText;
 
-use super::{Failure, budget, exit};
+use super::{Failure, budget, exit, input};
 
 /// Which platform.
 #[derive(clap::Args)]
 pub(crate) struct PlatformArgs {
-    /// What catches the calls; `tamis platforms` says what works here [default: the fastest that works and runs every
-    /// program]
+    /// What catches the calls [default: the fastest]
+    ///
+    /// The fastest that works here and runs every program; `tamis platforms` says what works.
     #[arg(long, value_name = "NAME", value_parser = names())]
     platform: Option<String>,
 }
@@ -124,7 +125,10 @@ pub(crate) fn run_guest(
             };
             let text = format!("{}: it could not be executed: {errno}", program.text());
             let is_filters = matches!(errno.0, 0 | libc_errno::EPERM | libc_errno::ENOSYS);
-            let help = is_filters.then(|| MUST_ALLOW_EXECVE.to_owned());
+            let help = match is_filters {
+                true => Some(MUST_ALLOW_EXECVE.to_owned()),
+                false => input::policy_as_command(&program.text()),
+            };
             Err(Failure::new(code, text, help))
         }
         Err(PlatformError::Spawn(SpawnError::Install { error, .. })) => {

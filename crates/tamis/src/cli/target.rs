@@ -154,10 +154,10 @@ impl TargetArgs {
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct FlagArgs {
     /// Let the kernel write an audit record for every action except allow
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     log: bool,
     /// Don't enable the mitigation against speculative store bypass
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     spec_allow: bool,
 }
 

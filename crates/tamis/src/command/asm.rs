@@ -6,7 +6,7 @@ use tamis_report::disasm::DisasmReport;
 use tamis_session::{InputKind, Loaded};
 
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input, packet};
 
 /// Assemble a program and check it as the kernel does
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// The text: a path, or `-` for standard input
     #[arg(default_value = "-", value_parser = input::path_parser())]
     input: String,
-    /// Assemble a filter of a socket, which loads from packets, instead of one of seccomp
+    /// Assemble a filter of a socket, which loads from packets
     #[arg(long)]
     packet: bool,
     #[command(flatten)]
@@ -48,11 +48,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 fn write(insns: &[Insn], endian: Endian, args: &Args, global: &Global) -> Result<u8, Failure> {
-    if global.json {
-        let report = DisasmReport::of(insns);
-        args.output.text(&document_json(&report)?)?;
-    } else {
-        args.output.raw(&program::insns_to_bytes(insns, endian))?;
-    }
+    let write = |output: &OutputArgs| output.raw(&program::insns_to_bytes(insns, endian));
+    show_beside(&args.output, write, &DisasmReport::of(insns), global)?;
     Ok(exit::OK)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
+use clap::ArgGroup;
 use tamis_abi::{Action, syscall};
 use tamis_analysis::{CaseLimits, decompile, narrowed};
 use tamis_bpf::Program;
@@ -17,9 +18,9 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::{Failure, Global, budget, exit, input, output, proc, side};
 
-/// Show what is enforced on running processes, and whether it is what was written
+/// Show what is enforced on processes, compared with a policy
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(group(ArgGroup::new("processes").required(true)), after_help = "\
 Examples:
   tamis audit --all
   tamis audit --pid 4711 --against server.tamis
@@ -32,10 +33,10 @@ Exit status: 0; with --against 1 if some process is under anything else than the
 be read, 3 if a comparison gave up.")]
 pub(crate) struct Args {
     /// The process; may be repeated
-    #[arg(short, long, value_name = "PID", required_unless_present = "all")]
+    #[arg(short, long, value_name = "PID", group = "processes")]
     pid: Vec<i32>,
     /// All processes that have filters
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with = "pid", group = "processes")]
     all: bool,
     /// What should be enforced: a policy, or filters
     #[arg(long, value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]

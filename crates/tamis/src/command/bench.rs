@@ -36,7 +36,7 @@ Calls without side effects are made as given, others with arguments replaced so 
 them at once, or not at all. The report says what was replaced or omitted, and why.
 Examples:
   tamis bench container-default
-  tamis bench old.bpf new.bpf --calls 'read,futex(op=FUTEX_WAKE)' --chart cost.svg
+  tamis bench old.bpf new.bpf --calls read,mmap --chart cost.svg
   tamis bench service.tamis --profile trace.txt
   tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'
   tamis bench --explain-gap --chart gap.html
@@ -46,19 +46,23 @@ pub(crate) struct Args {
     /// What to measure
     #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER", value_parser = input::PolicyParser, hide_possible_values = true)]
     filters: Vec<String>,
-    /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
-    /// mispredicted branch, another filter), and compare it with the compiler's cost model
+    /// Measure the stages between no filter and a filter
+    ///
+    /// They are running a filter, an instruction, a mispredicted branch and another filter; they are compared with the
+    /// compiler's cost model.
     #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "effort", "top",
           "seed", "from", "arches", "strict", "kernel", "language_options"])]
     explain_gap: bool,
-    /// Time evaluators in user space instead of the kernel: the engines of tamis with and without the result cache, and
-    /// libpcap's interpreter where it is installed, on calls or packets. Needs no rights; beside them stands the kernel's
+    /// Time evaluators in user space instead of the kernel
+    ///
+    /// These are the engines of tamis with and without the result cache, and libpcap's interpreter where it is installed, on calls or packets. Needs no rights; beside them stands the kernel's
     /// machine code where programs may be loaded [default filter: container-default]
     #[arg(long, conflicts_with_all = ["explain_gap", "sequences", "top"])]
     engines: bool,
-    /// With `--engines`: the filters are those of sockets, or extended programs in object files, and run on the packets of a
-    /// capture, in the format pcap or pcapng
-    #[arg(long, value_name = "FILE", requires = "engines", conflicts_with_all = ["calls", "seed", "profiles",
+    /// With `--engines`: filters of sockets, on the packets of a capture
+    ///
+    /// Or extended programs in object files. The capture has the format pcap or pcapng.
+    #[arg(long, value_name = "FILE", requires = "engines", hide_short_help = true, conflicts_with_all = ["calls", "seed", "profiles",
           "objective", "effort", "from", "arches", "strict", "kernel", "language_options"], value_parser = input::path_parser())]
     packets: Option<String>,
     /// The section of object files with the program [default: the only one]
@@ -69,13 +73,20 @@ pub(crate) struct Args {
         hide_short_help = true
     )]
     section: Option<String>,
-    /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
-    /// getpid,getppid,close,ioctl; with `--engines` read, some with tests of arguments, and random numbers]
+    /// The calls to time [default: those of the profile]
+    ///
+    /// `NAME` or `NAME(ARGUMENTS)`. Without a profile they are getpid, getppid, close and ioctl; with `--engines` read, some
+    /// with tests of arguments, and random numbers.
     #[arg(long, value_name = "CALLS")]
     calls: Vec<String>,
-    /// Calls made in sequence, such as `read;write`, optionally with a weight: `3*read;write`; may be
-    /// repeated
-    #[arg(long = "sequence", value_name = "[TIMES*]CALLS")]
+    /// Calls made in sequence, such as `3*read;write`; may be repeated
+    ///
+    /// The number is a weight.
+    #[arg(
+        long = "sequence",
+        value_name = "[TIMES*]CALLS",
+        hide_short_help = true
+    )]
     sequences: Vec<String>,
     /// How many calls of the profile to time individually, not only in the mix
     #[arg(
@@ -93,11 +104,14 @@ pub(crate) struct Args {
         hide_short_help = true
     )]
     seed: u64,
-    /// How many times to install and measure each filter [default: until the minima are stable, 6 to 60
-    /// times]. With `--engines` nothing is installed
+    /// How often to measure [default: until the minima are stable]
+    ///
+    /// Each filter; that takes 6 to 60 times. With `--engines` nothing is installed.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// Also draw a chart of the added time per call, or of the time of an evaluation: .svg, or .html with the tables
+    /// Also draw a chart: .svg, or .html with the tables
+    ///
+    /// Of the added time per call, or of the time of an evaluation.
     #[arg(long, value_name = "FILE", value_parser = chart::file_parser())]
     chart: Option<ChartFile>,
     #[command(flatten)]

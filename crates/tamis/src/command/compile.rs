@@ -16,7 +16,7 @@ use tamis_session::Policy;
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::languages;
 use crate::cli::load::{self, LoadArgs};
-use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::output::{OutputArgs, document_json, print};
 use crate::cli::{Failure, Global, exit, input, message, target};
 
 /// Compile a policy to a seccomp program
@@ -32,18 +32,18 @@ Examples:
   tamis compile server.tamis --emit c --name server -o server_filter.h
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
-    /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
+    /// A path, `-`, or an embedded policy's name [default: container-default]
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: Option<String>,
     /// What to print
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
     emit: Option<Emit>,
     /// C and Go: the prefix of names, or the package [default: the file's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Option<String>,
     /// Prove the program after layout and after every pass that changed something, and name the first faulty
     /// pass
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     verify_each: bool,
     #[command(flatten)]
     load: LoadArgs,
@@ -117,7 +117,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
-    let emit = args.emit.or(global.json.then_some(Emit::Json));
+    let has_document = args.output.is_beside_document(global);
+    let is_document = global.json && !has_document;
+    let emit = args.emit.or(is_document.then_some(Emit::Json));
+    if !matches!(emit, None | Some(Emit::Json)) {
+        args.output.refuse_beside_document(global)?;
+    }
     let name = source_name(args, emit, input)?;
     // Whoever reads source code or a document binds the variables that have no value.
     let load = match emit {
@@ -132,7 +137,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     if let Some(text) = of_ruleset {
         args.output.text(&text)?;
-        return Ok(exit::OK);
+        if !has_document {
+            return Ok(exit::OK);
+        }
     }
     let options = CompileOptions {
         verify_each: args.verify_each,
@@ -151,7 +158,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             args.output.text(&text)?;
         }
         (Some(Emit::Json), _) => args.output.text(&document_json(&document)?)?,
+        (Some(Emit::Rules | Emit::Pfc), _) => {}
         _ => write(args, policy.program(&filter)?, shows_person)?,
+    }
+    if has_document && !matches!(emit, Some(Emit::Json)) {
+        print(document_json(&document)?.as_bytes())?;
+        return Ok(exit::OK);
     }
     // After a program that fills the screen.
     if args.compiler.stats || shows_person {

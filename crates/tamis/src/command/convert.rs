@@ -18,10 +18,10 @@ use tamis_session::Loaded;
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
 
-/// Convert a policy to another language, and report what it cannot express
+/// Convert a policy to another language, and report losses
 #[derive(clap::Args)]
 #[command(after_help = "\
 The output is parsed again as on its target machines, and compared with the policy for every call: it \
@@ -34,14 +34,14 @@ Examples:
   tamis convert filter.bpf --to systemd -o filter.conf
   tamis convert profile.json --to spo | kubectl apply -f -")]
 pub(crate) struct Args {
-    /// The policy or program: a path, `-`, or the name of an embedded policy
+    /// The policy or program: a path, `-`, or an embedded policy's name
     #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// The language to write
     #[arg(long, value_name = "LANGUAGE", value_parser = language())]
     to: &'static Exporter,
     /// The name of the resource, for languages with names [default: the file's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
@@ -76,13 +76,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let places = |loss: &Loss| origins.of(loss).iter().map(ToString::to_string).collect();
     let report = ConvertReport::of(&source.name, args.to, converted, places);
-    if global.json {
-        args.output.text(&document_json(&report)?)?;
-        return Ok(exit::OK);
+    if !global.json {
+        global.warn(&diagnostics, &origins.sources);
+        global.notice(&report.to_string());
     }
-    global.warn(&diagnostics, &origins.sources);
-    global.notice(&report.to_string());
-    args.output.text(&report.text)?;
+    let write = |output: &OutputArgs| output.text(&report.text);
+    show_beside(&args.output, write, &report, global)?;
     Ok(exit::OK)
 }
 

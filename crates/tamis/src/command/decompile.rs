@@ -10,13 +10,13 @@ use tamis_prover::{Function, LimitReached, Space};
 use tamis_report::decompile::DecompileReport;
 use tamis_report::entry::{self, InputEntry, JudgedEntry};
 use tamis_rules::Ruleset;
-use tamis_session::Loaded;
+use tamis_session::{Loaded, files};
 
 use super::compile::pseudo_code;
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_text};
+use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
 
 /// What is said where a program can't be turned back into a policy.
@@ -34,7 +34,7 @@ Examples:
   tamis decompile dump/0.bpf dump/1.bpf --emit rules
   tamis decompile profile.json")]
 pub(crate) struct Args {
-    /// The programs, the oldest first: paths, or `-` for standard input
+    /// The programs, the oldest first: paths, folders, or `-`
     #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// What to print
@@ -64,7 +64,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut inputs = Vec::new();
     let mut functions = Vec::new();
     let mut filters = Vec::new();
-    for path in &args.inputs {
+    let paths = args.inputs.iter().map(|input| files::stack_paths(input));
+    let paths: Vec<(Vec<String>, bool)> = paths.collect::<Result<_, _>>()?;
+    for path in paths.iter().flat_map(|(paths, _)| paths) {
         let (input, filter, function) = load(args, path, &mut space, global)?;
         inputs.push(input);
         filters.push(filter);
@@ -91,7 +93,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policy,
         wanted_arches: once.map(|at| wanted[at].name()).collect(),
     };
-    args.output.text(&document_text(&report, global)?)?;
+    let write = |output: &OutputArgs| output.text(&report.to_string());
+    show_beside(&args.output, write, &report, global)?;
     Ok(exit::OK)
 }
 

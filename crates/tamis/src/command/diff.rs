@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// List only what is looser in NEW
     #[arg(long)]
     only_looser: bool,
-    /// For continuous integration: exit with status 1 only if something is looser in NEW
+    /// Exit with status 1 only if something is looser in NEW
     #[arg(long)]
     fail_on_looser: bool,
     /// Show all calls of a change, and conditions of any length
@@ -45,10 +45,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// An option for OLD alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "old", value_name = "NAME=VALUE")]
+    #[arg(long = "old", value_name = "NAME=VALUE", hide_short_help = true)]
     old_options: Vec<String>,
     /// An option for NEW alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "new", value_name = "NAME=VALUE")]
+    #[arg(long = "new", value_name = "NAME=VALUE", hide_short_help = true)]
     new_options: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,

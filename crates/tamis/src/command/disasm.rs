@@ -28,13 +28,17 @@ pub(crate) struct Args {
     /// Omit the comments that name fields, actions and calls
     #[arg(long)]
     plain: bool,
-    /// Show a filter of a socket, which loads from packets, instead of one of seccomp
+    /// Show a filter of a socket, which loads from packets
     #[arg(long, conflicts_with_all = ["from", "arches", "strict", "kernel", "language_options"])]
     packet: bool,
-    /// Show the extended BPF that the kernel converts the program to, or that a section of an object file has
+    /// Show the extended BPF that the kernel converts the program to
+    ///
+    /// Or that a section of an object file has.
     #[arg(long)]
     extended: bool,
-    /// Show the machine code that tamis compiles the program to, on x86-64; with `--extended` that of extended BPF
+    /// Show the machine code that tamis compiles the program to
+    ///
+    /// For x86-64; with `--extended` that of extended BPF.
     #[arg(long, conflicts_with_all = ["plain", "json"])]
     native: bool,
     #[command(flatten)]

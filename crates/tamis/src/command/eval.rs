@@ -14,7 +14,7 @@ use crate::cli::output::show;
 use crate::cli::packet::{self, Capture};
 use crate::cli::{Failure, Global, budget, call as cli_call, exit, input, object};
 
-/// Evaluate system calls against a filter, or packets against a filter of a socket
+/// Evaluate calls against a filter, or packets against a socket's
 #[derive(clap::Args)]
 #[command(after_help = "\
 A call is `[ARCH] NAME(ARGUMENTS)`. A policy is compiled first, so the result is that of the kernel.
@@ -25,7 +25,7 @@ Examples:
   tamis eval filter.o --section socket --packet capture.pcap
 Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
-    /// A policy or program: a path, `-` for standard input, or the name of an embedded policy
+    /// A policy or program: a path, `-`, or an embedded policy's name
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
     /// The calls
@@ -34,14 +34,18 @@ pub(crate) struct Args {
     /// Show the instructions that are executed
     #[arg(long)]
     trace: bool,
-    /// Evaluate a filter of a socket, or an extended program in an object file, on the packets of a capture: pcap or pcapng
+    /// Evaluate a filter of a socket on the packets of a capture
+    ///
+    /// Or an extended program in an object file. The capture has the format pcap or pcapng.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["calls", "trace", "from", "arches", "strict", "kernel",
           "language_options"], value_parser = input::path_parser())]
     packet: Option<String>,
     /// The section of an object file with the program [default: the only one]
-    #[arg(long, value_name = "NAME", requires = "packet")]
+    #[arg(long, value_name = "NAME", requires = "packet", hide_short_help = true)]
     section: Option<String>,
-    /// What evaluates: reference, threaded, jit, or auto for the fastest; compared with the reference
+    /// What evaluates: reference, threaded, jit, or auto for the fastest
+    ///
+    /// It is compared with the reference.
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
     engine: Option<Engine>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::cli::load::LoadArgs;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, input, side};
 
-/// Become a command under one or more filters: in place, without a child or a supervisor
+/// Become a command under filters, without a child or supervisor
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,10 +38,10 @@ pub(crate) struct Args {
     )]
     policies: Vec<String>,
     /// Tell the command this name instead of its own
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     argv0: Option<OsString>,
     /// Don't set no_new_privs if the kernel takes the filters without it, as it does with CAP_SYS_ADMIN
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     keep_privs: bool,
     #[command(flatten)]
     flags: FlagArgs,

@@ -2,33 +2,35 @@
 
 mod records;
 
+use tamis_abi::call::strace;
 use tamis_diag::{Code, code};
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
 use tamis_session::{Error, Loaded};
 
 use crate::cli::load::LoadArgs;
-use crate::cli::output::show;
+use crate::cli::output::{self, show};
 use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
 
-/// Explain the action for a call and the rule that decides, or a diagnostic code
+/// Explain the action for a call and what decides, or a code
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis explain profile.json 'socket(AF_VSOCK)'
-  tamis explain profile.json '[pid 7] socket(AF_VSOCK, SOCK_STREAM, 0) = -1 EPERM'
+  tamis explain profile.json '[pid 7] socket(AF_VSOCK, 1, 0) = -1 EPERM'
   tamis explain TM0201
   journalctl -k | tamis explain policy.tamis --audit -
 A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`), by number (`nr 59`), or as strace \
 prints it.")]
 pub(crate) struct Args {
-    /// A policy or program (a path, `-`, or an embedded policy's name); or a diagnostic code
+    /// A policy or program, or a diagnostic code
     #[arg(value_name = "INPUT|CODE", required_unless_present = "audit", value_parser = input::PolicyParser, hide_possible_values = true)]
     input: Option<String>,
     /// The calls
     #[arg(value_name = "CALL", conflicts_with = "audit")]
     calls: Vec<String>,
-    /// Explain the denied calls of audit records instead: lines with type=1326 or type=SECCOMP, of dmesg, journalctl or
-    /// auditd. With a policy, also which rule denies them and what line would allow them
+    /// Explain the denied calls of audit records instead
+    ///
+    /// These are lines with type=1326 or type=SECCOMP, of dmesg, journalctl or auditd. With a policy, also which rule denies them and what line would allow them
     #[arg(long, value_name = "FILE", value_parser = input::path_parser())]
     audit: Option<String>,
     #[command(flatten)]
@@ -56,12 +58,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;
+        if strace::resumed(text).is_some() {
+            global.notice(&format!(
+                "note: `{text}` is the end of a call: its arguments, which are in the line that began it, count as 0"
+            ));
+        }
         let of_program = raw
             .as_ref()
             .map(|raw| Explanation::of_program(&raw.program, raw.is_cacheable(&data), &data));
-        let of_policy = policy
-            .as_ref()
-            .map(|policy| Explanation::of_policy(&policy.ruleset, &policy.sources, &data));
+        let of_policy = policy.as_ref().map(|policy| Explanation {
+            is_unit: policy.kind.name() == "systemd",
+            ..Explanation::of_policy(&policy.ruleset, &policy.sources, &data)
+        });
         explanations.extend(match (of_policy, of_program) {
             (Some(of_policy), Some(of_program)) => Some(Explanation {
                 cost: of_program.cost,
@@ -98,6 +106,7 @@ fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
         code: code.id,
         title: code.title,
         explanation: code.explanation,
+        width_chars: output::width_chars(),
     };
     show(&report, global)?;
     Ok(exit::OK)

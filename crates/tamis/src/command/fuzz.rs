@@ -53,29 +53,40 @@ pub(crate) struct Args {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time: Option<Duration>,
-    /// Stop after about this many calls [default: 10000000, or as many as --time allows]
+    /// Stop after so many calls [default: 10000000]
+    ///
+    /// With --time as many as it allows.
     #[arg(long, value_name = "COUNT")]
     evaluations: Option<u64>,
-    /// The random seed: the same seed and number of calls give the same result
+    /// The random seed
+    ///
+    /// The same seed and number of calls give the same result.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
     /// Make random calls on the fastest engine, without a record of what they cover
     ///
     /// The coverage is that of the calls before them, and of the prover.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_coverage: bool,
     /// Write a set of calls with the full coverage found, and what LEFT returns: records of 64 bytes of
     /// struct seccomp_data and the return value, little-endian
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     export_vectors: Option<PathBuf>,
-    /// Also run the programs in the running kernel, on a set of calls with the full coverage found
+    /// Also run the programs in the running kernel
+    ///
+    /// They run on a set of calls with the full coverage found.
     #[arg(long)]
     running_kernel: bool,
     /// An option for LEFT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "left", value_name = "NAME=VALUE")]
+    #[arg(long = "left", value_name = "NAME=VALUE", hide_short_help = true)]
     left_options: Vec<String>,
     /// The same for RIGHT
-    #[arg(long = "right", value_name = "NAME=VALUE", requires = "right")]
+    #[arg(
+        long = "right",
+        value_name = "NAME=VALUE",
+        requires = "right",
+        hide_short_help = true
+    )]
     right_options: Vec<String>,
     #[command(flatten)]
     load: LoadArgs,

@@ -15,9 +15,10 @@ use tamis_session::path_text::path_of;
 use tamis_session::{InputKind, Loaded, Policy};
 
 use crate::cli::load::{self, LoadArgs};
+use crate::cli::output::ReportArgs;
 use crate::cli::platform::{self, PlatformArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, input, message, output};
+use crate::cli::{Failure, Global, input};
 use rules::{Effect, RuleText};
 
 /// Run a command and change some of its system calls
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     rules: String,
     #[command(flatten)]
     platform: PlatformArgs,
+    #[command(flatten)]
+    output: ReportArgs,
     /// The command and its arguments
     #[arg(
         required = true,
@@ -55,6 +58,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    args.output.check_folder()?;
     let texts = rules::parse(&read(&args.rules)?)?;
     let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     let all = rules::policy(texts.iter().map(|rule| rule.target.as_str()));
@@ -77,8 +81,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let ended = platform::run(platform, &args.command, &filter, &injector)?;
     let report = injector.report(platform.name(), ended);
-    if global.json || !global.quiet {
-        message(output::document_text(&report, global)?.trim_end());
+    if global.json || !global.quiet || args.output.is_given() {
+        args.output.show(&report, global)?;
     }
     Ok(ended.pass_on())
 }

@@ -7,7 +7,7 @@ use tamis_report::learn::{LearnReport, RefusedEntry};
 use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, LoadArgs, native_arch};
-use crate::cli::output::{OutputArgs, document_text};
+use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input, profile};
 
 /// Learn a policy from profiles of a program's runs
@@ -23,7 +23,7 @@ Examples:
   tamis compile service.tamis --profile monday.json -o service.bpf
 Exit status: 1 if the base denies calls that were made and for which there is no older one; they are named.")]
 pub(crate) struct Args {
-    /// Profiles of one run or of several that were merged, in any format
+    /// Profiles in any format, of one run or merged
     #[arg(required = true, value_name = "PROFILE", value_parser = input::path_parser())]
     profiles: Vec<String>,
     /// The architecture of tables and logs, which don't name it [default: this machine's]
@@ -84,7 +84,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policy: learned.policy,
         refused: learned.refused.iter().map(entry).collect(),
     };
-    args.output.text(&document_text(&report, global)?)?;
+    let write = |output: &OutputArgs| output.text(&report.policy);
+    show_beside(&args.output, write, &report, global)?;
     for refused in &report.refused {
         global.notice(&format!("tamis: {refused}"));
     }

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal};
 
-use tamis_diag::{Code, Diagnostic, Severity};
+use tamis_diag::{Code, Diagnostic, Severity, code};
 use tamis_lint::{Check, LintInput, Meaning, Relevance, registry};
 use tamis_report::entry::counted;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
@@ -15,7 +15,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{document_json, print, show};
 use crate::cli::side;
-use crate::cli::{Failure, Global, budget, exit, input};
+use crate::cli::{Failure, Global, budget, exit, input, message};
 
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
@@ -24,28 +24,31 @@ Checks use the meaning of a filter, so programs and policies are equally good in
 were evaluated on the filter. `tamis explain TM0706` explains a code.
 Examples:
   tamis lint policy.tamis
-  tamis lint --from oci --arch x86_64 --arch x86 default.json --min-severity warning
+  tamis lint default.json --arch x86_64 --min-severity warning
   tamis lint --stack first.bpf second.bpf third.bpf
   tamis lint profile.json --sarif > lint.sarif
-Exit status: 1 if there is a warning, 2 if an input can't be read.")]
+Exit status: 1 if there is a warning, 2 if an input can't be read, 3 if there is none and something wasn't checked.")]
 pub(crate) struct Args {
-    /// Policies and programs: paths, `-` for standard input, or names of embedded policies
+    /// Policies and programs: paths, `-`, or names of embedded policies
     #[arg(value_name = "INPUT", required_unless_present = "list", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// Treat all inputs, which must be programs, as the filters of one task, the oldest first
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     stack: bool,
     /// Omit less severe findings
-    #[arg(long, value_name = "SEVERITY", default_value = "note")]
+    #[arg(long, value_name = "LEAST", default_value = "note")]
     min_severity: MinSeverity,
-    /// Show also what the policy's own rules give no reason for: dangerous calls and families that a list of what is
-    /// denied leaves out
+    /// Show also what a list of denied calls leaves out
+    ///
+    /// These are dangerous calls and families for which the policy's own rules give no reason.
     #[arg(long)]
     all: bool,
     /// Omit the findings of a check, by name or code; may be repeated
-    #[arg(long, value_name = "CHECK")]
+    #[arg(long, value_name = "CHECK", hide_short_help = true)]
     allow: Vec<String>,
-    /// Run only this check, by name or code, and omit the warnings of front ends; may be repeated
+    /// Run only this check, by name or code
+    ///
+    /// May be repeated. The warnings of front ends are omitted, too.
     #[arg(long, value_name = "CHECK")]
     only: Vec<String>,
     /// Print a SARIF 2.1.0 log instead of text
@@ -85,6 +88,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let severities = inputs.iter().flat_map(|input| &input.findings);
     let worst = severities.map(|finding| finding.diagnostic.severity).max();
+    let has_gaps = inputs.iter().any(|input| !input.gaps.is_empty());
     let report = LintReport { inputs };
     if args.sarif {
         print(format!("{:#}\n", sarif::log(&report)).as_bytes())?;
@@ -95,6 +99,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     Ok(match worst {
         Some(Severity::Warning | Severity::Error) => exit::NO,
+        Some(Severity::Note) | None if has_gaps => exit::GAVE_UP,
         Some(Severity::Note) | None => exit::OK,
     })
 }
@@ -105,7 +110,7 @@ fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
     for input in &report.inputs {
         print(input.text(colour).as_bytes())?;
         for gap in &input.gaps {
-            global.notice(&format!("{}: {gap}", input.input));
+            message(&format!("{}: {gap}", input.input));
         }
         global.notice(&format!("{}: {}", input.input, input.counts()));
         if input.folded > 0 {
@@ -131,11 +136,20 @@ impl Args {
         Ok(checks)
     }
 
+    /// The checks for a policy. Settings of a unit are filters of their own, each meant to hold whatever the others do, so
+    /// none is idle unless somebody asks.
+    fn checks_of(&self, policy: &Policy, checks: &[Check]) -> Vec<Check> {
+        let is_unit = policy.kind.name() == "systemd" && self.only.is_empty();
+        let is_made = |check: &&Check| !is_unit || check.code != code::LINT_IDLE_RULE;
+        checks.iter().filter(is_made).copied().collect()
+    }
+
     /// The findings about one input.
     fn report(&self, input: Loaded, checks: &[Check]) -> Result<InputFindings, Failure> {
         match input {
             Loaded::Policy(policy) => {
-                let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), checks)?;
+                let checks = self.checks_of(&policy, checks);
+                let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), &checks)?;
                 Ok(self.policy_report(*policy, found))
             }
             Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], checks),

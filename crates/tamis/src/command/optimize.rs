@@ -17,11 +17,11 @@ use tamis_session::{Loaded, NamedProgram, files};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::output::{OutputArgs, document_json, print};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit, input, message};
 
-/// Make existing filters smaller and faster, and merge a stack into one filter
+/// Make filters smaller and faster, and merge a stack into one
 #[derive(clap::Args)]
 #[command(after_help = "\
 Several inputs are a stack, the oldest first; a directory is the stack of its .bpf files, ordered by \
@@ -35,17 +35,19 @@ Examples:
   tcpdump -ddd 'port 22' | tamis optimize --packet -o better.bpf
 Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
-    /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
+    /// The filters, the oldest first: paths or folders [default: -]
     #[arg(conflicts_with = "pid", value_parser = input::PolicyParser, hide_possible_values = true)]
     inputs: Vec<String>,
     /// Take the filters of a running process
     #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
-    /// Produce several filters if one would exceed the kernel's limit
+    /// Produce several filters if one would be too long
     #[arg(long)]
     split: bool,
-    /// Optimise a filter of a socket, which loads from packets; compared with the result on generated packets
-    #[arg(long, conflicts_with_all = ["pid", "split", "from", "arches", "strict", "kernel", "language_options"])]
+    /// Optimise a filter of a socket, which loads from packets
+    ///
+    /// The result is compared with it on generated packets.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["pid", "split", "from", "arches", "strict", "kernel", "language_options"])]
     packet: bool,
     /// What to print
     #[arg(long, value_name = "FORM")]
@@ -83,6 +85,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             args.output.refuse_to_replace(&path)?;
         }
     }
+    if !matches!(args.form(global), None | Some(Emit::Json)) {
+        args.output.refuse_beside_document(global)?;
+    }
     if args.packet {
         return packet::run(args, global);
     }
@@ -106,6 +111,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Err(too_long(args, &report));
     }
     write(args, &report, &optimised, global)?;
+    if args.output.is_beside_document(global) && args.emit != Some(Emit::Json) {
+        print(document_json(&report)?.as_bytes())?;
+    }
     Ok(exit::OK)
 }
 
@@ -125,7 +133,8 @@ impl Given {
 impl Args {
     /// What to print, if the user said.
     fn form(&self, global: &Global) -> Option<Emit> {
-        self.emit.or(global.json.then_some(Emit::Json))
+        let is_document = global.json && !self.output.is_beside_document(global);
+        self.emit.or(is_document.then_some(Emit::Json))
     }
 }
 
@@ -175,7 +184,7 @@ fn read(
 /// Prints on standard error what the result is, as far as the user asked for it.
 fn print_summary(args: &Args, report: &OptimizeReport, global: &Global) {
     // The document says it all.
-    if args.form(global) == Some(Emit::Json) {
+    if global.json || args.emit == Some(Emit::Json) {
         return;
     }
     let shows_person = args.emit.is_none() && args.output.is_terminal();

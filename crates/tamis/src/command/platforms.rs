@@ -8,6 +8,7 @@ use tamis_platform::{Caps, Family, Isolation, Platform};
 use tamis_report::platforms::{CapsEntry, PlatformEntry, PlatformsReport};
 
 use crate::cli::chart::{self, ChartFile};
+use crate::cli::progress::Progress;
 use crate::cli::{Failure, Global, exit, output};
 use peer::Peer;
 
@@ -33,8 +34,9 @@ pub(crate) struct Args {
     /// Measure these only; may be repeated
     #[arg(long, value_name = "NAME", requires = "bench")]
     platform: Vec<String>,
-    /// Measure another program that runs the guest, too: its name and a command, to which the guest's path is added; may be
-    /// repeated
+    /// Measure another program that runs the guest, too; may be repeated
+    ///
+    /// Its name and a command, to which the guest's path is added.
     #[arg(long, value_name = "NAME=COMMAND", requires = "bench", value_parser = Peer::parse)]
     beside: Vec<Peer>,
     /// Draw what was measured to this file, .svg or .html
@@ -71,7 +73,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         report.platforms.push(entry);
     }
     if args.bench {
-        let measured = bench::measure(&working, &args.beside, usize::from(args.rounds))?;
+        let rounds = usize::from(args.rounds);
+        let progress = Progress::new(global);
+        let measured = bench::measure(&working, &args.beside, rounds, progress)?;
         report.rounds = usize::from(args.rounds);
         report.figures = measured.figures;
         report.advice = measured.advice;

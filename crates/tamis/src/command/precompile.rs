@@ -20,7 +20,7 @@ use super::compile::{no_source, no_target};
 use crate::cli::languages;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::output::{OutputArgs, document_json, print};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, input};
 
@@ -52,13 +52,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
     emit: Option<Emit>,
     /// C and Go: the prefix of names, or the package [default: the matrix's `name`, or its file's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Option<String>,
     /// Compile only the combinations with this value of an option; may be repeated
     #[arg(long, value_name = "OPTION=VALUE")]
     only: Vec<String>,
     /// Overwrite files that were not created by an earlier `--emit bpf`
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     force: bool,
     #[command(flatten)]
     output: OutputArgs,
@@ -121,13 +121,20 @@ impl Emit {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.matrix)?;
-    let emit = args.emit.or(global.json.then_some(Emit::Json));
+    let has_document = args.output.is_beside_document(global) && args.emit.is_some();
+    let is_document = global.json && !has_document;
+    let emit = args.emit.or(is_document.then_some(Emit::Json));
+    if !matches!(emit, None | Some(Emit::Json)) {
+        args.output.refuse_beside_document(global)?;
+    }
     let loaded = LoadedMatrix::read(files::read(&args.matrix)?, args.load.is_strict())?;
     global.warn(&loaded.warnings, &loaded.sources);
     let chosen = loaded.choose(&args.only)?;
     if let Some(Emit::Policy) = emit {
         write_text(&loaded.policy_text(&chosen)?, args)?;
-        return Ok(exit::OK);
+        if !has_document {
+            return Ok(exit::OK);
+        }
     }
     let named = match emit {
         Some(Emit::Source(language)) => {
@@ -149,6 +156,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let report = report::of(&loaded.name, matrix, &family, names.as_deref());
     match (emit, named) {
         (None, _) if global.quiet => {}
+        (Some(Emit::Policy), _) => {}
         (None, _) => write_text(&report.to_string(), args)?,
         (Some(Emit::Source(_)), Some((language, identifier))) => {
             let text = language.family_text(&family.family(&identifier, &loaded));
@@ -167,6 +175,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             global.notice(report.summary().trim_end());
         }
         (Some(_), _) => write_text(&document_json(&report)?, args)?,
+    }
+    if has_document && !matches!(emit, Some(Emit::Json)) {
+        print(document_json(&report)?.as_bytes())?;
     }
     Ok(exit::OK)
 }

@@ -9,10 +9,10 @@ use tamis_profile::{Call, Profile};
 use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, native_arch};
-use crate::cli::output::OutputArgs;
+use crate::cli::output::{OutputArgs, profile_json};
 use crate::cli::{Failure, Global, exit, input, parquet, profile};
 
-/// Show, merge and convert profiles: how often a program makes each call
+/// Show, merge and convert profiles: how often calls are made
 #[derive(clap::Args)]
 #[command(after_help = "\
 The format is detected from the content: tamis's own JSON, tables and logs of strace and perf, audit records, \
@@ -77,7 +77,7 @@ struct Input {
     #[arg(required = true, value_name = "FILE", value_parser = input::path_parser())]
     files: Vec<String>,
     /// The architecture of tables, which don't name it [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
+    #[arg(long, hide_short_help = true, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arch: Option<Arch>,
 }
 
@@ -104,7 +104,7 @@ impl Merge {
     fn run(&self, global: &Global) -> Result<(), Failure> {
         if self.to == Form::Json {
             let profile = self.input.load(&self.output, global)?;
-            return self.output.text(&profile.to_json());
+            return write(&profile, &self.output, global);
         }
         self.input.refuse_to_replace(&self.output)?;
         self.output.refuse_terminal()?;
@@ -119,12 +119,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let profile = args.input.load(&args.output, global)?;
-    let wants_json = global.json || args.output.output.is_some();
-    args.output.text(&match wants_json {
-        true => profile.to_json(),
-        false => table(&profile, args.top),
-    })?;
+    match global.json || args.output.is_given() {
+        true => write(&profile, &args.output, global)?,
+        false => args.output.text(&table(&profile, args.top))?,
+    }
     Ok(exit::OK)
+}
+
+/// Writes the sum: a document has the warnings about the profiles, too, and a file has the profile alone.
+fn write(profile: &Profile, output: &OutputArgs, global: &Global) -> Result<(), Failure> {
+    let is_document = global.json && !output.is_beside_document(global);
+    output.text(&match is_document {
+        true => profile_json(profile)?,
+        false => profile.to_json(),
+    })
 }
 
 /// The most frequent calls, for a person.

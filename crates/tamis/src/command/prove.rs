@@ -10,7 +10,7 @@ use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, budget, exit, input};
 
-/// Prove that two filters are equivalent for every call, or show calls for which they differ
+/// Prove two filters equivalent, or show calls that differ
 #[derive(clap::Args)]
 #[command(after_help = "\
 A side is a policy, a program, or a stack: a comma-separated list, the oldest filter first \
@@ -30,15 +30,16 @@ pub(crate) struct Args {
     /// The other
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     right: String,
-    /// Prove instead that LEFT is at least as strict as RIGHT: its action never comes later in the order
-    /// kill_process, kill_thread, trap, errno, notify, trace, log, allow
+    /// Prove instead that LEFT is at least as strict as RIGHT
+    ///
+    /// Its action never comes later in the order kill_process, kill_thread, trap, errno, notify, trace, log, allow
     #[arg(long)]
     stricter: bool,
     /// An option for LEFT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "left", value_name = "NAME=VALUE")]
+    #[arg(long = "left", value_name = "NAME=VALUE", hide_short_help = true)]
     left_options: Vec<String>,
     /// An option for RIGHT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "right", value_name = "NAME=VALUE")]
+    #[arg(long = "right", value_name = "NAME=VALUE", hide_short_help = true)]
     right_options: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,

@@ -16,7 +16,7 @@ use tamis_session::Policy;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
-use crate::cli::{Failure, Global, exit, input, message, platform};
+use crate::cli::{Failure, Global, exit, input, message, message_as_is, platform};
 
 mod caught;
 mod group;
@@ -49,28 +49,39 @@ Examples:
 Exit status: that of the command, 0 with --pid; 1 if the policy of --against would deny something; 4 if nothing can be \
 recorded here.")]
 pub(crate) struct Args {
-    /// Record this process and what it starts from now on; may be repeated
+    /// This process and what it starts; may be repeated
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
-    /// Record all processes of this control group of version 2, also those that join it, until it is empty
+    /// All processes of this control group
+    ///
+    /// It is one of version 2; processes that join it count, until it is empty.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid"])]
     cgroup: Option<PathBuf>,
-    /// The same for the control group of a running container, by its number or the beginning of it
+    /// The same of a container, by its number's beginning
     #[arg(long, value_name = "ID", conflicts_with_all = ["command", "pid", "cgroup"])]
     container: Option<String>,
-    /// Begin with a task's first call under a filter: of a container's runtime, only what the filter must allow
+    /// Begin with a task's first call under a filter
+    ///
+    /// Of a container's runtime, that is only what the filter must allow.
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "container"])]
     confined: bool,
     /// What records
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "auto",
+        hide_short_help = true
+    )]
     backend: Backend,
-    /// Record the values of arguments that are constants or flags
+    /// Record the values of constants and flags, too
     #[arg(long)]
     values: bool,
     /// Record how long calls take
     #[arg(long)]
     time: bool,
-    /// Tell at once which calls this policy would deny, without enforcing it; exit with 1 if there are any
+    /// Tell at once which calls this policy would deny
+    ///
+    /// It isn't enforced. The exit status is 1 if there are any.
     #[arg(long, value_name = "POLICY", value_parser = input::PolicyParser, hide_possible_values = true)]
     against: Option<String>,
     /// Write the profile to this file
@@ -80,10 +91,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", value_parser = origin::parse_id, requires = "output", hide_short_help = true)]
     run_id: Option<RunId>,
     /// What to print at the end
-    #[arg(long, value_name = "FORM", default_value = "counts")]
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "counts",
+        hide_short_help = true
+    )]
     summary: Summary,
     /// Print the table of `strace -c -w`, as `--summary strace`: times are those of the clock, sleep included
-    #[arg(short = 'w', long, conflicts_with = "summary")]
+    #[arg(short = 'w', long, conflicts_with = "summary", hide_short_help = true)]
     wall_clock: bool,
     /// The columns of that table, as strace names them: time-percent, total-time, min-time, max-time, avg-time, calls, errors,
     /// name; also wall-total, wall-min, wall-max and wall-avg, which are the same times
@@ -93,10 +109,20 @@ pub(crate) struct Args {
     #[arg(short = 'S', long, value_name = "COLUMN", value_parser = order, hide_short_help = true)]
     summary_sort_by: Option<Order>,
     /// When to show a table of calls and their rates while they are counted
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
     live: When,
     /// How many calls to show
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 20,
+        hide_short_help = true
+    )]
     top: usize,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
@@ -366,7 +392,7 @@ fn print(
     global: &Global,
 ) -> Result<(), Failure> {
     if global.json {
-        message(output::document_json(report)?.trim_end());
+        message_as_is(output::document_json(report)?.trim_end());
     } else if args.summary() == Summary::Strace {
         let columns = args.summary_columns.as_ref();
         let columns = columns.map_or(&Column::USUAL[..], |columns| &columns.0);

@@ -10,7 +10,7 @@ use tamis_report::reduce::ReduceReport;
 use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
 
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, document_json, print};
+use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input, quietly};
 
 mod symptom;
@@ -31,30 +31,33 @@ Examples:
   tamis reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
 Exit status: 2 if the input doesn't show the failure.")]
 pub(crate) struct Args {
-    /// The policy or program: a path, `-`, or the name of an embedded policy
+    /// The policy or program: a path, `-`, or an embedded policy's name
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     input: String,
-    /// It differs for a call from this policy, program or stack, and its action for that call stays the same
+    /// It differs for a call from this policy, filter or stack
+    ///
+    /// Its action for that call stays the same.
     #[arg(long, value_name = "OTHER", value_parser = input::PolicyParser, hide_possible_values = true)]
     differs: Option<String>,
-    /// The call that shows the difference [default: found by the prover]
+    /// The call that shows it [default: found by the prover]
     #[arg(long, requires = "differs")]
     call: Option<String>,
-    /// Its action for this call stays the same; may be repeated
+    /// Its action for this call stays; may be repeated
     #[arg(long, value_name = "CALL", requires = "differs")]
     keep: Vec<String>,
     /// Compiling it still fails, for the same reason
     #[arg(long)]
     compile_fails: bool,
-    /// Parsing or linting it reports this code, such as TM0706
+    /// Parsing or linting it reports this code, as TM0706
     #[arg(long, value_name = "CODE")]
     reports: Option<String>,
-    /// This shell command exits with status 0; `{}` is replaced by a file with the input, which otherwise
-    /// becomes the last argument
+    /// This shell command exits with 0; `{}` is the input
+    ///
+    /// That is a file with it. Without `{}` the file becomes the last argument.
     #[arg(long, value_name = "COMMAND")]
     test: Option<String>,
     /// An option for OTHER alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
-    #[arg(long = "other", value_name = "NAME=VALUE", requires = "differs",
+    #[arg(long = "other", value_name = "NAME=VALUE", requires = "differs", hide_short_help = true,
           conflicts_with_all = ["compile_fails", "reports", "test"])]
     other_options: Vec<String>,
     #[command(flatten)]
@@ -79,16 +82,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         InputKind::Bpf | InputKind::Text(_) => reduce_program(&load, input, kind, &symptom)?,
         _ => reduce_text(&load, input, &symptom)?,
     };
-    if global.json {
-        if args.output.output.is_some() {
-            args.output.raw(&bytes)?;
-        }
-        print(document_json(&report)?.as_bytes())?;
-    } else {
-        match kind {
-            InputKind::Bpf => args.output.raw(&bytes)?,
-            _ => args.output.text(&report.text)?,
-        }
+    let write = |output: &OutputArgs| match kind {
+        InputKind::Bpf => output.raw(&bytes),
+        _ => output.text(&report.text),
+    };
+    show_beside(&args.output, write, &report, global)?;
+    if !global.json {
         global.notice(&report.to_string());
     }
     Ok(exit::OK)

@@ -17,16 +17,16 @@ use tamis_session::{Loaded, NamedProgram, Policy};
 use crate::cli::denials::{Decider, Denials};
 use crate::cli::library::{self, LinkFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
-use crate::cli::output::OutputArgs;
+use crate::cli::output::ReportArgs;
 use crate::cli::side;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
-use crate::cli::{Failure, Global, budget, exit, input, message, output};
+use crate::cli::{Failure, Global, budget, exit, input, message};
 
 /// Run a command under one or more filters
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis run -- ls -l                       under the embedded policy container-default
+  tamis run -- ls -l                       under container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
   tamis run -p server.tamis --explain-denied -- ./server
@@ -40,29 +40,33 @@ without tamis, unless --die-with-parent is given.
 Exit status: that of the command; if a signal kills it, tamis dies by the same signal. 126 if the \
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
-    /// A policy or program; may be repeated, the first is installed first [default: container-default]
+    /// A policy or program; may be repeated [default: container-default]
+    ///
+    /// The first is installed first.
     #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]
     policies: Vec<String>,
-    /// Let the command use tamis's library in place of libseccomp; without a policy, under no filter of tamis
+    /// Let the command use tamis's library in place of libseccomp
+    ///
+    /// Without a policy, it runs under no filter of tamis.
     #[arg(long)]
     libseccomp: bool,
     /// Don't trace the command to explain kills, so that debuggers can attach to it
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_explain: bool,
-    /// Also say which calls got an error from a filter, by which rule, and what line would allow them. Only these calls
-    /// become slower. Programs that have listeners of their own fail under it
+    /// Also say which calls got an error from a filter, and what line allows them
+    ///
+    /// It names the rule, too. Only these calls become slower. Programs that have listeners of their own fail under it
     #[arg(long)]
     explain_denied: bool,
-    /// Where the report is written, as the JSON document, instead of the text to standard error.
     #[command(flatten)]
-    output: OutputArgs,
+    output: ReportArgs,
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     keep_privs: bool,
     #[command(flatten)]
     flags: FlagArgs,
     /// Kill the command if tamis is killed; its descendants continue
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     die_with_parent: bool,
     #[command(flatten)]
     load: LoadArgs,
@@ -133,6 +137,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let mut document = document(&report, &policies, &stack);
             document.denied = denials.entries(|data| decider(&stack, &policies, data), &load);
             document.notes.extend(denials.note());
+            if args.explain_denied && is_filtered && !explains_denied {
+                let why = "denied calls are not explained: the filters deny some ways of executing a command";
+                document.notes.push(why.to_owned());
+            }
             args.print_report(&document, global)?;
             Ok(report.ended.pass_on())
         }
@@ -192,12 +200,8 @@ impl Args {
 
     /// Prints what the command's exit status alone doesn't show.
     fn print_report(&self, report: &RunReport, global: &Global) -> Result<(), Failure> {
-        if self.output.is_given() {
-            return self.output.text(&output::document_json(report)?);
-        }
-        if global.json {
-            message(output::document_json(report)?.trim_end());
-            return Ok(());
+        if self.output.is_given() || global.json {
+            return self.output.show(report, global);
         }
         let text = report.to_string();
         if !text.is_empty() {
@@ -329,6 +333,7 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Failu
                 text = format!("{text}, {reason}");
             }
             let help = denied_by.map(|_| MUST_ALLOW_EXECVE.to_owned());
+            let help = help.or_else(|| input::policy_as_command(program));
             let code = match *errno == Errno::ENOENT && denied_by.is_none() {
                 true => exit::NOT_FOUND,
                 false => exit::CANNOT_EXECUTE,

@@ -10,9 +10,10 @@ use tamis_platform::{Answer, Supervisor, Task, TaskId};
 use tamis_report::sandbox::{AskedEntry, SandboxReport};
 
 use crate::cli::load::{self, LoadArgs};
+use crate::cli::output::ReportArgs;
 use crate::cli::platform::{self, PlatformArgs};
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, input, message, output};
+use crate::cli::{Failure, Global, input};
 
 /// Run a command whose system calls are caught, under a policy
 #[derive(clap::Args)]
@@ -29,14 +30,18 @@ pub(crate) struct Args {
     /// The policy or program [default: container-default]
     #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT", value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: Option<String>,
-    /// How calls with the action notify are answered: `allow`, or an error such as `errno(EPERM)`
+    /// How calls with the action notify are answered
+    ///
+    /// `allow`, or an error such as `errno(EPERM)`.
     #[arg(long, value_name = "ANSWER", default_value = "errno(ENOSYS)", value_parser = parse_answer)]
     notify: Notify,
-    /// Print how often which calls were handed to tamis, when the command has ended
+    /// Print at the end which calls were handed to tamis
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
     platform: PlatformArgs,
+    #[command(flatten)]
+    output: ReportArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -82,6 +87,7 @@ pub(super) fn errno(text: &str) -> Option<u16> {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    args.output.check_folder()?;
     let load = args.load.for_filter();
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     let loaded = load.load(input, global)?;
@@ -94,9 +100,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         calls: Mutex::default(),
     };
     let ended = platform::run(platform, &args.command, &filter, &counts)?;
-    if args.stats || global.json {
+    if args.stats || global.json || args.output.is_given() {
         let report = counts.report(platform.name(), platform.caps().sees_tasks, ended);
-        message(output::document_text(&report, global)?.trim_end());
+        args.output.show(&report, global)?;
     }
     Ok(ended.pass_on())
 }

@@ -9,7 +9,7 @@ use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow,
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit, load};
 
-/// Look up architectures, system calls, constants and options of policy languages
+/// Look up architectures, calls, constants, codes and options
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -48,16 +48,26 @@ pub(crate) struct Args {
     /// Show these calls; may be repeated
     #[arg(short = 'e', long = "expr", value_name = "CALLS")]
     expressions: Vec<String>,
-    /// Write to this file instead of standard error, `-` for standard output; each line begins with the number of the task
+    /// Write to this file instead of standard error
+    ///
+    /// `-` is standard output. Each line begins with the number of the task.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How many bytes of a text that isn't a path are shown
-    #[arg(short, long, value_name = "COUNT", default_value_t = 32)]
+    #[arg(
+        short,
+        long,
+        value_name = "COUNT",
+        default_value_t = 32,
+        hide_short_help = true
+    )]
     string_bytes: usize,
     /// Show the calls of this architecture; may be repeated [default: all whose programs the machine runs]
-    #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
+    #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true, hide_short_help = true)]
     arches: Vec<Arch>,
-    /// Show the calls of this process and of what it starts from now on, without stopping it; may be repeated
+    /// Show this process and what it starts; may be repeated
+    ///
+    /// It isn't stopped.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<i32>,
     /// What shows the calls [default: ptrace, with --pid ebpf]

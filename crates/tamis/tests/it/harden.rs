@@ -351,3 +351,56 @@ fn what_isnt_ours_is_neither_read_nor_replaced() {
         );
     }
 }
+
+/// As the stock units of ssh and cron: `ExecReload=kill -HUP $MAINPID`.
+#[test]
+fn a_program_without_a_path_is_the_one_that_systemd_finds() {
+    let root = folder("searched");
+    let unit = format!("{PLAIN}ExecReload=kill -HUP $MAINPID\n");
+    let (code, told) = exit_of(&root, &unit, &[]);
+    assert!(code == Some(2) && told.contains("isn't found"), "{told}");
+    for folder in ["usr/bin", "bin"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+        fs::write(root.join(folder).join("kill"), "").unwrap();
+    }
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(root.join("bin/kill"), executable.clone()).unwrap();
+    let drop_in = || {
+        let (code, told) = exit_of(&root, &unit, &[]);
+        assert_eq!(code, Some(0), "{told}");
+        fs::read_to_string(root.join("etc/systemd/system/x.service.d/zz-tamis.conf")).unwrap()
+    };
+    let has =
+        |text: &str, path: &str| text.contains(&format!(" --argv0 kill -- {path} -HUP $MAINPID\n"));
+    let text = drop_in();
+    assert!(has(&text, "/bin/kill"), "{text}");
+    fs::set_permissions(root.join("usr/bin/kill"), executable).unwrap();
+    let text = drop_in();
+    assert!(has(&text, "/usr/bin/kill"), "{text}");
+}
+
+#[test]
+fn a_unit_of_which_no_command_is_filtered_is_refused() {
+    let root = folder("free");
+    let (code, told) = exit_of(&root, &PLAIN.replace("=/bin/true", "=+/bin/true"), &[]);
+    assert!(code == Some(2) && told.contains("all have `+`"), "{told}");
+}
+
+#[test]
+fn a_dry_run_needs_no_installer() {
+    let root = folder("dry");
+    fs::write(root.join("etc/systemd/system/x.service"), PLAIN).unwrap();
+    let alone = root.join("opt/tamis");
+    fs::hard_link(TAMIS, &alone).unwrap();
+    let run = |options: &[&str]| {
+        let mut command = Command::new(&alone);
+        command.args(["harden", "x", "--root", root.to_str().unwrap()]);
+        command.args(options).env("PATH", "").output().unwrap()
+    };
+    let output = run(&["--dry-run"]);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("ExecStart=/usr/bin/tamis-exec "), "{text}");
+    assert!(text.contains("neither beside tamis nor in PATH"), "{text}");
+    assert_eq!(run(&[]).status.code(), Some(2));
+}

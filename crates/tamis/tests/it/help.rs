@@ -43,17 +43,32 @@ fn stdout(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("help is text")
 }
 
-/// The subcommands, as the help lists them.
-fn subcommands() -> Vec<String> {
-    let help = stdout(&["--help"]);
-    let (_, after) = help.split_once("Commands:\n").expect("a list of commands");
-    let (list, _) = after.split_once("\n\n").expect("options behind it");
+/// The commands below a command, as its help lists them.
+fn below(path: &[String]) -> Vec<String> {
+    let words = path.iter().map(String::as_str);
+    let help = stdout(&words.chain(["--help"]).collect::<Vec<_>>());
+    let list = help
+        .split_once("Commands:\n")
+        .map_or("", |(_, after)| after);
+    let (list, _) = list.split_once("\n\n").unwrap_or((list, ""));
     let names = list
         .lines()
-        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
-    let names = names.map(|(name, _)| name.to_owned());
+        .filter_map(|line| Some(line.strip_prefix("  ")?.split_once(' ')?.0.to_owned()));
     names
         .filter(|name| !name.is_empty() && name != "help")
+        .collect()
+}
+
+/// The subcommands.
+fn subcommands() -> Vec<String> {
+    below(&[])
+}
+
+/// The words of all commands below a command, those below them included.
+fn all_below(path: &[String]) -> Vec<Vec<String>> {
+    let paths = below(path).into_iter().map(|name| [path, &[name]].concat());
+    paths
+        .flat_map(|path| [vec![path.clone()], all_below(&path)].concat())
         .collect()
 }
 
@@ -233,10 +248,24 @@ fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
 
 #[test]
 fn the_short_help_fits_a_screen() {
-    const LINES: usize = 50;
-    for subcommand in subcommands() {
-        let help = stdout(&[&subcommand, "-h"]);
+    const LINES: usize = 24;
+    let commands = all_below(&[]);
+    assert!(commands.iter().any(|path| path.len() == 2));
+    let mut too_long = Vec::new();
+    for path in commands {
+        let help = Command::new(TAMIS)
+            .args(&path)
+            .arg("-h")
+            .env("COLUMNS", "80")
+            .output()
+            .expect("it starts");
+        let help = String::from_utf8(help.stdout).expect("help is text");
         let lines = help.lines().count();
-        assert!(lines <= LINES, "{subcommand}: {lines} lines\n{help}");
+        if lines > LINES {
+            too_long.push(format!("{lines} lines: {help}"));
+        }
+        let more = format!("More: `tamis {} --help`", path.join(" "));
+        assert!(help.contains(&more), "{help}");
     }
+    assert!(too_long.is_empty(), "{}", too_long.join("\n"));
 }

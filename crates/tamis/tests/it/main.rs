@@ -14,6 +14,7 @@ mod catching;
 mod cli;
 mod compare;
 mod containers;
+mod documents;
 mod dump;
 mod embedding;
 mod examples;

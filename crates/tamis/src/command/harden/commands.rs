@@ -1,7 +1,8 @@
 //! The command lines of a service, and what they become: `ExecStart=/bin/x` runs `/bin/x` under the filter.
 //!
 //! A line is kept as it is written, word for word, quotes and specifiers included; only its first word moves behind the
-//! program that installs the filter. With `@` the second word is the name that the program is told. A `$` in the first
+//! program that installs the filter. A name without a path becomes the file that systemd finds, and stays the name that the
+//! program is told: the installer would look for it in other folders. With `@` the second word is the name that the program is told. A `$` in the first
 //! word stands for itself, but not in a later one, so it is doubled. A line with `+` gets no filter of systemd's, and none
 //! here.
 
@@ -35,6 +36,8 @@ pub(super) struct CommandLine {
     /// The name that the program is told, as it is written.
     name: Option<String>,
     rest: String,
+    /// Where the program was found, if it is named without a path.
+    found: Option<String>,
 }
 
 /// What installs the filter: its program and options, each quoted as a word of a command line.
@@ -44,11 +47,42 @@ pub(super) struct Installer {
     pub(super) words: String,
 }
 
-/// The command lines of a service that are in effect, by directive.
+/// Where systemd looks for programs that are named without a path, if the unit doesn't say it.
+const SEARCHED: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// The folders in which systemd looks for programs of a service that are named without a path.
+pub(super) fn searched_folders(assignments: &[Assignment]) -> Vec<String> {
+    let mut own: Vec<String> = Vec::new();
+    for assignment in assignments {
+        if assignment.section != "Service" || assignment.key != "ExecSearchPath" {
+            continue;
+        }
+        match assignment.value.is_empty() {
+            true => own.clear(),
+            false => own.extend(assignment.value.split(':').map(str::to_owned)),
+        }
+    }
+    match own.is_empty() {
+        true => SEARCHED.map(str::to_owned).to_vec(),
+        false => own,
+    }
+}
+
+/// The command lines of a service that are in effect, by directive. The function finds the path of a program's name.
 ///
 /// # Errors
 /// With the line that can't be carried, and why.
-pub(super) fn of_unit(assignments: &[Assignment]) -> Result<Vec<CommandLine>, String> {
+pub(super) fn of_unit(
+    assignments: &[Assignment],
+    find: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<CommandLine>, String> {
     let mut lines: Vec<CommandLine> = Vec::new();
     let is_unknown = |own: &&Assignment| {
         let key = own.key.as_str();
@@ -68,7 +102,7 @@ pub(super) fn of_unit(assignments: &[Assignment]) -> Result<Vec<CommandLine>, St
                 of_directive.clear();
                 continue;
             }
-            let line = parse(directive, &assignment.value);
+            let line = parse(directive, &assignment.value, find);
             let refuse = |why| format!("{directive}={}: {why}", assignment.value);
             of_directive.push(line.map_err(refuse)?);
         }
@@ -77,7 +111,11 @@ pub(super) fn of_unit(assignments: &[Assignment]) -> Result<Vec<CommandLine>, St
     Ok(lines)
 }
 
-fn parse(directive: &'static str, text: &str) -> Result<CommandLine, &'static str> {
+fn parse(
+    directive: &'static str,
+    text: &str,
+    find: &dyn Fn(&str) -> Option<String>,
+) -> Result<CommandLine, &'static str> {
     let start = text.trim_start_matches(SIGNS);
     let signs = text[..text.len() - start.len()].to_owned();
     let (program, mut rest) = word(start);
@@ -98,11 +136,16 @@ fn parse(directive: &'static str, text: &str) -> Result<CommandLine, &'static st
     let is_absolute = program
         .trim_start_matches(['"', '\''])
         .starts_with(['/', '%']);
+    let mut found = None;
     if !is_absolute && !signs.contains('+') {
-        return Err(
-            "write the absolute path of the program: systemd and the installed filter would look for it in \
-                    different folders",
-        );
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_name = !program.is_empty() && program.chars().all(is_plain);
+        found = Some(program).filter(|_| is_name).and_then(find);
+        if found.is_none() {
+            return Err(
+                "write the absolute path of the program: it isn't found where systemd looks for it",
+            );
+        }
     }
     let mut behind = rest;
     while !behind.is_empty() {
@@ -118,6 +161,7 @@ fn parse(directive: &'static str, text: &str) -> Result<CommandLine, &'static st
         program: program.to_owned(),
         name,
         rest: rest.to_owned(),
+        found,
     })
 }
 
@@ -145,6 +189,17 @@ impl CommandLine {
         self.signs.contains('+')
     }
 
+    /// What was found for a program that is named without a path.
+    pub(super) fn note(&self) -> Option<String> {
+        let found = self.found.as_ref()?;
+        let CommandLine {
+            directive, program, ..
+        } = self;
+        Some(format!(
+            "{directive}={program}: executes {found}, which systemd finds now; if that moves, run the command again"
+        ))
+    }
+
     /// The line with its directive, as it is.
     pub(super) fn as_it_is(&self) -> String {
         let name = self.name.iter().map(|name| format!(" {name}"));
@@ -164,10 +219,14 @@ impl CommandLine {
             false => word.replace('$', "$$"),
         };
         let mut line = format!("{}={signs}{}", self.directive, installer.words);
-        if let Some(name) = &self.name {
+        let found = self.found.as_deref();
+        // Without a path the program is told the name as it is.
+        let own_name = found.map(|_| &self.program);
+        if let Some(name) = self.name.as_ref().or(own_name) {
             line.push_str(&format!(" --argv0 {name}"));
         }
-        line.push_str(&format!(" -- {}", escape(&self.program)));
+        let program = found.unwrap_or(&self.program);
+        line.push_str(&format!(" -- {}", escape(program)));
         if !self.rest.is_empty() {
             line.push_str(&format!(" {}", self.rest));
         }
@@ -217,7 +276,8 @@ mod tests {
         let installer = Installer {
             words: "/bin/e -p /f".to_owned(),
         };
-        let line = parse("ExecStart", value)?;
+        let find = |name: &str| (name == "x").then(|| "/usr/bin/x".to_owned());
+        let line = parse("ExecStart", value, &find)?;
         assert_eq!(
             line.as_it_is(),
             format!("ExecStart={value}"),
@@ -246,6 +306,8 @@ mod tests {
             (":/bin/$x $x", ":/bin/e -p /f -- /bin/$x $x"),
             ("/bin/a\\x20b c", "/bin/e -p /f -- /bin/a\\x20b c"),
             ("+/bin/x a", "+/bin/x a"),
+            ("x -1 $P", "/bin/e -p /f --argv0 x -- /usr/bin/x -1 $P"),
+            ("-@x n a", "-/bin/e -p /f --argv0 n -- /usr/bin/x a"),
         ] {
             assert_eq!(under(value).unwrap(), format!("ExecStart={expected}"));
         }
@@ -254,14 +316,18 @@ mod tests {
     #[test]
     fn what_would_run_something_else_is_refused() {
         for value in [
-            "x",
+            "y",
+            "bin/x",
+            "\"x\"",
             "@/bin/x",
             "/bin/x a ; /bin/y b",
             "$X",
             "",
             "@/bin/x $N a",
         ] {
-            let line = parse("ExecStart", value);
+            let line = parse("ExecStart", value, &|name| {
+                (name != "y").then(|| format!("/usr/bin/{name}"))
+            });
             assert!(line.is_err(), "{value}: {line:?}");
         }
     }
@@ -273,6 +339,7 @@ mod tests {
             key: key.to_owned(),
             value: value.to_owned(),
         };
+        let of_unit = |assignments: &[Assignment]| of_unit(assignments, &|_| None);
         let lines = of_unit(&[
             assignment("ExecStart", "/bin/a"),
             assignment("ExecStartPre", "/bin/b"),

@@ -16,7 +16,7 @@ use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
 use tamis_diag::Sources;
 use tamis_kernel::search;
-use tamis_policy::systemd::{self, SystemdOptions};
+use tamis_policy::systemd::{self, Assignment, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
 use tamis_session::path_text::PathText;
@@ -41,7 +41,7 @@ const INSTALLER: &str = "tamis-exec";
 /// A file that is there where SELinux is enabled.
 const SELINUX: &str = "/sys/fs/selinux/enforce";
 
-/// Give a service one filter in the place of those that systemd makes for it
+/// Give a service one filter in the place of systemd's many
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -65,16 +65,18 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "undo")]
     dry_run: bool,
     /// The file system of the unit
-    #[arg(long, value_name = "DIR", default_value = "/")]
+    #[arg(long, value_name = "DIR", default_value = "/", hide_short_help = true)]
     root: PathBuf,
-    /// Where the drop-in and the filter are put [default: /etc/systemd/system/UNIT.d, below --root]
+    /// Where drop-in and filter are put [default: /etc/systemd/system/UNIT.d]
+    ///
+    /// The default is below --root.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// The program that installs the filter, as the service finds it: `tamis-exec`, or tamis itself [default: the
     /// tamis-exec beside this program or in PATH]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     installer: Option<PathBuf>,
-    /// The process whose filters the service has [default: one of the service, if it runs]
+    /// The process whose filters it has [default: one of the service, if it runs]
     #[arg(short, long, value_name = "PID", conflicts_with = "no_process")]
     pid: Option<i32>,
     /// Go by the unit alone, also if the service runs
@@ -82,13 +84,13 @@ pub(crate) struct Args {
     no_process: bool,
     /// Carry ProtectClock=, ProtectKernelLogs= and ProtectKernelModules= too: their other effects are written as
     /// CapabilityBoundingSet=, DeviceAllow= and InaccessiblePaths=, as systemd 252 has them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     rewrite: bool,
     /// The architecture of the machine that runs the service [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true)]
+    #[arg(long, value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true, hide_short_help = true)]
     arch: Option<Arch>,
     /// Treat warnings about the unit as errors
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     strict: bool,
 }
 
@@ -110,7 +112,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return undo(&places, &files.name, global);
     }
     places.check(&files.name)?;
-    let installer = installer(args, &root)?;
+    let (installer, assumed) = installer(args, &root)?;
     let load = LoadArgs::of_systemd(args.arch, args.strict)?;
     let title = format!("{} and its drop-ins", files.name);
     let text = files.text();
@@ -119,14 +121,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let source = sources.add("unit", text);
     let assignments = systemd::assignments(&sources, source);
     let settings = Settings(&assignments);
-    let lines = commands::of_unit(&assignments).map_err(|line| refused(&files.name, &[line]))?;
+    let lines = command_lines(&assignments, &root, &files.name)?;
     let change = settings.change(&installer, args.rewrite);
     let obstacles = settings.obstacles(&[&installer, &places.filter_inside]);
-    check(&files, &root, &change, obstacles)?;
+    check(&files, &root, &change, &lines, obstacles)?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let policy = loaded.into_policy("name a unit")?;
     let filters_before = count(&files, None, load.call_arch());
     let mut notes = settings.notes();
+    notes.extend(assumed);
+    notes.extend(lines.iter().filter_map(CommandLine::note));
     let process = match args.no_process {
         true => None,
         false => process::find(args.pid, &root, &files.name)?,
@@ -149,11 +153,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let report = HardenReport {
         unit: files.name.clone(),
-        files: files
-            .files
-            .iter()
-            .map(|(path, _)| format!("/{}", path.text()))
-            .collect(),
+        files: files.paths(),
         carried: names(&change.carried),
         kept: names(&change.kept),
         notes,
@@ -170,6 +170,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     output::show(&report, global)?;
     Ok(exit::OK)
+}
+
+/// The commands of a service, by the programs below the root.
+fn command_lines(
+    assignments: &[Assignment],
+    root: &Root,
+    unit: &str,
+) -> Result<Vec<CommandLine>, Failure> {
+    let folders = commands::searched_folders(assignments);
+    let find = |name: &str| root.program(&folders, name);
+    commands::of_unit(assignments, &find).map_err(|line| refused(unit, &[line]))
 }
 
 impl Places {
@@ -283,8 +294,8 @@ fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The program that installs the filter, by the path of the service.
-fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
+/// The program that installs the filter, by the path of the service, and what is to be said of it.
+fn installer(args: &Args, root: &Root) -> Result<(PathBuf, Option<String>), Failure> {
     let path = match &args.installer {
         Some(path) => Some(path.clone()),
         None => {
@@ -294,16 +305,22 @@ fn installer(args: &Args, root: &Root) -> Result<PathBuf, Failure> {
             beside.or_else(|| search::find(INSTALLER.as_ref()).ok())
         }
     };
-    let path = path.ok_or_else(|| {
-        Failure::usage(
-            format!("{INSTALLER} is neither beside tamis nor in PATH"),
-            "`cargo xtask exec` builds it; or name it, or tamis itself, with --installer",
-        )
-    })?;
+    let Some(path) = path else {
+        let missing = format!("{INSTALLER} is neither beside tamis nor in PATH");
+        if args.dry_run {
+            let assumed = Path::new("/usr/bin").join(INSTALLER);
+            let note = format!("{missing}: {} is written here", assumed.text());
+            return Ok((assumed, Some(note)));
+        }
+        return Err(Failure::usage(
+            missing,
+            "it comes with the packages of tamis; or name it, or tamis itself, with --installer",
+        ));
+    };
     let place = args.root.join(path.strip_prefix("/").unwrap_or(&path));
     let is_there = root.at(&path).is_ok_and(|real| real.is_file());
     match path.is_absolute() && is_there {
-        true => Ok(path),
+        true => Ok((path, None)),
         false => Err(Failure::usage(
             format!("{} is no program that the service finds", place.text()),
             "name it by its absolute path below --root",
@@ -337,8 +354,12 @@ fn check(
     files: &UnitFiles,
     root: &Root,
     change: &Change,
+    lines: &[CommandLine],
     mut obstacles: Vec<String>,
 ) -> Result<(), Failure> {
+    if lines.iter().all(CommandLine::is_free) {
+        obstacles.push("systemd runs none of its commands under filters: all have `+`".to_owned());
+    }
     if root.is_own() && Path::new(SELINUX).exists() {
         obstacles.push("SELinux would choose the domain by what installs the filter".to_owned());
     }
@@ -349,6 +370,10 @@ fn check(
     if change.carried.is_empty() {
         obstacles.push("it has no setting that is only a filter".to_owned());
     }
+    if change.carried.is_empty() && change.kept.is_empty() {
+        let help = "`tamis record --cgroup` and `tamis learn` make a policy of what a service calls, `tamis exec` installs it";
+        return Err(cannot(&files.name, &obstacles, help));
+    }
     match obstacles.is_empty() {
         true => Ok(()),
         false => Err(refused(&files.name, &obstacles)),
@@ -356,10 +381,13 @@ fn check(
 }
 
 fn refused(unit: &str, why: &[String]) -> Failure {
-    Failure::usage(
-        format!("{unit} can't be hardened: {}", why.join("; ")),
-        "nothing was written; the service keeps systemd's filters",
-    )
+    let help = "nothing was written; the service keeps systemd's filters";
+    cannot(unit, why, help)
+}
+
+fn cannot(unit: &str, why: &[String], help: &str) -> Failure {
+    let message = format!("{unit} can't be hardened: {}", why.join("; "));
+    Failure::usage(message, help)
 }
 
 fn drop_in_text(

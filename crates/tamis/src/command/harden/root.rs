@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// The most links in a path, as in the kernel.
@@ -68,6 +69,15 @@ impl Root {
             (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
             _ => self.at(inside),
         }
+    }
+
+    /// The first program of this name in these folders, by its path below the root.
+    pub(super) fn program(&self, folders: &[String], name: &str) -> Option<String> {
+        let mut paths = folders.iter().map(|folder| format!("{folder}/{name}"));
+        paths.find(|path| {
+            let real = self.at(Path::new(path)).and_then(|real| real.metadata());
+            real.is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+        })
     }
 
     /// The content of a regular file.

@@ -71,6 +71,12 @@ impl UnitFiles {
         Ok(UnitFiles { name, files })
     }
 
+    /// The paths of the files, as the service sees them.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let paths = self.files.iter();
+        paths.map(|(path, _)| format!("/{}", path.text())).collect()
+    }
+
     /// The text as `systemctl cat` prints it.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();

@@ -47,7 +47,7 @@ struct ApplyArgs {
     /// The policy or program: a path, `-`, or the name of an embedded policy
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
     policy: String,
-    /// The configuration of the container; it is changed in place unless -o is given
+    /// The container's config.json, changed in place without -o; `-` for standard input
     config: PathBuf,
     /// The runtime that reads it [default: both forms]
     #[arg(long, value_name = "RUNTIME")]
@@ -61,6 +61,9 @@ struct ApplyArgs {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+/// What stands for standard input and output.
+const STANDARD: &str = "-";
 
 /// Who reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,9 +80,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = load.load(&args.policy, global)?;
     args.target.check_use([&loaded].into_iter())?;
     let options = args.target.options(&load.options(), global)?;
-    let name = args.config.text();
-    let text = files::read_file(&args.config)
-        .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let text = match args.config == Path::new(STANDARD) {
+        true => files::read(STANDARD)?,
+        false => files::read_file(&args.config).map_err(|error| {
+            Failure::input(format!("cannot read {}: {error}", args.config.text()))
+        })?,
+    };
+    let name = text.name.clone();
     let mut text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
     let mut notes = leftovers(args.runtime, &text);
@@ -111,9 +118,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         set(&["annotations", annotation::KEY], &value)?;
         length_insns = Some(program.len());
     }
-    let place = args.output.output.clone();
-    let place = OutputArgs::to(place.unwrap_or_else(|| args.config.clone()));
-    place.text(&text)?;
+    let place = args.output.output.as_ref().unwrap_or(&args.config);
+    OutputArgs::to(place.clone()).text(&text)?;
     let report = OciReport {
         config: name,
         policy: args.policy.clone(),
@@ -122,7 +128,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         losses,
         notes,
     };
-    report_on(&report, &args.output, global)
+    report_on(&report, place, global)
 }
 
 /// What a configuration keeps of an earlier policy if only one form is set.
@@ -141,8 +147,8 @@ fn leftovers(runtime: Option<Runtime>, text: &str) -> Vec<String> {
 }
 
 /// Says what was done: on standard output, unless the configuration is there.
-fn report_on(report: &OciReport, place: &OutputArgs, global: &Global) -> Result<u8, Failure> {
-    let is_there = place.output.as_deref() == Some(Path::new("-"));
+fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Failure> {
+    let is_there = place == Path::new(STANDARD);
     match global.json && !is_there {
         true => output::show(report, global)?,
         false => global.notice(report.to_string().trim_end()),

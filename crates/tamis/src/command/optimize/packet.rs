@@ -8,7 +8,7 @@ use tamis_report::disasm::DisasmReport;
 use tamis_report::entry::counted;
 
 use super::{Args, Emit};
-use crate::cli::output::document_json;
+use crate::cli::output::{document_json, print};
 use crate::cli::{Failure, Global, exit, message, packet};
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -30,12 +30,10 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         message(&summary(given.len(), &optimised));
     }
     let program = &optimised.program;
+    let document = || document_json(&DisasmReport::of(program.insns()));
     let listing = || disasm::disassemble_packet(program, disasm::Style::Commented);
     match form {
-        Some(Emit::Json) => {
-            let report = DisasmReport::of(program.insns());
-            args.output.text(&document_json(&report)?)?;
-        }
+        Some(Emit::Json) => args.output.text(&document()?)?,
         Some(Emit::Asm) => args.output.text(&listing())?,
         None if shows_person => args.output.text(&listing())?,
         Some(Emit::Annotation) => {
@@ -48,6 +46,9 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let bytes = insns_to_bytes(program.insns(), Endian::Little);
             args.output.raw(&bytes)?;
         }
+    }
+    if args.output.is_beside_document(global) && form != Some(Emit::Json) {
+        print(document()?.as_bytes())?;
     }
     Ok(exit::OK)
 }

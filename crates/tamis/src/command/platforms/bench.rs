@@ -19,6 +19,7 @@ use tamis_session::path_text::PathText;
 use super::guest::{self, Operation, nr};
 use super::peer::Peer;
 use crate::cli::Failure;
+use crate::cli::progress::Progress;
 
 /// What is measured: its name, the operation, how many batches of how many operations, and which calls are caught.
 struct Case {
@@ -125,13 +126,18 @@ pub(super) fn measure(
     platforms: &[&'static dyn Platform],
     peers: &[Peer],
     rounds: usize,
+    mut progress: Progress,
 ) -> Result<Measured, Failure> {
     let cpus = affinity::allowed()
         .map_err(|errno| Failure::environment(format!("the CPUs are unknown: {errno}")))?;
     let folder = Folder::new()?;
     let mut rows = rows(platforms, peers, cpus.len().min(2));
-    for _ in 0..rounds {
-        for row in &mut rows {
+    let steps = (rounds * rows.len()).max(1) as f64;
+    for round in 0..rounds {
+        let done = round * rows.len();
+        for (at, row) in rows.iter_mut().enumerate() {
+            let words = format!("{}, {}", row.subject.name(), row.case.name);
+            progress.show((done + at) as f64 / steps, &words);
             if row.problem.is_some() {
                 continue;
             }

@@ -5,16 +5,23 @@
 //!
 //! What a program does with a listener of its own fails under it, with EBUSY: the kernel has one for each task.
 
-use tamis_abi::{Action, ActionKind, errno};
+use tamis_abi::signature;
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, errno, syscall};
 use tamis_bpf::{Op, Program, Stack};
-use tamis_kernel::listener::Reply;
+use tamis_kernel::listener::{Listener, Notification, Reply};
+use tamis_kernel::memory;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
-
+use tamis_profile::interest;
+use tamis_recorder::view::{Argument, Decoder, Shown};
+use tamis_report::denied::essence;
 use tamis_session::Policy;
 
 use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
 use crate::cli::{Failure, budget, side};
+
+/// How many bytes of a text that isn't a path are shown.
+const MAX_TEXT_BYTES: usize = 32;
 
 /// The filters of a command as one that hands over what gets an error.
 ///
@@ -56,14 +63,16 @@ pub(super) fn run(
     policies: &[Option<Policy>],
 ) -> Result<(RunResult, Denials), RunError> {
     let mut denials = Denials::default();
-    let result = run::supervise(command, |_, notification| {
+    let mut decoder = Decoder::new(MAX_TEXT_BYTES);
+    let result = run::supervise(command, |listener, notification| {
         let run = stack.run(&notification.call);
         let action = Action::from_ret(run.ret);
         if action.kind == ActionKind::Errno {
             let policy = run
                 .decided_by
                 .and_then(|filter| policies.get(filter)?.as_ref());
-            denials.add(&notification.call, action, policy);
+            let show = || shown_waiting(&mut decoder, listener, notification);
+            denials.add(&notification.call, action, policy, show);
             Reply::Errno(action.data.min(errno::MAX))
         } else {
             // The policy's own `notify`, which nobody answers.
@@ -71,4 +80,102 @@ pub(super) fn run(
         }
     })?;
     Ok((result, denials))
+}
+
+/// A call that waits for its answer, with what its arguments point to; `None` if that isn't known.
+fn shown_waiting(
+    decoder: &mut Decoder,
+    listener: &Listener,
+    notification: &Notification,
+) -> Option<String> {
+    let read = |address: u64, buffer: &mut [u8]| {
+        memory::read(notification.thread, address, buffer).unwrap_or(0)
+    };
+    let text = shown(decoder, &notification.call, &read)?;
+    // If the caller is gone, the memory may have been another's.
+    let is_waiting = listener.is_waiting(notification.id).unwrap_or(false);
+    is_waiting.then_some(text)
+}
+
+/// The call in words that are read as its [`essence`]: with paths, texts and structures, without other addresses, descriptors
+/// and lengths.
+fn shown(
+    decoder: &mut Decoder,
+    data: &SeccompData,
+    read: &dyn Fn(u64, &mut [u8]) -> usize,
+) -> Option<String> {
+    let arch = Arch::of_call(data.arch, data.nr)?;
+    let name = syscall::name(arch, Nr(data.nr))?;
+    let args = decoder.entered(data, read);
+    let args = args.iter().filter(|arg| is_telling(arch, name, arg));
+    let args = args.map(|arg| format!("{}={}", arg.name, arg.shown.text()));
+    let text = format!("{arch} {name}({})", args.collect::<Vec<_>>().join(", "));
+    // Calls through a multiplexer have arguments of others, and some values have names that only strace knows.
+    let is_read = call::parse(&text, arch).is_ok_and(|read| essence(&read) == essence(data));
+    is_read.then_some(text)
+}
+
+/// Whether an argument says what the call was for.
+fn is_telling(arch: Arch, call: &str, arg: &Argument) -> bool {
+    match arg.shown {
+        Shown::Symbol(_)
+        | Shown::Mode(_)
+        | Shown::Bytes { .. }
+        | Shown::Strings { .. }
+        | Shown::Address(_)
+        | Shown::Structure(_) => true,
+        Shown::Signed(_) | Shown::Unsigned(_) | Shown::Bits(_) | Shown::Pointer(_) => {
+            let place = signature::index(arch, call, arg.name);
+            let mut chosen = interest::arguments(arch, call).into_iter();
+            arg.raw != 0 && chosen.any(|chosen| Some(chosen.index) == place)
+        }
+        Shown::Environment(..) | Shown::Later | Shown::LaterLen(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The call with this text at the address 0x1000.
+    fn shown_with(call: &str, memory: &[u8]) -> Option<String> {
+        let data = call::parse(call, Arch::X86_64).expect("a call");
+        let read = |address: u64, buffer: &mut [u8]| {
+            let known = address
+                .checked_sub(0x1000)
+                .and_then(|at| memory.get(at as usize..));
+            let known = known.unwrap_or_default();
+            let len = known.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&known[..len]);
+            len
+        };
+        shown(&mut Decoder::new(MAX_TEXT_BYTES), &data, &read)
+    }
+
+    #[test]
+    fn paths_and_modes_are_shown_and_descriptors_are_not() {
+        assert_eq!(
+            shown_with("mkdirat(7, 0x1000, 0o755)", b"/srv/a\0").as_deref(),
+            Some("x86_64 mkdirat(pathname=\"/srv/a\", mode=0755)")
+        );
+        assert_eq!(
+            shown_with(
+                "openat(AT_FDCWD, 0x1000, O_WRONLY|O_CREAT, 0o600)",
+                b"b\"c\0"
+            )
+            .as_deref(),
+            Some(
+                r#"x86_64 openat(dfd=AT_FDCWD, filename="b\"c", flags=O_WRONLY|O_CREAT, mode=0600)"#
+            )
+        );
+        assert_eq!(
+            shown_with("chmod(0x5000, 0o4755)", b"").as_deref(),
+            Some("x86_64 chmod(mode=04755)")
+        );
+        assert_eq!(
+            shown_with("socket(AF_VSOCK, SOCK_STREAM, 9)", b"").as_deref(),
+            Some("x86_64 socket(family=AF_VSOCK, type=SOCK_STREAM, protocol=0x9)")
+        );
+        assert_eq!(shown_with("nr 5000", b""), None);
+    }
 }

@@ -1,0 +1,29 @@
+//! A profile as a document: its own form, which other commands read, with the warnings about what it was made of.
+
+use tamis_profile::Profile;
+
+use crate::diagnostics::DiagnosticEntry;
+
+/// The profile as JSON with `diagnostics` as its last member.
+///
+/// # Errors
+/// Never: the members of warnings have names.
+pub fn json(profile: &Profile, warnings: &[DiagnosticEntry]) -> serde_json::Result<String> {
+    let text = profile.to_json();
+    let members = text.trim_end().trim_end_matches('}').trim_end();
+    let warnings = serde_json::to_string(warnings)?;
+    Ok(format!("{members},\n  \"diagnostics\": {warnings}\n}}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_a_profile() {
+        let text = json(&Profile::default(), &[]).unwrap();
+        let expected =
+            "{\n  \"schema\": \"tamis-profile/1\",\n  \"calls\": [],\n  \"diagnostics\": []\n}\n";
+        assert_eq!(text, expected);
+    }
+}
