@@ -117,7 +117,7 @@ fn packets(rng: &mut Rng, counts: &mut Counts) {
     let packets: Vec<_> = frames.iter().map(|frame| packet::local(frame)).collect();
     let ret = |packet| interp::run_packet(&program, packet).ret;
     let expected: Vec<u32> = packets.iter().map(ret).collect();
-    let given = packet::metadata_of_local_packets();
+    let given = packet::METADATA_OF_LOCAL_PACKETS;
     let is_known = |one: &Ancillary| given.get(*one).is_some();
     let known: Vec<Ancillary> = Ancillary::ALL.into_iter().filter(is_known).collect();
     for (name, engine, _) in ENGINES.iter().filter(|(.., is_cached)| !is_cached) {

@@ -203,7 +203,7 @@ mod tests {
             known.with(one, value(one))
         });
         let packet = Packet {
-            metadata,
+            metadata: &metadata,
             ..Packet::new(&[1, 2, 3, 4][..])
         };
         for one in Ancillary::ALL {

@@ -119,18 +119,23 @@ pub fn run(
 }
 
 /// The number in network order at a place of the packet, where `index` is the value of the place's register.
+#[inline]
 pub(crate) fn packet_value(packet: &[u8], size: Size, place: Place, index: u64) -> Option<u64> {
     let offset = match place {
         Place::Absolute(offset) => offset,
         Place::Indirect(_, offset) => offset.wrapping_add(index as i32),
     };
-    let at = usize::try_from(offset).ok()?;
-    let bytes = packet.get(at..at.checked_add(size.bytes())?)?;
-    Some(
-        bytes
-            .iter()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
-    )
+    let bytes = packet.get(usize::try_from(offset).ok()?..)?;
+    match size {
+        Size::B => bytes.first().map(|byte| u64::from(*byte)),
+        Size::H => bytes
+            .first_chunk()
+            .map(|bytes| u16::from_be_bytes(*bytes).into()),
+        Size::W => bytes
+            .first_chunk()
+            .map(|bytes| u32::from_be_bytes(*bytes).into()),
+        Size::D => bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)),
+    }
 }
 
 /// What a call leaves behind: where to return, and r6 to r9.

@@ -57,6 +57,8 @@ enum Next {
 #[derive(Clone, Copy)]
 struct Insn {
     handler: Handler,
+    /// Where it is itself.
+    here: u32,
     /// Where its successor is.
     next: u32,
     /// Where it jumps.
@@ -130,10 +132,10 @@ impl Threaded {
                 other => other.skip(),
             };
             let target = skip.map_or(0, |skip| places[target(pc, skip).0]);
-            let stays = target > here && target as usize / MAX_CHAIN == here as usize / MAX_CHAIN;
-            insns.push(handlers::insn(op, here + 1, target, stays));
+            insns.push(handlers::insn(op, here, target, stays(here, target)));
             ops.push((op, pc));
         }
+        follow_jumps(&mut insns, &ops);
         Threaded {
             insns,
             ops,
@@ -188,6 +190,40 @@ fn uses_stack(op: Op) -> bool {
     reads & bit(Reg::FRAME) != 0 || matches!(op, Op::CallHelper(_) | Op::CallLocal(_))
 }
 
+/// Whether a function may call that of its target.
+const fn stays(here: u32, target: u32) -> bool {
+    target > here && target as usize / MAX_CHAIN == here as usize / MAX_CHAIN
+}
+
+/// Leads to where a jump leads what leads to the jump, from the last instruction to the first. Jumps that go through the loop stay.
+fn follow_jumps(insns: &mut [Insn], ops: &[(Op, Pc)]) {
+    let is_followed = |insn: &Insn| {
+        let (op, _) = ops[insn.here as usize];
+        let is_jump = matches!(op, Op::Jump(_) | Op::JumpFar(_));
+        is_jump && !insn.is_pause() && stays(insn.here, insn.target)
+    };
+    for index in (0..insns.len()).rev() {
+        let insn = insns[index];
+        let end = |to: u32| match insns.get(to as usize) {
+            Some(next) if stays(insn.here, to) && is_followed(next) => next.target,
+            _ => to,
+        };
+        let (next, target) = (end(insn.next), end(insn.target));
+        insns[index] = Insn {
+            next,
+            target,
+            ..insn
+        };
+    }
+}
+
+impl Insn {
+    /// Whether it stands at the end of a part and only goes through the loop.
+    const fn is_pause(&self) -> bool {
+        self.here as usize % MAX_CHAIN == MAX_CHAIN - 1
+    }
+}
+
 /// The index of each place of the program in the list: that of the pause before it, if there is one.
 fn places(program: &Program) -> Vec<u32> {
     let mut places = vec![0; program.len()];
@@ -204,6 +240,7 @@ fn places(program: &Program) -> Vec<u32> {
 fn pause(index: u32) -> Insn {
     Insn {
         handler: |_, insn, _| Next::At(insn.next),
+        here: index,
         next: index + 1,
         target: 0,
         dst: 0,

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp, stack};
-use tamis_jit::{Entry, Seccomp};
+use tamis_jit::Entry;
 use tamis_vm::cache::{Plan, Residual, Table};
 use tamis_vm::threaded::{self, Threaded};
 
@@ -37,11 +37,9 @@ pub struct Evaluator {
 enum Filters {
     Reference(Vec<Program>),
     Threaded(Vec<Threaded<threaded::Seccomp>>),
-    Jit(Vec<Seccomp>, Entries),
+    /// With an entry for each residual of the table.
+    Jit(tamis_jit::Filters),
 }
-
-/// For each residual of the table its filter, and the entry in that filter's code.
-type Entries = Vec<(usize, usize)>;
 
 impl Evaluator {
     /// Prepares a stack.
@@ -59,7 +57,7 @@ impl Evaluator {
         let compile = || compile(programs, residuals, options);
         let (choice, compiled) = choose(options.engine, options.evaluations, compile)?;
         let filters = match (choice.engine, compiled) {
-            (_, Some((filters, entries))) => Filters::Jit(filters, entries),
+            (_, Some(filters)) => Filters::Jit(filters),
             (Engine::Reference, None) => Filters::Reference(programs.to_vec()),
             (_, None) => Filters::Threaded(threaded(programs)?),
         };
@@ -95,20 +93,23 @@ impl Evaluator {
             return self.run_all(image);
         };
         let [nr, audit, ..] = *image;
-        match table.plan(audit, nr) {
-            Plan::Answer(ret) => ret,
-            plan => self.run_residuals(table, plan, image),
+        match (table.plan(audit, nr), &self.filters) {
+            (Plan::Answer(ret), _) => ret,
+            (Plan::Residual(residual), Filters::Jit(filters)) => {
+                let ret = filters.run_entry(residual as usize, image);
+                stack::stricter(stack::NO_FILTER, ret)
+            }
+            (plan, _) => self.run_residuals(table, plan, image),
         }
     }
 
-    /// The answer of what a plan leaves to the filters. Apart, so that the answers of the table need no saved registers.
+    /// The answer of what a plan leaves to the filters. Apart, so that what callers inline is short.
     #[inline(never)]
     fn run_residuals(&self, table: &Table, plan: Plan, image: &[u32; 16]) -> u32 {
         match &self.filters {
-            Filters::Jit(filters, entries) => table.carry_out(plan, |residual| {
-                let (filter, entry) = entries[residual as usize];
-                filters[filter].run_entry(entry, image)
-            }),
+            Filters::Jit(filters) => {
+                table.carry_out(plan, |residual| filters.run_entry(residual as usize, image))
+            }
             Filters::Threaded(filters) => table.carry_out(plan, |residual| {
                 let Residual { filter, pc, state } = table.residuals()[residual as usize];
                 filters[filter].run_from(pc, state, image)
@@ -126,7 +127,7 @@ impl Evaluator {
                 strictest(programs, |program| interp::run_image(program, image).ret)
             }
             Filters::Threaded(filters) => strictest(filters, |filter| filter.run(image)),
-            Filters::Jit(filters, _) => strictest(filters, |filter| filter.run(image)),
+            Filters::Jit(filters) => strictest(filters.filters(), |filter| filter.run(image)),
         }
     }
 }
@@ -155,25 +156,17 @@ fn compile(
     programs: &[Program],
     residuals: &[Residual],
     options: &Options,
-) -> Result<(Vec<Seccomp>, Entries), tamis_jit::Error> {
-    let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); programs.len()];
-    let mut places = Vec::with_capacity(residuals.len());
-    for residual in residuals {
-        let of_filter = &mut entries[residual.filter];
-        places.push((residual.filter, of_filter.len()));
-        of_filter.push(Entry {
-            pc: residual.pc,
-            a: residual.state.a,
-            x: residual.state.x,
-            memory: residual.state.memory,
-        });
-    }
-    let options = tamis_jit::Options {
-        harden: options.harden,
+) -> Result<tamis_jit::Filters, tamis_jit::Error> {
+    let entry = |Residual { filter, pc, state }: &Residual| {
+        let entry = Entry {
+            pc: *pc,
+            a: state.a,
+            x: state.x,
+            memory: state.memory,
+        };
+        (*filter, entry)
     };
-    let compiled = programs
-        .iter()
-        .zip(&entries)
-        .map(|(program, entries)| Seccomp::compile_with_entries(program, entries, &options));
-    Ok((compiled.collect::<Result<_, _>>()?, places))
+    let entries: Vec<(usize, Entry)> = residuals.iter().map(entry).collect();
+    let harden = options.harden;
+    tamis_jit::Filters::compile(programs, &entries, &tamis_jit::Options { harden })
 }

@@ -4,6 +4,11 @@
 //! jump has its shortest form, and nothing is corrected afterwards. A [`Label`] is therefore a distance from the end
 //! of the code, which does not change while code is added before it. Whoever writes loops gives jumps backward the label
 //! that the target had when the same code was written before.
+//!
+//! Many processors of Intel decode anew, each time, a line of 32 bytes in which a jump crosses the end of the line or ends with it
+//! (erratum "jump conditional code"), and programs are mostly jumps. So code ends where a line ends in memory, and
+//! [`Assembler::space_jumps`] puts instructions without effect behind jumps that would lie so, which halves the time of
+//! some programs and costs other processors next to nothing.
 
 use crate::x86::{Condition, Inst, Reg};
 
@@ -30,6 +35,21 @@ pub(crate) struct Code {
 /// The bytes that must be free before an instruction is written: two writes of eight bytes.
 const MARGIN_BYTES: usize = 16;
 
+/// The bytes of a line of code, with whose end jumps don't end.
+pub(crate) const LINE_BYTES: usize = 32;
+
+/// Instructions without effect, of one to eight bytes, the first in the lowest bits.
+const FILLERS: [u64; 8] = [
+    0x90,
+    0x9066,
+    0x1f0f,
+    0x40_1f0f,
+    0x44_1f0f,
+    0x441f_0f66,
+    0x80_1f0f,
+    0x84_1f0f,
+];
+
 /// Writes code backwards.
 #[derive(Debug)]
 pub(crate) struct Assembler {
@@ -37,6 +57,8 @@ pub(crate) struct Assembler {
     buffer: Vec<u8>,
     /// The first byte of the code in the buffer.
     start: usize,
+    /// Whether jumps don't cross or end with a line.
+    is_spaced: bool,
 }
 
 impl Assembler {
@@ -46,7 +68,13 @@ impl Assembler {
         Assembler {
             buffer: vec![0; len],
             start: len,
+            is_spaced: false,
         }
+    }
+
+    /// From here on no jump crosses the end of a line or ends with it.
+    pub(crate) fn space_jumps(&mut self) {
+        self.is_spaced = true;
     }
 
     /// The place before all that is written.
@@ -61,6 +89,9 @@ impl Assembler {
     pub(crate) fn push(&mut self, inst: Inst) {
         self.reserve();
         let encoded = inst.encode();
+        if matches!(inst, Inst::Return | Inst::CallFrom(_)) {
+            self.space(encoded.len());
+        }
         self.bytes(encoded.tail.value, encoded.tail.len as usize);
         self.bytes(encoded.head.value, encoded.head.len as usize);
     }
@@ -74,8 +105,11 @@ impl Assembler {
     /// Writes a jump, unless its target comes next anyway.
     #[inline]
     pub(crate) fn jump(&mut self, to: Label) {
+        if self.distance(to) == 0 {
+            return;
+        }
+        self.space_jump(to, 0, [2, 5]);
         match self.distance(to) {
-            0 => {}
             short @ -128..=127 => {
                 self.reserve();
                 self.bytes(0xeb | u64::from(short as u8) << 8, 2);
@@ -89,14 +123,17 @@ impl Assembler {
 
     /// Writes a call of code in the same program.
     pub(crate) fn call(&mut self, to: Label) {
+        self.space(5);
         let distance = self.distance(to);
         self.reserve();
         self.bytes(0xe8 | u64::from(distance as u32) << 8, 5);
     }
 
-    /// Writes a jump for one value of a condition.
+    /// Writes a jump for one value of a condition, and before it the instruction that decides about the condition: the
+    /// processor runs both as one.
     #[inline]
-    pub(crate) fn jump_if(&mut self, condition: Condition, to: Label) {
+    pub(crate) fn jump_if(&mut self, compare: Inst, condition: Condition, to: Label) {
+        self.space_jump(to, compare.encode().len(), [2, 6]);
         self.reserve();
         let condition = condition as u64;
         match self.distance(to) {
@@ -106,25 +143,61 @@ impl Assembler {
                 6,
             ),
         }
+        self.push(compare);
     }
 
-    /// Writes jumps for both values of a condition, or one, or none.
+    /// Writes jumps for both values of a condition, or one, and before them the instruction that decides.
     #[inline]
-    pub(crate) fn branch(&mut self, condition: Condition, yes: Label, no: Label) {
-        let here = self.here();
-        if yes == no {
-            self.jump(yes);
-        } else if here == yes {
-            self.jump_if(condition.inverted(), no);
+    pub(crate) fn branch(&mut self, compare: Inst, condition: Condition, yes: Label, no: Label) {
+        if self.here() == yes {
+            self.jump_if(compare, condition.inverted(), no);
         } else {
             self.jump(no);
-            self.jump_if(condition, yes);
+            self.jump_if(compare, condition, yes);
+        }
+    }
+
+    /// Makes room for a jump in its short or its long form and `before_bytes` that belong to it.
+    #[inline]
+    fn space_jump(&mut self, to: Label, before_bytes: usize, [short, long]: [usize; 2]) {
+        while self.is_spaced {
+            let is_short = matches!(self.distance(to), -128..=127);
+            let len = before_bytes + if is_short { short } else { long };
+            if !self.space(len) {
+                break;
+            }
+        }
+    }
+
+    /// Makes room for a jump of this length; whether it wasn't there.
+    #[inline]
+    fn space(&mut self, len_bytes: usize) -> bool {
+        // The code ends with a line.
+        let used = (self.buffer.len() - self.start) % LINE_BYTES;
+        if !self.is_spaced || used > 0 && used + len_bytes <= LINE_BYTES {
+            return false;
+        }
+        // One byte of the line before is enough: then the jump ends before it.
+        let filler = if used == 0 { 1 } else { LINE_BYTES - used + 1 };
+        self.fill(filler);
+        true
+    }
+
+    /// Writes so many bytes without effect, in few instructions.
+    #[cold]
+    fn fill(&mut self, len_bytes: usize) {
+        let mut left = len_bytes;
+        while left > 0 {
+            let part = left.min(FILLERS.len());
+            self.reserve();
+            self.bytes(FILLERS[part - 1], part);
+            left -= part;
         }
     }
 
     /// The code.
     pub(crate) fn finish(self) -> Code {
-        let Assembler { buffer, start } = self;
+        let Assembler { buffer, start, .. } = self;
         Code { buffer, start }
     }
 

@@ -90,8 +90,7 @@ enum Source {
 
 impl Emitter {
     /// An emitter whose code has the end with 0 and nothing else.
-    pub(crate) fn new(room_bytes: usize, blinding: Blinding) -> Emitter {
-        let mut out = Assembler::with_capacity(room_bytes);
+    pub(crate) fn new(mut out: Assembler, blinding: Blinding) -> Emitter {
         out.push(Inst::Return);
         out.push(Inst::Binary(Binary::Xor, Width::Half, A, A));
         Emitter {
@@ -259,8 +258,8 @@ impl Emitter {
     }
 
     fn end_if_x_is_zero(&mut self) {
-        self.out.jump_if(Condition::Equal, self.zero);
-        self.out.push(Inst::Binary(Binary::Test, Width::Half, X, X));
+        let compare = Inst::Binary(Binary::Test, Width::Half, X, X);
+        self.out.jump_if(compare, Condition::Equal, self.zero);
     }
 
     /// Writes `A = A % operand`, which ends the program if X is 0.
@@ -285,12 +284,11 @@ impl Emitter {
             Test::Ge => Condition::AboveEqual,
             Test::Set => Condition::NotEqual,
         };
-        self.out.branch(condition, exits.next, exits.no);
         if exits.next == exits.no {
-            return;
+            return self.out.jump(exits.next);
         }
         self.with_operand(operand, |this, source| {
-            this.out.push(match (test, source) {
+            let compare = match (test, source) {
                 (Test::Set, Source::Constant(k @ 0..=0xff)) => Inst::TestLowByte(k as u8),
                 (Test::Set, Source::Constant(k)) => {
                     Inst::BinaryImm(Binary::Test, Width::Half, A, k as i32)
@@ -302,7 +300,8 @@ impl Emitter {
                 (_, Source::Constant(0)) => Inst::Binary(Binary::Test, Width::Half, A, A),
                 (_, Source::Constant(k)) => Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32),
                 (_, Source::Register(src)) => Inst::Binary(Binary::Cmp, Width::Half, A, src),
-            });
+            };
+            this.out.branch(compare, condition, exits.next, exits.no);
         });
     }
 }

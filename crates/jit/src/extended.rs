@@ -9,6 +9,8 @@
 //! Registers hold the addresses that interpreters use ([`tamis_ebpf::memory`]). The lower half of one is the offset of
 //! the real byte, so a program computes with them as it likes and helpers get what they get from interpreters.
 
+use std::sync::Arc;
+
 use tamis_abi::Endian;
 use tamis_ebpf::check::Checked;
 use tamis_ebpf::interp::{Fault, FaultReason};
@@ -16,8 +18,7 @@ use tamis_ebpf::memory::{Context, Frames, Helpers, Memory};
 use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{Op, Pc};
 
-use crate::assembler::EntryPoint;
-use crate::memory::{Executable, call_extended, call_without_helpers};
+use crate::memory::{Executable, Function, call_extended, call_without_helpers};
 use crate::{Error, Options};
 
 pub(crate) mod emit;
@@ -49,8 +50,7 @@ const MAX_PACKET_BYTES: usize = i32::MAX as usize;
 /// ```
 #[derive(Debug)]
 pub struct Extended {
-    executable: Executable,
-    start: EntryPoint,
+    start: Function,
     needs: Needs,
     calls_helpers: bool,
     /// For memories that the code can't be given.
@@ -126,9 +126,9 @@ impl Extended {
             return Err(Error::OtherByteOrder);
         }
         let (code, start) = write::write(checked, options);
+        let executable = Executable::new(&code).map_err(Error::Unavailable)?;
         Ok(Extended {
-            executable: Executable::new(&code).map_err(Error::Unavailable)?,
-            start: code.entry(start),
+            start: Function::new(&Arc::new(executable), code.entry(start)),
             needs: Needs::of(checked),
             calls_helpers: checked
                 .program()
@@ -150,7 +150,7 @@ impl Extended {
             return self.threaded.run(memory, helpers);
         }
         memory.begin_checked(self.needs.frames);
-        call_extended(&self.executable, self.start, self.needs, memory, helpers)
+        call_extended(&self.start, self.needs, memory, helpers)
     }
 
     /// Runs a program that calls no helper, in a third of the time that [`run`](Self::run) takes for a short one: there
@@ -166,15 +166,13 @@ impl Extended {
         if self.calls_helpers || !self.needs.are_met(context, packet) {
             return None;
         }
-        let (executable, needs) = (&self.executable, self.needs);
-        Some(call_without_helpers(
-            executable, self.start, needs, context, packet, frames,
-        ))
+        let (start, needs) = (&self.start, self.needs);
+        Some(call_without_helpers(start, needs, context, packet, frames))
     }
 
     /// The machine code, for disassemblers. It is independent of its address.
     pub fn code(&self) -> &[u8] {
-        self.executable.bytes()
+        self.start.code()
     }
 
     /// The offset in the code where the program begins.

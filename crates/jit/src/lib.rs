@@ -20,6 +20,7 @@ mod extended;
 pub mod memory;
 mod program;
 mod ranges;
+mod reduce;
 mod seccomp;
 mod socket;
 pub mod template;
@@ -28,7 +29,7 @@ mod x86;
 pub use extended::Extended;
 pub use memory::{Unavailable, probe};
 pub use program::Entry;
-pub use seccomp::Seccomp;
+pub use seccomp::{Filters, Seccomp};
 pub use socket::Socket;
 
 /// How programs are compiled.

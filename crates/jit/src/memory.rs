@@ -6,7 +6,8 @@
 //! stopped by the machine. The space around the code is filled with a trap instruction.
 //!
 //! All `unsafe` of the crate is here, the call of the code included. What makes it sound is the type of its argument:
-//! only the emitter of this crate makes a `Code`. On other machines than x86-64 with
+//! only the emitter of this crate makes a `Code`. What is called is a [`Function`], an address that was computed once and that
+//! keeps its code. On other machines than x86-64 with
 //! Linux nothing can be made executable, and the error says so.
 
 use std::fmt;
@@ -17,7 +18,7 @@ use std::any::Any;
 use tamis_ebpf::interp::Fault;
 use tamis_ebpf::memory::{Context, FIRST_FRAME_END, Frames, Helpers, Memory};
 
-use crate::assembler::{Code, EntryPoint};
+use crate::assembler::{Code, EntryPoint, LINE_BYTES};
 use crate::extended::Needs;
 use crate::socket::Record;
 
@@ -105,23 +106,23 @@ pub fn probe() -> Result<(), Unavailable> {
     Executable::new(&Code::of_return()).map(drop)
 }
 
-pub(crate) use host::{Executable, call_extended, call_without_helpers, prefetch};
+pub(crate) use host::{Executable, Function, call_extended, call_without_helpers, prefetch};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[expect(unsafe_code, reason = "maps memory and calls the code in it")]
 mod host {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     use std::ptr::{self, NonNull};
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, OnceLock};
 
     use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
 
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     use super::{
-        Code, Context, EntryPoint, FIRST_FRAME_END, Failure, Fault, Frames, Helpers, Host, Memory,
-        Needs, RawState, Record, Returned, Unavailable, io,
+        Code, Context, EntryPoint, FIRST_FRAME_END, Failure, Fault, Frames, Helpers, Host,
+        LINE_BYTES, Memory, Needs, RawState, Record, Returned, Unavailable, io,
     };
     use crate::extended::call_helper;
 
@@ -153,14 +154,20 @@ mod host {
             // SAFETY: the second page is inside the mapping, which has at least three.
             let first = unsafe { made.mapping.add(page) };
             make_writable(first, room)?;
+            // The code ends with a line, as it was written to. As much as is missing to that is free: a page is whole lines.
+            let before = bytes.len().next_multiple_of(LINE_BYTES) - bytes.len();
+            let after = room - bytes.len() - before;
             // SAFETY: `room` bytes from `first` on are mapped, writable, and nobody else knows of them; the source is
-            // another allocation and at most as long.
-            unsafe {
-                ptr::copy_nonoverlapping(bytes.as_ptr(), first.as_ptr(), bytes.len());
-                ptr::write_bytes(first.as_ptr().add(bytes.len()), TRAP, room - bytes.len());
-            }
+            // another allocation, and it fits between what is before and after it.
+            let code = unsafe {
+                let code = first.add(before);
+                ptr::write_bytes(first.as_ptr(), TRAP, before);
+                ptr::copy_nonoverlapping(bytes.as_ptr(), code.as_ptr(), bytes.len());
+                ptr::write_bytes(code.as_ptr().add(bytes.len()), TRAP, after);
+                code
+            };
             make_executable(first, room)?;
-            made.code = first;
+            made.code = code;
             made.code_bytes = bytes.len();
             Ok(made)
         }
@@ -170,69 +177,94 @@ mod host {
             // SAFETY: `new` has written these bytes; they are readable and unchanged as long as `self` lives.
             unsafe { std::slice::from_raw_parts(self.code.as_ptr(), self.code_bytes) }
         }
+    }
 
-        /// Runs code that was emitted to read sixteen words, from an entry point of the same code.
+    /// A place in code at which it can be called.
+    #[derive(Debug)]
+    pub(crate) struct Function {
+        /// In the code.
+        address: NonNull<u8>,
+        executable: Arc<Executable>,
+    }
+
+    impl Function {
+        /// The function that begins at an entry point of this code.
+        pub(crate) fn new(executable: &Arc<Executable>, entry: EntryPoint) -> Function {
+            assert!(entry.offset() < executable.code_bytes);
+            Function {
+                // SAFETY: the offset was compared with the length of the code.
+                address: unsafe { executable.code.add(entry.offset()) },
+                executable: Arc::clone(executable),
+            }
+        }
+
+        /// The whole code.
+        pub(crate) fn code(&self) -> &[u8] {
+            self.executable.bytes()
+        }
+
+        /// Where it begins in the code.
+        pub(crate) fn offset(&self) -> usize {
+            self.address.as_ptr() as usize - self.executable.code.as_ptr() as usize
+        }
+
+        /// Runs code that was emitted to read sixteen words.
         #[inline]
-        pub(crate) fn call_with_words(&self, entry: EntryPoint, words: &[u32; 16]) -> u32 {
-            debug_assert!(entry.offset() < self.code_bytes);
+        pub(crate) fn call_with_words(&self, words: &[u32; 16]) -> u32 {
             // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the
-            // callers keep both together. The pages are executable as long as `self` lives. The emitter's code for
+            // callers of `new` keep both together. The pages are executable as long as `self` lives. The emitter's code for
             // sixteen words follows this calling convention: it reads only the words that its first argument points
             // to, writes only the red zone below the stack pointer, changes only registers that a callee may change,
             // jumps only forward inside the code, and ends with a return.
             unsafe {
-                type Function = unsafe extern "sysv64" fn(*const u32) -> u32;
-                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                type Words = unsafe extern "sysv64" fn(*const u32) -> u32;
+                let function: Words = std::mem::transmute(self.address);
                 function(words.as_ptr())
             }
         }
 
-        /// Runs code that was emitted for packets and reads nothing but their bytes, from an entry point of the same code,
-        /// on at most 2^31 - 1 bytes.
+        /// Runs code that was emitted for packets and reads nothing but their bytes, on at most 2^31 - 1 of them.
         #[inline]
-        pub(crate) fn call_with_bytes(&self, entry: EntryPoint, bytes: &[u8]) -> u32 {
-            debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
+        pub(crate) fn call_with_bytes(&self, bytes: &[u8]) -> u32 {
+            debug_assert!(bytes.len() <= i32::MAX as usize);
             // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
             // second one.
             unsafe {
-                type Function = unsafe extern "sysv64" fn(*const u8, usize) -> u32;
-                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                type Bytes = unsafe extern "sysv64" fn(*const u8, usize) -> u32;
+                let function: Bytes = std::mem::transmute(self.address);
                 function(bytes.as_ptr(), bytes.len())
             }
         }
 
-        /// Runs code that was emitted for packets, from an entry point of the same code, on at most 2^31 - 1 bytes.
+        /// Runs code that was emitted for packets, on at most 2^31 - 1 bytes.
         #[inline]
         pub(crate) fn call_with_packet(
             &self,
-            entry: EntryPoint,
             bytes: &[u8],
             len_bytes: u32,
             record: &Record,
         ) -> u32 {
-            debug_assert!(entry.offset() < self.code_bytes && bytes.len() <= i32::MAX as usize);
+            debug_assert!(bytes.len() <= i32::MAX as usize);
             // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
             // second one, and the numbers of the record.
             unsafe {
-                type Function =
+                type Packet =
                     unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
-                let function: Function = std::mem::transmute(self.code.add(entry.offset()));
+                let function: Packet = std::mem::transmute(self.address);
                 let (first, record) = (bytes.as_ptr(), record.as_ptr());
                 function(first, bytes.len(), 0, 0, record, len_bytes)
             }
         }
     }
 
-    /// Runs code that was emitted for a checked extended program, from its entry point, on a memory that meets its
-    /// needs and with which an evaluation was begun.
+    /// Runs code that was emitted for a checked extended program, on a memory that meets its needs and with which an
+    /// evaluation was begun.
     pub(crate) fn call_extended(
-        executable: &Executable,
-        entry: EntryPoint,
+        function: &Function,
         needs: Needs,
         memory: &mut Memory<'_>,
         helpers: &mut Helpers<'_>,
     ) -> Result<u64, Fault> {
-        debug_assert!(entry.offset() < executable.code_bytes);
         let (places, packet) = (memory.real_places(), memory.packet());
         let frame_end = memory.frame_end();
         let mut host = Host {
@@ -255,7 +287,7 @@ mod host {
         // The code saves what a callee must keep, and returns with the stack pointer that it came with; loops end, as the
         // checker has followed them. Helpers are called by `serve` alone, after which the places are read again.
         // SAFETY: the frames are those that `memory` has room for, and the caller has compared the context with the needs.
-        let value = unsafe { enter(executable, entry, &mut state) };
+        let value = unsafe { enter(function, &mut state) };
         match host.failure {
             None => Ok(value),
             Some(Failure::Fault(fault)) => Err(fault),
@@ -263,18 +295,16 @@ mod host {
         }
     }
 
-    /// Runs code that was emitted for a checked extended program that calls no helper, from its entry point, on a context
-    /// and a packet that meet its needs.
+    /// Runs code that was emitted for a checked extended program that calls no helper, on a context and a packet that meet
+    /// its needs.
     #[inline]
     pub(crate) fn call_without_helpers(
-        executable: &Executable,
-        entry: EntryPoint,
+        function: &Function,
         needs: Needs,
         context: &mut Context<'_>,
         packet: &[u8],
         frames: &mut Frames,
     ) -> u64 {
-        debug_assert!(entry.offset() < executable.code_bytes);
         let mut state = RawState {
             context: match context {
                 Context::ReadOnly(bytes) => bytes.as_ptr().cast_mut(),
@@ -291,22 +321,22 @@ mod host {
         };
         // SAFETY: the frames are as many as are needed, and the caller has compared the context with the needs. The code
         // has no call of the host's function.
-        unsafe { enter(executable, entry, &mut state) }
+        unsafe { enter(function, &mut state) }
     }
 
     /// Enters the code of an extended program.
     ///
     /// # Safety
-    /// The entry point is of this code. The stack has the frames that the code was made for, and the context has every
+    /// The function is one of an extended program. The stack has the frames that the code was made for, and the context has every
     /// byte that the checker saw accessed, writable if it is written.
     #[inline]
-    unsafe fn enter(executable: &Executable, entry: EntryPoint, state: &mut RawState) -> u64 {
-        // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the caller
-        // keeps both together. The code accesses the fields of the state, the frames, and the context up to the last byte
+    unsafe fn enter(function: &Function, state: &mut RawState) -> u64 {
+        // SAFETY: an entry point is the beginning of an instruction of the code that it was made with, and the callers of
+        // `new` keep both together. The code accesses the fields of the state, the frames, and the context up to the last byte
         // that the checker saw accessed; it compares places in the packet with its length.
         unsafe {
-            type Function = unsafe extern "sysv64" fn(*mut RawState) -> u64;
-            let function: Function = std::mem::transmute(executable.code.add(entry.offset()));
+            type Extended = unsafe extern "sysv64" fn(*mut RawState) -> u64;
+            let function: Extended = std::mem::transmute(function.address);
             function(state)
         }
     }
@@ -371,6 +401,10 @@ mod host {
     // SAFETY: the memory is never written once `new` has returned, and its code keeps all state in registers and on
     // the stack of the thread that calls it.
     unsafe impl Sync for Executable {}
+    // SAFETY: the address is of memory that isn't bound to a thread.
+    unsafe impl Send for Function {}
+    // SAFETY: as for the memory that it is an address of.
+    unsafe impl Sync for Function {}
 
     /// An address below this code, where processors predict calls better than from one end of memory to the other: a
     /// call of a short program takes a third less time. Each mapping has a place of its own.
@@ -441,6 +475,8 @@ mod host {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod host {
+    use std::sync::Arc;
+
     use super::{
         Code, Context, EntryPoint, Fault, Frames, Helpers, Memory, Needs, Record, Unavailable,
     };
@@ -453,43 +489,55 @@ mod host {
         pub(crate) fn new(_: &Code) -> Result<Executable, Unavailable> {
             Err(Unavailable::Host)
         }
+    }
 
-        pub(crate) fn bytes(&self) -> &[u8] {
+    /// A place in code at which it can be called.
+    #[derive(Debug)]
+    pub(crate) enum Function {}
+
+    impl Function {
+        pub(crate) fn new(executable: &Arc<Executable>, _: EntryPoint) -> Function {
+            match **executable {}
+        }
+
+        pub(crate) fn code(&self) -> &[u8] {
             match *self {}
         }
 
-        pub(crate) fn call_with_words(&self, _: EntryPoint, _: &[u32; 16]) -> u32 {
+        pub(crate) fn offset(&self) -> usize {
             match *self {}
         }
 
-        pub(crate) fn call_with_bytes(&self, _: EntryPoint, _: &[u8]) -> u32 {
+        pub(crate) fn call_with_words(&self, _: &[u32; 16]) -> u32 {
             match *self {}
         }
 
-        pub(crate) fn call_with_packet(&self, _: EntryPoint, _: &[u8], _: u32, _: &Record) -> u32 {
+        pub(crate) fn call_with_bytes(&self, _: &[u8]) -> u32 {
+            match *self {}
+        }
+
+        pub(crate) fn call_with_packet(&self, _: &[u8], _: u32, _: &Record) -> u32 {
             match *self {}
         }
     }
 
     pub(crate) fn call_extended(
-        executable: &Executable,
-        _: EntryPoint,
+        function: &Function,
         _: Needs,
         _: &mut Memory<'_>,
         _: &mut Helpers<'_>,
     ) -> Result<u64, Fault> {
-        match *executable {}
+        match *function {}
     }
 
     pub(crate) fn call_without_helpers(
-        executable: &Executable,
-        _: EntryPoint,
+        function: &Function,
         _: Needs,
         _: &mut Context<'_>,
         _: &[u8],
         _: &mut Frames,
     ) -> u64 {
-        match *executable {}
+        match *function {}
     }
 
     pub(crate) fn prefetch(_: &[u8]) {}

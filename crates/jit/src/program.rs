@@ -8,7 +8,7 @@ use tamis_bpf::live::Live;
 use tamis_bpf::validate::SLOTS;
 use tamis_bpf::{Pc, Program};
 
-use crate::assembler::{Code, EntryPoint, Label};
+use crate::assembler::{Assembler, Code, EntryPoint, Label};
 use crate::blind::Blinding;
 use crate::classic::{A, Emitter, Exits, Machine, X};
 use crate::{Error, Options};
@@ -73,8 +73,9 @@ pub(crate) fn write<M: Machine>(
         return Err(Error::EntryOutside { pc: entry.pc });
     }
     let facts = facts::<M>(ops, entries);
-    let room_bytes = len_insns * ROOM_PER_INSN_BYTES;
-    let mut emitter = Emitter::new(room_bytes, Blinding::new(options.harden));
+    let mut out = Assembler::with_capacity(len_insns * ROOM_PER_INSN_BYTES);
+    out.space_jumps();
+    let mut emitter = Emitter::new(out, Blinding::new(options.harden));
     let nowhere = Place {
         label: emitter.zero(),
         live: Live::NONE,
@@ -167,14 +168,25 @@ fn facts<M: Machine>(
     for entry in entries {
         known[entry.pc.0] = Some(M::NOTHING);
     }
+    flow(ops, &mut known, M::facts_after, M::join);
+    known
+}
+
+/// Carries what is known at some instructions to those that they lead to.
+pub(crate) fn flow<L: Copy, E: Copy, F: Copy>(
+    ops: &[Operation<L, E>],
+    known: &mut [Option<F>],
+    after: impl Fn(Operation<L, E>, F) -> F,
+    join: impl Fn(F, F) -> F,
+) {
     for (pc, op) in ops.iter().enumerate() {
         let Some(here) = known[pc] else {
             continue;
         };
-        let after = M::facts_after(*op, here);
+        let after = after(*op, here);
         let mut reach = |skip: usize| {
             let there = &mut known[pc + 1 + skip];
-            *there = Some(there.map_or(after, |known| M::join(known, after)));
+            *there = Some(there.map_or(after, |known| join(known, after)));
         };
         match *op {
             Operation::Jump(skip) => reach(skip as usize),
@@ -186,5 +198,4 @@ fn facts<M: Machine>(
             _ => reach(0),
         }
     }
-    known
 }

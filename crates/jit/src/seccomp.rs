@@ -1,15 +1,16 @@
 //! Programs of seccomp as machine code: a function of a pointer to sixteen words.
 
 use std::convert::Infallible;
+use std::mem;
+use std::sync::Arc;
 
 use tamis_bpf::insn::Operation;
 use tamis_bpf::live::Live;
 use tamis_bpf::validate::DATA_SIZE_BYTES;
 use tamis_bpf::{Op, Program};
 
-use crate::assembler::EntryPoint;
 use crate::classic::{A, Emitter, INPUT, Machine};
-use crate::memory::Executable;
+use crate::memory::{Executable, Function};
 use crate::program::{Entry, write};
 use crate::x86::{Inst, Mem, Reg};
 use crate::{Error, Options};
@@ -32,9 +33,15 @@ use crate::{Error, Options};
 /// ```
 #[derive(Debug)]
 pub struct Seccomp {
-    executable: Executable,
-    start: EntryPoint,
-    entries: Vec<EntryPoint>,
+    start: Function,
+    entries: Vec<Function>,
+}
+
+/// The filters of a stack as machine code, and states in their middles from which they can be run, in one list.
+#[derive(Debug)]
+pub struct Filters {
+    filters: Vec<Seccomp>,
+    entries: Vec<Function>,
 }
 
 /// The machine of seccomp.
@@ -97,10 +104,11 @@ impl Seccomp {
         let ops: Vec<Op> = program.ops().collect();
         let written = write::<Words>(&ops, entries, options)?;
         let executable = Executable::new(&written.code).map_err(Error::Unavailable)?;
+        let executable = Arc::new(executable);
+        let function = |entry| Function::new(&executable, entry);
         Ok(Seccomp {
-            executable,
-            start: written.start,
-            entries: written.entries,
+            start: function(written.start),
+            entries: written.entries.into_iter().map(function).collect(),
         })
     }
 
@@ -108,7 +116,7 @@ impl Seccomp {
     /// order of the program.
     #[inline]
     pub fn run(&self, image: &[u32; 16]) -> u32 {
-        self.executable.call_with_words(self.start, image)
+        self.start.call_with_words(image)
     }
 
     /// The return value from an entry on, by its index in the list at compilation.
@@ -117,16 +125,63 @@ impl Seccomp {
     /// If there is no such entry.
     #[inline]
     pub fn run_entry(&self, index: usize, image: &[u32; 16]) -> u32 {
-        self.executable.call_with_words(self.entries[index], image)
+        self.entries[index].call_with_words(image)
     }
 
     /// The machine code, for disassemblers. It is independent of its address.
     pub fn code(&self) -> &[u8] {
-        self.executable.bytes()
+        self.start.code()
     }
 
     /// The offset in the code where a program begins; entries are before it.
     pub fn start_bytes(&self) -> usize {
         self.start.offset()
+    }
+}
+
+impl Filters {
+    /// Compiles the filters of a stack, with entries, each in the filter with this index.
+    ///
+    /// # Errors
+    /// As [`Seccomp::compile_with_entries`], for any of them.
+    ///
+    /// # Panics
+    /// If an entry is in none of the filters.
+    pub fn compile(
+        programs: &[Program],
+        entries: &[(usize, Entry)],
+        options: &Options,
+    ) -> Result<Filters, Error> {
+        let mut by_filter: Vec<Vec<Entry>> = vec![Vec::new(); programs.len()];
+        for (filter, entry) in entries {
+            by_filter[*filter].push(*entry);
+        }
+        let compiled = programs.iter().zip(&by_filter);
+        let compiled = compiled
+            .map(|(program, entries)| Seccomp::compile_with_entries(program, entries, options));
+        let mut filters: Vec<Seccomp> = compiled.collect::<Result<_, _>>()?;
+        let mut functions: Vec<_> = filters
+            .iter_mut()
+            .map(|filter| mem::take(&mut filter.entries).into_iter())
+            .collect();
+        let function = |(filter, _): &(usize, Entry)| functions[*filter].next();
+        Ok(Filters {
+            entries: entries.iter().filter_map(function).collect(),
+            filters,
+        })
+    }
+
+    /// The filters, the oldest first.
+    pub fn filters(&self) -> &[Seccomp] {
+        &self.filters
+    }
+
+    /// The return value from an entry on, by its index in the list at compilation.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn run_entry(&self, index: usize, image: &[u32; 16]) -> u32 {
+        self.entries[index].call_with_words(image)
     }
 }

@@ -4,19 +4,21 @@
 //! A load is preceded by one comparison with the number of bytes, unless a load before it has made that; outside of the
 //! packet it ends the program with 0. Values in network byte order are turned.
 
+use std::sync::Arc;
+
 use tamis_bpf::Operand;
-use tamis_bpf::insn::Operation;
 use tamis_bpf::interp;
 use tamis_bpf::live::Live;
 use tamis_bpf::packet::{
     Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Packet, Program, Size,
 };
 
-use crate::assembler::{EntryPoint, Label};
+use crate::assembler::Label;
 use crate::classic::{A, CONSTANT, Emitter, INPUT, Machine, X};
-use crate::memory::{self, Executable};
+use crate::memory::{self, Executable, Function};
 use crate::program::write;
 use crate::ranges::{Area, Facts};
+use crate::reduce::{Fetch, Step, map_load, reduced};
 use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
 use crate::{Error, Options};
 
@@ -36,11 +38,11 @@ pub(crate) type Record = [u32; Ancillary::ALL.len() + 2];
 const KNOWN: usize = Ancillary::ALL.len();
 const NETWORK_START: usize = KNOWN + 1;
 
-/// The most bytes that the code can be given: with fewer than 2^31 every offset that it accepts is a place.
-const MAX_BYTES: usize = i32::MAX as usize;
+/// A packet that the code can be given has fewer bytes: then every offset that it accepts is a place.
+const LIMIT_BYTES: usize = 1 << 31;
 
 /// Packets that are looked up ahead of their evaluation, so that their bytes are in the cache by then.
-const AHEAD: usize = 16;
+const AHEAD: usize = 24;
 
 /// A program of a socket as machine code in executable memory.
 ///
@@ -62,21 +64,13 @@ const AHEAD: usize = 16;
 /// ```
 #[derive(Debug)]
 pub struct Socket {
-    executable: Executable,
-    start: EntryPoint,
+    start: Function,
+    /// The code is given the bytes of a packet and nothing else if they are fewer: 0 if it reads more.
+    plain_limit_bytes: usize,
+    /// Whether the code reads what is known beside a packet.
+    uses_record: bool,
     /// For packets that the code can't be given.
     program: Program,
-    reads: Reads,
-}
-
-/// What the code reads of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reads {
-    Bytes,
-    /// The length, too.
-    Len,
-    /// All that is known beside the bytes.
-    Record,
 }
 
 impl Socket {
@@ -86,32 +80,39 @@ impl Socket {
     /// If there is no executable memory.
     pub fn compile(program: &Program, options: &Options) -> Result<Socket, Error> {
         let ops: Vec<Op> = program.ops().collect();
-        let written = write::<Packets>(&ops, &[], options)?;
+        let written = write::<Packets>(&reduced(&ops), &[], options)?;
         let executable = Executable::new(&written.code).map_err(Error::Unavailable)?;
+        let is_plain = !written.uses_record && !written.uses_len;
         Ok(Socket {
-            executable,
-            start: written.start,
+            start: Function::new(&Arc::new(executable), written.start),
+            plain_limit_bytes: if is_plain { LIMIT_BYTES } else { 0 },
+            uses_record: written.uses_record,
             program: program.clone(),
-            reads: match (written.uses_record, written.uses_len) {
-                (true, _) => Reads::Record,
-                (false, true) => Reads::Len,
-                (false, false) => Reads::Bytes,
-            },
         })
     }
 
     /// The return value for a packet.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
-        let bytes = packet.bytes;
-        if bytes.len() > MAX_BYTES {
+        if packet.bytes.len() < self.plain_limit_bytes {
+            self.start.call_with_bytes(packet.bytes)
+        } else {
+            self.run_with_all(packet)
+        }
+    }
+
+    /// The same if the code reads more than bytes, or there are too many of them.
+    #[inline(never)]
+    fn run_with_all(&self, packet: &Packet<'_>) -> u32 {
+        let (bytes, len_bytes) = (packet.bytes, packet.len_bytes);
+        if bytes.len() >= LIMIT_BYTES {
             return interp::run_packet(&self.program, packet).ret;
         }
-        match self.reads {
-            Reads::Bytes => self.executable.call_with_bytes(self.start, bytes),
-            Reads::Len => self.run_with(packet, &[0; KNOWN + 2]),
-            Reads::Record => self.run_with(packet, &record(packet)),
-        }
+        let record = match self.uses_record {
+            true => record(packet),
+            false => [0; KNOWN + 2],
+        };
+        self.start.call_with_packet(bytes, len_bytes, &record)
     }
 
     /// The return values for packets, in order. Faster than one by one if the packets are not in the cache: it is
@@ -122,31 +123,27 @@ impl Socket {
     pub fn run_batch(&self, packets: &[Packet<'_>], rets: &mut [u32]) {
         assert!(rets.len() >= packets.len(), "a place for each return value");
         let (near, far) = packets.split_at(packets.len().min(AHEAD));
-        near.iter()
-            .for_each(|packet| memory::prefetch(packet.bytes));
-        let mut ahead = far.iter();
-        for (packet, ret) in packets.iter().zip(rets) {
-            if let Some(ahead) = ahead.next() {
-                memory::prefetch(ahead.bytes);
-            }
+        for packet in near {
+            memory::prefetch(packet.bytes);
+        }
+        let (first_rets, last_rets) = rets.split_at_mut(far.len());
+        for ((packet, ahead), ret) in packets.iter().zip(far).zip(first_rets) {
+            memory::prefetch(ahead.bytes);
+            *ret = self.run(packet);
+        }
+        for (packet, ret) in packets[far.len()..].iter().zip(last_rets) {
             *ret = self.run(packet);
         }
     }
 
     /// The machine code, for disassemblers. It is independent of its address.
     pub fn code(&self) -> &[u8] {
-        self.executable.bytes()
+        self.start.code()
     }
 
     /// The offset in the code where the program begins.
     pub fn start_bytes(&self) -> usize {
         self.start.offset()
-    }
-
-    fn run_with(&self, packet: &Packet<'_>, record: &Record) -> u32 {
-        let (bytes, len_bytes) = (packet.bytes, packet.len_bytes);
-        self.executable
-            .call_with_packet(self.start, bytes, len_bytes, record)
     }
 }
 
@@ -162,20 +159,46 @@ fn record(packet: &Packet<'_>) -> Record {
     record
 }
 
+/// Where a load goes, and how.
+#[derive(Clone, Copy)]
+struct Target {
+    reg: Reg,
+    size: Size,
+    /// Whether it stays in the packet's order.
+    is_unturned: bool,
+}
+
 /// The machine of sockets.
 pub(crate) struct Packets;
 
 impl Machine for Packets {
-    type Load = Load;
+    type Load = Fetch;
     type Extra = Extra;
     type Facts = Facts;
     const START: Facts = Facts::START;
     const NOTHING: Facts = Facts::NOTHING;
 
-    fn load(emitter: &mut Emitter, load: Load, facts: Facts) {
-        match load {
-            Load::Absolute(size, k) => emitter.load_at(A, size, k, facts),
-            Load::Indexed(size, k) => emitter.load_indexed(size, k, facts),
+    fn load(emitter: &mut Emitter, fetch: Fetch, facts: Facts) {
+        let is_unturned = fetch.is_unturned;
+        match fetch.load {
+            Load::Absolute(size, k) => emitter.load_at(
+                Target {
+                    reg: A,
+                    size,
+                    is_unturned,
+                },
+                k,
+                facts,
+            ),
+            Load::Indexed(size, k) => emitter.load_indexed(
+                Target {
+                    reg: A,
+                    size,
+                    is_unturned,
+                },
+                k,
+                facts,
+            ),
             Load::Ancillary(_, Ancillary::XorX) => {
                 let xor = Inst::Binary(Binary::Xor, Width::Half, A, X);
                 emitter.out.push(xor);
@@ -197,13 +220,18 @@ impl Machine for Packets {
                 let half = Width::Half;
                 emitter.out.push(Inst::Shift(Shift::Left, half, X, 2));
                 emitter.out.push(Inst::BinaryImm(Binary::And, half, X, 15));
-                emitter.load_at(X, Size::Byte, k, facts);
+                let target = Target {
+                    reg: X,
+                    size: Size::Byte,
+                    is_unturned: true,
+                };
+                emitter.load_at(target, k, facts);
             }
         }
     }
 
-    fn live_before_load(load: Load, live: Live) -> Option<Live> {
-        let uses = match load {
+    fn live_before_load(fetch: Fetch, live: Live) -> Option<Live> {
+        let uses = match fetch.load {
             Load::Absolute(..) => Live::NONE,
             Load::Indexed(..) => Live::X,
             Load::Ancillary(_, Ancillary::XorX) => {
@@ -223,8 +251,8 @@ impl Machine for Packets {
         }
     }
 
-    fn facts_after(op: Operation<Load, Extra>, facts: Facts) -> Facts {
-        facts.after(op)
+    fn facts_after(step: Step, facts: Facts) -> Facts {
+        facts.after(map_load(step, |fetch| fetch.load))
     }
 
     fn join(one: Facts, other: Facts) -> Facts {
@@ -234,13 +262,14 @@ impl Machine for Packets {
 
 impl Emitter {
     /// Writes a load from a fixed place.
-    fn load_at(&mut self, to: Reg, size: Size, k: u32, facts: Facts) {
+    fn load_at(&mut self, to: Target, k: u32, facts: Facts) {
+        let size = to.size;
         let zero = self.zero();
         match Area::of(k) {
             Area::Nowhere => self.out.jump(zero),
             Area::Packet(start) if self.is_hardened() => {
                 let end = start + size.bytes();
-                self.load_before(to, size, OFFSET);
+                self.load_before(to, OFFSET);
                 if end > facts.readable_bytes {
                     self.end_unless_captured(OFFSET);
                 }
@@ -248,17 +277,16 @@ impl Emitter {
             }
             Area::Packet(start) => {
                 let end = start + size.bytes();
-                self.load_from(to, size, Mem::at(INPUT, start as i32));
+                self.load_from(to, Mem::at(INPUT, start as i32));
                 if end > facts.readable_bytes {
                     // As many bytes are readable as the place says, not more.
-                    self.out.jump_if(Condition::Below, zero);
                     let compare = Binary::Cmp;
                     let compare = Inst::BinaryImm(compare, Width::Half, CAPTURED, end as i32);
-                    self.out.push(compare);
+                    self.out.jump_if(compare, Condition::Below, zero);
                 }
             }
             Area::Network(distance) => {
-                self.load_before(to, size, OFFSET);
+                self.load_before(to, OFFSET);
                 self.end_unless_captured(OFFSET);
                 let end = distance + size.bytes();
                 let address = match self.is_hardened() {
@@ -275,15 +303,16 @@ impl Emitter {
     }
 
     /// Writes a load from X + k.
-    fn load_indexed(&mut self, size: Size, k: u32, facts: Facts) {
+    fn load_indexed(&mut self, to: Target, k: u32, facts: Facts) {
+        let size = to.size;
         let is_own = facts.is_own_offset(k);
         if is_own && !self.is_hardened() {
-            self.load_before(A, size, OFFSET);
+            self.load_before(to, OFFSET);
             self.end_unless_captured(OFFSET);
             let end = Mem::at(X, (k + size.bytes()) as i32);
             return self.out.push(Inst::Address(Width::Half, OFFSET, end));
         }
-        self.load_from(A, size, Mem::sum(INPUT, OFFSET, 0));
+        self.load_from(to, Mem::sum(INPUT, OFFSET, 0));
         self.end_unless_captured(CONSTANT);
         let end = Mem::at(OFFSET, size.bytes() as i32);
         self.out.push(Inst::Address(Width::Full, CONSTANT, end));
@@ -311,52 +340,49 @@ impl Emitter {
         let link_bytes = (NETWORK_OFFSET - LINK_OFFSET) as i32;
         let subtract = |bytes| Inst::BinaryImm(Binary::Sub, half, OFFSET, bytes);
         self.out.push(subtract(link_bytes));
-        self.out.jump_if(Condition::Below, plain);
         let compare = Inst::BinaryImm(Binary::Cmp, half, OFFSET, link_bytes);
-        self.out.push(compare);
-        self.out.jump_if(Condition::Below, zero);
-        self.out.push(subtract(LINK_OFFSET as i32));
-        self.out.jump_if(Condition::NotSign, plain);
+        self.out.jump_if(compare, Condition::Below, plain);
+        let subtract = subtract(LINK_OFFSET as i32);
+        self.out.jump_if(subtract, Condition::Below, zero);
         let sign = Inst::Binary(Binary::Test, half, OFFSET, OFFSET);
-        self.out.push(sign);
+        self.out.jump_if(sign, Condition::NotSign, plain);
     }
 
     /// Writes a load of what lies before a place that a register holds.
-    fn load_before(&mut self, to: Reg, size: Size, end: Reg) {
-        let start = Mem::sum(INPUT, end, -(size.bytes() as i32));
-        self.load_from(to, size, start);
+    fn load_before(&mut self, to: Target, end: Reg) {
+        let start = Mem::sum(INPUT, end, -(to.size.bytes() as i32));
+        self.load_from(to, start);
     }
 
     /// Writes the end of the program if a place is behind the readable bytes.
     fn end_unless_captured(&mut self, end: Reg) {
         let zero = self.zero();
-        self.out.jump_if(Condition::Above, zero);
         let compare = Inst::Binary(Binary::Cmp, Width::Full, end, CAPTURED);
-        self.out.push(compare);
+        self.out.jump_if(compare, Condition::Above, zero);
     }
 
-    /// Writes a load in network byte order.
-    fn load_from(&mut self, to: Reg, size: Size, from: Mem) {
+    /// Writes a load of bytes that are there.
+    fn load_from(&mut self, to: Target, from: Mem) {
+        let Target { reg, size, .. } = to;
         match size {
-            Size::Byte => self.out.push(Inst::LoadByte(to, from)),
-            Size::Half => {
-                self.out.push(Inst::SwapLowBytes(to));
-                self.out.push(Inst::LoadHalf(to, from));
-            }
-            Size::Word => {
-                self.out.push(Inst::SwapBytes(to));
-                self.out.push(Inst::Load(to, from));
-            }
+            Size::Half if !to.is_unturned => self.out.push(Inst::SwapLowBytes(reg)),
+            Size::Word if !to.is_unturned => self.out.push(Inst::SwapBytes(reg)),
+            _ => {}
         }
+        self.out.push(match size {
+            Size::Byte => Inst::LoadByte(reg, from),
+            Size::Half => Inst::LoadHalf(reg, from),
+            Size::Word => Inst::Load(reg, from),
+        });
     }
 
     /// Writes a load of a value beside the packet, which ends the program if it isn't known.
     fn load_ancillary(&mut self, ancillary: Ancillary) {
         let zero = self.zero();
         self.load_record(A, ancillary as usize);
-        self.out.jump_if(Condition::Equal, zero);
         let known = Mem::at(RECORD, KNOWN as i32 * 4);
-        self.out.push(Inst::TestMem(known, 1 << ancillary as u32));
+        let test = Inst::TestMem(known, 1 << ancillary as u32);
+        self.out.jump_if(test, Condition::Equal, zero);
     }
 
     /// Writes a load of a number of the record.

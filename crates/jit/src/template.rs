@@ -1,6 +1,7 @@
 //! The code of single instructions, for proofs and disassemblers.
 //!
-//! What is here comes from the same functions as the code of whole programs. Nothing here can be executed.
+//! What is here comes from the same functions as the code of whole programs, which has space between its jumps besides.
+//! Nothing here can be executed.
 
 use tamis_bpf::Op;
 use tamis_bpf::insn::Operation;
@@ -14,6 +15,7 @@ use crate::blind::Blinding;
 use crate::classic::{Emitter, Exits, Machine};
 use crate::extended::Needs;
 use crate::extended::emit::{self, Ends, Site};
+use crate::reduce::{Fetch, map_load};
 use crate::seccomp::Words;
 use crate::socket::Packets;
 use crate::x86::{Binary, Inst, Reg, Width};
@@ -49,9 +51,17 @@ impl Template {
         Template::new::<Words>(op, (), options, layout)
     }
 
-    /// The code of an instruction of sockets where something is known.
-    pub fn socket(op: packet::Op, facts: Facts, options: &Options, layout: Layout) -> Template {
-        Template::new::<Packets>(op, facts, options, layout)
+    /// The code of an instruction of sockets where something is known; `is_unturned` is whether what is loaded stays in the
+    /// order of the packet's bytes.
+    pub fn socket(
+        op: packet::Op,
+        is_unturned: bool,
+        facts: Facts,
+        options: &Options,
+        layout: Layout,
+    ) -> Template {
+        let step = map_load(op, |load| Fetch { load, is_unturned });
+        Template::new::<Packets>(step, facts, options, layout)
     }
 
     /// The code of an extended instruction that accesses something, in a program with so many frames - a power of two -
@@ -96,7 +106,8 @@ impl Template {
         options: &Options,
         layout: Layout,
     ) -> Template {
-        let mut emitter = Emitter::new(0, Blinding::new(options.harden));
+        let out = Assembler::with_capacity(0);
+        let mut emitter = Emitter::new(out, Blinding::new(options.harden));
         let (next, no) = exits(&mut emitter.out, layout);
         emitter.emit::<M>(op, facts, Exits { next, no });
         let code = emitter.out.finish();

@@ -367,6 +367,14 @@ pub(crate) struct Encoded {
     pub(crate) tail: Bytes,
 }
 
+impl Encoded {
+    /// The length of the instruction.
+    #[inline(always)]
+    pub(crate) const fn len(self) -> usize {
+        (self.head.len + self.tail.len) as usize
+    }
+}
+
 /// Whether the sign extension of the low byte is the value.
 const fn is_byte(value: i32) -> bool {
     value == value as i8 as i32

@@ -24,6 +24,10 @@ pub trait Supervisor: Sync {
         result
     }
 
+    /// The guest's program is loaded by the platform itself, before its first instruction. Without this the guest begins with a call
+    /// that executes the program, which is asked about like any other.
+    fn loaded(&self) {}
+
     /// A task has been created, before its first instruction. Only of platforms that [see tasks](crate::Caps::sees_tasks),
     /// which may tell it on another thread than they ask on.
     fn started(&self, _task: TaskId, _parent: Option<TaskId>) {}

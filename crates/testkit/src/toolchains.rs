@@ -108,6 +108,14 @@ impl Toolchain {
     /// # Panics
     /// If it does not build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
     pub fn build(&self, folder: &Path, main: &str) -> Option<PathBuf> {
+        self.build_with(folder, main, &[])
+    }
+
+    /// The same with further words for the compiler.
+    ///
+    /// # Panics
+    /// As [`build`](Self::build).
+    pub fn build_with(&self, folder: &Path, main: &str, flags: &[&str]) -> Option<PathBuf> {
         let module = "module example.org/confined\n\ngo 1.19\n";
         let files = [(self.main, main), ("go.mod", module)];
         for (name, text) in files {
@@ -115,6 +123,7 @@ impl Toolchain {
         }
         let built = Command::new(self.program)
             .args(self.build)
+            .args(flags)
             .current_dir(folder)
             .env("GOTOOLCHAIN", "local")
             .env("GOFLAGS", "-mod=mod")

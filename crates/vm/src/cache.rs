@@ -15,6 +15,7 @@ mod live;
 mod numbers;
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use rustc_hash::FxHashMap;
 use tamis_abi::Arch;
@@ -48,7 +49,12 @@ use crate::threaded::State;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Table {
-    arches: Vec<ArchTable>,
+    /// The architecture that the filters test first. If they test none, it is 0 and all numbers have the whole stack as
+    /// their plan.
+    first: ArchTable,
+    /// The [`key`] of its number 0.
+    first_key: u64,
+    others: Vec<ArchTable>,
     /// The whole stack.
     whole: Plan,
     parts: Vec<Vec<Part>>,
@@ -66,6 +72,8 @@ struct ArchTable {
     dense: Row,
     /// Those of the first ones with the bit of x32.
     dense_x32: Row,
+    /// The last number with the same plan as the first that isn't in the array, and that plan: mostly all that have no call.
+    behind: (u32, Plan),
     /// The plans of all numbers: the last number of each interval, and its plan.
     intervals: Vec<(u32, Plan)>,
 }
@@ -130,12 +138,16 @@ impl Table {
         let mut builder = Builder::default();
         let whole: Vec<Outcome> = (0..programs.len()).map(Residual::start).collect();
         let whole = builder.plan(&whole);
-        let arches = tested_arches(programs)
+        let mut arches = tested_arches(programs)
             .into_iter()
-            .map(|audit| builder.arch(audit, &filters))
-            .collect();
+            .map(|audit| builder.arch(audit, &filters));
+        let none = || ArchTable::new(0, vec![(u32::MAX, whole)]);
+        let first = arches.next().unwrap_or_else(none);
+        let others = arches.collect();
         Table {
-            arches,
+            first_key: key(first.audit, 0),
+            first,
+            others,
             whole,
             parts: builder.parts,
             residuals: builder.residuals,
@@ -145,24 +157,27 @@ impl Table {
     /// The plan for calls of this architecture with this number.
     #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
-        // Most calls are of one architecture, with a number that is in its array.
-        match self.arches.first() {
-            Some(first) if first.audit == audit => match first.dense.get(nr as usize) {
-                Some(plan) => *plan,
-                None => first.beyond(nr),
-            },
+        // Most calls are of one architecture, with a number that is in its array: then no bit of this is set but those of
+        // the number, and one comparison tells it.
+        let index = key(audit, nr) ^ self.first_key;
+        match usize::try_from(index) {
+            Ok(index) if index < self.first.dense.len() => self.first.dense[index],
             _ => self.plan_of_another(audit, nr),
         }
     }
 
-    /// The plan where the architecture isn't the first.
-    #[inline(never)]
+    /// The plan where the architecture isn't the first, or the number isn't in its array.
+    #[cold]
     fn plan_of_another(&self, audit: u32, nr: u32) -> Plan {
-        let Some(arch) = self.arches.iter().find(|arch| arch.audit == audit) else {
+        let Some(arch) = self.arches().find(|arch| arch.audit == audit) else {
             return self.whole;
         };
         let plan = arch.dense.get(nr as usize);
         plan.map_or_else(|| arch.beyond(nr), |plan| *plan)
+    }
+
+    fn arches(&self) -> impl Iterator<Item = &ArchTable> {
+        iter::once(&self.first).chain(&self.others)
     }
 
     /// The parts of a plan, those of the newest filters first.
@@ -206,9 +221,9 @@ impl Table {
 
     /// The memory that it takes.
     pub fn size_bytes(&self) -> usize {
-        let intervals = self.arches.iter().map(|arch| size_of_val(&*arch.intervals));
+        let intervals = self.arches().map(|arch| size_of_val(&*arch.intervals));
         let parts = self.parts.iter().map(|parts| size_of_val(&**parts));
-        let dense = self.arches.len() * 2 * size_of::<[Plan; Table::DENSE as usize]>();
+        let dense = self.arches().count() * 2 * size_of::<[Plan; Table::DENSE as usize]>();
         dense + intervals.sum::<usize>() + parts.sum::<usize>() + size_of_val(&*self.residuals)
     }
 }
@@ -227,22 +242,36 @@ impl ArchTable {
             audit,
             dense: row(0),
             dense_x32: row(Arch::X32_BIT),
+            behind: intervals[interval_of(&intervals, Table::DENSE)],
             intervals,
         }
     }
 
     /// The plan of a number that isn't one of the first.
-    #[inline(never)]
     fn beyond(&self, nr: u32) -> Plan {
+        let (last, plan) = self.behind;
+        if (Table::DENSE..=last).contains(&nr) {
+            return plan;
+        }
         let of_x32 = self.dense_x32.get((nr ^ Arch::X32_BIT) as usize);
         of_x32.map_or_else(|| sparse(&self.intervals, nr), |plan| *plan)
     }
 }
 
+/// Both words of a call that plans depend on, the number in the lower half, as they stand in the memory of a call's image.
+#[inline]
+fn key(audit: u32, nr: u32) -> u64 {
+    u64::from(audit) << 32 | u64::from(nr)
+}
+
 /// The plan of any number, by the last number of each interval.
 fn sparse(intervals: &[(u32, Plan)], nr: u32) -> Plan {
-    let at = intervals.partition_point(|(last, _)| *last < nr);
-    intervals[at].1
+    intervals[interval_of(intervals, nr)].1
+}
+
+/// The index of the interval with a number.
+fn interval_of(intervals: &[(u32, Plan)], nr: u32) -> usize {
+    intervals.partition_point(|(last, _)| *last < nr)
 }
 
 impl Residual {

@@ -17,8 +17,8 @@ pub struct Packet<'a> {
     pub len_bytes: u32,
     /// Where the header of the network layer begins, in bytes.
     pub network_start: u32,
-    /// The values beside the bytes.
-    pub metadata: Metadata,
+    /// The values beside the bytes. Many packets share them, so a packet is half a line of the processor's cache.
+    pub metadata: &'a Metadata,
 }
 
 /// The ancillary values of a packet, as far as they are known.
@@ -35,6 +35,12 @@ pub const NETWORK_OFFSET: u32 = 0xfff0_0000;
 pub const LINK_OFFSET: u32 = 0xffe0_0000;
 
 impl Metadata {
+    /// No value is known.
+    pub const NONE: Metadata = Metadata {
+        values: [0; Ancillary::ALL.len()],
+        known: 0,
+    };
+
     /// The same with this value.
     #[must_use]
     pub const fn with(mut self, ancillary: Ancillary, value: u32) -> Metadata {
@@ -60,7 +66,7 @@ impl<'a> Packet<'a> {
             bytes,
             len_bytes: bytes.len() as u32,
             network_start: 14,
-            metadata: Metadata::default(),
+            metadata: &Metadata::NONE,
         }
     }
 

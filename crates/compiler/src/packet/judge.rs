@@ -74,17 +74,14 @@ pub fn compare(
 #[derive(Clone, Debug)]
 struct Case {
     bytes: Vec<u8>,
-    ancillary: [u32; Ancillary::ALL.len()],
+    /// All values are known.
+    metadata: Metadata,
 }
 
 impl Case {
     fn packet(&self) -> Packet<'_> {
-        let known = Ancillary::ALL.into_iter().zip(self.ancillary);
-        let metadata = known.fold(Metadata::default(), |metadata, (ancillary, value)| {
-            metadata.with(ancillary, value)
-        });
         Packet {
-            metadata,
+            metadata: &self.metadata,
             ..Packet::new(&self.bytes)
         }
     }
@@ -99,7 +96,7 @@ impl Case {
                     bytes.copy_from_slice(&value[4 - len..]);
                 }
             }
-            Source::Ancillary(ancillary) => self.ancillary[ancillary as usize] = value,
+            Source::Ancillary(ancillary) => self.metadata = self.metadata.with(ancillary, value),
         }
     }
 }
@@ -196,7 +193,9 @@ impl<'a> Search<'a> {
         constants.dedup();
         let first = |byte: u8| Case {
             bytes: vec![byte; len],
-            ancillary: [u32::from(byte); Ancillary::ALL.len()],
+            metadata: Ancillary::ALL
+                .into_iter()
+                .fold(Metadata::NONE, |known, one| known.with(one, byte.into())),
         };
         let mut waiting: VecDeque<Case> = [0, 0x45, 0xff].map(first).into();
         waiting.push_back(Case {

@@ -34,7 +34,7 @@ macro_rules! access_handler {
 }
 
 /// An instruction with its function, which calls that of its target only if it `stays` in its part of the program.
-pub(super) fn insn(op: Op, next: u32, target: u32, stays: bool) -> Insn {
+pub(super) fn insn(op: Op, here: u32, target: u32, stays: bool) -> Insn {
     let of = |source| match source {
         Source::Imm(imm) => (0, immediate(imm)),
         Source::Reg(reg) => (reg.number(), 0),
@@ -71,17 +71,47 @@ pub(super) fn insn(op: Op, next: u32, target: u32, stays: bool) -> Insn {
                 access,
             )
         }
+        Op::LoadPacket(size, place) => load_packet_insn(size, place),
         Op::Exit => (exit, 0, (0, 0)),
         _ => (other, 0, (0, 0)),
     };
     Insn {
         handler,
-        next,
+        here,
+        next: here + 1,
         target,
         dst,
         src,
         imm,
     }
+}
+
+/// The function of a load from the packet, and the register and the constant of its place.
+fn load_packet_insn(size: Size, place: Place) -> (super::Handler, u8, (u8, u64)) {
+    let (by_size, src, offset): ([super::Handler; 4], u8, i32) = match place {
+        Place::Absolute(offset) => (
+            [
+                load_packet::<0, false>,
+                load_packet::<1, false>,
+                load_packet::<2, false>,
+                load_packet::<3, false>,
+            ],
+            0,
+            offset,
+        ),
+        Place::Indirect(reg, offset) => (
+            [
+                load_packet::<0, true>,
+                load_packet::<1, true>,
+                load_packet::<2, true>,
+                load_packet::<3, true>,
+            ],
+            reg.number(),
+            offset,
+        ),
+    };
+    let handler = by_size[size.bytes().trailing_zeros() as usize];
+    (handler, 0, (src, offset as u64))
 }
 
 /// Whether an access lies in the newest frame.
@@ -100,7 +130,7 @@ fn go(insns: &[Insn], at: u32, machine: &mut Machine<'_, '_, '_>) -> Next {
 impl Machine<'_, '_, '_> {
     /// The decoded instruction and its place in the program.
     fn decoded(&self, insn: &Insn) -> (Op, Pc) {
-        self.ops[insn.next as usize - 1]
+        self.ops[insn.here as usize]
     }
 
     #[inline(always)]
@@ -249,6 +279,23 @@ fn store<const SIZE: usize, const FRAME: bool>(
     go(insns, insn.next, machine)
 }
 
+fn load_packet<const SIZE: usize, const INDIRECT: bool>(
+    insns: &[Insn],
+    insn: &Insn,
+    machine: &mut Machine<'_, '_, '_>,
+) -> Next {
+    let offset = insn.imm as i32;
+    let (place, index) = match INDIRECT {
+        true => (Place::Indirect(Reg::R0, offset), machine.get(insn.src)),
+        false => (Place::Absolute(offset), 0),
+    };
+    let Some(value) = packet_value(machine.memory.packet(), Size::ALL[SIZE], place, index) else {
+        return Next::EndWithZero;
+    };
+    machine.set(0, value);
+    go(insns, insn.next, machine)
+}
+
 fn exit(_: &[Insn], _: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next {
     let Some((back, kept)) = machine.callers.pop() else {
         return Next::End;
@@ -297,16 +344,6 @@ fn other(insns: &[Insn], insn: &Insn, machine: &mut Machine<'_, '_, '_>) -> Next
             let address = address(machine, at);
             if let Err(error) = machine.atomic(width, atomic, address, src) {
                 return fault(insn, FaultReason::Access(error), machine);
-            }
-        }
-        Op::LoadPacket(size, place) => {
-            let index = match place {
-                Place::Absolute(_) => 0,
-                Place::Indirect(reg, _) => machine.get(reg.number()),
-            };
-            match packet_value(machine.memory.packet(), size, place, index) {
-                Some(value) => machine.set(0, value),
-                None => return Next::EndWithZero,
             }
         }
         Op::CallHelper(number) => return machine.call_helper(insns, insn, number),

@@ -291,10 +291,7 @@ impl Emitter {
 
     fn binary(&mut self, op: Binary, width: Width, dst: Reg, source: Source) {
         self.with_source(width, source, |this, value| {
-            this.push(match value {
-                Value::Constant(imm) => Inst::BinaryImm(op, width, dst, imm),
-                Value::Register(src) => Inst::Binary(op, width, dst, src),
-            });
+            this.push(binary(op, width, dst, value));
         });
     }
 
@@ -321,8 +318,11 @@ impl Emitter {
             (true, Width::Half) => self.push(Inst::Binary(Binary::Mov, width, dst, dst)),
             (true, Width::Full) => {}
         }
-        self.out.jump_if(Condition::NotEqual, divides);
-        self.push(Inst::Binary(Binary::Test, width, OPERAND, OPERAND));
+        self.out.jump_if(
+            Inst::Binary(Binary::Test, width, OPERAND, OPERAND),
+            Condition::NotEqual,
+            divides,
+        );
     }
 
     /// Signed division by the operand. The machine can't divide by 0, nor the least number by -1. Here the quotient by 0
@@ -340,8 +340,11 @@ impl Emitter {
         self.out.jump(end);
         let factor = if is_remainder { PLACE } else { OPERAND };
         self.push(Inst::Multiply(width, dst, factor));
-        self.out.jump_if(Condition::Above, divides);
-        self.push(Inst::BinaryImm(Binary::Cmp, width, PLACE, 1));
+        self.out.jump_if(
+            Inst::BinaryImm(Binary::Cmp, width, PLACE, 1),
+            Condition::Above,
+            divides,
+        );
         self.push(Inst::Address(width, PLACE, Mem::at(OPERAND, 1)));
     }
 
@@ -435,17 +438,18 @@ impl Emitter {
         let last = self.needs.context_bytes.saturating_sub(size.bytes());
         self.out.jump(found);
         self.push(Inst::Binary(Binary::Add, Width::Full, PLACE, CONTEXT));
-        self.out.jump_if(Condition::Above, self.ends.zero);
-        self.push(Inst::BinaryImm(
-            Binary::Cmp,
-            Width::Half,
-            PLACE,
-            last as i32,
-        ));
+        self.out.jump_if(
+            Inst::BinaryImm(Binary::Cmp, Width::Half, PLACE, last as i32),
+            Condition::Above,
+            self.ends.zero,
+        );
         // The offset alone.
         self.push(Inst::Binary(Binary::Mov, Width::Half, PLACE, PLACE));
-        self.out.jump_if(Condition::NotEqual, in_stack);
-        self.push(Inst::BinaryImm(Binary::Cmp, Width::Half, OPERAND, 1));
+        self.out.jump_if(
+            Inst::BinaryImm(Binary::Cmp, Width::Half, OPERAND, 1),
+            Condition::NotEqual,
+            in_stack,
+        );
         self.push(Inst::Shift(Shift::Right, Width::Full, OPERAND, 32));
         self.push(Inst::Binary(Binary::Mov, Width::Full, OPERAND, PLACE));
     }
@@ -470,8 +474,11 @@ impl Emitter {
                 self.push(copy(RESULT, OPERAND));
                 let differs = self.out.here();
                 self.push(Inst::StoreSized(size, place, src));
-                self.out.jump_if(Condition::NotEqual, differs);
-                self.push(Inst::Binary(Binary::Cmp, width, OPERAND, RESULT));
+                self.out.jump_if(
+                    Inst::Binary(Binary::Cmp, width, OPERAND, RESULT),
+                    Condition::NotEqual,
+                    differs,
+                );
                 return self.load(size, OPERAND, place);
             }
         };
@@ -493,13 +500,19 @@ impl Emitter {
         }
         self.load(size, RESULT, Mem::sum(OPERAND, PLACE, 0));
         self.push(Inst::LoadFull(OPERAND, State::PACKET));
-        self.out.jump_if(Condition::Above, self.ends.zero);
-        self.push(Inst::Binary(Binary::Cmp, Width::Full, OPERAND, RESULT));
+        self.out.jump_if(
+            Inst::Binary(Binary::Cmp, Width::Full, OPERAND, RESULT),
+            Condition::Above,
+            self.ends.zero,
+        );
         self.push(Inst::LoadFull(RESULT, State::PACKET_BYTES));
         let end = Mem::at(PLACE, size.bytes() as i32);
         self.push(Inst::Address(Width::Full, OPERAND, end));
-        self.out.jump_if(Condition::Sign, self.ends.zero);
-        self.push(Inst::Binary(Binary::Test, Width::Half, PLACE, PLACE));
+        self.out.jump_if(
+            Inst::Binary(Binary::Test, Width::Half, PLACE, PLACE),
+            Condition::Sign,
+            self.ends.zero,
+        );
         match place {
             Place::Absolute(offset) => self.set(Width::Half, PLACE, offset),
             Place::Indirect(reg, offset) if self.blinding.is_on() => {
@@ -529,12 +542,14 @@ impl Emitter {
         if site.taken == site.next {
             return self.out.jump(site.next);
         }
-        self.out.branch(condition, site.taken, site.next);
         let op = match cond {
             Cond::Set => Binary::Test,
             _ => Binary::Cmp,
         };
-        self.binary(op, width, dst, source);
+        self.with_source(width, source, |this, value| {
+            let compare = binary(op, width, dst, value);
+            this.out.branch(compare, condition, site.taken, site.next);
+        });
     }
 
     fn exit(&mut self, site: Site) {
@@ -555,8 +570,11 @@ impl Emitter {
     /// whether there is one.
     fn call_helper(&mut self, pc: Pc, number: i32) {
         self.load_places();
-        self.out.jump_if(Condition::NotEqual, self.ends.abort);
-        self.push(Inst::Binary(Binary::Test, Width::Half, PLACE, PLACE));
+        self.out.jump_if(
+            Inst::Binary(Binary::Test, Width::Half, PLACE, PLACE),
+            Condition::NotEqual,
+            self.ends.abort,
+        );
         self.push(Inst::CallFrom(State::HELPER));
         self.push(Inst::Set(PLACE, number as u32));
         self.push(Inst::Set(Reg::Rsi, pc.0 as u32));
@@ -595,5 +613,13 @@ const fn size_of(bits: Bits) -> Size {
         Bits::B16 => Size::H,
         Bits::B32 => Size::W,
         Bits::B64 => Size::D,
+    }
+}
+
+/// An operation on a register and a value.
+fn binary(op: Binary, width: Width, dst: Reg, value: Value) -> Inst {
+    match value {
+        Value::Constant(imm) => Inst::BinaryImm(op, width, dst, imm),
+        Value::Register(src) => Inst::Binary(op, width, dst, src),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Instructions are written from the last to the first. A jump backward leads to what is written later: its distance is that of
 //! the same code written before, first with short forms only. Distances only grow, so after a few rounds nothing moves, and
-//! every jump has its shortest form. Programs without loops are written once.
+//! every jump has its shortest form. Programs without loops are written once. In those with loops jumps are not spaced, which
+//! could move them forth and back.
 
 use tamis_ebpf::check::{Access, Checked};
 use tamis_ebpf::{Op, Pc, Size};
@@ -30,7 +31,7 @@ pub(super) fn write(checked: &Checked, options: &Options) -> (Code, Label) {
     let has_loops = program.ops().any(goes_back);
     let mut before: Vec<Option<Label>> = vec![None; program.len()];
     loop {
-        let mut writer = Writer::new(checked, options, before);
+        let mut writer = Writer::new(checked, options, before, !has_loops);
         let start = writer.write();
         let is_settled = !has_loops || writer.places == writer.before;
         let Writer {
@@ -65,7 +66,12 @@ struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    fn new(checked: &'c Checked, options: &Options, before: Vec<Option<Label>>) -> Writer<'c> {
+    fn new(
+        checked: &'c Checked,
+        options: &Options,
+        before: Vec<Option<Label>>,
+        is_spaced: bool,
+    ) -> Writer<'c> {
         let program = checked.program();
         let calls = program
             .ops()
@@ -78,6 +84,9 @@ impl<'c> Writer<'c> {
         let saved = saved(checked);
         let is_padded = is_padded(checked, &saved, is_main_called);
         let mut out = Assembler::with_capacity(program.len() * ROOM_PER_INSN_BYTES);
+        if is_spaced {
+            out.space_jumps();
+        }
         out.push(Inst::Return);
         for reg in &saved {
             out.push(Inst::Pop(*reg));

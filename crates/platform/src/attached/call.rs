@@ -61,7 +61,11 @@ impl Tracer<'_> {
             return self.on_foreign(stopped, &call);
         }
         if may_install(&call) {
-            self.roll_back(stopped, concerns_all(&call))?;
+            if !self.roll_back(stopped, concerns_all(&call))? {
+                // It makes the call again, and other calls are seen to meanwhile.
+                stopped.skip_call()?;
+                return stopped.repeat_call(call.nr, call.ip);
+            }
             if data == u32::from(INSTALLS) {
                 return Ok(());
             }
@@ -86,11 +90,15 @@ impl Tracer<'_> {
                 return self.carry_out(stopped, call, decision);
             }
         }
+        // The supervisor has forwarded it before.
+        if self.repeated.remove(&tid) == Some(call) {
+            return Ok(());
+        }
         // It decides about this tracer, too, which it is a part of.
         if let Some(mut counting) = self.counting.take() {
-            let is_taken = counting.takes(self, stopped, &call);
+            let is_decided = counting.decides(self, stopped, &call);
             self.counting = Some(counting);
-            if is_taken? {
+            if is_decided? {
                 return Ok(());
             }
         }
@@ -105,15 +113,15 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task, and has its other threads leave them if that concerns
+    /// Rolls patched sites back in the memory of a stopped task; whether its other threads have left them, if that concerns
     /// these, too.
-    fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<(), TraceError> {
+    fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<bool, TraceError> {
         let Some(mut patching) = self.patching.take() else {
-            return Ok(());
+            return Ok(true);
         };
-        let mut done = patching.roll_back(self, stopped);
+        let mut done = patching.roll_back(self, stopped).map(|()| true);
         if of_all && done.is_ok() {
-            done = patching.clear(self, stopped);
+            done = patching.is_clear_of(self, stopped);
         }
         self.patching = Some(patching);
         done

@@ -22,6 +22,9 @@ pub(crate) const OF_PATCHED: u32 = 4;
 /// The same of one that counts its own calls.
 pub(crate) const OF_COUNTED: u32 = 1;
 
+/// The bit of numbers of x32.
+const X32: u32 = 0x4000_0000;
+
 /// What `trace` does without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
 
@@ -127,29 +130,67 @@ fn for_number(nr: u32, action: Action) -> [Op; 4] {
     ]
 }
 
+/// A call that is answered by its number, in each interface that has it, and by an argument.
+struct Rule {
+    /// Of x86-64, with and without the bit of x32, which the kernel takes from any number.
+    x86_64: &'static [u32],
+    x86: &'static [u32],
+    /// The index of the argument, of which the lower half is looked at, and what to look for.
+    when: Option<(usize, Test, u32)>,
+    action: Action,
+}
+
+/// The filter that answers these calls and allows all others. Of numbers that it doesn't know the kernel keeps that.
+fn answer(rules: &[Rule]) -> Program {
+    const ARGS: u32 = 16;
+    let allow = Op::RetImm(Action::ALLOW.ret());
+    let block = |numbers: fn(&Rule) -> &'static [u32], load: &[Op]| {
+        let mut ops = load.to_vec();
+        for rule in rules {
+            let mut decision = vec![Op::RetImm(rule.action.ret())];
+            if let Some((arg, test, value)) = rule.when {
+                let place = Op::LoadData(ARGS + 8 * arg as u32);
+                decision.splice(0..0, [place, Op::branch(test, value, 0, 1)]);
+                decision.extend(load);
+            }
+            let numbers = numbers(rule);
+            for (index, nr) in numbers.iter().enumerate() {
+                let (left, rest) = match numbers.len() - 1 - index {
+                    0 => (0, decision.len()),
+                    left => (left, 0),
+                };
+                ops.push(Op::branch(Test::Eq, *nr, left as u8, rest as u8));
+            }
+            if !numbers.is_empty() {
+                ops.extend(decision);
+            }
+        }
+        ops.push(allow);
+        ops
+    };
+    let without_x32 = Op::Alu(AluOp::And, Operand::K(!X32));
+    let x86_64 = block(|rule| rule.x86_64, &[Op::LoadData(0), without_x32]);
+    let mut ops = vec![
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, x86_64.len() as u8),
+    ];
+    ops.extend(x86_64);
+    ops.push(Op::branch(Test::Eq, Arch::X86.audit(), 1, 0));
+    ops.push(allow);
+    ops.extend(block(|rule| rule.x86, &[Op::LoadData(0)]));
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
 /// Denies installing a filter with a listener, with the error that the kernel gives if there is one already: `notify`
 /// has precedence over `trace`, so the guest could have itself told to continue with calls that are to be traced.
 fn no_listeners() -> Program {
-    const SECCOMP_X86_64: u32 = 317;
-    const SECCOMP_X86: u32 = 354;
-    const X32: u32 = 0x4000_0000;
-    const FLAGS: u32 = 24;
-    let ops = [
-        Op::LoadData(4),
-        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 3),
-        Op::LoadData(0),
-        Op::Alu(AluOp::And, Operand::K(!X32)),
-        Op::branch(Test::Eq, SECCOMP_X86_64, 3, 5),
-        Op::branch(Test::Eq, Arch::X86.audit(), 0, 4),
-        Op::LoadData(0),
-        Op::branch(Test::Eq, SECCOMP_X86, 0, 2),
-        Op::LoadData(FLAGS),
-        Op::branch(Test::Set, Flag::NewListener.bit(), 1, 0),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::RetImm(Action::errno(libc::EBUSY as u16).ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+    answer(&[Rule {
+        x86_64: &[317],
+        x86: &[354],
+        when: Some((1, Test::Set, Flag::NewListener.bit())),
+        action: Action::errno(libc::EBUSY as u16),
+    }])
 }
 
 /// Whether a call that may install a filter may do so in all threads.
@@ -162,87 +203,55 @@ pub(super) fn concerns_all(call: &SeccompData) -> bool {
 /// Whether a call may install a filter.
 pub(super) fn may_install(call: &SeccompData) -> bool {
     let sets_filter = || call.args[0] as i32 == libc::PR_SET_SECCOMP;
-    let nr = i64::from(call.nr);
+    let nr = i64::from(call.nr & !X32);
     let is_one = nr == libc::SYS_seccomp || nr == libc::SYS_prctl && sets_filter();
     is_one && call.arch == Arch::X86_64.audit()
 }
 
 /// Stops at 64-bit calls that may install a filter.
 fn stop_at_filters() -> Program {
-    const FIRST_ARG: u32 = 16;
-    let ops = [
-        Op::LoadData(4),
-        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 5),
-        Op::LoadData(0),
-        Op::branch(Test::Eq, 317, 4, 0), // seccomp
-        Op::branch(Test::Eq, 157, 0, 2), // prctl
-        Op::LoadData(FIRST_ARG),
-        Op::branch(Test::Eq, libc::PR_SET_SECCOMP as u32, 1, 0),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::RetImm(Action::new(ActionKind::Trace, INSTALLS).ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+    let told = |nr: &'static [u32], when| Rule {
+        x86_64: nr,
+        x86: &[],
+        when,
+        action: Action::new(ActionKind::Trace, INSTALLS),
+    };
+    let sets_filter = (0, Test::Eq, libc::PR_SET_SECCOMP as u32);
+    answer(&[told(&[317], None), told(&[157], Some(sets_filter))])
 }
 
 /// Denies making tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags of
 /// `clone3` are in memory, which can change after a look, so programs are sent to `clone`.
 fn no_untraced_tasks() -> Program {
-    const CLONE_X86_64: u32 = 56;
-    const CLONE_X86: u32 = 120;
-    const CLONE3: u32 = 435;
-    const X32: u32 = 0x4000_0000;
-    const FLAGS: u32 = 16;
     const UNTRACED: u32 = 0x0080_0000;
-    let ops = [
-        Op::LoadData(4),
-        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
-        Op::LoadData(0),
-        Op::Alu(AluOp::And, Operand::K(!X32)),
-        Op::branch(Test::Eq, CLONE_X86_64, 5, 0),
-        Op::branch(Test::Eq, CLONE3, 7, 6),
-        Op::branch(Test::Eq, Arch::X86.audit(), 0, 5),
-        Op::LoadData(0),
-        Op::branch(Test::Eq, CLONE_X86, 1, 0),
-        Op::branch(Test::Eq, CLONE3, 3, 2),
-        Op::LoadData(FLAGS),
-        Op::branch(Test::Set, UNTRACED, 2, 0),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::RetImm(Action::errno(libc::ENOSYS as u16).ret()),
-        Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+    let clone = Rule {
+        x86_64: &[56],
+        x86: &[120],
+        when: Some((0, Test::Set, UNTRACED)),
+        action: Action::errno(libc::EPERM as u16),
+    };
+    let clone3 = Rule {
+        x86_64: &[435],
+        x86: &[435],
+        when: None,
+        action: Action::errno(libc::ENOSYS as u16),
+    };
+    answer(&[clone, clone3])
 }
 
 /// Denies asking one's parent to trace one, with the error that the kernel gives to who is traced already: the first process of a
 /// guest with a stub isn't, its parent is a thread of the supervisor's that doesn't expect it, and what has a tracer can't be
 /// seized when it makes a process.
 fn no_tracer_of_its_choice() -> Program {
-    const PTRACE_X86_64: u32 = 101;
-    const PTRACE_X32: u32 = 521;
-    const PTRACE_X86: u32 = 26;
-    const X32: u32 = 0x4000_0000;
-    const REQUEST: u32 = 16;
-    /// `PTRACE_TRACEME`, whose type differs between C libraries.
+    // `PTRACE_TRACEME`, in whose type C libraries differ.
     const TRACEME: u32 = 0;
-    let ops = [
-        Op::LoadData(4),
-        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 4),
-        Op::LoadData(0),
-        Op::Alu(AluOp::And, Operand::K(!X32)),
-        Op::branch(Test::Eq, PTRACE_X86_64, 4, 0),
-        Op::branch(Test::Eq, PTRACE_X32, 3, 5),
-        Op::branch(Test::Eq, Arch::X86.audit(), 0, 4),
-        Op::LoadData(0),
-        Op::branch(Test::Eq, PTRACE_X86, 0, 2),
-        Op::LoadData(REQUEST),
-        Op::branch(Test::Eq, TRACEME, 1, 0),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+    answer(&[Rule {
+        // The second is of x32 alone.
+        x86_64: &[101, 521],
+        x86: &[26],
+        when: Some((0, Test::Eq, TRACEME)),
+        action: Action::errno(libc::EPERM as u16),
+    }])
 }
 
 #[cfg(test)]
@@ -375,10 +384,10 @@ mod tests {
                     let answer = interp::run(&program, &call).ret;
                     assert_eq!(answer, error.unwrap_or(asks.ret()), "{call:?}");
                     for (ip, expected) in [
-                        (0x2000_0000_0002, Action::ALLOW.ret()),
-                        (0x2000_0000_ffff, Action::ALLOW.ret()),
-                        (0x2000_0001_0000, answer),
-                        (0x1fff_ffff_ffff, answer),
+                        (0x7e90_0000_0002, Action::ALLOW.ret()),
+                        (0x7e90_0000_ffff, Action::ALLOW.ret()),
+                        (0x7e90_0001_0000, answer),
+                        (0x7e8f_ffff_ffff, answer),
                         (0x0002, answer),
                     ] {
                         let call = SeccompData { ip, ..call };
@@ -397,7 +406,7 @@ mod tests {
             args: [first, 0, 0, 0, 0, 0],
             ..SeccompData::default()
         };
-        for nr in [0, 157, 317] {
+        for nr in [0, 157, 317, 157 | X32, 317 | X32] {
             for first in [1, 22, 38] {
                 let call = call(nr, first);
                 let told = Action::new(ActionKind::Trace, INSTALLS).ret();

@@ -3,7 +3,8 @@
 //! A guest with a stub isn't traced, since each of its calls is a signal, at which a traced task stops. Its first process
 //! dies with the thread that has started it, by a signal from the kernel (`PR_SET_PDEATHSIG`). What that doesn't reach is
 //! traced before it comes to be: a task that is about to make another process is, until it has; one that is about to
-//! execute a program, or to change its user, from then on. Each time a thread of its own traces.
+//! execute a program, or to change its user, from then on. Each time a thread of its own traces; once it has nothing to trace any
+//! more it waits for the next one, since starting it takes as long as a native fork.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -30,6 +31,8 @@ struct Tasks {
     /// Those that were seized here and what they have made, each with the thread that traces it. What the kernel says isn't
     /// asked: a task can have itself traced by its parent.
     tracers: BTreeMap<i32, ThreadId>,
+    /// The threads that wait for a task to trace.
+    idle: Vec<Sender<Heir>>,
     /// Whether everything is being killed.
     is_ending: bool,
     /// How the first process has ended, if its end was taken here.
@@ -82,14 +85,38 @@ impl Heirs {
             is_parent,
             is_traced,
         };
-        if !start(heir) {
+        let idle = lock(&self.tasks).idle.pop();
+        // It waits until the guest ends.
+        let left = match idle {
+            Some(idle) => idle.send(heir).err().map(|unsent| unsent.0),
+            None => Some(heir),
+        };
+        if left.is_some_and(|heir| !start(heir)) {
             return Err(failed(libc::EAGAIN));
         }
         answer.recv().unwrap_or(Err(failed(libc::ESRCH)))
     }
 
+    /// Traces a task and what it makes, until none is left, and then others, until the guest ends or enough threads wait.
+    pub(crate) fn trace(&self, heir: Heir) {
+        const ENOUGH: usize = 2;
+        let mut next = Some(heir);
+        while let Some(heir) = next {
+            self.trace_one(&heir);
+            let (sender, heirs) = mpsc::channel();
+            {
+                let mut tasks = lock(&self.tasks);
+                if tasks.is_ending || tasks.idle.len() >= ENOUGH {
+                    return;
+                }
+                tasks.idle.push(sender);
+            }
+            next = heirs.recv().ok();
+        }
+    }
+
     /// Traces a task and what it makes, until none is left.
-    pub(crate) fn trace(&self, heir: &Heir) {
+    fn trace_one(&self, heir: &Heir) {
         let options = TraceOptions::EXIT_KILL
             | TraceOptions::FORK
             | TraceOptions::VFORK
@@ -135,6 +162,7 @@ impl Heirs {
     pub(crate) fn end(&self) {
         let mut tasks = lock(&self.tasks);
         tasks.is_ending = true;
+        tasks.idle.clear();
         for tid in tasks.tracers.keys() {
             let _ = Tracee::of_this_thread(*tid).kill();
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `filters` | the filters that the guest gets in the kernel |
 //! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
+//! | `stopping` | stops tasks without their notice, and their first stops |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
 //! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
@@ -17,6 +18,7 @@ mod filters;
 pub(crate) mod heirs;
 mod notify;
 mod space;
+mod stopping;
 mod tracer;
 
 use std::io::{self, Write};

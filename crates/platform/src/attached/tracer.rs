@@ -8,19 +8,16 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
-use tamis_kernel::tracee::{
-    Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
-};
+use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
 
 use super::call::Phase;
@@ -116,8 +113,7 @@ pub(super) fn run(
             })
         };
         let answering = is_notified.then(answer).transpose()?;
-        let follows =
-            options.placement == Placement::Free && !(is_notified || mechanism == Mechanism::Patch);
+        let follows = options.placement == Placement::Free && !is_notified && desk.is_none();
         let mut tracer = Tracer::new(mechanism, supervisor, held.release(), heirs);
         tracer.evaluator = evaluator.as_ref();
         tracer.has_results = guest.has_results;
@@ -131,11 +127,13 @@ pub(super) fn run(
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
-        if let Some(answering) = answering {
+        let answered = answering.map_or(Ok(()), |answering| {
             let answered = answering.join();
-            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        }
-        ended
+            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let failure = desk.as_ref().and_then(|desk| lock(&desk.failure).take());
+        failure.map_or(Ok(()), Err)?;
+        answered.and(ended)
     })
 }
 
@@ -192,13 +190,18 @@ fn desk<'a>(
 /// What counts the calls of patched sites, if they are only counted.
 fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> Option<&'a Tally> {
     let notify = ActionKind::Notify;
+    // Who has whose memory must be known.
+    let own = std::process::id() as i32;
+    let can_compare = || memory::is_shared(own, own) == Ok(true);
     let is_asked = |op| {
         !matches!(op, Op::RetA)
             && !matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind != notify)
     };
     let asks_about_all = || guest.filter.ops().all(is_asked);
     let can_count = mechanism == Mechanism::Patch && !guest.has_results;
-    options.tally.filter(|_| can_count && asks_about_all())
+    options
+        .tally
+        .filter(|_| can_count && asks_about_all() && can_compare())
 }
 
 /// The seats of a guest with a stub, which have threads of this scope.
@@ -210,7 +213,7 @@ fn seats<'scope>(
     heirs: &'scope Heirs,
 ) -> Seats<'scope> {
     let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(&heir)).is_ok();
+    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(heir)).is_ok();
     Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
 }
 
@@ -224,7 +227,7 @@ fn desk_of_stub<'a>(
 ) -> Desk<'a> {
     let shares_cpu = shares_cpu(options.placement);
     let how = patched::how_by_signal(guest.filter, stub.evaluator, options.spin, shares_cpu);
-    Desk::new(supervisor, stub.evaluator, how, signaller, None).with_descriptors()
+    Desk::new(supervisor, stub.evaluator, how, signaller, None).of_handler(stub.handler)
 }
 
 /// The patching of a guest, whose seats have threads of this scope.
@@ -354,18 +357,22 @@ pub(crate) struct Tracer<'a> {
     /// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
     pub(super) evaluator: Option<&'a Evaluator>,
     pub(super) has_results: bool,
-    child: Child,
+    pub(super) child: Child,
     /// Whether the first task has its filters: what it calls before are not calls of the guest.
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
     /// Tasks whose creator has yet to report them.
-    early: BTreeSet<i32>,
+    pub(super) early: BTreeSet<i32>,
+    /// The first stops of such tasks, where it matters whose memory they have.
+    pub(super) held_back: Vec<Stopped>,
+    /// Calls that are made again because a task was stopped in them.
+    pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Whether everything is being killed.
     is_ending: bool,
     failure: Option<PlatformError>,
     follow: Option<Follow>,
     /// Reports that came while another was waited for. Their tasks are stopped.
-    queue: VecDeque<(Tracee, Event)>,
+    pub(super) queue: VecDeque<(Tracee, Event)>,
     /// What others trace.
     heirs: &'a Heirs,
     /// Readable after the end of the first process, if others trace, who may take it.
@@ -400,6 +407,8 @@ impl<'a> Tracer<'a> {
             is_armed: false,
             tasks: BTreeMap::new(),
             early: BTreeSet::new(),
+            held_back: Vec::new(),
+            repeated: BTreeMap::new(),
             is_ending: false,
             failure: None,
             follow: None,
@@ -440,6 +449,8 @@ impl Tracer<'_> {
                     if self.tasks.remove(&tracee.tid()).is_some() {
                         self.supervisor.ended(TaskId(tracee.tid()), ended);
                     }
+                    self.repeated.remove(&tracee.tid());
+                    self.let_go();
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
                         if self.mechanism != Mechanism::Watch {
@@ -456,9 +467,7 @@ impl Tracer<'_> {
         }
         // No number is a task of the guest any more.
         self.tasks.clear();
-        let of_desk = |patching: &Patching<'_>| lock(&patching.desk().failure).take();
-        let of_desk = self.patching.as_ref().and_then(of_desk);
-        if let Some(failure) = of_desk.or_else(|| self.failure.take()) {
+        if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         if let Some(error) = self.child.error() {
@@ -503,11 +512,9 @@ impl Tracer<'_> {
 
     fn handle(&mut self, stopped: Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        if !self.tasks.contains_key(&tid) {
-            // Its report has overtaken that of the task that created it.
-            self.on_new(tid, creator(tid));
-            self.early.insert(tid);
-        }
+        let Some(stopped) = self.known(stopped) else {
+            return Ok(());
+        };
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
@@ -515,7 +522,8 @@ impl Tracer<'_> {
                 if let Some(new) = stopped.new_task()?
                     && !self.early.remove(&new.tid())
                 {
-                    self.on_new(new.tid(), Some(tid));
+                    self.on_new(new.tid(), Some(tid), Some(tid));
+                    self.take_up(new.tid());
                 }
             }
             Stop::Exec => {
@@ -569,7 +577,7 @@ impl Tracer<'_> {
     }
 
     /// How a task goes on.
-    fn resume_of(&self, tid: i32) -> Resume {
+    pub(super) fn resume_of(&self, tid: i32) -> Resume {
         let is_free = |state: &State| state.phase == Phase::Free;
         match self.mechanism {
             Mechanism::Emulate if self.is_armed && self.tasks.get(&tid).is_none_or(is_free) => {
@@ -594,106 +602,22 @@ impl Tracer<'_> {
         }
     }
 
-    /// The next stop of a task; reports of others are left for later.
-    ///
-    /// # Errors
-    /// `ESRCH` if it has ended.
-    pub(crate) fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
-        loop {
-            let (tracee, event) = self.child.next_event()?;
-            match event {
-                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
-                event => {
-                    let has_ended = tracee.tid() == tid;
-                    self.queue.push_back((tracee, event));
-                    if has_ended {
-                        return Err(TraceError {
-                            request: Request::Wait,
-                            errno: Errno(libc::ESRCH),
-                        });
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
-    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
-    /// for the other, as after `vfork`, and not stop before.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`], but for tasks that have ended.
-    pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
-        let is_thread = |other: i32| {
-            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
-            exists.unwrap_or(false)
-        };
-        let all = self.tasks.keys().copied().filter(|other| *other != tid);
-        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
-        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
-        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
-            return Ok(None);
-        }
-        let mut stopped = Vec::new();
-        for other in threads {
-            match self.stop(other) {
-                Ok(stop) => stopped.extend(stop),
-                Err(error) if error.errno == Errno(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
-        Ok((!stopped.iter().any(creates)).then_some(stopped))
-    }
-
-    /// Stops a task, and leaves its report for later.
-    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
-        if !self.is_queued(tid) {
-            let tracee = Tracee::of_this_thread(tid);
-            tracee.interrupt()?;
-            let stop = self.next_stop(tid)?;
-            self.queue.push_back((tracee, Event::Stopped(stop)));
-        }
-        Ok(self.queued_stop(tid))
-    }
-
-    /// Has a task that was stopped with others run on.
-    ///
-    /// # Errors
-    /// As [`Stopped::resume`].
-    pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
-        let tid = stopped.tracee().tid();
-        self.queue.retain(|(tracee, _)| tracee.tid() != tid);
-        stopped.clone().resume(self.resume_of(tid), None)
-    }
-
-    fn is_queued(&self, tid: i32) -> bool {
-        self.queue.iter().any(|(tracee, _)| tracee.tid() == tid)
-    }
-
-    fn queued_stop(&self, tid: i32) -> Option<Stopped> {
-        self.queue.iter().find_map(|(tracee, event)| match event {
-            Event::Stopped(stopped) if tracee.tid() == tid => Some(stopped.clone()),
-            _ => None,
-        })
-    }
-
     /// Whether calls of this task are calls of the guest.
     pub(super) fn is_armed(&mut self) -> bool {
         self.is_armed = self.is_armed || self.child.has_filters();
         self.is_armed
     }
 
-    /// A task has been created.
-    fn on_new(&mut self, tid: i32, parent: Option<i32>) {
+    /// A task has been created, by one that is known for certain or not.
+    pub(super) fn on_new(&mut self, tid: i32, parent: Option<i32>, certain: Option<i32>) {
         // The number of a task whose end is still to be reported is not given to another.
         if let Entry::Vacant(entry) = self.tasks.entry(tid) {
             entry.insert(State::default());
             if let Some(patching) = &mut self.patching {
-                patching.created(tid, parent);
+                patching.created(tid, certain);
             }
             if let Some(counting) = &mut self.counting {
-                counting.created(tid, parent);
+                counting.created(tid, certain);
             }
             self.supervisor.started(TaskId(tid), parent.map(TaskId));
         }
@@ -724,28 +648,6 @@ impl Drop for Tracer<'_> {
             }
         }
     }
-}
-
-/// The task that has created one: its process, or that process's parent.
-fn creator(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = |name: &str| -> Option<i32> {
-        let lines = status.lines();
-        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        values.next()?.trim().parse().ok()
-    };
-    let process = field("Tgid")?;
-    match process == tid {
-        true => field("PPid"),
-        false => Some(process),
-    }
-}
-
-/// Whether a task waits for something that signals don't end: such as its child of `vfork`.
-fn is_blocked(tid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
 /// Keeps the tracer where the guest runs: waking a task on another CPU takes several times as long as on the own one.

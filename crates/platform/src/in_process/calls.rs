@@ -1,6 +1,7 @@
 //! What the signal handler does with a call. All of it is async-signal-safe, if the supervisor is.
 
 use std::mem;
+use std::sync::atomic::AtomicU32;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_engine::Evaluator;
@@ -8,7 +9,7 @@ use tamis_kernel::Errno;
 
 use super::filter::MASKS;
 use crate::supervisor::{Answer, Supervisor};
-use crate::sys::guest::{self, ACTION_WORDS};
+use crate::sys::guest::{self, ACTION_WORDS, Whose};
 use crate::task::{Space, Task, TaskId};
 
 /// `SIGSYS` in a set of signals.
@@ -30,7 +31,10 @@ enum Who<'a> {
 /// A supervisor in another process.
 pub(crate) trait Far: Sync {
     /// Asks it about a call of a thread. `None` if the guest is to make it, and the kernel decides.
-    fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64>;
+    fn ask(&self, thread: &mut Thread, call: &SeccompData) -> Option<i64>;
+
+    /// The flag of a thread with this FS base that says that it sets its mask of signals back, if it has one.
+    fn leaving(&self, fs_base: u64) -> Option<&AtomicU32>;
 
     /// A thread is about to begin with this FS base.
     fn forget(&self, fs_base: u64);
@@ -40,14 +44,18 @@ pub(crate) trait Far: Sync {
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) fs_base: u64,
-    /// The signals that it blocks.
+    /// The signals that it blocks outside of the handler.
     pub(crate) mask: u64,
+    /// Whether it blocks all signals in the handler.
+    pub(crate) blocks: bool,
+    /// Whether others wait for it: it makes calls of ours, and handlers of the guest must not run in it.
+    pub(crate) is_inside: bool,
 }
 
 impl Thread {
     /// Makes a call during which handlers of the guest may run.
-    fn make(&self, nr: u32, args: [u64; 6]) -> i64 {
-        guest::make_with(self.fs_base, nr, args)
+    fn make(&mut self, nr: u32, args: [u64; 6]) -> i64 {
+        guest::make_outside(self, Whose::Guests, nr, args)
     }
 }
 
@@ -58,6 +66,8 @@ pub(crate) enum Outcome {
     Result(i64),
     /// The guest makes it itself, after the handler.
     InGuest,
+    /// The same once no other thread is in the handler.
+    AfterOthers,
     /// The guest makes it again where it has made it, and dispatch of this thread has ended.
     Again,
     /// The guest is killed.
@@ -95,6 +105,14 @@ impl<'a> Calls<'a> {
         }
     }
 
+    /// See [`Far::leaving`].
+    pub(crate) fn leaving(&self, fs_base: u64) -> Option<&AtomicU32> {
+        match self.0 {
+            Who::There(far) => far.leaving(fs_base),
+            Who::Here { .. } => None,
+        }
+    }
+
     /// Decides a call that has raised the signal.
     pub(crate) fn decide(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
         let (supervisor, evaluator) = match self.0 {
@@ -103,8 +121,12 @@ impl<'a> Calls<'a> {
                 evaluator,
             } => (supervisor, evaluator),
             Who::There(far) => {
-                let result = far.ask(thread.fs_base, call).map(Outcome::Result);
-                return result.unwrap_or_else(|| by_kernel(call, thread));
+                return match far.ask(thread, call) {
+                    Some(result) => Outcome::Result(result),
+                    None if thread.is_inside => by_kernel(call, thread),
+                    // A filter for all threads has come meanwhile.
+                    None => Outcome::Again,
+                };
             }
         };
         let action = Action::from_ret(evaluator.run(call));
@@ -126,7 +148,7 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
     while let Answer::Later(time, next) = answer {
         let time = [time.as_secs(), u64::from(time.subsec_nanos())];
         let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
-        guest::make(libc::SYS_nanosleep as u32, args);
+        guest::make_outside(thread, Whose::Ours, libc::SYS_nanosleep as u32, args);
         answer = *next;
     }
     match answer {
@@ -145,29 +167,53 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
 
 /// Leaves a call to the guest, and to the kernel, whose filter decides.
 fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
-    /// `SECCOMP_FILTER_FLAG_TSYNC`.
-    const FOR_ALL_THREADS: u64 = 1;
     if call.arch == Arch::X86.audit() {
         // It may be about a handler.
-        guest::block_in_handler();
+        guest::block_in_handler(thread);
         return Outcome::InGuest;
     }
-    let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
     let shares_stack = call.args[0] & libc::CLONE_VM as u64 != 0 && call.args[1] == 0;
-    let has_all = call.args[1] & FOR_ALL_THREADS != 0;
     match i64::from(call.nr) {
         // The child would write over what we return by.
         libc::SYS_vfork => return without_dispatch(),
         libc::SYS_clone if shares_stack => return without_dispatch(),
-        // Its filter may not allow what we call: no call of this thread comes here any more.
-        // So may those of others then; one of two that do this waits for the other.
-        libc::SYS_seccomp if has_all && !guest::stop_everywhere() => return Outcome::Again,
-        libc::SYS_seccomp if has_all => {}
-        libc::SYS_seccomp => guest::stop_dispatch(),
-        libc::SYS_prctl if sets_filter => guest::stop_dispatch(),
         _ => {}
     }
+    match installs(call) {
+        Installs::Nothing => {}
+        // Its filter may not allow what we call: no call of this thread comes here any more.
+        Installs::ForThread => guest::stop_dispatch(),
+        Installs::ForAll => {
+            guest::stop_everywhere();
+            return Outcome::AfterOthers;
+        }
+    }
     forward(call, call, thread)
+}
+
+/// Whether a call installs a filter, and for which threads.
+enum Installs {
+    Nothing,
+    ForThread,
+    ForAll,
+}
+
+fn installs(call: &SeccompData) -> Installs {
+    /// `SECCOMP_SET_MODE_STRICT`, `SECCOMP_SET_MODE_FILTER`, `SECCOMP_FILTER_FLAG_TSYNC`.
+    const STRICT: u32 = 0;
+    const FILTER: u32 = 1;
+    const FOR_ALL_THREADS: u64 = 1;
+    let [first, second, third, ..] = call.args;
+    // Libraries ask for a flag by a filter that isn't there.
+    let is_there = third != 0;
+    match i64::from(call.nr) {
+        libc::SYS_seccomp if first as u32 == STRICT => Installs::ForThread,
+        libc::SYS_seccomp if first as u32 != FILTER || !is_there => Installs::Nothing,
+        libc::SYS_seccomp if second & FOR_ALL_THREADS != 0 => Installs::ForAll,
+        libc::SYS_seccomp => Installs::ForThread,
+        libc::SYS_prctl if first as i32 == libc::PR_SET_SECCOMP => Installs::ForThread,
+        _ => Installs::Nothing,
+    }
 }
 
 /// Leaves a call, and all further ones of this thread, to where the guest makes them.
@@ -205,17 +251,42 @@ fn is_own_action(call: &SeccompData) -> bool {
     i64::from(call.nr) == libc::SYS_rt_sigaction && call.args[0] as i32 == libc::SIGSYS
 }
 
+/// Whether the handler does what a call says without making it.
+pub(crate) fn is_emulated(call: &SeccompData) -> bool {
+    is_own_action(call) || i64::from(call.nr) == libc::SYS_rt_sigprocmask && call.args[1] != 0
+}
+
+/// Whether calls of a number may be such.
+pub(crate) fn may_emulate(nr: u32) -> bool {
+    [libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask].contains(&i64::from(nr))
+}
+
+/// The arguments of a call that the handler makes for one with these arguments: it gives the kernel a copy of a mask. What
+/// pointers point to isn't decided about anyway.
+pub(crate) fn with_mask_of(call: &SeccompData, original: &[u64; 6]) -> [u64; 6] {
+    let mut args = call.args;
+    let found = MASKS.iter().find(|(nr, _)| *nr == i64::from(call.nr));
+    if let Some((_, arg)) = found
+        && let (place, original) = (&mut args[*arg as usize], original[*arg as usize])
+        && *place != 0
+        && original != 0
+    {
+        *place = original;
+    }
+    args
+}
+
 /// Makes a call with a copy of what an argument points to, in which the signal isn't blocked.
 fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
     let mut args = call.args;
     if is_own_action(call) {
-        guest::block_in_handler();
+        guest::block_in_handler(thread);
         return own_action(args);
     }
     match i64::from(call.nr) {
         libc::SYS_rt_sigaction => {
             let mut action: [u64; ACTION_WORDS] = read_words(args[arg])?;
-            guest::block_in_handler();
+            guest::block_in_handler(thread);
             action[ACTION_WORDS - 1] &= !OWN_SIGNAL;
             args[arg] = action.as_ptr() as u64;
             return Ok(thread.make(call.nr, args));

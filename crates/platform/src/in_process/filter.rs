@@ -9,7 +9,7 @@ use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use tamis_kernel::NATIVE_ENDIAN;
 
 use crate::error::Unsupported;
-use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, high, low};
+use crate::offsets::{ARCH, NR, branch_by_ip, high, low};
 use crate::rewrite::Rewrite;
 
 /// The data of our own `trap`.
@@ -27,14 +27,18 @@ pub(crate) const MASKS: [(i64, u32); 7] = [
 ];
 const SYS_EPOLL_PWAIT2: i64 = 441;
 
-/// The filters, the oldest first, for a handler's `syscall` that ends at this address, in this process.
-pub(crate) fn filters(guest: &Program, ip: u64, pid: i32) -> Result<[Program; 2], Unsupported> {
-    Ok([own(ip)?, rewritten(guest, ip, pid)?])
+/// The filters, the oldest first, for a handler whose calls end at these addresses, in this process.
+pub(crate) fn filters(
+    guest: &Program,
+    ips: [u64; 2],
+    pid: i32,
+) -> Result<[Program; 2], Unsupported> {
+    Ok([own(ips)?, rewritten(guest, ips, pid)?])
 }
 
 /// What the guest must not do, or not without the handler: other processes and programs have no handler, and `SIGSYS`
 /// must not be blocked.
-fn own(ip: u64) -> Result<Program, Unsupported> {
+fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
     let denied = Action::errno(libc::ENOSYS as u16).ret();
     let allow = Action::ALLOW.ret();
     let mut ops = vec![
@@ -82,7 +86,7 @@ fn own(ip: u64) -> Result<Program, Unsupported> {
             Op::branch(Test::Eq, 0, 0, 1),
             Op::RetImm(allow),
         ]);
-        asked.extend(unless_at(ip));
+        asked.extend(unless_at(ips));
         ops.push(Op::branch(Test::Eq, nr as u32, 0, asked.len() as u8));
         ops.extend(asked);
     }
@@ -90,43 +94,42 @@ fn own(ip: u64) -> Result<Program, Unsupported> {
     program(ops)
 }
 
-/// Allows a call from this address, and traps others.
-fn unless_at(ip: u64) -> [Op; 6] {
-    [
-        Op::LoadData(IP_LOW),
-        Op::branch(Test::Eq, ip as u32, 0, 3),
-        Op::LoadData(IP_HIGH),
-        Op::branch(Test::Eq, (ip >> 32) as u32, 0, 1),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::RetImm(Action::new(ActionKind::Trap, OURS).ret()),
-    ]
+/// Allows a call from these addresses, and traps others.
+fn unless_at(ips: [u64; 2]) -> Vec<Op> {
+    let mut ops = branch_by_ip(&ips, 1);
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    ops.push(Op::RetImm(Action::new(ActionKind::Trap, OURS).ret()));
+    ops
 }
 
 /// The guest's filter. Whatever it says, the handler may copy memory within its own process, and restore the mask of
 /// signals.
-fn rewritten(guest: &Program, ip: u64, pid: i32) -> Result<Program, Unsupported> {
+fn rewritten(guest: &Program, ips: [u64; 2], pid: i32) -> Result<Program, Unsupported> {
     let marker = Action::new(ActionKind::Trap, OURS);
     let trace = Action::errno(libc::ENOSYS as u16);
-    let prefix = [
+    let own = [
         Op::LoadData(NR),
-        Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 0, 5),
-        Op::LoadData(IP_LOW),
-        Op::branch(Test::Eq, ip as u32, 0, 3),
-        Op::LoadData(IP_HIGH),
-        Op::branch(Test::Eq, (ip >> 32) as u32, 0, 1),
-        Op::RetImm(Action::ALLOW.ret()),
-        Op::LoadData(NR),
-        Op::branch(Test::Eq, libc::SYS_process_vm_readv as u32, 1, 0),
-        Op::branch(Test::Eq, libc::SYS_process_vm_writev as u32, 0, 7),
-        Op::LoadData(IP_LOW),
-        Op::branch(Test::Eq, ip as u32, 0, 5),
-        Op::LoadData(IP_HIGH),
-        Op::branch(Test::Eq, (ip >> 32) as u32, 0, 3),
+        Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 2, 0),
         Op::LoadData(low(0)),
         Op::branch(Test::Eq, pid as u32, 0, 1),
         Op::RetImm(Action::ALLOW.ret()),
-        Op::Alu(AluOp::And, Operand::K(0)),
     ];
+    let places = branch_by_ip(&ips, own.len());
+    // Other numbers don't depend on where they are made, so that the kernel can keep its answers.
+    let mut prefix = vec![
+        Op::LoadData(NR),
+        Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 2, 0),
+        Op::branch(Test::Eq, libc::SYS_process_vm_readv as u32, 1, 0),
+        Op::branch(
+            Test::Eq,
+            libc::SYS_process_vm_writev as u32,
+            0,
+            (places.len() + own.len()) as u8,
+        ),
+    ];
+    prefix.extend(places);
+    prefix.extend(own);
+    prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
     let rewrite = Rewrite {
         notify: marker,
         trace,
@@ -139,7 +142,7 @@ fn rewritten(guest: &Program, ip: u64, pid: i32) -> Result<Program, Unsupported>
         Op::RetImm(ret) if ret == marker.ret() => Op::Jump((end - here - 1) as u32),
         other => other,
     });
-    program(ops.chain(unless_at(ip)).collect())
+    program(ops.chain(unless_at(ips)).collect())
 }
 
 fn program(ops: Vec<Op>) -> Result<Program, Unsupported> {
@@ -159,6 +162,7 @@ mod tests {
     #[test]
     fn the_handler_may_do_what_it_was_asked_for_and_no_more() {
         const IP: u64 = 0x5555_0000_1234;
+        const IP_OF_OURS: u64 = 0x5555_0000_1240;
         let notify = ActionKind::Notify.ret();
         let ops = vec![
             Op::LoadData(NR),
@@ -169,7 +173,7 @@ mod tests {
             Op::RetImm(Action::ALLOW.ret()),
         ];
         let guest = program(ops).unwrap();
-        let stack = Stack::new(filters(&guest, IP, 42).unwrap().to_vec()).unwrap();
+        let stack = Stack::new(filters(&guest, [IP, IP_OF_OURS], 42).unwrap().to_vec()).unwrap();
         let kind = |nr: i64, ip: u64, args: [u64; 6]| {
             let call = SeccompData {
                 nr: nr as u32,
@@ -194,7 +198,10 @@ mod tests {
             assert_eq!(kind(nr, 7, args), ActionKind::Trap);
             assert_eq!(kind(nr, IP, args), ActionKind::Allow);
         }
-        let cacheable = interp::run(&rewritten(&guest, IP, 42).unwrap(), &SeccompData::default());
+        let cacheable = interp::run(
+            &rewritten(&guest, [IP, IP_OF_OURS], 42).unwrap(),
+            &SeccompData::default(),
+        );
         assert_eq!(cacheable.ret, Action::ALLOW.ret());
         assert!(stack.is_cacheable(Arch::X86_64.audit(), libc::SYS_read as u32));
     }

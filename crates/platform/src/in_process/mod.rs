@@ -157,13 +157,14 @@ impl Platform for InProcess {
             Placement::Same(cpu) | Placement::Apart { guest: cpu, .. } => Some(cpu),
         };
         // Too long a filter is told before the fork.
-        filter::filters(guest.filter, 0, 0).map_err(PlatformError::Unsupported)?;
+        filter::filters(guest.filter, [0; 2], 0).map_err(PlatformError::Unsupported)?;
         let calls = Calls::new(supervisor, &evaluator);
         let how = How {
             filter: guest.filter,
             signals: self.0,
             cpu,
         };
+        supervisor.loaded();
         guest::run(&program, &how, &calls, options.until)
     }
 }

@@ -1,7 +1,7 @@
 //! The filter of a guest in a machine: its own, before which the monitor may make the calls that it needs.
 //!
 //! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, take care
-//! of signals and descriptors of the process, and end a thread: none opens, sends or executes anything, since a guest that has overwritten
+//! of signals, descriptors and their limit, and end a thread: none opens, sends or executes anything, since a guest that has overwritten
 //! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's. Calls from an address of the kernel's are the tracer's,
 //! who brings the monitor into the memory of a program: no task can make them by itself.
 
@@ -13,7 +13,7 @@ use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, branch_by_ip, low, reads_ip};
 use crate::patched::inject::TRACERS_IP;
 use crate::rewrite::Rewrite;
-use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
+use crate::sys::kvm::machine::{NOFILE, SHARED_ACCESS, SHARED_FLAGS};
 use crate::sys::kvm::{KILL_MARK, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
 
 /// The filter for calls of the monitor that return to these addresses, and for those that are only asked about.
@@ -168,6 +168,8 @@ fn own_calls() -> Vec<Op> {
     shared.push(allow);
     let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
     files.push(allow);
+    let mut limit = is(0, NOFILE as u32).to_vec();
+    limit.push(allow);
     let calls = [
         (libc::SYS_ioctl, request),
         (libc::SYS_madvise, is_one_of(2, POPULATE)),
@@ -180,6 +182,8 @@ fn own_calls() -> Vec<Op> {
         (libc::SYS_fcntl, is_one_of(1, DESCRIPTORS)),
         (libc::SYS_mmap, shared),
         (libc::SYS_unshare, files),
+        (libc::SYS_getrlimit, limit.clone()),
+        (libc::SYS_setrlimit, limit),
     ];
     let mut ops = vec![Op::LoadData(NR)];
     for (nr, block) in calls {

@@ -78,25 +78,44 @@ impl Numbers {
         *action
     }
 
-    /// The contents of an area, without trampolines, as pieces with their offsets.
-    pub(super) fn contents(&self, threads: u64) -> [(usize, Vec<u8>); 3] {
-        let (mut numbers, mut errors) = (Vec::new(), Vec::new());
-        for action in &self.actions {
+    /// What code in a guest does about each number.
+    pub(crate) fn tables(&self) -> Tables {
+        let mut tables = Tables {
+            numbers: [stub::BY_KERNEL; stub::ERRORS],
+            errors: [0; stub::ERRORS],
+        };
+        let places = tables.numbers.iter_mut().zip(&mut tables.errors);
+        for (action, (number, error)) in self.actions.iter().zip(places) {
             let action = action.unwrap_or(ASK_FIRST);
-            let (number, error) = match action.kind {
+            (*number, *error) = match action.kind {
                 ActionKind::Notify => (stub::ASK, 0),
                 ActionKind::Errno => (stub::FAIL, -(action.data.min(errno::MAX) as i16)),
                 _ => (stub::BY_KERNEL, 0),
             };
-            numbers.push(number);
-            errors.extend(i16::to_le_bytes(error));
         }
+        tables
+    }
+
+    /// The contents of an area, without trampolines, as pieces with their offsets.
+    pub(super) fn contents(&self, threads: u64) -> [(usize, Vec<u8>); 3] {
+        let Tables { numbers, errors } = self.tables();
+        let errors = errors.iter().flat_map(|error| error.to_le_bytes());
         [
             (0, stub::code(threads)),
-            (stub::ERRORS_OFFSET, errors),
-            (NUMBERS, numbers),
+            (stub::ERRORS_OFFSET, errors.collect()),
+            (NUMBERS, numbers.to_vec()),
         ]
     }
+}
+
+/// What code in a guest does about each number of a call. The guest can change it, which opens nothing: what it makes itself
+/// the kernel decides.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    /// Whether the kernel decides, the supervisor is asked, or the call fails.
+    pub(crate) numbers: [u8; stub::ERRORS],
+    /// Negative error numbers.
+    pub(crate) errors: [i16; stub::ERRORS],
 }
 
 /// What calls get whose arguments decide.

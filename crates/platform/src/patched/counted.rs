@@ -5,8 +5,10 @@
 //! every call. So this is no boundary, and the guest's filter must be one that asks about every call. Whatever can't be
 //! patched stops as before.
 //!
-//! Nothing waits for anything here: a signal may come, a thread may be killed, a filter of the guest's own may decide at any
-//! point between the instructions, and processes that are forked go on with the same counts.
+//! Nothing waits for anything here: a signal may come or a thread be killed between any two instructions, and processes
+//! that are forked go on with the same counts. What looks at the address of a call gets the program as it was: before a process
+//! installs a filter, has its calls dispatched, or handles the C library's signal of cancellation, its sites are put back for good, and its
+//! threads that are at gates go on where they would be without.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +20,8 @@ use tamis_kernel::tracee::{Stopped, TraceError};
 
 use super::area::{self, Area};
 use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
-use super::sites::{Plan, Put, Sites, site_of};
+use super::site::SYSCALL_BYTES;
+use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT, LARGEST_BYTES};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
@@ -27,8 +30,9 @@ use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
 
-/// Where the gates are: far from where the kernel and sanitizers put anything.
-const GATES: u64 = 0x2000_0000_0000;
+/// Where the gates are: below what the kernel maps, and where the sanitizers of threads, memory and addresses let programs have
+/// memory.
+const GATES: u64 = 0x7e90_0000_0000;
 const GATES_BYTES: u64 = 0x1_0000;
 /// Where the counts are.
 const COUNTS: u64 = GATES + GATES_BYTES;
@@ -63,7 +67,10 @@ pub(crate) struct Counting<'a> {
 struct Space {
     counts: Arc<Shared<Count>>,
     areas: Vec<Area>,
-    gates: u64,
+    /// The `syscall` of the site of each gate, and what was written there.
+    gates: Vec<(u64, Patch)>,
+    /// Whether its sites were put back, for good.
+    is_over: bool,
 }
 
 impl<'a> Counting<'a> {
@@ -84,7 +91,10 @@ impl<'a> Counting<'a> {
             return;
         };
         let (id, parent) = (*id, parent.unwrap_or(tid));
-        if memory::is_shared(tid, parent) == Ok(true) {
+        let Ok(is_shared) = memory::is_shared(tid, parent) else {
+            return;
+        };
+        if is_shared {
             self.tasks.insert(tid, id);
         } else if let Some(copy) = self.spaces.get(&id).cloned() {
             let id = self.add(copy);
@@ -103,9 +113,44 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// A task has stopped at a call, which the supervisor is to be asked about. Whether it makes the call again instead, since
-    /// its site is patched from now on.
-    pub(crate) fn takes(
+    /// A task has stopped at a call; whether the supervisor isn't to be asked about it.
+    pub(crate) fn decides(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+        call: &SeccompData,
+    ) -> Result<bool, TraceError> {
+        if (GATES..COUNTS).contains(&call.ip) {
+            // A filter of the guest's own wants a tracer, which it doesn't have.
+            stopped.skip_call()?;
+            return stopped.set_result(-i64::from(libc::ENOSYS)).map(|()| true);
+        }
+        if looks_at_addresses(stopped.tracee().tid(), call) {
+            self.roll_back(tracer, stopped)?;
+        }
+        self.takes(tracer, stopped, call)
+    }
+
+    /// Puts back what the sites of a stopped task's memory were.
+    fn roll_back(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        let id = self.tasks.get(&tid).copied().unwrap_or_default();
+        let is_patched = |space: &Space| !space.is_over && !space.gates.is_empty();
+        if !self.spaces.get(&id).is_some_and(is_patched) {
+            return Ok(());
+        }
+        let others = tracer.stop_others(tid)?;
+        if let (Some(others), Some(space)) = (others, self.spaces.get_mut(&id)) {
+            space.roll_back(tid);
+            for one in &others {
+                space.leave_gate(one)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the task makes a call again, since its site is patched from now on.
+    fn takes(
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
@@ -120,7 +165,8 @@ impl<'a> Counting<'a> {
             self.sites.refuse(call);
             return Ok(false);
         };
-        if !self.is_prepared(tid, &plan) && self.is_confined(tid) {
+        let is_over = self.space(tid).is_some_and(|space| space.is_over);
+        if is_over || !self.is_prepared(tid, &plan) && self.is_confined(tid) {
             return Ok(false);
         }
         let Some(others) = tracer.stop_others(tid)? else {
@@ -209,6 +255,33 @@ impl<'a> Counting<'a> {
     }
 }
 
+/// Whether somebody may look at the addresses of calls after this one of a task.
+fn looks_at_addresses(tid: i32, call: &SeccompData) -> bool {
+    /// Dispatch of calls by signals, except from a range of addresses.
+    const DISPATCH: i32 = 59;
+    /// The signal by which glibc cancels a thread, and that of musl. glibc has the latter for something else.
+    const CANCELS: [i32; 2] = [32, 33];
+    let first = call.args[0] as i32;
+    call.arch == Arch::X86_64.audit()
+        && match i64::from(call.nr) {
+            libc::SYS_seccomp => true,
+            libc::SYS_prctl => first == libc::PR_SET_SECCOMP || first == DISPATCH,
+            libc::SYS_rt_sigaction if call.args[1] == 0 => false,
+            libc::SYS_rt_sigaction if first == CANCELS[1] => blocks_signals(tid, call.args[1]),
+            libc::SYS_rt_sigaction => first == CANCELS[0],
+            _ => false,
+        }
+}
+
+/// Whether an action for a signal, in a task's memory, has others wait for its handler's end: musl's for cancellation does.
+fn blocks_signals(tid: i32, action: u64) -> bool {
+    /// Of `sa_mask` in the kernel's `struct sigaction`.
+    const MASK_OFFSET: u64 = 24;
+    let mut mask = [0; size_of::<u64>()];
+    let read = memory::read(tid, action.wrapping_add(MASK_OFFSET), &mut mask);
+    read == Ok(mask.len()) && mask != [0; size_of::<u64>()]
+}
+
 /// Has a task that has skipped a call make it again.
 fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
     if let Some(mut words) = Words::of(stopped)? {
@@ -244,7 +317,8 @@ impl Space {
             *space = Some(Space {
                 counts: Arc::new(counts),
                 areas: Vec::new(),
-                gates: 0,
+                gates: Vec::new(),
+                is_over: false,
             });
         }
         let space = space.as_mut().ok_or(Refusal::Refused)?;
@@ -261,7 +335,7 @@ impl Space {
 
     fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
         let index = self.area_for(plan)?;
-        let gate = GATES + self.gates * GATE_BYTES as u64;
+        let gate = GATES + (self.gates.len() * GATE_BYTES) as u64;
         if gate + GATE_BYTES as u64 > COUNTS {
             return None;
         }
@@ -280,7 +354,34 @@ impl Space {
         let resume = places.own + trampoline.resume as u64;
         memory::overwrite(tid, gate, &trampoline::gate(resume)).ok()?;
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
-        self.gates += 1;
-        plan.put(tid, &places, trampoline)
+        let put = plan.put(tid, &places, trampoline)?;
+        let site = places.window + plan.window.before.len() as u64;
+        self.gates.push((site, Patch::of(plan, &put)));
+        Some(put)
+    }
+
+    fn roll_back(&mut self, tid: i32) {
+        for (_, patch) in &self.gates {
+            patch.take_back(tid);
+        }
+        self.is_over = true;
+    }
+
+    /// Has a stopped thread that is at a gate go on at the site that it belongs to.
+    fn leave_gate(&self, stopped: &Stopped) -> Result<(), TraceError> {
+        let Some(mut words) = Words::of(stopped)? else {
+            return Ok(());
+        };
+        let Some(offset) = words.0[RIP].checked_sub(GATES) else {
+            return Ok(());
+        };
+        let (index, within) = (offset as usize / GATE_BYTES, offset % GATE_BYTES as u64);
+        if let Some((site, _)) = self.gates.get(index)
+            && within <= SYSCALL_BYTES as u64
+        {
+            words.0[RIP] = site + within;
+            words.set(stopped)?;
+        }
+        Ok(())
     }
 }

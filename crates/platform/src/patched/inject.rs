@@ -10,6 +10,7 @@ use tamis_kernel::tracee::{CallPhase, Registers, Resume, Stop, Stopped, TraceErr
 
 use super::area;
 use super::site::SYSCALL_BYTES;
+use crate::sys::machine;
 use crate::task::Registers as Names;
 
 /// The words of `struct user_regs_struct` that are used here.
@@ -96,6 +97,37 @@ impl From<TraceError> for Refusal {
     fn from(error: TraceError) -> Refusal {
         Refusal::Lost(error)
     }
+}
+
+/// Has a task that was stopped in a call, for which it got no signal, make the call again; the call, if there is one.
+pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, TraceError> {
+    const INTERRUPTED: u64 = -(libc::EINTR as i64) as u64;
+    /// The kernel's `ERESTARTNOINTR`: made again whatever happens.
+    const ALWAYS: u64 = -513_i64 as u64;
+    /// Its `ERESTARTSYS` to `ERESTARTNOHAND`, and `ERESTART_RESTARTBLOCK`.
+    const ANYWAY: [u64; 3] = [-512_i64 as u64, ALWAYS, -514_i64 as u64];
+    const BY_RESTART: u64 = -516_i64 as u64;
+    let Some(mut words) = Words::of(stopped)? else {
+        return Ok(None);
+    };
+    let is_call = words.0[ORIG_RAX] as i64 >= 0;
+    let nr = match words.0[RAX] {
+        // A signal that comes from now on is one that came before the call.
+        INTERRUPTED if is_call && !machine::has_signal(stopped.tracee().tid()) => {
+            words.0[RAX] = ALWAYS;
+            words.set(stopped)?;
+            words.0[ORIG_RAX] as u32
+        }
+        code if is_call && ANYWAY.contains(&code) => words.0[ORIG_RAX] as u32,
+        BY_RESTART if is_call => libc::SYS_restart_syscall as u32,
+        _ => return Ok(None),
+    };
+    Ok(Some(SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ip: words.0[RIP],
+        args: ARGS.map(|place| words.0[place]),
+    }))
 }
 
 /// The next stop of a task; fails if it has ended.

@@ -52,7 +52,7 @@ use crate::attached::{OF_PATCHED, Tracer};
 use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
-pub(crate) use area::Numbers;
+pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
@@ -78,6 +78,10 @@ pub(crate) struct Patching<'a> {
     forked: HashMap<i32, Vec<usize>>,
     /// Those whose calls were answered.
     sites: Sites,
+    /// How often threads have been looked for that a filter is to wait for.
+    looks: u32,
+    /// Which those are, by who installs it.
+    inside: HashMap<i32, Vec<i32>>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -99,7 +103,14 @@ pub(crate) fn how(
     shares_cpu: impl FnOnce() -> bool,
 ) -> Option<How> {
     let numbers = Numbers::new(program, evaluator);
-    if reads_ip(program) || !machine::has_fs_base() || !numbers.allows(libc::SYS_futex) {
+    // Who has whose memory must be known.
+    let own = std::process::id() as i32;
+    let can_compare = memory::is_shared(own, own) == Ok(true);
+    if reads_ip(program)
+        || !can_compare
+        || !machine::has_fs_base()
+        || !numbers.allows(libc::SYS_futex)
+    {
         return None;
     }
     let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));
@@ -139,6 +150,8 @@ impl<'a> Patching<'a> {
             creators: HashMap::new(),
             forked: HashMap::new(),
             sites: Sites::default(),
+            looks: 0,
+            inside: HashMap::new(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
     }
@@ -167,7 +180,7 @@ impl<'a> Patching<'a> {
                 is_closed: Arc::default(),
                 known: Arc::clone(&space.known),
                 copies: true,
-                asked: None,
+                numbers: None,
             };
             seat.slot().reset(key, &self.desk.how.pace);
             if !(self.start)(seat.clone()) {
@@ -189,7 +202,10 @@ impl<'a> Patching<'a> {
             return;
         };
         let (id, parent) = (*id, parent.unwrap_or(tid));
-        if memory::is_shared(tid, parent) == Ok(true) {
+        let Ok(is_shared) = memory::is_shared(tid, parent) else {
+            return;
+        };
+        if is_shared {
             self.tasks.insert(tid, id);
             self.creators.insert(tid, parent);
         } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
@@ -371,26 +387,30 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    /// Has all other threads of a stopped task leave the code that they ask by: a filter that they are about to get may deny
-    /// what that calls. Gives up where an answer takes long.
-    pub(crate) fn clear(
-        &self,
+    /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
+    /// deny what that calls. Those that haven't run on for a moment.
+    pub(crate) fn is_clear_of(
+        &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<(), TraceError> {
-        /// How often to look, and how long they run between: an answer takes some of it.
-        const LOOKS: u32 = 2000;
-        const PAUSE: Duration = Duration::from_micros(50);
+    ) -> Result<bool, TraceError> {
+        /// How long they run on, at least and at most.
+        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
+        const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
         let id = self.tasks.get(&tid);
         let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
-            return Ok(());
+            return Ok(true);
         };
-        for _ in 0..LOOKS {
-            let Some(others) = tracer.stop_others(tid)? else {
-                return Ok(());
-            };
-            let mut is_clear = true;
+        let mut is_clear = true;
+        // None gets there any more.
+        let others = match self.inside.remove(&tid) {
+            Some(inside) => Some(tracer.stop_these(&inside)?),
+            None => tracer.stop_others(tid)?,
+        };
+        if let Some(others) = others {
+            let mut inside = Vec::new();
             for one in others {
                 let words = match one.stop() {
                     Stop::Interrupted => Words::of(&one)?,
@@ -398,15 +418,24 @@ impl<'a> Patching<'a> {
                 };
                 if words.is_some_and(|words| space.has_code_at(words.0[RIP])) {
                     is_clear = false;
+                    inside.push(one.tracee().tid());
                     tracer.run_on(&one)?;
                 }
             }
-            if is_clear {
-                return Ok(());
+            if !is_clear {
+                self.inside.insert(tid, inside);
             }
-            thread::sleep(PAUSE);
+        } else {
+            is_clear = self.looks > LOOKS;
         }
-        Ok(())
+        if is_clear {
+            self.looks = 0;
+            return Ok(true);
+        }
+        let pause = PAUSES[0] * (1 + self.looks / 8);
+        self.looks = self.looks.saturating_add(1);
+        thread::sleep(pause.min(PAUSES[1]));
+        Ok(false)
     }
 
     /// Patches a site, with all threads stopped.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_kernel::Errno;
@@ -11,7 +12,7 @@ use tamis_kernel::tracee::TraceError;
 
 use tamis_engine::Evaluator;
 
-use super::serve::{Desk, Seat, Slots, lock};
+use super::serve::{Desk, Handler, Seat, Slots, lock};
 use crate::attached::heirs::{Heir, Heirs};
 use crate::supervisor::Answer;
 use crate::sys::stub;
@@ -27,8 +28,10 @@ pub(crate) struct Answers<'a> {
     pub(crate) slots: &'a Arc<Slots>,
     /// Whether the supervisor is told of a call before it is made, since its caller might outlive the supervisor.
     pub(crate) may_leave: fn(&SeccompData) -> bool,
-    /// Where the guest has a byte for each number of a call: 0 if it doesn't ask about it.
-    pub(crate) asked: u64,
+    /// The handler.
+    pub(crate) handler: Handler,
+    /// Where the guest has its table of numbers.
+    pub(crate) numbers: u64,
 }
 
 /// The seats of a guest. Dropping it ends the threads that serve them.
@@ -39,7 +42,7 @@ pub(crate) struct Seats<'a> {
     start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
     may_leave: fn(&SeccompData) -> bool,
     /// Where the guest has its table of numbers.
-    asked: u64,
+    numbers: u64,
     /// Starts a thread that traces; whether it could.
     trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
     heirs: &'a Heirs,
@@ -67,7 +70,7 @@ impl<'a> Seats<'a> {
             desk,
             slots: Arc::clone(answers.slots),
             may_leave: answers.may_leave,
-            asked: answers.asked,
+            numbers: answers.numbers,
             start,
             trace,
             heirs,
@@ -125,11 +128,7 @@ impl<'a> Seats<'a> {
         if let Some(seat) = taken.seats.get(&tid) {
             return Some(seat.index);
         }
-        let free = || lock(&self.slots.free).pop();
-        let index = free().or_else(|| {
-            self.sweep(&mut taken);
-            free()
-        })?;
+        let index = self.free().or_else(|| self.sweep(&mut taken))?;
         let seat = Seat {
             tid,
             slots: Arc::clone(&self.slots),
@@ -137,7 +136,7 @@ impl<'a> Seats<'a> {
             is_closed: Arc::default(),
             known: Arc::default(),
             copies: false,
-            asked: Some(self.asked),
+            numbers: Some(self.numbers),
         };
         taken.keys += 1;
         seat.slot().reset(taken.keys, self.desk.pace());
@@ -149,8 +148,16 @@ impl<'a> Seats<'a> {
         Some(index)
     }
 
-    /// Closes the seats of threads that have ended.
-    fn sweep(&self, taken: &mut Taken) {
+    /// The index of a slot that is in no use.
+    fn free(&self) -> Option<usize> {
+        lock(&self.slots.free).pop()
+    }
+
+    /// Closes the seats of threads that have ended; the index of a slot of theirs.
+    fn sweep(&self, taken: &mut Taken) -> Option<usize> {
+        /// How often the threads that serve them get a chance to end.
+        const TIMES: u32 = 1000;
+        let before = taken.seats.len();
         taken.seats.retain(|tid, seat| {
             let is_there = self.has(*tid);
             if !is_there {
@@ -158,6 +165,11 @@ impl<'a> Seats<'a> {
             }
             is_there
         });
+        let is_any_closed = taken.seats.len() < before;
+        (0..if is_any_closed { TIMES } else { 0 }).find_map(|_| {
+            thread::yield_now();
+            self.free()
+        })
     }
 
     /// Whether a thread is one of the process.

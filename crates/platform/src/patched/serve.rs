@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::Signaller;
 use tamis_kernel::{Errno, memory};
@@ -41,10 +41,22 @@ pub(crate) struct Desk<'a> {
     pub(crate) orders: Mutex<HashMap<i32, Order>>,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
-    /// Whether who takes orders can give descriptors.
-    gives_descriptors: bool,
+    /// The signal handler that asks, if one does.
+    handler: Option<Handler>,
     /// Once true, sites are rolled back and none is patched.
     unpatch: Option<&'a AtomicBool>,
+}
+
+/// How a signal handler in the guest makes calls that it has asked about: where masks of signals are set, in its own way. The
+/// kernel notifies what it makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handler {
+    /// Whether it does what a call says without making it.
+    pub(crate) is_emulated: fn(&SeccompData) -> bool,
+    /// Whether it may do so with calls of a number.
+    pub(crate) may_emulate: fn(u32) -> bool,
+    /// The arguments of the guest's call, whose arguments may have been these, for which it makes one.
+    pub(crate) args_of: fn(&SeccompData, &[u64; 6]) -> [u64; 6],
 }
 
 /// How calls of one number were answered.
@@ -90,8 +102,8 @@ pub(crate) struct Seat {
     pub(crate) known: Arc<Mutex<Known>>,
     /// Whether the guest copies memory for the supervisor while it waits.
     pub(crate) copies: bool,
-    /// Where the guest has a table of the numbers that it asks about, if it has one only.
-    pub(crate) asked: Option<u64>,
+    /// Where the guest has its table of numbers, if it has one only.
+    pub(crate) numbers: Option<u64>,
 }
 
 impl Seat {
@@ -118,7 +130,7 @@ impl<'a> Desk<'a> {
             how,
             signaller,
             unpatch,
-            gives_descriptors: false,
+            handler: None,
             orders: Mutex::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
@@ -130,9 +142,9 @@ impl<'a> Desk<'a> {
         self.how.pace()
     }
 
-    /// The same for orders that can be descriptors.
-    pub(crate) const fn with_descriptors(mut self) -> Desk<'a> {
-        self.gives_descriptors = true;
+    /// The same for a signal handler that asks.
+    pub(crate) const fn of_handler(mut self, handler: Handler) -> Desk<'a> {
+        self.handler = Some(handler);
         self
     }
 
@@ -170,9 +182,14 @@ impl<'a> Desk<'a> {
             args: request.args,
         };
         let action = Action::from_ret(self.evaluator.run(&call));
-        // Where the site is to be rolled back, its tracer is asked.
-        if action.kind != ActionKind::Notify || self.is_unpatched() {
-            return Some(Answered::ByKernel);
+        match action.kind {
+            // Where the site is to be rolled back, its tracer is asked.
+            ActionKind::Notify if !self.is_unpatched() => {}
+            ActionKind::Errno => {
+                let error = i64::from(action.data.min(errno::MAX));
+                return Some(Answered::Value(-error));
+            }
+            _ => return Some(Answered::ByKernel),
         }
         let mut task = Served {
             space: Near {
@@ -190,15 +207,17 @@ impl<'a> Desk<'a> {
         let (replacement, descriptor) = match answer {
             Answer::Return(value) => return Some(self.value(call.nr, value)),
             Answer::Errno(errno) => return Some(self.value(call.nr, -i64::from(errno))),
-            Answer::Forward => (None, None),
-            Answer::ForwardWith(new) => (Some(new), None),
-            Answer::Descriptor(fd) if self.gives_descriptors => (None, Some(fd)),
-            Answer::Descriptor(_) => {
-                let what = Unsupported::new("answering with a descriptor");
-                lock(&self.failure).get_or_insert(PlatformError::Unsupported(what));
-                let _ = self.signaller.send(libc::SIGKILL);
-                return None;
+            // Nothing is made that would ask again.
+            Answer::Forward if self.handler.is_some_and(|one| (one.is_emulated)(&call)) => {
+                return Some(Answered::ByKernel);
             }
+            Answer::Forward => (None, None),
+            Answer::ForwardWith(_) if self.handler.is_some() => {
+                return self.refuse("replacing a call by another");
+            }
+            Answer::ForwardWith(new) => (Some(new), None),
+            Answer::Descriptor(fd) if self.handler.is_some() => (None, Some(fd)),
+            Answer::Descriptor(_) => return self.refuse("answering with a descriptor"),
             Answer::Kill | Answer::Later(..) => {
                 let _ = self.signaller.send(libc::SIGKILL);
                 return None;
@@ -215,6 +234,14 @@ impl<'a> Desk<'a> {
         Some(Answered::ByKernel)
     }
 
+    /// The supervisor wants what can't be done.
+    fn refuse(&self, what: &'static str) -> Option<Answered> {
+        let failure = PlatformError::Unsupported(Unsupported::new(what));
+        lock(&self.failure).get_or_insert(failure);
+        let _ = self.signaller.send(libc::SIGKILL);
+        None
+    }
+
     fn value(&self, nr: u32, value: i64) -> Answered {
         if let Some(counts) = self.counts.get(nr as usize) {
             counts.values.fetch_add(1, Ordering::Relaxed);
@@ -227,11 +254,18 @@ impl<'a> Desk<'a> {
         let Some(counts) = self.counts.get(nr as usize) else {
             return;
         };
+        // What the handler makes in place of the guest, nobody else is asked about.
+        if self
+            .handler
+            .is_some_and(|handler| (handler.may_emulate)(nr))
+        {
+            return;
+        }
         let forwards = counts.forwards.fetch_add(1, Ordering::Relaxed) + 1;
         if forwards >= FORWARDS && forwards > counts.values.load(Ordering::Relaxed) {
             let known = lock(&seat.known);
             let of_areas = known.areas.iter().map(|area| area + area::NUMBERS as u64);
-            for table in of_areas.chain(seat.asked) {
+            for table in of_areas.chain(seat.numbers) {
                 // If it can't be written, the guest goes on to ask.
                 let place = table + u64::from(nr);
                 let _ = memory::overwrite(seat.tid, place, &[stub::BY_KERNEL]);
@@ -243,10 +277,14 @@ impl<'a> Desk<'a> {
     pub(crate) fn take_order(&self, tid: i32, call: &SeccompData) -> Option<Order> {
         let mut orders = lock(&self.orders);
         let order = orders.get(&tid)?;
-        if (order.nr, order.args) != (call.nr, call.args) {
-            return None;
+        let args = match self.handler {
+            Some(handler) => (handler.args_of)(call, &order.args),
+            None => call.args,
+        };
+        match (order.nr, order.args) == (call.nr, args) {
+            true => orders.remove(&tid),
+            false => None,
         }
-        orders.remove(&tid)
     }
 }
 

@@ -20,6 +20,8 @@ use super::trampoline::{self, Places, Trampoline};
 const THRESHOLD: u32 = 8;
 /// After how many more calls it is tried again, where it was only the moment that was wrong.
 const RETRY: u32 = 256;
+/// Texts that are kept at a time.
+const MAX_TEXTS: usize = 64;
 /// Sites that are remembered.
 const MAX_SITES: usize = 4096;
 /// The largest mapping of code that is read, in bytes.
@@ -88,6 +90,9 @@ impl Sites {
                 let read = memory::read(tid, range.start, &mut bytes).ok()?;
                 bytes.truncate(read);
                 let text = Rc::new(Text::new(bytes));
+                if self.texts.len() >= MAX_TEXTS {
+                    self.texts.clear();
+                }
                 self.texts.insert(key, Rc::clone(&text));
                 text
             }
@@ -194,7 +199,7 @@ pub(super) struct Put {
     start: u64,
     own: u64,
     pub(super) trampoline: Trampoline,
-    pub(super) patch: Vec<u8>,
+    patch: Vec<u8>,
 }
 
 impl Put {
@@ -220,5 +225,33 @@ impl Put {
         let behind_call = self.window.before.len() + SYSCALL_BYTES;
         let is_moved = self.window.boundaries.contains(&offset) || offset == behind_call;
         is_moved.then(|| self.own + self.trampoline.moved(&self.window, offset) as u64)
+    }
+}
+
+/// What was written at a site.
+#[derive(Clone, Debug)]
+pub(super) struct Patch {
+    start: u64,
+    former: Vec<u8>,
+    patch: Vec<u8>,
+}
+
+impl Patch {
+    pub(super) fn of(plan: &Plan, put: &Put) -> Patch {
+        Patch {
+            start: put.start,
+            former: plan.expected.clone(),
+            patch: put.patch.clone(),
+        }
+    }
+
+    /// Puts back what was there, where the guest hasn't changed it.
+    pub(super) fn take_back(&self, tid: i32) {
+        let mut found = vec![0; self.patch.len()];
+        let read = memory::read(tid, self.start, &mut found);
+        if read == Ok(found.len()) && found == self.patch {
+            // What can't be written, the guest has unmapped meanwhile.
+            let _ = memory::overwrite(tid, self.start, &self.former[..found.len()]);
+        }
     }
 }

@@ -13,11 +13,10 @@ use crate::patched::pace::Pace;
 use crate::sys::shared::Atomic;
 use crate::sys::{futex, stub};
 
-/// The values of `turn`: what the guest writes, what the supervisor writes, and what wakes a thread of the supervisor
-/// that is to end.
+/// The values of `turn`: what the guest writes, what the supervisor writes, and what changes in both when the slot is closed.
 const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
-const CLOSED: u32 = 3;
+const CLOSED: u32 = 1 << 31;
 
 /// The most bytes of its memory that a guest copies at once.
 pub(crate) const COPY_BYTES: usize = 32;
@@ -226,7 +225,7 @@ impl Slot {
     pub(crate) fn ask(
         &self,
         request: &Request,
-        wait: impl Fn(&AtomicU32, u32),
+        mut wait: impl FnMut(&AtomicU32, u32),
         wake: impl Fn(&AtomicU32),
         pass: impl Fn(),
     ) -> Answered {
@@ -265,11 +264,38 @@ impl Slot {
         }
     }
 
-    /// Ends the thread of the supervisor that waits here.
+    /// Wakes a guest that sleeps, which looks whether it has its answer.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn wake(&self, wake: impl Fn(&AtomicU32)) {
+        wake(&self.turn);
+    }
+
+    /// Ends the thread of the supervisor that waits here, and has a guest that waits make its call itself.
     pub(crate) fn close(&self, is_closed: &AtomicBool) {
         is_closed.store(true, Ordering::SeqCst);
         self.key.store(0, Ordering::SeqCst);
-        self.turn.store(CLOSED, Ordering::SeqCst);
+        self.word.store(stub::ANSWER_BY_KERNEL, Ordering::Relaxed);
+        // Whatever the guest has written there, and whoever is about to sleep while it has that value.
+        self.turn.fetch_xor(CLOSED, Ordering::SeqCst);
         futex::wake(&self.turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spin::Spin;
+
+    /// A guest may have written anything before; who was about to sleep sees another value.
+    #[test]
+    fn closing_changes_the_turn_whatever_it_was() {
+        for turn in [0, ASKED, ANSWERED, 3, CLOSED, CLOSED | ANSWERED, u32::MAX] {
+            let (slot, is_closed) = (Slot::default(), AtomicBool::new(false));
+            slot.turn.store(turn, Ordering::Relaxed);
+            slot.close(&is_closed);
+            assert_ne!(slot.turn.load(Ordering::Relaxed), turn);
+            let mut pace = Pace::new(Spin::Never, false, false);
+            assert_eq!(slot.receive(&mut pace, &is_closed), None);
+        }
     }
 }

@@ -11,7 +11,7 @@ use tamis_kernel::memory;
 use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
 use super::serve::{Known, Slots, lock};
-use super::sites::{Plan, Put};
+use super::sites::{Patch, Plan, Put};
 use super::slot::{self, Slot};
 use super::trampoline::{Places, Trampoline};
 use crate::sys::shared::{Atomic, Shared};
@@ -207,12 +207,7 @@ impl Space {
     /// themselves.
     pub(super) fn roll_back(&mut self, tid: i32) {
         for one in self.patches.drain(..) {
-            let mut found = vec![0; one.patch.len()];
-            let read = memory::read(tid, one.start, &mut found);
-            if read == Ok(found.len()) && found == one.patch {
-                // What can't be written, the guest has unmapped meanwhile.
-                let _ = memory::overwrite(tid, one.start, &one.former[..found.len()]);
-            }
+            one.take_back(tid);
         }
     }
 
@@ -232,21 +227,9 @@ impl Space {
         lock(&self.known).sites.insert(resume as u32, site + 2);
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         let put = plan.put(tid, &places, trampoline)?;
-        self.patches.push(Patch {
-            start,
-            former: plan.expected.clone(),
-            patch: put.patch.clone(),
-        });
+        self.patches.push(Patch::of(plan, &put));
         Some(put)
     }
-}
-
-/// What was written at a site.
-#[derive(Clone, Debug)]
-struct Patch {
-    start: u64,
-    former: Vec<u8>,
-    patch: Vec<u8>,
 }
 
 fn all_free(memory: Shared<Slot>) -> Arc<Slots> {

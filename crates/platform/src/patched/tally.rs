@@ -39,17 +39,22 @@ pub(super) struct Count(AtomicU64);
 unsafe impl Atomic for Count {}
 
 impl Tally {
-    /// A tally of the calls whose number this says is to be counted. Left out are those that may end or replace the program, or
-    /// return twice.
+    /// A tally of the calls whose number this says is to be counted. Left out are those that may end or replace the program,
+    /// return twice, or have somebody look at calls.
     pub fn new(is_counted: impl Fn(u32) -> bool) -> Tally {
         let can_be = |nr: u32| {
-            let is_end = [
+            let stops = [
                 libc::SYS_exit,
                 libc::SYS_exit_group,
                 libc::SYS_execve,
                 libc::SYS_execveat,
+                // After these somebody may look at the addresses of calls.
+                libc::SYS_prctl,
+                libc::SYS_ptrace,
+                libc::SYS_rt_sigaction,
+                libc::SYS_seccomp,
             ];
-            returns_once(nr) && !is_end.contains(&i64::from(nr))
+            returns_once(nr) && !stops.contains(&i64::from(nr))
         };
         Tally {
             is_counted: std::array::from_fn(|nr| can_be(nr as u32) && is_counted(nr as u32)),

@@ -1,8 +1,8 @@
 //! The filter of a guest with a stub: its own, before which the stub may make the calls that it needs.
 //!
-//! The stub's calls are known by their instructions. They wait and wake, set masks of signals, look whether memory is
-//! there, close descriptors and catch calls of a new thread: none opens, sends or executes anything, since a guest can
-//! jump to those instructions, too.
+//! The stub's calls are known by their instructions, where it makes none of the guest's. They wait and wake, set masks of
+//! signals, look whether memory is there, close descriptors and catch calls of a new thread: none opens, sends or executes
+//! anything, since a guest can jump to those instructions, too.
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -13,7 +13,7 @@ use crate::rewrite::Rewrite;
 use crate::sys::stub;
 
 /// The filter for calls of the stub that return to these addresses.
-pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
+pub(super) fn filter(guest: &Program, ips: [u64; 2]) -> Result<Program, Unsupported> {
     let own = own_calls();
     let places = branch_by_ip(&ips, own.len());
     let always = for_all();
@@ -131,7 +131,7 @@ fn own_calls() -> Vec<Op> {
             Some((2, &[POPULATE_READ, POPULATE_WRITE, FORGET])),
         ),
         (libc::SYS_fcntl, Some((1, &[libc::F_GETFD as u32]))),
-        (libc::SYS_unshare, Some((0, &[libc::CLONE_FILES as u32]))),
+        (libc::SYS_close_range, None),
         (libc::SYS_prctl, Some((0, &[DISPATCH]))),
     ];
     let mut ops = Vec::new();
@@ -158,7 +158,7 @@ mod tests {
     use tamis_bpf::interp;
     use tamis_kernel::NATIVE_ENDIAN;
 
-    const IPS: [u64; 3] = [0x5555_0000_1234, 0x5555_0000_1254, 0x7fff_0000_2234];
+    const IPS: [u64; 2] = [0x5555_0000_1234, 0x7fff_0000_2234];
     const ELSEWHERE: u64 = 0x5555_0000_1235;
 
     /// What the filter of a guest whose own says this for all calls says to one.

@@ -23,14 +23,14 @@ use tamis_kernel::{Ended, Errno};
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family};
 use crate::error::{PlatformError, Unavailable, Unsupported};
-use crate::in_process::{self, filter::MASKS};
+use crate::in_process::{self, calls, filter::MASKS};
 use crate::offsets::reads_ip;
 use crate::patched::Numbers;
 use crate::patched::seats::Answers;
-use crate::patched::serve::Slots;
+use crate::patched::serve::{Handler, Slots};
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::separate::{self, NUMBERS, Separate};
+use crate::sys::separate::{self, Separate};
 use crate::sys::shared::Shared;
 use crate::sys::{guest, machine};
 
@@ -74,12 +74,13 @@ impl Platform for Stub {
             let what = Unsupported::new("telling the results of forwarded calls");
             return Err(PlatformError::Unsupported(what));
         }
-        let evaluator = Evaluator::new(
-            &Stack::from(guest.filter.clone()),
-            &tamis_engine::Options::default(),
-        );
+        let how = tamis_engine::Options {
+            is_cached: true,
+            ..tamis_engine::Options::default()
+        };
+        let evaluator = Evaluator::new(&Stack::from(guest.filter.clone()), &how);
         let evaluator = evaluator.map_err(|error| PlatformError::Filter(error.to_string()))?;
-        let Some(asked) = asked(guest.filter, &evaluator) else {
+        let Some(numbers) = numbers(guest.filter, &evaluator) else {
             return attached::NOTIFY.run(guest, supervisor, options);
         };
         let failed = |request| move |errno| PlatformError::Request { request, errno };
@@ -98,7 +99,8 @@ impl Platform for Stub {
             memory: Arc::new(memory),
             free: Mutex::new((0..SLOTS).rev().collect()),
         });
-        let body = Separate::new(&program, &slots.memory, &asked);
+        let tables = numbers.tables();
+        let body = Separate::new(&program, &slots.memory, &tables);
         let start = Start {
             body: Some(&body),
             filter: Some(&filter),
@@ -106,31 +108,36 @@ impl Platform for Stub {
                 evaluator: &evaluator,
                 slots: &slots,
                 may_leave: filter::may_leave,
-                asked: separate::asked_at(),
+                handler: Handler {
+                    is_emulated: calls::is_emulated,
+                    may_emulate: calls::may_emulate,
+                    args_of: calls::with_mask_of,
+                },
+                numbers: separate::numbers_at(),
             }),
             residence: None,
         };
+        supervisor.loaded();
         attached::NOTIFY.run_from(&start, guest, supervisor, options)
     }
 }
 
-/// Whether the supervisor could be asked about calls with each number; `None` if the guest can't have a stub.
-fn asked(filter: &Program, evaluator: &Evaluator) -> Option<[bool; NUMBERS]> {
+/// What the filter says about numbers of calls; `None` if the guest can't have a stub.
+fn numbers(filter: &Program, evaluator: &Evaluator) -> Option<Numbers> {
     if reads_ip(filter) || !machine::has_fs_base() {
         return None;
     }
     let numbers = Numbers::new(filter, evaluator);
-    // The stub does these itself, so the filter must not have an answer of its own.
-    let is_free = |nr: i64| {
+    // The stub does these itself, so the filter's answer must be one that it can give.
+    let is_answered = |nr: i64| {
         let kind = numbers.of(nr).map(|action| action.kind);
-        matches!(kind, Some(ActionKind::Allow | ActionKind::Notify))
+        matches!(
+            kind,
+            Some(ActionKind::Allow | ActionKind::Notify | ActionKind::Errno)
+        )
     };
-    if !MASKS.iter().all(|(nr, _)| is_free(*nr)) {
-        return None;
-    }
-    let is_asked = |nr: i64| {
-        let action = numbers.of(nr);
-        action.is_none_or(|action| action.kind == ActionKind::Notify)
-    };
-    Some(std::array::from_fn(|nr| is_asked(nr as i64)))
+    MASKS
+        .iter()
+        .all(|(nr, _)| is_answered(*nr))
+        .then_some(numbers)
 }

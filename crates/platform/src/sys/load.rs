@@ -144,8 +144,16 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     let path = end - bytes(&program.path) - 8;
     put_string(path, &program.path);
     let random = path - RANDOM_BYTES;
+    // Not the C library's function: the standard library's weak use of it leaves that out of static programs.
     // SAFETY: inside the stack. If it fails, the bytes are zeros, which programs can do with.
-    unsafe { libc::getrandom(pointer(random), RANDOM_BYTES as usize, libc::GRND_NONBLOCK) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_getrandom,
+            random,
+            RANDOM_BYTES,
+            libc::GRND_NONBLOCK,
+        )
+    };
     let mut string = random - strings().map(bytes).sum::<u64>();
     let words = 3 + strings().count() + 2 * (own.len() + PASSED_ON.len() + 4);
     let stack = (string - 8 * words as u64) & !15;

@@ -22,6 +22,18 @@ pub(crate) fn filters_count(task: &str) -> Option<u32> {
     count?.trim().parse().ok()
 }
 
+/// Whether a task is about to get a signal.
+pub(crate) fn has_signal(tid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let set = |name: &str| {
+        let mut lines = status.lines();
+        let mask = lines.find_map(|line| line.strip_prefix(name));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+    };
+    (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
+}
+
 /// A descriptor that is readable once this child has ended. Kernel 5.3.
 pub(crate) fn end_of(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes numbers only.

@@ -6,14 +6,15 @@
 
 use std::os::fd::RawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI16, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::Errno;
 use tamis_kernel::spawn::Body;
 
 use crate::in_process::Program;
-use crate::in_process::calls::{Calls, Far};
+use crate::in_process::calls::{Calls, Far, Thread as Caller};
+use crate::patched::Tables;
 use crate::patched::slot::{Answered, Request, Slot};
 use crate::sys::guest;
 use crate::sys::load::load;
@@ -22,12 +23,12 @@ use crate::sys::shared::Shared;
 use crate::sys::stub;
 
 /// The numbers of calls that are told apart.
-pub(crate) const NUMBERS: usize = stub::ERRORS;
+const NUMBERS: usize = stub::ERRORS;
 const PAGE: u64 = 4096;
 
 /// Whether this process is such a child.
 static IS_SEPARATE: AtomicBool = AtomicBool::new(false);
-/// The threads of this process that have a slot, or have asked for one.
+/// The threads of this process whose calls raise the signal.
 static THREADS: [Thread; (1 << stub::TABLE_BITS) + stub::WINDOW] =
     [const { Thread::none() }; (1 << stub::TABLE_BITS) + stub::WINDOW];
 
@@ -35,11 +36,16 @@ static THREADS: [Thread; (1 << stub::TABLE_BITS) + stub::WINDOW] =
 struct Thread {
     /// One more than that, or 0.
     fs_base: AtomicU64,
-    /// One more than the index of its slot, or 0.
+    /// One more than the index of its slot, 0 before it has asked for one, or [`REFUSED`].
     slot: AtomicU32,
     /// Whether it asks. Two threads with the same FS base can't ask at once.
     is_busy: AtomicBool,
+    /// Whether it sets its mask of signals back.
+    is_leaving: AtomicU32,
 }
+
+/// In the place of a slot: there is none.
+const REFUSED: u32 = u32::MAX;
 
 impl Thread {
     const fn none() -> Thread {
@@ -47,8 +53,27 @@ impl Thread {
             fs_base: AtomicU64::new(0),
             slot: AtomicU32::new(0),
             is_busy: AtomicBool::new(false),
+            is_leaving: AtomicU32::new(0),
         }
     }
+}
+
+/// Wakes all threads that sleep until the supervisor answers.
+pub(super) fn wake_all() {
+    let busy = THREADS
+        .iter()
+        .filter(|thread| thread.is_busy.load(Ordering::SeqCst));
+    let slots = busy.filter_map(|thread| {
+        let index = thread.slot.load(Ordering::Acquire).checked_sub(1)?;
+        LINK.slot(index)
+    });
+    slots.for_each(|slot| slot.wake(wake));
+}
+
+/// Whether any thread sets its mask of signals back.
+pub(super) fn is_any_leaving() -> bool {
+    let mut threads = THREADS.iter();
+    threads.any(|thread| thread.is_leaving.load(Ordering::SeqCst) != 0)
 }
 
 pub(super) fn is_separate() -> bool {
@@ -83,29 +108,34 @@ pub(crate) struct Link {
     /// The address of the slots, and their count.
     slots: AtomicU64,
     count: AtomicU64,
-    /// Whether the supervisor could be asked about calls with a number.
-    asked: [AtomicBool; NUMBERS],
+    /// What to do with calls, by their numbers, and with what error they fail.
+    numbers: [AtomicU8; NUMBERS],
+    errors: [AtomicI16; NUMBERS],
 }
 
 static LINK: Link = Link {
     slots: AtomicU64::new(0),
     count: AtomicU64::new(0),
-    asked: [const { AtomicBool::new(false) }; NUMBERS],
+    numbers: [const { AtomicU8::new(stub::BY_KERNEL) }; NUMBERS],
+    errors: [const { AtomicI16::new(0) }; NUMBERS],
 };
 static CALLS: Calls<'static> = Calls::there(&LINK);
 
-/// Where a guest has a byte for each number of a call: 0 if it doesn't ask about it. Its process is a copy of this one.
-pub(crate) fn asked_at() -> u64 {
-    LINK.asked.as_ptr().addr() as u64
+/// Where a guest has its table of numbers. Its process is a copy of this one.
+pub(crate) fn numbers_at() -> u64 {
+    LINK.numbers.as_ptr().addr() as u64
 }
 
 impl Link {
-    fn set(&self, slots: &[Slot], asked: &[bool; NUMBERS]) {
+    fn set(&self, slots: &[Slot], tables: &Tables) {
         let first = slots.as_ptr().addr() as u64;
         self.slots.store(first, Ordering::Relaxed);
         self.count.store(slots.len() as u64, Ordering::Relaxed);
-        for (place, is_asked) in self.asked.iter().zip(asked) {
-            place.store(*is_asked, Ordering::Relaxed);
+        for (place, number) in self.numbers.iter().zip(tables.numbers) {
+            place.store(number, Ordering::Relaxed);
+        }
+        for (place, error) in self.errors.iter().zip(tables.errors) {
+            place.store(error, Ordering::Relaxed);
         }
     }
 
@@ -123,17 +153,23 @@ impl Link {
 }
 
 impl Far for Link {
-    fn ask(&self, fs_base: u64, call: &SeccompData) -> Option<i64> {
-        let asked = self.asked.get(call.nr as usize);
-        if !asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
-            || call.arch != Arch::X86_64.audit()
-        {
+    fn ask(&self, thread: &mut Caller, call: &SeccompData) -> Option<i64> {
+        let nr = call.nr as usize;
+        if call.arch != Arch::X86_64.audit() {
             return None;
         }
-        let thread = find(fs_base).or_else(|| hello(fs_base))?;
-        let index = thread.slot.load(Ordering::Acquire).checked_sub(1)?;
+        match self.numbers.get(nr)?.load(Ordering::Relaxed) {
+            stub::ASK => {}
+            stub::FAIL => return Some(self.errors[nr].load(Ordering::Relaxed).into()),
+            _ => return None,
+        }
+        let own = claim(thread.fs_base)?;
+        if own.slot.load(Ordering::Acquire) == 0 {
+            hello(thread.fs_base, own);
+        }
+        let index = own.slot.load(Ordering::Acquire).checked_sub(1)?;
         let slot = self.slot(index)?;
-        if thread.is_busy.swap(true, Ordering::Acquire) {
+        if own.is_busy.swap(true, Ordering::Acquire) {
             return None;
         }
         let request = Request {
@@ -141,16 +177,23 @@ impl Far for Link {
             site: 0,
             args: call.args,
         };
+        let wait = |word: &AtomicU32, value| guest::sleep(thread, word, value);
         let answered = slot.ask(&request, wait, wake, pass);
-        thread.is_busy.store(false, Ordering::Release);
+        own.is_busy.store(false, Ordering::Release);
         match answered {
             Answered::Value(value) => Some(value),
             Answered::ByKernel => None,
         }
     }
 
+    fn leaving(&self, fs_base: u64) -> Option<&AtomicU32> {
+        claim(fs_base).map(|thread| &thread.is_leaving)
+    }
+
     fn forget(&self, fs_base: u64) {
         if let Some(thread) = find(fs_base) {
+            thread.is_busy.store(false, Ordering::Relaxed);
+            thread.is_leaving.store(0, Ordering::Relaxed);
             thread.slot.store(0, Ordering::Relaxed);
             thread.fs_base.store(0, Ordering::Release);
         }
@@ -168,33 +211,26 @@ fn find(fs_base: u64) -> Option<&'static Thread> {
     window.find(|thread| thread.fs_base.load(Ordering::Acquire) == key)
 }
 
-/// Asks the supervisor for a slot.
-fn hello(fs_base: u64) -> Option<&'static Thread> {
+/// The entry of a thread, which may be a new one.
+fn claim(fs_base: u64) -> Option<&'static Thread> {
     let key = fs_base.wrapping_add(1);
     let order = Ordering::AcqRel;
-    let mut window = window(fs_base).iter();
-    let thread = window.find(|thread| {
+    let is_free = |thread: &&Thread| {
         let taken = thread
             .fs_base
             .compare_exchange(0, key, order, Ordering::Relaxed);
         taken.is_ok()
-    })?;
-    let index = guest::make(stub::HELLO, [fs_base, 0, 0, 0, 0, 0]);
-    let slot = u32::try_from(index + 1).unwrap_or(0);
-    thread.slot.store(slot, Ordering::Release);
-    Some(thread)
+    };
+    find(fs_base).or_else(|| window(fs_base).iter().find(is_free))
 }
 
-fn wait(word: &AtomicU32, value: u32) {
-    let args = [
-        word.as_ptr() as u64,
-        libc::FUTEX_WAIT as u64,
-        u64::from(value),
-        0,
-        0,
-        0,
-    ];
-    guest::make(libc::SYS_futex as u32, args);
+/// Asks the supervisor for a slot.
+fn hello(fs_base: u64, own: &Thread) {
+    let args = [fs_base, 0, 0, 0, 0, 0];
+    let index = guest::make(stub::HELLO, args);
+    let slot = u32::try_from(index + 1).unwrap_or(0);
+    let slot = if slot == 0 { REFUSED } else { slot };
+    own.slot.store(slot, Ordering::Release);
 }
 
 fn pass() {
@@ -271,24 +307,25 @@ pub(super) extern "sysv64" fn leave_supervisor() {
 pub(crate) struct Separate<'a> {
     program: &'a Program,
     slots: &'a Shared<Slot>,
-    asked: &'a [bool; NUMBERS],
-    last_fd: RawFd,
+    tables: &'a Tables,
+    /// What the program inherits.
+    kept: Vec<RawFd>,
     entry: AtomicU64,
     stack: AtomicU64,
 }
 
 impl<'a> Separate<'a> {
-    /// Slots, and the numbers of calls about which the supervisor could be asked.
+    /// Slots, and what is done about numbers of calls.
     pub(crate) fn new(
         program: &'a Program,
         slots: &'a Shared<Slot>,
-        asked: &'a [bool; NUMBERS],
+        tables: &'a Tables,
     ) -> Separate<'a> {
         Separate {
             program,
             slots,
-            asked,
-            last_fd: guest::last_fd(),
+            tables,
+            kept: guest::inherited(),
             entry: AtomicU64::new(0),
             stack: AtomicU64::new(0),
         }
@@ -297,7 +334,7 @@ impl<'a> Separate<'a> {
 
 impl Body for Separate<'_> {
     fn prepare(&self) -> Result<(), Errno> {
-        LINK.set(self.slots, self.asked);
+        LINK.set(self.slots, self.tables);
         self.slots.keep_from_children()?;
         note_host()?;
         let (entry, stack) = load(self.program, true)?;
@@ -308,21 +345,8 @@ impl Body for Separate<'_> {
     }
 
     fn run(&self) -> Option<Errno> {
-        let made = |nr: i64, args: [u64; 6]| match guest::make(nr as u32, args) {
-            result @ 0.. => Ok(result),
-            errno => Err(Errno(-errno as i32)),
-        };
-        if let Err(errno) = made(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]) {
+        if let Err(errno) = guest::close_others(&self.kept) {
             return Some(errno);
-        }
-        for fd in 0..=self.last_fd {
-            let flags = made(
-                libc::SYS_fcntl,
-                [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0],
-            );
-            if flags.is_ok_and(|flags| flags & i64::from(libc::FD_CLOEXEC) != 0) {
-                let _ = made(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-            }
         }
         let set: u64 = 1 << (libc::SIGSYS - 1);
         let args = [
@@ -333,8 +357,9 @@ impl Body for Separate<'_> {
             0,
             0,
         ];
-        if let Err(errno) = made(libc::SYS_rt_sigprocmask, args) {
-            return Some(errno);
+        let unblocked = guest::make(libc::SYS_rt_sigprocmask as u32, args);
+        if unblocked < 0 {
+            return Some(Errno(-unblocked as i32));
         }
         Some(guest::enter(
             self.entry.load(Ordering::Relaxed),

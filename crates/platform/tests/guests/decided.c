@@ -43,6 +43,26 @@ static void *end_together(void *nothing) {
     return nothing;
 }
 
+static void *end_alone(void *nothing) {
+    ask(5);
+    return nothing;
+}
+
+// The status of a child that has a thread and executes this program again.
+static int execute_in_child(void) {
+    pthread_t thread;
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
+        execl("/proc/self/exe", "decided", "n", (char *)NULL);
+        CHECK(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     pthread_t thread;
@@ -86,8 +106,16 @@ int main(int argc, char **argv) {
         ask(4);
         return 26;
     case 'm': {
-        // A child that has fewer descriptors than a machine takes; it may fail, and its parent ends in its own way.
-        struct rlimit few = {16, 16};
+        // Fewer descriptors than a machine takes: threads, children and programs go on.
+        struct rlimit few, now;
+        CHECK(getrlimit(RLIMIT_NOFILE, &few) == 0);
+        few.rlim_cur = 16;
+        CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+        CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
+        CHECK(execute_in_child() == 0);
+        CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 16 && now.rlim_max == few.rlim_max);
+        // Without leave to raise the limit a child may fail, and its parent ends in its own way.
+        few.rlim_max = 16;
         CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
         pid_t child = fork();
         CHECK(child >= 0);
@@ -96,6 +124,9 @@ int main(int argc, char **argv) {
         CHECK(waitpid(child, NULL, 0) == child && raise(SIGTERM) == 0);
         return 1;
     }
+    case 'n':
+        ask(6);
+        return 0;
     case 'c':
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;

@@ -3,6 +3,7 @@
 //   getpgid      its first argument; 0x0badc0de has patched sites rolled back
 //   personality  reads the number at its first argument and writes the next one to its second; how many bytes it could
 //   getppid      as the kernel
+//   getgid       99, after so many milliseconds as its first argument says
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -50,4 +51,15 @@ static inline uint64_t sum6(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint
 static inline void ask(uint64_t seed) {
     uint64_t a = seed * 0x9e3779b97f4a7c15, b = a ^ seed, c = ~a, d = a << 7, e = seed, f = a >> 3;
     CHECK((uint64_t)call6(SYS_getpriority, a, b, c, d, e, f) == sum6(a, b, c, d, e, f));
+}
+
+// Waits for a millisecond, or for ever.
+static inline void wait_a_moment(void) {
+    const struct timespec moment = {0, 1000000};
+    call6(SYS_ppoll, 0, 0, (uintptr_t)&moment, 0, 0, 0);
+}
+
+static inline void wait_for_ever(void) {
+    for (;;)
+        call6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
 }

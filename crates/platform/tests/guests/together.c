@@ -1,36 +1,20 @@
 // A guest gives all its threads a filter while they ask: it allows nothing but what the guest itself calls then. Some threads wait for
 // long meanwhile, in a call with a set of signals.
 #include "guest.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "filter.h"
 #include <poll.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 
 enum { THREADS = 4, CALLS = 3000 };
 static volatile int asked[THREADS], is_confined, is_done[THREADS + 1];
 static int ends[2];
 
-#define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
 static void confine(void) {
-    struct sock_filter insns[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ALLOW(getpriority),
-        ALLOW(write),
-        ALLOW(exit_group),
-        ALLOW(rt_sigreturn),
-        ALLOW(ppoll),
-        // A call that waits and has been interrupted.
-        ALLOW(restart_syscall),
-        // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    };
-    struct sock_fprog program = {sizeof insns / sizeof *insns, insns};
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_ppoll,
+                           // A call that waits and has been interrupted.
+                           SYS_restart_syscall,
+                           // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+                           -1};
+    CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 1) == 0);
 }
 
 static void *call_often(void *number) {
@@ -40,8 +24,7 @@ static void *call_often(void *number) {
     for (int i = 0; i < CALLS; i++)
         ask((uint64_t)i);
     is_done[own] = 1;
-    for (;;)
-        call6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+    wait_for_ever();
     return number;
 }
 
@@ -52,13 +35,11 @@ static void *wait_for_long(void *nothing) {
     CHECK(ppoll(&fd, 1, NULL, &none) == 1);
     ask(5);
     is_done[THREADS] = 1;
-    for (;;)
-        call6(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+    wait_for_ever();
     return nothing;
 }
 
 int main(void) {
-    const struct timespec moment = {0, 1000000};
     pthread_t thread;
     CHECK(pipe(ends) == 0);
     CHECK(pthread_create(&thread, NULL, wait_for_long, NULL) == 0);
@@ -72,7 +53,7 @@ int main(void) {
     CHECK(write(ends[1], "", 1) == 1);
     for (int i = 0; i <= THREADS; i++)
         while (!is_done[i])
-            call6(SYS_ppoll, 0, 0, (uintptr_t)&moment, 0, 0, 0);
+            wait_a_moment();
     ask(6);
     _exit(0);
 }

@@ -14,6 +14,7 @@ use tamis_platform::{
     Answer, Caps, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin, Supervisor,
     Task,
 };
+use tamis_testkit::seeds;
 
 use crate::host::{self, Asked, Host, filter};
 use crate::{guests, limits};
@@ -60,7 +61,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 56] = [
+pub(crate) const CASES: [Case; 59] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -116,6 +117,12 @@ pub(crate) const CASES: [Case; 56] = [
     },
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
+    guest!("late", filters_and_forks),
+    Case {
+        name: "rush",
+        without: threads,
+        run: rush,
+    },
     Case {
         name: "rolled back",
         without: |caps| (!caps.patches_sites).then_some("it patches no sites"),
@@ -203,6 +210,11 @@ pub(crate) const CASES: [Case; 56] = [
         name: "two at once",
         without: any,
         run: two_at_once,
+    },
+    Case {
+        name: "inherited descriptors",
+        without: any,
+        run: limits::inherited_descriptors,
     },
     Case {
         name: "few descriptors",
@@ -490,6 +502,23 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
     );
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     assert_eq!(host.asked.load(Ordering::Relaxed), 1100);
+    Outcome::Passed
+}
+
+/// Threads that wait for each other, each in a new guest, since some of it happens once only. It takes luck to fail.
+fn rush(platform: &dyn Platform) -> Outcome {
+    let times = if seeds::is_full() { 40 } else { 4 };
+    let mut scenes = vec!["handlers"];
+    if filters_and_forks(&platform.caps()).is_none() {
+        scenes.extend(["filters", "jumps"]);
+    }
+    for scene in scenes {
+        for _ in 0..times {
+            let (host, options) = (Host::default(), Options::default());
+            let ended = run(platform, "rush", &[scene], Asked::Some, &host, &options);
+            assert_eq!(ended.expect("it runs"), Ended::Exited(0), "{scene}");
+        }
+    }
     Outcome::Passed
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 30] = [
+pub(crate) const NAMES: [&str; 33] = [
     "attack",
     "answered",
     "answers",
@@ -17,8 +17,10 @@ pub(crate) const NAMES: [&str; 30] = [
     "exec",
     "faults",
     "heirs",
+    "inherits",
     "interfaces",
     "killed",
+    "late",
     "loop",
     "lost",
     "many",
@@ -30,6 +32,7 @@ pub(crate) const NAMES: [&str; 30] = [
     "registers",
     "restart",
     "results",
+    "rush",
     "siblings",
     "sigsys",
     "signals",
@@ -58,7 +61,8 @@ pub(crate) fn build() -> Result<(), String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
     fs::create_dir_all(folder()).expect("the folder can be made");
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    let header = modified(&sources.join("guest.h"));
+    let headers = ["filter.h", "guest.h"].map(|name| modified(&sources.join(name)));
+    let header = headers.into_iter().max().flatten();
     for name in NAMES {
         let source = sources.join(format!("{name}.c"));
         let program = path(name);

@@ -66,7 +66,8 @@ impl Supervisor for Host {
                 })
             }
             libc::SYS_getgid => {
-                Answer::Later(Duration::from_millis(20), Box::new(Answer::Return(99)))
+                let time = Duration::from_millis(args[0]);
+                Answer::Later(time, Box::new(Answer::Return(99)))
             }
             libc::SYS_sysinfo => Answer::Kill,
             _ => Answer::Forward,
@@ -229,7 +230,25 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
         (libc::SYS_umask, Some((0, 0o22)), of(ActionKind::Trap)),
         (libc::SYS_getpriority, None, notify),
     ];
-    let lists: [&[Rule]; 4] = [&errors, &asked, &conditions, &traps];
+    // What a platform makes itself, in its own way.
+    let own = [
+        libc::SYS_close,
+        libc::SYS_futex,
+        libc::SYS_munmap,
+        libc::SYS_madvise,
+        libc::SYS_sched_yield,
+        libc::SYS_close_range,
+    ];
+    let mut own = own
+        .map(|nr| (nr, None, Action::errno(nr as u16 + 1)))
+        .to_vec();
+    own.push((libc::SYS_getpriority, None, notify));
+    let masks = [
+        (libc::SYS_rt_sigaction, None, notify),
+        (libc::SYS_rt_sigprocmask, None, notify),
+        (libc::SYS_lseek, Some((1, 5)), notify),
+    ];
+    let lists: [&[Rule]; 6] = [&errors, &asked, &conditions, &traps, &own, &masks];
     lists.map(of_rules).into()
 }
 

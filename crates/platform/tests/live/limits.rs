@@ -1,13 +1,22 @@
 //! Guests and supervisors that have little of what they need, and guests that want much.
 
-use std::sync::atomic::Ordering;
+use std::fs::{self, File};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
+use tamis_abi::SeccompData;
 use tamis_kernel::Ended;
-use tamis_platform::{Options, Placement, Platform, PlatformError};
+use tamis_platform::{
+    Answer, Guest, Options, Placement, Platform, PlatformError, Supervisor, Task,
+};
 use tamis_testkit::seeds;
 
 use crate::cases::{Outcome, run};
-use crate::host::{Asked, Host};
+use crate::guests;
+use crate::host::{self, Asked, Host};
 
 /// With too few descriptors a platform says so, and with enough it works; either way nothing is left behind.
 pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
@@ -36,6 +45,41 @@ pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
         }
     }
     assert!(has_failed || platform.caps().is_signal_safe);
+    Outcome::Passed
+}
+
+/// A guest inherits what a program that is executed would, while another thread opens and closes what it wouldn't.
+pub(crate) fn inherited_descriptors(platform: &dyn Platform) -> Outcome {
+    const OPENED: RangeInclusive<RawFd> = 300..=340;
+    const TIMES: usize = 10;
+    let null = File::open("/dev/null").expect("it can be opened");
+    let inherited = null.try_clone().expect("a copy");
+    // SAFETY: the descriptor stays open, and takes no flags.
+    unsafe { libc::fcntl(inherited.as_raw_fd(), libc::F_SETFD, 0) };
+    let numbers = [inherited.as_raw_fd(), *OPENED.start(), *OPENED.end()].map(|fd| fd.to_string());
+    let args = numbers.each_ref().map(String::as_str);
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                for fd in OPENED {
+                    // SAFETY: numbers only; nothing else has descriptors that high.
+                    unsafe { libc::dup3(null.as_raw_fd(), fd, libc::O_CLOEXEC) };
+                }
+                for fd in OPENED {
+                    // SAFETY: as above.
+                    unsafe { libc::close(fd) };
+                }
+            }
+        });
+        for _ in 0..TIMES {
+            let (host, options) = (Host::default(), Options::default());
+            let ended = run(platform, "inherits", &args, Asked::Some, &host, &options);
+            is_done.store(!matches!(ended, Ok(Ended::Exited(0))), Ordering::Relaxed);
+            assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
     Outcome::Passed
 }
 
@@ -105,23 +149,79 @@ fn drop_ptrace() {
 
 /// A thousand threads and as many processes, with `TAMIS_SEEDS=full`; a slice without.
 pub(crate) fn many_tasks(platform: &dyn Platform) -> Outcome {
-    many(platform, if seeds::is_full() { "1000" } else { "50" }, "1")
+    let tasks = if seeds::is_full() { "1000" } else { "50" };
+    many(platform, &Host::default(), tasks, "1")
 }
 
-/// A million calls; a slice as well.
+/// A million calls, or a slice: at the last of them neither process has more descriptors and mappings than at an early one.
 pub(crate) fn many_calls(platform: &dyn Platform) -> Outcome {
-    let calls = if seeds::is_full() { "1000000" } else { "5000" };
-    many(platform, "0", calls)
+    let calls = if seeds::is_full() { 1_000_000 } else { 5000 };
+    let text = calls.to_string();
+    if platform.caps().is_signal_safe {
+        return many(platform, &Host::default(), "0", &text);
+    }
+    let counting = Counting {
+        host: Host::default(),
+        last: calls,
+        asked: AtomicU64::new(0),
+        seen: Mutex::default(),
+    };
+    many(platform, &counting, "0", &text);
+    let seen = counting.seen.lock().expect("no panic");
+    let [early, late] = [&seen[1], &seen[2]];
+    println!("descriptors and mappings of both, then after {calls} calls: {early:?} {late:?}");
+    let names = ["descriptors", "mappings"].repeat(2);
+    for (name, (early, late)) in names.iter().zip(early.iter().zip(late)) {
+        // The allocator may have come to need one.
+        assert!(*late <= early + 1, "{name}: {early} {late}");
+    }
+    Outcome::Passed
 }
 
-fn many(platform: &dyn Platform, tasks: &str, calls: &str) -> Outcome {
+/// Counts what its process and that of the guest have, while the guest calls.
+struct Counting {
+    host: Host,
+    /// The number of the guest's last call.
+    last: u64,
+    asked: AtomicU64,
+    /// The second time without what counting itself takes.
+    seen: Mutex<Vec<[usize; 4]>>,
+}
+
+impl Supervisor for Counting {
+    fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer {
+        const EARLY: [u64; 2] = [100, 200];
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if EARLY.contains(&number) || number == self.last {
+            let guest = task.id().0.to_string();
+            let [own, guests] = ["self", &guest].map(descriptors_and_mappings);
+            let all = [own[0], own[1], guests[0], guests[1]];
+            self.seen.lock().expect("no panic").push(all);
+        }
+        self.host.call(task, call)
+    }
+}
+
+fn descriptors_and_mappings(process: &str) -> [usize; 2] {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).expect("descriptors");
+    let mappings = fs::read_to_string(format!("/proc/{process}/maps")).expect("mappings");
+    [descriptors.count(), mappings.lines().count()]
+}
+
+fn many(platform: &dyn Platform, supervisor: &dyn Supervisor, tasks: &str, calls: &str) -> Outcome {
     let cpus = tamis_kernel::affinity::allowed().expect("the CPUs");
     let options = Options {
         placement: Placement::Same(cpus[0]),
         ..Options::default()
     };
-    let (host, args) = (Host::default(), [tasks, calls]);
-    let ended = run(platform, "many", &args, Asked::Some, &host, &options);
+    let filter = host::filter(Asked::Some);
+    let guest = Guest {
+        program: guests::path("many").into(),
+        args: [tasks, calls].map(Into::into).to_vec(),
+        filter: &filter,
+        has_results: false,
+    };
+    let ended = platform.run(&guest, supervisor, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     Outcome::Passed
 }

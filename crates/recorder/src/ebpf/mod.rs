@@ -207,7 +207,7 @@ impl Recorder {
         ];
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
         let programs = ids.into_iter().zip(TRACEPOINTS).zip(programs::all(facts));
-        self.attached = attached(programs, |text| programs::assemble(text, facts, &maps))?;
+        self.attached = attached(programs, |text| programs::assemble(text, &[], facts, &maps))?;
         Ok(self)
     }
 

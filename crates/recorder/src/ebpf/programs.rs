@@ -620,12 +620,20 @@ kept_{label}:
     )
 }
 
-/// The instructions of a text, for these arrays and tables.
+/// The instructions of a text, for these arrays and tables. Names that only some texts have go before those of all.
 ///
 /// # Errors
 /// What is wrong with the text: a bug.
-pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec<Insn>, String> {
-    let text = with_maps(&with_values(text, facts), maps)?;
+pub(super) fn assemble(
+    text: &str,
+    names: &[(&str, i64)],
+    facts: &Facts,
+    maps: &Maps<'_>,
+) -> Result<Vec<Insn>, String> {
+    let mut filled = String::with_capacity(2 * text.len());
+    let numbers: Vec<(&str, i64)> = names.iter().copied().chain(numbers(facts)).collect();
+    fill(&mut filled, text, &numbers, &parts());
+    let text = with_maps(&filled, maps)?;
     let mut sources = Sources::new();
     let source = sources.add("program", text.as_str());
     let assembly = text::assemble(&text, source).map_err(|diagnostics| {
@@ -641,21 +649,41 @@ pub(super) fn assemble(text: &str, facts: &Facts, maps: &Maps<'_>) -> Result<Vec
     Ok(assembly.insns)
 }
 
-fn with_values(text: &str, facts: &Facts) -> String {
+/// Writes a text with what its names in braces stand for: numbers, or parts, which have names of their own. A name that nobody
+/// knows stays, and the assembler says where.
+fn fill(filled: &mut String, mut text: &str, numbers: &[(&str, i64)], parts: &[(&str, String)]) {
+    while let Some((before, rest)) = text.split_once('{')
+        && let Some((name, behind)) = rest.split_once('}')
+    {
+        filled.push_str(before);
+        text = behind;
+        if let Some((_, number)) = numbers.iter().find(|(known, _)| *known == name) {
+            let _ = write!(filled, "{number}");
+        } else if let Some((_, part)) = parts.iter().find(|(known, _)| *known == name) {
+            fill(filled, part, numbers, parts);
+        } else {
+            let _ = write!(filled, "{{{name}}}");
+        }
+    }
+    filled.push_str(text);
+}
+
+/// The numbers that texts have names for.
+fn numbers(facts: &Facts) -> [(&'static str, i64); 33] {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
-    let numbers: [(&str, u64); 33] = [
-        ("tasks", facts.tasks as u64),
-        ("cpus", facts.cpus as u64),
+    [
+        ("tasks", facts.tasks as i64),
+        ("cpus", facts.cpus as i64),
         ("status", facts.status.into()),
         ("pid", facts.pid.into()),
-        ("tracked", TRACKED),
-        ("in_call", IN_CALL),
-        ("new", NEW),
-        ("armed", ARMED),
-        ("tracked_in_call", TRACKED | IN_CALL),
-        ("tracked_new", TRACKED | NEW),
-        ("tracked_or_armed", TRACKED | ARMED),
+        ("tracked", TRACKED as i64),
+        ("in_call", IN_CALL as i64),
+        ("new", NEW as i64),
+        ("armed", ARMED as i64),
+        ("tracked_in_call", (TRACKED | IN_CALL) as i64),
+        ("tracked_new", (TRACKED | NEW) as i64),
+        ("tracked_or_armed", (TRACKED | ARMED) as i64),
         ("seccomp_mode", facts.seccomp_mode.into()),
         ("exit_code", facts.exit_code.into()),
         ("process", facts.process.into()),
@@ -663,38 +691,35 @@ fn with_values(text: &str, facts: &Facts) -> String {
         ("signals", facts.signals.into()),
         ("threads", facts.threads.into()),
         ("is_confined", facts.is_confined.into()),
-        ("rows", ROWS as u64),
-        ("x32", 2 * ROWS as u64),
-        ("table_bytes", table_bytes as u64),
-        ("errno_key", u64::from(ERRNO_KEY) << 16),
+        ("rows", ROWS as i64),
+        ("x32", 2 * ROWS as i64),
+        ("table_bytes", table_bytes as i64),
+        ("errno_key", i64::from(ERRNO_KEY) << 16),
         ("far_errors", FAR_ERRORS.into()),
         ("far_denied", FAR_DENIED.into()),
-        ("live", 8 * LIVE as u64),
-        ("lost", 8 * LOST as u64),
-        ("lost_times", 8 * LOST_TIMES as u64),
-        ("begun", 8 * BEGUN as u64),
-        ("starts_mask", STARTS as u64 - 1),
-        ("time_row_bytes", time_row_bytes as u64),
+        ("live", 8 * LIVE as i64),
+        ("lost", 8 * LOST as i64),
+        ("lost_times", 8 * LOST_TIMES as i64),
+        ("begun", 8 * BEGUN as i64),
+        ("starts_mask", STARTS as i64 - 1),
+        ("time_row_bytes", time_row_bytes as i64),
         (
             "time_table_bytes",
-            (time_row_bytes * ROWS * INTERFACES) as u64,
+            (time_row_bytes * ROWS * INTERFACES) as i64,
         ),
-        ("time_buckets", TIME_BUCKETS as u64),
-        ("time_last", TIME_BUCKETS as u64 - 1),
-    ];
-    let parts = [
+        ("time_buckets", TIME_BUCKETS as i64),
+        ("time_last", TIME_BUCKETS as i64 - 1),
+    ]
+}
+
+/// The parts of texts that have names.
+fn parts() -> [(&'static str, String); 4] {
+    [
         ("caller", format!("{TASK}{RECORDED}")),
         ("signal", count_in("signals", -8, "signal")),
         ("state", STATE.to_owned()),
         ("halve", [32, 16, 8, 4, 2].map(halved).concat()),
-    ];
-    let numbers = numbers.map(|(name, number)| (name, number.to_string()));
-    let mut text = text.to_owned();
-    // Parts first, which have values of their own.
-    for (name, value) in parts.iter().chain(&numbers) {
-        text = text.replace(&format!("{{{name}}}"), value);
-    }
-    text
+    ]
 }
 
 /// Wide loads of addresses, which the text form doesn't have, are written as raw instructions.

@@ -592,15 +592,14 @@ pub(super) fn assemble(
     facts: &Facts,
     maps: &[(&str, RawFd)],
 ) -> Result<Vec<Insn>, String> {
-    let words = [
-        ("{native}", Arch::X86_64.audit() as i32),
-        ("{i386}", Arch::X86.audit() as i32),
-        ("{notify}", Action::new(ActionKind::Notify, 0).ret() as i32),
-        ("{lost}", 8 * LOST as i32),
+    let names = [
+        ("native", i64::from(Arch::X86_64.audit() as i32)),
+        ("i386", i64::from(Arch::X86.audit() as i32)),
+        (
+            "notify",
+            i64::from(Action::new(ActionKind::Notify, 0).ret() as i32),
+        ),
+        ("lost", 8 * LOST as i64),
     ];
-    let mut text = text.to_owned();
-    for (word, value) in words {
-        text = text.replace(word, &value.to_string());
-    }
-    programs::assemble(&text, facts, maps)
+    programs::assemble(text, &names, facts, maps)
 }

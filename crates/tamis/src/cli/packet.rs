@@ -36,7 +36,8 @@ pub(crate) struct Capture {
 struct Captured {
     bytes: Vec<u8>,
     len_bytes: u32,
-    link: Link,
+    network_start: u32,
+    metadata: Metadata,
 }
 
 /// A link layer: where the network layer's header begins, and where its protocol stands.
@@ -63,12 +64,20 @@ impl Capture {
 
 impl Captured {
     fn packet(&self) -> Packet<'_> {
-        let packet = Packet {
+        Packet {
             len_bytes: self.len_bytes,
-            network_start: self.link.network_start,
+            network_start: self.network_start,
+            metadata: &self.metadata,
             ..Packet::new(&self.bytes)
-        };
-        let protocol = match self.link.protocol_at {
+        }
+    }
+}
+
+impl Link {
+    /// What is known of a packet with these bytes.
+    fn metadata(self, bytes: &[u8]) -> Metadata {
+        let packet = Packet::new(bytes);
+        let protocol = match self.protocol_at {
             Some(at) => packet.value(Size::Half, at),
             // Without a header of the link layer the version of the Internet protocol tells.
             None => packet.value(Size::Byte, 0).map(|first| match first >> 4 {
@@ -76,13 +85,9 @@ impl Captured {
                 _ => 0x0800,
             }),
         };
-        let metadata = Metadata::default();
-        Packet {
-            metadata: protocol.map_or(metadata, |protocol| {
-                metadata.with(Ancillary::Protocol, protocol)
-            }),
-            ..packet
-        }
+        protocol.map_or(Metadata::NONE, |protocol| {
+            Metadata::NONE.with(Ancillary::Protocol, protocol)
+        })
     }
 }
 
@@ -169,9 +174,11 @@ fn captured(
         .get(interface)
         .ok_or("a packet of an unknown interface")?;
     let bytes = data.get(..captured_bytes as usize).unwrap_or(data);
+    let link = link(*link_type)?;
     Ok(Captured {
         bytes: bytes.to_vec(),
         len_bytes,
-        link: link(*link_type)?,
+        network_start: link.network_start,
+        metadata: link.metadata(bytes),
     })
 }

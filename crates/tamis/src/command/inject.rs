@@ -77,8 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let platform = args.platform.choose()?;
     let injector = Injector {
         rules,
-        // A guest that isn't executed by the kernel begins without such a call.
-        is_started: AtomicBool::new(!platform.caps().has_own_exe),
+        is_started: AtomicBool::new(false),
     };
     let ended = platform::run(platform, &args.command, &filter, &injector)?;
     let report = injector.report(platform.name(), ended);
@@ -137,6 +136,10 @@ struct Injector {
 }
 
 impl Supervisor for Injector {
+    fn loaded(&self) {
+        self.is_started.store(true, Ordering::Relaxed);
+    }
+
     fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
         // The first call to execute a program is that of the command.
         if is_execve(call) && !self.is_started.swap(true, Ordering::Relaxed) {

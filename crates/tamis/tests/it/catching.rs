@@ -1,6 +1,7 @@
 //! `tamis inject` and `tamis sandbox`: what becomes of a command's calls, on every platform that runs commands.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -48,18 +49,13 @@ fn platforms_with(needs: &[&str]) -> Vec<String> {
 fn injected(platform: &str, rules: &str, script: &str) -> (String, Vec<(u64, u64)>) {
     // Standard error is for the document.
     let script = format!("exec 2>/dev/null; {script}");
-    let words = [
-        "inject",
-        "--json",
-        "--platform",
-        platform,
-        rules,
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
-    let output = tamis(&words);
+    injected_command(platform, rules, &["sh", "-c", &script])
+}
+
+/// The same for a command.
+fn injected_command(platform: &str, rules: &str, command: &[&str]) -> (String, Vec<(u64, u64)>) {
+    let words = ["inject", "--json", "--platform", platform, rules, "--"];
+    let output = tamis(&[&words, command].concat());
     let document: Value = serde_json::from_slice(&output.stderr)
         .unwrap_or_else(|error| panic!("{error}: {}", stderr_text(&output)));
     let rules = document["rules"].as_array().expect("a list");
@@ -88,6 +84,16 @@ fn rules_change_the_calls_that_they_name_and_no_others() {
             ("1\n3", (4, 2)),
             "{platform}"
         );
+        // So is one that the kernel executes by another program.
+        let executable = file(
+            "script",
+            "#!/bin/sh\nexec 2>/dev/null\n/bin/true || echo $?\n",
+        );
+        fs::set_permissions(&executable, Permissions::from_mode(0o755)).unwrap();
+        let command = [executable.to_str().unwrap()];
+        let rules = "execve errno(ENOENT) first 1";
+        let (printed, counts) = injected_command(&platform, rules, &command);
+        assert_eq!((printed.as_str(), counts[0]), ("127", (1, 1)), "{platform}");
         // The first rule that changes a call decides, and a condition narrows it.
         let rules =
             "chdir errno(EACCES) at 2; chdir errno(ENOENT) at 2; umask(mask == 0o77) return 0";

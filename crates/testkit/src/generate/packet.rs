@@ -7,22 +7,15 @@ use super::program::op;
 use crate::rng::Rng;
 
 /// What a socket knows of a packet beside its bytes if it came from another socket of the machine.
-pub fn metadata_of_local_packets() -> Metadata {
-    let zeros = [
-        Ancillary::Protocol,
-        Ancillary::PacketType,
-        Ancillary::Mark,
-        Ancillary::Queue,
-        Ancillary::FlowHash,
-        Ancillary::VlanTag,
-        Ancillary::HasVlanTag,
-        Ancillary::VlanProtocol,
-    ];
-    let known = Metadata::default();
-    zeros
-        .into_iter()
-        .fold(known, |known, zero| known.with(zero, 0))
-}
+pub const METADATA_OF_LOCAL_PACKETS: Metadata = Metadata::NONE
+    .with(Ancillary::Protocol, 0)
+    .with(Ancillary::PacketType, 0)
+    .with(Ancillary::Mark, 0)
+    .with(Ancillary::Queue, 0)
+    .with(Ancillary::FlowHash, 0)
+    .with(Ancillary::VlanTag, 0)
+    .with(Ancillary::HasVlanTag, 0)
+    .with(Ancillary::VlanProtocol, 0);
 
 /// A program of at least `body_insns` random instructions, which return A at the end. It asks for values beside the
 /// packet only if local packets have them.
@@ -57,7 +50,7 @@ fn load(rng: &mut Rng) -> Op {
     let size = *rng.choose(&Size::ALL);
     Op::LoadData(match rng.range(0..=9) {
         0 => {
-            let known = metadata_of_local_packets();
+            let known = METADATA_OF_LOCAL_PACKETS;
             let known = Ancillary::ALL
                 .into_iter()
                 .filter(|one| known.get(*one).is_some() || *one == Ancillary::XorX);
@@ -101,7 +94,7 @@ pub fn bytes(rng: &mut Rng, program: &Program) -> Vec<u8> {
 pub fn local(bytes: &[u8]) -> Packet<'_> {
     Packet {
         network_start: 0,
-        metadata: metadata_of_local_packets(),
+        metadata: &METADATA_OF_LOCAL_PACKETS,
         ..Packet::new(bytes)
     }
 }

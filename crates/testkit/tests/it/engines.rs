@@ -86,7 +86,7 @@ fn on_generated_packets() {
     let mut rng = Rng::new(0x7061_636b);
     let known: Vec<Ancillary> = Ancillary::ALL
         .into_iter()
-        .filter(|one| packet::metadata_of_local_packets().get(*one).is_some())
+        .filter(|one| packet::METADATA_OF_LOCAL_PACKETS.get(*one).is_some())
         .collect();
     for _ in 0..seeds::share(1000) {
         let body_insns = rng.range(0..=40) as usize;

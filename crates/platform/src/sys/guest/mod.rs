@@ -4,53 +4,37 @@
 //! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
 //! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
 
+mod handler;
+mod inside;
 mod memory;
 mod text;
 
-use std::arch::asm;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
-};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
-use tamis_abi::{Arch, SeccompData};
 use tamis_kernel::install::{set_filter, set_no_new_privs};
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
 
 use crate::error::{PlatformError, Unsupported};
-use crate::in_process::calls::{Calls, Outcome, Thread};
-use crate::in_process::filter::{self, OURS};
+use crate::in_process::calls::Calls;
+use crate::in_process::filter;
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
+pub(crate) use inside::{Whose, block_in_handler, make, make_outside, sleep, stop_everywhere};
 pub(crate) use memory::{read, write};
 use text::{
-    tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_call_32,
-    tamis_platform_guest_called, tamis_platform_guest_cloned, tamis_platform_guest_enter,
-    tamis_platform_guest_handler, tamis_platform_guest_leave, tamis_platform_guest_restorer,
+    tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_called,
+    tamis_platform_guest_enter, tamis_platform_guest_forwarded, tamis_platform_guest_handler,
+    tamis_platform_guest_leave, tamis_platform_guest_restorer,
 };
 
 const PAGE: u64 = 4096;
 
-/// How the handler returns: at once; by `rt_sigreturn`; to its own `syscall` and then to where the guest was; to its own
-/// `syscall`, for a call that doesn't return; to a handler of the guest.
-const AT_ONCE: u32 = 0;
-const BY_KERNEL: u32 = 1;
-const AT_CALL: u32 = 2;
-const AT_LAST_CALL: u32 = 3;
-const AT_HANDLER: u32 = 4;
-/// To a `syscall` for a thread that is to be caught like this one.
-const AT_CLONE: u32 = 5;
-/// As at a call, which is made again when it is interrupted.
-const AT_REPEATED: u32 = 6;
-/// How often it is made at most: more often than signals come in a row while nobody has received it.
+/// How often a call that is interrupted is made again at most: more often than signals come in a row while nobody has received it.
 const REPEATS: i32 = 1024;
-/// Added if the thread has its mask already: which bit.
-const HAS_MASK_BIT: u32 = 8;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;
-/// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
-const BELOW: u64 = 136;
 
 /// The FS base of the thread that forked. This and the following are set in the child alone.
 static HOST_FS: AtomicU64 = AtomicU64::new(0);
@@ -66,12 +50,6 @@ pub(super) static SELECTOR: AtomicU8 = AtomicU8::new(BLOCK);
 /// The values of the selector: calls are made, or raise the signal.
 const LET_PASS: u8 = 0;
 const BLOCK: u8 = 1;
-/// How many threads are in the handler, or are about to have dispatch, and so make calls of our own.
-pub(super) static IN_HANDLER: AtomicU32 = AtomicU32::new(0);
-
-/// Whether our handler blocks all signals, since the guest has handlers, which must not run with the host's FS base. Without it
-/// there is no mask to be set when it returns, which saves a call.
-static BLOCKS: AtomicBool = AtomicBool::new(false);
 
 /// Whether calls of more than the first thread raise the signal.
 static HAS_THREADS: AtomicBool = AtomicBool::new(false);
@@ -121,7 +99,7 @@ pub(crate) fn run(
 ) -> Result<Ended, PlatformError> {
     let failed = |request| move |errno| PlatformError::Request { request, errno };
     let report = SharedReport::new().map_err(failed("mmap"))?;
-    let last_fd = last_fd();
+    let kept = inherited();
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: both sets are writable. No handler of this process is to run in the child.
@@ -139,7 +117,7 @@ pub(crate) fn run(
         let mask = unsafe { before.assume_init_ref() };
         die_with(parent);
         REPORT.store(report.0, Ordering::Relaxed);
-        let failure = become_guest(program, how, calls, last_fd, mask);
+        let failure = become_guest(program, how, calls, &kept, mask);
         report.get().errno.store(failure.1.0, Ordering::Release);
         report.get().step.store(failure.0 as i32, Ordering::Release);
         // SAFETY: ends this process at once.
@@ -215,16 +193,55 @@ fn kill(pid: i32) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
-/// The highest descriptor of this process, as far as can be known.
-pub(crate) fn last_fd() -> i32 {
-    const UNKNOWN: i32 = 1024;
-    /// What other threads may open until the fork.
-    const MORE: i32 = 64;
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return UNKNOWN;
+/// The descriptors of this process that a program inherits, in order.
+pub(crate) fn inherited() -> Vec<RawFd> {
+    /// Where there is no list.
+    const ALL: std::ops::Range<RawFd> = 0..1024;
+    let is_inherited = |fd: &RawFd| flags(*fd).is_some_and(|flags| flags & libc::FD_CLOEXEC == 0);
+    let listed = std::fs::read_dir("/proc/self/fd").map(|entries| -> Vec<RawFd> {
+        let number = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.ok()?.file_name().to_str()?.parse().ok()
+        };
+        entries.filter_map(number).collect()
+    });
+    let mut all = listed.unwrap_or_else(|_| ALL.collect());
+    all.retain(is_inherited);
+    all.sort_unstable();
+    all
+}
+
+/// The flags of a descriptor, if there is one.
+fn flags(fd: RawFd) -> Option<i32> {
+    let args = [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0];
+    let flags = make(libc::SYS_fcntl as u32, args);
+    (flags >= 0).then_some(flags as i32)
+}
+
+/// Closes all descriptors of this process but these, which are in order, in a table that is its own from then on. They may
+/// have been opened anew since they were listed.
+pub(crate) fn close_others(kept: &[RawFd]) -> Result<(), Errno> {
+    const UNSHARE: u64 = 1 << 1;
+    const LAST: u64 = u32::MAX as u64;
+    let close = |first: u64, last: u64, flags: u64| {
+        let args = [first, last, flags, 0, 0, 0];
+        match make(libc::SYS_close_range as u32, args) {
+            0 => Ok(()),
+            errno => Err(Errno(-errno as i32)),
+        }
     };
-    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    numbers.max().unwrap_or(UNKNOWN) + MORE
+    let mut first = 0;
+    close(kept.last().map_or(0, |fd| *fd as u64 + 1), LAST, UNSHARE)?;
+    for fd in kept {
+        let number = *fd as u64;
+        if first < number {
+            close(first, number - 1, 0)?;
+        }
+        first = number + 1;
+        if flags(*fd).is_some_and(|flags| flags & libc::FD_CLOEXEC != 0) {
+            close(number, number, 0)?;
+        }
+    }
+    Ok(())
 }
 
 /// Has the kernel kill this process when its parent ends, even if that has happened.
@@ -245,14 +262,14 @@ fn become_guest(
     program: &Program,
     how: &How<'_>,
     calls: &Calls<'_>,
-    last_fd: i32,
+    kept: &[RawFd],
     mask: &libc::sigset_t,
 ) -> (Step, Errno) {
     // SAFETY: takes nothing.
     let pid = unsafe { libc::getpid() };
     PID.store(pid, Ordering::Relaxed);
     CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
-    note_fs_base();
+    HOST_FS.store(inside::fs_base(), Ordering::Relaxed);
     if let Some(Err(errno)) = how.cpu.map(affinity::stay_on) {
         return (Step::Placement, errno);
     }
@@ -260,12 +277,14 @@ fn become_guest(
         Ok(found) => found,
         Err(errno) => return (Step::Load, errno),
     };
-    close_on_exec(last_fd);
-    if let Err(errno) = reset_signals(mask) {
+    if let Err(errno) = close_others(kept).and_then(|()| reset_signals(mask)) {
         return (Step::Load, errno);
     }
-    let called = tamis_platform_guest_called as *const () as u64;
-    let filters = filter::filters(how.filter, called, pid);
+    let ips = [
+        tamis_platform_guest_forwarded as *const () as u64,
+        tamis_platform_guest_called as *const () as u64,
+    ];
+    let filters = filter::filters(how.filter, ips, pid);
     let Ok(filters) = filters else {
         return (Step::Filter, Errno(libc::E2BIG));
     };
@@ -285,20 +304,13 @@ fn become_guest(
     unsafe { tamis_platform_guest_enter(entry, stack) }
 }
 
-fn note_fs_base() {
-    let fs_base: u64;
-    // SAFETY: reads a register; the platform has looked for the instruction.
-    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
-    HOST_FS.store(fs_base, Ordering::Relaxed);
-}
-
 /// Prepares this process for a guest whose supervisor is another process.
 pub(super) fn prepare(calls: &Calls<'_>) -> Result<(), Errno> {
     // SAFETY: takes nothing.
     let pid = unsafe { libc::getpid() };
     PID.store(pid, Ordering::Relaxed);
     CALLS.store(ptr::from_ref(calls).cast_mut().cast(), Ordering::Relaxed);
-    note_fs_base();
+    HOST_FS.store(inside::fs_base(), Ordering::Relaxed);
     install_handler()
 }
 
@@ -311,11 +323,10 @@ pub(super) fn enter(entry: u64, stack: u64) -> Errno {
     }
 }
 
-/// Where the calls of the handler and of new threads return to.
-pub(crate) fn own_ips() -> [u64; 3] {
+/// Where the calls of the handler and of new threads return to, but for those of the guest.
+pub(crate) fn own_ips() -> [u64; 2] {
     [
         tamis_platform_guest_called as *const () as u64,
-        tamis_platform_guest_cloned as *const () as u64,
         tamis_platform_guest_armed as *const () as u64,
     ]
 }
@@ -349,36 +360,6 @@ pub(crate) fn stop_dispatch() {
         let action = own_action(None);
         let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
         make(libc::SYS_rt_sigaction as u32, args);
-    }
-}
-
-/// Has calls of all threads made as without a handler, and waits until none of them makes calls of ours; false if another
-/// thread does that.
-pub(crate) fn stop_everywhere() -> bool {
-    const OWN: u32 = 1;
-    if SELECTOR.swap(LET_PASS, Ordering::SeqCst) == LET_PASS {
-        return false;
-    }
-    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
-        make(libc::SYS_sched_yield as u32, [0; 6]);
-    }
-    true
-}
-
-fn is_stopped_everywhere() -> bool {
-    SELECTOR.load(Ordering::SeqCst) == LET_PASS
-}
-
-/// Closes what `execve` would.
-fn close_on_exec(last_fd: i32) {
-    for fd in 0..=last_fd {
-        // SAFETY: numbers only; nobody else uses the descriptors of this process.
-        unsafe {
-            let flags = libc::fcntl(fd, libc::F_GETFD);
-            if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
-                libc::close(fd);
-            }
-        }
     }
 }
 
@@ -445,217 +426,20 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
 /// Removes handlers, and installs ours.
 fn install_handler() -> Result<(), Errno> {
     remove_handlers()?;
-    sigaction(libc::SIGSYS, Some(&handler(0)), &mut Action::default())
+    let handler_address = tamis_platform_guest_handler as *const () as u64;
+    let ours = handler(handler_address, 0);
+    sigaction(libc::SIGSYS, Some(&ours), &mut Action::default())
 }
 
-/// Our handler, which blocks these signals.
-fn handler(mask: u64) -> Action {
+/// Our handler at this address, which blocks these signals.
+fn handler(address: u64, mask: u64) -> Action {
     const RESTORER: u64 = 0x0400_0000;
     Action {
-        handler: tamis_platform_guest_handler as *const () as u64,
+        handler: address,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER,
         restorer: tamis_platform_guest_restorer as *const () as u64,
         mask,
     }
-}
-
-/// All signals but ours.
-static BLOCKED: u64 = !(1 << (libc::SIGSYS - 1));
-
-/// The beginning of `siginfo_t` for `SIGSYS`.
-#[repr(C)]
-struct Info {
-    signo: i32,
-    errno: i32,
-    code: i32,
-    _padding: i32,
-    call_address: u64,
-    nr: i32,
-    arch: u32,
-}
-
-/// Where `ucontext_t` has the registers of the arguments, as words.
-const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
-const RAX: usize = 18;
-const RIP: usize = 21;
-const MASK: usize = 37;
-/// The flags of the stack for signals.
-const STACK_FLAGS: usize = 3;
-
-/// The length of `syscall`.
-const SYSCALL_BYTES: u64 = 2;
-
-/// Where the handler goes if it goes to one of the guest.
-#[repr(C)]
-struct Target {
-    mask: u64,
-    handler: u64,
-}
-
-/// Called by the handler; says how it is to return. The handler counts itself out, unless it returns by the kernel.
-extern "sysv64" fn on_signal(
-    info: &mut Info,
-    context: &mut [u64; 40],
-    fs_base: u64,
-    target: &mut Target,
-) -> u32 {
-    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
-    let mask = context[MASK];
-    let how = answer(info, context, fs_base, target);
-    let has_mask = mask == context[MASK] && !BLOCKS.load(Ordering::SeqCst);
-    match how {
-        BY_KERNEL => {
-            IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
-            how
-        }
-        AT_ONCE | AT_CALL | AT_LAST_CALL | AT_CLONE | AT_REPEATED if has_mask => {
-            how | 1 << HAS_MASK_BIT
-        }
-        _ => how,
-    }
-}
-
-fn answer(info: &mut Info, context: &mut [u64; 40], fs_base: u64, target: &mut Target) -> u32 {
-    /// `SYS_SECCOMP`.
-    const BY_FILTER: i32 = 1;
-    /// `SYS_USER_DISPATCH`.
-    const BY_DISPATCH: i32 = 2;
-    /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
-    const AUTODISARM: u64 = 1 << 31;
-    // SAFETY: set before the filters were, to what outlives the guest: the frames of `run` are never left here.
-    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
-    match info.code {
-        BY_FILTER if info.errno == i32::from(OURS) => {}
-        BY_DISPATCH if is_stopped_everywhere() => {
-            context[RAX] = u64::from(info.nr as u32);
-            context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
-            return BY_KERNEL;
-        }
-        BY_DISPATCH => {}
-        code => return foreign(code, context, fs_base, target),
-    }
-    let call = SeccompData {
-        nr: info.nr as u32,
-        arch: info.arch,
-        ip: info.call_address,
-        args: ARGS.map(|place| context[place]),
-    };
-    let mut thread = Thread {
-        fs_base,
-        mask: context[MASK],
-    };
-    let outcome = calls.decide(&call, &mut thread);
-    context[MASK] = thread.mask;
-    match outcome {
-        Outcome::Result(value) => context[RAX] = value as u64,
-        Outcome::InGuest => {
-            context[RAX] = u64::from(call.nr);
-            return in_guest(&call, context);
-        }
-        Outcome::Again => {
-            context[RAX] = u64::from(call.nr);
-            context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
-        }
-        Outcome::Kill => die(libc::SIGKILL),
-        Outcome::Unsupported => {
-            // SAFETY: set as above, and mapped as long as the guest lives.
-            let report = unsafe { &*REPORT.load(Ordering::Relaxed) };
-            report.step.store(Step::Answer as i32, Ordering::Release);
-            die(libc::SIGKILL)
-        }
-        Outcome::Signal => die(libc::SIGSYS),
-        Outcome::Trap(data) => {
-            (info.code, info.errno) = (BY_FILTER, i32::from(data));
-            return foreign(BY_FILTER, context, fs_base, target);
-        }
-    }
-    match context[STACK_FLAGS] & AUTODISARM {
-        // What a filter of the guest's allows that all threads have got meanwhile isn't known.
-        0 if !is_stopped_everywhere() => AT_ONCE,
-        _ => BY_KERNEL,
-    }
-}
-
-/// The signal isn't for a call that is asked for: the guest's own action for it decides.
-fn foreign(code: i32, context: &[u64; 40], fs_base: u64, target: &mut Target) -> u32 {
-    const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
-    const IGNORED: u64 = libc::SIG_IGN as u64;
-    let [handler, flags, _, mask] = own_action(None);
-    let is_sent = code <= 0;
-    match handler {
-        IGNORED if is_sent => return BY_KERNEL,
-        0 | IGNORED => die(libc::SIGSYS),
-        _ => {}
-    }
-    // It has interrupted the handler itself, where the guest's has nothing to stand on.
-    if fs_base == HOST_FS.load(Ordering::Relaxed) {
-        return BY_KERNEL;
-    }
-    if flags & u64::from(libc::SA_RESETHAND as u32) != 0 {
-        own_action(Some([0; ACTION_WORDS]));
-    }
-    *target = Target {
-        mask: (context[MASK] | mask) & !OWN_SIGNAL,
-        handler,
-    };
-    AT_HANDLER
-}
-
-/// Has the guest make a call itself.
-fn in_guest(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
-    const STACK: usize = 1;
-    const FS_BASE: usize = 4;
-    if call.arch == Arch::X86.audit() {
-        return in_guest_32(call, context);
-    }
-    match i64::from(call.nr) {
-        libc::SYS_rt_sigreturn => return AT_LAST_CALL,
-        libc::SYS_fork | libc::SYS_execve | libc::SYS_execveat => return repeated(),
-        libc::SYS_clone => {}
-        _ => return AT_CALL,
-    }
-    // A new thread begins behind the call, too, on its own stack.
-    let stack = call.args[STACK].wrapping_sub(BELOW);
-    // SAFETY: as in `on_signal`.
-    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
-    let has_fs_base = call.args[0] & libc::CLONE_SETTLS as u64 != 0;
-    if has_fs_base {
-        calls.forget(call.args[FS_BASE]);
-    }
-    if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
-        context[ARGS[STACK]] = stack;
-        if has_fs_base && calls.is_there() {
-            HAS_THREADS.store(true, Ordering::Relaxed);
-            return AT_CLONE;
-        }
-    }
-    repeated()
-}
-
-/// For calls that nothing interrupts, unless a supervisor elsewhere is told of them.
-fn repeated() -> u32 {
-    // SAFETY: as in `on_signal`.
-    let calls = unsafe { &*CALLS.load(Ordering::Relaxed) };
-    match calls.is_there() {
-        true => AT_REPEATED,
-        false => AT_CALL,
-    }
-}
-
-/// The same for a call of the 32-bit interface, which takes the register that our way back uses.
-fn in_guest_32(call: &SeccompData, context: &mut [u64; 40]) -> u32 {
-    const RSP: usize = 20;
-    const CLONE: u32 = 120;
-    const STACK: usize = 1;
-    let stack = context[RSP].wrapping_sub(BELOW);
-    let returns_once = call.nr != CLONE || call.args[STACK] == 0;
-    if returns_once && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
-        context[RSP] = stack;
-        context[RIP] = tamis_platform_guest_call_32 as *const () as u64;
-    } else {
-        context[RAX] = -i64::from(libc::ENOSYS) as u64;
-    }
-    BY_KERNEL
 }
 
 /// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
@@ -666,80 +450,6 @@ fn die(signal: i32) -> ! {
     let pid = PID.load(Ordering::Relaxed) as u64;
     make(libc::SYS_kill as u32, [pid, signal as u64, 0, 0, 0, 0]);
     std::process::abort()
-}
-
-/// Makes a call of the guest from the handler.
-pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
-    // SAFETY: what the call may do to this process, the guest may do, whose process it is.
-    unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr()) }
-}
-
-/// The same with an FS base: handlers of the guest may run during the call.
-pub(crate) fn make_with(fs_base: u64, nr: u32, args: [u64; 6]) -> i64 {
-    let host = HOST_FS.load(Ordering::Relaxed);
-    let result: i64;
-    let blocked = BLOCKS.load(Ordering::SeqCst);
-    // It may wait for long, and makes no calls of ours meanwhile.
-    IN_HANDLER.fetch_sub(1, Ordering::SeqCst);
-    // SAFETY: between the two no code but the call runs in this thread, and handlers of the guest, which expect that
-    // base. The call is as above.
-    unsafe {
-        asm!(
-            "wrfsbase r12",
-            "call {call}",
-            "wrfsbase r13",
-            // Registers that the call keeps.
-            in("r12") fs_base,
-            in("r13") host,
-            call = sym tamis_platform_guest_call,
-            inlateout("rdi") u64::from(nr) => _,
-            inlateout("rsi") args.as_ptr() => _,
-            lateout("rax") result,
-            clobber_abi("sysv64"),
-        );
-    }
-    IN_HANDLER.fetch_add(1, Ordering::SeqCst);
-    if !blocked && BLOCKS.load(Ordering::SeqCst) {
-        block_all();
-    }
-    result
-}
-
-/// Blocks all signals; the mask is set when the handler returns.
-fn block_all() {
-    let args = [
-        libc::SIG_SETMASK as u64,
-        (&raw const BLOCKED).addr() as u64,
-        0,
-        8,
-        0,
-        0,
-    ];
-    make(libc::SYS_rt_sigprocmask as u32, args);
-}
-
-/// The guest is about to have a handler: from now on our handler blocks all signals. What runs without is waited for.
-pub(crate) fn block_in_handler() {
-    const OWN: u32 = 1;
-    if BLOCKS.swap(true, Ordering::SeqCst) {
-        // Another thread may be about to do this.
-        block_all();
-        return;
-    }
-    let own = handler(BLOCKED);
-    let set = [
-        libc::SIGSYS as u64,
-        ptr::from_ref(&own).addr() as u64,
-        0,
-        8,
-        0,
-        0,
-    ];
-    make(libc::SYS_rt_sigaction as u32, set);
-    block_all();
-    while IN_HANDLER.load(Ordering::SeqCst) > OWN {
-        make(libc::SYS_sched_yield as u32, [0; 6]);
-    }
 }
 
 /// The calling thread's number, or its process's if the guest's filter denies `gettid`.

@@ -1,25 +1,29 @@
-//! The instructions of the signal handler, and of the calls that it makes for the guest.
+//! The instructions of the signal handler, and of the calls that it and the guest make.
 
 use std::arch::global_asm;
 
-use super::{
-    AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT, HOST_FS,
-    IN_HANDLER, REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH, on_signal,
+use super::handler::{
+    AFTER_OTHERS_BIT, AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT,
+    on_signal,
 };
+use super::inside::{STARTING, await_others};
+use super::{REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH};
 use crate::sys::separate;
 
 global_asm!(
     ".pushsection .text.tamis_platform_guest, \"ax\"",
     ".globl tamis_platform_guest_call",
     ".hidden tamis_platform_guest_call",
-    ".globl tamis_platform_guest_cloned",
-    ".hidden tamis_platform_guest_cloned",
+    ".globl tamis_platform_guest_forwarded",
+    ".hidden tamis_platform_guest_forwarded",
     ".globl tamis_platform_guest_armed",
     ".hidden tamis_platform_guest_armed",
     ".globl tamis_platform_guest_called",
     ".hidden tamis_platform_guest_called",
     ".globl tamis_platform_guest_call_32",
     ".hidden tamis_platform_guest_call_32",
+    ".globl tamis_platform_guest_blocking_handler",
+    ".hidden tamis_platform_guest_blocking_handler",
     ".globl tamis_platform_guest_handler",
     ".hidden tamis_platform_guest_handler",
     ".globl tamis_platform_guest_restorer",
@@ -28,12 +32,14 @@ global_asm!(
     ".hidden tamis_platform_guest_enter",
     ".globl tamis_platform_guest_leave",
     ".hidden tamis_platform_guest_leave",
-    // Makes a call: its number, and the address of six arguments.
+    // Makes a call: its number, the address of six arguments, and whether it is the guest's. Those are made elsewhere, so that
+    // filters tell them from ours.
     "tamis_platform_guest_call:",
     "mov rax, [rsp]",
     "lea rsp, [rsp - 128]",
     "mov [rsp], rax",
     "mov rax, rdi",
+    "mov rcx, rdx",
     "mov r11, rsi",
     "mov rdi, [r11]",
     "mov rsi, [r11 + 8]",
@@ -41,6 +47,11 @@ global_asm!(
     "mov r10, [r11 + 24]",
     "mov r8, [r11 + 32]",
     "mov r9, [r11 + 40]",
+    "jrcxz 5f",
+    "28:",
+    "syscall",
+    "tamis_platform_guest_forwarded:",
+    "ret 128",
     "5:",
     "syscall",
     "tamis_platform_guest_called:",
@@ -48,7 +59,6 @@ global_asm!(
     // The same for a new thread, whose calls are to raise the signal, too.
     "21:",
     "syscall",
-    "tamis_platform_guest_cloned:",
     "test rax, rax",
     "jnz 22f",
     "pushfq",
@@ -57,7 +67,7 @@ global_asm!(
     "push rdx",
     "push r10",
     "push r8",
-    "lock inc dword ptr [rip + {in_handler}]",
+    "lock inc dword ptr [rip + {starting}]",
     "cmp byte ptr [rip + {selector}], 0",
     "je 23f",
     "mov eax, {prctl}",
@@ -70,7 +80,7 @@ global_asm!(
     "syscall",
     "tamis_platform_guest_armed:",
     "23:",
-    "lock dec dword ptr [rip + {in_handler}]",
+    "lock dec dword ptr [rip + {starting}]",
     "pop r8",
     "pop r10",
     "pop rdx",
@@ -84,8 +94,13 @@ global_asm!(
     "tamis_platform_guest_call_32:",
     "int 0x80",
     "ret 128",
-    // The handler of the signal, with the guest's registers in the third argument.
+    // The handler of the signal, with the guest's registers in the third argument; under the second name it blocks all signals.
     "tamis_platform_guest_handler:",
+    "xor ecx, ecx",
+    "jmp 29f",
+    "tamis_platform_guest_blocking_handler:",
+    "mov ecx, 1",
+    "29:",
     "cld",
     "pushfq",
     "and dword ptr [rsp], {no_alignment_check}",
@@ -93,24 +108,21 @@ global_asm!(
     "mov rbx, rdx",
     "mov r12, rsp",
     "mov r13, rsi",
-    "rdfsbase rbp",
-    "mov rax, [rip + {host_fs}]",
-    "wrfsbase rax",
     "mov rdi, rsi",
     "mov rsi, rdx",
-    "mov rdx, rbp",
     "and rsp, -16",
-    "lea rsp, [rsp - 16]",
-    "mov rcx, rsp",
+    "lea rsp, [rsp - 32]",
+    "mov rdx, rsp",
     "call {on_signal}",
-    "wrfsbase rbp",
+    // The thread's flag.
+    "mov r15, [rsp + 16]",
     "cmp eax, {by_kernel}",
     "je 3f",
     "cmp eax, {at_handler}",
     "je 8f",
     "btr eax, {has_mask_bit}",
     "push rax",
-    "jc 7f",
+    "jc 32f",
     // Handlers of the guest may run from here on.
     "lea r11, [rip + 7f]",
     "lea rsp, [rsp - {below}]",
@@ -122,7 +134,14 @@ global_asm!(
     "mov eax, {rt_sigprocmask}",
     "jmp 5b",
     "7:",
-    "lock dec dword ptr [rip + {in_handler}]",
+    "mov dword ptr [r15], 0",
+    "32:",
+    "btr dword ptr [rsp], {after_others_bit}",
+    "jnc 33f",
+    "lea rsp, [rsp - 8]",
+    "call {await_others}",
+    "lea rsp, [rsp + 8]",
+    "33:",
     // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
@@ -159,7 +178,7 @@ global_asm!(
     "popfq",
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
-    "jmp 5b",
+    "jmp 28b",
     // The same for a call that nothing interrupts but that it is told of: it is made again. Its number is in the red zone, and
     // how often that may be, since the error may be a filter's answer. Flags are the guest's.
     "24:",
@@ -195,7 +214,7 @@ global_asm!(
     "je 24b",
     "popfq",
     "mov rsp, r11",
-    "jmp 5b",
+    "jmp 28b",
     "3:",
     "mov rsp, r12",
     "ret",
@@ -212,7 +231,7 @@ global_asm!(
     "mov eax, {rt_sigprocmask}",
     "jmp 5b",
     "9:",
-    "lock dec dword ptr [rip + {in_handler}]",
+    "mov dword ptr [r15], 0",
     "mov rcx, [r14 + 8]",
     "mov edi, {sigsys}",
     "mov rsi, r13",
@@ -271,8 +290,9 @@ global_asm!(
     prctl = const libc::SYS_prctl,
     dispatch = const SET_SYSCALL_USER_DISPATCH,
     sigsys = const libc::SIGSYS,
-    host_fs = sym HOST_FS,
-    in_handler = sym IN_HANDLER,
+    after_others_bit = const AFTER_OTHERS_BIT,
+    await_others = sym await_others,
+    starting = sym STARTING,
     selector = sym SELECTOR,
     on_signal = sym on_signal,
     rt_sigreturn = const libc::SYS_rt_sigreturn,
@@ -280,12 +300,13 @@ global_asm!(
 
 // SAFETY: the block above defines them, with these signatures.
 unsafe extern "sysv64" {
-    pub(super) fn tamis_platform_guest_call(nr: u64, args: *const u64) -> i64;
+    pub(super) fn tamis_platform_guest_call(nr: u64, args: *const u64, is_guests: u64) -> i64;
     pub(super) fn tamis_platform_guest_called();
-    pub(super) fn tamis_platform_guest_cloned();
+    pub(super) fn tamis_platform_guest_forwarded();
     pub(super) fn tamis_platform_guest_call_32();
     pub(super) fn tamis_platform_guest_armed();
     pub(super) fn tamis_platform_guest_handler();
+    pub(super) fn tamis_platform_guest_blocking_handler();
     pub(super) fn tamis_platform_guest_restorer();
     pub(super) fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
     pub(super) fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;

@@ -99,7 +99,8 @@ fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
     let own = vcpu.state().first_fd.load(Ordering::Relaxed) as u64;
     let after = own + OWN_FDS;
     let [first, last, ..] = args.map(|arg| arg & 0xffff_ffff);
-    if first >= after || last < own {
+    // A range that ends before it begins is the kernel's to refuse.
+    if first > last || first >= after || last < own {
         return call::guest(nr, &args, &vcpu.pending);
     }
     if own <= first && last < after {

@@ -10,7 +10,7 @@ use kvm_bindings::{
 };
 use tamis_kernel::Errno;
 
-use super::area::{RUN_BYTES, State};
+use super::area::{OWN_FDS, RUN_BYTES, State};
 use super::call::own;
 use super::{shim, tables};
 
@@ -113,13 +113,39 @@ pub(super) fn move_fd(state: &State, fd: i64, index: i32) -> Result<i32, Errno> 
     }
 }
 
+/// The limit of descriptors, among limits.
+pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
+
+/// Makes a descriptor of the monitor's, even if the guest has lowered its limit of descriptors. Where that may not be raised it
+/// fails.
+fn with_limit<T>(state: &State, make: impl FnOnce() -> T) -> T {
+    let mut limit = [0_u64; 2];
+    let place = limit.as_mut_ptr() as u64;
+    let needed = state.first_fd.load(Ordering::Relaxed) as u64 + OWN_FDS;
+    let is_known = own(libc::SYS_getrlimit, [NOFILE, place, 0, 0, 0, 0]) == 0;
+    let set = |limit: [u64; 2]| {
+        own(
+            libc::SYS_setrlimit,
+            [NOFILE, limit.as_ptr() as u64, 0, 0, 0, 0],
+        )
+    };
+    let is_raised = is_known && limit[0] < needed && set(limit.map(|one| one.max(needed))) == 0;
+    let made = make();
+    if is_raised {
+        set(limit);
+    }
+    made
+}
+
 /// Makes the machine, without memory and threads.
 pub(super) fn create(state: &State) -> Result<(), Errno> {
     const TASK_STATE: u64 = 0x10_0000;
     const IDENTITY_MAP: u64 = 0x20_0000;
     let kvm = state.kvm_fd.load(Ordering::Relaxed);
-    let vm = errno(request(kvm, KVM_CREATE_VM, 0))?;
-    let vm = move_fd(state, vm, 1)?;
+    let vm = with_limit(state, || {
+        let vm = errno(request(kvm, KVM_CREATE_VM, 0))?;
+        move_fd(state, vm, 1)
+    })?;
     state.vm_fd.store(vm, Ordering::Relaxed);
     // Only some processors take these.
     let map = IDENTITY_MAP;
@@ -158,8 +184,10 @@ pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
 /// Makes a thread of the machine; its descriptor.
 pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
-    let fd = move_fd(state, fd, 2 + index as i32)?;
+    let fd = with_limit(state, || {
+        let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
+        move_fd(state, fd, 2 + index as i32)
+    })?;
     let run_bytes = state.run_bytes.load(Ordering::Relaxed);
     let args = [
         state.run(index),

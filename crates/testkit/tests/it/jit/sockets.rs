@@ -20,6 +20,8 @@ use super::templates::{SEED, ask, constants, layouts, leaves};
 #[derive(Debug)]
 struct Case {
     op: Op,
+    /// Whether what is loaded stays in the order of the packet's bytes.
+    is_unturned: bool,
     facts: Facts,
     template: Template,
     constants: Vec<(usize, String)>,
@@ -98,9 +100,11 @@ fn cases(options: &Options, layout: Layout) -> Vec<Case> {
             if is_same && !is_word {
                 continue;
             }
-            let template = Template::socket(op, facts, options, layout);
-            let (case, skeleton) = case(op, facts, template, options);
-            found.entry(skeleton).or_insert(case);
+            for is_unturned in [false, true] {
+                let template = Template::socket(op, is_unturned, facts, options, layout);
+                let (case, skeleton) = case(op, is_unturned, facts, template, options);
+                found.entry(skeleton).or_insert(case);
+            }
         }
     }
     found.into_values().collect()
@@ -132,11 +136,18 @@ fn place(op: Op) -> Option<(u32, u32)> {
 /// that are left open, and what is assumed of them.
 type Skeleton = (u16, Option<u32>, Vec<u8>, String);
 
-fn case(op: Op, facts: Facts, template: Template, options: &Options) -> (Case, Skeleton) {
+fn case(
+    op: Op,
+    is_unturned: bool,
+    facts: Facts,
+    template: Template,
+    options: &Options,
+) -> (Case, Skeleton) {
     let insn = Insn::from(op);
     let mut code = template.code[..template.next].to_vec();
     let mut case = Case {
         op,
+        is_unturned,
         facts,
         template,
         constants: Vec::new(),
@@ -273,7 +284,7 @@ struct Meaning {
 /// Whether what the code does is what the instruction does.
 fn right(case: &Case, outcome: &Outcome) -> String {
     let start = Machine::start();
-    let meaning = meaning(&outcome.machine, case.op, start.low(0), start.low(1));
+    let meaning = meaning(&outcome.machine, case, start.low(0), start.low(1));
     let Meaning { goes_on, a, x } = meaning;
     match outcome.exit {
         Exit::At(at) if at == case.template.next => {
@@ -290,7 +301,10 @@ fn right(case: &Case, outcome: &Outcome) -> String {
     }
 }
 
-fn meaning(machine: &Machine, op: Op, a: String, x: String) -> Meaning {
+fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
+    let Case {
+        op, is_unturned, ..
+    } = *case;
     let always = "true".to_owned();
     let of_a = |(goes_on, value), x: String| Meaning {
         goes_on,
@@ -305,9 +319,10 @@ fn meaning(machine: &Machine, op: Op, a: String, x: String) -> Meaning {
     match op {
         Op::LoadLen => of_a((always, Machine::start().low(9)), x),
         Op::LoadXLen => of_x((always, Machine::start().low(9)), a),
-        Op::LoadData(Load::Absolute(size, _)) => of_a(load(machine, size, "k"), x),
+        Op::LoadData(Load::Absolute(size, _)) => of_a(load(machine, size, is_unturned, "k"), x),
         Op::LoadData(Load::Indexed(size, _)) => {
-            of_a(load(machine, size, &format!("(bvadd {x} k)")), x)
+            let offset = format!("(bvadd {x} k)");
+            of_a(load(machine, size, is_unturned, &offset), x)
         }
         Op::LoadData(Load::Ancillary(_, Ancillary::XorX)) => {
             of_a((always, format!("(bvxor {a} {x})")), x)
@@ -323,7 +338,7 @@ fn meaning(machine: &Machine, op: Op, a: String, x: String) -> Meaning {
             of_a((is_not_zero, format!("(bvurem {a} {divisor})")), x)
         }
         Op::Extra(Extra::LoadXHeaderLen(_)) => {
-            let (is_inside, byte) = load(machine, Size::Byte, "k");
+            let (is_inside, byte) = load(machine, Size::Byte, true, "k");
             let words = format!("(bvand {byte} #x0000000f)");
             of_x((is_inside, format!("(bvmul #x00000004 {words})")), a)
         }
@@ -331,11 +346,11 @@ fn meaning(machine: &Machine, op: Op, a: String, x: String) -> Meaning {
     }
 }
 
-/// Whether an offset is inside of the packet, and what lies there, in network byte order.
+/// Whether an offset is inside of the packet, and what lies there, in network byte order unless it stays as it is.
 ///
 /// If the code has loaded anything, it must have been from there: then what lies there is written as the code sees it,
 /// and Z3 compares places instead of bytes.
-fn load(machine: &Machine, size: Size, offset: &str) -> (String, String) {
+fn load(machine: &Machine, size: Size, is_unturned: bool, offset: &str) -> (String, String) {
     let from = |area: &str| extended(&format!("(bvsub {offset} {area})"));
     let network = format!("(bvadd {} {})", from("#xfff00000"), extended("d17"));
     let start = format!(
@@ -349,7 +364,10 @@ fn load(machine: &Machine, size: Size, offset: &str) -> (String, String) {
         "(and (or (bvult {offset} #x80000000) (bvuge {offset} #xffe00000)) (not {}) (= {start} {loaded_from}))",
         is_outside(&start, bytes)
     );
-    let parts: Vec<String> = (0..bytes).map(|at| packet_byte(loaded_from, at)).collect();
+    let mut parts: Vec<String> = (0..bytes).map(|at| packet_byte(loaded_from, at)).collect();
+    if is_unturned {
+        parts.reverse();
+    }
     let parts = parts.join(" ");
     let value = match size {
         Size::Byte => format!("((_ zero_extend 24) {parts})"),
@@ -396,7 +414,7 @@ fn assert_proved(options: &Options) {
 #[test]
 fn code_that_reads_a_byte_too_many_is_refuted() {
     let op = Op::LoadData(Load::Absolute(Size::Half, 12));
-    let code = |facts| Template::socket(op, facts, &Options::default(), layouts()[0]);
+    let code = |facts| Template::socket(op, false, facts, &Options::default(), layouts()[0]);
     let mut wrong_bound = code(Facts::NOTHING);
     // The bound in `cmp esi, 14`.
     assert_eq!(wrong_bound.code[2], 14);
@@ -407,7 +425,7 @@ fn code_that_reads_a_byte_too_many_is_refuted() {
         ..Facts::NOTHING
     });
     for template in [wrong_bound, unchecked] {
-        let (mut case, _) = case(op, Facts::NOTHING, template, &Options::default());
+        let (mut case, _) = case(op, false, Facts::NOTHING, template, &Options::default());
         case.constants.clear();
         case.displacements.clear();
         case.assumption = format!("(= k {})", hex32(12));

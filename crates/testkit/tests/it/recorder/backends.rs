@@ -1,11 +1,13 @@
 //! The back ends beside each other: equal counts of a program that makes every kind of call.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::process::Command;
 
 use tamis_abi::{Arch, Nr};
 use tamis_kernel::Ended;
-use tamis_platform::{Guest, Options};
+use tamis_platform::{Guest, Options, Platform};
 use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf;
@@ -76,25 +78,28 @@ fn a_platform_counts_what_programs_in_the_kernel_count() {
     }
 }
 
-/// What a guest counts itself is what it calls, whatever it does meanwhile.
-#[test]
-fn a_guest_counts_its_own_calls() {
+/// Whether `patched` works here, and a C program for it.
+fn patched(name: &str, text: &str, flags: &[&str]) -> Option<(&'static dyn Platform, OsString)> {
     let platform = tamis_platform::by_name("patched").expect("it has this name");
     if skip::without_live() {
-        return;
+        return None;
     }
     if let Err(unavailable) = platform.probe() {
-        return skip::because(Need::Live, unavailable);
+        skip::because(Need::Live, unavailable);
+        return None;
     }
-    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "counted");
-    let Some(program) = toolchains::C.build(&folder, include_str!("programs/counted.c")) else {
-        return;
-    };
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), name);
+    let program = toolchains::C.build_with(&folder, text, flags)?;
+    Some((platform, program.into_os_string()))
+}
+
+/// How a command ends that counts its own calls, and what is recorded.
+fn counted(platform: &dyn Platform, program: &OsStr, args: &[&str]) -> (Ended, Counting) {
     let counting = Counting::new(false);
     let filter = Counting::filter();
     let guest = Guest {
-        program: program.into_os_string(),
-        args: Vec::new(),
+        program: program.to_owned(),
+        args: args.iter().map(Into::into).collect(),
         filter: &filter,
         has_results: false,
     };
@@ -103,7 +108,18 @@ fn a_guest_counts_its_own_calls() {
         ..Options::default()
     };
     let ended = platform.run(&guest, &counting, &options);
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    (ended.expect("it runs"), counting)
+}
+
+/// What a guest counts itself is what it calls, whatever it does meanwhile.
+#[test]
+fn a_guest_counts_its_own_calls() {
+    let Some((platform, program)) = patched("counted", include_str!("programs/counted.c"), &[])
+    else {
+        return;
+    };
+    let (ended, counting) = counted(platform, &program, &[]);
+    assert_eq!(ended, Ended::Exited(0));
     let recording = counting.recording();
     let made = [
         ("getppid", 16_000),
@@ -118,13 +134,52 @@ fn a_guest_counts_its_own_calls() {
         let counts = super::support::call(&recording, Arch::X86_64, call);
         assert_eq!(counts.count, count, "{call}");
     }
-    let by_itself: u64 = counting
-        .tally()
-        .counts()
-        .iter()
-        .map(|(_, count)| count)
-        .sum();
+    let counts = counting.tally().counts();
+    let by_itself: u64 = counts.iter().map(|(_, count)| count).sum();
     assert!(by_itself > 39_000, "{by_itself}");
+}
+
+#[test]
+fn a_guest_does_not_notice_that_its_sites_are_patched() {
+    let Some((platform, program)) = patched("unnoticed", include_str!("programs/unnoticed.c"), &[])
+    else {
+        return;
+    };
+    for part in ["parent", "interrupted", "address", "cancellation"] {
+        let (ended, counting) = counted(platform, &program, &[part]);
+        assert_eq!(ended, Ended::Exited(0), "{part}");
+        assert!(!counting.tally().counts().is_empty(), "{part}");
+        if part == "interrupted" {
+            let recording = counting.recording();
+            let waits = super::support::call(&recording, Arch::X86_64, "epoll_wait");
+            assert_eq!(waits.count, 1);
+        }
+    }
+}
+
+/// Its gates are where sanitizers let programs have memory.
+#[test]
+fn programs_with_sanitizers_count_their_calls() {
+    for sanitizer in ["-fsanitize=thread", "-fsanitize=address"] {
+        const PROGRAM: &str = "#include <unistd.h>\n\
+            /* That of leaks traces. */\n\
+            const char *__asan_default_options(void) { return \"detect_leaks=0\"; }\n\
+            int main(void) { for (int i = 0; i < 100; i++) getppid(); return 0; }\n";
+        let Some((platform, program)) = patched("sanitized", PROGRAM, &[sanitizer]) else {
+            return;
+        };
+        let alone = Command::new(&program).output().expect("it starts");
+        if !alone.status.success() {
+            skip::because(Need::Toolchains, format!("{sanitizer} doesn't work here"));
+            continue;
+        }
+        let (ended, counting) = counted(platform, &program, &[]);
+        assert_eq!(ended, Ended::Exited(0), "{sanitizer}");
+        let recording = counting.recording();
+        let counts = super::support::call(&recording, Arch::X86_64, "getppid");
+        assert_eq!(counts.count, 100, "{sanitizer}");
+        assert!(!counting.tally().counts().is_empty(), "{sanitizer}");
+    }
 }
 
 fn name_of(nr: Nr) -> &'static str {

@@ -11,8 +11,8 @@ use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use tamis_vm::{Code, Seen};
 
 use super::extended::{self, Converted};
-use super::kernel::{self, Kernel};
-use super::race::{Contestant, race};
+use super::kernel::{self, Kernel, Missing, Turn};
+use super::race::Contestant;
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::cli::engine::{disagreement, unusable};
 use crate::cli::{Failure, call as cli_call};
@@ -246,21 +246,22 @@ impl Evaluators {
             }
         }
         // The kernel runs programs on one call.
-        let mut unable = None;
-        if let (Some(kernel), Some(call)) = (&self.kernel, inputs.only()) {
-            match kernel.verdict(call) {
-                Ok(ret) if ret == expected[0] => {
-                    contestants.extend(kernel.contestants(call, expected.len()));
-                }
-                Ok(ret) => return Err(disagreement(kernel::ROW, ret, expected[0])),
-                Err(reason) => unable = Some(reason),
+        let turn = self.kernel.as_ref().zip(inputs.only());
+        let turn = turn.map(|(kernel, call)| Turn {
+            kernel,
+            packet: call,
+            value: kernel.verdict(call),
+        });
+        let raced = kernel::race_beside(contestants, turn, expected, measurement.rounds);
+        let (outcome, missing) = raced;
+        match missing {
+            Some(Missing::OtherValue(ret)) => {
+                return Err(disagreement(kernel::ROW, ret, expected[0]));
             }
-        }
-        let mut outcome = race(&mut contestants, measurement.rounds, expected.len());
-        drop(contestants);
-        kernel::subtract_empty(&mut outcome);
-        if let Some(reason) = unable {
-            measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
+            Some(Missing::Unable(reason)) => {
+                measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
+            }
+            None => {}
         }
         if is_other {
             let reason = format!("it gives other values for {}", case.name);

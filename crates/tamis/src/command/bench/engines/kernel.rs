@@ -9,9 +9,10 @@ use tamis_ebpf::direct::{self, Given};
 use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width};
 use tamis_kernel::NATIVE_ENDIAN;
 use tamis_kernel::bpf::{Loaded, load_classifier};
+use tamis_kernel::measure::Rounds;
 use tamis_report::engines::Row;
 
-use super::race::{Contestant, Outcome};
+use super::race::{Contestant, Outcome, race};
 
 /// The row of the kernel.
 pub(super) const ROW: Row = Row::plain("kernel");
@@ -26,6 +27,21 @@ pub(super) struct Kernel {
     programs: Vec<Loaded>,
     /// One that does nothing.
     nothing: Loaded,
+}
+
+/// What the kernel is given in a case of one input, and the value that it has for it.
+pub(super) struct Turn<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) packet: &'a [u8],
+    pub(super) value: Result<u32, String>,
+}
+
+/// Why the kernel has no row in a case that offered it a turn.
+pub(super) enum Missing {
+    /// It gives this value, which no other evaluator does.
+    OtherValue(u32),
+    /// It gives none.
+    Unable(String),
 }
 
 impl Kernel {
@@ -76,11 +92,7 @@ impl Kernel {
     }
 
     /// What runs all programs on a packet so often, and what does nothing as often.
-    pub(super) fn contestants<'a>(
-        &'a self,
-        packet: &'a [u8],
-        evaluations: usize,
-    ) -> [Contestant<'a>; 2] {
+    fn contestants<'a>(&'a self, packet: &'a [u8], evaluations: usize) -> [Contestant<'a>; 2] {
         let times = evaluations as u32;
         let ret = move |program| run(program, packet, times).unwrap_or_default();
         let all = move || self.programs.iter().map(ret).fold(0, u32::wrapping_add);
@@ -92,9 +104,25 @@ impl Kernel {
     }
 }
 
-/// Leaves of the kernel's time what its programs take.
-pub(super) fn subtract_empty(outcome: &mut Outcome) {
+/// Lets the evaluators of a case take turns, with the kernel if it has a turn and the value that is expected for the
+/// case's only input.
+pub(super) fn race_beside<'a>(
+    mut contestants: Vec<Contestant<'a>>,
+    turn: Option<Turn<'a>>,
+    expected: &[u32],
+    rounds: Rounds,
+) -> (Outcome, Option<Missing>) {
+    let missing = turn.and_then(|turn| match turn.value {
+        Ok(ret) if ret == expected[0] => {
+            contestants.extend(turn.kernel.contestants(turn.packet, expected.len()));
+            None
+        }
+        Ok(ret) => Some(Missing::OtherValue(ret)),
+        Err(reason) => Some(Missing::Unable(reason)),
+    });
+    let mut outcome = race(&mut contestants, rounds, expected.len());
     outcome.subtract(ROW, EMPTY);
+    (outcome, missing)
 }
 
 fn run(program: &Loaded, packet: &[u8], times: u32) -> Result<u32, String> {

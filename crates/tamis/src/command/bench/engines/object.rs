@@ -11,7 +11,7 @@ use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 use super::extended;
 use super::kernel::{self, Kernel};
 use super::packets::{PacketCase, cases};
-use super::race::{Contestant, race};
+use super::race::Contestant;
 use super::{ENGINES, Measurement, agree, sum};
 use crate::cli::engine::unusable;
 use crate::cli::{Failure, object};
@@ -103,22 +103,9 @@ fn timed(
         let mut run = extended::run(evaluator);
         contestants.push(Contestant::new(row, move || sum(packets, &mut run)));
     }
-    let mut missing = None;
-    if let (Some(kernel), true) = (kernel, case.is_one) {
-        match kernel.value(packets[0].bytes) {
-            Ok(ret) if ret == case.expected[0] => {
-                contestants.extend(kernel.contestants(packets[0].bytes, packets.len()));
-            }
-            // A classifier's packet has more beside its bytes than a file's.
-            Ok(_) => missing = Some("it gives another value".to_owned()),
-            Err(reason) => missing = Some(reason),
-        }
-    }
-    let mut outcome = race(&mut contestants, measurement.rounds, packets.len());
-    drop(contestants);
-    kernel::subtract_empty(&mut outcome);
+    let (entry, missing) = case.race(contestants, kernel, measurement.rounds);
     if let Some(reason) = missing {
         measurement.leave_out(kernel::ROW.engine, Some(name), &reason);
     }
-    Ok(outcome.entry(case.name.clone(), packets.len()))
+    Ok(entry)
 }

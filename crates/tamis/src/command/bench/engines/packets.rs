@@ -5,14 +5,18 @@ use std::hint::black_box;
 use tamis_bpf::interp;
 use tamis_bpf::packet::{Packet, Program};
 use tamis_engine::{Engine, Error, ExtendedEvaluator, Options, PacketEvaluator};
+use tamis_kernel::measure::Rounds;
 use tamis_report::engines::{EnginesCaseEntry, EvaluatedEntry, Row};
 
 use super::extended;
-use super::kernel::{self, Kernel};
-use super::race::{Contestant, race};
+use super::kernel::{self, Kernel, Missing, Turn};
+use super::race::Contestant;
 use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::cli::engine::{disagreement, unusable};
 use crate::cli::{Failure, packet};
+
+/// Why an evaluator is left out.
+const OTHER_VALUES: &str = "it gives other values, as for values beside the bytes of a packet";
 
 /// Packets that are evaluated one after the other.
 pub(super) struct PacketCase<'a> {
@@ -209,26 +213,38 @@ impl PacketCase<'_> {
                 Err(_) => others.push(row.engine),
             }
         }
-        let mut unable = None;
-        if let (Some(kernel), true) = (&evaluators.kernel, self.is_one) {
-            match kernel.value(packets[0].bytes) {
-                Ok(ret) if ret == self.expected[0] => {
-                    contestants.extend(kernel.contestants(packets[0].bytes, packets.len()));
-                }
-                Ok(_) => others.push(kernel::ROW.engine),
-                Err(reason) => unable = Some(reason),
-            }
-        }
-        let mut outcome = race(&mut contestants, measurement.rounds, packets.len());
-        drop(contestants);
-        kernel::subtract_empty(&mut outcome);
+        let kernel = evaluators.kernel.as_ref();
+        let (entry, missing) = self.race(contestants, kernel, measurement.rounds);
         for engine in others {
-            let reason = "it gives other values, as for values beside the bytes of a packet";
-            measurement.leave_out(engine, Some(filter), reason);
+            measurement.leave_out(engine, Some(filter), OTHER_VALUES);
         }
-        if let Some(reason) = unable {
+        if let Some(reason) = missing {
             measurement.leave_out(kernel::ROW.engine, Some(filter), &reason);
         }
-        Ok(outcome.entry(self.name.clone(), packets.len()))
+        Ok(entry)
+    }
+
+    /// Lets evaluators take turns, with the kernel if it is given; if it can't, the reason.
+    pub(super) fn race<'c>(
+        &'c self,
+        contestants: Vec<Contestant<'c>>,
+        kernel: Option<&'c Kernel>,
+        rounds: Rounds,
+    ) -> (EnginesCaseEntry, Option<String>) {
+        let turn = kernel.filter(|_| self.is_one).map(|kernel| Turn {
+            kernel,
+            packet: self.packets[0].bytes,
+            value: kernel.value(self.packets[0].bytes),
+        });
+        let (outcome, missing) = kernel::race_beside(contestants, turn, &self.expected, rounds);
+        let reason = missing.map(|missing| match missing {
+            // A classifier's packet has more beside its bytes than a file's.
+            Missing::OtherValue(_) => OTHER_VALUES.to_owned(),
+            Missing::Unable(reason) => reason,
+        });
+        (
+            outcome.entry(self.name.clone(), self.expected.len()),
+            reason,
+        )
     }
 }

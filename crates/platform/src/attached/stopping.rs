@@ -1,0 +1,169 @@
+//! Stopping the tasks of a guest, and their first stops.
+//!
+//! While memory is changed, all threads that have it are stopped, and none of them may notice: a call that the stop has ended is
+//! made again. Who has the memory is known from the reports of creators, and a new task's own may overtake that.
+
+use std::fs;
+
+use tamis_kernel::Errno;
+use tamis_kernel::memory;
+use tamis_kernel::tracee::{Event, Request, Stop, Stopped, TraceError, Tracee};
+
+use super::tracer::Tracer;
+use crate::patched::inject;
+
+impl Tracer<'_> {
+    /// A stopped task, if it may go on: the first stop of one whose creator hasn't reported it waits for that, where it matters whose
+    /// memory it has.
+    pub(super) fn known(&mut self, stopped: Stopped) -> Option<Stopped> {
+        let tid = stopped.tracee().tid();
+        if self.tasks.contains_key(&tid) {
+            return Some(stopped);
+        }
+        if self.patching.is_some() || self.counting.is_some() {
+            self.held_back.push(stopped);
+            return None;
+        }
+        self.on_new(tid, creator(tid), None);
+        self.early.insert(tid);
+        Some(stopped)
+    }
+
+    /// A task that was created may go on.
+    pub(super) fn take_up(&mut self, tid: i32) {
+        let is_it = |held: &mut Stopped| held.tracee().tid() == tid;
+        for held in self.held_back.extract_if(.., is_it) {
+            self.queue.push_back((held.tracee(), Event::Stopped(held)));
+        }
+    }
+
+    /// A task has ended, and may have been the creator of one that was held back: then nobody knows whose memory that has.
+    pub(super) fn let_go(&mut self) {
+        for held in std::mem::take(&mut self.held_back) {
+            let tid = held.tracee().tid();
+            self.on_new(tid, creator(tid), None);
+            self.early.insert(tid);
+            self.queue.push_back((held.tracee(), Event::Stopped(held)));
+        }
+    }
+
+    /// The next stop of a task; reports of others are left for later.
+    ///
+    /// # Errors
+    /// `ESRCH` if it has ended.
+    pub(crate) fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
+        loop {
+            let (tracee, event) = self.child.next_event()?;
+            match event {
+                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
+                event => {
+                    let has_ended = tracee.tid() == tid;
+                    self.queue.push_back((tracee, event));
+                    if has_ended {
+                        return Err(TraceError {
+                            request: Request::Wait,
+                            errno: Errno(libc::ESRCH),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
+    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
+    /// for the other, as after `vfork`, and not stop before.
+    ///
+    /// # Errors
+    /// As [`Tracee::interrupt`], but for tasks that have ended.
+    pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
+        let is_thread = |other: i32| {
+            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
+            exists.unwrap_or(false)
+        };
+        let all = self.tasks.keys().copied().filter(|other| *other != tid);
+        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
+        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
+        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
+            return Ok(None);
+        }
+        let stopped = self.stop_these(&threads)?;
+        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
+        Ok((!stopped.iter().any(creates)).then_some(stopped))
+    }
+
+    /// Stops these tasks in the same way, but for those that have ended.
+    ///
+    /// # Errors
+    /// As [`Tracee::interrupt`].
+    pub(crate) fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
+        let mut stopped = Vec::new();
+        for tid in tids {
+            match self.stop(*tid) {
+                Ok(stop) => stopped.extend(stop),
+                Err(error) if error.errno == Errno(libc::ESRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Stops a task, and leaves its report for later.
+    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
+        if !self.is_queued(tid) {
+            let tracee = Tracee::of_this_thread(tid);
+            tracee.interrupt()?;
+            let stop = self.next_stop(tid)?;
+            if stop.stop() == Stop::Interrupted
+                && let Some(call) = inject::make_again(&stop)?
+            {
+                self.repeated.insert(tid, call);
+            }
+            self.queue.push_back((tracee, Event::Stopped(stop)));
+        }
+        Ok(self.queued_stop(tid))
+    }
+
+    /// Has a task that was stopped with others run on.
+    ///
+    /// # Errors
+    /// As [`Stopped::resume`].
+    pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        self.queue.retain(|(tracee, _)| tracee.tid() != tid);
+        stopped.clone().resume(self.resume_of(tid), None)
+    }
+
+    fn is_queued(&self, tid: i32) -> bool {
+        self.queue.iter().any(|(tracee, _)| tracee.tid() == tid)
+    }
+
+    fn queued_stop(&self, tid: i32) -> Option<Stopped> {
+        self.queue.iter().find_map(|(tracee, event)| match event {
+            Event::Stopped(stopped) if tracee.tid() == tid => Some(stopped.clone()),
+            _ => None,
+        })
+    }
+}
+
+/// The task that has created one: its process, or that process's parent.
+fn creator(tid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = |name: &str| -> Option<i32> {
+        let lines = status.lines();
+        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        values.next()?.trim().parse().ok()
+    };
+    let process = field("Tgid")?;
+    match process == tid {
+        true => field("PPid"),
+        false => Some(process),
+    }
+}
+
+/// Whether a task waits for something that signals don't end: such as its child of `vfork`.
+fn is_blocked(tid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('D'))
+}

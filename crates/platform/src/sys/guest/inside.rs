@@ -1,0 +1,215 @@
+//! Which threads are in the signal handler, and how others wait for them.
+//!
+//! In the handler a thread has the host's FS base, so no handler of the guest's may run there, and it makes calls that a
+//! filter of the guest's own may deny. So who gives the guest a handler waits until all threads in ours block signals, and
+//! who installs a filter for all threads waits until none is in ours.
+//!
+//! A thread is counted only while no handler of the guest's can run in it, so none leaves without being counted out, as by
+//! `longjmp`: it is counted out before the guest's calls, and before its mask of signals is set back. Of our calls that is
+//! the last one. During it the thread has a flag, which it clears at its next signal if it never comes back. Threads that
+//! sleep until the supervisor answers are woken. Who waits is not waited for: it blocks signals in the one case, and has been
+//! counted out in the other.
+
+use std::arch::asm;
+use std::hint;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::text::{tamis_platform_guest_blocking_handler, tamis_platform_guest_call};
+use super::{CALLS, HOST_FS, LET_PASS, SELECTOR, handler};
+use crate::in_process::calls::{Calls, Thread};
+use crate::sys::separate;
+
+/// The threads that are counted, and above them those that don't block signals.
+static COUNTS: AtomicU64 = AtomicU64::new(0);
+const ONE: u64 = 1;
+const OPEN: u64 = 1 << 32;
+
+/// Whether the handler blocks all signals, since the guest has handlers. Without it there is no mask to be set back, which
+/// saves a call.
+static BLOCKS: AtomicBool = AtomicBool::new(false);
+
+/// How many new threads are about to have dispatch.
+pub(super) static STARTING: AtomicU32 = AtomicU32::new(0);
+
+/// How many threads sleep until the supervisor answers.
+static SLEEPING: AtomicU32 = AtomicU32::new(0);
+
+/// The flag of threads that need none.
+pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
+
+/// All signals but ours.
+static BLOCKED: u64 = !(1 << (libc::SIGSYS - 1));
+
+/// Who answers.
+pub(super) fn calls() -> &'static Calls<'static> {
+    // SAFETY: set before calls could raise the signal, to what outlives the guest: the frames of `run` are never left
+    // here.
+    unsafe { &*CALLS.load(Ordering::Relaxed) }
+}
+
+/// The FS base of this thread.
+pub(super) fn fs_base() -> u64 {
+    let fs_base: u64;
+    // SAFETY: reads a register; the platform has looked for the instruction.
+    unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
+    fs_base
+}
+
+fn set_fs_base(fs_base: u64) {
+    // SAFETY: until the base is the host's again only this module's code runs here, which has no thread-locals.
+    unsafe { asm!("wrfsbase {}", in(reg) fs_base, options(nostack, preserves_flags)) };
+}
+
+/// A thread goes on with the host's FS base, unless there is a filter for all threads: then it makes no calls of ours.
+pub(super) fn enter(thread: &mut Thread) {
+    let host = HOST_FS.load(Ordering::Relaxed);
+    if thread.blocks {
+        set_fs_base(host);
+        COUNTS.fetch_add(ONE, Ordering::SeqCst);
+    } else {
+        // Handlers that are there already run with the base that they expect.
+        COUNTS.fetch_add(ONE | OPEN, Ordering::SeqCst);
+    }
+    thread.is_inside = true;
+    if is_stopped_everywhere() {
+        leave(thread);
+        return;
+    }
+    block_if_others_do(thread);
+    set_fs_base(host);
+}
+
+/// A thread goes on with the guest's FS base.
+pub(super) fn leave(thread: &mut Thread) {
+    if !thread.is_inside {
+        return;
+    }
+    thread.is_inside = false;
+    if thread.blocks {
+        COUNTS.fetch_sub(ONE, Ordering::SeqCst);
+        set_fs_base(thread.fs_base);
+    } else {
+        set_fs_base(thread.fs_base);
+        COUNTS.fetch_sub(ONE | OPEN, Ordering::SeqCst);
+    }
+}
+
+/// Whose a call is that the handler makes, which filters tell by where it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Whose {
+    Ours = 0,
+    Guests = 1,
+}
+
+/// Makes a call of ours from the handler.
+pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
+    call(Whose::Ours, nr, args)
+}
+
+/// Makes a call during which handlers of the guest may run.
+pub(crate) fn make_outside(thread: &mut Thread, whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
+    leave(thread);
+    let result = call(whose, nr, args);
+    enter(thread);
+    result
+}
+
+fn call(whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
+    // SAFETY: what the call may do to this process, the guest may do, whose process it is.
+    unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr(), whose as u64) }
+}
+
+/// Sleeps until a word that has this value changes, or longer than that takes no call of ours any more.
+pub(crate) fn sleep(thread: &mut Thread, word: &AtomicU32, value: u32) {
+    let wait = [
+        word.as_ptr().addr() as u64,
+        libc::FUTEX_WAIT as u64,
+        u64::from(value),
+        0,
+        0,
+        0,
+    ];
+    SLEEPING.fetch_add(1, Ordering::SeqCst);
+    block_if_others_do(thread);
+    if !is_stopped_everywhere() {
+        make(libc::SYS_futex as u32, wait);
+    }
+    SLEEPING.fetch_sub(1, Ordering::SeqCst);
+    if is_stopped_everywhere() {
+        leave(thread);
+        while word.load(Ordering::Acquire) == value {
+            hint::spin_loop();
+        }
+    }
+    block_if_others_do(thread);
+}
+
+/// Blocks all signals in this thread; its mask is set back when the handler returns.
+fn block_signals(thread: &mut Thread) {
+    let set = (&raw const BLOCKED).addr() as u64;
+    let args = [libc::SIG_SETMASK as u64, set, 0, 8, 0, 0];
+    make(libc::SYS_rt_sigprocmask as u32, args);
+    COUNTS.fetch_sub(OPEN, Ordering::SeqCst);
+    thread.blocks = true;
+}
+
+fn block_if_others_do(thread: &mut Thread) {
+    if thread.is_inside && !thread.blocks && BLOCKS.load(Ordering::SeqCst) {
+        block_signals(thread);
+    }
+}
+
+/// The guest is about to have a handler: from now on ours blocks all signals. Threads in it that don't are waited for.
+pub(crate) fn block_in_handler(thread: &mut Thread) {
+    if !BLOCKS.swap(true, Ordering::SeqCst) {
+        let blocking = tamis_platform_guest_blocking_handler as *const () as u64;
+        let own = handler(blocking, BLOCKED);
+        let own = (&raw const own).addr() as u64;
+        let args = [libc::SIGSYS as u64, own, 0, 8, 0, 0];
+        make(libc::SYS_rt_sigaction as u32, args);
+    }
+    block_if_others_do(thread);
+    while COUNTS.load(Ordering::SeqCst) >= OPEN {
+        wake_others();
+    }
+}
+
+/// Wakes those that sleep, and lets others run.
+fn wake_others() {
+    hint::spin_loop();
+    // In other guests nobody sleeps, and the guest's filter decides about such calls.
+    if calls().is_there() {
+        separate::wake_all();
+        make(libc::SYS_sched_yield as u32, [0; 6]);
+    }
+}
+
+/// Has calls of all threads made as without a handler, from now on.
+pub(crate) fn stop_everywhere() {
+    SELECTOR.store(LET_PASS, Ordering::SeqCst);
+    while SLEEPING.load(Ordering::SeqCst) != 0 {
+        wake_others();
+    }
+}
+
+pub(super) fn is_stopped_everywhere() -> bool {
+    SELECTOR.load(Ordering::SeqCst) == LET_PASS
+}
+
+/// After that: waits until no thread makes calls of ours any more. It makes none itself, since the filter that another thread
+/// installs meanwhile may deny it. The guest's handlers may run meanwhile.
+pub(super) extern "sysv64" fn await_others() {
+    /// Some seconds. A thread that is about to return takes microseconds, if it runs, which on a busy machine may take a while;
+    /// one that takes longer runs a handler of the guest's.
+    const ROUNDS: u32 = 1 << 25;
+    while COUNTS.load(Ordering::SeqCst) != 0 {
+        hint::spin_loop();
+    }
+    for _ in 0..ROUNDS {
+        if STARTING.load(Ordering::SeqCst) == 0 && !separate::is_any_leaving() {
+            return;
+        }
+        hint::spin_loop();
+    }
+}

@@ -1,0 +1,11 @@
+// A guest has the descriptor that it is to inherit, the first argument, and none from the second to the third.
+#include "guest.h"
+#include <fcntl.h>
+
+int main(int argc, char **argv) {
+    CHECK(argc == 4);
+    CHECK(fcntl(atoi(argv[1]), F_GETFD) == 0);
+    for (int fd = atoi(argv[2]); fd <= atoi(argv[3]); fd++)
+        CHECK(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+    ask(1);
+}

@@ -1,0 +1,159 @@
+// Threads that get in each other's way: all install a filter for all threads at once, while others set the first handlers of
+// signals (argument "filters"); a handler of another thread's leaves calls by longjmp before a filter is installed for all
+// (argument "jumps"); or first handlers run in threads that are about to ask (argument "handlers").
+#include "guest.h"
+#include "filter.h"
+#include <stdatomic.h>
+
+enum { THREADS = 4, JUMPS = 300, LOCAL = 0x5eed };
+
+static atomic_int ready, is_done;
+static atomic_long handled;
+static __thread int local = LOCAL;
+static __thread sigjmp_buf back;
+
+static void confine(void) {
+    const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_prctl, SYS_seccomp,
+                           SYS_ppoll, SYS_restart_syscall,
+                           // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+                           -1};
+    CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 1) == 0);
+}
+
+static void meet(int count) {
+    atomic_fetch_add(&ready, 1);
+    while (atomic_load(&ready) < count)
+        ;
+}
+
+static void on_signal(int signal) {
+    (void)signal;
+    CHECK(local == LOCAL);
+    atomic_fetch_add(&handled, 1);
+}
+
+static void handle(int signal) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    CHECK(sigaction(signal, &action, NULL) == 0);
+}
+
+static void *install(void *number) {
+    int own = (int)(intptr_t)number;
+    meet(THREADS + 1);
+    if (own % 2)
+        handle(SIGUSR1 + own / 2);
+    confine();
+    for (int i = 0; i < 20; i++)
+        ask((uint64_t)i);
+    atomic_fetch_add(&is_done, 1);
+    wait_for_ever();
+    return number;
+}
+
+static void jump(int signal) {
+    (void)signal;
+    CHECK(local == LOCAL);
+    siglongjmp(back, 1);
+}
+
+static void *be_interrupted(void *number) {
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    for (volatile int i = 0; i < JUMPS; i++) {
+        if (sigsetjmp(back, 1) == 0) {
+            CHECK(pthread_sigmask(SIG_UNBLOCK, &mask, NULL) == 0);
+            atomic_fetch_add(&ready, 1);
+            for (;;)
+                ask((uint64_t)i);
+        }
+    }
+    CHECK(pthread_sigmask(SIG_BLOCK, &mask, NULL) == 0);
+    atomic_store(&is_done, 1);
+    // Without calls until there is a filter.
+    while (atomic_load(&is_done) == 1)
+        ;
+    ask(3);
+    atomic_store(&is_done, 3);
+    wait_for_ever();
+    return number;
+}
+
+static void jumps(void) {
+    pthread_t thread;
+    struct sigaction action = {.sa_handler = jump};
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &mask, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, be_interrupted, NULL) == 0);
+    for (int i = 1; i <= JUMPS; i++) {
+        while (atomic_load(&ready) < i)
+            ;
+        // Anywhere in its calls.
+        for (volatile int j = 0; j < i * 7; j++)
+            ;
+        CHECK(pthread_kill(thread, SIGUSR1) == 0);
+    }
+    while (!atomic_load(&is_done))
+        ;
+    confine();
+    atomic_store(&is_done, 2);
+    while (atomic_load(&is_done) != 3)
+        wait_a_moment();
+}
+
+static void *ask_on(void *number) {
+    atomic_fetch_add(&ready, 1);
+    while (!atomic_load(&is_done)) {
+        ask((uint64_t)(uintptr_t)number);
+        CHECK(local == LOCAL);
+    }
+    return number;
+}
+
+static pthread_t others[THREADS];
+
+static void *signal_others(void *signal) {
+    meet(THREADS + 2);
+    handle((int)(intptr_t)signal);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_kill(others[i], (int)(intptr_t)signal) == 0);
+    return NULL;
+}
+
+static void handlers(void) {
+    pthread_t threads[2];
+    for (intptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&others[i], NULL, ask_on, (void *)i) == 0);
+    for (intptr_t i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, signal_others, (void *)(intptr_t)(i ? SIGUSR1 : SIGUSR2)) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    while (atomic_load(&handled) == 0)
+        ask(4);
+    atomic_store(&is_done, 1);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(others[i], NULL) == 0);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    pthread_t threads[THREADS];
+    switch (argv[1][0]) {
+    case 'f':
+        for (intptr_t i = 0; i < THREADS; i++)
+            CHECK(pthread_create(&threads[i], NULL, install, (void *)i) == 0);
+        meet(THREADS + 1);
+        while (atomic_load(&is_done) != THREADS)
+            wait_a_moment();
+        break;
+    case 'j':
+        jumps();
+        break;
+    default:
+        handlers();
+    }
+    _exit(0);
+}
