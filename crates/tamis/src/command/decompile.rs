@@ -67,6 +67,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let paths = args.inputs.iter().map(|input| files::stack_paths(input));
     let paths: Vec<(Vec<String>, bool)> = paths.collect::<Result<_, _>>()?;
     for path in paths.iter().flat_map(|(paths, _)| paths) {
+        args.output.refuse_to_replace(path)?;
+    }
+    for path in paths.iter().flat_map(|(paths, _)| paths) {
         let (input, filter, function) = load(args, path, &mut space, global)?;
         inputs.push(input);
         filters.push(filter);

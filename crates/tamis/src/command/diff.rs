@@ -59,6 +59,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    for input in [&args.old, &args.new] {
+        args.output.refuse_to_replace(input)?;
+    }
     let scope = args.scope.scope(&args.load);
     let sides = [
         (args.old.as_str(), args.old_options.as_slice()),

@@ -48,6 +48,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    args.output.refuse_to_replace(&args.input)?;
     let style = if args.plain {
         disasm::Style::Plain
     } else {

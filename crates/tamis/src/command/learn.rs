@@ -54,7 +54,7 @@ enum How {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let arch = args.arch.unwrap_or_else(native_arch);
-    for path in &args.profiles {
+    for path in args.profiles.iter().chain(&args.base) {
         args.output.refuse_to_replace(path)?;
     }
     let profile = profile::load(&args.profiles, arch, global)?;

@@ -358,7 +358,7 @@ fn a_program_without_a_path_is_the_one_that_systemd_finds() {
     let root = folder("searched");
     let unit = format!("{PLAIN}ExecReload=kill -HUP $MAINPID\n");
     let (code, told) = exit_of(&root, &unit, &[]);
-    assert!(code == Some(2) && told.contains("isn't found"), "{told}");
+    assert!(code == Some(2) && told.contains("isn't known"), "{told}");
     for folder in ["usr/bin", "bin"] {
         fs::create_dir_all(root.join(folder)).unwrap();
         fs::write(root.join(folder).join("kill"), "").unwrap();
@@ -377,6 +377,33 @@ fn a_program_without_a_path_is_the_one_that_systemd_finds() {
     fs::set_permissions(root.join("usr/bin/kill"), executable).unwrap();
     let text = drop_in();
     assert!(has(&text, "/usr/bin/kill"), "{text}");
+    // What the service sees there, or where systemd looks, isn't known here.
+    for line in [
+        "BindReadOnlyPaths=/srv/x:/usr/local/bin",
+        "TemporaryFileSystem=/usr",
+        "ExtensionImages=/srv/more.raw",
+        "ExecSearchPath=%h/bin:/usr/bin",
+        "ExecSearchPath=bin",
+    ] {
+        let (code, told) = exit_of(&root, &format!("{unit}{line}\n"), &[]);
+        let is_refused = code == Some(2) && told.contains("can't be hardened");
+        assert!(is_refused, "{line}: {told}");
+    }
+    // A relative folder is ignored.
+    let unit = format!("{unit}ExecSearchPath=bin:/usr/bin\n");
+    let (code, told) = exit_of(&root, &unit, &[]);
+    assert!(code == Some(0) && told.contains("/usr/bin/kill"), "{told}");
+}
+
+#[test]
+fn a_unit_without_a_command_says_so() {
+    let root = folder("empty");
+    let unit = PLAIN.replace("ExecStart=/bin/true\n", "");
+    let (code, told) = exit_of(&root, &unit, &[]);
+    assert!(
+        code == Some(2) && told.contains("it has no command"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -91,7 +91,11 @@ fn on_generated_packets() {
     for _ in 0..seeds::share(1000) {
         let body_insns = rng.range(0..=40) as usize;
         let program = packet::program(&mut rng, body_insns);
-        let bytes: Vec<Vec<u8>> = (0..10).map(|_| packet::bytes(&mut rng, &program)).collect();
+        // Sometimes more than a batch looks ahead.
+        let count = *rng.choose(&[10, 10, 10, 60]);
+        let bytes: Vec<Vec<u8>> = (0..count)
+            .map(|_| packet::bytes(&mut rng, &program))
+            .collect();
         let packets: Vec<Packet<'_>> = bytes.iter().map(|bytes| packet::local(bytes)).collect();
         let expected: Vec<u32> = packets
             .iter()

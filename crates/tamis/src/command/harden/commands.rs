@@ -57,8 +57,12 @@ const SEARCHED: [&str; 6] = [
     "/bin",
 ];
 
-/// The folders in which systemd looks for programs of a service that are named without a path.
-pub(super) fn searched_folders(assignments: &[Assignment]) -> Vec<String> {
+/// The folders in which systemd looks for programs of a service that are named without a path. It ignores those whose path isn't
+/// absolute.
+///
+/// # Errors
+/// With one that has a specifier, whose meaning is systemd's.
+pub(super) fn searched_folders(assignments: &[Assignment]) -> Result<Vec<String>, String> {
     let mut own: Vec<String> = Vec::new();
     for assignment in assignments {
         if assignment.section != "Service" || assignment.key != "ExecSearchPath" {
@@ -69,10 +73,15 @@ pub(super) fn searched_folders(assignments: &[Assignment]) -> Vec<String> {
             false => own.extend(assignment.value.split(':').map(str::to_owned)),
         }
     }
-    match own.is_empty() {
-        true => SEARCHED.map(str::to_owned).to_vec(),
-        false => own,
+    if let Some(folder) = own.iter().find(|folder| folder.contains('%')) {
+        return Err(folder.clone());
     }
+    let is_given = !own.is_empty();
+    own.retain(|folder| folder.starts_with('/'));
+    Ok(match is_given {
+        true => own,
+        false => SEARCHED.map(str::to_owned).to_vec(),
+    })
 }
 
 /// The command lines of a service that are in effect, by directive. The function finds the path of a program's name.
@@ -143,7 +152,7 @@ fn parse(
         found = Some(program).filter(|_| is_name).and_then(find);
         if found.is_none() {
             return Err(
-                "write the absolute path of the program: it isn't found where systemd looks for it",
+                "write the absolute path of the program: what systemd finds by its name isn't known here",
             );
         }
     }

@@ -179,7 +179,22 @@ fn command_lines(
     unit: &str,
 ) -> Result<Vec<CommandLine>, Failure> {
     let folders = commands::searched_folders(assignments);
-    let find = |name: &str| root.program(&folders, name);
+    let settings = Settings(assignments);
+    // A folder that the service sees otherwise, or whose path systemd makes, may have another program of this name.
+    let find = |name: &str| {
+        let folders = folders.as_ref().ok()?;
+        let found = root.program(folders, name)?;
+        let looked_at = folders
+            .iter()
+            .map(|folder| PathBuf::from(folder).join(name));
+        let until = looked_at
+            .clone()
+            .position(|path| path == Path::new(&found))?;
+        let looked_at: Vec<PathBuf> = looked_at.take(until + 1).collect();
+        let paths: Vec<&Path> = looked_at.iter().map(PathBuf::as_path).collect();
+        let is_hidden = !settings.hidden(&paths).is_empty();
+        (!is_hidden && !settings.has_extensions()).then_some(found)
+    };
     commands::of_unit(assignments, &find).map_err(|line| refused(unit, &[line]))
 }
 
@@ -357,7 +372,9 @@ fn check(
     lines: &[CommandLine],
     mut obstacles: Vec<String>,
 ) -> Result<(), Failure> {
-    if lines.iter().all(CommandLine::is_free) {
+    if lines.is_empty() {
+        obstacles.push("it has no command".to_owned());
+    } else if lines.iter().all(CommandLine::is_free) {
         obstacles.push("systemd runs none of its commands under filters: all have `+`".to_owned());
     }
     if root.is_own() && Path::new(SELINUX).exists() {

@@ -169,6 +169,19 @@ impl<'a> Settings<'a> {
                 found.push(format!("{key}=: {why}"));
             }
         }
+        found.extend(self.hidden(paths));
+        found
+    }
+
+    /// Whether images add files to what the service sees.
+    pub(super) fn has_extensions(self) -> bool {
+        let mut keys = ["ExtensionImages", "ExtensionDirectories"].into_iter();
+        keys.any(|key| !self.values(key).is_empty())
+    }
+
+    /// What hides one of these files from the service.
+    pub(super) fn hidden(self, paths: &[&Path]) -> Vec<String> {
+        let mut found = Vec::new();
         for (key, part) in HIDING {
             for word in self
                 .values(key)

@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(
             shown_with("socket(AF_VSOCK, SOCK_STREAM, 9)", b"").as_deref(),
-            Some("x86_64 socket(family=AF_VSOCK, type=SOCK_STREAM, protocol=0x9)")
+            Some("x86_64 socket(family=AF_VSOCK, type=SOCK_STREAM, protocol=9)")
         );
         assert_eq!(shown_with("nr 5000", b""), None);
     }

@@ -21,7 +21,10 @@ fn is_within_line(Range { start, end }: &Range<u64>) -> bool {
 
 /// The instructions that are run as one with a conditional jump behind them.
 fn joins_jump(insn: &Instruction) -> bool {
-    matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Test)
+    matches!(
+        insn.mnemonic(),
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Sub
+    )
 }
 
 /// Where the jumps of code lie, with what is run as one with them.

@@ -101,6 +101,10 @@ fn cases(options: &Options, layout: Layout) -> Vec<Case> {
                 continue;
             }
             for is_unturned in [false, true] {
+                // A byte is the same either way.
+                if is_unturned && !place(op).is_some_and(|(_, bytes)| bytes > 1) {
+                    continue;
+                }
                 let template = Template::socket(op, is_unturned, facts, options, layout);
                 let (case, skeleton) = case(op, is_unturned, facts, template, options);
                 found.entry(skeleton).or_insert(case);
@@ -132,9 +136,9 @@ fn place(op: Op) -> Option<(u32, u32)> {
     }
 }
 
-/// What all of a code's cases have in common: the kind of the instruction, what is known, the code without the offsets
-/// that are left open, and what is assumed of them.
-type Skeleton = (u16, Option<u32>, Vec<u8>, String);
+/// What all of a code's cases have in common: the kind of the instruction and of what it loads, what is known, the code without the
+/// offsets that are left open, and what is assumed of them.
+type Skeleton = (u16, bool, Option<u32>, Vec<u8>, String);
 
 fn case(
     op: Op,
@@ -185,7 +189,7 @@ fn case(
         relies_on_x = is_indexed && k < own_max;
     }
     let known = relies_on_x.then_some(facts.x_max);
-    let skeleton = (insn.code, known, code, case.assumption.clone());
+    let skeleton = (insn.code, is_unturned, known, code, case.assumption.clone());
     (case, skeleton)
 }
 
