@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, family, syscall};
+use tamis_diag::escape::on_one_line;
 use tamis_policy::tamis::export::{self, Style};
 use tamis_profile::interest::{self, Interesting};
 use tamis_rules::{CmpOp, Operand, Origin, Predicate};
@@ -114,6 +115,7 @@ impl Addition {
         let after = lines.get(at);
         let context = usize::from(before.is_some()) + usize::from(after.is_some());
         let first = if before.is_some() { at } else { at + 1 };
+        let name = on_one_line(name);
         let mut diff = format!("--- {name}\n+++ {name}\n");
         let _ = writeln!(
             diff,

@@ -18,6 +18,8 @@ pub struct DeniedEntry {
     pub call: String,
     /// Some of the others, as far as it is known that they differ in that.
     pub others: Vec<String>,
+    /// Whether there are more of these.
+    pub has_more_others: bool,
     pub action: String,
     pub count: u64,
     /// The programs that made them, where that is known.
@@ -80,6 +82,7 @@ impl DeniedEntry {
             call: call::describe_briefly(&essence(data)),
             action: answer(data, action),
             others: Vec::new(),
+            has_more_others: false,
             count,
             programs: Vec::new(),
             reason: None,
@@ -128,6 +131,9 @@ impl fmt::Display for DeniedEntry {
         writeln!(f)?;
         for other in &self.others {
             writeln!(f, "  also {other}")?;
+        }
+        if self.has_more_others {
+            writeln!(f, "  and others")?;
         }
         if let Some(reason) = &self.reason {
             writeln!(f, "  {reason}")?;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::{Program, interp};
 use tamis_diag::Sources;
+use tamis_diag::escape::{harmless, on_one_line};
 use tamis_rules::{Cause, Rule, Ruleset};
 
 use crate::entry::counted;
@@ -140,13 +141,14 @@ impl RuleEntry {
 
 /// The part of a policy with this name that decides a call, on one line.
 pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
+    let name = on_one_line(name);
     match ruleset.decide(data).cause {
         Cause::Rule(_, rule) => match &rule.origin {
             Some(origin) => {
                 let origin = place::of_call(origin, data, sources);
                 let line = place::line(&origin, sources);
-                let line = line.map_or_else(String::new, |line| format!(": {line}"));
-                format!("by the rule at {origin}{line}")
+                let line = line.map_or_else(String::new, |line| format!(": {}", harmless(&line)));
+                format!("by the rule at {}{line}", place::text(&origin))
             }
             None => format!("by a rule of {name}"),
         },

@@ -1,6 +1,7 @@
 //! The places of rules in their source texts.
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_diag::escape::on_one_line;
 use tamis_diag::{Sources, Span};
 use tamis_rules::Origin;
 
@@ -83,6 +84,11 @@ fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
         }
     }
     None
+}
+
+/// An origin on one line, whatever the name of its file.
+pub fn text(origin: &Origin) -> String {
+    on_one_line(&origin.to_string()).into_owned()
 }
 
 /// The line of an origin, trimmed; `None` if its text is not among the sources.

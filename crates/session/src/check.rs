@@ -3,6 +3,8 @@
 //! An option without effect would hide a mistake: a policy in another language than the user believes, or a program
 //! instead of a policy.
 
+use tamis_policy::front_end::ParseOptions;
+
 use crate::error::Error;
 use crate::kind::InputKind;
 use crate::loaded::Loaded;
@@ -47,6 +49,17 @@ pub fn options<'l>(
     Err(Error::usage(
         "--kernel is for OCI profiles, and no input is one",
         "omit --kernel, or use `--from oci` if the input is one",
+    ))
+}
+
+/// Refuses `native-only` beside several architectures, which are exactly those of the filter.
+pub(crate) fn native_only(options: &ParseOptions) -> Result<(), Error> {
+    if !options.oci.is_native_only || options.asked_arches.len() < 2 {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "--native-only is for one architecture, and several are asked for",
+        "omit --native-only: several `--arch` are exactly those of the filter; or give one `--arch`",
     ))
 }
 

@@ -10,6 +10,7 @@ use tamis_profile::Profile;
 use tamis_rules::text;
 
 use crate::bindings;
+use crate::check;
 use crate::error::Error;
 use crate::input::Input;
 use crate::kind::{InputKind, mistaken};
@@ -57,6 +58,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     match kind {
         InputKind::Policy(front_end) => {
             let parse_options = options.named.apply(front_end, &options.policy, loader)?;
+            check::native_only(&parse_options)?;
             loader.begin(&name);
             let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
             let policy = policy(name, front_end, read, sources, source, options)?;

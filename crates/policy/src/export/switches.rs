@@ -4,8 +4,13 @@
 //! `unshare` and `setns`, and always the namespaces of time. One that allows `personality` for some values, 0 among them, is
 //! one with `LockPersonality=` if only 0 is kept. Both answer with `EPERM`. What that denies besides is a loss; a unit is never
 //! looser. Policies that kill are not expressed so.
+//!
+//! `LockPersonality=` keeps the personality that the unit's programs start with: that of `Personality=`, else the manager's,
+//! which is not 0 in a 32-bit container. So the text also gives the unit the personality 0: by the name of the native
+//! architecture, after the value of the unit is reset. systemd ignores the names of other machines.
 
-use tamis_abi::{Action, ActionKind, signature};
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::code;
 use tamis_diag::words::list;
 
@@ -27,8 +32,8 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// The settings for the calls of a policy.
-    pub(super) fn of(calls: &Calls<'_>, options: &ExportOptions<'_>) -> Switches {
+    /// The settings for the calls of a policy on machines of these architectures.
+    pub(super) fn of(calls: &Calls<'_>, natives: &[Arch], options: &ExportOptions<'_>) -> Switches {
         let mut switches = Switches::default();
         let answers = |name| {
             let answers = calls.named.get(name)?;
@@ -37,8 +42,8 @@ impl Switches {
         if let Some(denied) = answers("clone").and_then(denied_flags) {
             switches.restrict_namespaces(calls, denied);
         }
-        if let Some(is_exact) = answers("personality").and_then(has_personality_0) {
-            switches.lock_personality(is_exact);
+        if let Some(allowed) = answers("personality").and_then(allowed_personalities) {
+            switches.lock_personality(natives, allowed);
         }
         switches
     }
@@ -98,18 +103,37 @@ impl Switches {
         }
     }
 
-    fn lock_personality(&mut self, is_exact: bool) {
+    fn lock_personality(&mut self, natives: &[Arch], allowed: Personalities) {
         self.calls.push("personality");
+        self.lines.push("Personality=".to_owned());
+        let names = natives.iter().copied().filter_map(systemd::arch_name);
+        self.lines
+            .extend(names.map(|name| format!("Personality={name}")));
         self.lines.push("LockPersonality=yes".to_owned());
-        if !is_exact {
-            self.losses.push(Loss {
-                code: code::EXPORT_CONDITION,
-                message: "systemd units can allow only one value of `personality`".to_owned(),
-                kept: format!("allow for 0; {} for all others", Action::errno(EPERM)),
-                calls: vec!["personality"],
-                arches: Vec::new(),
-            });
-        }
+        let eperm = Action::errno(EPERM);
+        let (message, kept) = match allowed {
+            Personalities::Zero => (
+                "systemd units can lock only the personality that their programs start with",
+                None,
+            ),
+            Personalities::LowerZero => (
+                "systemd units compare all 64 bits of `personality`, of which the kernel reads the lower 32",
+                Some(format!("{eperm} where the upper half isn't 0")),
+            ),
+            Personalities::Others => (
+                "systemd units can allow only one value of `personality`",
+                Some(format!("allow for 0; {eperm} for all others")),
+            ),
+        };
+        let start = "the unit's programs start with 0, whatever its `Personality=`".to_owned();
+        let kept: Vec<String> = kept.into_iter().chain([start]).collect();
+        self.losses.push(Loss {
+            code: code::EXPORT_CONDITION,
+            message: message.to_owned(),
+            kept: kept.join("; "),
+            calls: vec!["personality"],
+            arches: Vec::new(),
+        });
     }
 }
 
@@ -148,21 +172,39 @@ fn denied_flags(answers: &[Answers<'_>]) -> Option<Denied> {
     has_namespaces.then_some(denied)
 }
 
-/// Whether the policy allows `personality(0)` and nothing else; `None` if it doesn't allow it.
-fn has_personality_0(answers: &[Answers<'_>]) -> Option<bool> {
-    let mut is_exact = refuses_with_errno(answers)?;
+/// For which arguments a policy allows `personality`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Personalities {
+    /// 0, as the setting does.
+    Zero,
+    /// All whose lower half is 0: the same for the kernel.
+    LowerZero,
+    /// 0 and others.
+    Others,
+}
+
+/// The personalities that a policy allows; `None` if 0 isn't among them.
+fn allowed_personalities(answers: &[Answers<'_>]) -> Option<Personalities> {
+    let mut allowed = match refuses_with_errno(answers)? {
+        true => Personalities::Zero,
+        false => Personalities::Others,
+    };
     for answers in answers {
         let kept = Kept::of(answers, 0);
         if !kept.allows(0) {
             return None;
         }
-        let only = [Some(Values::Bits {
-            mask: kept.max,
-            value: 0,
-        })];
-        is_exact &= kept.is_all && kept.values == only;
+        let own = match kept.values.as_slice() {
+            [Some(Values::Bits { mask, value: 0 })] if kept.is_all => match *mask {
+                mask if mask == kept.max => Personalities::Zero,
+                mask if mask == Width::Bits32.max() => Personalities::LowerZero,
+                _ => Personalities::Others,
+            },
+            _ => Personalities::Others,
+        };
+        allowed = allowed.max(own);
     }
-    Some(is_exact)
+    Some(allowed)
 }
 
 /// Whether all denials are `EPERM`; `None` if there are none, or others than errors.

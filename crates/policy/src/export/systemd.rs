@@ -49,7 +49,8 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
     let mut families = None;
-    let switches = Switches::of(&calls, options);
+    let natives: Vec<Arch> = machines.iter().map(|machine| machine.native).collect();
+    let switches = Switches::of(&calls, &natives, options);
     losses.extend(switches.losses);
     for (name, answers) in calls.named {
         if switches.calls.contains(&name) {

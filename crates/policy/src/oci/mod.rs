@@ -104,7 +104,7 @@ pub(crate) static ENOSYS_TAIL: LanguageOption = LanguageOption {
 /// Shared with the resources of Kubernetes.
 pub(crate) static NATIVE_ONLY: LanguageOption = LanguageOption {
     name: "native-only",
-    help: "Leave out the architectures that the profile adds to the native one",
+    help: "Leave out the architectures that the profile adds to the native one; not with several `--arch`",
     default: "all of the profile's",
     form: OptionForm::Flag(|options, is_on| options.oci.is_native_only = is_on),
 };

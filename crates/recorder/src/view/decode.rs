@@ -121,6 +121,9 @@ impl Shown {
 #[derive(Debug)]
 pub struct Decoder {
     max_bytes: usize,
+    max_path_bytes: usize,
+    /// Whether what programs write and are told, which may be secret, is left out.
+    hides_data: bool,
     shapes: HashMap<(u32, u32), Option<Arc<Shape>>>,
     names: HashMap<(u32, u32, u8, u64), Option<Arc<str>>>,
 }
@@ -130,8 +133,20 @@ impl Decoder {
     pub fn new(max_bytes: usize) -> Decoder {
         Decoder {
             max_bytes,
+            max_path_bytes: MAX_PATH_BYTES,
+            hides_data: false,
             shapes: HashMap::new(),
             names: HashMap::new(),
+        }
+    }
+
+    /// For texts that are kept or sent: paths, names, addresses of sockets and structures are shown, paths up to so many
+    /// bytes. What is in buffers, and the arguments of programs, which may be secret, are not read.
+    pub fn without_data(max_bytes: usize, max_path_bytes: usize) -> Decoder {
+        Decoder {
+            max_path_bytes,
+            hides_data: true,
+            ..Decoder::new(max_bytes)
         }
     }
 
@@ -246,6 +261,7 @@ impl Decoder {
             call,
             result,
             max_bytes: self.max_bytes,
+            hides_data: self.hides_data,
         }
     }
 
@@ -274,7 +290,8 @@ impl Decoder {
         }
         match place.kind {
             Kind::Pointer => pointer,
-            Kind::Path => string(read, raw, MAX_PATH_BYTES).unwrap_or(pointer),
+            _ if self.hides_data && shape::is_data(place) => pointer,
+            Kind::Path => string(read, raw, self.max_path_bytes).unwrap_or(pointer),
             Kind::Text => string(read, raw, self.max_bytes).unwrap_or(pointer),
             Kind::Input(register) => {
                 let len = len(register);

@@ -172,6 +172,7 @@ fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
 const INPUTS: &[(&str, &str, u8)] = &[
     ("add_key", "_payload", 3),
     ("mq_timedsend", "u_msg_ptr", 2),
+    ("mq_timedsend_time64", "u_msg_ptr", 2),
     ("pwrite64", "buf", 2),
     ("send", "buff", 2),
     ("sendto", "buff", 2),
@@ -179,6 +180,18 @@ const INPUTS: &[(&str, &str, u8)] = &[
     ("sethostname", "name", 1),
     ("write", "buf", 2),
 ];
+
+/// Of buffers and texts that the kernel reads those that name something. All others are data.
+const NAMES: [&str; 5] = ["_description", "_key", "_type", "name", "uname"];
+
+/// Whether an argument has data, such as what is written or a program's arguments: no path, name, address or structure.
+pub(super) fn is_data(place: &Place) -> bool {
+    match place.kind {
+        Kind::Input(_) | Kind::Text => !NAMES.contains(&place.arg.name),
+        Kind::Strings => true,
+        _ => false,
+    }
+}
 
 /// Buffers of which the kernel writes as many bytes as the call returns.
 const OUTPUTS: &[(&str, &str)] = &[

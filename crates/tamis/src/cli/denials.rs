@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{Action, Arch, Nr, SeccompData, errno, syscall};
 use tamis_diag::Sources;
+use tamis_diag::escape::on_one_line;
 use tamis_diag::words::list;
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_report::addition::{self, Addition, Denial};
@@ -39,6 +40,8 @@ struct Kind {
     count: u64,
     /// Some of them with what is in memory.
     shown: Vec<String>,
+    /// Whether others differ from those.
+    has_more: bool,
 }
 
 /// Who denied a call.
@@ -76,13 +79,17 @@ impl Denials {
             action,
             count: 0,
             shown: Vec::new(),
+            has_more: false,
         });
         kind.count = kind.count.saturating_add(1);
-        if kind.shown.len() < MAX_SHOWN
+        if !kind.has_more
             && let Some(text) = show()
             && !kind.shown.contains(&text)
         {
-            kind.shown.push(text);
+            match kind.shown.len() < MAX_SHOWN {
+                true => kind.shown.push(text),
+                false => kind.has_more = true,
+            }
         }
     }
 
@@ -109,6 +116,7 @@ impl Denials {
             };
             let mut entry = DeniedEntry {
                 reason,
+                has_more_others: kind.has_more,
                 ..DeniedEntry::new(data, kind.action, kind.count)
             };
             if let [first, others @ ..] = kind.shown.as_slice() {
@@ -157,7 +165,8 @@ pub(crate) fn allowing(
         Cause::Rule(_, rule) => match &rule.origin {
             None => return Err("the rule has no place in a text".to_owned()),
             Some(origin) if *origin.file != *policy.name => {
-                return Err(format!("the rule is in the included file {}", origin.file));
+                let file = on_one_line(&origin.file);
+                return Err(format!("the rule is in the included file {file}"));
             }
             Some(origin) => Some(origin),
         },
@@ -286,4 +295,75 @@ fn with_allowed(ruleset: &Ruleset, addition: &Addition, others: &[&str]) -> Rule
     let allowed =
         Ruleset::new(sections, ruleset.bad_arch).expect("no architecture twice, as before");
     allowed.with_variables(ruleset.variables().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::call;
+    use tamis_session::InputKind;
+
+    fn policy(name: &str, text: &str) -> (Policy, LoadArgs) {
+        let kind = InputKind::named("tamis").expect("a kind");
+        let load = LoadArgs::of_kind(kind);
+        match load.load_input(Input::new(name, text.to_owned())) {
+            Ok(Loaded::Policy(policy)) => (*policy, load),
+            _ => panic!("{text}"),
+        }
+    }
+
+    /// What is said of these texts of a denied call.
+    fn said(policy: &Policy, load: &LoadArgs, texts: &[&str]) -> DeniedEntry {
+        let data = call::parse("x86_64 mkdir(0x1000, 0o755)", Arch::X86_64).expect("a call");
+        let mut denials = Denials::default();
+        for text in texts {
+            let text = Some((*text).to_owned());
+            denials.add(&data, Action::errno(1), Some(policy), || text);
+        }
+        let decider = |_: &SeccompData| {
+            Some(Decider {
+                policy,
+                is_alone: true,
+            })
+        };
+        let mut entries = denials.entries(decider, load);
+        entries.pop().expect("an entry")
+    }
+
+    #[test]
+    fn it_is_said_if_more_texts_were_denied_than_are_kept() {
+        let (policy, load) = policy(
+            "a.tamis",
+            "arch x86_64\ndefault allow\nerrno(EPERM) mkdir\n",
+        );
+        let four = ["a", "b", "c", "d", "a"];
+        let entry = said(&policy, &load, &four);
+        assert!(!entry.has_more_others && !entry.to_string().contains("and others"));
+        let five = [&four[..], &["e"], &four].concat();
+        let entry = said(&policy, &load, &five);
+        assert_eq!(entry.others, ["b", "c", "d"]);
+        assert!(entry.has_more_others);
+        let text = entry.to_string();
+        assert!(text.contains("  also d\n  and others\n"), "{text}");
+    }
+
+    #[test]
+    fn a_name_with_a_line_feed_makes_no_lines() {
+        for text in [
+            "arch x86_64\ndefault allow\nerrno(EPERM) mkdir\n",
+            "arch x86_64\ndefault errno(EPERM)\nallow read\n",
+        ] {
+            let (policy, load) = policy("a\nb.tamis", text);
+            let entry = said(&policy, &load, &["a"]);
+            let reason = entry.reason.expect("a reason");
+            assert!(
+                reason.contains("a\\nb.tamis") && reason.lines().count() == 1,
+                "{reason}"
+            );
+            let diff = entry.addition.expect("a change").diff;
+            let head: Vec<&str> = diff.lines().take(3).collect();
+            assert_eq!(head[..2], ["--- a\\nb.tamis", "+++ a\\nb.tamis"]);
+            assert!(head[2].starts_with("@@ "), "{diff}");
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) struct LoadArgs {
     ///
     /// It is that of the filter, and of calls that name none; may be repeated. The default is without others whose programs the machine runs, such as 32-bit ones. For an OCI profile, a single one is the native
     /// architecture, to which the profile adds its sub-architectures, unless `--native-only` is given; several are exactly
-    /// those of the filter, the native one first.
+    /// those of the filter, the native one first, and `--native-only` is refused.
     #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, help_heading = None, hide_possible_values = true)]
     pub(crate) arches: Vec<Arch>,
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys

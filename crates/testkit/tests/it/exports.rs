@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, Arch, Endian};
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData, syscall};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_diag::Sources;
 use tamis_policy::embedded;
@@ -235,6 +235,7 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
     let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
     let systemd = systemd.expect("an exporter");
     let units = [
+        "Personality=x86\n",
         "SystemCallFilter=~@mount\n",
         "SystemCallFilter=@system-service\nSystemCallErrorNumber=ENOSYS\n",
         "SystemCallLog=@clock\nSystemCallArchitectures=native\n",
@@ -260,6 +261,57 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
         written += 1;
     }
     assert!(written > seeds::least(20), "{written}");
+}
+
+/// `LockPersonality=` locks to what `Personality=` says, before it or behind it.
+#[test]
+fn a_locked_personality_is_0_whatever_the_unit_starts_with() {
+    let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
+    let systemd = systemd.expect("an exporter");
+    let policy = "default errno(EPERM)\nbad-arch kill-thread\nallow read, personality(full(personality) == 0)\n";
+    for arches in [&[Arch::X86_64][..], &[Arch::Aarch64, Arch::X86_64]] {
+        let mut sources = Sources::new();
+        let source = sources.add("policy", policy);
+        let options = TamisOptions::new(arches.to_vec());
+        let parsed = tamis_policy::tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+        let meant = parsed.ruleset.expect("a policy");
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&meant).expect("a small ruleset");
+        let converted = convert(&mut space, function, systemd, &Source::named("own"));
+        let converted = converted.expect("it can be said");
+        assert!(
+            converted.text.contains("\nLockPersonality=yes\n"),
+            "{}",
+            converted.text
+        );
+        assert_eq!(converted.machines.len(), arches.len());
+        for machine in &converted.machines {
+            let native = machine.native;
+            let foreign = ["x86", "arm", "arm64", "x86-64"];
+            let foreign = foreign.map(|name| format!("Personality={name}\n"));
+            let locked = foreign
+                .iter()
+                .map(|line| format!("{line}LockPersonality=yes\n"));
+            for unit in foreign.iter().cloned().chain(locked) {
+                let behind = format!("[Service]\n{unit}{}", converted.text);
+                let read = read_back(systemd, &behind, native).expect("a unit");
+                let of = |persona: u64| {
+                    let nr = syscall::number(native, "personality").expect("a call");
+                    let data = SeccompData {
+                        arch: native.audit(),
+                        nr: nr.0,
+                        args: [persona, 0, 0, 0, 0, 0],
+                        ..SeccompData::default()
+                    };
+                    (read.decide(&data).action, meant.decide(&data).action)
+                };
+                for persona in [0, 8, 0x10_0000, u64::MAX] {
+                    let (unit, policy) = of(persona);
+                    assert_eq!(unit, policy, "{native} personality({persona}): {behind}");
+                }
+            }
+        }
+    }
 }
 
 /// An action without data that the kernel ignores.

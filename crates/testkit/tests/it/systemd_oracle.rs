@@ -221,10 +221,11 @@ impl Oracle {
 }
 
 /// Units that were read otherwise once, and other directives alone, which install nothing or change nothing.
-const FIXED: [&str; 62] = [
+const FIXED: [&str; 63] = [
     // Once looser.
     "MemoryDenyWriteExecute=yes\nMemoryDenyWriteExecute=",
     "LockPersonality=yes\nLockPersonality=",
+    "Personality=x86\nPersonality=\nPersonality=x86-64\nPersonality=arm64\nLockPersonality=yes",
     "SystemCallFilter=\"@system-service\"",
     "SystemCallFilter='~ptrace'",
     "RestrictAddressFamilies=\"~AF_UNIX\"",

@@ -10,7 +10,7 @@ use crate::view::text::quoted;
 /// More are cut.
 const MAX: usize = 32;
 
-/// Pieces with their bytes: of those that a call has filled only as many as it returned.
+/// Pieces with their bytes, if data is shown: of those that a call has filled only as many as it returned.
 pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<String> {
     let all = usize::try_from(count).ok()?;
     let bytes = behind.bytes(address, 16 * all.min(MAX))?;
@@ -21,6 +21,10 @@ pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<St
         let (base, len) = (fields.word(16 * index), fields.word(16 * index + 8));
         let known = left.map_or(len, |left| left.min(len));
         left = left.map(|left| left - known);
+        if behind.hides_data {
+            parts.push(format!("{{iov_len={len}}}"));
+            continue;
+        }
         let shown = usize::try_from(known).ok()?.min(behind.max_bytes);
         let text = match behind.bytes(base, shown) {
             Some(bytes) if base != 0 => quoted(&bytes, known > shown as u64),

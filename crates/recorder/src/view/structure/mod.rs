@@ -296,6 +296,8 @@ pub(super) struct Behind<'m> {
     pub(super) result: i64,
     /// How many bytes of a text are shown.
     pub(super) max_bytes: usize,
+    /// Whether what is in buffers is left out.
+    pub(super) hides_data: bool,
 }
 
 impl Behind<'_> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_diag::Sources;
+use tamis_diag::escape::on_one_line;
 use tamis_profile::{Record, records};
 use tamis_report::denied::{AuditReport, DeniedEntry};
 use tamis_report::explain;
@@ -118,7 +119,7 @@ enum Part {
 
 fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders {
     let answers = |own: Action| own.kind == action;
-    let name = &policy.name;
+    let name = &on_one_line(&policy.name);
     let sections = policy.ruleset.sections().iter();
     let section = sections
         .filter(|section| section.arch.audit() == data.arch)
@@ -139,7 +140,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
     };
     if sole.is_some_and(answers) {
         return Deciders {
-            reason: explain::reason(name, &policy.ruleset, &policy.sources, data),
+            reason: explain::reason(&policy.name, &policy.ruleset, &policy.sources, data),
             part: Part::Sole,
         };
     }
@@ -156,7 +157,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders
             && let Some(origin) = &rule.origin
         {
             let origin = place::of_call(origin, data, &policy.sources);
-            places.push(format!("the rule at {origin}"));
+            places.push(format!("the rule at {}", place::text(&origin)));
         }
         is_open &= rule.when != Predicate::True;
     }

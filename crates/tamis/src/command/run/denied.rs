@@ -20,8 +20,10 @@ use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
 use crate::cli::{Failure, budget, side};
 
-/// How many bytes of a text that isn't a path are shown.
+/// How many bytes of a name that isn't a path are shown.
 const MAX_TEXT_BYTES: usize = 32;
+/// The same of a path: longer ones are for attacks and tests.
+const MAX_PATH_BYTES: usize = 256;
 
 /// The filters of a command as one that hands over what gets an error.
 ///
@@ -63,7 +65,7 @@ pub(super) fn run(
     policies: &[Option<Policy>],
 ) -> Result<(RunResult, Denials), RunError> {
     let mut denials = Denials::default();
-    let mut decoder = Decoder::new(MAX_TEXT_BYTES);
+    let mut decoder = decoder();
     let result = run::supervise(command, |listener, notification| {
         let run = stack.run(&notification.call);
         let action = Action::from_ret(run.ret);
@@ -82,6 +84,11 @@ pub(super) fn run(
     Ok((result, denials))
 }
 
+/// Without what programs write or are told: reports are kept and sent, and that may be secret.
+fn decoder() -> Decoder {
+    Decoder::without_data(MAX_TEXT_BYTES, MAX_PATH_BYTES)
+}
+
 /// A call that waits for its answer, with what its arguments point to; `None` if that isn't known.
 fn shown_waiting(
     decoder: &mut Decoder,
@@ -97,7 +104,7 @@ fn shown_waiting(
     is_waiting.then_some(text)
 }
 
-/// The call in words that are read as its [`essence`]: with paths, texts and structures, without other addresses, descriptors
+/// The call in words that are read as its [`essence`]: with paths, names and structures, without other addresses, descriptors
 /// and lengths.
 fn shown(
     decoder: &mut Decoder,
@@ -149,7 +156,7 @@ mod tests {
             buffer[..len].copy_from_slice(&known[..len]);
             len
         };
-        shown(&mut Decoder::new(MAX_TEXT_BYTES), &data, &read)
+        shown(&mut decoder(), &data, &read)
     }
 
     #[test]
@@ -177,5 +184,60 @@ mod tests {
             Some("x86_64 socket(family=AF_VSOCK, type=SOCK_STREAM, protocol=9)")
         );
         assert_eq!(shown_with("nr 5000", b""), None);
+    }
+
+    #[test]
+    fn data_is_not_shown() {
+        let mut memory = vec![0; 0x40];
+        let vector = [0x1100_u64, 6].map(u64::to_le_bytes).concat();
+        memory[..16].copy_from_slice(&vector);
+        // A message with that vector, from 0x1040.
+        let message = [0, 0, 0x1000, 1, 0, 0, 0_u64].map(u64::to_le_bytes);
+        memory.extend(message.concat());
+        // Arguments of a program, at 0x1080.
+        memory.resize(0x80, 0);
+        memory.extend([0x1100_u64, 0].map(u64::to_le_bytes).concat());
+        memory.resize(0x100, 0);
+        memory.extend(b"secret\0");
+        for call in [
+            "write(1, 0x1100, 6)",
+            "pwrite64(1, 0x1100, 6, 0)",
+            "sendto(3, 0x1100, 6, 0, 0, 0)",
+            "mq_timedsend(3, 0x1100, 6, 0, 0)",
+            "add_key(0, 0, 0x1100, 6, 1)",
+            "request_key(0, 0, 0x1100, 1)",
+            "writev(1, 0x1000, 1)",
+            "pwritev2(1, 0x1000, 1, 0, 0, 0)",
+            "vmsplice(1, 0x1000, 1, 0)",
+            "sendmsg(3, 0x1040, 0)",
+            "execve(0, 0x1080, 0x1080)",
+            "init_module(0x1100, 6, 0x1100)",
+            "finit_module(3, 0x1100, 0)",
+            "setxattr(0, 0, 0x1100, 6, 0)",
+            "mount(0, 0, 0, 0, 0x1100)",
+        ] {
+            let text = shown_with(call, &memory).unwrap_or_else(|| panic!("{call}"));
+            assert!(!text.contains("secret"), "{text}");
+            assert!(!text.contains("0x1"), "an address: {text}");
+        }
+        // Names are no data.
+        let name = shown_with("sethostname(0x1100, 6)", &memory);
+        assert_eq!(name.as_deref(), Some("x86_64 sethostname(name=\"secret\")"));
+        assert_eq!(
+            shown_with("writev(1, 0x1000, 1)", &memory).as_deref(),
+            Some("x86_64 writev(vec=[{iov_len=6}])")
+        );
+    }
+
+    #[test]
+    fn long_paths_are_cut() {
+        let mut memory = vec![0xff; 4095];
+        memory.push(0);
+        let text = shown_with("chmod(0x1000, 0o600)", &memory).expect("a path");
+        assert!(text.len() < 1100, "{}", text.len());
+        assert!(text.ends_with("\\377\"..., mode=0600)"), "{text}");
+        let path = [b"/".repeat(256), b"\0".to_vec()].concat();
+        let text = shown_with("chmod(0x1000, 0o600)", &path).expect("a path");
+        assert!(!text.contains("..."), "{text}");
     }
 }
