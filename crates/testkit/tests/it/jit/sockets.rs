@@ -102,7 +102,7 @@ fn cases(options: &Options, layout: Layout) -> Vec<Case> {
             }
             for is_unturned in [false, true] {
                 // A byte is the same either way.
-                if is_unturned && !place(op).is_some_and(|(_, bytes)| bytes > 1) {
+                if is_unturned && place(op).is_none_or(|(_, bytes)| bytes == 1) {
                     continue;
                 }
                 let template = Template::socket(op, is_unturned, facts, options, layout);
