@@ -201,7 +201,7 @@ pub(super) fn concerns_all(call: &SeccompData) -> bool {
 }
 
 /// Whether a call may install a filter.
-pub(super) fn may_install(call: &SeccompData) -> bool {
+pub(crate) fn may_install(call: &SeccompData) -> bool {
     let sets_filter = || call.args[0] as i32 == libc::PR_SET_SECCOMP;
     let nr = i64::from(call.nr & !X32);
     let is_one = nr == libc::SYS_seccomp || nr == libc::SYS_prctl && sets_filter();

@@ -18,7 +18,7 @@ use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
 use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
-use tamis_kernel::{Ended, Errno, affinity, install, memory, poll};
+use tamis_kernel::{Ended, Errno, affinity, install, poll};
 
 use super::call::Phase;
 use super::heirs::{Heir, Heirs};
@@ -190,9 +190,6 @@ fn desk<'a>(
 /// What counts the calls of patched sites, if they are only counted.
 fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> Option<&'a Tally> {
     let notify = ActionKind::Notify;
-    // Who has whose memory must be known.
-    let own = std::process::id() as i32;
-    let can_compare = || memory::is_shared(own, own) == Ok(true);
     let is_asked = |op| {
         !matches!(op, Op::RetA)
             && !matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind != notify)
@@ -201,7 +198,7 @@ fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> 
     let can_count = mechanism == Mechanism::Patch && !guest.has_results;
     options
         .tally
-        .filter(|_| can_count && asks_about_all() && can_compare())
+        .filter(|_| can_count && asks_about_all() && patched::knows_memory())
 }
 
 /// The seats of a guest with a stub, which have threads of this scope.

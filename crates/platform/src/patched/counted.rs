@@ -25,7 +25,7 @@ use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT, LARGEST_BYTES};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
-use crate::attached::{OF_COUNTED, Tracer};
+use crate::attached::{OF_COUNTED, Tracer, may_install};
 use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
@@ -201,8 +201,7 @@ impl<'a> Counting<'a> {
 
     /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
     fn is_confined(&self, tid: i32) -> bool {
-        let found = machine::filters_count(&tid.to_string());
-        self.filters.is_some_and(|ours| found != Some(ours))
+        machine::has_other_filters(tid, self.filters)
     }
 
     /// Makes what the address space of a task lacks.
@@ -262,15 +261,15 @@ fn looks_at_addresses(tid: i32, call: &SeccompData) -> bool {
     /// The signal by which glibc cancels a thread, and that of musl. glibc has the latter for something else.
     const CANCELS: [i32; 2] = [32, 33];
     let first = call.args[0] as i32;
-    call.arch == Arch::X86_64.audit()
+    let is_own = call.arch == Arch::X86_64.audit()
         && match i64::from(call.nr) {
-            libc::SYS_seccomp => true,
-            libc::SYS_prctl => first == libc::PR_SET_SECCOMP || first == DISPATCH,
+            libc::SYS_prctl => first == DISPATCH,
             libc::SYS_rt_sigaction if call.args[1] == 0 => false,
             libc::SYS_rt_sigaction if first == CANCELS[1] => blocks_signals(tid, call.args[1]),
             libc::SYS_rt_sigaction => first == CANCELS[0],
             _ => false,
-        }
+        };
+    is_own || may_install(call)
 }
 
 /// Whether an action for a signal, in a task's memory, has others wait for its handler's end: musl's for cancellation does.

@@ -94,6 +94,12 @@ pub(crate) struct How {
     pace: Pace,
 }
 
+/// Whether the kernel tells which tasks have the same memory: without that none is patched.
+pub(crate) fn knows_memory() -> bool {
+    let own = std::process::id() as i32;
+    memory::is_shared(own, own) == Ok(true)
+}
+
 /// How the calls of a guest with this filter are handed over, if they can be at all: the stub needs what it waits with,
 /// and a filter that looks at addresses would see those of trampolines.
 pub(crate) fn how(
@@ -103,11 +109,8 @@ pub(crate) fn how(
     shares_cpu: impl FnOnce() -> bool,
 ) -> Option<How> {
     let numbers = Numbers::new(program, evaluator);
-    // Who has whose memory must be known.
-    let own = std::process::id() as i32;
-    let can_compare = memory::is_shared(own, own) == Ok(true);
     if reads_ip(program)
-        || !can_compare
+        || !knows_memory()
         || !machine::has_fs_base()
         || !numbers.allows(libc::SYS_futex)
     {
@@ -317,6 +320,7 @@ impl<'a> Patching<'a> {
         }
         self.creators.remove(&tid);
         self.forked.remove(&tid);
+        self.inside.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
         let Some(id) = self.tasks.remove(&tid) else {
             return;
@@ -365,8 +369,7 @@ impl<'a> Patching<'a> {
 
     /// Whether a task has filters of its own: they may deny what the stub needs.
     fn is_confined(&self, tid: i32) -> bool {
-        let found = machine::filters_count(&tid.to_string());
-        self.filters.is_some_and(|ours| found != Some(ours))
+        machine::has_other_filters(tid, self.filters)
     }
 
     /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.

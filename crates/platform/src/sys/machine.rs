@@ -22,6 +22,11 @@ pub(crate) fn filters_count(task: &str) -> Option<u32> {
     count?.trim().parse().ok()
 }
 
+/// Whether a task has other filters than these, as far as the kernel tells.
+pub(crate) fn has_other_filters(tid: i32, ours: Option<u32>) -> bool {
+    ours.is_some_and(|ours| filters_count(&tid.to_string()) != Some(ours))
+}
+
 /// Whether a task is about to get a signal.
 pub(crate) fn has_signal(tid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
