@@ -48,15 +48,16 @@ static void *end_alone(void *nothing) {
     return nothing;
 }
 
-// The status of a child that has a thread and executes this program again.
-static int execute_in_child(void) {
+// The status of a child that has a thread and executes this program again. It has a path: on some platforms `/proc/self/exe` is
+// the supervisor's.
+static int execute_in_child(const char *program) {
     pthread_t thread;
     int status;
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
-        execl("/proc/self/exe", "decided", "n", (char *)NULL);
+        execl(program, "decided", "n", (char *)NULL);
         CHECK(0);
     }
     CHECK(waitpid(child, &status, 0) == child);
@@ -112,7 +113,7 @@ int main(int argc, char **argv) {
         few.rlim_cur = 16;
         CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
         CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
-        CHECK(execute_in_child() == 0);
+        CHECK(execute_in_child(argv[0]) == 0);
         CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 16 && now.rlim_max == few.rlim_max);
         // Without leave to raise the limit a child may fail, and its parent ends in its own way.
         few.rlim_max = 16;
