@@ -104,11 +104,12 @@ pub(crate) struct Call {
 /// The kernel version of calls whose first kernel is unknown.
 const UNKNOWN: KernelVersion = KernelVersion::new(0, 0);
 
-/// Makes a row of a table in one line, for one of [`NAMES`].
-pub(crate) const fn call(nr: u32, name: &str, major: u16, minor: u16) -> Call {
+/// Makes a row of a table in one line, for the place of a name among [`NAMES`]: searching thousands of names when the
+/// tables are compiled takes seconds.
+pub(crate) const fn call(nr: u32, name: u16, major: u16, minor: u16) -> Call {
     Call {
         nr,
-        name: Name::of(name),
+        name: Name(name),
         since: KernelVersion::new(major, minor),
     }
 }

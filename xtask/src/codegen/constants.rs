@@ -307,34 +307,40 @@ fn number(text: &str) -> Result<u64> {
 
 /// The Rust tables of the data file.
 pub(super) fn generate(data: &str) -> Result<Output> {
-    let mut constants = String::new();
+    let (mut names, mut values, mut ends) = (String::new(), String::new(), Vec::new());
     let mut overrides: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut count = 0;
-    for fields in super::csv_rows(data) {
+    let mut end = 0;
+    for (index, fields) in super::csv_rows(data).enumerate() {
         ensure!(fields.len() == 3, "{DATA}: {fields:?}");
-        writeln!(constants, "    ({:?}, {}),", fields[0], in_rust(fields[1])?)?;
+        let name = fields[0];
+        writeln!(names, "    {name}\\")?;
+        writeln!(values, "    {}, // {name}", in_rust(fields[1])?)?;
+        end += name.len();
+        ends.push(format!("{end},"));
         for word in fields[2].split_whitespace() {
             let (column, value) = word.split_once('=').with_context(|| word.to_owned())?;
-            let cell = format!("({count}, {}),", in_rust(value)?);
+            let cell = format!("({index}, {}),", in_rust(value)?);
             overrides.entry(column).or_default().push(cell);
         }
-        count += 1;
     }
+    let count = ends.len();
     let mut text = super::header(
         "Symbolic constants of system call arguments.",
         &[DATA],
         "linux-raw-sys 0.12.1, Debian 12's linux-libc-dev and libc6-dev cross packages",
     );
     text.push_str("use crate::Arch;\n\n");
-    text.push_str("/// All names, sorted, with the value that holds where `overrides` has none.\n");
-    writeln!(
-        text,
-        "pub(crate) static CONSTANTS: [(&str, Option<u64>); {count}] = ["
-    )?;
-    text.push_str(&constants);
+    text.push_str("/// All names, sorted, one after the other.\n");
+    write!(text, "pub(crate) static NAMES: &str = \"\\\n{names}\";\n\n")?;
+    text.push_str("/// The end of each name in `NAMES`.\n");
+    writeln!(text, "pub(crate) static ENDS: [u32; {count}] = [")?;
+    super::wrapped(&mut text, "    ", ends.into_iter());
+    text.push_str("];\n\n/// The value of each name that holds where `overrides` has none.\n");
+    writeln!(text, "pub(crate) static VALUES: [Option<u64>; {count}] = [")?;
+    text.push_str(&values);
     text.push_str("];\n\ntype Overrides = &'static [(u16, Option<u64>)];\n\n");
     text.push_str(
-        "/// What differs on an architecture: indices into `CONSTANTS`, ascending, and values.\n",
+        "/// What differs on an architecture: indices into `VALUES`, ascending, and values.\n",
     );
     text.push_str(&table_of_arch("overrides", "Overrides"));
     for Column { name, .. } in &COLUMNS {

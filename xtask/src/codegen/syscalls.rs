@@ -232,11 +232,11 @@ pub(super) fn generate(data: &str) -> Result<Output> {
 
 fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()> {
     let bit = if column.name == "x32" { X32_BIT } else { 0 };
-    let mut calls: BTreeMap<u32, &Row> = BTreeMap::new();
-    for row in rows {
+    let mut calls: BTreeMap<u32, (usize, &Row)> = BTreeMap::new();
+    for (place, row) in rows.iter().enumerate() {
         if let Some(cell) = row.cells.get(column.name)
             && !cell.is_second_name
-            && let Some(other) = calls.insert(cell.nr | bit, row)
+            && let Some((_, other)) = calls.insert(cell.nr | bit, (place, row))
         {
             bail!(
                 "{}: {} is {} and {}",
@@ -259,9 +259,13 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     super::wrapped(text, "        ", numbers);
     writeln!(text, "    ],\n}};\n")?;
     writeln!(text, "static {constant}_CALLS: [Call; {}] = [", calls.len())?;
-    for (nr, row) in &calls {
+    for (nr, (place, row)) in &calls {
         let Kernel(major, minor) = row.since.column(column.name).unwrap_or(Kernel(0, 0));
-        writeln!(text, "    call({nr:#x}, {:?}, {major}, {minor}),", row.name)?;
+        let name = &row.name;
+        writeln!(
+            text,
+            "    call({nr:#x}, {place}, {major}, {minor}), // {name}"
+        )?;
     }
     text.push_str("];\n");
     Ok(())

@@ -5,8808 +5,18295 @@
 
 use crate::Arch;
 
-/// All names, sorted, with the value that holds where `overrides` has none.
-pub(crate) static CONSTANTS: [(&str, Option<u64>); 8795] = [
-    ("AAFS_MAGIC", Some(0x5a3c69f0)),
-    ("ABT_MODE", None),
-    ("ACCESSPERMS", Some(511)),
-    ("ACRN_IOCTL_ASSIGN_PCIDEV", Some(0x4024a255)),
-    ("ACRN_IOCTL_ATTACH_IOREQ_CLIENT", Some(0xa233)),
-    ("ACRN_IOCTL_CLEAR_VM_IOREQ", Some(0xa235)),
-    ("ACRN_IOCTL_CREATE_IOREQ_CLIENT", Some(0xa232)),
-    ("ACRN_IOCTL_CREATE_VM", Some(0xc030a210)),
-    ("ACRN_IOCTL_DEASSIGN_PCIDEV", Some(0x4024a256)),
-    ("ACRN_IOCTL_DESTROY_IOREQ_CLIENT", Some(0xa234)),
-    ("ACRN_IOCTL_DESTROY_VM", Some(0xa211)),
-    ("ACRN_IOCTL_INJECT_MSI", Some(0x4010a223)),
-    ("ACRN_IOCTL_IOEVENTFD", Some(0x4020a270)),
-    ("ACRN_IOCTL_IRQFD", Some(0x4018a271)),
-    ("ACRN_IOCTL_NOTIFY_REQUEST_FINISH", Some(0x4008a231)),
-    ("ACRN_IOCTL_PAUSE_VM", Some(0xa213)),
-    ("ACRN_IOCTL_PM_GET_CPU_STATE", Some(0xc008a260)),
-    ("ACRN_IOCTL_RESET_PTDEV_INTR", Some(0x4014a254)),
-    ("ACRN_IOCTL_RESET_VM", Some(0xa215)),
-    ("ACRN_IOCTL_SET_IRQLINE", Some(0x4008a225)),
-    ("ACRN_IOCTL_SET_MEMSEG", Some(0x4020a241)),
-    ("ACRN_IOCTL_SET_PTDEV_INTR", Some(0x4014a253)),
-    ("ACRN_IOCTL_SET_VCPU_REGS", Some(0x4128a216)),
-    ("ACRN_IOCTL_START_VM", Some(0xa212)),
-    ("ACRN_IOCTL_UNSET_MEMSEG", Some(0x4020a242)),
-    ("ACRN_IOCTL_VM_INTR_MONITOR", Some(0x4008a224)),
-    ("ACR_SIZE", None),
-    ("ACSI_MAJOR", Some(28)),
-    ("ACX", None),
-    ("AC_VECTOR", None),
-    ("ADDRB", Some(0x20000000)),
-    ("ADDR_COMPAT_LAYOUT", Some(0x200000)),
-    ("ADDR_LIMIT_32BIT", Some(0x800000)),
-    ("ADDR_LIMIT_3GB", Some(0x8000000)),
-    ("ADDR_NO_RANDOMIZE", Some(0x40000)),
-    ("ADD_VLAN_CMD", Some(0)),
-    ("ADFS_SUPER_MAGIC", Some(0xadf5)),
-    ("ADJ_ESTERROR", Some(8)),
-    ("ADJ_FREQUENCY", Some(2)),
-    ("ADJ_MAXERROR", Some(4)),
-    ("ADJ_MICRO", Some(0x1000)),
-    ("ADJ_NANO", Some(0x2000)),
-    ("ADJ_OFFSET", Some(1)),
-    ("ADJ_OFFSET_SINGLESHOT", Some(0x8001)),
-    ("ADJ_OFFSET_SS_READ", Some(0xa001)),
-    ("ADJ_SETOFFSET", Some(256)),
-    ("ADJ_STATUS", Some(16)),
-    ("ADJ_TAI", Some(128)),
-    ("ADJ_TICK", Some(0x4000)),
-    ("ADJ_TIMECONST", Some(32)),
-    ("AES_IEC958_STATUS_SIZE", Some(24)),
-    ("AFFS_SUPER_MAGIC", Some(0xadff)),
-    ("AFS_FS_MAGIC", Some(0x6b414653)),
-    ("AFS_SUPER_MAGIC", Some(0x5346414f)),
-    ("AF_ALG", Some(38)),
-    ("AF_APPLETALK", Some(5)),
-    ("AF_ASH", Some(18)),
-    ("AF_ATMPVC", Some(8)),
-    ("AF_ATMSVC", Some(20)),
-    ("AF_AX25", Some(3)),
-    ("AF_BLUETOOTH", Some(31)),
-    ("AF_BRIDGE", Some(7)),
-    ("AF_CAIF", Some(37)),
-    ("AF_CAN", Some(29)),
-    ("AF_ECONET", Some(19)),
-    ("AF_FILE", Some(1)),
-    ("AF_IB", Some(27)),
-    ("AF_IEEE802154", Some(36)),
-    ("AF_INET", Some(2)),
-    ("AF_INET6", Some(10)),
-    ("AF_IPX", Some(4)),
-    ("AF_IRDA", Some(23)),
-    ("AF_ISDN", Some(34)),
-    ("AF_IUCV", Some(32)),
-    ("AF_KCM", Some(41)),
-    ("AF_KEY", Some(15)),
-    ("AF_LLC", Some(26)),
-    ("AF_LOCAL", Some(1)),
-    ("AF_MAX", Some(46)),
-    ("AF_MCTP", Some(45)),
-    ("AF_MPLS", Some(28)),
-    ("AF_NETBEUI", Some(13)),
-    ("AF_NETLINK", Some(16)),
-    ("AF_NETROM", Some(6)),
-    ("AF_NFC", Some(39)),
-    ("AF_PACKET", Some(17)),
-    ("AF_PHONET", Some(35)),
-    ("AF_PPPOX", Some(24)),
-    ("AF_QIPCRTR", Some(42)),
-    ("AF_RDS", Some(21)),
-    ("AF_ROSE", Some(11)),
-    ("AF_ROUTE", Some(16)),
-    ("AF_RXRPC", Some(33)),
-    ("AF_SECURITY", Some(14)),
-    ("AF_SMC", Some(43)),
-    ("AF_SNA", Some(22)),
-    ("AF_TIPC", Some(30)),
-    ("AF_UNIX", Some(1)),
-    ("AF_UNSPEC", Some(0)),
-    ("AF_VSOCK", Some(40)),
-    ("AF_WANPIPE", Some(25)),
-    ("AF_X25", Some(9)),
-    ("AF_XDP", Some(44)),
-    ("AGPIOC_ALLOCATE", Some(0xc0084106)),
-    ("ALG_OP_DECRYPT", Some(0)),
-    ("ALG_OP_ENCRYPT", Some(1)),
-    ("ALG_SET_AEAD_ASSOCLEN", Some(4)),
-    ("ALG_SET_AEAD_AUTHSIZE", Some(5)),
-    ("ALG_SET_DRBG_ENTROPY", Some(6)),
-    ("ALG_SET_IV", Some(2)),
-    ("ALG_SET_KEY", Some(1)),
-    ("ALG_SET_OP", Some(3)),
-    ("ALLPERMS", Some(0xfff)),
-    ("ALTIFNAMSIZ", Some(128)),
-    ("ANON_INODE_FS_MAGIC", Some(0x9041934)),
-    ("APBLOCK_MAJOR", Some(38)),
-    ("APM_IOC_STANDBY", Some(0x4101)),
-    ("APM_IOC_SUSPEND", Some(0x4102)),
-    ("APSR_MASK", None),
-    ("ARCH_ENABLE_TAGGED_ADDR", None),
-    ("ARCH_FORCE_TAGGED_SVA", None),
-    ("ARCH_GET_CPUID", None),
-    ("ARCH_GET_FS", None),
-    ("ARCH_GET_GS", None),
-    ("ARCH_GET_MAX_TAG_BITS", None),
-    ("ARCH_GET_UNTAG_MASK", None),
-    ("ARCH_GET_XCOMP_GUEST_PERM", None),
-    ("ARCH_GET_XCOMP_PERM", None),
-    ("ARCH_GET_XCOMP_SUPP", None),
-    ("ARCH_MAP_VDSO_32", None),
-    ("ARCH_MAP_VDSO_64", None),
-    ("ARCH_MAP_VDSO_X32", None),
-    ("ARCH_REQ_XCOMP_GUEST_PERM", None),
-    ("ARCH_REQ_XCOMP_PERM", None),
-    ("ARCH_SET_CPUID", None),
-    ("ARCH_SET_FS", None),
-    ("ARCH_SET_GS", None),
-    ("ARCH_SHSTK_DISABLE", None),
-    ("ARCH_SHSTK_ENABLE", None),
-    ("ARCH_SHSTK_LOCK", None),
-    ("ARCH_SHSTK_STATUS", None),
-    ("ARCH_SHSTK_UNLOCK", None),
-    ("ARCH_XCOMP_TILECFG", None),
-    ("ARCH_XCOMP_TILEDATA", None),
-    ("ARG0", None),
-    ("ARG_MAX", Some(0x20000)),
-    ("ARM_VFPREGS_SIZE", None),
-    ("ASPEED_LPC_CTRL_IOCTL_GET_SIZE", Some(0xc010b200)),
-    ("ASPEED_LPC_CTRL_IOCTL_MAP", Some(0x4010b201)),
-    ("ASPEED_P2A_CTRL_IOCTL_GET_MEMORY_CONFIG", Some(0xc010b301)),
-    ("ASPEED_P2A_CTRL_IOCTL_SET_WINDOW", Some(0x4010b300)),
-    ("ASYNCB_AUTOPROBE", Some(15)),
-    ("ASYNCB_AUTO_IRQ", Some(7)),
-    ("ASYNCB_BOOT_AUTOCONF", Some(28)),
-    ("ASYNCB_BUGGY_UART", Some(14)),
-    ("ASYNCB_CALLOUT_NOHUP", Some(10)),
-    ("ASYNCB_CHECK_CD", Some(25)),
-    ("ASYNCB_CLOSING", Some(27)),
-    ("ASYNCB_CONS_FLOW", Some(23)),
-    ("ASYNCB_CTS_FLOW", Some(26)),
-    ("ASYNCB_FIRST_KERNEL", Some(22)),
-    ("ASYNCB_FOURPORT", Some(1)),
-    ("ASYNCB_HARDPPS_CD", Some(11)),
-    ("ASYNCB_HUP_NOTIFY", Some(0)),
-    ("ASYNCB_INITIALIZED", Some(31)),
-    ("ASYNCB_LAST_USER", Some(16)),
-    ("ASYNCB_LOW_LATENCY", Some(13)),
-    ("ASYNCB_MAGIC_MULTIPLIER", Some(16)),
-    ("ASYNCB_NORMAL_ACTIVE", Some(29)),
-    ("ASYNCB_PGRP_LOCKOUT", Some(9)),
-    ("ASYNCB_SAK", Some(2)),
-    ("ASYNCB_SESSION_LOCKOUT", Some(8)),
-    ("ASYNCB_SHARE_IRQ", Some(24)),
-    ("ASYNCB_SKIP_TEST", Some(6)),
-    ("ASYNCB_SPD_HI", Some(4)),
-    ("ASYNCB_SPD_SHI", Some(12)),
-    ("ASYNCB_SPD_VHI", Some(5)),
-    ("ASYNCB_SPLIT_TERMIOS", Some(3)),
-    ("ASYNCB_SUSPENDED", Some(30)),
-    ("ASYNC_AUTOPROBE", Some(0x8000)),
-    ("ASYNC_AUTO_IRQ", Some(128)),
-    ("ASYNC_BOOT_AUTOCONF", Some(0x10000000)),
-    ("ASYNC_BUGGY_UART", Some(0x4000)),
-    ("ASYNC_CALLOUT_NOHUP", Some(0x400)),
-    ("ASYNC_CHECK_CD", Some(0x2000000)),
-    ("ASYNC_CLOSING", Some(0x8000000)),
-    ("ASYNC_CLOSING_WAIT_INF", Some(0)),
-    ("ASYNC_CLOSING_WAIT_NONE", Some(0xffff)),
-    ("ASYNC_CONS_FLOW", Some(0x800000)),
-    ("ASYNC_CTS_FLOW", Some(0x4000000)),
-    ("ASYNC_DEPRECATED", Some(0x8708)),
-    ("ASYNC_FLAGS", Some(0x1ffff)),
-    ("ASYNC_FOURPORT", Some(2)),
-    ("ASYNC_HARDPPS_CD", Some(0x800)),
-    ("ASYNC_HUP_NOTIFY", Some(1)),
-    ("ASYNC_INITIALIZED", Some(0x80000000)),
-    ("ASYNC_INTERNAL_FLAGS", Some(0xffc00000)),
-    ("ASYNC_LOW_LATENCY", Some(0x2000)),
-    ("ASYNC_MAGIC_MULTIPLIER", Some(0x10000)),
-    ("ASYNC_NORMAL_ACTIVE", Some(0x20000000)),
-    ("ASYNC_PGRP_LOCKOUT", Some(512)),
-    ("ASYNC_SAK", Some(4)),
-    ("ASYNC_SESSION_LOCKOUT", Some(256)),
-    ("ASYNC_SHARE_IRQ", Some(0x1000000)),
-    ("ASYNC_SKIP_TEST", Some(64)),
-    ("ASYNC_SPD_CUST", Some(48)),
-    ("ASYNC_SPD_HI", Some(16)),
-    ("ASYNC_SPD_MASK", Some(0x1030)),
-    ("ASYNC_SPD_SHI", Some(0x1000)),
-    ("ASYNC_SPD_VHI", Some(32)),
-    ("ASYNC_SPD_WARP", Some(0x1010)),
-    ("ASYNC_SPLIT_TERMIOS", Some(8)),
-    ("ASYNC_SUSPENDED", Some(0x40000000)),
-    ("ASYNC_USR_MASK", Some(0x3430)),
-    ("ATARAID_MAJOR", Some(114)),
-    ("ATMARPD_CTRL", Some(0x61e1)),
-    ("ATMARP_ENCAP", Some(0x61e5)),
-    ("ATMARP_MKIP", Some(0x61e2)),
-    ("ATMARP_SETENTRY", Some(0x61e3)),
-    ("ATMLEC_CTRL", Some(0x61d0)),
-    ("ATMLEC_DATA", Some(0x61d1)),
-    ("ATMLEC_MCAST", Some(0x61d2)),
-    ("ATMMPC_CTRL", Some(0x61d8)),
-    ("ATMMPC_DATA", Some(0x61d9)),
-    ("ATMSIGD_CTRL", Some(0x61f0)),
-    ("ATMTCP_CREATE", Some(0x618e)),
-    ("ATMTCP_REMOVE", Some(0x618f)),
-    ("ATM_ADDADDR", Some(0x40106188)),
-    ("ATM_ADDLECSADDR", Some(0x4010618e)),
-    ("ATM_ADDPARTY", Some(0x401061f4)),
-    ("ATM_DELADDR", Some(0x40106189)),
-    ("ATM_DELLECSADDR", Some(0x4010618f)),
-    ("ATM_DROPPARTY", Some(0x400461f5)),
-    ("ATM_GETADDR", Some(0x40106186)),
-    ("ATM_GETCIRANGE", Some(0x4010618a)),
-    ("ATM_GETESI", Some(0x40106185)),
-    ("ATM_GETLECSADDR", Some(0x40106190)),
-    ("ATM_GETLINKRATE", Some(0x40106181)),
-    ("ATM_GETLOOP", Some(0x40106152)),
-    ("ATM_GETNAMES", Some(0x40106183)),
-    ("ATM_GETSTAT", Some(0x40106150)),
-    ("ATM_GETSTATZ", Some(0x40106151)),
-    ("ATM_GETTYPE", Some(0x40106184)),
-    ("ATM_NEWBACKENDIF", Some(0x400261f3)),
-    ("ATM_QUERYLOOP", Some(0x40106154)),
-    ("ATM_RSTADDR", Some(0x40106187)),
-    ("ATM_SETBACKEND", Some(0x400261f2)),
-    ("ATM_SETCIRANGE", Some(0x4010618b)),
-    ("ATM_SETESI", Some(0x4010618c)),
-    ("ATM_SETESIF", Some(0x4010618d)),
-    ("ATM_SETLOOP", Some(0x40106153)),
-    ("ATM_SETSC", Some(0x400461f1)),
-    ("ATTR_ARCH", Some(32)),
-    ("ATTR_DIR", Some(16)),
-    ("ATTR_EXT", Some(15)),
-    ("ATTR_HIDDEN", Some(2)),
-    ("ATTR_NONE", Some(0)),
-    ("ATTR_RO", Some(1)),
-    ("ATTR_SYS", Some(4)),
-    ("ATTR_UNUSED", Some(46)),
-    ("ATTR_VOLUME", Some(8)),
-    ("AT_DCACHEBSIZE", None),
-    ("AT_EACCESS", Some(512)),
-    ("AT_EMPTY_PATH", Some(0x1000)),
-    ("AT_EXECVE_CHECK", Some(0x10000)),
-    ("AT_FDCWD", Some(0xffffffffffffff9c)),
-    ("AT_HANDLE_CONNECTABLE", Some(2)),
-    ("AT_HANDLE_FID", Some(512)),
-    ("AT_HANDLE_MNT_ID_UNIQUE", Some(1)),
-    ("AT_ICACHEBSIZE", None),
-    ("AT_IGNOREPPC", None),
-    ("AT_L1D_CACHEGEOMETRY", None),
-    ("AT_L1D_CACHESIZE", None),
-    ("AT_L1I_CACHEGEOMETRY", None),
-    ("AT_L1I_CACHESIZE", None),
-    ("AT_L2_CACHEGEOMETRY", None),
-    ("AT_L2_CACHESIZE", None),
-    ("AT_L3_CACHEGEOMETRY", None),
-    ("AT_L3_CACHESIZE", None),
-    ("AT_MINSIGSTKSZ", None),
-    ("AT_NO_AUTOMOUNT", Some(0x800)),
-    ("AT_RECURSIVE", Some(0x8000)),
-    ("AT_REMOVEDIR", Some(512)),
-    ("AT_RENAME_EXCHANGE", Some(2)),
-    ("AT_RENAME_NOREPLACE", Some(1)),
-    ("AT_RENAME_WHITEOUT", Some(4)),
-    ("AT_STATX_DONT_SYNC", Some(0x4000)),
-    ("AT_STATX_FORCE_SYNC", Some(0x2000)),
-    ("AT_STATX_SYNC_AS_STAT", Some(0)),
-    ("AT_STATX_SYNC_TYPE", Some(0x6000)),
-    ("AT_SYMLINK_FOLLOW", Some(0x400)),
-    ("AT_SYMLINK_NOFOLLOW", Some(256)),
-    ("AT_SYSINFO_EHDR", None),
-    ("AT_UCACHEBSIZE", None),
-    ("AT_VECTOR_SIZE_ARCH", None),
-    ("AUDIT_ARCH_AARCH64", Some(0xc00000b7)),
-    ("AUDIT_ARCH_ALPHA", Some(0xc0009026)),
-    ("AUDIT_ARCH_ARCOMPACT", Some(0x4000005d)),
-    ("AUDIT_ARCH_ARCOMPACTBE", Some(93)),
-    ("AUDIT_ARCH_ARCV2", Some(0x400000c3)),
-    ("AUDIT_ARCH_ARCV2BE", Some(195)),
-    ("AUDIT_ARCH_ARM", Some(0x40000028)),
-    ("AUDIT_ARCH_ARMEB", Some(40)),
-    ("AUDIT_ARCH_C6X", Some(0x4000008c)),
-    ("AUDIT_ARCH_C6XBE", Some(140)),
-    ("AUDIT_ARCH_CRIS", Some(0x4000004c)),
-    ("AUDIT_ARCH_CSKY", Some(0x400000fc)),
-    ("AUDIT_ARCH_FRV", Some(0x5441)),
-    ("AUDIT_ARCH_H8300", Some(46)),
-    ("AUDIT_ARCH_HEXAGON", Some(164)),
-    ("AUDIT_ARCH_I386", Some(0x40000003)),
-    ("AUDIT_ARCH_IA64", Some(0xc0000032)),
-    ("AUDIT_ARCH_LOONGARCH32", Some(0x40000102)),
-    ("AUDIT_ARCH_LOONGARCH64", Some(0xc0000102)),
-    ("AUDIT_ARCH_M32R", Some(88)),
-    ("AUDIT_ARCH_M68K", Some(4)),
-    ("AUDIT_ARCH_MICROBLAZE", Some(189)),
-    ("AUDIT_ARCH_MIPS", Some(8)),
-    ("AUDIT_ARCH_MIPS64", Some(0x80000008)),
-    ("AUDIT_ARCH_MIPS64N32", Some(0xa0000008)),
-    ("AUDIT_ARCH_MIPSEL", Some(0x40000008)),
-    ("AUDIT_ARCH_MIPSEL64", Some(0xc0000008)),
-    ("AUDIT_ARCH_MIPSEL64N32", Some(0xe0000008)),
-    ("AUDIT_ARCH_NDS32", Some(0x400000a7)),
-    ("AUDIT_ARCH_NDS32BE", Some(167)),
-    ("AUDIT_ARCH_NIOS2", Some(0x40000071)),
-    ("AUDIT_ARCH_OPENRISC", Some(92)),
-    ("AUDIT_ARCH_PARISC", Some(15)),
-    ("AUDIT_ARCH_PARISC64", Some(0x8000000f)),
-    ("AUDIT_ARCH_PPC", Some(20)),
-    ("AUDIT_ARCH_PPC64", Some(0x80000015)),
-    ("AUDIT_ARCH_PPC64LE", Some(0xc0000015)),
-    ("AUDIT_ARCH_RISCV32", Some(0x400000f3)),
-    ("AUDIT_ARCH_RISCV64", Some(0xc00000f3)),
-    ("AUDIT_ARCH_S390", Some(22)),
-    ("AUDIT_ARCH_S390X", Some(0x80000016)),
-    ("AUDIT_ARCH_SH", Some(42)),
-    ("AUDIT_ARCH_SH64", Some(0x8000002a)),
-    ("AUDIT_ARCH_SHEL", Some(0x4000002a)),
-    ("AUDIT_ARCH_SHEL64", Some(0xc000002a)),
-    ("AUDIT_ARCH_SPARC", Some(2)),
-    ("AUDIT_ARCH_SPARC64", Some(0x8000002b)),
-    ("AUDIT_ARCH_TILEGX", Some(0xc00000bf)),
-    ("AUDIT_ARCH_TILEGX32", Some(0x400000bf)),
-    ("AUDIT_ARCH_TILEPRO", Some(0x400000bc)),
-    ("AUDIT_ARCH_UNICORE", Some(0x4000006e)),
-    ("AUDIT_ARCH_X86_64", Some(0xc000003e)),
-    ("AUDIT_ARCH_XTENSA", Some(94)),
-    ("AURORA_MAJOR", Some(79)),
-    ("AUTOFS_DEV_IOCTL_ASKUMOUNT", Some(0xc018937d)),
-    ("AUTOFS_DEV_IOCTL_CATATONIC", Some(0xc0189379)),
-    ("AUTOFS_DEV_IOCTL_CLOSEMOUNT", Some(0xc0189375)),
-    ("AUTOFS_DEV_IOCTL_EXPIRE", Some(0xc018937c)),
-    ("AUTOFS_DEV_IOCTL_FAIL", Some(0xc0189377)),
-    ("AUTOFS_DEV_IOCTL_ISMOUNTPOINT", Some(0xc018937e)),
-    ("AUTOFS_DEV_IOCTL_OPENMOUNT", Some(0xc0189374)),
-    ("AUTOFS_DEV_IOCTL_PROTOSUBVER", Some(0xc0189373)),
-    ("AUTOFS_DEV_IOCTL_PROTOVER", Some(0xc0189372)),
-    ("AUTOFS_DEV_IOCTL_READY", Some(0xc0189376)),
-    ("AUTOFS_DEV_IOCTL_REQUESTER", Some(0xc018937b)),
-    ("AUTOFS_DEV_IOCTL_SETPIPEFD", Some(0xc0189378)),
-    ("AUTOFS_DEV_IOCTL_TIMEOUT", Some(0xc018937a)),
-    ("AUTOFS_DEV_IOCTL_VERSION", Some(0xc0189371)),
-    ("AUTOFS_IOC_ASKUMOUNT", Some(0x80049370)),
-    ("AUTOFS_IOC_CATATONIC", Some(0x9362)),
-    ("AUTOFS_IOC_EXPIRE", Some(0x810c9365)),
-    ("AUTOFS_IOC_EXPIRE_MULTI", Some(0x40049366)),
-    ("AUTOFS_IOC_FAIL", Some(0x9361)),
-    ("AUTOFS_IOC_PROTOSUBVER", Some(0x80049367)),
-    ("AUTOFS_IOC_PROTOVER", Some(0x80049363)),
-    ("AUTOFS_IOC_READY", Some(0x9360)),
-    ("AUTOFS_IOC_SETTIMEOUT", Some(0xc0089364)),
-    ("AUTOFS_SUPER_MAGIC", Some(391)),
-    ("AZTECH_CDROM_MAJOR", Some(29)),
-    ("B0", Some(0)),
-    ("B1000000", Some(0x1008)),
-    ("B110", Some(3)),
-    ("B115200", Some(0x1002)),
-    ("B1152000", Some(0x1009)),
-    ("B1200", Some(9)),
-    ("B134", Some(4)),
-    ("B150", Some(5)),
-    ("B1500000", Some(0x100a)),
-    ("B1800", Some(10)),
-    ("B19200", Some(14)),
-    ("B200", Some(6)),
-    ("B2000000", Some(0x100b)),
-    ("B230400", Some(0x1003)),
-    ("B2400", Some(11)),
-    ("B2500000", Some(0x100c)),
-    ("B300", Some(7)),
-    ("B3000000", Some(0x100d)),
-    ("B3500000", Some(0x100e)),
-    ("B38400", Some(15)),
-    ("B4000000", Some(0x100f)),
-    ("B460800", Some(0x1004)),
-    ("B4800", Some(12)),
-    ("B50", Some(1)),
-    ("B500000", Some(0x1005)),
-    ("B57600", Some(0x1001)),
-    ("B576000", Some(0x1006)),
-    ("B600", Some(8)),
-    ("B75", Some(2)),
-    ("B921600", Some(0x1007)),
-    ("B9600", Some(13)),
-    ("BADVADDR", None),
-    ("BAD_FAT12", Some(0xff7)),
-    ("BAD_FAT16", Some(0xfff7)),
-    ("BAD_FAT32", Some(0xffffff7)),
-    ("BASE_VIDIOC_PRIVATE", Some(192)),
-    ("BCACHEFS_SUPER_MAGIC", Some(0xca451a4e)),
-    ("BDEVFS_MAGIC", Some(0x62646576)),
-    ("BINDERFS_SUPER_MAGIC", Some(0x6c6f6f70)),
-    ("BINFMTFS_MAGIC", Some(0x42494e4d)),
-    ("BLKALIGNOFF", Some(0x127a)),
-    ("BLKBSZGET", Some(0x80041270)),
-    ("BLKBSZSET", Some(0x40041271)),
-    ("BLKCLOSEZONE", Some(0x40101287)),
-    ("BLKDISCARD", Some(0x1277)),
-    ("BLKDISCARDZEROES", Some(0x127c)),
-    ("BLKFINISHZONE", Some(0x40101288)),
-    ("BLKFLSBUF", Some(0x1261)),
-    ("BLKFRAGET", Some(0x1265)),
-    ("BLKFRASET", Some(0x1264)),
-    ("BLKGETDISKSEQ", Some(0x80081280)),
-    ("BLKGETNRZONES", Some(0x80041285)),
-    ("BLKGETSIZE", Some(0x1260)),
-    ("BLKGETSIZE64", Some(0x80041272)),
-    ("BLKGETZONESZ", Some(0x80041284)),
-    ("BLKIOMIN", Some(0x1278)),
-    ("BLKIOOPT", Some(0x1279)),
-    ("BLKOPENZONE", Some(0x40101286)),
-    ("BLKPBSZGET", Some(0x127b)),
-    ("BLKPG", Some(0x1269)),
-    ("BLKPG_ADD_PARTITION", Some(1)),
-    ("BLKPG_DEL_PARTITION", Some(2)),
-    ("BLKPG_DEVNAMELTH", Some(64)),
-    ("BLKPG_RESIZE_PARTITION", Some(3)),
-    ("BLKPG_VOLNAMELTH", Some(64)),
-    ("BLKRAGET", Some(0x1263)),
-    ("BLKRASET", Some(0x1262)),
-    ("BLKREPORTZONE", Some(0xc0101282)),
-    ("BLKRESETZONE", Some(0x40101283)),
-    ("BLKROGET", Some(0x125e)),
-    ("BLKROSET", Some(0x125d)),
-    ("BLKROTATIONAL", Some(0x127e)),
-    ("BLKRRPART", Some(0x125f)),
-    ("BLKSECDISCARD", Some(0x127d)),
-    ("BLKSECTGET", Some(0x1267)),
-    ("BLKSECTSET", Some(0x1266)),
-    ("BLKSSZGET", Some(0x1268)),
-    ("BLKTRACESETUP", Some(0xc0481273)),
-    ("BLKTRACESTART", Some(0x1274)),
-    ("BLKTRACESTOP", Some(0x1275)),
-    ("BLKTRACETEARDOWN", Some(0x1276)),
-    ("BLKZEROOUT", Some(0x127f)),
-    ("BLK_ZONE_COND_CLOSED", Some(4)),
-    ("BLK_ZONE_COND_EMPTY", Some(1)),
-    ("BLK_ZONE_COND_EXP_OPEN", Some(3)),
-    ("BLK_ZONE_COND_FULL", Some(14)),
-    ("BLK_ZONE_COND_IMP_OPEN", Some(2)),
-    ("BLK_ZONE_COND_NOT_WP", Some(0)),
-    ("BLK_ZONE_COND_OFFLINE", Some(15)),
-    ("BLK_ZONE_COND_READONLY", Some(13)),
-    ("BLK_ZONE_REP_CAPACITY", Some(1)),
-    ("BLK_ZONE_TYPE_CONVENTIONAL", Some(1)),
-    ("BLK_ZONE_TYPE_SEQWRITE_PREF", Some(3)),
-    ("BLK_ZONE_TYPE_SEQWRITE_REQ", Some(2)),
-    ("BLOCK_EXT_MAJOR", Some(259)),
-    ("BLOCK_SIZE", Some(0x400)),
-    ("BLOCK_SIZE_BITS", Some(10)),
-    ("BMAP_IOCTL", Some(1)),
-    ("BOTHER", Some(0x1000)),
-    ("BPF_A", Some(16)),
-    ("BPF_ABS", Some(32)),
-    ("BPF_ADD", Some(0)),
-    ("BPF_ADJ_ROOM_ENCAP_L2_MASK", Some(255)),
-    ("BPF_ADJ_ROOM_ENCAP_L2_SHIFT", Some(56)),
-    ("BPF_ADJ_ROOM_MAC", Some(1)),
-    ("BPF_ADJ_ROOM_NET", Some(0)),
-    ("BPF_ALU", Some(4)),
-    ("BPF_ALU64", Some(7)),
-    ("BPF_AND", Some(80)),
-    ("BPF_ANY", Some(0)),
-    ("BPF_ARSH", Some(192)),
-    ("BPF_ATOMIC", Some(192)),
-    ("BPF_B", Some(16)),
-    ("BPF_BTF_GET_FD_BY_ID", Some(19)),
-    ("BPF_BTF_GET_NEXT_ID", Some(23)),
-    ("BPF_BTF_LOAD", Some(18)),
-    ("BPF_BUILD_ID_SIZE", Some(20)),
-    ("BPF_CALL", Some(128)),
-    ("BPF_CGROUP_DEVICE", Some(6)),
-    ("BPF_CGROUP_GETSOCKOPT", Some(21)),
-    ("BPF_CGROUP_INET4_BIND", Some(8)),
-    ("BPF_CGROUP_INET4_CONNECT", Some(10)),
-    ("BPF_CGROUP_INET4_GETPEERNAME", Some(29)),
-    ("BPF_CGROUP_INET4_GETSOCKNAME", Some(31)),
-    ("BPF_CGROUP_INET4_POST_BIND", Some(12)),
-    ("BPF_CGROUP_INET6_BIND", Some(9)),
-    ("BPF_CGROUP_INET6_CONNECT", Some(11)),
-    ("BPF_CGROUP_INET6_GETPEERNAME", Some(30)),
-    ("BPF_CGROUP_INET6_GETSOCKNAME", Some(32)),
-    ("BPF_CGROUP_INET6_POST_BIND", Some(13)),
-    ("BPF_CGROUP_INET_EGRESS", Some(1)),
-    ("BPF_CGROUP_INET_INGRESS", Some(0)),
-    ("BPF_CGROUP_INET_SOCK_CREATE", Some(2)),
-    ("BPF_CGROUP_INET_SOCK_RELEASE", Some(34)),
-    ("BPF_CGROUP_ITER_ANCESTORS_UP", Some(4)),
-    ("BPF_CGROUP_ITER_DESCENDANTS_POST", Some(3)),
-    ("BPF_CGROUP_ITER_DESCENDANTS_PRE", Some(2)),
-    ("BPF_CGROUP_ITER_ORDER_UNSPEC", Some(0)),
-    ("BPF_CGROUP_ITER_SELF_ONLY", Some(1)),
-    ("BPF_CGROUP_SETSOCKOPT", Some(22)),
-    ("BPF_CGROUP_SOCK_OPS", Some(3)),
-    ("BPF_CGROUP_SYSCTL", Some(18)),
-    ("BPF_CGROUP_UDP4_RECVMSG", Some(19)),
-    ("BPF_CGROUP_UDP4_SENDMSG", Some(14)),
-    ("BPF_CGROUP_UDP6_RECVMSG", Some(20)),
-    ("BPF_CGROUP_UDP6_SENDMSG", Some(15)),
-    ("BPF_CMPXCHG", Some(241)),
-    ("BPF_CORE_ENUMVAL_EXISTS", Some(10)),
-    ("BPF_CORE_ENUMVAL_VALUE", Some(11)),
-    ("BPF_CORE_FIELD_BYTE_OFFSET", Some(0)),
-    ("BPF_CORE_FIELD_BYTE_SIZE", Some(1)),
-    ("BPF_CORE_FIELD_EXISTS", Some(2)),
-    ("BPF_CORE_FIELD_LSHIFT_U64", Some(4)),
-    ("BPF_CORE_FIELD_RSHIFT_U64", Some(5)),
-    ("BPF_CORE_FIELD_SIGNED", Some(3)),
-    ("BPF_CORE_TYPE_EXISTS", Some(8)),
-    ("BPF_CORE_TYPE_ID_LOCAL", Some(6)),
-    ("BPF_CORE_TYPE_ID_TARGET", Some(7)),
-    ("BPF_CORE_TYPE_MATCHES", Some(12)),
-    ("BPF_CORE_TYPE_SIZE", Some(9)),
-    ("BPF_CSUM_LEVEL_DEC", Some(2)),
-    ("BPF_CSUM_LEVEL_INC", Some(1)),
-    ("BPF_CSUM_LEVEL_QUERY", Some(0)),
-    ("BPF_CSUM_LEVEL_RESET", Some(3)),
-    ("BPF_DEVCG_ACC_MKNOD", Some(1)),
-    ("BPF_DEVCG_ACC_READ", Some(2)),
-    ("BPF_DEVCG_ACC_WRITE", Some(4)),
-    ("BPF_DEVCG_DEV_BLOCK", Some(1)),
-    ("BPF_DEVCG_DEV_CHAR", Some(2)),
-    ("BPF_DIV", Some(48)),
-    ("BPF_DROP", Some(2)),
-    ("BPF_DW", Some(24)),
-    ("BPF_ENABLE_STATS", Some(32)),
-    ("BPF_END", Some(208)),
-    ("BPF_EXIST", Some(2)),
-    ("BPF_EXIT", Some(144)),
-    ("BPF_FD_TYPE_KPROBE", Some(2)),
-    ("BPF_FD_TYPE_KRETPROBE", Some(3)),
-    ("BPF_FD_TYPE_RAW_TRACEPOINT", Some(0)),
-    ("BPF_FD_TYPE_TRACEPOINT", Some(1)),
-    ("BPF_FD_TYPE_UPROBE", Some(4)),
-    ("BPF_FD_TYPE_URETPROBE", Some(5)),
-    ("BPF_FETCH", Some(1)),
-    ("BPF_FIB_LKUP_RET_BLACKHOLE", Some(1)),
-    ("BPF_FIB_LKUP_RET_FRAG_NEEDED", Some(8)),
-    ("BPF_FIB_LKUP_RET_FWD_DISABLED", Some(5)),
-    ("BPF_FIB_LKUP_RET_NOT_FWDED", Some(4)),
-    ("BPF_FIB_LKUP_RET_NO_NEIGH", Some(7)),
-    ("BPF_FIB_LKUP_RET_PROHIBIT", Some(3)),
-    ("BPF_FIB_LKUP_RET_SUCCESS", Some(0)),
-    ("BPF_FIB_LKUP_RET_UNREACHABLE", Some(2)),
-    ("BPF_FIB_LKUP_RET_UNSUPP_LWT", Some(6)),
-    ("BPF_FIB_LOOKUP_DIRECT", Some(1)),
-    ("BPF_FIB_LOOKUP_OUTPUT", Some(2)),
-    ("BPF_FLOW_DISSECTOR", Some(17)),
-    ("BPF_FLOW_DISSECTOR_CONTINUE", Some(129)),
-    ("BPF_FLOW_DISSECTOR_F_PARSE_1ST_FRAG", Some(1)),
-    ("BPF_FLOW_DISSECTOR_F_STOP_AT_ENCAP", Some(4)),
-    ("BPF_FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL", Some(2)),
-    ("BPF_FROM_BE", Some(8)),
-    ("BPF_FROM_LE", Some(0)),
-    ("BPF_FS_MAGIC", Some(0xcafe4a11)),
-    ("BPF_F_ADJ_ROOM_ENCAP_L2_ETH", Some(64)),
-    ("BPF_F_ADJ_ROOM_ENCAP_L3_IPV4", Some(2)),
-    ("BPF_F_ADJ_ROOM_ENCAP_L3_IPV6", Some(4)),
-    ("BPF_F_ADJ_ROOM_ENCAP_L4_GRE", Some(8)),
-    ("BPF_F_ADJ_ROOM_ENCAP_L4_UDP", Some(16)),
-    ("BPF_F_ADJ_ROOM_FIXED_GSO", Some(1)),
-    ("BPF_F_ADJ_ROOM_NO_CSUM_RESET", Some(32)),
-    ("BPF_F_ALLOW_MULTI", Some(2)),
-    ("BPF_F_ALLOW_OVERRIDE", Some(1)),
-    ("BPF_F_ANY_ALIGNMENT", Some(2)),
-    ("BPF_F_BPRM_SECUREEXEC", Some(1)),
-    ("BPF_F_BROADCAST", Some(8)),
-    ("BPF_F_CLONE", Some(512)),
-    ("BPF_F_CTXLEN_MASK", Some(0xfffff00000000)),
-    ("BPF_F_CURRENT_CPU", Some(0xffffffff)),
-    ("BPF_F_CURRENT_NETNS", Some(0xffffffffffffffff)),
-    ("BPF_F_DONT_FRAGMENT", Some(4)),
-    ("BPF_F_EXCLUDE_INGRESS", Some(16)),
-    ("BPF_F_FAST_STACK_CMP", Some(512)),
-    ("BPF_F_GET_BRANCH_RECORDS_SIZE", Some(1)),
-    ("BPF_F_HDR_FIELD_MASK", Some(15)),
-    ("BPF_F_INDEX_MASK", Some(0xffffffff)),
-    ("BPF_F_INGRESS", Some(1)),
-    ("BPF_F_INNER_MAP", Some(0x1000)),
-    ("BPF_F_INVALIDATE_HASH", Some(2)),
-    ("BPF_F_KPROBE_MULTI_RETURN", Some(1)),
-    ("BPF_F_LOCK", Some(4)),
-    ("BPF_F_MARK_ENFORCE", Some(64)),
-    ("BPF_F_MARK_MANGLED_0", Some(32)),
-    ("BPF_F_MMAPABLE", Some(0x400)),
-    ("BPF_F_NO_COMMON_LRU", Some(2)),
-    ("BPF_F_NO_PREALLOC", Some(1)),
-    ("BPF_F_NUMA_NODE", Some(4)),
-    ("BPF_F_PRESERVE_ELEMS", Some(0x800)),
-    ("BPF_F_PSEUDO_HDR", Some(16)),
-    ("BPF_F_QUERY_EFFECTIVE", Some(1)),
-    ("BPF_F_RDONLY", Some(8)),
-    ("BPF_F_RDONLY_PROG", Some(128)),
-    ("BPF_F_RECOMPUTE_CSUM", Some(1)),
-    ("BPF_F_REPLACE", Some(4)),
-    ("BPF_F_REUSE_STACKID", Some(0x400)),
-    ("BPF_F_SEQ_NUMBER", Some(8)),
-    ("BPF_F_SKIP_FIELD_MASK", Some(255)),
-    ("BPF_F_SLEEPABLE", Some(16)),
-    ("BPF_F_STACK_BUILD_ID", Some(32)),
-    ("BPF_F_STRICT_ALIGNMENT", Some(1)),
-    ("BPF_F_SYSCTL_BASE_NAME", Some(1)),
-    ("BPF_F_TEST_RND_HI32", Some(4)),
-    ("BPF_F_TEST_RUN_ON_CPU", Some(1)),
-    ("BPF_F_TEST_STATE_FREQ", Some(8)),
-    ("BPF_F_TEST_XDP_LIVE_FRAMES", Some(2)),
-    ("BPF_F_TUNINFO_FLAGS", Some(16)),
-    ("BPF_F_TUNINFO_IPV6", Some(1)),
-    ("BPF_F_USER_BUILD_ID", Some(0x800)),
-    ("BPF_F_USER_STACK", Some(256)),
-    ("BPF_F_WRONLY", Some(16)),
-    ("BPF_F_WRONLY_PROG", Some(256)),
-    ("BPF_F_XDP_HAS_FRAGS", Some(32)),
-    ("BPF_F_ZERO_CSUM_TX", Some(2)),
-    ("BPF_F_ZERO_SEED", Some(64)),
-    ("BPF_H", Some(8)),
-    ("BPF_HDR_START_MAC", Some(0)),
-    ("BPF_HDR_START_NET", Some(1)),
-    ("BPF_IMM", Some(0)),
-    ("BPF_IND", Some(64)),
-    ("BPF_ITER_CREATE", Some(33)),
-    ("BPF_JA", Some(0)),
-    ("BPF_JEQ", Some(16)),
-    ("BPF_JGE", Some(48)),
-    ("BPF_JGT", Some(32)),
-    ("BPF_JLE", Some(176)),
-    ("BPF_JLT", Some(160)),
-    ("BPF_JMP", Some(5)),
-    ("BPF_JMP32", Some(6)),
-    ("BPF_JNE", Some(80)),
-    ("BPF_JSET", Some(64)),
-    ("BPF_JSGE", Some(112)),
-    ("BPF_JSGT", Some(96)),
-    ("BPF_JSLE", Some(208)),
-    ("BPF_JSLT", Some(192)),
-    ("BPF_K", Some(0)),
-    ("BPF_LD", Some(0)),
-    ("BPF_LDX", Some(1)),
-    ("BPF_LEN", Some(128)),
-    ("BPF_LINK_CREATE", Some(28)),
-    ("BPF_LINK_DETACH", Some(34)),
-    ("BPF_LINK_GET_FD_BY_ID", Some(30)),
-    ("BPF_LINK_GET_NEXT_ID", Some(31)),
-    ("BPF_LINK_TYPE_CGROUP", Some(3)),
-    ("BPF_LINK_TYPE_ITER", Some(4)),
-    ("BPF_LINK_TYPE_KPROBE_MULTI", Some(8)),
-    ("BPF_LINK_TYPE_NETNS", Some(5)),
-    ("BPF_LINK_TYPE_PERF_EVENT", Some(7)),
-    ("BPF_LINK_TYPE_RAW_TRACEPOINT", Some(1)),
-    ("BPF_LINK_TYPE_STRUCT_OPS", Some(9)),
-    ("BPF_LINK_TYPE_TRACING", Some(2)),
-    ("BPF_LINK_TYPE_UNSPEC", Some(0)),
-    ("BPF_LINK_TYPE_XDP", Some(6)),
-    ("BPF_LINK_UPDATE", Some(29)),
-    ("BPF_LIRC_MODE2", Some(16)),
-    ("BPF_LL_OFF", Some(0xffffffffffe00000)),
-    ("BPF_LOAD_HDR_OPT_TCP_SYN", Some(1)),
-    ("BPF_LOCAL_STORAGE_GET_F_CREATE", Some(1)),
-    ("BPF_LSH", Some(96)),
-    ("BPF_LSM_CGROUP", Some(43)),
-    ("BPF_LSM_MAC", Some(27)),
-    ("BPF_LWT_ENCAP_IP", Some(2)),
-    ("BPF_LWT_ENCAP_SEG6", Some(0)),
-    ("BPF_LWT_ENCAP_SEG6_INLINE", Some(1)),
-    ("BPF_LWT_REROUTE", Some(128)),
-    ("BPF_MAJOR_VERSION", Some(1)),
-    ("BPF_MAP_CREATE", Some(0)),
-    ("BPF_MAP_DELETE_BATCH", Some(27)),
-    ("BPF_MAP_DELETE_ELEM", Some(3)),
-    ("BPF_MAP_FREEZE", Some(22)),
-    ("BPF_MAP_GET_FD_BY_ID", Some(14)),
-    ("BPF_MAP_GET_NEXT_ID", Some(12)),
-    ("BPF_MAP_GET_NEXT_KEY", Some(4)),
-    ("BPF_MAP_LOOKUP_AND_DELETE_BATCH", Some(25)),
-    ("BPF_MAP_LOOKUP_AND_DELETE_ELEM", Some(21)),
-    ("BPF_MAP_LOOKUP_BATCH", Some(24)),
-    ("BPF_MAP_LOOKUP_ELEM", Some(1)),
-    ("BPF_MAP_TYPE_ARRAY", Some(2)),
-    ("BPF_MAP_TYPE_ARRAY_OF_MAPS", Some(12)),
-    ("BPF_MAP_TYPE_BLOOM_FILTER", Some(30)),
-    ("BPF_MAP_TYPE_CGROUP_ARRAY", Some(8)),
-    ("BPF_MAP_TYPE_CGROUP_STORAGE", Some(19)),
-    ("BPF_MAP_TYPE_CPUMAP", Some(16)),
-    ("BPF_MAP_TYPE_DEVMAP", Some(14)),
-    ("BPF_MAP_TYPE_DEVMAP_HASH", Some(25)),
-    ("BPF_MAP_TYPE_HASH", Some(1)),
-    ("BPF_MAP_TYPE_HASH_OF_MAPS", Some(13)),
-    ("BPF_MAP_TYPE_INODE_STORAGE", Some(28)),
-    ("BPF_MAP_TYPE_LPM_TRIE", Some(11)),
-    ("BPF_MAP_TYPE_LRU_HASH", Some(9)),
-    ("BPF_MAP_TYPE_LRU_PERCPU_HASH", Some(10)),
-    ("BPF_MAP_TYPE_PERCPU_ARRAY", Some(6)),
-    ("BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE", Some(21)),
-    ("BPF_MAP_TYPE_PERCPU_HASH", Some(5)),
-    ("BPF_MAP_TYPE_PERF_EVENT_ARRAY", Some(4)),
-    ("BPF_MAP_TYPE_PROG_ARRAY", Some(3)),
-    ("BPF_MAP_TYPE_QUEUE", Some(22)),
-    ("BPF_MAP_TYPE_REUSEPORT_SOCKARRAY", Some(20)),
-    ("BPF_MAP_TYPE_RINGBUF", Some(27)),
-    ("BPF_MAP_TYPE_SK_STORAGE", Some(24)),
-    ("BPF_MAP_TYPE_SOCKHASH", Some(18)),
-    ("BPF_MAP_TYPE_SOCKMAP", Some(15)),
-    ("BPF_MAP_TYPE_STACK", Some(23)),
-    ("BPF_MAP_TYPE_STACK_TRACE", Some(7)),
-    ("BPF_MAP_TYPE_STRUCT_OPS", Some(26)),
-    ("BPF_MAP_TYPE_TASK_STORAGE", Some(29)),
-    ("BPF_MAP_TYPE_UNSPEC", Some(0)),
-    ("BPF_MAP_TYPE_USER_RINGBUF", Some(31)),
-    ("BPF_MAP_TYPE_XSKMAP", Some(17)),
-    ("BPF_MAP_UPDATE_BATCH", Some(26)),
-    ("BPF_MAP_UPDATE_ELEM", Some(2)),
-    ("BPF_MAXINSNS", Some(0x1000)),
-    ("BPF_MEM", Some(96)),
-    ("BPF_MEMWORDS", Some(16)),
-    ("BPF_MINOR_VERSION", Some(1)),
-    ("BPF_MISC", Some(7)),
-    ("BPF_MOD", Some(144)),
-    ("BPF_MODIFY_RETURN", Some(26)),
-    ("BPF_MOV", Some(176)),
-    ("BPF_MSH", Some(160)),
-    ("BPF_MTU_CHK_RET_FRAG_NEEDED", Some(1)),
-    ("BPF_MTU_CHK_RET_SEGS_TOOBIG", Some(2)),
-    ("BPF_MTU_CHK_RET_SUCCESS", Some(0)),
-    ("BPF_MTU_CHK_SEGS", Some(1)),
-    ("BPF_MUL", Some(32)),
-    ("BPF_NEG", Some(128)),
-    ("BPF_NET_OFF", Some(0xfffffffffff00000)),
-    ("BPF_NOEXIST", Some(1)),
-    ("BPF_OBJ_GET", Some(7)),
-    ("BPF_OBJ_GET_INFO_BY_FD", Some(15)),
-    ("BPF_OBJ_NAME_LEN", Some(16)),
-    ("BPF_OBJ_PIN", Some(6)),
-    ("BPF_OK", Some(0)),
-    ("BPF_OR", Some(64)),
-    ("BPF_PERF_EVENT", Some(41)),
-    ("BPF_PROG_ATTACH", Some(8)),
-    ("BPF_PROG_BIND_MAP", Some(35)),
-    ("BPF_PROG_DETACH", Some(9)),
-    ("BPF_PROG_GET_FD_BY_ID", Some(13)),
-    ("BPF_PROG_GET_NEXT_ID", Some(11)),
-    ("BPF_PROG_LOAD", Some(5)),
-    ("BPF_PROG_QUERY", Some(16)),
-    ("BPF_PROG_RUN", Some(10)),
-    ("BPF_PROG_TEST_RUN", Some(10)),
-    ("BPF_PROG_TYPE_CGROUP_DEVICE", Some(15)),
-    ("BPF_PROG_TYPE_CGROUP_SKB", Some(8)),
-    ("BPF_PROG_TYPE_CGROUP_SOCK", Some(9)),
-    ("BPF_PROG_TYPE_CGROUP_SOCKOPT", Some(25)),
-    ("BPF_PROG_TYPE_CGROUP_SOCK_ADDR", Some(18)),
-    ("BPF_PROG_TYPE_CGROUP_SYSCTL", Some(23)),
-    ("BPF_PROG_TYPE_EXT", Some(28)),
-    ("BPF_PROG_TYPE_FLOW_DISSECTOR", Some(22)),
-    ("BPF_PROG_TYPE_KPROBE", Some(2)),
-    ("BPF_PROG_TYPE_LIRC_MODE2", Some(20)),
-    ("BPF_PROG_TYPE_LSM", Some(29)),
-    ("BPF_PROG_TYPE_LWT_IN", Some(10)),
-    ("BPF_PROG_TYPE_LWT_OUT", Some(11)),
-    ("BPF_PROG_TYPE_LWT_SEG6LOCAL", Some(19)),
-    ("BPF_PROG_TYPE_LWT_XMIT", Some(12)),
-    ("BPF_PROG_TYPE_PERF_EVENT", Some(7)),
-    ("BPF_PROG_TYPE_RAW_TRACEPOINT", Some(17)),
-    ("BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE", Some(24)),
-    ("BPF_PROG_TYPE_SCHED_ACT", Some(4)),
-    ("BPF_PROG_TYPE_SCHED_CLS", Some(3)),
-    ("BPF_PROG_TYPE_SK_LOOKUP", Some(30)),
-    ("BPF_PROG_TYPE_SK_MSG", Some(16)),
-    ("BPF_PROG_TYPE_SK_REUSEPORT", Some(21)),
-    ("BPF_PROG_TYPE_SK_SKB", Some(14)),
-    ("BPF_PROG_TYPE_SOCKET_FILTER", Some(1)),
-    ("BPF_PROG_TYPE_SOCK_OPS", Some(13)),
-    ("BPF_PROG_TYPE_STRUCT_OPS", Some(27)),
-    ("BPF_PROG_TYPE_SYSCALL", Some(31)),
-    ("BPF_PROG_TYPE_TRACEPOINT", Some(5)),
-    ("BPF_PROG_TYPE_TRACING", Some(26)),
-    ("BPF_PROG_TYPE_UNSPEC", Some(0)),
-    ("BPF_PROG_TYPE_XDP", Some(6)),
-    ("BPF_PSEUDO_BTF_ID", Some(3)),
-    ("BPF_PSEUDO_CALL", Some(1)),
-    ("BPF_PSEUDO_FUNC", Some(4)),
-    ("BPF_PSEUDO_KFUNC_CALL", Some(2)),
-    ("BPF_PSEUDO_MAP_FD", Some(1)),
-    ("BPF_PSEUDO_MAP_IDX", Some(5)),
-    ("BPF_PSEUDO_MAP_IDX_VALUE", Some(6)),
-    ("BPF_PSEUDO_MAP_VALUE", Some(2)),
-    ("BPF_RAW_TRACEPOINT_OPEN", Some(17)),
-    ("BPF_RB_AVAIL_DATA", Some(0)),
-    ("BPF_RB_CONS_POS", Some(2)),
-    ("BPF_RB_FORCE_WAKEUP", Some(2)),
-    ("BPF_RB_NO_WAKEUP", Some(1)),
-    ("BPF_RB_PROD_POS", Some(3)),
-    ("BPF_RB_RING_SIZE", Some(1)),
-    ("BPF_REDIRECT", Some(7)),
-    ("BPF_REG_0", Some(0)),
-    ("BPF_REG_1", Some(1)),
-    ("BPF_REG_10", Some(10)),
-    ("BPF_REG_2", Some(2)),
-    ("BPF_REG_3", Some(3)),
-    ("BPF_REG_4", Some(4)),
-    ("BPF_REG_5", Some(5)),
-    ("BPF_REG_6", Some(6)),
-    ("BPF_REG_7", Some(7)),
-    ("BPF_REG_8", Some(8)),
-    ("BPF_REG_9", Some(9)),
-    ("BPF_RET", Some(6)),
-    ("BPF_RINGBUF_BUSY_BIT", Some(0x80000000)),
-    ("BPF_RINGBUF_DISCARD_BIT", Some(0x40000000)),
-    ("BPF_RINGBUF_HDR_SZ", Some(8)),
-    ("BPF_RSH", Some(112)),
-    ("BPF_SKB_TSTAMP_DELIVERY_MONO", Some(1)),
-    ("BPF_SKB_TSTAMP_UNSPEC", Some(0)),
-    ("BPF_SK_LOOKUP", Some(36)),
-    ("BPF_SK_LOOKUP_F_NO_REUSEPORT", Some(2)),
-    ("BPF_SK_LOOKUP_F_REPLACE", Some(1)),
-    ("BPF_SK_MSG_VERDICT", Some(7)),
-    ("BPF_SK_REUSEPORT_SELECT", Some(39)),
-    ("BPF_SK_REUSEPORT_SELECT_OR_MIGRATE", Some(40)),
-    ("BPF_SK_SKB_STREAM_PARSER", Some(4)),
-    ("BPF_SK_SKB_STREAM_VERDICT", Some(5)),
-    ("BPF_SK_SKB_VERDICT", Some(38)),
-    ("BPF_SK_STORAGE_GET_F_CREATE", Some(1)),
-    ("BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB", Some(4)),
-    ("BPF_SOCK_OPS_ALL_CB_FLAGS", Some(127)),
-    ("BPF_SOCK_OPS_BASE_RTT", Some(7)),
-    ("BPF_SOCK_OPS_HDR_OPT_LEN_CB", Some(14)),
-    ("BPF_SOCK_OPS_NEEDS_ECN", Some(6)),
-    ("BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG", Some(16)),
-    ("BPF_SOCK_OPS_PARSE_HDR_OPT_CB", Some(13)),
-    ("BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG", Some(32)),
-    ("BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB", Some(5)),
-    ("BPF_SOCK_OPS_RETRANS_CB", Some(9)),
-    ("BPF_SOCK_OPS_RETRANS_CB_FLAG", Some(2)),
-    ("BPF_SOCK_OPS_RTO_CB", Some(8)),
-    ("BPF_SOCK_OPS_RTO_CB_FLAG", Some(1)),
-    ("BPF_SOCK_OPS_RTT_CB", Some(12)),
-    ("BPF_SOCK_OPS_RTT_CB_FLAG", Some(8)),
-    ("BPF_SOCK_OPS_RWND_INIT", Some(2)),
-    ("BPF_SOCK_OPS_STATE_CB", Some(10)),
-    ("BPF_SOCK_OPS_STATE_CB_FLAG", Some(4)),
-    ("BPF_SOCK_OPS_TCP_CONNECT_CB", Some(3)),
-    ("BPF_SOCK_OPS_TCP_LISTEN_CB", Some(11)),
-    ("BPF_SOCK_OPS_TIMEOUT_INIT", Some(1)),
-    ("BPF_SOCK_OPS_VOID", Some(0)),
-    ("BPF_SOCK_OPS_WRITE_HDR_OPT_CB", Some(15)),
-    ("BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG", Some(64)),
-    ("BPF_ST", Some(2)),
-    ("BPF_STACK_BUILD_ID_EMPTY", Some(0)),
-    ("BPF_STACK_BUILD_ID_IP", Some(2)),
-    ("BPF_STACK_BUILD_ID_VALID", Some(1)),
-    ("BPF_STATS_RUN_TIME", Some(0)),
-    ("BPF_STX", Some(3)),
-    ("BPF_SUB", Some(16)),
-    ("BPF_TAG_SIZE", Some(8)),
-    ("BPF_TASK_FD_QUERY", Some(20)),
-    ("BPF_TAX", Some(0)),
-    ("BPF_TCP_CLOSE", Some(7)),
-    ("BPF_TCP_CLOSE_WAIT", Some(8)),
-    ("BPF_TCP_CLOSING", Some(11)),
-    ("BPF_TCP_ESTABLISHED", Some(1)),
-    ("BPF_TCP_FIN_WAIT1", Some(4)),
-    ("BPF_TCP_FIN_WAIT2", Some(5)),
-    ("BPF_TCP_LAST_ACK", Some(9)),
-    ("BPF_TCP_LISTEN", Some(10)),
-    ("BPF_TCP_MAX_STATES", Some(13)),
-    ("BPF_TCP_NEW_SYN_RECV", Some(12)),
-    ("BPF_TCP_SYN_RECV", Some(3)),
-    ("BPF_TCP_SYN_SENT", Some(2)),
-    ("BPF_TCP_TIME_WAIT", Some(6)),
-    ("BPF_TO_BE", Some(8)),
-    ("BPF_TO_LE", Some(0)),
-    ("BPF_TRACE_FENTRY", Some(24)),
-    ("BPF_TRACE_FEXIT", Some(25)),
-    ("BPF_TRACE_ITER", Some(28)),
-    ("BPF_TRACE_KPROBE_MULTI", Some(42)),
-    ("BPF_TRACE_RAW_TP", Some(23)),
-    ("BPF_TXA", Some(128)),
-    ("BPF_W", Some(0)),
-    ("BPF_WRITE_HDR_TCP_CURRENT_MSS", Some(1)),
-    ("BPF_WRITE_HDR_TCP_SYNACK_COOKIE", Some(2)),
-    ("BPF_X", Some(8)),
-    ("BPF_XADD", Some(192)),
-    ("BPF_XCHG", Some(225)),
-    ("BPF_XDP", Some(37)),
-    ("BPF_XDP_CPUMAP", Some(35)),
-    ("BPF_XDP_DEVMAP", Some(33)),
-    ("BPF_XOR", Some(160)),
-    ("BP_VECTOR", None),
-    ("BR2684_SETFILT", Some(0x401c6190)),
-    ("BRCTL_ADD_BRIDGE", Some(2)),
-    ("BRCTL_ADD_IF", Some(4)),
-    ("BRCTL_DEL_BRIDGE", Some(3)),
-    ("BRCTL_DEL_IF", Some(5)),
-    ("BRCTL_GET_BRIDGES", Some(1)),
-    ("BRCTL_GET_BRIDGE_INFO", Some(6)),
-    ("BRCTL_GET_FDB_ENTRIES", Some(18)),
-    ("BRCTL_GET_PORT_INFO", Some(13)),
-    ("BRCTL_GET_PORT_LIST", Some(7)),
-    ("BRCTL_GET_VERSION", Some(0)),
-    ("BRCTL_SET_AGEING_TIME", Some(11)),
-    ("BRCTL_SET_BRIDGE_FORWARD_DELAY", Some(8)),
-    ("BRCTL_SET_BRIDGE_HELLO_TIME", Some(9)),
-    ("BRCTL_SET_BRIDGE_MAX_AGE", Some(10)),
-    ("BRCTL_SET_BRIDGE_PRIORITY", Some(15)),
-    ("BRCTL_SET_BRIDGE_STP_STATE", Some(14)),
-    ("BRCTL_SET_GC_INTERVAL", Some(12)),
-    ("BRCTL_SET_PATH_COST", Some(17)),
-    ("BRCTL_SET_PORT_PRIORITY", Some(16)),
-    ("BRCTL_VERSION", Some(1)),
-    ("BRKINT", Some(2)),
-    ("BR_BOOLOPT_MAX", Some(3)),
-    ("BR_BOOLOPT_MCAST_VLAN_SNOOPING", Some(1)),
-    ("BR_BOOLOPT_MST_ENABLE", Some(2)),
-    ("BR_BOOLOPT_NO_LL_LEARN", Some(0)),
-    ("BR_MCAST_DIR_RX", Some(0)),
-    ("BR_MCAST_DIR_SIZE", Some(2)),
-    ("BR_MCAST_DIR_TX", Some(1)),
-    ("BR_STATE_BLOCKING", Some(4)),
-    ("BR_STATE_DISABLED", Some(0)),
-    ("BR_STATE_FORWARDING", Some(3)),
-    ("BR_STATE_LEARNING", Some(2)),
-    ("BR_STATE_LISTENING", Some(1)),
-    ("BR_VECTOR", None),
-    ("BS0", Some(0)),
-    ("BS1", Some(0x2000)),
-    ("BSDLY", Some(0x2000)),
-    ("BTF_F_COMPACT", Some(1)),
-    ("BTF_F_NONAME", Some(2)),
-    ("BTF_F_PTR_RAW", Some(4)),
-    ("BTF_F_ZERO", Some(8)),
-    ("BTRFS_IOC_ADD_DEV", Some(0x5000940a)),
-    ("BTRFS_IOC_BALANCE", Some(0x5000940c)),
-    ("BTRFS_IOC_BALANCE_CTL", Some(0x40049421)),
-    ("BTRFS_IOC_BALANCE_PROGRESS", Some(0x84009422)),
-    ("BTRFS_IOC_BALANCE_V2", Some(0xc4009420)),
-    ("BTRFS_IOC_CLONE", Some(0x40049409)),
-    ("BTRFS_IOC_CLONE_RANGE", Some(0x4020940d)),
-    ("BTRFS_IOC_DEFAULT_SUBVOL", Some(0x40089413)),
-    ("BTRFS_IOC_DEFRAG", Some(0x50009402)),
-    ("BTRFS_IOC_DEFRAG_RANGE", Some(0x40309410)),
-    ("BTRFS_IOC_DEVICES_READY", Some(0x90009427)),
-    ("BTRFS_IOC_DEV_INFO", Some(0xd000941e)),
-    ("BTRFS_IOC_DEV_REPLACE", Some(0xca289435)),
-    ("BTRFS_IOC_FILE_EXTENT_SAME", Some(0xc0189436)),
-    ("BTRFS_IOC_FORGET_DEV", Some(0x50009405)),
-    ("BTRFS_IOC_FS_INFO", Some(0x8400941f)),
-    ("BTRFS_IOC_GET_DEV_STATS", Some(0xc4089434)),
-    ("BTRFS_IOC_GET_FEATURES", Some(0x80189439)),
-    ("BTRFS_IOC_GET_SUBVOL_INFO", Some(0x81f8943c)),
-    ("BTRFS_IOC_GET_SUBVOL_ROOTREF", Some(0xd000943d)),
-    ("BTRFS_IOC_GET_SUPPORTED_FEATURES", Some(0x80489439)),
-    ("BTRFS_IOC_INO_LOOKUP", Some(0xd0009412)),
-    ("BTRFS_IOC_INO_LOOKUP_USER", Some(0xd000943e)),
-    ("BTRFS_IOC_INO_PATHS", Some(0xc0389423)),
-    ("BTRFS_IOC_LOGICAL_INO", Some(0xc0389424)),
-    ("BTRFS_IOC_LOGICAL_INO_V2", Some(0xc038943b)),
-    ("BTRFS_IOC_QGROUP_ASSIGN", Some(0x40189429)),
-    ("BTRFS_IOC_QGROUP_CREATE", Some(0x4010942a)),
-    ("BTRFS_IOC_QGROUP_LIMIT", Some(0x8030942b)),
-    ("BTRFS_IOC_QUOTA_CTL", Some(0xc0109428)),
-    ("BTRFS_IOC_QUOTA_RESCAN", Some(0x4040942c)),
-    ("BTRFS_IOC_QUOTA_RESCAN_STATUS", Some(0x8040942d)),
-    ("BTRFS_IOC_QUOTA_RESCAN_WAIT", Some(0x942e)),
-    ("BTRFS_IOC_RESIZE", Some(0x50009403)),
-    ("BTRFS_IOC_RM_DEV", Some(0x5000940b)),
-    ("BTRFS_IOC_RM_DEV_V2", Some(0x5000943a)),
-    ("BTRFS_IOC_SCAN_DEV", Some(0x50009404)),
-    ("BTRFS_IOC_SCRUB", Some(0xc400941b)),
-    ("BTRFS_IOC_SCRUB_CANCEL", Some(0x941c)),
-    ("BTRFS_IOC_SCRUB_PROGRESS", Some(0xc400941d)),
-    ("BTRFS_IOC_SEND", Some(0x40489426)),
-    ("BTRFS_IOC_SET_FEATURES", Some(0x40309439)),
-    ("BTRFS_IOC_SET_RECEIVED_SUBVOL", Some(0xc0c89425)),
-    ("BTRFS_IOC_SNAP_CREATE", Some(0x50009401)),
-    ("BTRFS_IOC_SNAP_CREATE_V2", Some(0x50009417)),
-    ("BTRFS_IOC_SNAP_DESTROY", Some(0x5000940f)),
-    ("BTRFS_IOC_SNAP_DESTROY_V2", Some(0x5000943f)),
-    ("BTRFS_IOC_SPACE_INFO", Some(0xc0109414)),
-    ("BTRFS_IOC_START_SYNC", Some(0x80089418)),
-    ("BTRFS_IOC_SUBVOL_CREATE", Some(0x5000940e)),
-    ("BTRFS_IOC_SUBVOL_CREATE_V2", Some(0x50009418)),
-    ("BTRFS_IOC_SUBVOL_GETFLAGS", Some(0x80089419)),
-    ("BTRFS_IOC_SUBVOL_SETFLAGS", Some(0x4008941a)),
-    ("BTRFS_IOC_SYNC", Some(0x9408)),
-    ("BTRFS_IOC_TRANS_END", Some(0x9407)),
-    ("BTRFS_IOC_TRANS_START", Some(0x9406)),
-    ("BTRFS_IOC_TREE_SEARCH", Some(0xd0009411)),
-    ("BTRFS_IOC_TREE_SEARCH_V2", Some(0xc0709411)),
-    ("BTRFS_IOC_WAIT_SYNC", Some(0x40089416)),
-    ("BT_BMC_IOCTL_SMS_ATN", Some(0xb100)),
-    ("BUSSTATE_OFF", Some(0)),
-    ("BUSSTATE_ON", Some(1)),
-    ("BUSSTATE_TRISTATE", Some(2)),
-    ("CAPI_CLR_FLAGS", Some(0x80044325)),
-    ("CAPI_GET_ERRCODE", Some(0x80024321)),
-    ("CAPI_GET_FLAGS", Some(0x80044323)),
-    ("CAPI_GET_MANUFACTURER", Some(0xc0044306)),
-    ("CAPI_GET_PROFILE", Some(0xc0404309)),
-    ("CAPI_GET_SERIAL", Some(0xc0044308)),
-    ("CAPI_GET_VERSION", Some(0xc0104307)),
-    ("CAPI_INSTALLED", Some(0x80024322)),
-    ("CAPI_MANUFACTURER_CMD", Some(0xc0104320)),
-    ("CAPI_NCCI_GETUNIT", Some(0x80044327)),
-    ("CAPI_NCCI_OPENCOUNT", Some(0x80044326)),
-    ("CAPI_REGISTER", Some(0x400c4301)),
-    ("CAPI_SET_FLAGS", Some(0x80044324)),
-    ("CAP_AUDIT_CONTROL", Some(30)),
-    ("CAP_AUDIT_READ", Some(37)),
-    ("CAP_AUDIT_WRITE", Some(29)),
-    ("CAP_BLOCK_SUSPEND", Some(36)),
-    ("CAP_BPF", Some(39)),
-    ("CAP_CHECKPOINT_RESTORE", Some(40)),
-    ("CAP_CHOWN", Some(0)),
-    ("CAP_DAC_OVERRIDE", Some(1)),
-    ("CAP_DAC_READ_SEARCH", Some(2)),
-    ("CAP_FOWNER", Some(3)),
-    ("CAP_FSETID", Some(4)),
-    ("CAP_IPC_LOCK", Some(14)),
-    ("CAP_IPC_OWNER", Some(15)),
-    ("CAP_KILL", Some(5)),
-    ("CAP_LAST_CAP", Some(40)),
-    ("CAP_LEASE", Some(28)),
-    ("CAP_LINUX_IMMUTABLE", Some(9)),
-    ("CAP_MAC_ADMIN", Some(33)),
-    ("CAP_MAC_OVERRIDE", Some(32)),
-    ("CAP_MKNOD", Some(27)),
-    ("CAP_NET_ADMIN", Some(12)),
-    ("CAP_NET_BIND_SERVICE", Some(10)),
-    ("CAP_NET_BROADCAST", Some(11)),
-    ("CAP_NET_RAW", Some(13)),
-    ("CAP_PERFMON", Some(38)),
-    ("CAP_SETFCAP", Some(31)),
-    ("CAP_SETGID", Some(6)),
-    ("CAP_SETPCAP", Some(8)),
-    ("CAP_SETUID", Some(7)),
-    ("CAP_SYSLOG", Some(34)),
-    ("CAP_SYS_ADMIN", Some(21)),
-    ("CAP_SYS_BOOT", Some(22)),
-    ("CAP_SYS_CHROOT", Some(18)),
-    ("CAP_SYS_MODULE", Some(16)),
-    ("CAP_SYS_NICE", Some(23)),
-    ("CAP_SYS_PACCT", Some(20)),
-    ("CAP_SYS_PTRACE", Some(19)),
-    ("CAP_SYS_RAWIO", Some(17)),
-    ("CAP_SYS_RESOURCE", Some(24)),
-    ("CAP_SYS_TIME", Some(25)),
-    ("CAP_SYS_TTY_CONFIG", Some(26)),
-    ("CAP_WAKE_ALARM", Some(35)),
-    ("CASE_LOWER_BASE", Some(8)),
-    ("CASE_LOWER_EXT", Some(16)),
-    ("CAUSE", None),
-    ("CBAUD", Some(0x100f)),
-    ("CBAUDEX", Some(0x1000)),
-    ("CBRK", Some(0)),
-    ("CCISS_BIG_PASSTHRU", Some(0xc0604212)),
-    ("CCISS_DEREGDISK", Some(0x420c)),
-    ("CCISS_GETBUSTYPES", Some(0x80044207)),
-    ("CCISS_GETDRIVVER", Some(0x80044209)),
-    ("CCISS_GETFIRMVER", Some(0x80044208)),
-    ("CCISS_GETHEARTBEAT", Some(0x80044206)),
-    ("CCISS_GETINTINFO", Some(0x80084202)),
-    ("CCISS_GETLUNINFO", Some(0x800c4211)),
-    ("CCISS_GETNODENAME", Some(0x80104204)),
-    ("CCISS_GETPCIINFO", Some(0x80084201)),
-    ("CCISS_PASSTHRU", Some(0xc058420b)),
-    ("CCISS_REGNEWD", Some(0x420e)),
-    ("CCISS_REGNEWDISK", Some(0x4004420d)),
-    ("CCISS_RESCANDISK", Some(0x4210)),
-    ("CCISS_REVALIDVOLS", Some(0x420a)),
-    ("CCISS_SETINTINFO", Some(0x40084203)),
-    ("CCISS_SETNODENAME", Some(0x40104205)),
-    ("CDC_CD_R", Some(0x2000)),
-    ("CDC_CD_RW", Some(0x4000)),
-    ("CDC_CLOSE_TRAY", Some(1)),
-    ("CDC_DRIVE_STATUS", Some(0x800)),
-    ("CDC_DVD", Some(0x8000)),
-    ("CDC_DVD_R", Some(0x10000)),
-    ("CDC_DVD_RAM", Some(0x20000)),
-    ("CDC_GENERIC_PACKET", Some(0x1000)),
-    ("CDC_LOCK", Some(4)),
-    ("CDC_MCN", Some(64)),
-    ("CDC_MEDIA_CHANGED", Some(128)),
-    ("CDC_MO_DRIVE", Some(0x40000)),
-    ("CDC_MRW", Some(0x80000)),
-    ("CDC_MRW_W", Some(0x100000)),
-    ("CDC_MULTI_SESSION", Some(32)),
-    ("CDC_OPEN_TRAY", Some(2)),
-    ("CDC_PLAY_AUDIO", Some(256)),
-    ("CDC_RAM", Some(0x200000)),
-    ("CDC_RESET", Some(512)),
-    ("CDC_SELECT_DISC", Some(16)),
-    ("CDC_SELECT_SPEED", Some(8)),
-    ("CDF_HWDM", Some(36)),
-    ("CDF_MRW", Some(40)),
-    ("CDF_RWRT", Some(32)),
-    ("CDISCARD", Some(15)),
-    ("CDM_MRW_BGFORMAT_ACTIVE", Some(2)),
-    ("CDM_MRW_BGFORMAT_COMPLETE", Some(3)),
-    ("CDM_MRW_BGFORMAT_INACTIVE", Some(1)),
-    ("CDM_MRW_NOTMRW", Some(0)),
-    ("CDO_AUTO_CLOSE", Some(1)),
-    ("CDO_AUTO_EJECT", Some(2)),
-    ("CDO_CHECK_TYPE", Some(16)),
-    ("CDO_LOCK", Some(8)),
-    ("CDO_USE_FFLAGS", Some(4)),
-    ("CDROMAUDIOBUFSIZ", Some(0x5382)),
-    ("CDROMCLOSETRAY", Some(0x5319)),
-    ("CDROMEJECT", Some(0x5309)),
-    ("CDROMEJECT_SW", Some(0x530f)),
-    ("CDROMGETSPINDOWN", Some(0x531d)),
-    ("CDROMMULTISESSION", Some(0x5310)),
-    ("CDROMPAUSE", Some(0x5301)),
-    ("CDROMPLAYBLK", Some(0x5317)),
-    ("CDROMPLAYMSF", Some(0x5303)),
-    ("CDROMPLAYTRKIND", Some(0x5304)),
-    ("CDROMREADALL", Some(0x5318)),
-    ("CDROMREADAUDIO", Some(0x530e)),
-    ("CDROMREADCOOKED", Some(0x5315)),
-    ("CDROMREADMODE1", Some(0x530d)),
-    ("CDROMREADMODE2", Some(0x530c)),
-    ("CDROMREADRAW", Some(0x5314)),
-    ("CDROMREADTOCENTRY", Some(0x5306)),
-    ("CDROMREADTOCHDR", Some(0x5305)),
-    ("CDROMRESET", Some(0x5312)),
-    ("CDROMRESUME", Some(0x5302)),
-    ("CDROMSEEK", Some(0x5316)),
-    ("CDROMSETSPINDOWN", Some(0x531e)),
-    ("CDROMSTART", Some(0x5308)),
-    ("CDROMSTOP", Some(0x5307)),
-    ("CDROMSUBCHNL", Some(0x530b)),
-    ("CDROMVOLCTRL", Some(0x530a)),
-    ("CDROMVOLREAD", Some(0x5313)),
-    ("CDROM_AUDIO_COMPLETED", Some(19)),
-    ("CDROM_AUDIO_ERROR", Some(20)),
-    ("CDROM_AUDIO_INVALID", Some(0)),
-    ("CDROM_AUDIO_NO_STATUS", Some(21)),
-    ("CDROM_AUDIO_PAUSED", Some(18)),
-    ("CDROM_AUDIO_PLAY", Some(17)),
-    ("CDROM_CHANGER_NSLOTS", Some(0x5328)),
-    ("CDROM_CLEAR_OPTIONS", Some(0x5321)),
-    ("CDROM_DATA_TRACK", Some(4)),
-    ("CDROM_DEBUG", Some(0x5330)),
-    ("CDROM_DISC_STATUS", Some(0x5327)),
-    ("CDROM_DRIVE_STATUS", Some(0x5326)),
-    ("CDROM_GET_CAPABILITY", Some(0x5331)),
-    ("CDROM_GET_MCN", Some(0x5311)),
-    ("CDROM_GET_UPC", Some(0x5311)),
-    ("CDROM_LAST_WRITTEN", Some(0x5395)),
-    ("CDROM_LBA", Some(1)),
-    ("CDROM_LEADOUT", Some(170)),
-    ("CDROM_LOCKDOOR", Some(0x5329)),
-    ("CDROM_MEDIA_CHANGED", Some(0x5325)),
-    ("CDROM_MSF", Some(2)),
-    ("CDROM_NEXT_WRITABLE", Some(0x5394)),
-    ("CDROM_PACKET_SIZE", Some(12)),
-    ("CDROM_SELECT_DISC", Some(0x5323)),
-    ("CDROM_SELECT_SPEED", Some(0x5322)),
-    ("CDROM_SEND_PACKET", Some(0x5393)),
-    ("CDROM_SET_OPTIONS", Some(0x5320)),
-    ("CDROM_TIMED_MEDIA_CHANGE", Some(0x5396)),
-    ("CDSUSP", Some(25)),
-    ("CDS_AUDIO", Some(100)),
-    ("CDS_DATA_1", Some(101)),
-    ("CDS_DATA_2", Some(102)),
-    ("CDS_DISC_OK", Some(4)),
-    ("CDS_DRIVE_NOT_READY", Some(3)),
-    ("CDS_MIXED", Some(105)),
-    ("CDS_NO_DISC", Some(1)),
-    ("CDS_NO_INFO", Some(0)),
-    ("CDS_TRAY_OPEN", Some(2)),
-    ("CDS_XA_2_1", Some(103)),
-    ("CDS_XA_2_2", Some(104)),
-    ("CDU31A_CDROM_MAJOR", Some(15)),
-    ("CDU535_CDROM_MAJOR", Some(24)),
-    ("CD_CHUNK_SIZE", Some(24)),
-    ("CD_ECC_SIZE", Some(276)),
-    ("CD_EDC_SIZE", Some(4)),
-    ("CD_FRAMES", Some(75)),
-    ("CD_FRAMESIZE", Some(0x800)),
-    ("CD_FRAMESIZE_RAW", Some(0x930)),
-    ("CD_FRAMESIZE_RAW0", Some(0x920)),
-    ("CD_FRAMESIZE_RAW1", Some(0x924)),
-    ("CD_FRAMESIZE_RAWER", Some(0xa56)),
-    ("CD_FRAMESIZE_SUB", Some(96)),
-    ("CD_HEAD_SIZE", Some(4)),
-    ("CD_MINS", Some(74)),
-    ("CD_MSF_OFFSET", Some(150)),
-    ("CD_NUM_OF_CHUNKS", Some(98)),
-    ("CD_PART_MASK", Some(63)),
-    ("CD_PART_MAX", Some(64)),
-    ("CD_SECS", Some(60)),
-    ("CD_SUBHEAD_SIZE", Some(8)),
-    ("CD_SYNC_SIZE", Some(12)),
-    ("CD_XA_HEAD", Some(12)),
-    ("CD_XA_SYNC_HEAD", Some(24)),
-    ("CD_XA_TAIL", Some(280)),
-    ("CD_ZERO_SIZE", Some(8)),
-    ("CEC_ADAP_G_CAPS", Some(0xc04c6100)),
-    ("CEC_ADAP_G_CONNECTOR_INFO", Some(0x8044610a)),
-    ("CEC_ADAP_G_LOG_ADDRS", Some(0x805c6103)),
-    ("CEC_ADAP_G_PHYS_ADDR", Some(0x80026101)),
-    ("CEC_ADAP_S_LOG_ADDRS", Some(0xc05c6104)),
-    ("CEC_ADAP_S_PHYS_ADDR", Some(0x40026102)),
-    ("CEC_DQEVENT", Some(0xc0506107)),
-    ("CEC_G_MODE", Some(0x80046108)),
-    ("CEC_RECEIVE", Some(0xc0386106)),
-    ("CEC_S_MODE", Some(0x40046109)),
-    ("CEC_TRANSMIT", Some(0xc0386105)),
-    ("CEOF", Some(4)),
-    ("CEOL", Some(0)),
-    ("CEOT", Some(4)),
-    ("CEPH_SUPER_MAGIC", Some(0xc36400)),
-    ("CERASE", Some(127)),
-    ("CFA_ERASE_SECTORS", Some(192)),
-    ("CFA_REQ_EXT_ERROR_CODE", Some(3)),
-    ("CFA_TRANSLATE_SECTOR", Some(135)),
-    ("CFA_WRITE_MULTI_WO_ERASE", Some(205)),
-    ("CFA_WRITE_SECT_WO_ERASE", Some(56)),
-    ("CFLUSH", Some(15)),
-    ("CGC_DATA_NONE", Some(3)),
-    ("CGC_DATA_READ", Some(2)),
-    ("CGC_DATA_UNKNOWN", Some(0)),
-    ("CGC_DATA_WRITE", Some(1)),
-    ("CGROUP2_SUPER_MAGIC", Some(0x63677270)),
-    ("CGROUP_NS_INDEX", Some(6)),
-    ("CGROUP_SUPER_MAGIC", Some(0x27e0eb)),
-    ("CHIOEXCHANGE", Some(0x401c6302)),
-    ("CHIOGELEM", Some(0x406c6310)),
-    ("CHIOGPARAMS", Some(0x80146306)),
-    ("CHIOGPICKER", Some(0x80046304)),
-    ("CHIOGSTATUS", Some(0x40106308)),
-    ("CHIOGVPARAMS", Some(0x80706313)),
-    ("CHIOINITELEM", Some(0x6311)),
-    ("CHIOMOVE", Some(0x40146301)),
-    ("CHIOPOSITION", Some(0x400c6303)),
-    ("CHIOSPICKER", Some(0x40046305)),
-    ("CHIOSVOLTAG", Some(0x40306312)),
-    ("CIBAUD", Some(0x100f0000)),
-    ("CIFS_SUPER_MAGIC", Some(0xff534d42)),
-    ("CINTR", Some(3)),
-    ("CIOC_KERNEL_VERSION", Some(0xc008630a)),
-    ("CKILL", Some(21)),
-    ("CLD_CONTINUED", Some(6)),
-    ("CLD_DUMPED", Some(3)),
-    ("CLD_EXITED", Some(1)),
-    ("CLD_KILLED", Some(2)),
-    ("CLD_STOPPED", Some(5)),
-    ("CLD_TRAPPED", Some(4)),
-    ("CLNEXT", Some(22)),
-    ("CLOCAL", Some(0x800)),
-    ("CLOCKS_MASK", Some(1)),
-    ("CLOCKS_MONO", Some(1)),
-    ("CLOCKS_PER_SEC", Some(0xf4240)),
-    ("CLOCK_AUX", Some(16)),
-    ("CLOCK_AUX_LAST", Some(23)),
-    ("CLOCK_BOOTTIME", Some(7)),
-    ("CLOCK_BOOTTIME_ALARM", Some(9)),
-    ("CLOCK_DEFAULT", Some(0)),
-    ("CLOCK_EXT", Some(1)),
-    ("CLOCK_INT", Some(2)),
-    ("CLOCK_MONOTONIC", Some(1)),
-    ("CLOCK_MONOTONIC_COARSE", Some(6)),
-    ("CLOCK_MONOTONIC_RAW", Some(4)),
-    ("CLOCK_PROCESS_CPUTIME_ID", Some(2)),
-    ("CLOCK_REALTIME", Some(0)),
-    ("CLOCK_REALTIME_ALARM", Some(8)),
-    ("CLOCK_REALTIME_COARSE", Some(5)),
-    ("CLOCK_SGI_CYCLE", Some(10)),
-    ("CLOCK_TAI", Some(11)),
-    ("CLOCK_THREAD_CPUTIME_ID", Some(3)),
-    ("CLOCK_TXFROMRX", Some(4)),
-    ("CLOCK_TXINT", Some(3)),
-    ("CLONE_ARGS_SIZE_VER0", Some(64)),
-    ("CLONE_ARGS_SIZE_VER1", Some(80)),
-    ("CLONE_ARGS_SIZE_VER2", Some(88)),
-    ("CLONE_CHILD_CLEARTID", Some(0x200000)),
-    ("CLONE_CHILD_SETTID", Some(0x1000000)),
-    ("CLONE_CLEAR_SIGHAND", Some(0x100000000)),
-    ("CLONE_DETACHED", Some(0x400000)),
-    ("CLONE_FILES", Some(0x400)),
-    ("CLONE_FS", Some(512)),
-    ("CLONE_INTO_CGROUP", Some(0x200000000)),
-    ("CLONE_IO", Some(0x80000000)),
-    ("CLONE_NEWCGROUP", Some(0x2000000)),
-    ("CLONE_NEWIPC", Some(0x8000000)),
-    ("CLONE_NEWNET", Some(0x40000000)),
-    ("CLONE_NEWNS", Some(0x20000)),
-    ("CLONE_NEWPID", Some(0x20000000)),
-    ("CLONE_NEWTIME", Some(128)),
-    ("CLONE_NEWUSER", Some(0x10000000)),
-    ("CLONE_NEWUTS", Some(0x4000000)),
-    ("CLONE_PARENT", Some(0x8000)),
-    ("CLONE_PARENT_SETTID", Some(0x100000)),
-    ("CLONE_PIDFD", Some(0x1000)),
-    ("CLONE_PTRACE", Some(0x2000)),
-    ("CLONE_SETTLS", Some(0x80000)),
-    ("CLONE_SIGHAND", Some(0x800)),
-    ("CLONE_SYSVSEM", Some(0x40000)),
-    ("CLONE_THREAD", Some(0x10000)),
-    ("CLONE_UNTRACED", Some(0x800000)),
-    ("CLONE_VFORK", Some(0x4000)),
-    ("CLONE_VM", Some(256)),
-    ("CLOSE_RANGE_CLOEXEC", Some(4)),
-    ("CLOSE_RANGE_UNSHARE", Some(2)),
-    ("CM206_CDROM_MAJOR", Some(32)),
-    ("CMIN", Some(1)),
-    ("CMSPAR", Some(0x40000000)),
-    ("CM_IOCGATR", None),
-    ("CM_IOSDBGLVL", None),
-    ("CODA_SUPER_MAGIC", Some(0x73757245)),
-    ("COMPAQ_CISS_MAJOR", Some(104)),
-    ("COMPAQ_CISS_MAJOR1", Some(105)),
-    ("COMPAQ_CISS_MAJOR2", Some(106)),
-    ("COMPAQ_CISS_MAJOR3", Some(107)),
-    ("COMPAQ_CISS_MAJOR4", Some(108)),
-    ("COMPAQ_CISS_MAJOR5", Some(109)),
-    ("COMPAQ_CISS_MAJOR6", Some(110)),
-    ("COMPAQ_CISS_MAJOR7", Some(111)),
-    ("COMPAQ_SMART2_MAJOR", Some(72)),
-    ("COMPAQ_SMART2_MAJOR1", Some(73)),
-    ("COMPAQ_SMART2_MAJOR2", Some(74)),
-    ("COMPAQ_SMART2_MAJOR3", Some(75)),
-    ("COMPAQ_SMART2_MAJOR4", Some(76)),
-    ("COMPAQ_SMART2_MAJOR5", Some(77)),
-    ("COMPAQ_SMART2_MAJOR6", Some(78)),
-    ("COMPAQ_SMART2_MAJOR7", Some(79)),
-    ("CPUID_MAJOR", Some(203)),
-    ("CPU_SETSIZE", Some(0x400)),
-    ("CQUIT", Some(28)),
-    ("CR0", Some(0)),
-    ("CR0_STATE", None),
-    ("CR1", Some(512)),
-    ("CR2", Some(0x400)),
-    ("CR3", Some(0x600)),
-    ("CRAMFS_MAGIC", Some(0x28cd3d45)),
-    ("CRAMFS_MAGIC_WEND", Some(0x453dcd28)),
-    ("CRDLY", Some(0x600)),
-    ("CREAD", Some(128)),
-    ("CREPRINT", Some(18)),
-    ("CRPRNT", Some(18)),
-    ("CRTSCTS", Some(0x80000000)),
-    ("CR_SIZE", None),
-    ("CS", None),
-    ("CS5", Some(0)),
-    ("CS6", Some(16)),
-    ("CS7", Some(32)),
-    ("CS8", Some(48)),
-    ("CSIGNAL", Some(255)),
-    ("CSIZE", Some(48)),
-    ("CSTART", Some(17)),
-    ("CSTATUS", Some(0)),
-    ("CSTOP", Some(19)),
-    ("CSTOPB", Some(64)),
-    ("CSUSP", Some(26)),
-    ("CTIME", Some(0)),
-    ("CUSE_INIT", Some(0x1000)),
-    ("CUSE_INIT_BSWAP_RESERVED", Some(0x100000)),
-    ("CUSE_INIT_INFO_MAX", Some(0x1000)),
-    ("CUSE_UNRESTRICTED_IOCTL", Some(1)),
-    ("CWERASE", Some(23)),
-    ("CX86_ARR_BASE", None),
-    ("CX86_CCR0", None),
-    ("CX86_CCR1", None),
-    ("CX86_CCR2", None),
-    ("CX86_CCR3", None),
-    ("CX86_CCR4", None),
-    ("CX86_CCR5", None),
-    ("CX86_CCR6", None),
-    ("CX86_CCR7", None),
-    ("CX86_DIR0", None),
-    ("CX86_DIR1", None),
-    ("CX86_GCR", None),
-    ("CX86_PCR0", None),
-    ("CX86_PCR1", None),
-    ("CX86_RCR_BASE", None),
-    ("CXL_MEM_QUERY_COMMANDS", Some(0x8008ce01)),
-    ("CXL_MEM_SEND_COMMAND", Some(0xc030ce02)),
-    ("DAC960_MAJOR", Some(48)),
-    ("DASD_MAJOR", Some(94)),
-    ("DAXFS_MAGIC", Some(0x64646178)),
-    ("DB_VECTOR", None),
-    ("DDV_MAJOR", Some(39)),
-    ("DEBUGFS_MAGIC", Some(0x64626720)),
-    ("DEFFILEMODE", Some(438)),
-    ("DELETED_FLAG", Some(229)),
-    ("DELL_WMI_SMBIOS_CMD", Some(0xc0345700)),
-    ("DEL_VLAN_CMD", Some(1)),
-    ("DEVMEM_MAGIC", Some(0x454d444d)),
-    ("DEVPTS_SUPER_MAGIC", Some(0x1cd1)),
-    ("DE_VECTOR", None),
-    ("DFL_FPGA_CHECK_EXTENSION", Some(0xb601)),
-    ("DFL_FPGA_FME_ERR_GET_IRQ_NUM", Some(0x8004b683)),
-    ("DFL_FPGA_FME_ERR_SET_IRQ", Some(0x4008b684)),
-    ("DFL_FPGA_FME_PORT_ASSIGN", Some(0x4004b682)),
-    ("DFL_FPGA_FME_PORT_PR", Some(0xb680)),
-    ("DFL_FPGA_FME_PORT_RELEASE", Some(0x4004b681)),
-    ("DFL_FPGA_GET_API_VERSION", Some(0xb600)),
-    ("DFL_FPGA_PORT_DMA_MAP", Some(0xb643)),
-    ("DFL_FPGA_PORT_DMA_UNMAP", Some(0xb644)),
-    ("DFL_FPGA_PORT_ERR_GET_IRQ_NUM", Some(0x8004b645)),
-    ("DFL_FPGA_PORT_ERR_SET_IRQ", Some(0x4008b646)),
-    ("DFL_FPGA_PORT_GET_INFO", Some(0xb641)),
-    ("DFL_FPGA_PORT_GET_REGION_INFO", Some(0xb642)),
-    ("DFL_FPGA_PORT_RESET", Some(0xb640)),
-    ("DFL_FPGA_PORT_UINT_GET_IRQ_NUM", Some(0x8004b647)),
-    ("DFL_FPGA_PORT_UINT_SET_IRQ", Some(0x4008b648)),
-    ("DF_VECTOR", None),
-    ("DIGICU_MAJOR", Some(22)),
-    ("DIGI_MAJOR", Some(23)),
-    ("DIPC", Some(25)),
-    ("DISABLE_SEAGATE", Some(251)),
-    ("DMA_BUF_BASE", Some(98)),
-    ("DMA_BUF_IOCTL_EXPORT_SYNC_FILE", Some(0xc0086202)),
-    ("DMA_BUF_IOCTL_IMPORT_SYNC_FILE", Some(0x40086203)),
-    ("DMA_BUF_IOCTL_SYNC", Some(0x40086200)),
-    ("DMA_BUF_MAGIC", Some(0x444d4142)),
-    ("DMA_BUF_NAME_LEN", Some(32)),
-    ("DMA_BUF_SET_NAME", Some(0x40046201)),
-    ("DMA_BUF_SET_NAME_A", Some(0x40046201)),
-    ("DMA_BUF_SET_NAME_B", Some(0x40086201)),
-    ("DMA_BUF_SYNC_END", Some(4)),
-    ("DMA_BUF_SYNC_READ", Some(1)),
-    ("DMA_BUF_SYNC_RW", Some(3)),
-    ("DMA_BUF_SYNC_START", Some(0)),
-    ("DMA_BUF_SYNC_VALID_FLAGS_MASK", Some(7)),
-    ("DMA_BUF_SYNC_WRITE", Some(2)),
-    ("DMA_HEAP_IOCTL_ALLOC", Some(0xc0184800)),
-    ("DMA_HEAP_IOC_MAGIC", Some(72)),
-    ("DMA_HEAP_VALID_HEAP_FLAGS", Some(0)),
-    ("DM_DEV_ARM_POLL", Some(0xc138fd10)),
-    ("DM_DEV_CREATE", Some(0xc138fd03)),
-    ("DM_DEV_REMOVE", Some(0xc138fd04)),
-    ("DM_DEV_RENAME", Some(0xc138fd05)),
-    ("DM_DEV_SET_GEOMETRY", Some(0xc138fd0f)),
-    ("DM_DEV_STATUS", Some(0xc138fd07)),
-    ("DM_DEV_SUSPEND", Some(0xc138fd06)),
-    ("DM_DEV_WAIT", Some(0xc138fd08)),
-    ("DM_GET_TARGET_VERSION", Some(0xc138fd11)),
-    ("DM_LIST_DEVICES", Some(0xc138fd02)),
-    ("DM_LIST_VERSIONS", Some(0xc138fd0d)),
-    ("DM_REMOVE_ALL", Some(0xc138fd01)),
-    ("DM_TABLE_CLEAR", Some(0xc138fd0a)),
-    ("DM_TABLE_DEPS", Some(0xc138fd0b)),
-    ("DM_TABLE_LOAD", Some(0xc138fd09)),
-    ("DM_TABLE_STATUS", Some(0xc138fd0c)),
-    ("DM_TARGET_MSG", Some(0xc138fd0e)),
-    ("DM_VERSION", Some(0xc138fd00)),
-    ("DN_ACCESS", Some(1)),
-    ("DN_ATTRIB", Some(32)),
-    ("DN_CREATE", Some(4)),
-    ("DN_DELETE", Some(8)),
-    ("DN_MODIFY", Some(2)),
-    ("DN_MULTISHOT", Some(0x80000000)),
-    ("DN_RENAME", Some(16)),
-    ("DQF_PRIVATE", Some(17)),
-    ("DQF_ROOT_SQUASH", Some(1)),
-    ("DQF_ROOT_SQUASH_B", Some(0)),
-    ("DQF_SYS_FILE", Some(0x10000)),
-    ("DQF_SYS_FILE_B", Some(16)),
-    ("DRBD_MAJOR", Some(147)),
-    ("DRM_IOCTL_ADD_BUFS", Some(0xc0186416)),
-    ("DRM_IOCTL_ADD_CTX", Some(0xc0086420)),
-    ("DRM_IOCTL_ADD_DRAW", Some(0xc0046427)),
-    ("DRM_IOCTL_ADD_MAP", Some(0xc0186415)),
-    ("DRM_IOCTL_AGP_ACQUIRE", Some(0x6430)),
-    ("DRM_IOCTL_AGP_ALLOC", Some(0xc0106434)),
-    ("DRM_IOCTL_AGP_BIND", Some(0x40086436)),
-    ("DRM_IOCTL_AGP_ENABLE", Some(0x40046432)),
-    ("DRM_IOCTL_AGP_FREE", Some(0x40106435)),
-    ("DRM_IOCTL_AGP_INFO", Some(0x80206433)),
-    ("DRM_IOCTL_AGP_RELEASE", Some(0x6431)),
-    ("DRM_IOCTL_AGP_UNBIND", Some(0x40086437)),
-    ("DRM_IOCTL_AUTH_MAGIC", Some(0x40046411)),
-    ("DRM_IOCTL_BASE", Some(100)),
-    ("DRM_IOCTL_BLOCK", Some(0xc0046412)),
-    ("DRM_IOCTL_CONTROL", Some(0x40086414)),
-    ("DRM_IOCTL_CRTC_GET_SEQUENCE", Some(0xc018643b)),
-    ("DRM_IOCTL_CRTC_QUEUE_SEQUENCE", Some(0xc018643c)),
-    ("DRM_IOCTL_DMA", Some(0xc0286429)),
-    ("DRM_IOCTL_DROP_MASTER", Some(0x641f)),
-    ("DRM_IOCTL_FINISH", Some(0x4008642c)),
-    ("DRM_IOCTL_FREE_BUFS", Some(0x4008641a)),
-    ("DRM_IOCTL_GEM_CLOSE", Some(0x40086409)),
-    ("DRM_IOCTL_GEM_FLINK", Some(0xc008640a)),
-    ("DRM_IOCTL_GEM_OPEN", Some(0xc010640b)),
-    ("DRM_IOCTL_GET_CAP", Some(0xc010640c)),
-    ("DRM_IOCTL_GET_CLIENT", Some(0xc0186405)),
-    ("DRM_IOCTL_GET_CTX", Some(0xc0086423)),
-    ("DRM_IOCTL_GET_MAGIC", Some(0x80046402)),
-    ("DRM_IOCTL_GET_MAP", Some(0xc0186404)),
-    ("DRM_IOCTL_GET_SAREA_CTX", Some(0xc008641d)),
-    ("DRM_IOCTL_GET_STATS", Some(0x807c6406)),
-    ("DRM_IOCTL_GET_UNIQUE", Some(0xc0086401)),
-    ("DRM_IOCTL_INFO_BUFS", Some(0xc0086418)),
-    ("DRM_IOCTL_IRQ_BUSID", Some(0xc0106403)),
-    ("DRM_IOCTL_LOCK", Some(0x4008642a)),
-    ("DRM_IOCTL_MAP_BUFS", Some(0xc00c6419)),
-    ("DRM_IOCTL_MARK_BUFS", Some(0x40186417)),
-    ("DRM_IOCTL_MODESET_CTL", Some(0x40086408)),
-    ("DRM_IOCTL_MODE_ADDFB", Some(0xc01c64ae)),
-    ("DRM_IOCTL_MODE_ADDFB2", Some(0xc06864b8)),
-    ("DRM_IOCTL_MODE_ATOMIC", Some(0xc03864bc)),
-    ("DRM_IOCTL_MODE_ATTACHMODE", Some(0xc04864a8)),
-    ("DRM_IOCTL_MODE_CREATEPROPBLOB", Some(0xc01064bd)),
-    ("DRM_IOCTL_MODE_CREATE_DUMB", Some(0xc02064b2)),
-    ("DRM_IOCTL_MODE_CREATE_LEASE", Some(0xc01864c6)),
-    ("DRM_IOCTL_MODE_CURSOR", Some(0xc01c64a3)),
-    ("DRM_IOCTL_MODE_CURSOR2", Some(0xc02464bb)),
-    ("DRM_IOCTL_MODE_DESTROYPROPBLOB", Some(0xc00464be)),
-    ("DRM_IOCTL_MODE_DESTROY_DUMB", Some(0xc00464b4)),
-    ("DRM_IOCTL_MODE_DETACHMODE", Some(0xc04864a9)),
-    ("DRM_IOCTL_MODE_DIRTYFB", Some(0xc01864b1)),
-    ("DRM_IOCTL_MODE_GETCONNECTOR", Some(0xc05064a7)),
-    ("DRM_IOCTL_MODE_GETCRTC", Some(0xc06864a1)),
-    ("DRM_IOCTL_MODE_GETENCODER", Some(0xc01464a6)),
-    ("DRM_IOCTL_MODE_GETFB", Some(0xc01c64ad)),
-    ("DRM_IOCTL_MODE_GETFB2", Some(0xc06864ce)),
-    ("DRM_IOCTL_MODE_GETGAMMA", Some(0xc02064a4)),
-    ("DRM_IOCTL_MODE_GETPLANE", Some(0xc02064b6)),
-    ("DRM_IOCTL_MODE_GETPLANERESOURCES", Some(0xc01064b5)),
-    ("DRM_IOCTL_MODE_GETPROPBLOB", Some(0xc01064ac)),
-    ("DRM_IOCTL_MODE_GETPROPERTY", Some(0xc04064aa)),
-    ("DRM_IOCTL_MODE_GETRESOURCES", Some(0xc04064a0)),
-    ("DRM_IOCTL_MODE_GET_LEASE", Some(0xc01064c8)),
-    ("DRM_IOCTL_MODE_LIST_LESSEES", Some(0xc01064c7)),
-    ("DRM_IOCTL_MODE_MAP_DUMB", Some(0xc01064b3)),
-    ("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", Some(0xc02064b9)),
-    ("DRM_IOCTL_MODE_OBJ_SETPROPERTY", Some(0xc01864ba)),
-    ("DRM_IOCTL_MODE_PAGE_FLIP", Some(0xc01864b0)),
-    ("DRM_IOCTL_MODE_REVOKE_LEASE", Some(0xc00464c9)),
-    ("DRM_IOCTL_MODE_RMFB", Some(0xc00464af)),
-    ("DRM_IOCTL_MODE_SETCRTC", Some(0xc06864a2)),
-    ("DRM_IOCTL_MODE_SETGAMMA", Some(0xc02064a5)),
-    ("DRM_IOCTL_MODE_SETPLANE", Some(0xc03064b7)),
-    ("DRM_IOCTL_MODE_SETPROPERTY", Some(0xc01064ab)),
-    ("DRM_IOCTL_MOD_CTX", Some(0x40086422)),
-    ("DRM_IOCTL_NEW_CTX", Some(0x40086425)),
-    ("DRM_IOCTL_PRIME_FD_TO_HANDLE", Some(0xc00c642e)),
-    ("DRM_IOCTL_PRIME_HANDLE_TO_FD", Some(0xc00c642d)),
-    ("DRM_IOCTL_RES_CTX", Some(0xc0086426)),
-    ("DRM_IOCTL_RM_CTX", Some(0xc0086421)),
-    ("DRM_IOCTL_RM_DRAW", Some(0xc0046428)),
-    ("DRM_IOCTL_RM_MAP", Some(0x4018641b)),
-    ("DRM_IOCTL_SET_CLIENT_CAP", Some(0x4010640d)),
-    ("DRM_IOCTL_SET_MASTER", Some(0x641e)),
-    ("DRM_IOCTL_SET_SAREA_CTX", Some(0x4008641c)),
-    ("DRM_IOCTL_SET_UNIQUE", Some(0x40086410)),
-    ("DRM_IOCTL_SET_VERSION", Some(0xc0106407)),
-    ("DRM_IOCTL_SG_ALLOC", Some(0xc0086438)),
-    ("DRM_IOCTL_SG_FREE", Some(0x40086439)),
-    ("DRM_IOCTL_SWITCH_CTX", Some(0x40086424)),
-    ("DRM_IOCTL_SYNCOBJ_CREATE", Some(0xc00864bf)),
-    ("DRM_IOCTL_SYNCOBJ_DESTROY", Some(0xc00864c0)),
-    ("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", Some(0xc01064c2)),
-    ("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", Some(0xc01064c1)),
-    ("DRM_IOCTL_SYNCOBJ_QUERY", Some(0xc01864cb)),
-    ("DRM_IOCTL_SYNCOBJ_RESET", Some(0xc01064c4)),
-    ("DRM_IOCTL_SYNCOBJ_SIGNAL", Some(0xc01064c5)),
-    ("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", Some(0xc01864cd)),
-    ("DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT", Some(0xc02864ca)),
-    ("DRM_IOCTL_SYNCOBJ_TRANSFER", Some(0xc02064cc)),
-    ("DRM_IOCTL_SYNCOBJ_WAIT", Some(0xc02064c3)),
-    ("DRM_IOCTL_UNBLOCK", Some(0xc0046413)),
-    ("DRM_IOCTL_UNLOCK", Some(0x4008642b)),
-    ("DRM_IOCTL_UPDATE_DRAW", Some(0x4018643f)),
-    ("DRM_IOCTL_VERSION", Some(0xc0246400)),
-    ("DRM_IOCTL_WAIT_VBLANK", Some(0xc010643a)),
-    ("DS", None),
-    ("DSP56K_MAJOR", Some(55)),
-    ("DSP_BASE", None),
-    ("DSP_CONTROL", None),
-    ("DT_BLK", Some(6)),
-    ("DT_CHR", Some(2)),
-    ("DT_DIR", Some(4)),
-    ("DT_FIFO", Some(1)),
-    ("DT_LNK", Some(10)),
-    ("DT_REG", Some(8)),
-    ("DT_SOCK", Some(12)),
-    ("DT_UNKNOWN", Some(0)),
-    ("E2BIG", Some(7)),
-    ("EACCES", Some(13)),
-    ("EADDRINUSE", Some(98)),
-    ("EADDRNOTAVAIL", Some(99)),
-    ("EADV", Some(68)),
-    ("EAFNOSUPPORT", Some(97)),
-    ("EAGAIN", Some(11)),
-    ("EALREADY", Some(114)),
-    ("EAX", None),
-    ("EBADE", Some(52)),
-    ("EBADF", Some(9)),
-    ("EBADFD", Some(77)),
-    ("EBADMSG", Some(74)),
-    ("EBADR", Some(53)),
-    ("EBADRQC", Some(56)),
-    ("EBADSLT", Some(57)),
-    ("EBFONT", Some(59)),
-    ("EBP", None),
-    ("EBUSY", Some(16)),
-    ("EBX", None),
-    ("ECANCELED", Some(125)),
-    ("ECANCELLED", None),
-    ("ECCGETLAYOUT", Some(0x81484d11)),
-    ("ECCGETSTATS", Some(0x80104d12)),
-    ("ECHILD", Some(10)),
-    ("ECHO", Some(8)),
-    ("ECHOCTL", Some(512)),
-    ("ECHOE", Some(16)),
-    ("ECHOK", Some(32)),
-    ("ECHOKE", Some(0x800)),
-    ("ECHONL", Some(64)),
-    ("ECHOPRT", Some(0x400)),
-    ("ECHRNG", Some(44)),
-    ("ECOMM", Some(70)),
-    ("ECONNABORTED", Some(103)),
-    ("ECONNREFUSED", Some(111)),
-    ("ECONNRESET", Some(104)),
-    ("ECRYPTFS_SUPER_MAGIC", Some(0xf15f)),
-    ("ECX", None),
-    ("EDEADLK", Some(35)),
-    ("EDEADLOCK", Some(35)),
-    ("EDESTADDRREQ", Some(89)),
-    ("EDI", None),
-    ("EDOM", Some(33)),
-    ("EDOTDOT", Some(73)),
-    ("EDQUOT", Some(122)),
-    ("EDX", None),
-    ("EEXIST", Some(17)),
-    ("EFAULT", Some(14)),
-    ("EFBIG", Some(27)),
-    ("EFD_CLOEXEC", Some(0x80000)),
-    ("EFD_NONBLOCK", Some(0x800)),
-    ("EFD_SEMAPHORE", Some(1)),
-    ("EFIVARFS_MAGIC", Some(0xde5e81e4)),
-    ("EFL", None),
-    ("EFS_SUPER_MAGIC", Some(0x414a53)),
-    ("EHOSTDOWN", Some(112)),
-    ("EHOSTUNREACH", Some(113)),
-    ("EHWPOISON", Some(133)),
-    ("EIDRM", Some(43)),
-    ("EILSEQ", Some(84)),
-    ("EINIT", None),
-    ("EINPROGRESS", Some(115)),
-    ("EINTR", Some(4)),
-    ("EINVAL", Some(22)),
-    ("EIO", Some(5)),
-    ("EIP", None),
-    ("EISCONN", Some(106)),
-    ("EISDIR", Some(21)),
-    ("EISNAM", Some(120)),
-    ("EKEYEXPIRED", Some(127)),
-    ("EKEYREJECTED", Some(129)),
-    ("EKEYREVOKED", Some(128)),
-    ("EL2HLT", Some(51)),
-    ("EL2NSYNC", Some(45)),
-    ("EL3HLT", Some(46)),
-    ("EL3RST", Some(47)),
-    ("ELF_NEBB", None),
-    ("ELF_NFPREG", None),
-    ("ELF_NGREG", None),
-    ("ELF_NPKEY", None),
-    ("ELF_NPMU", None),
-    ("ELF_NTMSPRREG", None),
-    ("ELF_NVMX", None),
-    ("ELF_NVRREG", None),
-    ("ELF_NVRREG32", None),
-    ("ELF_NVSRHALFREG", None),
-    ("ELF_NVSX", None),
-    ("ELF_PRARGSZ", None),
-    ("ELIBACC", Some(79)),
-    ("ELIBBAD", Some(80)),
-    ("ELIBEXEC", Some(83)),
-    ("ELIBMAX", Some(82)),
-    ("ELIBSCN", Some(81)),
-    ("ELNRNG", Some(48)),
-    ("ELOOP", Some(40)),
-    ("EMEDIUMTYPE", Some(124)),
-    ("EMFILE", Some(24)),
-    ("EMLINK", Some(31)),
-    ("EMSGSIZE", Some(90)),
-    ("EMT_TAGOVF", Some(1)),
-    ("EMULTIHOP", Some(72)),
-    ("ENAMETOOLONG", Some(36)),
-    ("ENAVAIL", Some(119)),
-    ("ENCODING_DEFAULT", Some(0)),
-    ("ENCODING_FM_MARK", Some(3)),
-    ("ENCODING_FM_SPACE", Some(4)),
-    ("ENCODING_MANCHESTER", Some(5)),
-    ("ENCODING_NRZ", Some(1)),
-    ("ENCODING_NRZI", Some(2)),
-    ("ENETDOWN", Some(100)),
-    ("ENETRESET", Some(102)),
-    ("ENETUNREACH", Some(101)),
-    ("ENFILE", Some(23)),
-    ("ENI_MEMDUMP", Some(0x40106160)),
-    ("ENI_SETMULT", Some(0x40106167)),
-    ("ENOANO", Some(55)),
-    ("ENOBUFS", Some(105)),
-    ("ENOCSI", Some(50)),
-    ("ENODATA", Some(61)),
-    ("ENODEV", Some(19)),
-    ("ENOENT", Some(2)),
-    ("ENOEXEC", Some(8)),
-    ("ENOKEY", Some(126)),
-    ("ENOLCK", Some(37)),
-    ("ENOLINK", Some(67)),
-    ("ENOMEDIUM", Some(123)),
-    ("ENOMEM", Some(12)),
-    ("ENOMSG", Some(42)),
-    ("ENONET", Some(64)),
-    ("ENOPKG", Some(65)),
-    ("ENOPROTOOPT", Some(92)),
-    ("ENOSPC", Some(28)),
-    ("ENOSR", Some(63)),
-    ("ENOSTR", Some(60)),
-    ("ENOSYM", None),
-    ("ENOSYS", Some(38)),
-    ("ENOTBLK", Some(15)),
-    ("ENOTCONN", Some(107)),
-    ("ENOTDIR", Some(20)),
-    ("ENOTEMPTY", Some(39)),
-    ("ENOTNAM", Some(118)),
-    ("ENOTRECOVERABLE", Some(131)),
-    ("ENOTSOCK", Some(88)),
-    ("ENOTSUP", Some(95)),
-    ("ENOTTY", Some(25)),
-    ("ENOTUNIQ", Some(76)),
-    ("ENXIO", Some(6)),
-    ("EOF_FAT12", Some(0xfff)),
-    ("EOF_FAT16", Some(0xffff)),
-    ("EOF_FAT32", Some(0xfffffff)),
-    ("EOPNOTSUPP", Some(95)),
-    ("EOVERFLOW", Some(75)),
-    ("EOWNERDEAD", Some(130)),
-    ("EPERM", Some(1)),
-    ("EPFNOSUPPORT", Some(96)),
-    ("EPIPE", Some(32)),
-    ("EPOLLERR", Some(8)),
-    ("EPOLLET", Some(0x80000000)),
-    ("EPOLLEXCLUSIVE", Some(0x10000000)),
-    ("EPOLLHUP", Some(16)),
-    ("EPOLLIN", Some(1)),
-    ("EPOLLMSG", Some(0x400)),
-    ("EPOLLNVAL", Some(32)),
-    ("EPOLLONESHOT", Some(0x40000000)),
-    ("EPOLLOUT", Some(4)),
-    ("EPOLLPRI", Some(2)),
-    ("EPOLLRDBAND", Some(128)),
-    ("EPOLLRDHUP", Some(0x2000)),
-    ("EPOLLRDNORM", Some(64)),
-    ("EPOLLWAKEUP", Some(0x20000000)),
-    ("EPOLLWRBAND", Some(512)),
-    ("EPOLLWRNORM", Some(256)),
-    ("EPOLL_CLOEXEC", Some(0x80000)),
-    ("EPOLL_CTL_ADD", Some(1)),
-    ("EPOLL_CTL_DEL", Some(2)),
-    ("EPOLL_CTL_MOD", Some(3)),
-    ("EPOLL_IOC_TYPE", Some(138)),
-    ("EPOLL_URING_WAKE", Some(0x8000000)),
-    ("EPROTO", Some(71)),
-    ("EPROTONOSUPPORT", Some(93)),
-    ("EPROTOTYPE", Some(91)),
-    ("ERANGE", Some(34)),
-    ("EREFUSED", None),
-    ("EREMCHG", Some(78)),
-    ("EREMDEV", None),
-    ("EREMOTE", Some(66)),
-    ("EREMOTEIO", Some(121)),
-    ("EREMOTERELEASE", None),
-    ("ERESTART", Some(85)),
-    ("ERFKILL", Some(132)),
-    ("EROFS", Some(30)),
-    ("EROFS_SUPER_MAGIC_V1", Some(0xe0f5e1e2)),
-    ("ES", None),
-    ("ESHUTDOWN", Some(108)),
-    ("ESI", None),
-    ("ESOCKTNOSUPPORT", Some(94)),
-    ("ESPIPE", Some(29)),
-    ("ESRCH", Some(3)),
-    ("ESRMNT", Some(69)),
-    ("ESR_MAGIC", None),
-    ("ESTALE", Some(116)),
-    ("ESTRPIPE", Some(86)),
-    ("ETH_ALEN", Some(6)),
-    ("ETH_DATA_LEN", Some(0x5dc)),
-    ("ETH_FCS_LEN", Some(4)),
-    ("ETH_FRAME_LEN", Some(0x5ea)),
-    ("ETH_HLEN", Some(14)),
-    ("ETH_MAX_MTU", Some(0xffff)),
-    ("ETH_MIN_MTU", Some(68)),
-    ("ETH_P_1588", Some(0x88f7)),
-    ("ETH_P_8021AD", Some(0x88a8)),
-    ("ETH_P_8021AH", Some(0x88e7)),
-    ("ETH_P_8021Q", Some(0x8100)),
-    ("ETH_P_80221", Some(0x8917)),
-    ("ETH_P_802_2", Some(4)),
-    ("ETH_P_802_3", Some(1)),
-    ("ETH_P_802_3_MIN", Some(0x600)),
-    ("ETH_P_802_EX1", Some(0x88b5)),
-    ("ETH_P_AARP", Some(0x80f3)),
-    ("ETH_P_AF_IUCV", Some(0xfbfb)),
-    ("ETH_P_ALL", Some(3)),
-    ("ETH_P_AOE", Some(0x88a2)),
-    ("ETH_P_ARCNET", Some(26)),
-    ("ETH_P_ARP", Some(0x806)),
-    ("ETH_P_ATALK", Some(0x809b)),
-    ("ETH_P_ATMFATE", Some(0x8884)),
-    ("ETH_P_ATMMPOA", Some(0x884c)),
-    ("ETH_P_AX25", Some(2)),
-    ("ETH_P_BATMAN", Some(0x4305)),
-    ("ETH_P_BPQ", Some(0x8ff)),
-    ("ETH_P_CAIF", Some(247)),
-    ("ETH_P_CAN", Some(12)),
-    ("ETH_P_CANFD", Some(13)),
-    ("ETH_P_CANXL", Some(14)),
-    ("ETH_P_CFM", Some(0x8902)),
-    ("ETH_P_CONTROL", Some(22)),
-    ("ETH_P_CUST", Some(0x6006)),
-    ("ETH_P_DDCMP", Some(6)),
-    ("ETH_P_DEC", Some(0x6000)),
-    ("ETH_P_DIAG", Some(0x6005)),
-    ("ETH_P_DNA_DL", Some(0x6001)),
-    ("ETH_P_DNA_RC", Some(0x6002)),
-    ("ETH_P_DNA_RT", Some(0x6003)),
-    ("ETH_P_DSA", Some(27)),
-    ("ETH_P_DSA_8021Q", Some(0xdadb)),
-    ("ETH_P_DSA_A5PSW", Some(0xe001)),
-    ("ETH_P_ECONET", Some(24)),
-    ("ETH_P_EDSA", Some(0xdada)),
-    ("ETH_P_ERSPAN", Some(0x88be)),
-    ("ETH_P_ERSPAN2", Some(0x22eb)),
-    ("ETH_P_ETHERCAT", Some(0x88a4)),
-    ("ETH_P_FCOE", Some(0x8906)),
-    ("ETH_P_FIP", Some(0x8914)),
-    ("ETH_P_HDLC", Some(25)),
-    ("ETH_P_HSR", Some(0x892f)),
-    ("ETH_P_IBOE", Some(0x8915)),
-    ("ETH_P_IEEE802154", Some(246)),
-    ("ETH_P_IEEEPUP", Some(0xa00)),
-    ("ETH_P_IEEEPUPAT", Some(0xa01)),
-    ("ETH_P_IFE", Some(0xed3e)),
-    ("ETH_P_IP", Some(0x800)),
-    ("ETH_P_IPV6", Some(0x86dd)),
-    ("ETH_P_IPX", Some(0x8137)),
-    ("ETH_P_IRDA", Some(23)),
-    ("ETH_P_LAT", Some(0x6004)),
-    ("ETH_P_LINK_CTL", Some(0x886c)),
-    ("ETH_P_LLDP", Some(0x88cc)),
-    ("ETH_P_LOCALTALK", Some(9)),
-    ("ETH_P_LOOP", Some(96)),
-    ("ETH_P_LOOPBACK", Some(0x9000)),
-    ("ETH_P_MACSEC", Some(0x88e5)),
-    ("ETH_P_MAP", Some(249)),
-    ("ETH_P_MCTP", Some(250)),
-    ("ETH_P_MOBITEX", Some(21)),
-    ("ETH_P_MPLS_MC", Some(0x8848)),
-    ("ETH_P_MPLS_UC", Some(0x8847)),
-    ("ETH_P_MRP", Some(0x88e3)),
-    ("ETH_P_MVRP", Some(0x88f5)),
-    ("ETH_P_NCSI", Some(0x88f8)),
-    ("ETH_P_NSH", Some(0x894f)),
-    ("ETH_P_PAE", Some(0x888e)),
-    ("ETH_P_PAUSE", Some(0x8808)),
-    ("ETH_P_PHONET", Some(245)),
-    ("ETH_P_PPPTALK", Some(16)),
-    ("ETH_P_PPP_DISC", Some(0x8863)),
-    ("ETH_P_PPP_MP", Some(8)),
-    ("ETH_P_PPP_SES", Some(0x8864)),
-    ("ETH_P_PREAUTH", Some(0x88c7)),
-    ("ETH_P_PROFINET", Some(0x8892)),
-    ("ETH_P_PRP", Some(0x88fb)),
-    ("ETH_P_PUP", Some(512)),
-    ("ETH_P_PUPAT", Some(513)),
-    ("ETH_P_QINQ1", Some(0x9100)),
-    ("ETH_P_QINQ2", Some(0x9200)),
-    ("ETH_P_QINQ3", Some(0x9300)),
-    ("ETH_P_RARP", Some(0x8035)),
-    ("ETH_P_REALTEK", Some(0x8899)),
-    ("ETH_P_SCA", Some(0x6007)),
-    ("ETH_P_SLOW", Some(0x8809)),
-    ("ETH_P_SNAP", Some(5)),
-    ("ETH_P_TDLS", Some(0x890d)),
-    ("ETH_P_TEB", Some(0x6558)),
-    ("ETH_P_TIPC", Some(0x88ca)),
-    ("ETH_P_TRAILER", Some(28)),
-    ("ETH_P_TR_802_2", Some(17)),
-    ("ETH_P_TSN", Some(0x22f0)),
-    ("ETH_P_WAN_PPP", Some(7)),
-    ("ETH_P_WCCP", Some(0x883e)),
-    ("ETH_P_X25", Some(0x805)),
-    ("ETH_P_XDSA", Some(248)),
-    ("ETH_TLEN", Some(2)),
-    ("ETH_ZLEN", Some(60)),
-    ("ETIME", Some(62)),
-    ("ETIMEDOUT", Some(110)),
-    ("ETOOMANYREFS", Some(109)),
-    ("ETXTBSY", Some(26)),
-    ("EUCLEAN", Some(117)),
-    ("EUNATCH", Some(49)),
-    ("EUSERS", Some(87)),
-    ("EVIOCGEFFECTS", Some(0x80044584)),
-    ("EVIOCGID", Some(0x80084502)),
-    ("EVIOCGKEYCODE", Some(0x80084504)),
-    ("EVIOCGKEYCODE_V2", Some(0x80284504)),
-    ("EVIOCGMASK", Some(0x80104592)),
-    ("EVIOCGRAB", Some(0x40044590)),
-    ("EVIOCGREP", Some(0x80084503)),
-    ("EVIOCGVERSION", Some(0x80044501)),
-    ("EVIOCREVOKE", Some(0x40044591)),
-    ("EVIOCRMFF", Some(0x40044581)),
-    ("EVIOCSCLOCKID", Some(0x400445a0)),
-    ("EVIOCSFF", Some(0x40304580)),
-    ("EVIOCSKEYCODE", Some(0x40084504)),
-    ("EVIOCSKEYCODE_V2", Some(0x40284504)),
-    ("EVIOCSMASK", Some(0x40104593)),
-    ("EVIOCSREP", Some(0x40084503)),
-    ("EV_ABS", Some(3)),
-    ("EV_CNT", Some(32)),
-    ("EV_FF", Some(21)),
-    ("EV_FF_STATUS", Some(23)),
-    ("EV_KEY", Some(1)),
-    ("EV_LED", Some(17)),
-    ("EV_MAX", Some(31)),
-    ("EV_MSC", Some(4)),
-    ("EV_PWR", Some(22)),
-    ("EV_REL", Some(2)),
-    ("EV_REP", Some(20)),
-    ("EV_SND", Some(18)),
-    ("EV_SW", Some(5)),
-    ("EV_SYN", Some(0)),
-    ("EV_UINPUT", Some(257)),
-    ("EV_VERSION", Some(0x10001)),
-    ("EWOULDBLOCK", Some(11)),
-    ("EXABYTE_ENABLE_NEST", Some(240)),
-    ("EXDEV", Some(18)),
-    ("EXFAT_SUPER_MAGIC", Some(0x2011bab0)),
-    ("EXFULL", Some(54)),
-    ("EXIT_FAILURE", Some(1)),
-    ("EXIT_SUCCESS", Some(0)),
-    ("EXT2_SUPER_MAGIC", Some(0xef53)),
-    ("EXT3_SUPER_MAGIC", Some(0xef53)),
-    ("EXT4_IOC32_GETRSVSZ", Some(0x80046605)),
-    ("EXT4_IOC32_GETVERSION", Some(0x80046603)),
-    ("EXT4_IOC32_GETVERSION_OLD", Some(0x80047601)),
-    ("EXT4_IOC32_GROUP_EXTEND", Some(0x40046607)),
-    ("EXT4_IOC32_SETRSVSZ", Some(0x40046606)),
-    ("EXT4_IOC32_SETVERSION", Some(0x40046604)),
-    ("EXT4_IOC32_SETVERSION_OLD", Some(0x40047602)),
-    ("EXT4_IOC_ALLOC_DA_BLKS", Some(0x660c)),
-    ("EXT4_IOC_CHECKPOINT", Some(0x4004662b)),
-    ("EXT4_IOC_CLEAR_ES_CACHE", Some(0x6628)),
-    ("EXT4_IOC_GETRSVSZ", Some(0x80086605)),
-    ("EXT4_IOC_GETSTATE", Some(0x40046629)),
-    ("EXT4_IOC_GETVERSION", Some(0x80086603)),
-    ("EXT4_IOC_GETVERSION_OLD", Some(0x80087601)),
-    ("EXT4_IOC_GET_ES_CACHE", Some(0xc020662a)),
-    ("EXT4_IOC_GROUP_EXTEND", Some(0x40086607)),
-    ("EXT4_IOC_MIGRATE", Some(0x6609)),
-    ("EXT4_IOC_PRECACHE_EXTENTS", Some(0x6612)),
-    ("EXT4_IOC_RESIZE_FS", Some(0x40086610)),
-    ("EXT4_IOC_SETRSVSZ", Some(0x40086606)),
-    ("EXT4_IOC_SETVERSION", Some(0x40086604)),
-    ("EXT4_IOC_SETVERSION_OLD", Some(0x40087602)),
-    ("EXT4_IOC_SHUTDOWN", Some(0x8004587d)),
-    ("EXT4_IOC_SWAP_BOOT", Some(0x6611)),
-    ("EXT4_SUPER_MAGIC", Some(0xef53)),
-    ("EXTA", Some(14)),
-    ("EXTB", Some(15)),
-    ("EXTPROC", Some(0x10000)),
-    ("EXTRA_MAGIC", None),
-    ("E_TABSZ", Some(256)),
-    ("F2FS_IOC_COMMIT_ATOMIC_WRITE", Some(0xf502)),
-    ("F2FS_IOC_COMPRESS_FILE", Some(0xf518)),
-    ("F2FS_IOC_DECOMPRESS_FILE", Some(0xf517)),
-    ("F2FS_IOC_DEFRAGMENT", Some(0xc010f508)),
-    ("F2FS_IOC_FLUSH_DEVICE", Some(0x4008f50a)),
-    ("F2FS_IOC_GARBAGE_COLLECT", Some(0x4004f506)),
-    ("F2FS_IOC_GARBAGE_COLLECT_RANGE", Some(0x4018f50b)),
-    ("F2FS_IOC_GET_COMPRESS_BLOCKS", Some(0x8008f511)),
-    ("F2FS_IOC_GET_COMPRESS_OPTION", Some(0x8002f515)),
-    ("F2FS_IOC_GET_FEATURES", Some(0x8004f50c)),
-    ("F2FS_IOC_GET_PIN_FILE", Some(0x8004f50e)),
-    ("F2FS_IOC_MOVE_RANGE", Some(0xc020f509)),
-    ("F2FS_IOC_PRECACHE_EXTENTS", Some(0xf50f)),
-    ("F2FS_IOC_RELEASE_COMPRESS_BLOCKS", Some(0x8008f512)),
-    ("F2FS_IOC_RELEASE_VOLATILE_WRITE", Some(0xf504)),
-    ("F2FS_IOC_RESERVE_COMPRESS_BLOCKS", Some(0x8008f513)),
-    ("F2FS_IOC_RESIZE_FS", Some(0x4008f510)),
-    ("F2FS_IOC_SEC_TRIM_FILE", Some(0x4018f514)),
-    ("F2FS_IOC_SET_COMPRESS_OPTION", Some(0x4002f516)),
-    ("F2FS_IOC_SET_PIN_FILE", Some(0x4004f50d)),
-    ("F2FS_IOC_SHUTDOWN", Some(0x8004587d)),
-    ("F2FS_IOC_START_ATOMIC_WRITE", Some(0xf501)),
-    ("F2FS_IOC_START_VOLATILE_WRITE", Some(0xf503)),
-    ("F2FS_IOC_WRITE_CHECKPOINT", Some(0xf507)),
-    ("F2FS_SUPER_MAGIC", Some(0xf2f52010)),
-    ("FALLOC_FL_ALLOCATE_RANGE", Some(0)),
-    ("FALLOC_FL_COLLAPSE_RANGE", Some(8)),
-    ("FALLOC_FL_INSERT_RANGE", Some(32)),
-    ("FALLOC_FL_KEEP_SIZE", Some(1)),
-    ("FALLOC_FL_NO_HIDE_STALE", Some(4)),
-    ("FALLOC_FL_PUNCH_HOLE", Some(2)),
-    ("FALLOC_FL_UNSHARE_RANGE", Some(64)),
-    ("FALLOC_FL_WRITE_ZEROES", Some(128)),
-    ("FALLOC_FL_ZERO_RANGE", Some(16)),
-    ("FANOTIFY_METADATA_VERSION", Some(3)),
-    ("FAN_ACCESS", Some(1)),
-    ("FAN_ACCESS_PERM", Some(0x20000)),
-    ("FAN_ALLOW", Some(1)),
-    ("FAN_ALL_CLASS_BITS", Some(12)),
-    ("FAN_ALL_EVENTS", Some(59)),
-    ("FAN_ALL_INIT_FLAGS", Some(63)),
-    ("FAN_ALL_MARK_FLAGS", Some(255)),
-    ("FAN_ALL_OUTGOING_EVENTS", Some(0x3403b)),
-    ("FAN_ALL_PERM_EVENTS", Some(0x30000)),
-    ("FAN_ATTRIB", Some(4)),
-    ("FAN_AUDIT", Some(16)),
-    ("FAN_CLASS_CONTENT", Some(4)),
-    ("FAN_CLASS_NOTIF", Some(0)),
-    ("FAN_CLASS_PRE_CONTENT", Some(8)),
-    ("FAN_CLOEXEC", Some(1)),
-    ("FAN_CLOSE", Some(24)),
-    ("FAN_CLOSE_NOWRITE", Some(16)),
-    ("FAN_CLOSE_WRITE", Some(8)),
-    ("FAN_CREATE", Some(256)),
-    ("FAN_DELETE", Some(512)),
-    ("FAN_DELETE_SELF", Some(0x400)),
-    ("FAN_DENY", Some(2)),
-    ("FAN_ENABLE_AUDIT", Some(64)),
-    ("FAN_EPIDFD", Some(0xfffffffffffffffe)),
-    ("FAN_EVENT_INFO_TYPE_DFID", Some(3)),
-    ("FAN_EVENT_INFO_TYPE_DFID_NAME", Some(2)),
-    ("FAN_EVENT_INFO_TYPE_ERROR", Some(5)),
-    ("FAN_EVENT_INFO_TYPE_FID", Some(1)),
-    ("FAN_EVENT_INFO_TYPE_NEW_DFID_NAME", Some(12)),
-    ("FAN_EVENT_INFO_TYPE_OLD_DFID_NAME", Some(10)),
-    ("FAN_EVENT_INFO_TYPE_PIDFD", Some(4)),
-    ("FAN_EVENT_METADATA_LEN", Some(24)),
-    ("FAN_EVENT_ON_CHILD", Some(0x8000000)),
-    ("FAN_FS_ERROR", Some(0x8000)),
-    ("FAN_MARK_ADD", Some(1)),
-    ("FAN_MARK_DONT_FOLLOW", Some(4)),
-    ("FAN_MARK_EVICTABLE", Some(512)),
-    ("FAN_MARK_FILESYSTEM", Some(256)),
-    ("FAN_MARK_FLUSH", Some(128)),
-    ("FAN_MARK_IGNORE", Some(0x400)),
-    ("FAN_MARK_IGNORED_MASK", Some(32)),
-    ("FAN_MARK_IGNORED_SURV_MODIFY", Some(64)),
-    ("FAN_MARK_IGNORE_SURV", Some(0x440)),
-    ("FAN_MARK_INODE", Some(0)),
-    ("FAN_MARK_MOUNT", Some(16)),
-    ("FAN_MARK_ONLYDIR", Some(8)),
-    ("FAN_MARK_REMOVE", Some(2)),
-    ("FAN_MODIFY", Some(2)),
-    ("FAN_MOVE", Some(192)),
-    ("FAN_MOVED_FROM", Some(64)),
-    ("FAN_MOVED_TO", Some(128)),
-    ("FAN_MOVE_SELF", Some(0x800)),
-    ("FAN_NOFD", Some(0xffffffffffffffff)),
-    ("FAN_NONBLOCK", Some(2)),
-    ("FAN_NOPIDFD", Some(0xffffffffffffffff)),
-    ("FAN_ONDIR", Some(0x40000000)),
-    ("FAN_OPEN", Some(32)),
-    ("FAN_OPEN_EXEC", Some(0x1000)),
-    ("FAN_OPEN_EXEC_PERM", Some(0x40000)),
-    ("FAN_OPEN_PERM", Some(0x10000)),
-    ("FAN_Q_OVERFLOW", Some(0x4000)),
-    ("FAN_RENAME", Some(0x10000000)),
-    ("FAN_REPORT_DFID_NAME", Some(0xc00)),
-    ("FAN_REPORT_DFID_NAME_TARGET", Some(0x1e00)),
-    ("FAN_REPORT_DIR_FID", Some(0x400)),
-    ("FAN_REPORT_FID", Some(512)),
-    ("FAN_REPORT_NAME", Some(0x800)),
-    ("FAN_REPORT_PIDFD", Some(128)),
-    ("FAN_REPORT_TARGET_FID", Some(0x1000)),
-    ("FAN_REPORT_TID", Some(256)),
-    ("FAN_UNLIMITED_MARKS", Some(32)),
-    ("FAN_UNLIMITED_QUEUE", Some(16)),
-    ("FAPPEND", Some(0x400)),
-    ("FASYNC", Some(0x2000)),
-    ("FATTR_ATIME", Some(16)),
-    ("FATTR_ATIME_NOW", Some(128)),
-    ("FATTR_CTIME", Some(0x400)),
-    ("FATTR_FH", Some(64)),
-    ("FATTR_GID", Some(4)),
-    ("FATTR_KILL_SUIDGID", Some(0x800)),
-    ("FATTR_LOCKOWNER", Some(512)),
-    ("FATTR_MODE", Some(1)),
-    ("FATTR_MTIME", Some(32)),
-    ("FATTR_MTIME_NOW", Some(256)),
-    ("FATTR_SIZE", Some(8)),
-    ("FATTR_UID", Some(2)),
-    ("FAT_ENT_BAD", Some(0xffffff7)),
-    ("FAT_ENT_EOF", Some(0xfffffff)),
-    ("FAT_ENT_FREE", Some(0)),
-    ("FAT_FSINFO_SIG1", Some(0x41615252)),
-    ("FAT_FSINFO_SIG2", Some(0x61417272)),
-    ("FAT_IOCTL_GET_ATTRIBUTES", Some(0x80047210)),
-    ("FAT_IOCTL_GET_VOLUME_ID", Some(0x80047213)),
-    ("FAT_IOCTL_SET_ATTRIBUTES", Some(0x40047211)),
-    ("FAT_LFN_LEN", Some(255)),
-    ("FAT_MAX_DIR_ENTRIES", Some(0x10000)),
-    ("FAT_MAX_DIR_SIZE", Some(0x200000)),
-    ("FAT_START_ENT", Some(2)),
-    ("FAT_STATE_DIRTY", Some(1)),
-    ("FBIOGET_VBLANK", Some(0x80204612)),
-    ("FBIO_CURSOR", Some(0xc0684608)),
-    ("FBIO_GETCONTROL2", Some(0x80084689)),
-    ("FBIO_RADEON_GET_MIRROR", Some(0x80084003)),
-    ("FBIO_RADEON_SET_MIRROR", Some(0x40084004)),
-    ("FBIO_WAITEVENT", Some(0x4688)),
-    ("FBIO_WAITFORVSYNC", Some(0x40044620)),
-    ("FB_MAJOR", Some(29)),
-    ("FDCLRPRM", Some(577)),
-    ("FDDEFMEDIAPRM", Some(0x401c0243)),
-    ("FDDEFPRM", Some(0x401c0243)),
-    ("FDEJECT", Some(602)),
-    ("FDFLUSH", Some(587)),
-    ("FDFMTBEG", Some(583)),
-    ("FDFMTEND", Some(585)),
-    ("FDFMTTRK", Some(0x400c0248)),
-    ("FDGETDRVPRM", Some(0x80580211)),
-    ("FDGETDRVSTAT", Some(0x80340212)),
-    ("FDGETDRVTYP", Some(0x8010020f)),
-    ("FDGETFDCSTAT", Some(0x80200215)),
-    ("FDGETMAXERRS", Some(0x8014020e)),
-    ("FDGETMEDIAPRM", Some(0x801c0204)),
-    ("FDGETPRM", Some(0x801c0204)),
-    ("FDMSGOFF", Some(582)),
-    ("FDMSGON", Some(581)),
-    ("FDPIC_FUNCPTRS", Some(0x80000)),
-    ("FDPOLLDRVSTAT", Some(0x80340213)),
-    ("FDRAWCMD", Some(600)),
-    ("FDRESET", Some(596)),
-    ("FDSETDRVPRM", Some(0x40580290)),
-    ("FDSETEMSGTRESH", Some(586)),
-    ("FDSETMAXERRS", Some(0x4014024c)),
-    ("FDSETMEDIAPRM", Some(0x401c0242)),
-    ("FDSETPRM", Some(0x401c0242)),
-    ("FDTWADDLE", Some(601)),
-    ("FDWERRORCLR", Some(598)),
-    ("FDWERRORGET", Some(0x80180217)),
-    ("FD_2M", Some(4)),
-    ("FD_AUTODETECT_SIZE", Some(8)),
-    ("FD_BROKEN_DCL", Some(32)),
-    ("FD_CLOEXEC", Some(1)),
-    ("FD_DEBUG", Some(2)),
-    ("FD_DISK_CHANGED", Some(16)),
-    ("FD_DISK_CHANGED_BIT", Some(4)),
-    ("FD_DISK_NEWCHANGE", Some(4)),
-    ("FD_DISK_NEWCHANGE_BIT", Some(2)),
-    ("FD_DISK_WRITABLE", Some(32)),
-    ("FD_DISK_WRITABLE_BIT", Some(5)),
-    ("FD_DRIVER_VERSION", Some(256)),
-    ("FD_FILL_BYTE", Some(246)),
-    ("FD_INVALID", Some(0xffffffffffffd8e7)),
-    ("FD_INVERTED_DCL", Some(128)),
-    ("FD_NEED_TWADDLE", Some(1)),
-    ("FD_NEED_TWADDLE_BIT", Some(0)),
-    ("FD_OPEN_SHOULD_FAIL_BIT", Some(6)),
-    ("FD_PERP", Some(64)),
-    ("FD_PIDFS_ROOT", Some(0xffffffffffffd8ee)),
-    ("FD_RAW_CMD_FULLSIZE", Some(33)),
-    ("FD_RAW_CMD_SIZE", Some(16)),
-    ("FD_RAW_DISK_CHANGE", Some(4)),
-    ("FD_RAW_FAILURE", Some(0x10000)),
-    ("FD_RAW_HARDFAILURE", Some(0x20000)),
-    ("FD_RAW_INTR", Some(8)),
-    ("FD_RAW_MORE", Some(256)),
-    ("FD_RAW_NEED_DISK", Some(64)),
-    ("FD_RAW_NEED_SEEK", Some(128)),
-    ("FD_RAW_NO_MOTOR", Some(4)),
-    ("FD_RAW_NO_MOTOR_AFTER", Some(32)),
-    ("FD_RAW_READ", Some(1)),
-    ("FD_RAW_REPLY_SIZE", Some(16)),
-    ("FD_RAW_SOFTFAILURE", Some(0x800)),
-    ("FD_RAW_SPIN", Some(16)),
-    ("FD_RAW_STOP_IF_FAILURE", Some(512)),
-    ("FD_RAW_STOP_IF_SUCCESS", Some(0x400)),
-    ("FD_RAW_WRITE", Some(2)),
-    ("FD_RESET_ALWAYS", Some(2)),
-    ("FD_RESET_IF_NEEDED", Some(0)),
-    ("FD_RESET_IF_RAWCMD", Some(1)),
-    ("FD_SECTBASEMASK", Some(1020)),
-    ("FD_SETSIZE", Some(0x400)),
-    ("FD_SILENT_DCL_CLEAR", Some(4)),
-    ("FD_SIZECODEMASK", Some(56)),
-    ("FD_STRETCH", Some(1)),
-    ("FD_SWAPSIDES", Some(2)),
-    ("FD_UNUSED_BIT", Some(3)),
-    ("FD_VERIFY", Some(2)),
-    ("FD_VERIFY_BIT", Some(1)),
-    ("FD_ZEROBASED", Some(4)),
-    ("FF0", Some(0)),
-    ("FF1", Some(0x8000)),
-    ("FFDLY", Some(0x8000)),
-    ("FFSYNC", Some(0x101000)),
-    ("FIBMAP", Some(1)),
-    ("FICLONE", Some(0x40049409)),
-    ("FICLONERANGE", Some(0x4020940d)),
-    ("FIDEDUPERANGE", Some(0xc0189436)),
-    ("FIEMAP_EXTENT_DATA_ENCRYPTED", Some(128)),
-    ("FIEMAP_EXTENT_DATA_INLINE", Some(512)),
-    ("FIEMAP_EXTENT_DATA_TAIL", Some(0x400)),
-    ("FIEMAP_EXTENT_DELALLOC", Some(4)),
-    ("FIEMAP_EXTENT_ENCODED", Some(8)),
-    ("FIEMAP_EXTENT_LAST", Some(1)),
-    ("FIEMAP_EXTENT_MERGED", Some(0x1000)),
-    ("FIEMAP_EXTENT_NOT_ALIGNED", Some(256)),
-    ("FIEMAP_EXTENT_SHARED", Some(0x2000)),
-    ("FIEMAP_EXTENT_UNKNOWN", Some(2)),
-    ("FIEMAP_EXTENT_UNWRITTEN", Some(0x800)),
-    ("FIEMAP_FLAGS_COMPAT", Some(3)),
-    ("FIEMAP_FLAG_CACHE", Some(4)),
-    ("FIEMAP_FLAG_SYNC", Some(1)),
-    ("FIEMAP_FLAG_XATTR", Some(2)),
-    ("FIEMAP_MAX_OFFSET", Some(0xffffffffffffffff)),
-    ("FIFREEZE", Some(0xc0045877)),
-    ("FIGETBSZ", Some(2)),
-    ("FILE_ATTR_SIZE_LATEST", Some(24)),
-    ("FILE_ATTR_SIZE_VER0", Some(24)),
-    ("FILE_DEDUPE_RANGE_DIFFERS", Some(1)),
-    ("FILE_DEDUPE_RANGE_SAME", Some(0)),
-    ("FIOASYNC", Some(0x5452)),
-    ("FIOCLEX", Some(0x5451)),
-    ("FIOGETOWN", Some(0x8903)),
-    ("FIONBIO", Some(0x5421)),
-    ("FIONCLEX", Some(0x5450)),
-    ("FIONREAD", Some(0x541b)),
-    ("FIOQSIZE", Some(0x5460)),
-    ("FIOSETOWN", Some(0x8901)),
-    ("FIQ26_MODE", None),
-    ("FIQ_MODE", None),
-    ("FITHAW", Some(0xc0045878)),
-    ("FITRIM", Some(0xc0185879)),
-    ("FLOPPY_MAJOR", Some(2)),
-    ("FLUSHO", Some(0x1000)),
-    ("FMH_IF_VALID", Some(0)),
-    ("FMH_OF_DEV_T", Some(1)),
-    ("FMR_OF_ATTR_FORK", Some(2)),
-    ("FMR_OF_EXTENT_MAP", Some(4)),
-    ("FMR_OF_LAST", Some(32)),
-    ("FMR_OF_PREALLOC", Some(1)),
-    ("FMR_OF_SHARED", Some(8)),
-    ("FMR_OF_SPECIAL_OWNER", Some(16)),
-    ("FMR_OWN_FREE", Some(1)),
-    ("FMR_OWN_METADATA", Some(3)),
-    ("FMR_OWN_UNKNOWN", Some(2)),
-    ("FNDELAY", Some(0x800)),
-    ("FNONBLOCK", Some(0x800)),
-    ("FOPEN_CACHE_DIR", Some(8)),
-    ("FOPEN_DIRECT_IO", Some(1)),
-    ("FOPEN_KEEP_CACHE", Some(2)),
-    ("FOPEN_NOFLUSH", Some(32)),
-    ("FOPEN_NONSEEKABLE", Some(4)),
-    ("FOPEN_STREAM", Some(16)),
-    ("FORMAT_BLOB_CURRENT", Some(1)),
-    ("FPC_CSR", None),
-    ("FPC_DXC_MASK", None),
-    ("FPC_EIR", None),
-    ("FPC_EXCEPTION_MASK", None),
-    ("FPC_FLAGS_MASK", None),
-    ("FPC_PAD_SIZE", None),
-    ("FPC_RM_MASK", None),
-    ("FPC_SIZE", None),
-    ("FPE_CONDTRAP", Some(15)),
-    ("FPE_FLTDIV", Some(3)),
-    ("FPE_FLTINV", Some(7)),
-    ("FPE_FLTOVF", Some(4)),
-    ("FPE_FLTRES", Some(6)),
-    ("FPE_FLTSUB", Some(8)),
-    ("FPE_FLTUND", Some(5)),
-    ("FPE_FLTUNK", Some(14)),
-    ("FPE_INTDIV", Some(1)),
-    ("FPE_INTOVF", Some(2)),
-    ("FPR_BASE", None),
-    ("FPR_SIZE", None),
-    ("FPSIMD_MAGIC", None),
-    ("FP_XSTATE_MAGIC1", None),
-    ("FP_XSTATE_MAGIC2", None),
-    ("FP_XSTATE_MAGIC2_SIZE", None),
-    ("FRAME_SIZE", None),
-    ("FS", None),
-    ("FSCONFIG_CMD_CREATE", Some(6)),
-    ("FSCONFIG_CMD_CREATE_EXCL", Some(8)),
-    ("FSCONFIG_CMD_RECONFIGURE", Some(7)),
-    ("FSCONFIG_SET_BINARY", Some(2)),
-    ("FSCONFIG_SET_FD", Some(5)),
-    ("FSCONFIG_SET_FLAG", Some(0)),
-    ("FSCONFIG_SET_PATH", Some(3)),
-    ("FSCONFIG_SET_PATH_EMPTY", Some(4)),
-    ("FSCONFIG_SET_STRING", Some(1)),
-    ("FSCRYPT_ADD_KEY_FLAG_HW_WRAPPED", Some(1)),
-    ("FSCRYPT_KEY_DESCRIPTOR_SIZE", Some(8)),
-    ("FSCRYPT_KEY_DESC_PREFIX_SIZE", Some(8)),
-    ("FSCRYPT_KEY_IDENTIFIER_SIZE", Some(16)),
-    ("FSCRYPT_KEY_REMOVAL_STATUS_FLAG_FILES_BUSY", Some(1)),
-    ("FSCRYPT_KEY_REMOVAL_STATUS_FLAG_OTHER_USERS", Some(2)),
-    ("FSCRYPT_KEY_SPEC_TYPE_DESCRIPTOR", Some(1)),
-    ("FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER", Some(2)),
-    ("FSCRYPT_KEY_STATUS_ABSENT", Some(1)),
-    ("FSCRYPT_KEY_STATUS_FLAG_ADDED_BY_SELF", Some(1)),
-    ("FSCRYPT_KEY_STATUS_INCOMPLETELY_REMOVED", Some(3)),
-    ("FSCRYPT_KEY_STATUS_PRESENT", Some(2)),
-    ("FSCRYPT_MAX_KEY_SIZE", Some(64)),
-    ("FSCRYPT_MODE_ADIANTUM", Some(9)),
-    ("FSCRYPT_MODE_AES_128_CBC", Some(5)),
-    ("FSCRYPT_MODE_AES_128_CTS", Some(6)),
-    ("FSCRYPT_MODE_AES_256_CTS", Some(4)),
-    ("FSCRYPT_MODE_AES_256_HCTR2", Some(10)),
-    ("FSCRYPT_MODE_AES_256_XTS", Some(1)),
-    ("FSCRYPT_MODE_SM4_CTS", Some(8)),
-    ("FSCRYPT_MODE_SM4_XTS", Some(7)),
-    ("FSCRYPT_POLICY_FLAGS_PAD_16", Some(2)),
-    ("FSCRYPT_POLICY_FLAGS_PAD_32", Some(3)),
-    ("FSCRYPT_POLICY_FLAGS_PAD_4", Some(0)),
-    ("FSCRYPT_POLICY_FLAGS_PAD_8", Some(1)),
-    ("FSCRYPT_POLICY_FLAGS_PAD_MASK", Some(3)),
-    ("FSCRYPT_POLICY_FLAG_DIRECT_KEY", Some(4)),
-    ("FSCRYPT_POLICY_FLAG_IV_INO_LBLK_32", Some(16)),
-    ("FSCRYPT_POLICY_FLAG_IV_INO_LBLK_64", Some(8)),
-    ("FSCRYPT_POLICY_V1", Some(0)),
-    ("FSCRYPT_POLICY_V2", Some(2)),
-    ("FSI_SCOM_CHECK", Some(0x80047300)),
-    ("FSI_SCOM_READ", Some(0xc0207301)),
-    ("FSI_SCOM_RESET", Some(0x40047303)),
-    ("FSI_SCOM_WRITE", Some(0xc0207302)),
-    ("FSLABEL_MAX", Some(256)),
-    ("FSL_HV_IOCTL_DOORBELL", Some(0xc008af06)),
-    ("FSL_HV_IOCTL_GETPROP", Some(0xc028af07)),
-    ("FSL_HV_IOCTL_MEMCPY", Some(0xc028af05)),
-    ("FSL_HV_IOCTL_PARTITION_GET_STATUS", Some(0xc00caf02)),
-    ("FSL_HV_IOCTL_PARTITION_RESTART", Some(0xc008af01)),
-    ("FSL_HV_IOCTL_PARTITION_START", Some(0xc010af03)),
-    ("FSL_HV_IOCTL_PARTITION_STOP", Some(0xc008af04)),
-    ("FSL_HV_IOCTL_SETPROP", Some(0xc028af08)),
-    ("FSL_MC_SEND_MC_COMMAND", Some(0xc04052e0)),
-    ("FSMOUNT_CLOEXEC", Some(1)),
-    ("FSOPEN_CLOEXEC", Some(1)),
-    ("FSPICK_CLOEXEC", Some(1)),
-    ("FSPICK_EMPTY_PATH", Some(8)),
-    ("FSPICK_NO_AUTOMOUNT", Some(4)),
-    ("FSPICK_SYMLINK_NOFOLLOW", Some(2)),
-    ("FS_APPEND_FL", Some(32)),
-    ("FS_BTREE_FL", Some(0x1000)),
-    ("FS_CASEFOLD_FL", Some(0x40000000)),
-    ("FS_COMPRBLK_FL", Some(512)),
-    ("FS_COMPR_FL", Some(4)),
-    ("FS_DAX_FL", Some(0x2000000)),
-    ("FS_DIRSYNC_FL", Some(0x10000)),
-    ("FS_DIRTY_FL", Some(256)),
-    ("FS_EA_INODE_FL", Some(0x200000)),
-    ("FS_ENCRYPTION_MODE_ADIANTUM", Some(9)),
-    ("FS_ENCRYPTION_MODE_AES_128_CBC", Some(5)),
-    ("FS_ENCRYPTION_MODE_AES_128_CTS", Some(6)),
-    ("FS_ENCRYPTION_MODE_AES_256_CBC", Some(3)),
-    ("FS_ENCRYPTION_MODE_AES_256_CTS", Some(4)),
-    ("FS_ENCRYPTION_MODE_AES_256_GCM", Some(2)),
-    ("FS_ENCRYPTION_MODE_AES_256_XTS", Some(1)),
-    ("FS_ENCRYPTION_MODE_INVALID", Some(0)),
-    ("FS_ENCRYPTION_MODE_SPECK128_256_CTS", Some(8)),
-    ("FS_ENCRYPTION_MODE_SPECK128_256_XTS", Some(7)),
-    ("FS_ENCRYPT_FL", Some(0x800)),
-    ("FS_EOFBLOCKS_FL", Some(0x400000)),
-    ("FS_EXTENT_FL", Some(0x80000)),
-    ("FS_FL_USER_MODIFIABLE", Some(0x380ff)),
-    ("FS_FL_USER_VISIBLE", Some(0x3dfff)),
-    ("FS_HUGE_FILE_FL", Some(0x40000)),
-    ("FS_IMAGIC_FL", Some(0x2000)),
-    ("FS_IMMUTABLE_FL", Some(16)),
-    ("FS_INDEX_FL", Some(0x1000)),
-    ("FS_INLINE_DATA_FL", Some(0x10000000)),
-    ("FS_IOC32_GETFLAGS", Some(0x80046601)),
-    ("FS_IOC32_GETVERSION", Some(0x80047601)),
-    ("FS_IOC32_SETFLAGS", Some(0x40046602)),
-    ("FS_IOC32_SETVERSION", Some(0x40047602)),
-    ("FS_IOC_ADD_ENCRYPTION_KEY", Some(0xc0506617)),
-    ("FS_IOC_ENABLE_VERITY", Some(0x40806685)),
-    ("FS_IOC_FIEMAP", Some(0xc020660b)),
-    ("FS_IOC_FSGETXATTR", Some(0x801c581f)),
-    ("FS_IOC_FSSETXATTR", Some(0x401c5820)),
-    ("FS_IOC_GETFLAGS", Some(0x80046601)),
-    ("FS_IOC_GETFSLABEL", Some(0x81009431)),
-    ("FS_IOC_GETFSMAP", Some(0xc0c0583b)),
-    ("FS_IOC_GETFSSYSFSPATH", Some(0x80811501)),
-    ("FS_IOC_GETFSUUID", Some(0x80111500)),
-    ("FS_IOC_GETVERSION", Some(0x80047601)),
-    ("FS_IOC_GET_ENCRYPTION_KEY_STATUS", Some(0xc080661a)),
-    ("FS_IOC_GET_ENCRYPTION_NONCE", Some(0x8010661b)),
-    ("FS_IOC_GET_ENCRYPTION_POLICY", Some(0x400c6615)),
-    ("FS_IOC_GET_ENCRYPTION_POLICY_EX", Some(0xc0096616)),
-    ("FS_IOC_GET_ENCRYPTION_PWSALT", Some(0x40106614)),
-    ("FS_IOC_MEASURE_VERITY", Some(0xc0046686)),
-    ("FS_IOC_READ_VERITY_METADATA", Some(0xc0286687)),
-    ("FS_IOC_REMOVE_ENCRYPTION_KEY", Some(0xc0406618)),
-    ("FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS", Some(0xc0406619)),
-    ("FS_IOC_SETFLAGS", Some(0x40046602)),
-    ("FS_IOC_SETFSLABEL", Some(0x41009432)),
-    ("FS_IOC_SETVERSION", Some(0x40047602)),
-    ("FS_IOC_SET_ENCRYPTION_POLICY", Some(0x800c6613)),
-    ("FS_JOURNAL_DATA_FL", Some(0x4000)),
-    ("FS_KEY_DESCRIPTOR_SIZE", Some(8)),
-    ("FS_KEY_DESC_PREFIX_SIZE", Some(8)),
-    ("FS_MAX_KEY_SIZE", Some(64)),
-    ("FS_NOATIME_FL", Some(128)),
-    ("FS_NOCOMP_FL", Some(0x400)),
-    ("FS_NOCOW_FL", Some(0x800000)),
-    ("FS_NODUMP_FL", Some(64)),
-    ("FS_NOTAIL_FL", Some(0x8000)),
-    ("FS_POLICY_FLAGS_PAD_16", Some(2)),
-    ("FS_POLICY_FLAGS_PAD_32", Some(3)),
-    ("FS_POLICY_FLAGS_PAD_4", Some(0)),
-    ("FS_POLICY_FLAGS_PAD_8", Some(1)),
-    ("FS_POLICY_FLAGS_PAD_MASK", Some(3)),
-    ("FS_POLICY_FLAGS_VALID", Some(7)),
-    ("FS_POLICY_FLAG_DIRECT_KEY", Some(4)),
-    ("FS_PROJINHERIT_FL", Some(0x20000000)),
-    ("FS_RESERVED_FL", Some(0x80000000)),
-    ("FS_SECRM_FL", Some(1)),
-    ("FS_SYNC_FL", Some(8)),
-    ("FS_TOPDIR_FL", Some(0x20000)),
-    ("FS_UNRM_FL", Some(2)),
-    ("FS_VERITY_FL", Some(0x100000)),
-    ("FS_VERITY_HASH_ALG_SHA256", Some(1)),
-    ("FS_VERITY_HASH_ALG_SHA512", Some(2)),
-    ("FS_VERITY_METADATA_TYPE_DESCRIPTOR", Some(2)),
-    ("FS_VERITY_METADATA_TYPE_MERKLE_TREE", Some(1)),
-    ("FS_VERITY_METADATA_TYPE_SIGNATURE", Some(3)),
-    ("FS_XFLAG_APPEND", Some(16)),
-    ("FS_XFLAG_COWEXTSIZE", Some(0x10000)),
-    ("FS_XFLAG_DAX", Some(0x8000)),
-    ("FS_XFLAG_EXTSIZE", Some(0x800)),
-    ("FS_XFLAG_EXTSZINHERIT", Some(0x1000)),
-    ("FS_XFLAG_FILESTREAM", Some(0x4000)),
-    ("FS_XFLAG_HASATTR", Some(0x80000000)),
-    ("FS_XFLAG_IMMUTABLE", Some(8)),
-    ("FS_XFLAG_NOATIME", Some(64)),
-    ("FS_XFLAG_NODEFRAG", Some(0x2000)),
-    ("FS_XFLAG_NODUMP", Some(128)),
-    ("FS_XFLAG_NOSYMLINKS", Some(0x400)),
-    ("FS_XFLAG_PREALLOC", Some(2)),
-    ("FS_XFLAG_PROJINHERIT", Some(512)),
-    ("FS_XFLAG_REALTIME", Some(1)),
-    ("FS_XFLAG_RTINHERIT", Some(256)),
-    ("FS_XFLAG_SYNC", Some(32)),
-    ("FTD_MSG", Some(16)),
-    ("FUSE_DEV_IOC_CLONE", Some(0x8004e500)),
-    ("FUSE_DEV_IOC_MAGIC", Some(229)),
-    ("FUSE_HAS_IOCTL_DIR", Some(0x800)),
-    ("FUSE_IOCTL", Some(39)),
-    ("FUSE_IOCTL_32BIT", Some(8)),
-    ("FUSE_IOCTL_COMPAT", Some(1)),
-    ("FUSE_IOCTL_COMPAT_X32", Some(32)),
-    ("FUSE_IOCTL_DIR", Some(16)),
-    ("FUSE_IOCTL_MAX_IOV", Some(256)),
-    ("FUSE_IOCTL_RETRY", Some(4)),
-    ("FUSE_IOCTL_UNRESTRICTED", Some(2)),
-    ("FUTEX2_MPOL", Some(8)),
-    ("FUTEX2_NUMA", Some(4)),
-    ("FUTEX2_PRIVATE", Some(128)),
-    ("FUTEX2_SIZE_MASK", Some(3)),
-    ("FUTEX2_SIZE_U16", Some(1)),
-    ("FUTEX2_SIZE_U32", Some(2)),
-    ("FUTEX2_SIZE_U64", Some(3)),
-    ("FUTEX2_SIZE_U8", Some(0)),
-    ("FUTEXFS_SUPER_MAGIC", Some(0xbad1dea)),
-    ("FUTEX_32", Some(2)),
-    ("FUTEX_BITSET_MATCH_ANY", Some(0xffffffff)),
-    ("FUTEX_CLOCK_REALTIME", Some(256)),
-    ("FUTEX_CMD_MASK", Some(0xfffffffffffffe7f)),
-    ("FUTEX_CMP_REQUEUE", Some(4)),
-    ("FUTEX_CMP_REQUEUE_PI", Some(12)),
-    ("FUTEX_CMP_REQUEUE_PI_PRIVATE", Some(140)),
-    ("FUTEX_CMP_REQUEUE_PRIVATE", Some(132)),
-    ("FUTEX_FD", Some(2)),
-    ("FUTEX_LOCK_PI", Some(6)),
-    ("FUTEX_LOCK_PI2", Some(13)),
-    ("FUTEX_LOCK_PI2_PRIVATE", Some(141)),
-    ("FUTEX_LOCK_PI_PRIVATE", Some(134)),
-    ("FUTEX_NO_NODE", Some(0xffffffffffffffff)),
-    ("FUTEX_OP_ADD", Some(1)),
-    ("FUTEX_OP_ANDN", Some(3)),
-    ("FUTEX_OP_CMP_EQ", Some(0)),
-    ("FUTEX_OP_CMP_GE", Some(5)),
-    ("FUTEX_OP_CMP_GT", Some(4)),
-    ("FUTEX_OP_CMP_LE", Some(3)),
-    ("FUTEX_OP_CMP_LT", Some(2)),
-    ("FUTEX_OP_CMP_NE", Some(1)),
-    ("FUTEX_OP_OPARG_SHIFT", Some(8)),
-    ("FUTEX_OP_OR", Some(2)),
-    ("FUTEX_OP_SET", Some(0)),
-    ("FUTEX_OP_XOR", Some(4)),
-    ("FUTEX_OWNER_DIED", Some(0x40000000)),
-    ("FUTEX_PRIVATE_FLAG", Some(128)),
-    ("FUTEX_REQUEUE", Some(3)),
-    ("FUTEX_REQUEUE_PRIVATE", Some(131)),
-    ("FUTEX_TID_MASK", Some(0x3fffffff)),
-    ("FUTEX_TRYLOCK_PI", Some(8)),
-    ("FUTEX_TRYLOCK_PI_PRIVATE", Some(136)),
-    ("FUTEX_UNLOCK_PI", Some(7)),
-    ("FUTEX_UNLOCK_PI_PRIVATE", Some(135)),
-    ("FUTEX_WAIT", Some(0)),
-    ("FUTEX_WAITERS", Some(0x80000000)),
-    ("FUTEX_WAITV_MAX", Some(128)),
-    ("FUTEX_WAIT_BITSET", Some(9)),
-    ("FUTEX_WAIT_BITSET_PRIVATE", Some(137)),
-    ("FUTEX_WAIT_PRIVATE", Some(128)),
-    ("FUTEX_WAIT_REQUEUE_PI", Some(11)),
-    ("FUTEX_WAIT_REQUEUE_PI_PRIVATE", Some(139)),
-    ("FUTEX_WAKE", Some(1)),
-    ("FUTEX_WAKE_BITSET", Some(10)),
-    ("FUTEX_WAKE_BITSET_PRIVATE", Some(138)),
-    ("FUTEX_WAKE_OP", Some(5)),
-    ("FUTEX_WAKE_OP_PRIVATE", Some(133)),
-    ("FUTEX_WAKE_PRIVATE", Some(129)),
-    ("FW_CDEV_IOC_ADD_DESCRIPTOR", Some(0xc0182306)),
-    ("FW_CDEV_IOC_ALLOCATE", Some(0xc0202302)),
-    ("FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE", Some(0xc018230d)),
-    ("FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE_ONCE", Some(0x4018230f)),
-    ("FW_CDEV_IOC_CREATE_ISO_CONTEXT", Some(0xc0202308)),
-    ("FW_CDEV_IOC_DEALLOCATE", Some(0x40042303)),
-    ("FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE", Some(0x4004230e)),
-    ("FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE_ONCE", Some(0x40182310)),
-    ("FW_CDEV_IOC_FLUSH_ISO", Some(0x40042318)),
-    ("FW_CDEV_IOC_GET_CYCLE_TIMER", Some(0x8010230c)),
-    ("FW_CDEV_IOC_GET_CYCLE_TIMER2", Some(0xc0182314)),
-    ("FW_CDEV_IOC_GET_INFO", Some(0xc0282300)),
-    ("FW_CDEV_IOC_GET_SPEED", Some(0x2311)),
-    ("FW_CDEV_IOC_INITIATE_BUS_RESET", Some(0x40042305)),
-    ("FW_CDEV_IOC_QUEUE_ISO", Some(0xc0182309)),
-    ("FW_CDEV_IOC_RECEIVE_PHY_PACKETS", Some(0x40082316)),
-    ("FW_CDEV_IOC_REMOVE_DESCRIPTOR", Some(0x40042307)),
-    ("FW_CDEV_IOC_SEND_BROADCAST_REQUEST", Some(0x40282312)),
-    ("FW_CDEV_IOC_SEND_PHY_PACKET", Some(0xc0182315)),
-    ("FW_CDEV_IOC_SEND_REQUEST", Some(0x40282301)),
-    ("FW_CDEV_IOC_SEND_RESPONSE", Some(0x40182304)),
-    ("FW_CDEV_IOC_SEND_STREAM_PACKET", Some(0x40282313)),
-    ("FW_CDEV_IOC_SET_ISO_CHANNELS", Some(0x40102317)),
-    ("FW_CDEV_IOC_START_ISO", Some(0x4010230a)),
-    ("FW_CDEV_IOC_STOP_ISO", Some(0x4004230b)),
-    ("F_ADD_SEALS", Some(0x409)),
-    ("F_CANCELLK", Some(0x405)),
-    ("F_CREATED_QUERY", Some(0x404)),
-    ("F_DUPFD", Some(0)),
-    ("F_DUPFD_CLOEXEC", Some(0x406)),
-    ("F_DUPFD_QUERY", Some(0x403)),
-    ("F_EXLCK", Some(4)),
-    ("F_GETFD", Some(1)),
-    ("F_GETFL", Some(3)),
-    ("F_GETLEASE", Some(0x401)),
-    ("F_GETLK", Some(5)),
-    ("F_GETLK64", Some(12)),
-    ("F_GETOWN", Some(9)),
-    ("F_GETOWNER_UIDS", Some(17)),
-    ("F_GETOWN_EX", Some(16)),
-    ("F_GETPIPE_SZ", Some(0x408)),
-    ("F_GETSIG", Some(11)),
-    ("F_GET_FILE_RW_HINT", Some(0x40d)),
-    ("F_GET_RW_HINT", Some(0x40b)),
-    ("F_GET_SEALS", Some(0x40a)),
-    ("F_LINUX_SPECIFIC_BASE", Some(0x400)),
-    ("F_LOCK", Some(1)),
-    ("F_NOTIFY", Some(0x402)),
-    ("F_OFD_GETLK", Some(36)),
-    ("F_OFD_SETLK", Some(37)),
-    ("F_OFD_SETLKW", Some(38)),
-    ("F_OK", Some(0)),
-    ("F_OWNER_GID", Some(2)),
-    ("F_OWNER_PGRP", Some(2)),
-    ("F_OWNER_PID", Some(1)),
-    ("F_OWNER_TID", Some(0)),
-    ("F_RDLCK", Some(0)),
-    ("F_SEAL_EXEC", Some(32)),
-    ("F_SEAL_FUTURE_WRITE", Some(16)),
-    ("F_SEAL_GROW", Some(4)),
-    ("F_SEAL_SEAL", Some(1)),
-    ("F_SEAL_SHRINK", Some(2)),
-    ("F_SEAL_WRITE", Some(8)),
-    ("F_SETFD", Some(2)),
-    ("F_SETFL", Some(4)),
-    ("F_SETLEASE", Some(0x400)),
-    ("F_SETLK", Some(6)),
-    ("F_SETLK64", Some(13)),
-    ("F_SETLKW", Some(7)),
-    ("F_SETLKW64", Some(14)),
-    ("F_SETOWN", Some(8)),
-    ("F_SETOWN_EX", Some(15)),
-    ("F_SETPIPE_SZ", Some(0x407)),
-    ("F_SETSIG", Some(10)),
-    ("F_SET_FILE_RW_HINT", Some(0x40e)),
-    ("F_SET_RW_HINT", Some(0x40c)),
-    ("F_SHLCK", Some(8)),
-    ("F_TEST", Some(3)),
-    ("F_TLOCK", Some(2)),
-    ("F_ULOCK", Some(0)),
-    ("F_UNLCK", Some(2)),
-    ("F_WRLCK", Some(1)),
-    ("GENERIC_HDLC_VERSION", Some(4)),
-    ("GETALL", Some(13)),
-    ("GETNCNT", Some(14)),
-    ("GETPID", Some(11)),
-    ("GETVAL", Some(12)),
-    ("GETZCNT", Some(15)),
-    ("GET_VLAN_EGRESS_PRIORITY_CMD", Some(5)),
-    ("GET_VLAN_INGRESS_PRIORITY_CMD", Some(4)),
-    ("GET_VLAN_REALDEV_NAME_CMD", Some(8)),
-    ("GET_VLAN_VID_CMD", Some(9)),
-    ("GIO_CMAP", Some(0x4b70)),
-    ("GIO_FONT", Some(0x4b60)),
-    ("GIO_FONTX", Some(0x4b6b)),
-    ("GIO_SCRNMAP", Some(0x4b40)),
-    ("GIO_UNIMAP", Some(0x4b66)),
-    ("GIO_UNISCRNMAP", Some(0x4b69)),
-    ("GOLDSTAR_CDROM_MAJOR", Some(16)),
-    ("GPIOHANDLE_GET_LINE_VALUES_IOCTL", Some(0xc040b408)),
-    ("GPIOHANDLE_SET_CONFIG_IOCTL", Some(0xc054b40a)),
-    ("GPIOHANDLE_SET_LINE_VALUES_IOCTL", Some(0xc040b409)),
-    ("GPIO_GET_CHIPINFO_IOCTL", Some(0x8044b401)),
-    ("GPIO_GET_LINEEVENT_IOCTL", Some(0xc030b404)),
-    ("GPIO_GET_LINEHANDLE_IOCTL", Some(0xc16cb403)),
-    ("GPIO_GET_LINEINFO_IOCTL", Some(0xc048b402)),
-    ("GPIO_GET_LINEINFO_UNWATCH_IOCTL", Some(0xc004b40c)),
-    ("GPIO_GET_LINEINFO_WATCH_IOCTL", Some(0xc048b40b)),
-    ("GPIO_V2_GET_LINEINFO_IOCTL", Some(0xc100b405)),
-    ("GPIO_V2_GET_LINEINFO_WATCH_IOCTL", Some(0xc100b406)),
-    ("GPIO_V2_GET_LINE_IOCTL", Some(0xc250b407)),
-    ("GPIO_V2_LINE_GET_VALUES_IOCTL", Some(0xc010b40e)),
-    ("GPIO_V2_LINE_SET_CONFIG_IOCTL", Some(0xc110b40d)),
-    ("GPIO_V2_LINE_SET_VALUES_IOCTL", Some(0xc010b40f)),
-    ("GPMODE_ALL_PAGES", Some(63)),
-    ("GPMODE_AUDIO_CTL_PAGE", Some(14)),
-    ("GPMODE_CAPABILITIES_PAGE", Some(42)),
-    ("GPMODE_CDROM_PAGE", Some(13)),
-    ("GPMODE_FAULT_FAIL_PAGE", Some(28)),
-    ("GPMODE_POWER_PAGE", Some(26)),
-    ("GPMODE_R_W_ERROR_PAGE", Some(1)),
-    ("GPMODE_TO_PROTECT_PAGE", Some(29)),
-    ("GPMODE_VENDOR_PAGE", Some(0)),
-    ("GPMODE_WCACHING_PAGE", Some(8)),
-    ("GPMODE_WRITE_PARMS_PAGE", Some(5)),
-    ("GPR_BASE", None),
-    ("GPR_END", None),
-    ("GPR_NUM", None),
-    ("GPR_SIZE", None),
-    ("GP_VECTOR", None),
-    ("GRND_INSECURE", Some(4)),
-    ("GRND_NONBLOCK", Some(1)),
-    ("GRND_RANDOM", Some(2)),
-    ("GRPQUOTA", Some(1)),
-    ("GS", None),
-    ("GSMIOC_DISABLE_NET", Some(0x4703)),
-    ("GSMIOC_ENABLE_NET", Some(0x40344702)),
-    ("GSMIOC_GETCONF", Some(0x804c4700)),
-    ("GSMIOC_GETFIRST", Some(0x80044704)),
-    ("GSMIOC_SETCONF", Some(0x404c4701)),
-    ("HDIO_DRIVE_CMD", Some(799)),
-    ("HDIO_DRIVE_CMD_AEB", Some(798)),
-    ("HDIO_DRIVE_CMD_HDR_SIZE", Some(4)),
-    ("HDIO_DRIVE_HOB_HDR_SIZE", Some(8)),
-    ("HDIO_DRIVE_RESET", Some(796)),
-    ("HDIO_DRIVE_TASK", Some(798)),
-    ("HDIO_DRIVE_TASKFILE", Some(797)),
-    ("HDIO_DRIVE_TASK_HDR_SIZE", Some(8)),
-    ("HDIO_GETGEO", Some(769)),
-    ("HDIO_GET_32BIT", Some(777)),
-    ("HDIO_GET_ACOUSTIC", Some(783)),
-    ("HDIO_GET_ADDRESS", Some(784)),
-    ("HDIO_GET_BUSSTATE", Some(794)),
-    ("HDIO_GET_DMA", Some(779)),
-    ("HDIO_GET_IDENTITY", Some(781)),
-    ("HDIO_GET_KEEPSETTINGS", Some(776)),
-    ("HDIO_GET_MULTCOUNT", Some(772)),
-    ("HDIO_GET_NICE", Some(780)),
-    ("HDIO_GET_NOWERR", Some(778)),
-    ("HDIO_GET_QDMA", Some(773)),
-    ("HDIO_GET_UNMASKINTR", Some(770)),
-    ("HDIO_GET_WCACHE", Some(782)),
-    ("HDIO_OBSOLETE_IDENTITY", Some(775)),
-    ("HDIO_SCAN_HWIF", Some(808)),
-    ("HDIO_SET_32BIT", Some(804)),
-    ("HDIO_SET_ACOUSTIC", Some(812)),
-    ("HDIO_SET_ADDRESS", Some(815)),
-    ("HDIO_SET_BUSSTATE", Some(813)),
-    ("HDIO_SET_DMA", Some(806)),
-    ("HDIO_SET_KEEPSETTINGS", Some(803)),
-    ("HDIO_SET_MULTCOUNT", Some(801)),
-    ("HDIO_SET_NICE", Some(809)),
-    ("HDIO_SET_NOWERR", Some(805)),
-    ("HDIO_SET_PIO_MODE", Some(807)),
-    ("HDIO_SET_QDMA", Some(814)),
-    ("HDIO_SET_UNMASKINTR", Some(802)),
-    ("HDIO_SET_WCACHE", Some(811)),
-    ("HDIO_SET_XFER", Some(774)),
-    ("HDIO_TRISTATE_HWIF", Some(795)),
-    ("HDIO_UNREGISTER_HWIF", Some(810)),
-    ("HD_MAJOR", Some(3)),
-    ("HE_GET_REG", Some(0x40106160)),
-    ("HFI1_IOCTL_ACK_EVENT", Some(0x40041bea)),
-    ("HFI1_IOCTL_ASSIGN_CTXT", Some(0xc01c1be1)),
-    ("HFI1_IOCTL_CREDIT_UPD", Some(0x1be6)),
-    ("HFI1_IOCTL_CTXT_INFO", Some(0x40281be2)),
-    ("HFI1_IOCTL_CTXT_RESET", Some(0x1bec)),
-    ("HFI1_IOCTL_GET_VERS", Some(0x80041bee)),
-    ("HFI1_IOCTL_POLL_TYPE", Some(0x40041be9)),
-    ("HFI1_IOCTL_RECV_CTRL", Some(0x40041be8)),
-    ("HFI1_IOCTL_SET_PKEY", Some(0x40021beb)),
-    ("HFI1_IOCTL_TID_FREE", Some(0xc0181be5)),
-    ("HFI1_IOCTL_TID_INVAL_READ", Some(0xc0181bed)),
-    ("HFI1_IOCTL_TID_UPDATE", Some(0xc0181be4)),
-    ("HFI1_IOCTL_USER_INFO", Some(0x40781be3)),
-    ("HIDIOCAPPLICATION", Some(0x4802)),
-    ("HIDIOCGCOLLECTIONINDEX", Some(0x40184810)),
-    ("HIDIOCGCOLLECTIONINFO", Some(0xc0104811)),
-    ("HIDIOCGDEVINFO", Some(0x801c4803)),
-    ("HIDIOCGFIELDINFO", Some(0xc038480a)),
-    ("HIDIOCGFLAG", Some(0x8004480e)),
-    ("HIDIOCGRAWINFO", Some(0x80084803)),
-    ("HIDIOCGRDESC", Some(0x90044802)),
-    ("HIDIOCGRDESCSIZE", Some(0x80044801)),
-    ("HIDIOCGREPORT", Some(0x400c4807)),
-    ("HIDIOCGREPORTINFO", Some(0xc00c4809)),
-    ("HIDIOCGSTRING", Some(0x81044804)),
-    ("HIDIOCGUCODE", Some(0xc018480d)),
-    ("HIDIOCGUSAGE", Some(0xc018480b)),
-    ("HIDIOCGUSAGES", Some(0xd01c4813)),
-    ("HIDIOCGVERSION", Some(0x80044801)),
-    ("HIDIOCINITREPORT", Some(0x4805)),
-    ("HIDIOCSFLAG", Some(0x4004480f)),
-    ("HIDIOCSREPORT", Some(0x400c4808)),
-    ("HIDIOCSUSAGE", Some(0x4018480c)),
-    ("HIDIOCSUSAGES", Some(0x501c4814)),
-    ("HIDRAW_BUFFER_SIZE", Some(64)),
-    ("HIDRAW_FIRST_MINOR", Some(0)),
-    ("HIDRAW_MAX_DEVICES", Some(64)),
-    ("HID_FEATURE_REPORT", Some(2)),
-    ("HID_INPUT_REPORT", Some(0)),
-    ("HID_MAX_DESCRIPTOR_SIZE", Some(0x1000)),
-    ("HID_OUTPUT_REPORT", Some(1)),
-    ("HID_REPORT_TYPES", Some(3)),
-    ("HID_REQ_GET_IDLE", Some(2)),
-    ("HID_REQ_GET_PROTOCOL", Some(3)),
-    ("HID_REQ_GET_REPORT", Some(1)),
-    ("HID_REQ_SET_IDLE", Some(10)),
-    ("HID_REQ_SET_PROTOCOL", Some(11)),
-    ("HID_REQ_SET_REPORT", Some(9)),
-    ("HOSTFS_SUPER_MAGIC", Some(0xc0ffee)),
-    ("HPET_DPI", Some(0x6805)),
-    ("HPET_EPI", Some(0x6804)),
-    ("HPET_IE_OFF", Some(0x6802)),
-    ("HPET_IE_ON", Some(0x6801)),
-    ("HPET_INFO", Some(0x800c6803)),
-    ("HPET_INFO_PERIODIC", Some(16)),
-    ("HPET_IRQFREQ", Some(0x40046806)),
-    ("HPFS_SUPER_MAGIC", Some(0xf995e849)),
-    ("HUGETLBFS_MAGIC", Some(0x958458f6)),
-    ("HUGETLB_FLAG_ENCODE_16GB", Some(0x88000000)),
-    ("HUGETLB_FLAG_ENCODE_16KB", Some(0x38000000)),
-    ("HUGETLB_FLAG_ENCODE_16MB", Some(0x60000000)),
-    ("HUGETLB_FLAG_ENCODE_1GB", Some(0x78000000)),
-    ("HUGETLB_FLAG_ENCODE_1MB", Some(0x50000000)),
-    ("HUGETLB_FLAG_ENCODE_256MB", Some(0x70000000)),
-    ("HUGETLB_FLAG_ENCODE_2GB", Some(0x7c000000)),
-    ("HUGETLB_FLAG_ENCODE_2MB", Some(0x54000000)),
-    ("HUGETLB_FLAG_ENCODE_32MB", Some(0x64000000)),
-    ("HUGETLB_FLAG_ENCODE_512KB", Some(0x4c000000)),
-    ("HUGETLB_FLAG_ENCODE_512MB", Some(0x74000000)),
-    ("HUGETLB_FLAG_ENCODE_64KB", Some(0x40000000)),
-    ("HUGETLB_FLAG_ENCODE_8MB", Some(0x5c000000)),
-    ("HUGETLB_FLAG_ENCODE_MASK", Some(63)),
-    ("HUGETLB_FLAG_ENCODE_SHIFT", Some(26)),
-    ("HUPCL", Some(0x400)),
-    ("HWCAP3_MTE_FAR", None),
-    ("HWCAP3_MTE_STORE_ONLY", None),
-    ("HYP_MODE", None),
-    ("I2C_RDRW_IOCTL_MAX_MSGS", Some(42)),
-    ("I2C_RDWR_IOCTL_MAX_MSGS", Some(42)),
-    ("I2OEVTGET", Some(0x8068690b)),
-    ("I2OEVTREG", Some(0x400c690a)),
-    ("I2OGETIOPS", Some(0x80206900)),
-    ("I2OHRTGET", Some(0xc0186901)),
-    ("I2OHTML", Some(0xc0306909)),
-    ("I2OLCTGET", Some(0xc0186902)),
-    ("I2OPARMGET", Some(0xc0286904)),
-    ("I2OPARMSET", Some(0xc0286903)),
-    ("I2OPASSTHRU", Some(0x8010690c)),
-    ("I2OPASSTHRU32", Some(0x8008690c)),
-    ("I2OSWDEL", Some(0xc0306907)),
-    ("I2OSWDL", Some(0xc0306905)),
-    ("I2OSWUL", Some(0xc0306906)),
-    ("I2OVALIDATE", Some(0x80046908)),
-    ("I2O_MAJOR", Some(80)),
-    ("I8K_GET_FAN", Some(0xc0086986)),
-    ("I8K_GET_SPEED", Some(0xc0086985)),
-    ("I8K_SET_FAN", Some(0xc0086987)),
-    ("IBM_FS3270_MAJOR", Some(228)),
-    ("IBM_TTY3270_MAJOR", Some(227)),
-    ("IBSHIFT", Some(16)),
-    ("IB_IOCTL_MAGIC", Some(27)),
-    ("IB_USER_MAD_ABI_VERSION", Some(5)),
-    ("IB_USER_MAD_ENABLE_PKEY", Some(0x1b03)),
-    ("IB_USER_MAD_LONGS_PER_METHOD_MASK", Some(4)),
-    ("IB_USER_MAD_REGISTER_AGENT", Some(0xc01c1b01)),
-    ("IB_USER_MAD_REGISTER_AGENT2", Some(0xc0281b04)),
-    ("IB_USER_MAD_REG_FLAGS_CAP", Some(1)),
-    ("IB_USER_MAD_UNREGISTER_AGENT", Some(0x40041b02)),
-    ("IB_USER_MAD_USER_RMPP", Some(1)),
-    ("ICANON", Some(2)),
-    ("ICRNL", Some(256)),
-    ("IDE0_MAJOR", Some(3)),
-    ("IDE1_MAJOR", Some(22)),
-    ("IDE2_MAJOR", Some(33)),
-    ("IDE3_MAJOR", Some(34)),
-    ("IDE4_MAJOR", Some(56)),
-    ("IDE5_MAJOR", Some(57)),
-    ("IDE6_MAJOR", Some(88)),
-    ("IDE7_MAJOR", Some(89)),
-    ("IDE8_MAJOR", Some(90)),
-    ("IDE9_MAJOR", Some(91)),
-    ("IDETAPE_MAJOR", Some(37)),
-    ("IDE_DRIVE_TASK_IN", Some(2)),
-    ("IDE_DRIVE_TASK_INVALID", Some(0xffffffffffffffff)),
-    ("IDE_DRIVE_TASK_NO_DATA", Some(0)),
-    ("IDE_DRIVE_TASK_OUT", Some(3)),
-    ("IDE_DRIVE_TASK_RAW_WRITE", Some(4)),
-    ("IDE_DRIVE_TASK_SET_XFER", Some(1)),
-    ("IDE_HOB_STD_IN_FLAGS", Some(60)),
-    ("IDE_HOB_STD_OUT_FLAGS", Some(60)),
-    ("IDE_NICE_0", Some(2)),
-    ("IDE_NICE_1", Some(3)),
-    ("IDE_NICE_2", Some(4)),
-    ("IDE_NICE_ATAPI_OVERLAP", Some(1)),
-    ("IDE_NICE_DSC_OVERLAP", Some(0)),
-    ("IDE_TASKFILE_STD_IN_FLAGS", Some(254)),
-    ("IDE_TASKFILE_STD_OUT_FLAGS", Some(254)),
-    ("IDT77105_GETSTAT", Some(0x40106132)),
-    ("IDT77105_GETSTATZ", Some(0x40106133)),
-    ("ID_BUS", Some(0)),
-    ("ID_PRODUCT", Some(2)),
-    ("ID_VENDOR", Some(1)),
-    ("ID_VERSION", Some(3)),
-    ("IEXTEN", Some(0x8000)),
-    ("IFALIASZ", Some(256)),
-    ("IFF_ALLMULTI", Some(512)),
-    ("IFF_ATTACH_QUEUE", Some(512)),
-    ("IFF_AUTOMEDIA", Some(0x4000)),
-    ("IFF_BROADCAST", Some(2)),
-    ("IFF_DEBUG", Some(4)),
-    ("IFF_DETACH_QUEUE", Some(0x400)),
-    ("IFF_DORMANT", Some(0x20000)),
-    ("IFF_DYNAMIC", Some(0x8000)),
-    ("IFF_ECHO", Some(0x40000)),
-    ("IFF_LOOPBACK", Some(8)),
-    ("IFF_LOWER_UP", Some(0x10000)),
-    ("IFF_MASTER", Some(0x400)),
-    ("IFF_MULTICAST", Some(0x1000)),
-    ("IFF_MULTI_QUEUE", Some(256)),
-    ("IFF_NAPI", Some(16)),
-    ("IFF_NAPI_FRAGS", Some(32)),
-    ("IFF_NOARP", Some(128)),
-    ("IFF_NOFILTER", Some(0x1000)),
-    ("IFF_NOTRAILERS", Some(32)),
-    ("IFF_NO_CARRIER", Some(64)),
-    ("IFF_NO_PI", Some(0x1000)),
-    ("IFF_ONE_QUEUE", Some(0x2000)),
-    ("IFF_PERSIST", Some(0x800)),
-    ("IFF_POINTOPOINT", Some(16)),
-    ("IFF_PORTSEL", Some(0x2000)),
-    ("IFF_PROMISC", Some(256)),
-    ("IFF_RUNNING", Some(64)),
-    ("IFF_SLAVE", Some(0x800)),
-    ("IFF_TAP", Some(2)),
-    ("IFF_TUN", Some(1)),
-    ("IFF_TUN_EXCL", Some(0x8000)),
-    ("IFF_UP", Some(1)),
-    ("IFF_VNET_HDR", Some(0x4000)),
-    ("IFF_VOLATILE", Some(0x70c5a)),
-    ("IFHWADDRLEN", Some(6)),
-    ("IFNAMSIZ", Some(16)),
-    ("IF_GET_IFACE", Some(1)),
-    ("IF_GET_PROTO", Some(2)),
-    ("IF_IFACE_E1", Some(0x1004)),
-    ("IF_IFACE_SYNC_SERIAL", Some(0x1005)),
-    ("IF_IFACE_T1", Some(0x1003)),
-    ("IF_IFACE_V24", Some(0x1001)),
-    ("IF_IFACE_V35", Some(0x1000)),
-    ("IF_IFACE_X21", Some(0x1002)),
-    ("IF_IFACE_X21D", Some(0x1006)),
-    ("IF_LINK_MODE_DEFAULT", Some(0)),
-    ("IF_LINK_MODE_DORMANT", Some(1)),
-    ("IF_LINK_MODE_TESTING", Some(2)),
-    ("IF_OPER_DORMANT", Some(5)),
-    ("IF_OPER_DOWN", Some(2)),
-    ("IF_OPER_LOWERLAYERDOWN", Some(3)),
-    ("IF_OPER_NOTPRESENT", Some(1)),
-    ("IF_OPER_TESTING", Some(4)),
-    ("IF_OPER_UNKNOWN", Some(0)),
-    ("IF_OPER_UP", Some(6)),
-    ("IF_PROTO_CISCO", Some(0x2002)),
-    ("IF_PROTO_FR", Some(0x2003)),
-    ("IF_PROTO_FR_ADD_ETH_PVC", Some(0x2008)),
-    ("IF_PROTO_FR_ADD_PVC", Some(0x2004)),
-    ("IF_PROTO_FR_DEL_ETH_PVC", Some(0x2009)),
-    ("IF_PROTO_FR_DEL_PVC", Some(0x2005)),
-    ("IF_PROTO_FR_ETH_PVC", Some(0x200b)),
-    ("IF_PROTO_FR_PVC", Some(0x200a)),
-    ("IF_PROTO_HDLC", Some(0x2000)),
-    ("IF_PROTO_HDLC_ETH", Some(0x2007)),
-    ("IF_PROTO_PPP", Some(0x2001)),
-    ("IF_PROTO_RAW", Some(0x200c)),
-    ("IF_PROTO_X25", Some(0x2006)),
-    ("IGNBRK", Some(1)),
-    ("IGNCR", Some(128)),
-    ("IGNPAR", Some(4)),
-    ("IIF_ALL", Some(7)),
-    ("IIF_BGRACE", Some(1)),
-    ("IIF_FLAGS", Some(4)),
-    ("IIF_IGRACE", Some(2)),
-    ("ILL_BADIADDR", Some(9)),
-    ("ILL_BADSTK", Some(8)),
-    ("ILL_COPROC", Some(7)),
-    ("ILL_ILLADR", Some(3)),
-    ("ILL_ILLOPC", Some(1)),
-    ("ILL_ILLOPN", Some(2)),
-    ("ILL_ILLTRP", Some(4)),
-    ("ILL_PRVOPC", Some(5)),
-    ("ILL_PRVREG", Some(6)),
-    ("IMAXBEL", Some(0x2000)),
-    ("INADDR_ALLHOSTS_GROUP", Some(0xe0000001)),
-    ("INADDR_ALLRTRS_GROUP", Some(0xe0000002)),
-    ("INADDR_ALLSNOOPERS_GROUP", Some(0xe000006a)),
-    ("INADDR_ANY", Some(0)),
-    ("INADDR_BROADCAST", Some(0xffffffff)),
-    ("INADDR_DUMMY", Some(0xc0000008)),
-    ("INADDR_LOOPBACK", Some(0x7f000001)),
-    ("INADDR_MAX_LOCAL_GROUP", Some(0xe00000ff)),
-    ("INADDR_NONE", Some(0xffffffff)),
-    ("INADDR_UNSPEC_GROUP", Some(0xe0000000)),
-    ("INET6_ADDRSTRLEN", Some(46)),
-    ("INET_ADDRSTRLEN", Some(16)),
-    ("INLCR", Some(64)),
-    ("INOTIFY_IOC_SETNEXTWD", Some(0x40044900)),
-    ("INPCK", Some(16)),
-    ("INPUT_KEYMAP_BY_INDEX", Some(1)),
-    ("INPUT_MAJOR", Some(13)),
-    ("INPUT_PROP_ACCELEROMETER", Some(6)),
-    ("INPUT_PROP_BUTTONPAD", Some(2)),
-    ("INPUT_PROP_CNT", Some(32)),
-    ("INPUT_PROP_DIRECT", Some(1)),
-    ("INPUT_PROP_MAX", Some(31)),
-    ("INPUT_PROP_POINTER", Some(0)),
-    ("INPUT_PROP_POINTING_STICK", Some(5)),
-    ("INPUT_PROP_SEMI_MT", Some(3)),
-    ("INPUT_PROP_TOPBUTTONPAD", Some(4)),
-    ("INR_OPEN_CUR", Some(0x400)),
-    ("INR_OPEN_MAX", Some(0x1000)),
-    ("INT16_MAX", Some(0x7fff)),
-    ("INT16_MIN", Some(0xffffffffffff8000)),
-    ("INT16_WIDTH", Some(16)),
-    ("INT32_MAX", Some(0x7fffffff)),
-    ("INT32_MIN", Some(0xffffffff80000000)),
-    ("INT32_WIDTH", Some(32)),
-    ("INT64_MAX", Some(0x7fffffffffffffff)),
-    ("INT64_MIN", Some(0x8000000000000000)),
-    ("INT64_WIDTH", Some(64)),
-    ("INT8_MAX", Some(127)),
-    ("INT8_MIN", Some(0xffffffffffffff80)),
-    ("INT8_WIDTH", Some(8)),
-    ("INTMAX_MAX", Some(0x7fffffffffffffff)),
-    ("INTMAX_MIN", Some(0x8000000000000000)),
-    ("INTMAX_WIDTH", Some(64)),
-    ("INTPTR_MAX", Some(0x7fffffff)),
-    ("INTPTR_MIN", Some(0xffffffff80000000)),
-    ("INTPTR_WIDTH", Some(32)),
-    ("IN_ACCESS", Some(1)),
-    ("IN_ALL_EVENTS", Some(0xfff)),
-    ("IN_ATTRIB", Some(4)),
-    ("IN_CLASSA_HOST", Some(0xffffff)),
-    ("IN_CLASSA_MAX", Some(128)),
-    ("IN_CLASSA_NET", Some(0xff000000)),
-    ("IN_CLASSA_NSHIFT", Some(24)),
-    ("IN_CLASSB_HOST", Some(0xffff)),
-    ("IN_CLASSB_MAX", Some(0x10000)),
-    ("IN_CLASSB_NET", Some(0xffff0000)),
-    ("IN_CLASSB_NSHIFT", Some(16)),
-    ("IN_CLASSC_HOST", Some(255)),
-    ("IN_CLASSC_NET", Some(0xffffff00)),
-    ("IN_CLASSC_NSHIFT", Some(8)),
-    ("IN_CLASSE_NET", Some(0xffffffff)),
-    ("IN_CLASSE_NSHIFT", Some(0)),
-    ("IN_CLOEXEC", Some(0x80000)),
-    ("IN_CLOSE", Some(24)),
-    ("IN_CLOSE_NOWRITE", Some(16)),
-    ("IN_CLOSE_WRITE", Some(8)),
-    ("IN_CREATE", Some(256)),
-    ("IN_DELETE", Some(512)),
-    ("IN_DELETE_SELF", Some(0x400)),
-    ("IN_DONT_FOLLOW", Some(0x2000000)),
-    ("IN_EXCL_UNLINK", Some(0x4000000)),
-    ("IN_IGNORED", Some(0x8000)),
-    ("IN_ISDIR", Some(0x40000000)),
-    ("IN_LOOPBACKNET", Some(127)),
-    ("IN_MASK_ADD", Some(0x20000000)),
-    ("IN_MASK_CREATE", Some(0x10000000)),
-    ("IN_MODIFY", Some(2)),
-    ("IN_MOVE", Some(192)),
-    ("IN_MOVED_FROM", Some(64)),
-    ("IN_MOVED_TO", Some(128)),
-    ("IN_MOVE_SELF", Some(0x800)),
-    ("IN_MULTICAST_NET", Some(0xe0000000)),
-    ("IN_NONBLOCK", Some(0x800)),
-    ("IN_ONESHOT", Some(0x80000000)),
-    ("IN_ONLYDIR", Some(0x1000000)),
-    ("IN_OPEN", Some(32)),
-    ("IN_Q_OVERFLOW", Some(0x4000)),
-    ("IN_UNMOUNT", Some(0x2000)),
-    ("IOCSIZE_MASK", Some(0x3fff0000)),
-    ("IOCSIZE_SHIFT", Some(16)),
-    ("IOCTL_MEI_CONNECT_CLIENT", Some(0xc0104801)),
-    ("IOCTL_MEI_CONNECT_CLIENT_VTAG", Some(0xc0144804)),
-    ("IOCTL_MEI_NOTIFY_GET", Some(0x80044803)),
-    ("IOCTL_MEI_NOTIFY_SET", Some(0x40044802)),
-    ("IOCTL_VM_SOCKETS_GET_LOCAL_CID", Some(0x7b9)),
-    ("IOC_IN", Some(0x40000000)),
-    ("IOC_INOUT", Some(0xc0000000)),
-    ("IOC_OPAL_ACTIVATE_LSP", Some(0x411870df)),
-    ("IOC_OPAL_ACTIVATE_USR", Some(0x411070e1)),
-    ("IOC_OPAL_ADD_USR_TO_LR", Some(0x411870e4)),
-    ("IOC_OPAL_ENABLE_DISABLE_MBR", Some(0x411070e5)),
-    ("IOC_OPAL_ERASE_LR", Some(0x411070e6)),
-    ("IOC_OPAL_GENERIC_TABLE_RW", Some(0x413870eb)),
-    ("IOC_OPAL_GET_STATUS", Some(0x800870ec)),
-    ("IOC_OPAL_LOCK_UNLOCK", Some(0x411870dd)),
-    ("IOC_OPAL_LR_SETUP", Some(0x412870e3)),
-    ("IOC_OPAL_MBR_DONE", Some(0x411070e9)),
-    ("IOC_OPAL_PSID_REVERT_TPR", Some(0x410870e8)),
-    ("IOC_OPAL_REVERT_TPR", Some(0x410870e2)),
-    ("IOC_OPAL_SAVE", Some(0x411870dc)),
-    ("IOC_OPAL_SECURE_ERASE_LR", Some(0x411070e7)),
-    ("IOC_OPAL_SET_PW", Some(0x422070e0)),
-    ("IOC_OPAL_TAKE_OWNERSHIP", Some(0x410870de)),
-    ("IOC_OPAL_WRITE_SHADOW_MBR", Some(0x412070ea)),
-    ("IOC_OUT", Some(0x80000000)),
-    ("IOC_PR_CLEAR", Some(0x401070cd)),
-    ("IOC_PR_PREEMPT", Some(0x401870cb)),
-    ("IOC_PR_PREEMPT_ABORT", Some(0x401870cc)),
-    ("IOC_PR_REGISTER", Some(0x401870c8)),
-    ("IOC_PR_RELEASE", Some(0x401070ca)),
-    ("IOC_PR_RESERVE", Some(0x401070c9)),
-    ("IOC_WATCH_QUEUE_SET_FILTER", Some(0x5761)),
-    ("IOC_WATCH_QUEUE_SET_SIZE", Some(0x5760)),
-    ("IOPRIO_BE_NORM", Some(4)),
-    ("IOPRIO_BE_NR", Some(8)),
-    ("IOPRIO_CLASS_BE", Some(2)),
-    ("IOPRIO_CLASS_IDLE", Some(3)),
-    ("IOPRIO_CLASS_MASK", Some(7)),
-    ("IOPRIO_CLASS_NONE", Some(0)),
-    ("IOPRIO_CLASS_RT", Some(1)),
-    ("IOPRIO_CLASS_SHIFT", Some(13)),
-    ("IOPRIO_NORM", Some(4)),
-    ("IOPRIO_NR_LEVELS", Some(8)),
-    ("IOPRIO_PRIO_MASK", Some(0x1fff)),
-    ("IOPRIO_WHO_PGRP", Some(2)),
-    ("IOPRIO_WHO_PROCESS", Some(1)),
-    ("IOPRIO_WHO_USER", Some(3)),
-    ("IORING_ACCEPT_DONTWAIT", Some(2)),
-    ("IORING_ACCEPT_MULTISHOT", Some(1)),
-    ("IORING_ACCEPT_POLL_FIRST", Some(4)),
-    ("IORING_ASYNC_CANCEL_ALL", Some(1)),
-    ("IORING_ASYNC_CANCEL_ANY", Some(4)),
-    ("IORING_ASYNC_CANCEL_FD", Some(2)),
-    ("IORING_ASYNC_CANCEL_FD_FIXED", Some(8)),
-    ("IORING_ASYNC_CANCEL_OP", Some(32)),
-    ("IORING_ASYNC_CANCEL_USERDATA", Some(16)),
-    ("IORING_CQE_BUFFER_SHIFT", Some(16)),
-    ("IORING_CQE_F_BUFFER", Some(1)),
-    ("IORING_CQE_F_BUF_MORE", Some(16)),
-    ("IORING_CQE_F_MORE", Some(2)),
-    ("IORING_CQE_F_NOTIF", Some(8)),
-    ("IORING_CQE_F_SOCK_NONEMPTY", Some(4)),
-    ("IORING_CQ_EVENTFD_DISABLED", Some(1)),
-    ("IORING_ENTER_ABS_TIMER", Some(32)),
-    ("IORING_ENTER_EXT_ARG", Some(8)),
-    ("IORING_ENTER_EXT_ARG_REG", Some(64)),
-    ("IORING_ENTER_GETEVENTS", Some(1)),
-    ("IORING_ENTER_NO_IOWAIT", Some(128)),
-    ("IORING_ENTER_REGISTERED_RING", Some(16)),
-    ("IORING_ENTER_SQ_WAIT", Some(4)),
-    ("IORING_ENTER_SQ_WAKEUP", Some(2)),
-    ("IORING_FEAT_CQE_SKIP", Some(0x800)),
-    ("IORING_FEAT_CUR_PERSONALITY", Some(16)),
-    ("IORING_FEAT_EXT_ARG", Some(256)),
-    ("IORING_FEAT_FAST_POLL", Some(32)),
-    ("IORING_FEAT_LINKED_FILE", Some(0x1000)),
-    ("IORING_FEAT_MIN_TIMEOUT", Some(0x8000)),
-    ("IORING_FEAT_NATIVE_WORKERS", Some(512)),
-    ("IORING_FEAT_NODROP", Some(2)),
-    ("IORING_FEAT_NO_IOWAIT", Some(0x20000)),
-    ("IORING_FEAT_POLL_32BITS", Some(64)),
-    ("IORING_FEAT_RECVSEND_BUNDLE", Some(0x4000)),
-    ("IORING_FEAT_REG_REG_RING", Some(0x2000)),
-    ("IORING_FEAT_RSRC_TAGS", Some(0x400)),
-    ("IORING_FEAT_RW_ATTR", Some(0x10000)),
-    ("IORING_FEAT_RW_CUR_POS", Some(8)),
-    ("IORING_FEAT_SINGLE_MMAP", Some(1)),
-    ("IORING_FEAT_SQPOLL_NONFIXED", Some(128)),
-    ("IORING_FEAT_SUBMIT_STABLE", Some(4)),
-    ("IORING_FILE_INDEX_ALLOC", Some(0xffffffff)),
-    ("IORING_FIXED_FD_NO_CLOEXEC", Some(1)),
-    ("IORING_FSYNC_DATASYNC", Some(1)),
-    ("IORING_LINK_TIMEOUT_UPDATE", Some(16)),
-    ("IORING_MEM_REGION_REG_WAIT_ARG", Some(1)),
-    ("IORING_MEM_REGION_TYPE_USER", Some(1)),
-    ("IORING_MSG_DATA", Some(0)),
-    ("IORING_MSG_RING_CQE_SKIP", Some(1)),
-    ("IORING_MSG_RING_FLAGS_PASS", Some(2)),
-    ("IORING_MSG_SEND_FD", Some(1)),
-    ("IORING_NOP_FILE", Some(2)),
-    ("IORING_NOP_FIXED_BUFFER", Some(8)),
-    ("IORING_NOP_FIXED_FILE", Some(4)),
-    ("IORING_NOP_INJECT_RESULT", Some(1)),
-    ("IORING_NOP_TW", Some(16)),
-    ("IORING_NOTIF_USAGE_ZC_COPIED", Some(0x80000000)),
-    ("IORING_OFF_CQ_RING", Some(0x8000000)),
-    ("IORING_OFF_MMAP_MASK", Some(0xf8000000)),
-    ("IORING_OFF_PBUF_RING", Some(0x80000000)),
-    ("IORING_OFF_PBUF_SHIFT", Some(16)),
-    ("IORING_OFF_SQES", Some(0x10000000)),
-    ("IORING_OFF_SQ_RING", Some(0)),
-    ("IORING_OP_ACCEPT", Some(13)),
-    ("IORING_OP_ASYNC_CANCEL", Some(14)),
-    ("IORING_OP_BIND", Some(56)),
-    ("IORING_OP_CLOSE", Some(19)),
-    ("IORING_OP_CONNECT", Some(16)),
-    ("IORING_OP_EPOLL_CTL", Some(29)),
-    ("IORING_OP_EPOLL_WAIT", Some(59)),
-    ("IORING_OP_FADVISE", Some(24)),
-    ("IORING_OP_FALLOCATE", Some(17)),
-    ("IORING_OP_FGETXATTR", Some(43)),
-    ("IORING_OP_FILES_UPDATE", Some(20)),
-    ("IORING_OP_FIXED_FD_INSTALL", Some(54)),
-    ("IORING_OP_FSETXATTR", Some(41)),
-    ("IORING_OP_FSYNC", Some(3)),
-    ("IORING_OP_FTRUNCATE", Some(55)),
-    ("IORING_OP_FUTEX_WAIT", Some(51)),
-    ("IORING_OP_FUTEX_WAITV", Some(53)),
-    ("IORING_OP_FUTEX_WAKE", Some(52)),
-    ("IORING_OP_GETXATTR", Some(44)),
-    ("IORING_OP_LAST", Some(63)),
-    ("IORING_OP_LINKAT", Some(39)),
-    ("IORING_OP_LINK_TIMEOUT", Some(15)),
-    ("IORING_OP_LISTEN", Some(57)),
-    ("IORING_OP_MADVISE", Some(25)),
-    ("IORING_OP_MKDIRAT", Some(37)),
-    ("IORING_OP_MSG_RING", Some(40)),
-    ("IORING_OP_NOP", Some(0)),
-    ("IORING_OP_OPENAT", Some(18)),
-    ("IORING_OP_OPENAT2", Some(28)),
-    ("IORING_OP_PIPE", Some(62)),
-    ("IORING_OP_POLL_ADD", Some(6)),
-    ("IORING_OP_POLL_REMOVE", Some(7)),
-    ("IORING_OP_PROVIDE_BUFFERS", Some(31)),
-    ("IORING_OP_READ", Some(22)),
-    ("IORING_OP_READV", Some(1)),
-    ("IORING_OP_READV_FIXED", Some(60)),
-    ("IORING_OP_READ_FIXED", Some(4)),
-    ("IORING_OP_READ_MULTISHOT", Some(49)),
-    ("IORING_OP_RECV", Some(27)),
-    ("IORING_OP_RECVMSG", Some(10)),
-    ("IORING_OP_RECV_ZC", Some(58)),
-    ("IORING_OP_REMOVE_BUFFERS", Some(32)),
-    ("IORING_OP_RENAMEAT", Some(35)),
-    ("IORING_OP_SEND", Some(26)),
-    ("IORING_OP_SENDMSG", Some(9)),
-    ("IORING_OP_SENDMSG_ZC", Some(48)),
-    ("IORING_OP_SEND_ZC", Some(47)),
-    ("IORING_OP_SETXATTR", Some(42)),
-    ("IORING_OP_SHUTDOWN", Some(34)),
-    ("IORING_OP_SOCKET", Some(45)),
-    ("IORING_OP_SPLICE", Some(30)),
-    ("IORING_OP_STATX", Some(21)),
-    ("IORING_OP_SYMLINKAT", Some(38)),
-    ("IORING_OP_SYNC_FILE_RANGE", Some(8)),
-    ("IORING_OP_TEE", Some(33)),
-    ("IORING_OP_TIMEOUT", Some(11)),
-    ("IORING_OP_TIMEOUT_REMOVE", Some(12)),
-    ("IORING_OP_UNLINKAT", Some(36)),
-    ("IORING_OP_URING_CMD", Some(46)),
-    ("IORING_OP_WAITID", Some(50)),
-    ("IORING_OP_WRITE", Some(23)),
-    ("IORING_OP_WRITEV", Some(2)),
-    ("IORING_OP_WRITEV_FIXED", Some(61)),
-    ("IORING_OP_WRITE_FIXED", Some(5)),
-    ("IORING_POLL_ADD_LEVEL", Some(8)),
-    ("IORING_POLL_ADD_MULTI", Some(1)),
-    ("IORING_POLL_UPDATE_EVENTS", Some(2)),
-    ("IORING_POLL_UPDATE_USER_DATA", Some(4)),
-    ("IORING_RECVSEND_BUNDLE", Some(16)),
-    ("IORING_RECVSEND_FIXED_BUF", Some(4)),
-    ("IORING_RECVSEND_POLL_FIRST", Some(1)),
-    ("IORING_RECV_MULTISHOT", Some(2)),
-    ("IORING_REGISTER_BUFFERS", Some(0)),
-    ("IORING_REGISTER_BUFFERS2", Some(15)),
-    ("IORING_REGISTER_BUFFERS_UPDATE", Some(16)),
-    ("IORING_REGISTER_CLOCK", Some(29)),
-    ("IORING_REGISTER_CLONE_BUFFERS", Some(30)),
-    ("IORING_REGISTER_DST_REPLACE", Some(2)),
-    ("IORING_REGISTER_ENABLE_RINGS", Some(12)),
-    ("IORING_REGISTER_EVENTFD", Some(4)),
-    ("IORING_REGISTER_EVENTFD_ASYNC", Some(7)),
-    ("IORING_REGISTER_FILES", Some(2)),
-    ("IORING_REGISTER_FILES2", Some(13)),
-    ("IORING_REGISTER_FILES_SKIP", Some(0xfffffffffffffffe)),
-    ("IORING_REGISTER_FILES_UPDATE", Some(6)),
-    ("IORING_REGISTER_FILES_UPDATE2", Some(14)),
-    ("IORING_REGISTER_FILE_ALLOC_RANGE", Some(25)),
-    ("IORING_REGISTER_IOWQ_AFF", Some(17)),
-    ("IORING_REGISTER_IOWQ_MAX_WORKERS", Some(19)),
-    ("IORING_REGISTER_LAST", Some(35)),
-    ("IORING_REGISTER_MEM_REGION", Some(34)),
-    ("IORING_REGISTER_NAPI", Some(27)),
-    ("IORING_REGISTER_PBUF_RING", Some(22)),
-    ("IORING_REGISTER_PBUF_STATUS", Some(26)),
-    ("IORING_REGISTER_PERSONALITY", Some(9)),
-    ("IORING_REGISTER_PROBE", Some(8)),
-    ("IORING_REGISTER_RESIZE_RINGS", Some(33)),
-    ("IORING_REGISTER_RESTRICTIONS", Some(11)),
-    ("IORING_REGISTER_RING_FDS", Some(20)),
-    ("IORING_REGISTER_SEND_MSG_RING", Some(31)),
-    ("IORING_REGISTER_SRC_REGISTERED", Some(1)),
-    ("IORING_REGISTER_SYNC_CANCEL", Some(24)),
-    ("IORING_REGISTER_USE_REGISTERED_RING", Some(0x80000000)),
-    ("IORING_REGISTER_ZCRX_IFQ", Some(32)),
-    ("IORING_REG_WAIT_TS", Some(1)),
-    ("IORING_RESTRICTION_LAST", Some(4)),
-    ("IORING_RESTRICTION_REGISTER_OP", Some(0)),
-    ("IORING_RESTRICTION_SQE_FLAGS_ALLOWED", Some(2)),
-    ("IORING_RESTRICTION_SQE_FLAGS_REQUIRED", Some(3)),
-    ("IORING_RESTRICTION_SQE_OP", Some(1)),
-    ("IORING_RSRC_REGISTER_SPARSE", Some(1)),
-    ("IORING_RW_ATTR_FLAG_PI", Some(1)),
-    ("IORING_SEND_VECTORIZED", Some(32)),
-    ("IORING_SEND_ZC_REPORT_USAGE", Some(8)),
-    ("IORING_SETUP_ATTACH_WQ", Some(32)),
-    ("IORING_SETUP_CLAMP", Some(16)),
-    ("IORING_SETUP_COOP_TASKRUN", Some(256)),
-    ("IORING_SETUP_CQE32", Some(0x800)),
-    ("IORING_SETUP_CQSIZE", Some(8)),
-    ("IORING_SETUP_DEFER_TASKRUN", Some(0x2000)),
-    ("IORING_SETUP_HYBRID_IOPOLL", Some(0x20000)),
-    ("IORING_SETUP_IOPOLL", Some(1)),
-    ("IORING_SETUP_NO_MMAP", Some(0x4000)),
-    ("IORING_SETUP_NO_SQARRAY", Some(0x10000)),
-    ("IORING_SETUP_REGISTERED_FD_ONLY", Some(0x8000)),
-    ("IORING_SETUP_R_DISABLED", Some(64)),
-    ("IORING_SETUP_SINGLE_ISSUER", Some(0x1000)),
-    ("IORING_SETUP_SQE128", Some(0x400)),
-    ("IORING_SETUP_SQPOLL", Some(2)),
-    ("IORING_SETUP_SQ_AFF", Some(4)),
-    ("IORING_SETUP_SUBMIT_ALL", Some(128)),
-    ("IORING_SETUP_TASKRUN_FLAG", Some(512)),
-    ("IORING_SQ_CQ_OVERFLOW", Some(2)),
-    ("IORING_SQ_NEED_WAKEUP", Some(1)),
-    ("IORING_SQ_TASKRUN", Some(4)),
-    ("IORING_TIMEOUT_ABS", Some(1)),
-    ("IORING_TIMEOUT_BOOTTIME", Some(4)),
-    ("IORING_TIMEOUT_CLOCK_MASK", Some(12)),
-    ("IORING_TIMEOUT_ETIME_SUCCESS", Some(32)),
-    ("IORING_TIMEOUT_MULTISHOT", Some(64)),
-    ("IORING_TIMEOUT_REALTIME", Some(8)),
-    ("IORING_TIMEOUT_UPDATE", Some(2)),
-    ("IORING_TIMEOUT_UPDATE_MASK", Some(18)),
-    ("IORING_TIMESTAMP_HW_SHIFT", Some(16)),
-    ("IORING_TIMESTAMP_TYPE_SHIFT", Some(17)),
-    ("IORING_UNREGISTER_BUFFERS", Some(1)),
-    ("IORING_UNREGISTER_EVENTFD", Some(5)),
-    ("IORING_UNREGISTER_FILES", Some(3)),
-    ("IORING_UNREGISTER_IOWQ_AFF", Some(18)),
-    ("IORING_UNREGISTER_NAPI", Some(28)),
-    ("IORING_UNREGISTER_PBUF_RING", Some(23)),
-    ("IORING_UNREGISTER_PERSONALITY", Some(10)),
-    ("IORING_UNREGISTER_RING_FDS", Some(21)),
-    ("IORING_URING_CMD_FIXED", Some(1)),
-    ("IORING_URING_CMD_MASK", Some(1)),
-    ("IORING_ZCRX_AREA_DMABUF", Some(1)),
-    ("IORING_ZCRX_AREA_SHIFT", Some(48)),
-    ("IOSQE_ASYNC", Some(16)),
-    ("IOSQE_ASYNC_BIT", Some(4)),
-    ("IOSQE_BUFFER_SELECT", Some(32)),
-    ("IOSQE_BUFFER_SELECT_BIT", Some(5)),
-    ("IOSQE_CQE_SKIP_SUCCESS", Some(64)),
-    ("IOSQE_CQE_SKIP_SUCCESS_BIT", Some(6)),
-    ("IOSQE_FIXED_FILE", Some(1)),
-    ("IOSQE_FIXED_FILE_BIT", Some(0)),
-    ("IOSQE_IO_DRAIN", Some(2)),
-    ("IOSQE_IO_DRAIN_BIT", Some(1)),
-    ("IOSQE_IO_HARDLINK", Some(8)),
-    ("IOSQE_IO_HARDLINK_BIT", Some(3)),
-    ("IOSQE_IO_LINK", Some(4)),
-    ("IOSQE_IO_LINK_BIT", Some(2)),
-    ("IOU_PBUF_RING_INC", Some(2)),
-    ("IOU_PBUF_RING_MMAP", Some(1)),
-    ("IO_INTEGRITY_CHK_APPTAG", Some(4)),
-    ("IO_INTEGRITY_CHK_GUARD", Some(1)),
-    ("IO_INTEGRITY_CHK_REFTAG", Some(2)),
-    ("IO_INTEGRITY_VALID_FLAGS", Some(7)),
-    ("IO_URING_NAPI_REGISTER_OP", Some(0)),
-    ("IO_URING_NAPI_STATIC_ADD_ID", Some(1)),
-    ("IO_URING_NAPI_STATIC_DEL_ID", Some(2)),
-    ("IO_URING_NAPI_TRACKING_DYNAMIC", Some(0)),
-    ("IO_URING_NAPI_TRACKING_INACTIVE", Some(255)),
-    ("IO_URING_NAPI_TRACKING_STATIC", Some(1)),
-    ("IO_URING_OP_SUPPORTED", Some(1)),
-    ("IO_WQ_BOUND", Some(0)),
-    ("IO_WQ_UNBOUND", Some(1)),
-    ("IPC_64", Some(256)),
-    ("IPC_CREAT", Some(512)),
-    ("IPC_DIPC", Some(0x1000)),
-    ("IPC_EXCL", Some(0x400)),
-    ("IPC_INFO", Some(3)),
-    ("IPC_NOWAIT", Some(0x800)),
-    ("IPC_NS_INDEX", Some(2)),
-    ("IPC_OLD", Some(0)),
-    ("IPC_OWN", Some(0x2000)),
-    ("IPC_PRIVATE", Some(0)),
-    ("IPC_RMID", Some(0)),
-    ("IPC_SET", Some(1)),
-    ("IPC_STAT", Some(2)),
-    ("IPDEFTTL", Some(64)),
-    ("IPMICTL_GET_MAINTENANCE_MODE_CMD", Some(0x8004691e)),
-    ("IPMICTL_GET_MY_ADDRESS_CMD", Some(0x80046912)),
-    ("IPMICTL_GET_MY_CHANNEL_ADDRESS_CMD", Some(0x80046919)),
-    ("IPMICTL_GET_MY_CHANNEL_LUN_CMD", Some(0x8004691b)),
-    ("IPMICTL_GET_MY_LUN_CMD", Some(0x80046914)),
-    ("IPMICTL_GET_TIMING_PARMS_CMD", Some(0x80086917)),
-    ("IPMICTL_RECEIVE_MSG", Some(0xc030690c)),
-    ("IPMICTL_RECEIVE_MSG_TRUNC", Some(0xc030690b)),
-    ("IPMICTL_REGISTER_FOR_CMD", Some(0x8002690e)),
-    ("IPMICTL_REGISTER_FOR_CMD_CHANS", Some(0x800c691c)),
-    ("IPMICTL_SEND_COMMAND", Some(0x8028690d)),
-    ("IPMICTL_SEND_COMMAND_SETTIME", Some(0x80306915)),
-    ("IPMICTL_SET_GETS_EVENTS_CMD", Some(0x80046910)),
-    ("IPMICTL_SET_MAINTENANCE_MODE_CMD", Some(0x4004691f)),
-    ("IPMICTL_SET_MY_ADDRESS_CMD", Some(0x80046911)),
-    ("IPMICTL_SET_MY_CHANNEL_ADDRESS_CMD", Some(0x80046918)),
-    ("IPMICTL_SET_MY_CHANNEL_LUN_CMD", Some(0x8004691a)),
-    ("IPMICTL_SET_MY_LUN_CMD", Some(0x80046913)),
-    ("IPMICTL_SET_TIMING_PARMS_CMD", Some(0x80086916)),
-    ("IPMICTL_UNREGISTER_FOR_CMD", Some(0x8002690f)),
-    ("IPMICTL_UNREGISTER_FOR_CMD_CHANS", Some(0x800c691d)),
-    ("IPMI_BMC_IOCTL_CLEAR_SMS_ATN", Some(0xb101)),
-    ("IPMI_BMC_IOCTL_FORCE_ABORT", Some(0xb102)),
-    ("IPMI_BMC_IOCTL_SET_SMS_ATN", Some(0xb100)),
-    ("IPOPT_CIPSO", Some(134)),
-    ("IPOPT_CLASS_MASK", Some(96)),
-    ("IPOPT_CONTROL", Some(0)),
-    ("IPOPT_COPY", Some(128)),
-    ("IPOPT_END", Some(0)),
-    ("IPOPT_EOL", Some(0)),
-    ("IPOPT_LSRR", Some(131)),
-    ("IPOPT_MEASUREMENT", Some(64)),
-    ("IPOPT_MINOFF", Some(4)),
-    ("IPOPT_NOOP", Some(1)),
-    ("IPOPT_NOP", Some(1)),
-    ("IPOPT_NUMBER_MASK", Some(31)),
-    ("IPOPT_OFFSET", Some(2)),
-    ("IPOPT_OLEN", Some(1)),
-    ("IPOPT_OPTVAL", Some(0)),
-    ("IPOPT_RA", Some(148)),
-    ("IPOPT_RESERVED1", Some(32)),
-    ("IPOPT_RESERVED2", Some(96)),
-    ("IPOPT_RR", Some(7)),
-    ("IPOPT_SEC", Some(130)),
-    ("IPOPT_SID", Some(136)),
-    ("IPOPT_SSRR", Some(137)),
-    ("IPOPT_TIMESTAMP", Some(68)),
-    ("IPOPT_TS", Some(68)),
-    ("IPOPT_TS_PRESPEC", Some(3)),
-    ("IPOPT_TS_TSANDADDR", Some(1)),
-    ("IPOPT_TS_TSONLY", Some(0)),
-    ("IPPORT_BIFFUDP", Some(512)),
-    ("IPPORT_CMDSERVER", Some(514)),
-    ("IPPORT_DAYTIME", Some(13)),
-    ("IPPORT_DISCARD", Some(9)),
-    ("IPPORT_ECHO", Some(7)),
-    ("IPPORT_EFSSERVER", Some(520)),
-    ("IPPORT_EXECSERVER", Some(512)),
-    ("IPPORT_FINGER", Some(79)),
-    ("IPPORT_FTP", Some(21)),
-    ("IPPORT_LOGINSERVER", Some(513)),
-    ("IPPORT_MTP", Some(57)),
-    ("IPPORT_NAMESERVER", Some(42)),
-    ("IPPORT_NETSTAT", Some(15)),
-    ("IPPORT_RESERVED", Some(0x400)),
-    ("IPPORT_RJE", Some(77)),
-    ("IPPORT_ROUTESERVER", Some(520)),
-    ("IPPORT_SMTP", Some(25)),
-    ("IPPORT_SUPDUP", Some(95)),
-    ("IPPORT_SYSTAT", Some(11)),
-    ("IPPORT_TELNET", Some(23)),
-    ("IPPORT_TFTP", Some(69)),
-    ("IPPORT_TIMESERVER", Some(37)),
-    ("IPPORT_TTYLINK", Some(87)),
-    ("IPPORT_USERRESERVED", Some(0x1388)),
-    ("IPPORT_WHOIS", Some(43)),
-    ("IPPORT_WHOSERVER", Some(513)),
-    ("IPPROTO_AGGFRAG", Some(144)),
-    ("IPPROTO_AH", Some(51)),
-    ("IPPROTO_BEETPH", Some(94)),
-    ("IPPROTO_COMP", Some(108)),
-    ("IPPROTO_DCCP", Some(33)),
-    ("IPPROTO_DSTOPTS", Some(60)),
-    ("IPPROTO_EGP", Some(8)),
-    ("IPPROTO_ENCAP", Some(98)),
-    ("IPPROTO_ESP", Some(50)),
-    ("IPPROTO_ETHERNET", Some(143)),
-    ("IPPROTO_FRAGMENT", Some(44)),
-    ("IPPROTO_GRE", Some(47)),
-    ("IPPROTO_HOPOPTS", Some(0)),
-    ("IPPROTO_ICMP", Some(1)),
-    ("IPPROTO_ICMPV6", Some(58)),
-    ("IPPROTO_IDP", Some(22)),
-    ("IPPROTO_IGMP", Some(2)),
-    ("IPPROTO_IP", Some(0)),
-    ("IPPROTO_IPIP", Some(4)),
-    ("IPPROTO_IPV6", Some(41)),
-    ("IPPROTO_L2TP", Some(115)),
-    ("IPPROTO_MAX", Some(263)),
-    ("IPPROTO_MH", Some(135)),
-    ("IPPROTO_MPLS", Some(137)),
-    ("IPPROTO_MPTCP", Some(262)),
-    ("IPPROTO_MTP", Some(92)),
-    ("IPPROTO_NONE", Some(59)),
-    ("IPPROTO_PIM", Some(103)),
-    ("IPPROTO_PUP", Some(12)),
-    ("IPPROTO_RAW", Some(255)),
-    ("IPPROTO_ROUTING", Some(43)),
-    ("IPPROTO_RSVP", Some(46)),
-    ("IPPROTO_SCTP", Some(132)),
-    ("IPPROTO_SMC", Some(256)),
-    ("IPPROTO_TCP", Some(6)),
-    ("IPPROTO_TP", Some(29)),
-    ("IPPROTO_UDP", Some(17)),
-    ("IPPROTO_UDPLITE", Some(136)),
-    ("IPTOS_LOWDELAY", Some(16)),
-    ("IPTOS_MINCOST", Some(2)),
-    ("IPTOS_PREC_CRITIC_ECP", Some(160)),
-    ("IPTOS_PREC_FLASH", Some(96)),
-    ("IPTOS_PREC_FLASHOVERRIDE", Some(128)),
-    ("IPTOS_PREC_IMMEDIATE", Some(64)),
-    ("IPTOS_PREC_INTERNETCONTROL", Some(192)),
-    ("IPTOS_PREC_MASK", Some(224)),
-    ("IPTOS_PREC_NETCONTROL", Some(224)),
-    ("IPTOS_PREC_PRIORITY", Some(32)),
-    ("IPTOS_PREC_ROUTINE", Some(0)),
-    ("IPTOS_RELIABILITY", Some(4)),
-    ("IPTOS_THROUGHPUT", Some(8)),
-    ("IPTOS_TOS_MASK", Some(30)),
-    ("IPV4_BEET_PHMAXLEN", Some(8)),
-    ("IPV4_DEVCONF_ACCEPT_LOCAL", Some(23)),
-    ("IPV4_DEVCONF_ACCEPT_REDIRECTS", Some(4)),
-    ("IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE", Some(9)),
-    ("IPV4_DEVCONF_ARPFILTER", Some(13)),
-    ("IPV4_DEVCONF_ARP_ACCEPT", Some(21)),
-    ("IPV4_DEVCONF_ARP_ANNOUNCE", Some(18)),
-    ("IPV4_DEVCONF_ARP_EVICT_NOCARRIER", Some(33)),
-    ("IPV4_DEVCONF_ARP_IGNORE", Some(19)),
-    ("IPV4_DEVCONF_ARP_NOTIFY", Some(22)),
-    ("IPV4_DEVCONF_BC_FORWARDING", Some(32)),
-    ("IPV4_DEVCONF_BOOTP_RELAY", Some(10)),
-    ("IPV4_DEVCONF_DROP_GRATUITOUS_ARP", Some(31)),
-    ("IPV4_DEVCONF_DROP_UNICAST_IN_L2_MULTICAST", Some(30)),
-    ("IPV4_DEVCONF_FORCE_IGMP_VERSION", Some(17)),
-    ("IPV4_DEVCONF_FORWARDING", Some(1)),
-    ("IPV4_DEVCONF_IGMPV2_UNSOLICITED_REPORT_INTERVAL", Some(27)),
-    ("IPV4_DEVCONF_IGMPV3_UNSOLICITED_REPORT_INTERVAL", Some(28)),
-    ("IPV4_DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN", Some(29)),
-    ("IPV4_DEVCONF_LOG_MARTIANS", Some(11)),
-    ("IPV4_DEVCONF_MC_FORWARDING", Some(2)),
-    ("IPV4_DEVCONF_MEDIUM_ID", Some(14)),
-    ("IPV4_DEVCONF_NOPOLICY", Some(16)),
-    ("IPV4_DEVCONF_NOXFRM", Some(15)),
-    ("IPV4_DEVCONF_PROMOTE_SECONDARIES", Some(20)),
-    ("IPV4_DEVCONF_PROXY_ARP", Some(3)),
-    ("IPV4_DEVCONF_PROXY_ARP_PVLAN", Some(25)),
-    ("IPV4_DEVCONF_ROUTE_LOCALNET", Some(26)),
-    ("IPV4_DEVCONF_RP_FILTER", Some(8)),
-    ("IPV4_DEVCONF_SECURE_REDIRECTS", Some(5)),
-    ("IPV4_DEVCONF_SEND_REDIRECTS", Some(6)),
-    ("IPV4_DEVCONF_SHARED_MEDIA", Some(7)),
-    ("IPV4_DEVCONF_SRC_VMARK", Some(24)),
-    ("IPV4_DEVCONF_TAG", Some(12)),
-    ("IPV6_2292DSTOPTS", Some(4)),
-    ("IPV6_2292HOPLIMIT", Some(8)),
-    ("IPV6_2292HOPOPTS", Some(3)),
-    ("IPV6_2292PKTINFO", Some(2)),
-    ("IPV6_2292PKTOPTIONS", Some(6)),
-    ("IPV6_2292RTHDR", Some(5)),
-    ("IPV6_ADDRFORM", Some(1)),
-    ("IPV6_ADDR_PREFERENCES", Some(72)),
-    ("IPV6_ADD_MEMBERSHIP", Some(20)),
-    ("IPV6_AUTHHDR", Some(10)),
-    ("IPV6_AUTOFLOWLABEL", Some(70)),
-    ("IPV6_CHECKSUM", Some(7)),
-    ("IPV6_DONTFRAG", Some(62)),
-    ("IPV6_DROP_MEMBERSHIP", Some(21)),
-    ("IPV6_DSTOPTS", Some(59)),
-    ("IPV6_FLOWINFO", Some(11)),
-    ("IPV6_FLOWINFO_FLOWLABEL", Some(0xfffff)),
-    ("IPV6_FLOWINFO_PRIORITY", Some(0xff00000)),
-    ("IPV6_FLOWINFO_SEND", Some(33)),
-    ("IPV6_FLOWLABEL_MGR", Some(32)),
-    ("IPV6_FL_A_GET", Some(0)),
-    ("IPV6_FL_A_PUT", Some(1)),
-    ("IPV6_FL_A_RENEW", Some(2)),
-    ("IPV6_FL_F_CREATE", Some(1)),
-    ("IPV6_FL_F_EXCL", Some(2)),
-    ("IPV6_FL_F_REFLECT", Some(4)),
-    ("IPV6_FL_F_REMOTE", Some(8)),
-    ("IPV6_FL_S_ANY", Some(255)),
-    ("IPV6_FL_S_EXCL", Some(1)),
-    ("IPV6_FL_S_NONE", Some(0)),
-    ("IPV6_FL_S_PROCESS", Some(2)),
-    ("IPV6_FL_S_USER", Some(3)),
-    ("IPV6_FREEBIND", Some(78)),
-    ("IPV6_HDRINCL", Some(36)),
-    ("IPV6_HOPLIMIT", Some(52)),
-    ("IPV6_HOPOPTS", Some(54)),
-    ("IPV6_IPSEC_POLICY", Some(34)),
-    ("IPV6_JOIN_ANYCAST", Some(27)),
-    ("IPV6_JOIN_GROUP", Some(20)),
-    ("IPV6_LEAVE_ANYCAST", Some(28)),
-    ("IPV6_LEAVE_GROUP", Some(21)),
-    ("IPV6_MINHOPCOUNT", Some(73)),
-    ("IPV6_MIN_MTU", Some(0x500)),
-    ("IPV6_MTU", Some(24)),
-    ("IPV6_MTU_DISCOVER", Some(23)),
-    ("IPV6_MULTICAST_ALL", Some(29)),
-    ("IPV6_MULTICAST_HOPS", Some(18)),
-    ("IPV6_MULTICAST_IF", Some(17)),
-    ("IPV6_MULTICAST_LOOP", Some(19)),
-    ("IPV6_NEXTHOP", Some(9)),
-    ("IPV6_OPT_ROUTERALERT_MLD", Some(0)),
-    ("IPV6_ORIGDSTADDR", Some(74)),
-    ("IPV6_PATHMTU", Some(61)),
-    ("IPV6_PKTINFO", Some(50)),
-    ("IPV6_PMTUDISC_DO", Some(2)),
-    ("IPV6_PMTUDISC_DONT", Some(0)),
-    ("IPV6_PMTUDISC_INTERFACE", Some(4)),
-    ("IPV6_PMTUDISC_OMIT", Some(5)),
-    ("IPV6_PMTUDISC_PROBE", Some(3)),
-    ("IPV6_PMTUDISC_WANT", Some(1)),
-    ("IPV6_PREFER_SRC_CGA", Some(8)),
-    ("IPV6_PREFER_SRC_COA", Some(4)),
-    ("IPV6_PREFER_SRC_HOME", Some(0x400)),
-    ("IPV6_PREFER_SRC_NONCGA", Some(0x800)),
-    ("IPV6_PREFER_SRC_PUBLIC", Some(2)),
-    ("IPV6_PREFER_SRC_PUBTMP_DEFAULT", Some(256)),
-    ("IPV6_PREFER_SRC_TMP", Some(1)),
-    ("IPV6_PRIORITY_10", Some(0xa00)),
-    ("IPV6_PRIORITY_11", Some(0xb00)),
-    ("IPV6_PRIORITY_12", Some(0xc00)),
-    ("IPV6_PRIORITY_13", Some(0xd00)),
-    ("IPV6_PRIORITY_14", Some(0xe00)),
-    ("IPV6_PRIORITY_15", Some(0xf00)),
-    ("IPV6_PRIORITY_8", Some(0x800)),
-    ("IPV6_PRIORITY_9", Some(0x900)),
-    ("IPV6_PRIORITY_BULK", Some(0x400)),
-    ("IPV6_PRIORITY_CONTROL", Some(0x700)),
-    ("IPV6_PRIORITY_FILLER", Some(256)),
-    ("IPV6_PRIORITY_INTERACTIVE", Some(0x600)),
-    ("IPV6_PRIORITY_RESERVED1", Some(768)),
-    ("IPV6_PRIORITY_RESERVED2", Some(0x500)),
-    ("IPV6_PRIORITY_UNATTENDED", Some(512)),
-    ("IPV6_PRIORITY_UNCHARACTERIZED", Some(0)),
-    ("IPV6_RECVDSTOPTS", Some(58)),
-    ("IPV6_RECVERR", Some(25)),
-    ("IPV6_RECVERR_RFC4884", Some(31)),
-    ("IPV6_RECVFRAGSIZE", Some(77)),
-    ("IPV6_RECVHOPLIMIT", Some(51)),
-    ("IPV6_RECVHOPOPTS", Some(53)),
-    ("IPV6_RECVORIGDSTADDR", Some(74)),
-    ("IPV6_RECVPATHMTU", Some(60)),
-    ("IPV6_RECVPKTINFO", Some(49)),
-    ("IPV6_RECVRTHDR", Some(56)),
-    ("IPV6_RECVTCLASS", Some(66)),
-    ("IPV6_ROUTER_ALERT", Some(22)),
-    ("IPV6_ROUTER_ALERT_ISOLATE", Some(30)),
-    ("IPV6_RTHDR", Some(57)),
-    ("IPV6_RTHDRDSTOPTS", Some(55)),
-    ("IPV6_RTHDR_LOOSE", Some(0)),
-    ("IPV6_RTHDR_STRICT", Some(1)),
-    ("IPV6_RTHDR_TYPE_0", Some(0)),
-    ("IPV6_RXDSTOPTS", Some(59)),
-    ("IPV6_RXHOPOPTS", Some(54)),
-    ("IPV6_SRCRT_STRICT", Some(1)),
-    ("IPV6_SRCRT_TYPE_0", Some(0)),
-    ("IPV6_SRCRT_TYPE_2", Some(2)),
-    ("IPV6_SRCRT_TYPE_3", Some(3)),
-    ("IPV6_SRCRT_TYPE_4", Some(4)),
-    ("IPV6_TCLASS", Some(67)),
-    ("IPV6_TLV_CALIPSO", Some(7)),
-    ("IPV6_TLV_HAO", Some(201)),
-    ("IPV6_TLV_IOAM", Some(49)),
-    ("IPV6_TLV_JUMBO", Some(194)),
-    ("IPV6_TLV_PAD1", Some(0)),
-    ("IPV6_TLV_PADN", Some(1)),
-    ("IPV6_TLV_ROUTERALERT", Some(5)),
-    ("IPV6_TRANSPARENT", Some(75)),
-    ("IPV6_UNICAST_HOPS", Some(16)),
-    ("IPV6_UNICAST_IF", Some(76)),
-    ("IPV6_V6ONLY", Some(26)),
-    ("IPV6_XFRM_POLICY", Some(35)),
-    ("IPVERSION", Some(4)),
-    ("IP_ADD_MEMBERSHIP", Some(35)),
-    ("IP_ADD_SOURCE_MEMBERSHIP", Some(39)),
-    ("IP_BIND_ADDRESS_NO_PORT", Some(24)),
-    ("IP_BLOCK_SOURCE", Some(38)),
-    ("IP_CHECKSUM", Some(23)),
-    ("IP_DEFAULT_MULTICAST_LOOP", Some(1)),
-    ("IP_DEFAULT_MULTICAST_TTL", Some(1)),
-    ("IP_DROP_MEMBERSHIP", Some(36)),
-    ("IP_DROP_SOURCE_MEMBERSHIP", Some(40)),
-    ("IP_FREEBIND", Some(15)),
-    ("IP_HDRINCL", Some(3)),
-    ("IP_IPSEC_POLICY", Some(16)),
-    ("IP_LOCAL_PORT_RANGE", Some(51)),
-    ("IP_MAX_MEMBERSHIPS", Some(20)),
-    ("IP_MINTTL", Some(21)),
-    ("IP_MSFILTER", Some(41)),
-    ("IP_MTU", Some(14)),
-    ("IP_MTU_DISCOVER", Some(10)),
-    ("IP_MULTICAST_ALL", Some(49)),
-    ("IP_MULTICAST_IF", Some(32)),
-    ("IP_MULTICAST_LOOP", Some(34)),
-    ("IP_MULTICAST_TTL", Some(33)),
-    ("IP_NODEFRAG", Some(22)),
-    ("IP_OPTIONS", Some(4)),
-    ("IP_ORIGDSTADDR", Some(20)),
-    ("IP_PASSSEC", Some(18)),
-    ("IP_PKTINFO", Some(8)),
-    ("IP_PKTOPTIONS", Some(9)),
-    ("IP_PMTUDISC", Some(10)),
-    ("IP_PMTUDISC_DO", Some(2)),
-    ("IP_PMTUDISC_DONT", Some(0)),
-    ("IP_PMTUDISC_INTERFACE", Some(4)),
-    ("IP_PMTUDISC_OMIT", Some(5)),
-    ("IP_PMTUDISC_PROBE", Some(3)),
-    ("IP_PMTUDISC_WANT", Some(1)),
-    ("IP_PROTOCOL", Some(52)),
-    ("IP_RECVERR", Some(11)),
-    ("IP_RECVERR_RFC4884", Some(26)),
-    ("IP_RECVFRAGSIZE", Some(25)),
-    ("IP_RECVOPTS", Some(6)),
-    ("IP_RECVORIGDSTADDR", Some(20)),
-    ("IP_RECVRETOPTS", Some(7)),
-    ("IP_RECVTOS", Some(13)),
-    ("IP_RECVTTL", Some(12)),
-    ("IP_RETOPTS", Some(7)),
-    ("IP_ROUTER_ALERT", Some(5)),
-    ("IP_TOS", Some(1)),
-    ("IP_TRANSPARENT", Some(19)),
-    ("IP_TTL", Some(2)),
-    ("IP_UNBLOCK_SOURCE", Some(37)),
-    ("IP_UNICAST_IF", Some(50)),
-    ("IP_XFRM_POLICY", Some(17)),
-    ("IRQ26_MODE", None),
-    ("IRQ_MODE", None),
-    ("ISIG", Some(1)),
-    ("ISOFS_SUPER_MAGIC", Some(0x9660)),
-    ("ISST_IF_GET_PHY_ID", Some(0xc008fe01)),
-    ("ISST_IF_GET_PLATFORM_INFO", Some(0x8008fe00)),
-    ("ISST_IF_IO_CMD", Some(0x4008fe02)),
-    ("ISST_IF_MBOX_COMMAND", Some(0xc008fe03)),
-    ("ISST_IF_MSR_COMMAND", Some(0xc008fe04)),
-    ("ISTRIP", Some(32)),
-    ("ITIMER_PROF", Some(2)),
-    ("ITIMER_REAL", Some(0)),
-    ("ITIMER_VIRTUAL", Some(1)),
-    ("ITOSTOP", None),
-    ("IUCLC", Some(512)),
-    ("IUTF8", Some(0x4000)),
-    ("IVTVFB_IOC_DMA_FRAME", Some(0x401856c0)),
-    ("IXANY", Some(0x800)),
-    ("IXOFF", Some(0x1000)),
-    ("IXON", Some(0x400)),
-    ("JFFS2_SUPER_MAGIC", Some(0x72b6)),
-    ("JOYSTICK_MAJOR", Some(15)),
-    ("JSFD_MAJOR", Some(99)),
-    ("JSIOCGAXES", Some(0x80016a11)),
-    ("JSIOCGAXMAP", Some(0x80406a32)),
-    ("JSIOCGBTNMAP", Some(0x84006a34)),
-    ("JSIOCGBUTTONS", Some(0x80016a12)),
-    ("JSIOCGCORR", Some(0x80246a22)),
-    ("JSIOCGVERSION", Some(0x80046a01)),
-    ("JSIOCSAXMAP", Some(0x40406a31)),
-    ("JSIOCSBTNMAP", Some(0x44006a33)),
-    ("JSIOCSCORR", Some(0x40246a21)),
-    ("KB_101", Some(2)),
-    ("KB_84", Some(1)),
-    ("KB_OTHER", Some(3)),
-    ("KCMPROTO_CONNECTED", Some(0)),
-    ("KCMP_EPOLL_TFD", Some(7)),
-    ("KCMP_FILE", Some(0)),
-    ("KCMP_FILES", Some(2)),
-    ("KCMP_FS", Some(3)),
-    ("KCMP_IO", Some(5)),
-    ("KCMP_SIGHAND", Some(4)),
-    ("KCMP_SYSVSEM", Some(6)),
-    ("KCMP_TYPES", Some(8)),
-    ("KCMP_VM", Some(1)),
-    ("KCM_RECV_DISABLE", Some(1)),
-    ("KCOV_DISABLE", Some(0x6365)),
-    ("KCOV_ENABLE", Some(0x6364)),
-    ("KCOV_INIT_TRACE", Some(0x80086301)),
-    ("KCOV_REMOTE_ENABLE", Some(0x40186366)),
-    ("KDADDIO", Some(0x4b34)),
-    ("KDDELIO", Some(0x4b35)),
-    ("KDDISABIO", Some(0x4b37)),
-    ("KDENABIO", Some(0x4b36)),
-    ("KDFONTOP", Some(0x4b72)),
-    ("KDGETKEYCODE", Some(0x4b4c)),
-    ("KDGETLED", Some(0x4b31)),
-    ("KDGETMODE", Some(0x4b3b)),
-    ("KDGKBDIACR", Some(0x4b4a)),
-    ("KDGKBDIACRUC", Some(0x4bfa)),
-    ("KDGKBENT", Some(0x4b46)),
-    ("KDGKBLED", Some(0x4b64)),
-    ("KDGKBMETA", Some(0x4b62)),
-    ("KDGKBMODE", Some(0x4b44)),
-    ("KDGKBSENT", Some(0x4b48)),
-    ("KDGKBTYPE", Some(0x4b33)),
-    ("KDKBDREP", Some(0x4b52)),
-    ("KDMAPDISP", Some(0x4b3c)),
-    ("KDMKTONE", Some(0x4b30)),
-    ("KDSETKEYCODE", Some(0x4b4d)),
-    ("KDSETLED", Some(0x4b32)),
-    ("KDSETMODE", Some(0x4b3a)),
-    ("KDSIGACCEPT", Some(0x4b4e)),
-    ("KDSKBDIACR", Some(0x4b4b)),
-    ("KDSKBDIACRUC", Some(0x4bfb)),
-    ("KDSKBENT", Some(0x4b47)),
-    ("KDSKBLED", Some(0x4b65)),
-    ("KDSKBMETA", Some(0x4b63)),
-    ("KDSKBMODE", Some(0x4b45)),
-    ("KDSKBSENT", Some(0x4b49)),
-    ("KDUNMAPDISP", Some(0x4b3d)),
-    ("KD_FONT_FLAG_DONT_RECALC", Some(1)),
-    ("KD_FONT_OP_COPY", Some(3)),
-    ("KD_FONT_OP_GET", Some(1)),
-    ("KD_FONT_OP_SET", Some(0)),
-    ("KD_FONT_OP_SET_DEFAULT", Some(2)),
-    ("KD_GRAPHICS", Some(1)),
-    ("KD_TEXT", Some(0)),
-    ("KD_TEXT0", Some(2)),
-    ("KD_TEXT1", Some(3)),
-    ("KEXEC_ARCH_386", Some(0x30000)),
-    ("KEXEC_ARCH_68K", Some(0x40000)),
-    ("KEXEC_ARCH_AARCH64", Some(0xb70000)),
-    ("KEXEC_ARCH_ARM", Some(0x280000)),
-    ("KEXEC_ARCH_DEFAULT", Some(0)),
-    ("KEXEC_ARCH_IA_64", Some(0x320000)),
-    ("KEXEC_ARCH_LOONGARCH", Some(0x1020000)),
-    ("KEXEC_ARCH_MASK", Some(0xffff0000)),
-    ("KEXEC_ARCH_MIPS", Some(0x80000)),
-    ("KEXEC_ARCH_MIPS_LE", Some(0xa0000)),
-    ("KEXEC_ARCH_PARISC", Some(0xf0000)),
-    ("KEXEC_ARCH_PPC", Some(0x140000)),
-    ("KEXEC_ARCH_PPC64", Some(0x150000)),
-    ("KEXEC_ARCH_RISCV", Some(0xf30000)),
-    ("KEXEC_ARCH_S390", Some(0x160000)),
-    ("KEXEC_ARCH_SH", Some(0x2a0000)),
-    ("KEXEC_ARCH_X86_64", Some(0x3e0000)),
-    ("KEXEC_FILE_NO_INITRAMFS", Some(4)),
-    ("KEXEC_FILE_ON_CRASH", Some(2)),
-    ("KEXEC_FILE_UNLOAD", Some(1)),
-    ("KEXEC_ON_CRASH", Some(1)),
-    ("KEXEC_PRESERVE_CONTEXT", Some(2)),
-    ("KEXEC_SEGMENT_MAX", Some(16)),
-    ("KEYCTL_ASSUME_AUTHORITY", Some(16)),
-    ("KEYCTL_CAPABILITIES", Some(31)),
-    ("KEYCTL_CAPS0_BIG_KEY", Some(16)),
-    ("KEYCTL_CAPS0_CAPABILITIES", Some(1)),
-    ("KEYCTL_CAPS0_DIFFIE_HELLMAN", Some(4)),
-    ("KEYCTL_CAPS0_INVALIDATE", Some(32)),
-    ("KEYCTL_CAPS0_MOVE", Some(128)),
-    ("KEYCTL_CAPS0_PERSISTENT_KEYRINGS", Some(2)),
-    ("KEYCTL_CAPS0_PUBLIC_KEY", Some(8)),
-    ("KEYCTL_CAPS0_RESTRICT_KEYRING", Some(64)),
-    ("KEYCTL_CAPS1_NOTIFICATIONS", Some(4)),
-    ("KEYCTL_CAPS1_NS_KEYRING_NAME", Some(1)),
-    ("KEYCTL_CAPS1_NS_KEY_TAG", Some(2)),
-    ("KEYCTL_CHOWN", Some(4)),
-    ("KEYCTL_CLEAR", Some(7)),
-    ("KEYCTL_DESCRIBE", Some(6)),
-    ("KEYCTL_DH_COMPUTE", Some(23)),
-    ("KEYCTL_GET_KEYRING_ID", Some(0)),
-    ("KEYCTL_GET_PERSISTENT", Some(22)),
-    ("KEYCTL_GET_SECURITY", Some(17)),
-    ("KEYCTL_INSTANTIATE", Some(12)),
-    ("KEYCTL_INSTANTIATE_IOV", Some(20)),
-    ("KEYCTL_INVALIDATE", Some(21)),
-    ("KEYCTL_JOIN_SESSION_KEYRING", Some(1)),
-    ("KEYCTL_LINK", Some(8)),
-    ("KEYCTL_MOVE", Some(30)),
-    ("KEYCTL_MOVE_EXCL", Some(1)),
-    ("KEYCTL_NEGATE", Some(13)),
-    ("KEYCTL_PKEY_DECRYPT", Some(26)),
-    ("KEYCTL_PKEY_ENCRYPT", Some(25)),
-    ("KEYCTL_PKEY_QUERY", Some(24)),
-    ("KEYCTL_PKEY_SIGN", Some(27)),
-    ("KEYCTL_PKEY_VERIFY", Some(28)),
-    ("KEYCTL_READ", Some(11)),
-    ("KEYCTL_REJECT", Some(19)),
-    ("KEYCTL_RESTRICT_KEYRING", Some(29)),
-    ("KEYCTL_REVOKE", Some(3)),
-    ("KEYCTL_SEARCH", Some(10)),
-    ("KEYCTL_SESSION_TO_PARENT", Some(18)),
-    ("KEYCTL_SETPERM", Some(5)),
-    ("KEYCTL_SET_REQKEY_KEYRING", Some(14)),
-    ("KEYCTL_SET_TIMEOUT", Some(15)),
-    ("KEYCTL_SUPPORTS_DECRYPT", Some(2)),
-    ("KEYCTL_SUPPORTS_ENCRYPT", Some(1)),
-    ("KEYCTL_SUPPORTS_SIGN", Some(4)),
-    ("KEYCTL_SUPPORTS_VERIFY", Some(8)),
-    ("KEYCTL_UNLINK", Some(9)),
-    ("KEYCTL_UPDATE", Some(2)),
-    ("KEYCTL_WATCH_KEY", Some(32)),
-    ("KIOCSOUND", Some(0x4b2f)),
-    ("KVMIO", Some(174)),
-    ("KVMPPC_DEBUG_BREAKPOINT", None),
-    ("KVMPPC_DEBUG_NONE", None),
-    ("KVMPPC_DEBUG_WATCH_READ", None),
-    ("KVMPPC_DEBUG_WATCH_WRITE", None),
-    ("KVM_ALLOCATE_RMA", None),
-    ("KVM_ARM_MTE_COPY_TAGS", None),
-    ("KVM_ARM_PREFERRED_TARGET", None),
-    ("KVM_ARM_SET_DEVICE_ADDR", Some(0x4010aeab)),
-    ("KVM_ARM_VCPU_FINALIZE", Some(0x4004aec2)),
-    ("KVM_ARM_VCPU_INIT", None),
-    ("KVM_ASSIGN_DEV_IRQ", Some(0x4040ae70)),
-    ("KVM_ASSIGN_PCI_DEVICE", Some(0x8040ae69)),
-    ("KVM_ASSIGN_SET_INTX_MASK", Some(0x4040aea4)),
-    ("KVM_ASSIGN_SET_MSIX_ENTRY", Some(0x4010ae74)),
-    ("KVM_ASSIGN_SET_MSIX_NR", Some(0x4008ae73)),
-    ("KVM_CAP_ADJUST_CLOCK", Some(39)),
-    ("KVM_CAP_ARM_EL1_32BIT", Some(93)),
-    ("KVM_CAP_ARM_INJECT_EXT_DABT", Some(178)),
-    ("KVM_CAP_ARM_INJECT_SERROR_ESR", Some(158)),
-    ("KVM_CAP_ARM_IRQ_LINE_LAYOUT_2", Some(174)),
-    ("KVM_CAP_ARM_MTE", Some(205)),
-    ("KVM_CAP_ARM_NISV_TO_USER", Some(177)),
-    ("KVM_CAP_ARM_PMU_V3", Some(126)),
-    ("KVM_CAP_ARM_PSCI", Some(87)),
-    ("KVM_CAP_ARM_PSCI_0_2", Some(102)),
-    ("KVM_CAP_ARM_PTRAUTH_ADDRESS", Some(171)),
-    ("KVM_CAP_ARM_PTRAUTH_GENERIC", Some(172)),
-    ("KVM_CAP_ARM_SET_DEVICE_ADDR", Some(88)),
-    ("KVM_CAP_ARM_SVE", Some(170)),
-    ("KVM_CAP_ARM_SYSTEM_SUSPEND", Some(216)),
-    ("KVM_CAP_ARM_USER_IRQ", Some(144)),
-    ("KVM_CAP_ARM_VM_IPA_SIZE", Some(165)),
-    ("KVM_CAP_ASSIGN_DEV_IRQ", Some(29)),
-    ("KVM_CAP_ASYNC_PF", Some(59)),
-    ("KVM_CAP_ASYNC_PF_INT", Some(183)),
-    ("KVM_CAP_BINARY_STATS_FD", Some(203)),
-    ("KVM_CAP_CHECK_EXTENSION_VM", Some(105)),
-    ("KVM_CAP_CLOCKSOURCE", Some(8)),
-    ("KVM_CAP_COALESCED_MMIO", Some(15)),
-    ("KVM_CAP_COALESCED_PIO", Some(162)),
-    ("KVM_CAP_DEBUGREGS", None),
-    ("KVM_CAP_DESTROY_MEMORY_REGION_WORKS", Some(21)),
-    ("KVM_CAP_DEVICE_CTRL", Some(89)),
-    ("KVM_CAP_DIRTY_LOG_RING", Some(192)),
-    ("KVM_CAP_DIRTY_LOG_RING_ACQ_REL", Some(223)),
-    ("KVM_CAP_DISABLE_QUIRKS", Some(116)),
-    ("KVM_CAP_DISABLE_QUIRKS2", Some(213)),
-    ("KVM_CAP_ENABLE_CAP", Some(54)),
-    ("KVM_CAP_ENABLE_CAP_VM", Some(98)),
-    ("KVM_CAP_ENFORCE_PV_FEATURE_CPUID", Some(190)),
-    ("KVM_CAP_EXCEPTION_PAYLOAD", Some(164)),
-    ("KVM_CAP_EXIT_HYPERCALL", Some(201)),
-    ("KVM_CAP_EXIT_ON_EMULATION_FAILURE", Some(204)),
-    ("KVM_CAP_EXT_CPUID", Some(7)),
-    ("KVM_CAP_EXT_EMUL_CPUID", Some(95)),
-    ("KVM_CAP_GET_MSR_FEATURES", Some(153)),
-    ("KVM_CAP_GET_TSC_KHZ", Some(61)),
-    ("KVM_CAP_GUEST_DEBUG_HW_BPS", Some(119)),
-    ("KVM_CAP_GUEST_DEBUG_HW_WPS", Some(120)),
-    ("KVM_CAP_HALT_POLL", Some(182)),
-    ("KVM_CAP_HLT", Some(1)),
-    ("KVM_CAP_HYPERV", Some(44)),
-    ("KVM_CAP_HYPERV_CPUID", Some(167)),
-    ("KVM_CAP_HYPERV_DIRECT_TLBFLUSH", Some(175)),
-    ("KVM_CAP_HYPERV_ENFORCE_CPUID", Some(199)),
-    ("KVM_CAP_HYPERV_ENLIGHTENED_VMCS", Some(163)),
-    ("KVM_CAP_HYPERV_EVENTFD", Some(154)),
-    ("KVM_CAP_HYPERV_SEND_IPI", Some(161)),
-    ("KVM_CAP_HYPERV_SPIN", Some(46)),
-    ("KVM_CAP_HYPERV_SYNIC", Some(123)),
-    ("KVM_CAP_HYPERV_SYNIC2", Some(148)),
-    ("KVM_CAP_HYPERV_TIME", Some(96)),
-    ("KVM_CAP_HYPERV_TLBFLUSH", Some(155)),
-    ("KVM_CAP_HYPERV_VAPIC", Some(45)),
-    ("KVM_CAP_HYPERV_VP_INDEX", Some(149)),
-    ("KVM_CAP_IMMEDIATE_EXIT", Some(136)),
-    ("KVM_CAP_INTERNAL_ERROR_DATA", Some(40)),
-    ("KVM_CAP_INTR_SHADOW", Some(49)),
-    ("KVM_CAP_IOAPIC_POLARITY_IGNORED", Some(97)),
-    ("KVM_CAP_IOEVENTFD", Some(36)),
-    ("KVM_CAP_IOEVENTFD_ANY_LENGTH", Some(122)),
-    ("KVM_CAP_IOEVENTFD_NO_LENGTH", Some(100)),
-    ("KVM_CAP_IOMMU", Some(18)),
-    ("KVM_CAP_IRQCHIP", Some(0)),
-    ("KVM_CAP_IRQFD", Some(32)),
-    ("KVM_CAP_IRQFD_RESAMPLE", Some(82)),
-    ("KVM_CAP_IRQ_INJECT_STATUS", Some(26)),
-    ("KVM_CAP_IRQ_MPIC", Some(90)),
-    ("KVM_CAP_IRQ_ROUTING", Some(25)),
-    ("KVM_CAP_IRQ_XICS", Some(92)),
-    ("KVM_CAP_JOIN_MEMORY_REGIONS_WORKS", Some(30)),
-    ("KVM_CAP_KVMCLOCK_CTRL", Some(76)),
-    ("KVM_CAP_LAST_CPU", Some(184)),
-    ("KVM_CAP_MANUAL_DIRTY_LOG_PROTECT", Some(166)),
-    ("KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2", Some(168)),
-    ("KVM_CAP_MAX_VCPUS", Some(66)),
-    ("KVM_CAP_MAX_VCPU_ID", Some(128)),
-    ("KVM_CAP_MCE", None),
-    ("KVM_CAP_MIPS_64BIT", Some(139)),
-    ("KVM_CAP_MIPS_FPU", Some(111)),
-    ("KVM_CAP_MIPS_MSA", Some(112)),
-    ("KVM_CAP_MIPS_TE", Some(138)),
-    ("KVM_CAP_MIPS_VZ", Some(137)),
-    ("KVM_CAP_MMU_SHADOW_CACHE_CONTROL", Some(2)),
-    ("KVM_CAP_MP_STATE", Some(14)),
-    ("KVM_CAP_MSI_DEVID", Some(131)),
-    ("KVM_CAP_MSR_PLATFORM_INFO", Some(159)),
-    ("KVM_CAP_MULTI_ADDRESS_SPACE", Some(118)),
-    ("KVM_CAP_NESTED_STATE", Some(157)),
-    ("KVM_CAP_NOP_IO_DELAY", Some(12)),
-    ("KVM_CAP_NR_MEMSLOTS", Some(10)),
-    ("KVM_CAP_NR_VCPUS", Some(9)),
-    ("KVM_CAP_ONE_REG", Some(70)),
-    ("KVM_CAP_PCI_2_3", Some(75)),
-    ("KVM_CAP_PCI_SEGMENT", Some(47)),
-    ("KVM_CAP_PIT", Some(11)),
-    ("KVM_CAP_PIT2", None),
-    ("KVM_CAP_PIT_STATE2", None),
-    ("KVM_CAP_PMU_CAPABILITY", Some(212)),
-    ("KVM_CAP_PMU_EVENT_FILTER", Some(173)),
-    ("KVM_CAP_PPC_AIL_MODE_3", Some(210)),
-    ("KVM_CAP_PPC_ALLOC_HTAB", Some(80)),
-    ("KVM_CAP_PPC_BOOKE_SREGS", Some(62)),
-    ("KVM_CAP_PPC_BOOKE_WATCHDOG", Some(83)),
-    ("KVM_CAP_PPC_DAWR1", Some(194)),
-    ("KVM_CAP_PPC_ENABLE_HCALL", Some(104)),
-    ("KVM_CAP_PPC_EPR", Some(86)),
-    ("KVM_CAP_PPC_FIXUP_HCALL", Some(103)),
-    ("KVM_CAP_PPC_FWNMI", Some(146)),
-    ("KVM_CAP_PPC_GET_CPU_CHAR", Some(151)),
-    ("KVM_CAP_PPC_GET_PVINFO", Some(57)),
-    ("KVM_CAP_PPC_GET_SMMU_INFO", Some(78)),
-    ("KVM_CAP_PPC_GUEST_DEBUG_SSTEP", Some(176)),
-    ("KVM_CAP_PPC_HIOR", Some(67)),
-    ("KVM_CAP_PPC_HTAB_FD", Some(84)),
-    ("KVM_CAP_PPC_HTM", Some(132)),
-    ("KVM_CAP_PPC_HWRNG", Some(115)),
-    ("KVM_CAP_PPC_IRQ_LEVEL", Some(58)),
-    ("KVM_CAP_PPC_IRQ_XIVE", Some(169)),
-    ("KVM_CAP_PPC_MMU_HASH_V3", Some(135)),
-    ("KVM_CAP_PPC_MMU_RADIX", Some(134)),
-    ("KVM_CAP_PPC_NESTED_HV", Some(160)),
-    ("KVM_CAP_PPC_OSI", Some(52)),
-    ("KVM_CAP_PPC_PAIRED_SINGLES", Some(48)),
-    ("KVM_CAP_PPC_PAPR", Some(68)),
-    ("KVM_CAP_PPC_RMA", Some(65)),
-    ("KVM_CAP_PPC_RPT_INVALIDATE", Some(202)),
-    ("KVM_CAP_PPC_RTAS", Some(91)),
-    ("KVM_CAP_PPC_SECURE_GUEST", Some(181)),
-    ("KVM_CAP_PPC_SEGSTATE", Some(43)),
-    ("KVM_CAP_PPC_SMT", Some(64)),
-    ("KVM_CAP_PPC_SMT_POSSIBLE", Some(147)),
-    ("KVM_CAP_PPC_UNSET_IRQ", Some(53)),
-    ("KVM_CAP_PTP_KVM", Some(198)),
-    ("KVM_CAP_PV_MMU", Some(13)),
-    ("KVM_CAP_READONLY_MEM", Some(81)),
-    ("KVM_CAP_REINJECT_CONTROL", None),
-    ("KVM_CAP_S390_AIS", Some(141)),
-    ("KVM_CAP_S390_AIS_MIGRATION", Some(150)),
-    ("KVM_CAP_S390_BPB", Some(152)),
-    ("KVM_CAP_S390_CMMA_MIGRATION", Some(145)),
-    ("KVM_CAP_S390_COW", Some(79)),
-    ("KVM_CAP_S390_CPU_TOPOLOGY", Some(222)),
-    ("KVM_CAP_S390_CSS_SUPPORT", Some(85)),
-    ("KVM_CAP_S390_DIAG318", Some(186)),
-    ("KVM_CAP_S390_GMAP", Some(71)),
-    ("KVM_CAP_S390_GS", Some(140)),
-    ("KVM_CAP_S390_HPAGE_1M", Some(156)),
-    ("KVM_CAP_S390_INJECT_IRQ", Some(113)),
-    ("KVM_CAP_S390_IRQCHIP", Some(99)),
-    ("KVM_CAP_S390_IRQ_STATE", Some(114)),
-    ("KVM_CAP_S390_MEM_OP", Some(108)),
-    ("KVM_CAP_S390_MEM_OP_EXTENSION", Some(211)),
-    ("KVM_CAP_S390_PROTECTED", Some(180)),
-    ("KVM_CAP_S390_PROTECTED_DUMP", Some(217)),
-    ("KVM_CAP_S390_PSW", Some(42)),
-    ("KVM_CAP_S390_RI", Some(124)),
-    ("KVM_CAP_S390_SKEYS", Some(110)),
-    ("KVM_CAP_S390_UCONTROL", Some(73)),
-    ("KVM_CAP_S390_USER_INSTR0", Some(130)),
-    ("KVM_CAP_S390_USER_SIGP", Some(106)),
-    ("KVM_CAP_S390_USER_STSI", Some(109)),
-    ("KVM_CAP_S390_VCPU_RESETS", Some(179)),
-    ("KVM_CAP_S390_VECTOR_REGISTERS", Some(107)),
-    ("KVM_CAP_S390_ZPCI_OP", Some(221)),
-    ("KVM_CAP_SET_BOOT_CPU_ID", Some(34)),
-    ("KVM_CAP_SET_GUEST_DEBUG", None),
-    ("KVM_CAP_SET_GUEST_DEBUG2", Some(195)),
-    ("KVM_CAP_SET_IDENTITY_MAP_ADDR", Some(37)),
-    ("KVM_CAP_SET_TSS_ADDR", Some(4)),
-    ("KVM_CAP_SGX_ATTRIBUTE", Some(196)),
-    ("KVM_CAP_SIGNAL_MSI", Some(77)),
-    ("KVM_CAP_SMALLER_MAXPHYADDR", Some(185)),
-    ("KVM_CAP_SPAPR_MULTITCE", Some(94)),
-    ("KVM_CAP_SPAPR_RESIZE_HPT", Some(133)),
-    ("KVM_CAP_SPAPR_TCE", Some(63)),
-    ("KVM_CAP_SPAPR_TCE_64", Some(125)),
-    ("KVM_CAP_SPAPR_TCE_VFIO", Some(142)),
-    ("KVM_CAP_SPLIT_IRQCHIP", Some(121)),
-    ("KVM_CAP_SREGS2", Some(200)),
-    ("KVM_CAP_STEAL_TIME", Some(187)),
-    ("KVM_CAP_SW_TLB", Some(69)),
-    ("KVM_CAP_SYNC_MMU", Some(16)),
-    ("KVM_CAP_SYNC_REGS", Some(74)),
-    ("KVM_CAP_SYSTEM_EVENT_DATA", Some(215)),
-    ("KVM_CAP_SYS_ATTRIBUTES", Some(209)),
-    ("KVM_CAP_SYS_HYPERV_CPUID", Some(191)),
-    ("KVM_CAP_TSC_CONTROL", Some(60)),
-    ("KVM_CAP_TSC_DEADLINE_TIMER", Some(72)),
-    ("KVM_CAP_USER_MEMORY", Some(3)),
-    ("KVM_CAP_USER_NMI", Some(22)),
-    ("KVM_CAP_VAPIC", Some(6)),
-    ("KVM_CAP_VCPU_ATTRIBUTES", Some(127)),
-    ("KVM_CAP_VCPU_EVENTS", None),
-    ("KVM_CAP_VM_ATTRIBUTES", Some(101)),
-    ("KVM_CAP_VM_COPY_ENC_CONTEXT_FROM", Some(197)),
-    ("KVM_CAP_VM_DISABLE_NX_HUGE_PAGES", Some(220)),
-    ("KVM_CAP_VM_GPA_BITS", Some(207)),
-    ("KVM_CAP_VM_MOVE_ENC_CONTEXT_FROM", Some(206)),
-    ("KVM_CAP_VM_TSC_CONTROL", Some(214)),
-    ("KVM_CAP_X2APIC_API", Some(129)),
-    ("KVM_CAP_X86_BUS_LOCK_EXIT", Some(193)),
-    ("KVM_CAP_X86_DISABLE_EXITS", Some(143)),
-    ("KVM_CAP_X86_MSR_FILTER", Some(189)),
-    ("KVM_CAP_X86_NOTIFY_VMEXIT", Some(219)),
-    ("KVM_CAP_X86_ROBUST_SINGLESTEP", Some(51)),
-    ("KVM_CAP_X86_SMM", Some(117)),
-    ("KVM_CAP_X86_TRIPLE_FAULT_EVENT", Some(218)),
-    ("KVM_CAP_X86_USER_SPACE_MSR", Some(188)),
-    ("KVM_CAP_XCRS", None),
-    ("KVM_CAP_XEN_HVM", None),
-    ("KVM_CAP_XSAVE", None),
-    ("KVM_CAP_XSAVE2", Some(208)),
-    ("KVM_CHECK_EXTENSION", Some(0xae03)),
-    ("KVM_CLEAR_DIRTY_LOG", Some(0xc018aec0)),
-    ("KVM_CREATE_DEVICE", Some(0xc00caee0)),
-    ("KVM_CREATE_GUEST_MEMFD", None),
-    ("KVM_CREATE_IRQCHIP", Some(0xae60)),
-    ("KVM_CREATE_PIT", Some(0xae64)),
-    ("KVM_CREATE_PIT2", Some(0x4040ae77)),
-    ("KVM_CREATE_SPAPR_TCE", None),
-    ("KVM_CREATE_SPAPR_TCE_64", None),
-    ("KVM_CREATE_VCPU", Some(0xae41)),
-    ("KVM_CREATE_VM", Some(0xae01)),
-    ("KVM_DEASSIGN_DEV_IRQ", Some(0x4040ae75)),
-    ("KVM_DEASSIGN_PCI_DEVICE", Some(0x4040ae72)),
-    ("KVM_DIRTY_TLB", Some(0x4010aeaa)),
-    ("KVM_ENABLE_CAP", Some(0x4068aea3)),
-    ("KVM_GET_API_VERSION", Some(0xae00)),
-    ("KVM_GET_CLOCK", Some(0x8030ae7c)),
-    ("KVM_GET_CPUID2", None),
-    ("KVM_GET_DEBUGREGS", None),
-    ("KVM_GET_DEVICE_ATTR", Some(0x4018aee2)),
-    ("KVM_GET_DIRTY_LOG", Some(0x4010ae42)),
-    ("KVM_GET_EMULATED_CPUID", None),
-    ("KVM_GET_FPU", None),
-    ("KVM_GET_IRQCHIP", Some(0xc208ae62)),
-    ("KVM_GET_LAPIC", None),
-    ("KVM_GET_MP_STATE", Some(0x8004ae98)),
-    ("KVM_GET_MSRS", None),
-    ("KVM_GET_MSR_FEATURE_INDEX_LIST", None),
-    ("KVM_GET_MSR_INDEX_LIST", None),
-    ("KVM_GET_NESTED_STATE", None),
-    ("KVM_GET_NR_MMU_PAGES", Some(0xae45)),
-    ("KVM_GET_ONE_REG", Some(0x4010aeab)),
-    ("KVM_GET_PIT", None),
-    ("KVM_GET_PIT2", None),
-    ("KVM_GET_REGS", None),
-    ("KVM_GET_REG_LIST", Some(0xc008aeb0)),
-    ("KVM_GET_SREGS", None),
-    ("KVM_GET_SREGS2", None),
-    ("KVM_GET_STATS_FD", Some(0xaece)),
-    ("KVM_GET_SUPPORTED_CPUID", None),
-    ("KVM_GET_SUPPORTED_HV_CPUID", None),
-    ("KVM_GET_TSC_KHZ", Some(0xaea3)),
-    ("KVM_GET_VCPU_EVENTS", None),
-    ("KVM_GET_VCPU_MMAP_SIZE", Some(0xae04)),
-    ("KVM_GET_XCRS", None),
-    ("KVM_GET_XSAVE", None),
-    ("KVM_GET_XSAVE2", None),
-    ("KVM_HAS_DEVICE_ATTR", Some(0x4018aee3)),
-    ("KVM_HYPERV_EVENTFD", Some(0x4018aebd)),
-    ("KVM_INTERRUPT", Some(0x4004ae86)),
-    ("KVM_IOEVENTFD", Some(0x4040ae79)),
-    ("KVM_IRQFD", Some(0x4020ae76)),
-    ("KVM_IRQ_LINE", Some(0x4008ae61)),
-    ("KVM_IRQ_LINE_STATUS", Some(0xc008ae67)),
-    ("KVM_KVMCLOCK_CTRL", Some(0xaead)),
-    ("KVM_MEMORY_ENCRYPT_OP", Some(0xc008aeba)),
-    ("KVM_MEMORY_ENCRYPT_REG_REGION", Some(0x8010aebb)),
-    ("KVM_MEMORY_ENCRYPT_UNREG_REGION", Some(0x8010aebc)),
-    ("KVM_NMI", Some(0xae9a)),
-    ("KVM_PPC_ALLOCATE_HTAB", Some(0xc004aea7)),
-    ("KVM_PPC_CONFIGURE_V3_MMU", None),
-    ("KVM_PPC_GET_CPU_CHAR", None),
-    ("KVM_PPC_GET_HTAB_FD", None),
-    ("KVM_PPC_GET_PVINFO", Some(0x4080aea1)),
-    ("KVM_PPC_GET_RMMU_INFO", None),
-    ("KVM_PPC_GET_SMMU_INFO", Some(0x8250aea6)),
-    ("KVM_PPC_RESIZE_HPT_COMMIT", Some(0x8010aeae)),
-    ("KVM_PPC_RESIZE_HPT_PREPARE", Some(0x8010aead)),
-    ("KVM_PPC_RTAS_DEFINE_TOKEN", None),
-    ("KVM_PPC_SVM_OFF", Some(0xaeb3)),
-    ("KVM_PRE_FAULT_MEMORY", None),
-    ("KVM_REGISTER_COALESCED_MMIO", Some(0x4010ae67)),
-    ("KVM_REINJECT_CONTROL", Some(0xae71)),
-    ("KVM_RESET_DIRTY_RINGS", Some(0xaec7)),
-    ("KVM_RUN", Some(0xae80)),
-    ("KVM_S390_CLEAR_RESET", Some(0xaec4)),
-    ("KVM_S390_ENABLE_SIE", Some(0xae06)),
-    ("KVM_S390_GET_CMMA_BITS", Some(0xc020aeb8)),
-    ("KVM_S390_GET_IRQ_STATE", Some(0x4020aeb6)),
-    ("KVM_S390_GET_SKEYS", Some(0x4040aeb2)),
-    ("KVM_S390_INITIAL_RESET", Some(0xae97)),
-    ("KVM_S390_INTERRUPT", Some(0x4010ae94)),
-    ("KVM_S390_IRQ", Some(0x4048aeb4)),
-    ("KVM_S390_MEM_OP", Some(0x4040aeb1)),
-    ("KVM_S390_NORMAL_RESET", Some(0xaec3)),
-    ("KVM_S390_PV_COMMAND", Some(0xc020aec5)),
-    ("KVM_S390_PV_CPU_COMMAND", Some(0xc020aed0)),
-    ("KVM_S390_SET_CMMA_BITS", Some(0x4020aeb9)),
-    ("KVM_S390_SET_INITIAL_PSW", Some(0x4010ae96)),
-    ("KVM_S390_SET_IRQ_STATE", Some(0x4020aeb5)),
-    ("KVM_S390_SET_SKEYS", Some(0x4040aeb3)),
-    ("KVM_S390_STORE_STATUS", None),
-    ("KVM_S390_UCAS_MAP", Some(0x4018ae50)),
-    ("KVM_S390_UCAS_UNMAP", Some(0x4018ae51)),
-    ("KVM_S390_VCPU_FAULT", None),
-    ("KVM_S390_ZPCI_OP", Some(0x4048aed1)),
-    ("KVM_SET_BOOT_CPU_ID", Some(0xae78)),
-    ("KVM_SET_CLOCK", Some(0x4030ae7b)),
-    ("KVM_SET_CPUID", None),
-    ("KVM_SET_CPUID2", None),
-    ("KVM_SET_DEBUGREGS", None),
-    ("KVM_SET_DEVICE_ATTR", Some(0x4018aee1)),
-    ("KVM_SET_FPU", None),
-    ("KVM_SET_GSI_ROUTING", Some(0x4008ae6a)),
-    ("KVM_SET_GUEST_DEBUG", None),
-    ("KVM_SET_IDENTITY_MAP_ADDR", Some(0x4008ae48)),
-    ("KVM_SET_IRQCHIP", Some(0x8208ae63)),
-    ("KVM_SET_LAPIC", None),
-    ("KVM_SET_MEMORY_ALIAS", None),
-    ("KVM_SET_MEMORY_ATTRIBUTES", None),
-    ("KVM_SET_MEMORY_REGION", Some(0x4018ae40)),
-    ("KVM_SET_MP_STATE", Some(0x4004ae99)),
-    ("KVM_SET_MSRS", None),
-    ("KVM_SET_NESTED_STATE", None),
-    ("KVM_SET_NR_MMU_PAGES", Some(0xae44)),
-    ("KVM_SET_ONE_REG", Some(0x4010aeac)),
-    ("KVM_SET_PIT", None),
-    ("KVM_SET_PIT2", None),
-    ("KVM_SET_PMU_EVENT_FILTER", None),
-    ("KVM_SET_REGS", None),
-    ("KVM_SET_SIGNAL_MASK", Some(0x4004ae8b)),
-    ("KVM_SET_SREGS", None),
-    ("KVM_SET_SREGS2", None),
-    ("KVM_SET_TSC_KHZ", Some(0xaea2)),
-    ("KVM_SET_TSS_ADDR", Some(0xae47)),
-    ("KVM_SET_USER_MEMORY_REGION", Some(0x4020ae46)),
-    ("KVM_SET_USER_MEMORY_REGION2", None),
-    ("KVM_SET_VAPIC_ADDR", Some(0x4008ae93)),
-    ("KVM_SET_VCPU_EVENTS", None),
-    ("KVM_SET_XCRS", None),
-    ("KVM_SET_XSAVE", None),
-    ("KVM_SIGNAL_MSI", Some(0x4020aea5)),
-    ("KVM_SMI", Some(0xaeb7)),
-    ("KVM_TPR_ACCESS_REPORTING", Some(0xc028ae92)),
-    ("KVM_TRANSLATE", Some(0xc018ae85)),
-    ("KVM_UNREGISTER_COALESCED_MMIO", Some(0x4010ae68)),
-    ("KVM_X86_GET_MCE_CAP_SUPPORTED", Some(0x8008ae9d)),
-    ("KVM_X86_SETUP_MCE", Some(0x4008ae9c)),
-    ("KVM_X86_SET_MCE", None),
-    ("KVM_X86_SET_MSR_FILTER", None),
-    ("KVM_XEN_HVM_CONFIG", None),
-    ("KVM_XEN_HVM_EVTCHN_SEND", Some(0x400caed0)),
-    ("KVM_XEN_HVM_GET_ATTR", Some(0xc048aec8)),
-    ("KVM_XEN_HVM_SET_ATTR", Some(0x4048aec9)),
-    ("KVM_XEN_VCPU_GET_ATTR", Some(0xc048aeca)),
-    ("KVM_XEN_VCPU_SET_ATTR", Some(0x4048aecb)),
-    ("K_ALTSHIFTTAB", Some(3)),
-    ("K_ALTTAB", Some(2)),
-    ("K_CAPSLOCK", Some(4)),
-    ("K_ESCPREFIX", Some(4)),
-    ("K_MEDIUMRAW", Some(2)),
-    ("K_METABIT", Some(3)),
-    ("K_NORMTAB", Some(0)),
-    ("K_NUMLOCK", Some(2)),
-    ("K_OFF", Some(4)),
-    ("K_RAW", Some(0)),
-    ("K_SCROLLLOCK", Some(1)),
-    ("K_SHIFTTAB", Some(1)),
-    ("K_UNICODE", Some(3)),
-    ("K_XLATE", Some(1)),
-    ("LACP_STATE_AGGREGATION", Some(4)),
-    ("LACP_STATE_COLLECTING", Some(16)),
-    ("LACP_STATE_DEFAULTED", Some(64)),
-    ("LACP_STATE_DISTRIBUTING", Some(32)),
-    ("LACP_STATE_EXPIRED", Some(128)),
-    ("LACP_STATE_LACP_ACTIVITY", Some(1)),
-    ("LACP_STATE_LACP_TIMEOUT", Some(2)),
-    ("LACP_STATE_SYNCHRONIZATION", Some(8)),
-    ("LANDLOCK_ACCESS_FS_EXECUTE", Some(1)),
-    ("LANDLOCK_ACCESS_FS_IOCTL_DEV", Some(0x8000)),
-    ("LANDLOCK_ACCESS_FS_MAKE_BLOCK", Some(0x800)),
-    ("LANDLOCK_ACCESS_FS_MAKE_CHAR", Some(64)),
-    ("LANDLOCK_ACCESS_FS_MAKE_DIR", Some(128)),
-    ("LANDLOCK_ACCESS_FS_MAKE_FIFO", Some(0x400)),
-    ("LANDLOCK_ACCESS_FS_MAKE_REG", Some(256)),
-    ("LANDLOCK_ACCESS_FS_MAKE_SOCK", Some(512)),
-    ("LANDLOCK_ACCESS_FS_MAKE_SYM", Some(0x1000)),
-    ("LANDLOCK_ACCESS_FS_READ_DIR", Some(8)),
-    ("LANDLOCK_ACCESS_FS_READ_FILE", Some(4)),
-    ("LANDLOCK_ACCESS_FS_REFER", Some(0x2000)),
-    ("LANDLOCK_ACCESS_FS_REMOVE_DIR", Some(16)),
-    ("LANDLOCK_ACCESS_FS_REMOVE_FILE", Some(32)),
-    ("LANDLOCK_ACCESS_FS_TRUNCATE", Some(0x4000)),
-    ("LANDLOCK_ACCESS_FS_WRITE_FILE", Some(2)),
-    ("LANDLOCK_ACCESS_NET_BIND_TCP", Some(1)),
-    ("LANDLOCK_ACCESS_NET_CONNECT_TCP", Some(2)),
-    ("LANDLOCK_CREATE_RULESET_ERRATA", Some(2)),
-    ("LANDLOCK_CREATE_RULESET_VERSION", Some(1)),
-    ("LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON", Some(2)),
-    ("LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF", Some(1)),
-    ("LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF", Some(4)),
-    ("LANDLOCK_RULE_NET_PORT", Some(2)),
-    ("LANDLOCK_RULE_PATH_BENEATH", Some(1)),
-    ("LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET", Some(1)),
-    ("LANDLOCK_SCOPE_SIGNAL", Some(2)),
-    ("LBMD_PI_CAP_INTEGRITY", Some(1)),
-    ("LBMD_PI_CAP_REFTAG", Some(2)),
-    ("LBMD_PI_CSUM_CRC16_T10DIF", Some(2)),
-    ("LBMD_PI_CSUM_CRC64_NVME", Some(4)),
-    ("LBMD_PI_CSUM_IP", Some(1)),
-    ("LBMD_PI_CSUM_NONE", Some(0)),
-    ("LBMD_SIZE_VER0", Some(16)),
-    ("LINK_MAX", Some(127)),
-    ("LINUX_REBOOT_CMD_CAD_OFF", Some(0)),
-    ("LINUX_REBOOT_CMD_CAD_ON", Some(0x89abcdef)),
-    ("LINUX_REBOOT_CMD_HALT", Some(0xcdef0123)),
-    ("LINUX_REBOOT_CMD_KEXEC", Some(0x45584543)),
-    ("LINUX_REBOOT_CMD_POWER_OFF", Some(0x4321fedc)),
-    ("LINUX_REBOOT_CMD_RESTART", Some(0x1234567)),
-    ("LINUX_REBOOT_CMD_RESTART2", Some(0xa1b2c3d4)),
-    ("LINUX_REBOOT_CMD_SW_SUSPEND", Some(0xd000fce2)),
-    ("LINUX_REBOOT_MAGIC1", Some(0xfee1dead)),
-    ("LINUX_REBOOT_MAGIC2", Some(0x28121969)),
-    ("LINUX_REBOOT_MAGIC2A", Some(0x5121996)),
-    ("LINUX_REBOOT_MAGIC2B", Some(0x16041998)),
-    ("LINUX_REBOOT_MAGIC2C", Some(0x20112000)),
-    ("LINUX_VERSION_CODE", Some(0x61100)),
-    ("LINUX_VERSION_MAJOR", Some(6)),
-    ("LINUX_VERSION_PATCHLEVEL", Some(17)),
-    ("LINUX_VERSION_SUBLEVEL", Some(0)),
-    ("LIRC_GET_FEATURES", Some(0x80046900)),
-    ("LIRC_GET_LENGTH", Some(0x8004690f)),
-    ("LIRC_GET_MAX_TIMEOUT", Some(0x80046909)),
-    ("LIRC_GET_MIN_TIMEOUT", Some(0x80046908)),
-    ("LIRC_GET_REC_MODE", Some(0x80046902)),
-    ("LIRC_GET_REC_RESOLUTION", Some(0x80046907)),
-    ("LIRC_GET_REC_TIMEOUT", Some(0x80046924)),
-    ("LIRC_GET_SEND_MODE", Some(0x80046901)),
-    ("LIRC_SET_MEASURE_CARRIER_MODE", Some(0x4004691d)),
-    ("LIRC_SET_REC_CARRIER", Some(0x40046914)),
-    ("LIRC_SET_REC_CARRIER_RANGE", Some(0x4004691f)),
-    ("LIRC_SET_REC_MODE", Some(0x40046912)),
-    ("LIRC_SET_REC_TIMEOUT", Some(0x40046918)),
-    ("LIRC_SET_REC_TIMEOUT_REPORTS", Some(0x40046919)),
-    ("LIRC_SET_SEND_CARRIER", Some(0x40046913)),
-    ("LIRC_SET_SEND_DUTY_CYCLE", Some(0x40046915)),
-    ("LIRC_SET_SEND_MODE", Some(0x40046911)),
-    ("LIRC_SET_TRANSMITTER_MASK", Some(0x40046917)),
-    ("LIRC_SET_WIDEBAND_RECEIVER", Some(0x40046923)),
-    ("LISTMOUNT_REVERSE", Some(1)),
-    ("LMI_ANSI", Some(2)),
-    ("LMI_CCITT", Some(3)),
-    ("LMI_CISCO", Some(4)),
-    ("LMI_DEFAULT", Some(0)),
-    ("LMI_NONE", Some(1)),
-    ("LOCK_EX", Some(2)),
-    ("LOCK_MAND", Some(32)),
-    ("LOCK_NB", Some(4)),
-    ("LOCK_READ", Some(64)),
-    ("LOCK_RW", Some(192)),
-    ("LOCK_SH", Some(1)),
-    ("LOCK_UN", Some(8)),
-    ("LOCK_WRITE", Some(128)),
-    ("LOOP_CHANGE_FD", Some(0x4c06)),
-    ("LOOP_CLR_FD", Some(0x4c01)),
-    ("LOOP_CONFIGURE", Some(0x4c0a)),
-    ("LOOP_CONFIGURE_SETTABLE_FLAGS", Some(29)),
-    ("LOOP_CTL_ADD", Some(0x4c80)),
-    ("LOOP_CTL_GET_FREE", Some(0x4c82)),
-    ("LOOP_CTL_REMOVE", Some(0x4c81)),
-    ("LOOP_GET_STATUS", Some(0x4c03)),
-    ("LOOP_GET_STATUS64", Some(0x4c05)),
-    ("LOOP_MAJOR", Some(7)),
-    ("LOOP_SET_BLOCK_SIZE", Some(0x4c09)),
-    ("LOOP_SET_CAPACITY", Some(0x4c07)),
-    ("LOOP_SET_DIRECT_IO", Some(0x4c08)),
-    ("LOOP_SET_FD", Some(0x4c00)),
-    ("LOOP_SET_STATUS", Some(0x4c02)),
-    ("LOOP_SET_STATUS64", Some(0x4c04)),
-    ("LOOP_SET_STATUS_CLEARABLE_FLAGS", Some(4)),
-    ("LOOP_SET_STATUS_SETTABLE_FLAGS", Some(12)),
-    ("LO_CRYPT_BLOW", Some(4)),
-    ("LO_CRYPT_CAST128", Some(5)),
-    ("LO_CRYPT_CRYPTOAPI", Some(18)),
-    ("LO_CRYPT_DES", Some(2)),
-    ("LO_CRYPT_DUMMY", Some(9)),
-    ("LO_CRYPT_FISH2", Some(3)),
-    ("LO_CRYPT_IDEA", Some(6)),
-    ("LO_CRYPT_NONE", Some(0)),
-    ("LO_CRYPT_SKIPJACK", Some(10)),
-    ("LO_CRYPT_XOR", Some(1)),
-    ("LO_FLAGS_AUTOCLEAR", Some(4)),
-    ("LO_FLAGS_DIRECT_IO", Some(16)),
-    ("LO_FLAGS_PARTSCAN", Some(8)),
-    ("LO_FLAGS_READ_ONLY", Some(1)),
-    ("LO_KEY_SIZE", Some(32)),
-    ("LO_NAME_SIZE", Some(64)),
-    ("LPABORT", Some(0x604)),
-    ("LPABORTOPEN", Some(0x60a)),
-    ("LPCAREFUL", Some(0x609)),
-    ("LPCHAR", Some(0x601)),
-    ("LPGETFLAGS", Some(0x60e)),
-    ("LPGETIRQ", Some(0x606)),
-    ("LPGETSTATUS", Some(0x60b)),
-    ("LPRESET", Some(0x60c)),
-    ("LPSETIRQ", Some(0x605)),
-    ("LPSETTIMEOUT", None),
-    ("LPSETTIMEOUT_NEW", Some(0x4010060f)),
-    ("LPSETTIMEOUT_OLD", Some(0x60f)),
-    ("LPTIME", Some(0x602)),
-    ("LPWAIT", Some(0x608)),
-    ("LP_ABORT", Some(64)),
-    ("LP_ABORTOPEN", Some(256)),
-    ("LP_BUSY", Some(4)),
-    ("LP_BUSY_BIT_POS", Some(2)),
-    ("LP_CAREFUL", Some(128)),
-    ("LP_DATA_AVAIL", Some(0x800)),
-    ("LP_ERR", Some(32)),
-    ("LP_EXIST", Some(1)),
-    ("LP_INIT_CHAR", Some(1000)),
-    ("LP_INIT_TIME", Some(2)),
-    ("LP_INIT_WAIT", Some(1)),
-    ("LP_MAJOR", Some(6)),
-    ("LP_NOPA", Some(16)),
-    ("LP_NO_REVERSE", Some(0x400)),
-    ("LP_OFFL", Some(8)),
-    ("LP_PACK", Some(64)),
-    ("LP_PBUSY", Some(128)),
-    ("LP_PERRORP", Some(8)),
-    ("LP_POUTPA", Some(32)),
-    ("LP_PSELECD", Some(16)),
-    ("LP_SELEC", Some(2)),
-    ("LP_TRUST_IRQ_", Some(512)),
-    ("LSMT_ROOT", Some(0xffffffffffffffff)),
-    ("L_INCR", Some(1)),
-    ("L_SET", Some(0)),
-    ("L_XTND", Some(2)),
-    ("MADV_COLD", Some(20)),
-    ("MADV_COLLAPSE", Some(25)),
-    ("MADV_DODUMP", Some(17)),
-    ("MADV_DOFORK", Some(11)),
-    ("MADV_DONTDUMP", Some(16)),
-    ("MADV_DONTFORK", Some(10)),
-    ("MADV_DONTNEED", Some(4)),
-    ("MADV_DONTNEED_LOCKED", Some(24)),
-    ("MADV_FREE", Some(8)),
-    ("MADV_GUARD_INSTALL", Some(102)),
-    ("MADV_GUARD_REMOVE", Some(103)),
-    ("MADV_HUGEPAGE", Some(14)),
-    ("MADV_HWPOISON", Some(100)),
-    ("MADV_KEEPONFORK", Some(19)),
-    ("MADV_MERGEABLE", Some(12)),
-    ("MADV_NOHUGEPAGE", Some(15)),
-    ("MADV_NORMAL", Some(0)),
-    ("MADV_PAGEOUT", Some(21)),
-    ("MADV_POPULATE_READ", Some(22)),
-    ("MADV_POPULATE_WRITE", Some(23)),
-    ("MADV_RANDOM", Some(1)),
-    ("MADV_REMOVE", Some(9)),
-    ("MADV_SEQUENTIAL", Some(2)),
-    ("MADV_SOFT_OFFLINE", Some(101)),
-    ("MADV_UNMERGEABLE", Some(13)),
-    ("MADV_WILLNEED", Some(3)),
-    ("MADV_WIPEONFORK", Some(18)),
-    ("MAP_32BIT", None),
-    ("MAP_ABOVE4G", None),
-    ("MAP_ANON", Some(32)),
-    ("MAP_ANONYMOUS", Some(32)),
-    ("MAP_AUTOGROW", None),
-    ("MAP_AUTORSRV", None),
-    ("MAP_DENYWRITE", Some(0x800)),
-    ("MAP_DROPPABLE", Some(8)),
-    ("MAP_EXECUTABLE", Some(0x1000)),
-    ("MAP_FAILED", Some(0xffffffffffffffff)),
-    ("MAP_FILE", Some(0)),
-    ("MAP_FIXED", Some(16)),
-    ("MAP_FIXED_NOREPLACE", Some(0x100000)),
-    ("MAP_GROWSDOWN", Some(256)),
-    ("MAP_HUGETLB", Some(0x40000)),
-    ("MAP_HUGE_16GB", Some(0x88000000)),
-    ("MAP_HUGE_16KB", Some(0x38000000)),
-    ("MAP_HUGE_16MB", Some(0x60000000)),
-    ("MAP_HUGE_1GB", Some(0x78000000)),
-    ("MAP_HUGE_1MB", Some(0x50000000)),
-    ("MAP_HUGE_256MB", Some(0x70000000)),
-    ("MAP_HUGE_2GB", Some(0x7c000000)),
-    ("MAP_HUGE_2MB", Some(0x54000000)),
-    ("MAP_HUGE_32MB", Some(0x64000000)),
-    ("MAP_HUGE_512KB", Some(0x4c000000)),
-    ("MAP_HUGE_512MB", Some(0x74000000)),
-    ("MAP_HUGE_64KB", Some(0x40000000)),
-    ("MAP_HUGE_8MB", Some(0x5c000000)),
-    ("MAP_HUGE_MASK", Some(63)),
-    ("MAP_HUGE_SHIFT", Some(26)),
-    ("MAP_LOCAL", None),
-    ("MAP_LOCKED", Some(0x2000)),
-    ("MAP_NONBLOCK", Some(0x10000)),
-    ("MAP_NORESERVE", Some(0x4000)),
-    ("MAP_POPULATE", Some(0x8000)),
-    ("MAP_PRIVATE", Some(2)),
-    ("MAP_RENAME", None),
-    ("MAP_SHARED", Some(1)),
-    ("MAP_SHARED_VALIDATE", Some(3)),
-    ("MAP_STACK", Some(0x20000)),
-    ("MAP_SYNC", Some(0x80000)),
-    ("MAP_TYPE", Some(15)),
-    ("MAP_UNINITIALIZED", Some(0x4000000)),
-    ("MAP_VARIABLE", None),
-    ("MATROXFB_GET_ALL_OUTPUTS", Some(0x80086efb)),
-    ("MATROXFB_GET_AVAILABLE_OUTPUTS", Some(0x80086ef9)),
-    ("MATROXFB_GET_OUTPUT_CONNECTION", Some(0x80086ef8)),
-    ("MATROXFB_GET_OUTPUT_MODE", Some(0xc0086efa)),
-    ("MATROXFB_SET_OUTPUT_CONNECTION", Some(0x40086ef8)),
-    ("MATROXFB_SET_OUTPUT_MODE", Some(0x40086efa)),
-    ("MATSUSHITA_CDROM2_MAJOR", Some(26)),
-    ("MATSUSHITA_CDROM3_MAJOR", Some(27)),
-    ("MATSUSHITA_CDROM4_MAJOR", Some(28)),
-    ("MATSUSHITA_CDROM_MAJOR", Some(25)),
-    ("MAXQUOTAS", Some(3)),
-    ("MAXTC", Some(6)),
-    ("MAXTTL", Some(255)),
-    ("MAX_AUX_CLOCKS", Some(8)),
-    ("MAX_BPF_ATTACH_TYPE", Some(44)),
-    ("MAX_BPF_LINK_TYPE", Some(10)),
-    ("MAX_BPF_REG", Some(11)),
-    ("MAX_CANON", Some(255)),
-    ("MAX_CLOCKS", Some(16)),
-    ("MAX_DQ_TIME", Some(0x93a80)),
-    ("MAX_FAT12", Some(0xff4)),
-    ("MAX_FAT16", Some(0xfff4)),
-    ("MAX_FAT32", Some(0xffffff6)),
-    ("MAX_HANDLE_SZ", Some(128)),
-    ("MAX_HPET_TBS", Some(8)),
-    ("MAX_INPUT", Some(255)),
-    ("MAX_IPOPTLEN", Some(40)),
-    ("MAX_IQ_TIME", Some(0x93a80)),
-    ("MAX_LINKS", Some(32)),
-    ("MAX_LO_CRYPT", Some(20)),
-    ("MAX_NR_CONSOLES", Some(63)),
-    ("MAX_WRITERS", Some(8)),
-    ("MCAST_BLOCK_SOURCE", Some(43)),
-    ("MCAST_EXCLUDE", Some(0)),
-    ("MCAST_INCLUDE", Some(1)),
-    ("MCAST_JOIN_GROUP", Some(42)),
-    ("MCAST_JOIN_SOURCE_GROUP", Some(46)),
-    ("MCAST_LEAVE_GROUP", Some(45)),
-    ("MCAST_LEAVE_SOURCE_GROUP", Some(47)),
-    ("MCAST_MSFILTER", Some(48)),
-    ("MCAST_UNBLOCK_SOURCE", Some(44)),
-    ("MCL_CURRENT", Some(1)),
-    ("MCL_FUTURE", Some(2)),
-    ("MCL_ONFAULT", Some(4)),
-    ("MCONTEXT_VERSION", None),
-    ("MC_VECTOR", None),
-    ("MDBE_ATTR_MAX", Some(1)),
-    ("MDBE_ATTR_SOURCE", Some(1)),
-    ("MDBE_ATTR_UNSPEC", Some(0)),
-    ("MDB_FLAGS_BLOCKED", Some(8)),
-    ("MDB_FLAGS_FAST_LEAVE", Some(2)),
-    ("MDB_FLAGS_OFFLOAD", Some(1)),
-    ("MDB_FLAGS_STAR_EXCL", Some(4)),
-    ("MDB_PERMANENT", Some(1)),
-    ("MDB_RTR_TYPE_DISABLED", Some(0)),
-    ("MDB_RTR_TYPE_PERM", Some(2)),
-    ("MDB_RTR_TYPE_TEMP", Some(3)),
-    ("MDB_RTR_TYPE_TEMP_QUERY", Some(1)),
-    ("MDB_TEMPORARY", Some(0)),
-    ("MDISK_MAJOR", Some(95)),
-    ("MD_MAJOR", Some(9)),
-    ("MEDIA_IOC_DEVICE_INFO", Some(0xc1007c00)),
-    ("MEDIA_IOC_ENUM_ENTITIES", Some(0xc1007c01)),
-    ("MEDIA_IOC_ENUM_LINKS", Some(0xc01c7c02)),
-    ("MEDIA_IOC_G_TOPOLOGY", Some(0xc0487c04)),
-    ("MEDIA_IOC_REQUEST_ALLOC", Some(0x80047c05)),
-    ("MEDIA_IOC_SETUP_LINK", Some(0xc0347c03)),
-    ("MEDIA_REQUEST_IOC_QUEUE", Some(0x7c80)),
-    ("MEDIA_REQUEST_IOC_REINIT", Some(0x7c81)),
-    ("MEMBARRIER_CMD_FLAG_CPU", Some(1)),
-    ("MEMBARRIER_CMD_GET_REGISTRATIONS", Some(512)),
-    ("MEMBARRIER_CMD_GLOBAL", Some(1)),
-    ("MEMBARRIER_CMD_GLOBAL_EXPEDITED", Some(2)),
-    ("MEMBARRIER_CMD_PRIVATE_EXPEDITED", Some(8)),
-    ("MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ", Some(128)),
-    ("MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE", Some(32)),
-    ("MEMBARRIER_CMD_QUERY", Some(0)),
-    ("MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED", Some(4)),
-    ("MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED", Some(16)),
-    ("MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ", Some(256)),
-    ("MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE", Some(64)),
-    ("MEMBARRIER_CMD_SHARED", Some(1)),
-    ("MEMERASE", Some(0x40084d02)),
-    ("MEMERASE64", Some(0x40104d14)),
-    ("MEMGETBADBLOCK", Some(0x40084d0b)),
-    ("MEMGETINFO", Some(0x80204d01)),
-    ("MEMGETOOBSEL", Some(0x80c84d0a)),
-    ("MEMGETREGIONCOUNT", Some(0x80044d07)),
-    ("MEMGETREGIONINFO", Some(0xc0104d08)),
-    ("MEMISLOCKED", Some(0x80084d17)),
-    ("MEMLOCK", Some(0x40084d05)),
-    ("MEMREAD", Some(0xc0404d1a)),
-    ("MEMREADOOB", Some(0xc00c4d04)),
-    ("MEMREADOOB64", Some(0xc0184d16)),
-    ("MEMSETBADBLOCK", Some(0x40084d0c)),
-    ("MEMUNLOCK", Some(0x40084d06)),
-    ("MEMWRITE", Some(0xc0304d18)),
-    ("MEMWRITEOOB", Some(0xc00c4d03)),
-    ("MEMWRITEOOB64", Some(0xc0184d15)),
-    ("MEM_MAJOR", Some(1)),
-    ("MEYEIOC_SYNC", None),
-    ("MFD_ALLOW_SEALING", Some(2)),
-    ("MFD_CLOEXEC", Some(1)),
-    ("MFD_EXEC", Some(16)),
-    ("MFD_HUGETLB", Some(4)),
-    ("MFD_HUGE_16GB", Some(0x88000000)),
-    ("MFD_HUGE_16MB", Some(0x60000000)),
-    ("MFD_HUGE_1GB", Some(0x78000000)),
-    ("MFD_HUGE_1MB", Some(0x50000000)),
-    ("MFD_HUGE_256MB", Some(0x70000000)),
-    ("MFD_HUGE_2GB", Some(0x7c000000)),
-    ("MFD_HUGE_2MB", Some(0x54000000)),
-    ("MFD_HUGE_32MB", Some(0x64000000)),
-    ("MFD_HUGE_512KB", Some(0x4c000000)),
-    ("MFD_HUGE_512MB", Some(0x74000000)),
-    ("MFD_HUGE_64KB", Some(0x40000000)),
-    ("MFD_HUGE_8MB", Some(0x5c000000)),
-    ("MFD_HUGE_MASK", Some(63)),
-    ("MFD_HUGE_SHIFT", Some(26)),
-    ("MFD_NOEXEC_SEAL", Some(8)),
-    ("MFM_ACORN_MAJOR", Some(21)),
-    ("MF_VECTOR", None),
-    ("MGSL_IOCCLRMODCOUNT", Some(0x6d0f)),
-    ("MGSL_IOCGGPIO", Some(0x80106d11)),
-    ("MGSL_IOCGIF", Some(0x6d0b)),
-    ("MGSL_IOCGPARAMS", Some(0x80306d01)),
-    ("MGSL_IOCGSTATS", Some(0x6d07)),
-    ("MGSL_IOCGTXIDLE", Some(0x6d03)),
-    ("MGSL_IOCGXCTRL", Some(0x6d16)),
-    ("MGSL_IOCGXSYNC", Some(0x6d14)),
-    ("MGSL_IOCLOOPTXDONE", Some(0x6d09)),
-    ("MGSL_IOCRXENABLE", Some(0x6d05)),
-    ("MGSL_IOCSGPIO", Some(0x40106d10)),
-    ("MGSL_IOCSIF", Some(0x6d0a)),
-    ("MGSL_IOCSPARAMS", Some(0x40306d00)),
-    ("MGSL_IOCSTXIDLE", Some(0x6d02)),
-    ("MGSL_IOCSXCTRL", Some(0x6d15)),
-    ("MGSL_IOCSXSYNC", Some(0x6d13)),
-    ("MGSL_IOCTXABORT", Some(0x6d06)),
-    ("MGSL_IOCTXENABLE", Some(0x6d04)),
-    ("MGSL_IOCWAITEVENT", Some(0xc0046d08)),
-    ("MGSL_IOCWAITGPIO", Some(0xc0106d12)),
-    ("MINIX2_SUPER_MAGIC", Some(0x2468)),
-    ("MINIX2_SUPER_MAGIC2", Some(0x2478)),
-    ("MINIX3_SUPER_MAGIC", Some(0x4d5a)),
-    ("MINIX_SUPER_MAGIC", Some(0x137f)),
-    ("MINIX_SUPER_MAGIC2", Some(0x138f)),
-    ("MINSIGSTKSZ", Some(0x800)),
-    ("MIN_NR_CONSOLES", Some(1)),
-    ("MISC_MAJOR", Some(10)),
-    ("MITSUMI_CDROM_MAJOR", Some(23)),
-    ("MITSUMI_X_CDROM_MAJOR", Some(20)),
-    ("MKISS_MAJOR", Some(55)),
-    ("MLOCK_LIMIT", Some(0x800000)),
-    ("MLOCK_ONFAULT", Some(1)),
-    ("MMAP_PAGE_ZERO", Some(0x100000)),
-    ("MMC_BLOCK_MAJOR", Some(179)),
-    ("MMHI", None),
-    ("MMLO", None),
-    ("MMTIMER_GETBITS", Some(0x6d04)),
-    ("MMTIMER_GETCOUNTER", Some(0x80086d09)),
-    ("MMTIMER_GETFREQ", Some(0x80086d02)),
-    ("MMTIMER_GETOFFSET", Some(0x6d00)),
-    ("MMTIMER_GETRES", Some(0x80086d01)),
-    ("MMTIMER_MMAPAVAIL", Some(0x6d06)),
-    ("MNT_DETACH", Some(2)),
-    ("MNT_EXPIRE", Some(4)),
-    ("MNT_FORCE", Some(1)),
-    ("MNT_ID_REQ_SIZE_VER0", Some(24)),
-    ("MNT_ID_REQ_SIZE_VER1", Some(32)),
-    ("MNT_NS_INDEX", Some(5)),
-    ("MODE32_BIT", None),
-    ("MODULE_INIT_COMPRESSED_FILE", Some(4)),
-    ("MODULE_INIT_IGNORE_MODVERSIONS", Some(1)),
-    ("MODULE_INIT_IGNORE_VERMAGIC", Some(2)),
-    ("MOD_CLKA", Some(0x8001)),
-    ("MOD_CLKB", Some(0x4000)),
-    ("MOD_ESTERROR", Some(8)),
-    ("MOD_FREQUENCY", Some(2)),
-    ("MOD_MAXERROR", Some(4)),
-    ("MOD_MICRO", Some(0x1000)),
-    ("MOD_NANO", Some(0x2000)),
-    ("MOD_OFFSET", Some(1)),
-    ("MOD_STATUS", Some(16)),
-    ("MOD_TAI", Some(128)),
-    ("MOD_TIMECONST", Some(32)),
-    ("MON_MODE", None),
-    ("MOUNT_ATTR_IDMAP", Some(0x100000)),
-    ("MOUNT_ATTR_NOATIME", Some(16)),
-    ("MOUNT_ATTR_NODEV", Some(4)),
-    ("MOUNT_ATTR_NODIRATIME", Some(128)),
-    ("MOUNT_ATTR_NOEXEC", Some(8)),
-    ("MOUNT_ATTR_NOSUID", Some(2)),
-    ("MOUNT_ATTR_NOSYMFOLLOW", Some(0x200000)),
-    ("MOUNT_ATTR_RDONLY", Some(1)),
-    ("MOUNT_ATTR_RELATIME", Some(0)),
-    ("MOUNT_ATTR_SIZE_VER0", Some(32)),
-    ("MOUNT_ATTR_STRICTATIME", Some(32)),
-    ("MOUNT_ATTR__ATIME", Some(112)),
-    ("MOVE_MOUNT_BENEATH", Some(512)),
-    ("MOVE_MOUNT_F_AUTOMOUNTS", Some(2)),
-    ("MOVE_MOUNT_F_EMPTY_PATH", Some(4)),
-    ("MOVE_MOUNT_F_SYMLINKS", Some(1)),
-    ("MOVE_MOUNT_SET_GROUP", Some(256)),
-    ("MOVE_MOUNT_T_AUTOMOUNTS", Some(32)),
-    ("MOVE_MOUNT_T_EMPTY_PATH", Some(64)),
-    ("MOVE_MOUNT_T_SYMLINKS", Some(16)),
-    ("MOVE_MOUNT__MASK", Some(887)),
-    ("MPOL_BIND", Some(2)),
-    ("MPOL_DEFAULT", Some(0)),
-    ("MPOL_F_ADDR", Some(2)),
-    ("MPOL_F_MEMS_ALLOWED", Some(4)),
-    ("MPOL_F_MOF", Some(8)),
-    ("MPOL_F_MORON", Some(16)),
-    ("MPOL_F_NODE", Some(1)),
-    ("MPOL_F_NUMA_BALANCING", Some(0x2000)),
-    ("MPOL_F_RELATIVE_NODES", Some(0x4000)),
-    ("MPOL_F_SHARED", Some(1)),
-    ("MPOL_F_STATIC_NODES", Some(0x8000)),
-    ("MPOL_INTERLEAVE", Some(3)),
-    ("MPOL_LOCAL", Some(4)),
-    ("MPOL_MAX", Some(7)),
-    ("MPOL_MF_INTERNAL", Some(16)),
-    ("MPOL_MF_LAZY", Some(8)),
-    ("MPOL_MF_MOVE", Some(2)),
-    ("MPOL_MF_MOVE_ALL", Some(4)),
-    ("MPOL_MF_STRICT", Some(1)),
-    ("MPOL_MF_VALID", Some(7)),
-    ("MPOL_MODE_FLAGS", Some(0xe000)),
-    ("MPOL_PREFERRED", Some(1)),
-    ("MPOL_PREFERRED_MANY", Some(5)),
-    ("MPOL_WEIGHTED_INTERLEAVE", Some(6)),
-    ("MQ_BYTES_MAX", Some(0xc8000)),
-    ("MQ_PRIO_MAX", Some(0x8000)),
-    ("MREMAP_DONTUNMAP", Some(4)),
-    ("MREMAP_FIXED", Some(2)),
-    ("MREMAP_MAYMOVE", Some(1)),
-    ("MRW_LBA_DMA", Some(0)),
-    ("MRW_LBA_GAA", Some(1)),
-    ("MRW_MODE_PC", Some(3)),
-    ("MRW_MODE_PC_PRE1", Some(44)),
-    ("MSDOS_DIR_BITS", Some(5)),
-    ("MSDOS_DPB", Some(16)),
-    ("MSDOS_DPB_BITS", Some(4)),
-    ("MSDOS_DPS", Some(16)),
-    ("MSDOS_DPS_BITS", Some(4)),
-    ("MSDOS_FSINFO_INO", Some(2)),
-    ("MSDOS_LONGNAME", Some(256)),
-    ("MSDOS_NAME", Some(11)),
-    ("MSDOS_ROOT_INO", Some(1)),
-    ("MSDOS_SLOTS", Some(21)),
-    ("MSDOS_SUPER_MAGIC", Some(0x4d44)),
-    ("MSGCTL", Some(14)),
-    ("MSGGET", Some(13)),
-    ("MSGMAP", Some(0x4000)),
-    ("MSGMAX", Some(0x2000)),
-    ("MSGMNB", Some(0x4000)),
-    ("MSGMNI", Some(0x7d00)),
-    ("MSGPOOL", Some(0x7d000)),
-    ("MSGRCV", Some(12)),
-    ("MSGSEG", Some(0xffff)),
-    ("MSGSND", Some(11)),
-    ("MSGSSZ", Some(16)),
-    ("MSGTQL", Some(0x4000)),
-    ("MSG_BATCH", Some(0x40000)),
-    ("MSG_CMSG_CLOEXEC", Some(0x40000000)),
-    ("MSG_CONFIRM", Some(0x800)),
-    ("MSG_COPY", Some(0x4000)),
-    ("MSG_CTRUNC", Some(8)),
-    ("MSG_DONTROUTE", Some(4)),
-    ("MSG_DONTWAIT", Some(64)),
-    ("MSG_EOR", Some(128)),
-    ("MSG_ERRQUEUE", Some(0x2000)),
-    ("MSG_EXCEPT", Some(0x2000)),
-    ("MSG_FASTOPEN", Some(0x20000000)),
-    ("MSG_FIN", Some(512)),
-    ("MSG_INFO", Some(12)),
-    ("MSG_MORE", Some(0x8000)),
-    ("MSG_NOERROR", Some(0x1000)),
-    ("MSG_NOSIGNAL", Some(0x4000)),
-    ("MSG_OOB", Some(1)),
-    ("MSG_PEEK", Some(2)),
-    ("MSG_PROBE", Some(16)),
-    ("MSG_PROXY", Some(16)),
-    ("MSG_RST", Some(0x1000)),
-    ("MSG_SOCK_DEVMEM", Some(0x2000000)),
-    ("MSG_STAT", Some(11)),
-    ("MSG_STAT_ANY", Some(13)),
-    ("MSG_SYN", Some(0x400)),
-    ("MSG_TRUNC", Some(32)),
-    ("MSG_TRYHARD", Some(4)),
-    ("MSG_WAITALL", Some(256)),
-    ("MSG_WAITFORONE", Some(0x10000)),
-    ("MSG_ZEROCOPY", Some(0x4000000)),
-    ("MSR_MAJOR", Some(202)),
-    ("MS_ACTIVE", Some(0x40000000)),
-    ("MS_ASYNC", Some(1)),
-    ("MS_BIND", Some(0x1000)),
-    ("MS_BORN", Some(0x20000000)),
-    ("MS_DIRSYNC", Some(128)),
-    ("MS_INVALIDATE", Some(2)),
-    ("MS_I_VERSION", Some(0x800000)),
-    ("MS_KERNMOUNT", Some(0x400000)),
-    ("MS_LAZYTIME", Some(0x2000000)),
-    ("MS_MANDLOCK", Some(64)),
-    ("MS_MGC_MSK", Some(0xffff0000)),
-    ("MS_MGC_VAL", Some(0xc0ed0000)),
-    ("MS_MOVE", Some(0x2000)),
-    ("MS_NOATIME", Some(0x400)),
-    ("MS_NODEV", Some(4)),
-    ("MS_NODIRATIME", Some(0x800)),
-    ("MS_NOEXEC", Some(8)),
-    ("MS_NOREMOTELOCK", Some(0x8000000)),
-    ("MS_NOSEC", Some(0x10000000)),
-    ("MS_NOSUID", Some(2)),
-    ("MS_NOSYMFOLLOW", Some(256)),
-    ("MS_NOUSER", Some(0x80000000)),
-    ("MS_POSIXACL", Some(0x10000)),
-    ("MS_PRIVATE", Some(0x40000)),
-    ("MS_RDONLY", Some(1)),
-    ("MS_REC", Some(0x4000)),
-    ("MS_RELATIME", Some(0x200000)),
-    ("MS_REMOUNT", Some(32)),
-    ("MS_RMT_MASK", Some(0x2800051)),
-    ("MS_SHARED", Some(0x100000)),
-    ("MS_SILENT", Some(0x8000)),
-    ("MS_SLAVE", Some(0x80000)),
-    ("MS_STRICTATIME", Some(0x1000000)),
-    ("MS_SUBMOUNT", Some(0x4000000)),
-    ("MS_SYNC", Some(4)),
-    ("MS_SYNCHRONOUS", Some(16)),
-    ("MS_UNBINDABLE", Some(0x20000)),
-    ("MS_VERBOSE", Some(0x8000)),
-    ("MTDFILEMODE", Some(0x4d13)),
-    ("MTIOCGET", Some(0x80306d02)),
-    ("MTIOCPOS", Some(0x80086d03)),
-    ("MTIOCTOP", Some(0x40086d01)),
-    ("MT_TOOL_DIAL", Some(10)),
-    ("MT_TOOL_FINGER", Some(0)),
-    ("MT_TOOL_MAX", Some(15)),
-    ("MT_TOOL_PALM", Some(2)),
-    ("MT_TOOL_PEN", Some(1)),
-    ("MUX_MAJOR", Some(11)),
-    ("NAME_MAX", Some(255)),
-    ("NBD_CLEAR_QUE", Some(0xab05)),
-    ("NBD_CLEAR_SOCK", Some(0xab04)),
-    ("NBD_DISCONNECT", Some(0xab08)),
-    ("NBD_DO_IT", Some(0xab03)),
-    ("NBD_PRINT_DEBUG", Some(0xab06)),
-    ("NBD_SET_BLKSIZE", Some(0xab01)),
-    ("NBD_SET_FLAGS", Some(0xab0a)),
-    ("NBD_SET_SIZE", Some(0xab02)),
-    ("NBD_SET_SIZE_BLOCKS", Some(0xab07)),
-    ("NBD_SET_SOCK", Some(0xab00)),
-    ("NBD_SET_TIMEOUT", Some(0xab09)),
-    ("NCC", Some(8)),
-    ("NCCS", Some(19)),
-    ("NCP_SUPER_MAGIC", Some(0x564c)),
-    ("ND_IOCTL_ARS_CAP", Some(0xc0204e01)),
-    ("ND_IOCTL_ARS_START", Some(0xc0204e02)),
-    ("ND_IOCTL_ARS_STATUS", Some(0xc0304e03)),
-    ("ND_IOCTL_CALL", Some(0xc0404e0a)),
-    ("ND_IOCTL_CLEAR_ERROR", Some(0xc0204e04)),
-    ("ND_IOCTL_DIMM_FLAGS", Some(0xc0084e03)),
-    ("ND_IOCTL_GET_CONFIG_DATA", Some(0xc00c4e05)),
-    ("ND_IOCTL_GET_CONFIG_SIZE", Some(0xc00c4e04)),
-    ("ND_IOCTL_SET_CONFIG_DATA", Some(0xc0084e06)),
-    ("ND_IOCTL_VENDOR", Some(0xc0084e09)),
-    ("NETLINK_ADD_MEMBERSHIP", Some(1)),
-    ("NETLINK_AUDIT", Some(9)),
-    ("NETLINK_BROADCAST_ERROR", Some(4)),
-    ("NETLINK_CAP_ACK", Some(10)),
-    ("NETLINK_CONNECTED", Some(1)),
-    ("NETLINK_CONNECTOR", Some(11)),
-    ("NETLINK_CRYPTO", Some(21)),
-    ("NETLINK_DNRTMSG", Some(14)),
-    ("NETLINK_DROP_MEMBERSHIP", Some(2)),
-    ("NETLINK_ECRYPTFS", Some(19)),
-    ("NETLINK_EXT_ACK", Some(11)),
-    ("NETLINK_FIB_LOOKUP", Some(10)),
-    ("NETLINK_FIREWALL", Some(3)),
-    ("NETLINK_GENERIC", Some(16)),
-    ("NETLINK_GET_STRICT_CHK", Some(12)),
-    ("NETLINK_INET_DIAG", Some(4)),
-    ("NETLINK_IP6_FW", Some(13)),
-    ("NETLINK_ISCSI", Some(8)),
-    ("NETLINK_KOBJECT_UEVENT", Some(15)),
-    ("NETLINK_LISTEN_ALL_NSID", Some(8)),
-    ("NETLINK_LIST_MEMBERSHIPS", Some(9)),
-    ("NETLINK_MAJOR", Some(36)),
-    ("NETLINK_NETFILTER", Some(12)),
-    ("NETLINK_NFLOG", Some(5)),
-    ("NETLINK_NO_ENOBUFS", Some(5)),
-    ("NETLINK_PKTINFO", Some(3)),
-    ("NETLINK_RDMA", Some(20)),
-    ("NETLINK_ROUTE", Some(0)),
-    ("NETLINK_RX_RING", Some(6)),
-    ("NETLINK_SCSITRANSPORT", Some(18)),
-    ("NETLINK_SELINUX", Some(7)),
-    ("NETLINK_SMC", Some(22)),
-    ("NETLINK_SOCK_DIAG", Some(4)),
-    ("NETLINK_TX_RING", Some(7)),
-    ("NETLINK_UNCONNECTED", Some(0)),
-    ("NETLINK_UNUSED", Some(1)),
-    ("NETLINK_USERSOCK", Some(2)),
-    ("NETLINK_XFRM", Some(6)),
-    ("NET_MAJOR", Some(36)),
-    ("NET_NS_INDEX", Some(0)),
-    ("NE_ADD_VCPU", Some(0xc004ae21)),
-    ("NE_CREATE_VM", Some(0x8008ae20)),
-    ("NE_GET_IMAGE_LOAD_INFO", Some(0xc010ae22)),
-    ("NE_SET_USER_MEMORY_REGION", Some(0x4018ae23)),
-    ("NE_START_ENCLAVE", Some(0xc010ae24)),
-    ("NFDBITS", Some(32)),
-    ("NFPREG", None),
-    ("NFPROTO_ARP", Some(3)),
-    ("NFPROTO_BRIDGE", Some(7)),
-    ("NFPROTO_DECNET", Some(12)),
-    ("NFPROTO_INET", Some(1)),
-    ("NFPROTO_IPV4", Some(2)),
-    ("NFPROTO_IPV6", Some(10)),
-    ("NFPROTO_NETDEV", Some(5)),
-    ("NFPROTO_NUMPROTO", Some(13)),
-    ("NFPROTO_UNSPEC", Some(0)),
-    ("NFS_SUPER_MAGIC", Some(0x6969)),
-    ("NGREG", None),
-    ("NGROUPS_MAX", Some(0x10000)),
-    ("NILFS_IOCTL_CHANGE_CPMODE", Some(0x40106e80)),
-    ("NILFS_IOCTL_CLEAN_SEGMENTS", Some(0x40786e88)),
-    ("NILFS_IOCTL_DELETE_CHECKPOINT", Some(0x40086e81)),
-    ("NILFS_IOCTL_GET_BDESCS", Some(0xc0186e87)),
-    ("NILFS_IOCTL_GET_CPINFO", Some(0x80186e82)),
-    ("NILFS_IOCTL_GET_CPSTAT", Some(0x80186e83)),
-    ("NILFS_IOCTL_GET_SUINFO", Some(0x80186e84)),
-    ("NILFS_IOCTL_GET_SUSTAT", Some(0x80306e85)),
-    ("NILFS_IOCTL_GET_VINFO", Some(0xc0186e86)),
-    ("NILFS_IOCTL_RESIZE", Some(0x40086e8b)),
-    ("NILFS_IOCTL_SET_ALLOC_RANGE", Some(0x40106e8c)),
-    ("NILFS_IOCTL_SET_SUINFO", Some(0x40186e8d)),
-    ("NILFS_IOCTL_SYNC", Some(0x80086e8a)),
-    ("NILFS_SUPER_MAGIC", Some(0x3434)),
-    ("NL0", Some(0)),
-    ("NL1", Some(256)),
-    ("NL2", None),
-    ("NL3", None),
-    ("NLA_ALIGNTO", Some(4)),
-    ("NLA_F_NESTED", Some(0x8000)),
-    ("NLA_F_NET_BYTEORDER", Some(0x4000)),
-    ("NLA_HDRLEN", Some(4)),
-    ("NLA_TYPE_MASK", Some(0xffffffffffff3fff)),
-    ("NLDLY", Some(256)),
-    ("NLMSGERR_ATTR_COOKIE", Some(3)),
-    ("NLMSGERR_ATTR_MAX", Some(6)),
-    ("NLMSGERR_ATTR_MISS_NEST", Some(6)),
-    ("NLMSGERR_ATTR_MISS_TYPE", Some(5)),
-    ("NLMSGERR_ATTR_MSG", Some(1)),
-    ("NLMSGERR_ATTR_OFFS", Some(2)),
-    ("NLMSGERR_ATTR_POLICY", Some(4)),
-    ("NLMSGERR_ATTR_UNUSED", Some(0)),
-    ("NLMSG_ALIGNTO", Some(4)),
-    ("NLMSG_DONE", Some(3)),
-    ("NLMSG_ERROR", Some(2)),
-    ("NLMSG_HDRLEN", Some(16)),
-    ("NLMSG_MIN_TYPE", Some(16)),
-    ("NLMSG_NOOP", Some(1)),
-    ("NLMSG_OVERRUN", Some(4)),
-    ("NLM_F_ACK", Some(4)),
-    ("NLM_F_ACK_TLVS", Some(512)),
-    ("NLM_F_APPEND", Some(0x800)),
-    ("NLM_F_ATOMIC", Some(0x400)),
-    ("NLM_F_BULK", Some(512)),
-    ("NLM_F_CAPPED", Some(256)),
-    ("NLM_F_CREATE", Some(0x400)),
-    ("NLM_F_DUMP", Some(768)),
-    ("NLM_F_DUMP_FILTERED", Some(32)),
-    ("NLM_F_DUMP_INTR", Some(16)),
-    ("NLM_F_ECHO", Some(8)),
-    ("NLM_F_EXCL", Some(512)),
-    ("NLM_F_MATCH", Some(512)),
-    ("NLM_F_MULTI", Some(2)),
-    ("NLM_F_NONREC", Some(256)),
-    ("NLM_F_REPLACE", Some(256)),
-    ("NLM_F_REQUEST", Some(1)),
-    ("NLM_F_ROOT", Some(256)),
-    ("NM_VECTOR", None),
-    ("NOFLSH", Some(128)),
-    ("NOTIFY_COOKIE_LEN", Some(32)),
-    ("NOTIFY_NONE", Some(0)),
-    ("NOTIFY_REMOVED", Some(2)),
-    ("NOTIFY_WOKENUP", Some(1)),
-    ("NPMODE_DROP", Some(1)),
-    ("NPMODE_ERROR", Some(2)),
-    ("NPMODE_PASS", Some(0)),
-    ("NPMODE_QUEUE", Some(3)),
-    ("NP_VECTOR", None),
-    ("NR_DQHASH", Some(43)),
-    ("NR_DQUOTS", Some(256)),
-    ("NR_FILE", Some(0x2000)),
-    ("NR_LDISCS", Some(31)),
-    ("NR_NAMESPACES", Some(7)),
-    ("NR_OPEN", Some(0x400)),
-    ("NSFS_MAGIC", Some(0x6e736673)),
-    ("NSIG", Some(65)),
-    ("NSIGBUS", Some(5)),
-    ("NSIGCHLD", Some(6)),
-    ("NSIGEMT", Some(1)),
-    ("NSIGFPE", Some(15)),
-    ("NSIGILL", Some(11)),
-    ("NSIGPOLL", Some(6)),
-    ("NSIGSEGV", Some(10)),
-    ("NSIGSYS", Some(2)),
-    ("NSIGTRAP", Some(6)),
-    ("NSIO", Some(183)),
-    ("NS_ADJBUFLEV", Some(0x6163)),
-    ("NS_GETPSTAT", Some(0xc0106161)),
-    ("NS_GET_NSTYPE", Some(0xb703)),
-    ("NS_GET_OWNER_UID", Some(0xb704)),
-    ("NS_GET_PARENT", Some(0xb702)),
-    ("NS_GET_USERNS", Some(0xb701)),
-    ("NS_SETBUFLEV", Some(0x40106162)),
-    ("NTP_API", Some(4)),
-    ("NUM_ACRS", None),
-    ("NUM_CRS", None),
-    ("NUM_CR_WORDS", None),
-    ("NUM_FPRS", None),
-    ("NUM_FPU_REGS", None),
-    ("NUM_GPRS", None),
-    ("NUM_RFKILL_TYPES", Some(9)),
-    ("NVME_IOCTL_ADMIN64_CMD", Some(0xc0504e47)),
-    ("NVME_IOCTL_ADMIN_CMD", Some(0xc0484e41)),
-    ("NVME_IOCTL_ID", Some(0x4e40)),
-    ("NVME_IOCTL_IO64_CMD", Some(0xc0504e48)),
-    ("NVME_IOCTL_IO64_CMD_VEC", Some(0xc0504e49)),
-    ("NVME_IOCTL_IO_CMD", Some(0xc0484e43)),
-    ("NVME_IOCTL_RESCAN", Some(0x4e46)),
-    ("NVME_IOCTL_RESET", Some(0x4e44)),
-    ("NVME_IOCTL_SUBMIT_IO", Some(0x40304e42)),
-    ("NVME_IOCTL_SUBSYS_RESET", Some(0x4e45)),
-    ("NVME_URING_CMD_ADMIN", Some(0xc0484e82)),
-    ("NVME_URING_CMD_ADMIN_VEC", Some(0xc0484e83)),
-    ("NVME_URING_CMD_IO", Some(0xc0484e80)),
-    ("NVME_URING_CMD_IO_VEC", Some(0xc0484e81)),
-    ("NVRAM_INIT", Some(0x7040)),
-    ("NVRAM_SETCKS", Some(0x7041)),
-    ("NVRREG", None),
-    ("N_6PACK", Some(7)),
-    ("N_AX25", Some(5)),
-    ("N_CAIF", Some(20)),
-    ("N_CAN327", Some(30)),
-    ("N_DEVELOPMENT", Some(29)),
-    ("N_GIGASET_M101", Some(16)),
-    ("N_GSM0710", Some(21)),
-    ("N_HCI", Some(15)),
-    ("N_HDLC", Some(13)),
-    ("N_IRDA", Some(11)),
-    ("N_MASC", Some(8)),
-    ("N_MCTP", Some(28)),
-    ("N_MOUSE", Some(2)),
-    ("N_NCI", Some(25)),
-    ("N_NULL", Some(27)),
-    ("N_PPP", Some(3)),
-    ("N_PPS", Some(18)),
-    ("N_PROFIBUS_FDL", Some(10)),
-    ("N_R3964", Some(9)),
-    ("N_SLCAN", Some(17)),
-    ("N_SLIP", Some(1)),
-    ("N_SMSBLOCK", Some(12)),
-    ("N_SPEAKUP", Some(26)),
-    ("N_STRIP", Some(4)),
-    ("N_SYNC_PPP", Some(14)),
-    ("N_TI_WL", Some(22)),
-    ("N_TRACEROUTER", Some(24)),
-    ("N_TRACESINK", Some(23)),
-    ("N_TTY", Some(0)),
-    ("N_V253", Some(19)),
-    ("N_X25", Some(6)),
-    ("OCFS2_SUPER_MAGIC", Some(0x7461636f)),
-    ("OCRNL", Some(8)),
-    ("OFDEL", Some(128)),
-    ("OFILL", Some(64)),
-    ("OF_VECTOR", None),
-    ("OLCUC", Some(2)),
-    ("ONLCR", Some(4)),
-    ("ONLRET", Some(32)),
-    ("ONOCR", Some(16)),
-    ("OPAL_ADMIN1", Some(0)),
-    ("OPAL_FL_LOCKED", Some(8)),
-    ("OPAL_FL_LOCKING_ENABLED", Some(4)),
-    ("OPAL_FL_LOCKING_SUPPORTED", Some(2)),
-    ("OPAL_FL_MBR_DONE", Some(32)),
-    ("OPAL_FL_MBR_ENABLED", Some(16)),
-    ("OPAL_FL_SUPPORTED", Some(1)),
-    ("OPAL_KEY_MAX", Some(256)),
-    ("OPAL_LK", Some(4)),
-    ("OPAL_MAX_LRS", Some(9)),
-    ("OPAL_MBR_DISABLE", Some(1)),
-    ("OPAL_MBR_DONE", Some(1)),
-    ("OPAL_MBR_ENABLE", Some(0)),
-    ("OPAL_MBR_NOT_DONE", Some(0)),
-    ("OPAL_READ_TABLE", Some(0)),
-    ("OPAL_RO", Some(1)),
-    ("OPAL_RW", Some(2)),
-    ("OPAL_TABLE_READ", Some(1)),
-    ("OPAL_TABLE_WRITE", Some(2)),
-    ("OPAL_UID_LENGTH", Some(8)),
-    ("OPAL_USER1", Some(1)),
-    ("OPAL_USER2", Some(2)),
-    ("OPAL_USER3", Some(3)),
-    ("OPAL_USER4", Some(4)),
-    ("OPAL_USER5", Some(5)),
-    ("OPAL_USER6", Some(6)),
-    ("OPAL_USER7", Some(7)),
-    ("OPAL_USER8", Some(8)),
-    ("OPAL_USER9", Some(9)),
-    ("OPAL_WRITE_TABLE", Some(1)),
-    ("OPENPROM_SUPER_MAGIC", Some(0x9fa1)),
-    ("OPEN_TREE_CLOEXEC", Some(0x80000)),
-    ("OPEN_TREE_CLONE", Some(1)),
-    ("OPOST", Some(1)),
-    ("OPTICS_CDROM_MAJOR", Some(17)),
-    ("ORIG_EAX", None),
-    ("OSST_MAJOR", Some(206)),
-    ("OTPERASE", Some(0x400c4d19)),
-    ("OTPGETREGIONCOUNT", Some(0x40044d0e)),
-    ("OTPGETREGIONINFO", Some(0x400c4d0f)),
-    ("OTPLOCK", Some(0x800c4d10)),
-    ("OTPSELECT", Some(0x80044d0d)),
-    ("OVERCOMMIT_ALWAYS", Some(1)),
-    ("OVERCOMMIT_GUESS", Some(0)),
-    ("OVERCOMMIT_NEVER", Some(2)),
-    ("OVERLAYFS_SUPER_MAGIC", Some(0x794c7630)),
-    ("O_ACCMODE", Some(3)),
-    ("O_APPEND", Some(0x400)),
-    ("O_ASYNC", Some(0x2000)),
-    ("O_CLOEXEC", Some(0x80000)),
-    ("O_CREAT", Some(64)),
-    ("O_DIRECT", Some(0x4000)),
-    ("O_DIRECTORY", Some(0x10000)),
-    ("O_DSYNC", Some(0x1000)),
-    ("O_EXCL", Some(128)),
-    ("O_FSYNC", Some(0x101000)),
-    ("O_LARGEFILE", Some(0x8000)),
-    ("O_NDELAY", Some(0x800)),
-    ("O_NOATIME", Some(0x40000)),
-    ("O_NOCTTY", Some(256)),
-    ("O_NOFOLLOW", Some(0x20000)),
-    ("O_NONBLOCK", Some(0x800)),
-    ("O_PATH", Some(0x200000)),
-    ("O_RDONLY", Some(0)),
-    ("O_RDWR", Some(2)),
-    ("O_RSYNC", Some(0x101000)),
-    ("O_SYNC", Some(0x101000)),
-    ("O_TMPFILE", Some(0x410000)),
-    ("O_TMPFILE_MASK", Some(0x410040)),
-    ("O_TRUNC", Some(512)),
-    ("O_WRONLY", Some(1)),
-    ("PACKET_ADD_MEMBERSHIP", Some(1)),
-    ("PACKET_AUXDATA", Some(8)),
-    ("PACKET_BLOCK_MODE1", Some(8)),
-    ("PACKET_BLOCK_MODE2", Some(10)),
-    ("PACKET_BROADCAST", Some(1)),
-    ("PACKET_CDR", Some(1)),
-    ("PACKET_CDRW", Some(2)),
-    ("PACKET_COPY_THRESH", Some(7)),
-    ("PACKET_CTRL_CMD", Some(0xc0185801)),
-    ("PACKET_DEBUG", Some(1)),
-    ("PACKET_DISC_COMPLETE", Some(2)),
-    ("PACKET_DISC_EMPTY", Some(0)),
-    ("PACKET_DISC_INCOMPLETE", Some(1)),
-    ("PACKET_DISC_OTHER", Some(3)),
-    ("PACKET_DROP_MEMBERSHIP", Some(2)),
-    ("PACKET_DVDR", Some(3)),
-    ("PACKET_DVDRW", Some(4)),
-    ("PACKET_FANOUT", Some(18)),
-    ("PACKET_FANOUT_CBPF", Some(6)),
-    ("PACKET_FANOUT_CPU", Some(2)),
-    ("PACKET_FANOUT_DATA", Some(22)),
-    ("PACKET_FANOUT_EBPF", Some(7)),
-    ("PACKET_FANOUT_FLAG_DEFRAG", Some(0x8000)),
-    ("PACKET_FANOUT_FLAG_IGNORE_OUTGOING", Some(0x4000)),
-    ("PACKET_FANOUT_FLAG_ROLLOVER", Some(0x1000)),
-    ("PACKET_FANOUT_FLAG_UNIQUEID", Some(0x2000)),
-    ("PACKET_FANOUT_HASH", Some(0)),
-    ("PACKET_FANOUT_LB", Some(1)),
-    ("PACKET_FANOUT_QM", Some(5)),
-    ("PACKET_FANOUT_RND", Some(4)),
-    ("PACKET_FANOUT_ROLLOVER", Some(3)),
-    ("PACKET_FASTROUTE", Some(6)),
-    ("PACKET_HDRLEN", Some(11)),
-    ("PACKET_HOST", Some(0)),
-    ("PACKET_IGNORE_OUTGOING", Some(23)),
-    ("PACKET_IOCTL_MAGIC", Some(88)),
-    ("PACKET_KERNEL", Some(7)),
-    ("PACKET_LOOPBACK", Some(5)),
-    ("PACKET_LOSS", Some(14)),
-    ("PACKET_LRA_VALID", Some(3)),
-    ("PACKET_MERGE_SEGS", Some(4)),
-    ("PACKET_MODE1", Some(1)),
-    ("PACKET_MODE2", Some(2)),
-    ("PACKET_MR_ALLMULTI", Some(2)),
-    ("PACKET_MR_MULTICAST", Some(0)),
-    ("PACKET_MR_PROMISC", Some(1)),
-    ("PACKET_MR_UNICAST", Some(3)),
-    ("PACKET_MULTICAST", Some(2)),
-    ("PACKET_NWA_VALID", Some(2)),
-    ("PACKET_ORIGDEV", Some(9)),
-    ("PACKET_OTHERHOST", Some(3)),
-    ("PACKET_OUTGOING", Some(4)),
-    ("PACKET_QDISC_BYPASS", Some(20)),
-    ("PACKET_RECV_OUTPUT", Some(3)),
-    ("PACKET_RESERVE", Some(12)),
-    ("PACKET_ROLLOVER_STATS", Some(21)),
-    ("PACKET_RX_RING", Some(5)),
-    ("PACKET_SESSION_COMPLETE", Some(3)),
-    ("PACKET_SESSION_EMPTY", Some(0)),
-    ("PACKET_SESSION_INCOMPLETE", Some(1)),
-    ("PACKET_SESSION_RESERVED", Some(2)),
-    ("PACKET_STATISTICS", Some(6)),
-    ("PACKET_TIMESTAMP", Some(17)),
-    ("PACKET_TX_HAS_OFF", Some(19)),
-    ("PACKET_TX_RING", Some(13)),
-    ("PACKET_TX_TIMESTAMP", Some(16)),
-    ("PACKET_USER", Some(6)),
-    ("PACKET_VERSION", Some(10)),
-    ("PACKET_VNET_HDR", Some(15)),
-    ("PACKET_VNET_HDR_SZ", Some(24)),
-    ("PACKET_WRITABLE", Some(1)),
-    ("PAGEMAP_SCAN", Some(0xc0606610)),
-    ("PAGE_IS_FILE", Some(4)),
-    ("PAGE_IS_GUARD", Some(256)),
-    ("PAGE_IS_HUGE", Some(64)),
-    ("PAGE_IS_PFNZERO", Some(32)),
-    ("PAGE_IS_PRESENT", Some(8)),
-    ("PAGE_IS_SOFT_DIRTY", Some(128)),
-    ("PAGE_IS_SWAPPED", Some(16)),
-    ("PAGE_IS_WPALLOWED", Some(1)),
-    ("PAGE_IS_WRITTEN", Some(2)),
-    ("PARENB", Some(256)),
-    ("PARISC_SC_FLAG_IN_SYSCALL", None),
-    ("PARISC_SC_FLAG_ONSTACK", None),
-    ("PARITY_CRC16_PR0", Some(2)),
-    ("PARITY_CRC16_PR0_CCITT", Some(4)),
-    ("PARITY_CRC16_PR1", Some(3)),
-    ("PARITY_CRC16_PR1_CCITT", Some(5)),
-    ("PARITY_CRC32_PR0_CCITT", Some(6)),
-    ("PARITY_CRC32_PR1_CCITT", Some(7)),
-    ("PARITY_DEFAULT", Some(0)),
-    ("PARITY_NONE", Some(1)),
-    ("PARMRK", Some(8)),
-    ("PARODD", Some(512)),
-    ("PATH_MAX", Some(0x1000)),
-    ("PC", None),
-    ("PCITEST_BAR", Some(0x5001)),
-    ("PCITEST_CLEAR_IRQ", Some(0x5010)),
-    ("PCITEST_COPY", Some(0x40085006)),
-    ("PCITEST_GET_IRQTYPE", Some(0x5009)),
-    ("PCITEST_LEGACY_IRQ", Some(0x5002)),
-    ("PCITEST_MSI", Some(0x40045003)),
-    ("PCITEST_MSIX", Some(0x40045007)),
-    ("PCITEST_READ", Some(0x40085005)),
-    ("PCITEST_SET_IRQTYPE", Some(0x40045008)),
-    ("PCITEST_WRITE", Some(0x40085004)),
-    ("PENDIN", Some(0x4000)),
-    ("PERF_ATTR_SIZE_VER0", Some(64)),
-    ("PERF_ATTR_SIZE_VER1", Some(72)),
-    ("PERF_ATTR_SIZE_VER2", Some(80)),
-    ("PERF_ATTR_SIZE_VER3", Some(96)),
-    ("PERF_ATTR_SIZE_VER4", Some(104)),
-    ("PERF_ATTR_SIZE_VER5", Some(112)),
-    ("PERF_ATTR_SIZE_VER6", Some(120)),
-    ("PERF_ATTR_SIZE_VER7", Some(128)),
-    ("PERF_AUX_FLAG_COLLISION", Some(8)),
-    ("PERF_AUX_FLAG_CORESIGHT_FORMAT_CORESIGHT", Some(0)),
-    ("PERF_AUX_FLAG_CORESIGHT_FORMAT_RAW", Some(256)),
-    ("PERF_AUX_FLAG_OVERWRITE", Some(2)),
-    ("PERF_AUX_FLAG_PARTIAL", Some(4)),
-    ("PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK", Some(0xff00)),
-    ("PERF_AUX_FLAG_TRUNCATED", Some(1)),
-    ("PERF_BPF_EVENT_MAX", Some(3)),
-    ("PERF_BPF_EVENT_PROG_LOAD", Some(1)),
-    ("PERF_BPF_EVENT_PROG_UNLOAD", Some(2)),
-    ("PERF_BPF_EVENT_UNKNOWN", Some(0)),
-    ("PERF_BR_ARM64_DEBUG_DATA", Some(7)),
-    ("PERF_BR_ARM64_DEBUG_EXIT", Some(5)),
-    ("PERF_BR_ARM64_DEBUG_HALT", Some(4)),
-    ("PERF_BR_ARM64_DEBUG_INST", Some(6)),
-    ("PERF_BR_ARM64_FIQ", Some(3)),
-    ("PERF_BR_CALL", Some(4)),
-    ("PERF_BR_COND", Some(1)),
-    ("PERF_BR_COND_CALL", Some(9)),
-    ("PERF_BR_COND_RET", Some(10)),
-    ("PERF_BR_ERET", Some(11)),
-    ("PERF_BR_EXTEND_ABI", Some(15)),
-    ("PERF_BR_IND", Some(3)),
-    ("PERF_BR_IND_CALL", Some(5)),
-    ("PERF_BR_IRQ", Some(12)),
-    ("PERF_BR_MAX", Some(16)),
-    ("PERF_BR_NEW_ARCH_1", Some(3)),
-    ("PERF_BR_NEW_ARCH_2", Some(4)),
-    ("PERF_BR_NEW_ARCH_3", Some(5)),
-    ("PERF_BR_NEW_ARCH_4", Some(6)),
-    ("PERF_BR_NEW_ARCH_5", Some(7)),
-    ("PERF_BR_NEW_FAULT_ALGN", Some(0)),
-    ("PERF_BR_NEW_FAULT_DATA", Some(1)),
-    ("PERF_BR_NEW_FAULT_INST", Some(2)),
-    ("PERF_BR_NEW_MAX", Some(8)),
-    ("PERF_BR_NON_SPEC_CORRECT_PATH", Some(2)),
-    ("PERF_BR_NO_TX", Some(14)),
-    ("PERF_BR_PRIV_HV", Some(3)),
-    ("PERF_BR_PRIV_KERNEL", Some(2)),
-    ("PERF_BR_PRIV_UNKNOWN", Some(0)),
-    ("PERF_BR_PRIV_USER", Some(1)),
-    ("PERF_BR_RET", Some(6)),
-    ("PERF_BR_SERROR", Some(13)),
-    ("PERF_BR_SPEC_CORRECT_PATH", Some(3)),
-    ("PERF_BR_SPEC_MAX", Some(4)),
-    ("PERF_BR_SPEC_NA", Some(0)),
-    ("PERF_BR_SPEC_WRONG_PATH", Some(1)),
-    ("PERF_BR_SYSCALL", Some(7)),
-    ("PERF_BR_SYSRET", Some(8)),
-    ("PERF_BR_UNCOND", Some(2)),
-    ("PERF_BR_UNKNOWN", Some(0)),
-    ("PERF_CONTEXT_GUEST", Some(0xfffffffffffff800)),
-    ("PERF_CONTEXT_GUEST_KERNEL", Some(0xfffffffffffff780)),
-    ("PERF_CONTEXT_GUEST_USER", Some(0xfffffffffffff600)),
-    ("PERF_CONTEXT_HV", Some(0xffffffffffffffe0)),
-    ("PERF_CONTEXT_KERNEL", Some(0xffffffffffffff80)),
-    ("PERF_CONTEXT_MAX", Some(0xfffffffffffff001)),
-    ("PERF_CONTEXT_USER", Some(0xfffffffffffffe00)),
-    ("PERF_COUNT_HW_BRANCH_INSTRUCTIONS", Some(4)),
-    ("PERF_COUNT_HW_BRANCH_MISSES", Some(5)),
-    ("PERF_COUNT_HW_BUS_CYCLES", Some(6)),
-    ("PERF_COUNT_HW_CACHE_BPU", Some(5)),
-    ("PERF_COUNT_HW_CACHE_DTLB", Some(3)),
-    ("PERF_COUNT_HW_CACHE_ITLB", Some(4)),
-    ("PERF_COUNT_HW_CACHE_L1D", Some(0)),
-    ("PERF_COUNT_HW_CACHE_L1I", Some(1)),
-    ("PERF_COUNT_HW_CACHE_LL", Some(2)),
-    ("PERF_COUNT_HW_CACHE_MAX", Some(7)),
-    ("PERF_COUNT_HW_CACHE_MISSES", Some(3)),
-    ("PERF_COUNT_HW_CACHE_NODE", Some(6)),
-    ("PERF_COUNT_HW_CACHE_OP_MAX", Some(3)),
-    ("PERF_COUNT_HW_CACHE_OP_PREFETCH", Some(2)),
-    ("PERF_COUNT_HW_CACHE_OP_READ", Some(0)),
-    ("PERF_COUNT_HW_CACHE_OP_WRITE", Some(1)),
-    ("PERF_COUNT_HW_CACHE_REFERENCES", Some(2)),
-    ("PERF_COUNT_HW_CACHE_RESULT_ACCESS", Some(0)),
-    ("PERF_COUNT_HW_CACHE_RESULT_MAX", Some(2)),
-    ("PERF_COUNT_HW_CACHE_RESULT_MISS", Some(1)),
-    ("PERF_COUNT_HW_CPU_CYCLES", Some(0)),
-    ("PERF_COUNT_HW_INSTRUCTIONS", Some(1)),
-    ("PERF_COUNT_HW_MAX", Some(10)),
-    ("PERF_COUNT_HW_REF_CPU_CYCLES", Some(9)),
-    ("PERF_COUNT_HW_STALLED_CYCLES_BACKEND", Some(8)),
-    ("PERF_COUNT_HW_STALLED_CYCLES_FRONTEND", Some(7)),
-    ("PERF_COUNT_SW_ALIGNMENT_FAULTS", Some(7)),
-    ("PERF_COUNT_SW_BPF_OUTPUT", Some(10)),
-    ("PERF_COUNT_SW_CGROUP_SWITCHES", Some(11)),
-    ("PERF_COUNT_SW_CONTEXT_SWITCHES", Some(3)),
-    ("PERF_COUNT_SW_CPU_CLOCK", Some(0)),
-    ("PERF_COUNT_SW_CPU_MIGRATIONS", Some(4)),
-    ("PERF_COUNT_SW_DUMMY", Some(9)),
-    ("PERF_COUNT_SW_EMULATION_FAULTS", Some(8)),
-    ("PERF_COUNT_SW_MAX", Some(12)),
-    ("PERF_COUNT_SW_PAGE_FAULTS", Some(2)),
-    ("PERF_COUNT_SW_PAGE_FAULTS_MAJ", Some(6)),
-    ("PERF_COUNT_SW_PAGE_FAULTS_MIN", Some(5)),
-    ("PERF_COUNT_SW_TASK_CLOCK", Some(1)),
-    ("PERF_EVENT_IOC_DISABLE", Some(0x2401)),
-    ("PERF_EVENT_IOC_ENABLE", Some(0x2400)),
-    ("PERF_EVENT_IOC_ID", Some(0x80042407)),
-    ("PERF_EVENT_IOC_MODIFY_ATTRIBUTES", Some(0x4004240b)),
-    ("PERF_EVENT_IOC_PAUSE_OUTPUT", Some(0x40042409)),
-    ("PERF_EVENT_IOC_PERIOD", Some(0x40082404)),
-    ("PERF_EVENT_IOC_QUERY_BPF", Some(0xc004240a)),
-    ("PERF_EVENT_IOC_REFRESH", Some(0x2402)),
-    ("PERF_EVENT_IOC_RESET", Some(0x2403)),
-    ("PERF_EVENT_IOC_SET_BPF", Some(0x40042408)),
-    ("PERF_EVENT_IOC_SET_FILTER", Some(0x40042406)),
-    ("PERF_EVENT_IOC_SET_OUTPUT", Some(0x2405)),
-    ("PERF_FLAG_FD_CLOEXEC", Some(8)),
-    ("PERF_FLAG_FD_NO_GROUP", Some(1)),
-    ("PERF_FLAG_FD_OUTPUT", Some(2)),
-    ("PERF_FLAG_PID_CGROUP", Some(4)),
-    ("PERF_FORMAT_GROUP", Some(8)),
-    ("PERF_FORMAT_ID", Some(4)),
-    ("PERF_FORMAT_LOST", Some(16)),
-    ("PERF_FORMAT_MAX", Some(32)),
-    ("PERF_FORMAT_TOTAL_TIME_ENABLED", Some(1)),
-    ("PERF_FORMAT_TOTAL_TIME_RUNNING", Some(2)),
-    ("PERF_HW_EVENT_MASK", Some(0xffffffff)),
-    ("PERF_IOC_FLAG_GROUP", Some(1)),
-    ("PERF_MAX_CONTEXTS_PER_STACK", Some(8)),
-    ("PERF_MAX_STACK_DEPTH", Some(127)),
-    ("PERF_MEM_BLK_ADDR", Some(4)),
-    ("PERF_MEM_BLK_DATA", Some(2)),
-    ("PERF_MEM_BLK_NA", Some(1)),
-    ("PERF_MEM_BLK_SHIFT", Some(40)),
-    ("PERF_MEM_HOPS_0", Some(1)),
-    ("PERF_MEM_HOPS_1", Some(2)),
-    ("PERF_MEM_HOPS_2", Some(3)),
-    ("PERF_MEM_HOPS_3", Some(4)),
-    ("PERF_MEM_HOPS_SHIFT", Some(43)),
-    ("PERF_MEM_LOCK_LOCKED", Some(2)),
-    ("PERF_MEM_LOCK_NA", Some(1)),
-    ("PERF_MEM_LOCK_SHIFT", Some(24)),
-    ("PERF_MEM_LVLNUM_ANY_CACHE", Some(11)),
-    ("PERF_MEM_LVLNUM_CXL", Some(9)),
-    ("PERF_MEM_LVLNUM_IO", Some(10)),
-    ("PERF_MEM_LVLNUM_L1", Some(1)),
-    ("PERF_MEM_LVLNUM_L2", Some(2)),
-    ("PERF_MEM_LVLNUM_L3", Some(3)),
-    ("PERF_MEM_LVLNUM_L4", Some(4)),
-    ("PERF_MEM_LVLNUM_LFB", Some(12)),
-    ("PERF_MEM_LVLNUM_NA", Some(15)),
-    ("PERF_MEM_LVLNUM_PMEM", Some(14)),
-    ("PERF_MEM_LVLNUM_RAM", Some(13)),
-    ("PERF_MEM_LVLNUM_SHIFT", Some(33)),
-    ("PERF_MEM_LVL_HIT", Some(2)),
-    ("PERF_MEM_LVL_IO", Some(0x1000)),
-    ("PERF_MEM_LVL_L1", Some(8)),
-    ("PERF_MEM_LVL_L2", Some(32)),
-    ("PERF_MEM_LVL_L3", Some(64)),
-    ("PERF_MEM_LVL_LFB", Some(16)),
-    ("PERF_MEM_LVL_LOC_RAM", Some(128)),
-    ("PERF_MEM_LVL_MISS", Some(4)),
-    ("PERF_MEM_LVL_NA", Some(1)),
-    ("PERF_MEM_LVL_REM_CCE1", Some(0x400)),
-    ("PERF_MEM_LVL_REM_CCE2", Some(0x800)),
-    ("PERF_MEM_LVL_REM_RAM1", Some(256)),
-    ("PERF_MEM_LVL_REM_RAM2", Some(512)),
-    ("PERF_MEM_LVL_SHIFT", Some(5)),
-    ("PERF_MEM_LVL_UNC", Some(0x2000)),
-    ("PERF_MEM_OP_EXEC", Some(16)),
-    ("PERF_MEM_OP_LOAD", Some(2)),
-    ("PERF_MEM_OP_NA", Some(1)),
-    ("PERF_MEM_OP_PFETCH", Some(8)),
-    ("PERF_MEM_OP_SHIFT", Some(0)),
-    ("PERF_MEM_OP_STORE", Some(4)),
-    ("PERF_MEM_REMOTE_REMOTE", Some(1)),
-    ("PERF_MEM_REMOTE_SHIFT", Some(37)),
-    ("PERF_MEM_SNOOPX_FWD", Some(1)),
-    ("PERF_MEM_SNOOPX_PEER", Some(2)),
-    ("PERF_MEM_SNOOPX_SHIFT", Some(38)),
-    ("PERF_MEM_SNOOP_HIT", Some(4)),
-    ("PERF_MEM_SNOOP_HITM", Some(16)),
-    ("PERF_MEM_SNOOP_MISS", Some(8)),
-    ("PERF_MEM_SNOOP_NA", Some(1)),
-    ("PERF_MEM_SNOOP_NONE", Some(2)),
-    ("PERF_MEM_SNOOP_SHIFT", Some(19)),
-    ("PERF_MEM_TLB_HIT", Some(2)),
-    ("PERF_MEM_TLB_L1", Some(8)),
-    ("PERF_MEM_TLB_L2", Some(16)),
-    ("PERF_MEM_TLB_MISS", Some(4)),
-    ("PERF_MEM_TLB_NA", Some(1)),
-    ("PERF_MEM_TLB_OS", Some(64)),
-    ("PERF_MEM_TLB_SHIFT", Some(26)),
-    ("PERF_MEM_TLB_WK", Some(32)),
-    ("PERF_PMU_TYPE_SHIFT", Some(32)),
-    ("PERF_RECORD_AUX", Some(11)),
-    ("PERF_RECORD_AUX_OUTPUT_HW_ID", Some(21)),
-    ("PERF_RECORD_BPF_EVENT", Some(18)),
-    ("PERF_RECORD_CGROUP", Some(19)),
-    ("PERF_RECORD_COMM", Some(3)),
-    ("PERF_RECORD_EXIT", Some(4)),
-    ("PERF_RECORD_FORK", Some(7)),
-    ("PERF_RECORD_ITRACE_START", Some(12)),
-    ("PERF_RECORD_KSYMBOL", Some(17)),
-    ("PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER", Some(1)),
-    ("PERF_RECORD_KSYMBOL_TYPE_BPF", Some(1)),
-    ("PERF_RECORD_KSYMBOL_TYPE_MAX", Some(3)),
-    ("PERF_RECORD_KSYMBOL_TYPE_OOL", Some(2)),
-    ("PERF_RECORD_KSYMBOL_TYPE_UNKNOWN", Some(0)),
-    ("PERF_RECORD_LOST", Some(2)),
-    ("PERF_RECORD_LOST_SAMPLES", Some(13)),
-    ("PERF_RECORD_MAX", Some(22)),
-    ("PERF_RECORD_MISC_COMM_EXEC", Some(0x2000)),
-    ("PERF_RECORD_MISC_CPUMODE_MASK", Some(7)),
-    ("PERF_RECORD_MISC_CPUMODE_UNKNOWN", Some(0)),
-    ("PERF_RECORD_MISC_EXACT_IP", Some(0x4000)),
-    ("PERF_RECORD_MISC_EXT_RESERVED", Some(0x8000)),
-    ("PERF_RECORD_MISC_FORK_EXEC", Some(0x2000)),
-    ("PERF_RECORD_MISC_GUEST_KERNEL", Some(4)),
-    ("PERF_RECORD_MISC_GUEST_USER", Some(5)),
-    ("PERF_RECORD_MISC_HYPERVISOR", Some(3)),
-    ("PERF_RECORD_MISC_KERNEL", Some(1)),
-    ("PERF_RECORD_MISC_MMAP_BUILD_ID", Some(0x4000)),
-    ("PERF_RECORD_MISC_MMAP_DATA", Some(0x2000)),
-    ("PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT", Some(0x1000)),
-    ("PERF_RECORD_MISC_SWITCH_OUT", Some(0x2000)),
-    ("PERF_RECORD_MISC_SWITCH_OUT_PREEMPT", Some(0x4000)),
-    ("PERF_RECORD_MISC_USER", Some(2)),
-    ("PERF_RECORD_MMAP", Some(1)),
-    ("PERF_RECORD_MMAP2", Some(10)),
-    ("PERF_RECORD_NAMESPACES", Some(16)),
-    ("PERF_RECORD_READ", Some(8)),
-    ("PERF_RECORD_SAMPLE", Some(9)),
-    ("PERF_RECORD_SWITCH", Some(14)),
-    ("PERF_RECORD_SWITCH_CPU_WIDE", Some(15)),
-    ("PERF_RECORD_TEXT_POKE", Some(20)),
-    ("PERF_RECORD_THROTTLE", Some(5)),
-    ("PERF_RECORD_UNTHROTTLE", Some(6)),
-    ("PERF_SAMPLE_ADDR", Some(8)),
-    ("PERF_SAMPLE_AUX", Some(0x100000)),
-    ("PERF_SAMPLE_BRANCH_ABORT_TX", Some(128)),
-    ("PERF_SAMPLE_BRANCH_ABORT_TX_SHIFT", Some(7)),
-    ("PERF_SAMPLE_BRANCH_ANY", Some(8)),
-    ("PERF_SAMPLE_BRANCH_ANY_CALL", Some(16)),
-    ("PERF_SAMPLE_BRANCH_ANY_CALL_SHIFT", Some(4)),
-    ("PERF_SAMPLE_BRANCH_ANY_RETURN", Some(32)),
-    ("PERF_SAMPLE_BRANCH_ANY_RETURN_SHIFT", Some(5)),
-    ("PERF_SAMPLE_BRANCH_ANY_SHIFT", Some(3)),
-    ("PERF_SAMPLE_BRANCH_CALL", Some(0x2000)),
-    ("PERF_SAMPLE_BRANCH_CALL_SHIFT", Some(13)),
-    ("PERF_SAMPLE_BRANCH_CALL_STACK", Some(0x800)),
-    ("PERF_SAMPLE_BRANCH_CALL_STACK_SHIFT", Some(11)),
-    ("PERF_SAMPLE_BRANCH_COND", Some(0x400)),
-    ("PERF_SAMPLE_BRANCH_COND_SHIFT", Some(10)),
-    ("PERF_SAMPLE_BRANCH_HV", Some(4)),
-    ("PERF_SAMPLE_BRANCH_HV_SHIFT", Some(2)),
-    ("PERF_SAMPLE_BRANCH_HW_INDEX", Some(0x20000)),
-    ("PERF_SAMPLE_BRANCH_HW_INDEX_SHIFT", Some(17)),
-    ("PERF_SAMPLE_BRANCH_IND_CALL", Some(64)),
-    ("PERF_SAMPLE_BRANCH_IND_CALL_SHIFT", Some(6)),
-    ("PERF_SAMPLE_BRANCH_IND_JUMP", Some(0x1000)),
-    ("PERF_SAMPLE_BRANCH_IND_JUMP_SHIFT", Some(12)),
-    ("PERF_SAMPLE_BRANCH_IN_TX", Some(256)),
-    ("PERF_SAMPLE_BRANCH_IN_TX_SHIFT", Some(8)),
-    ("PERF_SAMPLE_BRANCH_KERNEL", Some(2)),
-    ("PERF_SAMPLE_BRANCH_KERNEL_SHIFT", Some(1)),
-    ("PERF_SAMPLE_BRANCH_MAX", Some(0x80000)),
-    ("PERF_SAMPLE_BRANCH_MAX_SHIFT", Some(19)),
-    ("PERF_SAMPLE_BRANCH_NO_CYCLES", Some(0x8000)),
-    ("PERF_SAMPLE_BRANCH_NO_CYCLES_SHIFT", Some(15)),
-    ("PERF_SAMPLE_BRANCH_NO_FLAGS", Some(0x4000)),
-    ("PERF_SAMPLE_BRANCH_NO_FLAGS_SHIFT", Some(14)),
-    ("PERF_SAMPLE_BRANCH_NO_TX", Some(512)),
-    ("PERF_SAMPLE_BRANCH_NO_TX_SHIFT", Some(9)),
-    ("PERF_SAMPLE_BRANCH_PLM_ALL", Some(7)),
-    ("PERF_SAMPLE_BRANCH_PRIV_SAVE", Some(0x40000)),
-    ("PERF_SAMPLE_BRANCH_PRIV_SAVE_SHIFT", Some(18)),
-    ("PERF_SAMPLE_BRANCH_STACK", Some(0x800)),
-    ("PERF_SAMPLE_BRANCH_TYPE_SAVE", Some(0x10000)),
-    ("PERF_SAMPLE_BRANCH_TYPE_SAVE_SHIFT", Some(16)),
-    ("PERF_SAMPLE_BRANCH_USER", Some(1)),
-    ("PERF_SAMPLE_BRANCH_USER_SHIFT", Some(0)),
-    ("PERF_SAMPLE_CALLCHAIN", Some(32)),
-    ("PERF_SAMPLE_CGROUP", Some(0x200000)),
-    ("PERF_SAMPLE_CODE_PAGE_SIZE", Some(0x800000)),
-    ("PERF_SAMPLE_CPU", Some(128)),
-    ("PERF_SAMPLE_DATA_PAGE_SIZE", Some(0x400000)),
-    ("PERF_SAMPLE_DATA_SRC", Some(0x8000)),
-    ("PERF_SAMPLE_ID", Some(64)),
-    ("PERF_SAMPLE_IDENTIFIER", Some(0x10000)),
-    ("PERF_SAMPLE_IP", Some(1)),
-    ("PERF_SAMPLE_MAX", Some(0x2000000)),
-    ("PERF_SAMPLE_PERIOD", Some(256)),
-    ("PERF_SAMPLE_PHYS_ADDR", Some(0x80000)),
-    ("PERF_SAMPLE_RAW", Some(0x400)),
-    ("PERF_SAMPLE_READ", Some(16)),
-    ("PERF_SAMPLE_REGS_ABI_32", Some(1)),
-    ("PERF_SAMPLE_REGS_ABI_64", Some(2)),
-    ("PERF_SAMPLE_REGS_ABI_NONE", Some(0)),
-    ("PERF_SAMPLE_REGS_INTR", Some(0x40000)),
-    ("PERF_SAMPLE_REGS_USER", Some(0x1000)),
-    ("PERF_SAMPLE_STACK_USER", Some(0x2000)),
-    ("PERF_SAMPLE_STREAM_ID", Some(512)),
-    ("PERF_SAMPLE_TID", Some(2)),
-    ("PERF_SAMPLE_TIME", Some(4)),
-    ("PERF_SAMPLE_TRANSACTION", Some(0x20000)),
-    ("PERF_SAMPLE_WEIGHT", Some(0x4000)),
-    ("PERF_SAMPLE_WEIGHT_STRUCT", Some(0x1000000)),
-    ("PERF_SAMPLE_WEIGHT_TYPE", Some(0x1004000)),
-    ("PERF_TXN_ABORT_MASK", Some(0xffffffff00000000)),
-    ("PERF_TXN_ABORT_SHIFT", Some(32)),
-    ("PERF_TXN_ASYNC", Some(8)),
-    ("PERF_TXN_CAPACITY_READ", Some(128)),
-    ("PERF_TXN_CAPACITY_WRITE", Some(64)),
-    ("PERF_TXN_CONFLICT", Some(32)),
-    ("PERF_TXN_ELISION", Some(1)),
-    ("PERF_TXN_MAX", Some(256)),
-    ("PERF_TXN_RETRY", Some(16)),
-    ("PERF_TXN_SYNC", Some(4)),
-    ("PERF_TXN_TRANSACTION", Some(2)),
-    ("PERF_TYPE_BREAKPOINT", Some(5)),
-    ("PERF_TYPE_HARDWARE", Some(0)),
-    ("PERF_TYPE_HW_CACHE", Some(3)),
-    ("PERF_TYPE_MAX", Some(6)),
-    ("PERF_TYPE_RAW", Some(4)),
-    ("PERF_TYPE_SOFTWARE", Some(1)),
-    ("PERF_TYPE_TRACEPOINT", Some(2)),
-    ("PER_BSD", Some(6)),
-    ("PER_CLEAR_ON_SETID", Some(0x740000)),
-    ("PER_EM_MASK", None),
-    ("PER_HPUX", Some(16)),
-    ("PER_IRIX32", Some(0x4000009)),
-    ("PER_IRIX64", Some(0x400000b)),
-    ("PER_IRIXN32", Some(0x400000a)),
-    ("PER_ISCR4", Some(0x4000005)),
-    ("PER_LINUX", Some(0)),
-    ("PER_LINUX32", Some(8)),
-    ("PER_LINUX32_3GB", Some(0x8000008)),
-    ("PER_LINUX_32BIT", Some(0x800000)),
-    ("PER_LINUX_FDPIC", Some(0x80000)),
-    ("PER_MASK", Some(255)),
-    ("PER_OSF4", Some(15)),
-    ("PER_OSR5", Some(0x6000003)),
-    ("PER_RISCOS", Some(12)),
-    ("PER_SCOSVR3", Some(0x7000003)),
-    ("PER_SOLARIS", Some(0x400000d)),
-    ("PER_SUNOS", Some(0x4000006)),
-    ("PER_SVR3", Some(0x5000002)),
-    ("PER_SVR4", Some(0x4100001)),
-    ("PER_UW7", Some(0x410000e)),
-    ("PER_WYSEV386", Some(0x5000004)),
-    ("PER_XENIX", Some(0x5000007)),
-    ("PF_ALG", Some(38)),
-    ("PF_APPLETALK", Some(5)),
-    ("PF_ASH", Some(18)),
-    ("PF_ATMPVC", Some(8)),
-    ("PF_ATMSVC", Some(20)),
-    ("PF_AX25", Some(3)),
-    ("PF_BLUETOOTH", Some(31)),
-    ("PF_BRIDGE", Some(7)),
-    ("PF_CAIF", Some(37)),
-    ("PF_CAN", Some(29)),
-    ("PF_ECONET", Some(19)),
-    ("PF_FILE", Some(1)),
-    ("PF_IB", Some(27)),
-    ("PF_IEEE802154", Some(36)),
-    ("PF_INET", Some(2)),
-    ("PF_INET6", Some(10)),
-    ("PF_IPX", Some(4)),
-    ("PF_IRDA", Some(23)),
-    ("PF_ISDN", Some(34)),
-    ("PF_IUCV", Some(32)),
-    ("PF_KCM", Some(41)),
-    ("PF_KEY", Some(15)),
-    ("PF_LLC", Some(26)),
-    ("PF_LOCAL", Some(1)),
-    ("PF_MAX", Some(46)),
-    ("PF_MCTP", Some(45)),
-    ("PF_MPLS", Some(28)),
-    ("PF_NETBEUI", Some(13)),
-    ("PF_NETLINK", Some(16)),
-    ("PF_NETROM", Some(6)),
-    ("PF_NFC", Some(39)),
-    ("PF_PACKET", Some(17)),
-    ("PF_PHONET", Some(35)),
-    ("PF_PPPOX", Some(24)),
-    ("PF_QIPCRTR", Some(42)),
-    ("PF_RDS", Some(21)),
-    ("PF_ROSE", Some(11)),
-    ("PF_ROUTE", Some(16)),
-    ("PF_RXRPC", Some(33)),
-    ("PF_SECURITY", Some(14)),
-    ("PF_SMC", Some(43)),
-    ("PF_SNA", Some(22)),
-    ("PF_TIPC", Some(30)),
-    ("PF_UNIX", Some(1)),
-    ("PF_UNSPEC", Some(0)),
-    ("PF_VECTOR", None),
-    ("PF_VSOCK", Some(40)),
-    ("PF_WANPIPE", Some(25)),
-    ("PF_X25", Some(9)),
-    ("PF_XDP", Some(44)),
-    ("PHN_GETREG", Some(0xc0087005)),
-    ("PHN_GETREGS", Some(0xc0287007)),
-    ("PHN_GET_REG", Some(0xc0087000)),
-    ("PHN_GET_REGS", Some(0xc0087002)),
-    ("PHN_NOT_OH", Some(0x7004)),
-    ("PHN_SETREG", Some(0x40087006)),
-    ("PHN_SETREGS", Some(0x40287008)),
-    ("PHN_SET_REG", Some(0x40087001)),
-    ("PHN_SET_REGS", Some(0x40087003)),
-    ("PHONE_MAJOR", Some(100)),
-    ("PIDFD_NONBLOCK", Some(0x800)),
-    ("PIDFD_SELF_THREAD", Some(0xffffffffffffd8f0)),
-    ("PIDFD_SELF_THREAD_GROUP", Some(0xffffffffffffd8ef)),
-    ("PID_FS_MAGIC", Some(0x50494446)),
-    ("PID_NS_INDEX", Some(3)),
-    ("PIO_CMAP", Some(0x4b71)),
-    ("PIO_FONT", Some(0x4b61)),
-    ("PIO_FONTRESET", Some(0x4b6d)),
-    ("PIO_FONTX", Some(0x4b6c)),
-    ("PIO_SCRNMAP", Some(0x4b41)),
-    ("PIO_UNIMAP", Some(0x4b67)),
-    ("PIO_UNIMAPCLR", Some(0x4b68)),
-    ("PIO_UNISCRNMAP", Some(0x4b6a)),
-    ("PIPEFS_MAGIC", Some(0x50495045)),
-    ("PIPE_BUF", Some(0x1000)),
-    ("PKEY_ACCESS_MASK", Some(3)),
-    ("PKEY_DISABLE_ACCESS", Some(1)),
-    ("PKEY_DISABLE_EXECUTE", None),
-    ("PKEY_DISABLE_READ", None),
-    ("PKEY_DISABLE_WRITE", Some(2)),
-    ("PKEY_UNRESTRICTED", Some(0)),
-    ("PKT_CTRL_CMD_SETUP", Some(0)),
-    ("PKT_CTRL_CMD_STATUS", Some(2)),
-    ("PKT_CTRL_CMD_TEARDOWN", Some(1)),
-    ("PKT_RB_POOL_SIZE", Some(512)),
-    ("PMU_IOC_CAN_SLEEP", Some(0x80084205)),
-    ("PMU_IOC_GET_BACKLIGHT", Some(0x80084201)),
-    ("PMU_IOC_GET_MODEL", Some(0x80084203)),
-    ("PMU_IOC_GRAB_BACKLIGHT", Some(0x80084206)),
-    ("PMU_IOC_HAS_ADB", Some(0x80084204)),
-    ("PMU_IOC_SET_BACKLIGHT", Some(0x40084202)),
-    ("PMU_IOC_SLEEP", Some(0x4200)),
-    ("PM_SCAN_CHECK_WPASYNC", Some(2)),
-    ("PM_SCAN_WP_MATCHING", Some(1)),
-    ("POLLERR", Some(8)),
-    ("POLLFREE", Some(0x4000)),
-    ("POLLHUP", Some(16)),
-    ("POLLIN", Some(1)),
-    ("POLLMSG", Some(0x400)),
-    ("POLLNVAL", Some(32)),
-    ("POLLOUT", Some(4)),
-    ("POLLPRI", Some(2)),
-    ("POLLRDBAND", Some(128)),
-    ("POLLRDHUP", Some(0x2000)),
-    ("POLLRDNORM", Some(64)),
-    ("POLLREMOVE", Some(0x1000)),
-    ("POLLWRBAND", Some(512)),
-    ("POLLWRNORM", Some(256)),
-    ("POLL_BUSY_LOOP", Some(0x8000)),
-    ("POLL_ERR", Some(4)),
-    ("POLL_HUP", Some(6)),
-    ("POLL_IN", Some(1)),
-    ("POLL_MSG", Some(3)),
-    ("POLL_OUT", Some(2)),
-    ("POLL_PRI", Some(5)),
-    ("PORT_16450", Some(2)),
-    ("PORT_16550", Some(3)),
-    ("PORT_16550A", Some(4)),
-    ("PORT_16650", Some(6)),
-    ("PORT_16650V2", Some(7)),
-    ("PORT_16654", Some(11)),
-    ("PORT_16750", Some(8)),
-    ("PORT_16850", Some(12)),
-    ("PORT_16C950", Some(10)),
-    ("PORT_8250", Some(1)),
-    ("PORT_CIRRUS", Some(5)),
-    ("PORT_MAX", Some(13)),
-    ("PORT_RSA", Some(13)),
-    ("PORT_STARTECH", Some(9)),
-    ("PORT_UNKNOWN", Some(0)),
-    ("POSIX_FADV_DONTNEED", Some(4)),
-    ("POSIX_FADV_NOREUSE", Some(5)),
-    ("POSIX_FADV_NORMAL", Some(0)),
-    ("POSIX_FADV_RANDOM", Some(1)),
-    ("POSIX_FADV_SEQUENTIAL", Some(2)),
-    ("POSIX_FADV_WILLNEED", Some(3)),
-    ("POSIX_MADV_DONTNEED", Some(4)),
-    ("POSIX_MADV_NORMAL", Some(0)),
-    ("POSIX_MADV_RANDOM", Some(1)),
-    ("POSIX_MADV_SEQUENTIAL", Some(2)),
-    ("POSIX_MADV_WILLNEED", Some(3)),
-    ("PPCLAIM", Some(0x708b)),
-    ("PPCLRIRQ", Some(0x80047093)),
-    ("PPDATADIR", Some(0x40047090)),
-    ("PPEXCL", Some(0x708f)),
-    ("PPFCONTROL", Some(0x4002708e)),
-    ("PPGETFLAGS", Some(0x8004709a)),
-    ("PPGETMODE", Some(0x80047098)),
-    ("PPGETMODES", Some(0x80047097)),
-    ("PPGETPHASE", Some(0x80047099)),
-    ("PPGETTIME", Some(0x80107095)),
-    ("PPNEGOT", Some(0x40047091)),
-    ("PPPIOCATTACH", Some(0x4004743d)),
-    ("PPPIOCATTCHAN", Some(0x40047438)),
-    ("PPPIOCBRIDGECHAN", Some(0x40047435)),
-    ("PPPIOCCONNECT", Some(0x4004743a)),
-    ("PPPIOCDETACH", Some(0x4004743c)),
-    ("PPPIOCDISCONN", Some(0x7439)),
-    ("PPPIOCGASYNCMAP", Some(0x80047458)),
-    ("PPPIOCGCHAN", Some(0x80047437)),
-    ("PPPIOCGDEBUG", Some(0x80047441)),
-    ("PPPIOCGFLAGS", Some(0x8004745a)),
-    ("PPPIOCGIDLE", Some(0x8010743f)),
-    ("PPPIOCGIDLE32", Some(0x8008743f)),
-    ("PPPIOCGIDLE64", Some(0x8010743f)),
-    ("PPPIOCGL2TPSTATS", Some(0x80487436)),
-    ("PPPIOCGMRU", Some(0x80047453)),
-    ("PPPIOCGNPMODE", Some(0xc008744c)),
-    ("PPPIOCGRASYNCMAP", Some(0x80047455)),
-    ("PPPIOCGUNIT", Some(0x80047456)),
-    ("PPPIOCGXASYNCMAP", Some(0x80207450)),
-    ("PPPIOCNEWUNIT", Some(0xc004743e)),
-    ("PPPIOCSACTIVE", Some(0x40107446)),
-    ("PPPIOCSASYNCMAP", Some(0x40047457)),
-    ("PPPIOCSCOMPRESS", Some(0x400c744d)),
-    ("PPPIOCSDEBUG", Some(0x40047440)),
-    ("PPPIOCSFLAGS", Some(0x40047459)),
-    ("PPPIOCSMAXCID", Some(0x40047451)),
-    ("PPPIOCSMRRU", Some(0x4004743b)),
-    ("PPPIOCSMRU", Some(0x40047452)),
-    ("PPPIOCSNPMODE", Some(0x4008744b)),
-    ("PPPIOCSPASS", Some(0x40107447)),
-    ("PPPIOCSRASYNCMAP", Some(0x40047454)),
-    ("PPPIOCSXASYNCMAP", Some(0x4020744f)),
-    ("PPPIOCUNBRIDGECHAN", Some(0x7434)),
-    ("PPPIOCXFERUNIT", Some(0x744e)),
-    ("PPPOEIOCDFWD", Some(0xb101)),
-    ("PPPOEIOCSFWD", Some(0x4008b100)),
-    ("PPRCONTROL", Some(0x80017083)),
-    ("PPRDATA", Some(0x80017085)),
-    ("PPRELEASE", Some(0x708c)),
-    ("PPRSTATUS", Some(0x80017081)),
-    ("PPSETFLAGS", Some(0x4004709b)),
-    ("PPSETMODE", Some(0x40047080)),
-    ("PPSETPHASE", Some(0x40047094)),
-    ("PPSETTIME", Some(0x40107096)),
-    ("PPS_FETCH", Some(0xc00870a4)),
-    ("PPS_GETCAP", Some(0x800870a3)),
-    ("PPS_GETPARAMS", Some(0x800870a1)),
-    ("PPS_KC_BIND", Some(0x400870a5)),
-    ("PPS_SETPARAMS", Some(0x400870a2)),
-    ("PPWCONTROL", Some(0x40017084)),
-    ("PPWCTLONIRQ", Some(0x40017092)),
-    ("PPWDATA", Some(0x40017086)),
-    ("PPYIELD", Some(0x708d)),
-    ("PP_FASTREAD", Some(8)),
-    ("PP_FASTWRITE", Some(4)),
-    ("PP_FLAGMASK", Some(28)),
-    ("PP_IOCTL", Some(112)),
-    ("PP_MAJOR", Some(99)),
-    ("PP_W91284PIC", Some(16)),
-    ("PRIO_MAX", Some(20)),
-    ("PRIO_MIN", Some(0xffffffffffffffec)),
-    ("PRIO_PGRP", Some(1)),
-    ("PRIO_PROCESS", Some(0)),
-    ("PRIO_USER", Some(2)),
-    ("PRJQUOTA", Some(2)),
-    ("PROCFS_IOCTL_MAGIC", Some(102)),
-    ("PROCFS_ROOT_INO", Some(1)),
-    ("PROCMAP_QUERY", Some(0xc0686611)),
-    ("PROCMAP_QUERY_COVERING_OR_NEXT_VMA", Some(16)),
-    ("PROCMAP_QUERY_FILE_BACKED_VMA", Some(32)),
-    ("PROCMAP_QUERY_VMA_EXECUTABLE", Some(4)),
-    ("PROCMAP_QUERY_VMA_READABLE", Some(1)),
-    ("PROCMAP_QUERY_VMA_SHARED", Some(8)),
-    ("PROCMAP_QUERY_VMA_WRITABLE", Some(2)),
-    ("PROC_SUPER_MAGIC", Some(0x9fa0)),
-    ("PROT_BTI", None),
-    ("PROT_EXEC", Some(4)),
-    ("PROT_GROWSDOWN", Some(0x1000000)),
-    ("PROT_GROWSUP", Some(0x2000000)),
-    ("PROT_MTE", None),
-    ("PROT_NONE", Some(0)),
-    ("PROT_READ", Some(1)),
-    ("PROT_SAO", None),
-    ("PROT_SEM", Some(8)),
-    ("PROT_WRITE", Some(2)),
-    ("PR_CAPBSET_DROP", Some(24)),
-    ("PR_CAPBSET_READ", Some(23)),
-    ("PR_CAP_AMBIENT", Some(47)),
-    ("PR_CAP_AMBIENT_CLEAR_ALL", Some(4)),
-    ("PR_CAP_AMBIENT_IS_SET", Some(1)),
-    ("PR_CAP_AMBIENT_LOWER", Some(3)),
-    ("PR_CAP_AMBIENT_RAISE", Some(2)),
-    ("PR_ENDIAN_BIG", Some(0)),
-    ("PR_ENDIAN_LITTLE", Some(1)),
-    ("PR_ENDIAN_PPC_LITTLE", Some(2)),
-    ("PR_FPEMU_NOPRINT", Some(1)),
-    ("PR_FPEMU_SIGFPE", Some(2)),
-    ("PR_FP_EXC_ASYNC", Some(2)),
-    ("PR_FP_EXC_DISABLED", Some(0)),
-    ("PR_FP_EXC_DIV", Some(0x10000)),
-    ("PR_FP_EXC_INV", Some(0x100000)),
-    ("PR_FP_EXC_NONRECOV", Some(1)),
-    ("PR_FP_EXC_OVF", Some(0x20000)),
-    ("PR_FP_EXC_PRECISE", Some(3)),
-    ("PR_FP_EXC_RES", Some(0x80000)),
-    ("PR_FP_EXC_SW_ENABLE", Some(128)),
-    ("PR_FP_EXC_UND", Some(0x40000)),
-    ("PR_FP_MODE_FR", Some(1)),
-    ("PR_FP_MODE_FRE", Some(2)),
-    ("PR_FUTEX_HASH", Some(78)),
-    ("PR_FUTEX_HASH_GET_SLOTS", Some(2)),
-    ("PR_FUTEX_HASH_SET_SLOTS", Some(1)),
-    ("PR_GET_AUXV", Some(0x41555856)),
-    ("PR_GET_CHILD_SUBREAPER", Some(37)),
-    ("PR_GET_DUMPABLE", Some(3)),
-    ("PR_GET_ENDIAN", Some(19)),
-    ("PR_GET_FPEMU", Some(9)),
-    ("PR_GET_FPEXC", Some(11)),
-    ("PR_GET_FP_MODE", Some(46)),
-    ("PR_GET_IO_FLUSHER", Some(58)),
-    ("PR_GET_KEEPCAPS", Some(7)),
-    ("PR_GET_MDWE", Some(66)),
-    ("PR_GET_MEMORY_MERGE", Some(68)),
-    ("PR_GET_NAME", Some(16)),
-    ("PR_GET_NO_NEW_PRIVS", Some(39)),
-    ("PR_GET_PDEATHSIG", Some(2)),
-    ("PR_GET_SECCOMP", Some(21)),
-    ("PR_GET_SECUREBITS", Some(27)),
-    ("PR_GET_SHADOW_STACK_STATUS", Some(74)),
-    ("PR_GET_SPECULATION_CTRL", Some(52)),
-    ("PR_GET_TAGGED_ADDR_CTRL", Some(56)),
-    ("PR_GET_THP_DISABLE", Some(42)),
-    ("PR_GET_TID_ADDRESS", Some(40)),
-    ("PR_GET_TIMERSLACK", Some(30)),
-    ("PR_GET_TIMING", Some(13)),
-    ("PR_GET_TSC", Some(25)),
-    ("PR_GET_UNALIGN", Some(5)),
-    ("PR_LOCK_SHADOW_STACK_STATUS", Some(76)),
-    ("PR_MCE_KILL", Some(33)),
-    ("PR_MCE_KILL_CLEAR", Some(0)),
-    ("PR_MCE_KILL_DEFAULT", Some(2)),
-    ("PR_MCE_KILL_EARLY", Some(1)),
-    ("PR_MCE_KILL_GET", Some(34)),
-    ("PR_MCE_KILL_LATE", Some(0)),
-    ("PR_MCE_KILL_SET", Some(1)),
-    ("PR_MDWE_NO_INHERIT", Some(2)),
-    ("PR_MDWE_REFUSE_EXEC_GAIN", Some(1)),
-    ("PR_MPX_DISABLE_MANAGEMENT", Some(44)),
-    ("PR_MPX_ENABLE_MANAGEMENT", Some(43)),
-    ("PR_MTE_STORE_ONLY", Some(0x80000)),
-    ("PR_MTE_TAG_MASK", Some(0x7fff8)),
-    ("PR_MTE_TAG_SHIFT", Some(3)),
-    ("PR_MTE_TCF_ASYNC", Some(4)),
-    ("PR_MTE_TCF_MASK", Some(6)),
-    ("PR_MTE_TCF_NONE", Some(0)),
-    ("PR_MTE_TCF_SHIFT", Some(1)),
-    ("PR_MTE_TCF_SYNC", Some(2)),
-    ("PR_PAC_APDAKEY", Some(4)),
-    ("PR_PAC_APDBKEY", Some(8)),
-    ("PR_PAC_APGAKEY", Some(16)),
-    ("PR_PAC_APIAKEY", Some(1)),
-    ("PR_PAC_APIBKEY", Some(2)),
-    ("PR_PAC_GET_ENABLED_KEYS", Some(61)),
-    ("PR_PAC_RESET_KEYS", Some(54)),
-    ("PR_PAC_SET_ENABLED_KEYS", Some(60)),
-    ("PR_PMLEN_MASK", Some(0x7f000000)),
-    ("PR_PMLEN_SHIFT", Some(24)),
-    ("PR_PPC_DEXCR_CTRL_CLEAR", Some(4)),
-    ("PR_PPC_DEXCR_CTRL_CLEAR_ONEXEC", Some(16)),
-    ("PR_PPC_DEXCR_CTRL_EDITABLE", Some(1)),
-    ("PR_PPC_DEXCR_CTRL_MASK", Some(31)),
-    ("PR_PPC_DEXCR_CTRL_SET", Some(2)),
-    ("PR_PPC_DEXCR_CTRL_SET_ONEXEC", Some(8)),
-    ("PR_PPC_DEXCR_IBRTPD", Some(1)),
-    ("PR_PPC_DEXCR_NPHIE", Some(3)),
-    ("PR_PPC_DEXCR_SBHE", Some(0)),
-    ("PR_PPC_DEXCR_SRAPD", Some(2)),
-    ("PR_PPC_GET_DEXCR", Some(72)),
-    ("PR_PPC_SET_DEXCR", Some(73)),
-    ("PR_RISCV_CTX_SW_FENCEI_OFF", Some(1)),
-    ("PR_RISCV_CTX_SW_FENCEI_ON", Some(0)),
-    ("PR_RISCV_SCOPE_PER_PROCESS", Some(0)),
-    ("PR_RISCV_SCOPE_PER_THREAD", Some(1)),
-    ("PR_RISCV_SET_ICACHE_FLUSH_CTX", Some(71)),
-    ("PR_RISCV_V_GET_CONTROL", Some(70)),
-    ("PR_RISCV_V_SET_CONTROL", Some(69)),
-    ("PR_RISCV_V_VSTATE_CTRL_CUR_MASK", Some(3)),
-    ("PR_RISCV_V_VSTATE_CTRL_DEFAULT", Some(0)),
-    ("PR_RISCV_V_VSTATE_CTRL_INHERIT", Some(16)),
-    ("PR_RISCV_V_VSTATE_CTRL_MASK", Some(31)),
-    ("PR_RISCV_V_VSTATE_CTRL_NEXT_MASK", Some(12)),
-    ("PR_RISCV_V_VSTATE_CTRL_OFF", Some(1)),
-    ("PR_RISCV_V_VSTATE_CTRL_ON", Some(2)),
-    ("PR_SCHED_CORE", Some(62)),
-    ("PR_SCHED_CORE_CREATE", Some(1)),
-    ("PR_SCHED_CORE_GET", Some(0)),
-    ("PR_SCHED_CORE_MAX", Some(4)),
-    ("PR_SCHED_CORE_SCOPE_PROCESS_GROUP", Some(2)),
-    ("PR_SCHED_CORE_SCOPE_THREAD", Some(0)),
-    ("PR_SCHED_CORE_SCOPE_THREAD_GROUP", Some(1)),
-    ("PR_SCHED_CORE_SHARE_FROM", Some(3)),
-    ("PR_SCHED_CORE_SHARE_TO", Some(2)),
-    ("PR_SET_CHILD_SUBREAPER", Some(36)),
-    ("PR_SET_DUMPABLE", Some(4)),
-    ("PR_SET_ENDIAN", Some(20)),
-    ("PR_SET_FPEMU", Some(10)),
-    ("PR_SET_FPEXC", Some(12)),
-    ("PR_SET_FP_MODE", Some(45)),
-    ("PR_SET_IO_FLUSHER", Some(57)),
-    ("PR_SET_KEEPCAPS", Some(8)),
-    ("PR_SET_MDWE", Some(65)),
-    ("PR_SET_MEMORY_MERGE", Some(67)),
-    ("PR_SET_MM", Some(35)),
-    ("PR_SET_MM_ARG_END", Some(9)),
-    ("PR_SET_MM_ARG_START", Some(8)),
-    ("PR_SET_MM_AUXV", Some(12)),
-    ("PR_SET_MM_BRK", Some(7)),
-    ("PR_SET_MM_END_CODE", Some(2)),
-    ("PR_SET_MM_END_DATA", Some(4)),
-    ("PR_SET_MM_ENV_END", Some(11)),
-    ("PR_SET_MM_ENV_START", Some(10)),
-    ("PR_SET_MM_EXE_FILE", Some(13)),
-    ("PR_SET_MM_MAP", Some(14)),
-    ("PR_SET_MM_MAP_SIZE", Some(15)),
-    ("PR_SET_MM_START_BRK", Some(6)),
-    ("PR_SET_MM_START_CODE", Some(1)),
-    ("PR_SET_MM_START_DATA", Some(3)),
-    ("PR_SET_MM_START_STACK", Some(5)),
-    ("PR_SET_NAME", Some(15)),
-    ("PR_SET_NO_NEW_PRIVS", Some(38)),
-    ("PR_SET_PDEATHSIG", Some(1)),
-    ("PR_SET_PTRACER", Some(0x59616d61)),
-    ("PR_SET_PTRACER_ANY", Some(0xffffffff)),
-    ("PR_SET_SECCOMP", Some(22)),
-    ("PR_SET_SECUREBITS", Some(28)),
-    ("PR_SET_SHADOW_STACK_STATUS", Some(75)),
-    ("PR_SET_SPECULATION_CTRL", Some(53)),
-    ("PR_SET_SYSCALL_USER_DISPATCH", Some(59)),
-    ("PR_SET_TAGGED_ADDR_CTRL", Some(55)),
-    ("PR_SET_THP_DISABLE", Some(41)),
-    ("PR_SET_TIMERSLACK", Some(29)),
-    ("PR_SET_TIMING", Some(14)),
-    ("PR_SET_TSC", Some(26)),
-    ("PR_SET_UNALIGN", Some(6)),
-    ("PR_SET_VMA", Some(0x53564d41)),
-    ("PR_SET_VMA_ANON_NAME", Some(0)),
-    ("PR_SHADOW_STACK_ENABLE", Some(1)),
-    ("PR_SHADOW_STACK_PUSH", Some(4)),
-    ("PR_SHADOW_STACK_WRITE", Some(2)),
-    ("PR_SME_GET_VL", Some(64)),
-    ("PR_SME_SET_VL", Some(63)),
-    ("PR_SME_SET_VL_ONEXEC", Some(0x40000)),
-    ("PR_SME_VL_INHERIT", Some(0x20000)),
-    ("PR_SME_VL_LEN_MASK", Some(0xffff)),
-    ("PR_SPEC_DISABLE", Some(4)),
-    ("PR_SPEC_DISABLE_NOEXEC", Some(16)),
-    ("PR_SPEC_ENABLE", Some(2)),
-    ("PR_SPEC_FORCE_DISABLE", Some(8)),
-    ("PR_SPEC_INDIRECT_BRANCH", Some(1)),
-    ("PR_SPEC_L1D_FLUSH", Some(2)),
-    ("PR_SPEC_NOT_AFFECTED", Some(0)),
-    ("PR_SPEC_PRCTL", Some(1)),
-    ("PR_SPEC_STORE_BYPASS", Some(0)),
-    ("PR_SVE_GET_VL", Some(51)),
-    ("PR_SVE_SET_VL", Some(50)),
-    ("PR_SVE_SET_VL_ONEXEC", Some(0x40000)),
-    ("PR_SVE_VL_INHERIT", Some(0x20000)),
-    ("PR_SVE_VL_LEN_MASK", Some(0xffff)),
-    ("PR_SYS_DISPATCH_EXCLUSIVE_ON", Some(1)),
-    ("PR_SYS_DISPATCH_INCLUSIVE_ON", Some(2)),
-    ("PR_SYS_DISPATCH_OFF", Some(0)),
-    ("PR_SYS_DISPATCH_ON", Some(1)),
-    ("PR_TAGGED_ADDR_ENABLE", Some(1)),
-    ("PR_TASK_PERF_EVENTS_DISABLE", Some(31)),
-    ("PR_TASK_PERF_EVENTS_ENABLE", Some(32)),
-    ("PR_TIMER_CREATE_RESTORE_IDS", Some(77)),
-    ("PR_TIMER_CREATE_RESTORE_IDS_GET", Some(2)),
-    ("PR_TIMER_CREATE_RESTORE_IDS_OFF", Some(0)),
-    ("PR_TIMER_CREATE_RESTORE_IDS_ON", Some(1)),
-    ("PR_TIMING_STATISTICAL", Some(0)),
-    ("PR_TIMING_TIMESTAMP", Some(1)),
-    ("PR_TSC_ENABLE", Some(1)),
-    ("PR_TSC_SIGSEGV", Some(2)),
-    ("PR_UNALIGN_NOPRINT", Some(1)),
-    ("PR_UNALIGN_SIGBUS", Some(2)),
-    ("PS2ESDI_MAJOR", Some(36)),
-    ("PSTOREFS_MAGIC", Some(0x6165676c)),
-    ("PSW_ADDR_AMODE", None),
-    ("PSW_ADDR_INSN", None),
-    ("PSW_ASC_ACCREG", None),
-    ("PSW_ASC_HOME", None),
-    ("PSW_ASC_PRIMARY", None),
-    ("PSW_ASC_SECONDARY", None),
-    ("PSW_MASK_ASC", None),
-    ("PSW_MASK_BA", None),
-    ("PSW_MASK_BASE", None),
-    ("PSW_MASK_CC", None),
-    ("PSW_MASK_DAT", None),
-    ("PSW_MASK_EA", None),
-    ("PSW_MASK_EXT", None),
-    ("PSW_MASK_IO", None),
-    ("PSW_MASK_KEY", None),
-    ("PSW_MASK_MCHECK", None),
-    ("PSW_MASK_PER", None),
-    ("PSW_MASK_PM", None),
-    ("PSW_MASK_PSTATE", None),
-    ("PSW_MASK_RI", None),
-    ("PSW_MASK_USER", None),
-    ("PSW_MASK_WAIT", None),
-    ("PTP_CLK_MAGIC", Some(61)),
-    ("PTP_CLOCK_GETCAPS", Some(0x80503d01)),
-    ("PTP_CLOCK_GETCAPS2", Some(0x80503d0a)),
-    ("PTP_ENABLE_FEATURE", Some(1)),
-    ("PTP_ENABLE_PPS", Some(0x40043d04)),
-    ("PTP_ENABLE_PPS2", Some(0x40043d0d)),
-    ("PTP_EXTTS_EDGES", Some(6)),
-    ("PTP_EXTTS_REQUEST", Some(0x40103d02)),
-    ("PTP_EXTTS_REQUEST2", Some(0x40103d0b)),
-    ("PTP_EXTTS_V1_VALID_FLAGS", Some(7)),
-    ("PTP_EXTTS_VALID_FLAGS", Some(15)),
-    ("PTP_FALLING_EDGE", Some(4)),
-    ("PTP_MAX_SAMPLES", Some(25)),
-    ("PTP_PEROUT_DUTY_CYCLE", Some(2)),
-    ("PTP_PEROUT_ONE_SHOT", Some(1)),
-    ("PTP_PEROUT_PHASE", Some(4)),
-    ("PTP_PEROUT_REQUEST", Some(0x40383d03)),
-    ("PTP_PEROUT_REQUEST2", Some(0x40383d0c)),
-    ("PTP_PEROUT_V1_VALID_FLAGS", Some(0)),
-    ("PTP_PEROUT_VALID_FLAGS", Some(7)),
-    ("PTP_PF_EXTTS", Some(1)),
-    ("PTP_PF_NONE", Some(0)),
-    ("PTP_PF_PEROUT", Some(2)),
-    ("PTP_PF_PHYSYNC", Some(3)),
-    ("PTP_PIN_GETFUNC", Some(0xc0603d06)),
-    ("PTP_PIN_GETFUNC2", Some(0xc0603d0f)),
-    ("PTP_PIN_SETFUNC", Some(0x40603d07)),
-    ("PTP_PIN_SETFUNC2", Some(0x40603d10)),
-    ("PTP_RISING_EDGE", Some(2)),
-    ("PTP_STRICT_FLAGS", Some(8)),
-    ("PTP_SYS_OFFSET", Some(0x43403d05)),
-    ("PTP_SYS_OFFSET2", Some(0x43403d0e)),
-    ("PTP_SYS_OFFSET_EXTENDED", Some(0xc4c03d09)),
-    ("PTP_SYS_OFFSET_EXTENDED2", Some(0xc4c03d12)),
-    ("PTP_SYS_OFFSET_PRECISE", Some(0xc0403d08)),
-    ("PTP_SYS_OFFSET_PRECISE2", Some(0xc0403d11)),
-    ("PTRACE_ARCH_PRCTL", None),
-    ("PTRACE_ATTACH", Some(16)),
-    ("PTRACE_CONT", Some(7)),
-    ("PTRACE_DETACH", Some(17)),
-    ("PTRACE_DISABLE_TE", None),
-    ("PTRACE_ENABLE_TE", None),
-    ("PTRACE_EVENTMSG_SYSCALL_ENTRY", Some(1)),
-    ("PTRACE_EVENTMSG_SYSCALL_EXIT", Some(2)),
-    ("PTRACE_EVENT_CLONE", Some(3)),
-    ("PTRACE_EVENT_EXEC", Some(4)),
-    ("PTRACE_EVENT_EXIT", Some(6)),
-    ("PTRACE_EVENT_FORK", Some(1)),
-    ("PTRACE_EVENT_SECCOMP", Some(7)),
-    ("PTRACE_EVENT_STOP", Some(128)),
-    ("PTRACE_EVENT_VFORK", Some(2)),
-    ("PTRACE_EVENT_VFORK_DONE", Some(5)),
-    ("PTRACE_GETCRUNCHREGS", None),
-    ("PTRACE_GETDSPREGS", None),
-    ("PTRACE_GETEVENTMSG", Some(0x4201)),
-    ("PTRACE_GETEVRREGS", None),
-    ("PTRACE_GETFDPIC", None),
-    ("PTRACE_GETFDPIC_EXEC", None),
-    ("PTRACE_GETFDPIC_INTERP", None),
-    ("PTRACE_GETFPREGS", Some(14)),
-    ("PTRACE_GETFPXREGS", None),
-    ("PTRACE_GETHBPREGS", None),
-    ("PTRACE_GETREGS", Some(12)),
-    ("PTRACE_GETREGS64", None),
-    ("PTRACE_GETREGSET", Some(0x4204)),
-    ("PTRACE_GETSIGINFO", Some(0x4202)),
-    ("PTRACE_GETSIGMASK", Some(0x420a)),
-    ("PTRACE_GETVFPREGS", None),
-    ("PTRACE_GETVRREGS", None),
-    ("PTRACE_GETVSRREGS", None),
-    ("PTRACE_GETWMMXREGS", None),
-    ("PTRACE_GET_DEBUGREG", None),
-    ("PTRACE_GET_LAST_BREAK", None),
-    ("PTRACE_GET_RSEQ_CONFIGURATION", Some(0x420f)),
-    ("PTRACE_GET_SYSCALL_INFO", Some(0x420e)),
-    ("PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG", Some(0x4211)),
-    ("PTRACE_GET_THREAD_AREA", None),
-    ("PTRACE_GET_THREAD_AREA_3264", None),
-    ("PTRACE_GET_WATCH_REGS", None),
-    ("PTRACE_INTERRUPT", Some(0x4207)),
-    ("PTRACE_KILL", Some(8)),
-    ("PTRACE_LISTEN", Some(0x4208)),
-    ("PTRACE_OLDSETOPTIONS", None),
-    ("PTRACE_O_EXITKILL", Some(0x100000)),
-    ("PTRACE_O_MASK", Some(0x3000ff)),
-    ("PTRACE_O_SUSPEND_SECCOMP", Some(0x200000)),
-    ("PTRACE_O_TRACECLONE", Some(8)),
-    ("PTRACE_O_TRACEEXEC", Some(16)),
-    ("PTRACE_O_TRACEEXIT", Some(64)),
-    ("PTRACE_O_TRACEFORK", Some(2)),
-    ("PTRACE_O_TRACESECCOMP", Some(128)),
-    ("PTRACE_O_TRACESYSGOOD", Some(1)),
-    ("PTRACE_O_TRACEVFORK", Some(4)),
-    ("PTRACE_O_TRACEVFORKDONE", Some(32)),
-    ("PTRACE_PEEKDATA", Some(2)),
-    ("PTRACE_PEEKDATA_3264", None),
-    ("PTRACE_PEEKDATA_AREA", None),
-    ("PTRACE_PEEKMTETAGS", None),
-    ("PTRACE_PEEKSIGINFO", Some(0x4209)),
-    ("PTRACE_PEEKSIGINFO_SHARED", Some(1)),
-    ("PTRACE_PEEKTEXT", Some(1)),
-    ("PTRACE_PEEKTEXT_3264", None),
-    ("PTRACE_PEEKTEXT_AREA", None),
-    ("PTRACE_PEEKUSR", Some(3)),
-    ("PTRACE_PEEKUSR_AREA", None),
-    ("PTRACE_PEEK_SYSTEM_CALL", None),
-    ("PTRACE_POKEDATA", Some(5)),
-    ("PTRACE_POKEDATA_3264", None),
-    ("PTRACE_POKEDATA_AREA", None),
-    ("PTRACE_POKEMTETAGS", None),
-    ("PTRACE_POKETEXT", Some(4)),
-    ("PTRACE_POKETEXT_3264", None),
-    ("PTRACE_POKETEXT_AREA", None),
-    ("PTRACE_POKEUSR", Some(6)),
-    ("PTRACE_POKEUSR_AREA", None),
-    ("PTRACE_POKE_SYSTEM_CALL", None),
-    ("PTRACE_PROT", None),
-    ("PTRACE_SECCOMP_GET_FILTER", Some(0x420c)),
-    ("PTRACE_SECCOMP_GET_METADATA", Some(0x420d)),
-    ("PTRACE_SEIZE", Some(0x4206)),
-    ("PTRACE_SETCRUNCHREGS", None),
-    ("PTRACE_SETDSPREGS", None),
-    ("PTRACE_SETEVRREGS", None),
-    ("PTRACE_SETFPREGS", Some(15)),
-    ("PTRACE_SETFPXREGS", None),
-    ("PTRACE_SETHBPREGS", None),
-    ("PTRACE_SETOPTIONS", Some(0x4200)),
-    ("PTRACE_SETREGS", Some(13)),
-    ("PTRACE_SETREGS64", None),
-    ("PTRACE_SETREGSET", Some(0x4205)),
-    ("PTRACE_SETSIGINFO", Some(0x4203)),
-    ("PTRACE_SETSIGMASK", Some(0x420b)),
-    ("PTRACE_SETVFPREGS", None),
-    ("PTRACE_SETVRREGS", None),
-    ("PTRACE_SETVSRREGS", None),
-    ("PTRACE_SETWMMXREGS", None),
-    ("PTRACE_SET_DEBUGREG", None),
-    ("PTRACE_SET_SYSCALL", None),
-    ("PTRACE_SET_SYSCALL_INFO", Some(0x4212)),
-    ("PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG", Some(0x4210)),
-    ("PTRACE_SET_THREAD_AREA", None),
-    ("PTRACE_SET_WATCH_REGS", None),
-    ("PTRACE_SINGLEBLOCK", None),
-    ("PTRACE_SINGLESTEP", Some(9)),
-    ("PTRACE_SYSCALL", Some(24)),
-    ("PTRACE_SYSCALL_INFO_ENTRY", Some(1)),
-    ("PTRACE_SYSCALL_INFO_EXIT", Some(2)),
-    ("PTRACE_SYSCALL_INFO_NONE", Some(0)),
-    ("PTRACE_SYSCALL_INFO_SECCOMP", Some(3)),
-    ("PTRACE_SYSEMU", None),
-    ("PTRACE_SYSEMU_SINGLESTEP", None),
-    ("PTRACE_TE_ABORT_RAND", None),
-    ("PTRACE_TRACEME", Some(0)),
-    ("PTY_MASTER_MAJOR", Some(2)),
-    ("PTY_SLAVE_MAJOR", Some(3)),
-    ("P_ALL", Some(0)),
-    ("P_PGID", Some(2)),
-    ("P_PID", Some(1)),
-    ("P_PIDFD", Some(3)),
-    ("QFMT_OCFS2", Some(3)),
-    ("QFMT_VFS_OLD", Some(1)),
-    ("QFMT_VFS_V0", Some(2)),
-    ("QFMT_VFS_V1", Some(4)),
-    ("QIC117_TAPE_MAJOR", Some(27)),
-    ("QIF_ALL", Some(63)),
-    ("QIF_BLIMITS", Some(1)),
-    ("QIF_BLIMITS_B", Some(0)),
-    ("QIF_BTIME", Some(16)),
-    ("QIF_BTIME_B", Some(4)),
-    ("QIF_DQBLKSIZE", Some(0x400)),
-    ("QIF_DQBLKSIZE_BITS", Some(10)),
-    ("QIF_ILIMITS", Some(4)),
-    ("QIF_ILIMITS_B", Some(2)),
-    ("QIF_INODES", Some(8)),
-    ("QIF_INODES_B", Some(3)),
-    ("QIF_ITIME", Some(32)),
-    ("QIF_ITIME_B", Some(5)),
-    ("QIF_LIMITS", Some(5)),
-    ("QIF_SPACE", Some(2)),
-    ("QIF_SPACE_B", Some(1)),
-    ("QIF_TIMES", Some(48)),
-    ("QIF_USAGE", Some(10)),
-    ("QNX4_SUPER_MAGIC", Some(47)),
-    ("QNX6_SUPER_MAGIC", Some(0x68191122)),
-    ("QUOTA_NL_A_CAUSED_ID", Some(6)),
-    ("QUOTA_NL_A_DEV_MAJOR", Some(4)),
-    ("QUOTA_NL_A_DEV_MINOR", Some(5)),
-    ("QUOTA_NL_A_EXCESS_ID", Some(2)),
-    ("QUOTA_NL_A_MAX", Some(7)),
-    ("QUOTA_NL_A_PAD", Some(7)),
-    ("QUOTA_NL_A_QTYPE", Some(1)),
-    ("QUOTA_NL_A_UNSPEC", Some(0)),
-    ("QUOTA_NL_A_WARNING", Some(3)),
-    ("QUOTA_NL_BHARDBELOW", Some(9)),
-    ("QUOTA_NL_BHARDWARN", Some(4)),
-    ("QUOTA_NL_BSOFTBELOW", Some(10)),
-    ("QUOTA_NL_BSOFTLONGWARN", Some(5)),
-    ("QUOTA_NL_BSOFTWARN", Some(6)),
-    ("QUOTA_NL_C_MAX", Some(1)),
-    ("QUOTA_NL_C_UNSPEC", Some(0)),
-    ("QUOTA_NL_C_WARNING", Some(1)),
-    ("QUOTA_NL_IHARDBELOW", Some(7)),
-    ("QUOTA_NL_IHARDWARN", Some(1)),
-    ("QUOTA_NL_ISOFTBELOW", Some(8)),
-    ("QUOTA_NL_ISOFTLONGWARN", Some(2)),
-    ("QUOTA_NL_ISOFTWARN", Some(3)),
-    ("QUOTA_NL_NOWARN", Some(0)),
-    ("Q_GETFMT", Some(0x800004)),
-    ("Q_GETINFO", Some(0x800005)),
-    ("Q_GETNEXTQUOTA", Some(0x800009)),
-    ("Q_GETQUOTA", Some(0x800007)),
-    ("Q_QUOTAOFF", Some(0x800003)),
-    ("Q_QUOTAON", Some(0x800002)),
-    ("Q_SETINFO", Some(0x800006)),
-    ("Q_SETQUOTA", Some(0x800008)),
-    ("Q_SYNC", Some(0x800001)),
-    ("RAMDISK_MAJOR", Some(1)),
-    ("RAMFS_MAGIC", Some(0x858458f6)),
-    ("RAND_MAX", Some(0x7fffffff)),
-    ("RAW_MAJOR", Some(162)),
-    ("RB_AUTOBOOT", Some(0x1234567)),
-    ("RB_DISABLE_CAD", Some(0)),
-    ("RB_ENABLE_CAD", Some(0x89abcdef)),
-    ("RB_HALT_SYSTEM", Some(0xcdef0123)),
-    ("RB_KEXEC", Some(0x45584543)),
-    ("RB_POWER_OFF", Some(0x4321fedc)),
-    ("RB_SW_SUSPEND", Some(0xd000fce2)),
-    ("RDMA_IOCTL_MAGIC", Some(27)),
-    ("RDMA_VERBS_IOCTL", Some(0xc0181b01)),
-    ("RDTGROUP_SUPER_MAGIC", Some(0x7655821)),
-    ("READ_IMPLIES_EXEC", Some(0x400000)),
-    ("RECLAIM_UNMAP", Some(4)),
-    ("RECLAIM_WRITE", Some(2)),
-    ("RECLAIM_ZONE", Some(1)),
-    ("REISERFS_IOC_UNPACK", None),
-    ("REISERFS_SUPER_MAGIC", Some(0x52654973)),
-    ("RENAME_EXCHANGE", Some(2)),
-    ("RENAME_NOREPLACE", Some(1)),
-    ("RENAME_WHITEOUT", Some(4)),
-    ("REP_CNT", Some(2)),
-    ("REP_DELAY", Some(0)),
-    ("REP_MAX", Some(1)),
-    ("REP_PERIOD", Some(1)),
-    ("RESOLVE_BENEATH", Some(8)),
-    ("RESOLVE_CACHED", Some(32)),
-    ("RESOLVE_IN_ROOT", Some(16)),
-    ("RESOLVE_NO_MAGICLINKS", Some(2)),
-    ("RESOLVE_NO_SYMLINKS", Some(4)),
-    ("RESOLVE_NO_XDEV", Some(1)),
-    ("RFKILL_EVENT_SIZE_V1", Some(8)),
-    ("RFKILL_HARD_BLOCK_NOT_OWNER", Some(2)),
-    ("RFKILL_HARD_BLOCK_SIGNAL", Some(1)),
-    ("RFKILL_IOCTL_MAX_SIZE", Some(0x40045202)),
-    ("RFKILL_IOCTL_NOINPUT", Some(0x5201)),
-    ("RFKILL_IOC_MAGIC", Some(82)),
-    ("RFKILL_IOC_MAX_SIZE", Some(2)),
-    ("RFKILL_IOC_NOINPUT", Some(1)),
-    ("RFKILL_OP_ADD", Some(0)),
-    ("RFKILL_OP_CHANGE", Some(2)),
-    ("RFKILL_OP_CHANGE_ALL", Some(3)),
-    ("RFKILL_OP_DEL", Some(1)),
-    ("RFKILL_STATE_HARD_BLOCKED", Some(2)),
-    ("RFKILL_STATE_SOFT_BLOCKED", Some(0)),
-    ("RFKILL_STATE_UNBLOCKED", Some(1)),
-    ("RFKILL_TYPE_ALL", Some(0)),
-    ("RFKILL_TYPE_BLUETOOTH", Some(2)),
-    ("RFKILL_TYPE_FM", Some(7)),
-    ("RFKILL_TYPE_GPS", Some(6)),
-    ("RFKILL_TYPE_NFC", Some(8)),
-    ("RFKILL_TYPE_UWB", Some(3)),
-    ("RFKILL_TYPE_WIMAX", Some(4)),
-    ("RFKILL_TYPE_WLAN", Some(1)),
-    ("RFKILL_TYPE_WWAN", Some(5)),
-    ("RIO_ALLOC_DMA", Some(0xc0186d13)),
-    ("RIO_CM_CHAN_ACCEPT", Some(0xc0086307)),
-    ("RIO_CM_CHAN_BIND", Some(0x40086305)),
-    ("RIO_CM_CHAN_CLOSE", Some(0x40026304)),
-    ("RIO_CM_CHAN_CONNECT", Some(0x40086308)),
-    ("RIO_CM_CHAN_CREATE", Some(0xc0026303)),
-    ("RIO_CM_CHAN_LISTEN", Some(0x40026306)),
-    ("RIO_CM_CHAN_RECEIVE", Some(0xc010630a)),
-    ("RIO_CM_CHAN_SEND", Some(0x40106309)),
-    ("RIO_CM_EP_GET_LIST", Some(0xc0046302)),
-    ("RIO_CM_EP_GET_LIST_SIZE", Some(0xc0046301)),
-    ("RIO_CM_MPORT_GET_LIST", Some(0xc004630b)),
-    ("RIO_DEV_ADD", Some(0x40206d17)),
-    ("RIO_DEV_DEL", Some(0x40206d18)),
-    ("RIO_DISABLE_DOORBELL_RANGE", Some(0x40086d0a)),
-    ("RIO_DISABLE_PORTWRITE_RANGE", Some(0x40106d0c)),
-    ("RIO_ENABLE_DOORBELL_RANGE", Some(0x40086d09)),
-    ("RIO_ENABLE_PORTWRITE_RANGE", Some(0x40106d0b)),
-    ("RIO_FREE_DMA", Some(0x40086d14)),
-    ("RIO_GET_EVENT_MASK", Some(0x80046d0e)),
-    ("RIO_MAP_INBOUND", Some(0xc0286d11)),
-    ("RIO_MAP_OUTBOUND", Some(0xc0286d0f)),
-    ("RIO_MPORT_GET_PROPERTIES", Some(0x80306d04)),
-    ("RIO_MPORT_MAINT_COMPTAG_SET", Some(0x40046d02)),
-    ("RIO_MPORT_MAINT_HDID_SET", Some(0x40026d01)),
-    ("RIO_MPORT_MAINT_PORT_IDX_GET", Some(0x80046d03)),
-    ("RIO_MPORT_MAINT_READ_LOCAL", Some(0x80186d05)),
-    ("RIO_MPORT_MAINT_READ_REMOTE", Some(0x80186d07)),
-    ("RIO_MPORT_MAINT_WRITE_LOCAL", Some(0x40186d06)),
-    ("RIO_MPORT_MAINT_WRITE_REMOTE", Some(0x40186d08)),
-    ("RIO_SET_EVENT_MASK", Some(0x40046d0d)),
-    ("RIO_TRANSFER", Some(0xc0186d15)),
-    ("RIO_UNMAP_INBOUND", Some(0x40086d12)),
-    ("RIO_UNMAP_OUTBOUND", Some(0x40286d10)),
-    ("RIO_WAIT_FOR_ASYNC", Some(0x40086d16)),
-    ("RISCOM8_CALLOUT_MAJOR", Some(49)),
-    ("RISCOM8_NORMAL_MAJOR", Some(48)),
-    ("RISCV_MAX_VLENB", None),
-    ("RLIM64_INFINITY", Some(0xffffffffffffffff)),
-    ("RLIMIT_AS", Some(9)),
-    ("RLIMIT_CORE", Some(4)),
-    ("RLIMIT_CPU", Some(0)),
-    ("RLIMIT_DATA", Some(2)),
-    ("RLIMIT_FSIZE", Some(1)),
-    ("RLIMIT_LOCKS", Some(10)),
-    ("RLIMIT_MEMLOCK", Some(8)),
-    ("RLIMIT_MSGQUEUE", Some(12)),
-    ("RLIMIT_NICE", Some(13)),
-    ("RLIMIT_NLIMITS", Some(16)),
-    ("RLIMIT_NOFILE", Some(7)),
-    ("RLIMIT_NPROC", Some(6)),
-    ("RLIMIT_OFILE", Some(7)),
-    ("RLIMIT_RSS", Some(5)),
-    ("RLIMIT_RTPRIO", Some(14)),
-    ("RLIMIT_RTTIME", Some(15)),
-    ("RLIMIT_SIGPENDING", Some(11)),
-    ("RLIMIT_STACK", Some(3)),
-    ("RLIM_INFINITY", Some(0xffffffffffffffff)),
-    ("RLIM_NLIMITS", Some(16)),
-    ("RLIM_SAVED_CUR", Some(0xffffffffffffffff)),
-    ("RLIM_SAVED_MAX", Some(0xffffffffffffffff)),
-    ("RNDADDENTROPY", Some(0x40085203)),
-    ("RNDADDTOENTCNT", Some(0x40045201)),
-    ("RNDCLEARPOOL", Some(0x5206)),
-    ("RNDGETENTCNT", Some(0x80045200)),
-    ("RNDGETPOOL", Some(0x80085202)),
-    ("RNDRESEEDCRNG", Some(0x5207)),
-    ("RNDZAPENTCNT", Some(0x5204)),
-    ("ROBUST_LIST_LIMIT", Some(0x800)),
-    ("RPMSG_CREATE_EPT_IOCTL", Some(0x4028b501)),
-    ("RPMSG_DESTROY_EPT_IOCTL", Some(0xb502)),
-    ("RPROC_GET_SHUTDOWN_ON_RELEASE", Some(0x8004b702)),
-    ("RPROC_SET_SHUTDOWN_ON_RELEASE", Some(0x4004b701)),
-    ("RSEQ_CPU_ID_REGISTRATION_FAILED", Some(0xfffffffffffffffe)),
-    ("RSEQ_CPU_ID_UNINITIALIZED", Some(0xffffffffffffffff)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE", Some(4)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE_BIT", Some(2)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT", Some(1)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT_BIT", Some(0)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL", Some(2)),
-    ("RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL_BIT", Some(1)),
-    ("RSEQ_FLAG_UNREGISTER", Some(1)),
-    ("RTC_AF", Some(32)),
-    ("RTC_AIE_OFF", Some(0x7002)),
-    ("RTC_AIE_ON", Some(0x7001)),
-    ("RTC_ALM_READ", Some(0x80247008)),
-    ("RTC_ALM_SET", Some(0x40247007)),
-    ("RTC_BSM_DIRECT", Some(1)),
-    ("RTC_BSM_DISABLED", Some(0)),
-    ("RTC_BSM_LEVEL", Some(2)),
-    ("RTC_BSM_STANDBY", Some(3)),
-    ("RTC_EPOCH_READ", Some(0x8004700d)),
-    ("RTC_EPOCH_SET", Some(0x4004700e)),
-    ("RTC_FEATURE_ALARM", Some(0)),
-    ("RTC_FEATURE_ALARM_RES_2S", Some(3)),
-    ("RTC_FEATURE_ALARM_RES_MINUTE", Some(1)),
-    ("RTC_FEATURE_ALARM_WAKEUP_ONLY", Some(7)),
-    ("RTC_FEATURE_BACKUP_SWITCH_MODE", Some(6)),
-    ("RTC_FEATURE_CNT", Some(8)),
-    ("RTC_FEATURE_CORRECTION", Some(5)),
-    ("RTC_FEATURE_NEED_WEEK_DAY", Some(2)),
-    ("RTC_FEATURE_UPDATE_INTERRUPT", Some(4)),
-    ("RTC_IRQF", Some(128)),
-    ("RTC_IRQP_READ", Some(0x8004700b)),
-    ("RTC_IRQP_SET", Some(0x4004700c)),
-    ("RTC_MAX_FREQ", Some(0x2000)),
-    ("RTC_PARAM_BACKUP_SWITCH_MODE", Some(2)),
-    ("RTC_PARAM_CORRECTION", Some(1)),
-    ("RTC_PARAM_FEATURES", Some(0)),
-    ("RTC_PARAM_GET", Some(0x40187013)),
-    ("RTC_PARAM_SET", Some(0x40187014)),
-    ("RTC_PF", Some(64)),
-    ("RTC_PIE_OFF", Some(0x7006)),
-    ("RTC_PIE_ON", Some(0x7005)),
-    ("RTC_PLL_GET", Some(0x801c7011)),
-    ("RTC_PLL_SET", Some(0x401c7012)),
-    ("RTC_RD_TIME", Some(0x80247009)),
-    ("RTC_SET_TIME", Some(0x4024700a)),
-    ("RTC_UF", Some(16)),
-    ("RTC_UIE_OFF", Some(0x7004)),
-    ("RTC_UIE_ON", Some(0x7003)),
-    ("RTC_VL_ACCURACY_LOW", Some(8)),
-    ("RTC_VL_BACKUP_EMPTY", Some(4)),
-    ("RTC_VL_BACKUP_LOW", Some(2)),
-    ("RTC_VL_BACKUP_SWITCH", Some(16)),
-    ("RTC_VL_CLR", Some(0x7014)),
-    ("RTC_VL_DATA_INVALID", Some(1)),
-    ("RTC_VL_READ", Some(0x80047013)),
-    ("RTC_WIE_OFF", Some(0x7010)),
-    ("RTC_WIE_ON", Some(0x700f)),
-    ("RTC_WKALM_RD", Some(0x80287010)),
-    ("RTC_WKALM_SET", Some(0x4028700f)),
-    ("RTF_MAJOR", Some(150)),
-    ("RTSIG_MAX", Some(32)),
-    ("RUSAGE_BOTH", Some(0xfffffffffffffffe)),
-    ("RUSAGE_CHILDREN", Some(0xffffffffffffffff)),
-    ("RUSAGE_LWP", Some(1)),
-    ("RUSAGE_SELF", Some(0)),
-    ("RUSAGE_THREAD", Some(1)),
-    ("RWF_APPEND", Some(16)),
-    ("RWF_DSYNC", Some(2)),
-    ("RWF_HIPRI", Some(1)),
-    ("RWF_NOWAIT", Some(8)),
-    ("RWF_SUPPORTED", Some(31)),
-    ("RWF_SYNC", Some(4)),
-    ("RWF_WRITE_LIFE_NOT_SET", Some(0)),
-    ("RWH_WRITE_LIFE_EXTREME", Some(5)),
-    ("RWH_WRITE_LIFE_LONG", Some(4)),
-    ("RWH_WRITE_LIFE_MEDIUM", Some(3)),
-    ("RWH_WRITE_LIFE_NONE", Some(1)),
-    ("RWH_WRITE_LIFE_NOT_SET", Some(0)),
-    ("RWH_WRITE_LIFE_SHORT", Some(2)),
-    ("R_OK", Some(4)),
-    ("S390_BREAKPOINT_U16", None),
-    ("S390_SYSCALL_OPCODE", None),
-    ("S390_SYSCALL_SIZE", None),
-    ("SANYO_CDROM_MAJOR", Some(18)),
-    ("SA_EXPOSE_TAGBITS", Some(0x800)),
-    ("SA_INTERRUPT", Some(0x20000000)),
-    ("SA_NOCLDSTOP", Some(1)),
-    ("SA_NOCLDWAIT", Some(2)),
-    ("SA_NODEFER", Some(0x40000000)),
-    ("SA_NOMASK", Some(0x40000000)),
-    ("SA_ONESHOT", Some(0x80000000)),
-    ("SA_ONSTACK", Some(0x8000000)),
-    ("SA_RESETHAND", Some(0x80000000)),
-    ("SA_RESTART", Some(0x10000000)),
-    ("SA_RESTORER", Some(0x4000000)),
-    ("SA_SIGINFO", Some(4)),
-    ("SA_STACK", Some(0x8000000)),
-    ("SA_THIRTYTWO", None),
-    ("SA_UNSUPPORTED", Some(0x400)),
-    ("SCHED_BATCH", Some(3)),
-    ("SCHED_DEADLINE", Some(6)),
-    ("SCHED_EXT", Some(7)),
-    ("SCHED_FIFO", Some(1)),
-    ("SCHED_FLAG_ALL", Some(127)),
-    ("SCHED_FLAG_DL_OVERRUN", Some(4)),
-    ("SCHED_FLAG_KEEP_ALL", Some(24)),
-    ("SCHED_FLAG_KEEP_PARAMS", Some(16)),
-    ("SCHED_FLAG_KEEP_POLICY", Some(8)),
-    ("SCHED_FLAG_RECLAIM", Some(2)),
-    ("SCHED_FLAG_RESET_ON_FORK", Some(1)),
-    ("SCHED_FLAG_UTIL_CLAMP", Some(96)),
-    ("SCHED_FLAG_UTIL_CLAMP_MAX", Some(64)),
-    ("SCHED_FLAG_UTIL_CLAMP_MIN", Some(32)),
-    ("SCHED_IDLE", Some(5)),
-    ("SCHED_ISO", Some(4)),
-    ("SCHED_NORMAL", Some(0)),
-    ("SCHED_OTHER", Some(0)),
-    ("SCHED_RESET_ON_FORK", Some(0x40000000)),
-    ("SCHED_RR", Some(2)),
-    ("SCIF_ACCEPTREG", Some(0xc0087305)),
-    ("SCIF_ACCEPTREQ", Some(0xc0107304)),
-    ("SCIF_BIND", Some(0xc0087301)),
-    ("SCIF_CONNECT", Some(0xc0087303)),
-    ("SCIF_FENCE_MARK", Some(0xc010730f)),
-    ("SCIF_FENCE_SIGNAL", Some(0xc0287311)),
-    ("SCIF_FENCE_WAIT", Some(0xc0047310)),
-    ("SCIF_GET_NODEIDS", Some(0xc018730e)),
-    ("SCIF_LISTEN", Some(0x40047302)),
-    ("SCIF_READFROM", Some(0xc028730a)),
-    ("SCIF_RECV", Some(0xc0187307)),
-    ("SCIF_REG", Some(0xc0287308)),
-    ("SCIF_SEND", Some(0xc0187306)),
-    ("SCIF_UNREG", Some(0xc0107309)),
-    ("SCIF_VREADFROM", Some(0xc028730c)),
-    ("SCIF_VWRITETO", Some(0xc028730d)),
-    ("SCIF_WRITETO", Some(0xc028730b)),
-    ("SCM_CREDENTIALS", Some(2)),
-    ("SCM_DEVMEM_DMABUF", Some(79)),
-    ("SCM_DEVMEM_LINEAR", Some(78)),
-    ("SCM_INQ", Some(84)),
-    ("SCM_RIGHTS", Some(1)),
-    ("SCM_SECURITY", Some(3)),
-    ("SCM_TIMESTAMP", Some(29)),
-    ("SCM_TIMESTAMPING", Some(37)),
-    ("SCM_TIMESTAMPING_OPT_STATS", Some(54)),
-    ("SCM_TIMESTAMPING_PKTINFO", Some(58)),
-    ("SCM_TIMESTAMPNS", Some(35)),
-    ("SCM_TS_OPT_ID", Some(81)),
-    ("SCM_TXTIME", Some(61)),
-    ("SCM_WIFI_STATUS", Some(41)),
-    ("SCSI_CDROM_MAJOR", Some(11)),
-    ("SCSI_CHANGER_MAJOR", Some(86)),
-    ("SCSI_DISK0_MAJOR", Some(8)),
-    ("SCSI_DISK10_MAJOR", Some(130)),
-    ("SCSI_DISK11_MAJOR", Some(131)),
-    ("SCSI_DISK12_MAJOR", Some(132)),
-    ("SCSI_DISK13_MAJOR", Some(133)),
-    ("SCSI_DISK14_MAJOR", Some(134)),
-    ("SCSI_DISK15_MAJOR", Some(135)),
-    ("SCSI_DISK1_MAJOR", Some(65)),
-    ("SCSI_DISK2_MAJOR", Some(66)),
-    ("SCSI_DISK3_MAJOR", Some(67)),
-    ("SCSI_DISK4_MAJOR", Some(68)),
-    ("SCSI_DISK5_MAJOR", Some(69)),
-    ("SCSI_DISK6_MAJOR", Some(70)),
-    ("SCSI_DISK7_MAJOR", Some(71)),
-    ("SCSI_DISK8_MAJOR", Some(128)),
-    ("SCSI_DISK9_MAJOR", Some(129)),
-    ("SCSI_GENERIC_MAJOR", Some(21)),
-    ("SCSI_OSD_MAJOR", Some(260)),
-    ("SCSI_TAPE_MAJOR", Some(9)),
-    ("SDNXC", None),
-    ("SDNXL", None),
-    ("SECBIT_KEEP_CAPS", Some(16)),
-    ("SECBIT_KEEP_CAPS_LOCKED", Some(32)),
-    ("SECBIT_NOROOT", Some(1)),
-    ("SECBIT_NOROOT_LOCKED", Some(2)),
-    ("SECBIT_NO_CAP_AMBIENT_RAISE", Some(64)),
-    ("SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED", Some(128)),
-    ("SECBIT_NO_SETUID_FIXUP", Some(4)),
-    ("SECBIT_NO_SETUID_FIXUP_LOCKED", Some(8)),
-    ("SECCOMP_ADDFD_FLAG_SEND", Some(2)),
-    ("SECCOMP_ADDFD_FLAG_SETFD", Some(1)),
-    ("SECCOMP_FILTER_FLAG_LOG", Some(2)),
-    ("SECCOMP_FILTER_FLAG_NEW_LISTENER", Some(8)),
-    ("SECCOMP_FILTER_FLAG_SPEC_ALLOW", Some(4)),
-    ("SECCOMP_FILTER_FLAG_TSYNC", Some(1)),
-    ("SECCOMP_FILTER_FLAG_TSYNC_ESRCH", Some(16)),
-    ("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", Some(32)),
-    ("SECCOMP_GET_ACTION_AVAIL", Some(2)),
-    ("SECCOMP_GET_NOTIF_SIZES", Some(3)),
-    ("SECCOMP_IOCTL_NOTIF_ADDFD", Some(0x40182103)),
-    ("SECCOMP_IOCTL_NOTIF_ID_VALID", Some(0x40082102)),
-    ("SECCOMP_IOCTL_NOTIF_RECV", Some(0xc0502100)),
-    ("SECCOMP_IOCTL_NOTIF_SEND", Some(0xc0182101)),
-    ("SECCOMP_IOC_MAGIC", Some(33)),
-    ("SECCOMP_MODE_DISABLED", Some(0)),
-    ("SECCOMP_MODE_FILTER", Some(2)),
-    ("SECCOMP_MODE_STRICT", Some(1)),
-    ("SECCOMP_RET_ACTION", Some(0x7fff0000)),
-    ("SECCOMP_RET_ACTION_FULL", Some(0xffff0000)),
-    ("SECCOMP_RET_ALLOW", Some(0x7fff0000)),
-    ("SECCOMP_RET_DATA", Some(0xffff)),
-    ("SECCOMP_RET_ERRNO", Some(0x50000)),
-    ("SECCOMP_RET_KILL", Some(0)),
-    ("SECCOMP_RET_KILL_PROCESS", Some(0x80000000)),
-    ("SECCOMP_RET_KILL_THREAD", Some(0)),
-    ("SECCOMP_RET_LOG", Some(0x7ffc0000)),
-    ("SECCOMP_RET_TRACE", Some(0x7ff00000)),
-    ("SECCOMP_RET_TRAP", Some(0x30000)),
-    ("SECCOMP_RET_USER_NOTIF", Some(0x7fc00000)),
-    ("SECCOMP_SET_MODE_FILTER", Some(1)),
-    ("SECCOMP_SET_MODE_STRICT", Some(0)),
-    ("SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP", Some(1)),
-    ("SECCOMP_USER_NOTIF_FLAG_CONTINUE", Some(1)),
-    ("SECRETMEM_MAGIC", Some(0x5345434d)),
-    ("SECTOR_BITS", Some(9)),
-    ("SECTOR_SIZE", Some(512)),
-    ("SECUREBITS_DEFAULT", Some(0)),
-    ("SECURE_ALL_BITS", Some(85)),
-    ("SECURE_ALL_LOCKS", Some(170)),
-    ("SECURE_KEEP_CAPS", Some(4)),
-    ("SECURE_KEEP_CAPS_LOCKED", Some(5)),
-    ("SECURE_NOROOT", Some(0)),
-    ("SECURE_NOROOT_LOCKED", Some(1)),
-    ("SECURE_NO_CAP_AMBIENT_RAISE", Some(6)),
-    ("SECURE_NO_CAP_AMBIENT_RAISE_LOCKED", Some(7)),
-    ("SECURE_NO_SETUID_FIXUP", Some(2)),
-    ("SECURE_NO_SETUID_FIXUP_LOCKED", Some(3)),
-    ("SECURITYFS_MAGIC", Some(0x73636673)),
-    ("SECURITY_DISABLE_PASSWORD", Some(191)),
-    ("SECURITY_ERASE_PREPARE", Some(188)),
-    ("SECURITY_ERASE_UNIT", Some(189)),
-    ("SECURITY_FREEZE_LOCK", Some(190)),
-    ("SECURITY_SET_PASSWORD", Some(186)),
-    ("SECURITY_UNLOCK", Some(187)),
-    ("SEEK_CUR", Some(1)),
-    ("SEEK_DATA", Some(3)),
-    ("SEEK_END", Some(2)),
-    ("SEEK_HOLE", Some(4)),
-    ("SEEK_MAX", Some(4)),
-    ("SEEK_SET", Some(0)),
-    ("SEGV_ACCADI", Some(5)),
-    ("SEGV_ACCERR", Some(2)),
-    ("SEGV_ADIDERR", Some(6)),
-    ("SEGV_ADIPERR", Some(7)),
-    ("SEGV_BNDERR", Some(3)),
-    ("SEGV_CPERR", Some(10)),
-    ("SEGV_MAPERR", Some(1)),
-    ("SEGV_MTEAERR", Some(8)),
-    ("SEGV_MTESERR", Some(9)),
-    ("SEGV_PKUERR", Some(4)),
-    ("SELINUX_MAGIC", Some(0xf97cff8c)),
-    ("SEMAEM", Some(0x7fff)),
-    ("SEMCTL", Some(3)),
-    ("SEMGET", Some(2)),
-    ("SEMMAP", Some(0x3d090000)),
-    ("SEMMNI", Some(0x7d00)),
-    ("SEMMNS", Some(0x3d090000)),
-    ("SEMMNU", Some(0x3d090000)),
-    ("SEMMSL", Some(0x7d00)),
-    ("SEMOP", Some(1)),
-    ("SEMOPM", Some(500)),
-    ("SEMTIMEDOP", Some(4)),
-    ("SEMUME", Some(500)),
-    ("SEMUSZ", Some(20)),
-    ("SEMVMX", Some(0x7fff)),
-    ("SEM_INFO", Some(19)),
-    ("SEM_STAT", Some(18)),
-    ("SEM_STAT_ANY", Some(20)),
-    ("SEM_UNDO", Some(0x1000)),
-    ("SERIAL_IO_AU", Some(4)),
-    ("SERIAL_IO_HUB6", Some(1)),
-    ("SERIAL_IO_MEM", Some(2)),
-    ("SERIAL_IO_MEM16", Some(7)),
-    ("SERIAL_IO_MEM32", Some(3)),
-    ("SERIAL_IO_MEM32BE", Some(6)),
-    ("SERIAL_IO_PORT", Some(0)),
-    ("SERIAL_IO_TSI", Some(5)),
-    ("SER_ISO7816_ENABLED", Some(1)),
-    ("SER_ISO7816_T_PARAM", Some(240)),
-    ("SER_RS485_ADDRB", Some(64)),
-    ("SER_RS485_ADDR_DEST", Some(256)),
-    ("SER_RS485_ADDR_RECV", Some(128)),
-    ("SER_RS485_ENABLED", Some(1)),
-    ("SER_RS485_RTS_AFTER_SEND", Some(4)),
-    ("SER_RS485_RTS_ON_SEND", Some(2)),
-    ("SER_RS485_RX_DURING_TX", Some(16)),
-    ("SER_RS485_TERMINATE_BUS", Some(32)),
-    ("SETALL", Some(17)),
-    ("SETFEATURES_4B_RW_LONG", Some(187)),
-    ("SETFEATURES_DIS_8BIT", Some(129)),
-    ("SETFEATURES_DIS_AAM", Some(194)),
-    ("SETFEATURES_DIS_APM", Some(133)),
-    ("SETFEATURES_DIS_DEFECT", Some(4)),
-    ("SETFEATURES_DIS_ECC", Some(119)),
-    ("SETFEATURES_DIS_MSN", Some(49)),
-    ("SETFEATURES_DIS_RETRY", Some(51)),
-    ("SETFEATURES_DIS_RI", Some(221)),
-    ("SETFEATURES_DIS_RLA", Some(85)),
-    ("SETFEATURES_DIS_RPOD", Some(102)),
-    ("SETFEATURES_DIS_SI", Some(222)),
-    ("SETFEATURES_DIS_WCACHE", Some(130)),
-    ("SETFEATURES_EN_8BIT", Some(1)),
-    ("SETFEATURES_EN_AAM", Some(66)),
-    ("SETFEATURES_EN_APM", Some(5)),
-    ("SETFEATURES_EN_DEFECT", Some(132)),
-    ("SETFEATURES_EN_ECC", Some(136)),
-    ("SETFEATURES_EN_MSN", Some(149)),
-    ("SETFEATURES_EN_REST", Some(172)),
-    ("SETFEATURES_EN_RETRY", Some(153)),
-    ("SETFEATURES_EN_RI", Some(93)),
-    ("SETFEATURES_EN_RLA", Some(170)),
-    ("SETFEATURES_EN_RPOD", Some(204)),
-    ("SETFEATURES_EN_SAME_M", Some(221)),
-    ("SETFEATURES_EN_SAME_R", Some(34)),
-    ("SETFEATURES_EN_SI", Some(94)),
-    ("SETFEATURES_EN_WCACHE", Some(2)),
-    ("SETFEATURES_PREFETCH", Some(171)),
-    ("SETFEATURES_RW_LONG", Some(68)),
-    ("SETFEATURES_SET_CACHE", Some(84)),
-    ("SETVAL", Some(16)),
-    ("SET_VLAN_EGRESS_PRIORITY_CMD", Some(3)),
-    ("SET_VLAN_FLAG_CMD", Some(7)),
-    ("SET_VLAN_INGRESS_PRIORITY_CMD", Some(2)),
-    ("SET_VLAN_NAME_TYPE_CMD", Some(6)),
-    ("SEV_ISSUE_CMD", Some(0xc0105300)),
-    ("SFD_CLOEXEC", Some(0x80000)),
-    ("SFD_NONBLOCK", Some(0x800)),
-    ("SHADOW_STACK_SET_MARKER", Some(2)),
-    ("SHADOW_STACK_SET_TOKEN", Some(1)),
-    ("SHMAT", Some(21)),
-    ("SHMCTL", Some(24)),
-    ("SHMDT", Some(22)),
-    ("SHMGET", Some(23)),
-    ("SHMIQ_MAJOR", Some(85)),
-    ("SHMLBA", None),
-    ("SHMMIN", Some(1)),
-    ("SHMMNI", Some(0x1000)),
-    ("SHMSEG", Some(0x1000)),
-    ("SHM_DEST", Some(512)),
-    ("SHM_EXEC", Some(0x8000)),
-    ("SHM_HUGETLB", Some(0x800)),
-    ("SHM_HUGE_16GB", Some(0x88000000)),
-    ("SHM_HUGE_16MB", Some(0x60000000)),
-    ("SHM_HUGE_1GB", Some(0x78000000)),
-    ("SHM_HUGE_1MB", Some(0x50000000)),
-    ("SHM_HUGE_256MB", Some(0x70000000)),
-    ("SHM_HUGE_2GB", Some(0x7c000000)),
-    ("SHM_HUGE_2MB", Some(0x54000000)),
-    ("SHM_HUGE_32MB", Some(0x64000000)),
-    ("SHM_HUGE_512KB", Some(0x4c000000)),
-    ("SHM_HUGE_512MB", Some(0x74000000)),
-    ("SHM_HUGE_64KB", Some(0x40000000)),
-    ("SHM_HUGE_8MB", Some(0x5c000000)),
-    ("SHM_HUGE_MASK", Some(63)),
-    ("SHM_HUGE_SHIFT", Some(26)),
-    ("SHM_INFO", Some(14)),
-    ("SHM_LOCK", Some(11)),
-    ("SHM_LOCKED", Some(0x400)),
-    ("SHM_NORESERVE", Some(0x1000)),
-    ("SHM_R", Some(256)),
-    ("SHM_RDONLY", Some(0x1000)),
-    ("SHM_REMAP", Some(0x4000)),
-    ("SHM_RND", Some(0x2000)),
-    ("SHM_STAT", Some(13)),
-    ("SHM_STAT_ANY", Some(15)),
-    ("SHM_UNLOCK", Some(12)),
-    ("SHM_W", Some(128)),
-    ("SHORT_INODE", Some(0x1000000)),
-    ("SHUT_RD", Some(0)),
-    ("SHUT_RDWR", Some(2)),
-    ("SHUT_WR", Some(1)),
-    ("SIGABRT", Some(6)),
-    ("SIGALRM", Some(14)),
-    ("SIGBUS", Some(7)),
-    ("SIGCHLD", Some(17)),
-    ("SIGCLD", Some(17)),
-    ("SIGCONT", Some(18)),
-    ("SIGEMT", None),
-    ("SIGEV_MAX_SIZE", Some(64)),
-    ("SIGEV_NONE", Some(1)),
-    ("SIGEV_PAD_SIZE", Some(13)),
-    ("SIGEV_SIGNAL", Some(0)),
-    ("SIGEV_THREAD", Some(2)),
-    ("SIGEV_THREAD_ID", Some(4)),
-    ("SIGFPE", Some(8)),
-    ("SIGHUP", Some(1)),
-    ("SIGILL", Some(4)),
-    ("SIGINT", Some(2)),
-    ("SIGIO", Some(29)),
-    ("SIGIOT", Some(6)),
-    ("SIGKILL", Some(9)),
-    ("SIGPIPE", Some(13)),
-    ("SIGPOLL", Some(29)),
-    ("SIGPROF", Some(27)),
-    ("SIGPWR", Some(30)),
-    ("SIGQUIT", Some(3)),
-    ("SIGRTMAX", None),
-    ("SIGRTMIN", Some(32)),
-    ("SIGSEGV", Some(11)),
-    ("SIGSTKFLT", Some(16)),
-    ("SIGSTKSZ", Some(0x2000)),
-    ("SIGSTOP", Some(19)),
-    ("SIGSWI", None),
-    ("SIGSYS", Some(31)),
-    ("SIGTERM", Some(15)),
-    ("SIGTRAP", Some(5)),
-    ("SIGTSTP", Some(20)),
-    ("SIGTTIN", Some(21)),
-    ("SIGTTOU", Some(22)),
-    ("SIGUNUSED", Some(31)),
-    ("SIGURG", Some(23)),
-    ("SIGUSR1", Some(10)),
-    ("SIGUSR2", Some(12)),
-    ("SIGVTALRM", Some(26)),
-    ("SIGWINCH", Some(28)),
-    ("SIGXCPU", Some(24)),
-    ("SIGXFSZ", Some(25)),
-    ("SIG_ATOMIC_MAX", Some(0x7fffffff)),
-    ("SIG_ATOMIC_MIN", Some(0xffffffff80000000)),
-    ("SIG_ATOMIC_WIDTH", Some(32)),
-    ("SIG_BLOCK", Some(0)),
-    ("SIG_DBG_BRANCH_TRACING", None),
-    ("SIG_DBG_SINGLE_STEPPING", None),
-    ("SIG_DFL", Some(0)),
-    ("SIG_ERR", Some(0xffffffffffffffff)),
-    ("SIG_HOLD", Some(2)),
-    ("SIG_IGN", Some(1)),
-    ("SIG_NOP", None),
-    ("SIG_SETMASK", Some(2)),
-    ("SIG_SETMASK32", None),
-    ("SIG_UNBLOCK", Some(1)),
-    ("SIOCADDDLCI", Some(0x8980)),
-    ("SIOCADDMULTI", Some(0x8931)),
-    ("SIOCADDRT", Some(0x890b)),
-    ("SIOCATMARK", Some(0x8905)),
-    ("SIOCBONDCHANGEACTIVE", Some(0x8995)),
-    ("SIOCBONDENSLAVE", Some(0x8990)),
-    ("SIOCBONDINFOQUERY", Some(0x8994)),
-    ("SIOCBONDRELEASE", Some(0x8991)),
-    ("SIOCBONDSETHWADDR", Some(0x8992)),
-    ("SIOCBONDSLAVEINFOQUERY", Some(0x8993)),
-    ("SIOCBRADDBR", Some(0x89a0)),
-    ("SIOCBRADDIF", Some(0x89a2)),
-    ("SIOCBRDELBR", Some(0x89a1)),
-    ("SIOCBRDELIF", Some(0x89a3)),
-    ("SIOCDARP", Some(0x8953)),
-    ("SIOCDELDLCI", Some(0x8981)),
-    ("SIOCDELMULTI", Some(0x8932)),
-    ("SIOCDELRT", Some(0x890c)),
-    ("SIOCDEVPRIVATE", Some(0x89f0)),
-    ("SIOCDIFADDR", Some(0x8936)),
-    ("SIOCDRARP", Some(0x8960)),
-    ("SIOCETHTOOL", Some(0x8946)),
-    ("SIOCGARP", Some(0x8954)),
-    ("SIOCGHWTSTAMP", Some(0x89b1)),
-    ("SIOCGIFADDR", Some(0x8915)),
-    ("SIOCGIFBR", Some(0x8940)),
-    ("SIOCGIFBRDADDR", Some(0x8919)),
-    ("SIOCGIFCONF", Some(0x8912)),
-    ("SIOCGIFCOUNT", Some(0x8938)),
-    ("SIOCGIFDSTADDR", Some(0x8917)),
-    ("SIOCGIFENCAP", Some(0x8925)),
-    ("SIOCGIFFLAGS", Some(0x8913)),
-    ("SIOCGIFHWADDR", Some(0x8927)),
-    ("SIOCGIFINDEX", Some(0x8933)),
-    ("SIOCGIFMAP", Some(0x8970)),
-    ("SIOCGIFMEM", Some(0x891f)),
-    ("SIOCGIFMETRIC", Some(0x891d)),
-    ("SIOCGIFMTU", Some(0x8921)),
-    ("SIOCGIFNAME", Some(0x8910)),
-    ("SIOCGIFNETMASK", Some(0x891b)),
-    ("SIOCGIFPFLAGS", Some(0x8935)),
-    ("SIOCGIFSLAVE", Some(0x8929)),
-    ("SIOCGIFTXQLEN", Some(0x8942)),
-    ("SIOCGIFVLAN", Some(0x8982)),
-    ("SIOCGMIIPHY", Some(0x8947)),
-    ("SIOCGMIIREG", Some(0x8948)),
-    ("SIOCGPGRP", Some(0x8904)),
-    ("SIOCGRARP", Some(0x8961)),
-    ("SIOCGSKNS", Some(0x894c)),
-    ("SIOCGSTAMP", Some(0x8906)),
-    ("SIOCGSTAMPNS", Some(0x8907)),
-    ("SIOCGSTAMPNS_NEW", Some(0x80108907)),
-    ("SIOCGSTAMPNS_OLD", Some(0x8907)),
-    ("SIOCGSTAMP_NEW", Some(0x80108906)),
-    ("SIOCGSTAMP_OLD", Some(0x8906)),
-    ("SIOCINQ", Some(0x541b)),
-    ("SIOCMKCLIP", Some(0x61e0)),
-    ("SIOCOUTQ", Some(0x5411)),
-    ("SIOCOUTQNSD", Some(0x894b)),
-    ("SIOCPROTOPRIVATE", Some(0x89e0)),
-    ("SIOCRTMSG", Some(0x890d)),
-    ("SIOCSARP", Some(0x8955)),
-    ("SIOCSHWTSTAMP", Some(0x89b0)),
-    ("SIOCSIFADDR", Some(0x8916)),
-    ("SIOCSIFATMTCP", Some(0x6180)),
-    ("SIOCSIFBR", Some(0x8941)),
-    ("SIOCSIFBRDADDR", Some(0x891a)),
-    ("SIOCSIFDSTADDR", Some(0x8918)),
-    ("SIOCSIFENCAP", Some(0x8926)),
-    ("SIOCSIFFLAGS", Some(0x8914)),
-    ("SIOCSIFHWADDR", Some(0x8924)),
-    ("SIOCSIFHWBROADCAST", Some(0x8937)),
-    ("SIOCSIFLINK", Some(0x8911)),
-    ("SIOCSIFMAP", Some(0x8971)),
-    ("SIOCSIFMEM", Some(0x8920)),
-    ("SIOCSIFMETRIC", Some(0x891e)),
-    ("SIOCSIFMTU", Some(0x8922)),
-    ("SIOCSIFNAME", Some(0x8923)),
-    ("SIOCSIFNETMASK", Some(0x891c)),
-    ("SIOCSIFPFLAGS", Some(0x8934)),
-    ("SIOCSIFSLAVE", Some(0x8930)),
-    ("SIOCSIFTXQLEN", Some(0x8943)),
-    ("SIOCSIFVLAN", Some(0x8983)),
-    ("SIOCSMIIREG", Some(0x8949)),
-    ("SIOCSPGRP", Some(0x8902)),
-    ("SIOCSRARP", Some(0x8962)),
-    ("SIOCWANDEV", Some(0x894a)),
-    ("SIOGIFINDEX", Some(0x8933)),
-    ("SI_ASYNCIO", Some(0xfffffffffffffffc)),
-    ("SI_ASYNCNL", Some(0xffffffffffffffc4)),
-    ("SI_DETHREAD", Some(0xfffffffffffffff9)),
-    ("SI_KERNEL", Some(128)),
-    ("SI_LOAD_SHIFT", Some(16)),
-    ("SI_MAX_SIZE", Some(128)),
-    ("SI_MESGQ", Some(0xfffffffffffffffd)),
-    ("SI_QUEUE", Some(0xffffffffffffffff)),
-    ("SI_SIGIO", Some(0xfffffffffffffffb)),
-    ("SI_TIMER", Some(0xfffffffffffffffe)),
-    ("SI_TKILL", Some(0xfffffffffffffffa)),
-    ("SI_USER", Some(0)),
-    ("SKF_AD_ALU_XOR_X", Some(40)),
-    ("SKF_AD_CPU", Some(36)),
-    ("SKF_AD_HATYPE", Some(28)),
-    ("SKF_AD_IFINDEX", Some(8)),
-    ("SKF_AD_MARK", Some(20)),
-    ("SKF_AD_MAX", Some(64)),
-    ("SKF_AD_NLATTR", Some(12)),
-    ("SKF_AD_NLATTR_NEST", Some(16)),
-    ("SKF_AD_OFF", Some(0xfffffffffffff000)),
-    ("SKF_AD_PAY_OFFSET", Some(52)),
-    ("SKF_AD_PKTTYPE", Some(4)),
-    ("SKF_AD_PROTOCOL", Some(0)),
-    ("SKF_AD_QUEUE", Some(24)),
-    ("SKF_AD_RANDOM", Some(56)),
-    ("SKF_AD_RXHASH", Some(32)),
-    ("SKF_AD_VLAN_TAG", Some(44)),
-    ("SKF_AD_VLAN_TAG_PRESENT", Some(48)),
-    ("SKF_AD_VLAN_TPID", Some(60)),
-    ("SKF_LL_OFF", Some(0xffffffffffe00000)),
-    ("SKF_NET_OFF", Some(0xfffffffffff00000)),
-    ("SKNLGRP_INET6_TCP_DESTROY", Some(3)),
-    ("SKNLGRP_INET6_UDP_DESTROY", Some(4)),
-    ("SKNLGRP_INET_TCP_DESTROY", Some(1)),
-    ("SKNLGRP_INET_UDP_DESTROY", Some(2)),
-    ("SKNLGRP_MAX", Some(4)),
-    ("SKNLGRP_NONE", Some(0)),
-    ("SK_DIAB_BPF_STORAGE_REP_MAX", Some(1)),
-    ("SK_DIAG_BPF_STORAGE", Some(1)),
-    ("SK_DIAG_BPF_STORAGE_MAP_ID", Some(2)),
-    ("SK_DIAG_BPF_STORAGE_MAP_VALUE", Some(3)),
-    ("SK_DIAG_BPF_STORAGE_MAX", Some(3)),
-    ("SK_DIAG_BPF_STORAGE_NONE", Some(0)),
-    ("SK_DIAG_BPF_STORAGE_PAD", Some(1)),
-    ("SK_DIAG_BPF_STORAGE_REP_NONE", Some(0)),
-    ("SK_DIAG_BPF_STORAGE_REQ_MAP_FD", Some(1)),
-    ("SK_DIAG_BPF_STORAGE_REQ_MAX", Some(1)),
-    ("SK_DIAG_BPF_STORAGE_REQ_NONE", Some(0)),
-    ("SK_DROP", Some(0)),
-    ("SK_MEMINFO_BACKLOG", Some(7)),
-    ("SK_MEMINFO_DROPS", Some(8)),
-    ("SK_MEMINFO_FWD_ALLOC", Some(4)),
-    ("SK_MEMINFO_OPTMEM", Some(6)),
-    ("SK_MEMINFO_RCVBUF", Some(1)),
-    ("SK_MEMINFO_RMEM_ALLOC", Some(0)),
-    ("SK_MEMINFO_SNDBUF", Some(3)),
-    ("SK_MEMINFO_VARS", Some(9)),
-    ("SK_MEMINFO_WMEM_ALLOC", Some(2)),
-    ("SK_MEMINFO_WMEM_QUEUED", Some(5)),
-    ("SK_PASS", Some(1)),
-    ("SMACK_MAGIC", Some(0x43415d53)),
-    ("SMART_AUTOSAVE", Some(210)),
-    ("SMART_AUTO_OFFLINE", Some(219)),
-    ("SMART_DISABLE", Some(217)),
-    ("SMART_ENABLE", Some(216)),
-    ("SMART_HCYL_PASS", Some(194)),
-    ("SMART_IMMEDIATE_OFFLINE", Some(212)),
-    ("SMART_LCYL_PASS", Some(79)),
-    ("SMART_READ_LOG_SECTOR", Some(213)),
-    ("SMART_READ_THRESHOLDS", Some(209)),
-    ("SMART_READ_VALUES", Some(208)),
-    ("SMART_SAVE", Some(211)),
-    ("SMART_STATUS", Some(218)),
-    ("SMART_WRITE_LOG_SECTOR", Some(214)),
-    ("SMART_WRITE_THRESHOLDS", Some(215)),
-    ("SMB2_SUPER_MAGIC", Some(0xfe534d42)),
-    ("SMB_SUPER_MAGIC", Some(0x517b)),
-    ("SNAPSHOT_ALLOC_SWAP_PAGE", Some(0x80083314)),
-    ("SNAPSHOT_ATOMIC_RESTORE", Some(0x3304)),
-    ("SNAPSHOT_AVAIL_SWAP_SIZE", Some(0x80083313)),
-    ("SNAPSHOT_CREATE_IMAGE", Some(0x40043311)),
-    ("SNAPSHOT_FREE", Some(0x3305)),
-    ("SNAPSHOT_FREEZE", Some(0x3301)),
-    ("SNAPSHOT_FREE_SWAP_PAGES", Some(0x3309)),
-    ("SNAPSHOT_GET_IMAGE_SIZE", Some(0x8008330e)),
-    ("SNAPSHOT_PLATFORM_SUPPORT", Some(0x330f)),
-    ("SNAPSHOT_POWER_OFF", Some(0x3310)),
-    ("SNAPSHOT_PREF_IMAGE_SIZE", Some(0x3312)),
-    ("SNAPSHOT_S2RAM", Some(0x330b)),
-    ("SNAPSHOT_SET_SWAP_AREA", Some(0x400c330d)),
-    ("SNAPSHOT_UNFREEZE", Some(0x3302)),
-    ("SNDRV_CTL_IOCTL_CARD_INFO", Some(0x81785501)),
-    ("SNDRV_CTL_IOCTL_ELEM_ADD", Some(0xc1105517)),
-    ("SNDRV_CTL_IOCTL_ELEM_INFO", Some(0xc1105511)),
-    ("SNDRV_CTL_IOCTL_ELEM_LIST", Some(0xc0505510)),
-    ("SNDRV_CTL_IOCTL_ELEM_LOCK", Some(0x40405514)),
-    ("SNDRV_CTL_IOCTL_ELEM_READ", Some(0xc4c85512)),
-    ("SNDRV_CTL_IOCTL_ELEM_REMOVE", Some(0xc0405519)),
-    ("SNDRV_CTL_IOCTL_ELEM_REPLACE", Some(0xc1105518)),
-    ("SNDRV_CTL_IOCTL_ELEM_UNLOCK", Some(0x40405515)),
-    ("SNDRV_CTL_IOCTL_ELEM_WRITE", Some(0xc4c85513)),
-    ("SNDRV_CTL_IOCTL_HWDEP_INFO", Some(0x80dc5521)),
-    ("SNDRV_CTL_IOCTL_HWDEP_NEXT_DEVICE", Some(0xc0045520)),
-    ("SNDRV_CTL_IOCTL_PCM_INFO", Some(0xc1205531)),
-    ("SNDRV_CTL_IOCTL_PCM_NEXT_DEVICE", Some(0x80045530)),
-    ("SNDRV_CTL_IOCTL_PCM_PREFER_SUBDEVICE", Some(0x40045532)),
-    ("SNDRV_CTL_IOCTL_POWER", Some(0xc00455d0)),
-    ("SNDRV_CTL_IOCTL_POWER_STATE", Some(0x800455d1)),
-    ("SNDRV_CTL_IOCTL_PVERSION", Some(0x80045500)),
-    ("SNDRV_CTL_IOCTL_RAWMIDI_INFO", Some(0xc10c5541)),
-    ("SNDRV_CTL_IOCTL_RAWMIDI_NEXT_DEVICE", Some(0xc0045540)),
-    ("SNDRV_CTL_IOCTL_RAWMIDI_PREFER_SUBDEVICE", Some(0x40045542)),
-    ("SNDRV_CTL_IOCTL_SUBSCRIBE_EVENTS", Some(0xc0045516)),
-    ("SNDRV_CTL_IOCTL_TLV_COMMAND", Some(0xc008551c)),
-    ("SNDRV_CTL_IOCTL_TLV_READ", Some(0xc008551a)),
-    ("SNDRV_CTL_IOCTL_TLV_WRITE", Some(0xc008551b)),
-    ("SNDRV_HWDEP_IOCTL_DSP_LOAD", Some(0x40604803)),
-    ("SNDRV_HWDEP_IOCTL_DSP_STATUS", Some(0x80404802)),
-    ("SNDRV_HWDEP_IOCTL_INFO", Some(0x80dc4801)),
-    ("SNDRV_HWDEP_IOCTL_PVERSION", Some(0x80044800)),
-    ("SNDRV_PCM_IOCTL_CHANNEL_INFO", Some(0x80184132)),
-    ("SNDRV_PCM_IOCTL_DELAY", Some(0x80084121)),
-    ("SNDRV_PCM_IOCTL_DRAIN", Some(0x4144)),
-    ("SNDRV_PCM_IOCTL_DROP", Some(0x4143)),
-    ("SNDRV_PCM_IOCTL_FORWARD", Some(0x40084149)),
-    ("SNDRV_PCM_IOCTL_HWSYNC", Some(0x4122)),
-    ("SNDRV_PCM_IOCTL_HW_FREE", Some(0x4112)),
-    ("SNDRV_PCM_IOCTL_HW_PARAMS", Some(0xc2604111)),
-    ("SNDRV_PCM_IOCTL_HW_REFINE", Some(0xc2604110)),
-    ("SNDRV_PCM_IOCTL_INFO", Some(0x81204101)),
-    ("SNDRV_PCM_IOCTL_LINK", Some(0x40044160)),
-    ("SNDRV_PCM_IOCTL_PAUSE", Some(0x40044145)),
-    ("SNDRV_PCM_IOCTL_PREPARE", Some(0x4140)),
-    ("SNDRV_PCM_IOCTL_PVERSION", Some(0x80044100)),
-    ("SNDRV_PCM_IOCTL_READI_FRAMES", Some(0x80184151)),
-    ("SNDRV_PCM_IOCTL_READN_FRAMES", Some(0x80184153)),
-    ("SNDRV_PCM_IOCTL_RESET", Some(0x4141)),
-    ("SNDRV_PCM_IOCTL_RESUME", Some(0x4147)),
-    ("SNDRV_PCM_IOCTL_REWIND", Some(0x40084146)),
-    ("SNDRV_PCM_IOCTL_START", Some(0x4142)),
-    ("SNDRV_PCM_IOCTL_STATUS", Some(0x80984120)),
-    ("SNDRV_PCM_IOCTL_STATUS_EXT", Some(0xc0984124)),
-    ("SNDRV_PCM_IOCTL_SW_PARAMS", Some(0xc0884113)),
-    ("SNDRV_PCM_IOCTL_SYNC_PTR", Some(0xc0884123)),
-    ("SNDRV_PCM_IOCTL_TSTAMP", Some(0x40044102)),
-    ("SNDRV_PCM_IOCTL_TTSTAMP", Some(0x40044103)),
-    ("SNDRV_PCM_IOCTL_UNLINK", Some(0x4161)),
-    ("SNDRV_PCM_IOCTL_USER_PVERSION", Some(0x40044104)),
-    ("SNDRV_PCM_IOCTL_WRITEI_FRAMES", Some(0x40184150)),
-    ("SNDRV_PCM_IOCTL_WRITEN_FRAMES", Some(0x40184152)),
-    ("SNDRV_PCM_IOCTL_XRUN", Some(0x4148)),
-    ("SNDRV_RAWMIDI_IOCTL_DRAIN", Some(0x40045731)),
-    ("SNDRV_RAWMIDI_IOCTL_DROP", Some(0x40045730)),
-    ("SNDRV_RAWMIDI_IOCTL_INFO", Some(0x810c5701)),
-    ("SNDRV_RAWMIDI_IOCTL_PARAMS", Some(0xc0305710)),
-    ("SNDRV_RAWMIDI_IOCTL_PVERSION", Some(0x80045700)),
-    ("SNDRV_RAWMIDI_IOCTL_STATUS", Some(0xc0385720)),
-    ("SNDRV_RAWMIDI_IOCTL_USER_PVERSION", Some(0x40045702)),
-    ("SNDRV_TIMER_IOCTL_CONTINUE", Some(0x54a2)),
-    ("SNDRV_TIMER_IOCTL_GINFO", Some(0xc0f85403)),
-    ("SNDRV_TIMER_IOCTL_GPARAMS", Some(0x40485404)),
-    ("SNDRV_TIMER_IOCTL_GSTATUS", Some(0xc0505405)),
-    ("SNDRV_TIMER_IOCTL_INFO", Some(0x80e85411)),
-    ("SNDRV_TIMER_IOCTL_NEXT_DEVICE", Some(0xc0145401)),
-    ("SNDRV_TIMER_IOCTL_PARAMS", Some(0x40505412)),
-    ("SNDRV_TIMER_IOCTL_PAUSE", Some(0x54a3)),
-    ("SNDRV_TIMER_IOCTL_PVERSION", Some(0x80045400)),
-    ("SNDRV_TIMER_IOCTL_SELECT", Some(0x40345410)),
-    ("SNDRV_TIMER_IOCTL_START", Some(0x54a0)),
-    ("SNDRV_TIMER_IOCTL_STATUS", Some(0x80605414)),
-    ("SNDRV_TIMER_IOCTL_STOP", Some(0x54a1)),
-    ("SNDRV_TIMER_IOCTL_TREAD", Some(0x40045402)),
-    ("SNDRV_TIMER_IOCTL_TREAD64", Some(0x400454a4)),
-    ("SNDRV_TIMER_IOCTL_TREAD_OLD", Some(0x40045402)),
-    ("SOCKET_URING_OP_GETSOCKOPT", Some(2)),
-    ("SOCKET_URING_OP_SETSOCKOPT", Some(3)),
-    ("SOCKET_URING_OP_SIOCINQ", Some(0)),
-    ("SOCKET_URING_OP_SIOCOUTQ", Some(1)),
-    ("SOCKET_URING_OP_TX_TIMESTAMP", Some(4)),
-    ("SOCKFS_MAGIC", Some(0x534f434b)),
-    ("SOCK_BUF_LOCK_MASK", Some(3)),
-    ("SOCK_CLOEXEC", Some(0x80000)),
-    ("SOCK_DCCP", Some(6)),
-    ("SOCK_DESTROY", Some(21)),
-    ("SOCK_DGRAM", Some(2)),
-    ("SOCK_DIAG_BY_FAMILY", Some(20)),
-    ("SOCK_IOC_TYPE", Some(137)),
-    ("SOCK_NONBLOCK", Some(0x800)),
-    ("SOCK_PACKET", Some(10)),
-    ("SOCK_RAW", Some(3)),
-    ("SOCK_RCVBUF_LOCK", Some(2)),
-    ("SOCK_RDM", Some(4)),
-    ("SOCK_SEQPACKET", Some(5)),
-    ("SOCK_SNDBUF_LOCK", Some(1)),
-    ("SOCK_STREAM", Some(1)),
-    ("SOCK_TXREHASH_DEFAULT", Some(255)),
-    ("SOCK_TXREHASH_DISABLED", Some(0)),
-    ("SOCK_TXREHASH_ENABLED", Some(1)),
-    ("SOCK_TYPE_MASK", Some(15)),
-    ("SOF_TIMESTAMPING_BIND_PHC", Some(0x8000)),
-    ("SOF_TIMESTAMPING_LAST", Some(0x8000)),
-    ("SOF_TIMESTAMPING_MASK", Some(0x7ffff)),
-    ("SOF_TIMESTAMPING_OPT_CMSG", Some(0x400)),
-    ("SOF_TIMESTAMPING_OPT_ID", Some(128)),
-    ("SOF_TIMESTAMPING_OPT_ID_TCP", Some(0x10000)),
-    ("SOF_TIMESTAMPING_OPT_PKTINFO", Some(0x2000)),
-    ("SOF_TIMESTAMPING_OPT_RX_FILTER", Some(0x20000)),
-    ("SOF_TIMESTAMPING_OPT_STATS", Some(0x1000)),
-    ("SOF_TIMESTAMPING_OPT_TSONLY", Some(0x800)),
-    ("SOF_TIMESTAMPING_OPT_TX_SWHW", Some(0x4000)),
-    ("SOF_TIMESTAMPING_RAW_HARDWARE", Some(64)),
-    ("SOF_TIMESTAMPING_RX_HARDWARE", Some(4)),
-    ("SOF_TIMESTAMPING_RX_SOFTWARE", Some(8)),
-    ("SOF_TIMESTAMPING_SOFTWARE", Some(16)),
-    ("SOF_TIMESTAMPING_SYS_HARDWARE", Some(32)),
-    ("SOF_TIMESTAMPING_TX_ACK", Some(512)),
-    ("SOF_TIMESTAMPING_TX_COMPLETION", Some(0x40000)),
-    ("SOF_TIMESTAMPING_TX_HARDWARE", Some(1)),
-    ("SOF_TIMESTAMPING_TX_RECORD_MASK", Some(771)),
-    ("SOF_TIMESTAMPING_TX_SCHED", Some(256)),
-    ("SOF_TIMESTAMPING_TX_SOFTWARE", Some(2)),
-    ("SOF_TXTIME_DEADLINE_MODE", Some(1)),
-    ("SOF_TXTIME_FLAGS_LAST", Some(2)),
-    ("SOF_TXTIME_FLAGS_MASK", Some(3)),
-    ("SOF_TXTIME_REPORT_ERRORS", Some(2)),
-    ("SOL_AAL", Some(265)),
-    ("SOL_ALG", Some(279)),
-    ("SOL_ATALK", Some(258)),
-    ("SOL_ATM", Some(264)),
-    ("SOL_AX25", Some(257)),
-    ("SOL_BLUETOOTH", Some(274)),
-    ("SOL_CAIF", Some(278)),
-    ("SOL_DCCP", Some(269)),
-    ("SOL_DECNET", Some(261)),
-    ("SOL_ICMPV6", Some(58)),
-    ("SOL_IP", Some(0)),
-    ("SOL_IPV6", Some(41)),
-    ("SOL_IPX", Some(256)),
-    ("SOL_IRDA", Some(266)),
-    ("SOL_IUCV", Some(277)),
-    ("SOL_KCM", Some(281)),
-    ("SOL_LLC", Some(268)),
-    ("SOL_MCTP", Some(285)),
-    ("SOL_MPTCP", Some(284)),
-    ("SOL_NETBEUI", Some(267)),
-    ("SOL_NETLINK", Some(270)),
-    ("SOL_NETROM", Some(259)),
-    ("SOL_NFC", Some(280)),
-    ("SOL_PACKET", Some(263)),
-    ("SOL_PNPIPE", Some(275)),
-    ("SOL_PPPOL2TP", Some(273)),
-    ("SOL_RAW", Some(255)),
-    ("SOL_RDS", Some(276)),
-    ("SOL_ROSE", Some(260)),
-    ("SOL_RXRPC", Some(272)),
-    ("SOL_SCTP", Some(132)),
-    ("SOL_SMC", Some(286)),
-    ("SOL_SOCKET", Some(1)),
-    ("SOL_TCP", Some(6)),
-    ("SOL_TIPC", Some(271)),
-    ("SOL_TLS", Some(282)),
-    ("SOL_UDP", Some(17)),
-    ("SOL_UDPLITE", Some(136)),
-    ("SOL_VSOCK", Some(287)),
-    ("SOL_X25", Some(262)),
-    ("SOL_XDP", Some(283)),
-    ("SOMAXCONN", Some(0x1000)),
-    ("SONET_CLRDIAG", Some(0xc0046113)),
-    ("SONET_GETDIAG", Some(0x80046114)),
-    ("SONET_GETFRAMING", Some(0x80046116)),
-    ("SONET_GETFRSENSE", Some(0x80066117)),
-    ("SONET_GETSTAT", Some(0x80246110)),
-    ("SONET_GETSTATZ", Some(0x80246111)),
-    ("SONET_SETDIAG", Some(0xc0046112)),
-    ("SONET_SETFRAMING", Some(0x40046115)),
-    ("SONYPI_IOCGBAT1CAP", Some(0x80027602)),
-    ("SONYPI_IOCGBAT1REM", Some(0x80027603)),
-    ("SONYPI_IOCGBAT2CAP", Some(0x80027604)),
-    ("SONYPI_IOCGBAT2REM", Some(0x80027605)),
-    ("SONYPI_IOCGBATFLAGS", Some(0x80017607)),
-    ("SONYPI_IOCGBLUE", Some(0x80017608)),
-    ("SONYPI_IOCGBRT", Some(0x80017600)),
-    ("SONYPI_IOCGFAN", Some(0x8001760a)),
-    ("SONYPI_IOCGTEMP", Some(0x8001760c)),
-    ("SONYPI_IOCSBLUE", Some(0x40017609)),
-    ("SONYPI_IOCSBRT", Some(0x40017600)),
-    ("SONYPI_IOCSFAN", Some(0x4001760b)),
-    ("SOUND_MAJOR", Some(14)),
-    ("SO_ACCEPTCONN", Some(30)),
-    ("SO_ATTACH_BPF", Some(50)),
-    ("SO_ATTACH_FILTER", Some(26)),
-    ("SO_ATTACH_REUSEPORT_CBPF", Some(51)),
-    ("SO_ATTACH_REUSEPORT_EBPF", Some(52)),
-    ("SO_BINDTODEVICE", Some(25)),
-    ("SO_BINDTOIFINDEX", Some(62)),
-    ("SO_BPF_EXTENSIONS", Some(48)),
-    ("SO_BROADCAST", Some(6)),
-    ("SO_BSDCOMPAT", Some(14)),
-    ("SO_BUF_LOCK", Some(72)),
-    ("SO_BUSY_POLL", Some(46)),
-    ("SO_BUSY_POLL_BUDGET", Some(70)),
-    ("SO_CNX_ADVICE", Some(53)),
-    ("SO_COOKIE", Some(57)),
-    ("SO_DEBUG", Some(1)),
-    ("SO_DETACH_BPF", Some(27)),
-    ("SO_DETACH_FILTER", Some(27)),
-    ("SO_DETACH_REUSEPORT_BPF", Some(68)),
-    ("SO_DEVMEM_DMABUF", Some(79)),
-    ("SO_DEVMEM_DONTNEED", Some(80)),
-    ("SO_DEVMEM_LINEAR", Some(78)),
-    ("SO_DOMAIN", Some(39)),
-    ("SO_DONTROUTE", Some(5)),
-    ("SO_ERROR", Some(4)),
-    ("SO_GET_FILTER", Some(26)),
-    ("SO_INCOMING_CPU", Some(49)),
-    ("SO_INCOMING_NAPI_ID", Some(56)),
-    ("SO_INQ", Some(84)),
-    ("SO_KEEPALIVE", Some(9)),
-    ("SO_LINGER", Some(13)),
-    ("SO_LOCK_FILTER", Some(44)),
-    ("SO_MARK", Some(36)),
-    ("SO_MAX_PACING_RATE", Some(47)),
-    ("SO_MEMINFO", Some(55)),
-    ("SO_NETNS_COOKIE", Some(71)),
-    ("SO_NOFCS", Some(43)),
-    ("SO_NO_CHECK", Some(11)),
-    ("SO_OOBINLINE", Some(10)),
-    ("SO_ORIGINAL_DST", Some(80)),
-    ("SO_PASSCRED", Some(16)),
-    ("SO_PASSPIDFD", Some(76)),
-    ("SO_PASSRIGHTS", Some(83)),
-    ("SO_PASSSEC", Some(34)),
-    ("SO_PEEK_OFF", Some(42)),
-    ("SO_PEERCRED", Some(17)),
-    ("SO_PEERGROUPS", Some(59)),
-    ("SO_PEERNAME", Some(28)),
-    ("SO_PEERPIDFD", Some(77)),
-    ("SO_PEERSEC", Some(31)),
-    ("SO_PREFER_BUSY_POLL", Some(69)),
-    ("SO_PRIORITY", Some(12)),
-    ("SO_PROTOCOL", Some(38)),
-    ("SO_RCVBUF", Some(8)),
-    ("SO_RCVBUFFORCE", Some(33)),
-    ("SO_RCVLOWAT", Some(18)),
-    ("SO_RCVMARK", Some(75)),
-    ("SO_RCVPRIORITY", Some(82)),
-    ("SO_RCVTIMEO", Some(20)),
-    ("SO_RCVTIMEO_NEW", Some(66)),
-    ("SO_RCVTIMEO_OLD", Some(20)),
-    ("SO_RESERVE_MEM", Some(73)),
-    ("SO_REUSEADDR", Some(2)),
-    ("SO_REUSEPORT", Some(15)),
-    ("SO_RXQ_OVFL", Some(40)),
-    ("SO_SECURITY_AUTHENTICATION", Some(22)),
-    ("SO_SECURITY_ENCRYPTION_NETWORK", Some(24)),
-    ("SO_SECURITY_ENCRYPTION_TRANSPORT", Some(23)),
-    ("SO_SELECT_ERR_QUEUE", Some(45)),
-    ("SO_SNDBUF", Some(7)),
-    ("SO_SNDBUFFORCE", Some(32)),
-    ("SO_SNDLOWAT", Some(19)),
-    ("SO_SNDTIMEO", Some(21)),
-    ("SO_SNDTIMEO_NEW", Some(67)),
-    ("SO_SNDTIMEO_OLD", Some(21)),
-    ("SO_STYLE", None),
-    ("SO_TIMESTAMP", Some(29)),
-    ("SO_TIMESTAMPING", Some(37)),
-    ("SO_TIMESTAMPING_NEW", Some(65)),
-    ("SO_TIMESTAMPING_OLD", Some(37)),
-    ("SO_TIMESTAMPNS", Some(35)),
-    ("SO_TIMESTAMPNS_NEW", Some(64)),
-    ("SO_TIMESTAMPNS_OLD", Some(35)),
-    ("SO_TIMESTAMP_NEW", Some(63)),
-    ("SO_TIMESTAMP_OLD", Some(29)),
-    ("SO_TXREHASH", Some(74)),
-    ("SO_TXTIME", Some(61)),
-    ("SO_TYPE", Some(3)),
-    ("SO_VM_SOCKETS_BUFFER_MAX_SIZE", Some(2)),
-    ("SO_VM_SOCKETS_BUFFER_MIN_SIZE", Some(1)),
-    ("SO_VM_SOCKETS_BUFFER_SIZE", Some(0)),
-    ("SO_VM_SOCKETS_CONNECT_TIMEOUT", None),
-    ("SO_VM_SOCKETS_CONNECT_TIMEOUT_NEW", Some(8)),
-    ("SO_VM_SOCKETS_CONNECT_TIMEOUT_OLD", Some(6)),
-    ("SO_VM_SOCKETS_NONBLOCK_TXRX", Some(7)),
-    ("SO_VM_SOCKETS_PEER_HOST_VM_ID", Some(3)),
-    ("SO_VM_SOCKETS_TRUSTED", Some(5)),
-    ("SO_WIFI_STATUS", Some(41)),
-    ("SO_ZEROCOPY", Some(60)),
-    ("SPECIALIX_CALLOUT_MAJOR", Some(76)),
-    ("SPECIALIX_NORMAL_MAJOR", Some(75)),
-    ("SPIOCSTYPE", Some(0x40087101)),
-    ("SPLICE_F_FD_IN_FIXED", Some(0x80000000)),
-    ("SPLICE_F_GIFT", Some(8)),
-    ("SPLICE_F_MORE", Some(4)),
-    ("SPLICE_F_MOVE", Some(1)),
-    ("SPLICE_F_NONBLOCK", Some(2)),
-    ("SQUASHFS_MAGIC", Some(0x73717368)),
-    ("SS", None),
-    ("SS_AUTODISARM", Some(0x80000000)),
-    ("SS_CONNECTED", Some(3)),
-    ("SS_CONNECTING", Some(2)),
-    ("SS_DISABLE", Some(2)),
-    ("SS_DISCONNECTING", Some(4)),
-    ("SS_FLAG_BITS", Some(0x80000000)),
-    ("SS_FREE", Some(0)),
-    ("SS_ONSTACK", Some(1)),
-    ("SS_UNCONNECTED", Some(1)),
-    ("SS_VECTOR", None),
-    ("STACK_END_MAGIC", Some(0x57ac6e9d)),
-    ("STACK_FRAME_OVERHEAD", None),
-    ("STAT64_HAS_BROKEN_ST_INO", None),
-    ("STATMOUNT_FS_SUBTYPE", Some(256)),
-    ("STATMOUNT_FS_TYPE", Some(32)),
-    ("STATMOUNT_MNT_BASIC", Some(2)),
-    ("STATMOUNT_MNT_GIDMAP", Some(0x4000)),
-    ("STATMOUNT_MNT_NS_ID", Some(64)),
-    ("STATMOUNT_MNT_OPTS", Some(128)),
-    ("STATMOUNT_MNT_POINT", Some(16)),
-    ("STATMOUNT_MNT_ROOT", Some(8)),
-    ("STATMOUNT_MNT_UIDMAP", Some(0x2000)),
-    ("STATMOUNT_OPT_ARRAY", Some(0x400)),
-    ("STATMOUNT_OPT_SEC_ARRAY", Some(0x800)),
-    ("STATMOUNT_PROPAGATE_FROM", Some(4)),
-    ("STATMOUNT_SB_BASIC", Some(1)),
-    ("STATMOUNT_SB_SOURCE", Some(512)),
-    ("STATMOUNT_SUPPORTED_MASK", Some(0x1000)),
-    ("STATX_ALL", Some(0xfff)),
-    ("STATX_ATIME", Some(32)),
-    ("STATX_ATTR_APPEND", Some(32)),
-    ("STATX_ATTR_AUTOMOUNT", Some(0x1000)),
-    ("STATX_ATTR_COMPRESSED", Some(4)),
-    ("STATX_ATTR_DAX", Some(0x200000)),
-    ("STATX_ATTR_ENCRYPTED", Some(0x800)),
-    ("STATX_ATTR_IMMUTABLE", Some(16)),
-    ("STATX_ATTR_MOUNT_ROOT", Some(0x2000)),
-    ("STATX_ATTR_NODUMP", Some(64)),
-    ("STATX_ATTR_VERITY", Some(0x100000)),
-    ("STATX_ATTR_WRITE_ATOMIC", Some(0x400000)),
-    ("STATX_BASIC_STATS", Some(0x7ff)),
-    ("STATX_BLOCKS", Some(0x400)),
-    ("STATX_BTIME", Some(0x800)),
-    ("STATX_CTIME", Some(128)),
-    ("STATX_DIOALIGN", Some(0x2000)),
-    ("STATX_DIO_READ_ALIGN", Some(0x20000)),
-    ("STATX_GID", Some(16)),
-    ("STATX_INO", Some(256)),
-    ("STATX_MNT_ID", Some(0x1000)),
-    ("STATX_MNT_ID_UNIQUE", Some(0x4000)),
-    ("STATX_MODE", Some(2)),
-    ("STATX_MTIME", Some(64)),
-    ("STATX_NLINK", Some(4)),
-    ("STATX_SIZE", Some(512)),
-    ("STATX_SUBVOL", Some(0x8000)),
-    ("STATX_TYPE", Some(1)),
-    ("STATX_UID", Some(8)),
-    ("STATX_WRITE_ATOMIC", Some(0x10000)),
-    ("STATX__RESERVED", Some(0x80000000)),
-    ("STAT_HAVE_NSEC", Some(1)),
-    ("STA_CLK", Some(0x8000)),
-    ("STA_CLOCKERR", Some(0x1000)),
-    ("STA_DEL", Some(32)),
-    ("STA_FLL", Some(8)),
-    ("STA_FREQHOLD", Some(128)),
-    ("STA_INS", Some(16)),
-    ("STA_MODE", Some(0x4000)),
-    ("STA_NANO", Some(0x2000)),
-    ("STA_PLL", Some(1)),
-    ("STA_PPSERROR", Some(0x800)),
-    ("STA_PPSFREQ", Some(2)),
-    ("STA_PPSJITTER", Some(512)),
-    ("STA_PPSSIGNAL", Some(256)),
-    ("STA_PPSTIME", Some(4)),
-    ("STA_PPSWANDER", Some(0x400)),
-    ("STA_RONLY", Some(0xff00)),
-    ("STA_UNSYNC", Some(64)),
-    ("STDERR_FILENO", Some(2)),
-    ("STDIN_FILENO", Some(0)),
-    ("STDOUT_FILENO", Some(1)),
-    ("STICKY_TIMEOUTS", Some(0x4000000)),
-    ("STL_CALLOUTMAJOR", Some(25)),
-    ("STL_SERIALMAJOR", Some(24)),
-    ("STL_SIOMEMMAJOR", Some(28)),
-    ("STP_POLICY_ID_GET", Some(0x80102501)),
-    ("STP_POLICY_ID_SET", Some(0xc0102500)),
-    ("STP_SET_OPTIONS", Some(0x40082502)),
-    ("ST_APPEND", Some(256)),
-    ("ST_IMMUTABLE", Some(512)),
-    ("ST_MANDLOCK", Some(64)),
-    ("ST_NOATIME", Some(0x400)),
-    ("ST_NODEV", Some(4)),
-    ("ST_NODIRATIME", Some(0x800)),
-    ("ST_NOEXEC", Some(8)),
-    ("ST_NOSUID", Some(2)),
-    ("ST_RDONLY", Some(1)),
-    ("ST_RELATIME", Some(0x1000)),
-    ("ST_SYNCHRONOUS", Some(16)),
-    ("ST_WRITE", Some(128)),
-    ("SUBCMDMASK", Some(255)),
-    ("SUBCMDSHIFT", Some(8)),
-    ("SVC26_MODE", None),
-    ("SVC_MODE", None),
-    ("SVE_MAGIC", None),
-    ("SVE_NUM_PREGS", None),
-    ("SVE_NUM_ZREGS", None),
-    ("SVE_PT_FPSIMD_OFFSET", None),
-    ("SVE_PT_REGS_FPSIMD", None),
-    ("SVE_PT_REGS_MASK", None),
-    ("SVE_PT_REGS_OFFSET", None),
-    ("SVE_PT_REGS_SVE", None),
-    ("SVE_PT_SVE_FPCR_SIZE", None),
-    ("SVE_PT_SVE_FPSR_SIZE", None),
-    ("SVE_PT_SVE_OFFSET", None),
-    ("SVE_PT_SVE_ZREGS_OFFSET", None),
-    ("SVE_PT_VL_INHERIT", None),
-    ("SVE_PT_VL_ONEXEC", None),
-    ("SVE_SIG_FLAG_SM", None),
-    ("SVE_SIG_REGS_OFFSET", None),
-    ("SVE_SIG_ZREGS_OFFSET", None),
-    ("SVE_VL_MAX", None),
-    ("SVE_VL_MIN", None),
-    ("SVE_VQ_BYTES", None),
-    ("SVE_VQ_MAX", None),
-    ("SVE_VQ_MIN", None),
-    ("SWAP_FLAG_DISCARD", Some(0x10000)),
-    ("SWAP_FLAG_PREFER", Some(0x8000)),
-    ("SWAP_FLAG_PRIO_MASK", Some(0x7fff)),
-    ("SWAP_FLAG_PRIO_SHIFT", Some(0)),
-    ("SWITCHTEC_IOCTL_EVENT_CTL", Some(0xc0285743)),
-    ("SWITCHTEC_IOCTL_EVENT_SUMMARY", Some(0x84d85742)),
-    ("SWITCHTEC_IOCTL_EVENT_SUMMARY_LEGACY", Some(0x81985742)),
-    ("SWITCHTEC_IOCTL_FLASH_INFO", Some(0x80105740)),
-    ("SWITCHTEC_IOCTL_FLASH_PART_INFO", Some(0xc0105741)),
-    ("SWITCHTEC_IOCTL_PFF_TO_PORT", Some(0xc00c5744)),
-    ("SWITCHTEC_IOCTL_PORT_TO_PFF", Some(0xc00c5745)),
-    ("SYNC_FILE_RANGE_WAIT_AFTER", Some(4)),
-    ("SYNC_FILE_RANGE_WAIT_BEFORE", Some(1)),
-    ("SYNC_FILE_RANGE_WRITE", Some(2)),
-    ("SYNC_FILE_RANGE_WRITE_AND_WAIT", Some(7)),
-    ("SYNC_IOC_FILE_INFO", Some(0xc0383e04)),
-    ("SYNC_IOC_MAGIC", Some(62)),
-    ("SYNC_IOC_MERGE", Some(0xc0303e03)),
-    ("SYNC_REGS_SIZE_BYTES", Some(0x800)),
-    ("SYN_CNT", Some(16)),
-    ("SYN_CONFIG", Some(1)),
-    ("SYN_DROPPED", Some(3)),
-    ("SYN_MAX", Some(15)),
-    ("SYN_MT_REPORT", Some(2)),
-    ("SYN_REPORT", Some(0)),
-    ("SYSCALL_DISPATCH_FILTER_ALLOW", Some(0)),
-    ("SYSCALL_DISPATCH_FILTER_BLOCK", Some(1)),
-    ("SYSFS_MAGIC", Some(0x62656572)),
-    ("SYSTEM_MODE", None),
-    ("SYS_ACCEPT", Some(5)),
-    ("SYS_ACCEPT4", Some(18)),
-    ("SYS_BIND", Some(2)),
-    ("SYS_CONNECT", Some(3)),
-    ("SYS_GETPEERNAME", Some(7)),
-    ("SYS_GETSOCKNAME", Some(6)),
-    ("SYS_GETSOCKOPT", Some(15)),
-    ("SYS_LISTEN", Some(4)),
-    ("SYS_RECV", Some(10)),
-    ("SYS_RECVFROM", Some(12)),
-    ("SYS_RECVMMSG", Some(19)),
-    ("SYS_RECVMSG", Some(17)),
-    ("SYS_SECCOMP", Some(1)),
-    ("SYS_SEND", Some(9)),
-    ("SYS_SENDMMSG", Some(20)),
-    ("SYS_SENDMSG", Some(16)),
-    ("SYS_SENDTO", Some(11)),
-    ("SYS_SETSOCKOPT", Some(14)),
-    ("SYS_SHUTDOWN", Some(13)),
-    ("SYS_SOCKET", Some(1)),
-    ("SYS_SOCKETPAIR", Some(8)),
-    ("SYS_USER_DISPATCH", Some(2)),
-    ("S_BLKSIZE", Some(512)),
-    ("S_IEXEC", Some(64)),
-    ("S_IFBLK", Some(0x6000)),
-    ("S_IFCHR", Some(0x2000)),
-    ("S_IFDIR", Some(0x4000)),
-    ("S_IFIFO", Some(0x1000)),
-    ("S_IFLNK", Some(0xa000)),
-    ("S_IFMT", Some(0xf000)),
-    ("S_IFREG", Some(0x8000)),
-    ("S_IFSOCK", Some(0xc000)),
-    ("S_IREAD", Some(256)),
-    ("S_IRGRP", Some(32)),
-    ("S_IROTH", Some(4)),
-    ("S_IRUSR", Some(256)),
-    ("S_IRWXG", Some(56)),
-    ("S_IRWXO", Some(7)),
-    ("S_IRWXU", Some(448)),
-    ("S_ISGID", Some(0x400)),
-    ("S_ISUID", Some(0x800)),
-    ("S_ISVTX", Some(512)),
-    ("S_IWGRP", Some(16)),
-    ("S_IWOTH", Some(2)),
-    ("S_IWRITE", Some(128)),
-    ("S_IWUSR", Some(128)),
-    ("S_IXGRP", Some(8)),
-    ("S_IXOTH", Some(1)),
-    ("S_IXUSR", Some(64)),
-    ("TAB0", Some(0)),
-    ("TAB1", Some(0x800)),
-    ("TAB2", Some(0x1000)),
-    ("TAB3", Some(0x1800)),
-    ("TABDLY", Some(0x1800)),
-    ("TASKFILE_48", Some(0x8000)),
-    ("TASKFILE_IN", Some(1)),
-    ("TASKFILE_INVALID", Some(0x7fff)),
-    ("TASKFILE_IN_DMA", Some(32)),
-    ("TASKFILE_IN_DMAQ", Some(128)),
-    ("TASKFILE_IN_OUT", Some(16)),
-    ("TASKFILE_MULTI_IN", Some(2)),
-    ("TASKFILE_MULTI_OUT", Some(8)),
-    ("TASKFILE_NO_DATA", Some(0)),
-    ("TASKFILE_OUT", Some(4)),
-    ("TASKFILE_OUT_DMA", Some(64)),
-    ("TASKFILE_OUT_DMAQ", Some(256)),
-    ("TASKFILE_P_IN", Some(512)),
-    ("TASKFILE_P_IN_DMA", Some(0x800)),
-    ("TASKFILE_P_IN_DMAQ", Some(0x2000)),
-    ("TASKFILE_P_OUT", Some(0x400)),
-    ("TASKFILE_P_OUT_DMA", Some(0x1000)),
-    ("TASKFILE_P_OUT_DMAQ", Some(0x4000)),
-    ("TCFLSH", Some(0x540b)),
-    ("TCGETA", Some(0x5405)),
-    ("TCGETS", Some(0x5401)),
-    ("TCGETS2", Some(0x802c542a)),
-    ("TCGETX", Some(0x5432)),
-    ("TCIFLUSH", Some(0)),
-    ("TCIOFF", Some(2)),
-    ("TCIOFLUSH", Some(2)),
-    ("TCION", Some(3)),
-    ("TCOFLUSH", Some(1)),
-    ("TCOOFF", Some(0)),
-    ("TCOON", Some(1)),
-    ("TCPF_CA_CWR", Some(4)),
-    ("TCPI_OPT_ECN", Some(8)),
-    ("TCPI_OPT_ECN_SEEN", Some(16)),
-    ("TCPI_OPT_SACK", Some(2)),
-    ("TCPI_OPT_SYN_DATA", Some(32)),
-    ("TCPI_OPT_TFO_CHILD", Some(128)),
-    ("TCPI_OPT_TIMESTAMPS", Some(1)),
-    ("TCPI_OPT_USEC_TS", Some(64)),
-    ("TCPI_OPT_WSCALE", Some(4)),
-    ("TCPOLEN_MAXSEG", Some(4)),
-    ("TCPOLEN_SACK_PERMITTED", Some(2)),
-    ("TCPOLEN_TIMESTAMP", Some(10)),
-    ("TCPOLEN_TSTAMP_APPA", Some(12)),
-    ("TCPOLEN_WINDOW", Some(3)),
-    ("TCPOPT_EOL", Some(0)),
-    ("TCPOPT_MAXSEG", Some(2)),
-    ("TCPOPT_NOP", Some(1)),
-    ("TCPOPT_SACK", Some(5)),
-    ("TCPOPT_SACK_PERMITTED", Some(4)),
-    ("TCPOPT_TIMESTAMP", Some(8)),
-    ("TCPOPT_TSTAMP_HDR", Some(0x101080a)),
-    ("TCPOPT_WINDOW", Some(3)),
-    ("TCP_AO_ADD_KEY", Some(38)),
-    ("TCP_AO_DEL_KEY", Some(39)),
-    ("TCP_AO_GET_KEYS", Some(41)),
-    ("TCP_AO_INFO", Some(40)),
-    ("TCP_AO_KEYF_EXCLUDE_OPT", Some(2)),
-    ("TCP_AO_KEYF_IFINDEX", Some(1)),
-    ("TCP_AO_MAXKEYLEN", Some(80)),
-    ("TCP_AO_REPAIR", Some(42)),
-    ("TCP_BPF_DELACK_MAX", Some(1003)),
-    ("TCP_BPF_IW", Some(1001)),
-    ("TCP_BPF_RTO_MIN", Some(1004)),
-    ("TCP_BPF_SNDCWND_CLAMP", Some(1002)),
-    ("TCP_BPF_SYN", Some(1005)),
-    ("TCP_BPF_SYN_IP", Some(1006)),
-    ("TCP_BPF_SYN_MAC", Some(1007)),
-    ("TCP_CA_CWR", Some(2)),
-    ("TCP_CC_INFO", Some(26)),
-    ("TCP_CLOSE", Some(7)),
-    ("TCP_CLOSE_WAIT", Some(8)),
-    ("TCP_CLOSING", Some(11)),
-    ("TCP_CM_INQ", Some(36)),
-    ("TCP_CONGESTION", Some(13)),
-    ("TCP_COOKIE_IN_ALWAYS", Some(1)),
-    ("TCP_COOKIE_MAX", Some(16)),
-    ("TCP_COOKIE_MIN", Some(8)),
-    ("TCP_COOKIE_OUT_NEVER", Some(2)),
-    ("TCP_COOKIE_PAIR_SIZE", Some(32)),
-    ("TCP_COOKIE_TRANSACTIONS", Some(15)),
-    ("TCP_CORK", Some(3)),
-    ("TCP_DEFER_ACCEPT", Some(9)),
-    ("TCP_DELACK_MAX_US", Some(46)),
-    ("TCP_ENCAP_ESPINTCP", Some(7)),
-    ("TCP_ESTABLISHED", Some(1)),
-    ("TCP_FASTOPEN", Some(23)),
-    ("TCP_FASTOPEN_CONNECT", Some(30)),
-    ("TCP_FASTOPEN_KEY", Some(33)),
-    ("TCP_FASTOPEN_NO_COOKIE", Some(34)),
-    ("TCP_FIN_WAIT1", Some(4)),
-    ("TCP_FIN_WAIT2", Some(5)),
-    ("TCP_INFO", Some(11)),
-    ("TCP_INQ", Some(36)),
-    ("TCP_IS_MPTCP", Some(43)),
-    ("TCP_KEEPCNT", Some(6)),
-    ("TCP_KEEPIDLE", Some(4)),
-    ("TCP_KEEPINTVL", Some(5)),
-    ("TCP_LAST_ACK", Some(9)),
-    ("TCP_LINGER2", Some(8)),
-    ("TCP_LISTEN", Some(10)),
-    ("TCP_MAXSEG", Some(2)),
-    ("TCP_MAXWIN", Some(0xffff)),
-    ("TCP_MAX_WINSHIFT", Some(14)),
-    ("TCP_MD5SIG", Some(14)),
-    ("TCP_MD5SIG_EXT", Some(32)),
-    ("TCP_MD5SIG_FLAG_IFINDEX", Some(2)),
-    ("TCP_MD5SIG_FLAG_PREFIX", Some(1)),
-    ("TCP_MD5SIG_MAXKEYLEN", Some(80)),
-    ("TCP_MSS", Some(512)),
-    ("TCP_MSS_DEFAULT", Some(536)),
-    ("TCP_MSS_DESIRED", Some(0x4c4)),
-    ("TCP_NLA_BUSY", Some(1)),
-    ("TCP_NLA_BYTES_NOTSENT", Some(24)),
-    ("TCP_NLA_BYTES_RETRANS", Some(19)),
-    ("TCP_NLA_BYTES_SENT", Some(18)),
-    ("TCP_NLA_CA_STATE", Some(14)),
-    ("TCP_NLA_DATA_SEGS_OUT", Some(4)),
-    ("TCP_NLA_DELIVERED", Some(16)),
-    ("TCP_NLA_DELIVERED_CE", Some(17)),
-    ("TCP_NLA_DELIVERY_RATE", Some(7)),
-    ("TCP_NLA_DELIVERY_RATE_APP_LMT", Some(12)),
-    ("TCP_NLA_DSACK_DUPS", Some(20)),
-    ("TCP_NLA_EDT", Some(25)),
-    ("TCP_NLA_MIN_RTT", Some(10)),
-    ("TCP_NLA_PACING_RATE", Some(6)),
-    ("TCP_NLA_PAD", Some(0)),
-    ("TCP_NLA_RECUR_RETRANS", Some(11)),
-    ("TCP_NLA_REHASH", Some(27)),
-    ("TCP_NLA_REORDERING", Some(9)),
-    ("TCP_NLA_REORD_SEEN", Some(21)),
-    ("TCP_NLA_RWND_LIMITED", Some(2)),
-    ("TCP_NLA_SNDBUF_LIMITED", Some(3)),
-    ("TCP_NLA_SNDQ_SIZE", Some(13)),
-    ("TCP_NLA_SND_CWND", Some(8)),
-    ("TCP_NLA_SND_SSTHRESH", Some(15)),
-    ("TCP_NLA_SRTT", Some(22)),
-    ("TCP_NLA_TIMEOUT_REHASH", Some(23)),
-    ("TCP_NLA_TOTAL_RETRANS", Some(5)),
-    ("TCP_NLA_TTL", Some(26)),
-    ("TCP_NODELAY", Some(1)),
-    ("TCP_NOTSENT_LOWAT", Some(25)),
-    ("TCP_NO_QUEUE", Some(0)),
-    ("TCP_QUEUES_NR", Some(3)),
-    ("TCP_QUEUE_SEQ", Some(21)),
-    ("TCP_QUICKACK", Some(12)),
-    ("TCP_RECEIVE_ZEROCOPY_FLAG_TLB_CLEAN_HINT", Some(1)),
-    ("TCP_RECV_QUEUE", Some(1)),
-    ("TCP_REPAIR", Some(19)),
-    ("TCP_REPAIR_OFF", Some(0)),
-    ("TCP_REPAIR_OFF_NO_WP", Some(0xffffffffffffffff)),
-    ("TCP_REPAIR_ON", Some(1)),
-    ("TCP_REPAIR_OPTIONS", Some(22)),
-    ("TCP_REPAIR_QUEUE", Some(20)),
-    ("TCP_REPAIR_WINDOW", Some(29)),
-    ("TCP_RTO_MAX_MS", Some(44)),
-    ("TCP_RTO_MIN_US", Some(45)),
-    ("TCP_SAVED_SYN", Some(28)),
-    ("TCP_SAVE_SYN", Some(27)),
-    ("TCP_SEND_QUEUE", Some(2)),
-    ("TCP_SYNCNT", Some(7)),
-    ("TCP_SYN_RECV", Some(3)),
-    ("TCP_SYN_SENT", Some(2)),
-    ("TCP_S_DATA_IN", Some(4)),
-    ("TCP_S_DATA_OUT", Some(8)),
-    ("TCP_THIN_DUPACK", Some(17)),
-    ("TCP_THIN_LINEAR_TIMEOUTS", Some(16)),
-    ("TCP_TIMESTAMP", Some(24)),
-    ("TCP_TIME_WAIT", Some(6)),
-    ("TCP_TX_DELAY", Some(37)),
-    ("TCP_ULP", Some(31)),
-    ("TCP_USER_TIMEOUT", Some(18)),
-    ("TCP_WINDOW_CLAMP", Some(10)),
-    ("TCP_ZEROCOPY_RECEIVE", Some(35)),
-    ("TCSADRAIN", Some(1)),
-    ("TCSAFLUSH", Some(2)),
-    ("TCSANOW", Some(0)),
-    ("TCSBRK", Some(0x5409)),
-    ("TCSBRKP", Some(0x5425)),
-    ("TCSETA", Some(0x5406)),
-    ("TCSETAF", Some(0x5408)),
-    ("TCSETAW", Some(0x5407)),
-    ("TCSETS", Some(0x5402)),
-    ("TCSETS2", Some(0x402c542b)),
-    ("TCSETSF", Some(0x5404)),
-    ("TCSETSF2", Some(0x402c542d)),
-    ("TCSETSW", Some(0x5403)),
-    ("TCSETSW2", Some(0x402c542c)),
-    ("TCSETX", Some(0x5433)),
-    ("TCSETXF", Some(0x5434)),
-    ("TCSETXW", Some(0x5435)),
-    ("TCXONC", Some(0x540a)),
-    ("TEE_IOC_CANCEL", Some(0x8008a404)),
-    ("TEE_IOC_CLOSE_SESSION", Some(0x8004a405)),
-    ("TEE_IOC_INVOKE", Some(0x8010a403)),
-    ("TEE_IOC_OPEN_SESSION", Some(0x8010a402)),
-    ("TEE_IOC_SHM_ALLOC", Some(0xc010a401)),
-    ("TEE_IOC_SHM_REGISTER", Some(0xc018a409)),
-    ("TEE_IOC_SUPPL_RECV", Some(0x8010a406)),
-    ("TEE_IOC_SUPPL_SEND", Some(0x8010a407)),
-    ("TEE_IOC_VERSION", Some(0x800ca400)),
-    ("TFD_CLOEXEC", Some(0x80000)),
-    ("TFD_CREATE_FLAGS", Some(0x80800)),
-    ("TFD_IOC_SET_TICKS", Some(0x40085400)),
-    ("TFD_NONBLOCK", Some(0x800)),
-    ("TFD_SETTIME_FLAGS", Some(1)),
-    ("TFD_SHARED_FCNTL_FLAGS", Some(0x80800)),
-    ("TFD_TIMER_ABSTIME", Some(1)),
-    ("TFD_TIMER_CANCEL_ON_SET", Some(2)),
-    ("TFO_COOKIE_UNAVAILABLE", Some(1)),
-    ("TFO_DATA_NOT_ACKED", Some(2)),
-    ("TFO_STATUS_UNSPEC", Some(0)),
-    ("TFO_SYN_RETRANSMITTED", Some(3)),
-    ("TH_ACK", Some(16)),
-    ("TH_FIN", Some(1)),
-    ("TH_PUSH", Some(8)),
-    ("TH_RST", Some(4)),
-    ("TH_SYN", Some(2)),
-    ("TH_URG", Some(32)),
-    ("TIMER_ABSTIME", Some(1)),
-    ("TIME_BAD", Some(5)),
-    ("TIME_DEL", Some(2)),
-    ("TIME_ERROR", Some(5)),
-    ("TIME_INS", Some(1)),
-    ("TIME_OK", Some(0)),
-    ("TIME_OOP", Some(3)),
-    ("TIME_UTC", Some(1)),
-    ("TIME_WAIT", Some(4)),
-    ("TIOCCBRK", Some(0x5428)),
-    ("TIOCCONS", Some(0x541d)),
-    ("TIOCEXCL", Some(0x540c)),
-    ("TIOCGDEV", Some(0x80045432)),
-    ("TIOCGETC", None),
-    ("TIOCGETD", Some(0x5424)),
-    ("TIOCGETP", None),
-    ("TIOCGEXCL", Some(0x80045440)),
-    ("TIOCGICOUNT", Some(0x545d)),
-    ("TIOCGISO7816", Some(0x80285442)),
-    ("TIOCGLCKTRMIOS", Some(0x5456)),
-    ("TIOCGLTC", None),
-    ("TIOCGPGRP", Some(0x540f)),
-    ("TIOCGPKT", Some(0x80045438)),
-    ("TIOCGPTLCK", Some(0x80045439)),
-    ("TIOCGPTN", Some(0x80045430)),
-    ("TIOCGPTPEER", Some(0x5441)),
-    ("TIOCGRS485", Some(0x542e)),
-    ("TIOCGSERIAL", Some(0x541e)),
-    ("TIOCGSID", Some(0x5429)),
-    ("TIOCGSOFTCAR", Some(0x5419)),
-    ("TIOCGWINSZ", Some(0x5413)),
-    ("TIOCINQ", Some(0x541b)),
-    ("TIOCLINUX", Some(0x541c)),
-    ("TIOCL_BLANKEDSCREEN", Some(15)),
-    ("TIOCL_BLANKSCREEN", Some(14)),
-    ("TIOCL_GETFGCONSOLE", Some(12)),
-    ("TIOCL_GETKMSGREDIRECT", Some(17)),
-    ("TIOCL_GETMOUSEREPORTING", Some(7)),
-    ("TIOCL_GETSHIFTSTATE", Some(6)),
-    ("TIOCL_PASTESEL", Some(3)),
-    ("TIOCL_SCROLLCONSOLE", Some(13)),
-    ("TIOCL_SELBUTTONMASK", Some(15)),
-    ("TIOCL_SELCHAR", Some(0)),
-    ("TIOCL_SELCLEAR", Some(4)),
-    ("TIOCL_SELLINE", Some(2)),
-    ("TIOCL_SELLOADLUT", Some(5)),
-    ("TIOCL_SELMOUSEREPORT", Some(16)),
-    ("TIOCL_SELPOINTER", Some(3)),
-    ("TIOCL_SELWORD", Some(1)),
-    ("TIOCL_SETKMSGREDIRECT", Some(11)),
-    ("TIOCL_SETSEL", Some(2)),
-    ("TIOCL_SETVESABLANK", Some(10)),
-    ("TIOCL_UNBLANKSCREEN", Some(4)),
-    ("TIOCMBIC", Some(0x5417)),
-    ("TIOCMBIS", Some(0x5416)),
-    ("TIOCMGET", Some(0x5415)),
-    ("TIOCMIWAIT", Some(0x545c)),
-    ("TIOCMSET", Some(0x5418)),
-    ("TIOCM_CAR", Some(64)),
-    ("TIOCM_CD", Some(64)),
-    ("TIOCM_CTS", Some(32)),
-    ("TIOCM_DSR", Some(256)),
-    ("TIOCM_DTR", Some(2)),
-    ("TIOCM_LE", Some(1)),
-    ("TIOCM_LOOP", Some(0x8000)),
-    ("TIOCM_OUT1", Some(0x2000)),
-    ("TIOCM_OUT2", Some(0x4000)),
-    ("TIOCM_RI", Some(128)),
-    ("TIOCM_RNG", Some(128)),
-    ("TIOCM_RTS", Some(4)),
-    ("TIOCM_SR", Some(16)),
-    ("TIOCM_ST", Some(8)),
-    ("TIOCNOTTY", Some(0x5422)),
-    ("TIOCNXCL", Some(0x540d)),
-    ("TIOCOUTQ", Some(0x5411)),
-    ("TIOCPKT", Some(0x5420)),
-    ("TIOCPKT_DATA", Some(0)),
-    ("TIOCPKT_DOSTOP", Some(32)),
-    ("TIOCPKT_FLUSHREAD", Some(1)),
-    ("TIOCPKT_FLUSHWRITE", Some(2)),
-    ("TIOCPKT_IOCTL", Some(64)),
-    ("TIOCPKT_NOSTOP", Some(16)),
-    ("TIOCPKT_START", Some(8)),
-    ("TIOCPKT_STOP", Some(4)),
-    ("TIOCSBRK", Some(0x5427)),
-    ("TIOCSCTTY", Some(0x540e)),
-    ("TIOCSERCONFIG", Some(0x5453)),
-    ("TIOCSERGETLSR", Some(0x5459)),
-    ("TIOCSERGETMULTI", Some(0x545a)),
-    ("TIOCSERGSTRUCT", Some(0x5458)),
-    ("TIOCSERGWILD", Some(0x5454)),
-    ("TIOCSERSETMULTI", Some(0x545b)),
-    ("TIOCSERSWILD", Some(0x5455)),
-    ("TIOCSER_TEMT", Some(1)),
-    ("TIOCSETC", None),
-    ("TIOCSETD", Some(0x5423)),
-    ("TIOCSETN", None),
-    ("TIOCSETP", None),
-    ("TIOCSIG", Some(0x40045436)),
-    ("TIOCSISO7816", Some(0xc0285443)),
-    ("TIOCSLCKTRMIOS", Some(0x5457)),
-    ("TIOCSLTC", None),
-    ("TIOCSPGRP", Some(0x5410)),
-    ("TIOCSPTLCK", Some(0x40045431)),
-    ("TIOCSRS485", Some(0x542f)),
-    ("TIOCSSERIAL", Some(0x541f)),
-    ("TIOCSSOFTCAR", Some(0x541a)),
-    ("TIOCSTART", None),
-    ("TIOCSTI", Some(0x5412)),
-    ("TIOCSTOP", None),
-    ("TIOCSWINSZ", Some(0x5414)),
-    ("TIOCVHANGUP", Some(0x5437)),
-    ("TLS_RX", Some(2)),
-    ("TLS_RX_EXPECT_NO_PAD", Some(4)),
-    ("TLS_TX", Some(1)),
-    ("TLS_TX_ZEROCOPY_RO", Some(3)),
-    ("TMPFS_MAGIC", Some(0x1021994)),
-    ("TOSHIBA_ACPI_SCI", Some(0xc0187491)),
-    ("TOSH_SMM", Some(0xc0187490)),
-    ("TOSTOP", Some(256)),
-    ("TPACKET2_HDRLEN", Some(52)),
-    ("TPACKET3_HDRLEN", Some(68)),
-    ("TPACKET_ALIGNMENT", Some(16)),
-    ("TPACKET_HDRLEN", Some(52)),
-    ("TPACKET_V1", Some(0)),
-    ("TPACKET_V2", Some(1)),
-    ("TPACKET_V3", Some(2)),
-    ("TP_FT_REQ_FILL_RXHASH", Some(1)),
-    ("TP_STATUS_AVAILABLE", Some(0)),
-    ("TP_STATUS_BLK_TMO", Some(32)),
-    ("TP_STATUS_COPY", Some(2)),
-    ("TP_STATUS_CSUMNOTREADY", Some(8)),
-    ("TP_STATUS_CSUM_VALID", Some(128)),
-    ("TP_STATUS_GSO_TCP", Some(256)),
-    ("TP_STATUS_KERNEL", Some(0)),
-    ("TP_STATUS_LOSING", Some(4)),
-    ("TP_STATUS_SENDING", Some(2)),
-    ("TP_STATUS_SEND_REQUEST", Some(1)),
-    ("TP_STATUS_TS_RAW_HARDWARE", Some(0x80000000)),
-    ("TP_STATUS_TS_SOFTWARE", Some(0x20000000)),
-    ("TP_STATUS_TS_SYS_HARDWARE", Some(0x40000000)),
-    ("TP_STATUS_USER", Some(1)),
-    ("TP_STATUS_VLAN_TPID_VALID", Some(64)),
-    ("TP_STATUS_VLAN_VALID", Some(16)),
-    ("TP_STATUS_WRONG_FORMAT", Some(4)),
-    ("TRACEFS_MAGIC", Some(0x74726163)),
-    ("TRAP_BRANCH", Some(3)),
-    ("TRAP_BRKPT", Some(1)),
-    ("TRAP_HWBKPT", Some(4)),
-    ("TRAP_PERF", Some(6)),
-    ("TRAP_PERF_FLAG_ASYNC", Some(1)),
-    ("TRAP_TRACE", Some(2)),
-    ("TRAP_UNK", Some(5)),
-    ("TS_VECTOR", None),
-    ("TTYAUX_MAJOR", Some(5)),
-    ("TTYDEF_CFLAG", Some(0x5a0)),
-    ("TTYDEF_IFLAG", Some(0x2d22)),
-    ("TTYDEF_LFLAG", Some(0x8a1b)),
-    ("TTYDEF_OFLAG", Some(0x1805)),
-    ("TTYDEF_SPEED", Some(13)),
-    ("TTY_MAJOR", Some(4)),
-    ("TUNATTACHFILTER", Some(0x400854d5)),
-    ("TUNDETACHFILTER", Some(0x400854d6)),
-    ("TUNGETDEVNETNS", Some(0x54e3)),
-    ("TUNGETFEATURES", Some(0x800454cf)),
-    ("TUNGETFILTER", Some(0x800854db)),
-    ("TUNGETIFF", Some(0x800454d2)),
-    ("TUNGETSNDBUF", Some(0x800454d3)),
-    ("TUNGETVNETBE", Some(0x800454df)),
-    ("TUNGETVNETHDRSZ", Some(0x800454d7)),
-    ("TUNGETVNETLE", Some(0x800454dd)),
-    ("TUNSETCARRIER", Some(0x400454e2)),
-    ("TUNSETDEBUG", Some(0x400454c9)),
-    ("TUNSETFILTEREBPF", Some(0x800454e1)),
-    ("TUNSETGROUP", Some(0x400454ce)),
-    ("TUNSETIFF", Some(0x400454ca)),
-    ("TUNSETIFINDEX", Some(0x400454da)),
-    ("TUNSETLINK", Some(0x400454cd)),
-    ("TUNSETNOCSUM", Some(0x400454c8)),
-    ("TUNSETOFFLOAD", Some(0x400454d0)),
-    ("TUNSETOWNER", Some(0x400454cc)),
-    ("TUNSETPERSIST", Some(0x400454cb)),
-    ("TUNSETQUEUE", Some(0x400454d9)),
-    ("TUNSETSNDBUF", Some(0x400454d4)),
-    ("TUNSETSTEERINGEBPF", Some(0x800454e0)),
-    ("TUNSETTXFILTER", Some(0x400454d1)),
-    ("TUNSETVNETBE", Some(0x400454de)),
-    ("TUNSETVNETHDRSZ", Some(0x400454d8)),
-    ("TUNSETVNETLE", Some(0x400454dc)),
-    ("TUN_FLT_ALLMULTI", Some(1)),
-    ("TUN_F_CSUM", Some(1)),
-    ("TUN_F_TSO4", Some(2)),
-    ("TUN_F_TSO6", Some(4)),
-    ("TUN_F_TSO_ECN", Some(8)),
-    ("TUN_F_UDP_TUNNEL_GSO", Some(128)),
-    ("TUN_F_UDP_TUNNEL_GSO_CSUM", Some(256)),
-    ("TUN_F_UFO", Some(16)),
-    ("TUN_F_USO4", Some(32)),
-    ("TUN_F_USO6", Some(64)),
-    ("TUN_PKT_STRIP", Some(1)),
-    ("TUN_READQ_SIZE", Some(500)),
-    ("TUN_TAP_DEV", Some(2)),
-    ("TUN_TUN_DEV", Some(1)),
-    ("TUN_TX_TIMESTAMP", Some(1)),
-    ("TUN_TYPE_MASK", Some(15)),
-    ("UART_CLEAR_FIFO", Some(1)),
-    ("UART_NATSEMI", Some(8)),
-    ("UART_STARTECH", Some(4)),
-    ("UART_USE_FIFO", Some(2)),
-    ("UBD_MAJOR", Some(98)),
-    ("UDF_GETEABLOCK", Some(0x80046c41)),
-    ("UDF_GETEASIZE", Some(0x80046c40)),
-    ("UDF_GETVOLIDENT", Some(0x80046c42)),
-    ("UDF_RELOCATE_BLOCKS", Some(0xc0046c43)),
-    ("UDF_SUPER_MAGIC", Some(0x15013346)),
-    ("UDMABUF_CREATE", Some(0x40187542)),
-    ("UDMABUF_CREATE_LIST", Some(0x40087543)),
-    ("UDMABUF_FLAGS_CLOEXEC", Some(1)),
-    ("UDP_CORK", Some(1)),
-    ("UDP_ENCAP", Some(100)),
-    ("UDP_ENCAP_ESPINUDP", Some(2)),
-    ("UDP_ENCAP_ESPINUDP_NON_IKE", Some(1)),
-    ("UDP_ENCAP_GTP0", Some(4)),
-    ("UDP_ENCAP_GTP1U", Some(5)),
-    ("UDP_ENCAP_L2TPINUDP", Some(3)),
-    ("UDP_ENCAP_RXRPC", Some(6)),
-    ("UDP_GRO", Some(104)),
-    ("UDP_NO_CHECK6_RX", Some(102)),
-    ("UDP_NO_CHECK6_TX", Some(101)),
-    ("UDP_SEGMENT", Some(103)),
-    ("UD_VECTOR", None),
-    ("UESP", None),
-    ("UFFDIO", Some(170)),
-    ("UFFDIO_API", Some(0xc018aa3f)),
-    ("UFFDIO_CONTINUE", Some(0xc020aa07)),
-    ("UFFDIO_CONTINUE_MODE_DONTWAKE", Some(1)),
-    ("UFFDIO_COPY", Some(0xc028aa03)),
-    ("UFFDIO_COPY_MODE_DONTWAKE", Some(1)),
-    ("UFFDIO_COPY_MODE_WP", Some(2)),
-    ("UFFDIO_REGISTER", Some(0xc020aa00)),
-    ("UFFDIO_REGISTER_MODE_MINOR", Some(4)),
-    ("UFFDIO_REGISTER_MODE_MISSING", Some(1)),
-    ("UFFDIO_REGISTER_MODE_WP", Some(2)),
-    ("UFFDIO_UNREGISTER", Some(0x8010aa01)),
-    ("UFFDIO_WAKE", Some(0x8010aa02)),
-    ("UFFDIO_WRITEPROTECT", Some(0xc018aa06)),
-    ("UFFDIO_WRITEPROTECT_MODE_DONTWAKE", Some(2)),
-    ("UFFDIO_WRITEPROTECT_MODE_WP", Some(1)),
-    ("UFFDIO_ZEROPAGE", Some(0xc020aa04)),
-    ("UFFDIO_ZEROPAGE_MODE_DONTWAKE", Some(1)),
-    ("UFFD_API", Some(170)),
-    ("UFFD_API_FEATURES", Some(0x1fff)),
-    ("UFFD_API_IOCTLS", Some(0x8000000000000003)),
-    ("UFFD_API_RANGE_IOCTLS", Some(220)),
-    ("UFFD_API_RANGE_IOCTLS_BASIC", Some(204)),
-    ("UFFD_API_REGISTER_MODES", Some(7)),
-    ("UFFD_EVENT_FORK", Some(19)),
-    ("UFFD_EVENT_PAGEFAULT", Some(18)),
-    ("UFFD_EVENT_REMAP", Some(20)),
-    ("UFFD_EVENT_REMOVE", Some(21)),
-    ("UFFD_EVENT_UNMAP", Some(22)),
-    ("UFFD_FEATURE_EVENT_FORK", Some(2)),
-    ("UFFD_FEATURE_EVENT_REMAP", Some(4)),
-    ("UFFD_FEATURE_EVENT_REMOVE", Some(8)),
-    ("UFFD_FEATURE_EVENT_UNMAP", Some(64)),
-    ("UFFD_FEATURE_EXACT_ADDRESS", Some(0x800)),
-    ("UFFD_FEATURE_MINOR_HUGETLBFS", Some(512)),
-    ("UFFD_FEATURE_MINOR_SHMEM", Some(0x400)),
-    ("UFFD_FEATURE_MISSING_HUGETLBFS", Some(16)),
-    ("UFFD_FEATURE_MISSING_SHMEM", Some(32)),
-    ("UFFD_FEATURE_MOVE", Some(0x10000)),
-    ("UFFD_FEATURE_PAGEFAULT_FLAG_WP", Some(1)),
-    ("UFFD_FEATURE_POISON", Some(0x4000)),
-    ("UFFD_FEATURE_SIGBUS", Some(128)),
-    ("UFFD_FEATURE_THREAD_ID", Some(256)),
-    ("UFFD_FEATURE_WP_ASYNC", Some(0x8000)),
-    ("UFFD_FEATURE_WP_HUGETLBFS_SHMEM", Some(0x1000)),
-    ("UFFD_FEATURE_WP_UNPOPULATED", Some(0x2000)),
-    ("UFFD_PAGEFAULT_FLAG_MINOR", Some(4)),
-    ("UFFD_PAGEFAULT_FLAG_WP", Some(2)),
-    ("UFFD_PAGEFAULT_FLAG_WRITE", Some(1)),
-    ("UFFD_USER_MODE_ONLY", Some(1)),
-    ("UHID_CLOSE", Some(5)),
-    ("UHID_CREATE", Some(0)),
-    ("UHID_CREATE2", Some(11)),
-    ("UHID_DATA_MAX", Some(0x1000)),
-    ("UHID_DESTROY", Some(1)),
-    ("UHID_DEV_NUMBERED_FEATURE_REPORTS", Some(1)),
-    ("UHID_DEV_NUMBERED_INPUT_REPORTS", Some(4)),
-    ("UHID_DEV_NUMBERED_OUTPUT_REPORTS", Some(2)),
-    ("UHID_FEATURE", Some(9)),
-    ("UHID_FEATURE_ANSWER", Some(10)),
-    ("UHID_FEATURE_REPORT", Some(0)),
-    ("UHID_GET_REPORT", Some(9)),
-    ("UHID_GET_REPORT_REPLY", Some(10)),
-    ("UHID_INPUT", Some(8)),
-    ("UHID_INPUT2", Some(12)),
-    ("UHID_INPUT_REPORT", Some(2)),
-    ("UHID_OPEN", Some(4)),
-    ("UHID_OUTPUT", Some(6)),
-    ("UHID_OUTPUT_EV", Some(7)),
-    ("UHID_OUTPUT_REPORT", Some(1)),
-    ("UHID_SET_REPORT", Some(13)),
-    ("UHID_SET_REPORT_REPLY", Some(14)),
-    ("UHID_START", Some(2)),
-    ("UHID_STOP", Some(3)),
-    ("UINPUT_IOCTL_BASE", Some(85)),
-    ("UINPUT_MAX_NAME_SIZE", Some(80)),
-    ("UINPUT_VERSION", Some(5)),
-    ("UINT16_MAX", Some(0xffff)),
-    ("UINT16_WIDTH", Some(16)),
-    ("UINT32_MAX", Some(0xffffffff)),
-    ("UINT32_WIDTH", Some(32)),
-    ("UINT64_MAX", Some(0xffffffffffffffff)),
-    ("UINT64_WIDTH", Some(64)),
-    ("UINT8_MAX", Some(255)),
-    ("UINT8_WIDTH", Some(8)),
-    ("UINTMAX_MAX", Some(0xffffffffffffffff)),
-    ("UINTMAX_WIDTH", Some(64)),
-    ("UINTPTR_MAX", Some(0xffffffff)),
-    ("UINTPTR_WIDTH", Some(32)),
-    ("UIO_FASTIOV", Some(8)),
-    ("UIO_MAXIOV", Some(0x400)),
-    ("UI_ABS_SETUP", Some(0x401c5504)),
-    ("UI_BEGIN_FF_ERASE", Some(0xc00c55ca)),
-    ("UI_BEGIN_FF_UPLOAD", Some(0xc06055c8)),
-    ("UI_DEV_CREATE", Some(0x5501)),
-    ("UI_DEV_DESTROY", Some(0x5502)),
-    ("UI_DEV_SETUP", Some(0x405c5503)),
-    ("UI_END_FF_ERASE", Some(0x400c55cb)),
-    ("UI_END_FF_UPLOAD", Some(0x406855c9)),
-    ("UI_FF_ERASE", Some(2)),
-    ("UI_FF_UPLOAD", Some(1)),
-    ("UI_GET_VERSION", Some(0x8004552d)),
-    ("UI_SET_ABSBIT", Some(0x40045567)),
-    ("UI_SET_EVBIT", Some(0x40045564)),
-    ("UI_SET_FFBIT", Some(0x4004556b)),
-    ("UI_SET_KEYBIT", Some(0x40045565)),
-    ("UI_SET_LEDBIT", Some(0x40045569)),
-    ("UI_SET_MSCBIT", Some(0x40045568)),
-    ("UI_SET_PHYS", Some(0x4004556c)),
-    ("UI_SET_PROPBIT", Some(0x4004556e)),
-    ("UI_SET_RELBIT", Some(0x40045566)),
-    ("UI_SET_SNDBIT", Some(0x4004556a)),
-    ("UI_SET_SWBIT", Some(0x4004556d)),
-    ("UMOUNT_NOFOLLOW", Some(8)),
-    ("UMOUNT_UNUSED", Some(0x80000000)),
-    ("UNAME26", Some(0x20000)),
-    ("UND_MODE", None),
-    ("UNIX98_PTY_MAJOR_COUNT", Some(8)),
-    ("UNIX98_PTY_MASTER_MAJOR", Some(128)),
-    ("UNIX98_PTY_SLAVE_MAJOR", Some(136)),
-    ("UNIX_PATH_MAX", Some(108)),
-    ("UNI_DIRECT_BASE", Some(0xf000)),
-    ("UNI_DIRECT_MASK", Some(511)),
-    ("UNNAMED_MAJOR", Some(0)),
-    ("USBDEVFS_ALLOC_STREAMS", Some(0x8008551c)),
-    ("USBDEVFS_ALLOW_SUSPEND", Some(0x5522)),
-    ("USBDEVFS_BULK", Some(0xc0105502)),
-    ("USBDEVFS_CAP_BULK_CONTINUATION", Some(2)),
-    ("USBDEVFS_CAP_BULK_SCATTER_GATHER", Some(8)),
-    ("USBDEVFS_CAP_CONNINFO_EX", Some(128)),
-    ("USBDEVFS_CAP_DROP_PRIVILEGES", Some(64)),
-    ("USBDEVFS_CAP_MMAP", Some(32)),
-    ("USBDEVFS_CAP_NO_PACKET_SIZE_LIM", Some(4)),
-    ("USBDEVFS_CAP_REAP_AFTER_DISCONNECT", Some(16)),
-    ("USBDEVFS_CAP_SUSPEND", Some(256)),
-    ("USBDEVFS_CAP_ZERO_PACKET", Some(1)),
-    ("USBDEVFS_CLAIMINTERFACE", Some(0x8004550f)),
-    ("USBDEVFS_CLAIM_PORT", Some(0x80045518)),
-    ("USBDEVFS_CLEAR_HALT", Some(0x80045515)),
-    ("USBDEVFS_CONNECT", Some(0x5517)),
-    ("USBDEVFS_CONNECTINFO", Some(0x40085511)),
-    ("USBDEVFS_CONTROL", Some(0xc0105500)),
-    ("USBDEVFS_DISCARDURB", Some(0x550b)),
-    ("USBDEVFS_DISCONNECT", Some(0x5516)),
-    ("USBDEVFS_DISCONNECT_CLAIM", Some(0x8108551b)),
-    ("USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER", Some(2)),
-    ("USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER", Some(1)),
-    ("USBDEVFS_DISCSIGNAL", Some(0x8008550e)),
-    ("USBDEVFS_DROP_PRIVILEGES", Some(0x4004551e)),
-    ("USBDEVFS_FORBID_SUSPEND", Some(0x5521)),
-    ("USBDEVFS_FREE_STREAMS", Some(0x8008551d)),
-    ("USBDEVFS_GETDRIVER", Some(0x41045508)),
-    ("USBDEVFS_GET_CAPABILITIES", Some(0x8004551a)),
-    ("USBDEVFS_GET_SPEED", Some(0x551f)),
-    ("USBDEVFS_HUB_PORTINFO", Some(0x80805513)),
-    ("USBDEVFS_IOCTL", Some(0xc00c5512)),
-    ("USBDEVFS_MAXDRIVERNAME", Some(255)),
-    ("USBDEVFS_REAPURB", Some(0x4004550c)),
-    ("USBDEVFS_REAPURB32", Some(0x4004550c)),
-    ("USBDEVFS_REAPURBNDELAY", Some(0x4004550d)),
-    ("USBDEVFS_REAPURBNDELAY32", Some(0x4004550d)),
-    ("USBDEVFS_RELEASEINTERFACE", Some(0x80045510)),
-    ("USBDEVFS_RELEASE_PORT", Some(0x80045519)),
-    ("USBDEVFS_RESET", Some(0x5514)),
-    ("USBDEVFS_RESETEP", Some(0x80045503)),
-    ("USBDEVFS_SETCONFIGURATION", Some(0x80045505)),
-    ("USBDEVFS_SETINTERFACE", Some(0x80085504)),
-    ("USBDEVFS_SUBMITURB", Some(0x802c550a)),
-    ("USBDEVFS_URB_BULK_CONTINUATION", Some(4)),
-    ("USBDEVFS_URB_ISO_ASAP", Some(2)),
-    ("USBDEVFS_URB_NO_FSBR", Some(32)),
-    ("USBDEVFS_URB_NO_INTERRUPT", Some(128)),
-    ("USBDEVFS_URB_SHORT_NOT_OK", Some(1)),
-    ("USBDEVFS_URB_TYPE_BULK", Some(3)),
-    ("USBDEVFS_URB_TYPE_CONTROL", Some(2)),
-    ("USBDEVFS_URB_TYPE_INTERRUPT", Some(1)),
-    ("USBDEVFS_URB_TYPE_ISO", Some(0)),
-    ("USBDEVFS_URB_ZERO_PACKET", Some(64)),
-    ("USBDEVFS_WAIT_FOR_RESUME", Some(0x5523)),
-    ("USBDEVICE_SUPER_MAGIC", Some(0x9fa2)),
-    ("USB_ACM_AUX_MAJOR", Some(167)),
-    ("USB_ACM_MAJOR", Some(166)),
-    ("USB_CHAR_MAJOR", Some(180)),
-    ("USB_INTERFACE_CLASS_HID", Some(3)),
-    ("USB_INTERFACE_PROTOCOL_KEYBOARD", Some(1)),
-    ("USB_INTERFACE_PROTOCOL_MOUSE", Some(2)),
-    ("USB_INTERFACE_SUBCLASS_BOOT", Some(1)),
-    ("USERFAULTFD_IOC", Some(170)),
-    ("USERFAULTFD_IOC_NEW", Some(0xaa00)),
-    ("USER_NS_INDEX", Some(4)),
-    ("USE_WCACHING", Some(0)),
-    ("USR26_MODE", None),
-    ("USRQUOTA", Some(0)),
-    ("USR_MODE", None),
-    ("UTIME_NOW", Some(0x3fffffff)),
-    ("UTIME_OMIT", Some(0x3ffffffe)),
-    ("UTS_NS_INDEX", Some(1)),
-    ("UVCIOC_CTRL_MAP", Some(0xc0607520)),
-    ("UVCIOC_CTRL_QUERY", Some(0xc0107521)),
-    ("UVERBS_ATTR_F_MANDATORY", Some(1)),
-    ("UVERBS_ATTR_F_VALID_OUTPUT", Some(2)),
-    ("V4_PSR_T_BIT", None),
-    ("V7M_PSR_T_BIT", None),
-    ("V9FS_MAGIC", Some(0x1021997)),
-    ("VBG_IOCTL_ACQUIRE_GUEST_CAPABILITIES", Some(0xc024560d)),
-    ("VBG_IOCTL_CHANGE_FILTER_MASK", Some(0xc020560c)),
-    ("VBG_IOCTL_CHANGE_GUEST_CAPABILITIES", Some(0xc020560e)),
-    ("VBG_IOCTL_CHECK_BALLOON", Some(0xc0205611)),
-    ("VBG_IOCTL_DRIVER_VERSION_INFO", Some(0xc02c5600)),
-    ("VBG_IOCTL_HGCM_CONNECT", Some(0xc09c5604)),
-    ("VBG_IOCTL_HGCM_DISCONNECT", Some(0xc01c5605)),
-    ("VBG_IOCTL_INTERRUPT_ALL_WAIT_FOR_EVENTS", Some(0xc018560b)),
-    ("VBG_IOCTL_VMMDEV_REQUEST_BIG", Some(0x5603)),
-    ("VBG_IOCTL_WAIT_FOR_EVENTS", Some(0xc020560a)),
-    ("VBG_IOCTL_WRITE_CORE_DUMP", Some(0xc01c5613)),
-    ("VCS_MAJOR", Some(7)),
-    ("VDISCARD", Some(13)),
-    ("VDUSE_CREATE_DEV", Some(0x41508102)),
-    ("VDUSE_DESTROY_DEV", Some(0x41008103)),
-    ("VDUSE_DEV_GET_FEATURES", Some(0x80088111)),
-    ("VDUSE_DEV_INJECT_CONFIG_IRQ", Some(0x8113)),
-    ("VDUSE_DEV_SET_CONFIG", Some(0x40088112)),
-    ("VDUSE_GET_API_VERSION", Some(0x80088100)),
-    ("VDUSE_IOTLB_GET_FD", Some(0xc0208110)),
-    ("VDUSE_SET_API_VERSION", Some(0x40088101)),
-    ("VDUSE_VQ_GET_INFO", Some(0xc0308115)),
-    ("VDUSE_VQ_INJECT_IRQ", Some(0x40048117)),
-    ("VDUSE_VQ_SETUP", Some(0x40208114)),
-    ("VDUSE_VQ_SETUP_KICKFD", Some(0x40088116)),
-    ("VEOF", Some(4)),
-    ("VEOL", Some(11)),
-    ("VEOL2", Some(16)),
-    ("VERASE", Some(2)),
-    ("VE_VECTOR", None),
-    ("VFAT_IOCTL_READDIR_BOTH", Some(0x82307201)),
-    ("VFAT_IOCTL_READDIR_SHORT", Some(0x82307202)),
-    ("VFIO_API_VERSION", Some(0)),
-    ("VFIO_BASE", Some(100)),
-    ("VFIO_CCW_CONFIG_REGION_INDEX", Some(0)),
-    ("VFIO_CCW_CRW_IRQ_INDEX", Some(1)),
-    ("VFIO_CCW_IO_IRQ_INDEX", Some(0)),
-    ("VFIO_CCW_NUM_IRQS", Some(3)),
-    ("VFIO_CCW_NUM_REGIONS", Some(1)),
-    ("VFIO_CCW_REQ_IRQ_INDEX", Some(2)),
-    ("VFIO_CHECK_EXTENSION", Some(0x3b65)),
-    ("VFIO_DEVICE_FEATURE", Some(0x3b75)),
-    ("VFIO_DEVICE_FEATURE_DMA_LOGGING_REPORT", Some(8)),
-    ("VFIO_DEVICE_FEATURE_DMA_LOGGING_START", Some(6)),
-    ("VFIO_DEVICE_FEATURE_DMA_LOGGING_STOP", Some(7)),
-    ("VFIO_DEVICE_FEATURE_GET", Some(0x10000)),
-    ("VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY", Some(3)),
-    ("VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY_WITH_WAKEUP", Some(4)),
-    ("VFIO_DEVICE_FEATURE_LOW_POWER_EXIT", Some(5)),
-    ("VFIO_DEVICE_FEATURE_MASK", Some(0xffff)),
-    ("VFIO_DEVICE_FEATURE_MIGRATION", Some(1)),
-    ("VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE", Some(2)),
-    ("VFIO_DEVICE_FEATURE_PCI_VF_TOKEN", Some(0)),
-    ("VFIO_DEVICE_FEATURE_PROBE", Some(0x40000)),
-    ("VFIO_DEVICE_FEATURE_SET", Some(0x20000)),
-    ("VFIO_DEVICE_FLAGS_AMBA", Some(8)),
-    ("VFIO_DEVICE_FLAGS_AP", Some(32)),
-    ("VFIO_DEVICE_FLAGS_CAPS", Some(128)),
-    ("VFIO_DEVICE_FLAGS_CCW", Some(16)),
-    ("VFIO_DEVICE_FLAGS_FSL_MC", Some(64)),
-    ("VFIO_DEVICE_FLAGS_PCI", Some(2)),
-    ("VFIO_DEVICE_FLAGS_PLATFORM", Some(4)),
-    ("VFIO_DEVICE_FLAGS_RESET", Some(1)),
-    ("VFIO_DEVICE_GET_GFX_DMABUF", Some(0x3b73)),
-    ("VFIO_DEVICE_GET_INFO", Some(0x3b6b)),
-    ("VFIO_DEVICE_GET_IRQ_INFO", Some(0x3b6d)),
-    ("VFIO_DEVICE_GET_PCI_HOT_RESET_INFO", Some(0x3b70)),
-    ("VFIO_DEVICE_GET_REGION_INFO", Some(0x3b6c)),
-    ("VFIO_DEVICE_GFX_LINK_STATE_DOWN", Some(2)),
-    ("VFIO_DEVICE_GFX_LINK_STATE_UP", Some(1)),
-    ("VFIO_DEVICE_INFO_CAP_ZPCI_BASE", Some(1)),
-    ("VFIO_DEVICE_INFO_CAP_ZPCI_GROUP", Some(2)),
-    ("VFIO_DEVICE_INFO_CAP_ZPCI_PFIP", Some(4)),
-    ("VFIO_DEVICE_INFO_CAP_ZPCI_UTIL", Some(3)),
-    ("VFIO_DEVICE_IOEVENTFD", Some(0x3b74)),
-    ("VFIO_DEVICE_IOEVENTFD_16", Some(2)),
-    ("VFIO_DEVICE_IOEVENTFD_32", Some(4)),
-    ("VFIO_DEVICE_IOEVENTFD_64", Some(8)),
-    ("VFIO_DEVICE_IOEVENTFD_8", Some(1)),
-    ("VFIO_DEVICE_IOEVENTFD_SIZE_MASK", Some(15)),
-    ("VFIO_DEVICE_PCI_HOT_RESET", Some(0x3b71)),
-    ("VFIO_DEVICE_QUERY_GFX_PLANE", Some(0x3b72)),
-    ("VFIO_DEVICE_RESET", Some(0x3b6f)),
-    ("VFIO_DEVICE_SET_IRQS", Some(0x3b6e)),
-    ("VFIO_DEVICE_STATE_ERROR", Some(0)),
-    ("VFIO_DEVICE_STATE_MASK", Some(7)),
-    ("VFIO_DEVICE_STATE_RESUMING", Some(4)),
-    ("VFIO_DEVICE_STATE_RUNNING", Some(2)),
-    ("VFIO_DEVICE_STATE_RUNNING_P2P", Some(5)),
-    ("VFIO_DEVICE_STATE_STOP", Some(1)),
-    ("VFIO_DEVICE_STATE_STOP_COPY", Some(3)),
-    ("VFIO_DEVICE_STATE_V1_RESUMING", Some(4)),
-    ("VFIO_DEVICE_STATE_V1_RUNNING", Some(1)),
-    ("VFIO_DEVICE_STATE_V1_SAVING", Some(2)),
-    ("VFIO_DEVICE_STATE_V1_STOP", Some(0)),
-    ("VFIO_DMA_CC_IOMMU", Some(4)),
-    ("VFIO_DMA_MAP_FLAG_READ", Some(1)),
-    ("VFIO_DMA_MAP_FLAG_VADDR", Some(4)),
-    ("VFIO_DMA_MAP_FLAG_WRITE", Some(2)),
-    ("VFIO_DMA_UNMAP_FLAG_ALL", Some(2)),
-    ("VFIO_DMA_UNMAP_FLAG_GET_DIRTY_BITMAP", Some(1)),
-    ("VFIO_DMA_UNMAP_FLAG_VADDR", Some(4)),
-    ("VFIO_EEH", Some(5)),
-    ("VFIO_EEH_PE_CONFIGURE", Some(8)),
-    ("VFIO_EEH_PE_DISABLE", Some(0)),
-    ("VFIO_EEH_PE_ENABLE", Some(1)),
-    ("VFIO_EEH_PE_GET_STATE", Some(4)),
-    ("VFIO_EEH_PE_INJECT_ERR", Some(9)),
-    ("VFIO_EEH_PE_OP", Some(0x3b79)),
-    ("VFIO_EEH_PE_RESET_DEACTIVATE", Some(5)),
-    ("VFIO_EEH_PE_RESET_FUNDAMENTAL", Some(7)),
-    ("VFIO_EEH_PE_RESET_HOT", Some(6)),
-    ("VFIO_EEH_PE_STATE_NORMAL", Some(0)),
-    ("VFIO_EEH_PE_STATE_RESET", Some(1)),
-    ("VFIO_EEH_PE_STATE_STOPPED", Some(2)),
-    ("VFIO_EEH_PE_STATE_STOPPED_DMA", Some(4)),
-    ("VFIO_EEH_PE_STATE_UNAVAIL", Some(5)),
-    ("VFIO_EEH_PE_UNFREEZE_DMA", Some(3)),
-    ("VFIO_EEH_PE_UNFREEZE_IO", Some(2)),
-    ("VFIO_GET_API_VERSION", Some(0x3b64)),
-    ("VFIO_GFX_PLANE_TYPE_DMABUF", Some(2)),
-    ("VFIO_GFX_PLANE_TYPE_PROBE", Some(1)),
-    ("VFIO_GFX_PLANE_TYPE_REGION", Some(4)),
-    ("VFIO_GROUP_FLAGS_CONTAINER_SET", Some(2)),
-    ("VFIO_GROUP_FLAGS_VIABLE", Some(1)),
-    ("VFIO_GROUP_GET_DEVICE_FD", Some(0x3b6a)),
-    ("VFIO_GROUP_GET_STATUS", Some(0x3b67)),
-    ("VFIO_GROUP_SET_CONTAINER", Some(0x3b68)),
-    ("VFIO_GROUP_UNSET_CONTAINER", Some(0x3b69)),
-    ("VFIO_IOMMU_DIRTY_PAGES", Some(0x3b75)),
-    ("VFIO_IOMMU_DIRTY_PAGES_FLAG_GET_BITMAP", Some(4)),
-    ("VFIO_IOMMU_DIRTY_PAGES_FLAG_START", Some(1)),
-    ("VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP", Some(2)),
-    ("VFIO_IOMMU_DISABLE", Some(0x3b74)),
-    ("VFIO_IOMMU_ENABLE", Some(0x3b73)),
-    ("VFIO_IOMMU_GET_INFO", Some(0x3b70)),
-    ("VFIO_IOMMU_INFO_CAPS", Some(2)),
-    ("VFIO_IOMMU_INFO_PGSIZES", Some(1)),
-    ("VFIO_IOMMU_MAP_DMA", Some(0x3b71)),
-    ("VFIO_IOMMU_SPAPR_INFO_DDW", Some(1)),
-    ("VFIO_IOMMU_SPAPR_REGISTER_MEMORY", Some(0x3b75)),
-    ("VFIO_IOMMU_SPAPR_TCE_CREATE", Some(0x3b77)),
-    ("VFIO_IOMMU_SPAPR_TCE_GET_INFO", Some(0x3b70)),
-    ("VFIO_IOMMU_SPAPR_TCE_REMOVE", Some(0x3b78)),
-    ("VFIO_IOMMU_SPAPR_UNREGISTER_MEMORY", Some(0x3b76)),
-    ("VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE", Some(1)),
-    ("VFIO_IOMMU_TYPE1_INFO_CAP_MIGRATION", Some(2)),
-    ("VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL", Some(3)),
-    ("VFIO_IOMMU_UNMAP_DMA", Some(0x3b72)),
-    ("VFIO_IRQ_INFO_AUTOMASKED", Some(4)),
-    ("VFIO_IRQ_INFO_EVENTFD", Some(1)),
-    ("VFIO_IRQ_INFO_MASKABLE", Some(2)),
-    ("VFIO_IRQ_INFO_NORESIZE", Some(8)),
-    ("VFIO_IRQ_SET_ACTION_MASK", Some(8)),
-    ("VFIO_IRQ_SET_ACTION_TRIGGER", Some(32)),
-    ("VFIO_IRQ_SET_ACTION_TYPE_MASK", Some(56)),
-    ("VFIO_IRQ_SET_ACTION_UNMASK", Some(16)),
-    ("VFIO_IRQ_SET_DATA_BOOL", Some(2)),
-    ("VFIO_IRQ_SET_DATA_EVENTFD", Some(4)),
-    ("VFIO_IRQ_SET_DATA_NONE", Some(1)),
-    ("VFIO_IRQ_SET_DATA_TYPE_MASK", Some(7)),
-    ("VFIO_MIGRATION_P2P", Some(2)),
-    ("VFIO_MIGRATION_STOP_COPY", Some(1)),
-    ("VFIO_NOIOMMU_IOMMU", Some(8)),
-    ("VFIO_PCI_BAR0_REGION_INDEX", Some(0)),
-    ("VFIO_PCI_BAR1_REGION_INDEX", Some(1)),
-    ("VFIO_PCI_BAR2_REGION_INDEX", Some(2)),
-    ("VFIO_PCI_BAR3_REGION_INDEX", Some(3)),
-    ("VFIO_PCI_BAR4_REGION_INDEX", Some(4)),
-    ("VFIO_PCI_BAR5_REGION_INDEX", Some(5)),
-    ("VFIO_PCI_CONFIG_REGION_INDEX", Some(7)),
-    ("VFIO_PCI_ERR_IRQ_INDEX", Some(3)),
-    ("VFIO_PCI_INTX_IRQ_INDEX", Some(0)),
-    ("VFIO_PCI_MSIX_IRQ_INDEX", Some(2)),
-    ("VFIO_PCI_MSI_IRQ_INDEX", Some(1)),
-    ("VFIO_PCI_NUM_IRQS", Some(5)),
-    ("VFIO_PCI_NUM_REGIONS", Some(9)),
-    ("VFIO_PCI_REQ_IRQ_INDEX", Some(4)),
-    ("VFIO_PCI_ROM_REGION_INDEX", Some(6)),
-    ("VFIO_PCI_VGA_REGION_INDEX", Some(8)),
-    ("VFIO_REGION_INFO_CAP_MSIX_MAPPABLE", Some(3)),
-    ("VFIO_REGION_INFO_CAP_NVLINK2_LNKSPD", Some(5)),
-    ("VFIO_REGION_INFO_CAP_NVLINK2_SSATGT", Some(4)),
-    ("VFIO_REGION_INFO_CAP_SPARSE_MMAP", Some(1)),
-    ("VFIO_REGION_INFO_CAP_TYPE", Some(2)),
-    ("VFIO_REGION_INFO_FLAG_CAPS", Some(8)),
-    ("VFIO_REGION_INFO_FLAG_MMAP", Some(4)),
-    ("VFIO_REGION_INFO_FLAG_READ", Some(1)),
-    ("VFIO_REGION_INFO_FLAG_WRITE", Some(2)),
-    ("VFIO_REGION_SUBTYPE_CCW_ASYNC_CMD", Some(1)),
-    ("VFIO_REGION_SUBTYPE_CCW_CRW", Some(3)),
-    ("VFIO_REGION_SUBTYPE_CCW_SCHIB", Some(2)),
-    ("VFIO_REGION_SUBTYPE_GFX_EDID", Some(1)),
-    ("VFIO_REGION_SUBTYPE_IBM_NVLINK2_ATSD", Some(1)),
-    ("VFIO_REGION_SUBTYPE_INTEL_IGD_HOST_CFG", Some(2)),
-    ("VFIO_REGION_SUBTYPE_INTEL_IGD_LPC_CFG", Some(3)),
-    ("VFIO_REGION_SUBTYPE_INTEL_IGD_OPREGION", Some(1)),
-    ("VFIO_REGION_SUBTYPE_MIGRATION_DEPRECATED", Some(1)),
-    ("VFIO_REGION_SUBTYPE_NVIDIA_NVLINK2_RAM", Some(1)),
-    ("VFIO_REGION_TYPE_CCW", Some(2)),
-    ("VFIO_REGION_TYPE_GFX", Some(1)),
-    ("VFIO_REGION_TYPE_MIGRATION_DEPRECATED", Some(3)),
-    ("VFIO_REGION_TYPE_PCI_VENDOR_MASK", Some(0xffff)),
-    ("VFIO_REGION_TYPE_PCI_VENDOR_TYPE", Some(0xffffffff80000000)),
-    ("VFIO_SET_IOMMU", Some(0x3b66)),
-    ("VFIO_SPAPR_TCE_IOMMU", Some(2)),
-    ("VFIO_TYPE", Some(59)),
-    ("VFIO_TYPE1_IOMMU", Some(1)),
-    ("VFIO_TYPE1_NESTING_IOMMU", Some(6)),
-    ("VFIO_UNMAP_ALL", Some(9)),
-    ("VFIO_UPDATE_VADDR", Some(10)),
-    ("VFS_CAP_FLAGS_EFFECTIVE", Some(1)),
-    ("VFS_CAP_FLAGS_MASK", Some(0xffffff)),
-    ("VFS_CAP_REVISION", Some(0x3000000)),
-    ("VFS_CAP_REVISION_1", Some(0x1000000)),
-    ("VFS_CAP_REVISION_2", Some(0x2000000)),
-    ("VFS_CAP_REVISION_3", Some(0x3000000)),
-    ("VFS_CAP_REVISION_MASK", Some(0xff000000)),
-    ("VFS_CAP_REVISION_SHIFT", Some(24)),
-    ("VFS_CAP_U32", Some(2)),
-    ("VFS_CAP_U32_1", Some(1)),
-    ("VFS_CAP_U32_2", Some(2)),
-    ("VFS_CAP_U32_3", Some(2)),
-    ("VGIC_LEVEL_INFO_LINE_LEVEL", None),
-    ("VHOST_ACCESS_RO", Some(1)),
-    ("VHOST_ACCESS_RW", Some(3)),
-    ("VHOST_ACCESS_WO", Some(2)),
-    ("VHOST_BACKEND_F_IOTLB_ASID", Some(3)),
-    ("VHOST_BACKEND_F_IOTLB_BATCH", Some(2)),
-    ("VHOST_BACKEND_F_IOTLB_MSG_V2", Some(1)),
-    ("VHOST_BACKEND_F_SUSPEND", Some(4)),
-    ("VHOST_FILE_UNBIND", Some(0xffffffffffffffff)),
-    ("VHOST_F_LOG_ALL", Some(26)),
-    ("VHOST_GET_BACKEND_FEATURES", Some(0x8008af26)),
-    ("VHOST_GET_FEATURES", Some(0x8008af00)),
-    ("VHOST_GET_VRING_BASE", Some(0xc008af12)),
-    ("VHOST_GET_VRING_BUSYLOOP_TIMEOUT", Some(0x4008af24)),
-    ("VHOST_GET_VRING_ENDIAN", Some(0x4008af14)),
-    ("VHOST_IOTLB_ACCESS_FAIL", Some(4)),
-    ("VHOST_IOTLB_BATCH_BEGIN", Some(5)),
-    ("VHOST_IOTLB_BATCH_END", Some(6)),
-    ("VHOST_IOTLB_INVALIDATE", Some(3)),
-    ("VHOST_IOTLB_MISS", Some(1)),
-    ("VHOST_IOTLB_MSG", Some(1)),
-    ("VHOST_IOTLB_MSG_V2", Some(2)),
-    ("VHOST_IOTLB_UPDATE", Some(2)),
-    ("VHOST_NET_F_VIRTIO_NET_HDR", Some(27)),
-    ("VHOST_NET_SET_BACKEND", Some(0x4008af30)),
-    ("VHOST_PAGE_SIZE", Some(0x1000)),
-    ("VHOST_RESET_OWNER", Some(0xaf02)),
-    ("VHOST_SCSI_ABI_VERSION", Some(1)),
-    ("VHOST_SCSI_CLEAR_ENDPOINT", Some(0x40e8af41)),
-    ("VHOST_SCSI_GET_ABI_VERSION", Some(0x4004af42)),
-    ("VHOST_SCSI_GET_EVENTS_MISSED", Some(0x4004af44)),
-    ("VHOST_SCSI_SET_ENDPOINT", Some(0x40e8af40)),
-    ("VHOST_SCSI_SET_EVENTS_MISSED", Some(0x4004af43)),
-    ("VHOST_SET_BACKEND_FEATURES", Some(0x4008af25)),
-    ("VHOST_SET_FEATURES", Some(0x4008af00)),
-    ("VHOST_SET_LOG_BASE", Some(0x4008af04)),
-    ("VHOST_SET_LOG_FD", Some(0x4004af07)),
-    ("VHOST_SET_MEM_TABLE", Some(0x4008af03)),
-    ("VHOST_SET_OWNER", Some(0xaf01)),
-    ("VHOST_SET_VRING_ADDR", Some(0x4028af11)),
-    ("VHOST_SET_VRING_BASE", Some(0x4008af12)),
-    ("VHOST_SET_VRING_BUSYLOOP_TIMEOUT", Some(0x4008af23)),
-    ("VHOST_SET_VRING_CALL", Some(0x4008af21)),
-    ("VHOST_SET_VRING_ENDIAN", Some(0x4008af13)),
-    ("VHOST_SET_VRING_ERR", Some(0x4008af22)),
-    ("VHOST_SET_VRING_KICK", Some(0x4008af20)),
-    ("VHOST_SET_VRING_NUM", Some(0x4008af10)),
-    ("VHOST_VDPA_GET_AS_NUM", Some(0x8004af7a)),
-    ("VHOST_VDPA_GET_CONFIG", Some(0x8008af73)),
-    ("VHOST_VDPA_GET_CONFIG_SIZE", Some(0x8004af79)),
-    ("VHOST_VDPA_GET_DEVICE_ID", Some(0x8004af70)),
-    ("VHOST_VDPA_GET_GROUP_NUM", Some(0x8004af81)),
-    ("VHOST_VDPA_GET_IOVA_RANGE", Some(0x8010af78)),
-    ("VHOST_VDPA_GET_STATUS", Some(0x8001af71)),
-    ("VHOST_VDPA_GET_VQS_COUNT", Some(0x8004af80)),
-    ("VHOST_VDPA_GET_VRING_GROUP", Some(0xc008af7b)),
-    ("VHOST_VDPA_GET_VRING_NUM", Some(0x8002af76)),
-    ("VHOST_VDPA_SET_CONFIG", Some(0x4008af74)),
-    ("VHOST_VDPA_SET_CONFIG_CALL", Some(0x4004af77)),
-    ("VHOST_VDPA_SET_GROUP_ASID", Some(0x4008af7c)),
-    ("VHOST_VDPA_SET_STATUS", Some(0x4001af72)),
-    ("VHOST_VDPA_SET_VRING_ENABLE", Some(0x4008af75)),
-    ("VHOST_VDPA_SUSPEND", Some(0xaf7d)),
-    ("VHOST_VIRTIO", Some(175)),
-    ("VHOST_VRING_BIG_ENDIAN", Some(1)),
-    ("VHOST_VRING_F_LOG", Some(0)),
-    ("VHOST_VRING_LITTLE_ENDIAN", Some(0)),
-    ("VHOST_VSOCK_SET_GUEST_CID", Some(0x4008af60)),
-    ("VHOST_VSOCK_SET_RUNNING", Some(0x4004af61)),
-    ("VIDEO_MAX_FRAME", Some(32)),
-    ("VIDEO_MAX_PLANES", Some(8)),
-    ("VIDIOC_AM437X_CCDC_CFG", Some(0x400856c1)),
-    ("VIDIOC_CREATE_BUFS", Some(0xc0f8565c)),
-    ("VIDIOC_CROPCAP", Some(0xc02c563a)),
-    ("VIDIOC_DBG_G_CHIP_INFO", Some(0xc0c85666)),
-    ("VIDIOC_DBG_G_REGISTER", Some(0xc0385650)),
-    ("VIDIOC_DBG_S_REGISTER", Some(0x4038564f)),
-    ("VIDIOC_DECODER_CMD", Some(0xc0485660)),
-    ("VIDIOC_DQBUF", Some(0xc0445611)),
-    ("VIDIOC_DQEVENT", Some(0x80885659)),
-    ("VIDIOC_DV_TIMINGS_CAP", Some(0xc0905664)),
-    ("VIDIOC_ENCODER_CMD", Some(0xc028564d)),
-    ("VIDIOC_ENUMAUDIO", Some(0xc0345641)),
-    ("VIDIOC_ENUMAUDOUT", Some(0xc0345642)),
-    ("VIDIOC_ENUMINPUT", Some(0xc050561a)),
-    ("VIDIOC_ENUMOUTPUT", Some(0xc0485630)),
-    ("VIDIOC_ENUMSTD", Some(0xc0485619)),
-    ("VIDIOC_ENUM_DV_TIMINGS", Some(0xc0945662)),
-    ("VIDIOC_ENUM_FMT", Some(0xc0405602)),
-    ("VIDIOC_ENUM_FRAMEINTERVALS", Some(0xc034564b)),
-    ("VIDIOC_ENUM_FRAMESIZES", Some(0xc02c564a)),
-    ("VIDIOC_ENUM_FREQ_BANDS", Some(0xc0405665)),
-    ("VIDIOC_EXPBUF", Some(0xc0405610)),
-    ("VIDIOC_G_AUDIO", Some(0x80345621)),
-    ("VIDIOC_G_AUDOUT", Some(0x80345631)),
-    ("VIDIOC_G_CROP", Some(0xc014563b)),
-    ("VIDIOC_G_CTRL", Some(0xc008561b)),
-    ("VIDIOC_G_DV_TIMINGS", Some(0xc0845658)),
-    ("VIDIOC_G_EDID", Some(0xc0245628)),
-    ("VIDIOC_G_ENC_INDEX", Some(0x8818564c)),
-    ("VIDIOC_G_EXT_CTRLS", Some(0xc0185647)),
-    ("VIDIOC_G_FBUF", Some(0x802c560a)),
-    ("VIDIOC_G_FMT", Some(0xc0cc5604)),
-    ("VIDIOC_G_FREQUENCY", Some(0xc02c5638)),
-    ("VIDIOC_G_INPUT", Some(0x80045626)),
-    ("VIDIOC_G_JPEGCOMP", Some(0x808c563d)),
-    ("VIDIOC_G_MODULATOR", Some(0xc0445636)),
-    ("VIDIOC_G_OUTPUT", Some(0x8004562e)),
-    ("VIDIOC_G_PARM", Some(0xc0cc5615)),
-    ("VIDIOC_G_PRIORITY", Some(0x80045643)),
-    ("VIDIOC_G_SELECTION", Some(0xc040565e)),
-    ("VIDIOC_G_SLICED_VBI_CAP", Some(0xc0745645)),
-    ("VIDIOC_G_STD", Some(0x80085617)),
-    ("VIDIOC_G_TUNER", Some(0xc054561d)),
-    ("VIDIOC_LOG_STATUS", Some(0x5646)),
-    ("VIDIOC_OMAP3ISP_AEWB_CFG", Some(0xc02056c3)),
-    ("VIDIOC_OMAP3ISP_AF_CFG", Some(0xc04c56c5)),
-    ("VIDIOC_OMAP3ISP_CCDC_CFG", Some(0xc03856c1)),
-    ("VIDIOC_OMAP3ISP_HIST_CFG", Some(0xc03056c4)),
-    ("VIDIOC_OMAP3ISP_PRV_CFG", Some(0xc07056c2)),
-    ("VIDIOC_OMAP3ISP_STAT_EN", Some(0xc00856c7)),
-    ("VIDIOC_OMAP3ISP_STAT_REQ", Some(0xc02856c6)),
-    ("VIDIOC_OVERLAY", Some(0x4004560e)),
-    ("VIDIOC_PREPARE_BUF", Some(0xc044565d)),
-    ("VIDIOC_QBUF", Some(0xc044560f)),
-    ("VIDIOC_QUERYBUF", Some(0xc0445609)),
-    ("VIDIOC_QUERYCAP", Some(0x80685600)),
-    ("VIDIOC_QUERYCTRL", Some(0xc0445624)),
-    ("VIDIOC_QUERYMENU", Some(0xc02c5625)),
-    ("VIDIOC_QUERYSTD", Some(0x8008563f)),
-    ("VIDIOC_QUERY_DV_TIMINGS", Some(0x80845663)),
-    ("VIDIOC_QUERY_EXT_CTRL", Some(0xc0e85667)),
-    ("VIDIOC_REQBUFS", Some(0xc0145608)),
-    ("VIDIOC_STREAMOFF", Some(0x40045613)),
-    ("VIDIOC_STREAMON", Some(0x40045612)),
-    ("VIDIOC_SUBDEV_DV_TIMINGS_CAP", Some(0xc0905664)),
-    ("VIDIOC_SUBDEV_ENUMSTD", Some(0xc0485619)),
-    ("VIDIOC_SUBDEV_ENUM_DV_TIMINGS", Some(0xc0945662)),
-    ("VIDIOC_SUBDEV_ENUM_FRAME_INTERVAL", Some(0xc040564b)),
-    ("VIDIOC_SUBDEV_ENUM_FRAME_SIZE", Some(0xc040564a)),
-    ("VIDIOC_SUBDEV_ENUM_MBUS_CODE", Some(0xc0305602)),
-    ("VIDIOC_SUBDEV_G_CROP", Some(0xc038563b)),
-    ("VIDIOC_SUBDEV_G_DV_TIMINGS", Some(0xc0845658)),
-    ("VIDIOC_SUBDEV_G_EDID", Some(0xc0285628)),
-    ("VIDIOC_SUBDEV_G_FMT", Some(0xc0585604)),
-    ("VIDIOC_SUBDEV_G_FRAME_INTERVAL", Some(0xc0305615)),
-    ("VIDIOC_SUBDEV_G_SELECTION", Some(0xc040563d)),
-    ("VIDIOC_SUBDEV_G_STD", Some(0x80085617)),
-    ("VIDIOC_SUBDEV_QUERYCAP", Some(0x80405600)),
-    ("VIDIOC_SUBDEV_QUERYSTD", Some(0x8008563f)),
-    ("VIDIOC_SUBDEV_QUERY_DV_TIMINGS", Some(0x80845663)),
-    ("VIDIOC_SUBDEV_S_CROP", Some(0xc038563c)),
-    ("VIDIOC_SUBDEV_S_DV_TIMINGS", Some(0xc0845657)),
-    ("VIDIOC_SUBDEV_S_EDID", Some(0xc0285629)),
-    ("VIDIOC_SUBDEV_S_FMT", Some(0xc0585605)),
-    ("VIDIOC_SUBDEV_S_FRAME_INTERVAL", Some(0xc0305616)),
-    ("VIDIOC_SUBDEV_S_SELECTION", Some(0xc040563e)),
-    ("VIDIOC_SUBDEV_S_STD", Some(0x40085618)),
-    ("VIDIOC_SUBSCRIBE_EVENT", Some(0x4020565a)),
-    ("VIDIOC_S_AUDIO", Some(0x40345622)),
-    ("VIDIOC_S_AUDOUT", Some(0x40345632)),
-    ("VIDIOC_S_CROP", Some(0x4014563c)),
-    ("VIDIOC_S_CTRL", Some(0xc008561c)),
-    ("VIDIOC_S_DV_TIMINGS", Some(0xc0845657)),
-    ("VIDIOC_S_EDID", Some(0xc0245629)),
-    ("VIDIOC_S_EXT_CTRLS", Some(0xc0185648)),
-    ("VIDIOC_S_FBUF", Some(0x402c560b)),
-    ("VIDIOC_S_FMT", Some(0xc0cc5605)),
-    ("VIDIOC_S_FREQUENCY", Some(0x402c5639)),
-    ("VIDIOC_S_HW_FREQ_SEEK", Some(0x40305652)),
-    ("VIDIOC_S_INPUT", Some(0xc0045627)),
-    ("VIDIOC_S_JPEGCOMP", Some(0x408c563e)),
-    ("VIDIOC_S_MODULATOR", Some(0x40445637)),
-    ("VIDIOC_S_OUTPUT", Some(0xc004562f)),
-    ("VIDIOC_S_PARM", Some(0xc0cc5616)),
-    ("VIDIOC_S_PRIORITY", Some(0x40045644)),
-    ("VIDIOC_S_SELECTION", Some(0xc040565f)),
-    ("VIDIOC_S_STD", Some(0x40085618)),
-    ("VIDIOC_S_TUNER", Some(0x4054561e)),
-    ("VIDIOC_TRY_DECODER_CMD", Some(0xc0485661)),
-    ("VIDIOC_TRY_ENCODER_CMD", Some(0xc028564e)),
-    ("VIDIOC_TRY_EXT_CTRLS", Some(0xc0185649)),
-    ("VIDIOC_TRY_FMT", Some(0xc0cc5640)),
-    ("VIDIOC_UNSUBSCRIBE_EVENT", Some(0x4020565b)),
-    ("VINTR", Some(0)),
-    ("VIOCD_MAJOR", Some(113)),
-    ("VIODASD_MAJOR", Some(112)),
-    ("VIOTAPE_MAJOR", Some(230)),
-    ("VKILL", Some(3)),
-    ("VLAN_FLAG_BRIDGE_BINDING", Some(16)),
-    ("VLAN_FLAG_GVRP", Some(2)),
-    ("VLAN_FLAG_LOOSE_BINDING", Some(4)),
-    ("VLAN_FLAG_MVRP", Some(8)),
-    ("VLAN_FLAG_REORDER_HDR", Some(1)),
-    ("VLAN_NAME_TYPE_HIGHEST", Some(4)),
-    ("VLAN_NAME_TYPE_PLUS_VID", Some(0)),
-    ("VLAN_NAME_TYPE_PLUS_VID_NO_PAD", Some(2)),
-    ("VLAN_NAME_TYPE_RAW_PLUS_VID", Some(1)),
-    ("VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD", Some(3)),
-    ("VLNEXT", Some(15)),
-    ("VMADDR_CID_ANY", Some(0xffffffffffffffff)),
-    ("VMADDR_CID_HOST", Some(2)),
-    ("VMADDR_CID_HYPERVISOR", Some(0)),
-    ("VMADDR_CID_LOCAL", Some(1)),
-    ("VMADDR_FLAG_TO_HOST", Some(1)),
-    ("VMADDR_PORT_ANY", Some(0xffffffffffffffff)),
-    ("VMIN", Some(6)),
-    ("VM_SOCKETS_INVALID_VERSION", Some(0xffffffffffffffff)),
-    ("VQUIT", Some(1)),
-    ("VREPRINT", Some(12)),
-    ("VRING_AVAIL_ALIGN_SIZE", Some(2)),
-    ("VRING_AVAIL_F_NO_INTERRUPT", Some(1)),
-    ("VRING_DESC_ALIGN_SIZE", Some(16)),
-    ("VRING_DESC_F_INDIRECT", Some(4)),
-    ("VRING_DESC_F_NEXT", Some(1)),
-    ("VRING_DESC_F_WRITE", Some(2)),
-    ("VRING_PACKED_DESC_F_AVAIL", Some(7)),
-    ("VRING_PACKED_DESC_F_USED", Some(15)),
-    ("VRING_PACKED_EVENT_FLAG_DESC", Some(2)),
-    ("VRING_PACKED_EVENT_FLAG_DISABLE", Some(1)),
-    ("VRING_PACKED_EVENT_FLAG_ENABLE", Some(0)),
-    ("VRING_PACKED_EVENT_F_WRAP_CTR", Some(15)),
-    ("VRING_USED_ALIGN_SIZE", Some(4)),
-    ("VRING_USED_F_NO_NOTIFY", Some(1)),
-    ("VSOCK_RECVERR", Some(1)),
-    ("VSTART", Some(8)),
-    ("VSTOP", Some(9)),
-    ("VSUSP", Some(10)),
-    ("VSWTC", Some(7)),
-    ("VSWTCH", None),
-    ("VT0", Some(0)),
-    ("VT1", Some(0x4000)),
-    ("VTDLY", Some(0x4000)),
-    ("VTIME", Some(5)),
-    ("VTPM_PROXY_IOC_NEW_DEV", Some(0xc014a100)),
-    ("VT_ACKACQ", Some(2)),
-    ("VT_ACTIVATE", Some(0x5606)),
-    ("VT_AUTO", Some(0)),
-    ("VT_DISALLOCATE", Some(0x5608)),
-    ("VT_EVENT_BLANK", Some(2)),
-    ("VT_EVENT_RESIZE", Some(8)),
-    ("VT_EVENT_SWITCH", Some(1)),
-    ("VT_EVENT_UNBLANK", Some(4)),
-    ("VT_GETHIFONTMASK", Some(0x560d)),
-    ("VT_GETMODE", Some(0x5601)),
-    ("VT_GETSTATE", Some(0x5603)),
-    ("VT_LOCKSWITCH", Some(0x560b)),
-    ("VT_MAX_EVENT", Some(15)),
-    ("VT_OPENQRY", Some(0x5600)),
-    ("VT_PROCESS", Some(1)),
-    ("VT_RELDISP", Some(0x5605)),
-    ("VT_RESIZE", Some(0x5609)),
-    ("VT_RESIZEX", Some(0x560a)),
-    ("VT_SENDSIG", Some(0x5604)),
-    ("VT_SETACTIVATE", Some(0x560f)),
-    ("VT_SETMODE", Some(0x5602)),
-    ("VT_UNLOCKSWITCH", Some(0x560c)),
-    ("VT_WAITACTIVE", Some(0x5607)),
-    ("VT_WAITEVENT", Some(0x560e)),
-    ("VWERASE", Some(14)),
-    ("VXDMP_MAJOR", Some(201)),
-    ("VXSPEC_MAJOR", Some(200)),
-    ("VXVM_MAJOR", Some(199)),
-    ("WAIT_ANY", Some(0xffffffffffffffff)),
-    ("WAIT_MYPGRP", Some(0)),
-    ("WATCHDOG_IOCTL_BASE", Some(87)),
-    ("WCONTINUED", Some(8)),
-    ("WCOREFLAG", Some(128)),
-    ("WDIOC_GETBOOTSTATUS", Some(0x80045702)),
-    ("WDIOC_GETPRETIMEOUT", Some(0x80045709)),
-    ("WDIOC_GETSTATUS", Some(0x80045701)),
-    ("WDIOC_GETSUPPORT", Some(0x80285700)),
-    ("WDIOC_GETTEMP", Some(0x80045703)),
-    ("WDIOC_GETTIMELEFT", Some(0x8004570a)),
-    ("WDIOC_GETTIMEOUT", Some(0x80045707)),
-    ("WDIOC_KEEPALIVE", Some(0x80045705)),
-    ("WDIOC_SETOPTIONS", Some(0x80045704)),
-    ("WDIOC_SETPRETIMEOUT", Some(0xc0045708)),
-    ("WDIOC_SETTIMEOUT", Some(0xc0045706)),
-    ("WDIOF_ALARMONLY", Some(0x400)),
-    ("WDIOF_CARDRESET", Some(32)),
-    ("WDIOF_EXTERN1", Some(4)),
-    ("WDIOF_EXTERN2", Some(8)),
-    ("WDIOF_FANFAULT", Some(2)),
-    ("WDIOF_KEEPALIVEPING", Some(0x8000)),
-    ("WDIOF_MAGICCLOSE", Some(256)),
-    ("WDIOF_OVERHEAT", Some(1)),
-    ("WDIOF_POWEROVER", Some(64)),
-    ("WDIOF_POWERUNDER", Some(16)),
-    ("WDIOF_PRETIMEOUT", Some(512)),
-    ("WDIOF_SETTIMEOUT", Some(128)),
-    ("WDIOF_UNKNOWN", Some(0xffffffffffffffff)),
-    ("WDIOS_DISABLECARD", Some(1)),
-    ("WDIOS_ENABLECARD", Some(2)),
-    ("WDIOS_TEMPPANIC", Some(4)),
-    ("WDIOS_UNKNOWN", Some(0xffffffffffffffff)),
-    ("WEXITED", Some(4)),
-    ("WHOLE_SECONDS", Some(0x2000000)),
-    ("WNOHANG", Some(1)),
-    ("WNOWAIT", Some(0x1000000)),
-    ("WSTOPPED", Some(2)),
-    ("WUNTRACED", Some(2)),
-    ("W_OK", Some(2)),
-    ("XATTR_BTRFS_PREFIX_LEN", Some(6)),
-    ("XATTR_CAPS_SZ", Some(24)),
-    ("XATTR_CAPS_SZ_1", Some(12)),
-    ("XATTR_CAPS_SZ_2", Some(20)),
-    ("XATTR_CAPS_SZ_3", Some(24)),
-    ("XATTR_CREATE", Some(1)),
-    ("XATTR_HURD_PREFIX_LEN", Some(4)),
-    ("XATTR_LIST_MAX", Some(0x10000)),
-    ("XATTR_MAC_OSX_PREFIX_LEN", Some(4)),
-    ("XATTR_NAME_MAX", Some(255)),
-    ("XATTR_OS2_PREFIX_LEN", Some(4)),
-    ("XATTR_REPLACE", Some(2)),
-    ("XATTR_SECURITY_PREFIX_LEN", Some(9)),
-    ("XATTR_SIZE_MAX", Some(0x10000)),
-    ("XATTR_SYSTEM_PREFIX_LEN", Some(7)),
-    ("XATTR_TRUSTED_PREFIX_LEN", Some(8)),
-    ("XATTR_USER_PREFIX_LEN", Some(5)),
-    ("XCASE", Some(4)),
-    ("XDP_ABORTED", Some(0)),
-    ("XDP_COPY", Some(2)),
-    ("XDP_DROP", Some(1)),
-    ("XDP_MAX_TX_SKB_BUDGET", Some(9)),
-    ("XDP_MMAP_OFFSETS", Some(1)),
-    ("XDP_OPTIONS", Some(8)),
-    ("XDP_OPTIONS_ZEROCOPY", Some(1)),
-    ("XDP_PACKET_HEADROOM", Some(256)),
-    ("XDP_PASS", Some(2)),
-    ("XDP_PGOFF_RX_RING", Some(0)),
-    ("XDP_PGOFF_TX_RING", Some(0x80000000)),
-    ("XDP_PKT_CONTD", Some(1)),
-    ("XDP_REDIRECT", Some(4)),
-    ("XDP_RING_NEED_WAKEUP", Some(1)),
-    ("XDP_RX_RING", Some(2)),
-    ("XDP_SHARED_UMEM", Some(1)),
-    ("XDP_STATISTICS", Some(7)),
-    ("XDP_TX", Some(3)),
-    ("XDP_TXMD_FLAGS_CHECKSUM", Some(2)),
-    ("XDP_TXMD_FLAGS_LAUNCH_TIME", Some(4)),
-    ("XDP_TXMD_FLAGS_TIMESTAMP", Some(1)),
-    ("XDP_TX_METADATA", Some(2)),
-    ("XDP_TX_RING", Some(3)),
-    ("XDP_UMEM_COMPLETION_RING", Some(6)),
-    ("XDP_UMEM_FILL_RING", Some(5)),
-    ("XDP_UMEM_PGOFF_COMPLETION_RING", Some(0x180000000)),
-    ("XDP_UMEM_PGOFF_FILL_RING", Some(0x100000000)),
-    ("XDP_UMEM_REG", Some(4)),
-    ("XDP_UMEM_TX_METADATA_LEN", Some(4)),
-    ("XDP_UMEM_TX_SW_CSUM", Some(2)),
-    ("XDP_UMEM_UNALIGNED_CHUNK_FLAG", Some(1)),
-    ("XDP_USE_NEED_WAKEUP", Some(8)),
-    ("XDP_USE_SG", Some(16)),
-    ("XDP_ZEROCOPY", Some(4)),
-    ("XENFS_SUPER_MAGIC", Some(0xabba1974)),
-    ("XENVBD_MAJOR", Some(202)),
-    ("XFS_SUPER_MAGIC", Some(0x58465342)),
-    ("XM_VECTOR", None),
-    ("XPRAM_MAJOR", Some(35)),
-    ("XSK_UNALIGNED_BUF_ADDR_MASK", Some(0xffffffffffff)),
-    ("XSK_UNALIGNED_BUF_OFFSET_SHIFT", Some(48)),
-    ("XTABS", Some(0x1800)),
-    ("XT_CONTINUE", Some(0xffffffff)),
-    ("XT_DISK_MAJOR", Some(13)),
-    ("XT_EXTENSION_MAXNAMELEN", Some(29)),
-    ("XT_FUNCTION_MAXNAMELEN", Some(30)),
-    ("XT_INV_PROTO", Some(64)),
-    ("XT_RETURN", Some(0xfffffffffffffffb)),
-    ("XT_TABLE_MAXNAMELEN", Some(32)),
-    ("XT_TCP_INV_DSTPT", Some(2)),
-    ("XT_TCP_INV_FLAGS", Some(4)),
-    ("XT_TCP_INV_MASK", Some(15)),
-    ("XT_TCP_INV_OPTION", Some(8)),
-    ("XT_TCP_INV_SRCPT", Some(1)),
-    ("XT_UDP_INV_DSTPT", Some(2)),
-    ("XT_UDP_INV_MASK", Some(3)),
-    ("XT_UDP_INV_SRCPT", Some(1)),
-    ("X_OK", Some(1)),
-    ("Z2RAM_MAJOR", Some(37)),
-    ("Z8530_MAJOR", Some(34)),
-    ("ZATM_GETPOOL", Some(0x40106161)),
-    ("ZATM_GETPOOLZ", Some(0x40106162)),
-    ("ZATM_SETPOOL", Some(0x40106163)),
-    ("ZA_MAGIC", None),
-    ("ZA_PT_VL_INHERIT", None),
-    ("ZA_PT_VL_ONEXEC", None),
-    ("ZA_PT_ZA_OFFSET", None),
-    ("ZA_SIG_REGS_OFFSET", None),
-    ("ZONEFS_MAGIC", Some(0x5a4f4653)),
+/// All names, sorted, one after the other.
+pub(crate) static NAMES: &str = "\
+    AAFS_MAGIC\
+    ABT_MODE\
+    ACCESSPERMS\
+    ACRN_IOCTL_ASSIGN_PCIDEV\
+    ACRN_IOCTL_ATTACH_IOREQ_CLIENT\
+    ACRN_IOCTL_CLEAR_VM_IOREQ\
+    ACRN_IOCTL_CREATE_IOREQ_CLIENT\
+    ACRN_IOCTL_CREATE_VM\
+    ACRN_IOCTL_DEASSIGN_PCIDEV\
+    ACRN_IOCTL_DESTROY_IOREQ_CLIENT\
+    ACRN_IOCTL_DESTROY_VM\
+    ACRN_IOCTL_INJECT_MSI\
+    ACRN_IOCTL_IOEVENTFD\
+    ACRN_IOCTL_IRQFD\
+    ACRN_IOCTL_NOTIFY_REQUEST_FINISH\
+    ACRN_IOCTL_PAUSE_VM\
+    ACRN_IOCTL_PM_GET_CPU_STATE\
+    ACRN_IOCTL_RESET_PTDEV_INTR\
+    ACRN_IOCTL_RESET_VM\
+    ACRN_IOCTL_SET_IRQLINE\
+    ACRN_IOCTL_SET_MEMSEG\
+    ACRN_IOCTL_SET_PTDEV_INTR\
+    ACRN_IOCTL_SET_VCPU_REGS\
+    ACRN_IOCTL_START_VM\
+    ACRN_IOCTL_UNSET_MEMSEG\
+    ACRN_IOCTL_VM_INTR_MONITOR\
+    ACR_SIZE\
+    ACSI_MAJOR\
+    ACX\
+    AC_VECTOR\
+    ADDRB\
+    ADDR_COMPAT_LAYOUT\
+    ADDR_LIMIT_32BIT\
+    ADDR_LIMIT_3GB\
+    ADDR_NO_RANDOMIZE\
+    ADD_VLAN_CMD\
+    ADFS_SUPER_MAGIC\
+    ADJ_ESTERROR\
+    ADJ_FREQUENCY\
+    ADJ_MAXERROR\
+    ADJ_MICRO\
+    ADJ_NANO\
+    ADJ_OFFSET\
+    ADJ_OFFSET_SINGLESHOT\
+    ADJ_OFFSET_SS_READ\
+    ADJ_SETOFFSET\
+    ADJ_STATUS\
+    ADJ_TAI\
+    ADJ_TICK\
+    ADJ_TIMECONST\
+    AES_IEC958_STATUS_SIZE\
+    AFFS_SUPER_MAGIC\
+    AFS_FS_MAGIC\
+    AFS_SUPER_MAGIC\
+    AF_ALG\
+    AF_APPLETALK\
+    AF_ASH\
+    AF_ATMPVC\
+    AF_ATMSVC\
+    AF_AX25\
+    AF_BLUETOOTH\
+    AF_BRIDGE\
+    AF_CAIF\
+    AF_CAN\
+    AF_ECONET\
+    AF_FILE\
+    AF_IB\
+    AF_IEEE802154\
+    AF_INET\
+    AF_INET6\
+    AF_IPX\
+    AF_IRDA\
+    AF_ISDN\
+    AF_IUCV\
+    AF_KCM\
+    AF_KEY\
+    AF_LLC\
+    AF_LOCAL\
+    AF_MAX\
+    AF_MCTP\
+    AF_MPLS\
+    AF_NETBEUI\
+    AF_NETLINK\
+    AF_NETROM\
+    AF_NFC\
+    AF_PACKET\
+    AF_PHONET\
+    AF_PPPOX\
+    AF_QIPCRTR\
+    AF_RDS\
+    AF_ROSE\
+    AF_ROUTE\
+    AF_RXRPC\
+    AF_SECURITY\
+    AF_SMC\
+    AF_SNA\
+    AF_TIPC\
+    AF_UNIX\
+    AF_UNSPEC\
+    AF_VSOCK\
+    AF_WANPIPE\
+    AF_X25\
+    AF_XDP\
+    AGPIOC_ALLOCATE\
+    ALG_OP_DECRYPT\
+    ALG_OP_ENCRYPT\
+    ALG_SET_AEAD_ASSOCLEN\
+    ALG_SET_AEAD_AUTHSIZE\
+    ALG_SET_DRBG_ENTROPY\
+    ALG_SET_IV\
+    ALG_SET_KEY\
+    ALG_SET_OP\
+    ALLPERMS\
+    ALTIFNAMSIZ\
+    ANON_INODE_FS_MAGIC\
+    APBLOCK_MAJOR\
+    APM_IOC_STANDBY\
+    APM_IOC_SUSPEND\
+    APSR_MASK\
+    ARCH_ENABLE_TAGGED_ADDR\
+    ARCH_FORCE_TAGGED_SVA\
+    ARCH_GET_CPUID\
+    ARCH_GET_FS\
+    ARCH_GET_GS\
+    ARCH_GET_MAX_TAG_BITS\
+    ARCH_GET_UNTAG_MASK\
+    ARCH_GET_XCOMP_GUEST_PERM\
+    ARCH_GET_XCOMP_PERM\
+    ARCH_GET_XCOMP_SUPP\
+    ARCH_MAP_VDSO_32\
+    ARCH_MAP_VDSO_64\
+    ARCH_MAP_VDSO_X32\
+    ARCH_REQ_XCOMP_GUEST_PERM\
+    ARCH_REQ_XCOMP_PERM\
+    ARCH_SET_CPUID\
+    ARCH_SET_FS\
+    ARCH_SET_GS\
+    ARCH_SHSTK_DISABLE\
+    ARCH_SHSTK_ENABLE\
+    ARCH_SHSTK_LOCK\
+    ARCH_SHSTK_STATUS\
+    ARCH_SHSTK_UNLOCK\
+    ARCH_XCOMP_TILECFG\
+    ARCH_XCOMP_TILEDATA\
+    ARG0\
+    ARG_MAX\
+    ARM_VFPREGS_SIZE\
+    ASPEED_LPC_CTRL_IOCTL_GET_SIZE\
+    ASPEED_LPC_CTRL_IOCTL_MAP\
+    ASPEED_P2A_CTRL_IOCTL_GET_MEMORY_CONFIG\
+    ASPEED_P2A_CTRL_IOCTL_SET_WINDOW\
+    ASYNCB_AUTOPROBE\
+    ASYNCB_AUTO_IRQ\
+    ASYNCB_BOOT_AUTOCONF\
+    ASYNCB_BUGGY_UART\
+    ASYNCB_CALLOUT_NOHUP\
+    ASYNCB_CHECK_CD\
+    ASYNCB_CLOSING\
+    ASYNCB_CONS_FLOW\
+    ASYNCB_CTS_FLOW\
+    ASYNCB_FIRST_KERNEL\
+    ASYNCB_FOURPORT\
+    ASYNCB_HARDPPS_CD\
+    ASYNCB_HUP_NOTIFY\
+    ASYNCB_INITIALIZED\
+    ASYNCB_LAST_USER\
+    ASYNCB_LOW_LATENCY\
+    ASYNCB_MAGIC_MULTIPLIER\
+    ASYNCB_NORMAL_ACTIVE\
+    ASYNCB_PGRP_LOCKOUT\
+    ASYNCB_SAK\
+    ASYNCB_SESSION_LOCKOUT\
+    ASYNCB_SHARE_IRQ\
+    ASYNCB_SKIP_TEST\
+    ASYNCB_SPD_HI\
+    ASYNCB_SPD_SHI\
+    ASYNCB_SPD_VHI\
+    ASYNCB_SPLIT_TERMIOS\
+    ASYNCB_SUSPENDED\
+    ASYNC_AUTOPROBE\
+    ASYNC_AUTO_IRQ\
+    ASYNC_BOOT_AUTOCONF\
+    ASYNC_BUGGY_UART\
+    ASYNC_CALLOUT_NOHUP\
+    ASYNC_CHECK_CD\
+    ASYNC_CLOSING\
+    ASYNC_CLOSING_WAIT_INF\
+    ASYNC_CLOSING_WAIT_NONE\
+    ASYNC_CONS_FLOW\
+    ASYNC_CTS_FLOW\
+    ASYNC_DEPRECATED\
+    ASYNC_FLAGS\
+    ASYNC_FOURPORT\
+    ASYNC_HARDPPS_CD\
+    ASYNC_HUP_NOTIFY\
+    ASYNC_INITIALIZED\
+    ASYNC_INTERNAL_FLAGS\
+    ASYNC_LOW_LATENCY\
+    ASYNC_MAGIC_MULTIPLIER\
+    ASYNC_NORMAL_ACTIVE\
+    ASYNC_PGRP_LOCKOUT\
+    ASYNC_SAK\
+    ASYNC_SESSION_LOCKOUT\
+    ASYNC_SHARE_IRQ\
+    ASYNC_SKIP_TEST\
+    ASYNC_SPD_CUST\
+    ASYNC_SPD_HI\
+    ASYNC_SPD_MASK\
+    ASYNC_SPD_SHI\
+    ASYNC_SPD_VHI\
+    ASYNC_SPD_WARP\
+    ASYNC_SPLIT_TERMIOS\
+    ASYNC_SUSPENDED\
+    ASYNC_USR_MASK\
+    ATARAID_MAJOR\
+    ATMARPD_CTRL\
+    ATMARP_ENCAP\
+    ATMARP_MKIP\
+    ATMARP_SETENTRY\
+    ATMLEC_CTRL\
+    ATMLEC_DATA\
+    ATMLEC_MCAST\
+    ATMMPC_CTRL\
+    ATMMPC_DATA\
+    ATMSIGD_CTRL\
+    ATMTCP_CREATE\
+    ATMTCP_REMOVE\
+    ATM_ADDADDR\
+    ATM_ADDLECSADDR\
+    ATM_ADDPARTY\
+    ATM_DELADDR\
+    ATM_DELLECSADDR\
+    ATM_DROPPARTY\
+    ATM_GETADDR\
+    ATM_GETCIRANGE\
+    ATM_GETESI\
+    ATM_GETLECSADDR\
+    ATM_GETLINKRATE\
+    ATM_GETLOOP\
+    ATM_GETNAMES\
+    ATM_GETSTAT\
+    ATM_GETSTATZ\
+    ATM_GETTYPE\
+    ATM_NEWBACKENDIF\
+    ATM_QUERYLOOP\
+    ATM_RSTADDR\
+    ATM_SETBACKEND\
+    ATM_SETCIRANGE\
+    ATM_SETESI\
+    ATM_SETESIF\
+    ATM_SETLOOP\
+    ATM_SETSC\
+    ATTR_ARCH\
+    ATTR_DIR\
+    ATTR_EXT\
+    ATTR_HIDDEN\
+    ATTR_NONE\
+    ATTR_RO\
+    ATTR_SYS\
+    ATTR_UNUSED\
+    ATTR_VOLUME\
+    AT_DCACHEBSIZE\
+    AT_EACCESS\
+    AT_EMPTY_PATH\
+    AT_EXECVE_CHECK\
+    AT_FDCWD\
+    AT_HANDLE_CONNECTABLE\
+    AT_HANDLE_FID\
+    AT_HANDLE_MNT_ID_UNIQUE\
+    AT_ICACHEBSIZE\
+    AT_IGNOREPPC\
+    AT_L1D_CACHEGEOMETRY\
+    AT_L1D_CACHESIZE\
+    AT_L1I_CACHEGEOMETRY\
+    AT_L1I_CACHESIZE\
+    AT_L2_CACHEGEOMETRY\
+    AT_L2_CACHESIZE\
+    AT_L3_CACHEGEOMETRY\
+    AT_L3_CACHESIZE\
+    AT_MINSIGSTKSZ\
+    AT_NO_AUTOMOUNT\
+    AT_RECURSIVE\
+    AT_REMOVEDIR\
+    AT_RENAME_EXCHANGE\
+    AT_RENAME_NOREPLACE\
+    AT_RENAME_WHITEOUT\
+    AT_STATX_DONT_SYNC\
+    AT_STATX_FORCE_SYNC\
+    AT_STATX_SYNC_AS_STAT\
+    AT_STATX_SYNC_TYPE\
+    AT_SYMLINK_FOLLOW\
+    AT_SYMLINK_NOFOLLOW\
+    AT_SYSINFO_EHDR\
+    AT_UCACHEBSIZE\
+    AT_VECTOR_SIZE_ARCH\
+    AUDIT_ARCH_AARCH64\
+    AUDIT_ARCH_ALPHA\
+    AUDIT_ARCH_ARCOMPACT\
+    AUDIT_ARCH_ARCOMPACTBE\
+    AUDIT_ARCH_ARCV2\
+    AUDIT_ARCH_ARCV2BE\
+    AUDIT_ARCH_ARM\
+    AUDIT_ARCH_ARMEB\
+    AUDIT_ARCH_C6X\
+    AUDIT_ARCH_C6XBE\
+    AUDIT_ARCH_CRIS\
+    AUDIT_ARCH_CSKY\
+    AUDIT_ARCH_FRV\
+    AUDIT_ARCH_H8300\
+    AUDIT_ARCH_HEXAGON\
+    AUDIT_ARCH_I386\
+    AUDIT_ARCH_IA64\
+    AUDIT_ARCH_LOONGARCH32\
+    AUDIT_ARCH_LOONGARCH64\
+    AUDIT_ARCH_M32R\
+    AUDIT_ARCH_M68K\
+    AUDIT_ARCH_MICROBLAZE\
+    AUDIT_ARCH_MIPS\
+    AUDIT_ARCH_MIPS64\
+    AUDIT_ARCH_MIPS64N32\
+    AUDIT_ARCH_MIPSEL\
+    AUDIT_ARCH_MIPSEL64\
+    AUDIT_ARCH_MIPSEL64N32\
+    AUDIT_ARCH_NDS32\
+    AUDIT_ARCH_NDS32BE\
+    AUDIT_ARCH_NIOS2\
+    AUDIT_ARCH_OPENRISC\
+    AUDIT_ARCH_PARISC\
+    AUDIT_ARCH_PARISC64\
+    AUDIT_ARCH_PPC\
+    AUDIT_ARCH_PPC64\
+    AUDIT_ARCH_PPC64LE\
+    AUDIT_ARCH_RISCV32\
+    AUDIT_ARCH_RISCV64\
+    AUDIT_ARCH_S390\
+    AUDIT_ARCH_S390X\
+    AUDIT_ARCH_SH\
+    AUDIT_ARCH_SH64\
+    AUDIT_ARCH_SHEL\
+    AUDIT_ARCH_SHEL64\
+    AUDIT_ARCH_SPARC\
+    AUDIT_ARCH_SPARC64\
+    AUDIT_ARCH_TILEGX\
+    AUDIT_ARCH_TILEGX32\
+    AUDIT_ARCH_TILEPRO\
+    AUDIT_ARCH_UNICORE\
+    AUDIT_ARCH_X86_64\
+    AUDIT_ARCH_XTENSA\
+    AURORA_MAJOR\
+    AUTOFS_DEV_IOCTL_ASKUMOUNT\
+    AUTOFS_DEV_IOCTL_CATATONIC\
+    AUTOFS_DEV_IOCTL_CLOSEMOUNT\
+    AUTOFS_DEV_IOCTL_EXPIRE\
+    AUTOFS_DEV_IOCTL_FAIL\
+    AUTOFS_DEV_IOCTL_ISMOUNTPOINT\
+    AUTOFS_DEV_IOCTL_OPENMOUNT\
+    AUTOFS_DEV_IOCTL_PROTOSUBVER\
+    AUTOFS_DEV_IOCTL_PROTOVER\
+    AUTOFS_DEV_IOCTL_READY\
+    AUTOFS_DEV_IOCTL_REQUESTER\
+    AUTOFS_DEV_IOCTL_SETPIPEFD\
+    AUTOFS_DEV_IOCTL_TIMEOUT\
+    AUTOFS_DEV_IOCTL_VERSION\
+    AUTOFS_IOC_ASKUMOUNT\
+    AUTOFS_IOC_CATATONIC\
+    AUTOFS_IOC_EXPIRE\
+    AUTOFS_IOC_EXPIRE_MULTI\
+    AUTOFS_IOC_FAIL\
+    AUTOFS_IOC_PROTOSUBVER\
+    AUTOFS_IOC_PROTOVER\
+    AUTOFS_IOC_READY\
+    AUTOFS_IOC_SETTIMEOUT\
+    AUTOFS_SUPER_MAGIC\
+    AZTECH_CDROM_MAJOR\
+    B0\
+    B1000000\
+    B110\
+    B115200\
+    B1152000\
+    B1200\
+    B134\
+    B150\
+    B1500000\
+    B1800\
+    B19200\
+    B200\
+    B2000000\
+    B230400\
+    B2400\
+    B2500000\
+    B300\
+    B3000000\
+    B3500000\
+    B38400\
+    B4000000\
+    B460800\
+    B4800\
+    B50\
+    B500000\
+    B57600\
+    B576000\
+    B600\
+    B75\
+    B921600\
+    B9600\
+    BADVADDR\
+    BAD_FAT12\
+    BAD_FAT16\
+    BAD_FAT32\
+    BASE_VIDIOC_PRIVATE\
+    BCACHEFS_SUPER_MAGIC\
+    BDEVFS_MAGIC\
+    BINDERFS_SUPER_MAGIC\
+    BINFMTFS_MAGIC\
+    BLKALIGNOFF\
+    BLKBSZGET\
+    BLKBSZSET\
+    BLKCLOSEZONE\
+    BLKDISCARD\
+    BLKDISCARDZEROES\
+    BLKFINISHZONE\
+    BLKFLSBUF\
+    BLKFRAGET\
+    BLKFRASET\
+    BLKGETDISKSEQ\
+    BLKGETNRZONES\
+    BLKGETSIZE\
+    BLKGETSIZE64\
+    BLKGETZONESZ\
+    BLKIOMIN\
+    BLKIOOPT\
+    BLKOPENZONE\
+    BLKPBSZGET\
+    BLKPG\
+    BLKPG_ADD_PARTITION\
+    BLKPG_DEL_PARTITION\
+    BLKPG_DEVNAMELTH\
+    BLKPG_RESIZE_PARTITION\
+    BLKPG_VOLNAMELTH\
+    BLKRAGET\
+    BLKRASET\
+    BLKREPORTZONE\
+    BLKRESETZONE\
+    BLKROGET\
+    BLKROSET\
+    BLKROTATIONAL\
+    BLKRRPART\
+    BLKSECDISCARD\
+    BLKSECTGET\
+    BLKSECTSET\
+    BLKSSZGET\
+    BLKTRACESETUP\
+    BLKTRACESTART\
+    BLKTRACESTOP\
+    BLKTRACETEARDOWN\
+    BLKZEROOUT\
+    BLK_ZONE_COND_CLOSED\
+    BLK_ZONE_COND_EMPTY\
+    BLK_ZONE_COND_EXP_OPEN\
+    BLK_ZONE_COND_FULL\
+    BLK_ZONE_COND_IMP_OPEN\
+    BLK_ZONE_COND_NOT_WP\
+    BLK_ZONE_COND_OFFLINE\
+    BLK_ZONE_COND_READONLY\
+    BLK_ZONE_REP_CAPACITY\
+    BLK_ZONE_TYPE_CONVENTIONAL\
+    BLK_ZONE_TYPE_SEQWRITE_PREF\
+    BLK_ZONE_TYPE_SEQWRITE_REQ\
+    BLOCK_EXT_MAJOR\
+    BLOCK_SIZE\
+    BLOCK_SIZE_BITS\
+    BMAP_IOCTL\
+    BOTHER\
+    BPF_A\
+    BPF_ABS\
+    BPF_ADD\
+    BPF_ADJ_ROOM_ENCAP_L2_MASK\
+    BPF_ADJ_ROOM_ENCAP_L2_SHIFT\
+    BPF_ADJ_ROOM_MAC\
+    BPF_ADJ_ROOM_NET\
+    BPF_ALU\
+    BPF_ALU64\
+    BPF_AND\
+    BPF_ANY\
+    BPF_ARSH\
+    BPF_ATOMIC\
+    BPF_B\
+    BPF_BTF_GET_FD_BY_ID\
+    BPF_BTF_GET_NEXT_ID\
+    BPF_BTF_LOAD\
+    BPF_BUILD_ID_SIZE\
+    BPF_CALL\
+    BPF_CGROUP_DEVICE\
+    BPF_CGROUP_GETSOCKOPT\
+    BPF_CGROUP_INET4_BIND\
+    BPF_CGROUP_INET4_CONNECT\
+    BPF_CGROUP_INET4_GETPEERNAME\
+    BPF_CGROUP_INET4_GETSOCKNAME\
+    BPF_CGROUP_INET4_POST_BIND\
+    BPF_CGROUP_INET6_BIND\
+    BPF_CGROUP_INET6_CONNECT\
+    BPF_CGROUP_INET6_GETPEERNAME\
+    BPF_CGROUP_INET6_GETSOCKNAME\
+    BPF_CGROUP_INET6_POST_BIND\
+    BPF_CGROUP_INET_EGRESS\
+    BPF_CGROUP_INET_INGRESS\
+    BPF_CGROUP_INET_SOCK_CREATE\
+    BPF_CGROUP_INET_SOCK_RELEASE\
+    BPF_CGROUP_ITER_ANCESTORS_UP\
+    BPF_CGROUP_ITER_DESCENDANTS_POST\
+    BPF_CGROUP_ITER_DESCENDANTS_PRE\
+    BPF_CGROUP_ITER_ORDER_UNSPEC\
+    BPF_CGROUP_ITER_SELF_ONLY\
+    BPF_CGROUP_SETSOCKOPT\
+    BPF_CGROUP_SOCK_OPS\
+    BPF_CGROUP_SYSCTL\
+    BPF_CGROUP_UDP4_RECVMSG\
+    BPF_CGROUP_UDP4_SENDMSG\
+    BPF_CGROUP_UDP6_RECVMSG\
+    BPF_CGROUP_UDP6_SENDMSG\
+    BPF_CMPXCHG\
+    BPF_CORE_ENUMVAL_EXISTS\
+    BPF_CORE_ENUMVAL_VALUE\
+    BPF_CORE_FIELD_BYTE_OFFSET\
+    BPF_CORE_FIELD_BYTE_SIZE\
+    BPF_CORE_FIELD_EXISTS\
+    BPF_CORE_FIELD_LSHIFT_U64\
+    BPF_CORE_FIELD_RSHIFT_U64\
+    BPF_CORE_FIELD_SIGNED\
+    BPF_CORE_TYPE_EXISTS\
+    BPF_CORE_TYPE_ID_LOCAL\
+    BPF_CORE_TYPE_ID_TARGET\
+    BPF_CORE_TYPE_MATCHES\
+    BPF_CORE_TYPE_SIZE\
+    BPF_CSUM_LEVEL_DEC\
+    BPF_CSUM_LEVEL_INC\
+    BPF_CSUM_LEVEL_QUERY\
+    BPF_CSUM_LEVEL_RESET\
+    BPF_DEVCG_ACC_MKNOD\
+    BPF_DEVCG_ACC_READ\
+    BPF_DEVCG_ACC_WRITE\
+    BPF_DEVCG_DEV_BLOCK\
+    BPF_DEVCG_DEV_CHAR\
+    BPF_DIV\
+    BPF_DROP\
+    BPF_DW\
+    BPF_ENABLE_STATS\
+    BPF_END\
+    BPF_EXIST\
+    BPF_EXIT\
+    BPF_FD_TYPE_KPROBE\
+    BPF_FD_TYPE_KRETPROBE\
+    BPF_FD_TYPE_RAW_TRACEPOINT\
+    BPF_FD_TYPE_TRACEPOINT\
+    BPF_FD_TYPE_UPROBE\
+    BPF_FD_TYPE_URETPROBE\
+    BPF_FETCH\
+    BPF_FIB_LKUP_RET_BLACKHOLE\
+    BPF_FIB_LKUP_RET_FRAG_NEEDED\
+    BPF_FIB_LKUP_RET_FWD_DISABLED\
+    BPF_FIB_LKUP_RET_NOT_FWDED\
+    BPF_FIB_LKUP_RET_NO_NEIGH\
+    BPF_FIB_LKUP_RET_PROHIBIT\
+    BPF_FIB_LKUP_RET_SUCCESS\
+    BPF_FIB_LKUP_RET_UNREACHABLE\
+    BPF_FIB_LKUP_RET_UNSUPP_LWT\
+    BPF_FIB_LOOKUP_DIRECT\
+    BPF_FIB_LOOKUP_OUTPUT\
+    BPF_FLOW_DISSECTOR\
+    BPF_FLOW_DISSECTOR_CONTINUE\
+    BPF_FLOW_DISSECTOR_F_PARSE_1ST_FRAG\
+    BPF_FLOW_DISSECTOR_F_STOP_AT_ENCAP\
+    BPF_FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL\
+    BPF_FROM_BE\
+    BPF_FROM_LE\
+    BPF_FS_MAGIC\
+    BPF_F_ADJ_ROOM_ENCAP_L2_ETH\
+    BPF_F_ADJ_ROOM_ENCAP_L3_IPV4\
+    BPF_F_ADJ_ROOM_ENCAP_L3_IPV6\
+    BPF_F_ADJ_ROOM_ENCAP_L4_GRE\
+    BPF_F_ADJ_ROOM_ENCAP_L4_UDP\
+    BPF_F_ADJ_ROOM_FIXED_GSO\
+    BPF_F_ADJ_ROOM_NO_CSUM_RESET\
+    BPF_F_ALLOW_MULTI\
+    BPF_F_ALLOW_OVERRIDE\
+    BPF_F_ANY_ALIGNMENT\
+    BPF_F_BPRM_SECUREEXEC\
+    BPF_F_BROADCAST\
+    BPF_F_CLONE\
+    BPF_F_CTXLEN_MASK\
+    BPF_F_CURRENT_CPU\
+    BPF_F_CURRENT_NETNS\
+    BPF_F_DONT_FRAGMENT\
+    BPF_F_EXCLUDE_INGRESS\
+    BPF_F_FAST_STACK_CMP\
+    BPF_F_GET_BRANCH_RECORDS_SIZE\
+    BPF_F_HDR_FIELD_MASK\
+    BPF_F_INDEX_MASK\
+    BPF_F_INGRESS\
+    BPF_F_INNER_MAP\
+    BPF_F_INVALIDATE_HASH\
+    BPF_F_KPROBE_MULTI_RETURN\
+    BPF_F_LOCK\
+    BPF_F_MARK_ENFORCE\
+    BPF_F_MARK_MANGLED_0\
+    BPF_F_MMAPABLE\
+    BPF_F_NO_COMMON_LRU\
+    BPF_F_NO_PREALLOC\
+    BPF_F_NUMA_NODE\
+    BPF_F_PRESERVE_ELEMS\
+    BPF_F_PSEUDO_HDR\
+    BPF_F_QUERY_EFFECTIVE\
+    BPF_F_RDONLY\
+    BPF_F_RDONLY_PROG\
+    BPF_F_RECOMPUTE_CSUM\
+    BPF_F_REPLACE\
+    BPF_F_REUSE_STACKID\
+    BPF_F_SEQ_NUMBER\
+    BPF_F_SKIP_FIELD_MASK\
+    BPF_F_SLEEPABLE\
+    BPF_F_STACK_BUILD_ID\
+    BPF_F_STRICT_ALIGNMENT\
+    BPF_F_SYSCTL_BASE_NAME\
+    BPF_F_TEST_RND_HI32\
+    BPF_F_TEST_RUN_ON_CPU\
+    BPF_F_TEST_STATE_FREQ\
+    BPF_F_TEST_XDP_LIVE_FRAMES\
+    BPF_F_TUNINFO_FLAGS\
+    BPF_F_TUNINFO_IPV6\
+    BPF_F_USER_BUILD_ID\
+    BPF_F_USER_STACK\
+    BPF_F_WRONLY\
+    BPF_F_WRONLY_PROG\
+    BPF_F_XDP_HAS_FRAGS\
+    BPF_F_ZERO_CSUM_TX\
+    BPF_F_ZERO_SEED\
+    BPF_H\
+    BPF_HDR_START_MAC\
+    BPF_HDR_START_NET\
+    BPF_IMM\
+    BPF_IND\
+    BPF_ITER_CREATE\
+    BPF_JA\
+    BPF_JEQ\
+    BPF_JGE\
+    BPF_JGT\
+    BPF_JLE\
+    BPF_JLT\
+    BPF_JMP\
+    BPF_JMP32\
+    BPF_JNE\
+    BPF_JSET\
+    BPF_JSGE\
+    BPF_JSGT\
+    BPF_JSLE\
+    BPF_JSLT\
+    BPF_K\
+    BPF_LD\
+    BPF_LDX\
+    BPF_LEN\
+    BPF_LINK_CREATE\
+    BPF_LINK_DETACH\
+    BPF_LINK_GET_FD_BY_ID\
+    BPF_LINK_GET_NEXT_ID\
+    BPF_LINK_TYPE_CGROUP\
+    BPF_LINK_TYPE_ITER\
+    BPF_LINK_TYPE_KPROBE_MULTI\
+    BPF_LINK_TYPE_NETNS\
+    BPF_LINK_TYPE_PERF_EVENT\
+    BPF_LINK_TYPE_RAW_TRACEPOINT\
+    BPF_LINK_TYPE_STRUCT_OPS\
+    BPF_LINK_TYPE_TRACING\
+    BPF_LINK_TYPE_UNSPEC\
+    BPF_LINK_TYPE_XDP\
+    BPF_LINK_UPDATE\
+    BPF_LIRC_MODE2\
+    BPF_LL_OFF\
+    BPF_LOAD_HDR_OPT_TCP_SYN\
+    BPF_LOCAL_STORAGE_GET_F_CREATE\
+    BPF_LSH\
+    BPF_LSM_CGROUP\
+    BPF_LSM_MAC\
+    BPF_LWT_ENCAP_IP\
+    BPF_LWT_ENCAP_SEG6\
+    BPF_LWT_ENCAP_SEG6_INLINE\
+    BPF_LWT_REROUTE\
+    BPF_MAJOR_VERSION\
+    BPF_MAP_CREATE\
+    BPF_MAP_DELETE_BATCH\
+    BPF_MAP_DELETE_ELEM\
+    BPF_MAP_FREEZE\
+    BPF_MAP_GET_FD_BY_ID\
+    BPF_MAP_GET_NEXT_ID\
+    BPF_MAP_GET_NEXT_KEY\
+    BPF_MAP_LOOKUP_AND_DELETE_BATCH\
+    BPF_MAP_LOOKUP_AND_DELETE_ELEM\
+    BPF_MAP_LOOKUP_BATCH\
+    BPF_MAP_LOOKUP_ELEM\
+    BPF_MAP_TYPE_ARRAY\
+    BPF_MAP_TYPE_ARRAY_OF_MAPS\
+    BPF_MAP_TYPE_BLOOM_FILTER\
+    BPF_MAP_TYPE_CGROUP_ARRAY\
+    BPF_MAP_TYPE_CGROUP_STORAGE\
+    BPF_MAP_TYPE_CPUMAP\
+    BPF_MAP_TYPE_DEVMAP\
+    BPF_MAP_TYPE_DEVMAP_HASH\
+    BPF_MAP_TYPE_HASH\
+    BPF_MAP_TYPE_HASH_OF_MAPS\
+    BPF_MAP_TYPE_INODE_STORAGE\
+    BPF_MAP_TYPE_LPM_TRIE\
+    BPF_MAP_TYPE_LRU_HASH\
+    BPF_MAP_TYPE_LRU_PERCPU_HASH\
+    BPF_MAP_TYPE_PERCPU_ARRAY\
+    BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE\
+    BPF_MAP_TYPE_PERCPU_HASH\
+    BPF_MAP_TYPE_PERF_EVENT_ARRAY\
+    BPF_MAP_TYPE_PROG_ARRAY\
+    BPF_MAP_TYPE_QUEUE\
+    BPF_MAP_TYPE_REUSEPORT_SOCKARRAY\
+    BPF_MAP_TYPE_RINGBUF\
+    BPF_MAP_TYPE_SK_STORAGE\
+    BPF_MAP_TYPE_SOCKHASH\
+    BPF_MAP_TYPE_SOCKMAP\
+    BPF_MAP_TYPE_STACK\
+    BPF_MAP_TYPE_STACK_TRACE\
+    BPF_MAP_TYPE_STRUCT_OPS\
+    BPF_MAP_TYPE_TASK_STORAGE\
+    BPF_MAP_TYPE_UNSPEC\
+    BPF_MAP_TYPE_USER_RINGBUF\
+    BPF_MAP_TYPE_XSKMAP\
+    BPF_MAP_UPDATE_BATCH\
+    BPF_MAP_UPDATE_ELEM\
+    BPF_MAXINSNS\
+    BPF_MEM\
+    BPF_MEMWORDS\
+    BPF_MINOR_VERSION\
+    BPF_MISC\
+    BPF_MOD\
+    BPF_MODIFY_RETURN\
+    BPF_MOV\
+    BPF_MSH\
+    BPF_MTU_CHK_RET_FRAG_NEEDED\
+    BPF_MTU_CHK_RET_SEGS_TOOBIG\
+    BPF_MTU_CHK_RET_SUCCESS\
+    BPF_MTU_CHK_SEGS\
+    BPF_MUL\
+    BPF_NEG\
+    BPF_NET_OFF\
+    BPF_NOEXIST\
+    BPF_OBJ_GET\
+    BPF_OBJ_GET_INFO_BY_FD\
+    BPF_OBJ_NAME_LEN\
+    BPF_OBJ_PIN\
+    BPF_OK\
+    BPF_OR\
+    BPF_PERF_EVENT\
+    BPF_PROG_ATTACH\
+    BPF_PROG_BIND_MAP\
+    BPF_PROG_DETACH\
+    BPF_PROG_GET_FD_BY_ID\
+    BPF_PROG_GET_NEXT_ID\
+    BPF_PROG_LOAD\
+    BPF_PROG_QUERY\
+    BPF_PROG_RUN\
+    BPF_PROG_TEST_RUN\
+    BPF_PROG_TYPE_CGROUP_DEVICE\
+    BPF_PROG_TYPE_CGROUP_SKB\
+    BPF_PROG_TYPE_CGROUP_SOCK\
+    BPF_PROG_TYPE_CGROUP_SOCKOPT\
+    BPF_PROG_TYPE_CGROUP_SOCK_ADDR\
+    BPF_PROG_TYPE_CGROUP_SYSCTL\
+    BPF_PROG_TYPE_EXT\
+    BPF_PROG_TYPE_FLOW_DISSECTOR\
+    BPF_PROG_TYPE_KPROBE\
+    BPF_PROG_TYPE_LIRC_MODE2\
+    BPF_PROG_TYPE_LSM\
+    BPF_PROG_TYPE_LWT_IN\
+    BPF_PROG_TYPE_LWT_OUT\
+    BPF_PROG_TYPE_LWT_SEG6LOCAL\
+    BPF_PROG_TYPE_LWT_XMIT\
+    BPF_PROG_TYPE_PERF_EVENT\
+    BPF_PROG_TYPE_RAW_TRACEPOINT\
+    BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE\
+    BPF_PROG_TYPE_SCHED_ACT\
+    BPF_PROG_TYPE_SCHED_CLS\
+    BPF_PROG_TYPE_SK_LOOKUP\
+    BPF_PROG_TYPE_SK_MSG\
+    BPF_PROG_TYPE_SK_REUSEPORT\
+    BPF_PROG_TYPE_SK_SKB\
+    BPF_PROG_TYPE_SOCKET_FILTER\
+    BPF_PROG_TYPE_SOCK_OPS\
+    BPF_PROG_TYPE_STRUCT_OPS\
+    BPF_PROG_TYPE_SYSCALL\
+    BPF_PROG_TYPE_TRACEPOINT\
+    BPF_PROG_TYPE_TRACING\
+    BPF_PROG_TYPE_UNSPEC\
+    BPF_PROG_TYPE_XDP\
+    BPF_PSEUDO_BTF_ID\
+    BPF_PSEUDO_CALL\
+    BPF_PSEUDO_FUNC\
+    BPF_PSEUDO_KFUNC_CALL\
+    BPF_PSEUDO_MAP_FD\
+    BPF_PSEUDO_MAP_IDX\
+    BPF_PSEUDO_MAP_IDX_VALUE\
+    BPF_PSEUDO_MAP_VALUE\
+    BPF_RAW_TRACEPOINT_OPEN\
+    BPF_RB_AVAIL_DATA\
+    BPF_RB_CONS_POS\
+    BPF_RB_FORCE_WAKEUP\
+    BPF_RB_NO_WAKEUP\
+    BPF_RB_PROD_POS\
+    BPF_RB_RING_SIZE\
+    BPF_REDIRECT\
+    BPF_REG_0\
+    BPF_REG_1\
+    BPF_REG_10\
+    BPF_REG_2\
+    BPF_REG_3\
+    BPF_REG_4\
+    BPF_REG_5\
+    BPF_REG_6\
+    BPF_REG_7\
+    BPF_REG_8\
+    BPF_REG_9\
+    BPF_RET\
+    BPF_RINGBUF_BUSY_BIT\
+    BPF_RINGBUF_DISCARD_BIT\
+    BPF_RINGBUF_HDR_SZ\
+    BPF_RSH\
+    BPF_SKB_TSTAMP_DELIVERY_MONO\
+    BPF_SKB_TSTAMP_UNSPEC\
+    BPF_SK_LOOKUP\
+    BPF_SK_LOOKUP_F_NO_REUSEPORT\
+    BPF_SK_LOOKUP_F_REPLACE\
+    BPF_SK_MSG_VERDICT\
+    BPF_SK_REUSEPORT_SELECT\
+    BPF_SK_REUSEPORT_SELECT_OR_MIGRATE\
+    BPF_SK_SKB_STREAM_PARSER\
+    BPF_SK_SKB_STREAM_VERDICT\
+    BPF_SK_SKB_VERDICT\
+    BPF_SK_STORAGE_GET_F_CREATE\
+    BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB\
+    BPF_SOCK_OPS_ALL_CB_FLAGS\
+    BPF_SOCK_OPS_BASE_RTT\
+    BPF_SOCK_OPS_HDR_OPT_LEN_CB\
+    BPF_SOCK_OPS_NEEDS_ECN\
+    BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG\
+    BPF_SOCK_OPS_PARSE_HDR_OPT_CB\
+    BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG\
+    BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB\
+    BPF_SOCK_OPS_RETRANS_CB\
+    BPF_SOCK_OPS_RETRANS_CB_FLAG\
+    BPF_SOCK_OPS_RTO_CB\
+    BPF_SOCK_OPS_RTO_CB_FLAG\
+    BPF_SOCK_OPS_RTT_CB\
+    BPF_SOCK_OPS_RTT_CB_FLAG\
+    BPF_SOCK_OPS_RWND_INIT\
+    BPF_SOCK_OPS_STATE_CB\
+    BPF_SOCK_OPS_STATE_CB_FLAG\
+    BPF_SOCK_OPS_TCP_CONNECT_CB\
+    BPF_SOCK_OPS_TCP_LISTEN_CB\
+    BPF_SOCK_OPS_TIMEOUT_INIT\
+    BPF_SOCK_OPS_VOID\
+    BPF_SOCK_OPS_WRITE_HDR_OPT_CB\
+    BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG\
+    BPF_ST\
+    BPF_STACK_BUILD_ID_EMPTY\
+    BPF_STACK_BUILD_ID_IP\
+    BPF_STACK_BUILD_ID_VALID\
+    BPF_STATS_RUN_TIME\
+    BPF_STX\
+    BPF_SUB\
+    BPF_TAG_SIZE\
+    BPF_TASK_FD_QUERY\
+    BPF_TAX\
+    BPF_TCP_CLOSE\
+    BPF_TCP_CLOSE_WAIT\
+    BPF_TCP_CLOSING\
+    BPF_TCP_ESTABLISHED\
+    BPF_TCP_FIN_WAIT1\
+    BPF_TCP_FIN_WAIT2\
+    BPF_TCP_LAST_ACK\
+    BPF_TCP_LISTEN\
+    BPF_TCP_MAX_STATES\
+    BPF_TCP_NEW_SYN_RECV\
+    BPF_TCP_SYN_RECV\
+    BPF_TCP_SYN_SENT\
+    BPF_TCP_TIME_WAIT\
+    BPF_TO_BE\
+    BPF_TO_LE\
+    BPF_TRACE_FENTRY\
+    BPF_TRACE_FEXIT\
+    BPF_TRACE_ITER\
+    BPF_TRACE_KPROBE_MULTI\
+    BPF_TRACE_RAW_TP\
+    BPF_TXA\
+    BPF_W\
+    BPF_WRITE_HDR_TCP_CURRENT_MSS\
+    BPF_WRITE_HDR_TCP_SYNACK_COOKIE\
+    BPF_X\
+    BPF_XADD\
+    BPF_XCHG\
+    BPF_XDP\
+    BPF_XDP_CPUMAP\
+    BPF_XDP_DEVMAP\
+    BPF_XOR\
+    BP_VECTOR\
+    BR2684_SETFILT\
+    BRCTL_ADD_BRIDGE\
+    BRCTL_ADD_IF\
+    BRCTL_DEL_BRIDGE\
+    BRCTL_DEL_IF\
+    BRCTL_GET_BRIDGES\
+    BRCTL_GET_BRIDGE_INFO\
+    BRCTL_GET_FDB_ENTRIES\
+    BRCTL_GET_PORT_INFO\
+    BRCTL_GET_PORT_LIST\
+    BRCTL_GET_VERSION\
+    BRCTL_SET_AGEING_TIME\
+    BRCTL_SET_BRIDGE_FORWARD_DELAY\
+    BRCTL_SET_BRIDGE_HELLO_TIME\
+    BRCTL_SET_BRIDGE_MAX_AGE\
+    BRCTL_SET_BRIDGE_PRIORITY\
+    BRCTL_SET_BRIDGE_STP_STATE\
+    BRCTL_SET_GC_INTERVAL\
+    BRCTL_SET_PATH_COST\
+    BRCTL_SET_PORT_PRIORITY\
+    BRCTL_VERSION\
+    BRKINT\
+    BR_BOOLOPT_MAX\
+    BR_BOOLOPT_MCAST_VLAN_SNOOPING\
+    BR_BOOLOPT_MST_ENABLE\
+    BR_BOOLOPT_NO_LL_LEARN\
+    BR_MCAST_DIR_RX\
+    BR_MCAST_DIR_SIZE\
+    BR_MCAST_DIR_TX\
+    BR_STATE_BLOCKING\
+    BR_STATE_DISABLED\
+    BR_STATE_FORWARDING\
+    BR_STATE_LEARNING\
+    BR_STATE_LISTENING\
+    BR_VECTOR\
+    BS0\
+    BS1\
+    BSDLY\
+    BTF_F_COMPACT\
+    BTF_F_NONAME\
+    BTF_F_PTR_RAW\
+    BTF_F_ZERO\
+    BTRFS_IOC_ADD_DEV\
+    BTRFS_IOC_BALANCE\
+    BTRFS_IOC_BALANCE_CTL\
+    BTRFS_IOC_BALANCE_PROGRESS\
+    BTRFS_IOC_BALANCE_V2\
+    BTRFS_IOC_CLONE\
+    BTRFS_IOC_CLONE_RANGE\
+    BTRFS_IOC_DEFAULT_SUBVOL\
+    BTRFS_IOC_DEFRAG\
+    BTRFS_IOC_DEFRAG_RANGE\
+    BTRFS_IOC_DEVICES_READY\
+    BTRFS_IOC_DEV_INFO\
+    BTRFS_IOC_DEV_REPLACE\
+    BTRFS_IOC_FILE_EXTENT_SAME\
+    BTRFS_IOC_FORGET_DEV\
+    BTRFS_IOC_FS_INFO\
+    BTRFS_IOC_GET_DEV_STATS\
+    BTRFS_IOC_GET_FEATURES\
+    BTRFS_IOC_GET_SUBVOL_INFO\
+    BTRFS_IOC_GET_SUBVOL_ROOTREF\
+    BTRFS_IOC_GET_SUPPORTED_FEATURES\
+    BTRFS_IOC_INO_LOOKUP\
+    BTRFS_IOC_INO_LOOKUP_USER\
+    BTRFS_IOC_INO_PATHS\
+    BTRFS_IOC_LOGICAL_INO\
+    BTRFS_IOC_LOGICAL_INO_V2\
+    BTRFS_IOC_QGROUP_ASSIGN\
+    BTRFS_IOC_QGROUP_CREATE\
+    BTRFS_IOC_QGROUP_LIMIT\
+    BTRFS_IOC_QUOTA_CTL\
+    BTRFS_IOC_QUOTA_RESCAN\
+    BTRFS_IOC_QUOTA_RESCAN_STATUS\
+    BTRFS_IOC_QUOTA_RESCAN_WAIT\
+    BTRFS_IOC_RESIZE\
+    BTRFS_IOC_RM_DEV\
+    BTRFS_IOC_RM_DEV_V2\
+    BTRFS_IOC_SCAN_DEV\
+    BTRFS_IOC_SCRUB\
+    BTRFS_IOC_SCRUB_CANCEL\
+    BTRFS_IOC_SCRUB_PROGRESS\
+    BTRFS_IOC_SEND\
+    BTRFS_IOC_SET_FEATURES\
+    BTRFS_IOC_SET_RECEIVED_SUBVOL\
+    BTRFS_IOC_SNAP_CREATE\
+    BTRFS_IOC_SNAP_CREATE_V2\
+    BTRFS_IOC_SNAP_DESTROY\
+    BTRFS_IOC_SNAP_DESTROY_V2\
+    BTRFS_IOC_SPACE_INFO\
+    BTRFS_IOC_START_SYNC\
+    BTRFS_IOC_SUBVOL_CREATE\
+    BTRFS_IOC_SUBVOL_CREATE_V2\
+    BTRFS_IOC_SUBVOL_GETFLAGS\
+    BTRFS_IOC_SUBVOL_SETFLAGS\
+    BTRFS_IOC_SYNC\
+    BTRFS_IOC_TRANS_END\
+    BTRFS_IOC_TRANS_START\
+    BTRFS_IOC_TREE_SEARCH\
+    BTRFS_IOC_TREE_SEARCH_V2\
+    BTRFS_IOC_WAIT_SYNC\
+    BT_BMC_IOCTL_SMS_ATN\
+    BUSSTATE_OFF\
+    BUSSTATE_ON\
+    BUSSTATE_TRISTATE\
+    CAPI_CLR_FLAGS\
+    CAPI_GET_ERRCODE\
+    CAPI_GET_FLAGS\
+    CAPI_GET_MANUFACTURER\
+    CAPI_GET_PROFILE\
+    CAPI_GET_SERIAL\
+    CAPI_GET_VERSION\
+    CAPI_INSTALLED\
+    CAPI_MANUFACTURER_CMD\
+    CAPI_NCCI_GETUNIT\
+    CAPI_NCCI_OPENCOUNT\
+    CAPI_REGISTER\
+    CAPI_SET_FLAGS\
+    CAP_AUDIT_CONTROL\
+    CAP_AUDIT_READ\
+    CAP_AUDIT_WRITE\
+    CAP_BLOCK_SUSPEND\
+    CAP_BPF\
+    CAP_CHECKPOINT_RESTORE\
+    CAP_CHOWN\
+    CAP_DAC_OVERRIDE\
+    CAP_DAC_READ_SEARCH\
+    CAP_FOWNER\
+    CAP_FSETID\
+    CAP_IPC_LOCK\
+    CAP_IPC_OWNER\
+    CAP_KILL\
+    CAP_LAST_CAP\
+    CAP_LEASE\
+    CAP_LINUX_IMMUTABLE\
+    CAP_MAC_ADMIN\
+    CAP_MAC_OVERRIDE\
+    CAP_MKNOD\
+    CAP_NET_ADMIN\
+    CAP_NET_BIND_SERVICE\
+    CAP_NET_BROADCAST\
+    CAP_NET_RAW\
+    CAP_PERFMON\
+    CAP_SETFCAP\
+    CAP_SETGID\
+    CAP_SETPCAP\
+    CAP_SETUID\
+    CAP_SYSLOG\
+    CAP_SYS_ADMIN\
+    CAP_SYS_BOOT\
+    CAP_SYS_CHROOT\
+    CAP_SYS_MODULE\
+    CAP_SYS_NICE\
+    CAP_SYS_PACCT\
+    CAP_SYS_PTRACE\
+    CAP_SYS_RAWIO\
+    CAP_SYS_RESOURCE\
+    CAP_SYS_TIME\
+    CAP_SYS_TTY_CONFIG\
+    CAP_WAKE_ALARM\
+    CASE_LOWER_BASE\
+    CASE_LOWER_EXT\
+    CAUSE\
+    CBAUD\
+    CBAUDEX\
+    CBRK\
+    CCISS_BIG_PASSTHRU\
+    CCISS_DEREGDISK\
+    CCISS_GETBUSTYPES\
+    CCISS_GETDRIVVER\
+    CCISS_GETFIRMVER\
+    CCISS_GETHEARTBEAT\
+    CCISS_GETINTINFO\
+    CCISS_GETLUNINFO\
+    CCISS_GETNODENAME\
+    CCISS_GETPCIINFO\
+    CCISS_PASSTHRU\
+    CCISS_REGNEWD\
+    CCISS_REGNEWDISK\
+    CCISS_RESCANDISK\
+    CCISS_REVALIDVOLS\
+    CCISS_SETINTINFO\
+    CCISS_SETNODENAME\
+    CDC_CD_R\
+    CDC_CD_RW\
+    CDC_CLOSE_TRAY\
+    CDC_DRIVE_STATUS\
+    CDC_DVD\
+    CDC_DVD_R\
+    CDC_DVD_RAM\
+    CDC_GENERIC_PACKET\
+    CDC_LOCK\
+    CDC_MCN\
+    CDC_MEDIA_CHANGED\
+    CDC_MO_DRIVE\
+    CDC_MRW\
+    CDC_MRW_W\
+    CDC_MULTI_SESSION\
+    CDC_OPEN_TRAY\
+    CDC_PLAY_AUDIO\
+    CDC_RAM\
+    CDC_RESET\
+    CDC_SELECT_DISC\
+    CDC_SELECT_SPEED\
+    CDF_HWDM\
+    CDF_MRW\
+    CDF_RWRT\
+    CDISCARD\
+    CDM_MRW_BGFORMAT_ACTIVE\
+    CDM_MRW_BGFORMAT_COMPLETE\
+    CDM_MRW_BGFORMAT_INACTIVE\
+    CDM_MRW_NOTMRW\
+    CDO_AUTO_CLOSE\
+    CDO_AUTO_EJECT\
+    CDO_CHECK_TYPE\
+    CDO_LOCK\
+    CDO_USE_FFLAGS\
+    CDROMAUDIOBUFSIZ\
+    CDROMCLOSETRAY\
+    CDROMEJECT\
+    CDROMEJECT_SW\
+    CDROMGETSPINDOWN\
+    CDROMMULTISESSION\
+    CDROMPAUSE\
+    CDROMPLAYBLK\
+    CDROMPLAYMSF\
+    CDROMPLAYTRKIND\
+    CDROMREADALL\
+    CDROMREADAUDIO\
+    CDROMREADCOOKED\
+    CDROMREADMODE1\
+    CDROMREADMODE2\
+    CDROMREADRAW\
+    CDROMREADTOCENTRY\
+    CDROMREADTOCHDR\
+    CDROMRESET\
+    CDROMRESUME\
+    CDROMSEEK\
+    CDROMSETSPINDOWN\
+    CDROMSTART\
+    CDROMSTOP\
+    CDROMSUBCHNL\
+    CDROMVOLCTRL\
+    CDROMVOLREAD\
+    CDROM_AUDIO_COMPLETED\
+    CDROM_AUDIO_ERROR\
+    CDROM_AUDIO_INVALID\
+    CDROM_AUDIO_NO_STATUS\
+    CDROM_AUDIO_PAUSED\
+    CDROM_AUDIO_PLAY\
+    CDROM_CHANGER_NSLOTS\
+    CDROM_CLEAR_OPTIONS\
+    CDROM_DATA_TRACK\
+    CDROM_DEBUG\
+    CDROM_DISC_STATUS\
+    CDROM_DRIVE_STATUS\
+    CDROM_GET_CAPABILITY\
+    CDROM_GET_MCN\
+    CDROM_GET_UPC\
+    CDROM_LAST_WRITTEN\
+    CDROM_LBA\
+    CDROM_LEADOUT\
+    CDROM_LOCKDOOR\
+    CDROM_MEDIA_CHANGED\
+    CDROM_MSF\
+    CDROM_NEXT_WRITABLE\
+    CDROM_PACKET_SIZE\
+    CDROM_SELECT_DISC\
+    CDROM_SELECT_SPEED\
+    CDROM_SEND_PACKET\
+    CDROM_SET_OPTIONS\
+    CDROM_TIMED_MEDIA_CHANGE\
+    CDSUSP\
+    CDS_AUDIO\
+    CDS_DATA_1\
+    CDS_DATA_2\
+    CDS_DISC_OK\
+    CDS_DRIVE_NOT_READY\
+    CDS_MIXED\
+    CDS_NO_DISC\
+    CDS_NO_INFO\
+    CDS_TRAY_OPEN\
+    CDS_XA_2_1\
+    CDS_XA_2_2\
+    CDU31A_CDROM_MAJOR\
+    CDU535_CDROM_MAJOR\
+    CD_CHUNK_SIZE\
+    CD_ECC_SIZE\
+    CD_EDC_SIZE\
+    CD_FRAMES\
+    CD_FRAMESIZE\
+    CD_FRAMESIZE_RAW\
+    CD_FRAMESIZE_RAW0\
+    CD_FRAMESIZE_RAW1\
+    CD_FRAMESIZE_RAWER\
+    CD_FRAMESIZE_SUB\
+    CD_HEAD_SIZE\
+    CD_MINS\
+    CD_MSF_OFFSET\
+    CD_NUM_OF_CHUNKS\
+    CD_PART_MASK\
+    CD_PART_MAX\
+    CD_SECS\
+    CD_SUBHEAD_SIZE\
+    CD_SYNC_SIZE\
+    CD_XA_HEAD\
+    CD_XA_SYNC_HEAD\
+    CD_XA_TAIL\
+    CD_ZERO_SIZE\
+    CEC_ADAP_G_CAPS\
+    CEC_ADAP_G_CONNECTOR_INFO\
+    CEC_ADAP_G_LOG_ADDRS\
+    CEC_ADAP_G_PHYS_ADDR\
+    CEC_ADAP_S_LOG_ADDRS\
+    CEC_ADAP_S_PHYS_ADDR\
+    CEC_DQEVENT\
+    CEC_G_MODE\
+    CEC_RECEIVE\
+    CEC_S_MODE\
+    CEC_TRANSMIT\
+    CEOF\
+    CEOL\
+    CEOT\
+    CEPH_SUPER_MAGIC\
+    CERASE\
+    CFA_ERASE_SECTORS\
+    CFA_REQ_EXT_ERROR_CODE\
+    CFA_TRANSLATE_SECTOR\
+    CFA_WRITE_MULTI_WO_ERASE\
+    CFA_WRITE_SECT_WO_ERASE\
+    CFLUSH\
+    CGC_DATA_NONE\
+    CGC_DATA_READ\
+    CGC_DATA_UNKNOWN\
+    CGC_DATA_WRITE\
+    CGROUP2_SUPER_MAGIC\
+    CGROUP_NS_INDEX\
+    CGROUP_SUPER_MAGIC\
+    CHIOEXCHANGE\
+    CHIOGELEM\
+    CHIOGPARAMS\
+    CHIOGPICKER\
+    CHIOGSTATUS\
+    CHIOGVPARAMS\
+    CHIOINITELEM\
+    CHIOMOVE\
+    CHIOPOSITION\
+    CHIOSPICKER\
+    CHIOSVOLTAG\
+    CIBAUD\
+    CIFS_SUPER_MAGIC\
+    CINTR\
+    CIOC_KERNEL_VERSION\
+    CKILL\
+    CLD_CONTINUED\
+    CLD_DUMPED\
+    CLD_EXITED\
+    CLD_KILLED\
+    CLD_STOPPED\
+    CLD_TRAPPED\
+    CLNEXT\
+    CLOCAL\
+    CLOCKS_MASK\
+    CLOCKS_MONO\
+    CLOCKS_PER_SEC\
+    CLOCK_AUX\
+    CLOCK_AUX_LAST\
+    CLOCK_BOOTTIME\
+    CLOCK_BOOTTIME_ALARM\
+    CLOCK_DEFAULT\
+    CLOCK_EXT\
+    CLOCK_INT\
+    CLOCK_MONOTONIC\
+    CLOCK_MONOTONIC_COARSE\
+    CLOCK_MONOTONIC_RAW\
+    CLOCK_PROCESS_CPUTIME_ID\
+    CLOCK_REALTIME\
+    CLOCK_REALTIME_ALARM\
+    CLOCK_REALTIME_COARSE\
+    CLOCK_SGI_CYCLE\
+    CLOCK_TAI\
+    CLOCK_THREAD_CPUTIME_ID\
+    CLOCK_TXFROMRX\
+    CLOCK_TXINT\
+    CLONE_ARGS_SIZE_VER0\
+    CLONE_ARGS_SIZE_VER1\
+    CLONE_ARGS_SIZE_VER2\
+    CLONE_CHILD_CLEARTID\
+    CLONE_CHILD_SETTID\
+    CLONE_CLEAR_SIGHAND\
+    CLONE_DETACHED\
+    CLONE_FILES\
+    CLONE_FS\
+    CLONE_INTO_CGROUP\
+    CLONE_IO\
+    CLONE_NEWCGROUP\
+    CLONE_NEWIPC\
+    CLONE_NEWNET\
+    CLONE_NEWNS\
+    CLONE_NEWPID\
+    CLONE_NEWTIME\
+    CLONE_NEWUSER\
+    CLONE_NEWUTS\
+    CLONE_PARENT\
+    CLONE_PARENT_SETTID\
+    CLONE_PIDFD\
+    CLONE_PTRACE\
+    CLONE_SETTLS\
+    CLONE_SIGHAND\
+    CLONE_SYSVSEM\
+    CLONE_THREAD\
+    CLONE_UNTRACED\
+    CLONE_VFORK\
+    CLONE_VM\
+    CLOSE_RANGE_CLOEXEC\
+    CLOSE_RANGE_UNSHARE\
+    CM206_CDROM_MAJOR\
+    CMIN\
+    CMSPAR\
+    CM_IOCGATR\
+    CM_IOSDBGLVL\
+    CODA_SUPER_MAGIC\
+    COMPAQ_CISS_MAJOR\
+    COMPAQ_CISS_MAJOR1\
+    COMPAQ_CISS_MAJOR2\
+    COMPAQ_CISS_MAJOR3\
+    COMPAQ_CISS_MAJOR4\
+    COMPAQ_CISS_MAJOR5\
+    COMPAQ_CISS_MAJOR6\
+    COMPAQ_CISS_MAJOR7\
+    COMPAQ_SMART2_MAJOR\
+    COMPAQ_SMART2_MAJOR1\
+    COMPAQ_SMART2_MAJOR2\
+    COMPAQ_SMART2_MAJOR3\
+    COMPAQ_SMART2_MAJOR4\
+    COMPAQ_SMART2_MAJOR5\
+    COMPAQ_SMART2_MAJOR6\
+    COMPAQ_SMART2_MAJOR7\
+    CPUID_MAJOR\
+    CPU_SETSIZE\
+    CQUIT\
+    CR0\
+    CR0_STATE\
+    CR1\
+    CR2\
+    CR3\
+    CRAMFS_MAGIC\
+    CRAMFS_MAGIC_WEND\
+    CRDLY\
+    CREAD\
+    CREPRINT\
+    CRPRNT\
+    CRTSCTS\
+    CR_SIZE\
+    CS\
+    CS5\
+    CS6\
+    CS7\
+    CS8\
+    CSIGNAL\
+    CSIZE\
+    CSTART\
+    CSTATUS\
+    CSTOP\
+    CSTOPB\
+    CSUSP\
+    CTIME\
+    CUSE_INIT\
+    CUSE_INIT_BSWAP_RESERVED\
+    CUSE_INIT_INFO_MAX\
+    CUSE_UNRESTRICTED_IOCTL\
+    CWERASE\
+    CX86_ARR_BASE\
+    CX86_CCR0\
+    CX86_CCR1\
+    CX86_CCR2\
+    CX86_CCR3\
+    CX86_CCR4\
+    CX86_CCR5\
+    CX86_CCR6\
+    CX86_CCR7\
+    CX86_DIR0\
+    CX86_DIR1\
+    CX86_GCR\
+    CX86_PCR0\
+    CX86_PCR1\
+    CX86_RCR_BASE\
+    CXL_MEM_QUERY_COMMANDS\
+    CXL_MEM_SEND_COMMAND\
+    DAC960_MAJOR\
+    DASD_MAJOR\
+    DAXFS_MAGIC\
+    DB_VECTOR\
+    DDV_MAJOR\
+    DEBUGFS_MAGIC\
+    DEFFILEMODE\
+    DELETED_FLAG\
+    DELL_WMI_SMBIOS_CMD\
+    DEL_VLAN_CMD\
+    DEVMEM_MAGIC\
+    DEVPTS_SUPER_MAGIC\
+    DE_VECTOR\
+    DFL_FPGA_CHECK_EXTENSION\
+    DFL_FPGA_FME_ERR_GET_IRQ_NUM\
+    DFL_FPGA_FME_ERR_SET_IRQ\
+    DFL_FPGA_FME_PORT_ASSIGN\
+    DFL_FPGA_FME_PORT_PR\
+    DFL_FPGA_FME_PORT_RELEASE\
+    DFL_FPGA_GET_API_VERSION\
+    DFL_FPGA_PORT_DMA_MAP\
+    DFL_FPGA_PORT_DMA_UNMAP\
+    DFL_FPGA_PORT_ERR_GET_IRQ_NUM\
+    DFL_FPGA_PORT_ERR_SET_IRQ\
+    DFL_FPGA_PORT_GET_INFO\
+    DFL_FPGA_PORT_GET_REGION_INFO\
+    DFL_FPGA_PORT_RESET\
+    DFL_FPGA_PORT_UINT_GET_IRQ_NUM\
+    DFL_FPGA_PORT_UINT_SET_IRQ\
+    DF_VECTOR\
+    DIGICU_MAJOR\
+    DIGI_MAJOR\
+    DIPC\
+    DISABLE_SEAGATE\
+    DMA_BUF_BASE\
+    DMA_BUF_IOCTL_EXPORT_SYNC_FILE\
+    DMA_BUF_IOCTL_IMPORT_SYNC_FILE\
+    DMA_BUF_IOCTL_SYNC\
+    DMA_BUF_MAGIC\
+    DMA_BUF_NAME_LEN\
+    DMA_BUF_SET_NAME\
+    DMA_BUF_SET_NAME_A\
+    DMA_BUF_SET_NAME_B\
+    DMA_BUF_SYNC_END\
+    DMA_BUF_SYNC_READ\
+    DMA_BUF_SYNC_RW\
+    DMA_BUF_SYNC_START\
+    DMA_BUF_SYNC_VALID_FLAGS_MASK\
+    DMA_BUF_SYNC_WRITE\
+    DMA_HEAP_IOCTL_ALLOC\
+    DMA_HEAP_IOC_MAGIC\
+    DMA_HEAP_VALID_HEAP_FLAGS\
+    DM_DEV_ARM_POLL\
+    DM_DEV_CREATE\
+    DM_DEV_REMOVE\
+    DM_DEV_RENAME\
+    DM_DEV_SET_GEOMETRY\
+    DM_DEV_STATUS\
+    DM_DEV_SUSPEND\
+    DM_DEV_WAIT\
+    DM_GET_TARGET_VERSION\
+    DM_LIST_DEVICES\
+    DM_LIST_VERSIONS\
+    DM_REMOVE_ALL\
+    DM_TABLE_CLEAR\
+    DM_TABLE_DEPS\
+    DM_TABLE_LOAD\
+    DM_TABLE_STATUS\
+    DM_TARGET_MSG\
+    DM_VERSION\
+    DN_ACCESS\
+    DN_ATTRIB\
+    DN_CREATE\
+    DN_DELETE\
+    DN_MODIFY\
+    DN_MULTISHOT\
+    DN_RENAME\
+    DQF_PRIVATE\
+    DQF_ROOT_SQUASH\
+    DQF_ROOT_SQUASH_B\
+    DQF_SYS_FILE\
+    DQF_SYS_FILE_B\
+    DRBD_MAJOR\
+    DRM_IOCTL_ADD_BUFS\
+    DRM_IOCTL_ADD_CTX\
+    DRM_IOCTL_ADD_DRAW\
+    DRM_IOCTL_ADD_MAP\
+    DRM_IOCTL_AGP_ACQUIRE\
+    DRM_IOCTL_AGP_ALLOC\
+    DRM_IOCTL_AGP_BIND\
+    DRM_IOCTL_AGP_ENABLE\
+    DRM_IOCTL_AGP_FREE\
+    DRM_IOCTL_AGP_INFO\
+    DRM_IOCTL_AGP_RELEASE\
+    DRM_IOCTL_AGP_UNBIND\
+    DRM_IOCTL_AUTH_MAGIC\
+    DRM_IOCTL_BASE\
+    DRM_IOCTL_BLOCK\
+    DRM_IOCTL_CONTROL\
+    DRM_IOCTL_CRTC_GET_SEQUENCE\
+    DRM_IOCTL_CRTC_QUEUE_SEQUENCE\
+    DRM_IOCTL_DMA\
+    DRM_IOCTL_DROP_MASTER\
+    DRM_IOCTL_FINISH\
+    DRM_IOCTL_FREE_BUFS\
+    DRM_IOCTL_GEM_CLOSE\
+    DRM_IOCTL_GEM_FLINK\
+    DRM_IOCTL_GEM_OPEN\
+    DRM_IOCTL_GET_CAP\
+    DRM_IOCTL_GET_CLIENT\
+    DRM_IOCTL_GET_CTX\
+    DRM_IOCTL_GET_MAGIC\
+    DRM_IOCTL_GET_MAP\
+    DRM_IOCTL_GET_SAREA_CTX\
+    DRM_IOCTL_GET_STATS\
+    DRM_IOCTL_GET_UNIQUE\
+    DRM_IOCTL_INFO_BUFS\
+    DRM_IOCTL_IRQ_BUSID\
+    DRM_IOCTL_LOCK\
+    DRM_IOCTL_MAP_BUFS\
+    DRM_IOCTL_MARK_BUFS\
+    DRM_IOCTL_MODESET_CTL\
+    DRM_IOCTL_MODE_ADDFB\
+    DRM_IOCTL_MODE_ADDFB2\
+    DRM_IOCTL_MODE_ATOMIC\
+    DRM_IOCTL_MODE_ATTACHMODE\
+    DRM_IOCTL_MODE_CREATEPROPBLOB\
+    DRM_IOCTL_MODE_CREATE_DUMB\
+    DRM_IOCTL_MODE_CREATE_LEASE\
+    DRM_IOCTL_MODE_CURSOR\
+    DRM_IOCTL_MODE_CURSOR2\
+    DRM_IOCTL_MODE_DESTROYPROPBLOB\
+    DRM_IOCTL_MODE_DESTROY_DUMB\
+    DRM_IOCTL_MODE_DETACHMODE\
+    DRM_IOCTL_MODE_DIRTYFB\
+    DRM_IOCTL_MODE_GETCONNECTOR\
+    DRM_IOCTL_MODE_GETCRTC\
+    DRM_IOCTL_MODE_GETENCODER\
+    DRM_IOCTL_MODE_GETFB\
+    DRM_IOCTL_MODE_GETFB2\
+    DRM_IOCTL_MODE_GETGAMMA\
+    DRM_IOCTL_MODE_GETPLANE\
+    DRM_IOCTL_MODE_GETPLANERESOURCES\
+    DRM_IOCTL_MODE_GETPROPBLOB\
+    DRM_IOCTL_MODE_GETPROPERTY\
+    DRM_IOCTL_MODE_GETRESOURCES\
+    DRM_IOCTL_MODE_GET_LEASE\
+    DRM_IOCTL_MODE_LIST_LESSEES\
+    DRM_IOCTL_MODE_MAP_DUMB\
+    DRM_IOCTL_MODE_OBJ_GETPROPERTIES\
+    DRM_IOCTL_MODE_OBJ_SETPROPERTY\
+    DRM_IOCTL_MODE_PAGE_FLIP\
+    DRM_IOCTL_MODE_REVOKE_LEASE\
+    DRM_IOCTL_MODE_RMFB\
+    DRM_IOCTL_MODE_SETCRTC\
+    DRM_IOCTL_MODE_SETGAMMA\
+    DRM_IOCTL_MODE_SETPLANE\
+    DRM_IOCTL_MODE_SETPROPERTY\
+    DRM_IOCTL_MOD_CTX\
+    DRM_IOCTL_NEW_CTX\
+    DRM_IOCTL_PRIME_FD_TO_HANDLE\
+    DRM_IOCTL_PRIME_HANDLE_TO_FD\
+    DRM_IOCTL_RES_CTX\
+    DRM_IOCTL_RM_CTX\
+    DRM_IOCTL_RM_DRAW\
+    DRM_IOCTL_RM_MAP\
+    DRM_IOCTL_SET_CLIENT_CAP\
+    DRM_IOCTL_SET_MASTER\
+    DRM_IOCTL_SET_SAREA_CTX\
+    DRM_IOCTL_SET_UNIQUE\
+    DRM_IOCTL_SET_VERSION\
+    DRM_IOCTL_SG_ALLOC\
+    DRM_IOCTL_SG_FREE\
+    DRM_IOCTL_SWITCH_CTX\
+    DRM_IOCTL_SYNCOBJ_CREATE\
+    DRM_IOCTL_SYNCOBJ_DESTROY\
+    DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE\
+    DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD\
+    DRM_IOCTL_SYNCOBJ_QUERY\
+    DRM_IOCTL_SYNCOBJ_RESET\
+    DRM_IOCTL_SYNCOBJ_SIGNAL\
+    DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL\
+    DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT\
+    DRM_IOCTL_SYNCOBJ_TRANSFER\
+    DRM_IOCTL_SYNCOBJ_WAIT\
+    DRM_IOCTL_UNBLOCK\
+    DRM_IOCTL_UNLOCK\
+    DRM_IOCTL_UPDATE_DRAW\
+    DRM_IOCTL_VERSION\
+    DRM_IOCTL_WAIT_VBLANK\
+    DS\
+    DSP56K_MAJOR\
+    DSP_BASE\
+    DSP_CONTROL\
+    DT_BLK\
+    DT_CHR\
+    DT_DIR\
+    DT_FIFO\
+    DT_LNK\
+    DT_REG\
+    DT_SOCK\
+    DT_UNKNOWN\
+    E2BIG\
+    EACCES\
+    EADDRINUSE\
+    EADDRNOTAVAIL\
+    EADV\
+    EAFNOSUPPORT\
+    EAGAIN\
+    EALREADY\
+    EAX\
+    EBADE\
+    EBADF\
+    EBADFD\
+    EBADMSG\
+    EBADR\
+    EBADRQC\
+    EBADSLT\
+    EBFONT\
+    EBP\
+    EBUSY\
+    EBX\
+    ECANCELED\
+    ECANCELLED\
+    ECCGETLAYOUT\
+    ECCGETSTATS\
+    ECHILD\
+    ECHO\
+    ECHOCTL\
+    ECHOE\
+    ECHOK\
+    ECHOKE\
+    ECHONL\
+    ECHOPRT\
+    ECHRNG\
+    ECOMM\
+    ECONNABORTED\
+    ECONNREFUSED\
+    ECONNRESET\
+    ECRYPTFS_SUPER_MAGIC\
+    ECX\
+    EDEADLK\
+    EDEADLOCK\
+    EDESTADDRREQ\
+    EDI\
+    EDOM\
+    EDOTDOT\
+    EDQUOT\
+    EDX\
+    EEXIST\
+    EFAULT\
+    EFBIG\
+    EFD_CLOEXEC\
+    EFD_NONBLOCK\
+    EFD_SEMAPHORE\
+    EFIVARFS_MAGIC\
+    EFL\
+    EFS_SUPER_MAGIC\
+    EHOSTDOWN\
+    EHOSTUNREACH\
+    EHWPOISON\
+    EIDRM\
+    EILSEQ\
+    EINIT\
+    EINPROGRESS\
+    EINTR\
+    EINVAL\
+    EIO\
+    EIP\
+    EISCONN\
+    EISDIR\
+    EISNAM\
+    EKEYEXPIRED\
+    EKEYREJECTED\
+    EKEYREVOKED\
+    EL2HLT\
+    EL2NSYNC\
+    EL3HLT\
+    EL3RST\
+    ELF_NEBB\
+    ELF_NFPREG\
+    ELF_NGREG\
+    ELF_NPKEY\
+    ELF_NPMU\
+    ELF_NTMSPRREG\
+    ELF_NVMX\
+    ELF_NVRREG\
+    ELF_NVRREG32\
+    ELF_NVSRHALFREG\
+    ELF_NVSX\
+    ELF_PRARGSZ\
+    ELIBACC\
+    ELIBBAD\
+    ELIBEXEC\
+    ELIBMAX\
+    ELIBSCN\
+    ELNRNG\
+    ELOOP\
+    EMEDIUMTYPE\
+    EMFILE\
+    EMLINK\
+    EMSGSIZE\
+    EMT_TAGOVF\
+    EMULTIHOP\
+    ENAMETOOLONG\
+    ENAVAIL\
+    ENCODING_DEFAULT\
+    ENCODING_FM_MARK\
+    ENCODING_FM_SPACE\
+    ENCODING_MANCHESTER\
+    ENCODING_NRZ\
+    ENCODING_NRZI\
+    ENETDOWN\
+    ENETRESET\
+    ENETUNREACH\
+    ENFILE\
+    ENI_MEMDUMP\
+    ENI_SETMULT\
+    ENOANO\
+    ENOBUFS\
+    ENOCSI\
+    ENODATA\
+    ENODEV\
+    ENOENT\
+    ENOEXEC\
+    ENOKEY\
+    ENOLCK\
+    ENOLINK\
+    ENOMEDIUM\
+    ENOMEM\
+    ENOMSG\
+    ENONET\
+    ENOPKG\
+    ENOPROTOOPT\
+    ENOSPC\
+    ENOSR\
+    ENOSTR\
+    ENOSYM\
+    ENOSYS\
+    ENOTBLK\
+    ENOTCONN\
+    ENOTDIR\
+    ENOTEMPTY\
+    ENOTNAM\
+    ENOTRECOVERABLE\
+    ENOTSOCK\
+    ENOTSUP\
+    ENOTTY\
+    ENOTUNIQ\
+    ENXIO\
+    EOF_FAT12\
+    EOF_FAT16\
+    EOF_FAT32\
+    EOPNOTSUPP\
+    EOVERFLOW\
+    EOWNERDEAD\
+    EPERM\
+    EPFNOSUPPORT\
+    EPIPE\
+    EPOLLERR\
+    EPOLLET\
+    EPOLLEXCLUSIVE\
+    EPOLLHUP\
+    EPOLLIN\
+    EPOLLMSG\
+    EPOLLNVAL\
+    EPOLLONESHOT\
+    EPOLLOUT\
+    EPOLLPRI\
+    EPOLLRDBAND\
+    EPOLLRDHUP\
+    EPOLLRDNORM\
+    EPOLLWAKEUP\
+    EPOLLWRBAND\
+    EPOLLWRNORM\
+    EPOLL_CLOEXEC\
+    EPOLL_CTL_ADD\
+    EPOLL_CTL_DEL\
+    EPOLL_CTL_MOD\
+    EPOLL_IOC_TYPE\
+    EPOLL_URING_WAKE\
+    EPROTO\
+    EPROTONOSUPPORT\
+    EPROTOTYPE\
+    ERANGE\
+    EREFUSED\
+    EREMCHG\
+    EREMDEV\
+    EREMOTE\
+    EREMOTEIO\
+    EREMOTERELEASE\
+    ERESTART\
+    ERFKILL\
+    EROFS\
+    EROFS_SUPER_MAGIC_V1\
+    ES\
+    ESHUTDOWN\
+    ESI\
+    ESOCKTNOSUPPORT\
+    ESPIPE\
+    ESRCH\
+    ESRMNT\
+    ESR_MAGIC\
+    ESTALE\
+    ESTRPIPE\
+    ETH_ALEN\
+    ETH_DATA_LEN\
+    ETH_FCS_LEN\
+    ETH_FRAME_LEN\
+    ETH_HLEN\
+    ETH_MAX_MTU\
+    ETH_MIN_MTU\
+    ETH_P_1588\
+    ETH_P_8021AD\
+    ETH_P_8021AH\
+    ETH_P_8021Q\
+    ETH_P_80221\
+    ETH_P_802_2\
+    ETH_P_802_3\
+    ETH_P_802_3_MIN\
+    ETH_P_802_EX1\
+    ETH_P_AARP\
+    ETH_P_AF_IUCV\
+    ETH_P_ALL\
+    ETH_P_AOE\
+    ETH_P_ARCNET\
+    ETH_P_ARP\
+    ETH_P_ATALK\
+    ETH_P_ATMFATE\
+    ETH_P_ATMMPOA\
+    ETH_P_AX25\
+    ETH_P_BATMAN\
+    ETH_P_BPQ\
+    ETH_P_CAIF\
+    ETH_P_CAN\
+    ETH_P_CANFD\
+    ETH_P_CANXL\
+    ETH_P_CFM\
+    ETH_P_CONTROL\
+    ETH_P_CUST\
+    ETH_P_DDCMP\
+    ETH_P_DEC\
+    ETH_P_DIAG\
+    ETH_P_DNA_DL\
+    ETH_P_DNA_RC\
+    ETH_P_DNA_RT\
+    ETH_P_DSA\
+    ETH_P_DSA_8021Q\
+    ETH_P_DSA_A5PSW\
+    ETH_P_ECONET\
+    ETH_P_EDSA\
+    ETH_P_ERSPAN\
+    ETH_P_ERSPAN2\
+    ETH_P_ETHERCAT\
+    ETH_P_FCOE\
+    ETH_P_FIP\
+    ETH_P_HDLC\
+    ETH_P_HSR\
+    ETH_P_IBOE\
+    ETH_P_IEEE802154\
+    ETH_P_IEEEPUP\
+    ETH_P_IEEEPUPAT\
+    ETH_P_IFE\
+    ETH_P_IP\
+    ETH_P_IPV6\
+    ETH_P_IPX\
+    ETH_P_IRDA\
+    ETH_P_LAT\
+    ETH_P_LINK_CTL\
+    ETH_P_LLDP\
+    ETH_P_LOCALTALK\
+    ETH_P_LOOP\
+    ETH_P_LOOPBACK\
+    ETH_P_MACSEC\
+    ETH_P_MAP\
+    ETH_P_MCTP\
+    ETH_P_MOBITEX\
+    ETH_P_MPLS_MC\
+    ETH_P_MPLS_UC\
+    ETH_P_MRP\
+    ETH_P_MVRP\
+    ETH_P_NCSI\
+    ETH_P_NSH\
+    ETH_P_PAE\
+    ETH_P_PAUSE\
+    ETH_P_PHONET\
+    ETH_P_PPPTALK\
+    ETH_P_PPP_DISC\
+    ETH_P_PPP_MP\
+    ETH_P_PPP_SES\
+    ETH_P_PREAUTH\
+    ETH_P_PROFINET\
+    ETH_P_PRP\
+    ETH_P_PUP\
+    ETH_P_PUPAT\
+    ETH_P_QINQ1\
+    ETH_P_QINQ2\
+    ETH_P_QINQ3\
+    ETH_P_RARP\
+    ETH_P_REALTEK\
+    ETH_P_SCA\
+    ETH_P_SLOW\
+    ETH_P_SNAP\
+    ETH_P_TDLS\
+    ETH_P_TEB\
+    ETH_P_TIPC\
+    ETH_P_TRAILER\
+    ETH_P_TR_802_2\
+    ETH_P_TSN\
+    ETH_P_WAN_PPP\
+    ETH_P_WCCP\
+    ETH_P_X25\
+    ETH_P_XDSA\
+    ETH_TLEN\
+    ETH_ZLEN\
+    ETIME\
+    ETIMEDOUT\
+    ETOOMANYREFS\
+    ETXTBSY\
+    EUCLEAN\
+    EUNATCH\
+    EUSERS\
+    EVIOCGEFFECTS\
+    EVIOCGID\
+    EVIOCGKEYCODE\
+    EVIOCGKEYCODE_V2\
+    EVIOCGMASK\
+    EVIOCGRAB\
+    EVIOCGREP\
+    EVIOCGVERSION\
+    EVIOCREVOKE\
+    EVIOCRMFF\
+    EVIOCSCLOCKID\
+    EVIOCSFF\
+    EVIOCSKEYCODE\
+    EVIOCSKEYCODE_V2\
+    EVIOCSMASK\
+    EVIOCSREP\
+    EV_ABS\
+    EV_CNT\
+    EV_FF\
+    EV_FF_STATUS\
+    EV_KEY\
+    EV_LED\
+    EV_MAX\
+    EV_MSC\
+    EV_PWR\
+    EV_REL\
+    EV_REP\
+    EV_SND\
+    EV_SW\
+    EV_SYN\
+    EV_UINPUT\
+    EV_VERSION\
+    EWOULDBLOCK\
+    EXABYTE_ENABLE_NEST\
+    EXDEV\
+    EXFAT_SUPER_MAGIC\
+    EXFULL\
+    EXIT_FAILURE\
+    EXIT_SUCCESS\
+    EXT2_SUPER_MAGIC\
+    EXT3_SUPER_MAGIC\
+    EXT4_IOC32_GETRSVSZ\
+    EXT4_IOC32_GETVERSION\
+    EXT4_IOC32_GETVERSION_OLD\
+    EXT4_IOC32_GROUP_EXTEND\
+    EXT4_IOC32_SETRSVSZ\
+    EXT4_IOC32_SETVERSION\
+    EXT4_IOC32_SETVERSION_OLD\
+    EXT4_IOC_ALLOC_DA_BLKS\
+    EXT4_IOC_CHECKPOINT\
+    EXT4_IOC_CLEAR_ES_CACHE\
+    EXT4_IOC_GETRSVSZ\
+    EXT4_IOC_GETSTATE\
+    EXT4_IOC_GETVERSION\
+    EXT4_IOC_GETVERSION_OLD\
+    EXT4_IOC_GET_ES_CACHE\
+    EXT4_IOC_GROUP_EXTEND\
+    EXT4_IOC_MIGRATE\
+    EXT4_IOC_PRECACHE_EXTENTS\
+    EXT4_IOC_RESIZE_FS\
+    EXT4_IOC_SETRSVSZ\
+    EXT4_IOC_SETVERSION\
+    EXT4_IOC_SETVERSION_OLD\
+    EXT4_IOC_SHUTDOWN\
+    EXT4_IOC_SWAP_BOOT\
+    EXT4_SUPER_MAGIC\
+    EXTA\
+    EXTB\
+    EXTPROC\
+    EXTRA_MAGIC\
+    E_TABSZ\
+    F2FS_IOC_COMMIT_ATOMIC_WRITE\
+    F2FS_IOC_COMPRESS_FILE\
+    F2FS_IOC_DECOMPRESS_FILE\
+    F2FS_IOC_DEFRAGMENT\
+    F2FS_IOC_FLUSH_DEVICE\
+    F2FS_IOC_GARBAGE_COLLECT\
+    F2FS_IOC_GARBAGE_COLLECT_RANGE\
+    F2FS_IOC_GET_COMPRESS_BLOCKS\
+    F2FS_IOC_GET_COMPRESS_OPTION\
+    F2FS_IOC_GET_FEATURES\
+    F2FS_IOC_GET_PIN_FILE\
+    F2FS_IOC_MOVE_RANGE\
+    F2FS_IOC_PRECACHE_EXTENTS\
+    F2FS_IOC_RELEASE_COMPRESS_BLOCKS\
+    F2FS_IOC_RELEASE_VOLATILE_WRITE\
+    F2FS_IOC_RESERVE_COMPRESS_BLOCKS\
+    F2FS_IOC_RESIZE_FS\
+    F2FS_IOC_SEC_TRIM_FILE\
+    F2FS_IOC_SET_COMPRESS_OPTION\
+    F2FS_IOC_SET_PIN_FILE\
+    F2FS_IOC_SHUTDOWN\
+    F2FS_IOC_START_ATOMIC_WRITE\
+    F2FS_IOC_START_VOLATILE_WRITE\
+    F2FS_IOC_WRITE_CHECKPOINT\
+    F2FS_SUPER_MAGIC\
+    FALLOC_FL_ALLOCATE_RANGE\
+    FALLOC_FL_COLLAPSE_RANGE\
+    FALLOC_FL_INSERT_RANGE\
+    FALLOC_FL_KEEP_SIZE\
+    FALLOC_FL_NO_HIDE_STALE\
+    FALLOC_FL_PUNCH_HOLE\
+    FALLOC_FL_UNSHARE_RANGE\
+    FALLOC_FL_WRITE_ZEROES\
+    FALLOC_FL_ZERO_RANGE\
+    FANOTIFY_METADATA_VERSION\
+    FAN_ACCESS\
+    FAN_ACCESS_PERM\
+    FAN_ALLOW\
+    FAN_ALL_CLASS_BITS\
+    FAN_ALL_EVENTS\
+    FAN_ALL_INIT_FLAGS\
+    FAN_ALL_MARK_FLAGS\
+    FAN_ALL_OUTGOING_EVENTS\
+    FAN_ALL_PERM_EVENTS\
+    FAN_ATTRIB\
+    FAN_AUDIT\
+    FAN_CLASS_CONTENT\
+    FAN_CLASS_NOTIF\
+    FAN_CLASS_PRE_CONTENT\
+    FAN_CLOEXEC\
+    FAN_CLOSE\
+    FAN_CLOSE_NOWRITE\
+    FAN_CLOSE_WRITE\
+    FAN_CREATE\
+    FAN_DELETE\
+    FAN_DELETE_SELF\
+    FAN_DENY\
+    FAN_ENABLE_AUDIT\
+    FAN_EPIDFD\
+    FAN_EVENT_INFO_TYPE_DFID\
+    FAN_EVENT_INFO_TYPE_DFID_NAME\
+    FAN_EVENT_INFO_TYPE_ERROR\
+    FAN_EVENT_INFO_TYPE_FID\
+    FAN_EVENT_INFO_TYPE_NEW_DFID_NAME\
+    FAN_EVENT_INFO_TYPE_OLD_DFID_NAME\
+    FAN_EVENT_INFO_TYPE_PIDFD\
+    FAN_EVENT_METADATA_LEN\
+    FAN_EVENT_ON_CHILD\
+    FAN_FS_ERROR\
+    FAN_MARK_ADD\
+    FAN_MARK_DONT_FOLLOW\
+    FAN_MARK_EVICTABLE\
+    FAN_MARK_FILESYSTEM\
+    FAN_MARK_FLUSH\
+    FAN_MARK_IGNORE\
+    FAN_MARK_IGNORED_MASK\
+    FAN_MARK_IGNORED_SURV_MODIFY\
+    FAN_MARK_IGNORE_SURV\
+    FAN_MARK_INODE\
+    FAN_MARK_MOUNT\
+    FAN_MARK_ONLYDIR\
+    FAN_MARK_REMOVE\
+    FAN_MODIFY\
+    FAN_MOVE\
+    FAN_MOVED_FROM\
+    FAN_MOVED_TO\
+    FAN_MOVE_SELF\
+    FAN_NOFD\
+    FAN_NONBLOCK\
+    FAN_NOPIDFD\
+    FAN_ONDIR\
+    FAN_OPEN\
+    FAN_OPEN_EXEC\
+    FAN_OPEN_EXEC_PERM\
+    FAN_OPEN_PERM\
+    FAN_Q_OVERFLOW\
+    FAN_RENAME\
+    FAN_REPORT_DFID_NAME\
+    FAN_REPORT_DFID_NAME_TARGET\
+    FAN_REPORT_DIR_FID\
+    FAN_REPORT_FID\
+    FAN_REPORT_NAME\
+    FAN_REPORT_PIDFD\
+    FAN_REPORT_TARGET_FID\
+    FAN_REPORT_TID\
+    FAN_UNLIMITED_MARKS\
+    FAN_UNLIMITED_QUEUE\
+    FAPPEND\
+    FASYNC\
+    FATTR_ATIME\
+    FATTR_ATIME_NOW\
+    FATTR_CTIME\
+    FATTR_FH\
+    FATTR_GID\
+    FATTR_KILL_SUIDGID\
+    FATTR_LOCKOWNER\
+    FATTR_MODE\
+    FATTR_MTIME\
+    FATTR_MTIME_NOW\
+    FATTR_SIZE\
+    FATTR_UID\
+    FAT_ENT_BAD\
+    FAT_ENT_EOF\
+    FAT_ENT_FREE\
+    FAT_FSINFO_SIG1\
+    FAT_FSINFO_SIG2\
+    FAT_IOCTL_GET_ATTRIBUTES\
+    FAT_IOCTL_GET_VOLUME_ID\
+    FAT_IOCTL_SET_ATTRIBUTES\
+    FAT_LFN_LEN\
+    FAT_MAX_DIR_ENTRIES\
+    FAT_MAX_DIR_SIZE\
+    FAT_START_ENT\
+    FAT_STATE_DIRTY\
+    FBIOGET_VBLANK\
+    FBIO_CURSOR\
+    FBIO_GETCONTROL2\
+    FBIO_RADEON_GET_MIRROR\
+    FBIO_RADEON_SET_MIRROR\
+    FBIO_WAITEVENT\
+    FBIO_WAITFORVSYNC\
+    FB_MAJOR\
+    FDCLRPRM\
+    FDDEFMEDIAPRM\
+    FDDEFPRM\
+    FDEJECT\
+    FDFLUSH\
+    FDFMTBEG\
+    FDFMTEND\
+    FDFMTTRK\
+    FDGETDRVPRM\
+    FDGETDRVSTAT\
+    FDGETDRVTYP\
+    FDGETFDCSTAT\
+    FDGETMAXERRS\
+    FDGETMEDIAPRM\
+    FDGETPRM\
+    FDMSGOFF\
+    FDMSGON\
+    FDPIC_FUNCPTRS\
+    FDPOLLDRVSTAT\
+    FDRAWCMD\
+    FDRESET\
+    FDSETDRVPRM\
+    FDSETEMSGTRESH\
+    FDSETMAXERRS\
+    FDSETMEDIAPRM\
+    FDSETPRM\
+    FDTWADDLE\
+    FDWERRORCLR\
+    FDWERRORGET\
+    FD_2M\
+    FD_AUTODETECT_SIZE\
+    FD_BROKEN_DCL\
+    FD_CLOEXEC\
+    FD_DEBUG\
+    FD_DISK_CHANGED\
+    FD_DISK_CHANGED_BIT\
+    FD_DISK_NEWCHANGE\
+    FD_DISK_NEWCHANGE_BIT\
+    FD_DISK_WRITABLE\
+    FD_DISK_WRITABLE_BIT\
+    FD_DRIVER_VERSION\
+    FD_FILL_BYTE\
+    FD_INVALID\
+    FD_INVERTED_DCL\
+    FD_NEED_TWADDLE\
+    FD_NEED_TWADDLE_BIT\
+    FD_OPEN_SHOULD_FAIL_BIT\
+    FD_PERP\
+    FD_PIDFS_ROOT\
+    FD_RAW_CMD_FULLSIZE\
+    FD_RAW_CMD_SIZE\
+    FD_RAW_DISK_CHANGE\
+    FD_RAW_FAILURE\
+    FD_RAW_HARDFAILURE\
+    FD_RAW_INTR\
+    FD_RAW_MORE\
+    FD_RAW_NEED_DISK\
+    FD_RAW_NEED_SEEK\
+    FD_RAW_NO_MOTOR\
+    FD_RAW_NO_MOTOR_AFTER\
+    FD_RAW_READ\
+    FD_RAW_REPLY_SIZE\
+    FD_RAW_SOFTFAILURE\
+    FD_RAW_SPIN\
+    FD_RAW_STOP_IF_FAILURE\
+    FD_RAW_STOP_IF_SUCCESS\
+    FD_RAW_WRITE\
+    FD_RESET_ALWAYS\
+    FD_RESET_IF_NEEDED\
+    FD_RESET_IF_RAWCMD\
+    FD_SECTBASEMASK\
+    FD_SETSIZE\
+    FD_SILENT_DCL_CLEAR\
+    FD_SIZECODEMASK\
+    FD_STRETCH\
+    FD_SWAPSIDES\
+    FD_UNUSED_BIT\
+    FD_VERIFY\
+    FD_VERIFY_BIT\
+    FD_ZEROBASED\
+    FF0\
+    FF1\
+    FFDLY\
+    FFSYNC\
+    FIBMAP\
+    FICLONE\
+    FICLONERANGE\
+    FIDEDUPERANGE\
+    FIEMAP_EXTENT_DATA_ENCRYPTED\
+    FIEMAP_EXTENT_DATA_INLINE\
+    FIEMAP_EXTENT_DATA_TAIL\
+    FIEMAP_EXTENT_DELALLOC\
+    FIEMAP_EXTENT_ENCODED\
+    FIEMAP_EXTENT_LAST\
+    FIEMAP_EXTENT_MERGED\
+    FIEMAP_EXTENT_NOT_ALIGNED\
+    FIEMAP_EXTENT_SHARED\
+    FIEMAP_EXTENT_UNKNOWN\
+    FIEMAP_EXTENT_UNWRITTEN\
+    FIEMAP_FLAGS_COMPAT\
+    FIEMAP_FLAG_CACHE\
+    FIEMAP_FLAG_SYNC\
+    FIEMAP_FLAG_XATTR\
+    FIEMAP_MAX_OFFSET\
+    FIFREEZE\
+    FIGETBSZ\
+    FILE_ATTR_SIZE_LATEST\
+    FILE_ATTR_SIZE_VER0\
+    FILE_DEDUPE_RANGE_DIFFERS\
+    FILE_DEDUPE_RANGE_SAME\
+    FIOASYNC\
+    FIOCLEX\
+    FIOGETOWN\
+    FIONBIO\
+    FIONCLEX\
+    FIONREAD\
+    FIOQSIZE\
+    FIOSETOWN\
+    FIQ26_MODE\
+    FIQ_MODE\
+    FITHAW\
+    FITRIM\
+    FLOPPY_MAJOR\
+    FLUSHO\
+    FMH_IF_VALID\
+    FMH_OF_DEV_T\
+    FMR_OF_ATTR_FORK\
+    FMR_OF_EXTENT_MAP\
+    FMR_OF_LAST\
+    FMR_OF_PREALLOC\
+    FMR_OF_SHARED\
+    FMR_OF_SPECIAL_OWNER\
+    FMR_OWN_FREE\
+    FMR_OWN_METADATA\
+    FMR_OWN_UNKNOWN\
+    FNDELAY\
+    FNONBLOCK\
+    FOPEN_CACHE_DIR\
+    FOPEN_DIRECT_IO\
+    FOPEN_KEEP_CACHE\
+    FOPEN_NOFLUSH\
+    FOPEN_NONSEEKABLE\
+    FOPEN_STREAM\
+    FORMAT_BLOB_CURRENT\
+    FPC_CSR\
+    FPC_DXC_MASK\
+    FPC_EIR\
+    FPC_EXCEPTION_MASK\
+    FPC_FLAGS_MASK\
+    FPC_PAD_SIZE\
+    FPC_RM_MASK\
+    FPC_SIZE\
+    FPE_CONDTRAP\
+    FPE_FLTDIV\
+    FPE_FLTINV\
+    FPE_FLTOVF\
+    FPE_FLTRES\
+    FPE_FLTSUB\
+    FPE_FLTUND\
+    FPE_FLTUNK\
+    FPE_INTDIV\
+    FPE_INTOVF\
+    FPR_BASE\
+    FPR_SIZE\
+    FPSIMD_MAGIC\
+    FP_XSTATE_MAGIC1\
+    FP_XSTATE_MAGIC2\
+    FP_XSTATE_MAGIC2_SIZE\
+    FRAME_SIZE\
+    FS\
+    FSCONFIG_CMD_CREATE\
+    FSCONFIG_CMD_CREATE_EXCL\
+    FSCONFIG_CMD_RECONFIGURE\
+    FSCONFIG_SET_BINARY\
+    FSCONFIG_SET_FD\
+    FSCONFIG_SET_FLAG\
+    FSCONFIG_SET_PATH\
+    FSCONFIG_SET_PATH_EMPTY\
+    FSCONFIG_SET_STRING\
+    FSCRYPT_ADD_KEY_FLAG_HW_WRAPPED\
+    FSCRYPT_KEY_DESCRIPTOR_SIZE\
+    FSCRYPT_KEY_DESC_PREFIX_SIZE\
+    FSCRYPT_KEY_IDENTIFIER_SIZE\
+    FSCRYPT_KEY_REMOVAL_STATUS_FLAG_FILES_BUSY\
+    FSCRYPT_KEY_REMOVAL_STATUS_FLAG_OTHER_USERS\
+    FSCRYPT_KEY_SPEC_TYPE_DESCRIPTOR\
+    FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER\
+    FSCRYPT_KEY_STATUS_ABSENT\
+    FSCRYPT_KEY_STATUS_FLAG_ADDED_BY_SELF\
+    FSCRYPT_KEY_STATUS_INCOMPLETELY_REMOVED\
+    FSCRYPT_KEY_STATUS_PRESENT\
+    FSCRYPT_MAX_KEY_SIZE\
+    FSCRYPT_MODE_ADIANTUM\
+    FSCRYPT_MODE_AES_128_CBC\
+    FSCRYPT_MODE_AES_128_CTS\
+    FSCRYPT_MODE_AES_256_CTS\
+    FSCRYPT_MODE_AES_256_HCTR2\
+    FSCRYPT_MODE_AES_256_XTS\
+    FSCRYPT_MODE_SM4_CTS\
+    FSCRYPT_MODE_SM4_XTS\
+    FSCRYPT_POLICY_FLAGS_PAD_16\
+    FSCRYPT_POLICY_FLAGS_PAD_32\
+    FSCRYPT_POLICY_FLAGS_PAD_4\
+    FSCRYPT_POLICY_FLAGS_PAD_8\
+    FSCRYPT_POLICY_FLAGS_PAD_MASK\
+    FSCRYPT_POLICY_FLAG_DIRECT_KEY\
+    FSCRYPT_POLICY_FLAG_IV_INO_LBLK_32\
+    FSCRYPT_POLICY_FLAG_IV_INO_LBLK_64\
+    FSCRYPT_POLICY_V1\
+    FSCRYPT_POLICY_V2\
+    FSI_SCOM_CHECK\
+    FSI_SCOM_READ\
+    FSI_SCOM_RESET\
+    FSI_SCOM_WRITE\
+    FSLABEL_MAX\
+    FSL_HV_IOCTL_DOORBELL\
+    FSL_HV_IOCTL_GETPROP\
+    FSL_HV_IOCTL_MEMCPY\
+    FSL_HV_IOCTL_PARTITION_GET_STATUS\
+    FSL_HV_IOCTL_PARTITION_RESTART\
+    FSL_HV_IOCTL_PARTITION_START\
+    FSL_HV_IOCTL_PARTITION_STOP\
+    FSL_HV_IOCTL_SETPROP\
+    FSL_MC_SEND_MC_COMMAND\
+    FSMOUNT_CLOEXEC\
+    FSOPEN_CLOEXEC\
+    FSPICK_CLOEXEC\
+    FSPICK_EMPTY_PATH\
+    FSPICK_NO_AUTOMOUNT\
+    FSPICK_SYMLINK_NOFOLLOW\
+    FS_APPEND_FL\
+    FS_BTREE_FL\
+    FS_CASEFOLD_FL\
+    FS_COMPRBLK_FL\
+    FS_COMPR_FL\
+    FS_DAX_FL\
+    FS_DIRSYNC_FL\
+    FS_DIRTY_FL\
+    FS_EA_INODE_FL\
+    FS_ENCRYPTION_MODE_ADIANTUM\
+    FS_ENCRYPTION_MODE_AES_128_CBC\
+    FS_ENCRYPTION_MODE_AES_128_CTS\
+    FS_ENCRYPTION_MODE_AES_256_CBC\
+    FS_ENCRYPTION_MODE_AES_256_CTS\
+    FS_ENCRYPTION_MODE_AES_256_GCM\
+    FS_ENCRYPTION_MODE_AES_256_XTS\
+    FS_ENCRYPTION_MODE_INVALID\
+    FS_ENCRYPTION_MODE_SPECK128_256_CTS\
+    FS_ENCRYPTION_MODE_SPECK128_256_XTS\
+    FS_ENCRYPT_FL\
+    FS_EOFBLOCKS_FL\
+    FS_EXTENT_FL\
+    FS_FL_USER_MODIFIABLE\
+    FS_FL_USER_VISIBLE\
+    FS_HUGE_FILE_FL\
+    FS_IMAGIC_FL\
+    FS_IMMUTABLE_FL\
+    FS_INDEX_FL\
+    FS_INLINE_DATA_FL\
+    FS_IOC32_GETFLAGS\
+    FS_IOC32_GETVERSION\
+    FS_IOC32_SETFLAGS\
+    FS_IOC32_SETVERSION\
+    FS_IOC_ADD_ENCRYPTION_KEY\
+    FS_IOC_ENABLE_VERITY\
+    FS_IOC_FIEMAP\
+    FS_IOC_FSGETXATTR\
+    FS_IOC_FSSETXATTR\
+    FS_IOC_GETFLAGS\
+    FS_IOC_GETFSLABEL\
+    FS_IOC_GETFSMAP\
+    FS_IOC_GETFSSYSFSPATH\
+    FS_IOC_GETFSUUID\
+    FS_IOC_GETVERSION\
+    FS_IOC_GET_ENCRYPTION_KEY_STATUS\
+    FS_IOC_GET_ENCRYPTION_NONCE\
+    FS_IOC_GET_ENCRYPTION_POLICY\
+    FS_IOC_GET_ENCRYPTION_POLICY_EX\
+    FS_IOC_GET_ENCRYPTION_PWSALT\
+    FS_IOC_MEASURE_VERITY\
+    FS_IOC_READ_VERITY_METADATA\
+    FS_IOC_REMOVE_ENCRYPTION_KEY\
+    FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS\
+    FS_IOC_SETFLAGS\
+    FS_IOC_SETFSLABEL\
+    FS_IOC_SETVERSION\
+    FS_IOC_SET_ENCRYPTION_POLICY\
+    FS_JOURNAL_DATA_FL\
+    FS_KEY_DESCRIPTOR_SIZE\
+    FS_KEY_DESC_PREFIX_SIZE\
+    FS_MAX_KEY_SIZE\
+    FS_NOATIME_FL\
+    FS_NOCOMP_FL\
+    FS_NOCOW_FL\
+    FS_NODUMP_FL\
+    FS_NOTAIL_FL\
+    FS_POLICY_FLAGS_PAD_16\
+    FS_POLICY_FLAGS_PAD_32\
+    FS_POLICY_FLAGS_PAD_4\
+    FS_POLICY_FLAGS_PAD_8\
+    FS_POLICY_FLAGS_PAD_MASK\
+    FS_POLICY_FLAGS_VALID\
+    FS_POLICY_FLAG_DIRECT_KEY\
+    FS_PROJINHERIT_FL\
+    FS_RESERVED_FL\
+    FS_SECRM_FL\
+    FS_SYNC_FL\
+    FS_TOPDIR_FL\
+    FS_UNRM_FL\
+    FS_VERITY_FL\
+    FS_VERITY_HASH_ALG_SHA256\
+    FS_VERITY_HASH_ALG_SHA512\
+    FS_VERITY_METADATA_TYPE_DESCRIPTOR\
+    FS_VERITY_METADATA_TYPE_MERKLE_TREE\
+    FS_VERITY_METADATA_TYPE_SIGNATURE\
+    FS_XFLAG_APPEND\
+    FS_XFLAG_COWEXTSIZE\
+    FS_XFLAG_DAX\
+    FS_XFLAG_EXTSIZE\
+    FS_XFLAG_EXTSZINHERIT\
+    FS_XFLAG_FILESTREAM\
+    FS_XFLAG_HASATTR\
+    FS_XFLAG_IMMUTABLE\
+    FS_XFLAG_NOATIME\
+    FS_XFLAG_NODEFRAG\
+    FS_XFLAG_NODUMP\
+    FS_XFLAG_NOSYMLINKS\
+    FS_XFLAG_PREALLOC\
+    FS_XFLAG_PROJINHERIT\
+    FS_XFLAG_REALTIME\
+    FS_XFLAG_RTINHERIT\
+    FS_XFLAG_SYNC\
+    FTD_MSG\
+    FUSE_DEV_IOC_CLONE\
+    FUSE_DEV_IOC_MAGIC\
+    FUSE_HAS_IOCTL_DIR\
+    FUSE_IOCTL\
+    FUSE_IOCTL_32BIT\
+    FUSE_IOCTL_COMPAT\
+    FUSE_IOCTL_COMPAT_X32\
+    FUSE_IOCTL_DIR\
+    FUSE_IOCTL_MAX_IOV\
+    FUSE_IOCTL_RETRY\
+    FUSE_IOCTL_UNRESTRICTED\
+    FUTEX2_MPOL\
+    FUTEX2_NUMA\
+    FUTEX2_PRIVATE\
+    FUTEX2_SIZE_MASK\
+    FUTEX2_SIZE_U16\
+    FUTEX2_SIZE_U32\
+    FUTEX2_SIZE_U64\
+    FUTEX2_SIZE_U8\
+    FUTEXFS_SUPER_MAGIC\
+    FUTEX_32\
+    FUTEX_BITSET_MATCH_ANY\
+    FUTEX_CLOCK_REALTIME\
+    FUTEX_CMD_MASK\
+    FUTEX_CMP_REQUEUE\
+    FUTEX_CMP_REQUEUE_PI\
+    FUTEX_CMP_REQUEUE_PI_PRIVATE\
+    FUTEX_CMP_REQUEUE_PRIVATE\
+    FUTEX_FD\
+    FUTEX_LOCK_PI\
+    FUTEX_LOCK_PI2\
+    FUTEX_LOCK_PI2_PRIVATE\
+    FUTEX_LOCK_PI_PRIVATE\
+    FUTEX_NO_NODE\
+    FUTEX_OP_ADD\
+    FUTEX_OP_ANDN\
+    FUTEX_OP_CMP_EQ\
+    FUTEX_OP_CMP_GE\
+    FUTEX_OP_CMP_GT\
+    FUTEX_OP_CMP_LE\
+    FUTEX_OP_CMP_LT\
+    FUTEX_OP_CMP_NE\
+    FUTEX_OP_OPARG_SHIFT\
+    FUTEX_OP_OR\
+    FUTEX_OP_SET\
+    FUTEX_OP_XOR\
+    FUTEX_OWNER_DIED\
+    FUTEX_PRIVATE_FLAG\
+    FUTEX_REQUEUE\
+    FUTEX_REQUEUE_PRIVATE\
+    FUTEX_TID_MASK\
+    FUTEX_TRYLOCK_PI\
+    FUTEX_TRYLOCK_PI_PRIVATE\
+    FUTEX_UNLOCK_PI\
+    FUTEX_UNLOCK_PI_PRIVATE\
+    FUTEX_WAIT\
+    FUTEX_WAITERS\
+    FUTEX_WAITV_MAX\
+    FUTEX_WAIT_BITSET\
+    FUTEX_WAIT_BITSET_PRIVATE\
+    FUTEX_WAIT_PRIVATE\
+    FUTEX_WAIT_REQUEUE_PI\
+    FUTEX_WAIT_REQUEUE_PI_PRIVATE\
+    FUTEX_WAKE\
+    FUTEX_WAKE_BITSET\
+    FUTEX_WAKE_BITSET_PRIVATE\
+    FUTEX_WAKE_OP\
+    FUTEX_WAKE_OP_PRIVATE\
+    FUTEX_WAKE_PRIVATE\
+    FW_CDEV_IOC_ADD_DESCRIPTOR\
+    FW_CDEV_IOC_ALLOCATE\
+    FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE\
+    FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE_ONCE\
+    FW_CDEV_IOC_CREATE_ISO_CONTEXT\
+    FW_CDEV_IOC_DEALLOCATE\
+    FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE\
+    FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE_ONCE\
+    FW_CDEV_IOC_FLUSH_ISO\
+    FW_CDEV_IOC_GET_CYCLE_TIMER\
+    FW_CDEV_IOC_GET_CYCLE_TIMER2\
+    FW_CDEV_IOC_GET_INFO\
+    FW_CDEV_IOC_GET_SPEED\
+    FW_CDEV_IOC_INITIATE_BUS_RESET\
+    FW_CDEV_IOC_QUEUE_ISO\
+    FW_CDEV_IOC_RECEIVE_PHY_PACKETS\
+    FW_CDEV_IOC_REMOVE_DESCRIPTOR\
+    FW_CDEV_IOC_SEND_BROADCAST_REQUEST\
+    FW_CDEV_IOC_SEND_PHY_PACKET\
+    FW_CDEV_IOC_SEND_REQUEST\
+    FW_CDEV_IOC_SEND_RESPONSE\
+    FW_CDEV_IOC_SEND_STREAM_PACKET\
+    FW_CDEV_IOC_SET_ISO_CHANNELS\
+    FW_CDEV_IOC_START_ISO\
+    FW_CDEV_IOC_STOP_ISO\
+    F_ADD_SEALS\
+    F_CANCELLK\
+    F_CREATED_QUERY\
+    F_DUPFD\
+    F_DUPFD_CLOEXEC\
+    F_DUPFD_QUERY\
+    F_EXLCK\
+    F_GETFD\
+    F_GETFL\
+    F_GETLEASE\
+    F_GETLK\
+    F_GETLK64\
+    F_GETOWN\
+    F_GETOWNER_UIDS\
+    F_GETOWN_EX\
+    F_GETPIPE_SZ\
+    F_GETSIG\
+    F_GET_FILE_RW_HINT\
+    F_GET_RW_HINT\
+    F_GET_SEALS\
+    F_LINUX_SPECIFIC_BASE\
+    F_LOCK\
+    F_NOTIFY\
+    F_OFD_GETLK\
+    F_OFD_SETLK\
+    F_OFD_SETLKW\
+    F_OK\
+    F_OWNER_GID\
+    F_OWNER_PGRP\
+    F_OWNER_PID\
+    F_OWNER_TID\
+    F_RDLCK\
+    F_SEAL_EXEC\
+    F_SEAL_FUTURE_WRITE\
+    F_SEAL_GROW\
+    F_SEAL_SEAL\
+    F_SEAL_SHRINK\
+    F_SEAL_WRITE\
+    F_SETFD\
+    F_SETFL\
+    F_SETLEASE\
+    F_SETLK\
+    F_SETLK64\
+    F_SETLKW\
+    F_SETLKW64\
+    F_SETOWN\
+    F_SETOWN_EX\
+    F_SETPIPE_SZ\
+    F_SETSIG\
+    F_SET_FILE_RW_HINT\
+    F_SET_RW_HINT\
+    F_SHLCK\
+    F_TEST\
+    F_TLOCK\
+    F_ULOCK\
+    F_UNLCK\
+    F_WRLCK\
+    GENERIC_HDLC_VERSION\
+    GETALL\
+    GETNCNT\
+    GETPID\
+    GETVAL\
+    GETZCNT\
+    GET_VLAN_EGRESS_PRIORITY_CMD\
+    GET_VLAN_INGRESS_PRIORITY_CMD\
+    GET_VLAN_REALDEV_NAME_CMD\
+    GET_VLAN_VID_CMD\
+    GIO_CMAP\
+    GIO_FONT\
+    GIO_FONTX\
+    GIO_SCRNMAP\
+    GIO_UNIMAP\
+    GIO_UNISCRNMAP\
+    GOLDSTAR_CDROM_MAJOR\
+    GPIOHANDLE_GET_LINE_VALUES_IOCTL\
+    GPIOHANDLE_SET_CONFIG_IOCTL\
+    GPIOHANDLE_SET_LINE_VALUES_IOCTL\
+    GPIO_GET_CHIPINFO_IOCTL\
+    GPIO_GET_LINEEVENT_IOCTL\
+    GPIO_GET_LINEHANDLE_IOCTL\
+    GPIO_GET_LINEINFO_IOCTL\
+    GPIO_GET_LINEINFO_UNWATCH_IOCTL\
+    GPIO_GET_LINEINFO_WATCH_IOCTL\
+    GPIO_V2_GET_LINEINFO_IOCTL\
+    GPIO_V2_GET_LINEINFO_WATCH_IOCTL\
+    GPIO_V2_GET_LINE_IOCTL\
+    GPIO_V2_LINE_GET_VALUES_IOCTL\
+    GPIO_V2_LINE_SET_CONFIG_IOCTL\
+    GPIO_V2_LINE_SET_VALUES_IOCTL\
+    GPMODE_ALL_PAGES\
+    GPMODE_AUDIO_CTL_PAGE\
+    GPMODE_CAPABILITIES_PAGE\
+    GPMODE_CDROM_PAGE\
+    GPMODE_FAULT_FAIL_PAGE\
+    GPMODE_POWER_PAGE\
+    GPMODE_R_W_ERROR_PAGE\
+    GPMODE_TO_PROTECT_PAGE\
+    GPMODE_VENDOR_PAGE\
+    GPMODE_WCACHING_PAGE\
+    GPMODE_WRITE_PARMS_PAGE\
+    GPR_BASE\
+    GPR_END\
+    GPR_NUM\
+    GPR_SIZE\
+    GP_VECTOR\
+    GRND_INSECURE\
+    GRND_NONBLOCK\
+    GRND_RANDOM\
+    GRPQUOTA\
+    GS\
+    GSMIOC_DISABLE_NET\
+    GSMIOC_ENABLE_NET\
+    GSMIOC_GETCONF\
+    GSMIOC_GETFIRST\
+    GSMIOC_SETCONF\
+    HDIO_DRIVE_CMD\
+    HDIO_DRIVE_CMD_AEB\
+    HDIO_DRIVE_CMD_HDR_SIZE\
+    HDIO_DRIVE_HOB_HDR_SIZE\
+    HDIO_DRIVE_RESET\
+    HDIO_DRIVE_TASK\
+    HDIO_DRIVE_TASKFILE\
+    HDIO_DRIVE_TASK_HDR_SIZE\
+    HDIO_GETGEO\
+    HDIO_GET_32BIT\
+    HDIO_GET_ACOUSTIC\
+    HDIO_GET_ADDRESS\
+    HDIO_GET_BUSSTATE\
+    HDIO_GET_DMA\
+    HDIO_GET_IDENTITY\
+    HDIO_GET_KEEPSETTINGS\
+    HDIO_GET_MULTCOUNT\
+    HDIO_GET_NICE\
+    HDIO_GET_NOWERR\
+    HDIO_GET_QDMA\
+    HDIO_GET_UNMASKINTR\
+    HDIO_GET_WCACHE\
+    HDIO_OBSOLETE_IDENTITY\
+    HDIO_SCAN_HWIF\
+    HDIO_SET_32BIT\
+    HDIO_SET_ACOUSTIC\
+    HDIO_SET_ADDRESS\
+    HDIO_SET_BUSSTATE\
+    HDIO_SET_DMA\
+    HDIO_SET_KEEPSETTINGS\
+    HDIO_SET_MULTCOUNT\
+    HDIO_SET_NICE\
+    HDIO_SET_NOWERR\
+    HDIO_SET_PIO_MODE\
+    HDIO_SET_QDMA\
+    HDIO_SET_UNMASKINTR\
+    HDIO_SET_WCACHE\
+    HDIO_SET_XFER\
+    HDIO_TRISTATE_HWIF\
+    HDIO_UNREGISTER_HWIF\
+    HD_MAJOR\
+    HE_GET_REG\
+    HFI1_IOCTL_ACK_EVENT\
+    HFI1_IOCTL_ASSIGN_CTXT\
+    HFI1_IOCTL_CREDIT_UPD\
+    HFI1_IOCTL_CTXT_INFO\
+    HFI1_IOCTL_CTXT_RESET\
+    HFI1_IOCTL_GET_VERS\
+    HFI1_IOCTL_POLL_TYPE\
+    HFI1_IOCTL_RECV_CTRL\
+    HFI1_IOCTL_SET_PKEY\
+    HFI1_IOCTL_TID_FREE\
+    HFI1_IOCTL_TID_INVAL_READ\
+    HFI1_IOCTL_TID_UPDATE\
+    HFI1_IOCTL_USER_INFO\
+    HIDIOCAPPLICATION\
+    HIDIOCGCOLLECTIONINDEX\
+    HIDIOCGCOLLECTIONINFO\
+    HIDIOCGDEVINFO\
+    HIDIOCGFIELDINFO\
+    HIDIOCGFLAG\
+    HIDIOCGRAWINFO\
+    HIDIOCGRDESC\
+    HIDIOCGRDESCSIZE\
+    HIDIOCGREPORT\
+    HIDIOCGREPORTINFO\
+    HIDIOCGSTRING\
+    HIDIOCGUCODE\
+    HIDIOCGUSAGE\
+    HIDIOCGUSAGES\
+    HIDIOCGVERSION\
+    HIDIOCINITREPORT\
+    HIDIOCSFLAG\
+    HIDIOCSREPORT\
+    HIDIOCSUSAGE\
+    HIDIOCSUSAGES\
+    HIDRAW_BUFFER_SIZE\
+    HIDRAW_FIRST_MINOR\
+    HIDRAW_MAX_DEVICES\
+    HID_FEATURE_REPORT\
+    HID_INPUT_REPORT\
+    HID_MAX_DESCRIPTOR_SIZE\
+    HID_OUTPUT_REPORT\
+    HID_REPORT_TYPES\
+    HID_REQ_GET_IDLE\
+    HID_REQ_GET_PROTOCOL\
+    HID_REQ_GET_REPORT\
+    HID_REQ_SET_IDLE\
+    HID_REQ_SET_PROTOCOL\
+    HID_REQ_SET_REPORT\
+    HOSTFS_SUPER_MAGIC\
+    HPET_DPI\
+    HPET_EPI\
+    HPET_IE_OFF\
+    HPET_IE_ON\
+    HPET_INFO\
+    HPET_INFO_PERIODIC\
+    HPET_IRQFREQ\
+    HPFS_SUPER_MAGIC\
+    HUGETLBFS_MAGIC\
+    HUGETLB_FLAG_ENCODE_16GB\
+    HUGETLB_FLAG_ENCODE_16KB\
+    HUGETLB_FLAG_ENCODE_16MB\
+    HUGETLB_FLAG_ENCODE_1GB\
+    HUGETLB_FLAG_ENCODE_1MB\
+    HUGETLB_FLAG_ENCODE_256MB\
+    HUGETLB_FLAG_ENCODE_2GB\
+    HUGETLB_FLAG_ENCODE_2MB\
+    HUGETLB_FLAG_ENCODE_32MB\
+    HUGETLB_FLAG_ENCODE_512KB\
+    HUGETLB_FLAG_ENCODE_512MB\
+    HUGETLB_FLAG_ENCODE_64KB\
+    HUGETLB_FLAG_ENCODE_8MB\
+    HUGETLB_FLAG_ENCODE_MASK\
+    HUGETLB_FLAG_ENCODE_SHIFT\
+    HUPCL\
+    HWCAP3_MTE_FAR\
+    HWCAP3_MTE_STORE_ONLY\
+    HYP_MODE\
+    I2C_RDRW_IOCTL_MAX_MSGS\
+    I2C_RDWR_IOCTL_MAX_MSGS\
+    I2OEVTGET\
+    I2OEVTREG\
+    I2OGETIOPS\
+    I2OHRTGET\
+    I2OHTML\
+    I2OLCTGET\
+    I2OPARMGET\
+    I2OPARMSET\
+    I2OPASSTHRU\
+    I2OPASSTHRU32\
+    I2OSWDEL\
+    I2OSWDL\
+    I2OSWUL\
+    I2OVALIDATE\
+    I2O_MAJOR\
+    I8K_GET_FAN\
+    I8K_GET_SPEED\
+    I8K_SET_FAN\
+    IBM_FS3270_MAJOR\
+    IBM_TTY3270_MAJOR\
+    IBSHIFT\
+    IB_IOCTL_MAGIC\
+    IB_USER_MAD_ABI_VERSION\
+    IB_USER_MAD_ENABLE_PKEY\
+    IB_USER_MAD_LONGS_PER_METHOD_MASK\
+    IB_USER_MAD_REGISTER_AGENT\
+    IB_USER_MAD_REGISTER_AGENT2\
+    IB_USER_MAD_REG_FLAGS_CAP\
+    IB_USER_MAD_UNREGISTER_AGENT\
+    IB_USER_MAD_USER_RMPP\
+    ICANON\
+    ICRNL\
+    IDE0_MAJOR\
+    IDE1_MAJOR\
+    IDE2_MAJOR\
+    IDE3_MAJOR\
+    IDE4_MAJOR\
+    IDE5_MAJOR\
+    IDE6_MAJOR\
+    IDE7_MAJOR\
+    IDE8_MAJOR\
+    IDE9_MAJOR\
+    IDETAPE_MAJOR\
+    IDE_DRIVE_TASK_IN\
+    IDE_DRIVE_TASK_INVALID\
+    IDE_DRIVE_TASK_NO_DATA\
+    IDE_DRIVE_TASK_OUT\
+    IDE_DRIVE_TASK_RAW_WRITE\
+    IDE_DRIVE_TASK_SET_XFER\
+    IDE_HOB_STD_IN_FLAGS\
+    IDE_HOB_STD_OUT_FLAGS\
+    IDE_NICE_0\
+    IDE_NICE_1\
+    IDE_NICE_2\
+    IDE_NICE_ATAPI_OVERLAP\
+    IDE_NICE_DSC_OVERLAP\
+    IDE_TASKFILE_STD_IN_FLAGS\
+    IDE_TASKFILE_STD_OUT_FLAGS\
+    IDT77105_GETSTAT\
+    IDT77105_GETSTATZ\
+    ID_BUS\
+    ID_PRODUCT\
+    ID_VENDOR\
+    ID_VERSION\
+    IEXTEN\
+    IFALIASZ\
+    IFF_ALLMULTI\
+    IFF_ATTACH_QUEUE\
+    IFF_AUTOMEDIA\
+    IFF_BROADCAST\
+    IFF_DEBUG\
+    IFF_DETACH_QUEUE\
+    IFF_DORMANT\
+    IFF_DYNAMIC\
+    IFF_ECHO\
+    IFF_LOOPBACK\
+    IFF_LOWER_UP\
+    IFF_MASTER\
+    IFF_MULTICAST\
+    IFF_MULTI_QUEUE\
+    IFF_NAPI\
+    IFF_NAPI_FRAGS\
+    IFF_NOARP\
+    IFF_NOFILTER\
+    IFF_NOTRAILERS\
+    IFF_NO_CARRIER\
+    IFF_NO_PI\
+    IFF_ONE_QUEUE\
+    IFF_PERSIST\
+    IFF_POINTOPOINT\
+    IFF_PORTSEL\
+    IFF_PROMISC\
+    IFF_RUNNING\
+    IFF_SLAVE\
+    IFF_TAP\
+    IFF_TUN\
+    IFF_TUN_EXCL\
+    IFF_UP\
+    IFF_VNET_HDR\
+    IFF_VOLATILE\
+    IFHWADDRLEN\
+    IFNAMSIZ\
+    IF_GET_IFACE\
+    IF_GET_PROTO\
+    IF_IFACE_E1\
+    IF_IFACE_SYNC_SERIAL\
+    IF_IFACE_T1\
+    IF_IFACE_V24\
+    IF_IFACE_V35\
+    IF_IFACE_X21\
+    IF_IFACE_X21D\
+    IF_LINK_MODE_DEFAULT\
+    IF_LINK_MODE_DORMANT\
+    IF_LINK_MODE_TESTING\
+    IF_OPER_DORMANT\
+    IF_OPER_DOWN\
+    IF_OPER_LOWERLAYERDOWN\
+    IF_OPER_NOTPRESENT\
+    IF_OPER_TESTING\
+    IF_OPER_UNKNOWN\
+    IF_OPER_UP\
+    IF_PROTO_CISCO\
+    IF_PROTO_FR\
+    IF_PROTO_FR_ADD_ETH_PVC\
+    IF_PROTO_FR_ADD_PVC\
+    IF_PROTO_FR_DEL_ETH_PVC\
+    IF_PROTO_FR_DEL_PVC\
+    IF_PROTO_FR_ETH_PVC\
+    IF_PROTO_FR_PVC\
+    IF_PROTO_HDLC\
+    IF_PROTO_HDLC_ETH\
+    IF_PROTO_PPP\
+    IF_PROTO_RAW\
+    IF_PROTO_X25\
+    IGNBRK\
+    IGNCR\
+    IGNPAR\
+    IIF_ALL\
+    IIF_BGRACE\
+    IIF_FLAGS\
+    IIF_IGRACE\
+    ILL_BADIADDR\
+    ILL_BADSTK\
+    ILL_COPROC\
+    ILL_ILLADR\
+    ILL_ILLOPC\
+    ILL_ILLOPN\
+    ILL_ILLTRP\
+    ILL_PRVOPC\
+    ILL_PRVREG\
+    IMAXBEL\
+    INADDR_ALLHOSTS_GROUP\
+    INADDR_ALLRTRS_GROUP\
+    INADDR_ALLSNOOPERS_GROUP\
+    INADDR_ANY\
+    INADDR_BROADCAST\
+    INADDR_DUMMY\
+    INADDR_LOOPBACK\
+    INADDR_MAX_LOCAL_GROUP\
+    INADDR_NONE\
+    INADDR_UNSPEC_GROUP\
+    INET6_ADDRSTRLEN\
+    INET_ADDRSTRLEN\
+    INLCR\
+    INOTIFY_IOC_SETNEXTWD\
+    INPCK\
+    INPUT_KEYMAP_BY_INDEX\
+    INPUT_MAJOR\
+    INPUT_PROP_ACCELEROMETER\
+    INPUT_PROP_BUTTONPAD\
+    INPUT_PROP_CNT\
+    INPUT_PROP_DIRECT\
+    INPUT_PROP_MAX\
+    INPUT_PROP_POINTER\
+    INPUT_PROP_POINTING_STICK\
+    INPUT_PROP_SEMI_MT\
+    INPUT_PROP_TOPBUTTONPAD\
+    INR_OPEN_CUR\
+    INR_OPEN_MAX\
+    INT16_MAX\
+    INT16_MIN\
+    INT16_WIDTH\
+    INT32_MAX\
+    INT32_MIN\
+    INT32_WIDTH\
+    INT64_MAX\
+    INT64_MIN\
+    INT64_WIDTH\
+    INT8_MAX\
+    INT8_MIN\
+    INT8_WIDTH\
+    INTMAX_MAX\
+    INTMAX_MIN\
+    INTMAX_WIDTH\
+    INTPTR_MAX\
+    INTPTR_MIN\
+    INTPTR_WIDTH\
+    IN_ACCESS\
+    IN_ALL_EVENTS\
+    IN_ATTRIB\
+    IN_CLASSA_HOST\
+    IN_CLASSA_MAX\
+    IN_CLASSA_NET\
+    IN_CLASSA_NSHIFT\
+    IN_CLASSB_HOST\
+    IN_CLASSB_MAX\
+    IN_CLASSB_NET\
+    IN_CLASSB_NSHIFT\
+    IN_CLASSC_HOST\
+    IN_CLASSC_NET\
+    IN_CLASSC_NSHIFT\
+    IN_CLASSE_NET\
+    IN_CLASSE_NSHIFT\
+    IN_CLOEXEC\
+    IN_CLOSE\
+    IN_CLOSE_NOWRITE\
+    IN_CLOSE_WRITE\
+    IN_CREATE\
+    IN_DELETE\
+    IN_DELETE_SELF\
+    IN_DONT_FOLLOW\
+    IN_EXCL_UNLINK\
+    IN_IGNORED\
+    IN_ISDIR\
+    IN_LOOPBACKNET\
+    IN_MASK_ADD\
+    IN_MASK_CREATE\
+    IN_MODIFY\
+    IN_MOVE\
+    IN_MOVED_FROM\
+    IN_MOVED_TO\
+    IN_MOVE_SELF\
+    IN_MULTICAST_NET\
+    IN_NONBLOCK\
+    IN_ONESHOT\
+    IN_ONLYDIR\
+    IN_OPEN\
+    IN_Q_OVERFLOW\
+    IN_UNMOUNT\
+    IOCSIZE_MASK\
+    IOCSIZE_SHIFT\
+    IOCTL_MEI_CONNECT_CLIENT\
+    IOCTL_MEI_CONNECT_CLIENT_VTAG\
+    IOCTL_MEI_NOTIFY_GET\
+    IOCTL_MEI_NOTIFY_SET\
+    IOCTL_VM_SOCKETS_GET_LOCAL_CID\
+    IOC_IN\
+    IOC_INOUT\
+    IOC_OPAL_ACTIVATE_LSP\
+    IOC_OPAL_ACTIVATE_USR\
+    IOC_OPAL_ADD_USR_TO_LR\
+    IOC_OPAL_ENABLE_DISABLE_MBR\
+    IOC_OPAL_ERASE_LR\
+    IOC_OPAL_GENERIC_TABLE_RW\
+    IOC_OPAL_GET_STATUS\
+    IOC_OPAL_LOCK_UNLOCK\
+    IOC_OPAL_LR_SETUP\
+    IOC_OPAL_MBR_DONE\
+    IOC_OPAL_PSID_REVERT_TPR\
+    IOC_OPAL_REVERT_TPR\
+    IOC_OPAL_SAVE\
+    IOC_OPAL_SECURE_ERASE_LR\
+    IOC_OPAL_SET_PW\
+    IOC_OPAL_TAKE_OWNERSHIP\
+    IOC_OPAL_WRITE_SHADOW_MBR\
+    IOC_OUT\
+    IOC_PR_CLEAR\
+    IOC_PR_PREEMPT\
+    IOC_PR_PREEMPT_ABORT\
+    IOC_PR_REGISTER\
+    IOC_PR_RELEASE\
+    IOC_PR_RESERVE\
+    IOC_WATCH_QUEUE_SET_FILTER\
+    IOC_WATCH_QUEUE_SET_SIZE\
+    IOPRIO_BE_NORM\
+    IOPRIO_BE_NR\
+    IOPRIO_CLASS_BE\
+    IOPRIO_CLASS_IDLE\
+    IOPRIO_CLASS_MASK\
+    IOPRIO_CLASS_NONE\
+    IOPRIO_CLASS_RT\
+    IOPRIO_CLASS_SHIFT\
+    IOPRIO_NORM\
+    IOPRIO_NR_LEVELS\
+    IOPRIO_PRIO_MASK\
+    IOPRIO_WHO_PGRP\
+    IOPRIO_WHO_PROCESS\
+    IOPRIO_WHO_USER\
+    IORING_ACCEPT_DONTWAIT\
+    IORING_ACCEPT_MULTISHOT\
+    IORING_ACCEPT_POLL_FIRST\
+    IORING_ASYNC_CANCEL_ALL\
+    IORING_ASYNC_CANCEL_ANY\
+    IORING_ASYNC_CANCEL_FD\
+    IORING_ASYNC_CANCEL_FD_FIXED\
+    IORING_ASYNC_CANCEL_OP\
+    IORING_ASYNC_CANCEL_USERDATA\
+    IORING_CQE_BUFFER_SHIFT\
+    IORING_CQE_F_BUFFER\
+    IORING_CQE_F_BUF_MORE\
+    IORING_CQE_F_MORE\
+    IORING_CQE_F_NOTIF\
+    IORING_CQE_F_SOCK_NONEMPTY\
+    IORING_CQ_EVENTFD_DISABLED\
+    IORING_ENTER_ABS_TIMER\
+    IORING_ENTER_EXT_ARG\
+    IORING_ENTER_EXT_ARG_REG\
+    IORING_ENTER_GETEVENTS\
+    IORING_ENTER_NO_IOWAIT\
+    IORING_ENTER_REGISTERED_RING\
+    IORING_ENTER_SQ_WAIT\
+    IORING_ENTER_SQ_WAKEUP\
+    IORING_FEAT_CQE_SKIP\
+    IORING_FEAT_CUR_PERSONALITY\
+    IORING_FEAT_EXT_ARG\
+    IORING_FEAT_FAST_POLL\
+    IORING_FEAT_LINKED_FILE\
+    IORING_FEAT_MIN_TIMEOUT\
+    IORING_FEAT_NATIVE_WORKERS\
+    IORING_FEAT_NODROP\
+    IORING_FEAT_NO_IOWAIT\
+    IORING_FEAT_POLL_32BITS\
+    IORING_FEAT_RECVSEND_BUNDLE\
+    IORING_FEAT_REG_REG_RING\
+    IORING_FEAT_RSRC_TAGS\
+    IORING_FEAT_RW_ATTR\
+    IORING_FEAT_RW_CUR_POS\
+    IORING_FEAT_SINGLE_MMAP\
+    IORING_FEAT_SQPOLL_NONFIXED\
+    IORING_FEAT_SUBMIT_STABLE\
+    IORING_FILE_INDEX_ALLOC\
+    IORING_FIXED_FD_NO_CLOEXEC\
+    IORING_FSYNC_DATASYNC\
+    IORING_LINK_TIMEOUT_UPDATE\
+    IORING_MEM_REGION_REG_WAIT_ARG\
+    IORING_MEM_REGION_TYPE_USER\
+    IORING_MSG_DATA\
+    IORING_MSG_RING_CQE_SKIP\
+    IORING_MSG_RING_FLAGS_PASS\
+    IORING_MSG_SEND_FD\
+    IORING_NOP_FILE\
+    IORING_NOP_FIXED_BUFFER\
+    IORING_NOP_FIXED_FILE\
+    IORING_NOP_INJECT_RESULT\
+    IORING_NOP_TW\
+    IORING_NOTIF_USAGE_ZC_COPIED\
+    IORING_OFF_CQ_RING\
+    IORING_OFF_MMAP_MASK\
+    IORING_OFF_PBUF_RING\
+    IORING_OFF_PBUF_SHIFT\
+    IORING_OFF_SQES\
+    IORING_OFF_SQ_RING\
+    IORING_OP_ACCEPT\
+    IORING_OP_ASYNC_CANCEL\
+    IORING_OP_BIND\
+    IORING_OP_CLOSE\
+    IORING_OP_CONNECT\
+    IORING_OP_EPOLL_CTL\
+    IORING_OP_EPOLL_WAIT\
+    IORING_OP_FADVISE\
+    IORING_OP_FALLOCATE\
+    IORING_OP_FGETXATTR\
+    IORING_OP_FILES_UPDATE\
+    IORING_OP_FIXED_FD_INSTALL\
+    IORING_OP_FSETXATTR\
+    IORING_OP_FSYNC\
+    IORING_OP_FTRUNCATE\
+    IORING_OP_FUTEX_WAIT\
+    IORING_OP_FUTEX_WAITV\
+    IORING_OP_FUTEX_WAKE\
+    IORING_OP_GETXATTR\
+    IORING_OP_LAST\
+    IORING_OP_LINKAT\
+    IORING_OP_LINK_TIMEOUT\
+    IORING_OP_LISTEN\
+    IORING_OP_MADVISE\
+    IORING_OP_MKDIRAT\
+    IORING_OP_MSG_RING\
+    IORING_OP_NOP\
+    IORING_OP_OPENAT\
+    IORING_OP_OPENAT2\
+    IORING_OP_PIPE\
+    IORING_OP_POLL_ADD\
+    IORING_OP_POLL_REMOVE\
+    IORING_OP_PROVIDE_BUFFERS\
+    IORING_OP_READ\
+    IORING_OP_READV\
+    IORING_OP_READV_FIXED\
+    IORING_OP_READ_FIXED\
+    IORING_OP_READ_MULTISHOT\
+    IORING_OP_RECV\
+    IORING_OP_RECVMSG\
+    IORING_OP_RECV_ZC\
+    IORING_OP_REMOVE_BUFFERS\
+    IORING_OP_RENAMEAT\
+    IORING_OP_SEND\
+    IORING_OP_SENDMSG\
+    IORING_OP_SENDMSG_ZC\
+    IORING_OP_SEND_ZC\
+    IORING_OP_SETXATTR\
+    IORING_OP_SHUTDOWN\
+    IORING_OP_SOCKET\
+    IORING_OP_SPLICE\
+    IORING_OP_STATX\
+    IORING_OP_SYMLINKAT\
+    IORING_OP_SYNC_FILE_RANGE\
+    IORING_OP_TEE\
+    IORING_OP_TIMEOUT\
+    IORING_OP_TIMEOUT_REMOVE\
+    IORING_OP_UNLINKAT\
+    IORING_OP_URING_CMD\
+    IORING_OP_WAITID\
+    IORING_OP_WRITE\
+    IORING_OP_WRITEV\
+    IORING_OP_WRITEV_FIXED\
+    IORING_OP_WRITE_FIXED\
+    IORING_POLL_ADD_LEVEL\
+    IORING_POLL_ADD_MULTI\
+    IORING_POLL_UPDATE_EVENTS\
+    IORING_POLL_UPDATE_USER_DATA\
+    IORING_RECVSEND_BUNDLE\
+    IORING_RECVSEND_FIXED_BUF\
+    IORING_RECVSEND_POLL_FIRST\
+    IORING_RECV_MULTISHOT\
+    IORING_REGISTER_BUFFERS\
+    IORING_REGISTER_BUFFERS2\
+    IORING_REGISTER_BUFFERS_UPDATE\
+    IORING_REGISTER_CLOCK\
+    IORING_REGISTER_CLONE_BUFFERS\
+    IORING_REGISTER_DST_REPLACE\
+    IORING_REGISTER_ENABLE_RINGS\
+    IORING_REGISTER_EVENTFD\
+    IORING_REGISTER_EVENTFD_ASYNC\
+    IORING_REGISTER_FILES\
+    IORING_REGISTER_FILES2\
+    IORING_REGISTER_FILES_SKIP\
+    IORING_REGISTER_FILES_UPDATE\
+    IORING_REGISTER_FILES_UPDATE2\
+    IORING_REGISTER_FILE_ALLOC_RANGE\
+    IORING_REGISTER_IOWQ_AFF\
+    IORING_REGISTER_IOWQ_MAX_WORKERS\
+    IORING_REGISTER_LAST\
+    IORING_REGISTER_MEM_REGION\
+    IORING_REGISTER_NAPI\
+    IORING_REGISTER_PBUF_RING\
+    IORING_REGISTER_PBUF_STATUS\
+    IORING_REGISTER_PERSONALITY\
+    IORING_REGISTER_PROBE\
+    IORING_REGISTER_RESIZE_RINGS\
+    IORING_REGISTER_RESTRICTIONS\
+    IORING_REGISTER_RING_FDS\
+    IORING_REGISTER_SEND_MSG_RING\
+    IORING_REGISTER_SRC_REGISTERED\
+    IORING_REGISTER_SYNC_CANCEL\
+    IORING_REGISTER_USE_REGISTERED_RING\
+    IORING_REGISTER_ZCRX_IFQ\
+    IORING_REG_WAIT_TS\
+    IORING_RESTRICTION_LAST\
+    IORING_RESTRICTION_REGISTER_OP\
+    IORING_RESTRICTION_SQE_FLAGS_ALLOWED\
+    IORING_RESTRICTION_SQE_FLAGS_REQUIRED\
+    IORING_RESTRICTION_SQE_OP\
+    IORING_RSRC_REGISTER_SPARSE\
+    IORING_RW_ATTR_FLAG_PI\
+    IORING_SEND_VECTORIZED\
+    IORING_SEND_ZC_REPORT_USAGE\
+    IORING_SETUP_ATTACH_WQ\
+    IORING_SETUP_CLAMP\
+    IORING_SETUP_COOP_TASKRUN\
+    IORING_SETUP_CQE32\
+    IORING_SETUP_CQSIZE\
+    IORING_SETUP_DEFER_TASKRUN\
+    IORING_SETUP_HYBRID_IOPOLL\
+    IORING_SETUP_IOPOLL\
+    IORING_SETUP_NO_MMAP\
+    IORING_SETUP_NO_SQARRAY\
+    IORING_SETUP_REGISTERED_FD_ONLY\
+    IORING_SETUP_R_DISABLED\
+    IORING_SETUP_SINGLE_ISSUER\
+    IORING_SETUP_SQE128\
+    IORING_SETUP_SQPOLL\
+    IORING_SETUP_SQ_AFF\
+    IORING_SETUP_SUBMIT_ALL\
+    IORING_SETUP_TASKRUN_FLAG\
+    IORING_SQ_CQ_OVERFLOW\
+    IORING_SQ_NEED_WAKEUP\
+    IORING_SQ_TASKRUN\
+    IORING_TIMEOUT_ABS\
+    IORING_TIMEOUT_BOOTTIME\
+    IORING_TIMEOUT_CLOCK_MASK\
+    IORING_TIMEOUT_ETIME_SUCCESS\
+    IORING_TIMEOUT_MULTISHOT\
+    IORING_TIMEOUT_REALTIME\
+    IORING_TIMEOUT_UPDATE\
+    IORING_TIMEOUT_UPDATE_MASK\
+    IORING_TIMESTAMP_HW_SHIFT\
+    IORING_TIMESTAMP_TYPE_SHIFT\
+    IORING_UNREGISTER_BUFFERS\
+    IORING_UNREGISTER_EVENTFD\
+    IORING_UNREGISTER_FILES\
+    IORING_UNREGISTER_IOWQ_AFF\
+    IORING_UNREGISTER_NAPI\
+    IORING_UNREGISTER_PBUF_RING\
+    IORING_UNREGISTER_PERSONALITY\
+    IORING_UNREGISTER_RING_FDS\
+    IORING_URING_CMD_FIXED\
+    IORING_URING_CMD_MASK\
+    IORING_ZCRX_AREA_DMABUF\
+    IORING_ZCRX_AREA_SHIFT\
+    IOSQE_ASYNC\
+    IOSQE_ASYNC_BIT\
+    IOSQE_BUFFER_SELECT\
+    IOSQE_BUFFER_SELECT_BIT\
+    IOSQE_CQE_SKIP_SUCCESS\
+    IOSQE_CQE_SKIP_SUCCESS_BIT\
+    IOSQE_FIXED_FILE\
+    IOSQE_FIXED_FILE_BIT\
+    IOSQE_IO_DRAIN\
+    IOSQE_IO_DRAIN_BIT\
+    IOSQE_IO_HARDLINK\
+    IOSQE_IO_HARDLINK_BIT\
+    IOSQE_IO_LINK\
+    IOSQE_IO_LINK_BIT\
+    IOU_PBUF_RING_INC\
+    IOU_PBUF_RING_MMAP\
+    IO_INTEGRITY_CHK_APPTAG\
+    IO_INTEGRITY_CHK_GUARD\
+    IO_INTEGRITY_CHK_REFTAG\
+    IO_INTEGRITY_VALID_FLAGS\
+    IO_URING_NAPI_REGISTER_OP\
+    IO_URING_NAPI_STATIC_ADD_ID\
+    IO_URING_NAPI_STATIC_DEL_ID\
+    IO_URING_NAPI_TRACKING_DYNAMIC\
+    IO_URING_NAPI_TRACKING_INACTIVE\
+    IO_URING_NAPI_TRACKING_STATIC\
+    IO_URING_OP_SUPPORTED\
+    IO_WQ_BOUND\
+    IO_WQ_UNBOUND\
+    IPC_64\
+    IPC_CREAT\
+    IPC_DIPC\
+    IPC_EXCL\
+    IPC_INFO\
+    IPC_NOWAIT\
+    IPC_NS_INDEX\
+    IPC_OLD\
+    IPC_OWN\
+    IPC_PRIVATE\
+    IPC_RMID\
+    IPC_SET\
+    IPC_STAT\
+    IPDEFTTL\
+    IPMICTL_GET_MAINTENANCE_MODE_CMD\
+    IPMICTL_GET_MY_ADDRESS_CMD\
+    IPMICTL_GET_MY_CHANNEL_ADDRESS_CMD\
+    IPMICTL_GET_MY_CHANNEL_LUN_CMD\
+    IPMICTL_GET_MY_LUN_CMD\
+    IPMICTL_GET_TIMING_PARMS_CMD\
+    IPMICTL_RECEIVE_MSG\
+    IPMICTL_RECEIVE_MSG_TRUNC\
+    IPMICTL_REGISTER_FOR_CMD\
+    IPMICTL_REGISTER_FOR_CMD_CHANS\
+    IPMICTL_SEND_COMMAND\
+    IPMICTL_SEND_COMMAND_SETTIME\
+    IPMICTL_SET_GETS_EVENTS_CMD\
+    IPMICTL_SET_MAINTENANCE_MODE_CMD\
+    IPMICTL_SET_MY_ADDRESS_CMD\
+    IPMICTL_SET_MY_CHANNEL_ADDRESS_CMD\
+    IPMICTL_SET_MY_CHANNEL_LUN_CMD\
+    IPMICTL_SET_MY_LUN_CMD\
+    IPMICTL_SET_TIMING_PARMS_CMD\
+    IPMICTL_UNREGISTER_FOR_CMD\
+    IPMICTL_UNREGISTER_FOR_CMD_CHANS\
+    IPMI_BMC_IOCTL_CLEAR_SMS_ATN\
+    IPMI_BMC_IOCTL_FORCE_ABORT\
+    IPMI_BMC_IOCTL_SET_SMS_ATN\
+    IPOPT_CIPSO\
+    IPOPT_CLASS_MASK\
+    IPOPT_CONTROL\
+    IPOPT_COPY\
+    IPOPT_END\
+    IPOPT_EOL\
+    IPOPT_LSRR\
+    IPOPT_MEASUREMENT\
+    IPOPT_MINOFF\
+    IPOPT_NOOP\
+    IPOPT_NOP\
+    IPOPT_NUMBER_MASK\
+    IPOPT_OFFSET\
+    IPOPT_OLEN\
+    IPOPT_OPTVAL\
+    IPOPT_RA\
+    IPOPT_RESERVED1\
+    IPOPT_RESERVED2\
+    IPOPT_RR\
+    IPOPT_SEC\
+    IPOPT_SID\
+    IPOPT_SSRR\
+    IPOPT_TIMESTAMP\
+    IPOPT_TS\
+    IPOPT_TS_PRESPEC\
+    IPOPT_TS_TSANDADDR\
+    IPOPT_TS_TSONLY\
+    IPPORT_BIFFUDP\
+    IPPORT_CMDSERVER\
+    IPPORT_DAYTIME\
+    IPPORT_DISCARD\
+    IPPORT_ECHO\
+    IPPORT_EFSSERVER\
+    IPPORT_EXECSERVER\
+    IPPORT_FINGER\
+    IPPORT_FTP\
+    IPPORT_LOGINSERVER\
+    IPPORT_MTP\
+    IPPORT_NAMESERVER\
+    IPPORT_NETSTAT\
+    IPPORT_RESERVED\
+    IPPORT_RJE\
+    IPPORT_ROUTESERVER\
+    IPPORT_SMTP\
+    IPPORT_SUPDUP\
+    IPPORT_SYSTAT\
+    IPPORT_TELNET\
+    IPPORT_TFTP\
+    IPPORT_TIMESERVER\
+    IPPORT_TTYLINK\
+    IPPORT_USERRESERVED\
+    IPPORT_WHOIS\
+    IPPORT_WHOSERVER\
+    IPPROTO_AGGFRAG\
+    IPPROTO_AH\
+    IPPROTO_BEETPH\
+    IPPROTO_COMP\
+    IPPROTO_DCCP\
+    IPPROTO_DSTOPTS\
+    IPPROTO_EGP\
+    IPPROTO_ENCAP\
+    IPPROTO_ESP\
+    IPPROTO_ETHERNET\
+    IPPROTO_FRAGMENT\
+    IPPROTO_GRE\
+    IPPROTO_HOPOPTS\
+    IPPROTO_ICMP\
+    IPPROTO_ICMPV6\
+    IPPROTO_IDP\
+    IPPROTO_IGMP\
+    IPPROTO_IP\
+    IPPROTO_IPIP\
+    IPPROTO_IPV6\
+    IPPROTO_L2TP\
+    IPPROTO_MAX\
+    IPPROTO_MH\
+    IPPROTO_MPLS\
+    IPPROTO_MPTCP\
+    IPPROTO_MTP\
+    IPPROTO_NONE\
+    IPPROTO_PIM\
+    IPPROTO_PUP\
+    IPPROTO_RAW\
+    IPPROTO_ROUTING\
+    IPPROTO_RSVP\
+    IPPROTO_SCTP\
+    IPPROTO_SMC\
+    IPPROTO_TCP\
+    IPPROTO_TP\
+    IPPROTO_UDP\
+    IPPROTO_UDPLITE\
+    IPTOS_LOWDELAY\
+    IPTOS_MINCOST\
+    IPTOS_PREC_CRITIC_ECP\
+    IPTOS_PREC_FLASH\
+    IPTOS_PREC_FLASHOVERRIDE\
+    IPTOS_PREC_IMMEDIATE\
+    IPTOS_PREC_INTERNETCONTROL\
+    IPTOS_PREC_MASK\
+    IPTOS_PREC_NETCONTROL\
+    IPTOS_PREC_PRIORITY\
+    IPTOS_PREC_ROUTINE\
+    IPTOS_RELIABILITY\
+    IPTOS_THROUGHPUT\
+    IPTOS_TOS_MASK\
+    IPV4_BEET_PHMAXLEN\
+    IPV4_DEVCONF_ACCEPT_LOCAL\
+    IPV4_DEVCONF_ACCEPT_REDIRECTS\
+    IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE\
+    IPV4_DEVCONF_ARPFILTER\
+    IPV4_DEVCONF_ARP_ACCEPT\
+    IPV4_DEVCONF_ARP_ANNOUNCE\
+    IPV4_DEVCONF_ARP_EVICT_NOCARRIER\
+    IPV4_DEVCONF_ARP_IGNORE\
+    IPV4_DEVCONF_ARP_NOTIFY\
+    IPV4_DEVCONF_BC_FORWARDING\
+    IPV4_DEVCONF_BOOTP_RELAY\
+    IPV4_DEVCONF_DROP_GRATUITOUS_ARP\
+    IPV4_DEVCONF_DROP_UNICAST_IN_L2_MULTICAST\
+    IPV4_DEVCONF_FORCE_IGMP_VERSION\
+    IPV4_DEVCONF_FORWARDING\
+    IPV4_DEVCONF_IGMPV2_UNSOLICITED_REPORT_INTERVAL\
+    IPV4_DEVCONF_IGMPV3_UNSOLICITED_REPORT_INTERVAL\
+    IPV4_DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN\
+    IPV4_DEVCONF_LOG_MARTIANS\
+    IPV4_DEVCONF_MC_FORWARDING\
+    IPV4_DEVCONF_MEDIUM_ID\
+    IPV4_DEVCONF_NOPOLICY\
+    IPV4_DEVCONF_NOXFRM\
+    IPV4_DEVCONF_PROMOTE_SECONDARIES\
+    IPV4_DEVCONF_PROXY_ARP\
+    IPV4_DEVCONF_PROXY_ARP_PVLAN\
+    IPV4_DEVCONF_ROUTE_LOCALNET\
+    IPV4_DEVCONF_RP_FILTER\
+    IPV4_DEVCONF_SECURE_REDIRECTS\
+    IPV4_DEVCONF_SEND_REDIRECTS\
+    IPV4_DEVCONF_SHARED_MEDIA\
+    IPV4_DEVCONF_SRC_VMARK\
+    IPV4_DEVCONF_TAG\
+    IPV6_2292DSTOPTS\
+    IPV6_2292HOPLIMIT\
+    IPV6_2292HOPOPTS\
+    IPV6_2292PKTINFO\
+    IPV6_2292PKTOPTIONS\
+    IPV6_2292RTHDR\
+    IPV6_ADDRFORM\
+    IPV6_ADDR_PREFERENCES\
+    IPV6_ADD_MEMBERSHIP\
+    IPV6_AUTHHDR\
+    IPV6_AUTOFLOWLABEL\
+    IPV6_CHECKSUM\
+    IPV6_DONTFRAG\
+    IPV6_DROP_MEMBERSHIP\
+    IPV6_DSTOPTS\
+    IPV6_FLOWINFO\
+    IPV6_FLOWINFO_FLOWLABEL\
+    IPV6_FLOWINFO_PRIORITY\
+    IPV6_FLOWINFO_SEND\
+    IPV6_FLOWLABEL_MGR\
+    IPV6_FL_A_GET\
+    IPV6_FL_A_PUT\
+    IPV6_FL_A_RENEW\
+    IPV6_FL_F_CREATE\
+    IPV6_FL_F_EXCL\
+    IPV6_FL_F_REFLECT\
+    IPV6_FL_F_REMOTE\
+    IPV6_FL_S_ANY\
+    IPV6_FL_S_EXCL\
+    IPV6_FL_S_NONE\
+    IPV6_FL_S_PROCESS\
+    IPV6_FL_S_USER\
+    IPV6_FREEBIND\
+    IPV6_HDRINCL\
+    IPV6_HOPLIMIT\
+    IPV6_HOPOPTS\
+    IPV6_IPSEC_POLICY\
+    IPV6_JOIN_ANYCAST\
+    IPV6_JOIN_GROUP\
+    IPV6_LEAVE_ANYCAST\
+    IPV6_LEAVE_GROUP\
+    IPV6_MINHOPCOUNT\
+    IPV6_MIN_MTU\
+    IPV6_MTU\
+    IPV6_MTU_DISCOVER\
+    IPV6_MULTICAST_ALL\
+    IPV6_MULTICAST_HOPS\
+    IPV6_MULTICAST_IF\
+    IPV6_MULTICAST_LOOP\
+    IPV6_NEXTHOP\
+    IPV6_OPT_ROUTERALERT_MLD\
+    IPV6_ORIGDSTADDR\
+    IPV6_PATHMTU\
+    IPV6_PKTINFO\
+    IPV6_PMTUDISC_DO\
+    IPV6_PMTUDISC_DONT\
+    IPV6_PMTUDISC_INTERFACE\
+    IPV6_PMTUDISC_OMIT\
+    IPV6_PMTUDISC_PROBE\
+    IPV6_PMTUDISC_WANT\
+    IPV6_PREFER_SRC_CGA\
+    IPV6_PREFER_SRC_COA\
+    IPV6_PREFER_SRC_HOME\
+    IPV6_PREFER_SRC_NONCGA\
+    IPV6_PREFER_SRC_PUBLIC\
+    IPV6_PREFER_SRC_PUBTMP_DEFAULT\
+    IPV6_PREFER_SRC_TMP\
+    IPV6_PRIORITY_10\
+    IPV6_PRIORITY_11\
+    IPV6_PRIORITY_12\
+    IPV6_PRIORITY_13\
+    IPV6_PRIORITY_14\
+    IPV6_PRIORITY_15\
+    IPV6_PRIORITY_8\
+    IPV6_PRIORITY_9\
+    IPV6_PRIORITY_BULK\
+    IPV6_PRIORITY_CONTROL\
+    IPV6_PRIORITY_FILLER\
+    IPV6_PRIORITY_INTERACTIVE\
+    IPV6_PRIORITY_RESERVED1\
+    IPV6_PRIORITY_RESERVED2\
+    IPV6_PRIORITY_UNATTENDED\
+    IPV6_PRIORITY_UNCHARACTERIZED\
+    IPV6_RECVDSTOPTS\
+    IPV6_RECVERR\
+    IPV6_RECVERR_RFC4884\
+    IPV6_RECVFRAGSIZE\
+    IPV6_RECVHOPLIMIT\
+    IPV6_RECVHOPOPTS\
+    IPV6_RECVORIGDSTADDR\
+    IPV6_RECVPATHMTU\
+    IPV6_RECVPKTINFO\
+    IPV6_RECVRTHDR\
+    IPV6_RECVTCLASS\
+    IPV6_ROUTER_ALERT\
+    IPV6_ROUTER_ALERT_ISOLATE\
+    IPV6_RTHDR\
+    IPV6_RTHDRDSTOPTS\
+    IPV6_RTHDR_LOOSE\
+    IPV6_RTHDR_STRICT\
+    IPV6_RTHDR_TYPE_0\
+    IPV6_RXDSTOPTS\
+    IPV6_RXHOPOPTS\
+    IPV6_SRCRT_STRICT\
+    IPV6_SRCRT_TYPE_0\
+    IPV6_SRCRT_TYPE_2\
+    IPV6_SRCRT_TYPE_3\
+    IPV6_SRCRT_TYPE_4\
+    IPV6_TCLASS\
+    IPV6_TLV_CALIPSO\
+    IPV6_TLV_HAO\
+    IPV6_TLV_IOAM\
+    IPV6_TLV_JUMBO\
+    IPV6_TLV_PAD1\
+    IPV6_TLV_PADN\
+    IPV6_TLV_ROUTERALERT\
+    IPV6_TRANSPARENT\
+    IPV6_UNICAST_HOPS\
+    IPV6_UNICAST_IF\
+    IPV6_V6ONLY\
+    IPV6_XFRM_POLICY\
+    IPVERSION\
+    IP_ADD_MEMBERSHIP\
+    IP_ADD_SOURCE_MEMBERSHIP\
+    IP_BIND_ADDRESS_NO_PORT\
+    IP_BLOCK_SOURCE\
+    IP_CHECKSUM\
+    IP_DEFAULT_MULTICAST_LOOP\
+    IP_DEFAULT_MULTICAST_TTL\
+    IP_DROP_MEMBERSHIP\
+    IP_DROP_SOURCE_MEMBERSHIP\
+    IP_FREEBIND\
+    IP_HDRINCL\
+    IP_IPSEC_POLICY\
+    IP_LOCAL_PORT_RANGE\
+    IP_MAX_MEMBERSHIPS\
+    IP_MINTTL\
+    IP_MSFILTER\
+    IP_MTU\
+    IP_MTU_DISCOVER\
+    IP_MULTICAST_ALL\
+    IP_MULTICAST_IF\
+    IP_MULTICAST_LOOP\
+    IP_MULTICAST_TTL\
+    IP_NODEFRAG\
+    IP_OPTIONS\
+    IP_ORIGDSTADDR\
+    IP_PASSSEC\
+    IP_PKTINFO\
+    IP_PKTOPTIONS\
+    IP_PMTUDISC\
+    IP_PMTUDISC_DO\
+    IP_PMTUDISC_DONT\
+    IP_PMTUDISC_INTERFACE\
+    IP_PMTUDISC_OMIT\
+    IP_PMTUDISC_PROBE\
+    IP_PMTUDISC_WANT\
+    IP_PROTOCOL\
+    IP_RECVERR\
+    IP_RECVERR_RFC4884\
+    IP_RECVFRAGSIZE\
+    IP_RECVOPTS\
+    IP_RECVORIGDSTADDR\
+    IP_RECVRETOPTS\
+    IP_RECVTOS\
+    IP_RECVTTL\
+    IP_RETOPTS\
+    IP_ROUTER_ALERT\
+    IP_TOS\
+    IP_TRANSPARENT\
+    IP_TTL\
+    IP_UNBLOCK_SOURCE\
+    IP_UNICAST_IF\
+    IP_XFRM_POLICY\
+    IRQ26_MODE\
+    IRQ_MODE\
+    ISIG\
+    ISOFS_SUPER_MAGIC\
+    ISST_IF_GET_PHY_ID\
+    ISST_IF_GET_PLATFORM_INFO\
+    ISST_IF_IO_CMD\
+    ISST_IF_MBOX_COMMAND\
+    ISST_IF_MSR_COMMAND\
+    ISTRIP\
+    ITIMER_PROF\
+    ITIMER_REAL\
+    ITIMER_VIRTUAL\
+    ITOSTOP\
+    IUCLC\
+    IUTF8\
+    IVTVFB_IOC_DMA_FRAME\
+    IXANY\
+    IXOFF\
+    IXON\
+    JFFS2_SUPER_MAGIC\
+    JOYSTICK_MAJOR\
+    JSFD_MAJOR\
+    JSIOCGAXES\
+    JSIOCGAXMAP\
+    JSIOCGBTNMAP\
+    JSIOCGBUTTONS\
+    JSIOCGCORR\
+    JSIOCGVERSION\
+    JSIOCSAXMAP\
+    JSIOCSBTNMAP\
+    JSIOCSCORR\
+    KB_101\
+    KB_84\
+    KB_OTHER\
+    KCMPROTO_CONNECTED\
+    KCMP_EPOLL_TFD\
+    KCMP_FILE\
+    KCMP_FILES\
+    KCMP_FS\
+    KCMP_IO\
+    KCMP_SIGHAND\
+    KCMP_SYSVSEM\
+    KCMP_TYPES\
+    KCMP_VM\
+    KCM_RECV_DISABLE\
+    KCOV_DISABLE\
+    KCOV_ENABLE\
+    KCOV_INIT_TRACE\
+    KCOV_REMOTE_ENABLE\
+    KDADDIO\
+    KDDELIO\
+    KDDISABIO\
+    KDENABIO\
+    KDFONTOP\
+    KDGETKEYCODE\
+    KDGETLED\
+    KDGETMODE\
+    KDGKBDIACR\
+    KDGKBDIACRUC\
+    KDGKBENT\
+    KDGKBLED\
+    KDGKBMETA\
+    KDGKBMODE\
+    KDGKBSENT\
+    KDGKBTYPE\
+    KDKBDREP\
+    KDMAPDISP\
+    KDMKTONE\
+    KDSETKEYCODE\
+    KDSETLED\
+    KDSETMODE\
+    KDSIGACCEPT\
+    KDSKBDIACR\
+    KDSKBDIACRUC\
+    KDSKBENT\
+    KDSKBLED\
+    KDSKBMETA\
+    KDSKBMODE\
+    KDSKBSENT\
+    KDUNMAPDISP\
+    KD_FONT_FLAG_DONT_RECALC\
+    KD_FONT_OP_COPY\
+    KD_FONT_OP_GET\
+    KD_FONT_OP_SET\
+    KD_FONT_OP_SET_DEFAULT\
+    KD_GRAPHICS\
+    KD_TEXT\
+    KD_TEXT0\
+    KD_TEXT1\
+    KEXEC_ARCH_386\
+    KEXEC_ARCH_68K\
+    KEXEC_ARCH_AARCH64\
+    KEXEC_ARCH_ARM\
+    KEXEC_ARCH_DEFAULT\
+    KEXEC_ARCH_IA_64\
+    KEXEC_ARCH_LOONGARCH\
+    KEXEC_ARCH_MASK\
+    KEXEC_ARCH_MIPS\
+    KEXEC_ARCH_MIPS_LE\
+    KEXEC_ARCH_PARISC\
+    KEXEC_ARCH_PPC\
+    KEXEC_ARCH_PPC64\
+    KEXEC_ARCH_RISCV\
+    KEXEC_ARCH_S390\
+    KEXEC_ARCH_SH\
+    KEXEC_ARCH_X86_64\
+    KEXEC_FILE_NO_INITRAMFS\
+    KEXEC_FILE_ON_CRASH\
+    KEXEC_FILE_UNLOAD\
+    KEXEC_ON_CRASH\
+    KEXEC_PRESERVE_CONTEXT\
+    KEXEC_SEGMENT_MAX\
+    KEYCTL_ASSUME_AUTHORITY\
+    KEYCTL_CAPABILITIES\
+    KEYCTL_CAPS0_BIG_KEY\
+    KEYCTL_CAPS0_CAPABILITIES\
+    KEYCTL_CAPS0_DIFFIE_HELLMAN\
+    KEYCTL_CAPS0_INVALIDATE\
+    KEYCTL_CAPS0_MOVE\
+    KEYCTL_CAPS0_PERSISTENT_KEYRINGS\
+    KEYCTL_CAPS0_PUBLIC_KEY\
+    KEYCTL_CAPS0_RESTRICT_KEYRING\
+    KEYCTL_CAPS1_NOTIFICATIONS\
+    KEYCTL_CAPS1_NS_KEYRING_NAME\
+    KEYCTL_CAPS1_NS_KEY_TAG\
+    KEYCTL_CHOWN\
+    KEYCTL_CLEAR\
+    KEYCTL_DESCRIBE\
+    KEYCTL_DH_COMPUTE\
+    KEYCTL_GET_KEYRING_ID\
+    KEYCTL_GET_PERSISTENT\
+    KEYCTL_GET_SECURITY\
+    KEYCTL_INSTANTIATE\
+    KEYCTL_INSTANTIATE_IOV\
+    KEYCTL_INVALIDATE\
+    KEYCTL_JOIN_SESSION_KEYRING\
+    KEYCTL_LINK\
+    KEYCTL_MOVE\
+    KEYCTL_MOVE_EXCL\
+    KEYCTL_NEGATE\
+    KEYCTL_PKEY_DECRYPT\
+    KEYCTL_PKEY_ENCRYPT\
+    KEYCTL_PKEY_QUERY\
+    KEYCTL_PKEY_SIGN\
+    KEYCTL_PKEY_VERIFY\
+    KEYCTL_READ\
+    KEYCTL_REJECT\
+    KEYCTL_RESTRICT_KEYRING\
+    KEYCTL_REVOKE\
+    KEYCTL_SEARCH\
+    KEYCTL_SESSION_TO_PARENT\
+    KEYCTL_SETPERM\
+    KEYCTL_SET_REQKEY_KEYRING\
+    KEYCTL_SET_TIMEOUT\
+    KEYCTL_SUPPORTS_DECRYPT\
+    KEYCTL_SUPPORTS_ENCRYPT\
+    KEYCTL_SUPPORTS_SIGN\
+    KEYCTL_SUPPORTS_VERIFY\
+    KEYCTL_UNLINK\
+    KEYCTL_UPDATE\
+    KEYCTL_WATCH_KEY\
+    KIOCSOUND\
+    KVMIO\
+    KVMPPC_DEBUG_BREAKPOINT\
+    KVMPPC_DEBUG_NONE\
+    KVMPPC_DEBUG_WATCH_READ\
+    KVMPPC_DEBUG_WATCH_WRITE\
+    KVM_ALLOCATE_RMA\
+    KVM_ARM_MTE_COPY_TAGS\
+    KVM_ARM_PREFERRED_TARGET\
+    KVM_ARM_SET_DEVICE_ADDR\
+    KVM_ARM_VCPU_FINALIZE\
+    KVM_ARM_VCPU_INIT\
+    KVM_ASSIGN_DEV_IRQ\
+    KVM_ASSIGN_PCI_DEVICE\
+    KVM_ASSIGN_SET_INTX_MASK\
+    KVM_ASSIGN_SET_MSIX_ENTRY\
+    KVM_ASSIGN_SET_MSIX_NR\
+    KVM_CAP_ADJUST_CLOCK\
+    KVM_CAP_ARM_EL1_32BIT\
+    KVM_CAP_ARM_INJECT_EXT_DABT\
+    KVM_CAP_ARM_INJECT_SERROR_ESR\
+    KVM_CAP_ARM_IRQ_LINE_LAYOUT_2\
+    KVM_CAP_ARM_MTE\
+    KVM_CAP_ARM_NISV_TO_USER\
+    KVM_CAP_ARM_PMU_V3\
+    KVM_CAP_ARM_PSCI\
+    KVM_CAP_ARM_PSCI_0_2\
+    KVM_CAP_ARM_PTRAUTH_ADDRESS\
+    KVM_CAP_ARM_PTRAUTH_GENERIC\
+    KVM_CAP_ARM_SET_DEVICE_ADDR\
+    KVM_CAP_ARM_SVE\
+    KVM_CAP_ARM_SYSTEM_SUSPEND\
+    KVM_CAP_ARM_USER_IRQ\
+    KVM_CAP_ARM_VM_IPA_SIZE\
+    KVM_CAP_ASSIGN_DEV_IRQ\
+    KVM_CAP_ASYNC_PF\
+    KVM_CAP_ASYNC_PF_INT\
+    KVM_CAP_BINARY_STATS_FD\
+    KVM_CAP_CHECK_EXTENSION_VM\
+    KVM_CAP_CLOCKSOURCE\
+    KVM_CAP_COALESCED_MMIO\
+    KVM_CAP_COALESCED_PIO\
+    KVM_CAP_DEBUGREGS\
+    KVM_CAP_DESTROY_MEMORY_REGION_WORKS\
+    KVM_CAP_DEVICE_CTRL\
+    KVM_CAP_DIRTY_LOG_RING\
+    KVM_CAP_DIRTY_LOG_RING_ACQ_REL\
+    KVM_CAP_DISABLE_QUIRKS\
+    KVM_CAP_DISABLE_QUIRKS2\
+    KVM_CAP_ENABLE_CAP\
+    KVM_CAP_ENABLE_CAP_VM\
+    KVM_CAP_ENFORCE_PV_FEATURE_CPUID\
+    KVM_CAP_EXCEPTION_PAYLOAD\
+    KVM_CAP_EXIT_HYPERCALL\
+    KVM_CAP_EXIT_ON_EMULATION_FAILURE\
+    KVM_CAP_EXT_CPUID\
+    KVM_CAP_EXT_EMUL_CPUID\
+    KVM_CAP_GET_MSR_FEATURES\
+    KVM_CAP_GET_TSC_KHZ\
+    KVM_CAP_GUEST_DEBUG_HW_BPS\
+    KVM_CAP_GUEST_DEBUG_HW_WPS\
+    KVM_CAP_HALT_POLL\
+    KVM_CAP_HLT\
+    KVM_CAP_HYPERV\
+    KVM_CAP_HYPERV_CPUID\
+    KVM_CAP_HYPERV_DIRECT_TLBFLUSH\
+    KVM_CAP_HYPERV_ENFORCE_CPUID\
+    KVM_CAP_HYPERV_ENLIGHTENED_VMCS\
+    KVM_CAP_HYPERV_EVENTFD\
+    KVM_CAP_HYPERV_SEND_IPI\
+    KVM_CAP_HYPERV_SPIN\
+    KVM_CAP_HYPERV_SYNIC\
+    KVM_CAP_HYPERV_SYNIC2\
+    KVM_CAP_HYPERV_TIME\
+    KVM_CAP_HYPERV_TLBFLUSH\
+    KVM_CAP_HYPERV_VAPIC\
+    KVM_CAP_HYPERV_VP_INDEX\
+    KVM_CAP_IMMEDIATE_EXIT\
+    KVM_CAP_INTERNAL_ERROR_DATA\
+    KVM_CAP_INTR_SHADOW\
+    KVM_CAP_IOAPIC_POLARITY_IGNORED\
+    KVM_CAP_IOEVENTFD\
+    KVM_CAP_IOEVENTFD_ANY_LENGTH\
+    KVM_CAP_IOEVENTFD_NO_LENGTH\
+    KVM_CAP_IOMMU\
+    KVM_CAP_IRQCHIP\
+    KVM_CAP_IRQFD\
+    KVM_CAP_IRQFD_RESAMPLE\
+    KVM_CAP_IRQ_INJECT_STATUS\
+    KVM_CAP_IRQ_MPIC\
+    KVM_CAP_IRQ_ROUTING\
+    KVM_CAP_IRQ_XICS\
+    KVM_CAP_JOIN_MEMORY_REGIONS_WORKS\
+    KVM_CAP_KVMCLOCK_CTRL\
+    KVM_CAP_LAST_CPU\
+    KVM_CAP_MANUAL_DIRTY_LOG_PROTECT\
+    KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2\
+    KVM_CAP_MAX_VCPUS\
+    KVM_CAP_MAX_VCPU_ID\
+    KVM_CAP_MCE\
+    KVM_CAP_MIPS_64BIT\
+    KVM_CAP_MIPS_FPU\
+    KVM_CAP_MIPS_MSA\
+    KVM_CAP_MIPS_TE\
+    KVM_CAP_MIPS_VZ\
+    KVM_CAP_MMU_SHADOW_CACHE_CONTROL\
+    KVM_CAP_MP_STATE\
+    KVM_CAP_MSI_DEVID\
+    KVM_CAP_MSR_PLATFORM_INFO\
+    KVM_CAP_MULTI_ADDRESS_SPACE\
+    KVM_CAP_NESTED_STATE\
+    KVM_CAP_NOP_IO_DELAY\
+    KVM_CAP_NR_MEMSLOTS\
+    KVM_CAP_NR_VCPUS\
+    KVM_CAP_ONE_REG\
+    KVM_CAP_PCI_2_3\
+    KVM_CAP_PCI_SEGMENT\
+    KVM_CAP_PIT\
+    KVM_CAP_PIT2\
+    KVM_CAP_PIT_STATE2\
+    KVM_CAP_PMU_CAPABILITY\
+    KVM_CAP_PMU_EVENT_FILTER\
+    KVM_CAP_PPC_AIL_MODE_3\
+    KVM_CAP_PPC_ALLOC_HTAB\
+    KVM_CAP_PPC_BOOKE_SREGS\
+    KVM_CAP_PPC_BOOKE_WATCHDOG\
+    KVM_CAP_PPC_DAWR1\
+    KVM_CAP_PPC_ENABLE_HCALL\
+    KVM_CAP_PPC_EPR\
+    KVM_CAP_PPC_FIXUP_HCALL\
+    KVM_CAP_PPC_FWNMI\
+    KVM_CAP_PPC_GET_CPU_CHAR\
+    KVM_CAP_PPC_GET_PVINFO\
+    KVM_CAP_PPC_GET_SMMU_INFO\
+    KVM_CAP_PPC_GUEST_DEBUG_SSTEP\
+    KVM_CAP_PPC_HIOR\
+    KVM_CAP_PPC_HTAB_FD\
+    KVM_CAP_PPC_HTM\
+    KVM_CAP_PPC_HWRNG\
+    KVM_CAP_PPC_IRQ_LEVEL\
+    KVM_CAP_PPC_IRQ_XIVE\
+    KVM_CAP_PPC_MMU_HASH_V3\
+    KVM_CAP_PPC_MMU_RADIX\
+    KVM_CAP_PPC_NESTED_HV\
+    KVM_CAP_PPC_OSI\
+    KVM_CAP_PPC_PAIRED_SINGLES\
+    KVM_CAP_PPC_PAPR\
+    KVM_CAP_PPC_RMA\
+    KVM_CAP_PPC_RPT_INVALIDATE\
+    KVM_CAP_PPC_RTAS\
+    KVM_CAP_PPC_SECURE_GUEST\
+    KVM_CAP_PPC_SEGSTATE\
+    KVM_CAP_PPC_SMT\
+    KVM_CAP_PPC_SMT_POSSIBLE\
+    KVM_CAP_PPC_UNSET_IRQ\
+    KVM_CAP_PTP_KVM\
+    KVM_CAP_PV_MMU\
+    KVM_CAP_READONLY_MEM\
+    KVM_CAP_REINJECT_CONTROL\
+    KVM_CAP_S390_AIS\
+    KVM_CAP_S390_AIS_MIGRATION\
+    KVM_CAP_S390_BPB\
+    KVM_CAP_S390_CMMA_MIGRATION\
+    KVM_CAP_S390_COW\
+    KVM_CAP_S390_CPU_TOPOLOGY\
+    KVM_CAP_S390_CSS_SUPPORT\
+    KVM_CAP_S390_DIAG318\
+    KVM_CAP_S390_GMAP\
+    KVM_CAP_S390_GS\
+    KVM_CAP_S390_HPAGE_1M\
+    KVM_CAP_S390_INJECT_IRQ\
+    KVM_CAP_S390_IRQCHIP\
+    KVM_CAP_S390_IRQ_STATE\
+    KVM_CAP_S390_MEM_OP\
+    KVM_CAP_S390_MEM_OP_EXTENSION\
+    KVM_CAP_S390_PROTECTED\
+    KVM_CAP_S390_PROTECTED_DUMP\
+    KVM_CAP_S390_PSW\
+    KVM_CAP_S390_RI\
+    KVM_CAP_S390_SKEYS\
+    KVM_CAP_S390_UCONTROL\
+    KVM_CAP_S390_USER_INSTR0\
+    KVM_CAP_S390_USER_SIGP\
+    KVM_CAP_S390_USER_STSI\
+    KVM_CAP_S390_VCPU_RESETS\
+    KVM_CAP_S390_VECTOR_REGISTERS\
+    KVM_CAP_S390_ZPCI_OP\
+    KVM_CAP_SET_BOOT_CPU_ID\
+    KVM_CAP_SET_GUEST_DEBUG\
+    KVM_CAP_SET_GUEST_DEBUG2\
+    KVM_CAP_SET_IDENTITY_MAP_ADDR\
+    KVM_CAP_SET_TSS_ADDR\
+    KVM_CAP_SGX_ATTRIBUTE\
+    KVM_CAP_SIGNAL_MSI\
+    KVM_CAP_SMALLER_MAXPHYADDR\
+    KVM_CAP_SPAPR_MULTITCE\
+    KVM_CAP_SPAPR_RESIZE_HPT\
+    KVM_CAP_SPAPR_TCE\
+    KVM_CAP_SPAPR_TCE_64\
+    KVM_CAP_SPAPR_TCE_VFIO\
+    KVM_CAP_SPLIT_IRQCHIP\
+    KVM_CAP_SREGS2\
+    KVM_CAP_STEAL_TIME\
+    KVM_CAP_SW_TLB\
+    KVM_CAP_SYNC_MMU\
+    KVM_CAP_SYNC_REGS\
+    KVM_CAP_SYSTEM_EVENT_DATA\
+    KVM_CAP_SYS_ATTRIBUTES\
+    KVM_CAP_SYS_HYPERV_CPUID\
+    KVM_CAP_TSC_CONTROL\
+    KVM_CAP_TSC_DEADLINE_TIMER\
+    KVM_CAP_USER_MEMORY\
+    KVM_CAP_USER_NMI\
+    KVM_CAP_VAPIC\
+    KVM_CAP_VCPU_ATTRIBUTES\
+    KVM_CAP_VCPU_EVENTS\
+    KVM_CAP_VM_ATTRIBUTES\
+    KVM_CAP_VM_COPY_ENC_CONTEXT_FROM\
+    KVM_CAP_VM_DISABLE_NX_HUGE_PAGES\
+    KVM_CAP_VM_GPA_BITS\
+    KVM_CAP_VM_MOVE_ENC_CONTEXT_FROM\
+    KVM_CAP_VM_TSC_CONTROL\
+    KVM_CAP_X2APIC_API\
+    KVM_CAP_X86_BUS_LOCK_EXIT\
+    KVM_CAP_X86_DISABLE_EXITS\
+    KVM_CAP_X86_MSR_FILTER\
+    KVM_CAP_X86_NOTIFY_VMEXIT\
+    KVM_CAP_X86_ROBUST_SINGLESTEP\
+    KVM_CAP_X86_SMM\
+    KVM_CAP_X86_TRIPLE_FAULT_EVENT\
+    KVM_CAP_X86_USER_SPACE_MSR\
+    KVM_CAP_XCRS\
+    KVM_CAP_XEN_HVM\
+    KVM_CAP_XSAVE\
+    KVM_CAP_XSAVE2\
+    KVM_CHECK_EXTENSION\
+    KVM_CLEAR_DIRTY_LOG\
+    KVM_CREATE_DEVICE\
+    KVM_CREATE_GUEST_MEMFD\
+    KVM_CREATE_IRQCHIP\
+    KVM_CREATE_PIT\
+    KVM_CREATE_PIT2\
+    KVM_CREATE_SPAPR_TCE\
+    KVM_CREATE_SPAPR_TCE_64\
+    KVM_CREATE_VCPU\
+    KVM_CREATE_VM\
+    KVM_DEASSIGN_DEV_IRQ\
+    KVM_DEASSIGN_PCI_DEVICE\
+    KVM_DIRTY_TLB\
+    KVM_ENABLE_CAP\
+    KVM_GET_API_VERSION\
+    KVM_GET_CLOCK\
+    KVM_GET_CPUID2\
+    KVM_GET_DEBUGREGS\
+    KVM_GET_DEVICE_ATTR\
+    KVM_GET_DIRTY_LOG\
+    KVM_GET_EMULATED_CPUID\
+    KVM_GET_FPU\
+    KVM_GET_IRQCHIP\
+    KVM_GET_LAPIC\
+    KVM_GET_MP_STATE\
+    KVM_GET_MSRS\
+    KVM_GET_MSR_FEATURE_INDEX_LIST\
+    KVM_GET_MSR_INDEX_LIST\
+    KVM_GET_NESTED_STATE\
+    KVM_GET_NR_MMU_PAGES\
+    KVM_GET_ONE_REG\
+    KVM_GET_PIT\
+    KVM_GET_PIT2\
+    KVM_GET_REGS\
+    KVM_GET_REG_LIST\
+    KVM_GET_SREGS\
+    KVM_GET_SREGS2\
+    KVM_GET_STATS_FD\
+    KVM_GET_SUPPORTED_CPUID\
+    KVM_GET_SUPPORTED_HV_CPUID\
+    KVM_GET_TSC_KHZ\
+    KVM_GET_VCPU_EVENTS\
+    KVM_GET_VCPU_MMAP_SIZE\
+    KVM_GET_XCRS\
+    KVM_GET_XSAVE\
+    KVM_GET_XSAVE2\
+    KVM_HAS_DEVICE_ATTR\
+    KVM_HYPERV_EVENTFD\
+    KVM_INTERRUPT\
+    KVM_IOEVENTFD\
+    KVM_IRQFD\
+    KVM_IRQ_LINE\
+    KVM_IRQ_LINE_STATUS\
+    KVM_KVMCLOCK_CTRL\
+    KVM_MEMORY_ENCRYPT_OP\
+    KVM_MEMORY_ENCRYPT_REG_REGION\
+    KVM_MEMORY_ENCRYPT_UNREG_REGION\
+    KVM_NMI\
+    KVM_PPC_ALLOCATE_HTAB\
+    KVM_PPC_CONFIGURE_V3_MMU\
+    KVM_PPC_GET_CPU_CHAR\
+    KVM_PPC_GET_HTAB_FD\
+    KVM_PPC_GET_PVINFO\
+    KVM_PPC_GET_RMMU_INFO\
+    KVM_PPC_GET_SMMU_INFO\
+    KVM_PPC_RESIZE_HPT_COMMIT\
+    KVM_PPC_RESIZE_HPT_PREPARE\
+    KVM_PPC_RTAS_DEFINE_TOKEN\
+    KVM_PPC_SVM_OFF\
+    KVM_PRE_FAULT_MEMORY\
+    KVM_REGISTER_COALESCED_MMIO\
+    KVM_REINJECT_CONTROL\
+    KVM_RESET_DIRTY_RINGS\
+    KVM_RUN\
+    KVM_S390_CLEAR_RESET\
+    KVM_S390_ENABLE_SIE\
+    KVM_S390_GET_CMMA_BITS\
+    KVM_S390_GET_IRQ_STATE\
+    KVM_S390_GET_SKEYS\
+    KVM_S390_INITIAL_RESET\
+    KVM_S390_INTERRUPT\
+    KVM_S390_IRQ\
+    KVM_S390_MEM_OP\
+    KVM_S390_NORMAL_RESET\
+    KVM_S390_PV_COMMAND\
+    KVM_S390_PV_CPU_COMMAND\
+    KVM_S390_SET_CMMA_BITS\
+    KVM_S390_SET_INITIAL_PSW\
+    KVM_S390_SET_IRQ_STATE\
+    KVM_S390_SET_SKEYS\
+    KVM_S390_STORE_STATUS\
+    KVM_S390_UCAS_MAP\
+    KVM_S390_UCAS_UNMAP\
+    KVM_S390_VCPU_FAULT\
+    KVM_S390_ZPCI_OP\
+    KVM_SET_BOOT_CPU_ID\
+    KVM_SET_CLOCK\
+    KVM_SET_CPUID\
+    KVM_SET_CPUID2\
+    KVM_SET_DEBUGREGS\
+    KVM_SET_DEVICE_ATTR\
+    KVM_SET_FPU\
+    KVM_SET_GSI_ROUTING\
+    KVM_SET_GUEST_DEBUG\
+    KVM_SET_IDENTITY_MAP_ADDR\
+    KVM_SET_IRQCHIP\
+    KVM_SET_LAPIC\
+    KVM_SET_MEMORY_ALIAS\
+    KVM_SET_MEMORY_ATTRIBUTES\
+    KVM_SET_MEMORY_REGION\
+    KVM_SET_MP_STATE\
+    KVM_SET_MSRS\
+    KVM_SET_NESTED_STATE\
+    KVM_SET_NR_MMU_PAGES\
+    KVM_SET_ONE_REG\
+    KVM_SET_PIT\
+    KVM_SET_PIT2\
+    KVM_SET_PMU_EVENT_FILTER\
+    KVM_SET_REGS\
+    KVM_SET_SIGNAL_MASK\
+    KVM_SET_SREGS\
+    KVM_SET_SREGS2\
+    KVM_SET_TSC_KHZ\
+    KVM_SET_TSS_ADDR\
+    KVM_SET_USER_MEMORY_REGION\
+    KVM_SET_USER_MEMORY_REGION2\
+    KVM_SET_VAPIC_ADDR\
+    KVM_SET_VCPU_EVENTS\
+    KVM_SET_XCRS\
+    KVM_SET_XSAVE\
+    KVM_SIGNAL_MSI\
+    KVM_SMI\
+    KVM_TPR_ACCESS_REPORTING\
+    KVM_TRANSLATE\
+    KVM_UNREGISTER_COALESCED_MMIO\
+    KVM_X86_GET_MCE_CAP_SUPPORTED\
+    KVM_X86_SETUP_MCE\
+    KVM_X86_SET_MCE\
+    KVM_X86_SET_MSR_FILTER\
+    KVM_XEN_HVM_CONFIG\
+    KVM_XEN_HVM_EVTCHN_SEND\
+    KVM_XEN_HVM_GET_ATTR\
+    KVM_XEN_HVM_SET_ATTR\
+    KVM_XEN_VCPU_GET_ATTR\
+    KVM_XEN_VCPU_SET_ATTR\
+    K_ALTSHIFTTAB\
+    K_ALTTAB\
+    K_CAPSLOCK\
+    K_ESCPREFIX\
+    K_MEDIUMRAW\
+    K_METABIT\
+    K_NORMTAB\
+    K_NUMLOCK\
+    K_OFF\
+    K_RAW\
+    K_SCROLLLOCK\
+    K_SHIFTTAB\
+    K_UNICODE\
+    K_XLATE\
+    LACP_STATE_AGGREGATION\
+    LACP_STATE_COLLECTING\
+    LACP_STATE_DEFAULTED\
+    LACP_STATE_DISTRIBUTING\
+    LACP_STATE_EXPIRED\
+    LACP_STATE_LACP_ACTIVITY\
+    LACP_STATE_LACP_TIMEOUT\
+    LACP_STATE_SYNCHRONIZATION\
+    LANDLOCK_ACCESS_FS_EXECUTE\
+    LANDLOCK_ACCESS_FS_IOCTL_DEV\
+    LANDLOCK_ACCESS_FS_MAKE_BLOCK\
+    LANDLOCK_ACCESS_FS_MAKE_CHAR\
+    LANDLOCK_ACCESS_FS_MAKE_DIR\
+    LANDLOCK_ACCESS_FS_MAKE_FIFO\
+    LANDLOCK_ACCESS_FS_MAKE_REG\
+    LANDLOCK_ACCESS_FS_MAKE_SOCK\
+    LANDLOCK_ACCESS_FS_MAKE_SYM\
+    LANDLOCK_ACCESS_FS_READ_DIR\
+    LANDLOCK_ACCESS_FS_READ_FILE\
+    LANDLOCK_ACCESS_FS_REFER\
+    LANDLOCK_ACCESS_FS_REMOVE_DIR\
+    LANDLOCK_ACCESS_FS_REMOVE_FILE\
+    LANDLOCK_ACCESS_FS_TRUNCATE\
+    LANDLOCK_ACCESS_FS_WRITE_FILE\
+    LANDLOCK_ACCESS_NET_BIND_TCP\
+    LANDLOCK_ACCESS_NET_CONNECT_TCP\
+    LANDLOCK_CREATE_RULESET_ERRATA\
+    LANDLOCK_CREATE_RULESET_VERSION\
+    LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON\
+    LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF\
+    LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF\
+    LANDLOCK_RULE_NET_PORT\
+    LANDLOCK_RULE_PATH_BENEATH\
+    LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET\
+    LANDLOCK_SCOPE_SIGNAL\
+    LBMD_PI_CAP_INTEGRITY\
+    LBMD_PI_CAP_REFTAG\
+    LBMD_PI_CSUM_CRC16_T10DIF\
+    LBMD_PI_CSUM_CRC64_NVME\
+    LBMD_PI_CSUM_IP\
+    LBMD_PI_CSUM_NONE\
+    LBMD_SIZE_VER0\
+    LINK_MAX\
+    LINUX_REBOOT_CMD_CAD_OFF\
+    LINUX_REBOOT_CMD_CAD_ON\
+    LINUX_REBOOT_CMD_HALT\
+    LINUX_REBOOT_CMD_KEXEC\
+    LINUX_REBOOT_CMD_POWER_OFF\
+    LINUX_REBOOT_CMD_RESTART\
+    LINUX_REBOOT_CMD_RESTART2\
+    LINUX_REBOOT_CMD_SW_SUSPEND\
+    LINUX_REBOOT_MAGIC1\
+    LINUX_REBOOT_MAGIC2\
+    LINUX_REBOOT_MAGIC2A\
+    LINUX_REBOOT_MAGIC2B\
+    LINUX_REBOOT_MAGIC2C\
+    LINUX_VERSION_CODE\
+    LINUX_VERSION_MAJOR\
+    LINUX_VERSION_PATCHLEVEL\
+    LINUX_VERSION_SUBLEVEL\
+    LIRC_GET_FEATURES\
+    LIRC_GET_LENGTH\
+    LIRC_GET_MAX_TIMEOUT\
+    LIRC_GET_MIN_TIMEOUT\
+    LIRC_GET_REC_MODE\
+    LIRC_GET_REC_RESOLUTION\
+    LIRC_GET_REC_TIMEOUT\
+    LIRC_GET_SEND_MODE\
+    LIRC_SET_MEASURE_CARRIER_MODE\
+    LIRC_SET_REC_CARRIER\
+    LIRC_SET_REC_CARRIER_RANGE\
+    LIRC_SET_REC_MODE\
+    LIRC_SET_REC_TIMEOUT\
+    LIRC_SET_REC_TIMEOUT_REPORTS\
+    LIRC_SET_SEND_CARRIER\
+    LIRC_SET_SEND_DUTY_CYCLE\
+    LIRC_SET_SEND_MODE\
+    LIRC_SET_TRANSMITTER_MASK\
+    LIRC_SET_WIDEBAND_RECEIVER\
+    LISTMOUNT_REVERSE\
+    LMI_ANSI\
+    LMI_CCITT\
+    LMI_CISCO\
+    LMI_DEFAULT\
+    LMI_NONE\
+    LOCK_EX\
+    LOCK_MAND\
+    LOCK_NB\
+    LOCK_READ\
+    LOCK_RW\
+    LOCK_SH\
+    LOCK_UN\
+    LOCK_WRITE\
+    LOOP_CHANGE_FD\
+    LOOP_CLR_FD\
+    LOOP_CONFIGURE\
+    LOOP_CONFIGURE_SETTABLE_FLAGS\
+    LOOP_CTL_ADD\
+    LOOP_CTL_GET_FREE\
+    LOOP_CTL_REMOVE\
+    LOOP_GET_STATUS\
+    LOOP_GET_STATUS64\
+    LOOP_MAJOR\
+    LOOP_SET_BLOCK_SIZE\
+    LOOP_SET_CAPACITY\
+    LOOP_SET_DIRECT_IO\
+    LOOP_SET_FD\
+    LOOP_SET_STATUS\
+    LOOP_SET_STATUS64\
+    LOOP_SET_STATUS_CLEARABLE_FLAGS\
+    LOOP_SET_STATUS_SETTABLE_FLAGS\
+    LO_CRYPT_BLOW\
+    LO_CRYPT_CAST128\
+    LO_CRYPT_CRYPTOAPI\
+    LO_CRYPT_DES\
+    LO_CRYPT_DUMMY\
+    LO_CRYPT_FISH2\
+    LO_CRYPT_IDEA\
+    LO_CRYPT_NONE\
+    LO_CRYPT_SKIPJACK\
+    LO_CRYPT_XOR\
+    LO_FLAGS_AUTOCLEAR\
+    LO_FLAGS_DIRECT_IO\
+    LO_FLAGS_PARTSCAN\
+    LO_FLAGS_READ_ONLY\
+    LO_KEY_SIZE\
+    LO_NAME_SIZE\
+    LPABORT\
+    LPABORTOPEN\
+    LPCAREFUL\
+    LPCHAR\
+    LPGETFLAGS\
+    LPGETIRQ\
+    LPGETSTATUS\
+    LPRESET\
+    LPSETIRQ\
+    LPSETTIMEOUT\
+    LPSETTIMEOUT_NEW\
+    LPSETTIMEOUT_OLD\
+    LPTIME\
+    LPWAIT\
+    LP_ABORT\
+    LP_ABORTOPEN\
+    LP_BUSY\
+    LP_BUSY_BIT_POS\
+    LP_CAREFUL\
+    LP_DATA_AVAIL\
+    LP_ERR\
+    LP_EXIST\
+    LP_INIT_CHAR\
+    LP_INIT_TIME\
+    LP_INIT_WAIT\
+    LP_MAJOR\
+    LP_NOPA\
+    LP_NO_REVERSE\
+    LP_OFFL\
+    LP_PACK\
+    LP_PBUSY\
+    LP_PERRORP\
+    LP_POUTPA\
+    LP_PSELECD\
+    LP_SELEC\
+    LP_TRUST_IRQ_\
+    LSMT_ROOT\
+    L_INCR\
+    L_SET\
+    L_XTND\
+    MADV_COLD\
+    MADV_COLLAPSE\
+    MADV_DODUMP\
+    MADV_DOFORK\
+    MADV_DONTDUMP\
+    MADV_DONTFORK\
+    MADV_DONTNEED\
+    MADV_DONTNEED_LOCKED\
+    MADV_FREE\
+    MADV_GUARD_INSTALL\
+    MADV_GUARD_REMOVE\
+    MADV_HUGEPAGE\
+    MADV_HWPOISON\
+    MADV_KEEPONFORK\
+    MADV_MERGEABLE\
+    MADV_NOHUGEPAGE\
+    MADV_NORMAL\
+    MADV_PAGEOUT\
+    MADV_POPULATE_READ\
+    MADV_POPULATE_WRITE\
+    MADV_RANDOM\
+    MADV_REMOVE\
+    MADV_SEQUENTIAL\
+    MADV_SOFT_OFFLINE\
+    MADV_UNMERGEABLE\
+    MADV_WILLNEED\
+    MADV_WIPEONFORK\
+    MAP_32BIT\
+    MAP_ABOVE4G\
+    MAP_ANON\
+    MAP_ANONYMOUS\
+    MAP_AUTOGROW\
+    MAP_AUTORSRV\
+    MAP_DENYWRITE\
+    MAP_DROPPABLE\
+    MAP_EXECUTABLE\
+    MAP_FAILED\
+    MAP_FILE\
+    MAP_FIXED\
+    MAP_FIXED_NOREPLACE\
+    MAP_GROWSDOWN\
+    MAP_HUGETLB\
+    MAP_HUGE_16GB\
+    MAP_HUGE_16KB\
+    MAP_HUGE_16MB\
+    MAP_HUGE_1GB\
+    MAP_HUGE_1MB\
+    MAP_HUGE_256MB\
+    MAP_HUGE_2GB\
+    MAP_HUGE_2MB\
+    MAP_HUGE_32MB\
+    MAP_HUGE_512KB\
+    MAP_HUGE_512MB\
+    MAP_HUGE_64KB\
+    MAP_HUGE_8MB\
+    MAP_HUGE_MASK\
+    MAP_HUGE_SHIFT\
+    MAP_LOCAL\
+    MAP_LOCKED\
+    MAP_NONBLOCK\
+    MAP_NORESERVE\
+    MAP_POPULATE\
+    MAP_PRIVATE\
+    MAP_RENAME\
+    MAP_SHARED\
+    MAP_SHARED_VALIDATE\
+    MAP_STACK\
+    MAP_SYNC\
+    MAP_TYPE\
+    MAP_UNINITIALIZED\
+    MAP_VARIABLE\
+    MATROXFB_GET_ALL_OUTPUTS\
+    MATROXFB_GET_AVAILABLE_OUTPUTS\
+    MATROXFB_GET_OUTPUT_CONNECTION\
+    MATROXFB_GET_OUTPUT_MODE\
+    MATROXFB_SET_OUTPUT_CONNECTION\
+    MATROXFB_SET_OUTPUT_MODE\
+    MATSUSHITA_CDROM2_MAJOR\
+    MATSUSHITA_CDROM3_MAJOR\
+    MATSUSHITA_CDROM4_MAJOR\
+    MATSUSHITA_CDROM_MAJOR\
+    MAXQUOTAS\
+    MAXTC\
+    MAXTTL\
+    MAX_AUX_CLOCKS\
+    MAX_BPF_ATTACH_TYPE\
+    MAX_BPF_LINK_TYPE\
+    MAX_BPF_REG\
+    MAX_CANON\
+    MAX_CLOCKS\
+    MAX_DQ_TIME\
+    MAX_FAT12\
+    MAX_FAT16\
+    MAX_FAT32\
+    MAX_HANDLE_SZ\
+    MAX_HPET_TBS\
+    MAX_INPUT\
+    MAX_IPOPTLEN\
+    MAX_IQ_TIME\
+    MAX_LINKS\
+    MAX_LO_CRYPT\
+    MAX_NR_CONSOLES\
+    MAX_WRITERS\
+    MCAST_BLOCK_SOURCE\
+    MCAST_EXCLUDE\
+    MCAST_INCLUDE\
+    MCAST_JOIN_GROUP\
+    MCAST_JOIN_SOURCE_GROUP\
+    MCAST_LEAVE_GROUP\
+    MCAST_LEAVE_SOURCE_GROUP\
+    MCAST_MSFILTER\
+    MCAST_UNBLOCK_SOURCE\
+    MCL_CURRENT\
+    MCL_FUTURE\
+    MCL_ONFAULT\
+    MCONTEXT_VERSION\
+    MC_VECTOR\
+    MDBE_ATTR_MAX\
+    MDBE_ATTR_SOURCE\
+    MDBE_ATTR_UNSPEC\
+    MDB_FLAGS_BLOCKED\
+    MDB_FLAGS_FAST_LEAVE\
+    MDB_FLAGS_OFFLOAD\
+    MDB_FLAGS_STAR_EXCL\
+    MDB_PERMANENT\
+    MDB_RTR_TYPE_DISABLED\
+    MDB_RTR_TYPE_PERM\
+    MDB_RTR_TYPE_TEMP\
+    MDB_RTR_TYPE_TEMP_QUERY\
+    MDB_TEMPORARY\
+    MDISK_MAJOR\
+    MD_MAJOR\
+    MEDIA_IOC_DEVICE_INFO\
+    MEDIA_IOC_ENUM_ENTITIES\
+    MEDIA_IOC_ENUM_LINKS\
+    MEDIA_IOC_G_TOPOLOGY\
+    MEDIA_IOC_REQUEST_ALLOC\
+    MEDIA_IOC_SETUP_LINK\
+    MEDIA_REQUEST_IOC_QUEUE\
+    MEDIA_REQUEST_IOC_REINIT\
+    MEMBARRIER_CMD_FLAG_CPU\
+    MEMBARRIER_CMD_GET_REGISTRATIONS\
+    MEMBARRIER_CMD_GLOBAL\
+    MEMBARRIER_CMD_GLOBAL_EXPEDITED\
+    MEMBARRIER_CMD_PRIVATE_EXPEDITED\
+    MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ\
+    MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE\
+    MEMBARRIER_CMD_QUERY\
+    MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED\
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED\
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ\
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE\
+    MEMBARRIER_CMD_SHARED\
+    MEMERASE\
+    MEMERASE64\
+    MEMGETBADBLOCK\
+    MEMGETINFO\
+    MEMGETOOBSEL\
+    MEMGETREGIONCOUNT\
+    MEMGETREGIONINFO\
+    MEMISLOCKED\
+    MEMLOCK\
+    MEMREAD\
+    MEMREADOOB\
+    MEMREADOOB64\
+    MEMSETBADBLOCK\
+    MEMUNLOCK\
+    MEMWRITE\
+    MEMWRITEOOB\
+    MEMWRITEOOB64\
+    MEM_MAJOR\
+    MEYEIOC_SYNC\
+    MFD_ALLOW_SEALING\
+    MFD_CLOEXEC\
+    MFD_EXEC\
+    MFD_HUGETLB\
+    MFD_HUGE_16GB\
+    MFD_HUGE_16MB\
+    MFD_HUGE_1GB\
+    MFD_HUGE_1MB\
+    MFD_HUGE_256MB\
+    MFD_HUGE_2GB\
+    MFD_HUGE_2MB\
+    MFD_HUGE_32MB\
+    MFD_HUGE_512KB\
+    MFD_HUGE_512MB\
+    MFD_HUGE_64KB\
+    MFD_HUGE_8MB\
+    MFD_HUGE_MASK\
+    MFD_HUGE_SHIFT\
+    MFD_NOEXEC_SEAL\
+    MFM_ACORN_MAJOR\
+    MF_VECTOR\
+    MGSL_IOCCLRMODCOUNT\
+    MGSL_IOCGGPIO\
+    MGSL_IOCGIF\
+    MGSL_IOCGPARAMS\
+    MGSL_IOCGSTATS\
+    MGSL_IOCGTXIDLE\
+    MGSL_IOCGXCTRL\
+    MGSL_IOCGXSYNC\
+    MGSL_IOCLOOPTXDONE\
+    MGSL_IOCRXENABLE\
+    MGSL_IOCSGPIO\
+    MGSL_IOCSIF\
+    MGSL_IOCSPARAMS\
+    MGSL_IOCSTXIDLE\
+    MGSL_IOCSXCTRL\
+    MGSL_IOCSXSYNC\
+    MGSL_IOCTXABORT\
+    MGSL_IOCTXENABLE\
+    MGSL_IOCWAITEVENT\
+    MGSL_IOCWAITGPIO\
+    MINIX2_SUPER_MAGIC\
+    MINIX2_SUPER_MAGIC2\
+    MINIX3_SUPER_MAGIC\
+    MINIX_SUPER_MAGIC\
+    MINIX_SUPER_MAGIC2\
+    MINSIGSTKSZ\
+    MIN_NR_CONSOLES\
+    MISC_MAJOR\
+    MITSUMI_CDROM_MAJOR\
+    MITSUMI_X_CDROM_MAJOR\
+    MKISS_MAJOR\
+    MLOCK_LIMIT\
+    MLOCK_ONFAULT\
+    MMAP_PAGE_ZERO\
+    MMC_BLOCK_MAJOR\
+    MMHI\
+    MMLO\
+    MMTIMER_GETBITS\
+    MMTIMER_GETCOUNTER\
+    MMTIMER_GETFREQ\
+    MMTIMER_GETOFFSET\
+    MMTIMER_GETRES\
+    MMTIMER_MMAPAVAIL\
+    MNT_DETACH\
+    MNT_EXPIRE\
+    MNT_FORCE\
+    MNT_ID_REQ_SIZE_VER0\
+    MNT_ID_REQ_SIZE_VER1\
+    MNT_NS_INDEX\
+    MODE32_BIT\
+    MODULE_INIT_COMPRESSED_FILE\
+    MODULE_INIT_IGNORE_MODVERSIONS\
+    MODULE_INIT_IGNORE_VERMAGIC\
+    MOD_CLKA\
+    MOD_CLKB\
+    MOD_ESTERROR\
+    MOD_FREQUENCY\
+    MOD_MAXERROR\
+    MOD_MICRO\
+    MOD_NANO\
+    MOD_OFFSET\
+    MOD_STATUS\
+    MOD_TAI\
+    MOD_TIMECONST\
+    MON_MODE\
+    MOUNT_ATTR_IDMAP\
+    MOUNT_ATTR_NOATIME\
+    MOUNT_ATTR_NODEV\
+    MOUNT_ATTR_NODIRATIME\
+    MOUNT_ATTR_NOEXEC\
+    MOUNT_ATTR_NOSUID\
+    MOUNT_ATTR_NOSYMFOLLOW\
+    MOUNT_ATTR_RDONLY\
+    MOUNT_ATTR_RELATIME\
+    MOUNT_ATTR_SIZE_VER0\
+    MOUNT_ATTR_STRICTATIME\
+    MOUNT_ATTR__ATIME\
+    MOVE_MOUNT_BENEATH\
+    MOVE_MOUNT_F_AUTOMOUNTS\
+    MOVE_MOUNT_F_EMPTY_PATH\
+    MOVE_MOUNT_F_SYMLINKS\
+    MOVE_MOUNT_SET_GROUP\
+    MOVE_MOUNT_T_AUTOMOUNTS\
+    MOVE_MOUNT_T_EMPTY_PATH\
+    MOVE_MOUNT_T_SYMLINKS\
+    MOVE_MOUNT__MASK\
+    MPOL_BIND\
+    MPOL_DEFAULT\
+    MPOL_F_ADDR\
+    MPOL_F_MEMS_ALLOWED\
+    MPOL_F_MOF\
+    MPOL_F_MORON\
+    MPOL_F_NODE\
+    MPOL_F_NUMA_BALANCING\
+    MPOL_F_RELATIVE_NODES\
+    MPOL_F_SHARED\
+    MPOL_F_STATIC_NODES\
+    MPOL_INTERLEAVE\
+    MPOL_LOCAL\
+    MPOL_MAX\
+    MPOL_MF_INTERNAL\
+    MPOL_MF_LAZY\
+    MPOL_MF_MOVE\
+    MPOL_MF_MOVE_ALL\
+    MPOL_MF_STRICT\
+    MPOL_MF_VALID\
+    MPOL_MODE_FLAGS\
+    MPOL_PREFERRED\
+    MPOL_PREFERRED_MANY\
+    MPOL_WEIGHTED_INTERLEAVE\
+    MQ_BYTES_MAX\
+    MQ_PRIO_MAX\
+    MREMAP_DONTUNMAP\
+    MREMAP_FIXED\
+    MREMAP_MAYMOVE\
+    MRW_LBA_DMA\
+    MRW_LBA_GAA\
+    MRW_MODE_PC\
+    MRW_MODE_PC_PRE1\
+    MSDOS_DIR_BITS\
+    MSDOS_DPB\
+    MSDOS_DPB_BITS\
+    MSDOS_DPS\
+    MSDOS_DPS_BITS\
+    MSDOS_FSINFO_INO\
+    MSDOS_LONGNAME\
+    MSDOS_NAME\
+    MSDOS_ROOT_INO\
+    MSDOS_SLOTS\
+    MSDOS_SUPER_MAGIC\
+    MSGCTL\
+    MSGGET\
+    MSGMAP\
+    MSGMAX\
+    MSGMNB\
+    MSGMNI\
+    MSGPOOL\
+    MSGRCV\
+    MSGSEG\
+    MSGSND\
+    MSGSSZ\
+    MSGTQL\
+    MSG_BATCH\
+    MSG_CMSG_CLOEXEC\
+    MSG_CONFIRM\
+    MSG_COPY\
+    MSG_CTRUNC\
+    MSG_DONTROUTE\
+    MSG_DONTWAIT\
+    MSG_EOR\
+    MSG_ERRQUEUE\
+    MSG_EXCEPT\
+    MSG_FASTOPEN\
+    MSG_FIN\
+    MSG_INFO\
+    MSG_MORE\
+    MSG_NOERROR\
+    MSG_NOSIGNAL\
+    MSG_OOB\
+    MSG_PEEK\
+    MSG_PROBE\
+    MSG_PROXY\
+    MSG_RST\
+    MSG_SOCK_DEVMEM\
+    MSG_STAT\
+    MSG_STAT_ANY\
+    MSG_SYN\
+    MSG_TRUNC\
+    MSG_TRYHARD\
+    MSG_WAITALL\
+    MSG_WAITFORONE\
+    MSG_ZEROCOPY\
+    MSR_MAJOR\
+    MS_ACTIVE\
+    MS_ASYNC\
+    MS_BIND\
+    MS_BORN\
+    MS_DIRSYNC\
+    MS_INVALIDATE\
+    MS_I_VERSION\
+    MS_KERNMOUNT\
+    MS_LAZYTIME\
+    MS_MANDLOCK\
+    MS_MGC_MSK\
+    MS_MGC_VAL\
+    MS_MOVE\
+    MS_NOATIME\
+    MS_NODEV\
+    MS_NODIRATIME\
+    MS_NOEXEC\
+    MS_NOREMOTELOCK\
+    MS_NOSEC\
+    MS_NOSUID\
+    MS_NOSYMFOLLOW\
+    MS_NOUSER\
+    MS_POSIXACL\
+    MS_PRIVATE\
+    MS_RDONLY\
+    MS_REC\
+    MS_RELATIME\
+    MS_REMOUNT\
+    MS_RMT_MASK\
+    MS_SHARED\
+    MS_SILENT\
+    MS_SLAVE\
+    MS_STRICTATIME\
+    MS_SUBMOUNT\
+    MS_SYNC\
+    MS_SYNCHRONOUS\
+    MS_UNBINDABLE\
+    MS_VERBOSE\
+    MTDFILEMODE\
+    MTIOCGET\
+    MTIOCPOS\
+    MTIOCTOP\
+    MT_TOOL_DIAL\
+    MT_TOOL_FINGER\
+    MT_TOOL_MAX\
+    MT_TOOL_PALM\
+    MT_TOOL_PEN\
+    MUX_MAJOR\
+    NAME_MAX\
+    NBD_CLEAR_QUE\
+    NBD_CLEAR_SOCK\
+    NBD_DISCONNECT\
+    NBD_DO_IT\
+    NBD_PRINT_DEBUG\
+    NBD_SET_BLKSIZE\
+    NBD_SET_FLAGS\
+    NBD_SET_SIZE\
+    NBD_SET_SIZE_BLOCKS\
+    NBD_SET_SOCK\
+    NBD_SET_TIMEOUT\
+    NCC\
+    NCCS\
+    NCP_SUPER_MAGIC\
+    ND_IOCTL_ARS_CAP\
+    ND_IOCTL_ARS_START\
+    ND_IOCTL_ARS_STATUS\
+    ND_IOCTL_CALL\
+    ND_IOCTL_CLEAR_ERROR\
+    ND_IOCTL_DIMM_FLAGS\
+    ND_IOCTL_GET_CONFIG_DATA\
+    ND_IOCTL_GET_CONFIG_SIZE\
+    ND_IOCTL_SET_CONFIG_DATA\
+    ND_IOCTL_VENDOR\
+    NETLINK_ADD_MEMBERSHIP\
+    NETLINK_AUDIT\
+    NETLINK_BROADCAST_ERROR\
+    NETLINK_CAP_ACK\
+    NETLINK_CONNECTED\
+    NETLINK_CONNECTOR\
+    NETLINK_CRYPTO\
+    NETLINK_DNRTMSG\
+    NETLINK_DROP_MEMBERSHIP\
+    NETLINK_ECRYPTFS\
+    NETLINK_EXT_ACK\
+    NETLINK_FIB_LOOKUP\
+    NETLINK_FIREWALL\
+    NETLINK_GENERIC\
+    NETLINK_GET_STRICT_CHK\
+    NETLINK_INET_DIAG\
+    NETLINK_IP6_FW\
+    NETLINK_ISCSI\
+    NETLINK_KOBJECT_UEVENT\
+    NETLINK_LISTEN_ALL_NSID\
+    NETLINK_LIST_MEMBERSHIPS\
+    NETLINK_MAJOR\
+    NETLINK_NETFILTER\
+    NETLINK_NFLOG\
+    NETLINK_NO_ENOBUFS\
+    NETLINK_PKTINFO\
+    NETLINK_RDMA\
+    NETLINK_ROUTE\
+    NETLINK_RX_RING\
+    NETLINK_SCSITRANSPORT\
+    NETLINK_SELINUX\
+    NETLINK_SMC\
+    NETLINK_SOCK_DIAG\
+    NETLINK_TX_RING\
+    NETLINK_UNCONNECTED\
+    NETLINK_UNUSED\
+    NETLINK_USERSOCK\
+    NETLINK_XFRM\
+    NET_MAJOR\
+    NET_NS_INDEX\
+    NE_ADD_VCPU\
+    NE_CREATE_VM\
+    NE_GET_IMAGE_LOAD_INFO\
+    NE_SET_USER_MEMORY_REGION\
+    NE_START_ENCLAVE\
+    NFDBITS\
+    NFPREG\
+    NFPROTO_ARP\
+    NFPROTO_BRIDGE\
+    NFPROTO_DECNET\
+    NFPROTO_INET\
+    NFPROTO_IPV4\
+    NFPROTO_IPV6\
+    NFPROTO_NETDEV\
+    NFPROTO_NUMPROTO\
+    NFPROTO_UNSPEC\
+    NFS_SUPER_MAGIC\
+    NGREG\
+    NGROUPS_MAX\
+    NILFS_IOCTL_CHANGE_CPMODE\
+    NILFS_IOCTL_CLEAN_SEGMENTS\
+    NILFS_IOCTL_DELETE_CHECKPOINT\
+    NILFS_IOCTL_GET_BDESCS\
+    NILFS_IOCTL_GET_CPINFO\
+    NILFS_IOCTL_GET_CPSTAT\
+    NILFS_IOCTL_GET_SUINFO\
+    NILFS_IOCTL_GET_SUSTAT\
+    NILFS_IOCTL_GET_VINFO\
+    NILFS_IOCTL_RESIZE\
+    NILFS_IOCTL_SET_ALLOC_RANGE\
+    NILFS_IOCTL_SET_SUINFO\
+    NILFS_IOCTL_SYNC\
+    NILFS_SUPER_MAGIC\
+    NL0\
+    NL1\
+    NL2\
+    NL3\
+    NLA_ALIGNTO\
+    NLA_F_NESTED\
+    NLA_F_NET_BYTEORDER\
+    NLA_HDRLEN\
+    NLA_TYPE_MASK\
+    NLDLY\
+    NLMSGERR_ATTR_COOKIE\
+    NLMSGERR_ATTR_MAX\
+    NLMSGERR_ATTR_MISS_NEST\
+    NLMSGERR_ATTR_MISS_TYPE\
+    NLMSGERR_ATTR_MSG\
+    NLMSGERR_ATTR_OFFS\
+    NLMSGERR_ATTR_POLICY\
+    NLMSGERR_ATTR_UNUSED\
+    NLMSG_ALIGNTO\
+    NLMSG_DONE\
+    NLMSG_ERROR\
+    NLMSG_HDRLEN\
+    NLMSG_MIN_TYPE\
+    NLMSG_NOOP\
+    NLMSG_OVERRUN\
+    NLM_F_ACK\
+    NLM_F_ACK_TLVS\
+    NLM_F_APPEND\
+    NLM_F_ATOMIC\
+    NLM_F_BULK\
+    NLM_F_CAPPED\
+    NLM_F_CREATE\
+    NLM_F_DUMP\
+    NLM_F_DUMP_FILTERED\
+    NLM_F_DUMP_INTR\
+    NLM_F_ECHO\
+    NLM_F_EXCL\
+    NLM_F_MATCH\
+    NLM_F_MULTI\
+    NLM_F_NONREC\
+    NLM_F_REPLACE\
+    NLM_F_REQUEST\
+    NLM_F_ROOT\
+    NM_VECTOR\
+    NOFLSH\
+    NOTIFY_COOKIE_LEN\
+    NOTIFY_NONE\
+    NOTIFY_REMOVED\
+    NOTIFY_WOKENUP\
+    NPMODE_DROP\
+    NPMODE_ERROR\
+    NPMODE_PASS\
+    NPMODE_QUEUE\
+    NP_VECTOR\
+    NR_DQHASH\
+    NR_DQUOTS\
+    NR_FILE\
+    NR_LDISCS\
+    NR_NAMESPACES\
+    NR_OPEN\
+    NSFS_MAGIC\
+    NSIG\
+    NSIGBUS\
+    NSIGCHLD\
+    NSIGEMT\
+    NSIGFPE\
+    NSIGILL\
+    NSIGPOLL\
+    NSIGSEGV\
+    NSIGSYS\
+    NSIGTRAP\
+    NSIO\
+    NS_ADJBUFLEV\
+    NS_GETPSTAT\
+    NS_GET_NSTYPE\
+    NS_GET_OWNER_UID\
+    NS_GET_PARENT\
+    NS_GET_USERNS\
+    NS_SETBUFLEV\
+    NTP_API\
+    NUM_ACRS\
+    NUM_CRS\
+    NUM_CR_WORDS\
+    NUM_FPRS\
+    NUM_FPU_REGS\
+    NUM_GPRS\
+    NUM_RFKILL_TYPES\
+    NVME_IOCTL_ADMIN64_CMD\
+    NVME_IOCTL_ADMIN_CMD\
+    NVME_IOCTL_ID\
+    NVME_IOCTL_IO64_CMD\
+    NVME_IOCTL_IO64_CMD_VEC\
+    NVME_IOCTL_IO_CMD\
+    NVME_IOCTL_RESCAN\
+    NVME_IOCTL_RESET\
+    NVME_IOCTL_SUBMIT_IO\
+    NVME_IOCTL_SUBSYS_RESET\
+    NVME_URING_CMD_ADMIN\
+    NVME_URING_CMD_ADMIN_VEC\
+    NVME_URING_CMD_IO\
+    NVME_URING_CMD_IO_VEC\
+    NVRAM_INIT\
+    NVRAM_SETCKS\
+    NVRREG\
+    N_6PACK\
+    N_AX25\
+    N_CAIF\
+    N_CAN327\
+    N_DEVELOPMENT\
+    N_GIGASET_M101\
+    N_GSM0710\
+    N_HCI\
+    N_HDLC\
+    N_IRDA\
+    N_MASC\
+    N_MCTP\
+    N_MOUSE\
+    N_NCI\
+    N_NULL\
+    N_PPP\
+    N_PPS\
+    N_PROFIBUS_FDL\
+    N_R3964\
+    N_SLCAN\
+    N_SLIP\
+    N_SMSBLOCK\
+    N_SPEAKUP\
+    N_STRIP\
+    N_SYNC_PPP\
+    N_TI_WL\
+    N_TRACEROUTER\
+    N_TRACESINK\
+    N_TTY\
+    N_V253\
+    N_X25\
+    OCFS2_SUPER_MAGIC\
+    OCRNL\
+    OFDEL\
+    OFILL\
+    OF_VECTOR\
+    OLCUC\
+    ONLCR\
+    ONLRET\
+    ONOCR\
+    OPAL_ADMIN1\
+    OPAL_FL_LOCKED\
+    OPAL_FL_LOCKING_ENABLED\
+    OPAL_FL_LOCKING_SUPPORTED\
+    OPAL_FL_MBR_DONE\
+    OPAL_FL_MBR_ENABLED\
+    OPAL_FL_SUPPORTED\
+    OPAL_KEY_MAX\
+    OPAL_LK\
+    OPAL_MAX_LRS\
+    OPAL_MBR_DISABLE\
+    OPAL_MBR_DONE\
+    OPAL_MBR_ENABLE\
+    OPAL_MBR_NOT_DONE\
+    OPAL_READ_TABLE\
+    OPAL_RO\
+    OPAL_RW\
+    OPAL_TABLE_READ\
+    OPAL_TABLE_WRITE\
+    OPAL_UID_LENGTH\
+    OPAL_USER1\
+    OPAL_USER2\
+    OPAL_USER3\
+    OPAL_USER4\
+    OPAL_USER5\
+    OPAL_USER6\
+    OPAL_USER7\
+    OPAL_USER8\
+    OPAL_USER9\
+    OPAL_WRITE_TABLE\
+    OPENPROM_SUPER_MAGIC\
+    OPEN_TREE_CLOEXEC\
+    OPEN_TREE_CLONE\
+    OPOST\
+    OPTICS_CDROM_MAJOR\
+    ORIG_EAX\
+    OSST_MAJOR\
+    OTPERASE\
+    OTPGETREGIONCOUNT\
+    OTPGETREGIONINFO\
+    OTPLOCK\
+    OTPSELECT\
+    OVERCOMMIT_ALWAYS\
+    OVERCOMMIT_GUESS\
+    OVERCOMMIT_NEVER\
+    OVERLAYFS_SUPER_MAGIC\
+    O_ACCMODE\
+    O_APPEND\
+    O_ASYNC\
+    O_CLOEXEC\
+    O_CREAT\
+    O_DIRECT\
+    O_DIRECTORY\
+    O_DSYNC\
+    O_EXCL\
+    O_FSYNC\
+    O_LARGEFILE\
+    O_NDELAY\
+    O_NOATIME\
+    O_NOCTTY\
+    O_NOFOLLOW\
+    O_NONBLOCK\
+    O_PATH\
+    O_RDONLY\
+    O_RDWR\
+    O_RSYNC\
+    O_SYNC\
+    O_TMPFILE\
+    O_TMPFILE_MASK\
+    O_TRUNC\
+    O_WRONLY\
+    PACKET_ADD_MEMBERSHIP\
+    PACKET_AUXDATA\
+    PACKET_BLOCK_MODE1\
+    PACKET_BLOCK_MODE2\
+    PACKET_BROADCAST\
+    PACKET_CDR\
+    PACKET_CDRW\
+    PACKET_COPY_THRESH\
+    PACKET_CTRL_CMD\
+    PACKET_DEBUG\
+    PACKET_DISC_COMPLETE\
+    PACKET_DISC_EMPTY\
+    PACKET_DISC_INCOMPLETE\
+    PACKET_DISC_OTHER\
+    PACKET_DROP_MEMBERSHIP\
+    PACKET_DVDR\
+    PACKET_DVDRW\
+    PACKET_FANOUT\
+    PACKET_FANOUT_CBPF\
+    PACKET_FANOUT_CPU\
+    PACKET_FANOUT_DATA\
+    PACKET_FANOUT_EBPF\
+    PACKET_FANOUT_FLAG_DEFRAG\
+    PACKET_FANOUT_FLAG_IGNORE_OUTGOING\
+    PACKET_FANOUT_FLAG_ROLLOVER\
+    PACKET_FANOUT_FLAG_UNIQUEID\
+    PACKET_FANOUT_HASH\
+    PACKET_FANOUT_LB\
+    PACKET_FANOUT_QM\
+    PACKET_FANOUT_RND\
+    PACKET_FANOUT_ROLLOVER\
+    PACKET_FASTROUTE\
+    PACKET_HDRLEN\
+    PACKET_HOST\
+    PACKET_IGNORE_OUTGOING\
+    PACKET_IOCTL_MAGIC\
+    PACKET_KERNEL\
+    PACKET_LOOPBACK\
+    PACKET_LOSS\
+    PACKET_LRA_VALID\
+    PACKET_MERGE_SEGS\
+    PACKET_MODE1\
+    PACKET_MODE2\
+    PACKET_MR_ALLMULTI\
+    PACKET_MR_MULTICAST\
+    PACKET_MR_PROMISC\
+    PACKET_MR_UNICAST\
+    PACKET_MULTICAST\
+    PACKET_NWA_VALID\
+    PACKET_ORIGDEV\
+    PACKET_OTHERHOST\
+    PACKET_OUTGOING\
+    PACKET_QDISC_BYPASS\
+    PACKET_RECV_OUTPUT\
+    PACKET_RESERVE\
+    PACKET_ROLLOVER_STATS\
+    PACKET_RX_RING\
+    PACKET_SESSION_COMPLETE\
+    PACKET_SESSION_EMPTY\
+    PACKET_SESSION_INCOMPLETE\
+    PACKET_SESSION_RESERVED\
+    PACKET_STATISTICS\
+    PACKET_TIMESTAMP\
+    PACKET_TX_HAS_OFF\
+    PACKET_TX_RING\
+    PACKET_TX_TIMESTAMP\
+    PACKET_USER\
+    PACKET_VERSION\
+    PACKET_VNET_HDR\
+    PACKET_VNET_HDR_SZ\
+    PACKET_WRITABLE\
+    PAGEMAP_SCAN\
+    PAGE_IS_FILE\
+    PAGE_IS_GUARD\
+    PAGE_IS_HUGE\
+    PAGE_IS_PFNZERO\
+    PAGE_IS_PRESENT\
+    PAGE_IS_SOFT_DIRTY\
+    PAGE_IS_SWAPPED\
+    PAGE_IS_WPALLOWED\
+    PAGE_IS_WRITTEN\
+    PARENB\
+    PARISC_SC_FLAG_IN_SYSCALL\
+    PARISC_SC_FLAG_ONSTACK\
+    PARITY_CRC16_PR0\
+    PARITY_CRC16_PR0_CCITT\
+    PARITY_CRC16_PR1\
+    PARITY_CRC16_PR1_CCITT\
+    PARITY_CRC32_PR0_CCITT\
+    PARITY_CRC32_PR1_CCITT\
+    PARITY_DEFAULT\
+    PARITY_NONE\
+    PARMRK\
+    PARODD\
+    PATH_MAX\
+    PC\
+    PCITEST_BAR\
+    PCITEST_CLEAR_IRQ\
+    PCITEST_COPY\
+    PCITEST_GET_IRQTYPE\
+    PCITEST_LEGACY_IRQ\
+    PCITEST_MSI\
+    PCITEST_MSIX\
+    PCITEST_READ\
+    PCITEST_SET_IRQTYPE\
+    PCITEST_WRITE\
+    PENDIN\
+    PERF_ATTR_SIZE_VER0\
+    PERF_ATTR_SIZE_VER1\
+    PERF_ATTR_SIZE_VER2\
+    PERF_ATTR_SIZE_VER3\
+    PERF_ATTR_SIZE_VER4\
+    PERF_ATTR_SIZE_VER5\
+    PERF_ATTR_SIZE_VER6\
+    PERF_ATTR_SIZE_VER7\
+    PERF_AUX_FLAG_COLLISION\
+    PERF_AUX_FLAG_CORESIGHT_FORMAT_CORESIGHT\
+    PERF_AUX_FLAG_CORESIGHT_FORMAT_RAW\
+    PERF_AUX_FLAG_OVERWRITE\
+    PERF_AUX_FLAG_PARTIAL\
+    PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK\
+    PERF_AUX_FLAG_TRUNCATED\
+    PERF_BPF_EVENT_MAX\
+    PERF_BPF_EVENT_PROG_LOAD\
+    PERF_BPF_EVENT_PROG_UNLOAD\
+    PERF_BPF_EVENT_UNKNOWN\
+    PERF_BR_ARM64_DEBUG_DATA\
+    PERF_BR_ARM64_DEBUG_EXIT\
+    PERF_BR_ARM64_DEBUG_HALT\
+    PERF_BR_ARM64_DEBUG_INST\
+    PERF_BR_ARM64_FIQ\
+    PERF_BR_CALL\
+    PERF_BR_COND\
+    PERF_BR_COND_CALL\
+    PERF_BR_COND_RET\
+    PERF_BR_ERET\
+    PERF_BR_EXTEND_ABI\
+    PERF_BR_IND\
+    PERF_BR_IND_CALL\
+    PERF_BR_IRQ\
+    PERF_BR_MAX\
+    PERF_BR_NEW_ARCH_1\
+    PERF_BR_NEW_ARCH_2\
+    PERF_BR_NEW_ARCH_3\
+    PERF_BR_NEW_ARCH_4\
+    PERF_BR_NEW_ARCH_5\
+    PERF_BR_NEW_FAULT_ALGN\
+    PERF_BR_NEW_FAULT_DATA\
+    PERF_BR_NEW_FAULT_INST\
+    PERF_BR_NEW_MAX\
+    PERF_BR_NON_SPEC_CORRECT_PATH\
+    PERF_BR_NO_TX\
+    PERF_BR_PRIV_HV\
+    PERF_BR_PRIV_KERNEL\
+    PERF_BR_PRIV_UNKNOWN\
+    PERF_BR_PRIV_USER\
+    PERF_BR_RET\
+    PERF_BR_SERROR\
+    PERF_BR_SPEC_CORRECT_PATH\
+    PERF_BR_SPEC_MAX\
+    PERF_BR_SPEC_NA\
+    PERF_BR_SPEC_WRONG_PATH\
+    PERF_BR_SYSCALL\
+    PERF_BR_SYSRET\
+    PERF_BR_UNCOND\
+    PERF_BR_UNKNOWN\
+    PERF_CONTEXT_GUEST\
+    PERF_CONTEXT_GUEST_KERNEL\
+    PERF_CONTEXT_GUEST_USER\
+    PERF_CONTEXT_HV\
+    PERF_CONTEXT_KERNEL\
+    PERF_CONTEXT_MAX\
+    PERF_CONTEXT_USER\
+    PERF_COUNT_HW_BRANCH_INSTRUCTIONS\
+    PERF_COUNT_HW_BRANCH_MISSES\
+    PERF_COUNT_HW_BUS_CYCLES\
+    PERF_COUNT_HW_CACHE_BPU\
+    PERF_COUNT_HW_CACHE_DTLB\
+    PERF_COUNT_HW_CACHE_ITLB\
+    PERF_COUNT_HW_CACHE_L1D\
+    PERF_COUNT_HW_CACHE_L1I\
+    PERF_COUNT_HW_CACHE_LL\
+    PERF_COUNT_HW_CACHE_MAX\
+    PERF_COUNT_HW_CACHE_MISSES\
+    PERF_COUNT_HW_CACHE_NODE\
+    PERF_COUNT_HW_CACHE_OP_MAX\
+    PERF_COUNT_HW_CACHE_OP_PREFETCH\
+    PERF_COUNT_HW_CACHE_OP_READ\
+    PERF_COUNT_HW_CACHE_OP_WRITE\
+    PERF_COUNT_HW_CACHE_REFERENCES\
+    PERF_COUNT_HW_CACHE_RESULT_ACCESS\
+    PERF_COUNT_HW_CACHE_RESULT_MAX\
+    PERF_COUNT_HW_CACHE_RESULT_MISS\
+    PERF_COUNT_HW_CPU_CYCLES\
+    PERF_COUNT_HW_INSTRUCTIONS\
+    PERF_COUNT_HW_MAX\
+    PERF_COUNT_HW_REF_CPU_CYCLES\
+    PERF_COUNT_HW_STALLED_CYCLES_BACKEND\
+    PERF_COUNT_HW_STALLED_CYCLES_FRONTEND\
+    PERF_COUNT_SW_ALIGNMENT_FAULTS\
+    PERF_COUNT_SW_BPF_OUTPUT\
+    PERF_COUNT_SW_CGROUP_SWITCHES\
+    PERF_COUNT_SW_CONTEXT_SWITCHES\
+    PERF_COUNT_SW_CPU_CLOCK\
+    PERF_COUNT_SW_CPU_MIGRATIONS\
+    PERF_COUNT_SW_DUMMY\
+    PERF_COUNT_SW_EMULATION_FAULTS\
+    PERF_COUNT_SW_MAX\
+    PERF_COUNT_SW_PAGE_FAULTS\
+    PERF_COUNT_SW_PAGE_FAULTS_MAJ\
+    PERF_COUNT_SW_PAGE_FAULTS_MIN\
+    PERF_COUNT_SW_TASK_CLOCK\
+    PERF_EVENT_IOC_DISABLE\
+    PERF_EVENT_IOC_ENABLE\
+    PERF_EVENT_IOC_ID\
+    PERF_EVENT_IOC_MODIFY_ATTRIBUTES\
+    PERF_EVENT_IOC_PAUSE_OUTPUT\
+    PERF_EVENT_IOC_PERIOD\
+    PERF_EVENT_IOC_QUERY_BPF\
+    PERF_EVENT_IOC_REFRESH\
+    PERF_EVENT_IOC_RESET\
+    PERF_EVENT_IOC_SET_BPF\
+    PERF_EVENT_IOC_SET_FILTER\
+    PERF_EVENT_IOC_SET_OUTPUT\
+    PERF_FLAG_FD_CLOEXEC\
+    PERF_FLAG_FD_NO_GROUP\
+    PERF_FLAG_FD_OUTPUT\
+    PERF_FLAG_PID_CGROUP\
+    PERF_FORMAT_GROUP\
+    PERF_FORMAT_ID\
+    PERF_FORMAT_LOST\
+    PERF_FORMAT_MAX\
+    PERF_FORMAT_TOTAL_TIME_ENABLED\
+    PERF_FORMAT_TOTAL_TIME_RUNNING\
+    PERF_HW_EVENT_MASK\
+    PERF_IOC_FLAG_GROUP\
+    PERF_MAX_CONTEXTS_PER_STACK\
+    PERF_MAX_STACK_DEPTH\
+    PERF_MEM_BLK_ADDR\
+    PERF_MEM_BLK_DATA\
+    PERF_MEM_BLK_NA\
+    PERF_MEM_BLK_SHIFT\
+    PERF_MEM_HOPS_0\
+    PERF_MEM_HOPS_1\
+    PERF_MEM_HOPS_2\
+    PERF_MEM_HOPS_3\
+    PERF_MEM_HOPS_SHIFT\
+    PERF_MEM_LOCK_LOCKED\
+    PERF_MEM_LOCK_NA\
+    PERF_MEM_LOCK_SHIFT\
+    PERF_MEM_LVLNUM_ANY_CACHE\
+    PERF_MEM_LVLNUM_CXL\
+    PERF_MEM_LVLNUM_IO\
+    PERF_MEM_LVLNUM_L1\
+    PERF_MEM_LVLNUM_L2\
+    PERF_MEM_LVLNUM_L3\
+    PERF_MEM_LVLNUM_L4\
+    PERF_MEM_LVLNUM_LFB\
+    PERF_MEM_LVLNUM_NA\
+    PERF_MEM_LVLNUM_PMEM\
+    PERF_MEM_LVLNUM_RAM\
+    PERF_MEM_LVLNUM_SHIFT\
+    PERF_MEM_LVL_HIT\
+    PERF_MEM_LVL_IO\
+    PERF_MEM_LVL_L1\
+    PERF_MEM_LVL_L2\
+    PERF_MEM_LVL_L3\
+    PERF_MEM_LVL_LFB\
+    PERF_MEM_LVL_LOC_RAM\
+    PERF_MEM_LVL_MISS\
+    PERF_MEM_LVL_NA\
+    PERF_MEM_LVL_REM_CCE1\
+    PERF_MEM_LVL_REM_CCE2\
+    PERF_MEM_LVL_REM_RAM1\
+    PERF_MEM_LVL_REM_RAM2\
+    PERF_MEM_LVL_SHIFT\
+    PERF_MEM_LVL_UNC\
+    PERF_MEM_OP_EXEC\
+    PERF_MEM_OP_LOAD\
+    PERF_MEM_OP_NA\
+    PERF_MEM_OP_PFETCH\
+    PERF_MEM_OP_SHIFT\
+    PERF_MEM_OP_STORE\
+    PERF_MEM_REMOTE_REMOTE\
+    PERF_MEM_REMOTE_SHIFT\
+    PERF_MEM_SNOOPX_FWD\
+    PERF_MEM_SNOOPX_PEER\
+    PERF_MEM_SNOOPX_SHIFT\
+    PERF_MEM_SNOOP_HIT\
+    PERF_MEM_SNOOP_HITM\
+    PERF_MEM_SNOOP_MISS\
+    PERF_MEM_SNOOP_NA\
+    PERF_MEM_SNOOP_NONE\
+    PERF_MEM_SNOOP_SHIFT\
+    PERF_MEM_TLB_HIT\
+    PERF_MEM_TLB_L1\
+    PERF_MEM_TLB_L2\
+    PERF_MEM_TLB_MISS\
+    PERF_MEM_TLB_NA\
+    PERF_MEM_TLB_OS\
+    PERF_MEM_TLB_SHIFT\
+    PERF_MEM_TLB_WK\
+    PERF_PMU_TYPE_SHIFT\
+    PERF_RECORD_AUX\
+    PERF_RECORD_AUX_OUTPUT_HW_ID\
+    PERF_RECORD_BPF_EVENT\
+    PERF_RECORD_CGROUP\
+    PERF_RECORD_COMM\
+    PERF_RECORD_EXIT\
+    PERF_RECORD_FORK\
+    PERF_RECORD_ITRACE_START\
+    PERF_RECORD_KSYMBOL\
+    PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER\
+    PERF_RECORD_KSYMBOL_TYPE_BPF\
+    PERF_RECORD_KSYMBOL_TYPE_MAX\
+    PERF_RECORD_KSYMBOL_TYPE_OOL\
+    PERF_RECORD_KSYMBOL_TYPE_UNKNOWN\
+    PERF_RECORD_LOST\
+    PERF_RECORD_LOST_SAMPLES\
+    PERF_RECORD_MAX\
+    PERF_RECORD_MISC_COMM_EXEC\
+    PERF_RECORD_MISC_CPUMODE_MASK\
+    PERF_RECORD_MISC_CPUMODE_UNKNOWN\
+    PERF_RECORD_MISC_EXACT_IP\
+    PERF_RECORD_MISC_EXT_RESERVED\
+    PERF_RECORD_MISC_FORK_EXEC\
+    PERF_RECORD_MISC_GUEST_KERNEL\
+    PERF_RECORD_MISC_GUEST_USER\
+    PERF_RECORD_MISC_HYPERVISOR\
+    PERF_RECORD_MISC_KERNEL\
+    PERF_RECORD_MISC_MMAP_BUILD_ID\
+    PERF_RECORD_MISC_MMAP_DATA\
+    PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT\
+    PERF_RECORD_MISC_SWITCH_OUT\
+    PERF_RECORD_MISC_SWITCH_OUT_PREEMPT\
+    PERF_RECORD_MISC_USER\
+    PERF_RECORD_MMAP\
+    PERF_RECORD_MMAP2\
+    PERF_RECORD_NAMESPACES\
+    PERF_RECORD_READ\
+    PERF_RECORD_SAMPLE\
+    PERF_RECORD_SWITCH\
+    PERF_RECORD_SWITCH_CPU_WIDE\
+    PERF_RECORD_TEXT_POKE\
+    PERF_RECORD_THROTTLE\
+    PERF_RECORD_UNTHROTTLE\
+    PERF_SAMPLE_ADDR\
+    PERF_SAMPLE_AUX\
+    PERF_SAMPLE_BRANCH_ABORT_TX\
+    PERF_SAMPLE_BRANCH_ABORT_TX_SHIFT\
+    PERF_SAMPLE_BRANCH_ANY\
+    PERF_SAMPLE_BRANCH_ANY_CALL\
+    PERF_SAMPLE_BRANCH_ANY_CALL_SHIFT\
+    PERF_SAMPLE_BRANCH_ANY_RETURN\
+    PERF_SAMPLE_BRANCH_ANY_RETURN_SHIFT\
+    PERF_SAMPLE_BRANCH_ANY_SHIFT\
+    PERF_SAMPLE_BRANCH_CALL\
+    PERF_SAMPLE_BRANCH_CALL_SHIFT\
+    PERF_SAMPLE_BRANCH_CALL_STACK\
+    PERF_SAMPLE_BRANCH_CALL_STACK_SHIFT\
+    PERF_SAMPLE_BRANCH_COND\
+    PERF_SAMPLE_BRANCH_COND_SHIFT\
+    PERF_SAMPLE_BRANCH_HV\
+    PERF_SAMPLE_BRANCH_HV_SHIFT\
+    PERF_SAMPLE_BRANCH_HW_INDEX\
+    PERF_SAMPLE_BRANCH_HW_INDEX_SHIFT\
+    PERF_SAMPLE_BRANCH_IND_CALL\
+    PERF_SAMPLE_BRANCH_IND_CALL_SHIFT\
+    PERF_SAMPLE_BRANCH_IND_JUMP\
+    PERF_SAMPLE_BRANCH_IND_JUMP_SHIFT\
+    PERF_SAMPLE_BRANCH_IN_TX\
+    PERF_SAMPLE_BRANCH_IN_TX_SHIFT\
+    PERF_SAMPLE_BRANCH_KERNEL\
+    PERF_SAMPLE_BRANCH_KERNEL_SHIFT\
+    PERF_SAMPLE_BRANCH_MAX\
+    PERF_SAMPLE_BRANCH_MAX_SHIFT\
+    PERF_SAMPLE_BRANCH_NO_CYCLES\
+    PERF_SAMPLE_BRANCH_NO_CYCLES_SHIFT\
+    PERF_SAMPLE_BRANCH_NO_FLAGS\
+    PERF_SAMPLE_BRANCH_NO_FLAGS_SHIFT\
+    PERF_SAMPLE_BRANCH_NO_TX\
+    PERF_SAMPLE_BRANCH_NO_TX_SHIFT\
+    PERF_SAMPLE_BRANCH_PLM_ALL\
+    PERF_SAMPLE_BRANCH_PRIV_SAVE\
+    PERF_SAMPLE_BRANCH_PRIV_SAVE_SHIFT\
+    PERF_SAMPLE_BRANCH_STACK\
+    PERF_SAMPLE_BRANCH_TYPE_SAVE\
+    PERF_SAMPLE_BRANCH_TYPE_SAVE_SHIFT\
+    PERF_SAMPLE_BRANCH_USER\
+    PERF_SAMPLE_BRANCH_USER_SHIFT\
+    PERF_SAMPLE_CALLCHAIN\
+    PERF_SAMPLE_CGROUP\
+    PERF_SAMPLE_CODE_PAGE_SIZE\
+    PERF_SAMPLE_CPU\
+    PERF_SAMPLE_DATA_PAGE_SIZE\
+    PERF_SAMPLE_DATA_SRC\
+    PERF_SAMPLE_ID\
+    PERF_SAMPLE_IDENTIFIER\
+    PERF_SAMPLE_IP\
+    PERF_SAMPLE_MAX\
+    PERF_SAMPLE_PERIOD\
+    PERF_SAMPLE_PHYS_ADDR\
+    PERF_SAMPLE_RAW\
+    PERF_SAMPLE_READ\
+    PERF_SAMPLE_REGS_ABI_32\
+    PERF_SAMPLE_REGS_ABI_64\
+    PERF_SAMPLE_REGS_ABI_NONE\
+    PERF_SAMPLE_REGS_INTR\
+    PERF_SAMPLE_REGS_USER\
+    PERF_SAMPLE_STACK_USER\
+    PERF_SAMPLE_STREAM_ID\
+    PERF_SAMPLE_TID\
+    PERF_SAMPLE_TIME\
+    PERF_SAMPLE_TRANSACTION\
+    PERF_SAMPLE_WEIGHT\
+    PERF_SAMPLE_WEIGHT_STRUCT\
+    PERF_SAMPLE_WEIGHT_TYPE\
+    PERF_TXN_ABORT_MASK\
+    PERF_TXN_ABORT_SHIFT\
+    PERF_TXN_ASYNC\
+    PERF_TXN_CAPACITY_READ\
+    PERF_TXN_CAPACITY_WRITE\
+    PERF_TXN_CONFLICT\
+    PERF_TXN_ELISION\
+    PERF_TXN_MAX\
+    PERF_TXN_RETRY\
+    PERF_TXN_SYNC\
+    PERF_TXN_TRANSACTION\
+    PERF_TYPE_BREAKPOINT\
+    PERF_TYPE_HARDWARE\
+    PERF_TYPE_HW_CACHE\
+    PERF_TYPE_MAX\
+    PERF_TYPE_RAW\
+    PERF_TYPE_SOFTWARE\
+    PERF_TYPE_TRACEPOINT\
+    PER_BSD\
+    PER_CLEAR_ON_SETID\
+    PER_EM_MASK\
+    PER_HPUX\
+    PER_IRIX32\
+    PER_IRIX64\
+    PER_IRIXN32\
+    PER_ISCR4\
+    PER_LINUX\
+    PER_LINUX32\
+    PER_LINUX32_3GB\
+    PER_LINUX_32BIT\
+    PER_LINUX_FDPIC\
+    PER_MASK\
+    PER_OSF4\
+    PER_OSR5\
+    PER_RISCOS\
+    PER_SCOSVR3\
+    PER_SOLARIS\
+    PER_SUNOS\
+    PER_SVR3\
+    PER_SVR4\
+    PER_UW7\
+    PER_WYSEV386\
+    PER_XENIX\
+    PF_ALG\
+    PF_APPLETALK\
+    PF_ASH\
+    PF_ATMPVC\
+    PF_ATMSVC\
+    PF_AX25\
+    PF_BLUETOOTH\
+    PF_BRIDGE\
+    PF_CAIF\
+    PF_CAN\
+    PF_ECONET\
+    PF_FILE\
+    PF_IB\
+    PF_IEEE802154\
+    PF_INET\
+    PF_INET6\
+    PF_IPX\
+    PF_IRDA\
+    PF_ISDN\
+    PF_IUCV\
+    PF_KCM\
+    PF_KEY\
+    PF_LLC\
+    PF_LOCAL\
+    PF_MAX\
+    PF_MCTP\
+    PF_MPLS\
+    PF_NETBEUI\
+    PF_NETLINK\
+    PF_NETROM\
+    PF_NFC\
+    PF_PACKET\
+    PF_PHONET\
+    PF_PPPOX\
+    PF_QIPCRTR\
+    PF_RDS\
+    PF_ROSE\
+    PF_ROUTE\
+    PF_RXRPC\
+    PF_SECURITY\
+    PF_SMC\
+    PF_SNA\
+    PF_TIPC\
+    PF_UNIX\
+    PF_UNSPEC\
+    PF_VECTOR\
+    PF_VSOCK\
+    PF_WANPIPE\
+    PF_X25\
+    PF_XDP\
+    PHN_GETREG\
+    PHN_GETREGS\
+    PHN_GET_REG\
+    PHN_GET_REGS\
+    PHN_NOT_OH\
+    PHN_SETREG\
+    PHN_SETREGS\
+    PHN_SET_REG\
+    PHN_SET_REGS\
+    PHONE_MAJOR\
+    PIDFD_NONBLOCK\
+    PIDFD_SELF_THREAD\
+    PIDFD_SELF_THREAD_GROUP\
+    PID_FS_MAGIC\
+    PID_NS_INDEX\
+    PIO_CMAP\
+    PIO_FONT\
+    PIO_FONTRESET\
+    PIO_FONTX\
+    PIO_SCRNMAP\
+    PIO_UNIMAP\
+    PIO_UNIMAPCLR\
+    PIO_UNISCRNMAP\
+    PIPEFS_MAGIC\
+    PIPE_BUF\
+    PKEY_ACCESS_MASK\
+    PKEY_DISABLE_ACCESS\
+    PKEY_DISABLE_EXECUTE\
+    PKEY_DISABLE_READ\
+    PKEY_DISABLE_WRITE\
+    PKEY_UNRESTRICTED\
+    PKT_CTRL_CMD_SETUP\
+    PKT_CTRL_CMD_STATUS\
+    PKT_CTRL_CMD_TEARDOWN\
+    PKT_RB_POOL_SIZE\
+    PMU_IOC_CAN_SLEEP\
+    PMU_IOC_GET_BACKLIGHT\
+    PMU_IOC_GET_MODEL\
+    PMU_IOC_GRAB_BACKLIGHT\
+    PMU_IOC_HAS_ADB\
+    PMU_IOC_SET_BACKLIGHT\
+    PMU_IOC_SLEEP\
+    PM_SCAN_CHECK_WPASYNC\
+    PM_SCAN_WP_MATCHING\
+    POLLERR\
+    POLLFREE\
+    POLLHUP\
+    POLLIN\
+    POLLMSG\
+    POLLNVAL\
+    POLLOUT\
+    POLLPRI\
+    POLLRDBAND\
+    POLLRDHUP\
+    POLLRDNORM\
+    POLLREMOVE\
+    POLLWRBAND\
+    POLLWRNORM\
+    POLL_BUSY_LOOP\
+    POLL_ERR\
+    POLL_HUP\
+    POLL_IN\
+    POLL_MSG\
+    POLL_OUT\
+    POLL_PRI\
+    PORT_16450\
+    PORT_16550\
+    PORT_16550A\
+    PORT_16650\
+    PORT_16650V2\
+    PORT_16654\
+    PORT_16750\
+    PORT_16850\
+    PORT_16C950\
+    PORT_8250\
+    PORT_CIRRUS\
+    PORT_MAX\
+    PORT_RSA\
+    PORT_STARTECH\
+    PORT_UNKNOWN\
+    POSIX_FADV_DONTNEED\
+    POSIX_FADV_NOREUSE\
+    POSIX_FADV_NORMAL\
+    POSIX_FADV_RANDOM\
+    POSIX_FADV_SEQUENTIAL\
+    POSIX_FADV_WILLNEED\
+    POSIX_MADV_DONTNEED\
+    POSIX_MADV_NORMAL\
+    POSIX_MADV_RANDOM\
+    POSIX_MADV_SEQUENTIAL\
+    POSIX_MADV_WILLNEED\
+    PPCLAIM\
+    PPCLRIRQ\
+    PPDATADIR\
+    PPEXCL\
+    PPFCONTROL\
+    PPGETFLAGS\
+    PPGETMODE\
+    PPGETMODES\
+    PPGETPHASE\
+    PPGETTIME\
+    PPNEGOT\
+    PPPIOCATTACH\
+    PPPIOCATTCHAN\
+    PPPIOCBRIDGECHAN\
+    PPPIOCCONNECT\
+    PPPIOCDETACH\
+    PPPIOCDISCONN\
+    PPPIOCGASYNCMAP\
+    PPPIOCGCHAN\
+    PPPIOCGDEBUG\
+    PPPIOCGFLAGS\
+    PPPIOCGIDLE\
+    PPPIOCGIDLE32\
+    PPPIOCGIDLE64\
+    PPPIOCGL2TPSTATS\
+    PPPIOCGMRU\
+    PPPIOCGNPMODE\
+    PPPIOCGRASYNCMAP\
+    PPPIOCGUNIT\
+    PPPIOCGXASYNCMAP\
+    PPPIOCNEWUNIT\
+    PPPIOCSACTIVE\
+    PPPIOCSASYNCMAP\
+    PPPIOCSCOMPRESS\
+    PPPIOCSDEBUG\
+    PPPIOCSFLAGS\
+    PPPIOCSMAXCID\
+    PPPIOCSMRRU\
+    PPPIOCSMRU\
+    PPPIOCSNPMODE\
+    PPPIOCSPASS\
+    PPPIOCSRASYNCMAP\
+    PPPIOCSXASYNCMAP\
+    PPPIOCUNBRIDGECHAN\
+    PPPIOCXFERUNIT\
+    PPPOEIOCDFWD\
+    PPPOEIOCSFWD\
+    PPRCONTROL\
+    PPRDATA\
+    PPRELEASE\
+    PPRSTATUS\
+    PPSETFLAGS\
+    PPSETMODE\
+    PPSETPHASE\
+    PPSETTIME\
+    PPS_FETCH\
+    PPS_GETCAP\
+    PPS_GETPARAMS\
+    PPS_KC_BIND\
+    PPS_SETPARAMS\
+    PPWCONTROL\
+    PPWCTLONIRQ\
+    PPWDATA\
+    PPYIELD\
+    PP_FASTREAD\
+    PP_FASTWRITE\
+    PP_FLAGMASK\
+    PP_IOCTL\
+    PP_MAJOR\
+    PP_W91284PIC\
+    PRIO_MAX\
+    PRIO_MIN\
+    PRIO_PGRP\
+    PRIO_PROCESS\
+    PRIO_USER\
+    PRJQUOTA\
+    PROCFS_IOCTL_MAGIC\
+    PROCFS_ROOT_INO\
+    PROCMAP_QUERY\
+    PROCMAP_QUERY_COVERING_OR_NEXT_VMA\
+    PROCMAP_QUERY_FILE_BACKED_VMA\
+    PROCMAP_QUERY_VMA_EXECUTABLE\
+    PROCMAP_QUERY_VMA_READABLE\
+    PROCMAP_QUERY_VMA_SHARED\
+    PROCMAP_QUERY_VMA_WRITABLE\
+    PROC_SUPER_MAGIC\
+    PROT_BTI\
+    PROT_EXEC\
+    PROT_GROWSDOWN\
+    PROT_GROWSUP\
+    PROT_MTE\
+    PROT_NONE\
+    PROT_READ\
+    PROT_SAO\
+    PROT_SEM\
+    PROT_WRITE\
+    PR_CAPBSET_DROP\
+    PR_CAPBSET_READ\
+    PR_CAP_AMBIENT\
+    PR_CAP_AMBIENT_CLEAR_ALL\
+    PR_CAP_AMBIENT_IS_SET\
+    PR_CAP_AMBIENT_LOWER\
+    PR_CAP_AMBIENT_RAISE\
+    PR_ENDIAN_BIG\
+    PR_ENDIAN_LITTLE\
+    PR_ENDIAN_PPC_LITTLE\
+    PR_FPEMU_NOPRINT\
+    PR_FPEMU_SIGFPE\
+    PR_FP_EXC_ASYNC\
+    PR_FP_EXC_DISABLED\
+    PR_FP_EXC_DIV\
+    PR_FP_EXC_INV\
+    PR_FP_EXC_NONRECOV\
+    PR_FP_EXC_OVF\
+    PR_FP_EXC_PRECISE\
+    PR_FP_EXC_RES\
+    PR_FP_EXC_SW_ENABLE\
+    PR_FP_EXC_UND\
+    PR_FP_MODE_FR\
+    PR_FP_MODE_FRE\
+    PR_FUTEX_HASH\
+    PR_FUTEX_HASH_GET_SLOTS\
+    PR_FUTEX_HASH_SET_SLOTS\
+    PR_GET_AUXV\
+    PR_GET_CHILD_SUBREAPER\
+    PR_GET_DUMPABLE\
+    PR_GET_ENDIAN\
+    PR_GET_FPEMU\
+    PR_GET_FPEXC\
+    PR_GET_FP_MODE\
+    PR_GET_IO_FLUSHER\
+    PR_GET_KEEPCAPS\
+    PR_GET_MDWE\
+    PR_GET_MEMORY_MERGE\
+    PR_GET_NAME\
+    PR_GET_NO_NEW_PRIVS\
+    PR_GET_PDEATHSIG\
+    PR_GET_SECCOMP\
+    PR_GET_SECUREBITS\
+    PR_GET_SHADOW_STACK_STATUS\
+    PR_GET_SPECULATION_CTRL\
+    PR_GET_TAGGED_ADDR_CTRL\
+    PR_GET_THP_DISABLE\
+    PR_GET_TID_ADDRESS\
+    PR_GET_TIMERSLACK\
+    PR_GET_TIMING\
+    PR_GET_TSC\
+    PR_GET_UNALIGN\
+    PR_LOCK_SHADOW_STACK_STATUS\
+    PR_MCE_KILL\
+    PR_MCE_KILL_CLEAR\
+    PR_MCE_KILL_DEFAULT\
+    PR_MCE_KILL_EARLY\
+    PR_MCE_KILL_GET\
+    PR_MCE_KILL_LATE\
+    PR_MCE_KILL_SET\
+    PR_MDWE_NO_INHERIT\
+    PR_MDWE_REFUSE_EXEC_GAIN\
+    PR_MPX_DISABLE_MANAGEMENT\
+    PR_MPX_ENABLE_MANAGEMENT\
+    PR_MTE_STORE_ONLY\
+    PR_MTE_TAG_MASK\
+    PR_MTE_TAG_SHIFT\
+    PR_MTE_TCF_ASYNC\
+    PR_MTE_TCF_MASK\
+    PR_MTE_TCF_NONE\
+    PR_MTE_TCF_SHIFT\
+    PR_MTE_TCF_SYNC\
+    PR_PAC_APDAKEY\
+    PR_PAC_APDBKEY\
+    PR_PAC_APGAKEY\
+    PR_PAC_APIAKEY\
+    PR_PAC_APIBKEY\
+    PR_PAC_GET_ENABLED_KEYS\
+    PR_PAC_RESET_KEYS\
+    PR_PAC_SET_ENABLED_KEYS\
+    PR_PMLEN_MASK\
+    PR_PMLEN_SHIFT\
+    PR_PPC_DEXCR_CTRL_CLEAR\
+    PR_PPC_DEXCR_CTRL_CLEAR_ONEXEC\
+    PR_PPC_DEXCR_CTRL_EDITABLE\
+    PR_PPC_DEXCR_CTRL_MASK\
+    PR_PPC_DEXCR_CTRL_SET\
+    PR_PPC_DEXCR_CTRL_SET_ONEXEC\
+    PR_PPC_DEXCR_IBRTPD\
+    PR_PPC_DEXCR_NPHIE\
+    PR_PPC_DEXCR_SBHE\
+    PR_PPC_DEXCR_SRAPD\
+    PR_PPC_GET_DEXCR\
+    PR_PPC_SET_DEXCR\
+    PR_RISCV_CTX_SW_FENCEI_OFF\
+    PR_RISCV_CTX_SW_FENCEI_ON\
+    PR_RISCV_SCOPE_PER_PROCESS\
+    PR_RISCV_SCOPE_PER_THREAD\
+    PR_RISCV_SET_ICACHE_FLUSH_CTX\
+    PR_RISCV_V_GET_CONTROL\
+    PR_RISCV_V_SET_CONTROL\
+    PR_RISCV_V_VSTATE_CTRL_CUR_MASK\
+    PR_RISCV_V_VSTATE_CTRL_DEFAULT\
+    PR_RISCV_V_VSTATE_CTRL_INHERIT\
+    PR_RISCV_V_VSTATE_CTRL_MASK\
+    PR_RISCV_V_VSTATE_CTRL_NEXT_MASK\
+    PR_RISCV_V_VSTATE_CTRL_OFF\
+    PR_RISCV_V_VSTATE_CTRL_ON\
+    PR_SCHED_CORE\
+    PR_SCHED_CORE_CREATE\
+    PR_SCHED_CORE_GET\
+    PR_SCHED_CORE_MAX\
+    PR_SCHED_CORE_SCOPE_PROCESS_GROUP\
+    PR_SCHED_CORE_SCOPE_THREAD\
+    PR_SCHED_CORE_SCOPE_THREAD_GROUP\
+    PR_SCHED_CORE_SHARE_FROM\
+    PR_SCHED_CORE_SHARE_TO\
+    PR_SET_CHILD_SUBREAPER\
+    PR_SET_DUMPABLE\
+    PR_SET_ENDIAN\
+    PR_SET_FPEMU\
+    PR_SET_FPEXC\
+    PR_SET_FP_MODE\
+    PR_SET_IO_FLUSHER\
+    PR_SET_KEEPCAPS\
+    PR_SET_MDWE\
+    PR_SET_MEMORY_MERGE\
+    PR_SET_MM\
+    PR_SET_MM_ARG_END\
+    PR_SET_MM_ARG_START\
+    PR_SET_MM_AUXV\
+    PR_SET_MM_BRK\
+    PR_SET_MM_END_CODE\
+    PR_SET_MM_END_DATA\
+    PR_SET_MM_ENV_END\
+    PR_SET_MM_ENV_START\
+    PR_SET_MM_EXE_FILE\
+    PR_SET_MM_MAP\
+    PR_SET_MM_MAP_SIZE\
+    PR_SET_MM_START_BRK\
+    PR_SET_MM_START_CODE\
+    PR_SET_MM_START_DATA\
+    PR_SET_MM_START_STACK\
+    PR_SET_NAME\
+    PR_SET_NO_NEW_PRIVS\
+    PR_SET_PDEATHSIG\
+    PR_SET_PTRACER\
+    PR_SET_PTRACER_ANY\
+    PR_SET_SECCOMP\
+    PR_SET_SECUREBITS\
+    PR_SET_SHADOW_STACK_STATUS\
+    PR_SET_SPECULATION_CTRL\
+    PR_SET_SYSCALL_USER_DISPATCH\
+    PR_SET_TAGGED_ADDR_CTRL\
+    PR_SET_THP_DISABLE\
+    PR_SET_TIMERSLACK\
+    PR_SET_TIMING\
+    PR_SET_TSC\
+    PR_SET_UNALIGN\
+    PR_SET_VMA\
+    PR_SET_VMA_ANON_NAME\
+    PR_SHADOW_STACK_ENABLE\
+    PR_SHADOW_STACK_PUSH\
+    PR_SHADOW_STACK_WRITE\
+    PR_SME_GET_VL\
+    PR_SME_SET_VL\
+    PR_SME_SET_VL_ONEXEC\
+    PR_SME_VL_INHERIT\
+    PR_SME_VL_LEN_MASK\
+    PR_SPEC_DISABLE\
+    PR_SPEC_DISABLE_NOEXEC\
+    PR_SPEC_ENABLE\
+    PR_SPEC_FORCE_DISABLE\
+    PR_SPEC_INDIRECT_BRANCH\
+    PR_SPEC_L1D_FLUSH\
+    PR_SPEC_NOT_AFFECTED\
+    PR_SPEC_PRCTL\
+    PR_SPEC_STORE_BYPASS\
+    PR_SVE_GET_VL\
+    PR_SVE_SET_VL\
+    PR_SVE_SET_VL_ONEXEC\
+    PR_SVE_VL_INHERIT\
+    PR_SVE_VL_LEN_MASK\
+    PR_SYS_DISPATCH_EXCLUSIVE_ON\
+    PR_SYS_DISPATCH_INCLUSIVE_ON\
+    PR_SYS_DISPATCH_OFF\
+    PR_SYS_DISPATCH_ON\
+    PR_TAGGED_ADDR_ENABLE\
+    PR_TASK_PERF_EVENTS_DISABLE\
+    PR_TASK_PERF_EVENTS_ENABLE\
+    PR_TIMER_CREATE_RESTORE_IDS\
+    PR_TIMER_CREATE_RESTORE_IDS_GET\
+    PR_TIMER_CREATE_RESTORE_IDS_OFF\
+    PR_TIMER_CREATE_RESTORE_IDS_ON\
+    PR_TIMING_STATISTICAL\
+    PR_TIMING_TIMESTAMP\
+    PR_TSC_ENABLE\
+    PR_TSC_SIGSEGV\
+    PR_UNALIGN_NOPRINT\
+    PR_UNALIGN_SIGBUS\
+    PS2ESDI_MAJOR\
+    PSTOREFS_MAGIC\
+    PSW_ADDR_AMODE\
+    PSW_ADDR_INSN\
+    PSW_ASC_ACCREG\
+    PSW_ASC_HOME\
+    PSW_ASC_PRIMARY\
+    PSW_ASC_SECONDARY\
+    PSW_MASK_ASC\
+    PSW_MASK_BA\
+    PSW_MASK_BASE\
+    PSW_MASK_CC\
+    PSW_MASK_DAT\
+    PSW_MASK_EA\
+    PSW_MASK_EXT\
+    PSW_MASK_IO\
+    PSW_MASK_KEY\
+    PSW_MASK_MCHECK\
+    PSW_MASK_PER\
+    PSW_MASK_PM\
+    PSW_MASK_PSTATE\
+    PSW_MASK_RI\
+    PSW_MASK_USER\
+    PSW_MASK_WAIT\
+    PTP_CLK_MAGIC\
+    PTP_CLOCK_GETCAPS\
+    PTP_CLOCK_GETCAPS2\
+    PTP_ENABLE_FEATURE\
+    PTP_ENABLE_PPS\
+    PTP_ENABLE_PPS2\
+    PTP_EXTTS_EDGES\
+    PTP_EXTTS_REQUEST\
+    PTP_EXTTS_REQUEST2\
+    PTP_EXTTS_V1_VALID_FLAGS\
+    PTP_EXTTS_VALID_FLAGS\
+    PTP_FALLING_EDGE\
+    PTP_MAX_SAMPLES\
+    PTP_PEROUT_DUTY_CYCLE\
+    PTP_PEROUT_ONE_SHOT\
+    PTP_PEROUT_PHASE\
+    PTP_PEROUT_REQUEST\
+    PTP_PEROUT_REQUEST2\
+    PTP_PEROUT_V1_VALID_FLAGS\
+    PTP_PEROUT_VALID_FLAGS\
+    PTP_PF_EXTTS\
+    PTP_PF_NONE\
+    PTP_PF_PEROUT\
+    PTP_PF_PHYSYNC\
+    PTP_PIN_GETFUNC\
+    PTP_PIN_GETFUNC2\
+    PTP_PIN_SETFUNC\
+    PTP_PIN_SETFUNC2\
+    PTP_RISING_EDGE\
+    PTP_STRICT_FLAGS\
+    PTP_SYS_OFFSET\
+    PTP_SYS_OFFSET2\
+    PTP_SYS_OFFSET_EXTENDED\
+    PTP_SYS_OFFSET_EXTENDED2\
+    PTP_SYS_OFFSET_PRECISE\
+    PTP_SYS_OFFSET_PRECISE2\
+    PTRACE_ARCH_PRCTL\
+    PTRACE_ATTACH\
+    PTRACE_CONT\
+    PTRACE_DETACH\
+    PTRACE_DISABLE_TE\
+    PTRACE_ENABLE_TE\
+    PTRACE_EVENTMSG_SYSCALL_ENTRY\
+    PTRACE_EVENTMSG_SYSCALL_EXIT\
+    PTRACE_EVENT_CLONE\
+    PTRACE_EVENT_EXEC\
+    PTRACE_EVENT_EXIT\
+    PTRACE_EVENT_FORK\
+    PTRACE_EVENT_SECCOMP\
+    PTRACE_EVENT_STOP\
+    PTRACE_EVENT_VFORK\
+    PTRACE_EVENT_VFORK_DONE\
+    PTRACE_GETCRUNCHREGS\
+    PTRACE_GETDSPREGS\
+    PTRACE_GETEVENTMSG\
+    PTRACE_GETEVRREGS\
+    PTRACE_GETFDPIC\
+    PTRACE_GETFDPIC_EXEC\
+    PTRACE_GETFDPIC_INTERP\
+    PTRACE_GETFPREGS\
+    PTRACE_GETFPXREGS\
+    PTRACE_GETHBPREGS\
+    PTRACE_GETREGS\
+    PTRACE_GETREGS64\
+    PTRACE_GETREGSET\
+    PTRACE_GETSIGINFO\
+    PTRACE_GETSIGMASK\
+    PTRACE_GETVFPREGS\
+    PTRACE_GETVRREGS\
+    PTRACE_GETVSRREGS\
+    PTRACE_GETWMMXREGS\
+    PTRACE_GET_DEBUGREG\
+    PTRACE_GET_LAST_BREAK\
+    PTRACE_GET_RSEQ_CONFIGURATION\
+    PTRACE_GET_SYSCALL_INFO\
+    PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG\
+    PTRACE_GET_THREAD_AREA\
+    PTRACE_GET_THREAD_AREA_3264\
+    PTRACE_GET_WATCH_REGS\
+    PTRACE_INTERRUPT\
+    PTRACE_KILL\
+    PTRACE_LISTEN\
+    PTRACE_OLDSETOPTIONS\
+    PTRACE_O_EXITKILL\
+    PTRACE_O_MASK\
+    PTRACE_O_SUSPEND_SECCOMP\
+    PTRACE_O_TRACECLONE\
+    PTRACE_O_TRACEEXEC\
+    PTRACE_O_TRACEEXIT\
+    PTRACE_O_TRACEFORK\
+    PTRACE_O_TRACESECCOMP\
+    PTRACE_O_TRACESYSGOOD\
+    PTRACE_O_TRACEVFORK\
+    PTRACE_O_TRACEVFORKDONE\
+    PTRACE_PEEKDATA\
+    PTRACE_PEEKDATA_3264\
+    PTRACE_PEEKDATA_AREA\
+    PTRACE_PEEKMTETAGS\
+    PTRACE_PEEKSIGINFO\
+    PTRACE_PEEKSIGINFO_SHARED\
+    PTRACE_PEEKTEXT\
+    PTRACE_PEEKTEXT_3264\
+    PTRACE_PEEKTEXT_AREA\
+    PTRACE_PEEKUSR\
+    PTRACE_PEEKUSR_AREA\
+    PTRACE_PEEK_SYSTEM_CALL\
+    PTRACE_POKEDATA\
+    PTRACE_POKEDATA_3264\
+    PTRACE_POKEDATA_AREA\
+    PTRACE_POKEMTETAGS\
+    PTRACE_POKETEXT\
+    PTRACE_POKETEXT_3264\
+    PTRACE_POKETEXT_AREA\
+    PTRACE_POKEUSR\
+    PTRACE_POKEUSR_AREA\
+    PTRACE_POKE_SYSTEM_CALL\
+    PTRACE_PROT\
+    PTRACE_SECCOMP_GET_FILTER\
+    PTRACE_SECCOMP_GET_METADATA\
+    PTRACE_SEIZE\
+    PTRACE_SETCRUNCHREGS\
+    PTRACE_SETDSPREGS\
+    PTRACE_SETEVRREGS\
+    PTRACE_SETFPREGS\
+    PTRACE_SETFPXREGS\
+    PTRACE_SETHBPREGS\
+    PTRACE_SETOPTIONS\
+    PTRACE_SETREGS\
+    PTRACE_SETREGS64\
+    PTRACE_SETREGSET\
+    PTRACE_SETSIGINFO\
+    PTRACE_SETSIGMASK\
+    PTRACE_SETVFPREGS\
+    PTRACE_SETVRREGS\
+    PTRACE_SETVSRREGS\
+    PTRACE_SETWMMXREGS\
+    PTRACE_SET_DEBUGREG\
+    PTRACE_SET_SYSCALL\
+    PTRACE_SET_SYSCALL_INFO\
+    PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG\
+    PTRACE_SET_THREAD_AREA\
+    PTRACE_SET_WATCH_REGS\
+    PTRACE_SINGLEBLOCK\
+    PTRACE_SINGLESTEP\
+    PTRACE_SYSCALL\
+    PTRACE_SYSCALL_INFO_ENTRY\
+    PTRACE_SYSCALL_INFO_EXIT\
+    PTRACE_SYSCALL_INFO_NONE\
+    PTRACE_SYSCALL_INFO_SECCOMP\
+    PTRACE_SYSEMU\
+    PTRACE_SYSEMU_SINGLESTEP\
+    PTRACE_TE_ABORT_RAND\
+    PTRACE_TRACEME\
+    PTY_MASTER_MAJOR\
+    PTY_SLAVE_MAJOR\
+    P_ALL\
+    P_PGID\
+    P_PID\
+    P_PIDFD\
+    QFMT_OCFS2\
+    QFMT_VFS_OLD\
+    QFMT_VFS_V0\
+    QFMT_VFS_V1\
+    QIC117_TAPE_MAJOR\
+    QIF_ALL\
+    QIF_BLIMITS\
+    QIF_BLIMITS_B\
+    QIF_BTIME\
+    QIF_BTIME_B\
+    QIF_DQBLKSIZE\
+    QIF_DQBLKSIZE_BITS\
+    QIF_ILIMITS\
+    QIF_ILIMITS_B\
+    QIF_INODES\
+    QIF_INODES_B\
+    QIF_ITIME\
+    QIF_ITIME_B\
+    QIF_LIMITS\
+    QIF_SPACE\
+    QIF_SPACE_B\
+    QIF_TIMES\
+    QIF_USAGE\
+    QNX4_SUPER_MAGIC\
+    QNX6_SUPER_MAGIC\
+    QUOTA_NL_A_CAUSED_ID\
+    QUOTA_NL_A_DEV_MAJOR\
+    QUOTA_NL_A_DEV_MINOR\
+    QUOTA_NL_A_EXCESS_ID\
+    QUOTA_NL_A_MAX\
+    QUOTA_NL_A_PAD\
+    QUOTA_NL_A_QTYPE\
+    QUOTA_NL_A_UNSPEC\
+    QUOTA_NL_A_WARNING\
+    QUOTA_NL_BHARDBELOW\
+    QUOTA_NL_BHARDWARN\
+    QUOTA_NL_BSOFTBELOW\
+    QUOTA_NL_BSOFTLONGWARN\
+    QUOTA_NL_BSOFTWARN\
+    QUOTA_NL_C_MAX\
+    QUOTA_NL_C_UNSPEC\
+    QUOTA_NL_C_WARNING\
+    QUOTA_NL_IHARDBELOW\
+    QUOTA_NL_IHARDWARN\
+    QUOTA_NL_ISOFTBELOW\
+    QUOTA_NL_ISOFTLONGWARN\
+    QUOTA_NL_ISOFTWARN\
+    QUOTA_NL_NOWARN\
+    Q_GETFMT\
+    Q_GETINFO\
+    Q_GETNEXTQUOTA\
+    Q_GETQUOTA\
+    Q_QUOTAOFF\
+    Q_QUOTAON\
+    Q_SETINFO\
+    Q_SETQUOTA\
+    Q_SYNC\
+    RAMDISK_MAJOR\
+    RAMFS_MAGIC\
+    RAND_MAX\
+    RAW_MAJOR\
+    RB_AUTOBOOT\
+    RB_DISABLE_CAD\
+    RB_ENABLE_CAD\
+    RB_HALT_SYSTEM\
+    RB_KEXEC\
+    RB_POWER_OFF\
+    RB_SW_SUSPEND\
+    RDMA_IOCTL_MAGIC\
+    RDMA_VERBS_IOCTL\
+    RDTGROUP_SUPER_MAGIC\
+    READ_IMPLIES_EXEC\
+    RECLAIM_UNMAP\
+    RECLAIM_WRITE\
+    RECLAIM_ZONE\
+    REISERFS_IOC_UNPACK\
+    REISERFS_SUPER_MAGIC\
+    RENAME_EXCHANGE\
+    RENAME_NOREPLACE\
+    RENAME_WHITEOUT\
+    REP_CNT\
+    REP_DELAY\
+    REP_MAX\
+    REP_PERIOD\
+    RESOLVE_BENEATH\
+    RESOLVE_CACHED\
+    RESOLVE_IN_ROOT\
+    RESOLVE_NO_MAGICLINKS\
+    RESOLVE_NO_SYMLINKS\
+    RESOLVE_NO_XDEV\
+    RFKILL_EVENT_SIZE_V1\
+    RFKILL_HARD_BLOCK_NOT_OWNER\
+    RFKILL_HARD_BLOCK_SIGNAL\
+    RFKILL_IOCTL_MAX_SIZE\
+    RFKILL_IOCTL_NOINPUT\
+    RFKILL_IOC_MAGIC\
+    RFKILL_IOC_MAX_SIZE\
+    RFKILL_IOC_NOINPUT\
+    RFKILL_OP_ADD\
+    RFKILL_OP_CHANGE\
+    RFKILL_OP_CHANGE_ALL\
+    RFKILL_OP_DEL\
+    RFKILL_STATE_HARD_BLOCKED\
+    RFKILL_STATE_SOFT_BLOCKED\
+    RFKILL_STATE_UNBLOCKED\
+    RFKILL_TYPE_ALL\
+    RFKILL_TYPE_BLUETOOTH\
+    RFKILL_TYPE_FM\
+    RFKILL_TYPE_GPS\
+    RFKILL_TYPE_NFC\
+    RFKILL_TYPE_UWB\
+    RFKILL_TYPE_WIMAX\
+    RFKILL_TYPE_WLAN\
+    RFKILL_TYPE_WWAN\
+    RIO_ALLOC_DMA\
+    RIO_CM_CHAN_ACCEPT\
+    RIO_CM_CHAN_BIND\
+    RIO_CM_CHAN_CLOSE\
+    RIO_CM_CHAN_CONNECT\
+    RIO_CM_CHAN_CREATE\
+    RIO_CM_CHAN_LISTEN\
+    RIO_CM_CHAN_RECEIVE\
+    RIO_CM_CHAN_SEND\
+    RIO_CM_EP_GET_LIST\
+    RIO_CM_EP_GET_LIST_SIZE\
+    RIO_CM_MPORT_GET_LIST\
+    RIO_DEV_ADD\
+    RIO_DEV_DEL\
+    RIO_DISABLE_DOORBELL_RANGE\
+    RIO_DISABLE_PORTWRITE_RANGE\
+    RIO_ENABLE_DOORBELL_RANGE\
+    RIO_ENABLE_PORTWRITE_RANGE\
+    RIO_FREE_DMA\
+    RIO_GET_EVENT_MASK\
+    RIO_MAP_INBOUND\
+    RIO_MAP_OUTBOUND\
+    RIO_MPORT_GET_PROPERTIES\
+    RIO_MPORT_MAINT_COMPTAG_SET\
+    RIO_MPORT_MAINT_HDID_SET\
+    RIO_MPORT_MAINT_PORT_IDX_GET\
+    RIO_MPORT_MAINT_READ_LOCAL\
+    RIO_MPORT_MAINT_READ_REMOTE\
+    RIO_MPORT_MAINT_WRITE_LOCAL\
+    RIO_MPORT_MAINT_WRITE_REMOTE\
+    RIO_SET_EVENT_MASK\
+    RIO_TRANSFER\
+    RIO_UNMAP_INBOUND\
+    RIO_UNMAP_OUTBOUND\
+    RIO_WAIT_FOR_ASYNC\
+    RISCOM8_CALLOUT_MAJOR\
+    RISCOM8_NORMAL_MAJOR\
+    RISCV_MAX_VLENB\
+    RLIM64_INFINITY\
+    RLIMIT_AS\
+    RLIMIT_CORE\
+    RLIMIT_CPU\
+    RLIMIT_DATA\
+    RLIMIT_FSIZE\
+    RLIMIT_LOCKS\
+    RLIMIT_MEMLOCK\
+    RLIMIT_MSGQUEUE\
+    RLIMIT_NICE\
+    RLIMIT_NLIMITS\
+    RLIMIT_NOFILE\
+    RLIMIT_NPROC\
+    RLIMIT_OFILE\
+    RLIMIT_RSS\
+    RLIMIT_RTPRIO\
+    RLIMIT_RTTIME\
+    RLIMIT_SIGPENDING\
+    RLIMIT_STACK\
+    RLIM_INFINITY\
+    RLIM_NLIMITS\
+    RLIM_SAVED_CUR\
+    RLIM_SAVED_MAX\
+    RNDADDENTROPY\
+    RNDADDTOENTCNT\
+    RNDCLEARPOOL\
+    RNDGETENTCNT\
+    RNDGETPOOL\
+    RNDRESEEDCRNG\
+    RNDZAPENTCNT\
+    ROBUST_LIST_LIMIT\
+    RPMSG_CREATE_EPT_IOCTL\
+    RPMSG_DESTROY_EPT_IOCTL\
+    RPROC_GET_SHUTDOWN_ON_RELEASE\
+    RPROC_SET_SHUTDOWN_ON_RELEASE\
+    RSEQ_CPU_ID_REGISTRATION_FAILED\
+    RSEQ_CPU_ID_UNINITIALIZED\
+    RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE\
+    RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE_BIT\
+    RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT\
+    RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT_BIT\
+    RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL\
+    RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL_BIT\
+    RSEQ_FLAG_UNREGISTER\
+    RTC_AF\
+    RTC_AIE_OFF\
+    RTC_AIE_ON\
+    RTC_ALM_READ\
+    RTC_ALM_SET\
+    RTC_BSM_DIRECT\
+    RTC_BSM_DISABLED\
+    RTC_BSM_LEVEL\
+    RTC_BSM_STANDBY\
+    RTC_EPOCH_READ\
+    RTC_EPOCH_SET\
+    RTC_FEATURE_ALARM\
+    RTC_FEATURE_ALARM_RES_2S\
+    RTC_FEATURE_ALARM_RES_MINUTE\
+    RTC_FEATURE_ALARM_WAKEUP_ONLY\
+    RTC_FEATURE_BACKUP_SWITCH_MODE\
+    RTC_FEATURE_CNT\
+    RTC_FEATURE_CORRECTION\
+    RTC_FEATURE_NEED_WEEK_DAY\
+    RTC_FEATURE_UPDATE_INTERRUPT\
+    RTC_IRQF\
+    RTC_IRQP_READ\
+    RTC_IRQP_SET\
+    RTC_MAX_FREQ\
+    RTC_PARAM_BACKUP_SWITCH_MODE\
+    RTC_PARAM_CORRECTION\
+    RTC_PARAM_FEATURES\
+    RTC_PARAM_GET\
+    RTC_PARAM_SET\
+    RTC_PF\
+    RTC_PIE_OFF\
+    RTC_PIE_ON\
+    RTC_PLL_GET\
+    RTC_PLL_SET\
+    RTC_RD_TIME\
+    RTC_SET_TIME\
+    RTC_UF\
+    RTC_UIE_OFF\
+    RTC_UIE_ON\
+    RTC_VL_ACCURACY_LOW\
+    RTC_VL_BACKUP_EMPTY\
+    RTC_VL_BACKUP_LOW\
+    RTC_VL_BACKUP_SWITCH\
+    RTC_VL_CLR\
+    RTC_VL_DATA_INVALID\
+    RTC_VL_READ\
+    RTC_WIE_OFF\
+    RTC_WIE_ON\
+    RTC_WKALM_RD\
+    RTC_WKALM_SET\
+    RTF_MAJOR\
+    RTSIG_MAX\
+    RUSAGE_BOTH\
+    RUSAGE_CHILDREN\
+    RUSAGE_LWP\
+    RUSAGE_SELF\
+    RUSAGE_THREAD\
+    RWF_APPEND\
+    RWF_DSYNC\
+    RWF_HIPRI\
+    RWF_NOWAIT\
+    RWF_SUPPORTED\
+    RWF_SYNC\
+    RWF_WRITE_LIFE_NOT_SET\
+    RWH_WRITE_LIFE_EXTREME\
+    RWH_WRITE_LIFE_LONG\
+    RWH_WRITE_LIFE_MEDIUM\
+    RWH_WRITE_LIFE_NONE\
+    RWH_WRITE_LIFE_NOT_SET\
+    RWH_WRITE_LIFE_SHORT\
+    R_OK\
+    S390_BREAKPOINT_U16\
+    S390_SYSCALL_OPCODE\
+    S390_SYSCALL_SIZE\
+    SANYO_CDROM_MAJOR\
+    SA_EXPOSE_TAGBITS\
+    SA_INTERRUPT\
+    SA_NOCLDSTOP\
+    SA_NOCLDWAIT\
+    SA_NODEFER\
+    SA_NOMASK\
+    SA_ONESHOT\
+    SA_ONSTACK\
+    SA_RESETHAND\
+    SA_RESTART\
+    SA_RESTORER\
+    SA_SIGINFO\
+    SA_STACK\
+    SA_THIRTYTWO\
+    SA_UNSUPPORTED\
+    SCHED_BATCH\
+    SCHED_DEADLINE\
+    SCHED_EXT\
+    SCHED_FIFO\
+    SCHED_FLAG_ALL\
+    SCHED_FLAG_DL_OVERRUN\
+    SCHED_FLAG_KEEP_ALL\
+    SCHED_FLAG_KEEP_PARAMS\
+    SCHED_FLAG_KEEP_POLICY\
+    SCHED_FLAG_RECLAIM\
+    SCHED_FLAG_RESET_ON_FORK\
+    SCHED_FLAG_UTIL_CLAMP\
+    SCHED_FLAG_UTIL_CLAMP_MAX\
+    SCHED_FLAG_UTIL_CLAMP_MIN\
+    SCHED_IDLE\
+    SCHED_ISO\
+    SCHED_NORMAL\
+    SCHED_OTHER\
+    SCHED_RESET_ON_FORK\
+    SCHED_RR\
+    SCIF_ACCEPTREG\
+    SCIF_ACCEPTREQ\
+    SCIF_BIND\
+    SCIF_CONNECT\
+    SCIF_FENCE_MARK\
+    SCIF_FENCE_SIGNAL\
+    SCIF_FENCE_WAIT\
+    SCIF_GET_NODEIDS\
+    SCIF_LISTEN\
+    SCIF_READFROM\
+    SCIF_RECV\
+    SCIF_REG\
+    SCIF_SEND\
+    SCIF_UNREG\
+    SCIF_VREADFROM\
+    SCIF_VWRITETO\
+    SCIF_WRITETO\
+    SCM_CREDENTIALS\
+    SCM_DEVMEM_DMABUF\
+    SCM_DEVMEM_LINEAR\
+    SCM_INQ\
+    SCM_RIGHTS\
+    SCM_SECURITY\
+    SCM_TIMESTAMP\
+    SCM_TIMESTAMPING\
+    SCM_TIMESTAMPING_OPT_STATS\
+    SCM_TIMESTAMPING_PKTINFO\
+    SCM_TIMESTAMPNS\
+    SCM_TS_OPT_ID\
+    SCM_TXTIME\
+    SCM_WIFI_STATUS\
+    SCSI_CDROM_MAJOR\
+    SCSI_CHANGER_MAJOR\
+    SCSI_DISK0_MAJOR\
+    SCSI_DISK10_MAJOR\
+    SCSI_DISK11_MAJOR\
+    SCSI_DISK12_MAJOR\
+    SCSI_DISK13_MAJOR\
+    SCSI_DISK14_MAJOR\
+    SCSI_DISK15_MAJOR\
+    SCSI_DISK1_MAJOR\
+    SCSI_DISK2_MAJOR\
+    SCSI_DISK3_MAJOR\
+    SCSI_DISK4_MAJOR\
+    SCSI_DISK5_MAJOR\
+    SCSI_DISK6_MAJOR\
+    SCSI_DISK7_MAJOR\
+    SCSI_DISK8_MAJOR\
+    SCSI_DISK9_MAJOR\
+    SCSI_GENERIC_MAJOR\
+    SCSI_OSD_MAJOR\
+    SCSI_TAPE_MAJOR\
+    SDNXC\
+    SDNXL\
+    SECBIT_KEEP_CAPS\
+    SECBIT_KEEP_CAPS_LOCKED\
+    SECBIT_NOROOT\
+    SECBIT_NOROOT_LOCKED\
+    SECBIT_NO_CAP_AMBIENT_RAISE\
+    SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED\
+    SECBIT_NO_SETUID_FIXUP\
+    SECBIT_NO_SETUID_FIXUP_LOCKED\
+    SECCOMP_ADDFD_FLAG_SEND\
+    SECCOMP_ADDFD_FLAG_SETFD\
+    SECCOMP_FILTER_FLAG_LOG\
+    SECCOMP_FILTER_FLAG_NEW_LISTENER\
+    SECCOMP_FILTER_FLAG_SPEC_ALLOW\
+    SECCOMP_FILTER_FLAG_TSYNC\
+    SECCOMP_FILTER_FLAG_TSYNC_ESRCH\
+    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV\
+    SECCOMP_GET_ACTION_AVAIL\
+    SECCOMP_GET_NOTIF_SIZES\
+    SECCOMP_IOCTL_NOTIF_ADDFD\
+    SECCOMP_IOCTL_NOTIF_ID_VALID\
+    SECCOMP_IOCTL_NOTIF_RECV\
+    SECCOMP_IOCTL_NOTIF_SEND\
+    SECCOMP_IOC_MAGIC\
+    SECCOMP_MODE_DISABLED\
+    SECCOMP_MODE_FILTER\
+    SECCOMP_MODE_STRICT\
+    SECCOMP_RET_ACTION\
+    SECCOMP_RET_ACTION_FULL\
+    SECCOMP_RET_ALLOW\
+    SECCOMP_RET_DATA\
+    SECCOMP_RET_ERRNO\
+    SECCOMP_RET_KILL\
+    SECCOMP_RET_KILL_PROCESS\
+    SECCOMP_RET_KILL_THREAD\
+    SECCOMP_RET_LOG\
+    SECCOMP_RET_TRACE\
+    SECCOMP_RET_TRAP\
+    SECCOMP_RET_USER_NOTIF\
+    SECCOMP_SET_MODE_FILTER\
+    SECCOMP_SET_MODE_STRICT\
+    SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP\
+    SECCOMP_USER_NOTIF_FLAG_CONTINUE\
+    SECRETMEM_MAGIC\
+    SECTOR_BITS\
+    SECTOR_SIZE\
+    SECUREBITS_DEFAULT\
+    SECURE_ALL_BITS\
+    SECURE_ALL_LOCKS\
+    SECURE_KEEP_CAPS\
+    SECURE_KEEP_CAPS_LOCKED\
+    SECURE_NOROOT\
+    SECURE_NOROOT_LOCKED\
+    SECURE_NO_CAP_AMBIENT_RAISE\
+    SECURE_NO_CAP_AMBIENT_RAISE_LOCKED\
+    SECURE_NO_SETUID_FIXUP\
+    SECURE_NO_SETUID_FIXUP_LOCKED\
+    SECURITYFS_MAGIC\
+    SECURITY_DISABLE_PASSWORD\
+    SECURITY_ERASE_PREPARE\
+    SECURITY_ERASE_UNIT\
+    SECURITY_FREEZE_LOCK\
+    SECURITY_SET_PASSWORD\
+    SECURITY_UNLOCK\
+    SEEK_CUR\
+    SEEK_DATA\
+    SEEK_END\
+    SEEK_HOLE\
+    SEEK_MAX\
+    SEEK_SET\
+    SEGV_ACCADI\
+    SEGV_ACCERR\
+    SEGV_ADIDERR\
+    SEGV_ADIPERR\
+    SEGV_BNDERR\
+    SEGV_CPERR\
+    SEGV_MAPERR\
+    SEGV_MTEAERR\
+    SEGV_MTESERR\
+    SEGV_PKUERR\
+    SELINUX_MAGIC\
+    SEMAEM\
+    SEMCTL\
+    SEMGET\
+    SEMMAP\
+    SEMMNI\
+    SEMMNS\
+    SEMMNU\
+    SEMMSL\
+    SEMOP\
+    SEMOPM\
+    SEMTIMEDOP\
+    SEMUME\
+    SEMUSZ\
+    SEMVMX\
+    SEM_INFO\
+    SEM_STAT\
+    SEM_STAT_ANY\
+    SEM_UNDO\
+    SERIAL_IO_AU\
+    SERIAL_IO_HUB6\
+    SERIAL_IO_MEM\
+    SERIAL_IO_MEM16\
+    SERIAL_IO_MEM32\
+    SERIAL_IO_MEM32BE\
+    SERIAL_IO_PORT\
+    SERIAL_IO_TSI\
+    SER_ISO7816_ENABLED\
+    SER_ISO7816_T_PARAM\
+    SER_RS485_ADDRB\
+    SER_RS485_ADDR_DEST\
+    SER_RS485_ADDR_RECV\
+    SER_RS485_ENABLED\
+    SER_RS485_RTS_AFTER_SEND\
+    SER_RS485_RTS_ON_SEND\
+    SER_RS485_RX_DURING_TX\
+    SER_RS485_TERMINATE_BUS\
+    SETALL\
+    SETFEATURES_4B_RW_LONG\
+    SETFEATURES_DIS_8BIT\
+    SETFEATURES_DIS_AAM\
+    SETFEATURES_DIS_APM\
+    SETFEATURES_DIS_DEFECT\
+    SETFEATURES_DIS_ECC\
+    SETFEATURES_DIS_MSN\
+    SETFEATURES_DIS_RETRY\
+    SETFEATURES_DIS_RI\
+    SETFEATURES_DIS_RLA\
+    SETFEATURES_DIS_RPOD\
+    SETFEATURES_DIS_SI\
+    SETFEATURES_DIS_WCACHE\
+    SETFEATURES_EN_8BIT\
+    SETFEATURES_EN_AAM\
+    SETFEATURES_EN_APM\
+    SETFEATURES_EN_DEFECT\
+    SETFEATURES_EN_ECC\
+    SETFEATURES_EN_MSN\
+    SETFEATURES_EN_REST\
+    SETFEATURES_EN_RETRY\
+    SETFEATURES_EN_RI\
+    SETFEATURES_EN_RLA\
+    SETFEATURES_EN_RPOD\
+    SETFEATURES_EN_SAME_M\
+    SETFEATURES_EN_SAME_R\
+    SETFEATURES_EN_SI\
+    SETFEATURES_EN_WCACHE\
+    SETFEATURES_PREFETCH\
+    SETFEATURES_RW_LONG\
+    SETFEATURES_SET_CACHE\
+    SETVAL\
+    SET_VLAN_EGRESS_PRIORITY_CMD\
+    SET_VLAN_FLAG_CMD\
+    SET_VLAN_INGRESS_PRIORITY_CMD\
+    SET_VLAN_NAME_TYPE_CMD\
+    SEV_ISSUE_CMD\
+    SFD_CLOEXEC\
+    SFD_NONBLOCK\
+    SHADOW_STACK_SET_MARKER\
+    SHADOW_STACK_SET_TOKEN\
+    SHMAT\
+    SHMCTL\
+    SHMDT\
+    SHMGET\
+    SHMIQ_MAJOR\
+    SHMLBA\
+    SHMMIN\
+    SHMMNI\
+    SHMSEG\
+    SHM_DEST\
+    SHM_EXEC\
+    SHM_HUGETLB\
+    SHM_HUGE_16GB\
+    SHM_HUGE_16MB\
+    SHM_HUGE_1GB\
+    SHM_HUGE_1MB\
+    SHM_HUGE_256MB\
+    SHM_HUGE_2GB\
+    SHM_HUGE_2MB\
+    SHM_HUGE_32MB\
+    SHM_HUGE_512KB\
+    SHM_HUGE_512MB\
+    SHM_HUGE_64KB\
+    SHM_HUGE_8MB\
+    SHM_HUGE_MASK\
+    SHM_HUGE_SHIFT\
+    SHM_INFO\
+    SHM_LOCK\
+    SHM_LOCKED\
+    SHM_NORESERVE\
+    SHM_R\
+    SHM_RDONLY\
+    SHM_REMAP\
+    SHM_RND\
+    SHM_STAT\
+    SHM_STAT_ANY\
+    SHM_UNLOCK\
+    SHM_W\
+    SHORT_INODE\
+    SHUT_RD\
+    SHUT_RDWR\
+    SHUT_WR\
+    SIGABRT\
+    SIGALRM\
+    SIGBUS\
+    SIGCHLD\
+    SIGCLD\
+    SIGCONT\
+    SIGEMT\
+    SIGEV_MAX_SIZE\
+    SIGEV_NONE\
+    SIGEV_PAD_SIZE\
+    SIGEV_SIGNAL\
+    SIGEV_THREAD\
+    SIGEV_THREAD_ID\
+    SIGFPE\
+    SIGHUP\
+    SIGILL\
+    SIGINT\
+    SIGIO\
+    SIGIOT\
+    SIGKILL\
+    SIGPIPE\
+    SIGPOLL\
+    SIGPROF\
+    SIGPWR\
+    SIGQUIT\
+    SIGRTMAX\
+    SIGRTMIN\
+    SIGSEGV\
+    SIGSTKFLT\
+    SIGSTKSZ\
+    SIGSTOP\
+    SIGSWI\
+    SIGSYS\
+    SIGTERM\
+    SIGTRAP\
+    SIGTSTP\
+    SIGTTIN\
+    SIGTTOU\
+    SIGUNUSED\
+    SIGURG\
+    SIGUSR1\
+    SIGUSR2\
+    SIGVTALRM\
+    SIGWINCH\
+    SIGXCPU\
+    SIGXFSZ\
+    SIG_ATOMIC_MAX\
+    SIG_ATOMIC_MIN\
+    SIG_ATOMIC_WIDTH\
+    SIG_BLOCK\
+    SIG_DBG_BRANCH_TRACING\
+    SIG_DBG_SINGLE_STEPPING\
+    SIG_DFL\
+    SIG_ERR\
+    SIG_HOLD\
+    SIG_IGN\
+    SIG_NOP\
+    SIG_SETMASK\
+    SIG_SETMASK32\
+    SIG_UNBLOCK\
+    SIOCADDDLCI\
+    SIOCADDMULTI\
+    SIOCADDRT\
+    SIOCATMARK\
+    SIOCBONDCHANGEACTIVE\
+    SIOCBONDENSLAVE\
+    SIOCBONDINFOQUERY\
+    SIOCBONDRELEASE\
+    SIOCBONDSETHWADDR\
+    SIOCBONDSLAVEINFOQUERY\
+    SIOCBRADDBR\
+    SIOCBRADDIF\
+    SIOCBRDELBR\
+    SIOCBRDELIF\
+    SIOCDARP\
+    SIOCDELDLCI\
+    SIOCDELMULTI\
+    SIOCDELRT\
+    SIOCDEVPRIVATE\
+    SIOCDIFADDR\
+    SIOCDRARP\
+    SIOCETHTOOL\
+    SIOCGARP\
+    SIOCGHWTSTAMP\
+    SIOCGIFADDR\
+    SIOCGIFBR\
+    SIOCGIFBRDADDR\
+    SIOCGIFCONF\
+    SIOCGIFCOUNT\
+    SIOCGIFDSTADDR\
+    SIOCGIFENCAP\
+    SIOCGIFFLAGS\
+    SIOCGIFHWADDR\
+    SIOCGIFINDEX\
+    SIOCGIFMAP\
+    SIOCGIFMEM\
+    SIOCGIFMETRIC\
+    SIOCGIFMTU\
+    SIOCGIFNAME\
+    SIOCGIFNETMASK\
+    SIOCGIFPFLAGS\
+    SIOCGIFSLAVE\
+    SIOCGIFTXQLEN\
+    SIOCGIFVLAN\
+    SIOCGMIIPHY\
+    SIOCGMIIREG\
+    SIOCGPGRP\
+    SIOCGRARP\
+    SIOCGSKNS\
+    SIOCGSTAMP\
+    SIOCGSTAMPNS\
+    SIOCGSTAMPNS_NEW\
+    SIOCGSTAMPNS_OLD\
+    SIOCGSTAMP_NEW\
+    SIOCGSTAMP_OLD\
+    SIOCINQ\
+    SIOCMKCLIP\
+    SIOCOUTQ\
+    SIOCOUTQNSD\
+    SIOCPROTOPRIVATE\
+    SIOCRTMSG\
+    SIOCSARP\
+    SIOCSHWTSTAMP\
+    SIOCSIFADDR\
+    SIOCSIFATMTCP\
+    SIOCSIFBR\
+    SIOCSIFBRDADDR\
+    SIOCSIFDSTADDR\
+    SIOCSIFENCAP\
+    SIOCSIFFLAGS\
+    SIOCSIFHWADDR\
+    SIOCSIFHWBROADCAST\
+    SIOCSIFLINK\
+    SIOCSIFMAP\
+    SIOCSIFMEM\
+    SIOCSIFMETRIC\
+    SIOCSIFMTU\
+    SIOCSIFNAME\
+    SIOCSIFNETMASK\
+    SIOCSIFPFLAGS\
+    SIOCSIFSLAVE\
+    SIOCSIFTXQLEN\
+    SIOCSIFVLAN\
+    SIOCSMIIREG\
+    SIOCSPGRP\
+    SIOCSRARP\
+    SIOCWANDEV\
+    SIOGIFINDEX\
+    SI_ASYNCIO\
+    SI_ASYNCNL\
+    SI_DETHREAD\
+    SI_KERNEL\
+    SI_LOAD_SHIFT\
+    SI_MAX_SIZE\
+    SI_MESGQ\
+    SI_QUEUE\
+    SI_SIGIO\
+    SI_TIMER\
+    SI_TKILL\
+    SI_USER\
+    SKF_AD_ALU_XOR_X\
+    SKF_AD_CPU\
+    SKF_AD_HATYPE\
+    SKF_AD_IFINDEX\
+    SKF_AD_MARK\
+    SKF_AD_MAX\
+    SKF_AD_NLATTR\
+    SKF_AD_NLATTR_NEST\
+    SKF_AD_OFF\
+    SKF_AD_PAY_OFFSET\
+    SKF_AD_PKTTYPE\
+    SKF_AD_PROTOCOL\
+    SKF_AD_QUEUE\
+    SKF_AD_RANDOM\
+    SKF_AD_RXHASH\
+    SKF_AD_VLAN_TAG\
+    SKF_AD_VLAN_TAG_PRESENT\
+    SKF_AD_VLAN_TPID\
+    SKF_LL_OFF\
+    SKF_NET_OFF\
+    SKNLGRP_INET6_TCP_DESTROY\
+    SKNLGRP_INET6_UDP_DESTROY\
+    SKNLGRP_INET_TCP_DESTROY\
+    SKNLGRP_INET_UDP_DESTROY\
+    SKNLGRP_MAX\
+    SKNLGRP_NONE\
+    SK_DIAB_BPF_STORAGE_REP_MAX\
+    SK_DIAG_BPF_STORAGE\
+    SK_DIAG_BPF_STORAGE_MAP_ID\
+    SK_DIAG_BPF_STORAGE_MAP_VALUE\
+    SK_DIAG_BPF_STORAGE_MAX\
+    SK_DIAG_BPF_STORAGE_NONE\
+    SK_DIAG_BPF_STORAGE_PAD\
+    SK_DIAG_BPF_STORAGE_REP_NONE\
+    SK_DIAG_BPF_STORAGE_REQ_MAP_FD\
+    SK_DIAG_BPF_STORAGE_REQ_MAX\
+    SK_DIAG_BPF_STORAGE_REQ_NONE\
+    SK_DROP\
+    SK_MEMINFO_BACKLOG\
+    SK_MEMINFO_DROPS\
+    SK_MEMINFO_FWD_ALLOC\
+    SK_MEMINFO_OPTMEM\
+    SK_MEMINFO_RCVBUF\
+    SK_MEMINFO_RMEM_ALLOC\
+    SK_MEMINFO_SNDBUF\
+    SK_MEMINFO_VARS\
+    SK_MEMINFO_WMEM_ALLOC\
+    SK_MEMINFO_WMEM_QUEUED\
+    SK_PASS\
+    SMACK_MAGIC\
+    SMART_AUTOSAVE\
+    SMART_AUTO_OFFLINE\
+    SMART_DISABLE\
+    SMART_ENABLE\
+    SMART_HCYL_PASS\
+    SMART_IMMEDIATE_OFFLINE\
+    SMART_LCYL_PASS\
+    SMART_READ_LOG_SECTOR\
+    SMART_READ_THRESHOLDS\
+    SMART_READ_VALUES\
+    SMART_SAVE\
+    SMART_STATUS\
+    SMART_WRITE_LOG_SECTOR\
+    SMART_WRITE_THRESHOLDS\
+    SMB2_SUPER_MAGIC\
+    SMB_SUPER_MAGIC\
+    SNAPSHOT_ALLOC_SWAP_PAGE\
+    SNAPSHOT_ATOMIC_RESTORE\
+    SNAPSHOT_AVAIL_SWAP_SIZE\
+    SNAPSHOT_CREATE_IMAGE\
+    SNAPSHOT_FREE\
+    SNAPSHOT_FREEZE\
+    SNAPSHOT_FREE_SWAP_PAGES\
+    SNAPSHOT_GET_IMAGE_SIZE\
+    SNAPSHOT_PLATFORM_SUPPORT\
+    SNAPSHOT_POWER_OFF\
+    SNAPSHOT_PREF_IMAGE_SIZE\
+    SNAPSHOT_S2RAM\
+    SNAPSHOT_SET_SWAP_AREA\
+    SNAPSHOT_UNFREEZE\
+    SNDRV_CTL_IOCTL_CARD_INFO\
+    SNDRV_CTL_IOCTL_ELEM_ADD\
+    SNDRV_CTL_IOCTL_ELEM_INFO\
+    SNDRV_CTL_IOCTL_ELEM_LIST\
+    SNDRV_CTL_IOCTL_ELEM_LOCK\
+    SNDRV_CTL_IOCTL_ELEM_READ\
+    SNDRV_CTL_IOCTL_ELEM_REMOVE\
+    SNDRV_CTL_IOCTL_ELEM_REPLACE\
+    SNDRV_CTL_IOCTL_ELEM_UNLOCK\
+    SNDRV_CTL_IOCTL_ELEM_WRITE\
+    SNDRV_CTL_IOCTL_HWDEP_INFO\
+    SNDRV_CTL_IOCTL_HWDEP_NEXT_DEVICE\
+    SNDRV_CTL_IOCTL_PCM_INFO\
+    SNDRV_CTL_IOCTL_PCM_NEXT_DEVICE\
+    SNDRV_CTL_IOCTL_PCM_PREFER_SUBDEVICE\
+    SNDRV_CTL_IOCTL_POWER\
+    SNDRV_CTL_IOCTL_POWER_STATE\
+    SNDRV_CTL_IOCTL_PVERSION\
+    SNDRV_CTL_IOCTL_RAWMIDI_INFO\
+    SNDRV_CTL_IOCTL_RAWMIDI_NEXT_DEVICE\
+    SNDRV_CTL_IOCTL_RAWMIDI_PREFER_SUBDEVICE\
+    SNDRV_CTL_IOCTL_SUBSCRIBE_EVENTS\
+    SNDRV_CTL_IOCTL_TLV_COMMAND\
+    SNDRV_CTL_IOCTL_TLV_READ\
+    SNDRV_CTL_IOCTL_TLV_WRITE\
+    SNDRV_HWDEP_IOCTL_DSP_LOAD\
+    SNDRV_HWDEP_IOCTL_DSP_STATUS\
+    SNDRV_HWDEP_IOCTL_INFO\
+    SNDRV_HWDEP_IOCTL_PVERSION\
+    SNDRV_PCM_IOCTL_CHANNEL_INFO\
+    SNDRV_PCM_IOCTL_DELAY\
+    SNDRV_PCM_IOCTL_DRAIN\
+    SNDRV_PCM_IOCTL_DROP\
+    SNDRV_PCM_IOCTL_FORWARD\
+    SNDRV_PCM_IOCTL_HWSYNC\
+    SNDRV_PCM_IOCTL_HW_FREE\
+    SNDRV_PCM_IOCTL_HW_PARAMS\
+    SNDRV_PCM_IOCTL_HW_REFINE\
+    SNDRV_PCM_IOCTL_INFO\
+    SNDRV_PCM_IOCTL_LINK\
+    SNDRV_PCM_IOCTL_PAUSE\
+    SNDRV_PCM_IOCTL_PREPARE\
+    SNDRV_PCM_IOCTL_PVERSION\
+    SNDRV_PCM_IOCTL_READI_FRAMES\
+    SNDRV_PCM_IOCTL_READN_FRAMES\
+    SNDRV_PCM_IOCTL_RESET\
+    SNDRV_PCM_IOCTL_RESUME\
+    SNDRV_PCM_IOCTL_REWIND\
+    SNDRV_PCM_IOCTL_START\
+    SNDRV_PCM_IOCTL_STATUS\
+    SNDRV_PCM_IOCTL_STATUS_EXT\
+    SNDRV_PCM_IOCTL_SW_PARAMS\
+    SNDRV_PCM_IOCTL_SYNC_PTR\
+    SNDRV_PCM_IOCTL_TSTAMP\
+    SNDRV_PCM_IOCTL_TTSTAMP\
+    SNDRV_PCM_IOCTL_UNLINK\
+    SNDRV_PCM_IOCTL_USER_PVERSION\
+    SNDRV_PCM_IOCTL_WRITEI_FRAMES\
+    SNDRV_PCM_IOCTL_WRITEN_FRAMES\
+    SNDRV_PCM_IOCTL_XRUN\
+    SNDRV_RAWMIDI_IOCTL_DRAIN\
+    SNDRV_RAWMIDI_IOCTL_DROP\
+    SNDRV_RAWMIDI_IOCTL_INFO\
+    SNDRV_RAWMIDI_IOCTL_PARAMS\
+    SNDRV_RAWMIDI_IOCTL_PVERSION\
+    SNDRV_RAWMIDI_IOCTL_STATUS\
+    SNDRV_RAWMIDI_IOCTL_USER_PVERSION\
+    SNDRV_TIMER_IOCTL_CONTINUE\
+    SNDRV_TIMER_IOCTL_GINFO\
+    SNDRV_TIMER_IOCTL_GPARAMS\
+    SNDRV_TIMER_IOCTL_GSTATUS\
+    SNDRV_TIMER_IOCTL_INFO\
+    SNDRV_TIMER_IOCTL_NEXT_DEVICE\
+    SNDRV_TIMER_IOCTL_PARAMS\
+    SNDRV_TIMER_IOCTL_PAUSE\
+    SNDRV_TIMER_IOCTL_PVERSION\
+    SNDRV_TIMER_IOCTL_SELECT\
+    SNDRV_TIMER_IOCTL_START\
+    SNDRV_TIMER_IOCTL_STATUS\
+    SNDRV_TIMER_IOCTL_STOP\
+    SNDRV_TIMER_IOCTL_TREAD\
+    SNDRV_TIMER_IOCTL_TREAD64\
+    SNDRV_TIMER_IOCTL_TREAD_OLD\
+    SOCKET_URING_OP_GETSOCKOPT\
+    SOCKET_URING_OP_SETSOCKOPT\
+    SOCKET_URING_OP_SIOCINQ\
+    SOCKET_URING_OP_SIOCOUTQ\
+    SOCKET_URING_OP_TX_TIMESTAMP\
+    SOCKFS_MAGIC\
+    SOCK_BUF_LOCK_MASK\
+    SOCK_CLOEXEC\
+    SOCK_DCCP\
+    SOCK_DESTROY\
+    SOCK_DGRAM\
+    SOCK_DIAG_BY_FAMILY\
+    SOCK_IOC_TYPE\
+    SOCK_NONBLOCK\
+    SOCK_PACKET\
+    SOCK_RAW\
+    SOCK_RCVBUF_LOCK\
+    SOCK_RDM\
+    SOCK_SEQPACKET\
+    SOCK_SNDBUF_LOCK\
+    SOCK_STREAM\
+    SOCK_TXREHASH_DEFAULT\
+    SOCK_TXREHASH_DISABLED\
+    SOCK_TXREHASH_ENABLED\
+    SOCK_TYPE_MASK\
+    SOF_TIMESTAMPING_BIND_PHC\
+    SOF_TIMESTAMPING_LAST\
+    SOF_TIMESTAMPING_MASK\
+    SOF_TIMESTAMPING_OPT_CMSG\
+    SOF_TIMESTAMPING_OPT_ID\
+    SOF_TIMESTAMPING_OPT_ID_TCP\
+    SOF_TIMESTAMPING_OPT_PKTINFO\
+    SOF_TIMESTAMPING_OPT_RX_FILTER\
+    SOF_TIMESTAMPING_OPT_STATS\
+    SOF_TIMESTAMPING_OPT_TSONLY\
+    SOF_TIMESTAMPING_OPT_TX_SWHW\
+    SOF_TIMESTAMPING_RAW_HARDWARE\
+    SOF_TIMESTAMPING_RX_HARDWARE\
+    SOF_TIMESTAMPING_RX_SOFTWARE\
+    SOF_TIMESTAMPING_SOFTWARE\
+    SOF_TIMESTAMPING_SYS_HARDWARE\
+    SOF_TIMESTAMPING_TX_ACK\
+    SOF_TIMESTAMPING_TX_COMPLETION\
+    SOF_TIMESTAMPING_TX_HARDWARE\
+    SOF_TIMESTAMPING_TX_RECORD_MASK\
+    SOF_TIMESTAMPING_TX_SCHED\
+    SOF_TIMESTAMPING_TX_SOFTWARE\
+    SOF_TXTIME_DEADLINE_MODE\
+    SOF_TXTIME_FLAGS_LAST\
+    SOF_TXTIME_FLAGS_MASK\
+    SOF_TXTIME_REPORT_ERRORS\
+    SOL_AAL\
+    SOL_ALG\
+    SOL_ATALK\
+    SOL_ATM\
+    SOL_AX25\
+    SOL_BLUETOOTH\
+    SOL_CAIF\
+    SOL_DCCP\
+    SOL_DECNET\
+    SOL_ICMPV6\
+    SOL_IP\
+    SOL_IPV6\
+    SOL_IPX\
+    SOL_IRDA\
+    SOL_IUCV\
+    SOL_KCM\
+    SOL_LLC\
+    SOL_MCTP\
+    SOL_MPTCP\
+    SOL_NETBEUI\
+    SOL_NETLINK\
+    SOL_NETROM\
+    SOL_NFC\
+    SOL_PACKET\
+    SOL_PNPIPE\
+    SOL_PPPOL2TP\
+    SOL_RAW\
+    SOL_RDS\
+    SOL_ROSE\
+    SOL_RXRPC\
+    SOL_SCTP\
+    SOL_SMC\
+    SOL_SOCKET\
+    SOL_TCP\
+    SOL_TIPC\
+    SOL_TLS\
+    SOL_UDP\
+    SOL_UDPLITE\
+    SOL_VSOCK\
+    SOL_X25\
+    SOL_XDP\
+    SOMAXCONN\
+    SONET_CLRDIAG\
+    SONET_GETDIAG\
+    SONET_GETFRAMING\
+    SONET_GETFRSENSE\
+    SONET_GETSTAT\
+    SONET_GETSTATZ\
+    SONET_SETDIAG\
+    SONET_SETFRAMING\
+    SONYPI_IOCGBAT1CAP\
+    SONYPI_IOCGBAT1REM\
+    SONYPI_IOCGBAT2CAP\
+    SONYPI_IOCGBAT2REM\
+    SONYPI_IOCGBATFLAGS\
+    SONYPI_IOCGBLUE\
+    SONYPI_IOCGBRT\
+    SONYPI_IOCGFAN\
+    SONYPI_IOCGTEMP\
+    SONYPI_IOCSBLUE\
+    SONYPI_IOCSBRT\
+    SONYPI_IOCSFAN\
+    SOUND_MAJOR\
+    SO_ACCEPTCONN\
+    SO_ATTACH_BPF\
+    SO_ATTACH_FILTER\
+    SO_ATTACH_REUSEPORT_CBPF\
+    SO_ATTACH_REUSEPORT_EBPF\
+    SO_BINDTODEVICE\
+    SO_BINDTOIFINDEX\
+    SO_BPF_EXTENSIONS\
+    SO_BROADCAST\
+    SO_BSDCOMPAT\
+    SO_BUF_LOCK\
+    SO_BUSY_POLL\
+    SO_BUSY_POLL_BUDGET\
+    SO_CNX_ADVICE\
+    SO_COOKIE\
+    SO_DEBUG\
+    SO_DETACH_BPF\
+    SO_DETACH_FILTER\
+    SO_DETACH_REUSEPORT_BPF\
+    SO_DEVMEM_DMABUF\
+    SO_DEVMEM_DONTNEED\
+    SO_DEVMEM_LINEAR\
+    SO_DOMAIN\
+    SO_DONTROUTE\
+    SO_ERROR\
+    SO_GET_FILTER\
+    SO_INCOMING_CPU\
+    SO_INCOMING_NAPI_ID\
+    SO_INQ\
+    SO_KEEPALIVE\
+    SO_LINGER\
+    SO_LOCK_FILTER\
+    SO_MARK\
+    SO_MAX_PACING_RATE\
+    SO_MEMINFO\
+    SO_NETNS_COOKIE\
+    SO_NOFCS\
+    SO_NO_CHECK\
+    SO_OOBINLINE\
+    SO_ORIGINAL_DST\
+    SO_PASSCRED\
+    SO_PASSPIDFD\
+    SO_PASSRIGHTS\
+    SO_PASSSEC\
+    SO_PEEK_OFF\
+    SO_PEERCRED\
+    SO_PEERGROUPS\
+    SO_PEERNAME\
+    SO_PEERPIDFD\
+    SO_PEERSEC\
+    SO_PREFER_BUSY_POLL\
+    SO_PRIORITY\
+    SO_PROTOCOL\
+    SO_RCVBUF\
+    SO_RCVBUFFORCE\
+    SO_RCVLOWAT\
+    SO_RCVMARK\
+    SO_RCVPRIORITY\
+    SO_RCVTIMEO\
+    SO_RCVTIMEO_NEW\
+    SO_RCVTIMEO_OLD\
+    SO_RESERVE_MEM\
+    SO_REUSEADDR\
+    SO_REUSEPORT\
+    SO_RXQ_OVFL\
+    SO_SECURITY_AUTHENTICATION\
+    SO_SECURITY_ENCRYPTION_NETWORK\
+    SO_SECURITY_ENCRYPTION_TRANSPORT\
+    SO_SELECT_ERR_QUEUE\
+    SO_SNDBUF\
+    SO_SNDBUFFORCE\
+    SO_SNDLOWAT\
+    SO_SNDTIMEO\
+    SO_SNDTIMEO_NEW\
+    SO_SNDTIMEO_OLD\
+    SO_STYLE\
+    SO_TIMESTAMP\
+    SO_TIMESTAMPING\
+    SO_TIMESTAMPING_NEW\
+    SO_TIMESTAMPING_OLD\
+    SO_TIMESTAMPNS\
+    SO_TIMESTAMPNS_NEW\
+    SO_TIMESTAMPNS_OLD\
+    SO_TIMESTAMP_NEW\
+    SO_TIMESTAMP_OLD\
+    SO_TXREHASH\
+    SO_TXTIME\
+    SO_TYPE\
+    SO_VM_SOCKETS_BUFFER_MAX_SIZE\
+    SO_VM_SOCKETS_BUFFER_MIN_SIZE\
+    SO_VM_SOCKETS_BUFFER_SIZE\
+    SO_VM_SOCKETS_CONNECT_TIMEOUT\
+    SO_VM_SOCKETS_CONNECT_TIMEOUT_NEW\
+    SO_VM_SOCKETS_CONNECT_TIMEOUT_OLD\
+    SO_VM_SOCKETS_NONBLOCK_TXRX\
+    SO_VM_SOCKETS_PEER_HOST_VM_ID\
+    SO_VM_SOCKETS_TRUSTED\
+    SO_WIFI_STATUS\
+    SO_ZEROCOPY\
+    SPECIALIX_CALLOUT_MAJOR\
+    SPECIALIX_NORMAL_MAJOR\
+    SPIOCSTYPE\
+    SPLICE_F_FD_IN_FIXED\
+    SPLICE_F_GIFT\
+    SPLICE_F_MORE\
+    SPLICE_F_MOVE\
+    SPLICE_F_NONBLOCK\
+    SQUASHFS_MAGIC\
+    SS\
+    SS_AUTODISARM\
+    SS_CONNECTED\
+    SS_CONNECTING\
+    SS_DISABLE\
+    SS_DISCONNECTING\
+    SS_FLAG_BITS\
+    SS_FREE\
+    SS_ONSTACK\
+    SS_UNCONNECTED\
+    SS_VECTOR\
+    STACK_END_MAGIC\
+    STACK_FRAME_OVERHEAD\
+    STAT64_HAS_BROKEN_ST_INO\
+    STATMOUNT_FS_SUBTYPE\
+    STATMOUNT_FS_TYPE\
+    STATMOUNT_MNT_BASIC\
+    STATMOUNT_MNT_GIDMAP\
+    STATMOUNT_MNT_NS_ID\
+    STATMOUNT_MNT_OPTS\
+    STATMOUNT_MNT_POINT\
+    STATMOUNT_MNT_ROOT\
+    STATMOUNT_MNT_UIDMAP\
+    STATMOUNT_OPT_ARRAY\
+    STATMOUNT_OPT_SEC_ARRAY\
+    STATMOUNT_PROPAGATE_FROM\
+    STATMOUNT_SB_BASIC\
+    STATMOUNT_SB_SOURCE\
+    STATMOUNT_SUPPORTED_MASK\
+    STATX_ALL\
+    STATX_ATIME\
+    STATX_ATTR_APPEND\
+    STATX_ATTR_AUTOMOUNT\
+    STATX_ATTR_COMPRESSED\
+    STATX_ATTR_DAX\
+    STATX_ATTR_ENCRYPTED\
+    STATX_ATTR_IMMUTABLE\
+    STATX_ATTR_MOUNT_ROOT\
+    STATX_ATTR_NODUMP\
+    STATX_ATTR_VERITY\
+    STATX_ATTR_WRITE_ATOMIC\
+    STATX_BASIC_STATS\
+    STATX_BLOCKS\
+    STATX_BTIME\
+    STATX_CTIME\
+    STATX_DIOALIGN\
+    STATX_DIO_READ_ALIGN\
+    STATX_GID\
+    STATX_INO\
+    STATX_MNT_ID\
+    STATX_MNT_ID_UNIQUE\
+    STATX_MODE\
+    STATX_MTIME\
+    STATX_NLINK\
+    STATX_SIZE\
+    STATX_SUBVOL\
+    STATX_TYPE\
+    STATX_UID\
+    STATX_WRITE_ATOMIC\
+    STATX__RESERVED\
+    STAT_HAVE_NSEC\
+    STA_CLK\
+    STA_CLOCKERR\
+    STA_DEL\
+    STA_FLL\
+    STA_FREQHOLD\
+    STA_INS\
+    STA_MODE\
+    STA_NANO\
+    STA_PLL\
+    STA_PPSERROR\
+    STA_PPSFREQ\
+    STA_PPSJITTER\
+    STA_PPSSIGNAL\
+    STA_PPSTIME\
+    STA_PPSWANDER\
+    STA_RONLY\
+    STA_UNSYNC\
+    STDERR_FILENO\
+    STDIN_FILENO\
+    STDOUT_FILENO\
+    STICKY_TIMEOUTS\
+    STL_CALLOUTMAJOR\
+    STL_SERIALMAJOR\
+    STL_SIOMEMMAJOR\
+    STP_POLICY_ID_GET\
+    STP_POLICY_ID_SET\
+    STP_SET_OPTIONS\
+    ST_APPEND\
+    ST_IMMUTABLE\
+    ST_MANDLOCK\
+    ST_NOATIME\
+    ST_NODEV\
+    ST_NODIRATIME\
+    ST_NOEXEC\
+    ST_NOSUID\
+    ST_RDONLY\
+    ST_RELATIME\
+    ST_SYNCHRONOUS\
+    ST_WRITE\
+    SUBCMDMASK\
+    SUBCMDSHIFT\
+    SVC26_MODE\
+    SVC_MODE\
+    SVE_MAGIC\
+    SVE_NUM_PREGS\
+    SVE_NUM_ZREGS\
+    SVE_PT_FPSIMD_OFFSET\
+    SVE_PT_REGS_FPSIMD\
+    SVE_PT_REGS_MASK\
+    SVE_PT_REGS_OFFSET\
+    SVE_PT_REGS_SVE\
+    SVE_PT_SVE_FPCR_SIZE\
+    SVE_PT_SVE_FPSR_SIZE\
+    SVE_PT_SVE_OFFSET\
+    SVE_PT_SVE_ZREGS_OFFSET\
+    SVE_PT_VL_INHERIT\
+    SVE_PT_VL_ONEXEC\
+    SVE_SIG_FLAG_SM\
+    SVE_SIG_REGS_OFFSET\
+    SVE_SIG_ZREGS_OFFSET\
+    SVE_VL_MAX\
+    SVE_VL_MIN\
+    SVE_VQ_BYTES\
+    SVE_VQ_MAX\
+    SVE_VQ_MIN\
+    SWAP_FLAG_DISCARD\
+    SWAP_FLAG_PREFER\
+    SWAP_FLAG_PRIO_MASK\
+    SWAP_FLAG_PRIO_SHIFT\
+    SWITCHTEC_IOCTL_EVENT_CTL\
+    SWITCHTEC_IOCTL_EVENT_SUMMARY\
+    SWITCHTEC_IOCTL_EVENT_SUMMARY_LEGACY\
+    SWITCHTEC_IOCTL_FLASH_INFO\
+    SWITCHTEC_IOCTL_FLASH_PART_INFO\
+    SWITCHTEC_IOCTL_PFF_TO_PORT\
+    SWITCHTEC_IOCTL_PORT_TO_PFF\
+    SYNC_FILE_RANGE_WAIT_AFTER\
+    SYNC_FILE_RANGE_WAIT_BEFORE\
+    SYNC_FILE_RANGE_WRITE\
+    SYNC_FILE_RANGE_WRITE_AND_WAIT\
+    SYNC_IOC_FILE_INFO\
+    SYNC_IOC_MAGIC\
+    SYNC_IOC_MERGE\
+    SYNC_REGS_SIZE_BYTES\
+    SYN_CNT\
+    SYN_CONFIG\
+    SYN_DROPPED\
+    SYN_MAX\
+    SYN_MT_REPORT\
+    SYN_REPORT\
+    SYSCALL_DISPATCH_FILTER_ALLOW\
+    SYSCALL_DISPATCH_FILTER_BLOCK\
+    SYSFS_MAGIC\
+    SYSTEM_MODE\
+    SYS_ACCEPT\
+    SYS_ACCEPT4\
+    SYS_BIND\
+    SYS_CONNECT\
+    SYS_GETPEERNAME\
+    SYS_GETSOCKNAME\
+    SYS_GETSOCKOPT\
+    SYS_LISTEN\
+    SYS_RECV\
+    SYS_RECVFROM\
+    SYS_RECVMMSG\
+    SYS_RECVMSG\
+    SYS_SECCOMP\
+    SYS_SEND\
+    SYS_SENDMMSG\
+    SYS_SENDMSG\
+    SYS_SENDTO\
+    SYS_SETSOCKOPT\
+    SYS_SHUTDOWN\
+    SYS_SOCKET\
+    SYS_SOCKETPAIR\
+    SYS_USER_DISPATCH\
+    S_BLKSIZE\
+    S_IEXEC\
+    S_IFBLK\
+    S_IFCHR\
+    S_IFDIR\
+    S_IFIFO\
+    S_IFLNK\
+    S_IFMT\
+    S_IFREG\
+    S_IFSOCK\
+    S_IREAD\
+    S_IRGRP\
+    S_IROTH\
+    S_IRUSR\
+    S_IRWXG\
+    S_IRWXO\
+    S_IRWXU\
+    S_ISGID\
+    S_ISUID\
+    S_ISVTX\
+    S_IWGRP\
+    S_IWOTH\
+    S_IWRITE\
+    S_IWUSR\
+    S_IXGRP\
+    S_IXOTH\
+    S_IXUSR\
+    TAB0\
+    TAB1\
+    TAB2\
+    TAB3\
+    TABDLY\
+    TASKFILE_48\
+    TASKFILE_IN\
+    TASKFILE_INVALID\
+    TASKFILE_IN_DMA\
+    TASKFILE_IN_DMAQ\
+    TASKFILE_IN_OUT\
+    TASKFILE_MULTI_IN\
+    TASKFILE_MULTI_OUT\
+    TASKFILE_NO_DATA\
+    TASKFILE_OUT\
+    TASKFILE_OUT_DMA\
+    TASKFILE_OUT_DMAQ\
+    TASKFILE_P_IN\
+    TASKFILE_P_IN_DMA\
+    TASKFILE_P_IN_DMAQ\
+    TASKFILE_P_OUT\
+    TASKFILE_P_OUT_DMA\
+    TASKFILE_P_OUT_DMAQ\
+    TCFLSH\
+    TCGETA\
+    TCGETS\
+    TCGETS2\
+    TCGETX\
+    TCIFLUSH\
+    TCIOFF\
+    TCIOFLUSH\
+    TCION\
+    TCOFLUSH\
+    TCOOFF\
+    TCOON\
+    TCPF_CA_CWR\
+    TCPI_OPT_ECN\
+    TCPI_OPT_ECN_SEEN\
+    TCPI_OPT_SACK\
+    TCPI_OPT_SYN_DATA\
+    TCPI_OPT_TFO_CHILD\
+    TCPI_OPT_TIMESTAMPS\
+    TCPI_OPT_USEC_TS\
+    TCPI_OPT_WSCALE\
+    TCPOLEN_MAXSEG\
+    TCPOLEN_SACK_PERMITTED\
+    TCPOLEN_TIMESTAMP\
+    TCPOLEN_TSTAMP_APPA\
+    TCPOLEN_WINDOW\
+    TCPOPT_EOL\
+    TCPOPT_MAXSEG\
+    TCPOPT_NOP\
+    TCPOPT_SACK\
+    TCPOPT_SACK_PERMITTED\
+    TCPOPT_TIMESTAMP\
+    TCPOPT_TSTAMP_HDR\
+    TCPOPT_WINDOW\
+    TCP_AO_ADD_KEY\
+    TCP_AO_DEL_KEY\
+    TCP_AO_GET_KEYS\
+    TCP_AO_INFO\
+    TCP_AO_KEYF_EXCLUDE_OPT\
+    TCP_AO_KEYF_IFINDEX\
+    TCP_AO_MAXKEYLEN\
+    TCP_AO_REPAIR\
+    TCP_BPF_DELACK_MAX\
+    TCP_BPF_IW\
+    TCP_BPF_RTO_MIN\
+    TCP_BPF_SNDCWND_CLAMP\
+    TCP_BPF_SYN\
+    TCP_BPF_SYN_IP\
+    TCP_BPF_SYN_MAC\
+    TCP_CA_CWR\
+    TCP_CC_INFO\
+    TCP_CLOSE\
+    TCP_CLOSE_WAIT\
+    TCP_CLOSING\
+    TCP_CM_INQ\
+    TCP_CONGESTION\
+    TCP_COOKIE_IN_ALWAYS\
+    TCP_COOKIE_MAX\
+    TCP_COOKIE_MIN\
+    TCP_COOKIE_OUT_NEVER\
+    TCP_COOKIE_PAIR_SIZE\
+    TCP_COOKIE_TRANSACTIONS\
+    TCP_CORK\
+    TCP_DEFER_ACCEPT\
+    TCP_DELACK_MAX_US\
+    TCP_ENCAP_ESPINTCP\
+    TCP_ESTABLISHED\
+    TCP_FASTOPEN\
+    TCP_FASTOPEN_CONNECT\
+    TCP_FASTOPEN_KEY\
+    TCP_FASTOPEN_NO_COOKIE\
+    TCP_FIN_WAIT1\
+    TCP_FIN_WAIT2\
+    TCP_INFO\
+    TCP_INQ\
+    TCP_IS_MPTCP\
+    TCP_KEEPCNT\
+    TCP_KEEPIDLE\
+    TCP_KEEPINTVL\
+    TCP_LAST_ACK\
+    TCP_LINGER2\
+    TCP_LISTEN\
+    TCP_MAXSEG\
+    TCP_MAXWIN\
+    TCP_MAX_WINSHIFT\
+    TCP_MD5SIG\
+    TCP_MD5SIG_EXT\
+    TCP_MD5SIG_FLAG_IFINDEX\
+    TCP_MD5SIG_FLAG_PREFIX\
+    TCP_MD5SIG_MAXKEYLEN\
+    TCP_MSS\
+    TCP_MSS_DEFAULT\
+    TCP_MSS_DESIRED\
+    TCP_NLA_BUSY\
+    TCP_NLA_BYTES_NOTSENT\
+    TCP_NLA_BYTES_RETRANS\
+    TCP_NLA_BYTES_SENT\
+    TCP_NLA_CA_STATE\
+    TCP_NLA_DATA_SEGS_OUT\
+    TCP_NLA_DELIVERED\
+    TCP_NLA_DELIVERED_CE\
+    TCP_NLA_DELIVERY_RATE\
+    TCP_NLA_DELIVERY_RATE_APP_LMT\
+    TCP_NLA_DSACK_DUPS\
+    TCP_NLA_EDT\
+    TCP_NLA_MIN_RTT\
+    TCP_NLA_PACING_RATE\
+    TCP_NLA_PAD\
+    TCP_NLA_RECUR_RETRANS\
+    TCP_NLA_REHASH\
+    TCP_NLA_REORDERING\
+    TCP_NLA_REORD_SEEN\
+    TCP_NLA_RWND_LIMITED\
+    TCP_NLA_SNDBUF_LIMITED\
+    TCP_NLA_SNDQ_SIZE\
+    TCP_NLA_SND_CWND\
+    TCP_NLA_SND_SSTHRESH\
+    TCP_NLA_SRTT\
+    TCP_NLA_TIMEOUT_REHASH\
+    TCP_NLA_TOTAL_RETRANS\
+    TCP_NLA_TTL\
+    TCP_NODELAY\
+    TCP_NOTSENT_LOWAT\
+    TCP_NO_QUEUE\
+    TCP_QUEUES_NR\
+    TCP_QUEUE_SEQ\
+    TCP_QUICKACK\
+    TCP_RECEIVE_ZEROCOPY_FLAG_TLB_CLEAN_HINT\
+    TCP_RECV_QUEUE\
+    TCP_REPAIR\
+    TCP_REPAIR_OFF\
+    TCP_REPAIR_OFF_NO_WP\
+    TCP_REPAIR_ON\
+    TCP_REPAIR_OPTIONS\
+    TCP_REPAIR_QUEUE\
+    TCP_REPAIR_WINDOW\
+    TCP_RTO_MAX_MS\
+    TCP_RTO_MIN_US\
+    TCP_SAVED_SYN\
+    TCP_SAVE_SYN\
+    TCP_SEND_QUEUE\
+    TCP_SYNCNT\
+    TCP_SYN_RECV\
+    TCP_SYN_SENT\
+    TCP_S_DATA_IN\
+    TCP_S_DATA_OUT\
+    TCP_THIN_DUPACK\
+    TCP_THIN_LINEAR_TIMEOUTS\
+    TCP_TIMESTAMP\
+    TCP_TIME_WAIT\
+    TCP_TX_DELAY\
+    TCP_ULP\
+    TCP_USER_TIMEOUT\
+    TCP_WINDOW_CLAMP\
+    TCP_ZEROCOPY_RECEIVE\
+    TCSADRAIN\
+    TCSAFLUSH\
+    TCSANOW\
+    TCSBRK\
+    TCSBRKP\
+    TCSETA\
+    TCSETAF\
+    TCSETAW\
+    TCSETS\
+    TCSETS2\
+    TCSETSF\
+    TCSETSF2\
+    TCSETSW\
+    TCSETSW2\
+    TCSETX\
+    TCSETXF\
+    TCSETXW\
+    TCXONC\
+    TEE_IOC_CANCEL\
+    TEE_IOC_CLOSE_SESSION\
+    TEE_IOC_INVOKE\
+    TEE_IOC_OPEN_SESSION\
+    TEE_IOC_SHM_ALLOC\
+    TEE_IOC_SHM_REGISTER\
+    TEE_IOC_SUPPL_RECV\
+    TEE_IOC_SUPPL_SEND\
+    TEE_IOC_VERSION\
+    TFD_CLOEXEC\
+    TFD_CREATE_FLAGS\
+    TFD_IOC_SET_TICKS\
+    TFD_NONBLOCK\
+    TFD_SETTIME_FLAGS\
+    TFD_SHARED_FCNTL_FLAGS\
+    TFD_TIMER_ABSTIME\
+    TFD_TIMER_CANCEL_ON_SET\
+    TFO_COOKIE_UNAVAILABLE\
+    TFO_DATA_NOT_ACKED\
+    TFO_STATUS_UNSPEC\
+    TFO_SYN_RETRANSMITTED\
+    TH_ACK\
+    TH_FIN\
+    TH_PUSH\
+    TH_RST\
+    TH_SYN\
+    TH_URG\
+    TIMER_ABSTIME\
+    TIME_BAD\
+    TIME_DEL\
+    TIME_ERROR\
+    TIME_INS\
+    TIME_OK\
+    TIME_OOP\
+    TIME_UTC\
+    TIME_WAIT\
+    TIOCCBRK\
+    TIOCCONS\
+    TIOCEXCL\
+    TIOCGDEV\
+    TIOCGETC\
+    TIOCGETD\
+    TIOCGETP\
+    TIOCGEXCL\
+    TIOCGICOUNT\
+    TIOCGISO7816\
+    TIOCGLCKTRMIOS\
+    TIOCGLTC\
+    TIOCGPGRP\
+    TIOCGPKT\
+    TIOCGPTLCK\
+    TIOCGPTN\
+    TIOCGPTPEER\
+    TIOCGRS485\
+    TIOCGSERIAL\
+    TIOCGSID\
+    TIOCGSOFTCAR\
+    TIOCGWINSZ\
+    TIOCINQ\
+    TIOCLINUX\
+    TIOCL_BLANKEDSCREEN\
+    TIOCL_BLANKSCREEN\
+    TIOCL_GETFGCONSOLE\
+    TIOCL_GETKMSGREDIRECT\
+    TIOCL_GETMOUSEREPORTING\
+    TIOCL_GETSHIFTSTATE\
+    TIOCL_PASTESEL\
+    TIOCL_SCROLLCONSOLE\
+    TIOCL_SELBUTTONMASK\
+    TIOCL_SELCHAR\
+    TIOCL_SELCLEAR\
+    TIOCL_SELLINE\
+    TIOCL_SELLOADLUT\
+    TIOCL_SELMOUSEREPORT\
+    TIOCL_SELPOINTER\
+    TIOCL_SELWORD\
+    TIOCL_SETKMSGREDIRECT\
+    TIOCL_SETSEL\
+    TIOCL_SETVESABLANK\
+    TIOCL_UNBLANKSCREEN\
+    TIOCMBIC\
+    TIOCMBIS\
+    TIOCMGET\
+    TIOCMIWAIT\
+    TIOCMSET\
+    TIOCM_CAR\
+    TIOCM_CD\
+    TIOCM_CTS\
+    TIOCM_DSR\
+    TIOCM_DTR\
+    TIOCM_LE\
+    TIOCM_LOOP\
+    TIOCM_OUT1\
+    TIOCM_OUT2\
+    TIOCM_RI\
+    TIOCM_RNG\
+    TIOCM_RTS\
+    TIOCM_SR\
+    TIOCM_ST\
+    TIOCNOTTY\
+    TIOCNXCL\
+    TIOCOUTQ\
+    TIOCPKT\
+    TIOCPKT_DATA\
+    TIOCPKT_DOSTOP\
+    TIOCPKT_FLUSHREAD\
+    TIOCPKT_FLUSHWRITE\
+    TIOCPKT_IOCTL\
+    TIOCPKT_NOSTOP\
+    TIOCPKT_START\
+    TIOCPKT_STOP\
+    TIOCSBRK\
+    TIOCSCTTY\
+    TIOCSERCONFIG\
+    TIOCSERGETLSR\
+    TIOCSERGETMULTI\
+    TIOCSERGSTRUCT\
+    TIOCSERGWILD\
+    TIOCSERSETMULTI\
+    TIOCSERSWILD\
+    TIOCSER_TEMT\
+    TIOCSETC\
+    TIOCSETD\
+    TIOCSETN\
+    TIOCSETP\
+    TIOCSIG\
+    TIOCSISO7816\
+    TIOCSLCKTRMIOS\
+    TIOCSLTC\
+    TIOCSPGRP\
+    TIOCSPTLCK\
+    TIOCSRS485\
+    TIOCSSERIAL\
+    TIOCSSOFTCAR\
+    TIOCSTART\
+    TIOCSTI\
+    TIOCSTOP\
+    TIOCSWINSZ\
+    TIOCVHANGUP\
+    TLS_RX\
+    TLS_RX_EXPECT_NO_PAD\
+    TLS_TX\
+    TLS_TX_ZEROCOPY_RO\
+    TMPFS_MAGIC\
+    TOSHIBA_ACPI_SCI\
+    TOSH_SMM\
+    TOSTOP\
+    TPACKET2_HDRLEN\
+    TPACKET3_HDRLEN\
+    TPACKET_ALIGNMENT\
+    TPACKET_HDRLEN\
+    TPACKET_V1\
+    TPACKET_V2\
+    TPACKET_V3\
+    TP_FT_REQ_FILL_RXHASH\
+    TP_STATUS_AVAILABLE\
+    TP_STATUS_BLK_TMO\
+    TP_STATUS_COPY\
+    TP_STATUS_CSUMNOTREADY\
+    TP_STATUS_CSUM_VALID\
+    TP_STATUS_GSO_TCP\
+    TP_STATUS_KERNEL\
+    TP_STATUS_LOSING\
+    TP_STATUS_SENDING\
+    TP_STATUS_SEND_REQUEST\
+    TP_STATUS_TS_RAW_HARDWARE\
+    TP_STATUS_TS_SOFTWARE\
+    TP_STATUS_TS_SYS_HARDWARE\
+    TP_STATUS_USER\
+    TP_STATUS_VLAN_TPID_VALID\
+    TP_STATUS_VLAN_VALID\
+    TP_STATUS_WRONG_FORMAT\
+    TRACEFS_MAGIC\
+    TRAP_BRANCH\
+    TRAP_BRKPT\
+    TRAP_HWBKPT\
+    TRAP_PERF\
+    TRAP_PERF_FLAG_ASYNC\
+    TRAP_TRACE\
+    TRAP_UNK\
+    TS_VECTOR\
+    TTYAUX_MAJOR\
+    TTYDEF_CFLAG\
+    TTYDEF_IFLAG\
+    TTYDEF_LFLAG\
+    TTYDEF_OFLAG\
+    TTYDEF_SPEED\
+    TTY_MAJOR\
+    TUNATTACHFILTER\
+    TUNDETACHFILTER\
+    TUNGETDEVNETNS\
+    TUNGETFEATURES\
+    TUNGETFILTER\
+    TUNGETIFF\
+    TUNGETSNDBUF\
+    TUNGETVNETBE\
+    TUNGETVNETHDRSZ\
+    TUNGETVNETLE\
+    TUNSETCARRIER\
+    TUNSETDEBUG\
+    TUNSETFILTEREBPF\
+    TUNSETGROUP\
+    TUNSETIFF\
+    TUNSETIFINDEX\
+    TUNSETLINK\
+    TUNSETNOCSUM\
+    TUNSETOFFLOAD\
+    TUNSETOWNER\
+    TUNSETPERSIST\
+    TUNSETQUEUE\
+    TUNSETSNDBUF\
+    TUNSETSTEERINGEBPF\
+    TUNSETTXFILTER\
+    TUNSETVNETBE\
+    TUNSETVNETHDRSZ\
+    TUNSETVNETLE\
+    TUN_FLT_ALLMULTI\
+    TUN_F_CSUM\
+    TUN_F_TSO4\
+    TUN_F_TSO6\
+    TUN_F_TSO_ECN\
+    TUN_F_UDP_TUNNEL_GSO\
+    TUN_F_UDP_TUNNEL_GSO_CSUM\
+    TUN_F_UFO\
+    TUN_F_USO4\
+    TUN_F_USO6\
+    TUN_PKT_STRIP\
+    TUN_READQ_SIZE\
+    TUN_TAP_DEV\
+    TUN_TUN_DEV\
+    TUN_TX_TIMESTAMP\
+    TUN_TYPE_MASK\
+    UART_CLEAR_FIFO\
+    UART_NATSEMI\
+    UART_STARTECH\
+    UART_USE_FIFO\
+    UBD_MAJOR\
+    UDF_GETEABLOCK\
+    UDF_GETEASIZE\
+    UDF_GETVOLIDENT\
+    UDF_RELOCATE_BLOCKS\
+    UDF_SUPER_MAGIC\
+    UDMABUF_CREATE\
+    UDMABUF_CREATE_LIST\
+    UDMABUF_FLAGS_CLOEXEC\
+    UDP_CORK\
+    UDP_ENCAP\
+    UDP_ENCAP_ESPINUDP\
+    UDP_ENCAP_ESPINUDP_NON_IKE\
+    UDP_ENCAP_GTP0\
+    UDP_ENCAP_GTP1U\
+    UDP_ENCAP_L2TPINUDP\
+    UDP_ENCAP_RXRPC\
+    UDP_GRO\
+    UDP_NO_CHECK6_RX\
+    UDP_NO_CHECK6_TX\
+    UDP_SEGMENT\
+    UD_VECTOR\
+    UESP\
+    UFFDIO\
+    UFFDIO_API\
+    UFFDIO_CONTINUE\
+    UFFDIO_CONTINUE_MODE_DONTWAKE\
+    UFFDIO_COPY\
+    UFFDIO_COPY_MODE_DONTWAKE\
+    UFFDIO_COPY_MODE_WP\
+    UFFDIO_REGISTER\
+    UFFDIO_REGISTER_MODE_MINOR\
+    UFFDIO_REGISTER_MODE_MISSING\
+    UFFDIO_REGISTER_MODE_WP\
+    UFFDIO_UNREGISTER\
+    UFFDIO_WAKE\
+    UFFDIO_WRITEPROTECT\
+    UFFDIO_WRITEPROTECT_MODE_DONTWAKE\
+    UFFDIO_WRITEPROTECT_MODE_WP\
+    UFFDIO_ZEROPAGE\
+    UFFDIO_ZEROPAGE_MODE_DONTWAKE\
+    UFFD_API\
+    UFFD_API_FEATURES\
+    UFFD_API_IOCTLS\
+    UFFD_API_RANGE_IOCTLS\
+    UFFD_API_RANGE_IOCTLS_BASIC\
+    UFFD_API_REGISTER_MODES\
+    UFFD_EVENT_FORK\
+    UFFD_EVENT_PAGEFAULT\
+    UFFD_EVENT_REMAP\
+    UFFD_EVENT_REMOVE\
+    UFFD_EVENT_UNMAP\
+    UFFD_FEATURE_EVENT_FORK\
+    UFFD_FEATURE_EVENT_REMAP\
+    UFFD_FEATURE_EVENT_REMOVE\
+    UFFD_FEATURE_EVENT_UNMAP\
+    UFFD_FEATURE_EXACT_ADDRESS\
+    UFFD_FEATURE_MINOR_HUGETLBFS\
+    UFFD_FEATURE_MINOR_SHMEM\
+    UFFD_FEATURE_MISSING_HUGETLBFS\
+    UFFD_FEATURE_MISSING_SHMEM\
+    UFFD_FEATURE_MOVE\
+    UFFD_FEATURE_PAGEFAULT_FLAG_WP\
+    UFFD_FEATURE_POISON\
+    UFFD_FEATURE_SIGBUS\
+    UFFD_FEATURE_THREAD_ID\
+    UFFD_FEATURE_WP_ASYNC\
+    UFFD_FEATURE_WP_HUGETLBFS_SHMEM\
+    UFFD_FEATURE_WP_UNPOPULATED\
+    UFFD_PAGEFAULT_FLAG_MINOR\
+    UFFD_PAGEFAULT_FLAG_WP\
+    UFFD_PAGEFAULT_FLAG_WRITE\
+    UFFD_USER_MODE_ONLY\
+    UHID_CLOSE\
+    UHID_CREATE\
+    UHID_CREATE2\
+    UHID_DATA_MAX\
+    UHID_DESTROY\
+    UHID_DEV_NUMBERED_FEATURE_REPORTS\
+    UHID_DEV_NUMBERED_INPUT_REPORTS\
+    UHID_DEV_NUMBERED_OUTPUT_REPORTS\
+    UHID_FEATURE\
+    UHID_FEATURE_ANSWER\
+    UHID_FEATURE_REPORT\
+    UHID_GET_REPORT\
+    UHID_GET_REPORT_REPLY\
+    UHID_INPUT\
+    UHID_INPUT2\
+    UHID_INPUT_REPORT\
+    UHID_OPEN\
+    UHID_OUTPUT\
+    UHID_OUTPUT_EV\
+    UHID_OUTPUT_REPORT\
+    UHID_SET_REPORT\
+    UHID_SET_REPORT_REPLY\
+    UHID_START\
+    UHID_STOP\
+    UINPUT_IOCTL_BASE\
+    UINPUT_MAX_NAME_SIZE\
+    UINPUT_VERSION\
+    UINT16_MAX\
+    UINT16_WIDTH\
+    UINT32_MAX\
+    UINT32_WIDTH\
+    UINT64_MAX\
+    UINT64_WIDTH\
+    UINT8_MAX\
+    UINT8_WIDTH\
+    UINTMAX_MAX\
+    UINTMAX_WIDTH\
+    UINTPTR_MAX\
+    UINTPTR_WIDTH\
+    UIO_FASTIOV\
+    UIO_MAXIOV\
+    UI_ABS_SETUP\
+    UI_BEGIN_FF_ERASE\
+    UI_BEGIN_FF_UPLOAD\
+    UI_DEV_CREATE\
+    UI_DEV_DESTROY\
+    UI_DEV_SETUP\
+    UI_END_FF_ERASE\
+    UI_END_FF_UPLOAD\
+    UI_FF_ERASE\
+    UI_FF_UPLOAD\
+    UI_GET_VERSION\
+    UI_SET_ABSBIT\
+    UI_SET_EVBIT\
+    UI_SET_FFBIT\
+    UI_SET_KEYBIT\
+    UI_SET_LEDBIT\
+    UI_SET_MSCBIT\
+    UI_SET_PHYS\
+    UI_SET_PROPBIT\
+    UI_SET_RELBIT\
+    UI_SET_SNDBIT\
+    UI_SET_SWBIT\
+    UMOUNT_NOFOLLOW\
+    UMOUNT_UNUSED\
+    UNAME26\
+    UND_MODE\
+    UNIX98_PTY_MAJOR_COUNT\
+    UNIX98_PTY_MASTER_MAJOR\
+    UNIX98_PTY_SLAVE_MAJOR\
+    UNIX_PATH_MAX\
+    UNI_DIRECT_BASE\
+    UNI_DIRECT_MASK\
+    UNNAMED_MAJOR\
+    USBDEVFS_ALLOC_STREAMS\
+    USBDEVFS_ALLOW_SUSPEND\
+    USBDEVFS_BULK\
+    USBDEVFS_CAP_BULK_CONTINUATION\
+    USBDEVFS_CAP_BULK_SCATTER_GATHER\
+    USBDEVFS_CAP_CONNINFO_EX\
+    USBDEVFS_CAP_DROP_PRIVILEGES\
+    USBDEVFS_CAP_MMAP\
+    USBDEVFS_CAP_NO_PACKET_SIZE_LIM\
+    USBDEVFS_CAP_REAP_AFTER_DISCONNECT\
+    USBDEVFS_CAP_SUSPEND\
+    USBDEVFS_CAP_ZERO_PACKET\
+    USBDEVFS_CLAIMINTERFACE\
+    USBDEVFS_CLAIM_PORT\
+    USBDEVFS_CLEAR_HALT\
+    USBDEVFS_CONNECT\
+    USBDEVFS_CONNECTINFO\
+    USBDEVFS_CONTROL\
+    USBDEVFS_DISCARDURB\
+    USBDEVFS_DISCONNECT\
+    USBDEVFS_DISCONNECT_CLAIM\
+    USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER\
+    USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER\
+    USBDEVFS_DISCSIGNAL\
+    USBDEVFS_DROP_PRIVILEGES\
+    USBDEVFS_FORBID_SUSPEND\
+    USBDEVFS_FREE_STREAMS\
+    USBDEVFS_GETDRIVER\
+    USBDEVFS_GET_CAPABILITIES\
+    USBDEVFS_GET_SPEED\
+    USBDEVFS_HUB_PORTINFO\
+    USBDEVFS_IOCTL\
+    USBDEVFS_MAXDRIVERNAME\
+    USBDEVFS_REAPURB\
+    USBDEVFS_REAPURB32\
+    USBDEVFS_REAPURBNDELAY\
+    USBDEVFS_REAPURBNDELAY32\
+    USBDEVFS_RELEASEINTERFACE\
+    USBDEVFS_RELEASE_PORT\
+    USBDEVFS_RESET\
+    USBDEVFS_RESETEP\
+    USBDEVFS_SETCONFIGURATION\
+    USBDEVFS_SETINTERFACE\
+    USBDEVFS_SUBMITURB\
+    USBDEVFS_URB_BULK_CONTINUATION\
+    USBDEVFS_URB_ISO_ASAP\
+    USBDEVFS_URB_NO_FSBR\
+    USBDEVFS_URB_NO_INTERRUPT\
+    USBDEVFS_URB_SHORT_NOT_OK\
+    USBDEVFS_URB_TYPE_BULK\
+    USBDEVFS_URB_TYPE_CONTROL\
+    USBDEVFS_URB_TYPE_INTERRUPT\
+    USBDEVFS_URB_TYPE_ISO\
+    USBDEVFS_URB_ZERO_PACKET\
+    USBDEVFS_WAIT_FOR_RESUME\
+    USBDEVICE_SUPER_MAGIC\
+    USB_ACM_AUX_MAJOR\
+    USB_ACM_MAJOR\
+    USB_CHAR_MAJOR\
+    USB_INTERFACE_CLASS_HID\
+    USB_INTERFACE_PROTOCOL_KEYBOARD\
+    USB_INTERFACE_PROTOCOL_MOUSE\
+    USB_INTERFACE_SUBCLASS_BOOT\
+    USERFAULTFD_IOC\
+    USERFAULTFD_IOC_NEW\
+    USER_NS_INDEX\
+    USE_WCACHING\
+    USR26_MODE\
+    USRQUOTA\
+    USR_MODE\
+    UTIME_NOW\
+    UTIME_OMIT\
+    UTS_NS_INDEX\
+    UVCIOC_CTRL_MAP\
+    UVCIOC_CTRL_QUERY\
+    UVERBS_ATTR_F_MANDATORY\
+    UVERBS_ATTR_F_VALID_OUTPUT\
+    V4_PSR_T_BIT\
+    V7M_PSR_T_BIT\
+    V9FS_MAGIC\
+    VBG_IOCTL_ACQUIRE_GUEST_CAPABILITIES\
+    VBG_IOCTL_CHANGE_FILTER_MASK\
+    VBG_IOCTL_CHANGE_GUEST_CAPABILITIES\
+    VBG_IOCTL_CHECK_BALLOON\
+    VBG_IOCTL_DRIVER_VERSION_INFO\
+    VBG_IOCTL_HGCM_CONNECT\
+    VBG_IOCTL_HGCM_DISCONNECT\
+    VBG_IOCTL_INTERRUPT_ALL_WAIT_FOR_EVENTS\
+    VBG_IOCTL_VMMDEV_REQUEST_BIG\
+    VBG_IOCTL_WAIT_FOR_EVENTS\
+    VBG_IOCTL_WRITE_CORE_DUMP\
+    VCS_MAJOR\
+    VDISCARD\
+    VDUSE_CREATE_DEV\
+    VDUSE_DESTROY_DEV\
+    VDUSE_DEV_GET_FEATURES\
+    VDUSE_DEV_INJECT_CONFIG_IRQ\
+    VDUSE_DEV_SET_CONFIG\
+    VDUSE_GET_API_VERSION\
+    VDUSE_IOTLB_GET_FD\
+    VDUSE_SET_API_VERSION\
+    VDUSE_VQ_GET_INFO\
+    VDUSE_VQ_INJECT_IRQ\
+    VDUSE_VQ_SETUP\
+    VDUSE_VQ_SETUP_KICKFD\
+    VEOF\
+    VEOL\
+    VEOL2\
+    VERASE\
+    VE_VECTOR\
+    VFAT_IOCTL_READDIR_BOTH\
+    VFAT_IOCTL_READDIR_SHORT\
+    VFIO_API_VERSION\
+    VFIO_BASE\
+    VFIO_CCW_CONFIG_REGION_INDEX\
+    VFIO_CCW_CRW_IRQ_INDEX\
+    VFIO_CCW_IO_IRQ_INDEX\
+    VFIO_CCW_NUM_IRQS\
+    VFIO_CCW_NUM_REGIONS\
+    VFIO_CCW_REQ_IRQ_INDEX\
+    VFIO_CHECK_EXTENSION\
+    VFIO_DEVICE_FEATURE\
+    VFIO_DEVICE_FEATURE_DMA_LOGGING_REPORT\
+    VFIO_DEVICE_FEATURE_DMA_LOGGING_START\
+    VFIO_DEVICE_FEATURE_DMA_LOGGING_STOP\
+    VFIO_DEVICE_FEATURE_GET\
+    VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY\
+    VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY_WITH_WAKEUP\
+    VFIO_DEVICE_FEATURE_LOW_POWER_EXIT\
+    VFIO_DEVICE_FEATURE_MASK\
+    VFIO_DEVICE_FEATURE_MIGRATION\
+    VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE\
+    VFIO_DEVICE_FEATURE_PCI_VF_TOKEN\
+    VFIO_DEVICE_FEATURE_PROBE\
+    VFIO_DEVICE_FEATURE_SET\
+    VFIO_DEVICE_FLAGS_AMBA\
+    VFIO_DEVICE_FLAGS_AP\
+    VFIO_DEVICE_FLAGS_CAPS\
+    VFIO_DEVICE_FLAGS_CCW\
+    VFIO_DEVICE_FLAGS_FSL_MC\
+    VFIO_DEVICE_FLAGS_PCI\
+    VFIO_DEVICE_FLAGS_PLATFORM\
+    VFIO_DEVICE_FLAGS_RESET\
+    VFIO_DEVICE_GET_GFX_DMABUF\
+    VFIO_DEVICE_GET_INFO\
+    VFIO_DEVICE_GET_IRQ_INFO\
+    VFIO_DEVICE_GET_PCI_HOT_RESET_INFO\
+    VFIO_DEVICE_GET_REGION_INFO\
+    VFIO_DEVICE_GFX_LINK_STATE_DOWN\
+    VFIO_DEVICE_GFX_LINK_STATE_UP\
+    VFIO_DEVICE_INFO_CAP_ZPCI_BASE\
+    VFIO_DEVICE_INFO_CAP_ZPCI_GROUP\
+    VFIO_DEVICE_INFO_CAP_ZPCI_PFIP\
+    VFIO_DEVICE_INFO_CAP_ZPCI_UTIL\
+    VFIO_DEVICE_IOEVENTFD\
+    VFIO_DEVICE_IOEVENTFD_16\
+    VFIO_DEVICE_IOEVENTFD_32\
+    VFIO_DEVICE_IOEVENTFD_64\
+    VFIO_DEVICE_IOEVENTFD_8\
+    VFIO_DEVICE_IOEVENTFD_SIZE_MASK\
+    VFIO_DEVICE_PCI_HOT_RESET\
+    VFIO_DEVICE_QUERY_GFX_PLANE\
+    VFIO_DEVICE_RESET\
+    VFIO_DEVICE_SET_IRQS\
+    VFIO_DEVICE_STATE_ERROR\
+    VFIO_DEVICE_STATE_MASK\
+    VFIO_DEVICE_STATE_RESUMING\
+    VFIO_DEVICE_STATE_RUNNING\
+    VFIO_DEVICE_STATE_RUNNING_P2P\
+    VFIO_DEVICE_STATE_STOP\
+    VFIO_DEVICE_STATE_STOP_COPY\
+    VFIO_DEVICE_STATE_V1_RESUMING\
+    VFIO_DEVICE_STATE_V1_RUNNING\
+    VFIO_DEVICE_STATE_V1_SAVING\
+    VFIO_DEVICE_STATE_V1_STOP\
+    VFIO_DMA_CC_IOMMU\
+    VFIO_DMA_MAP_FLAG_READ\
+    VFIO_DMA_MAP_FLAG_VADDR\
+    VFIO_DMA_MAP_FLAG_WRITE\
+    VFIO_DMA_UNMAP_FLAG_ALL\
+    VFIO_DMA_UNMAP_FLAG_GET_DIRTY_BITMAP\
+    VFIO_DMA_UNMAP_FLAG_VADDR\
+    VFIO_EEH\
+    VFIO_EEH_PE_CONFIGURE\
+    VFIO_EEH_PE_DISABLE\
+    VFIO_EEH_PE_ENABLE\
+    VFIO_EEH_PE_GET_STATE\
+    VFIO_EEH_PE_INJECT_ERR\
+    VFIO_EEH_PE_OP\
+    VFIO_EEH_PE_RESET_DEACTIVATE\
+    VFIO_EEH_PE_RESET_FUNDAMENTAL\
+    VFIO_EEH_PE_RESET_HOT\
+    VFIO_EEH_PE_STATE_NORMAL\
+    VFIO_EEH_PE_STATE_RESET\
+    VFIO_EEH_PE_STATE_STOPPED\
+    VFIO_EEH_PE_STATE_STOPPED_DMA\
+    VFIO_EEH_PE_STATE_UNAVAIL\
+    VFIO_EEH_PE_UNFREEZE_DMA\
+    VFIO_EEH_PE_UNFREEZE_IO\
+    VFIO_GET_API_VERSION\
+    VFIO_GFX_PLANE_TYPE_DMABUF\
+    VFIO_GFX_PLANE_TYPE_PROBE\
+    VFIO_GFX_PLANE_TYPE_REGION\
+    VFIO_GROUP_FLAGS_CONTAINER_SET\
+    VFIO_GROUP_FLAGS_VIABLE\
+    VFIO_GROUP_GET_DEVICE_FD\
+    VFIO_GROUP_GET_STATUS\
+    VFIO_GROUP_SET_CONTAINER\
+    VFIO_GROUP_UNSET_CONTAINER\
+    VFIO_IOMMU_DIRTY_PAGES\
+    VFIO_IOMMU_DIRTY_PAGES_FLAG_GET_BITMAP\
+    VFIO_IOMMU_DIRTY_PAGES_FLAG_START\
+    VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP\
+    VFIO_IOMMU_DISABLE\
+    VFIO_IOMMU_ENABLE\
+    VFIO_IOMMU_GET_INFO\
+    VFIO_IOMMU_INFO_CAPS\
+    VFIO_IOMMU_INFO_PGSIZES\
+    VFIO_IOMMU_MAP_DMA\
+    VFIO_IOMMU_SPAPR_INFO_DDW\
+    VFIO_IOMMU_SPAPR_REGISTER_MEMORY\
+    VFIO_IOMMU_SPAPR_TCE_CREATE\
+    VFIO_IOMMU_SPAPR_TCE_GET_INFO\
+    VFIO_IOMMU_SPAPR_TCE_REMOVE\
+    VFIO_IOMMU_SPAPR_UNREGISTER_MEMORY\
+    VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE\
+    VFIO_IOMMU_TYPE1_INFO_CAP_MIGRATION\
+    VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL\
+    VFIO_IOMMU_UNMAP_DMA\
+    VFIO_IRQ_INFO_AUTOMASKED\
+    VFIO_IRQ_INFO_EVENTFD\
+    VFIO_IRQ_INFO_MASKABLE\
+    VFIO_IRQ_INFO_NORESIZE\
+    VFIO_IRQ_SET_ACTION_MASK\
+    VFIO_IRQ_SET_ACTION_TRIGGER\
+    VFIO_IRQ_SET_ACTION_TYPE_MASK\
+    VFIO_IRQ_SET_ACTION_UNMASK\
+    VFIO_IRQ_SET_DATA_BOOL\
+    VFIO_IRQ_SET_DATA_EVENTFD\
+    VFIO_IRQ_SET_DATA_NONE\
+    VFIO_IRQ_SET_DATA_TYPE_MASK\
+    VFIO_MIGRATION_P2P\
+    VFIO_MIGRATION_STOP_COPY\
+    VFIO_NOIOMMU_IOMMU\
+    VFIO_PCI_BAR0_REGION_INDEX\
+    VFIO_PCI_BAR1_REGION_INDEX\
+    VFIO_PCI_BAR2_REGION_INDEX\
+    VFIO_PCI_BAR3_REGION_INDEX\
+    VFIO_PCI_BAR4_REGION_INDEX\
+    VFIO_PCI_BAR5_REGION_INDEX\
+    VFIO_PCI_CONFIG_REGION_INDEX\
+    VFIO_PCI_ERR_IRQ_INDEX\
+    VFIO_PCI_INTX_IRQ_INDEX\
+    VFIO_PCI_MSIX_IRQ_INDEX\
+    VFIO_PCI_MSI_IRQ_INDEX\
+    VFIO_PCI_NUM_IRQS\
+    VFIO_PCI_NUM_REGIONS\
+    VFIO_PCI_REQ_IRQ_INDEX\
+    VFIO_PCI_ROM_REGION_INDEX\
+    VFIO_PCI_VGA_REGION_INDEX\
+    VFIO_REGION_INFO_CAP_MSIX_MAPPABLE\
+    VFIO_REGION_INFO_CAP_NVLINK2_LNKSPD\
+    VFIO_REGION_INFO_CAP_NVLINK2_SSATGT\
+    VFIO_REGION_INFO_CAP_SPARSE_MMAP\
+    VFIO_REGION_INFO_CAP_TYPE\
+    VFIO_REGION_INFO_FLAG_CAPS\
+    VFIO_REGION_INFO_FLAG_MMAP\
+    VFIO_REGION_INFO_FLAG_READ\
+    VFIO_REGION_INFO_FLAG_WRITE\
+    VFIO_REGION_SUBTYPE_CCW_ASYNC_CMD\
+    VFIO_REGION_SUBTYPE_CCW_CRW\
+    VFIO_REGION_SUBTYPE_CCW_SCHIB\
+    VFIO_REGION_SUBTYPE_GFX_EDID\
+    VFIO_REGION_SUBTYPE_IBM_NVLINK2_ATSD\
+    VFIO_REGION_SUBTYPE_INTEL_IGD_HOST_CFG\
+    VFIO_REGION_SUBTYPE_INTEL_IGD_LPC_CFG\
+    VFIO_REGION_SUBTYPE_INTEL_IGD_OPREGION\
+    VFIO_REGION_SUBTYPE_MIGRATION_DEPRECATED\
+    VFIO_REGION_SUBTYPE_NVIDIA_NVLINK2_RAM\
+    VFIO_REGION_TYPE_CCW\
+    VFIO_REGION_TYPE_GFX\
+    VFIO_REGION_TYPE_MIGRATION_DEPRECATED\
+    VFIO_REGION_TYPE_PCI_VENDOR_MASK\
+    VFIO_REGION_TYPE_PCI_VENDOR_TYPE\
+    VFIO_SET_IOMMU\
+    VFIO_SPAPR_TCE_IOMMU\
+    VFIO_TYPE\
+    VFIO_TYPE1_IOMMU\
+    VFIO_TYPE1_NESTING_IOMMU\
+    VFIO_UNMAP_ALL\
+    VFIO_UPDATE_VADDR\
+    VFS_CAP_FLAGS_EFFECTIVE\
+    VFS_CAP_FLAGS_MASK\
+    VFS_CAP_REVISION\
+    VFS_CAP_REVISION_1\
+    VFS_CAP_REVISION_2\
+    VFS_CAP_REVISION_3\
+    VFS_CAP_REVISION_MASK\
+    VFS_CAP_REVISION_SHIFT\
+    VFS_CAP_U32\
+    VFS_CAP_U32_1\
+    VFS_CAP_U32_2\
+    VFS_CAP_U32_3\
+    VGIC_LEVEL_INFO_LINE_LEVEL\
+    VHOST_ACCESS_RO\
+    VHOST_ACCESS_RW\
+    VHOST_ACCESS_WO\
+    VHOST_BACKEND_F_IOTLB_ASID\
+    VHOST_BACKEND_F_IOTLB_BATCH\
+    VHOST_BACKEND_F_IOTLB_MSG_V2\
+    VHOST_BACKEND_F_SUSPEND\
+    VHOST_FILE_UNBIND\
+    VHOST_F_LOG_ALL\
+    VHOST_GET_BACKEND_FEATURES\
+    VHOST_GET_FEATURES\
+    VHOST_GET_VRING_BASE\
+    VHOST_GET_VRING_BUSYLOOP_TIMEOUT\
+    VHOST_GET_VRING_ENDIAN\
+    VHOST_IOTLB_ACCESS_FAIL\
+    VHOST_IOTLB_BATCH_BEGIN\
+    VHOST_IOTLB_BATCH_END\
+    VHOST_IOTLB_INVALIDATE\
+    VHOST_IOTLB_MISS\
+    VHOST_IOTLB_MSG\
+    VHOST_IOTLB_MSG_V2\
+    VHOST_IOTLB_UPDATE\
+    VHOST_NET_F_VIRTIO_NET_HDR\
+    VHOST_NET_SET_BACKEND\
+    VHOST_PAGE_SIZE\
+    VHOST_RESET_OWNER\
+    VHOST_SCSI_ABI_VERSION\
+    VHOST_SCSI_CLEAR_ENDPOINT\
+    VHOST_SCSI_GET_ABI_VERSION\
+    VHOST_SCSI_GET_EVENTS_MISSED\
+    VHOST_SCSI_SET_ENDPOINT\
+    VHOST_SCSI_SET_EVENTS_MISSED\
+    VHOST_SET_BACKEND_FEATURES\
+    VHOST_SET_FEATURES\
+    VHOST_SET_LOG_BASE\
+    VHOST_SET_LOG_FD\
+    VHOST_SET_MEM_TABLE\
+    VHOST_SET_OWNER\
+    VHOST_SET_VRING_ADDR\
+    VHOST_SET_VRING_BASE\
+    VHOST_SET_VRING_BUSYLOOP_TIMEOUT\
+    VHOST_SET_VRING_CALL\
+    VHOST_SET_VRING_ENDIAN\
+    VHOST_SET_VRING_ERR\
+    VHOST_SET_VRING_KICK\
+    VHOST_SET_VRING_NUM\
+    VHOST_VDPA_GET_AS_NUM\
+    VHOST_VDPA_GET_CONFIG\
+    VHOST_VDPA_GET_CONFIG_SIZE\
+    VHOST_VDPA_GET_DEVICE_ID\
+    VHOST_VDPA_GET_GROUP_NUM\
+    VHOST_VDPA_GET_IOVA_RANGE\
+    VHOST_VDPA_GET_STATUS\
+    VHOST_VDPA_GET_VQS_COUNT\
+    VHOST_VDPA_GET_VRING_GROUP\
+    VHOST_VDPA_GET_VRING_NUM\
+    VHOST_VDPA_SET_CONFIG\
+    VHOST_VDPA_SET_CONFIG_CALL\
+    VHOST_VDPA_SET_GROUP_ASID\
+    VHOST_VDPA_SET_STATUS\
+    VHOST_VDPA_SET_VRING_ENABLE\
+    VHOST_VDPA_SUSPEND\
+    VHOST_VIRTIO\
+    VHOST_VRING_BIG_ENDIAN\
+    VHOST_VRING_F_LOG\
+    VHOST_VRING_LITTLE_ENDIAN\
+    VHOST_VSOCK_SET_GUEST_CID\
+    VHOST_VSOCK_SET_RUNNING\
+    VIDEO_MAX_FRAME\
+    VIDEO_MAX_PLANES\
+    VIDIOC_AM437X_CCDC_CFG\
+    VIDIOC_CREATE_BUFS\
+    VIDIOC_CROPCAP\
+    VIDIOC_DBG_G_CHIP_INFO\
+    VIDIOC_DBG_G_REGISTER\
+    VIDIOC_DBG_S_REGISTER\
+    VIDIOC_DECODER_CMD\
+    VIDIOC_DQBUF\
+    VIDIOC_DQEVENT\
+    VIDIOC_DV_TIMINGS_CAP\
+    VIDIOC_ENCODER_CMD\
+    VIDIOC_ENUMAUDIO\
+    VIDIOC_ENUMAUDOUT\
+    VIDIOC_ENUMINPUT\
+    VIDIOC_ENUMOUTPUT\
+    VIDIOC_ENUMSTD\
+    VIDIOC_ENUM_DV_TIMINGS\
+    VIDIOC_ENUM_FMT\
+    VIDIOC_ENUM_FRAMEINTERVALS\
+    VIDIOC_ENUM_FRAMESIZES\
+    VIDIOC_ENUM_FREQ_BANDS\
+    VIDIOC_EXPBUF\
+    VIDIOC_G_AUDIO\
+    VIDIOC_G_AUDOUT\
+    VIDIOC_G_CROP\
+    VIDIOC_G_CTRL\
+    VIDIOC_G_DV_TIMINGS\
+    VIDIOC_G_EDID\
+    VIDIOC_G_ENC_INDEX\
+    VIDIOC_G_EXT_CTRLS\
+    VIDIOC_G_FBUF\
+    VIDIOC_G_FMT\
+    VIDIOC_G_FREQUENCY\
+    VIDIOC_G_INPUT\
+    VIDIOC_G_JPEGCOMP\
+    VIDIOC_G_MODULATOR\
+    VIDIOC_G_OUTPUT\
+    VIDIOC_G_PARM\
+    VIDIOC_G_PRIORITY\
+    VIDIOC_G_SELECTION\
+    VIDIOC_G_SLICED_VBI_CAP\
+    VIDIOC_G_STD\
+    VIDIOC_G_TUNER\
+    VIDIOC_LOG_STATUS\
+    VIDIOC_OMAP3ISP_AEWB_CFG\
+    VIDIOC_OMAP3ISP_AF_CFG\
+    VIDIOC_OMAP3ISP_CCDC_CFG\
+    VIDIOC_OMAP3ISP_HIST_CFG\
+    VIDIOC_OMAP3ISP_PRV_CFG\
+    VIDIOC_OMAP3ISP_STAT_EN\
+    VIDIOC_OMAP3ISP_STAT_REQ\
+    VIDIOC_OVERLAY\
+    VIDIOC_PREPARE_BUF\
+    VIDIOC_QBUF\
+    VIDIOC_QUERYBUF\
+    VIDIOC_QUERYCAP\
+    VIDIOC_QUERYCTRL\
+    VIDIOC_QUERYMENU\
+    VIDIOC_QUERYSTD\
+    VIDIOC_QUERY_DV_TIMINGS\
+    VIDIOC_QUERY_EXT_CTRL\
+    VIDIOC_REQBUFS\
+    VIDIOC_STREAMOFF\
+    VIDIOC_STREAMON\
+    VIDIOC_SUBDEV_DV_TIMINGS_CAP\
+    VIDIOC_SUBDEV_ENUMSTD\
+    VIDIOC_SUBDEV_ENUM_DV_TIMINGS\
+    VIDIOC_SUBDEV_ENUM_FRAME_INTERVAL\
+    VIDIOC_SUBDEV_ENUM_FRAME_SIZE\
+    VIDIOC_SUBDEV_ENUM_MBUS_CODE\
+    VIDIOC_SUBDEV_G_CROP\
+    VIDIOC_SUBDEV_G_DV_TIMINGS\
+    VIDIOC_SUBDEV_G_EDID\
+    VIDIOC_SUBDEV_G_FMT\
+    VIDIOC_SUBDEV_G_FRAME_INTERVAL\
+    VIDIOC_SUBDEV_G_SELECTION\
+    VIDIOC_SUBDEV_G_STD\
+    VIDIOC_SUBDEV_QUERYCAP\
+    VIDIOC_SUBDEV_QUERYSTD\
+    VIDIOC_SUBDEV_QUERY_DV_TIMINGS\
+    VIDIOC_SUBDEV_S_CROP\
+    VIDIOC_SUBDEV_S_DV_TIMINGS\
+    VIDIOC_SUBDEV_S_EDID\
+    VIDIOC_SUBDEV_S_FMT\
+    VIDIOC_SUBDEV_S_FRAME_INTERVAL\
+    VIDIOC_SUBDEV_S_SELECTION\
+    VIDIOC_SUBDEV_S_STD\
+    VIDIOC_SUBSCRIBE_EVENT\
+    VIDIOC_S_AUDIO\
+    VIDIOC_S_AUDOUT\
+    VIDIOC_S_CROP\
+    VIDIOC_S_CTRL\
+    VIDIOC_S_DV_TIMINGS\
+    VIDIOC_S_EDID\
+    VIDIOC_S_EXT_CTRLS\
+    VIDIOC_S_FBUF\
+    VIDIOC_S_FMT\
+    VIDIOC_S_FREQUENCY\
+    VIDIOC_S_HW_FREQ_SEEK\
+    VIDIOC_S_INPUT\
+    VIDIOC_S_JPEGCOMP\
+    VIDIOC_S_MODULATOR\
+    VIDIOC_S_OUTPUT\
+    VIDIOC_S_PARM\
+    VIDIOC_S_PRIORITY\
+    VIDIOC_S_SELECTION\
+    VIDIOC_S_STD\
+    VIDIOC_S_TUNER\
+    VIDIOC_TRY_DECODER_CMD\
+    VIDIOC_TRY_ENCODER_CMD\
+    VIDIOC_TRY_EXT_CTRLS\
+    VIDIOC_TRY_FMT\
+    VIDIOC_UNSUBSCRIBE_EVENT\
+    VINTR\
+    VIOCD_MAJOR\
+    VIODASD_MAJOR\
+    VIOTAPE_MAJOR\
+    VKILL\
+    VLAN_FLAG_BRIDGE_BINDING\
+    VLAN_FLAG_GVRP\
+    VLAN_FLAG_LOOSE_BINDING\
+    VLAN_FLAG_MVRP\
+    VLAN_FLAG_REORDER_HDR\
+    VLAN_NAME_TYPE_HIGHEST\
+    VLAN_NAME_TYPE_PLUS_VID\
+    VLAN_NAME_TYPE_PLUS_VID_NO_PAD\
+    VLAN_NAME_TYPE_RAW_PLUS_VID\
+    VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\
+    VLNEXT\
+    VMADDR_CID_ANY\
+    VMADDR_CID_HOST\
+    VMADDR_CID_HYPERVISOR\
+    VMADDR_CID_LOCAL\
+    VMADDR_FLAG_TO_HOST\
+    VMADDR_PORT_ANY\
+    VMIN\
+    VM_SOCKETS_INVALID_VERSION\
+    VQUIT\
+    VREPRINT\
+    VRING_AVAIL_ALIGN_SIZE\
+    VRING_AVAIL_F_NO_INTERRUPT\
+    VRING_DESC_ALIGN_SIZE\
+    VRING_DESC_F_INDIRECT\
+    VRING_DESC_F_NEXT\
+    VRING_DESC_F_WRITE\
+    VRING_PACKED_DESC_F_AVAIL\
+    VRING_PACKED_DESC_F_USED\
+    VRING_PACKED_EVENT_FLAG_DESC\
+    VRING_PACKED_EVENT_FLAG_DISABLE\
+    VRING_PACKED_EVENT_FLAG_ENABLE\
+    VRING_PACKED_EVENT_F_WRAP_CTR\
+    VRING_USED_ALIGN_SIZE\
+    VRING_USED_F_NO_NOTIFY\
+    VSOCK_RECVERR\
+    VSTART\
+    VSTOP\
+    VSUSP\
+    VSWTC\
+    VSWTCH\
+    VT0\
+    VT1\
+    VTDLY\
+    VTIME\
+    VTPM_PROXY_IOC_NEW_DEV\
+    VT_ACKACQ\
+    VT_ACTIVATE\
+    VT_AUTO\
+    VT_DISALLOCATE\
+    VT_EVENT_BLANK\
+    VT_EVENT_RESIZE\
+    VT_EVENT_SWITCH\
+    VT_EVENT_UNBLANK\
+    VT_GETHIFONTMASK\
+    VT_GETMODE\
+    VT_GETSTATE\
+    VT_LOCKSWITCH\
+    VT_MAX_EVENT\
+    VT_OPENQRY\
+    VT_PROCESS\
+    VT_RELDISP\
+    VT_RESIZE\
+    VT_RESIZEX\
+    VT_SENDSIG\
+    VT_SETACTIVATE\
+    VT_SETMODE\
+    VT_UNLOCKSWITCH\
+    VT_WAITACTIVE\
+    VT_WAITEVENT\
+    VWERASE\
+    VXDMP_MAJOR\
+    VXSPEC_MAJOR\
+    VXVM_MAJOR\
+    WAIT_ANY\
+    WAIT_MYPGRP\
+    WATCHDOG_IOCTL_BASE\
+    WCONTINUED\
+    WCOREFLAG\
+    WDIOC_GETBOOTSTATUS\
+    WDIOC_GETPRETIMEOUT\
+    WDIOC_GETSTATUS\
+    WDIOC_GETSUPPORT\
+    WDIOC_GETTEMP\
+    WDIOC_GETTIMELEFT\
+    WDIOC_GETTIMEOUT\
+    WDIOC_KEEPALIVE\
+    WDIOC_SETOPTIONS\
+    WDIOC_SETPRETIMEOUT\
+    WDIOC_SETTIMEOUT\
+    WDIOF_ALARMONLY\
+    WDIOF_CARDRESET\
+    WDIOF_EXTERN1\
+    WDIOF_EXTERN2\
+    WDIOF_FANFAULT\
+    WDIOF_KEEPALIVEPING\
+    WDIOF_MAGICCLOSE\
+    WDIOF_OVERHEAT\
+    WDIOF_POWEROVER\
+    WDIOF_POWERUNDER\
+    WDIOF_PRETIMEOUT\
+    WDIOF_SETTIMEOUT\
+    WDIOF_UNKNOWN\
+    WDIOS_DISABLECARD\
+    WDIOS_ENABLECARD\
+    WDIOS_TEMPPANIC\
+    WDIOS_UNKNOWN\
+    WEXITED\
+    WHOLE_SECONDS\
+    WNOHANG\
+    WNOWAIT\
+    WSTOPPED\
+    WUNTRACED\
+    W_OK\
+    XATTR_BTRFS_PREFIX_LEN\
+    XATTR_CAPS_SZ\
+    XATTR_CAPS_SZ_1\
+    XATTR_CAPS_SZ_2\
+    XATTR_CAPS_SZ_3\
+    XATTR_CREATE\
+    XATTR_HURD_PREFIX_LEN\
+    XATTR_LIST_MAX\
+    XATTR_MAC_OSX_PREFIX_LEN\
+    XATTR_NAME_MAX\
+    XATTR_OS2_PREFIX_LEN\
+    XATTR_REPLACE\
+    XATTR_SECURITY_PREFIX_LEN\
+    XATTR_SIZE_MAX\
+    XATTR_SYSTEM_PREFIX_LEN\
+    XATTR_TRUSTED_PREFIX_LEN\
+    XATTR_USER_PREFIX_LEN\
+    XCASE\
+    XDP_ABORTED\
+    XDP_COPY\
+    XDP_DROP\
+    XDP_MAX_TX_SKB_BUDGET\
+    XDP_MMAP_OFFSETS\
+    XDP_OPTIONS\
+    XDP_OPTIONS_ZEROCOPY\
+    XDP_PACKET_HEADROOM\
+    XDP_PASS\
+    XDP_PGOFF_RX_RING\
+    XDP_PGOFF_TX_RING\
+    XDP_PKT_CONTD\
+    XDP_REDIRECT\
+    XDP_RING_NEED_WAKEUP\
+    XDP_RX_RING\
+    XDP_SHARED_UMEM\
+    XDP_STATISTICS\
+    XDP_TX\
+    XDP_TXMD_FLAGS_CHECKSUM\
+    XDP_TXMD_FLAGS_LAUNCH_TIME\
+    XDP_TXMD_FLAGS_TIMESTAMP\
+    XDP_TX_METADATA\
+    XDP_TX_RING\
+    XDP_UMEM_COMPLETION_RING\
+    XDP_UMEM_FILL_RING\
+    XDP_UMEM_PGOFF_COMPLETION_RING\
+    XDP_UMEM_PGOFF_FILL_RING\
+    XDP_UMEM_REG\
+    XDP_UMEM_TX_METADATA_LEN\
+    XDP_UMEM_TX_SW_CSUM\
+    XDP_UMEM_UNALIGNED_CHUNK_FLAG\
+    XDP_USE_NEED_WAKEUP\
+    XDP_USE_SG\
+    XDP_ZEROCOPY\
+    XENFS_SUPER_MAGIC\
+    XENVBD_MAJOR\
+    XFS_SUPER_MAGIC\
+    XM_VECTOR\
+    XPRAM_MAJOR\
+    XSK_UNALIGNED_BUF_ADDR_MASK\
+    XSK_UNALIGNED_BUF_OFFSET_SHIFT\
+    XTABS\
+    XT_CONTINUE\
+    XT_DISK_MAJOR\
+    XT_EXTENSION_MAXNAMELEN\
+    XT_FUNCTION_MAXNAMELEN\
+    XT_INV_PROTO\
+    XT_RETURN\
+    XT_TABLE_MAXNAMELEN\
+    XT_TCP_INV_DSTPT\
+    XT_TCP_INV_FLAGS\
+    XT_TCP_INV_MASK\
+    XT_TCP_INV_OPTION\
+    XT_TCP_INV_SRCPT\
+    XT_UDP_INV_DSTPT\
+    XT_UDP_INV_MASK\
+    XT_UDP_INV_SRCPT\
+    X_OK\
+    Z2RAM_MAJOR\
+    Z8530_MAJOR\
+    ZATM_GETPOOL\
+    ZATM_GETPOOLZ\
+    ZATM_SETPOOL\
+    ZA_MAGIC\
+    ZA_PT_VL_INHERIT\
+    ZA_PT_VL_ONEXEC\
+    ZA_PT_ZA_OFFSET\
+    ZA_SIG_REGS_OFFSET\
+    ZONEFS_MAGIC\
+";
+
+/// The end of each name in `NAMES`.
+pub(crate) static ENDS: [u32; 8795] = [
+    10, 18, 29, 53, 83, 108, 138, 158, 184, 215, 236, 257, 277, 293, 325, 344, 371, 398, 417, 439,
+    460, 485, 509, 528, 551, 577, 585, 595, 598, 607, 612, 630, 646, 660, 677, 689, 705, 717, 730,
+    742, 751, 759, 769, 790, 808, 821, 831, 838, 846, 859, 881, 897, 909, 924, 930, 942, 948, 957,
+    966, 973, 985, 994, 1001, 1007, 1016, 1023, 1028, 1041, 1048, 1056, 1062, 1069, 1076, 1083,
+    1089, 1095, 1101, 1109, 1115, 1122, 1129, 1139, 1149, 1158, 1164, 1173, 1182, 1190, 1200, 1206,
+    1213, 1221, 1229, 1240, 1246, 1252, 1259, 1266, 1275, 1283, 1293, 1299, 1305, 1320, 1334, 1348,
+    1369, 1390, 1410, 1420, 1431, 1441, 1449, 1460, 1479, 1492, 1507, 1522, 1531, 1554, 1575, 1589,
+    1600, 1611, 1632, 1651, 1676, 1695, 1714, 1730, 1746, 1763, 1788, 1807, 1821, 1832, 1843, 1861,
+    1878, 1893, 1910, 1927, 1945, 1964, 1968, 1975, 1991, 2021, 2046, 2085, 2117, 2133, 2148, 2168,
+    2185, 2205, 2220, 2234, 2250, 2265, 2284, 2299, 2316, 2333, 2351, 2367, 2385, 2408, 2428, 2447,
+    2457, 2479, 2495, 2511, 2524, 2538, 2552, 2572, 2588, 2603, 2617, 2636, 2652, 2671, 2685, 2698,
+    2720, 2743, 2758, 2772, 2788, 2799, 2813, 2829, 2845, 2862, 2882, 2899, 2921, 2940, 2958, 2967,
+    2988, 3003, 3018, 3032, 3044, 3058, 3071, 3084, 3098, 3117, 3132, 3146, 3159, 3171, 3183, 3194,
+    3209, 3220, 3231, 3243, 3254, 3265, 3277, 3290, 3303, 3314, 3329, 3341, 3352, 3367, 3380, 3391,
+    3405, 3415, 3430, 3445, 3456, 3468, 3479, 3491, 3502, 3518, 3531, 3542, 3556, 3570, 3580, 3591,
+    3602, 3611, 3620, 3628, 3636, 3647, 3656, 3663, 3671, 3682, 3693, 3707, 3717, 3730, 3745, 3753,
+    3774, 3787, 3810, 3824, 3836, 3856, 3872, 3892, 3908, 3927, 3942, 3961, 3976, 3990, 4005, 4017,
+    4029, 4047, 4066, 4084, 4102, 4121, 4142, 4160, 4177, 4196, 4211, 4225, 4244, 4262, 4278, 4298,
+    4320, 4336, 4354, 4368, 4384, 4398, 4414, 4429, 4444, 4458, 4474, 4492, 4507, 4522, 4544, 4566,
+    4581, 4596, 4617, 4632, 4649, 4669, 4686, 4705, 4727, 4743, 4761, 4777, 4796, 4813, 4832, 4846,
+    4862, 4880, 4898, 4916, 4931, 4947, 4960, 4975, 4990, 5007, 5023, 5041, 5058, 5077, 5095, 5113,
+    5130, 5147, 5159, 5185, 5211, 5238, 5261, 5282, 5311, 5337, 5365, 5390, 5412, 5438, 5464, 5488,
+    5512, 5532, 5552, 5569, 5592, 5607, 5629, 5648, 5664, 5685, 5703, 5721, 5723, 5731, 5735, 5742,
+    5750, 5755, 5759, 5763, 5771, 5776, 5782, 5786, 5794, 5801, 5806, 5814, 5818, 5826, 5834, 5840,
+    5848, 5855, 5860, 5863, 5870, 5876, 5883, 5887, 5890, 5897, 5902, 5910, 5919, 5928, 5937, 5956,
+    5976, 5988, 6008, 6022, 6033, 6042, 6051, 6063, 6073, 6089, 6102, 6111, 6120, 6129, 6142, 6155,
+    6165, 6177, 6189, 6197, 6205, 6216, 6226, 6231, 6250, 6269, 6285, 6307, 6323, 6331, 6339, 6352,
+    6364, 6372, 6380, 6393, 6402, 6415, 6425, 6435, 6444, 6457, 6470, 6482, 6498, 6508, 6528, 6547,
+    6569, 6587, 6609, 6629, 6650, 6672, 6693, 6719, 6746, 6772, 6787, 6797, 6812, 6822, 6828, 6833,
+    6840, 6847, 6873, 6900, 6916, 6932, 6939, 6948, 6955, 6962, 6970, 6980, 6985, 7005, 7024, 7036,
+    7053, 7061, 7078, 7099, 7120, 7144, 7172, 7200, 7226, 7247, 7271, 7299, 7327, 7353, 7375, 7398,
+    7425, 7453, 7481, 7513, 7544, 7572, 7597, 7618, 7637, 7654, 7677, 7700, 7723, 7746, 7757, 7780,
+    7802, 7828, 7852, 7873, 7898, 7923, 7944, 7964, 7986, 8009, 8030, 8048, 8066, 8084, 8104, 8124,
+    8143, 8161, 8180, 8199, 8217, 8224, 8232, 8238, 8254, 8261, 8270, 8278, 8296, 8317, 8343, 8365,
+    8383, 8404, 8413, 8439, 8467, 8496, 8522, 8547, 8572, 8596, 8624, 8651, 8672, 8693, 8711, 8738,
+    8773, 8807, 8846, 8857, 8868, 8880, 8907, 8935, 8963, 8990, 9017, 9041, 9069, 9086, 9106, 9125,
+    9146, 9161, 9172, 9189, 9206, 9225, 9244, 9265, 9285, 9314, 9334, 9350, 9363, 9378, 9399, 9424,
+    9434, 9452, 9472, 9486, 9505, 9522, 9537, 9557, 9573, 9594, 9606, 9623, 9643, 9656, 9675, 9691,
+    9712, 9727, 9747, 9769, 9791, 9810, 9831, 9852, 9878, 9897, 9915, 9934, 9950, 9962, 9979, 9998,
+    10016, 10031, 10036, 10053, 10070, 10077, 10084, 10099, 10105, 10112, 10119, 10126, 10133,
+    10140, 10147, 10156, 10163, 10171, 10179, 10187, 10195, 10203, 10208, 10214, 10221, 10228,
+    10243, 10258, 10279, 10299, 10319, 10337, 10363, 10382, 10406, 10434, 10458, 10479, 10499,
+    10516, 10531, 10545, 10555, 10579, 10609, 10616, 10630, 10641, 10657, 10675, 10700, 10715,
+    10732, 10746, 10766, 10785, 10799, 10819, 10838, 10858, 10889, 10919, 10939, 10958, 10976,
+    11002, 11027, 11052, 11079, 11098, 11117, 11141, 11158, 11183, 11209, 11230, 11251, 11279,
+    11304, 11338, 11362, 11391, 11414, 11432, 11464, 11484, 11507, 11528, 11548, 11566, 11590,
+    11613, 11638, 11657, 11682, 11701, 11721, 11740, 11752, 11759, 11771, 11788, 11796, 11803,
+    11820, 11827, 11834, 11861, 11888, 11911, 11927, 11934, 11941, 11952, 11963, 11974, 11996,
+    12012, 12023, 12029, 12035, 12049, 12064, 12081, 12096, 12117, 12137, 12150, 12164, 12176,
+    12193, 12220, 12244, 12269, 12297, 12327, 12354, 12371, 12399, 12419, 12443, 12460, 12480,
+    12501, 12528, 12550, 12574, 12602, 12639, 12662, 12685, 12708, 12728, 12754, 12774, 12801,
+    12823, 12847, 12868, 12892, 12913, 12933, 12950, 12967, 12982, 12997, 13018, 13035, 13053,
+    13077, 13097, 13120, 13137, 13152, 13171, 13187, 13202, 13218, 13230, 13239, 13248, 13258,
+    13267, 13276, 13285, 13294, 13303, 13312, 13321, 13330, 13337, 13357, 13380, 13398, 13405,
+    13433, 13454, 13467, 13495, 13518, 13536, 13559, 13593, 13617, 13642, 13660, 13687, 13721,
+    13746, 13767, 13794, 13816, 13854, 13883, 13925, 13960, 13983, 14011, 14030, 14054, 14073,
+    14097, 14119, 14140, 14166, 14193, 14219, 14244, 14261, 14290, 14324, 14330, 14354, 14375,
+    14399, 14417, 14424, 14431, 14443, 14460, 14467, 14480, 14498, 14513, 14532, 14549, 14566,
+    14582, 14596, 14614, 14634, 14650, 14666, 14683, 14692, 14701, 14717, 14732, 14746, 14768,
+    14784, 14791, 14796, 14825, 14856, 14861, 14869, 14877, 14884, 14898, 14912, 14919, 14928,
+    14942, 14958, 14970, 14986, 14998, 15015, 15036, 15057, 15076, 15095, 15112, 15133, 15163,
+    15190, 15214, 15239, 15265, 15286, 15305, 15328, 15341, 15347, 15361, 15391, 15412, 15434,
+    15449, 15466, 15481, 15498, 15515, 15534, 15551, 15569, 15578, 15581, 15584, 15589, 15602,
+    15614, 15627, 15637, 15654, 15671, 15692, 15718, 15738, 15753, 15774, 15798, 15814, 15836,
+    15859, 15877, 15898, 15924, 15944, 15961, 15984, 16006, 16031, 16059, 16091, 16111, 16136,
+    16155, 16176, 16200, 16223, 16246, 16268, 16287, 16309, 16338, 16365, 16381, 16397, 16416,
+    16434, 16449, 16471, 16495, 16509, 16531, 16560, 16581, 16605, 16627, 16652, 16672, 16692,
+    16715, 16741, 16766, 16791, 16805, 16824, 16845, 16866, 16890, 16909, 16929, 16941, 16952,
+    16969, 16983, 16999, 17013, 17034, 17050, 17065, 17081, 17095, 17116, 17133, 17152, 17165,
+    17179, 17196, 17210, 17225, 17242, 17249, 17271, 17280, 17296, 17315, 17325, 17335, 17347,
+    17360, 17368, 17380, 17389, 17408, 17421, 17437, 17446, 17459, 17479, 17496, 17507, 17518,
+    17529, 17539, 17550, 17560, 17570, 17583, 17595, 17609, 17623, 17635, 17648, 17662, 17675,
+    17691, 17703, 17721, 17735, 17750, 17764, 17769, 17774, 17781, 17785, 17803, 17818, 17835,
+    17851, 17867, 17885, 17901, 17917, 17934, 17950, 17964, 17977, 17993, 18009, 18026, 18042,
+    18059, 18067, 18076, 18090, 18106, 18113, 18122, 18133, 18151, 18159, 18166, 18183, 18195,
+    18202, 18211, 18228, 18241, 18255, 18262, 18271, 18286, 18302, 18310, 18317, 18325, 18333,
+    18356, 18381, 18406, 18420, 18434, 18448, 18462, 18470, 18484, 18500, 18514, 18524, 18537,
+    18553, 18570, 18580, 18592, 18604, 18619, 18631, 18645, 18660, 18674, 18688, 18700, 18717,
+    18732, 18742, 18753, 18762, 18778, 18788, 18797, 18809, 18821, 18833, 18854, 18871, 18890,
+    18911, 18929, 18945, 18965, 18984, 19000, 19011, 19028, 19046, 19066, 19079, 19092, 19110,
+    19119, 19132, 19146, 19165, 19174, 19193, 19210, 19227, 19245, 19262, 19279, 19303, 19309,
+    19318, 19328, 19338, 19349, 19368, 19377, 19388, 19399, 19412, 19422, 19432, 19450, 19468,
+    19481, 19492, 19503, 19512, 19524, 19540, 19557, 19574, 19592, 19608, 19620, 19627, 19640,
+    19656, 19668, 19679, 19686, 19701, 19713, 19723, 19738, 19748, 19760, 19775, 19800, 19820,
+    19840, 19860, 19880, 19891, 19901, 19912, 19922, 19934, 19938, 19942, 19946, 19962, 19968,
+    19985, 20007, 20027, 20051, 20074, 20080, 20093, 20106, 20122, 20136, 20155, 20170, 20188,
+    20200, 20209, 20220, 20231, 20242, 20254, 20266, 20274, 20286, 20297, 20308, 20314, 20330,
+    20335, 20354, 20359, 20372, 20382, 20392, 20402, 20413, 20424, 20430, 20436, 20447, 20458,
+    20472, 20481, 20495, 20509, 20529, 20542, 20551, 20560, 20575, 20597, 20616, 20640, 20654,
+    20674, 20695, 20710, 20719, 20742, 20756, 20767, 20787, 20807, 20827, 20847, 20865, 20884,
+    20898, 20909, 20917, 20934, 20942, 20957, 20969, 20981, 20992, 21004, 21017, 21030, 21042,
+    21054, 21073, 21084, 21096, 21108, 21121, 21134, 21146, 21160, 21171, 21179, 21198, 21217,
+    21234, 21238, 21244, 21254, 21266, 21282, 21299, 21317, 21335, 21353, 21371, 21389, 21407,
+    21425, 21444, 21464, 21484, 21504, 21524, 21544, 21564, 21584, 21595, 21606, 21611, 21614,
+    21623, 21626, 21629, 21632, 21644, 21661, 21666, 21671, 21679, 21685, 21692, 21699, 21701,
+    21704, 21707, 21710, 21713, 21720, 21725, 21731, 21738, 21743, 21749, 21754, 21759, 21768,
+    21792, 21810, 21833, 21840, 21853, 21862, 21871, 21880, 21889, 21898, 21907, 21916, 21925,
+    21934, 21943, 21951, 21960, 21969, 21982, 22004, 22024, 22036, 22046, 22057, 22066, 22075,
+    22088, 22099, 22111, 22130, 22142, 22154, 22172, 22181, 22205, 22233, 22257, 22281, 22301,
+    22326, 22350, 22371, 22394, 22423, 22448, 22470, 22499, 22518, 22548, 22574, 22583, 22595,
+    22605, 22609, 22624, 22636, 22666, 22696, 22714, 22727, 22743, 22759, 22777, 22795, 22811,
+    22828, 22843, 22861, 22890, 22908, 22928, 22946, 22971, 22986, 22999, 23012, 23025, 23044,
+    23057, 23071, 23082, 23103, 23118, 23134, 23147, 23161, 23174, 23187, 23202, 23215, 23225,
+    23234, 23243, 23252, 23261, 23270, 23282, 23291, 23302, 23317, 23334, 23346, 23360, 23370,
+    23388, 23405, 23423, 23440, 23461, 23480, 23498, 23518, 23536, 23554, 23575, 23595, 23615,
+    23629, 23644, 23661, 23688, 23717, 23730, 23751, 23767, 23786, 23805, 23824, 23842, 23859,
+    23879, 23896, 23915, 23932, 23955, 23974, 23994, 24013, 24032, 24046, 24064, 24083, 24104,
+    24124, 24145, 24166, 24191, 24220, 24246, 24273, 24294, 24316, 24346, 24373, 24398, 24420,
+    24447, 24469, 24494, 24514, 24535, 24558, 24581, 24613, 24639, 24665, 24692, 24716, 24743,
+    24766, 24798, 24828, 24852, 24879, 24898, 24920, 24943, 24966, 24992, 25009, 25026, 25054,
+    25082, 25099, 25115, 25132, 25148, 25172, 25192, 25215, 25235, 25256, 25274, 25291, 25311,
+    25335, 25360, 25390, 25420, 25443, 25466, 25490, 25523, 25554, 25580, 25602, 25619, 25635,
+    25656, 25673, 25694, 25696, 25708, 25716, 25727, 25733, 25739, 25745, 25752, 25758, 25764,
+    25771, 25781, 25786, 25792, 25802, 25815, 25819, 25831, 25837, 25845, 25848, 25853, 25858,
+    25864, 25871, 25876, 25883, 25890, 25896, 25899, 25904, 25907, 25916, 25926, 25938, 25949,
+    25955, 25959, 25966, 25971, 25976, 25982, 25988, 25995, 26001, 26006, 26018, 26030, 26040,
+    26060, 26063, 26070, 26079, 26091, 26094, 26098, 26105, 26111, 26114, 26120, 26126, 26131,
+    26142, 26154, 26167, 26181, 26184, 26199, 26208, 26220, 26229, 26234, 26240, 26245, 26256,
+    26261, 26267, 26270, 26273, 26280, 26286, 26292, 26303, 26315, 26326, 26332, 26340, 26346,
+    26352, 26360, 26370, 26379, 26388, 26396, 26409, 26417, 26427, 26439, 26454, 26462, 26473,
+    26480, 26487, 26495, 26502, 26509, 26515, 26520, 26531, 26537, 26543, 26551, 26561, 26570,
+    26582, 26589, 26605, 26621, 26638, 26657, 26669, 26682, 26690, 26699, 26710, 26716, 26727,
+    26738, 26744, 26751, 26757, 26764, 26770, 26776, 26783, 26789, 26795, 26802, 26811, 26817,
+    26823, 26829, 26835, 26846, 26852, 26857, 26863, 26869, 26875, 26882, 26890, 26897, 26906,
+    26913, 26928, 26936, 26943, 26949, 26957, 26962, 26971, 26980, 26989, 26999, 27008, 27018,
+    27023, 27035, 27040, 27048, 27055, 27069, 27077, 27084, 27092, 27101, 27113, 27121, 27129,
+    27140, 27150, 27161, 27172, 27183, 27194, 27207, 27220, 27233, 27246, 27260, 27276, 27282,
+    27297, 27307, 27313, 27321, 27328, 27335, 27342, 27351, 27365, 27373, 27380, 27385, 27405,
+    27407, 27416, 27419, 27434, 27440, 27445, 27451, 27460, 27466, 27474, 27482, 27494, 27505,
+    27518, 27526, 27537, 27548, 27558, 27570, 27582, 27593, 27604, 27615, 27626, 27641, 27654,
+    27664, 27677, 27686, 27695, 27707, 27716, 27727, 27740, 27753, 27763, 27775, 27784, 27794,
+    27803, 27814, 27825, 27834, 27847, 27857, 27868, 27877, 27887, 27899, 27911, 27923, 27932,
+    27947, 27962, 27974, 27984, 27996, 28009, 28023, 28033, 28042, 28052, 28061, 28071, 28087,
+    28100, 28115, 28124, 28132, 28142, 28151, 28161, 28170, 28184, 28194, 28209, 28219, 28233,
+    28245, 28254, 28264, 28277, 28290, 28303, 28312, 28322, 28332, 28341, 28350, 28361, 28373,
+    28386, 28400, 28412, 28425, 28438, 28452, 28461, 28470, 28481, 28492, 28503, 28514, 28524,
+    28537, 28546, 28556, 28566, 28576, 28585, 28595, 28608, 28622, 28631, 28644, 28654, 28663,
+    28673, 28681, 28689, 28694, 28703, 28715, 28722, 28729, 28736, 28742, 28755, 28763, 28776,
+    28792, 28802, 28811, 28820, 28833, 28844, 28853, 28866, 28874, 28887, 28903, 28913, 28922,
+    28928, 28934, 28939, 28951, 28957, 28963, 28969, 28975, 28981, 28987, 28993, 28999, 29004,
+    29010, 29019, 29029, 29040, 29059, 29064, 29081, 29087, 29099, 29111, 29127, 29143, 29162,
+    29183, 29208, 29231, 29250, 29271, 29296, 29318, 29337, 29360, 29377, 29394, 29413, 29436,
+    29457, 29478, 29494, 29519, 29537, 29554, 29573, 29596, 29613, 29631, 29647, 29651, 29655,
+    29662, 29673, 29680, 29708, 29730, 29754, 29773, 29794, 29818, 29848, 29876, 29904, 29925,
+    29946, 29965, 29990, 30022, 30053, 30085, 30103, 30125, 30153, 30174, 30191, 30218, 30247,
+    30272, 30288, 30312, 30336, 30358, 30377, 30400, 30420, 30443, 30465, 30485, 30510, 30520,
+    30535, 30544, 30562, 30576, 30594, 30612, 30635, 30654, 30664, 30673, 30690, 30705, 30726,
+    30737, 30746, 30763, 30778, 30788, 30798, 30813, 30821, 30837, 30847, 30871, 30900, 30925,
+    30948, 30981, 31014, 31039, 31061, 31079, 31091, 31103, 31123, 31141, 31160, 31174, 31189,
+    31210, 31238, 31258, 31272, 31286, 31302, 31317, 31327, 31335, 31349, 31361, 31374, 31382,
+    31394, 31405, 31414, 31422, 31435, 31453, 31466, 31480, 31490, 31510, 31537, 31555, 31569,
+    31584, 31600, 31621, 31635, 31654, 31673, 31680, 31686, 31697, 31712, 31723, 31731, 31740,
+    31758, 31773, 31783, 31794, 31809, 31819, 31828, 31839, 31850, 31862, 31877, 31892, 31916,
+    31939, 31963, 31974, 31993, 32009, 32022, 32037, 32051, 32062, 32078, 32100, 32122, 32136,
+    32153, 32161, 32169, 32182, 32190, 32197, 32204, 32212, 32220, 32228, 32239, 32251, 32262,
+    32274, 32286, 32299, 32307, 32315, 32322, 32336, 32349, 32357, 32364, 32375, 32389, 32401,
+    32414, 32422, 32431, 32442, 32453, 32458, 32476, 32489, 32499, 32507, 32522, 32541, 32558,
+    32579, 32595, 32615, 32632, 32644, 32654, 32669, 32684, 32703, 32726, 32733, 32746, 32765,
+    32780, 32798, 32812, 32830, 32841, 32852, 32868, 32884, 32899, 32920, 32931, 32948, 32966,
+    32977, 32999, 33021, 33033, 33048, 33066, 33084, 33099, 33109, 33128, 33143, 33153, 33165,
+    33178, 33187, 33200, 33212, 33215, 33218, 33223, 33229, 33235, 33242, 33254, 33267, 33295,
+    33320, 33343, 33365, 33386, 33404, 33424, 33449, 33469, 33490, 33513, 33532, 33549, 33565,
+    33582, 33599, 33607, 33615, 33636, 33655, 33680, 33702, 33710, 33717, 33726, 33733, 33741,
+    33749, 33757, 33766, 33776, 33784, 33790, 33796, 33808, 33814, 33826, 33838, 33854, 33871,
+    33882, 33897, 33910, 33930, 33942, 33958, 33973, 33980, 33989, 34004, 34019, 34035, 34048,
+    34065, 34077, 34096, 34103, 34115, 34122, 34140, 34154, 34166, 34177, 34185, 34197, 34207,
+    34217, 34227, 34237, 34247, 34257, 34267, 34277, 34287, 34295, 34303, 34315, 34331, 34347,
+    34368, 34378, 34380, 34399, 34423, 34447, 34466, 34481, 34498, 34515, 34538, 34557, 34588,
+    34615, 34643, 34670, 34712, 34755, 34787, 34819, 34844, 34881, 34920, 34946, 34966, 34987,
+    35011, 35035, 35059, 35085, 35109, 35129, 35149, 35176, 35203, 35229, 35255, 35284, 35314,
+    35348, 35382, 35399, 35416, 35430, 35443, 35457, 35471, 35482, 35503, 35523, 35542, 35575,
+    35605, 35633, 35660, 35680, 35702, 35717, 35731, 35745, 35762, 35781, 35804, 35816, 35827,
+    35841, 35855, 35866, 35875, 35888, 35899, 35913, 35940, 35970, 36000, 36030, 36060, 36090,
+    36120, 36146, 36181, 36216, 36229, 36244, 36256, 36277, 36295, 36310, 36322, 36337, 36348,
+    36365, 36382, 36401, 36418, 36437, 36462, 36482, 36495, 36512, 36529, 36544, 36561, 36576,
+    36597, 36613, 36630, 36662, 36689, 36717, 36748, 36776, 36797, 36824, 36852, 36890, 36905,
+    36922, 36939, 36967, 36985, 37007, 37030, 37045, 37058, 37070, 37081, 37093, 37105, 37127,
+    37149, 37170, 37191, 37215, 37236, 37261, 37278, 37292, 37303, 37313, 37325, 37335, 37347,
+    37372, 37397, 37431, 37466, 37499, 37514, 37533, 37545, 37561, 37582, 37601, 37617, 37635,
+    37651, 37668, 37683, 37702, 37719, 37739, 37756, 37774, 37787, 37794, 37812, 37830, 37848,
+    37858, 37874, 37891, 37912, 37926, 37944, 37960, 37983, 37994, 38005, 38019, 38035, 38050,
+    38065, 38080, 38094, 38113, 38121, 38143, 38163, 38177, 38194, 38214, 38242, 38267, 38275,
+    38288, 38302, 38324, 38345, 38358, 38370, 38383, 38398, 38413, 38428, 38443, 38458, 38473,
+    38493, 38504, 38516, 38528, 38544, 38562, 38575, 38596, 38610, 38626, 38650, 38665, 38688,
+    38698, 38711, 38726, 38743, 38768, 38786, 38807, 38836, 38846, 38863, 38888, 38901, 38922,
+    38940, 38966, 38986, 39019, 39057, 39087, 39109, 39144, 39184, 39205, 39232, 39260, 39280,
+    39301, 39331, 39352, 39383, 39412, 39446, 39473, 39497, 39522, 39552, 39580, 39601, 39621,
+    39632, 39642, 39657, 39664, 39679, 39692, 39699, 39706, 39713, 39723, 39730, 39739, 39747,
+    39762, 39773, 39785, 39793, 39811, 39824, 39835, 39856, 39862, 39870, 39881, 39892, 39904,
+    39908, 39919, 39931, 39942, 39953, 39960, 39971, 39990, 40001, 40012, 40025, 40037, 40044,
+    40051, 40061, 40068, 40077, 40085, 40095, 40103, 40114, 40126, 40134, 40152, 40165, 40172,
+    40178, 40185, 40192, 40199, 40206, 40226, 40232, 40239, 40245, 40251, 40258, 40286, 40315,
+    40340, 40356, 40364, 40372, 40381, 40392, 40402, 40416, 40436, 40468, 40495, 40527, 40550,
+    40574, 40599, 40622, 40653, 40682, 40708, 40740, 40762, 40791, 40820, 40849, 40865, 40886,
+    40910, 40927, 40949, 40966, 40987, 41009, 41027, 41047, 41070, 41078, 41085, 41092, 41100,
+    41109, 41122, 41135, 41146, 41154, 41156, 41174, 41191, 41205, 41220, 41234, 41248, 41266,
+    41289, 41312, 41328, 41343, 41362, 41386, 41397, 41411, 41428, 41444, 41461, 41473, 41490,
+    41511, 41529, 41542, 41557, 41570, 41589, 41604, 41626, 41640, 41654, 41671, 41687, 41704,
+    41716, 41737, 41755, 41768, 41783, 41800, 41813, 41832, 41847, 41860, 41878, 41898, 41906,
+    41916, 41936, 41958, 41979, 41999, 42020, 42039, 42059, 42079, 42098, 42117, 42142, 42163,
+    42183, 42200, 42222, 42243, 42257, 42273, 42284, 42298, 42310, 42326, 42339, 42356, 42369,
+    42381, 42393, 42406, 42420, 42436, 42447, 42460, 42472, 42485, 42503, 42521, 42539, 42557,
+    42573, 42596, 42613, 42629, 42645, 42665, 42683, 42699, 42719, 42737, 42755, 42763, 42771,
+    42782, 42792, 42801, 42819, 42831, 42847, 42862, 42886, 42910, 42934, 42957, 42980, 43005,
+    43028, 43051, 43075, 43100, 43125, 43149, 43172, 43196, 43221, 43226, 43240, 43261, 43269,
+    43292, 43315, 43324, 43333, 43343, 43352, 43359, 43368, 43378, 43388, 43399, 43412, 43420,
+    43427, 43434, 43445, 43454, 43465, 43478, 43489, 43505, 43522, 43529, 43543, 43566, 43589,
+    43622, 43648, 43675, 43700, 43728, 43749, 43755, 43760, 43770, 43780, 43790, 43800, 43810,
+    43820, 43830, 43840, 43850, 43860, 43873, 43890, 43912, 43934, 43952, 43976, 43999, 44019,
+    44040, 44050, 44060, 44070, 44092, 44112, 44137, 44163, 44179, 44196, 44202, 44212, 44221,
+    44231, 44237, 44245, 44257, 44273, 44286, 44299, 44308, 44324, 44335, 44346, 44354, 44366,
+    44378, 44388, 44401, 44416, 44424, 44438, 44447, 44459, 44473, 44487, 44496, 44509, 44520,
+    44535, 44546, 44557, 44568, 44577, 44584, 44591, 44603, 44609, 44621, 44633, 44644, 44652,
+    44664, 44676, 44687, 44707, 44718, 44730, 44742, 44754, 44767, 44787, 44807, 44827, 44842,
+    44854, 44876, 44894, 44909, 44924, 44934, 44948, 44959, 44982, 45001, 45024, 45043, 45062,
+    45077, 45090, 45107, 45119, 45131, 45143, 45149, 45154, 45160, 45167, 45177, 45186, 45196,
+    45208, 45218, 45228, 45238, 45248, 45258, 45268, 45278, 45288, 45295, 45316, 45336, 45360,
+    45370, 45386, 45398, 45413, 45435, 45446, 45465, 45481, 45496, 45501, 45522, 45527, 45548,
+    45559, 45583, 45603, 45617, 45634, 45648, 45666, 45691, 45709, 45732, 45744, 45756, 45765,
+    45774, 45785, 45794, 45803, 45814, 45823, 45832, 45843, 45851, 45859, 45869, 45879, 45889,
+    45901, 45911, 45921, 45933, 45942, 45955, 45964, 45978, 45991, 46004, 46020, 46034, 46047,
+    46060, 46076, 46090, 46103, 46119, 46132, 46148, 46158, 46166, 46182, 46196, 46205, 46214,
+    46228, 46242, 46256, 46266, 46274, 46288, 46299, 46313, 46322, 46329, 46342, 46353, 46365,
+    46381, 46392, 46402, 46412, 46419, 46432, 46442, 46454, 46467, 46491, 46520, 46540, 46560,
+    46590, 46596, 46605, 46626, 46647, 46669, 46696, 46713, 46738, 46757, 46777, 46794, 46811,
+    46835, 46854, 46867, 46891, 46906, 46929, 46954, 46961, 46973, 46987, 47007, 47022, 47036,
+    47050, 47076, 47100, 47114, 47126, 47141, 47158, 47175, 47192, 47207, 47225, 47236, 47252,
+    47268, 47283, 47301, 47316, 47338, 47361, 47385, 47408, 47431, 47453, 47481, 47503, 47531,
+    47554, 47573, 47594, 47611, 47629, 47655, 47681, 47703, 47723, 47747, 47769, 47791, 47819,
+    47839, 47861, 47881, 47908, 47927, 47948, 47971, 47994, 48020, 48038, 48059, 48082, 48109,
+    48133, 48154, 48173, 48195, 48218, 48245, 48270, 48293, 48319, 48340, 48366, 48396, 48423,
+    48438, 48462, 48488, 48506, 48521, 48544, 48565, 48589, 48602, 48630, 48648, 48668, 48688,
+    48709, 48724, 48742, 48758, 48780, 48794, 48809, 48826, 48845, 48865, 48882, 48901, 48920,
+    48942, 48968, 48987, 49002, 49021, 49041, 49062, 49082, 49100, 49114, 49130, 49152, 49168,
+    49185, 49202, 49220, 49233, 49249, 49266, 49280, 49298, 49319, 49344, 49358, 49373, 49394,
+    49414, 49438, 49452, 49469, 49486, 49510, 49528, 49542, 49559, 49579, 49596, 49614, 49632,
+    49648, 49664, 49679, 49698, 49723, 49736, 49753, 49777, 49795, 49814, 49830, 49845, 49861,
+    49883, 49904, 49925, 49946, 49971, 49999, 50021, 50046, 50072, 50093, 50116, 50140, 50170,
+    50191, 50220, 50247, 50275, 50298, 50327, 50348, 50370, 50396, 50424, 50453, 50485, 50509,
+    50541, 50561, 50587, 50607, 50632, 50659, 50686, 50707, 50735, 50763, 50787, 50816, 50846,
+    50873, 50908, 50932, 50950, 50973, 51003, 51039, 51076, 51101, 51128, 51150, 51172, 51199,
+    51221, 51239, 51264, 51282, 51301, 51327, 51353, 51372, 51392, 51415, 51446, 51469, 51495,
+    51514, 51533, 51552, 51575, 51600, 51621, 51642, 51659, 51677, 51700, 51725, 51753, 51777,
+    51800, 51821, 51847, 51872, 51899, 51924, 51949, 51972, 51998, 52020, 52047, 52076, 52102,
+    52124, 52145, 52168, 52190, 52201, 52216, 52235, 52258, 52280, 52306, 52322, 52342, 52356,
+    52374, 52391, 52412, 52425, 52442, 52459, 52477, 52500, 52522, 52545, 52569, 52594, 52621,
+    52648, 52678, 52709, 52738, 52759, 52770, 52783, 52789, 52798, 52806, 52814, 52822, 52832,
+    52844, 52851, 52858, 52869, 52877, 52884, 52892, 52900, 52932, 52958, 52992, 53022, 53044,
+    53072, 53091, 53116, 53140, 53170, 53190, 53218, 53245, 53277, 53303, 53337, 53367, 53389,
+    53417, 53443, 53475, 53503, 53529, 53555, 53566, 53582, 53595, 53605, 53614, 53623, 53633,
+    53650, 53662, 53672, 53681, 53698, 53710, 53720, 53732, 53740, 53755, 53770, 53778, 53787,
+    53796, 53806, 53821, 53829, 53845, 53863, 53878, 53892, 53908, 53922, 53936, 53947, 53963,
+    53980, 53993, 54003, 54021, 54031, 54048, 54062, 54077, 54087, 54105, 54116, 54129, 54142,
+    54155, 54166, 54183, 54197, 54216, 54228, 54244, 54259, 54269, 54283, 54295, 54307, 54322,
+    54333, 54346, 54357, 54373, 54389, 54400, 54415, 54427, 54441, 54452, 54464, 54474, 54486,
+    54498, 54510, 54521, 54531, 54543, 54556, 54567, 54579, 54590, 54601, 54612, 54627, 54639,
+    54651, 54662, 54673, 54683, 54694, 54709, 54723, 54736, 54757, 54773, 54797, 54817, 54843,
+    54858, 54879, 54898, 54916, 54933, 54949, 54963, 54981, 55006, 55035, 55067, 55089, 55112,
+    55137, 55169, 55192, 55215, 55241, 55265, 55297, 55338, 55369, 55392, 55439, 55486, 55526,
+    55551, 55577, 55599, 55620, 55639, 55671, 55693, 55721, 55748, 55770, 55799, 55826, 55851,
+    55873, 55889, 55905, 55922, 55938, 55954, 55973, 55987, 56000, 56021, 56040, 56052, 56070,
+    56083, 56096, 56116, 56128, 56141, 56164, 56186, 56204, 56222, 56235, 56248, 56263, 56279,
+    56293, 56310, 56326, 56339, 56353, 56367, 56384, 56398, 56411, 56423, 56436, 56448, 56465,
+    56482, 56497, 56515, 56531, 56547, 56559, 56567, 56584, 56602, 56621, 56638, 56657, 56669,
+    56693, 56709, 56721, 56733, 56749, 56767, 56790, 56808, 56827, 56845, 56864, 56883, 56903,
+    56925, 56947, 56977, 56996, 57012, 57028, 57044, 57060, 57076, 57092, 57107, 57122, 57140,
+    57161, 57181, 57206, 57229, 57252, 57276, 57305, 57321, 57333, 57353, 57370, 57387, 57403,
+    57423, 57439, 57455, 57469, 57484, 57501, 57526, 57536, 57553, 57569, 57586, 57603, 57617,
+    57631, 57648, 57665, 57682, 57699, 57716, 57727, 57743, 57755, 57768, 57782, 57795, 57808,
+    57828, 57844, 57861, 57876, 57887, 57903, 57912, 57929, 57953, 57976, 57991, 58002, 58027,
+    58051, 58069, 58094, 58105, 58115, 58130, 58149, 58167, 58176, 58187, 58193, 58208, 58224,
+    58239, 58256, 58272, 58283, 58293, 58307, 58317, 58327, 58340, 58351, 58365, 58381, 58402,
+    58418, 58435, 58451, 58462, 58472, 58490, 58505, 58516, 58534, 58548, 58558, 58568, 58578,
+    58593, 58599, 58613, 58619, 58636, 58649, 58663, 58673, 58681, 58685, 58702, 58720, 58745,
+    58759, 58779, 58798, 58804, 58815, 58826, 58840, 58847, 58852, 58857, 58877, 58882, 58887,
+    58891, 58908, 58922, 58932, 58942, 58953, 58965, 58978, 58988, 59001, 59012, 59024, 59034,
+    59040, 59045, 59053, 59071, 59085, 59094, 59104, 59111, 59118, 59130, 59142, 59152, 59159,
+    59175, 59187, 59198, 59213, 59231, 59238, 59245, 59254, 59262, 59270, 59282, 59290, 59299,
+    59309, 59321, 59329, 59337, 59346, 59355, 59364, 59373, 59381, 59390, 59398, 59410, 59418,
+    59427, 59438, 59448, 59460, 59468, 59476, 59485, 59494, 59503, 59514, 59538, 59553, 59567,
+    59581, 59603, 59614, 59621, 59629, 59637, 59651, 59665, 59683, 59697, 59715, 59731, 59751,
+    59766, 59781, 59799, 59816, 59830, 59846, 59862, 59877, 59890, 59907, 59930, 59949, 59966,
+    59980, 60002, 60019, 60042, 60061, 60081, 60106, 60133, 60156, 60173, 60205, 60228, 60257,
+    60283, 60311, 60334, 60346, 60358, 60373, 60390, 60411, 60432, 60451, 60469, 60491, 60508,
+    60535, 60546, 60557, 60573, 60586, 60605, 60624, 60641, 60657, 60675, 60686, 60699, 60722,
+    60735, 60748, 60772, 60786, 60811, 60829, 60852, 60875, 60895, 60917, 60930, 60943, 60959,
+    60968, 60973, 60996, 61013, 61036, 61060, 61076, 61097, 61121, 61144, 61165, 61182, 61200,
+    61221, 61245, 61270, 61292, 61312, 61333, 61360, 61389, 61418, 61433, 61457, 61475, 61491,
+    61511, 61538, 61565, 61592, 61607, 61633, 61653, 61676, 61698, 61714, 61734, 61757, 61783,
+    61802, 61824, 61845, 61862, 61897, 61916, 61938, 61968, 61990, 62013, 62031, 62052, 62084,
+    62109, 62131, 62164, 62181, 62203, 62227, 62246, 62272, 62298, 62315, 62326, 62340, 62360,
+    62390, 62418, 62449, 62471, 62494, 62513, 62533, 62554, 62573, 62596, 62616, 62639, 62661,
+    62688, 62707, 62738, 62755, 62783, 62810, 62823, 62838, 62851, 62873, 62898, 62914, 62933,
+    62949, 62982, 63003, 63019, 63051, 63084, 63101, 63120, 63131, 63149, 63165, 63181, 63196,
+    63211, 63243, 63259, 63276, 63301, 63328, 63348, 63368, 63387, 63403, 63418, 63433, 63452,
+    63463, 63475, 63493, 63515, 63539, 63561, 63583, 63606, 63632, 63649, 63673, 63688, 63711,
+    63728, 63752, 63774, 63799, 63828, 63844, 63863, 63878, 63895, 63916, 63936, 63959, 63980,
+    64001, 64016, 64042, 64058, 64073, 64099, 64115, 64139, 64159, 64174, 64198, 64219, 64234,
+    64248, 64268, 64292, 64308, 64334, 64350, 64377, 64393, 64418, 64442, 64462, 64479, 64494,
+    64515, 64538, 64558, 64580, 64599, 64628, 64650, 64677, 64693, 64708, 64726, 64747, 64771,
+    64793, 64815, 64839, 64868, 64888, 64911, 64934, 64958, 64987, 65007, 65028, 65046, 65072,
+    65094, 65118, 65135, 65155, 65177, 65198, 65212, 65230, 65244, 65260, 65277, 65302, 65324,
+    65348, 65367, 65393, 65412, 65428, 65441, 65464, 65483, 65504, 65536, 65568, 65587, 65619,
+    65641, 65659, 65684, 65709, 65731, 65756, 65785, 65800, 65830, 65856, 65868, 65883, 65896,
+    65910, 65929, 65948, 65965, 65987, 66005, 66019, 66034, 66054, 66077, 66092, 66105, 66125,
+    66148, 66161, 66175, 66194, 66207, 66221, 66238, 66257, 66274, 66296, 66307, 66322, 66335,
+    66351, 66363, 66393, 66415, 66435, 66455, 66470, 66481, 66493, 66505, 66521, 66534, 66548,
+    66564, 66587, 66613, 66628, 66647, 66669, 66681, 66694, 66708, 66727, 66745, 66758, 66771,
+    66780, 66792, 66811, 66828, 66849, 66878, 66909, 66916, 66937, 66961, 66981, 67000, 67018,
+    67039, 67060, 67085, 67111, 67136, 67151, 67171, 67198, 67218, 67239, 67246, 67266, 67285,
+    67307, 67329, 67347, 67369, 67387, 67399, 67414, 67435, 67454, 67477, 67499, 67523, 67545,
+    67563, 67584, 67601, 67620, 67639, 67655, 67674, 67687, 67700, 67714, 67731, 67750, 67761,
+    67780, 67799, 67824, 67839, 67852, 67872, 67897, 67918, 67934, 67946, 67966, 67986, 68001,
+    68012, 68024, 68048, 68060, 68079, 68092, 68106, 68121, 68137, 68163, 68190, 68208, 68227,
+    68239, 68252, 68266, 68273, 68297, 68310, 68339, 68368, 68385, 68400, 68422, 68440, 68463,
+    68483, 68503, 68524, 68545, 68558, 68566, 68576, 68587, 68598, 68607, 68616, 68625, 68630,
+    68635, 68647, 68657, 68666, 68673, 68695, 68716, 68736, 68759, 68777, 68801, 68824, 68850,
+    68876, 68904, 68933, 68961, 68988, 69016, 69043, 69071, 69098, 69125, 69153, 69177, 69206,
+    69236, 69263, 69292, 69320, 69351, 69381, 69412, 69450, 69490, 69531, 69553, 69579, 69614,
+    69635, 69656, 69674, 69699, 69722, 69737, 69754, 69768, 69776, 69800, 69823, 69844, 69866,
+    69892, 69916, 69941, 69968, 69987, 70006, 70026, 70046, 70066, 70084, 70103, 70127, 70149,
+    70166, 70181, 70201, 70221, 70238, 70261, 70281, 70299, 70328, 70348, 70374, 70391, 70411,
+    70439, 70460, 70484, 70502, 70527, 70553, 70570, 70578, 70587, 70596, 70607, 70615, 70622,
+    70631, 70638, 70647, 70654, 70661, 70668, 70678, 70692, 70703, 70717, 70746, 70758, 70775,
+    70790, 70805, 70822, 70832, 70851, 70868, 70886, 70897, 70912, 70929, 70960, 70990, 71003,
+    71019, 71037, 71049, 71063, 71077, 71090, 71103, 71120, 71132, 71150, 71168, 71185, 71203,
+    71214, 71226, 71233, 71244, 71253, 71259, 71269, 71277, 71288, 71295, 71303, 71315, 71331,
+    71347, 71353, 71359, 71367, 71379, 71386, 71401, 71411, 71424, 71430, 71438, 71450, 71462,
+    71474, 71482, 71489, 71502, 71509, 71516, 71524, 71534, 71543, 71553, 71561, 71574, 71583,
+    71589, 71594, 71600, 71609, 71622, 71633, 71644, 71657, 71670, 71683, 71703, 71712, 71730,
+    71747, 71760, 71773, 71788, 71802, 71817, 71828, 71840, 71858, 71877, 71888, 71899, 71914,
+    71931, 71947, 71960, 71975, 71984, 71995, 72003, 72016, 72028, 72040, 72053, 72066, 72080,
+    72090, 72098, 72107, 72126, 72139, 72150, 72163, 72176, 72189, 72201, 72213, 72227, 72239,
+    72251, 72264, 72278, 72292, 72305, 72317, 72330, 72344, 72353, 72363, 72375, 72388, 72400,
+    72411, 72421, 72431, 72450, 72459, 72467, 72475, 72492, 72504, 72528, 72558, 72588, 72612,
+    72642, 72666, 72689, 72712, 72735, 72757, 72766, 72771, 72777, 72791, 72810, 72827, 72838,
+    72847, 72857, 72868, 72877, 72886, 72895, 72908, 72920, 72929, 72941, 72952, 72961, 72973,
+    72988, 72999, 73017, 73030, 73043, 73059, 73082, 73099, 73123, 73137, 73157, 73168, 73178,
+    73189, 73205, 73214, 73227, 73243, 73259, 73276, 73296, 73313, 73332, 73345, 73366, 73383,
+    73400, 73423, 73436, 73447, 73455, 73476, 73499, 73519, 73539, 73562, 73582, 73605, 73629,
+    73652, 73684, 73705, 73736, 73768, 73805, 73847, 73867, 73907, 73948, 73994, 74045, 74066,
+    74074, 74084, 74098, 74108, 74120, 74137, 74153, 74164, 74171, 74178, 74188, 74200, 74214,
+    74223, 74231, 74242, 74255, 74264, 74276, 74293, 74304, 74312, 74323, 74336, 74349, 74361,
+    74373, 74387, 74399, 74411, 74424, 74438, 74452, 74465, 74477, 74490, 74504, 74519, 74534,
+    74543, 74562, 74575, 74586, 74601, 74615, 74630, 74644, 74658, 74676, 74692, 74705, 74716,
+    74731, 74746, 74760, 74774, 74789, 74805, 74822, 74838, 74856, 74875, 74893, 74910, 74928,
+    74939, 74954, 74964, 74983, 75004, 75015, 75026, 75039, 75053, 75068, 75072, 75076, 75091,
+    75109, 75124, 75141, 75155, 75172, 75182, 75192, 75201, 75221, 75241, 75253, 75263, 75290,
+    75320, 75347, 75355, 75363, 75375, 75388, 75400, 75409, 75417, 75427, 75437, 75444, 75457,
+    75465, 75481, 75499, 75515, 75536, 75553, 75570, 75592, 75609, 75628, 75648, 75670, 75687,
+    75705, 75728, 75751, 75772, 75792, 75815, 75838, 75859, 75875, 75884, 75896, 75907, 75926,
+    75936, 75948, 75959, 75980, 76001, 76014, 76033, 76048, 76058, 76066, 76082, 76094, 76106,
+    76122, 76136, 76149, 76164, 76178, 76197, 76221, 76233, 76244, 76260, 76272, 76286, 76297,
+    76308, 76319, 76335, 76349, 76358, 76372, 76381, 76395, 76411, 76425, 76435, 76449, 76460,
+    76477, 76483, 76489, 76495, 76501, 76507, 76513, 76520, 76526, 76532, 76538, 76544, 76550,
+    76559, 76575, 76586, 76594, 76604, 76617, 76629, 76636, 76648, 76658, 76670, 76677, 76685,
+    76693, 76704, 76716, 76723, 76731, 76740, 76749, 76756, 76771, 76779, 76791, 76798, 76807,
+    76818, 76829, 76843, 76855, 76864, 76873, 76881, 76888, 76895, 76905, 76918, 76930, 76942,
+    76953, 76964, 76974, 76984, 76991, 77001, 77009, 77022, 77031, 77046, 77054, 77063, 77077,
+    77086, 77097, 77107, 77116, 77122, 77133, 77143, 77154, 77163, 77172, 77180, 77194, 77205,
+    77212, 77226, 77239, 77249, 77260, 77268, 77276, 77284, 77296, 77310, 77321, 77333, 77344,
+    77353, 77361, 77374, 77388, 77402, 77411, 77426, 77441, 77454, 77466, 77485, 77497, 77512,
+    77515, 77519, 77534, 77550, 77568, 77587, 77600, 77620, 77639, 77663, 77687, 77711, 77726,
+    77748, 77761, 77784, 77799, 77816, 77833, 77847, 77862, 77885, 77901, 77916, 77934, 77950,
+    77965, 77987, 78004, 78018, 78031, 78053, 78076, 78100, 78113, 78130, 78143, 78161, 78176,
+    78188, 78201, 78216, 78237, 78252, 78263, 78280, 78295, 78314, 78328, 78344, 78356, 78365,
+    78377, 78388, 78400, 78422, 78447, 78463, 78470, 78476, 78487, 78501, 78515, 78527, 78539,
+    78551, 78565, 78581, 78595, 78610, 78615, 78626, 78651, 78677, 78706, 78728, 78750, 78772,
+    78794, 78816, 78837, 78855, 78882, 78904, 78920, 78937, 78940, 78943, 78946, 78949, 78960,
+    78972, 78991, 79001, 79014, 79019, 79039, 79056, 79079, 79102, 79119, 79137, 79157, 79177,
+    79190, 79200, 79211, 79223, 79237, 79247, 79260, 79269, 79283, 79295, 79307, 79317, 79329,
+    79341, 79351, 79370, 79385, 79395, 79405, 79416, 79427, 79439, 79452, 79465, 79475, 79484,
+    79490, 79507, 79518, 79532, 79546, 79557, 79569, 79580, 79592, 79601, 79610, 79619, 79626,
+    79635, 79648, 79655, 79665, 79669, 79676, 79684, 79691, 79698, 79705, 79713, 79721, 79728,
+    79736, 79740, 79752, 79763, 79776, 79792, 79805, 79818, 79830, 79837, 79845, 79852, 79864,
+    79872, 79884, 79892, 79908, 79930, 79950, 79963, 79982, 80005, 80022, 80039, 80055, 80075,
+    80098, 80118, 80142, 80159, 80180, 80190, 80202, 80208, 80215, 80221, 80227, 80235, 80248,
+    80262, 80271, 80276, 80282, 80288, 80294, 80300, 80307, 80312, 80318, 80323, 80328, 80342,
+    80349, 80356, 80362, 80372, 80381, 80388, 80398, 80405, 80418, 80429, 80434, 80440, 80445,
+    80462, 80467, 80472, 80477, 80486, 80491, 80496, 80502, 80507, 80518, 80532, 80555, 80580,
+    80596, 80615, 80632, 80644, 80651, 80663, 80679, 80692, 80707, 80724, 80739, 80746, 80753,
+    80768, 80784, 80799, 80809, 80819, 80829, 80839, 80849, 80859, 80869, 80879, 80889, 80905,
+    80925, 80942, 80957, 80962, 80980, 80988, 80998, 81006, 81023, 81039, 81046, 81055, 81072,
+    81088, 81104, 81125, 81134, 81142, 81149, 81158, 81165, 81173, 81184, 81191, 81197, 81204,
+    81215, 81223, 81232, 81240, 81250, 81260, 81266, 81274, 81280, 81287, 81293, 81302, 81316,
+    81323, 81331, 81352, 81366, 81384, 81402, 81418, 81428, 81439, 81457, 81472, 81484, 81504,
+    81521, 81543, 81560, 81582, 81593, 81605, 81618, 81636, 81653, 81671, 81689, 81714, 81748,
+    81775, 81802, 81820, 81836, 81852, 81869, 81891, 81907, 81920, 81931, 81953, 81971, 81984,
+    81999, 82010, 82026, 82043, 82055, 82067, 82085, 82104, 82121, 82138, 82154, 82170, 82184,
+    82200, 82215, 82234, 82252, 82266, 82287, 82301, 82324, 82344, 82369, 82392, 82409, 82425,
+    82442, 82456, 82475, 82486, 82500, 82515, 82533, 82548, 82560, 82572, 82585, 82597, 82612,
+    82627, 82645, 82660, 82677, 82692, 82698, 82723, 82745, 82761, 82783, 82799, 82821, 82843,
+    82865, 82879, 82890, 82896, 82902, 82910, 82912, 82923, 82940, 82952, 82971, 82989, 83000,
+    83012, 83024, 83043, 83056, 83062, 83081, 83100, 83119, 83138, 83157, 83176, 83195, 83214,
+    83237, 83277, 83311, 83334, 83355, 83389, 83412, 83430, 83454, 83480, 83502, 83526, 83550,
+    83574, 83598, 83615, 83627, 83639, 83656, 83672, 83684, 83702, 83713, 83729, 83740, 83751,
+    83769, 83787, 83805, 83823, 83841, 83863, 83885, 83907, 83922, 83951, 83964, 83979, 83998,
+    84018, 84035, 84046, 84060, 84085, 84101, 84116, 84139, 84154, 84168, 84182, 84197, 84215,
+    84240, 84263, 84278, 84297, 84313, 84330, 84363, 84390, 84414, 84437, 84461, 84485, 84508,
+    84531, 84553, 84576, 84602, 84626, 84652, 84683, 84710, 84738, 84768, 84801, 84831, 84862,
+    84886, 84912, 84929, 84957, 84993, 85030, 85060, 85084, 85113, 85143, 85166, 85194, 85213,
+    85243, 85260, 85285, 85314, 85343, 85367, 85389, 85410, 85427, 85459, 85486, 85507, 85531,
+    85553, 85573, 85595, 85620, 85645, 85665, 85686, 85705, 85725, 85742, 85756, 85772, 85787,
+    85817, 85847, 85865, 85884, 85911, 85931, 85948, 85965, 85980, 85998, 86013, 86028, 86043,
+    86058, 86077, 86097, 86113, 86132, 86157, 86176, 86194, 86212, 86230, 86248, 86266, 86285,
+    86303, 86323, 86342, 86363, 86379, 86394, 86409, 86424, 86439, 86455, 86475, 86492, 86507,
+    86528, 86549, 86570, 86591, 86609, 86625, 86641, 86657, 86671, 86689, 86706, 86723, 86745,
+    86766, 86785, 86805, 86826, 86844, 86863, 86882, 86899, 86918, 86938, 86954, 86969, 86984,
+    87001, 87016, 87031, 87049, 87064, 87083, 87098, 87126, 87147, 87165, 87181, 87197, 87213,
+    87237, 87256, 87292, 87320, 87348, 87376, 87408, 87424, 87448, 87463, 87489, 87518, 87550,
+    87575, 87604, 87630, 87659, 87686, 87713, 87736, 87766, 87792, 87831, 87858, 87893, 87914,
+    87930, 87947, 87969, 87985, 88003, 88021, 88048, 88069, 88089, 88111, 88127, 88142, 88169,
+    88202, 88224, 88251, 88284, 88313, 88348, 88376, 88399, 88428, 88457, 88492, 88515, 88544,
+    88565, 88592, 88619, 88652, 88679, 88712, 88739, 88772, 88796, 88826, 88851, 88882, 88904,
+    88932, 88960, 88994, 89021, 89054, 89078, 89108, 89134, 89162, 89196, 89220, 89248, 89282,
+    89305, 89334, 89355, 89373, 89399, 89414, 89440, 89460, 89474, 89496, 89510, 89525, 89543,
+    89564, 89579, 89595, 89618, 89641, 89666, 89687, 89708, 89730, 89751, 89766, 89782, 89805,
+    89823, 89848, 89871, 89890, 89910, 89924, 89946, 89969, 89986, 90002, 90014, 90028, 90041,
+    90061, 90081, 90099, 90117, 90130, 90143, 90161, 90181, 90188, 90206, 90217, 90225, 90235,
+    90245, 90256, 90265, 90274, 90285, 90300, 90315, 90330, 90338, 90346, 90354, 90364, 90375,
+    90386, 90395, 90403, 90411, 90418, 90430, 90439, 90445, 90457, 90463, 90472, 90481, 90488,
+    90500, 90509, 90516, 90522, 90531, 90538, 90543, 90556, 90563, 90571, 90577, 90584, 90591,
+    90598, 90604, 90610, 90616, 90624, 90630, 90637, 90644, 90654, 90664, 90673, 90679, 90688,
+    90697, 90705, 90715, 90721, 90728, 90736, 90744, 90755, 90761, 90767, 90774, 90781, 90790,
+    90799, 90807, 90817, 90823, 90829, 90839, 90850, 90861, 90873, 90883, 90893, 90904, 90915,
+    90927, 90938, 90952, 90969, 90992, 91004, 91016, 91024, 91032, 91045, 91054, 91065, 91075,
+    91088, 91102, 91114, 91122, 91138, 91157, 91177, 91194, 91212, 91229, 91247, 91266, 91287,
+    91303, 91320, 91341, 91358, 91380, 91395, 91416, 91429, 91450, 91469, 91476, 91484, 91491,
+    91497, 91504, 91512, 91519, 91526, 91536, 91545, 91555, 91565, 91575, 91585, 91599, 91607,
+    91615, 91622, 91630, 91638, 91646, 91656, 91666, 91677, 91687, 91699, 91709, 91719, 91729,
+    91740, 91749, 91760, 91768, 91776, 91789, 91801, 91820, 91838, 91855, 91872, 91893, 91912,
+    91931, 91948, 91965, 91986, 92005, 92012, 92020, 92029, 92035, 92045, 92055, 92064, 92074,
+    92084, 92093, 92100, 92112, 92125, 92141, 92154, 92166, 92179, 92194, 92205, 92217, 92229,
+    92240, 92253, 92266, 92282, 92292, 92305, 92321, 92332, 92348, 92361, 92374, 92389, 92404,
+    92416, 92428, 92441, 92452, 92462, 92475, 92486, 92502, 92518, 92536, 92550, 92562, 92574,
+    92584, 92591, 92600, 92609, 92619, 92628, 92638, 92647, 92656, 92666, 92679, 92690, 92703,
+    92713, 92724, 92731, 92738, 92749, 92761, 92772, 92780, 92788, 92800, 92808, 92816, 92825,
+    92837, 92846, 92854, 92872, 92887, 92900, 92934, 92963, 92991, 93017, 93041, 93067, 93083,
+    93091, 93100, 93114, 93126, 93134, 93143, 93152, 93160, 93168, 93178, 93193, 93208, 93222,
+    93246, 93267, 93287, 93307, 93320, 93336, 93356, 93372, 93387, 93402, 93420, 93433, 93446,
+    93464, 93477, 93494, 93507, 93526, 93539, 93552, 93566, 93579, 93602, 93625, 93636, 93658,
+    93673, 93686, 93698, 93710, 93724, 93741, 93756, 93767, 93786, 93797, 93816, 93832, 93846,
+    93863, 93889, 93912, 93935, 93953, 93971, 93988, 94001, 94011, 94025, 94052, 94063, 94080,
+    94099, 94116, 94131, 94147, 94162, 94180, 94204, 94229, 94253, 94270, 94285, 94301, 94317,
+    94332, 94347, 94363, 94378, 94392, 94406, 94420, 94434, 94448, 94471, 94488, 94511, 94524,
+    94538, 94561, 94591, 94617, 94639, 94660, 94688, 94707, 94725, 94742, 94760, 94776, 94792,
+    94818, 94843, 94869, 94894, 94923, 94945, 94967, 94998, 95028, 95058, 95085, 95117, 95143,
+    95168, 95181, 95201, 95218, 95235, 95268, 95294, 95326, 95350, 95372, 95394, 95409, 95422,
+    95434, 95446, 95460, 95477, 95492, 95503, 95522, 95531, 95548, 95567, 95581, 95594, 95612,
+    95630, 95647, 95666, 95684, 95697, 95715, 95734, 95754, 95774, 95795, 95806, 95825, 95841,
+    95855, 95873, 95887, 95904, 95930, 95953, 95981, 96004, 96022, 96039, 96052, 96062, 96076,
+    96086, 96106, 96128, 96148, 96169, 96182, 96195, 96215, 96232, 96250, 96265, 96287, 96301,
+    96322, 96345, 96362, 96382, 96395, 96415, 96428, 96441, 96461, 96478, 96496, 96524, 96552,
+    96571, 96589, 96610, 96637, 96663, 96690, 96721, 96752, 96782, 96803, 96822, 96835, 96849,
+    96867, 96884, 96897, 96911, 96925, 96938, 96952, 96964, 96979, 96996, 97008, 97019, 97032,
+    97043, 97055, 97066, 97078, 97089, 97101, 97116, 97128, 97139, 97154, 97165, 97178, 97191,
+    97204, 97221, 97239, 97257, 97271, 97286, 97301, 97318, 97336, 97360, 97381, 97397, 97412,
+    97433, 97452, 97468, 97486, 97505, 97530, 97552, 97564, 97575, 97588, 97602, 97617, 97633,
+    97648, 97664, 97679, 97695, 97709, 97724, 97747, 97771, 97793, 97816, 97833, 97846, 97857,
+    97870, 97887, 97903, 97932, 97960, 97978, 97995, 98012, 98029, 98049, 98066, 98084, 98107,
+    98127, 98144, 98162, 98179, 98194, 98214, 98236, 98252, 98269, 98286, 98300, 98316, 98332,
+    98349, 98366, 98383, 98399, 98416, 98434, 98453, 98474, 98503, 98526, 98565, 98587, 98614,
+    98635, 98651, 98662, 98675, 98695, 98712, 98725, 98749, 98768, 98786, 98804, 98822, 98843,
+    98864, 98883, 98906, 98921, 98941, 98961, 98979, 98997, 99022, 99037, 99057, 99077, 99091,
+    99110, 99133, 99148, 99168, 99188, 99206, 99221, 99241, 99261, 99275, 99294, 99317, 99328,
+    99353, 99380, 99392, 99412, 99429, 99446, 99462, 99479, 99496, 99513, 99527, 99543, 99559,
+    99576, 99593, 99610, 99626, 99643, 99661, 99680, 99698, 99721, 99760, 99782, 99803, 99821,
+    99838, 99852, 99877, 99901, 99925, 99952, 99965, 99989, 100009, 100023, 100039, 100054, 100059,
+    100065, 100070, 100077, 100087, 100099, 100110, 100121, 100138, 100145, 100156, 100169, 100178,
+    100189, 100202, 100220, 100231, 100244, 100254, 100266, 100275, 100286, 100296, 100305, 100316,
+    100325, 100334, 100350, 100366, 100386, 100406, 100426, 100446, 100460, 100474, 100490, 100507,
+    100525, 100544, 100562, 100581, 100603, 100621, 100635, 100652, 100670, 100689, 100707, 100726,
+    100748, 100766, 100781, 100789, 100798, 100812, 100822, 100832, 100841, 100850, 100860, 100866,
+    100879, 100890, 100898, 100907, 100918, 100932, 100945, 100959, 100967, 100979, 100992, 101008,
+    101024, 101044, 101061, 101074, 101087, 101099, 101118, 101138, 101153, 101169, 101184, 101191,
+    101200, 101207, 101217, 101232, 101246, 101261, 101282, 101301, 101316, 101336, 101363, 101387,
+    101408, 101428, 101444, 101463, 101481, 101494, 101510, 101530, 101543, 101568, 101593, 101615,
+    101630, 101651, 101665, 101680, 101695, 101710, 101727, 101743, 101759, 101772, 101790, 101806,
+    101823, 101842, 101860, 101878, 101897, 101913, 101931, 101954, 101975, 101986, 101997, 102023,
+    102050, 102075, 102101, 102113, 102131, 102146, 102162, 102186, 102213, 102237, 102265, 102291,
+    102318, 102345, 102373, 102391, 102403, 102420, 102438, 102456, 102477, 102497, 102512, 102527,
+    102536, 102547, 102557, 102568, 102580, 102592, 102606, 102621, 102632, 102646, 102659, 102671,
+    102683, 102693, 102706, 102719, 102736, 102748, 102761, 102773, 102787, 102801, 102814, 102828,
+    102840, 102852, 102862, 102875, 102887, 102904, 102926, 102949, 102978, 103007, 103038, 103063,
+    103097, 103135, 103169, 103207, 103240, 103277, 103297, 103303, 103314, 103324, 103336, 103347,
+    103361, 103377, 103390, 103405, 103419, 103432, 103449, 103473, 103501, 103530, 103560, 103575,
+    103597, 103622, 103650, 103658, 103671, 103683, 103695, 103723, 103743, 103761, 103774, 103787,
+    103793, 103804, 103814, 103825, 103836, 103847, 103859, 103865, 103876, 103886, 103905, 103924,
+    103941, 103961, 103971, 103990, 104001, 104012, 104022, 104034, 104047, 104056, 104065, 104076,
+    104091, 104101, 104112, 104125, 104135, 104144, 104153, 104163, 104176, 104184, 104206, 104228,
+    104247, 104268, 104287, 104309, 104329, 104333, 104352, 104371, 104388, 104405, 104422, 104434,
+    104446, 104458, 104468, 104477, 104487, 104497, 104509, 104519, 104530, 104540, 104548, 104560,
+    104574, 104585, 104599, 104608, 104618, 104632, 104653, 104672, 104694, 104716, 104734, 104758,
+    104779, 104804, 104829, 104839, 104848, 104860, 104871, 104890, 104898, 104912, 104926, 104935,
+    104947, 104962, 104979, 104994, 105010, 105021, 105034, 105043, 105051, 105060, 105070, 105084,
+    105097, 105109, 105124, 105141, 105158, 105165, 105175, 105187, 105200, 105216, 105242, 105266,
+    105281, 105294, 105304, 105319, 105335, 105353, 105369, 105386, 105403, 105420, 105437, 105454,
+    105471, 105487, 105503, 105519, 105535, 105551, 105567, 105583, 105599, 105615, 105633, 105647,
+    105662, 105667, 105672, 105688, 105711, 105724, 105744, 105771, 105805, 105827, 105856, 105879,
+    105903, 105926, 105958, 105988, 106013, 106044, 106082, 106106, 106129, 106154, 106182, 106206,
+    106230, 106247, 106268, 106287, 106306, 106324, 106347, 106364, 106380, 106397, 106413, 106437,
+    106460, 106475, 106492, 106508, 106530, 106553, 106576, 106610, 106642, 106657, 106668, 106679,
+    106697, 106712, 106728, 106744, 106767, 106780, 106800, 106827, 106861, 106883, 106912, 106928,
+    106953, 106975, 106994, 107014, 107035, 107050, 107058, 107067, 107075, 107084, 107092, 107100,
+    107111, 107122, 107134, 107146, 107157, 107167, 107178, 107190, 107202, 107213, 107226, 107232,
+    107238, 107244, 107250, 107256, 107262, 107268, 107274, 107279, 107285, 107295, 107301, 107307,
+    107313, 107321, 107329, 107341, 107349, 107361, 107375, 107388, 107403, 107418, 107435, 107449,
+    107462, 107481, 107500, 107515, 107534, 107553, 107570, 107594, 107615, 107637, 107660, 107666,
+    107688, 107708, 107727, 107746, 107768, 107787, 107806, 107827, 107845, 107864, 107884, 107902,
+    107924, 107943, 107961, 107979, 108000, 108018, 108036, 108055, 108075, 108092, 108110, 108129,
+    108150, 108171, 108188, 108209, 108229, 108248, 108269, 108275, 108303, 108320, 108349, 108371,
+    108384, 108395, 108407, 108430, 108452, 108457, 108463, 108468, 108474, 108485, 108491, 108497,
+    108503, 108509, 108517, 108525, 108536, 108549, 108562, 108574, 108586, 108600, 108612, 108624,
+    108637, 108651, 108665, 108678, 108690, 108703, 108717, 108725, 108733, 108743, 108756, 108761,
+    108771, 108780, 108787, 108795, 108807, 108817, 108822, 108833, 108840, 108849, 108856, 108863,
+    108870, 108876, 108883, 108889, 108896, 108902, 108916, 108926, 108940, 108952, 108964, 108979,
+    108985, 108991, 108997, 109003, 109008, 109014, 109021, 109028, 109035, 109042, 109048, 109055,
+    109063, 109071, 109078, 109087, 109095, 109102, 109108, 109114, 109121, 109128, 109135, 109142,
+    109149, 109158, 109164, 109171, 109178, 109187, 109195, 109202, 109209, 109223, 109237, 109253,
+    109262, 109284, 109307, 109314, 109321, 109329, 109336, 109343, 109354, 109367, 109378, 109389,
+    109401, 109410, 109420, 109440, 109455, 109472, 109487, 109504, 109526, 109537, 109548, 109559,
+    109570, 109578, 109589, 109601, 109610, 109624, 109635, 109644, 109655, 109663, 109676, 109687,
+    109696, 109710, 109721, 109733, 109747, 109759, 109771, 109784, 109796, 109806, 109816, 109829,
+    109839, 109850, 109864, 109877, 109889, 109902, 109913, 109924, 109935, 109944, 109953, 109962,
+    109972, 109984, 110000, 110016, 110030, 110044, 110051, 110061, 110069, 110080, 110096, 110105,
+    110113, 110126, 110137, 110150, 110159, 110173, 110187, 110199, 110211, 110224, 110242, 110253,
+    110263, 110273, 110286, 110296, 110307, 110321, 110334, 110346, 110359, 110370, 110381, 110390,
+    110399, 110409, 110420, 110430, 110440, 110451, 110460, 110473, 110484, 110492, 110500, 110508,
+    110516, 110524, 110531, 110547, 110557, 110570, 110584, 110595, 110605, 110618, 110636, 110646,
+    110663, 110677, 110692, 110704, 110717, 110730, 110745, 110768, 110784, 110794, 110805, 110830,
+    110855, 110879, 110903, 110914, 110926, 110953, 110972, 110998, 111027, 111050, 111074, 111097,
+    111125, 111155, 111182, 111210, 111217, 111235, 111251, 111271, 111288, 111305, 111326, 111343,
+    111358, 111379, 111401, 111408, 111419, 111433, 111451, 111464, 111476, 111491, 111514, 111529,
+    111550, 111571, 111588, 111598, 111610, 111632, 111654, 111670, 111685, 111709, 111732, 111756,
+    111777, 111790, 111805, 111829, 111852, 111877, 111895, 111919, 111933, 111955, 111972, 111997,
+    112021, 112046, 112071, 112096, 112121, 112148, 112176, 112203, 112229, 112255, 112288, 112312,
+    112343, 112379, 112400, 112427, 112451, 112479, 112514, 112554, 112586, 112613, 112637, 112662,
+    112688, 112716, 112738, 112764, 112792, 112813, 112834, 112854, 112877, 112899, 112922, 112947,
+    112972, 112992, 113012, 113033, 113056, 113080, 113108, 113136, 113157, 113179, 113201, 113222,
+    113244, 113270, 113295, 113319, 113341, 113364, 113386, 113415, 113444, 113473, 113493, 113518,
+    113542, 113566, 113592, 113620, 113646, 113679, 113705, 113728, 113753, 113778, 113800, 113829,
+    113853, 113876, 113902, 113926, 113949, 113973, 113995, 114018, 114043, 114070, 114096, 114122,
+    114145, 114169, 114197, 114209, 114227, 114239, 114248, 114260, 114270, 114289, 114302, 114315,
+    114326, 114334, 114350, 114358, 114372, 114388, 114399, 114420, 114442, 114463, 114477, 114502,
+    114523, 114544, 114569, 114592, 114619, 114647, 114677, 114703, 114730, 114758, 114787, 114815,
+    114843, 114868, 114897, 114920, 114950, 114978, 115009, 115034, 115062, 115086, 115107, 115128,
+    115152, 115159, 115166, 115175, 115182, 115190, 115203, 115211, 115219, 115229, 115239, 115245,
+    115253, 115260, 115268, 115276, 115283, 115290, 115298, 115307, 115318, 115329, 115339, 115346,
+    115356, 115366, 115378, 115385, 115392, 115400, 115409, 115417, 115424, 115434, 115441, 115449,
+    115456, 115463, 115474, 115483, 115490, 115497, 115506, 115519, 115532, 115548, 115564, 115577,
+    115591, 115604, 115620, 115638, 115656, 115674, 115692, 115711, 115726, 115740, 115754, 115769,
+    115784, 115798, 115812, 115823, 115836, 115849, 115865, 115889, 115913, 115928, 115944, 115961,
+    115973, 115985, 115996, 116008, 116027, 116040, 116049, 116057, 116070, 116086, 116109, 116125,
+    116143, 116159, 116168, 116180, 116188, 116201, 116216, 116235, 116241, 116253, 116262, 116276,
+    116283, 116301, 116311, 116326, 116334, 116345, 116357, 116372, 116383, 116395, 116408, 116418,
+    116429, 116440, 116453, 116464, 116476, 116486, 116505, 116516, 116527, 116536, 116550, 116561,
+    116571, 116585, 116596, 116611, 116626, 116640, 116652, 116664, 116675, 116701, 116731, 116763,
+    116782, 116791, 116805, 116816, 116827, 116842, 116857, 116865, 116877, 116892, 116911, 116930,
+    116944, 116962, 116980, 116996, 117012, 117023, 117032, 117039, 117068, 117097, 117122, 117151,
+    117184, 117217, 117244, 117273, 117294, 117308, 117319, 117342, 117364, 117374, 117394, 117407,
+    117420, 117433, 117450, 117464, 117466, 117479, 117491, 117504, 117514, 117530, 117542, 117549,
+    117559, 117573, 117582, 117597, 117617, 117641, 117661, 117678, 117697, 117717, 117736, 117754,
+    117773, 117791, 117811, 117830, 117853, 117877, 117895, 117914, 117938, 117947, 117958, 117975,
+    117995, 118016, 118030, 118050, 118070, 118091, 118108, 118125, 118148, 118165, 118177, 118188,
+    118199, 118213, 118233, 118242, 118251, 118263, 118282, 118292, 118303, 118314, 118324, 118336,
+    118346, 118355, 118373, 118388, 118402, 118409, 118421, 118428, 118435, 118447, 118454, 118462,
+    118470, 118477, 118489, 118500, 118513, 118526, 118537, 118550, 118559, 118569, 118582, 118594,
+    118607, 118622, 118638, 118653, 118668, 118685, 118702, 118717, 118726, 118738, 118749, 118759,
+    118767, 118780, 118789, 118798, 118807, 118818, 118832, 118840, 118850, 118861, 118871, 118879,
+    118888, 118901, 118914, 118934, 118952, 118968, 118986, 119001, 119021, 119041, 119058, 119081,
+    119098, 119114, 119129, 119148, 119168, 119178, 119188, 119200, 119210, 119220, 119237, 119253,
+    119272, 119292, 119317, 119346, 119382, 119408, 119439, 119466, 119493, 119519, 119546, 119567,
+    119597, 119615, 119629, 119643, 119663, 119670, 119680, 119691, 119698, 119711, 119721, 119750,
+    119779, 119790, 119801, 119811, 119822, 119830, 119841, 119856, 119871, 119885, 119895, 119903,
+    119915, 119927, 119938, 119949, 119957, 119969, 119980, 119990, 120004, 120016, 120026, 120040,
+    120057, 120066, 120073, 120080, 120087, 120094, 120101, 120108, 120114, 120121, 120129, 120136,
+    120143, 120150, 120157, 120164, 120171, 120178, 120185, 120192, 120199, 120206, 120213, 120221,
+    120228, 120235, 120242, 120249, 120253, 120257, 120261, 120265, 120271, 120282, 120293, 120309,
+    120324, 120340, 120355, 120372, 120390, 120406, 120418, 120434, 120451, 120464, 120481, 120499,
+    120513, 120531, 120550, 120556, 120562, 120568, 120575, 120581, 120589, 120595, 120604, 120609,
+    120617, 120623, 120628, 120639, 120651, 120668, 120681, 120698, 120716, 120735, 120751, 120766,
+    120780, 120802, 120819, 120838, 120852, 120862, 120875, 120885, 120896, 120917, 120933, 120950,
+    120963, 120977, 120991, 121006, 121017, 121040, 121059, 121075, 121088, 121106, 121116, 121131,
+    121152, 121163, 121177, 121192, 121202, 121213, 121222, 121236, 121247, 121257, 121271, 121291,
+    121305, 121319, 121339, 121359, 121382, 121390, 121406, 121423, 121441, 121456, 121468, 121488,
+    121504, 121526, 121539, 121552, 121560, 121567, 121579, 121590, 121602, 121615, 121627, 121638,
+    121648, 121658, 121668, 121684, 121694, 121708, 121731, 121753, 121773, 121780, 121795, 121810,
+    121822, 121843, 121864, 121882, 121898, 121919, 121936, 121956, 121977, 122006, 122024, 122035,
+    122050, 122069, 122080, 122101, 122115, 122133, 122151, 122171, 122193, 122210, 122226, 122246,
+    122258, 122280, 122301, 122312, 122323, 122340, 122352, 122365, 122378, 122390, 122430, 122444,
+    122454, 122468, 122488, 122501, 122519, 122535, 122552, 122566, 122580, 122593, 122605, 122619,
+    122629, 122641, 122653, 122666, 122680, 122695, 122719, 122732, 122745, 122757, 122764, 122780,
+    122796, 122816, 122825, 122834, 122841, 122847, 122854, 122860, 122867, 122874, 122880, 122887,
+    122894, 122902, 122909, 122917, 122923, 122930, 122937, 122943, 122957, 122978, 122992, 123012,
+    123029, 123049, 123067, 123085, 123100, 123111, 123127, 123144, 123156, 123173, 123195, 123212,
+    123235, 123257, 123275, 123292, 123313, 123319, 123325, 123332, 123338, 123344, 123350, 123363,
+    123371, 123379, 123389, 123397, 123404, 123412, 123420, 123429, 123437, 123445, 123453, 123461,
+    123469, 123477, 123485, 123494, 123505, 123517, 123531, 123539, 123548, 123556, 123566, 123574,
+    123585, 123595, 123606, 123614, 123626, 123636, 123643, 123652, 123671, 123688, 123706, 123727,
+    123750, 123769, 123783, 123802, 123821, 123834, 123848, 123861, 123877, 123897, 123913, 123926,
+    123947, 123959, 123977, 123996, 124004, 124012, 124020, 124030, 124038, 124047, 124055, 124064,
+    124073, 124082, 124090, 124100, 124110, 124120, 124128, 124137, 124146, 124154, 124162, 124171,
+    124179, 124187, 124194, 124206, 124220, 124237, 124255, 124268, 124282, 124295, 124307, 124315,
+    124324, 124337, 124350, 124365, 124379, 124391, 124406, 124418, 124430, 124438, 124446, 124454,
+    124462, 124469, 124481, 124495, 124503, 124512, 124522, 124532, 124543, 124555, 124564, 124571,
+    124579, 124589, 124600, 124606, 124626, 124632, 124650, 124661, 124677, 124685, 124691, 124706,
+    124721, 124738, 124752, 124762, 124772, 124782, 124803, 124822, 124839, 124853, 124875, 124895,
+    124912, 124928, 124944, 124961, 124983, 125008, 125029, 125054, 125068, 125093, 125113, 125135,
+    125148, 125159, 125169, 125180, 125189, 125209, 125219, 125227, 125236, 125248, 125260, 125272,
+    125284, 125296, 125308, 125317, 125332, 125347, 125361, 125375, 125387, 125396, 125408, 125420,
+    125435, 125447, 125460, 125471, 125487, 125498, 125507, 125520, 125530, 125542, 125555, 125566,
+    125579, 125590, 125602, 125620, 125634, 125646, 125661, 125673, 125689, 125699, 125709, 125719,
+    125732, 125752, 125777, 125786, 125796, 125806, 125819, 125833, 125844, 125855, 125871, 125884,
+    125899, 125911, 125924, 125937, 125946, 125960, 125973, 125988, 126007, 126022, 126036, 126055,
+    126076, 126084, 126093, 126111, 126137, 126151, 126166, 126185, 126200, 126207, 126223, 126239,
+    126250, 126259, 126263, 126269, 126279, 126294, 126323, 126334, 126359, 126378, 126393, 126419,
+    126447, 126470, 126487, 126498, 126517, 126550, 126577, 126592, 126621, 126629, 126646, 126661,
+    126682, 126709, 126732, 126747, 126767, 126783, 126800, 126816, 126839, 126863, 126888, 126912,
+    126938, 126966, 126990, 127020, 127046, 127063, 127093, 127112, 127131, 127153, 127174, 127205,
+    127232, 127257, 127279, 127304, 127323, 127333, 127344, 127356, 127369, 127381, 127414, 127445,
+    127477, 127489, 127508, 127527, 127542, 127563, 127573, 127584, 127601, 127610, 127621, 127635,
+    127653, 127668, 127689, 127699, 127708, 127725, 127745, 127759, 127769, 127781, 127791, 127803,
+    127813, 127825, 127834, 127845, 127856, 127869, 127880, 127893, 127904, 127914, 127926, 127943,
+    127961, 127974, 127988, 128000, 128015, 128031, 128042, 128054, 128068, 128081, 128093, 128105,
+    128118, 128131, 128144, 128155, 128169, 128182, 128195, 128207, 128222, 128235, 128242, 128250,
+    128272, 128295, 128317, 128330, 128345, 128360, 128373, 128395, 128417, 128430, 128460, 128492,
+    128516, 128544, 128561, 128592, 128626, 128646, 128670, 128693, 128712, 128731, 128747, 128767,
+    128783, 128802, 128821, 128846, 128885, 128920, 128939, 128963, 128986, 129007, 129025, 129050,
+    129068, 129089, 129103, 129125, 129141, 129159, 129181, 129205, 129230, 129251, 129265, 129281,
+    129306, 129327, 129345, 129375, 129396, 129416, 129441, 129466, 129488, 129513, 129540, 129561,
+    129585, 129609, 129630, 129647, 129660, 129674, 129697, 129728, 129756, 129783, 129798, 129817,
+    129830, 129842, 129852, 129860, 129868, 129877, 129887, 129899, 129914, 129931, 129954, 129980,
+    129992, 130005, 130015, 130051, 130079, 130114, 130137, 130166, 130188, 130213, 130252, 130280,
+    130305, 130330, 130339, 130347, 130363, 130380, 130402, 130429, 130449, 130470, 130488, 130509,
+    130526, 130545, 130559, 130580, 130584, 130588, 130593, 130599, 130608, 130631, 130655, 130671,
+    130680, 130708, 130730, 130751, 130768, 130788, 130810, 130830, 130849, 130887, 130924, 130960,
+    130983, 131018, 131065, 131099, 131123, 131152, 131188, 131220, 131245, 131268, 131290, 131310,
+    131332, 131353, 131377, 131398, 131424, 131447, 131473, 131493, 131517, 131551, 131578, 131609,
+    131638, 131668, 131699, 131729, 131759, 131780, 131804, 131828, 131852, 131875, 131906, 131931,
+    131958, 131975, 131995, 132018, 132040, 132066, 132091, 132120, 132142, 132169, 132198, 132226,
+    132253, 132278, 132295, 132317, 132340, 132363, 132386, 132422, 132447, 132455, 132476, 132495,
+    132513, 132534, 132556, 132570, 132598, 132627, 132648, 132672, 132695, 132720, 132749, 132774,
+    132798, 132821, 132841, 132867, 132892, 132918, 132948, 132971, 132995, 133016, 133040, 133066,
+    133088, 133126, 133159, 133191, 133209, 133226, 133245, 133265, 133288, 133306, 133331, 133363,
+    133390, 133419, 133446, 133480, 133516, 133551, 133582, 133602, 133626, 133647, 133669, 133691,
+    133715, 133742, 133771, 133797, 133819, 133844, 133866, 133893, 133911, 133935, 133953, 133979,
+    134005, 134031, 134057, 134083, 134109, 134137, 134159, 134182, 134205, 134227, 134244, 134264,
+    134286, 134311, 134336, 134370, 134405, 134440, 134472, 134497, 134523, 134549, 134575, 134602,
+    134635, 134662, 134691, 134719, 134755, 134793, 134830, 134868, 134908, 134946, 134966, 134986,
+    135023, 135055, 135087, 135101, 135121, 135130, 135146, 135170, 135184, 135201, 135224, 135242,
+    135258, 135276, 135294, 135312, 135333, 135355, 135366, 135379, 135392, 135405, 135431, 135446,
+    135461, 135476, 135502, 135529, 135557, 135580, 135597, 135612, 135638, 135656, 135676, 135708,
+    135730, 135753, 135776, 135797, 135819, 135835, 135850, 135868, 135886, 135912, 135933, 135948,
+    135965, 135987, 136012, 136038, 136066, 136089, 136117, 136143, 136161, 136179, 136195, 136214,
+    136229, 136249, 136269, 136301, 136321, 136343, 136362, 136382, 136401, 136422, 136443, 136469,
+    136493, 136517, 136542, 136563, 136587, 136613, 136637, 136658, 136684, 136709, 136730, 136757,
+    136775, 136787, 136809, 136826, 136851, 136876, 136899, 136914, 136930, 136952, 136970, 136984,
+    137006, 137027, 137048, 137066, 137078, 137092, 137113, 137131, 137147, 137164, 137180, 137197,
+    137211, 137233, 137248, 137274, 137296, 137318, 137331, 137345, 137360, 137373, 137386, 137405,
+    137418, 137436, 137454, 137467, 137479, 137497, 137511, 137528, 137546, 137561, 137574, 137591,
+    137609, 137632, 137644, 137658, 137675, 137699, 137721, 137745, 137769, 137792, 137815, 137839,
+    137853, 137871, 137882, 137897, 137912, 137928, 137944, 137959, 137982, 138003, 138017, 138033,
+    138048, 138076, 138097, 138126, 138159, 138188, 138216, 138236, 138262, 138282, 138301, 138331,
+    138356, 138375, 138397, 138419, 138449, 138469, 138495, 138515, 138534, 138564, 138589, 138608,
+    138630, 138644, 138659, 138672, 138685, 138704, 138717, 138735, 138748, 138760, 138778, 138799,
+    138813, 138830, 138848, 138863, 138876, 138893, 138911, 138923, 138937, 138959, 138981, 139001,
+    139015, 139039, 139044, 139055, 139068, 139081, 139086, 139110, 139124, 139147, 139161, 139182,
+    139204, 139227, 139257, 139284, 139318, 139324, 139338, 139353, 139374, 139390, 139409, 139424,
+    139428, 139454, 139459, 139467, 139489, 139515, 139536, 139557, 139574, 139592, 139617, 139641,
+    139669, 139700, 139730, 139759, 139780, 139802, 139815, 139821, 139826, 139831, 139836, 139842,
+    139845, 139848, 139853, 139858, 139880, 139889, 139900, 139907, 139921, 139935, 139950, 139965,
+    139981, 139997, 140007, 140018, 140031, 140043, 140053, 140063, 140073, 140082, 140092, 140102,
+    140116, 140126, 140141, 140154, 140166, 140173, 140184, 140196, 140206, 140214, 140225, 140244,
+    140254, 140263, 140282, 140301, 140316, 140332, 140345, 140362, 140378, 140393, 140409, 140428,
+    140444, 140459, 140474, 140487, 140500, 140514, 140533, 140549, 140563, 140578, 140594, 140610,
+    140626, 140639, 140656, 140672, 140687, 140700, 140707, 140720, 140727, 140734, 140742, 140751,
+    140755, 140777, 140790, 140805, 140820, 140835, 140847, 140868, 140882, 140906, 140920, 140940,
+    140953, 140978, 140992, 141015, 141039, 141060, 141065, 141076, 141084, 141092, 141113, 141129,
+    141140, 141160, 141179, 141187, 141204, 141221, 141234, 141246, 141266, 141277, 141292, 141306,
+    141312, 141335, 141361, 141385, 141400, 141411, 141435, 141453, 141483, 141507, 141519, 141543,
+    141562, 141591, 141610, 141620, 141632, 141649, 141661, 141676, 141685, 141696, 141723, 141753,
+    141758, 141769, 141782, 141805, 141827, 141839, 141848, 141867, 141883, 141899, 141914, 141931,
+    141947, 141963, 141978, 141994, 141998, 142009, 142020, 142032, 142045, 142057, 142065, 142081,
+    142096, 142111, 142129, 142141,
+];
+
+/// The value of each name that holds where `overrides` has none.
+pub(crate) static VALUES: [Option<u64>; 8795] = [
+    Some(0x5a3c69f0), // AAFS_MAGIC
+    None, // ABT_MODE
+    Some(511), // ACCESSPERMS
+    Some(0x4024a255), // ACRN_IOCTL_ASSIGN_PCIDEV
+    Some(0xa233), // ACRN_IOCTL_ATTACH_IOREQ_CLIENT
+    Some(0xa235), // ACRN_IOCTL_CLEAR_VM_IOREQ
+    Some(0xa232), // ACRN_IOCTL_CREATE_IOREQ_CLIENT
+    Some(0xc030a210), // ACRN_IOCTL_CREATE_VM
+    Some(0x4024a256), // ACRN_IOCTL_DEASSIGN_PCIDEV
+    Some(0xa234), // ACRN_IOCTL_DESTROY_IOREQ_CLIENT
+    Some(0xa211), // ACRN_IOCTL_DESTROY_VM
+    Some(0x4010a223), // ACRN_IOCTL_INJECT_MSI
+    Some(0x4020a270), // ACRN_IOCTL_IOEVENTFD
+    Some(0x4018a271), // ACRN_IOCTL_IRQFD
+    Some(0x4008a231), // ACRN_IOCTL_NOTIFY_REQUEST_FINISH
+    Some(0xa213), // ACRN_IOCTL_PAUSE_VM
+    Some(0xc008a260), // ACRN_IOCTL_PM_GET_CPU_STATE
+    Some(0x4014a254), // ACRN_IOCTL_RESET_PTDEV_INTR
+    Some(0xa215), // ACRN_IOCTL_RESET_VM
+    Some(0x4008a225), // ACRN_IOCTL_SET_IRQLINE
+    Some(0x4020a241), // ACRN_IOCTL_SET_MEMSEG
+    Some(0x4014a253), // ACRN_IOCTL_SET_PTDEV_INTR
+    Some(0x4128a216), // ACRN_IOCTL_SET_VCPU_REGS
+    Some(0xa212), // ACRN_IOCTL_START_VM
+    Some(0x4020a242), // ACRN_IOCTL_UNSET_MEMSEG
+    Some(0x4008a224), // ACRN_IOCTL_VM_INTR_MONITOR
+    None, // ACR_SIZE
+    Some(28), // ACSI_MAJOR
+    None, // ACX
+    None, // AC_VECTOR
+    Some(0x20000000), // ADDRB
+    Some(0x200000), // ADDR_COMPAT_LAYOUT
+    Some(0x800000), // ADDR_LIMIT_32BIT
+    Some(0x8000000), // ADDR_LIMIT_3GB
+    Some(0x40000), // ADDR_NO_RANDOMIZE
+    Some(0), // ADD_VLAN_CMD
+    Some(0xadf5), // ADFS_SUPER_MAGIC
+    Some(8), // ADJ_ESTERROR
+    Some(2), // ADJ_FREQUENCY
+    Some(4), // ADJ_MAXERROR
+    Some(0x1000), // ADJ_MICRO
+    Some(0x2000), // ADJ_NANO
+    Some(1), // ADJ_OFFSET
+    Some(0x8001), // ADJ_OFFSET_SINGLESHOT
+    Some(0xa001), // ADJ_OFFSET_SS_READ
+    Some(256), // ADJ_SETOFFSET
+    Some(16), // ADJ_STATUS
+    Some(128), // ADJ_TAI
+    Some(0x4000), // ADJ_TICK
+    Some(32), // ADJ_TIMECONST
+    Some(24), // AES_IEC958_STATUS_SIZE
+    Some(0xadff), // AFFS_SUPER_MAGIC
+    Some(0x6b414653), // AFS_FS_MAGIC
+    Some(0x5346414f), // AFS_SUPER_MAGIC
+    Some(38), // AF_ALG
+    Some(5), // AF_APPLETALK
+    Some(18), // AF_ASH
+    Some(8), // AF_ATMPVC
+    Some(20), // AF_ATMSVC
+    Some(3), // AF_AX25
+    Some(31), // AF_BLUETOOTH
+    Some(7), // AF_BRIDGE
+    Some(37), // AF_CAIF
+    Some(29), // AF_CAN
+    Some(19), // AF_ECONET
+    Some(1), // AF_FILE
+    Some(27), // AF_IB
+    Some(36), // AF_IEEE802154
+    Some(2), // AF_INET
+    Some(10), // AF_INET6
+    Some(4), // AF_IPX
+    Some(23), // AF_IRDA
+    Some(34), // AF_ISDN
+    Some(32), // AF_IUCV
+    Some(41), // AF_KCM
+    Some(15), // AF_KEY
+    Some(26), // AF_LLC
+    Some(1), // AF_LOCAL
+    Some(46), // AF_MAX
+    Some(45), // AF_MCTP
+    Some(28), // AF_MPLS
+    Some(13), // AF_NETBEUI
+    Some(16), // AF_NETLINK
+    Some(6), // AF_NETROM
+    Some(39), // AF_NFC
+    Some(17), // AF_PACKET
+    Some(35), // AF_PHONET
+    Some(24), // AF_PPPOX
+    Some(42), // AF_QIPCRTR
+    Some(21), // AF_RDS
+    Some(11), // AF_ROSE
+    Some(16), // AF_ROUTE
+    Some(33), // AF_RXRPC
+    Some(14), // AF_SECURITY
+    Some(43), // AF_SMC
+    Some(22), // AF_SNA
+    Some(30), // AF_TIPC
+    Some(1), // AF_UNIX
+    Some(0), // AF_UNSPEC
+    Some(40), // AF_VSOCK
+    Some(25), // AF_WANPIPE
+    Some(9), // AF_X25
+    Some(44), // AF_XDP
+    Some(0xc0084106), // AGPIOC_ALLOCATE
+    Some(0), // ALG_OP_DECRYPT
+    Some(1), // ALG_OP_ENCRYPT
+    Some(4), // ALG_SET_AEAD_ASSOCLEN
+    Some(5), // ALG_SET_AEAD_AUTHSIZE
+    Some(6), // ALG_SET_DRBG_ENTROPY
+    Some(2), // ALG_SET_IV
+    Some(1), // ALG_SET_KEY
+    Some(3), // ALG_SET_OP
+    Some(0xfff), // ALLPERMS
+    Some(128), // ALTIFNAMSIZ
+    Some(0x9041934), // ANON_INODE_FS_MAGIC
+    Some(38), // APBLOCK_MAJOR
+    Some(0x4101), // APM_IOC_STANDBY
+    Some(0x4102), // APM_IOC_SUSPEND
+    None, // APSR_MASK
+    None, // ARCH_ENABLE_TAGGED_ADDR
+    None, // ARCH_FORCE_TAGGED_SVA
+    None, // ARCH_GET_CPUID
+    None, // ARCH_GET_FS
+    None, // ARCH_GET_GS
+    None, // ARCH_GET_MAX_TAG_BITS
+    None, // ARCH_GET_UNTAG_MASK
+    None, // ARCH_GET_XCOMP_GUEST_PERM
+    None, // ARCH_GET_XCOMP_PERM
+    None, // ARCH_GET_XCOMP_SUPP
+    None, // ARCH_MAP_VDSO_32
+    None, // ARCH_MAP_VDSO_64
+    None, // ARCH_MAP_VDSO_X32
+    None, // ARCH_REQ_XCOMP_GUEST_PERM
+    None, // ARCH_REQ_XCOMP_PERM
+    None, // ARCH_SET_CPUID
+    None, // ARCH_SET_FS
+    None, // ARCH_SET_GS
+    None, // ARCH_SHSTK_DISABLE
+    None, // ARCH_SHSTK_ENABLE
+    None, // ARCH_SHSTK_LOCK
+    None, // ARCH_SHSTK_STATUS
+    None, // ARCH_SHSTK_UNLOCK
+    None, // ARCH_XCOMP_TILECFG
+    None, // ARCH_XCOMP_TILEDATA
+    None, // ARG0
+    Some(0x20000), // ARG_MAX
+    None, // ARM_VFPREGS_SIZE
+    Some(0xc010b200), // ASPEED_LPC_CTRL_IOCTL_GET_SIZE
+    Some(0x4010b201), // ASPEED_LPC_CTRL_IOCTL_MAP
+    Some(0xc010b301), // ASPEED_P2A_CTRL_IOCTL_GET_MEMORY_CONFIG
+    Some(0x4010b300), // ASPEED_P2A_CTRL_IOCTL_SET_WINDOW
+    Some(15), // ASYNCB_AUTOPROBE
+    Some(7), // ASYNCB_AUTO_IRQ
+    Some(28), // ASYNCB_BOOT_AUTOCONF
+    Some(14), // ASYNCB_BUGGY_UART
+    Some(10), // ASYNCB_CALLOUT_NOHUP
+    Some(25), // ASYNCB_CHECK_CD
+    Some(27), // ASYNCB_CLOSING
+    Some(23), // ASYNCB_CONS_FLOW
+    Some(26), // ASYNCB_CTS_FLOW
+    Some(22), // ASYNCB_FIRST_KERNEL
+    Some(1), // ASYNCB_FOURPORT
+    Some(11), // ASYNCB_HARDPPS_CD
+    Some(0), // ASYNCB_HUP_NOTIFY
+    Some(31), // ASYNCB_INITIALIZED
+    Some(16), // ASYNCB_LAST_USER
+    Some(13), // ASYNCB_LOW_LATENCY
+    Some(16), // ASYNCB_MAGIC_MULTIPLIER
+    Some(29), // ASYNCB_NORMAL_ACTIVE
+    Some(9), // ASYNCB_PGRP_LOCKOUT
+    Some(2), // ASYNCB_SAK
+    Some(8), // ASYNCB_SESSION_LOCKOUT
+    Some(24), // ASYNCB_SHARE_IRQ
+    Some(6), // ASYNCB_SKIP_TEST
+    Some(4), // ASYNCB_SPD_HI
+    Some(12), // ASYNCB_SPD_SHI
+    Some(5), // ASYNCB_SPD_VHI
+    Some(3), // ASYNCB_SPLIT_TERMIOS
+    Some(30), // ASYNCB_SUSPENDED
+    Some(0x8000), // ASYNC_AUTOPROBE
+    Some(128), // ASYNC_AUTO_IRQ
+    Some(0x10000000), // ASYNC_BOOT_AUTOCONF
+    Some(0x4000), // ASYNC_BUGGY_UART
+    Some(0x400), // ASYNC_CALLOUT_NOHUP
+    Some(0x2000000), // ASYNC_CHECK_CD
+    Some(0x8000000), // ASYNC_CLOSING
+    Some(0), // ASYNC_CLOSING_WAIT_INF
+    Some(0xffff), // ASYNC_CLOSING_WAIT_NONE
+    Some(0x800000), // ASYNC_CONS_FLOW
+    Some(0x4000000), // ASYNC_CTS_FLOW
+    Some(0x8708), // ASYNC_DEPRECATED
+    Some(0x1ffff), // ASYNC_FLAGS
+    Some(2), // ASYNC_FOURPORT
+    Some(0x800), // ASYNC_HARDPPS_CD
+    Some(1), // ASYNC_HUP_NOTIFY
+    Some(0x80000000), // ASYNC_INITIALIZED
+    Some(0xffc00000), // ASYNC_INTERNAL_FLAGS
+    Some(0x2000), // ASYNC_LOW_LATENCY
+    Some(0x10000), // ASYNC_MAGIC_MULTIPLIER
+    Some(0x20000000), // ASYNC_NORMAL_ACTIVE
+    Some(512), // ASYNC_PGRP_LOCKOUT
+    Some(4), // ASYNC_SAK
+    Some(256), // ASYNC_SESSION_LOCKOUT
+    Some(0x1000000), // ASYNC_SHARE_IRQ
+    Some(64), // ASYNC_SKIP_TEST
+    Some(48), // ASYNC_SPD_CUST
+    Some(16), // ASYNC_SPD_HI
+    Some(0x1030), // ASYNC_SPD_MASK
+    Some(0x1000), // ASYNC_SPD_SHI
+    Some(32), // ASYNC_SPD_VHI
+    Some(0x1010), // ASYNC_SPD_WARP
+    Some(8), // ASYNC_SPLIT_TERMIOS
+    Some(0x40000000), // ASYNC_SUSPENDED
+    Some(0x3430), // ASYNC_USR_MASK
+    Some(114), // ATARAID_MAJOR
+    Some(0x61e1), // ATMARPD_CTRL
+    Some(0x61e5), // ATMARP_ENCAP
+    Some(0x61e2), // ATMARP_MKIP
+    Some(0x61e3), // ATMARP_SETENTRY
+    Some(0x61d0), // ATMLEC_CTRL
+    Some(0x61d1), // ATMLEC_DATA
+    Some(0x61d2), // ATMLEC_MCAST
+    Some(0x61d8), // ATMMPC_CTRL
+    Some(0x61d9), // ATMMPC_DATA
+    Some(0x61f0), // ATMSIGD_CTRL
+    Some(0x618e), // ATMTCP_CREATE
+    Some(0x618f), // ATMTCP_REMOVE
+    Some(0x40106188), // ATM_ADDADDR
+    Some(0x4010618e), // ATM_ADDLECSADDR
+    Some(0x401061f4), // ATM_ADDPARTY
+    Some(0x40106189), // ATM_DELADDR
+    Some(0x4010618f), // ATM_DELLECSADDR
+    Some(0x400461f5), // ATM_DROPPARTY
+    Some(0x40106186), // ATM_GETADDR
+    Some(0x4010618a), // ATM_GETCIRANGE
+    Some(0x40106185), // ATM_GETESI
+    Some(0x40106190), // ATM_GETLECSADDR
+    Some(0x40106181), // ATM_GETLINKRATE
+    Some(0x40106152), // ATM_GETLOOP
+    Some(0x40106183), // ATM_GETNAMES
+    Some(0x40106150), // ATM_GETSTAT
+    Some(0x40106151), // ATM_GETSTATZ
+    Some(0x40106184), // ATM_GETTYPE
+    Some(0x400261f3), // ATM_NEWBACKENDIF
+    Some(0x40106154), // ATM_QUERYLOOP
+    Some(0x40106187), // ATM_RSTADDR
+    Some(0x400261f2), // ATM_SETBACKEND
+    Some(0x4010618b), // ATM_SETCIRANGE
+    Some(0x4010618c), // ATM_SETESI
+    Some(0x4010618d), // ATM_SETESIF
+    Some(0x40106153), // ATM_SETLOOP
+    Some(0x400461f1), // ATM_SETSC
+    Some(32), // ATTR_ARCH
+    Some(16), // ATTR_DIR
+    Some(15), // ATTR_EXT
+    Some(2), // ATTR_HIDDEN
+    Some(0), // ATTR_NONE
+    Some(1), // ATTR_RO
+    Some(4), // ATTR_SYS
+    Some(46), // ATTR_UNUSED
+    Some(8), // ATTR_VOLUME
+    None, // AT_DCACHEBSIZE
+    Some(512), // AT_EACCESS
+    Some(0x1000), // AT_EMPTY_PATH
+    Some(0x10000), // AT_EXECVE_CHECK
+    Some(0xffffffffffffff9c), // AT_FDCWD
+    Some(2), // AT_HANDLE_CONNECTABLE
+    Some(512), // AT_HANDLE_FID
+    Some(1), // AT_HANDLE_MNT_ID_UNIQUE
+    None, // AT_ICACHEBSIZE
+    None, // AT_IGNOREPPC
+    None, // AT_L1D_CACHEGEOMETRY
+    None, // AT_L1D_CACHESIZE
+    None, // AT_L1I_CACHEGEOMETRY
+    None, // AT_L1I_CACHESIZE
+    None, // AT_L2_CACHEGEOMETRY
+    None, // AT_L2_CACHESIZE
+    None, // AT_L3_CACHEGEOMETRY
+    None, // AT_L3_CACHESIZE
+    None, // AT_MINSIGSTKSZ
+    Some(0x800), // AT_NO_AUTOMOUNT
+    Some(0x8000), // AT_RECURSIVE
+    Some(512), // AT_REMOVEDIR
+    Some(2), // AT_RENAME_EXCHANGE
+    Some(1), // AT_RENAME_NOREPLACE
+    Some(4), // AT_RENAME_WHITEOUT
+    Some(0x4000), // AT_STATX_DONT_SYNC
+    Some(0x2000), // AT_STATX_FORCE_SYNC
+    Some(0), // AT_STATX_SYNC_AS_STAT
+    Some(0x6000), // AT_STATX_SYNC_TYPE
+    Some(0x400), // AT_SYMLINK_FOLLOW
+    Some(256), // AT_SYMLINK_NOFOLLOW
+    None, // AT_SYSINFO_EHDR
+    None, // AT_UCACHEBSIZE
+    None, // AT_VECTOR_SIZE_ARCH
+    Some(0xc00000b7), // AUDIT_ARCH_AARCH64
+    Some(0xc0009026), // AUDIT_ARCH_ALPHA
+    Some(0x4000005d), // AUDIT_ARCH_ARCOMPACT
+    Some(93), // AUDIT_ARCH_ARCOMPACTBE
+    Some(0x400000c3), // AUDIT_ARCH_ARCV2
+    Some(195), // AUDIT_ARCH_ARCV2BE
+    Some(0x40000028), // AUDIT_ARCH_ARM
+    Some(40), // AUDIT_ARCH_ARMEB
+    Some(0x4000008c), // AUDIT_ARCH_C6X
+    Some(140), // AUDIT_ARCH_C6XBE
+    Some(0x4000004c), // AUDIT_ARCH_CRIS
+    Some(0x400000fc), // AUDIT_ARCH_CSKY
+    Some(0x5441), // AUDIT_ARCH_FRV
+    Some(46), // AUDIT_ARCH_H8300
+    Some(164), // AUDIT_ARCH_HEXAGON
+    Some(0x40000003), // AUDIT_ARCH_I386
+    Some(0xc0000032), // AUDIT_ARCH_IA64
+    Some(0x40000102), // AUDIT_ARCH_LOONGARCH32
+    Some(0xc0000102), // AUDIT_ARCH_LOONGARCH64
+    Some(88), // AUDIT_ARCH_M32R
+    Some(4), // AUDIT_ARCH_M68K
+    Some(189), // AUDIT_ARCH_MICROBLAZE
+    Some(8), // AUDIT_ARCH_MIPS
+    Some(0x80000008), // AUDIT_ARCH_MIPS64
+    Some(0xa0000008), // AUDIT_ARCH_MIPS64N32
+    Some(0x40000008), // AUDIT_ARCH_MIPSEL
+    Some(0xc0000008), // AUDIT_ARCH_MIPSEL64
+    Some(0xe0000008), // AUDIT_ARCH_MIPSEL64N32
+    Some(0x400000a7), // AUDIT_ARCH_NDS32
+    Some(167), // AUDIT_ARCH_NDS32BE
+    Some(0x40000071), // AUDIT_ARCH_NIOS2
+    Some(92), // AUDIT_ARCH_OPENRISC
+    Some(15), // AUDIT_ARCH_PARISC
+    Some(0x8000000f), // AUDIT_ARCH_PARISC64
+    Some(20), // AUDIT_ARCH_PPC
+    Some(0x80000015), // AUDIT_ARCH_PPC64
+    Some(0xc0000015), // AUDIT_ARCH_PPC64LE
+    Some(0x400000f3), // AUDIT_ARCH_RISCV32
+    Some(0xc00000f3), // AUDIT_ARCH_RISCV64
+    Some(22), // AUDIT_ARCH_S390
+    Some(0x80000016), // AUDIT_ARCH_S390X
+    Some(42), // AUDIT_ARCH_SH
+    Some(0x8000002a), // AUDIT_ARCH_SH64
+    Some(0x4000002a), // AUDIT_ARCH_SHEL
+    Some(0xc000002a), // AUDIT_ARCH_SHEL64
+    Some(2), // AUDIT_ARCH_SPARC
+    Some(0x8000002b), // AUDIT_ARCH_SPARC64
+    Some(0xc00000bf), // AUDIT_ARCH_TILEGX
+    Some(0x400000bf), // AUDIT_ARCH_TILEGX32
+    Some(0x400000bc), // AUDIT_ARCH_TILEPRO
+    Some(0x4000006e), // AUDIT_ARCH_UNICORE
+    Some(0xc000003e), // AUDIT_ARCH_X86_64
+    Some(94), // AUDIT_ARCH_XTENSA
+    Some(79), // AURORA_MAJOR
+    Some(0xc018937d), // AUTOFS_DEV_IOCTL_ASKUMOUNT
+    Some(0xc0189379), // AUTOFS_DEV_IOCTL_CATATONIC
+    Some(0xc0189375), // AUTOFS_DEV_IOCTL_CLOSEMOUNT
+    Some(0xc018937c), // AUTOFS_DEV_IOCTL_EXPIRE
+    Some(0xc0189377), // AUTOFS_DEV_IOCTL_FAIL
+    Some(0xc018937e), // AUTOFS_DEV_IOCTL_ISMOUNTPOINT
+    Some(0xc0189374), // AUTOFS_DEV_IOCTL_OPENMOUNT
+    Some(0xc0189373), // AUTOFS_DEV_IOCTL_PROTOSUBVER
+    Some(0xc0189372), // AUTOFS_DEV_IOCTL_PROTOVER
+    Some(0xc0189376), // AUTOFS_DEV_IOCTL_READY
+    Some(0xc018937b), // AUTOFS_DEV_IOCTL_REQUESTER
+    Some(0xc0189378), // AUTOFS_DEV_IOCTL_SETPIPEFD
+    Some(0xc018937a), // AUTOFS_DEV_IOCTL_TIMEOUT
+    Some(0xc0189371), // AUTOFS_DEV_IOCTL_VERSION
+    Some(0x80049370), // AUTOFS_IOC_ASKUMOUNT
+    Some(0x9362), // AUTOFS_IOC_CATATONIC
+    Some(0x810c9365), // AUTOFS_IOC_EXPIRE
+    Some(0x40049366), // AUTOFS_IOC_EXPIRE_MULTI
+    Some(0x9361), // AUTOFS_IOC_FAIL
+    Some(0x80049367), // AUTOFS_IOC_PROTOSUBVER
+    Some(0x80049363), // AUTOFS_IOC_PROTOVER
+    Some(0x9360), // AUTOFS_IOC_READY
+    Some(0xc0089364), // AUTOFS_IOC_SETTIMEOUT
+    Some(391), // AUTOFS_SUPER_MAGIC
+    Some(29), // AZTECH_CDROM_MAJOR
+    Some(0), // B0
+    Some(0x1008), // B1000000
+    Some(3), // B110
+    Some(0x1002), // B115200
+    Some(0x1009), // B1152000
+    Some(9), // B1200
+    Some(4), // B134
+    Some(5), // B150
+    Some(0x100a), // B1500000
+    Some(10), // B1800
+    Some(14), // B19200
+    Some(6), // B200
+    Some(0x100b), // B2000000
+    Some(0x1003), // B230400
+    Some(11), // B2400
+    Some(0x100c), // B2500000
+    Some(7), // B300
+    Some(0x100d), // B3000000
+    Some(0x100e), // B3500000
+    Some(15), // B38400
+    Some(0x100f), // B4000000
+    Some(0x1004), // B460800
+    Some(12), // B4800
+    Some(1), // B50
+    Some(0x1005), // B500000
+    Some(0x1001), // B57600
+    Some(0x1006), // B576000
+    Some(8), // B600
+    Some(2), // B75
+    Some(0x1007), // B921600
+    Some(13), // B9600
+    None, // BADVADDR
+    Some(0xff7), // BAD_FAT12
+    Some(0xfff7), // BAD_FAT16
+    Some(0xffffff7), // BAD_FAT32
+    Some(192), // BASE_VIDIOC_PRIVATE
+    Some(0xca451a4e), // BCACHEFS_SUPER_MAGIC
+    Some(0x62646576), // BDEVFS_MAGIC
+    Some(0x6c6f6f70), // BINDERFS_SUPER_MAGIC
+    Some(0x42494e4d), // BINFMTFS_MAGIC
+    Some(0x127a), // BLKALIGNOFF
+    Some(0x80041270), // BLKBSZGET
+    Some(0x40041271), // BLKBSZSET
+    Some(0x40101287), // BLKCLOSEZONE
+    Some(0x1277), // BLKDISCARD
+    Some(0x127c), // BLKDISCARDZEROES
+    Some(0x40101288), // BLKFINISHZONE
+    Some(0x1261), // BLKFLSBUF
+    Some(0x1265), // BLKFRAGET
+    Some(0x1264), // BLKFRASET
+    Some(0x80081280), // BLKGETDISKSEQ
+    Some(0x80041285), // BLKGETNRZONES
+    Some(0x1260), // BLKGETSIZE
+    Some(0x80041272), // BLKGETSIZE64
+    Some(0x80041284), // BLKGETZONESZ
+    Some(0x1278), // BLKIOMIN
+    Some(0x1279), // BLKIOOPT
+    Some(0x40101286), // BLKOPENZONE
+    Some(0x127b), // BLKPBSZGET
+    Some(0x1269), // BLKPG
+    Some(1), // BLKPG_ADD_PARTITION
+    Some(2), // BLKPG_DEL_PARTITION
+    Some(64), // BLKPG_DEVNAMELTH
+    Some(3), // BLKPG_RESIZE_PARTITION
+    Some(64), // BLKPG_VOLNAMELTH
+    Some(0x1263), // BLKRAGET
+    Some(0x1262), // BLKRASET
+    Some(0xc0101282), // BLKREPORTZONE
+    Some(0x40101283), // BLKRESETZONE
+    Some(0x125e), // BLKROGET
+    Some(0x125d), // BLKROSET
+    Some(0x127e), // BLKROTATIONAL
+    Some(0x125f), // BLKRRPART
+    Some(0x127d), // BLKSECDISCARD
+    Some(0x1267), // BLKSECTGET
+    Some(0x1266), // BLKSECTSET
+    Some(0x1268), // BLKSSZGET
+    Some(0xc0481273), // BLKTRACESETUP
+    Some(0x1274), // BLKTRACESTART
+    Some(0x1275), // BLKTRACESTOP
+    Some(0x1276), // BLKTRACETEARDOWN
+    Some(0x127f), // BLKZEROOUT
+    Some(4), // BLK_ZONE_COND_CLOSED
+    Some(1), // BLK_ZONE_COND_EMPTY
+    Some(3), // BLK_ZONE_COND_EXP_OPEN
+    Some(14), // BLK_ZONE_COND_FULL
+    Some(2), // BLK_ZONE_COND_IMP_OPEN
+    Some(0), // BLK_ZONE_COND_NOT_WP
+    Some(15), // BLK_ZONE_COND_OFFLINE
+    Some(13), // BLK_ZONE_COND_READONLY
+    Some(1), // BLK_ZONE_REP_CAPACITY
+    Some(1), // BLK_ZONE_TYPE_CONVENTIONAL
+    Some(3), // BLK_ZONE_TYPE_SEQWRITE_PREF
+    Some(2), // BLK_ZONE_TYPE_SEQWRITE_REQ
+    Some(259), // BLOCK_EXT_MAJOR
+    Some(0x400), // BLOCK_SIZE
+    Some(10), // BLOCK_SIZE_BITS
+    Some(1), // BMAP_IOCTL
+    Some(0x1000), // BOTHER
+    Some(16), // BPF_A
+    Some(32), // BPF_ABS
+    Some(0), // BPF_ADD
+    Some(255), // BPF_ADJ_ROOM_ENCAP_L2_MASK
+    Some(56), // BPF_ADJ_ROOM_ENCAP_L2_SHIFT
+    Some(1), // BPF_ADJ_ROOM_MAC
+    Some(0), // BPF_ADJ_ROOM_NET
+    Some(4), // BPF_ALU
+    Some(7), // BPF_ALU64
+    Some(80), // BPF_AND
+    Some(0), // BPF_ANY
+    Some(192), // BPF_ARSH
+    Some(192), // BPF_ATOMIC
+    Some(16), // BPF_B
+    Some(19), // BPF_BTF_GET_FD_BY_ID
+    Some(23), // BPF_BTF_GET_NEXT_ID
+    Some(18), // BPF_BTF_LOAD
+    Some(20), // BPF_BUILD_ID_SIZE
+    Some(128), // BPF_CALL
+    Some(6), // BPF_CGROUP_DEVICE
+    Some(21), // BPF_CGROUP_GETSOCKOPT
+    Some(8), // BPF_CGROUP_INET4_BIND
+    Some(10), // BPF_CGROUP_INET4_CONNECT
+    Some(29), // BPF_CGROUP_INET4_GETPEERNAME
+    Some(31), // BPF_CGROUP_INET4_GETSOCKNAME
+    Some(12), // BPF_CGROUP_INET4_POST_BIND
+    Some(9), // BPF_CGROUP_INET6_BIND
+    Some(11), // BPF_CGROUP_INET6_CONNECT
+    Some(30), // BPF_CGROUP_INET6_GETPEERNAME
+    Some(32), // BPF_CGROUP_INET6_GETSOCKNAME
+    Some(13), // BPF_CGROUP_INET6_POST_BIND
+    Some(1), // BPF_CGROUP_INET_EGRESS
+    Some(0), // BPF_CGROUP_INET_INGRESS
+    Some(2), // BPF_CGROUP_INET_SOCK_CREATE
+    Some(34), // BPF_CGROUP_INET_SOCK_RELEASE
+    Some(4), // BPF_CGROUP_ITER_ANCESTORS_UP
+    Some(3), // BPF_CGROUP_ITER_DESCENDANTS_POST
+    Some(2), // BPF_CGROUP_ITER_DESCENDANTS_PRE
+    Some(0), // BPF_CGROUP_ITER_ORDER_UNSPEC
+    Some(1), // BPF_CGROUP_ITER_SELF_ONLY
+    Some(22), // BPF_CGROUP_SETSOCKOPT
+    Some(3), // BPF_CGROUP_SOCK_OPS
+    Some(18), // BPF_CGROUP_SYSCTL
+    Some(19), // BPF_CGROUP_UDP4_RECVMSG
+    Some(14), // BPF_CGROUP_UDP4_SENDMSG
+    Some(20), // BPF_CGROUP_UDP6_RECVMSG
+    Some(15), // BPF_CGROUP_UDP6_SENDMSG
+    Some(241), // BPF_CMPXCHG
+    Some(10), // BPF_CORE_ENUMVAL_EXISTS
+    Some(11), // BPF_CORE_ENUMVAL_VALUE
+    Some(0), // BPF_CORE_FIELD_BYTE_OFFSET
+    Some(1), // BPF_CORE_FIELD_BYTE_SIZE
+    Some(2), // BPF_CORE_FIELD_EXISTS
+    Some(4), // BPF_CORE_FIELD_LSHIFT_U64
+    Some(5), // BPF_CORE_FIELD_RSHIFT_U64
+    Some(3), // BPF_CORE_FIELD_SIGNED
+    Some(8), // BPF_CORE_TYPE_EXISTS
+    Some(6), // BPF_CORE_TYPE_ID_LOCAL
+    Some(7), // BPF_CORE_TYPE_ID_TARGET
+    Some(12), // BPF_CORE_TYPE_MATCHES
+    Some(9), // BPF_CORE_TYPE_SIZE
+    Some(2), // BPF_CSUM_LEVEL_DEC
+    Some(1), // BPF_CSUM_LEVEL_INC
+    Some(0), // BPF_CSUM_LEVEL_QUERY
+    Some(3), // BPF_CSUM_LEVEL_RESET
+    Some(1), // BPF_DEVCG_ACC_MKNOD
+    Some(2), // BPF_DEVCG_ACC_READ
+    Some(4), // BPF_DEVCG_ACC_WRITE
+    Some(1), // BPF_DEVCG_DEV_BLOCK
+    Some(2), // BPF_DEVCG_DEV_CHAR
+    Some(48), // BPF_DIV
+    Some(2), // BPF_DROP
+    Some(24), // BPF_DW
+    Some(32), // BPF_ENABLE_STATS
+    Some(208), // BPF_END
+    Some(2), // BPF_EXIST
+    Some(144), // BPF_EXIT
+    Some(2), // BPF_FD_TYPE_KPROBE
+    Some(3), // BPF_FD_TYPE_KRETPROBE
+    Some(0), // BPF_FD_TYPE_RAW_TRACEPOINT
+    Some(1), // BPF_FD_TYPE_TRACEPOINT
+    Some(4), // BPF_FD_TYPE_UPROBE
+    Some(5), // BPF_FD_TYPE_URETPROBE
+    Some(1), // BPF_FETCH
+    Some(1), // BPF_FIB_LKUP_RET_BLACKHOLE
+    Some(8), // BPF_FIB_LKUP_RET_FRAG_NEEDED
+    Some(5), // BPF_FIB_LKUP_RET_FWD_DISABLED
+    Some(4), // BPF_FIB_LKUP_RET_NOT_FWDED
+    Some(7), // BPF_FIB_LKUP_RET_NO_NEIGH
+    Some(3), // BPF_FIB_LKUP_RET_PROHIBIT
+    Some(0), // BPF_FIB_LKUP_RET_SUCCESS
+    Some(2), // BPF_FIB_LKUP_RET_UNREACHABLE
+    Some(6), // BPF_FIB_LKUP_RET_UNSUPP_LWT
+    Some(1), // BPF_FIB_LOOKUP_DIRECT
+    Some(2), // BPF_FIB_LOOKUP_OUTPUT
+    Some(17), // BPF_FLOW_DISSECTOR
+    Some(129), // BPF_FLOW_DISSECTOR_CONTINUE
+    Some(1), // BPF_FLOW_DISSECTOR_F_PARSE_1ST_FRAG
+    Some(4), // BPF_FLOW_DISSECTOR_F_STOP_AT_ENCAP
+    Some(2), // BPF_FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL
+    Some(8), // BPF_FROM_BE
+    Some(0), // BPF_FROM_LE
+    Some(0xcafe4a11), // BPF_FS_MAGIC
+    Some(64), // BPF_F_ADJ_ROOM_ENCAP_L2_ETH
+    Some(2), // BPF_F_ADJ_ROOM_ENCAP_L3_IPV4
+    Some(4), // BPF_F_ADJ_ROOM_ENCAP_L3_IPV6
+    Some(8), // BPF_F_ADJ_ROOM_ENCAP_L4_GRE
+    Some(16), // BPF_F_ADJ_ROOM_ENCAP_L4_UDP
+    Some(1), // BPF_F_ADJ_ROOM_FIXED_GSO
+    Some(32), // BPF_F_ADJ_ROOM_NO_CSUM_RESET
+    Some(2), // BPF_F_ALLOW_MULTI
+    Some(1), // BPF_F_ALLOW_OVERRIDE
+    Some(2), // BPF_F_ANY_ALIGNMENT
+    Some(1), // BPF_F_BPRM_SECUREEXEC
+    Some(8), // BPF_F_BROADCAST
+    Some(512), // BPF_F_CLONE
+    Some(0xfffff00000000), // BPF_F_CTXLEN_MASK
+    Some(0xffffffff), // BPF_F_CURRENT_CPU
+    Some(0xffffffffffffffff), // BPF_F_CURRENT_NETNS
+    Some(4), // BPF_F_DONT_FRAGMENT
+    Some(16), // BPF_F_EXCLUDE_INGRESS
+    Some(512), // BPF_F_FAST_STACK_CMP
+    Some(1), // BPF_F_GET_BRANCH_RECORDS_SIZE
+    Some(15), // BPF_F_HDR_FIELD_MASK
+    Some(0xffffffff), // BPF_F_INDEX_MASK
+    Some(1), // BPF_F_INGRESS
+    Some(0x1000), // BPF_F_INNER_MAP
+    Some(2), // BPF_F_INVALIDATE_HASH
+    Some(1), // BPF_F_KPROBE_MULTI_RETURN
+    Some(4), // BPF_F_LOCK
+    Some(64), // BPF_F_MARK_ENFORCE
+    Some(32), // BPF_F_MARK_MANGLED_0
+    Some(0x400), // BPF_F_MMAPABLE
+    Some(2), // BPF_F_NO_COMMON_LRU
+    Some(1), // BPF_F_NO_PREALLOC
+    Some(4), // BPF_F_NUMA_NODE
+    Some(0x800), // BPF_F_PRESERVE_ELEMS
+    Some(16), // BPF_F_PSEUDO_HDR
+    Some(1), // BPF_F_QUERY_EFFECTIVE
+    Some(8), // BPF_F_RDONLY
+    Some(128), // BPF_F_RDONLY_PROG
+    Some(1), // BPF_F_RECOMPUTE_CSUM
+    Some(4), // BPF_F_REPLACE
+    Some(0x400), // BPF_F_REUSE_STACKID
+    Some(8), // BPF_F_SEQ_NUMBER
+    Some(255), // BPF_F_SKIP_FIELD_MASK
+    Some(16), // BPF_F_SLEEPABLE
+    Some(32), // BPF_F_STACK_BUILD_ID
+    Some(1), // BPF_F_STRICT_ALIGNMENT
+    Some(1), // BPF_F_SYSCTL_BASE_NAME
+    Some(4), // BPF_F_TEST_RND_HI32
+    Some(1), // BPF_F_TEST_RUN_ON_CPU
+    Some(8), // BPF_F_TEST_STATE_FREQ
+    Some(2), // BPF_F_TEST_XDP_LIVE_FRAMES
+    Some(16), // BPF_F_TUNINFO_FLAGS
+    Some(1), // BPF_F_TUNINFO_IPV6
+    Some(0x800), // BPF_F_USER_BUILD_ID
+    Some(256), // BPF_F_USER_STACK
+    Some(16), // BPF_F_WRONLY
+    Some(256), // BPF_F_WRONLY_PROG
+    Some(32), // BPF_F_XDP_HAS_FRAGS
+    Some(2), // BPF_F_ZERO_CSUM_TX
+    Some(64), // BPF_F_ZERO_SEED
+    Some(8), // BPF_H
+    Some(0), // BPF_HDR_START_MAC
+    Some(1), // BPF_HDR_START_NET
+    Some(0), // BPF_IMM
+    Some(64), // BPF_IND
+    Some(33), // BPF_ITER_CREATE
+    Some(0), // BPF_JA
+    Some(16), // BPF_JEQ
+    Some(48), // BPF_JGE
+    Some(32), // BPF_JGT
+    Some(176), // BPF_JLE
+    Some(160), // BPF_JLT
+    Some(5), // BPF_JMP
+    Some(6), // BPF_JMP32
+    Some(80), // BPF_JNE
+    Some(64), // BPF_JSET
+    Some(112), // BPF_JSGE
+    Some(96), // BPF_JSGT
+    Some(208), // BPF_JSLE
+    Some(192), // BPF_JSLT
+    Some(0), // BPF_K
+    Some(0), // BPF_LD
+    Some(1), // BPF_LDX
+    Some(128), // BPF_LEN
+    Some(28), // BPF_LINK_CREATE
+    Some(34), // BPF_LINK_DETACH
+    Some(30), // BPF_LINK_GET_FD_BY_ID
+    Some(31), // BPF_LINK_GET_NEXT_ID
+    Some(3), // BPF_LINK_TYPE_CGROUP
+    Some(4), // BPF_LINK_TYPE_ITER
+    Some(8), // BPF_LINK_TYPE_KPROBE_MULTI
+    Some(5), // BPF_LINK_TYPE_NETNS
+    Some(7), // BPF_LINK_TYPE_PERF_EVENT
+    Some(1), // BPF_LINK_TYPE_RAW_TRACEPOINT
+    Some(9), // BPF_LINK_TYPE_STRUCT_OPS
+    Some(2), // BPF_LINK_TYPE_TRACING
+    Some(0), // BPF_LINK_TYPE_UNSPEC
+    Some(6), // BPF_LINK_TYPE_XDP
+    Some(29), // BPF_LINK_UPDATE
+    Some(16), // BPF_LIRC_MODE2
+    Some(0xffffffffffe00000), // BPF_LL_OFF
+    Some(1), // BPF_LOAD_HDR_OPT_TCP_SYN
+    Some(1), // BPF_LOCAL_STORAGE_GET_F_CREATE
+    Some(96), // BPF_LSH
+    Some(43), // BPF_LSM_CGROUP
+    Some(27), // BPF_LSM_MAC
+    Some(2), // BPF_LWT_ENCAP_IP
+    Some(0), // BPF_LWT_ENCAP_SEG6
+    Some(1), // BPF_LWT_ENCAP_SEG6_INLINE
+    Some(128), // BPF_LWT_REROUTE
+    Some(1), // BPF_MAJOR_VERSION
+    Some(0), // BPF_MAP_CREATE
+    Some(27), // BPF_MAP_DELETE_BATCH
+    Some(3), // BPF_MAP_DELETE_ELEM
+    Some(22), // BPF_MAP_FREEZE
+    Some(14), // BPF_MAP_GET_FD_BY_ID
+    Some(12), // BPF_MAP_GET_NEXT_ID
+    Some(4), // BPF_MAP_GET_NEXT_KEY
+    Some(25), // BPF_MAP_LOOKUP_AND_DELETE_BATCH
+    Some(21), // BPF_MAP_LOOKUP_AND_DELETE_ELEM
+    Some(24), // BPF_MAP_LOOKUP_BATCH
+    Some(1), // BPF_MAP_LOOKUP_ELEM
+    Some(2), // BPF_MAP_TYPE_ARRAY
+    Some(12), // BPF_MAP_TYPE_ARRAY_OF_MAPS
+    Some(30), // BPF_MAP_TYPE_BLOOM_FILTER
+    Some(8), // BPF_MAP_TYPE_CGROUP_ARRAY
+    Some(19), // BPF_MAP_TYPE_CGROUP_STORAGE
+    Some(16), // BPF_MAP_TYPE_CPUMAP
+    Some(14), // BPF_MAP_TYPE_DEVMAP
+    Some(25), // BPF_MAP_TYPE_DEVMAP_HASH
+    Some(1), // BPF_MAP_TYPE_HASH
+    Some(13), // BPF_MAP_TYPE_HASH_OF_MAPS
+    Some(28), // BPF_MAP_TYPE_INODE_STORAGE
+    Some(11), // BPF_MAP_TYPE_LPM_TRIE
+    Some(9), // BPF_MAP_TYPE_LRU_HASH
+    Some(10), // BPF_MAP_TYPE_LRU_PERCPU_HASH
+    Some(6), // BPF_MAP_TYPE_PERCPU_ARRAY
+    Some(21), // BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE
+    Some(5), // BPF_MAP_TYPE_PERCPU_HASH
+    Some(4), // BPF_MAP_TYPE_PERF_EVENT_ARRAY
+    Some(3), // BPF_MAP_TYPE_PROG_ARRAY
+    Some(22), // BPF_MAP_TYPE_QUEUE
+    Some(20), // BPF_MAP_TYPE_REUSEPORT_SOCKARRAY
+    Some(27), // BPF_MAP_TYPE_RINGBUF
+    Some(24), // BPF_MAP_TYPE_SK_STORAGE
+    Some(18), // BPF_MAP_TYPE_SOCKHASH
+    Some(15), // BPF_MAP_TYPE_SOCKMAP
+    Some(23), // BPF_MAP_TYPE_STACK
+    Some(7), // BPF_MAP_TYPE_STACK_TRACE
+    Some(26), // BPF_MAP_TYPE_STRUCT_OPS
+    Some(29), // BPF_MAP_TYPE_TASK_STORAGE
+    Some(0), // BPF_MAP_TYPE_UNSPEC
+    Some(31), // BPF_MAP_TYPE_USER_RINGBUF
+    Some(17), // BPF_MAP_TYPE_XSKMAP
+    Some(26), // BPF_MAP_UPDATE_BATCH
+    Some(2), // BPF_MAP_UPDATE_ELEM
+    Some(0x1000), // BPF_MAXINSNS
+    Some(96), // BPF_MEM
+    Some(16), // BPF_MEMWORDS
+    Some(1), // BPF_MINOR_VERSION
+    Some(7), // BPF_MISC
+    Some(144), // BPF_MOD
+    Some(26), // BPF_MODIFY_RETURN
+    Some(176), // BPF_MOV
+    Some(160), // BPF_MSH
+    Some(1), // BPF_MTU_CHK_RET_FRAG_NEEDED
+    Some(2), // BPF_MTU_CHK_RET_SEGS_TOOBIG
+    Some(0), // BPF_MTU_CHK_RET_SUCCESS
+    Some(1), // BPF_MTU_CHK_SEGS
+    Some(32), // BPF_MUL
+    Some(128), // BPF_NEG
+    Some(0xfffffffffff00000), // BPF_NET_OFF
+    Some(1), // BPF_NOEXIST
+    Some(7), // BPF_OBJ_GET
+    Some(15), // BPF_OBJ_GET_INFO_BY_FD
+    Some(16), // BPF_OBJ_NAME_LEN
+    Some(6), // BPF_OBJ_PIN
+    Some(0), // BPF_OK
+    Some(64), // BPF_OR
+    Some(41), // BPF_PERF_EVENT
+    Some(8), // BPF_PROG_ATTACH
+    Some(35), // BPF_PROG_BIND_MAP
+    Some(9), // BPF_PROG_DETACH
+    Some(13), // BPF_PROG_GET_FD_BY_ID
+    Some(11), // BPF_PROG_GET_NEXT_ID
+    Some(5), // BPF_PROG_LOAD
+    Some(16), // BPF_PROG_QUERY
+    Some(10), // BPF_PROG_RUN
+    Some(10), // BPF_PROG_TEST_RUN
+    Some(15), // BPF_PROG_TYPE_CGROUP_DEVICE
+    Some(8), // BPF_PROG_TYPE_CGROUP_SKB
+    Some(9), // BPF_PROG_TYPE_CGROUP_SOCK
+    Some(25), // BPF_PROG_TYPE_CGROUP_SOCKOPT
+    Some(18), // BPF_PROG_TYPE_CGROUP_SOCK_ADDR
+    Some(23), // BPF_PROG_TYPE_CGROUP_SYSCTL
+    Some(28), // BPF_PROG_TYPE_EXT
+    Some(22), // BPF_PROG_TYPE_FLOW_DISSECTOR
+    Some(2), // BPF_PROG_TYPE_KPROBE
+    Some(20), // BPF_PROG_TYPE_LIRC_MODE2
+    Some(29), // BPF_PROG_TYPE_LSM
+    Some(10), // BPF_PROG_TYPE_LWT_IN
+    Some(11), // BPF_PROG_TYPE_LWT_OUT
+    Some(19), // BPF_PROG_TYPE_LWT_SEG6LOCAL
+    Some(12), // BPF_PROG_TYPE_LWT_XMIT
+    Some(7), // BPF_PROG_TYPE_PERF_EVENT
+    Some(17), // BPF_PROG_TYPE_RAW_TRACEPOINT
+    Some(24), // BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE
+    Some(4), // BPF_PROG_TYPE_SCHED_ACT
+    Some(3), // BPF_PROG_TYPE_SCHED_CLS
+    Some(30), // BPF_PROG_TYPE_SK_LOOKUP
+    Some(16), // BPF_PROG_TYPE_SK_MSG
+    Some(21), // BPF_PROG_TYPE_SK_REUSEPORT
+    Some(14), // BPF_PROG_TYPE_SK_SKB
+    Some(1), // BPF_PROG_TYPE_SOCKET_FILTER
+    Some(13), // BPF_PROG_TYPE_SOCK_OPS
+    Some(27), // BPF_PROG_TYPE_STRUCT_OPS
+    Some(31), // BPF_PROG_TYPE_SYSCALL
+    Some(5), // BPF_PROG_TYPE_TRACEPOINT
+    Some(26), // BPF_PROG_TYPE_TRACING
+    Some(0), // BPF_PROG_TYPE_UNSPEC
+    Some(6), // BPF_PROG_TYPE_XDP
+    Some(3), // BPF_PSEUDO_BTF_ID
+    Some(1), // BPF_PSEUDO_CALL
+    Some(4), // BPF_PSEUDO_FUNC
+    Some(2), // BPF_PSEUDO_KFUNC_CALL
+    Some(1), // BPF_PSEUDO_MAP_FD
+    Some(5), // BPF_PSEUDO_MAP_IDX
+    Some(6), // BPF_PSEUDO_MAP_IDX_VALUE
+    Some(2), // BPF_PSEUDO_MAP_VALUE
+    Some(17), // BPF_RAW_TRACEPOINT_OPEN
+    Some(0), // BPF_RB_AVAIL_DATA
+    Some(2), // BPF_RB_CONS_POS
+    Some(2), // BPF_RB_FORCE_WAKEUP
+    Some(1), // BPF_RB_NO_WAKEUP
+    Some(3), // BPF_RB_PROD_POS
+    Some(1), // BPF_RB_RING_SIZE
+    Some(7), // BPF_REDIRECT
+    Some(0), // BPF_REG_0
+    Some(1), // BPF_REG_1
+    Some(10), // BPF_REG_10
+    Some(2), // BPF_REG_2
+    Some(3), // BPF_REG_3
+    Some(4), // BPF_REG_4
+    Some(5), // BPF_REG_5
+    Some(6), // BPF_REG_6
+    Some(7), // BPF_REG_7
+    Some(8), // BPF_REG_8
+    Some(9), // BPF_REG_9
+    Some(6), // BPF_RET
+    Some(0x80000000), // BPF_RINGBUF_BUSY_BIT
+    Some(0x40000000), // BPF_RINGBUF_DISCARD_BIT
+    Some(8), // BPF_RINGBUF_HDR_SZ
+    Some(112), // BPF_RSH
+    Some(1), // BPF_SKB_TSTAMP_DELIVERY_MONO
+    Some(0), // BPF_SKB_TSTAMP_UNSPEC
+    Some(36), // BPF_SK_LOOKUP
+    Some(2), // BPF_SK_LOOKUP_F_NO_REUSEPORT
+    Some(1), // BPF_SK_LOOKUP_F_REPLACE
+    Some(7), // BPF_SK_MSG_VERDICT
+    Some(39), // BPF_SK_REUSEPORT_SELECT
+    Some(40), // BPF_SK_REUSEPORT_SELECT_OR_MIGRATE
+    Some(4), // BPF_SK_SKB_STREAM_PARSER
+    Some(5), // BPF_SK_SKB_STREAM_VERDICT
+    Some(38), // BPF_SK_SKB_VERDICT
+    Some(1), // BPF_SK_STORAGE_GET_F_CREATE
+    Some(4), // BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB
+    Some(127), // BPF_SOCK_OPS_ALL_CB_FLAGS
+    Some(7), // BPF_SOCK_OPS_BASE_RTT
+    Some(14), // BPF_SOCK_OPS_HDR_OPT_LEN_CB
+    Some(6), // BPF_SOCK_OPS_NEEDS_ECN
+    Some(16), // BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG
+    Some(13), // BPF_SOCK_OPS_PARSE_HDR_OPT_CB
+    Some(32), // BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG
+    Some(5), // BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB
+    Some(9), // BPF_SOCK_OPS_RETRANS_CB
+    Some(2), // BPF_SOCK_OPS_RETRANS_CB_FLAG
+    Some(8), // BPF_SOCK_OPS_RTO_CB
+    Some(1), // BPF_SOCK_OPS_RTO_CB_FLAG
+    Some(12), // BPF_SOCK_OPS_RTT_CB
+    Some(8), // BPF_SOCK_OPS_RTT_CB_FLAG
+    Some(2), // BPF_SOCK_OPS_RWND_INIT
+    Some(10), // BPF_SOCK_OPS_STATE_CB
+    Some(4), // BPF_SOCK_OPS_STATE_CB_FLAG
+    Some(3), // BPF_SOCK_OPS_TCP_CONNECT_CB
+    Some(11), // BPF_SOCK_OPS_TCP_LISTEN_CB
+    Some(1), // BPF_SOCK_OPS_TIMEOUT_INIT
+    Some(0), // BPF_SOCK_OPS_VOID
+    Some(15), // BPF_SOCK_OPS_WRITE_HDR_OPT_CB
+    Some(64), // BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG
+    Some(2), // BPF_ST
+    Some(0), // BPF_STACK_BUILD_ID_EMPTY
+    Some(2), // BPF_STACK_BUILD_ID_IP
+    Some(1), // BPF_STACK_BUILD_ID_VALID
+    Some(0), // BPF_STATS_RUN_TIME
+    Some(3), // BPF_STX
+    Some(16), // BPF_SUB
+    Some(8), // BPF_TAG_SIZE
+    Some(20), // BPF_TASK_FD_QUERY
+    Some(0), // BPF_TAX
+    Some(7), // BPF_TCP_CLOSE
+    Some(8), // BPF_TCP_CLOSE_WAIT
+    Some(11), // BPF_TCP_CLOSING
+    Some(1), // BPF_TCP_ESTABLISHED
+    Some(4), // BPF_TCP_FIN_WAIT1
+    Some(5), // BPF_TCP_FIN_WAIT2
+    Some(9), // BPF_TCP_LAST_ACK
+    Some(10), // BPF_TCP_LISTEN
+    Some(13), // BPF_TCP_MAX_STATES
+    Some(12), // BPF_TCP_NEW_SYN_RECV
+    Some(3), // BPF_TCP_SYN_RECV
+    Some(2), // BPF_TCP_SYN_SENT
+    Some(6), // BPF_TCP_TIME_WAIT
+    Some(8), // BPF_TO_BE
+    Some(0), // BPF_TO_LE
+    Some(24), // BPF_TRACE_FENTRY
+    Some(25), // BPF_TRACE_FEXIT
+    Some(28), // BPF_TRACE_ITER
+    Some(42), // BPF_TRACE_KPROBE_MULTI
+    Some(23), // BPF_TRACE_RAW_TP
+    Some(128), // BPF_TXA
+    Some(0), // BPF_W
+    Some(1), // BPF_WRITE_HDR_TCP_CURRENT_MSS
+    Some(2), // BPF_WRITE_HDR_TCP_SYNACK_COOKIE
+    Some(8), // BPF_X
+    Some(192), // BPF_XADD
+    Some(225), // BPF_XCHG
+    Some(37), // BPF_XDP
+    Some(35), // BPF_XDP_CPUMAP
+    Some(33), // BPF_XDP_DEVMAP
+    Some(160), // BPF_XOR
+    None, // BP_VECTOR
+    Some(0x401c6190), // BR2684_SETFILT
+    Some(2), // BRCTL_ADD_BRIDGE
+    Some(4), // BRCTL_ADD_IF
+    Some(3), // BRCTL_DEL_BRIDGE
+    Some(5), // BRCTL_DEL_IF
+    Some(1), // BRCTL_GET_BRIDGES
+    Some(6), // BRCTL_GET_BRIDGE_INFO
+    Some(18), // BRCTL_GET_FDB_ENTRIES
+    Some(13), // BRCTL_GET_PORT_INFO
+    Some(7), // BRCTL_GET_PORT_LIST
+    Some(0), // BRCTL_GET_VERSION
+    Some(11), // BRCTL_SET_AGEING_TIME
+    Some(8), // BRCTL_SET_BRIDGE_FORWARD_DELAY
+    Some(9), // BRCTL_SET_BRIDGE_HELLO_TIME
+    Some(10), // BRCTL_SET_BRIDGE_MAX_AGE
+    Some(15), // BRCTL_SET_BRIDGE_PRIORITY
+    Some(14), // BRCTL_SET_BRIDGE_STP_STATE
+    Some(12), // BRCTL_SET_GC_INTERVAL
+    Some(17), // BRCTL_SET_PATH_COST
+    Some(16), // BRCTL_SET_PORT_PRIORITY
+    Some(1), // BRCTL_VERSION
+    Some(2), // BRKINT
+    Some(3), // BR_BOOLOPT_MAX
+    Some(1), // BR_BOOLOPT_MCAST_VLAN_SNOOPING
+    Some(2), // BR_BOOLOPT_MST_ENABLE
+    Some(0), // BR_BOOLOPT_NO_LL_LEARN
+    Some(0), // BR_MCAST_DIR_RX
+    Some(2), // BR_MCAST_DIR_SIZE
+    Some(1), // BR_MCAST_DIR_TX
+    Some(4), // BR_STATE_BLOCKING
+    Some(0), // BR_STATE_DISABLED
+    Some(3), // BR_STATE_FORWARDING
+    Some(2), // BR_STATE_LEARNING
+    Some(1), // BR_STATE_LISTENING
+    None, // BR_VECTOR
+    Some(0), // BS0
+    Some(0x2000), // BS1
+    Some(0x2000), // BSDLY
+    Some(1), // BTF_F_COMPACT
+    Some(2), // BTF_F_NONAME
+    Some(4), // BTF_F_PTR_RAW
+    Some(8), // BTF_F_ZERO
+    Some(0x5000940a), // BTRFS_IOC_ADD_DEV
+    Some(0x5000940c), // BTRFS_IOC_BALANCE
+    Some(0x40049421), // BTRFS_IOC_BALANCE_CTL
+    Some(0x84009422), // BTRFS_IOC_BALANCE_PROGRESS
+    Some(0xc4009420), // BTRFS_IOC_BALANCE_V2
+    Some(0x40049409), // BTRFS_IOC_CLONE
+    Some(0x4020940d), // BTRFS_IOC_CLONE_RANGE
+    Some(0x40089413), // BTRFS_IOC_DEFAULT_SUBVOL
+    Some(0x50009402), // BTRFS_IOC_DEFRAG
+    Some(0x40309410), // BTRFS_IOC_DEFRAG_RANGE
+    Some(0x90009427), // BTRFS_IOC_DEVICES_READY
+    Some(0xd000941e), // BTRFS_IOC_DEV_INFO
+    Some(0xca289435), // BTRFS_IOC_DEV_REPLACE
+    Some(0xc0189436), // BTRFS_IOC_FILE_EXTENT_SAME
+    Some(0x50009405), // BTRFS_IOC_FORGET_DEV
+    Some(0x8400941f), // BTRFS_IOC_FS_INFO
+    Some(0xc4089434), // BTRFS_IOC_GET_DEV_STATS
+    Some(0x80189439), // BTRFS_IOC_GET_FEATURES
+    Some(0x81f8943c), // BTRFS_IOC_GET_SUBVOL_INFO
+    Some(0xd000943d), // BTRFS_IOC_GET_SUBVOL_ROOTREF
+    Some(0x80489439), // BTRFS_IOC_GET_SUPPORTED_FEATURES
+    Some(0xd0009412), // BTRFS_IOC_INO_LOOKUP
+    Some(0xd000943e), // BTRFS_IOC_INO_LOOKUP_USER
+    Some(0xc0389423), // BTRFS_IOC_INO_PATHS
+    Some(0xc0389424), // BTRFS_IOC_LOGICAL_INO
+    Some(0xc038943b), // BTRFS_IOC_LOGICAL_INO_V2
+    Some(0x40189429), // BTRFS_IOC_QGROUP_ASSIGN
+    Some(0x4010942a), // BTRFS_IOC_QGROUP_CREATE
+    Some(0x8030942b), // BTRFS_IOC_QGROUP_LIMIT
+    Some(0xc0109428), // BTRFS_IOC_QUOTA_CTL
+    Some(0x4040942c), // BTRFS_IOC_QUOTA_RESCAN
+    Some(0x8040942d), // BTRFS_IOC_QUOTA_RESCAN_STATUS
+    Some(0x942e), // BTRFS_IOC_QUOTA_RESCAN_WAIT
+    Some(0x50009403), // BTRFS_IOC_RESIZE
+    Some(0x5000940b), // BTRFS_IOC_RM_DEV
+    Some(0x5000943a), // BTRFS_IOC_RM_DEV_V2
+    Some(0x50009404), // BTRFS_IOC_SCAN_DEV
+    Some(0xc400941b), // BTRFS_IOC_SCRUB
+    Some(0x941c), // BTRFS_IOC_SCRUB_CANCEL
+    Some(0xc400941d), // BTRFS_IOC_SCRUB_PROGRESS
+    Some(0x40489426), // BTRFS_IOC_SEND
+    Some(0x40309439), // BTRFS_IOC_SET_FEATURES
+    Some(0xc0c89425), // BTRFS_IOC_SET_RECEIVED_SUBVOL
+    Some(0x50009401), // BTRFS_IOC_SNAP_CREATE
+    Some(0x50009417), // BTRFS_IOC_SNAP_CREATE_V2
+    Some(0x5000940f), // BTRFS_IOC_SNAP_DESTROY
+    Some(0x5000943f), // BTRFS_IOC_SNAP_DESTROY_V2
+    Some(0xc0109414), // BTRFS_IOC_SPACE_INFO
+    Some(0x80089418), // BTRFS_IOC_START_SYNC
+    Some(0x5000940e), // BTRFS_IOC_SUBVOL_CREATE
+    Some(0x50009418), // BTRFS_IOC_SUBVOL_CREATE_V2
+    Some(0x80089419), // BTRFS_IOC_SUBVOL_GETFLAGS
+    Some(0x4008941a), // BTRFS_IOC_SUBVOL_SETFLAGS
+    Some(0x9408), // BTRFS_IOC_SYNC
+    Some(0x9407), // BTRFS_IOC_TRANS_END
+    Some(0x9406), // BTRFS_IOC_TRANS_START
+    Some(0xd0009411), // BTRFS_IOC_TREE_SEARCH
+    Some(0xc0709411), // BTRFS_IOC_TREE_SEARCH_V2
+    Some(0x40089416), // BTRFS_IOC_WAIT_SYNC
+    Some(0xb100), // BT_BMC_IOCTL_SMS_ATN
+    Some(0), // BUSSTATE_OFF
+    Some(1), // BUSSTATE_ON
+    Some(2), // BUSSTATE_TRISTATE
+    Some(0x80044325), // CAPI_CLR_FLAGS
+    Some(0x80024321), // CAPI_GET_ERRCODE
+    Some(0x80044323), // CAPI_GET_FLAGS
+    Some(0xc0044306), // CAPI_GET_MANUFACTURER
+    Some(0xc0404309), // CAPI_GET_PROFILE
+    Some(0xc0044308), // CAPI_GET_SERIAL
+    Some(0xc0104307), // CAPI_GET_VERSION
+    Some(0x80024322), // CAPI_INSTALLED
+    Some(0xc0104320), // CAPI_MANUFACTURER_CMD
+    Some(0x80044327), // CAPI_NCCI_GETUNIT
+    Some(0x80044326), // CAPI_NCCI_OPENCOUNT
+    Some(0x400c4301), // CAPI_REGISTER
+    Some(0x80044324), // CAPI_SET_FLAGS
+    Some(30), // CAP_AUDIT_CONTROL
+    Some(37), // CAP_AUDIT_READ
+    Some(29), // CAP_AUDIT_WRITE
+    Some(36), // CAP_BLOCK_SUSPEND
+    Some(39), // CAP_BPF
+    Some(40), // CAP_CHECKPOINT_RESTORE
+    Some(0), // CAP_CHOWN
+    Some(1), // CAP_DAC_OVERRIDE
+    Some(2), // CAP_DAC_READ_SEARCH
+    Some(3), // CAP_FOWNER
+    Some(4), // CAP_FSETID
+    Some(14), // CAP_IPC_LOCK
+    Some(15), // CAP_IPC_OWNER
+    Some(5), // CAP_KILL
+    Some(40), // CAP_LAST_CAP
+    Some(28), // CAP_LEASE
+    Some(9), // CAP_LINUX_IMMUTABLE
+    Some(33), // CAP_MAC_ADMIN
+    Some(32), // CAP_MAC_OVERRIDE
+    Some(27), // CAP_MKNOD
+    Some(12), // CAP_NET_ADMIN
+    Some(10), // CAP_NET_BIND_SERVICE
+    Some(11), // CAP_NET_BROADCAST
+    Some(13), // CAP_NET_RAW
+    Some(38), // CAP_PERFMON
+    Some(31), // CAP_SETFCAP
+    Some(6), // CAP_SETGID
+    Some(8), // CAP_SETPCAP
+    Some(7), // CAP_SETUID
+    Some(34), // CAP_SYSLOG
+    Some(21), // CAP_SYS_ADMIN
+    Some(22), // CAP_SYS_BOOT
+    Some(18), // CAP_SYS_CHROOT
+    Some(16), // CAP_SYS_MODULE
+    Some(23), // CAP_SYS_NICE
+    Some(20), // CAP_SYS_PACCT
+    Some(19), // CAP_SYS_PTRACE
+    Some(17), // CAP_SYS_RAWIO
+    Some(24), // CAP_SYS_RESOURCE
+    Some(25), // CAP_SYS_TIME
+    Some(26), // CAP_SYS_TTY_CONFIG
+    Some(35), // CAP_WAKE_ALARM
+    Some(8), // CASE_LOWER_BASE
+    Some(16), // CASE_LOWER_EXT
+    None, // CAUSE
+    Some(0x100f), // CBAUD
+    Some(0x1000), // CBAUDEX
+    Some(0), // CBRK
+    Some(0xc0604212), // CCISS_BIG_PASSTHRU
+    Some(0x420c), // CCISS_DEREGDISK
+    Some(0x80044207), // CCISS_GETBUSTYPES
+    Some(0x80044209), // CCISS_GETDRIVVER
+    Some(0x80044208), // CCISS_GETFIRMVER
+    Some(0x80044206), // CCISS_GETHEARTBEAT
+    Some(0x80084202), // CCISS_GETINTINFO
+    Some(0x800c4211), // CCISS_GETLUNINFO
+    Some(0x80104204), // CCISS_GETNODENAME
+    Some(0x80084201), // CCISS_GETPCIINFO
+    Some(0xc058420b), // CCISS_PASSTHRU
+    Some(0x420e), // CCISS_REGNEWD
+    Some(0x4004420d), // CCISS_REGNEWDISK
+    Some(0x4210), // CCISS_RESCANDISK
+    Some(0x420a), // CCISS_REVALIDVOLS
+    Some(0x40084203), // CCISS_SETINTINFO
+    Some(0x40104205), // CCISS_SETNODENAME
+    Some(0x2000), // CDC_CD_R
+    Some(0x4000), // CDC_CD_RW
+    Some(1), // CDC_CLOSE_TRAY
+    Some(0x800), // CDC_DRIVE_STATUS
+    Some(0x8000), // CDC_DVD
+    Some(0x10000), // CDC_DVD_R
+    Some(0x20000), // CDC_DVD_RAM
+    Some(0x1000), // CDC_GENERIC_PACKET
+    Some(4), // CDC_LOCK
+    Some(64), // CDC_MCN
+    Some(128), // CDC_MEDIA_CHANGED
+    Some(0x40000), // CDC_MO_DRIVE
+    Some(0x80000), // CDC_MRW
+    Some(0x100000), // CDC_MRW_W
+    Some(32), // CDC_MULTI_SESSION
+    Some(2), // CDC_OPEN_TRAY
+    Some(256), // CDC_PLAY_AUDIO
+    Some(0x200000), // CDC_RAM
+    Some(512), // CDC_RESET
+    Some(16), // CDC_SELECT_DISC
+    Some(8), // CDC_SELECT_SPEED
+    Some(36), // CDF_HWDM
+    Some(40), // CDF_MRW
+    Some(32), // CDF_RWRT
+    Some(15), // CDISCARD
+    Some(2), // CDM_MRW_BGFORMAT_ACTIVE
+    Some(3), // CDM_MRW_BGFORMAT_COMPLETE
+    Some(1), // CDM_MRW_BGFORMAT_INACTIVE
+    Some(0), // CDM_MRW_NOTMRW
+    Some(1), // CDO_AUTO_CLOSE
+    Some(2), // CDO_AUTO_EJECT
+    Some(16), // CDO_CHECK_TYPE
+    Some(8), // CDO_LOCK
+    Some(4), // CDO_USE_FFLAGS
+    Some(0x5382), // CDROMAUDIOBUFSIZ
+    Some(0x5319), // CDROMCLOSETRAY
+    Some(0x5309), // CDROMEJECT
+    Some(0x530f), // CDROMEJECT_SW
+    Some(0x531d), // CDROMGETSPINDOWN
+    Some(0x5310), // CDROMMULTISESSION
+    Some(0x5301), // CDROMPAUSE
+    Some(0x5317), // CDROMPLAYBLK
+    Some(0x5303), // CDROMPLAYMSF
+    Some(0x5304), // CDROMPLAYTRKIND
+    Some(0x5318), // CDROMREADALL
+    Some(0x530e), // CDROMREADAUDIO
+    Some(0x5315), // CDROMREADCOOKED
+    Some(0x530d), // CDROMREADMODE1
+    Some(0x530c), // CDROMREADMODE2
+    Some(0x5314), // CDROMREADRAW
+    Some(0x5306), // CDROMREADTOCENTRY
+    Some(0x5305), // CDROMREADTOCHDR
+    Some(0x5312), // CDROMRESET
+    Some(0x5302), // CDROMRESUME
+    Some(0x5316), // CDROMSEEK
+    Some(0x531e), // CDROMSETSPINDOWN
+    Some(0x5308), // CDROMSTART
+    Some(0x5307), // CDROMSTOP
+    Some(0x530b), // CDROMSUBCHNL
+    Some(0x530a), // CDROMVOLCTRL
+    Some(0x5313), // CDROMVOLREAD
+    Some(19), // CDROM_AUDIO_COMPLETED
+    Some(20), // CDROM_AUDIO_ERROR
+    Some(0), // CDROM_AUDIO_INVALID
+    Some(21), // CDROM_AUDIO_NO_STATUS
+    Some(18), // CDROM_AUDIO_PAUSED
+    Some(17), // CDROM_AUDIO_PLAY
+    Some(0x5328), // CDROM_CHANGER_NSLOTS
+    Some(0x5321), // CDROM_CLEAR_OPTIONS
+    Some(4), // CDROM_DATA_TRACK
+    Some(0x5330), // CDROM_DEBUG
+    Some(0x5327), // CDROM_DISC_STATUS
+    Some(0x5326), // CDROM_DRIVE_STATUS
+    Some(0x5331), // CDROM_GET_CAPABILITY
+    Some(0x5311), // CDROM_GET_MCN
+    Some(0x5311), // CDROM_GET_UPC
+    Some(0x5395), // CDROM_LAST_WRITTEN
+    Some(1), // CDROM_LBA
+    Some(170), // CDROM_LEADOUT
+    Some(0x5329), // CDROM_LOCKDOOR
+    Some(0x5325), // CDROM_MEDIA_CHANGED
+    Some(2), // CDROM_MSF
+    Some(0x5394), // CDROM_NEXT_WRITABLE
+    Some(12), // CDROM_PACKET_SIZE
+    Some(0x5323), // CDROM_SELECT_DISC
+    Some(0x5322), // CDROM_SELECT_SPEED
+    Some(0x5393), // CDROM_SEND_PACKET
+    Some(0x5320), // CDROM_SET_OPTIONS
+    Some(0x5396), // CDROM_TIMED_MEDIA_CHANGE
+    Some(25), // CDSUSP
+    Some(100), // CDS_AUDIO
+    Some(101), // CDS_DATA_1
+    Some(102), // CDS_DATA_2
+    Some(4), // CDS_DISC_OK
+    Some(3), // CDS_DRIVE_NOT_READY
+    Some(105), // CDS_MIXED
+    Some(1), // CDS_NO_DISC
+    Some(0), // CDS_NO_INFO
+    Some(2), // CDS_TRAY_OPEN
+    Some(103), // CDS_XA_2_1
+    Some(104), // CDS_XA_2_2
+    Some(15), // CDU31A_CDROM_MAJOR
+    Some(24), // CDU535_CDROM_MAJOR
+    Some(24), // CD_CHUNK_SIZE
+    Some(276), // CD_ECC_SIZE
+    Some(4), // CD_EDC_SIZE
+    Some(75), // CD_FRAMES
+    Some(0x800), // CD_FRAMESIZE
+    Some(0x930), // CD_FRAMESIZE_RAW
+    Some(0x920), // CD_FRAMESIZE_RAW0
+    Some(0x924), // CD_FRAMESIZE_RAW1
+    Some(0xa56), // CD_FRAMESIZE_RAWER
+    Some(96), // CD_FRAMESIZE_SUB
+    Some(4), // CD_HEAD_SIZE
+    Some(74), // CD_MINS
+    Some(150), // CD_MSF_OFFSET
+    Some(98), // CD_NUM_OF_CHUNKS
+    Some(63), // CD_PART_MASK
+    Some(64), // CD_PART_MAX
+    Some(60), // CD_SECS
+    Some(8), // CD_SUBHEAD_SIZE
+    Some(12), // CD_SYNC_SIZE
+    Some(12), // CD_XA_HEAD
+    Some(24), // CD_XA_SYNC_HEAD
+    Some(280), // CD_XA_TAIL
+    Some(8), // CD_ZERO_SIZE
+    Some(0xc04c6100), // CEC_ADAP_G_CAPS
+    Some(0x8044610a), // CEC_ADAP_G_CONNECTOR_INFO
+    Some(0x805c6103), // CEC_ADAP_G_LOG_ADDRS
+    Some(0x80026101), // CEC_ADAP_G_PHYS_ADDR
+    Some(0xc05c6104), // CEC_ADAP_S_LOG_ADDRS
+    Some(0x40026102), // CEC_ADAP_S_PHYS_ADDR
+    Some(0xc0506107), // CEC_DQEVENT
+    Some(0x80046108), // CEC_G_MODE
+    Some(0xc0386106), // CEC_RECEIVE
+    Some(0x40046109), // CEC_S_MODE
+    Some(0xc0386105), // CEC_TRANSMIT
+    Some(4), // CEOF
+    Some(0), // CEOL
+    Some(4), // CEOT
+    Some(0xc36400), // CEPH_SUPER_MAGIC
+    Some(127), // CERASE
+    Some(192), // CFA_ERASE_SECTORS
+    Some(3), // CFA_REQ_EXT_ERROR_CODE
+    Some(135), // CFA_TRANSLATE_SECTOR
+    Some(205), // CFA_WRITE_MULTI_WO_ERASE
+    Some(56), // CFA_WRITE_SECT_WO_ERASE
+    Some(15), // CFLUSH
+    Some(3), // CGC_DATA_NONE
+    Some(2), // CGC_DATA_READ
+    Some(0), // CGC_DATA_UNKNOWN
+    Some(1), // CGC_DATA_WRITE
+    Some(0x63677270), // CGROUP2_SUPER_MAGIC
+    Some(6), // CGROUP_NS_INDEX
+    Some(0x27e0eb), // CGROUP_SUPER_MAGIC
+    Some(0x401c6302), // CHIOEXCHANGE
+    Some(0x406c6310), // CHIOGELEM
+    Some(0x80146306), // CHIOGPARAMS
+    Some(0x80046304), // CHIOGPICKER
+    Some(0x40106308), // CHIOGSTATUS
+    Some(0x80706313), // CHIOGVPARAMS
+    Some(0x6311), // CHIOINITELEM
+    Some(0x40146301), // CHIOMOVE
+    Some(0x400c6303), // CHIOPOSITION
+    Some(0x40046305), // CHIOSPICKER
+    Some(0x40306312), // CHIOSVOLTAG
+    Some(0x100f0000), // CIBAUD
+    Some(0xff534d42), // CIFS_SUPER_MAGIC
+    Some(3), // CINTR
+    Some(0xc008630a), // CIOC_KERNEL_VERSION
+    Some(21), // CKILL
+    Some(6), // CLD_CONTINUED
+    Some(3), // CLD_DUMPED
+    Some(1), // CLD_EXITED
+    Some(2), // CLD_KILLED
+    Some(5), // CLD_STOPPED
+    Some(4), // CLD_TRAPPED
+    Some(22), // CLNEXT
+    Some(0x800), // CLOCAL
+    Some(1), // CLOCKS_MASK
+    Some(1), // CLOCKS_MONO
+    Some(0xf4240), // CLOCKS_PER_SEC
+    Some(16), // CLOCK_AUX
+    Some(23), // CLOCK_AUX_LAST
+    Some(7), // CLOCK_BOOTTIME
+    Some(9), // CLOCK_BOOTTIME_ALARM
+    Some(0), // CLOCK_DEFAULT
+    Some(1), // CLOCK_EXT
+    Some(2), // CLOCK_INT
+    Some(1), // CLOCK_MONOTONIC
+    Some(6), // CLOCK_MONOTONIC_COARSE
+    Some(4), // CLOCK_MONOTONIC_RAW
+    Some(2), // CLOCK_PROCESS_CPUTIME_ID
+    Some(0), // CLOCK_REALTIME
+    Some(8), // CLOCK_REALTIME_ALARM
+    Some(5), // CLOCK_REALTIME_COARSE
+    Some(10), // CLOCK_SGI_CYCLE
+    Some(11), // CLOCK_TAI
+    Some(3), // CLOCK_THREAD_CPUTIME_ID
+    Some(4), // CLOCK_TXFROMRX
+    Some(3), // CLOCK_TXINT
+    Some(64), // CLONE_ARGS_SIZE_VER0
+    Some(80), // CLONE_ARGS_SIZE_VER1
+    Some(88), // CLONE_ARGS_SIZE_VER2
+    Some(0x200000), // CLONE_CHILD_CLEARTID
+    Some(0x1000000), // CLONE_CHILD_SETTID
+    Some(0x100000000), // CLONE_CLEAR_SIGHAND
+    Some(0x400000), // CLONE_DETACHED
+    Some(0x400), // CLONE_FILES
+    Some(512), // CLONE_FS
+    Some(0x200000000), // CLONE_INTO_CGROUP
+    Some(0x80000000), // CLONE_IO
+    Some(0x2000000), // CLONE_NEWCGROUP
+    Some(0x8000000), // CLONE_NEWIPC
+    Some(0x40000000), // CLONE_NEWNET
+    Some(0x20000), // CLONE_NEWNS
+    Some(0x20000000), // CLONE_NEWPID
+    Some(128), // CLONE_NEWTIME
+    Some(0x10000000), // CLONE_NEWUSER
+    Some(0x4000000), // CLONE_NEWUTS
+    Some(0x8000), // CLONE_PARENT
+    Some(0x100000), // CLONE_PARENT_SETTID
+    Some(0x1000), // CLONE_PIDFD
+    Some(0x2000), // CLONE_PTRACE
+    Some(0x80000), // CLONE_SETTLS
+    Some(0x800), // CLONE_SIGHAND
+    Some(0x40000), // CLONE_SYSVSEM
+    Some(0x10000), // CLONE_THREAD
+    Some(0x800000), // CLONE_UNTRACED
+    Some(0x4000), // CLONE_VFORK
+    Some(256), // CLONE_VM
+    Some(4), // CLOSE_RANGE_CLOEXEC
+    Some(2), // CLOSE_RANGE_UNSHARE
+    Some(32), // CM206_CDROM_MAJOR
+    Some(1), // CMIN
+    Some(0x40000000), // CMSPAR
+    None, // CM_IOCGATR
+    None, // CM_IOSDBGLVL
+    Some(0x73757245), // CODA_SUPER_MAGIC
+    Some(104), // COMPAQ_CISS_MAJOR
+    Some(105), // COMPAQ_CISS_MAJOR1
+    Some(106), // COMPAQ_CISS_MAJOR2
+    Some(107), // COMPAQ_CISS_MAJOR3
+    Some(108), // COMPAQ_CISS_MAJOR4
+    Some(109), // COMPAQ_CISS_MAJOR5
+    Some(110), // COMPAQ_CISS_MAJOR6
+    Some(111), // COMPAQ_CISS_MAJOR7
+    Some(72), // COMPAQ_SMART2_MAJOR
+    Some(73), // COMPAQ_SMART2_MAJOR1
+    Some(74), // COMPAQ_SMART2_MAJOR2
+    Some(75), // COMPAQ_SMART2_MAJOR3
+    Some(76), // COMPAQ_SMART2_MAJOR4
+    Some(77), // COMPAQ_SMART2_MAJOR5
+    Some(78), // COMPAQ_SMART2_MAJOR6
+    Some(79), // COMPAQ_SMART2_MAJOR7
+    Some(203), // CPUID_MAJOR
+    Some(0x400), // CPU_SETSIZE
+    Some(28), // CQUIT
+    Some(0), // CR0
+    None, // CR0_STATE
+    Some(512), // CR1
+    Some(0x400), // CR2
+    Some(0x600), // CR3
+    Some(0x28cd3d45), // CRAMFS_MAGIC
+    Some(0x453dcd28), // CRAMFS_MAGIC_WEND
+    Some(0x600), // CRDLY
+    Some(128), // CREAD
+    Some(18), // CREPRINT
+    Some(18), // CRPRNT
+    Some(0x80000000), // CRTSCTS
+    None, // CR_SIZE
+    None, // CS
+    Some(0), // CS5
+    Some(16), // CS6
+    Some(32), // CS7
+    Some(48), // CS8
+    Some(255), // CSIGNAL
+    Some(48), // CSIZE
+    Some(17), // CSTART
+    Some(0), // CSTATUS
+    Some(19), // CSTOP
+    Some(64), // CSTOPB
+    Some(26), // CSUSP
+    Some(0), // CTIME
+    Some(0x1000), // CUSE_INIT
+    Some(0x100000), // CUSE_INIT_BSWAP_RESERVED
+    Some(0x1000), // CUSE_INIT_INFO_MAX
+    Some(1), // CUSE_UNRESTRICTED_IOCTL
+    Some(23), // CWERASE
+    None, // CX86_ARR_BASE
+    None, // CX86_CCR0
+    None, // CX86_CCR1
+    None, // CX86_CCR2
+    None, // CX86_CCR3
+    None, // CX86_CCR4
+    None, // CX86_CCR5
+    None, // CX86_CCR6
+    None, // CX86_CCR7
+    None, // CX86_DIR0
+    None, // CX86_DIR1
+    None, // CX86_GCR
+    None, // CX86_PCR0
+    None, // CX86_PCR1
+    None, // CX86_RCR_BASE
+    Some(0x8008ce01), // CXL_MEM_QUERY_COMMANDS
+    Some(0xc030ce02), // CXL_MEM_SEND_COMMAND
+    Some(48), // DAC960_MAJOR
+    Some(94), // DASD_MAJOR
+    Some(0x64646178), // DAXFS_MAGIC
+    None, // DB_VECTOR
+    Some(39), // DDV_MAJOR
+    Some(0x64626720), // DEBUGFS_MAGIC
+    Some(438), // DEFFILEMODE
+    Some(229), // DELETED_FLAG
+    Some(0xc0345700), // DELL_WMI_SMBIOS_CMD
+    Some(1), // DEL_VLAN_CMD
+    Some(0x454d444d), // DEVMEM_MAGIC
+    Some(0x1cd1), // DEVPTS_SUPER_MAGIC
+    None, // DE_VECTOR
+    Some(0xb601), // DFL_FPGA_CHECK_EXTENSION
+    Some(0x8004b683), // DFL_FPGA_FME_ERR_GET_IRQ_NUM
+    Some(0x4008b684), // DFL_FPGA_FME_ERR_SET_IRQ
+    Some(0x4004b682), // DFL_FPGA_FME_PORT_ASSIGN
+    Some(0xb680), // DFL_FPGA_FME_PORT_PR
+    Some(0x4004b681), // DFL_FPGA_FME_PORT_RELEASE
+    Some(0xb600), // DFL_FPGA_GET_API_VERSION
+    Some(0xb643), // DFL_FPGA_PORT_DMA_MAP
+    Some(0xb644), // DFL_FPGA_PORT_DMA_UNMAP
+    Some(0x8004b645), // DFL_FPGA_PORT_ERR_GET_IRQ_NUM
+    Some(0x4008b646), // DFL_FPGA_PORT_ERR_SET_IRQ
+    Some(0xb641), // DFL_FPGA_PORT_GET_INFO
+    Some(0xb642), // DFL_FPGA_PORT_GET_REGION_INFO
+    Some(0xb640), // DFL_FPGA_PORT_RESET
+    Some(0x8004b647), // DFL_FPGA_PORT_UINT_GET_IRQ_NUM
+    Some(0x4008b648), // DFL_FPGA_PORT_UINT_SET_IRQ
+    None, // DF_VECTOR
+    Some(22), // DIGICU_MAJOR
+    Some(23), // DIGI_MAJOR
+    Some(25), // DIPC
+    Some(251), // DISABLE_SEAGATE
+    Some(98), // DMA_BUF_BASE
+    Some(0xc0086202), // DMA_BUF_IOCTL_EXPORT_SYNC_FILE
+    Some(0x40086203), // DMA_BUF_IOCTL_IMPORT_SYNC_FILE
+    Some(0x40086200), // DMA_BUF_IOCTL_SYNC
+    Some(0x444d4142), // DMA_BUF_MAGIC
+    Some(32), // DMA_BUF_NAME_LEN
+    Some(0x40046201), // DMA_BUF_SET_NAME
+    Some(0x40046201), // DMA_BUF_SET_NAME_A
+    Some(0x40086201), // DMA_BUF_SET_NAME_B
+    Some(4), // DMA_BUF_SYNC_END
+    Some(1), // DMA_BUF_SYNC_READ
+    Some(3), // DMA_BUF_SYNC_RW
+    Some(0), // DMA_BUF_SYNC_START
+    Some(7), // DMA_BUF_SYNC_VALID_FLAGS_MASK
+    Some(2), // DMA_BUF_SYNC_WRITE
+    Some(0xc0184800), // DMA_HEAP_IOCTL_ALLOC
+    Some(72), // DMA_HEAP_IOC_MAGIC
+    Some(0), // DMA_HEAP_VALID_HEAP_FLAGS
+    Some(0xc138fd10), // DM_DEV_ARM_POLL
+    Some(0xc138fd03), // DM_DEV_CREATE
+    Some(0xc138fd04), // DM_DEV_REMOVE
+    Some(0xc138fd05), // DM_DEV_RENAME
+    Some(0xc138fd0f), // DM_DEV_SET_GEOMETRY
+    Some(0xc138fd07), // DM_DEV_STATUS
+    Some(0xc138fd06), // DM_DEV_SUSPEND
+    Some(0xc138fd08), // DM_DEV_WAIT
+    Some(0xc138fd11), // DM_GET_TARGET_VERSION
+    Some(0xc138fd02), // DM_LIST_DEVICES
+    Some(0xc138fd0d), // DM_LIST_VERSIONS
+    Some(0xc138fd01), // DM_REMOVE_ALL
+    Some(0xc138fd0a), // DM_TABLE_CLEAR
+    Some(0xc138fd0b), // DM_TABLE_DEPS
+    Some(0xc138fd09), // DM_TABLE_LOAD
+    Some(0xc138fd0c), // DM_TABLE_STATUS
+    Some(0xc138fd0e), // DM_TARGET_MSG
+    Some(0xc138fd00), // DM_VERSION
+    Some(1), // DN_ACCESS
+    Some(32), // DN_ATTRIB
+    Some(4), // DN_CREATE
+    Some(8), // DN_DELETE
+    Some(2), // DN_MODIFY
+    Some(0x80000000), // DN_MULTISHOT
+    Some(16), // DN_RENAME
+    Some(17), // DQF_PRIVATE
+    Some(1), // DQF_ROOT_SQUASH
+    Some(0), // DQF_ROOT_SQUASH_B
+    Some(0x10000), // DQF_SYS_FILE
+    Some(16), // DQF_SYS_FILE_B
+    Some(147), // DRBD_MAJOR
+    Some(0xc0186416), // DRM_IOCTL_ADD_BUFS
+    Some(0xc0086420), // DRM_IOCTL_ADD_CTX
+    Some(0xc0046427), // DRM_IOCTL_ADD_DRAW
+    Some(0xc0186415), // DRM_IOCTL_ADD_MAP
+    Some(0x6430), // DRM_IOCTL_AGP_ACQUIRE
+    Some(0xc0106434), // DRM_IOCTL_AGP_ALLOC
+    Some(0x40086436), // DRM_IOCTL_AGP_BIND
+    Some(0x40046432), // DRM_IOCTL_AGP_ENABLE
+    Some(0x40106435), // DRM_IOCTL_AGP_FREE
+    Some(0x80206433), // DRM_IOCTL_AGP_INFO
+    Some(0x6431), // DRM_IOCTL_AGP_RELEASE
+    Some(0x40086437), // DRM_IOCTL_AGP_UNBIND
+    Some(0x40046411), // DRM_IOCTL_AUTH_MAGIC
+    Some(100), // DRM_IOCTL_BASE
+    Some(0xc0046412), // DRM_IOCTL_BLOCK
+    Some(0x40086414), // DRM_IOCTL_CONTROL
+    Some(0xc018643b), // DRM_IOCTL_CRTC_GET_SEQUENCE
+    Some(0xc018643c), // DRM_IOCTL_CRTC_QUEUE_SEQUENCE
+    Some(0xc0286429), // DRM_IOCTL_DMA
+    Some(0x641f), // DRM_IOCTL_DROP_MASTER
+    Some(0x4008642c), // DRM_IOCTL_FINISH
+    Some(0x4008641a), // DRM_IOCTL_FREE_BUFS
+    Some(0x40086409), // DRM_IOCTL_GEM_CLOSE
+    Some(0xc008640a), // DRM_IOCTL_GEM_FLINK
+    Some(0xc010640b), // DRM_IOCTL_GEM_OPEN
+    Some(0xc010640c), // DRM_IOCTL_GET_CAP
+    Some(0xc0186405), // DRM_IOCTL_GET_CLIENT
+    Some(0xc0086423), // DRM_IOCTL_GET_CTX
+    Some(0x80046402), // DRM_IOCTL_GET_MAGIC
+    Some(0xc0186404), // DRM_IOCTL_GET_MAP
+    Some(0xc008641d), // DRM_IOCTL_GET_SAREA_CTX
+    Some(0x807c6406), // DRM_IOCTL_GET_STATS
+    Some(0xc0086401), // DRM_IOCTL_GET_UNIQUE
+    Some(0xc0086418), // DRM_IOCTL_INFO_BUFS
+    Some(0xc0106403), // DRM_IOCTL_IRQ_BUSID
+    Some(0x4008642a), // DRM_IOCTL_LOCK
+    Some(0xc00c6419), // DRM_IOCTL_MAP_BUFS
+    Some(0x40186417), // DRM_IOCTL_MARK_BUFS
+    Some(0x40086408), // DRM_IOCTL_MODESET_CTL
+    Some(0xc01c64ae), // DRM_IOCTL_MODE_ADDFB
+    Some(0xc06864b8), // DRM_IOCTL_MODE_ADDFB2
+    Some(0xc03864bc), // DRM_IOCTL_MODE_ATOMIC
+    Some(0xc04864a8), // DRM_IOCTL_MODE_ATTACHMODE
+    Some(0xc01064bd), // DRM_IOCTL_MODE_CREATEPROPBLOB
+    Some(0xc02064b2), // DRM_IOCTL_MODE_CREATE_DUMB
+    Some(0xc01864c6), // DRM_IOCTL_MODE_CREATE_LEASE
+    Some(0xc01c64a3), // DRM_IOCTL_MODE_CURSOR
+    Some(0xc02464bb), // DRM_IOCTL_MODE_CURSOR2
+    Some(0xc00464be), // DRM_IOCTL_MODE_DESTROYPROPBLOB
+    Some(0xc00464b4), // DRM_IOCTL_MODE_DESTROY_DUMB
+    Some(0xc04864a9), // DRM_IOCTL_MODE_DETACHMODE
+    Some(0xc01864b1), // DRM_IOCTL_MODE_DIRTYFB
+    Some(0xc05064a7), // DRM_IOCTL_MODE_GETCONNECTOR
+    Some(0xc06864a1), // DRM_IOCTL_MODE_GETCRTC
+    Some(0xc01464a6), // DRM_IOCTL_MODE_GETENCODER
+    Some(0xc01c64ad), // DRM_IOCTL_MODE_GETFB
+    Some(0xc06864ce), // DRM_IOCTL_MODE_GETFB2
+    Some(0xc02064a4), // DRM_IOCTL_MODE_GETGAMMA
+    Some(0xc02064b6), // DRM_IOCTL_MODE_GETPLANE
+    Some(0xc01064b5), // DRM_IOCTL_MODE_GETPLANERESOURCES
+    Some(0xc01064ac), // DRM_IOCTL_MODE_GETPROPBLOB
+    Some(0xc04064aa), // DRM_IOCTL_MODE_GETPROPERTY
+    Some(0xc04064a0), // DRM_IOCTL_MODE_GETRESOURCES
+    Some(0xc01064c8), // DRM_IOCTL_MODE_GET_LEASE
+    Some(0xc01064c7), // DRM_IOCTL_MODE_LIST_LESSEES
+    Some(0xc01064b3), // DRM_IOCTL_MODE_MAP_DUMB
+    Some(0xc02064b9), // DRM_IOCTL_MODE_OBJ_GETPROPERTIES
+    Some(0xc01864ba), // DRM_IOCTL_MODE_OBJ_SETPROPERTY
+    Some(0xc01864b0), // DRM_IOCTL_MODE_PAGE_FLIP
+    Some(0xc00464c9), // DRM_IOCTL_MODE_REVOKE_LEASE
+    Some(0xc00464af), // DRM_IOCTL_MODE_RMFB
+    Some(0xc06864a2), // DRM_IOCTL_MODE_SETCRTC
+    Some(0xc02064a5), // DRM_IOCTL_MODE_SETGAMMA
+    Some(0xc03064b7), // DRM_IOCTL_MODE_SETPLANE
+    Some(0xc01064ab), // DRM_IOCTL_MODE_SETPROPERTY
+    Some(0x40086422), // DRM_IOCTL_MOD_CTX
+    Some(0x40086425), // DRM_IOCTL_NEW_CTX
+    Some(0xc00c642e), // DRM_IOCTL_PRIME_FD_TO_HANDLE
+    Some(0xc00c642d), // DRM_IOCTL_PRIME_HANDLE_TO_FD
+    Some(0xc0086426), // DRM_IOCTL_RES_CTX
+    Some(0xc0086421), // DRM_IOCTL_RM_CTX
+    Some(0xc0046428), // DRM_IOCTL_RM_DRAW
+    Some(0x4018641b), // DRM_IOCTL_RM_MAP
+    Some(0x4010640d), // DRM_IOCTL_SET_CLIENT_CAP
+    Some(0x641e), // DRM_IOCTL_SET_MASTER
+    Some(0x4008641c), // DRM_IOCTL_SET_SAREA_CTX
+    Some(0x40086410), // DRM_IOCTL_SET_UNIQUE
+    Some(0xc0106407), // DRM_IOCTL_SET_VERSION
+    Some(0xc0086438), // DRM_IOCTL_SG_ALLOC
+    Some(0x40086439), // DRM_IOCTL_SG_FREE
+    Some(0x40086424), // DRM_IOCTL_SWITCH_CTX
+    Some(0xc00864bf), // DRM_IOCTL_SYNCOBJ_CREATE
+    Some(0xc00864c0), // DRM_IOCTL_SYNCOBJ_DESTROY
+    Some(0xc01064c2), // DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE
+    Some(0xc01064c1), // DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD
+    Some(0xc01864cb), // DRM_IOCTL_SYNCOBJ_QUERY
+    Some(0xc01064c4), // DRM_IOCTL_SYNCOBJ_RESET
+    Some(0xc01064c5), // DRM_IOCTL_SYNCOBJ_SIGNAL
+    Some(0xc01864cd), // DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL
+    Some(0xc02864ca), // DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT
+    Some(0xc02064cc), // DRM_IOCTL_SYNCOBJ_TRANSFER
+    Some(0xc02064c3), // DRM_IOCTL_SYNCOBJ_WAIT
+    Some(0xc0046413), // DRM_IOCTL_UNBLOCK
+    Some(0x4008642b), // DRM_IOCTL_UNLOCK
+    Some(0x4018643f), // DRM_IOCTL_UPDATE_DRAW
+    Some(0xc0246400), // DRM_IOCTL_VERSION
+    Some(0xc010643a), // DRM_IOCTL_WAIT_VBLANK
+    None, // DS
+    Some(55), // DSP56K_MAJOR
+    None, // DSP_BASE
+    None, // DSP_CONTROL
+    Some(6), // DT_BLK
+    Some(2), // DT_CHR
+    Some(4), // DT_DIR
+    Some(1), // DT_FIFO
+    Some(10), // DT_LNK
+    Some(8), // DT_REG
+    Some(12), // DT_SOCK
+    Some(0), // DT_UNKNOWN
+    Some(7), // E2BIG
+    Some(13), // EACCES
+    Some(98), // EADDRINUSE
+    Some(99), // EADDRNOTAVAIL
+    Some(68), // EADV
+    Some(97), // EAFNOSUPPORT
+    Some(11), // EAGAIN
+    Some(114), // EALREADY
+    None, // EAX
+    Some(52), // EBADE
+    Some(9), // EBADF
+    Some(77), // EBADFD
+    Some(74), // EBADMSG
+    Some(53), // EBADR
+    Some(56), // EBADRQC
+    Some(57), // EBADSLT
+    Some(59), // EBFONT
+    None, // EBP
+    Some(16), // EBUSY
+    None, // EBX
+    Some(125), // ECANCELED
+    None, // ECANCELLED
+    Some(0x81484d11), // ECCGETLAYOUT
+    Some(0x80104d12), // ECCGETSTATS
+    Some(10), // ECHILD
+    Some(8), // ECHO
+    Some(512), // ECHOCTL
+    Some(16), // ECHOE
+    Some(32), // ECHOK
+    Some(0x800), // ECHOKE
+    Some(64), // ECHONL
+    Some(0x400), // ECHOPRT
+    Some(44), // ECHRNG
+    Some(70), // ECOMM
+    Some(103), // ECONNABORTED
+    Some(111), // ECONNREFUSED
+    Some(104), // ECONNRESET
+    Some(0xf15f), // ECRYPTFS_SUPER_MAGIC
+    None, // ECX
+    Some(35), // EDEADLK
+    Some(35), // EDEADLOCK
+    Some(89), // EDESTADDRREQ
+    None, // EDI
+    Some(33), // EDOM
+    Some(73), // EDOTDOT
+    Some(122), // EDQUOT
+    None, // EDX
+    Some(17), // EEXIST
+    Some(14), // EFAULT
+    Some(27), // EFBIG
+    Some(0x80000), // EFD_CLOEXEC
+    Some(0x800), // EFD_NONBLOCK
+    Some(1), // EFD_SEMAPHORE
+    Some(0xde5e81e4), // EFIVARFS_MAGIC
+    None, // EFL
+    Some(0x414a53), // EFS_SUPER_MAGIC
+    Some(112), // EHOSTDOWN
+    Some(113), // EHOSTUNREACH
+    Some(133), // EHWPOISON
+    Some(43), // EIDRM
+    Some(84), // EILSEQ
+    None, // EINIT
+    Some(115), // EINPROGRESS
+    Some(4), // EINTR
+    Some(22), // EINVAL
+    Some(5), // EIO
+    None, // EIP
+    Some(106), // EISCONN
+    Some(21), // EISDIR
+    Some(120), // EISNAM
+    Some(127), // EKEYEXPIRED
+    Some(129), // EKEYREJECTED
+    Some(128), // EKEYREVOKED
+    Some(51), // EL2HLT
+    Some(45), // EL2NSYNC
+    Some(46), // EL3HLT
+    Some(47), // EL3RST
+    None, // ELF_NEBB
+    None, // ELF_NFPREG
+    None, // ELF_NGREG
+    None, // ELF_NPKEY
+    None, // ELF_NPMU
+    None, // ELF_NTMSPRREG
+    None, // ELF_NVMX
+    None, // ELF_NVRREG
+    None, // ELF_NVRREG32
+    None, // ELF_NVSRHALFREG
+    None, // ELF_NVSX
+    None, // ELF_PRARGSZ
+    Some(79), // ELIBACC
+    Some(80), // ELIBBAD
+    Some(83), // ELIBEXEC
+    Some(82), // ELIBMAX
+    Some(81), // ELIBSCN
+    Some(48), // ELNRNG
+    Some(40), // ELOOP
+    Some(124), // EMEDIUMTYPE
+    Some(24), // EMFILE
+    Some(31), // EMLINK
+    Some(90), // EMSGSIZE
+    Some(1), // EMT_TAGOVF
+    Some(72), // EMULTIHOP
+    Some(36), // ENAMETOOLONG
+    Some(119), // ENAVAIL
+    Some(0), // ENCODING_DEFAULT
+    Some(3), // ENCODING_FM_MARK
+    Some(4), // ENCODING_FM_SPACE
+    Some(5), // ENCODING_MANCHESTER
+    Some(1), // ENCODING_NRZ
+    Some(2), // ENCODING_NRZI
+    Some(100), // ENETDOWN
+    Some(102), // ENETRESET
+    Some(101), // ENETUNREACH
+    Some(23), // ENFILE
+    Some(0x40106160), // ENI_MEMDUMP
+    Some(0x40106167), // ENI_SETMULT
+    Some(55), // ENOANO
+    Some(105), // ENOBUFS
+    Some(50), // ENOCSI
+    Some(61), // ENODATA
+    Some(19), // ENODEV
+    Some(2), // ENOENT
+    Some(8), // ENOEXEC
+    Some(126), // ENOKEY
+    Some(37), // ENOLCK
+    Some(67), // ENOLINK
+    Some(123), // ENOMEDIUM
+    Some(12), // ENOMEM
+    Some(42), // ENOMSG
+    Some(64), // ENONET
+    Some(65), // ENOPKG
+    Some(92), // ENOPROTOOPT
+    Some(28), // ENOSPC
+    Some(63), // ENOSR
+    Some(60), // ENOSTR
+    None, // ENOSYM
+    Some(38), // ENOSYS
+    Some(15), // ENOTBLK
+    Some(107), // ENOTCONN
+    Some(20), // ENOTDIR
+    Some(39), // ENOTEMPTY
+    Some(118), // ENOTNAM
+    Some(131), // ENOTRECOVERABLE
+    Some(88), // ENOTSOCK
+    Some(95), // ENOTSUP
+    Some(25), // ENOTTY
+    Some(76), // ENOTUNIQ
+    Some(6), // ENXIO
+    Some(0xfff), // EOF_FAT12
+    Some(0xffff), // EOF_FAT16
+    Some(0xfffffff), // EOF_FAT32
+    Some(95), // EOPNOTSUPP
+    Some(75), // EOVERFLOW
+    Some(130), // EOWNERDEAD
+    Some(1), // EPERM
+    Some(96), // EPFNOSUPPORT
+    Some(32), // EPIPE
+    Some(8), // EPOLLERR
+    Some(0x80000000), // EPOLLET
+    Some(0x10000000), // EPOLLEXCLUSIVE
+    Some(16), // EPOLLHUP
+    Some(1), // EPOLLIN
+    Some(0x400), // EPOLLMSG
+    Some(32), // EPOLLNVAL
+    Some(0x40000000), // EPOLLONESHOT
+    Some(4), // EPOLLOUT
+    Some(2), // EPOLLPRI
+    Some(128), // EPOLLRDBAND
+    Some(0x2000), // EPOLLRDHUP
+    Some(64), // EPOLLRDNORM
+    Some(0x20000000), // EPOLLWAKEUP
+    Some(512), // EPOLLWRBAND
+    Some(256), // EPOLLWRNORM
+    Some(0x80000), // EPOLL_CLOEXEC
+    Some(1), // EPOLL_CTL_ADD
+    Some(2), // EPOLL_CTL_DEL
+    Some(3), // EPOLL_CTL_MOD
+    Some(138), // EPOLL_IOC_TYPE
+    Some(0x8000000), // EPOLL_URING_WAKE
+    Some(71), // EPROTO
+    Some(93), // EPROTONOSUPPORT
+    Some(91), // EPROTOTYPE
+    Some(34), // ERANGE
+    None, // EREFUSED
+    Some(78), // EREMCHG
+    None, // EREMDEV
+    Some(66), // EREMOTE
+    Some(121), // EREMOTEIO
+    None, // EREMOTERELEASE
+    Some(85), // ERESTART
+    Some(132), // ERFKILL
+    Some(30), // EROFS
+    Some(0xe0f5e1e2), // EROFS_SUPER_MAGIC_V1
+    None, // ES
+    Some(108), // ESHUTDOWN
+    None, // ESI
+    Some(94), // ESOCKTNOSUPPORT
+    Some(29), // ESPIPE
+    Some(3), // ESRCH
+    Some(69), // ESRMNT
+    None, // ESR_MAGIC
+    Some(116), // ESTALE
+    Some(86), // ESTRPIPE
+    Some(6), // ETH_ALEN
+    Some(0x5dc), // ETH_DATA_LEN
+    Some(4), // ETH_FCS_LEN
+    Some(0x5ea), // ETH_FRAME_LEN
+    Some(14), // ETH_HLEN
+    Some(0xffff), // ETH_MAX_MTU
+    Some(68), // ETH_MIN_MTU
+    Some(0x88f7), // ETH_P_1588
+    Some(0x88a8), // ETH_P_8021AD
+    Some(0x88e7), // ETH_P_8021AH
+    Some(0x8100), // ETH_P_8021Q
+    Some(0x8917), // ETH_P_80221
+    Some(4), // ETH_P_802_2
+    Some(1), // ETH_P_802_3
+    Some(0x600), // ETH_P_802_3_MIN
+    Some(0x88b5), // ETH_P_802_EX1
+    Some(0x80f3), // ETH_P_AARP
+    Some(0xfbfb), // ETH_P_AF_IUCV
+    Some(3), // ETH_P_ALL
+    Some(0x88a2), // ETH_P_AOE
+    Some(26), // ETH_P_ARCNET
+    Some(0x806), // ETH_P_ARP
+    Some(0x809b), // ETH_P_ATALK
+    Some(0x8884), // ETH_P_ATMFATE
+    Some(0x884c), // ETH_P_ATMMPOA
+    Some(2), // ETH_P_AX25
+    Some(0x4305), // ETH_P_BATMAN
+    Some(0x8ff), // ETH_P_BPQ
+    Some(247), // ETH_P_CAIF
+    Some(12), // ETH_P_CAN
+    Some(13), // ETH_P_CANFD
+    Some(14), // ETH_P_CANXL
+    Some(0x8902), // ETH_P_CFM
+    Some(22), // ETH_P_CONTROL
+    Some(0x6006), // ETH_P_CUST
+    Some(6), // ETH_P_DDCMP
+    Some(0x6000), // ETH_P_DEC
+    Some(0x6005), // ETH_P_DIAG
+    Some(0x6001), // ETH_P_DNA_DL
+    Some(0x6002), // ETH_P_DNA_RC
+    Some(0x6003), // ETH_P_DNA_RT
+    Some(27), // ETH_P_DSA
+    Some(0xdadb), // ETH_P_DSA_8021Q
+    Some(0xe001), // ETH_P_DSA_A5PSW
+    Some(24), // ETH_P_ECONET
+    Some(0xdada), // ETH_P_EDSA
+    Some(0x88be), // ETH_P_ERSPAN
+    Some(0x22eb), // ETH_P_ERSPAN2
+    Some(0x88a4), // ETH_P_ETHERCAT
+    Some(0x8906), // ETH_P_FCOE
+    Some(0x8914), // ETH_P_FIP
+    Some(25), // ETH_P_HDLC
+    Some(0x892f), // ETH_P_HSR
+    Some(0x8915), // ETH_P_IBOE
+    Some(246), // ETH_P_IEEE802154
+    Some(0xa00), // ETH_P_IEEEPUP
+    Some(0xa01), // ETH_P_IEEEPUPAT
+    Some(0xed3e), // ETH_P_IFE
+    Some(0x800), // ETH_P_IP
+    Some(0x86dd), // ETH_P_IPV6
+    Some(0x8137), // ETH_P_IPX
+    Some(23), // ETH_P_IRDA
+    Some(0x6004), // ETH_P_LAT
+    Some(0x886c), // ETH_P_LINK_CTL
+    Some(0x88cc), // ETH_P_LLDP
+    Some(9), // ETH_P_LOCALTALK
+    Some(96), // ETH_P_LOOP
+    Some(0x9000), // ETH_P_LOOPBACK
+    Some(0x88e5), // ETH_P_MACSEC
+    Some(249), // ETH_P_MAP
+    Some(250), // ETH_P_MCTP
+    Some(21), // ETH_P_MOBITEX
+    Some(0x8848), // ETH_P_MPLS_MC
+    Some(0x8847), // ETH_P_MPLS_UC
+    Some(0x88e3), // ETH_P_MRP
+    Some(0x88f5), // ETH_P_MVRP
+    Some(0x88f8), // ETH_P_NCSI
+    Some(0x894f), // ETH_P_NSH
+    Some(0x888e), // ETH_P_PAE
+    Some(0x8808), // ETH_P_PAUSE
+    Some(245), // ETH_P_PHONET
+    Some(16), // ETH_P_PPPTALK
+    Some(0x8863), // ETH_P_PPP_DISC
+    Some(8), // ETH_P_PPP_MP
+    Some(0x8864), // ETH_P_PPP_SES
+    Some(0x88c7), // ETH_P_PREAUTH
+    Some(0x8892), // ETH_P_PROFINET
+    Some(0x88fb), // ETH_P_PRP
+    Some(512), // ETH_P_PUP
+    Some(513), // ETH_P_PUPAT
+    Some(0x9100), // ETH_P_QINQ1
+    Some(0x9200), // ETH_P_QINQ2
+    Some(0x9300), // ETH_P_QINQ3
+    Some(0x8035), // ETH_P_RARP
+    Some(0x8899), // ETH_P_REALTEK
+    Some(0x6007), // ETH_P_SCA
+    Some(0x8809), // ETH_P_SLOW
+    Some(5), // ETH_P_SNAP
+    Some(0x890d), // ETH_P_TDLS
+    Some(0x6558), // ETH_P_TEB
+    Some(0x88ca), // ETH_P_TIPC
+    Some(28), // ETH_P_TRAILER
+    Some(17), // ETH_P_TR_802_2
+    Some(0x22f0), // ETH_P_TSN
+    Some(7), // ETH_P_WAN_PPP
+    Some(0x883e), // ETH_P_WCCP
+    Some(0x805), // ETH_P_X25
+    Some(248), // ETH_P_XDSA
+    Some(2), // ETH_TLEN
+    Some(60), // ETH_ZLEN
+    Some(62), // ETIME
+    Some(110), // ETIMEDOUT
+    Some(109), // ETOOMANYREFS
+    Some(26), // ETXTBSY
+    Some(117), // EUCLEAN
+    Some(49), // EUNATCH
+    Some(87), // EUSERS
+    Some(0x80044584), // EVIOCGEFFECTS
+    Some(0x80084502), // EVIOCGID
+    Some(0x80084504), // EVIOCGKEYCODE
+    Some(0x80284504), // EVIOCGKEYCODE_V2
+    Some(0x80104592), // EVIOCGMASK
+    Some(0x40044590), // EVIOCGRAB
+    Some(0x80084503), // EVIOCGREP
+    Some(0x80044501), // EVIOCGVERSION
+    Some(0x40044591), // EVIOCREVOKE
+    Some(0x40044581), // EVIOCRMFF
+    Some(0x400445a0), // EVIOCSCLOCKID
+    Some(0x40304580), // EVIOCSFF
+    Some(0x40084504), // EVIOCSKEYCODE
+    Some(0x40284504), // EVIOCSKEYCODE_V2
+    Some(0x40104593), // EVIOCSMASK
+    Some(0x40084503), // EVIOCSREP
+    Some(3), // EV_ABS
+    Some(32), // EV_CNT
+    Some(21), // EV_FF
+    Some(23), // EV_FF_STATUS
+    Some(1), // EV_KEY
+    Some(17), // EV_LED
+    Some(31), // EV_MAX
+    Some(4), // EV_MSC
+    Some(22), // EV_PWR
+    Some(2), // EV_REL
+    Some(20), // EV_REP
+    Some(18), // EV_SND
+    Some(5), // EV_SW
+    Some(0), // EV_SYN
+    Some(257), // EV_UINPUT
+    Some(0x10001), // EV_VERSION
+    Some(11), // EWOULDBLOCK
+    Some(240), // EXABYTE_ENABLE_NEST
+    Some(18), // EXDEV
+    Some(0x2011bab0), // EXFAT_SUPER_MAGIC
+    Some(54), // EXFULL
+    Some(1), // EXIT_FAILURE
+    Some(0), // EXIT_SUCCESS
+    Some(0xef53), // EXT2_SUPER_MAGIC
+    Some(0xef53), // EXT3_SUPER_MAGIC
+    Some(0x80046605), // EXT4_IOC32_GETRSVSZ
+    Some(0x80046603), // EXT4_IOC32_GETVERSION
+    Some(0x80047601), // EXT4_IOC32_GETVERSION_OLD
+    Some(0x40046607), // EXT4_IOC32_GROUP_EXTEND
+    Some(0x40046606), // EXT4_IOC32_SETRSVSZ
+    Some(0x40046604), // EXT4_IOC32_SETVERSION
+    Some(0x40047602), // EXT4_IOC32_SETVERSION_OLD
+    Some(0x660c), // EXT4_IOC_ALLOC_DA_BLKS
+    Some(0x4004662b), // EXT4_IOC_CHECKPOINT
+    Some(0x6628), // EXT4_IOC_CLEAR_ES_CACHE
+    Some(0x80086605), // EXT4_IOC_GETRSVSZ
+    Some(0x40046629), // EXT4_IOC_GETSTATE
+    Some(0x80086603), // EXT4_IOC_GETVERSION
+    Some(0x80087601), // EXT4_IOC_GETVERSION_OLD
+    Some(0xc020662a), // EXT4_IOC_GET_ES_CACHE
+    Some(0x40086607), // EXT4_IOC_GROUP_EXTEND
+    Some(0x6609), // EXT4_IOC_MIGRATE
+    Some(0x6612), // EXT4_IOC_PRECACHE_EXTENTS
+    Some(0x40086610), // EXT4_IOC_RESIZE_FS
+    Some(0x40086606), // EXT4_IOC_SETRSVSZ
+    Some(0x40086604), // EXT4_IOC_SETVERSION
+    Some(0x40087602), // EXT4_IOC_SETVERSION_OLD
+    Some(0x8004587d), // EXT4_IOC_SHUTDOWN
+    Some(0x6611), // EXT4_IOC_SWAP_BOOT
+    Some(0xef53), // EXT4_SUPER_MAGIC
+    Some(14), // EXTA
+    Some(15), // EXTB
+    Some(0x10000), // EXTPROC
+    None, // EXTRA_MAGIC
+    Some(256), // E_TABSZ
+    Some(0xf502), // F2FS_IOC_COMMIT_ATOMIC_WRITE
+    Some(0xf518), // F2FS_IOC_COMPRESS_FILE
+    Some(0xf517), // F2FS_IOC_DECOMPRESS_FILE
+    Some(0xc010f508), // F2FS_IOC_DEFRAGMENT
+    Some(0x4008f50a), // F2FS_IOC_FLUSH_DEVICE
+    Some(0x4004f506), // F2FS_IOC_GARBAGE_COLLECT
+    Some(0x4018f50b), // F2FS_IOC_GARBAGE_COLLECT_RANGE
+    Some(0x8008f511), // F2FS_IOC_GET_COMPRESS_BLOCKS
+    Some(0x8002f515), // F2FS_IOC_GET_COMPRESS_OPTION
+    Some(0x8004f50c), // F2FS_IOC_GET_FEATURES
+    Some(0x8004f50e), // F2FS_IOC_GET_PIN_FILE
+    Some(0xc020f509), // F2FS_IOC_MOVE_RANGE
+    Some(0xf50f), // F2FS_IOC_PRECACHE_EXTENTS
+    Some(0x8008f512), // F2FS_IOC_RELEASE_COMPRESS_BLOCKS
+    Some(0xf504), // F2FS_IOC_RELEASE_VOLATILE_WRITE
+    Some(0x8008f513), // F2FS_IOC_RESERVE_COMPRESS_BLOCKS
+    Some(0x4008f510), // F2FS_IOC_RESIZE_FS
+    Some(0x4018f514), // F2FS_IOC_SEC_TRIM_FILE
+    Some(0x4002f516), // F2FS_IOC_SET_COMPRESS_OPTION
+    Some(0x4004f50d), // F2FS_IOC_SET_PIN_FILE
+    Some(0x8004587d), // F2FS_IOC_SHUTDOWN
+    Some(0xf501), // F2FS_IOC_START_ATOMIC_WRITE
+    Some(0xf503), // F2FS_IOC_START_VOLATILE_WRITE
+    Some(0xf507), // F2FS_IOC_WRITE_CHECKPOINT
+    Some(0xf2f52010), // F2FS_SUPER_MAGIC
+    Some(0), // FALLOC_FL_ALLOCATE_RANGE
+    Some(8), // FALLOC_FL_COLLAPSE_RANGE
+    Some(32), // FALLOC_FL_INSERT_RANGE
+    Some(1), // FALLOC_FL_KEEP_SIZE
+    Some(4), // FALLOC_FL_NO_HIDE_STALE
+    Some(2), // FALLOC_FL_PUNCH_HOLE
+    Some(64), // FALLOC_FL_UNSHARE_RANGE
+    Some(128), // FALLOC_FL_WRITE_ZEROES
+    Some(16), // FALLOC_FL_ZERO_RANGE
+    Some(3), // FANOTIFY_METADATA_VERSION
+    Some(1), // FAN_ACCESS
+    Some(0x20000), // FAN_ACCESS_PERM
+    Some(1), // FAN_ALLOW
+    Some(12), // FAN_ALL_CLASS_BITS
+    Some(59), // FAN_ALL_EVENTS
+    Some(63), // FAN_ALL_INIT_FLAGS
+    Some(255), // FAN_ALL_MARK_FLAGS
+    Some(0x3403b), // FAN_ALL_OUTGOING_EVENTS
+    Some(0x30000), // FAN_ALL_PERM_EVENTS
+    Some(4), // FAN_ATTRIB
+    Some(16), // FAN_AUDIT
+    Some(4), // FAN_CLASS_CONTENT
+    Some(0), // FAN_CLASS_NOTIF
+    Some(8), // FAN_CLASS_PRE_CONTENT
+    Some(1), // FAN_CLOEXEC
+    Some(24), // FAN_CLOSE
+    Some(16), // FAN_CLOSE_NOWRITE
+    Some(8), // FAN_CLOSE_WRITE
+    Some(256), // FAN_CREATE
+    Some(512), // FAN_DELETE
+    Some(0x400), // FAN_DELETE_SELF
+    Some(2), // FAN_DENY
+    Some(64), // FAN_ENABLE_AUDIT
+    Some(0xfffffffffffffffe), // FAN_EPIDFD
+    Some(3), // FAN_EVENT_INFO_TYPE_DFID
+    Some(2), // FAN_EVENT_INFO_TYPE_DFID_NAME
+    Some(5), // FAN_EVENT_INFO_TYPE_ERROR
+    Some(1), // FAN_EVENT_INFO_TYPE_FID
+    Some(12), // FAN_EVENT_INFO_TYPE_NEW_DFID_NAME
+    Some(10), // FAN_EVENT_INFO_TYPE_OLD_DFID_NAME
+    Some(4), // FAN_EVENT_INFO_TYPE_PIDFD
+    Some(24), // FAN_EVENT_METADATA_LEN
+    Some(0x8000000), // FAN_EVENT_ON_CHILD
+    Some(0x8000), // FAN_FS_ERROR
+    Some(1), // FAN_MARK_ADD
+    Some(4), // FAN_MARK_DONT_FOLLOW
+    Some(512), // FAN_MARK_EVICTABLE
+    Some(256), // FAN_MARK_FILESYSTEM
+    Some(128), // FAN_MARK_FLUSH
+    Some(0x400), // FAN_MARK_IGNORE
+    Some(32), // FAN_MARK_IGNORED_MASK
+    Some(64), // FAN_MARK_IGNORED_SURV_MODIFY
+    Some(0x440), // FAN_MARK_IGNORE_SURV
+    Some(0), // FAN_MARK_INODE
+    Some(16), // FAN_MARK_MOUNT
+    Some(8), // FAN_MARK_ONLYDIR
+    Some(2), // FAN_MARK_REMOVE
+    Some(2), // FAN_MODIFY
+    Some(192), // FAN_MOVE
+    Some(64), // FAN_MOVED_FROM
+    Some(128), // FAN_MOVED_TO
+    Some(0x800), // FAN_MOVE_SELF
+    Some(0xffffffffffffffff), // FAN_NOFD
+    Some(2), // FAN_NONBLOCK
+    Some(0xffffffffffffffff), // FAN_NOPIDFD
+    Some(0x40000000), // FAN_ONDIR
+    Some(32), // FAN_OPEN
+    Some(0x1000), // FAN_OPEN_EXEC
+    Some(0x40000), // FAN_OPEN_EXEC_PERM
+    Some(0x10000), // FAN_OPEN_PERM
+    Some(0x4000), // FAN_Q_OVERFLOW
+    Some(0x10000000), // FAN_RENAME
+    Some(0xc00), // FAN_REPORT_DFID_NAME
+    Some(0x1e00), // FAN_REPORT_DFID_NAME_TARGET
+    Some(0x400), // FAN_REPORT_DIR_FID
+    Some(512), // FAN_REPORT_FID
+    Some(0x800), // FAN_REPORT_NAME
+    Some(128), // FAN_REPORT_PIDFD
+    Some(0x1000), // FAN_REPORT_TARGET_FID
+    Some(256), // FAN_REPORT_TID
+    Some(32), // FAN_UNLIMITED_MARKS
+    Some(16), // FAN_UNLIMITED_QUEUE
+    Some(0x400), // FAPPEND
+    Some(0x2000), // FASYNC
+    Some(16), // FATTR_ATIME
+    Some(128), // FATTR_ATIME_NOW
+    Some(0x400), // FATTR_CTIME
+    Some(64), // FATTR_FH
+    Some(4), // FATTR_GID
+    Some(0x800), // FATTR_KILL_SUIDGID
+    Some(512), // FATTR_LOCKOWNER
+    Some(1), // FATTR_MODE
+    Some(32), // FATTR_MTIME
+    Some(256), // FATTR_MTIME_NOW
+    Some(8), // FATTR_SIZE
+    Some(2), // FATTR_UID
+    Some(0xffffff7), // FAT_ENT_BAD
+    Some(0xfffffff), // FAT_ENT_EOF
+    Some(0), // FAT_ENT_FREE
+    Some(0x41615252), // FAT_FSINFO_SIG1
+    Some(0x61417272), // FAT_FSINFO_SIG2
+    Some(0x80047210), // FAT_IOCTL_GET_ATTRIBUTES
+    Some(0x80047213), // FAT_IOCTL_GET_VOLUME_ID
+    Some(0x40047211), // FAT_IOCTL_SET_ATTRIBUTES
+    Some(255), // FAT_LFN_LEN
+    Some(0x10000), // FAT_MAX_DIR_ENTRIES
+    Some(0x200000), // FAT_MAX_DIR_SIZE
+    Some(2), // FAT_START_ENT
+    Some(1), // FAT_STATE_DIRTY
+    Some(0x80204612), // FBIOGET_VBLANK
+    Some(0xc0684608), // FBIO_CURSOR
+    Some(0x80084689), // FBIO_GETCONTROL2
+    Some(0x80084003), // FBIO_RADEON_GET_MIRROR
+    Some(0x40084004), // FBIO_RADEON_SET_MIRROR
+    Some(0x4688), // FBIO_WAITEVENT
+    Some(0x40044620), // FBIO_WAITFORVSYNC
+    Some(29), // FB_MAJOR
+    Some(577), // FDCLRPRM
+    Some(0x401c0243), // FDDEFMEDIAPRM
+    Some(0x401c0243), // FDDEFPRM
+    Some(602), // FDEJECT
+    Some(587), // FDFLUSH
+    Some(583), // FDFMTBEG
+    Some(585), // FDFMTEND
+    Some(0x400c0248), // FDFMTTRK
+    Some(0x80580211), // FDGETDRVPRM
+    Some(0x80340212), // FDGETDRVSTAT
+    Some(0x8010020f), // FDGETDRVTYP
+    Some(0x80200215), // FDGETFDCSTAT
+    Some(0x8014020e), // FDGETMAXERRS
+    Some(0x801c0204), // FDGETMEDIAPRM
+    Some(0x801c0204), // FDGETPRM
+    Some(582), // FDMSGOFF
+    Some(581), // FDMSGON
+    Some(0x80000), // FDPIC_FUNCPTRS
+    Some(0x80340213), // FDPOLLDRVSTAT
+    Some(600), // FDRAWCMD
+    Some(596), // FDRESET
+    Some(0x40580290), // FDSETDRVPRM
+    Some(586), // FDSETEMSGTRESH
+    Some(0x4014024c), // FDSETMAXERRS
+    Some(0x401c0242), // FDSETMEDIAPRM
+    Some(0x401c0242), // FDSETPRM
+    Some(601), // FDTWADDLE
+    Some(598), // FDWERRORCLR
+    Some(0x80180217), // FDWERRORGET
+    Some(4), // FD_2M
+    Some(8), // FD_AUTODETECT_SIZE
+    Some(32), // FD_BROKEN_DCL
+    Some(1), // FD_CLOEXEC
+    Some(2), // FD_DEBUG
+    Some(16), // FD_DISK_CHANGED
+    Some(4), // FD_DISK_CHANGED_BIT
+    Some(4), // FD_DISK_NEWCHANGE
+    Some(2), // FD_DISK_NEWCHANGE_BIT
+    Some(32), // FD_DISK_WRITABLE
+    Some(5), // FD_DISK_WRITABLE_BIT
+    Some(256), // FD_DRIVER_VERSION
+    Some(246), // FD_FILL_BYTE
+    Some(0xffffffffffffd8e7), // FD_INVALID
+    Some(128), // FD_INVERTED_DCL
+    Some(1), // FD_NEED_TWADDLE
+    Some(0), // FD_NEED_TWADDLE_BIT
+    Some(6), // FD_OPEN_SHOULD_FAIL_BIT
+    Some(64), // FD_PERP
+    Some(0xffffffffffffd8ee), // FD_PIDFS_ROOT
+    Some(33), // FD_RAW_CMD_FULLSIZE
+    Some(16), // FD_RAW_CMD_SIZE
+    Some(4), // FD_RAW_DISK_CHANGE
+    Some(0x10000), // FD_RAW_FAILURE
+    Some(0x20000), // FD_RAW_HARDFAILURE
+    Some(8), // FD_RAW_INTR
+    Some(256), // FD_RAW_MORE
+    Some(64), // FD_RAW_NEED_DISK
+    Some(128), // FD_RAW_NEED_SEEK
+    Some(4), // FD_RAW_NO_MOTOR
+    Some(32), // FD_RAW_NO_MOTOR_AFTER
+    Some(1), // FD_RAW_READ
+    Some(16), // FD_RAW_REPLY_SIZE
+    Some(0x800), // FD_RAW_SOFTFAILURE
+    Some(16), // FD_RAW_SPIN
+    Some(512), // FD_RAW_STOP_IF_FAILURE
+    Some(0x400), // FD_RAW_STOP_IF_SUCCESS
+    Some(2), // FD_RAW_WRITE
+    Some(2), // FD_RESET_ALWAYS
+    Some(0), // FD_RESET_IF_NEEDED
+    Some(1), // FD_RESET_IF_RAWCMD
+    Some(1020), // FD_SECTBASEMASK
+    Some(0x400), // FD_SETSIZE
+    Some(4), // FD_SILENT_DCL_CLEAR
+    Some(56), // FD_SIZECODEMASK
+    Some(1), // FD_STRETCH
+    Some(2), // FD_SWAPSIDES
+    Some(3), // FD_UNUSED_BIT
+    Some(2), // FD_VERIFY
+    Some(1), // FD_VERIFY_BIT
+    Some(4), // FD_ZEROBASED
+    Some(0), // FF0
+    Some(0x8000), // FF1
+    Some(0x8000), // FFDLY
+    Some(0x101000), // FFSYNC
+    Some(1), // FIBMAP
+    Some(0x40049409), // FICLONE
+    Some(0x4020940d), // FICLONERANGE
+    Some(0xc0189436), // FIDEDUPERANGE
+    Some(128), // FIEMAP_EXTENT_DATA_ENCRYPTED
+    Some(512), // FIEMAP_EXTENT_DATA_INLINE
+    Some(0x400), // FIEMAP_EXTENT_DATA_TAIL
+    Some(4), // FIEMAP_EXTENT_DELALLOC
+    Some(8), // FIEMAP_EXTENT_ENCODED
+    Some(1), // FIEMAP_EXTENT_LAST
+    Some(0x1000), // FIEMAP_EXTENT_MERGED
+    Some(256), // FIEMAP_EXTENT_NOT_ALIGNED
+    Some(0x2000), // FIEMAP_EXTENT_SHARED
+    Some(2), // FIEMAP_EXTENT_UNKNOWN
+    Some(0x800), // FIEMAP_EXTENT_UNWRITTEN
+    Some(3), // FIEMAP_FLAGS_COMPAT
+    Some(4), // FIEMAP_FLAG_CACHE
+    Some(1), // FIEMAP_FLAG_SYNC
+    Some(2), // FIEMAP_FLAG_XATTR
+    Some(0xffffffffffffffff), // FIEMAP_MAX_OFFSET
+    Some(0xc0045877), // FIFREEZE
+    Some(2), // FIGETBSZ
+    Some(24), // FILE_ATTR_SIZE_LATEST
+    Some(24), // FILE_ATTR_SIZE_VER0
+    Some(1), // FILE_DEDUPE_RANGE_DIFFERS
+    Some(0), // FILE_DEDUPE_RANGE_SAME
+    Some(0x5452), // FIOASYNC
+    Some(0x5451), // FIOCLEX
+    Some(0x8903), // FIOGETOWN
+    Some(0x5421), // FIONBIO
+    Some(0x5450), // FIONCLEX
+    Some(0x541b), // FIONREAD
+    Some(0x5460), // FIOQSIZE
+    Some(0x8901), // FIOSETOWN
+    None, // FIQ26_MODE
+    None, // FIQ_MODE
+    Some(0xc0045878), // FITHAW
+    Some(0xc0185879), // FITRIM
+    Some(2), // FLOPPY_MAJOR
+    Some(0x1000), // FLUSHO
+    Some(0), // FMH_IF_VALID
+    Some(1), // FMH_OF_DEV_T
+    Some(2), // FMR_OF_ATTR_FORK
+    Some(4), // FMR_OF_EXTENT_MAP
+    Some(32), // FMR_OF_LAST
+    Some(1), // FMR_OF_PREALLOC
+    Some(8), // FMR_OF_SHARED
+    Some(16), // FMR_OF_SPECIAL_OWNER
+    Some(1), // FMR_OWN_FREE
+    Some(3), // FMR_OWN_METADATA
+    Some(2), // FMR_OWN_UNKNOWN
+    Some(0x800), // FNDELAY
+    Some(0x800), // FNONBLOCK
+    Some(8), // FOPEN_CACHE_DIR
+    Some(1), // FOPEN_DIRECT_IO
+    Some(2), // FOPEN_KEEP_CACHE
+    Some(32), // FOPEN_NOFLUSH
+    Some(4), // FOPEN_NONSEEKABLE
+    Some(16), // FOPEN_STREAM
+    Some(1), // FORMAT_BLOB_CURRENT
+    None, // FPC_CSR
+    None, // FPC_DXC_MASK
+    None, // FPC_EIR
+    None, // FPC_EXCEPTION_MASK
+    None, // FPC_FLAGS_MASK
+    None, // FPC_PAD_SIZE
+    None, // FPC_RM_MASK
+    None, // FPC_SIZE
+    Some(15), // FPE_CONDTRAP
+    Some(3), // FPE_FLTDIV
+    Some(7), // FPE_FLTINV
+    Some(4), // FPE_FLTOVF
+    Some(6), // FPE_FLTRES
+    Some(8), // FPE_FLTSUB
+    Some(5), // FPE_FLTUND
+    Some(14), // FPE_FLTUNK
+    Some(1), // FPE_INTDIV
+    Some(2), // FPE_INTOVF
+    None, // FPR_BASE
+    None, // FPR_SIZE
+    None, // FPSIMD_MAGIC
+    None, // FP_XSTATE_MAGIC1
+    None, // FP_XSTATE_MAGIC2
+    None, // FP_XSTATE_MAGIC2_SIZE
+    None, // FRAME_SIZE
+    None, // FS
+    Some(6), // FSCONFIG_CMD_CREATE
+    Some(8), // FSCONFIG_CMD_CREATE_EXCL
+    Some(7), // FSCONFIG_CMD_RECONFIGURE
+    Some(2), // FSCONFIG_SET_BINARY
+    Some(5), // FSCONFIG_SET_FD
+    Some(0), // FSCONFIG_SET_FLAG
+    Some(3), // FSCONFIG_SET_PATH
+    Some(4), // FSCONFIG_SET_PATH_EMPTY
+    Some(1), // FSCONFIG_SET_STRING
+    Some(1), // FSCRYPT_ADD_KEY_FLAG_HW_WRAPPED
+    Some(8), // FSCRYPT_KEY_DESCRIPTOR_SIZE
+    Some(8), // FSCRYPT_KEY_DESC_PREFIX_SIZE
+    Some(16), // FSCRYPT_KEY_IDENTIFIER_SIZE
+    Some(1), // FSCRYPT_KEY_REMOVAL_STATUS_FLAG_FILES_BUSY
+    Some(2), // FSCRYPT_KEY_REMOVAL_STATUS_FLAG_OTHER_USERS
+    Some(1), // FSCRYPT_KEY_SPEC_TYPE_DESCRIPTOR
+    Some(2), // FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER
+    Some(1), // FSCRYPT_KEY_STATUS_ABSENT
+    Some(1), // FSCRYPT_KEY_STATUS_FLAG_ADDED_BY_SELF
+    Some(3), // FSCRYPT_KEY_STATUS_INCOMPLETELY_REMOVED
+    Some(2), // FSCRYPT_KEY_STATUS_PRESENT
+    Some(64), // FSCRYPT_MAX_KEY_SIZE
+    Some(9), // FSCRYPT_MODE_ADIANTUM
+    Some(5), // FSCRYPT_MODE_AES_128_CBC
+    Some(6), // FSCRYPT_MODE_AES_128_CTS
+    Some(4), // FSCRYPT_MODE_AES_256_CTS
+    Some(10), // FSCRYPT_MODE_AES_256_HCTR2
+    Some(1), // FSCRYPT_MODE_AES_256_XTS
+    Some(8), // FSCRYPT_MODE_SM4_CTS
+    Some(7), // FSCRYPT_MODE_SM4_XTS
+    Some(2), // FSCRYPT_POLICY_FLAGS_PAD_16
+    Some(3), // FSCRYPT_POLICY_FLAGS_PAD_32
+    Some(0), // FSCRYPT_POLICY_FLAGS_PAD_4
+    Some(1), // FSCRYPT_POLICY_FLAGS_PAD_8
+    Some(3), // FSCRYPT_POLICY_FLAGS_PAD_MASK
+    Some(4), // FSCRYPT_POLICY_FLAG_DIRECT_KEY
+    Some(16), // FSCRYPT_POLICY_FLAG_IV_INO_LBLK_32
+    Some(8), // FSCRYPT_POLICY_FLAG_IV_INO_LBLK_64
+    Some(0), // FSCRYPT_POLICY_V1
+    Some(2), // FSCRYPT_POLICY_V2
+    Some(0x80047300), // FSI_SCOM_CHECK
+    Some(0xc0207301), // FSI_SCOM_READ
+    Some(0x40047303), // FSI_SCOM_RESET
+    Some(0xc0207302), // FSI_SCOM_WRITE
+    Some(256), // FSLABEL_MAX
+    Some(0xc008af06), // FSL_HV_IOCTL_DOORBELL
+    Some(0xc028af07), // FSL_HV_IOCTL_GETPROP
+    Some(0xc028af05), // FSL_HV_IOCTL_MEMCPY
+    Some(0xc00caf02), // FSL_HV_IOCTL_PARTITION_GET_STATUS
+    Some(0xc008af01), // FSL_HV_IOCTL_PARTITION_RESTART
+    Some(0xc010af03), // FSL_HV_IOCTL_PARTITION_START
+    Some(0xc008af04), // FSL_HV_IOCTL_PARTITION_STOP
+    Some(0xc028af08), // FSL_HV_IOCTL_SETPROP
+    Some(0xc04052e0), // FSL_MC_SEND_MC_COMMAND
+    Some(1), // FSMOUNT_CLOEXEC
+    Some(1), // FSOPEN_CLOEXEC
+    Some(1), // FSPICK_CLOEXEC
+    Some(8), // FSPICK_EMPTY_PATH
+    Some(4), // FSPICK_NO_AUTOMOUNT
+    Some(2), // FSPICK_SYMLINK_NOFOLLOW
+    Some(32), // FS_APPEND_FL
+    Some(0x1000), // FS_BTREE_FL
+    Some(0x40000000), // FS_CASEFOLD_FL
+    Some(512), // FS_COMPRBLK_FL
+    Some(4), // FS_COMPR_FL
+    Some(0x2000000), // FS_DAX_FL
+    Some(0x10000), // FS_DIRSYNC_FL
+    Some(256), // FS_DIRTY_FL
+    Some(0x200000), // FS_EA_INODE_FL
+    Some(9), // FS_ENCRYPTION_MODE_ADIANTUM
+    Some(5), // FS_ENCRYPTION_MODE_AES_128_CBC
+    Some(6), // FS_ENCRYPTION_MODE_AES_128_CTS
+    Some(3), // FS_ENCRYPTION_MODE_AES_256_CBC
+    Some(4), // FS_ENCRYPTION_MODE_AES_256_CTS
+    Some(2), // FS_ENCRYPTION_MODE_AES_256_GCM
+    Some(1), // FS_ENCRYPTION_MODE_AES_256_XTS
+    Some(0), // FS_ENCRYPTION_MODE_INVALID
+    Some(8), // FS_ENCRYPTION_MODE_SPECK128_256_CTS
+    Some(7), // FS_ENCRYPTION_MODE_SPECK128_256_XTS
+    Some(0x800), // FS_ENCRYPT_FL
+    Some(0x400000), // FS_EOFBLOCKS_FL
+    Some(0x80000), // FS_EXTENT_FL
+    Some(0x380ff), // FS_FL_USER_MODIFIABLE
+    Some(0x3dfff), // FS_FL_USER_VISIBLE
+    Some(0x40000), // FS_HUGE_FILE_FL
+    Some(0x2000), // FS_IMAGIC_FL
+    Some(16), // FS_IMMUTABLE_FL
+    Some(0x1000), // FS_INDEX_FL
+    Some(0x10000000), // FS_INLINE_DATA_FL
+    Some(0x80046601), // FS_IOC32_GETFLAGS
+    Some(0x80047601), // FS_IOC32_GETVERSION
+    Some(0x40046602), // FS_IOC32_SETFLAGS
+    Some(0x40047602), // FS_IOC32_SETVERSION
+    Some(0xc0506617), // FS_IOC_ADD_ENCRYPTION_KEY
+    Some(0x40806685), // FS_IOC_ENABLE_VERITY
+    Some(0xc020660b), // FS_IOC_FIEMAP
+    Some(0x801c581f), // FS_IOC_FSGETXATTR
+    Some(0x401c5820), // FS_IOC_FSSETXATTR
+    Some(0x80046601), // FS_IOC_GETFLAGS
+    Some(0x81009431), // FS_IOC_GETFSLABEL
+    Some(0xc0c0583b), // FS_IOC_GETFSMAP
+    Some(0x80811501), // FS_IOC_GETFSSYSFSPATH
+    Some(0x80111500), // FS_IOC_GETFSUUID
+    Some(0x80047601), // FS_IOC_GETVERSION
+    Some(0xc080661a), // FS_IOC_GET_ENCRYPTION_KEY_STATUS
+    Some(0x8010661b), // FS_IOC_GET_ENCRYPTION_NONCE
+    Some(0x400c6615), // FS_IOC_GET_ENCRYPTION_POLICY
+    Some(0xc0096616), // FS_IOC_GET_ENCRYPTION_POLICY_EX
+    Some(0x40106614), // FS_IOC_GET_ENCRYPTION_PWSALT
+    Some(0xc0046686), // FS_IOC_MEASURE_VERITY
+    Some(0xc0286687), // FS_IOC_READ_VERITY_METADATA
+    Some(0xc0406618), // FS_IOC_REMOVE_ENCRYPTION_KEY
+    Some(0xc0406619), // FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS
+    Some(0x40046602), // FS_IOC_SETFLAGS
+    Some(0x41009432), // FS_IOC_SETFSLABEL
+    Some(0x40047602), // FS_IOC_SETVERSION
+    Some(0x800c6613), // FS_IOC_SET_ENCRYPTION_POLICY
+    Some(0x4000), // FS_JOURNAL_DATA_FL
+    Some(8), // FS_KEY_DESCRIPTOR_SIZE
+    Some(8), // FS_KEY_DESC_PREFIX_SIZE
+    Some(64), // FS_MAX_KEY_SIZE
+    Some(128), // FS_NOATIME_FL
+    Some(0x400), // FS_NOCOMP_FL
+    Some(0x800000), // FS_NOCOW_FL
+    Some(64), // FS_NODUMP_FL
+    Some(0x8000), // FS_NOTAIL_FL
+    Some(2), // FS_POLICY_FLAGS_PAD_16
+    Some(3), // FS_POLICY_FLAGS_PAD_32
+    Some(0), // FS_POLICY_FLAGS_PAD_4
+    Some(1), // FS_POLICY_FLAGS_PAD_8
+    Some(3), // FS_POLICY_FLAGS_PAD_MASK
+    Some(7), // FS_POLICY_FLAGS_VALID
+    Some(4), // FS_POLICY_FLAG_DIRECT_KEY
+    Some(0x20000000), // FS_PROJINHERIT_FL
+    Some(0x80000000), // FS_RESERVED_FL
+    Some(1), // FS_SECRM_FL
+    Some(8), // FS_SYNC_FL
+    Some(0x20000), // FS_TOPDIR_FL
+    Some(2), // FS_UNRM_FL
+    Some(0x100000), // FS_VERITY_FL
+    Some(1), // FS_VERITY_HASH_ALG_SHA256
+    Some(2), // FS_VERITY_HASH_ALG_SHA512
+    Some(2), // FS_VERITY_METADATA_TYPE_DESCRIPTOR
+    Some(1), // FS_VERITY_METADATA_TYPE_MERKLE_TREE
+    Some(3), // FS_VERITY_METADATA_TYPE_SIGNATURE
+    Some(16), // FS_XFLAG_APPEND
+    Some(0x10000), // FS_XFLAG_COWEXTSIZE
+    Some(0x8000), // FS_XFLAG_DAX
+    Some(0x800), // FS_XFLAG_EXTSIZE
+    Some(0x1000), // FS_XFLAG_EXTSZINHERIT
+    Some(0x4000), // FS_XFLAG_FILESTREAM
+    Some(0x80000000), // FS_XFLAG_HASATTR
+    Some(8), // FS_XFLAG_IMMUTABLE
+    Some(64), // FS_XFLAG_NOATIME
+    Some(0x2000), // FS_XFLAG_NODEFRAG
+    Some(128), // FS_XFLAG_NODUMP
+    Some(0x400), // FS_XFLAG_NOSYMLINKS
+    Some(2), // FS_XFLAG_PREALLOC
+    Some(512), // FS_XFLAG_PROJINHERIT
+    Some(1), // FS_XFLAG_REALTIME
+    Some(256), // FS_XFLAG_RTINHERIT
+    Some(32), // FS_XFLAG_SYNC
+    Some(16), // FTD_MSG
+    Some(0x8004e500), // FUSE_DEV_IOC_CLONE
+    Some(229), // FUSE_DEV_IOC_MAGIC
+    Some(0x800), // FUSE_HAS_IOCTL_DIR
+    Some(39), // FUSE_IOCTL
+    Some(8), // FUSE_IOCTL_32BIT
+    Some(1), // FUSE_IOCTL_COMPAT
+    Some(32), // FUSE_IOCTL_COMPAT_X32
+    Some(16), // FUSE_IOCTL_DIR
+    Some(256), // FUSE_IOCTL_MAX_IOV
+    Some(4), // FUSE_IOCTL_RETRY
+    Some(2), // FUSE_IOCTL_UNRESTRICTED
+    Some(8), // FUTEX2_MPOL
+    Some(4), // FUTEX2_NUMA
+    Some(128), // FUTEX2_PRIVATE
+    Some(3), // FUTEX2_SIZE_MASK
+    Some(1), // FUTEX2_SIZE_U16
+    Some(2), // FUTEX2_SIZE_U32
+    Some(3), // FUTEX2_SIZE_U64
+    Some(0), // FUTEX2_SIZE_U8
+    Some(0xbad1dea), // FUTEXFS_SUPER_MAGIC
+    Some(2), // FUTEX_32
+    Some(0xffffffff), // FUTEX_BITSET_MATCH_ANY
+    Some(256), // FUTEX_CLOCK_REALTIME
+    Some(0xfffffffffffffe7f), // FUTEX_CMD_MASK
+    Some(4), // FUTEX_CMP_REQUEUE
+    Some(12), // FUTEX_CMP_REQUEUE_PI
+    Some(140), // FUTEX_CMP_REQUEUE_PI_PRIVATE
+    Some(132), // FUTEX_CMP_REQUEUE_PRIVATE
+    Some(2), // FUTEX_FD
+    Some(6), // FUTEX_LOCK_PI
+    Some(13), // FUTEX_LOCK_PI2
+    Some(141), // FUTEX_LOCK_PI2_PRIVATE
+    Some(134), // FUTEX_LOCK_PI_PRIVATE
+    Some(0xffffffffffffffff), // FUTEX_NO_NODE
+    Some(1), // FUTEX_OP_ADD
+    Some(3), // FUTEX_OP_ANDN
+    Some(0), // FUTEX_OP_CMP_EQ
+    Some(5), // FUTEX_OP_CMP_GE
+    Some(4), // FUTEX_OP_CMP_GT
+    Some(3), // FUTEX_OP_CMP_LE
+    Some(2), // FUTEX_OP_CMP_LT
+    Some(1), // FUTEX_OP_CMP_NE
+    Some(8), // FUTEX_OP_OPARG_SHIFT
+    Some(2), // FUTEX_OP_OR
+    Some(0), // FUTEX_OP_SET
+    Some(4), // FUTEX_OP_XOR
+    Some(0x40000000), // FUTEX_OWNER_DIED
+    Some(128), // FUTEX_PRIVATE_FLAG
+    Some(3), // FUTEX_REQUEUE
+    Some(131), // FUTEX_REQUEUE_PRIVATE
+    Some(0x3fffffff), // FUTEX_TID_MASK
+    Some(8), // FUTEX_TRYLOCK_PI
+    Some(136), // FUTEX_TRYLOCK_PI_PRIVATE
+    Some(7), // FUTEX_UNLOCK_PI
+    Some(135), // FUTEX_UNLOCK_PI_PRIVATE
+    Some(0), // FUTEX_WAIT
+    Some(0x80000000), // FUTEX_WAITERS
+    Some(128), // FUTEX_WAITV_MAX
+    Some(9), // FUTEX_WAIT_BITSET
+    Some(137), // FUTEX_WAIT_BITSET_PRIVATE
+    Some(128), // FUTEX_WAIT_PRIVATE
+    Some(11), // FUTEX_WAIT_REQUEUE_PI
+    Some(139), // FUTEX_WAIT_REQUEUE_PI_PRIVATE
+    Some(1), // FUTEX_WAKE
+    Some(10), // FUTEX_WAKE_BITSET
+    Some(138), // FUTEX_WAKE_BITSET_PRIVATE
+    Some(5), // FUTEX_WAKE_OP
+    Some(133), // FUTEX_WAKE_OP_PRIVATE
+    Some(129), // FUTEX_WAKE_PRIVATE
+    Some(0xc0182306), // FW_CDEV_IOC_ADD_DESCRIPTOR
+    Some(0xc0202302), // FW_CDEV_IOC_ALLOCATE
+    Some(0xc018230d), // FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE
+    Some(0x4018230f), // FW_CDEV_IOC_ALLOCATE_ISO_RESOURCE_ONCE
+    Some(0xc0202308), // FW_CDEV_IOC_CREATE_ISO_CONTEXT
+    Some(0x40042303), // FW_CDEV_IOC_DEALLOCATE
+    Some(0x4004230e), // FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE
+    Some(0x40182310), // FW_CDEV_IOC_DEALLOCATE_ISO_RESOURCE_ONCE
+    Some(0x40042318), // FW_CDEV_IOC_FLUSH_ISO
+    Some(0x8010230c), // FW_CDEV_IOC_GET_CYCLE_TIMER
+    Some(0xc0182314), // FW_CDEV_IOC_GET_CYCLE_TIMER2
+    Some(0xc0282300), // FW_CDEV_IOC_GET_INFO
+    Some(0x2311), // FW_CDEV_IOC_GET_SPEED
+    Some(0x40042305), // FW_CDEV_IOC_INITIATE_BUS_RESET
+    Some(0xc0182309), // FW_CDEV_IOC_QUEUE_ISO
+    Some(0x40082316), // FW_CDEV_IOC_RECEIVE_PHY_PACKETS
+    Some(0x40042307), // FW_CDEV_IOC_REMOVE_DESCRIPTOR
+    Some(0x40282312), // FW_CDEV_IOC_SEND_BROADCAST_REQUEST
+    Some(0xc0182315), // FW_CDEV_IOC_SEND_PHY_PACKET
+    Some(0x40282301), // FW_CDEV_IOC_SEND_REQUEST
+    Some(0x40182304), // FW_CDEV_IOC_SEND_RESPONSE
+    Some(0x40282313), // FW_CDEV_IOC_SEND_STREAM_PACKET
+    Some(0x40102317), // FW_CDEV_IOC_SET_ISO_CHANNELS
+    Some(0x4010230a), // FW_CDEV_IOC_START_ISO
+    Some(0x4004230b), // FW_CDEV_IOC_STOP_ISO
+    Some(0x409), // F_ADD_SEALS
+    Some(0x405), // F_CANCELLK
+    Some(0x404), // F_CREATED_QUERY
+    Some(0), // F_DUPFD
+    Some(0x406), // F_DUPFD_CLOEXEC
+    Some(0x403), // F_DUPFD_QUERY
+    Some(4), // F_EXLCK
+    Some(1), // F_GETFD
+    Some(3), // F_GETFL
+    Some(0x401), // F_GETLEASE
+    Some(5), // F_GETLK
+    Some(12), // F_GETLK64
+    Some(9), // F_GETOWN
+    Some(17), // F_GETOWNER_UIDS
+    Some(16), // F_GETOWN_EX
+    Some(0x408), // F_GETPIPE_SZ
+    Some(11), // F_GETSIG
+    Some(0x40d), // F_GET_FILE_RW_HINT
+    Some(0x40b), // F_GET_RW_HINT
+    Some(0x40a), // F_GET_SEALS
+    Some(0x400), // F_LINUX_SPECIFIC_BASE
+    Some(1), // F_LOCK
+    Some(0x402), // F_NOTIFY
+    Some(36), // F_OFD_GETLK
+    Some(37), // F_OFD_SETLK
+    Some(38), // F_OFD_SETLKW
+    Some(0), // F_OK
+    Some(2), // F_OWNER_GID
+    Some(2), // F_OWNER_PGRP
+    Some(1), // F_OWNER_PID
+    Some(0), // F_OWNER_TID
+    Some(0), // F_RDLCK
+    Some(32), // F_SEAL_EXEC
+    Some(16), // F_SEAL_FUTURE_WRITE
+    Some(4), // F_SEAL_GROW
+    Some(1), // F_SEAL_SEAL
+    Some(2), // F_SEAL_SHRINK
+    Some(8), // F_SEAL_WRITE
+    Some(2), // F_SETFD
+    Some(4), // F_SETFL
+    Some(0x400), // F_SETLEASE
+    Some(6), // F_SETLK
+    Some(13), // F_SETLK64
+    Some(7), // F_SETLKW
+    Some(14), // F_SETLKW64
+    Some(8), // F_SETOWN
+    Some(15), // F_SETOWN_EX
+    Some(0x407), // F_SETPIPE_SZ
+    Some(10), // F_SETSIG
+    Some(0x40e), // F_SET_FILE_RW_HINT
+    Some(0x40c), // F_SET_RW_HINT
+    Some(8), // F_SHLCK
+    Some(3), // F_TEST
+    Some(2), // F_TLOCK
+    Some(0), // F_ULOCK
+    Some(2), // F_UNLCK
+    Some(1), // F_WRLCK
+    Some(4), // GENERIC_HDLC_VERSION
+    Some(13), // GETALL
+    Some(14), // GETNCNT
+    Some(11), // GETPID
+    Some(12), // GETVAL
+    Some(15), // GETZCNT
+    Some(5), // GET_VLAN_EGRESS_PRIORITY_CMD
+    Some(4), // GET_VLAN_INGRESS_PRIORITY_CMD
+    Some(8), // GET_VLAN_REALDEV_NAME_CMD
+    Some(9), // GET_VLAN_VID_CMD
+    Some(0x4b70), // GIO_CMAP
+    Some(0x4b60), // GIO_FONT
+    Some(0x4b6b), // GIO_FONTX
+    Some(0x4b40), // GIO_SCRNMAP
+    Some(0x4b66), // GIO_UNIMAP
+    Some(0x4b69), // GIO_UNISCRNMAP
+    Some(16), // GOLDSTAR_CDROM_MAJOR
+    Some(0xc040b408), // GPIOHANDLE_GET_LINE_VALUES_IOCTL
+    Some(0xc054b40a), // GPIOHANDLE_SET_CONFIG_IOCTL
+    Some(0xc040b409), // GPIOHANDLE_SET_LINE_VALUES_IOCTL
+    Some(0x8044b401), // GPIO_GET_CHIPINFO_IOCTL
+    Some(0xc030b404), // GPIO_GET_LINEEVENT_IOCTL
+    Some(0xc16cb403), // GPIO_GET_LINEHANDLE_IOCTL
+    Some(0xc048b402), // GPIO_GET_LINEINFO_IOCTL
+    Some(0xc004b40c), // GPIO_GET_LINEINFO_UNWATCH_IOCTL
+    Some(0xc048b40b), // GPIO_GET_LINEINFO_WATCH_IOCTL
+    Some(0xc100b405), // GPIO_V2_GET_LINEINFO_IOCTL
+    Some(0xc100b406), // GPIO_V2_GET_LINEINFO_WATCH_IOCTL
+    Some(0xc250b407), // GPIO_V2_GET_LINE_IOCTL
+    Some(0xc010b40e), // GPIO_V2_LINE_GET_VALUES_IOCTL
+    Some(0xc110b40d), // GPIO_V2_LINE_SET_CONFIG_IOCTL
+    Some(0xc010b40f), // GPIO_V2_LINE_SET_VALUES_IOCTL
+    Some(63), // GPMODE_ALL_PAGES
+    Some(14), // GPMODE_AUDIO_CTL_PAGE
+    Some(42), // GPMODE_CAPABILITIES_PAGE
+    Some(13), // GPMODE_CDROM_PAGE
+    Some(28), // GPMODE_FAULT_FAIL_PAGE
+    Some(26), // GPMODE_POWER_PAGE
+    Some(1), // GPMODE_R_W_ERROR_PAGE
+    Some(29), // GPMODE_TO_PROTECT_PAGE
+    Some(0), // GPMODE_VENDOR_PAGE
+    Some(8), // GPMODE_WCACHING_PAGE
+    Some(5), // GPMODE_WRITE_PARMS_PAGE
+    None, // GPR_BASE
+    None, // GPR_END
+    None, // GPR_NUM
+    None, // GPR_SIZE
+    None, // GP_VECTOR
+    Some(4), // GRND_INSECURE
+    Some(1), // GRND_NONBLOCK
+    Some(2), // GRND_RANDOM
+    Some(1), // GRPQUOTA
+    None, // GS
+    Some(0x4703), // GSMIOC_DISABLE_NET
+    Some(0x40344702), // GSMIOC_ENABLE_NET
+    Some(0x804c4700), // GSMIOC_GETCONF
+    Some(0x80044704), // GSMIOC_GETFIRST
+    Some(0x404c4701), // GSMIOC_SETCONF
+    Some(799), // HDIO_DRIVE_CMD
+    Some(798), // HDIO_DRIVE_CMD_AEB
+    Some(4), // HDIO_DRIVE_CMD_HDR_SIZE
+    Some(8), // HDIO_DRIVE_HOB_HDR_SIZE
+    Some(796), // HDIO_DRIVE_RESET
+    Some(798), // HDIO_DRIVE_TASK
+    Some(797), // HDIO_DRIVE_TASKFILE
+    Some(8), // HDIO_DRIVE_TASK_HDR_SIZE
+    Some(769), // HDIO_GETGEO
+    Some(777), // HDIO_GET_32BIT
+    Some(783), // HDIO_GET_ACOUSTIC
+    Some(784), // HDIO_GET_ADDRESS
+    Some(794), // HDIO_GET_BUSSTATE
+    Some(779), // HDIO_GET_DMA
+    Some(781), // HDIO_GET_IDENTITY
+    Some(776), // HDIO_GET_KEEPSETTINGS
+    Some(772), // HDIO_GET_MULTCOUNT
+    Some(780), // HDIO_GET_NICE
+    Some(778), // HDIO_GET_NOWERR
+    Some(773), // HDIO_GET_QDMA
+    Some(770), // HDIO_GET_UNMASKINTR
+    Some(782), // HDIO_GET_WCACHE
+    Some(775), // HDIO_OBSOLETE_IDENTITY
+    Some(808), // HDIO_SCAN_HWIF
+    Some(804), // HDIO_SET_32BIT
+    Some(812), // HDIO_SET_ACOUSTIC
+    Some(815), // HDIO_SET_ADDRESS
+    Some(813), // HDIO_SET_BUSSTATE
+    Some(806), // HDIO_SET_DMA
+    Some(803), // HDIO_SET_KEEPSETTINGS
+    Some(801), // HDIO_SET_MULTCOUNT
+    Some(809), // HDIO_SET_NICE
+    Some(805), // HDIO_SET_NOWERR
+    Some(807), // HDIO_SET_PIO_MODE
+    Some(814), // HDIO_SET_QDMA
+    Some(802), // HDIO_SET_UNMASKINTR
+    Some(811), // HDIO_SET_WCACHE
+    Some(774), // HDIO_SET_XFER
+    Some(795), // HDIO_TRISTATE_HWIF
+    Some(810), // HDIO_UNREGISTER_HWIF
+    Some(3), // HD_MAJOR
+    Some(0x40106160), // HE_GET_REG
+    Some(0x40041bea), // HFI1_IOCTL_ACK_EVENT
+    Some(0xc01c1be1), // HFI1_IOCTL_ASSIGN_CTXT
+    Some(0x1be6), // HFI1_IOCTL_CREDIT_UPD
+    Some(0x40281be2), // HFI1_IOCTL_CTXT_INFO
+    Some(0x1bec), // HFI1_IOCTL_CTXT_RESET
+    Some(0x80041bee), // HFI1_IOCTL_GET_VERS
+    Some(0x40041be9), // HFI1_IOCTL_POLL_TYPE
+    Some(0x40041be8), // HFI1_IOCTL_RECV_CTRL
+    Some(0x40021beb), // HFI1_IOCTL_SET_PKEY
+    Some(0xc0181be5), // HFI1_IOCTL_TID_FREE
+    Some(0xc0181bed), // HFI1_IOCTL_TID_INVAL_READ
+    Some(0xc0181be4), // HFI1_IOCTL_TID_UPDATE
+    Some(0x40781be3), // HFI1_IOCTL_USER_INFO
+    Some(0x4802), // HIDIOCAPPLICATION
+    Some(0x40184810), // HIDIOCGCOLLECTIONINDEX
+    Some(0xc0104811), // HIDIOCGCOLLECTIONINFO
+    Some(0x801c4803), // HIDIOCGDEVINFO
+    Some(0xc038480a), // HIDIOCGFIELDINFO
+    Some(0x8004480e), // HIDIOCGFLAG
+    Some(0x80084803), // HIDIOCGRAWINFO
+    Some(0x90044802), // HIDIOCGRDESC
+    Some(0x80044801), // HIDIOCGRDESCSIZE
+    Some(0x400c4807), // HIDIOCGREPORT
+    Some(0xc00c4809), // HIDIOCGREPORTINFO
+    Some(0x81044804), // HIDIOCGSTRING
+    Some(0xc018480d), // HIDIOCGUCODE
+    Some(0xc018480b), // HIDIOCGUSAGE
+    Some(0xd01c4813), // HIDIOCGUSAGES
+    Some(0x80044801), // HIDIOCGVERSION
+    Some(0x4805), // HIDIOCINITREPORT
+    Some(0x4004480f), // HIDIOCSFLAG
+    Some(0x400c4808), // HIDIOCSREPORT
+    Some(0x4018480c), // HIDIOCSUSAGE
+    Some(0x501c4814), // HIDIOCSUSAGES
+    Some(64), // HIDRAW_BUFFER_SIZE
+    Some(0), // HIDRAW_FIRST_MINOR
+    Some(64), // HIDRAW_MAX_DEVICES
+    Some(2), // HID_FEATURE_REPORT
+    Some(0), // HID_INPUT_REPORT
+    Some(0x1000), // HID_MAX_DESCRIPTOR_SIZE
+    Some(1), // HID_OUTPUT_REPORT
+    Some(3), // HID_REPORT_TYPES
+    Some(2), // HID_REQ_GET_IDLE
+    Some(3), // HID_REQ_GET_PROTOCOL
+    Some(1), // HID_REQ_GET_REPORT
+    Some(10), // HID_REQ_SET_IDLE
+    Some(11), // HID_REQ_SET_PROTOCOL
+    Some(9), // HID_REQ_SET_REPORT
+    Some(0xc0ffee), // HOSTFS_SUPER_MAGIC
+    Some(0x6805), // HPET_DPI
+    Some(0x6804), // HPET_EPI
+    Some(0x6802), // HPET_IE_OFF
+    Some(0x6801), // HPET_IE_ON
+    Some(0x800c6803), // HPET_INFO
+    Some(16), // HPET_INFO_PERIODIC
+    Some(0x40046806), // HPET_IRQFREQ
+    Some(0xf995e849), // HPFS_SUPER_MAGIC
+    Some(0x958458f6), // HUGETLBFS_MAGIC
+    Some(0x88000000), // HUGETLB_FLAG_ENCODE_16GB
+    Some(0x38000000), // HUGETLB_FLAG_ENCODE_16KB
+    Some(0x60000000), // HUGETLB_FLAG_ENCODE_16MB
+    Some(0x78000000), // HUGETLB_FLAG_ENCODE_1GB
+    Some(0x50000000), // HUGETLB_FLAG_ENCODE_1MB
+    Some(0x70000000), // HUGETLB_FLAG_ENCODE_256MB
+    Some(0x7c000000), // HUGETLB_FLAG_ENCODE_2GB
+    Some(0x54000000), // HUGETLB_FLAG_ENCODE_2MB
+    Some(0x64000000), // HUGETLB_FLAG_ENCODE_32MB
+    Some(0x4c000000), // HUGETLB_FLAG_ENCODE_512KB
+    Some(0x74000000), // HUGETLB_FLAG_ENCODE_512MB
+    Some(0x40000000), // HUGETLB_FLAG_ENCODE_64KB
+    Some(0x5c000000), // HUGETLB_FLAG_ENCODE_8MB
+    Some(63), // HUGETLB_FLAG_ENCODE_MASK
+    Some(26), // HUGETLB_FLAG_ENCODE_SHIFT
+    Some(0x400), // HUPCL
+    None, // HWCAP3_MTE_FAR
+    None, // HWCAP3_MTE_STORE_ONLY
+    None, // HYP_MODE
+    Some(42), // I2C_RDRW_IOCTL_MAX_MSGS
+    Some(42), // I2C_RDWR_IOCTL_MAX_MSGS
+    Some(0x8068690b), // I2OEVTGET
+    Some(0x400c690a), // I2OEVTREG
+    Some(0x80206900), // I2OGETIOPS
+    Some(0xc0186901), // I2OHRTGET
+    Some(0xc0306909), // I2OHTML
+    Some(0xc0186902), // I2OLCTGET
+    Some(0xc0286904), // I2OPARMGET
+    Some(0xc0286903), // I2OPARMSET
+    Some(0x8010690c), // I2OPASSTHRU
+    Some(0x8008690c), // I2OPASSTHRU32
+    Some(0xc0306907), // I2OSWDEL
+    Some(0xc0306905), // I2OSWDL
+    Some(0xc0306906), // I2OSWUL
+    Some(0x80046908), // I2OVALIDATE
+    Some(80), // I2O_MAJOR
+    Some(0xc0086986), // I8K_GET_FAN
+    Some(0xc0086985), // I8K_GET_SPEED
+    Some(0xc0086987), // I8K_SET_FAN
+    Some(228), // IBM_FS3270_MAJOR
+    Some(227), // IBM_TTY3270_MAJOR
+    Some(16), // IBSHIFT
+    Some(27), // IB_IOCTL_MAGIC
+    Some(5), // IB_USER_MAD_ABI_VERSION
+    Some(0x1b03), // IB_USER_MAD_ENABLE_PKEY
+    Some(4), // IB_USER_MAD_LONGS_PER_METHOD_MASK
+    Some(0xc01c1b01), // IB_USER_MAD_REGISTER_AGENT
+    Some(0xc0281b04), // IB_USER_MAD_REGISTER_AGENT2
+    Some(1), // IB_USER_MAD_REG_FLAGS_CAP
+    Some(0x40041b02), // IB_USER_MAD_UNREGISTER_AGENT
+    Some(1), // IB_USER_MAD_USER_RMPP
+    Some(2), // ICANON
+    Some(256), // ICRNL
+    Some(3), // IDE0_MAJOR
+    Some(22), // IDE1_MAJOR
+    Some(33), // IDE2_MAJOR
+    Some(34), // IDE3_MAJOR
+    Some(56), // IDE4_MAJOR
+    Some(57), // IDE5_MAJOR
+    Some(88), // IDE6_MAJOR
+    Some(89), // IDE7_MAJOR
+    Some(90), // IDE8_MAJOR
+    Some(91), // IDE9_MAJOR
+    Some(37), // IDETAPE_MAJOR
+    Some(2), // IDE_DRIVE_TASK_IN
+    Some(0xffffffffffffffff), // IDE_DRIVE_TASK_INVALID
+    Some(0), // IDE_DRIVE_TASK_NO_DATA
+    Some(3), // IDE_DRIVE_TASK_OUT
+    Some(4), // IDE_DRIVE_TASK_RAW_WRITE
+    Some(1), // IDE_DRIVE_TASK_SET_XFER
+    Some(60), // IDE_HOB_STD_IN_FLAGS
+    Some(60), // IDE_HOB_STD_OUT_FLAGS
+    Some(2), // IDE_NICE_0
+    Some(3), // IDE_NICE_1
+    Some(4), // IDE_NICE_2
+    Some(1), // IDE_NICE_ATAPI_OVERLAP
+    Some(0), // IDE_NICE_DSC_OVERLAP
+    Some(254), // IDE_TASKFILE_STD_IN_FLAGS
+    Some(254), // IDE_TASKFILE_STD_OUT_FLAGS
+    Some(0x40106132), // IDT77105_GETSTAT
+    Some(0x40106133), // IDT77105_GETSTATZ
+    Some(0), // ID_BUS
+    Some(2), // ID_PRODUCT
+    Some(1), // ID_VENDOR
+    Some(3), // ID_VERSION
+    Some(0x8000), // IEXTEN
+    Some(256), // IFALIASZ
+    Some(512), // IFF_ALLMULTI
+    Some(512), // IFF_ATTACH_QUEUE
+    Some(0x4000), // IFF_AUTOMEDIA
+    Some(2), // IFF_BROADCAST
+    Some(4), // IFF_DEBUG
+    Some(0x400), // IFF_DETACH_QUEUE
+    Some(0x20000), // IFF_DORMANT
+    Some(0x8000), // IFF_DYNAMIC
+    Some(0x40000), // IFF_ECHO
+    Some(8), // IFF_LOOPBACK
+    Some(0x10000), // IFF_LOWER_UP
+    Some(0x400), // IFF_MASTER
+    Some(0x1000), // IFF_MULTICAST
+    Some(256), // IFF_MULTI_QUEUE
+    Some(16), // IFF_NAPI
+    Some(32), // IFF_NAPI_FRAGS
+    Some(128), // IFF_NOARP
+    Some(0x1000), // IFF_NOFILTER
+    Some(32), // IFF_NOTRAILERS
+    Some(64), // IFF_NO_CARRIER
+    Some(0x1000), // IFF_NO_PI
+    Some(0x2000), // IFF_ONE_QUEUE
+    Some(0x800), // IFF_PERSIST
+    Some(16), // IFF_POINTOPOINT
+    Some(0x2000), // IFF_PORTSEL
+    Some(256), // IFF_PROMISC
+    Some(64), // IFF_RUNNING
+    Some(0x800), // IFF_SLAVE
+    Some(2), // IFF_TAP
+    Some(1), // IFF_TUN
+    Some(0x8000), // IFF_TUN_EXCL
+    Some(1), // IFF_UP
+    Some(0x4000), // IFF_VNET_HDR
+    Some(0x70c5a), // IFF_VOLATILE
+    Some(6), // IFHWADDRLEN
+    Some(16), // IFNAMSIZ
+    Some(1), // IF_GET_IFACE
+    Some(2), // IF_GET_PROTO
+    Some(0x1004), // IF_IFACE_E1
+    Some(0x1005), // IF_IFACE_SYNC_SERIAL
+    Some(0x1003), // IF_IFACE_T1
+    Some(0x1001), // IF_IFACE_V24
+    Some(0x1000), // IF_IFACE_V35
+    Some(0x1002), // IF_IFACE_X21
+    Some(0x1006), // IF_IFACE_X21D
+    Some(0), // IF_LINK_MODE_DEFAULT
+    Some(1), // IF_LINK_MODE_DORMANT
+    Some(2), // IF_LINK_MODE_TESTING
+    Some(5), // IF_OPER_DORMANT
+    Some(2), // IF_OPER_DOWN
+    Some(3), // IF_OPER_LOWERLAYERDOWN
+    Some(1), // IF_OPER_NOTPRESENT
+    Some(4), // IF_OPER_TESTING
+    Some(0), // IF_OPER_UNKNOWN
+    Some(6), // IF_OPER_UP
+    Some(0x2002), // IF_PROTO_CISCO
+    Some(0x2003), // IF_PROTO_FR
+    Some(0x2008), // IF_PROTO_FR_ADD_ETH_PVC
+    Some(0x2004), // IF_PROTO_FR_ADD_PVC
+    Some(0x2009), // IF_PROTO_FR_DEL_ETH_PVC
+    Some(0x2005), // IF_PROTO_FR_DEL_PVC
+    Some(0x200b), // IF_PROTO_FR_ETH_PVC
+    Some(0x200a), // IF_PROTO_FR_PVC
+    Some(0x2000), // IF_PROTO_HDLC
+    Some(0x2007), // IF_PROTO_HDLC_ETH
+    Some(0x2001), // IF_PROTO_PPP
+    Some(0x200c), // IF_PROTO_RAW
+    Some(0x2006), // IF_PROTO_X25
+    Some(1), // IGNBRK
+    Some(128), // IGNCR
+    Some(4), // IGNPAR
+    Some(7), // IIF_ALL
+    Some(1), // IIF_BGRACE
+    Some(4), // IIF_FLAGS
+    Some(2), // IIF_IGRACE
+    Some(9), // ILL_BADIADDR
+    Some(8), // ILL_BADSTK
+    Some(7), // ILL_COPROC
+    Some(3), // ILL_ILLADR
+    Some(1), // ILL_ILLOPC
+    Some(2), // ILL_ILLOPN
+    Some(4), // ILL_ILLTRP
+    Some(5), // ILL_PRVOPC
+    Some(6), // ILL_PRVREG
+    Some(0x2000), // IMAXBEL
+    Some(0xe0000001), // INADDR_ALLHOSTS_GROUP
+    Some(0xe0000002), // INADDR_ALLRTRS_GROUP
+    Some(0xe000006a), // INADDR_ALLSNOOPERS_GROUP
+    Some(0), // INADDR_ANY
+    Some(0xffffffff), // INADDR_BROADCAST
+    Some(0xc0000008), // INADDR_DUMMY
+    Some(0x7f000001), // INADDR_LOOPBACK
+    Some(0xe00000ff), // INADDR_MAX_LOCAL_GROUP
+    Some(0xffffffff), // INADDR_NONE
+    Some(0xe0000000), // INADDR_UNSPEC_GROUP
+    Some(46), // INET6_ADDRSTRLEN
+    Some(16), // INET_ADDRSTRLEN
+    Some(64), // INLCR
+    Some(0x40044900), // INOTIFY_IOC_SETNEXTWD
+    Some(16), // INPCK
+    Some(1), // INPUT_KEYMAP_BY_INDEX
+    Some(13), // INPUT_MAJOR
+    Some(6), // INPUT_PROP_ACCELEROMETER
+    Some(2), // INPUT_PROP_BUTTONPAD
+    Some(32), // INPUT_PROP_CNT
+    Some(1), // INPUT_PROP_DIRECT
+    Some(31), // INPUT_PROP_MAX
+    Some(0), // INPUT_PROP_POINTER
+    Some(5), // INPUT_PROP_POINTING_STICK
+    Some(3), // INPUT_PROP_SEMI_MT
+    Some(4), // INPUT_PROP_TOPBUTTONPAD
+    Some(0x400), // INR_OPEN_CUR
+    Some(0x1000), // INR_OPEN_MAX
+    Some(0x7fff), // INT16_MAX
+    Some(0xffffffffffff8000), // INT16_MIN
+    Some(16), // INT16_WIDTH
+    Some(0x7fffffff), // INT32_MAX
+    Some(0xffffffff80000000), // INT32_MIN
+    Some(32), // INT32_WIDTH
+    Some(0x7fffffffffffffff), // INT64_MAX
+    Some(0x8000000000000000), // INT64_MIN
+    Some(64), // INT64_WIDTH
+    Some(127), // INT8_MAX
+    Some(0xffffffffffffff80), // INT8_MIN
+    Some(8), // INT8_WIDTH
+    Some(0x7fffffffffffffff), // INTMAX_MAX
+    Some(0x8000000000000000), // INTMAX_MIN
+    Some(64), // INTMAX_WIDTH
+    Some(0x7fffffff), // INTPTR_MAX
+    Some(0xffffffff80000000), // INTPTR_MIN
+    Some(32), // INTPTR_WIDTH
+    Some(1), // IN_ACCESS
+    Some(0xfff), // IN_ALL_EVENTS
+    Some(4), // IN_ATTRIB
+    Some(0xffffff), // IN_CLASSA_HOST
+    Some(128), // IN_CLASSA_MAX
+    Some(0xff000000), // IN_CLASSA_NET
+    Some(24), // IN_CLASSA_NSHIFT
+    Some(0xffff), // IN_CLASSB_HOST
+    Some(0x10000), // IN_CLASSB_MAX
+    Some(0xffff0000), // IN_CLASSB_NET
+    Some(16), // IN_CLASSB_NSHIFT
+    Some(255), // IN_CLASSC_HOST
+    Some(0xffffff00), // IN_CLASSC_NET
+    Some(8), // IN_CLASSC_NSHIFT
+    Some(0xffffffff), // IN_CLASSE_NET
+    Some(0), // IN_CLASSE_NSHIFT
+    Some(0x80000), // IN_CLOEXEC
+    Some(24), // IN_CLOSE
+    Some(16), // IN_CLOSE_NOWRITE
+    Some(8), // IN_CLOSE_WRITE
+    Some(256), // IN_CREATE
+    Some(512), // IN_DELETE
+    Some(0x400), // IN_DELETE_SELF
+    Some(0x2000000), // IN_DONT_FOLLOW
+    Some(0x4000000), // IN_EXCL_UNLINK
+    Some(0x8000), // IN_IGNORED
+    Some(0x40000000), // IN_ISDIR
+    Some(127), // IN_LOOPBACKNET
+    Some(0x20000000), // IN_MASK_ADD
+    Some(0x10000000), // IN_MASK_CREATE
+    Some(2), // IN_MODIFY
+    Some(192), // IN_MOVE
+    Some(64), // IN_MOVED_FROM
+    Some(128), // IN_MOVED_TO
+    Some(0x800), // IN_MOVE_SELF
+    Some(0xe0000000), // IN_MULTICAST_NET
+    Some(0x800), // IN_NONBLOCK
+    Some(0x80000000), // IN_ONESHOT
+    Some(0x1000000), // IN_ONLYDIR
+    Some(32), // IN_OPEN
+    Some(0x4000), // IN_Q_OVERFLOW
+    Some(0x2000), // IN_UNMOUNT
+    Some(0x3fff0000), // IOCSIZE_MASK
+    Some(16), // IOCSIZE_SHIFT
+    Some(0xc0104801), // IOCTL_MEI_CONNECT_CLIENT
+    Some(0xc0144804), // IOCTL_MEI_CONNECT_CLIENT_VTAG
+    Some(0x80044803), // IOCTL_MEI_NOTIFY_GET
+    Some(0x40044802), // IOCTL_MEI_NOTIFY_SET
+    Some(0x7b9), // IOCTL_VM_SOCKETS_GET_LOCAL_CID
+    Some(0x40000000), // IOC_IN
+    Some(0xc0000000), // IOC_INOUT
+    Some(0x411870df), // IOC_OPAL_ACTIVATE_LSP
+    Some(0x411070e1), // IOC_OPAL_ACTIVATE_USR
+    Some(0x411870e4), // IOC_OPAL_ADD_USR_TO_LR
+    Some(0x411070e5), // IOC_OPAL_ENABLE_DISABLE_MBR
+    Some(0x411070e6), // IOC_OPAL_ERASE_LR
+    Some(0x413870eb), // IOC_OPAL_GENERIC_TABLE_RW
+    Some(0x800870ec), // IOC_OPAL_GET_STATUS
+    Some(0x411870dd), // IOC_OPAL_LOCK_UNLOCK
+    Some(0x412870e3), // IOC_OPAL_LR_SETUP
+    Some(0x411070e9), // IOC_OPAL_MBR_DONE
+    Some(0x410870e8), // IOC_OPAL_PSID_REVERT_TPR
+    Some(0x410870e2), // IOC_OPAL_REVERT_TPR
+    Some(0x411870dc), // IOC_OPAL_SAVE
+    Some(0x411070e7), // IOC_OPAL_SECURE_ERASE_LR
+    Some(0x422070e0), // IOC_OPAL_SET_PW
+    Some(0x410870de), // IOC_OPAL_TAKE_OWNERSHIP
+    Some(0x412070ea), // IOC_OPAL_WRITE_SHADOW_MBR
+    Some(0x80000000), // IOC_OUT
+    Some(0x401070cd), // IOC_PR_CLEAR
+    Some(0x401870cb), // IOC_PR_PREEMPT
+    Some(0x401870cc), // IOC_PR_PREEMPT_ABORT
+    Some(0x401870c8), // IOC_PR_REGISTER
+    Some(0x401070ca), // IOC_PR_RELEASE
+    Some(0x401070c9), // IOC_PR_RESERVE
+    Some(0x5761), // IOC_WATCH_QUEUE_SET_FILTER
+    Some(0x5760), // IOC_WATCH_QUEUE_SET_SIZE
+    Some(4), // IOPRIO_BE_NORM
+    Some(8), // IOPRIO_BE_NR
+    Some(2), // IOPRIO_CLASS_BE
+    Some(3), // IOPRIO_CLASS_IDLE
+    Some(7), // IOPRIO_CLASS_MASK
+    Some(0), // IOPRIO_CLASS_NONE
+    Some(1), // IOPRIO_CLASS_RT
+    Some(13), // IOPRIO_CLASS_SHIFT
+    Some(4), // IOPRIO_NORM
+    Some(8), // IOPRIO_NR_LEVELS
+    Some(0x1fff), // IOPRIO_PRIO_MASK
+    Some(2), // IOPRIO_WHO_PGRP
+    Some(1), // IOPRIO_WHO_PROCESS
+    Some(3), // IOPRIO_WHO_USER
+    Some(2), // IORING_ACCEPT_DONTWAIT
+    Some(1), // IORING_ACCEPT_MULTISHOT
+    Some(4), // IORING_ACCEPT_POLL_FIRST
+    Some(1), // IORING_ASYNC_CANCEL_ALL
+    Some(4), // IORING_ASYNC_CANCEL_ANY
+    Some(2), // IORING_ASYNC_CANCEL_FD
+    Some(8), // IORING_ASYNC_CANCEL_FD_FIXED
+    Some(32), // IORING_ASYNC_CANCEL_OP
+    Some(16), // IORING_ASYNC_CANCEL_USERDATA
+    Some(16), // IORING_CQE_BUFFER_SHIFT
+    Some(1), // IORING_CQE_F_BUFFER
+    Some(16), // IORING_CQE_F_BUF_MORE
+    Some(2), // IORING_CQE_F_MORE
+    Some(8), // IORING_CQE_F_NOTIF
+    Some(4), // IORING_CQE_F_SOCK_NONEMPTY
+    Some(1), // IORING_CQ_EVENTFD_DISABLED
+    Some(32), // IORING_ENTER_ABS_TIMER
+    Some(8), // IORING_ENTER_EXT_ARG
+    Some(64), // IORING_ENTER_EXT_ARG_REG
+    Some(1), // IORING_ENTER_GETEVENTS
+    Some(128), // IORING_ENTER_NO_IOWAIT
+    Some(16), // IORING_ENTER_REGISTERED_RING
+    Some(4), // IORING_ENTER_SQ_WAIT
+    Some(2), // IORING_ENTER_SQ_WAKEUP
+    Some(0x800), // IORING_FEAT_CQE_SKIP
+    Some(16), // IORING_FEAT_CUR_PERSONALITY
+    Some(256), // IORING_FEAT_EXT_ARG
+    Some(32), // IORING_FEAT_FAST_POLL
+    Some(0x1000), // IORING_FEAT_LINKED_FILE
+    Some(0x8000), // IORING_FEAT_MIN_TIMEOUT
+    Some(512), // IORING_FEAT_NATIVE_WORKERS
+    Some(2), // IORING_FEAT_NODROP
+    Some(0x20000), // IORING_FEAT_NO_IOWAIT
+    Some(64), // IORING_FEAT_POLL_32BITS
+    Some(0x4000), // IORING_FEAT_RECVSEND_BUNDLE
+    Some(0x2000), // IORING_FEAT_REG_REG_RING
+    Some(0x400), // IORING_FEAT_RSRC_TAGS
+    Some(0x10000), // IORING_FEAT_RW_ATTR
+    Some(8), // IORING_FEAT_RW_CUR_POS
+    Some(1), // IORING_FEAT_SINGLE_MMAP
+    Some(128), // IORING_FEAT_SQPOLL_NONFIXED
+    Some(4), // IORING_FEAT_SUBMIT_STABLE
+    Some(0xffffffff), // IORING_FILE_INDEX_ALLOC
+    Some(1), // IORING_FIXED_FD_NO_CLOEXEC
+    Some(1), // IORING_FSYNC_DATASYNC
+    Some(16), // IORING_LINK_TIMEOUT_UPDATE
+    Some(1), // IORING_MEM_REGION_REG_WAIT_ARG
+    Some(1), // IORING_MEM_REGION_TYPE_USER
+    Some(0), // IORING_MSG_DATA
+    Some(1), // IORING_MSG_RING_CQE_SKIP
+    Some(2), // IORING_MSG_RING_FLAGS_PASS
+    Some(1), // IORING_MSG_SEND_FD
+    Some(2), // IORING_NOP_FILE
+    Some(8), // IORING_NOP_FIXED_BUFFER
+    Some(4), // IORING_NOP_FIXED_FILE
+    Some(1), // IORING_NOP_INJECT_RESULT
+    Some(16), // IORING_NOP_TW
+    Some(0x80000000), // IORING_NOTIF_USAGE_ZC_COPIED
+    Some(0x8000000), // IORING_OFF_CQ_RING
+    Some(0xf8000000), // IORING_OFF_MMAP_MASK
+    Some(0x80000000), // IORING_OFF_PBUF_RING
+    Some(16), // IORING_OFF_PBUF_SHIFT
+    Some(0x10000000), // IORING_OFF_SQES
+    Some(0), // IORING_OFF_SQ_RING
+    Some(13), // IORING_OP_ACCEPT
+    Some(14), // IORING_OP_ASYNC_CANCEL
+    Some(56), // IORING_OP_BIND
+    Some(19), // IORING_OP_CLOSE
+    Some(16), // IORING_OP_CONNECT
+    Some(29), // IORING_OP_EPOLL_CTL
+    Some(59), // IORING_OP_EPOLL_WAIT
+    Some(24), // IORING_OP_FADVISE
+    Some(17), // IORING_OP_FALLOCATE
+    Some(43), // IORING_OP_FGETXATTR
+    Some(20), // IORING_OP_FILES_UPDATE
+    Some(54), // IORING_OP_FIXED_FD_INSTALL
+    Some(41), // IORING_OP_FSETXATTR
+    Some(3), // IORING_OP_FSYNC
+    Some(55), // IORING_OP_FTRUNCATE
+    Some(51), // IORING_OP_FUTEX_WAIT
+    Some(53), // IORING_OP_FUTEX_WAITV
+    Some(52), // IORING_OP_FUTEX_WAKE
+    Some(44), // IORING_OP_GETXATTR
+    Some(63), // IORING_OP_LAST
+    Some(39), // IORING_OP_LINKAT
+    Some(15), // IORING_OP_LINK_TIMEOUT
+    Some(57), // IORING_OP_LISTEN
+    Some(25), // IORING_OP_MADVISE
+    Some(37), // IORING_OP_MKDIRAT
+    Some(40), // IORING_OP_MSG_RING
+    Some(0), // IORING_OP_NOP
+    Some(18), // IORING_OP_OPENAT
+    Some(28), // IORING_OP_OPENAT2
+    Some(62), // IORING_OP_PIPE
+    Some(6), // IORING_OP_POLL_ADD
+    Some(7), // IORING_OP_POLL_REMOVE
+    Some(31), // IORING_OP_PROVIDE_BUFFERS
+    Some(22), // IORING_OP_READ
+    Some(1), // IORING_OP_READV
+    Some(60), // IORING_OP_READV_FIXED
+    Some(4), // IORING_OP_READ_FIXED
+    Some(49), // IORING_OP_READ_MULTISHOT
+    Some(27), // IORING_OP_RECV
+    Some(10), // IORING_OP_RECVMSG
+    Some(58), // IORING_OP_RECV_ZC
+    Some(32), // IORING_OP_REMOVE_BUFFERS
+    Some(35), // IORING_OP_RENAMEAT
+    Some(26), // IORING_OP_SEND
+    Some(9), // IORING_OP_SENDMSG
+    Some(48), // IORING_OP_SENDMSG_ZC
+    Some(47), // IORING_OP_SEND_ZC
+    Some(42), // IORING_OP_SETXATTR
+    Some(34), // IORING_OP_SHUTDOWN
+    Some(45), // IORING_OP_SOCKET
+    Some(30), // IORING_OP_SPLICE
+    Some(21), // IORING_OP_STATX
+    Some(38), // IORING_OP_SYMLINKAT
+    Some(8), // IORING_OP_SYNC_FILE_RANGE
+    Some(33), // IORING_OP_TEE
+    Some(11), // IORING_OP_TIMEOUT
+    Some(12), // IORING_OP_TIMEOUT_REMOVE
+    Some(36), // IORING_OP_UNLINKAT
+    Some(46), // IORING_OP_URING_CMD
+    Some(50), // IORING_OP_WAITID
+    Some(23), // IORING_OP_WRITE
+    Some(2), // IORING_OP_WRITEV
+    Some(61), // IORING_OP_WRITEV_FIXED
+    Some(5), // IORING_OP_WRITE_FIXED
+    Some(8), // IORING_POLL_ADD_LEVEL
+    Some(1), // IORING_POLL_ADD_MULTI
+    Some(2), // IORING_POLL_UPDATE_EVENTS
+    Some(4), // IORING_POLL_UPDATE_USER_DATA
+    Some(16), // IORING_RECVSEND_BUNDLE
+    Some(4), // IORING_RECVSEND_FIXED_BUF
+    Some(1), // IORING_RECVSEND_POLL_FIRST
+    Some(2), // IORING_RECV_MULTISHOT
+    Some(0), // IORING_REGISTER_BUFFERS
+    Some(15), // IORING_REGISTER_BUFFERS2
+    Some(16), // IORING_REGISTER_BUFFERS_UPDATE
+    Some(29), // IORING_REGISTER_CLOCK
+    Some(30), // IORING_REGISTER_CLONE_BUFFERS
+    Some(2), // IORING_REGISTER_DST_REPLACE
+    Some(12), // IORING_REGISTER_ENABLE_RINGS
+    Some(4), // IORING_REGISTER_EVENTFD
+    Some(7), // IORING_REGISTER_EVENTFD_ASYNC
+    Some(2), // IORING_REGISTER_FILES
+    Some(13), // IORING_REGISTER_FILES2
+    Some(0xfffffffffffffffe), // IORING_REGISTER_FILES_SKIP
+    Some(6), // IORING_REGISTER_FILES_UPDATE
+    Some(14), // IORING_REGISTER_FILES_UPDATE2
+    Some(25), // IORING_REGISTER_FILE_ALLOC_RANGE
+    Some(17), // IORING_REGISTER_IOWQ_AFF
+    Some(19), // IORING_REGISTER_IOWQ_MAX_WORKERS
+    Some(35), // IORING_REGISTER_LAST
+    Some(34), // IORING_REGISTER_MEM_REGION
+    Some(27), // IORING_REGISTER_NAPI
+    Some(22), // IORING_REGISTER_PBUF_RING
+    Some(26), // IORING_REGISTER_PBUF_STATUS
+    Some(9), // IORING_REGISTER_PERSONALITY
+    Some(8), // IORING_REGISTER_PROBE
+    Some(33), // IORING_REGISTER_RESIZE_RINGS
+    Some(11), // IORING_REGISTER_RESTRICTIONS
+    Some(20), // IORING_REGISTER_RING_FDS
+    Some(31), // IORING_REGISTER_SEND_MSG_RING
+    Some(1), // IORING_REGISTER_SRC_REGISTERED
+    Some(24), // IORING_REGISTER_SYNC_CANCEL
+    Some(0x80000000), // IORING_REGISTER_USE_REGISTERED_RING
+    Some(32), // IORING_REGISTER_ZCRX_IFQ
+    Some(1), // IORING_REG_WAIT_TS
+    Some(4), // IORING_RESTRICTION_LAST
+    Some(0), // IORING_RESTRICTION_REGISTER_OP
+    Some(2), // IORING_RESTRICTION_SQE_FLAGS_ALLOWED
+    Some(3), // IORING_RESTRICTION_SQE_FLAGS_REQUIRED
+    Some(1), // IORING_RESTRICTION_SQE_OP
+    Some(1), // IORING_RSRC_REGISTER_SPARSE
+    Some(1), // IORING_RW_ATTR_FLAG_PI
+    Some(32), // IORING_SEND_VECTORIZED
+    Some(8), // IORING_SEND_ZC_REPORT_USAGE
+    Some(32), // IORING_SETUP_ATTACH_WQ
+    Some(16), // IORING_SETUP_CLAMP
+    Some(256), // IORING_SETUP_COOP_TASKRUN
+    Some(0x800), // IORING_SETUP_CQE32
+    Some(8), // IORING_SETUP_CQSIZE
+    Some(0x2000), // IORING_SETUP_DEFER_TASKRUN
+    Some(0x20000), // IORING_SETUP_HYBRID_IOPOLL
+    Some(1), // IORING_SETUP_IOPOLL
+    Some(0x4000), // IORING_SETUP_NO_MMAP
+    Some(0x10000), // IORING_SETUP_NO_SQARRAY
+    Some(0x8000), // IORING_SETUP_REGISTERED_FD_ONLY
+    Some(64), // IORING_SETUP_R_DISABLED
+    Some(0x1000), // IORING_SETUP_SINGLE_ISSUER
+    Some(0x400), // IORING_SETUP_SQE128
+    Some(2), // IORING_SETUP_SQPOLL
+    Some(4), // IORING_SETUP_SQ_AFF
+    Some(128), // IORING_SETUP_SUBMIT_ALL
+    Some(512), // IORING_SETUP_TASKRUN_FLAG
+    Some(2), // IORING_SQ_CQ_OVERFLOW
+    Some(1), // IORING_SQ_NEED_WAKEUP
+    Some(4), // IORING_SQ_TASKRUN
+    Some(1), // IORING_TIMEOUT_ABS
+    Some(4), // IORING_TIMEOUT_BOOTTIME
+    Some(12), // IORING_TIMEOUT_CLOCK_MASK
+    Some(32), // IORING_TIMEOUT_ETIME_SUCCESS
+    Some(64), // IORING_TIMEOUT_MULTISHOT
+    Some(8), // IORING_TIMEOUT_REALTIME
+    Some(2), // IORING_TIMEOUT_UPDATE
+    Some(18), // IORING_TIMEOUT_UPDATE_MASK
+    Some(16), // IORING_TIMESTAMP_HW_SHIFT
+    Some(17), // IORING_TIMESTAMP_TYPE_SHIFT
+    Some(1), // IORING_UNREGISTER_BUFFERS
+    Some(5), // IORING_UNREGISTER_EVENTFD
+    Some(3), // IORING_UNREGISTER_FILES
+    Some(18), // IORING_UNREGISTER_IOWQ_AFF
+    Some(28), // IORING_UNREGISTER_NAPI
+    Some(23), // IORING_UNREGISTER_PBUF_RING
+    Some(10), // IORING_UNREGISTER_PERSONALITY
+    Some(21), // IORING_UNREGISTER_RING_FDS
+    Some(1), // IORING_URING_CMD_FIXED
+    Some(1), // IORING_URING_CMD_MASK
+    Some(1), // IORING_ZCRX_AREA_DMABUF
+    Some(48), // IORING_ZCRX_AREA_SHIFT
+    Some(16), // IOSQE_ASYNC
+    Some(4), // IOSQE_ASYNC_BIT
+    Some(32), // IOSQE_BUFFER_SELECT
+    Some(5), // IOSQE_BUFFER_SELECT_BIT
+    Some(64), // IOSQE_CQE_SKIP_SUCCESS
+    Some(6), // IOSQE_CQE_SKIP_SUCCESS_BIT
+    Some(1), // IOSQE_FIXED_FILE
+    Some(0), // IOSQE_FIXED_FILE_BIT
+    Some(2), // IOSQE_IO_DRAIN
+    Some(1), // IOSQE_IO_DRAIN_BIT
+    Some(8), // IOSQE_IO_HARDLINK
+    Some(3), // IOSQE_IO_HARDLINK_BIT
+    Some(4), // IOSQE_IO_LINK
+    Some(2), // IOSQE_IO_LINK_BIT
+    Some(2), // IOU_PBUF_RING_INC
+    Some(1), // IOU_PBUF_RING_MMAP
+    Some(4), // IO_INTEGRITY_CHK_APPTAG
+    Some(1), // IO_INTEGRITY_CHK_GUARD
+    Some(2), // IO_INTEGRITY_CHK_REFTAG
+    Some(7), // IO_INTEGRITY_VALID_FLAGS
+    Some(0), // IO_URING_NAPI_REGISTER_OP
+    Some(1), // IO_URING_NAPI_STATIC_ADD_ID
+    Some(2), // IO_URING_NAPI_STATIC_DEL_ID
+    Some(0), // IO_URING_NAPI_TRACKING_DYNAMIC
+    Some(255), // IO_URING_NAPI_TRACKING_INACTIVE
+    Some(1), // IO_URING_NAPI_TRACKING_STATIC
+    Some(1), // IO_URING_OP_SUPPORTED
+    Some(0), // IO_WQ_BOUND
+    Some(1), // IO_WQ_UNBOUND
+    Some(256), // IPC_64
+    Some(512), // IPC_CREAT
+    Some(0x1000), // IPC_DIPC
+    Some(0x400), // IPC_EXCL
+    Some(3), // IPC_INFO
+    Some(0x800), // IPC_NOWAIT
+    Some(2), // IPC_NS_INDEX
+    Some(0), // IPC_OLD
+    Some(0x2000), // IPC_OWN
+    Some(0), // IPC_PRIVATE
+    Some(0), // IPC_RMID
+    Some(1), // IPC_SET
+    Some(2), // IPC_STAT
+    Some(64), // IPDEFTTL
+    Some(0x8004691e), // IPMICTL_GET_MAINTENANCE_MODE_CMD
+    Some(0x80046912), // IPMICTL_GET_MY_ADDRESS_CMD
+    Some(0x80046919), // IPMICTL_GET_MY_CHANNEL_ADDRESS_CMD
+    Some(0x8004691b), // IPMICTL_GET_MY_CHANNEL_LUN_CMD
+    Some(0x80046914), // IPMICTL_GET_MY_LUN_CMD
+    Some(0x80086917), // IPMICTL_GET_TIMING_PARMS_CMD
+    Some(0xc030690c), // IPMICTL_RECEIVE_MSG
+    Some(0xc030690b), // IPMICTL_RECEIVE_MSG_TRUNC
+    Some(0x8002690e), // IPMICTL_REGISTER_FOR_CMD
+    Some(0x800c691c), // IPMICTL_REGISTER_FOR_CMD_CHANS
+    Some(0x8028690d), // IPMICTL_SEND_COMMAND
+    Some(0x80306915), // IPMICTL_SEND_COMMAND_SETTIME
+    Some(0x80046910), // IPMICTL_SET_GETS_EVENTS_CMD
+    Some(0x4004691f), // IPMICTL_SET_MAINTENANCE_MODE_CMD
+    Some(0x80046911), // IPMICTL_SET_MY_ADDRESS_CMD
+    Some(0x80046918), // IPMICTL_SET_MY_CHANNEL_ADDRESS_CMD
+    Some(0x8004691a), // IPMICTL_SET_MY_CHANNEL_LUN_CMD
+    Some(0x80046913), // IPMICTL_SET_MY_LUN_CMD
+    Some(0x80086916), // IPMICTL_SET_TIMING_PARMS_CMD
+    Some(0x8002690f), // IPMICTL_UNREGISTER_FOR_CMD
+    Some(0x800c691d), // IPMICTL_UNREGISTER_FOR_CMD_CHANS
+    Some(0xb101), // IPMI_BMC_IOCTL_CLEAR_SMS_ATN
+    Some(0xb102), // IPMI_BMC_IOCTL_FORCE_ABORT
+    Some(0xb100), // IPMI_BMC_IOCTL_SET_SMS_ATN
+    Some(134), // IPOPT_CIPSO
+    Some(96), // IPOPT_CLASS_MASK
+    Some(0), // IPOPT_CONTROL
+    Some(128), // IPOPT_COPY
+    Some(0), // IPOPT_END
+    Some(0), // IPOPT_EOL
+    Some(131), // IPOPT_LSRR
+    Some(64), // IPOPT_MEASUREMENT
+    Some(4), // IPOPT_MINOFF
+    Some(1), // IPOPT_NOOP
+    Some(1), // IPOPT_NOP
+    Some(31), // IPOPT_NUMBER_MASK
+    Some(2), // IPOPT_OFFSET
+    Some(1), // IPOPT_OLEN
+    Some(0), // IPOPT_OPTVAL
+    Some(148), // IPOPT_RA
+    Some(32), // IPOPT_RESERVED1
+    Some(96), // IPOPT_RESERVED2
+    Some(7), // IPOPT_RR
+    Some(130), // IPOPT_SEC
+    Some(136), // IPOPT_SID
+    Some(137), // IPOPT_SSRR
+    Some(68), // IPOPT_TIMESTAMP
+    Some(68), // IPOPT_TS
+    Some(3), // IPOPT_TS_PRESPEC
+    Some(1), // IPOPT_TS_TSANDADDR
+    Some(0), // IPOPT_TS_TSONLY
+    Some(512), // IPPORT_BIFFUDP
+    Some(514), // IPPORT_CMDSERVER
+    Some(13), // IPPORT_DAYTIME
+    Some(9), // IPPORT_DISCARD
+    Some(7), // IPPORT_ECHO
+    Some(520), // IPPORT_EFSSERVER
+    Some(512), // IPPORT_EXECSERVER
+    Some(79), // IPPORT_FINGER
+    Some(21), // IPPORT_FTP
+    Some(513), // IPPORT_LOGINSERVER
+    Some(57), // IPPORT_MTP
+    Some(42), // IPPORT_NAMESERVER
+    Some(15), // IPPORT_NETSTAT
+    Some(0x400), // IPPORT_RESERVED
+    Some(77), // IPPORT_RJE
+    Some(520), // IPPORT_ROUTESERVER
+    Some(25), // IPPORT_SMTP
+    Some(95), // IPPORT_SUPDUP
+    Some(11), // IPPORT_SYSTAT
+    Some(23), // IPPORT_TELNET
+    Some(69), // IPPORT_TFTP
+    Some(37), // IPPORT_TIMESERVER
+    Some(87), // IPPORT_TTYLINK
+    Some(0x1388), // IPPORT_USERRESERVED
+    Some(43), // IPPORT_WHOIS
+    Some(513), // IPPORT_WHOSERVER
+    Some(144), // IPPROTO_AGGFRAG
+    Some(51), // IPPROTO_AH
+    Some(94), // IPPROTO_BEETPH
+    Some(108), // IPPROTO_COMP
+    Some(33), // IPPROTO_DCCP
+    Some(60), // IPPROTO_DSTOPTS
+    Some(8), // IPPROTO_EGP
+    Some(98), // IPPROTO_ENCAP
+    Some(50), // IPPROTO_ESP
+    Some(143), // IPPROTO_ETHERNET
+    Some(44), // IPPROTO_FRAGMENT
+    Some(47), // IPPROTO_GRE
+    Some(0), // IPPROTO_HOPOPTS
+    Some(1), // IPPROTO_ICMP
+    Some(58), // IPPROTO_ICMPV6
+    Some(22), // IPPROTO_IDP
+    Some(2), // IPPROTO_IGMP
+    Some(0), // IPPROTO_IP
+    Some(4), // IPPROTO_IPIP
+    Some(41), // IPPROTO_IPV6
+    Some(115), // IPPROTO_L2TP
+    Some(263), // IPPROTO_MAX
+    Some(135), // IPPROTO_MH
+    Some(137), // IPPROTO_MPLS
+    Some(262), // IPPROTO_MPTCP
+    Some(92), // IPPROTO_MTP
+    Some(59), // IPPROTO_NONE
+    Some(103), // IPPROTO_PIM
+    Some(12), // IPPROTO_PUP
+    Some(255), // IPPROTO_RAW
+    Some(43), // IPPROTO_ROUTING
+    Some(46), // IPPROTO_RSVP
+    Some(132), // IPPROTO_SCTP
+    Some(256), // IPPROTO_SMC
+    Some(6), // IPPROTO_TCP
+    Some(29), // IPPROTO_TP
+    Some(17), // IPPROTO_UDP
+    Some(136), // IPPROTO_UDPLITE
+    Some(16), // IPTOS_LOWDELAY
+    Some(2), // IPTOS_MINCOST
+    Some(160), // IPTOS_PREC_CRITIC_ECP
+    Some(96), // IPTOS_PREC_FLASH
+    Some(128), // IPTOS_PREC_FLASHOVERRIDE
+    Some(64), // IPTOS_PREC_IMMEDIATE
+    Some(192), // IPTOS_PREC_INTERNETCONTROL
+    Some(224), // IPTOS_PREC_MASK
+    Some(224), // IPTOS_PREC_NETCONTROL
+    Some(32), // IPTOS_PREC_PRIORITY
+    Some(0), // IPTOS_PREC_ROUTINE
+    Some(4), // IPTOS_RELIABILITY
+    Some(8), // IPTOS_THROUGHPUT
+    Some(30), // IPTOS_TOS_MASK
+    Some(8), // IPV4_BEET_PHMAXLEN
+    Some(23), // IPV4_DEVCONF_ACCEPT_LOCAL
+    Some(4), // IPV4_DEVCONF_ACCEPT_REDIRECTS
+    Some(9), // IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE
+    Some(13), // IPV4_DEVCONF_ARPFILTER
+    Some(21), // IPV4_DEVCONF_ARP_ACCEPT
+    Some(18), // IPV4_DEVCONF_ARP_ANNOUNCE
+    Some(33), // IPV4_DEVCONF_ARP_EVICT_NOCARRIER
+    Some(19), // IPV4_DEVCONF_ARP_IGNORE
+    Some(22), // IPV4_DEVCONF_ARP_NOTIFY
+    Some(32), // IPV4_DEVCONF_BC_FORWARDING
+    Some(10), // IPV4_DEVCONF_BOOTP_RELAY
+    Some(31), // IPV4_DEVCONF_DROP_GRATUITOUS_ARP
+    Some(30), // IPV4_DEVCONF_DROP_UNICAST_IN_L2_MULTICAST
+    Some(17), // IPV4_DEVCONF_FORCE_IGMP_VERSION
+    Some(1), // IPV4_DEVCONF_FORWARDING
+    Some(27), // IPV4_DEVCONF_IGMPV2_UNSOLICITED_REPORT_INTERVAL
+    Some(28), // IPV4_DEVCONF_IGMPV3_UNSOLICITED_REPORT_INTERVAL
+    Some(29), // IPV4_DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN
+    Some(11), // IPV4_DEVCONF_LOG_MARTIANS
+    Some(2), // IPV4_DEVCONF_MC_FORWARDING
+    Some(14), // IPV4_DEVCONF_MEDIUM_ID
+    Some(16), // IPV4_DEVCONF_NOPOLICY
+    Some(15), // IPV4_DEVCONF_NOXFRM
+    Some(20), // IPV4_DEVCONF_PROMOTE_SECONDARIES
+    Some(3), // IPV4_DEVCONF_PROXY_ARP
+    Some(25), // IPV4_DEVCONF_PROXY_ARP_PVLAN
+    Some(26), // IPV4_DEVCONF_ROUTE_LOCALNET
+    Some(8), // IPV4_DEVCONF_RP_FILTER
+    Some(5), // IPV4_DEVCONF_SECURE_REDIRECTS
+    Some(6), // IPV4_DEVCONF_SEND_REDIRECTS
+    Some(7), // IPV4_DEVCONF_SHARED_MEDIA
+    Some(24), // IPV4_DEVCONF_SRC_VMARK
+    Some(12), // IPV4_DEVCONF_TAG
+    Some(4), // IPV6_2292DSTOPTS
+    Some(8), // IPV6_2292HOPLIMIT
+    Some(3), // IPV6_2292HOPOPTS
+    Some(2), // IPV6_2292PKTINFO
+    Some(6), // IPV6_2292PKTOPTIONS
+    Some(5), // IPV6_2292RTHDR
+    Some(1), // IPV6_ADDRFORM
+    Some(72), // IPV6_ADDR_PREFERENCES
+    Some(20), // IPV6_ADD_MEMBERSHIP
+    Some(10), // IPV6_AUTHHDR
+    Some(70), // IPV6_AUTOFLOWLABEL
+    Some(7), // IPV6_CHECKSUM
+    Some(62), // IPV6_DONTFRAG
+    Some(21), // IPV6_DROP_MEMBERSHIP
+    Some(59), // IPV6_DSTOPTS
+    Some(11), // IPV6_FLOWINFO
+    Some(0xfffff), // IPV6_FLOWINFO_FLOWLABEL
+    Some(0xff00000), // IPV6_FLOWINFO_PRIORITY
+    Some(33), // IPV6_FLOWINFO_SEND
+    Some(32), // IPV6_FLOWLABEL_MGR
+    Some(0), // IPV6_FL_A_GET
+    Some(1), // IPV6_FL_A_PUT
+    Some(2), // IPV6_FL_A_RENEW
+    Some(1), // IPV6_FL_F_CREATE
+    Some(2), // IPV6_FL_F_EXCL
+    Some(4), // IPV6_FL_F_REFLECT
+    Some(8), // IPV6_FL_F_REMOTE
+    Some(255), // IPV6_FL_S_ANY
+    Some(1), // IPV6_FL_S_EXCL
+    Some(0), // IPV6_FL_S_NONE
+    Some(2), // IPV6_FL_S_PROCESS
+    Some(3), // IPV6_FL_S_USER
+    Some(78), // IPV6_FREEBIND
+    Some(36), // IPV6_HDRINCL
+    Some(52), // IPV6_HOPLIMIT
+    Some(54), // IPV6_HOPOPTS
+    Some(34), // IPV6_IPSEC_POLICY
+    Some(27), // IPV6_JOIN_ANYCAST
+    Some(20), // IPV6_JOIN_GROUP
+    Some(28), // IPV6_LEAVE_ANYCAST
+    Some(21), // IPV6_LEAVE_GROUP
+    Some(73), // IPV6_MINHOPCOUNT
+    Some(0x500), // IPV6_MIN_MTU
+    Some(24), // IPV6_MTU
+    Some(23), // IPV6_MTU_DISCOVER
+    Some(29), // IPV6_MULTICAST_ALL
+    Some(18), // IPV6_MULTICAST_HOPS
+    Some(17), // IPV6_MULTICAST_IF
+    Some(19), // IPV6_MULTICAST_LOOP
+    Some(9), // IPV6_NEXTHOP
+    Some(0), // IPV6_OPT_ROUTERALERT_MLD
+    Some(74), // IPV6_ORIGDSTADDR
+    Some(61), // IPV6_PATHMTU
+    Some(50), // IPV6_PKTINFO
+    Some(2), // IPV6_PMTUDISC_DO
+    Some(0), // IPV6_PMTUDISC_DONT
+    Some(4), // IPV6_PMTUDISC_INTERFACE
+    Some(5), // IPV6_PMTUDISC_OMIT
+    Some(3), // IPV6_PMTUDISC_PROBE
+    Some(1), // IPV6_PMTUDISC_WANT
+    Some(8), // IPV6_PREFER_SRC_CGA
+    Some(4), // IPV6_PREFER_SRC_COA
+    Some(0x400), // IPV6_PREFER_SRC_HOME
+    Some(0x800), // IPV6_PREFER_SRC_NONCGA
+    Some(2), // IPV6_PREFER_SRC_PUBLIC
+    Some(256), // IPV6_PREFER_SRC_PUBTMP_DEFAULT
+    Some(1), // IPV6_PREFER_SRC_TMP
+    Some(0xa00), // IPV6_PRIORITY_10
+    Some(0xb00), // IPV6_PRIORITY_11
+    Some(0xc00), // IPV6_PRIORITY_12
+    Some(0xd00), // IPV6_PRIORITY_13
+    Some(0xe00), // IPV6_PRIORITY_14
+    Some(0xf00), // IPV6_PRIORITY_15
+    Some(0x800), // IPV6_PRIORITY_8
+    Some(0x900), // IPV6_PRIORITY_9
+    Some(0x400), // IPV6_PRIORITY_BULK
+    Some(0x700), // IPV6_PRIORITY_CONTROL
+    Some(256), // IPV6_PRIORITY_FILLER
+    Some(0x600), // IPV6_PRIORITY_INTERACTIVE
+    Some(768), // IPV6_PRIORITY_RESERVED1
+    Some(0x500), // IPV6_PRIORITY_RESERVED2
+    Some(512), // IPV6_PRIORITY_UNATTENDED
+    Some(0), // IPV6_PRIORITY_UNCHARACTERIZED
+    Some(58), // IPV6_RECVDSTOPTS
+    Some(25), // IPV6_RECVERR
+    Some(31), // IPV6_RECVERR_RFC4884
+    Some(77), // IPV6_RECVFRAGSIZE
+    Some(51), // IPV6_RECVHOPLIMIT
+    Some(53), // IPV6_RECVHOPOPTS
+    Some(74), // IPV6_RECVORIGDSTADDR
+    Some(60), // IPV6_RECVPATHMTU
+    Some(49), // IPV6_RECVPKTINFO
+    Some(56), // IPV6_RECVRTHDR
+    Some(66), // IPV6_RECVTCLASS
+    Some(22), // IPV6_ROUTER_ALERT
+    Some(30), // IPV6_ROUTER_ALERT_ISOLATE
+    Some(57), // IPV6_RTHDR
+    Some(55), // IPV6_RTHDRDSTOPTS
+    Some(0), // IPV6_RTHDR_LOOSE
+    Some(1), // IPV6_RTHDR_STRICT
+    Some(0), // IPV6_RTHDR_TYPE_0
+    Some(59), // IPV6_RXDSTOPTS
+    Some(54), // IPV6_RXHOPOPTS
+    Some(1), // IPV6_SRCRT_STRICT
+    Some(0), // IPV6_SRCRT_TYPE_0
+    Some(2), // IPV6_SRCRT_TYPE_2
+    Some(3), // IPV6_SRCRT_TYPE_3
+    Some(4), // IPV6_SRCRT_TYPE_4
+    Some(67), // IPV6_TCLASS
+    Some(7), // IPV6_TLV_CALIPSO
+    Some(201), // IPV6_TLV_HAO
+    Some(49), // IPV6_TLV_IOAM
+    Some(194), // IPV6_TLV_JUMBO
+    Some(0), // IPV6_TLV_PAD1
+    Some(1), // IPV6_TLV_PADN
+    Some(5), // IPV6_TLV_ROUTERALERT
+    Some(75), // IPV6_TRANSPARENT
+    Some(16), // IPV6_UNICAST_HOPS
+    Some(76), // IPV6_UNICAST_IF
+    Some(26), // IPV6_V6ONLY
+    Some(35), // IPV6_XFRM_POLICY
+    Some(4), // IPVERSION
+    Some(35), // IP_ADD_MEMBERSHIP
+    Some(39), // IP_ADD_SOURCE_MEMBERSHIP
+    Some(24), // IP_BIND_ADDRESS_NO_PORT
+    Some(38), // IP_BLOCK_SOURCE
+    Some(23), // IP_CHECKSUM
+    Some(1), // IP_DEFAULT_MULTICAST_LOOP
+    Some(1), // IP_DEFAULT_MULTICAST_TTL
+    Some(36), // IP_DROP_MEMBERSHIP
+    Some(40), // IP_DROP_SOURCE_MEMBERSHIP
+    Some(15), // IP_FREEBIND
+    Some(3), // IP_HDRINCL
+    Some(16), // IP_IPSEC_POLICY
+    Some(51), // IP_LOCAL_PORT_RANGE
+    Some(20), // IP_MAX_MEMBERSHIPS
+    Some(21), // IP_MINTTL
+    Some(41), // IP_MSFILTER
+    Some(14), // IP_MTU
+    Some(10), // IP_MTU_DISCOVER
+    Some(49), // IP_MULTICAST_ALL
+    Some(32), // IP_MULTICAST_IF
+    Some(34), // IP_MULTICAST_LOOP
+    Some(33), // IP_MULTICAST_TTL
+    Some(22), // IP_NODEFRAG
+    Some(4), // IP_OPTIONS
+    Some(20), // IP_ORIGDSTADDR
+    Some(18), // IP_PASSSEC
+    Some(8), // IP_PKTINFO
+    Some(9), // IP_PKTOPTIONS
+    Some(10), // IP_PMTUDISC
+    Some(2), // IP_PMTUDISC_DO
+    Some(0), // IP_PMTUDISC_DONT
+    Some(4), // IP_PMTUDISC_INTERFACE
+    Some(5), // IP_PMTUDISC_OMIT
+    Some(3), // IP_PMTUDISC_PROBE
+    Some(1), // IP_PMTUDISC_WANT
+    Some(52), // IP_PROTOCOL
+    Some(11), // IP_RECVERR
+    Some(26), // IP_RECVERR_RFC4884
+    Some(25), // IP_RECVFRAGSIZE
+    Some(6), // IP_RECVOPTS
+    Some(20), // IP_RECVORIGDSTADDR
+    Some(7), // IP_RECVRETOPTS
+    Some(13), // IP_RECVTOS
+    Some(12), // IP_RECVTTL
+    Some(7), // IP_RETOPTS
+    Some(5), // IP_ROUTER_ALERT
+    Some(1), // IP_TOS
+    Some(19), // IP_TRANSPARENT
+    Some(2), // IP_TTL
+    Some(37), // IP_UNBLOCK_SOURCE
+    Some(50), // IP_UNICAST_IF
+    Some(17), // IP_XFRM_POLICY
+    None, // IRQ26_MODE
+    None, // IRQ_MODE
+    Some(1), // ISIG
+    Some(0x9660), // ISOFS_SUPER_MAGIC
+    Some(0xc008fe01), // ISST_IF_GET_PHY_ID
+    Some(0x8008fe00), // ISST_IF_GET_PLATFORM_INFO
+    Some(0x4008fe02), // ISST_IF_IO_CMD
+    Some(0xc008fe03), // ISST_IF_MBOX_COMMAND
+    Some(0xc008fe04), // ISST_IF_MSR_COMMAND
+    Some(32), // ISTRIP
+    Some(2), // ITIMER_PROF
+    Some(0), // ITIMER_REAL
+    Some(1), // ITIMER_VIRTUAL
+    None, // ITOSTOP
+    Some(512), // IUCLC
+    Some(0x4000), // IUTF8
+    Some(0x401856c0), // IVTVFB_IOC_DMA_FRAME
+    Some(0x800), // IXANY
+    Some(0x1000), // IXOFF
+    Some(0x400), // IXON
+    Some(0x72b6), // JFFS2_SUPER_MAGIC
+    Some(15), // JOYSTICK_MAJOR
+    Some(99), // JSFD_MAJOR
+    Some(0x80016a11), // JSIOCGAXES
+    Some(0x80406a32), // JSIOCGAXMAP
+    Some(0x84006a34), // JSIOCGBTNMAP
+    Some(0x80016a12), // JSIOCGBUTTONS
+    Some(0x80246a22), // JSIOCGCORR
+    Some(0x80046a01), // JSIOCGVERSION
+    Some(0x40406a31), // JSIOCSAXMAP
+    Some(0x44006a33), // JSIOCSBTNMAP
+    Some(0x40246a21), // JSIOCSCORR
+    Some(2), // KB_101
+    Some(1), // KB_84
+    Some(3), // KB_OTHER
+    Some(0), // KCMPROTO_CONNECTED
+    Some(7), // KCMP_EPOLL_TFD
+    Some(0), // KCMP_FILE
+    Some(2), // KCMP_FILES
+    Some(3), // KCMP_FS
+    Some(5), // KCMP_IO
+    Some(4), // KCMP_SIGHAND
+    Some(6), // KCMP_SYSVSEM
+    Some(8), // KCMP_TYPES
+    Some(1), // KCMP_VM
+    Some(1), // KCM_RECV_DISABLE
+    Some(0x6365), // KCOV_DISABLE
+    Some(0x6364), // KCOV_ENABLE
+    Some(0x80086301), // KCOV_INIT_TRACE
+    Some(0x40186366), // KCOV_REMOTE_ENABLE
+    Some(0x4b34), // KDADDIO
+    Some(0x4b35), // KDDELIO
+    Some(0x4b37), // KDDISABIO
+    Some(0x4b36), // KDENABIO
+    Some(0x4b72), // KDFONTOP
+    Some(0x4b4c), // KDGETKEYCODE
+    Some(0x4b31), // KDGETLED
+    Some(0x4b3b), // KDGETMODE
+    Some(0x4b4a), // KDGKBDIACR
+    Some(0x4bfa), // KDGKBDIACRUC
+    Some(0x4b46), // KDGKBENT
+    Some(0x4b64), // KDGKBLED
+    Some(0x4b62), // KDGKBMETA
+    Some(0x4b44), // KDGKBMODE
+    Some(0x4b48), // KDGKBSENT
+    Some(0x4b33), // KDGKBTYPE
+    Some(0x4b52), // KDKBDREP
+    Some(0x4b3c), // KDMAPDISP
+    Some(0x4b30), // KDMKTONE
+    Some(0x4b4d), // KDSETKEYCODE
+    Some(0x4b32), // KDSETLED
+    Some(0x4b3a), // KDSETMODE
+    Some(0x4b4e), // KDSIGACCEPT
+    Some(0x4b4b), // KDSKBDIACR
+    Some(0x4bfb), // KDSKBDIACRUC
+    Some(0x4b47), // KDSKBENT
+    Some(0x4b65), // KDSKBLED
+    Some(0x4b63), // KDSKBMETA
+    Some(0x4b45), // KDSKBMODE
+    Some(0x4b49), // KDSKBSENT
+    Some(0x4b3d), // KDUNMAPDISP
+    Some(1), // KD_FONT_FLAG_DONT_RECALC
+    Some(3), // KD_FONT_OP_COPY
+    Some(1), // KD_FONT_OP_GET
+    Some(0), // KD_FONT_OP_SET
+    Some(2), // KD_FONT_OP_SET_DEFAULT
+    Some(1), // KD_GRAPHICS
+    Some(0), // KD_TEXT
+    Some(2), // KD_TEXT0
+    Some(3), // KD_TEXT1
+    Some(0x30000), // KEXEC_ARCH_386
+    Some(0x40000), // KEXEC_ARCH_68K
+    Some(0xb70000), // KEXEC_ARCH_AARCH64
+    Some(0x280000), // KEXEC_ARCH_ARM
+    Some(0), // KEXEC_ARCH_DEFAULT
+    Some(0x320000), // KEXEC_ARCH_IA_64
+    Some(0x1020000), // KEXEC_ARCH_LOONGARCH
+    Some(0xffff0000), // KEXEC_ARCH_MASK
+    Some(0x80000), // KEXEC_ARCH_MIPS
+    Some(0xa0000), // KEXEC_ARCH_MIPS_LE
+    Some(0xf0000), // KEXEC_ARCH_PARISC
+    Some(0x140000), // KEXEC_ARCH_PPC
+    Some(0x150000), // KEXEC_ARCH_PPC64
+    Some(0xf30000), // KEXEC_ARCH_RISCV
+    Some(0x160000), // KEXEC_ARCH_S390
+    Some(0x2a0000), // KEXEC_ARCH_SH
+    Some(0x3e0000), // KEXEC_ARCH_X86_64
+    Some(4), // KEXEC_FILE_NO_INITRAMFS
+    Some(2), // KEXEC_FILE_ON_CRASH
+    Some(1), // KEXEC_FILE_UNLOAD
+    Some(1), // KEXEC_ON_CRASH
+    Some(2), // KEXEC_PRESERVE_CONTEXT
+    Some(16), // KEXEC_SEGMENT_MAX
+    Some(16), // KEYCTL_ASSUME_AUTHORITY
+    Some(31), // KEYCTL_CAPABILITIES
+    Some(16), // KEYCTL_CAPS0_BIG_KEY
+    Some(1), // KEYCTL_CAPS0_CAPABILITIES
+    Some(4), // KEYCTL_CAPS0_DIFFIE_HELLMAN
+    Some(32), // KEYCTL_CAPS0_INVALIDATE
+    Some(128), // KEYCTL_CAPS0_MOVE
+    Some(2), // KEYCTL_CAPS0_PERSISTENT_KEYRINGS
+    Some(8), // KEYCTL_CAPS0_PUBLIC_KEY
+    Some(64), // KEYCTL_CAPS0_RESTRICT_KEYRING
+    Some(4), // KEYCTL_CAPS1_NOTIFICATIONS
+    Some(1), // KEYCTL_CAPS1_NS_KEYRING_NAME
+    Some(2), // KEYCTL_CAPS1_NS_KEY_TAG
+    Some(4), // KEYCTL_CHOWN
+    Some(7), // KEYCTL_CLEAR
+    Some(6), // KEYCTL_DESCRIBE
+    Some(23), // KEYCTL_DH_COMPUTE
+    Some(0), // KEYCTL_GET_KEYRING_ID
+    Some(22), // KEYCTL_GET_PERSISTENT
+    Some(17), // KEYCTL_GET_SECURITY
+    Some(12), // KEYCTL_INSTANTIATE
+    Some(20), // KEYCTL_INSTANTIATE_IOV
+    Some(21), // KEYCTL_INVALIDATE
+    Some(1), // KEYCTL_JOIN_SESSION_KEYRING
+    Some(8), // KEYCTL_LINK
+    Some(30), // KEYCTL_MOVE
+    Some(1), // KEYCTL_MOVE_EXCL
+    Some(13), // KEYCTL_NEGATE
+    Some(26), // KEYCTL_PKEY_DECRYPT
+    Some(25), // KEYCTL_PKEY_ENCRYPT
+    Some(24), // KEYCTL_PKEY_QUERY
+    Some(27), // KEYCTL_PKEY_SIGN
+    Some(28), // KEYCTL_PKEY_VERIFY
+    Some(11), // KEYCTL_READ
+    Some(19), // KEYCTL_REJECT
+    Some(29), // KEYCTL_RESTRICT_KEYRING
+    Some(3), // KEYCTL_REVOKE
+    Some(10), // KEYCTL_SEARCH
+    Some(18), // KEYCTL_SESSION_TO_PARENT
+    Some(5), // KEYCTL_SETPERM
+    Some(14), // KEYCTL_SET_REQKEY_KEYRING
+    Some(15), // KEYCTL_SET_TIMEOUT
+    Some(2), // KEYCTL_SUPPORTS_DECRYPT
+    Some(1), // KEYCTL_SUPPORTS_ENCRYPT
+    Some(4), // KEYCTL_SUPPORTS_SIGN
+    Some(8), // KEYCTL_SUPPORTS_VERIFY
+    Some(9), // KEYCTL_UNLINK
+    Some(2), // KEYCTL_UPDATE
+    Some(32), // KEYCTL_WATCH_KEY
+    Some(0x4b2f), // KIOCSOUND
+    Some(174), // KVMIO
+    None, // KVMPPC_DEBUG_BREAKPOINT
+    None, // KVMPPC_DEBUG_NONE
+    None, // KVMPPC_DEBUG_WATCH_READ
+    None, // KVMPPC_DEBUG_WATCH_WRITE
+    None, // KVM_ALLOCATE_RMA
+    None, // KVM_ARM_MTE_COPY_TAGS
+    None, // KVM_ARM_PREFERRED_TARGET
+    Some(0x4010aeab), // KVM_ARM_SET_DEVICE_ADDR
+    Some(0x4004aec2), // KVM_ARM_VCPU_FINALIZE
+    None, // KVM_ARM_VCPU_INIT
+    Some(0x4040ae70), // KVM_ASSIGN_DEV_IRQ
+    Some(0x8040ae69), // KVM_ASSIGN_PCI_DEVICE
+    Some(0x4040aea4), // KVM_ASSIGN_SET_INTX_MASK
+    Some(0x4010ae74), // KVM_ASSIGN_SET_MSIX_ENTRY
+    Some(0x4008ae73), // KVM_ASSIGN_SET_MSIX_NR
+    Some(39), // KVM_CAP_ADJUST_CLOCK
+    Some(93), // KVM_CAP_ARM_EL1_32BIT
+    Some(178), // KVM_CAP_ARM_INJECT_EXT_DABT
+    Some(158), // KVM_CAP_ARM_INJECT_SERROR_ESR
+    Some(174), // KVM_CAP_ARM_IRQ_LINE_LAYOUT_2
+    Some(205), // KVM_CAP_ARM_MTE
+    Some(177), // KVM_CAP_ARM_NISV_TO_USER
+    Some(126), // KVM_CAP_ARM_PMU_V3
+    Some(87), // KVM_CAP_ARM_PSCI
+    Some(102), // KVM_CAP_ARM_PSCI_0_2
+    Some(171), // KVM_CAP_ARM_PTRAUTH_ADDRESS
+    Some(172), // KVM_CAP_ARM_PTRAUTH_GENERIC
+    Some(88), // KVM_CAP_ARM_SET_DEVICE_ADDR
+    Some(170), // KVM_CAP_ARM_SVE
+    Some(216), // KVM_CAP_ARM_SYSTEM_SUSPEND
+    Some(144), // KVM_CAP_ARM_USER_IRQ
+    Some(165), // KVM_CAP_ARM_VM_IPA_SIZE
+    Some(29), // KVM_CAP_ASSIGN_DEV_IRQ
+    Some(59), // KVM_CAP_ASYNC_PF
+    Some(183), // KVM_CAP_ASYNC_PF_INT
+    Some(203), // KVM_CAP_BINARY_STATS_FD
+    Some(105), // KVM_CAP_CHECK_EXTENSION_VM
+    Some(8), // KVM_CAP_CLOCKSOURCE
+    Some(15), // KVM_CAP_COALESCED_MMIO
+    Some(162), // KVM_CAP_COALESCED_PIO
+    None, // KVM_CAP_DEBUGREGS
+    Some(21), // KVM_CAP_DESTROY_MEMORY_REGION_WORKS
+    Some(89), // KVM_CAP_DEVICE_CTRL
+    Some(192), // KVM_CAP_DIRTY_LOG_RING
+    Some(223), // KVM_CAP_DIRTY_LOG_RING_ACQ_REL
+    Some(116), // KVM_CAP_DISABLE_QUIRKS
+    Some(213), // KVM_CAP_DISABLE_QUIRKS2
+    Some(54), // KVM_CAP_ENABLE_CAP
+    Some(98), // KVM_CAP_ENABLE_CAP_VM
+    Some(190), // KVM_CAP_ENFORCE_PV_FEATURE_CPUID
+    Some(164), // KVM_CAP_EXCEPTION_PAYLOAD
+    Some(201), // KVM_CAP_EXIT_HYPERCALL
+    Some(204), // KVM_CAP_EXIT_ON_EMULATION_FAILURE
+    Some(7), // KVM_CAP_EXT_CPUID
+    Some(95), // KVM_CAP_EXT_EMUL_CPUID
+    Some(153), // KVM_CAP_GET_MSR_FEATURES
+    Some(61), // KVM_CAP_GET_TSC_KHZ
+    Some(119), // KVM_CAP_GUEST_DEBUG_HW_BPS
+    Some(120), // KVM_CAP_GUEST_DEBUG_HW_WPS
+    Some(182), // KVM_CAP_HALT_POLL
+    Some(1), // KVM_CAP_HLT
+    Some(44), // KVM_CAP_HYPERV
+    Some(167), // KVM_CAP_HYPERV_CPUID
+    Some(175), // KVM_CAP_HYPERV_DIRECT_TLBFLUSH
+    Some(199), // KVM_CAP_HYPERV_ENFORCE_CPUID
+    Some(163), // KVM_CAP_HYPERV_ENLIGHTENED_VMCS
+    Some(154), // KVM_CAP_HYPERV_EVENTFD
+    Some(161), // KVM_CAP_HYPERV_SEND_IPI
+    Some(46), // KVM_CAP_HYPERV_SPIN
+    Some(123), // KVM_CAP_HYPERV_SYNIC
+    Some(148), // KVM_CAP_HYPERV_SYNIC2
+    Some(96), // KVM_CAP_HYPERV_TIME
+    Some(155), // KVM_CAP_HYPERV_TLBFLUSH
+    Some(45), // KVM_CAP_HYPERV_VAPIC
+    Some(149), // KVM_CAP_HYPERV_VP_INDEX
+    Some(136), // KVM_CAP_IMMEDIATE_EXIT
+    Some(40), // KVM_CAP_INTERNAL_ERROR_DATA
+    Some(49), // KVM_CAP_INTR_SHADOW
+    Some(97), // KVM_CAP_IOAPIC_POLARITY_IGNORED
+    Some(36), // KVM_CAP_IOEVENTFD
+    Some(122), // KVM_CAP_IOEVENTFD_ANY_LENGTH
+    Some(100), // KVM_CAP_IOEVENTFD_NO_LENGTH
+    Some(18), // KVM_CAP_IOMMU
+    Some(0), // KVM_CAP_IRQCHIP
+    Some(32), // KVM_CAP_IRQFD
+    Some(82), // KVM_CAP_IRQFD_RESAMPLE
+    Some(26), // KVM_CAP_IRQ_INJECT_STATUS
+    Some(90), // KVM_CAP_IRQ_MPIC
+    Some(25), // KVM_CAP_IRQ_ROUTING
+    Some(92), // KVM_CAP_IRQ_XICS
+    Some(30), // KVM_CAP_JOIN_MEMORY_REGIONS_WORKS
+    Some(76), // KVM_CAP_KVMCLOCK_CTRL
+    Some(184), // KVM_CAP_LAST_CPU
+    Some(166), // KVM_CAP_MANUAL_DIRTY_LOG_PROTECT
+    Some(168), // KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2
+    Some(66), // KVM_CAP_MAX_VCPUS
+    Some(128), // KVM_CAP_MAX_VCPU_ID
+    None, // KVM_CAP_MCE
+    Some(139), // KVM_CAP_MIPS_64BIT
+    Some(111), // KVM_CAP_MIPS_FPU
+    Some(112), // KVM_CAP_MIPS_MSA
+    Some(138), // KVM_CAP_MIPS_TE
+    Some(137), // KVM_CAP_MIPS_VZ
+    Some(2), // KVM_CAP_MMU_SHADOW_CACHE_CONTROL
+    Some(14), // KVM_CAP_MP_STATE
+    Some(131), // KVM_CAP_MSI_DEVID
+    Some(159), // KVM_CAP_MSR_PLATFORM_INFO
+    Some(118), // KVM_CAP_MULTI_ADDRESS_SPACE
+    Some(157), // KVM_CAP_NESTED_STATE
+    Some(12), // KVM_CAP_NOP_IO_DELAY
+    Some(10), // KVM_CAP_NR_MEMSLOTS
+    Some(9), // KVM_CAP_NR_VCPUS
+    Some(70), // KVM_CAP_ONE_REG
+    Some(75), // KVM_CAP_PCI_2_3
+    Some(47), // KVM_CAP_PCI_SEGMENT
+    Some(11), // KVM_CAP_PIT
+    None, // KVM_CAP_PIT2
+    None, // KVM_CAP_PIT_STATE2
+    Some(212), // KVM_CAP_PMU_CAPABILITY
+    Some(173), // KVM_CAP_PMU_EVENT_FILTER
+    Some(210), // KVM_CAP_PPC_AIL_MODE_3
+    Some(80), // KVM_CAP_PPC_ALLOC_HTAB
+    Some(62), // KVM_CAP_PPC_BOOKE_SREGS
+    Some(83), // KVM_CAP_PPC_BOOKE_WATCHDOG
+    Some(194), // KVM_CAP_PPC_DAWR1
+    Some(104), // KVM_CAP_PPC_ENABLE_HCALL
+    Some(86), // KVM_CAP_PPC_EPR
+    Some(103), // KVM_CAP_PPC_FIXUP_HCALL
+    Some(146), // KVM_CAP_PPC_FWNMI
+    Some(151), // KVM_CAP_PPC_GET_CPU_CHAR
+    Some(57), // KVM_CAP_PPC_GET_PVINFO
+    Some(78), // KVM_CAP_PPC_GET_SMMU_INFO
+    Some(176), // KVM_CAP_PPC_GUEST_DEBUG_SSTEP
+    Some(67), // KVM_CAP_PPC_HIOR
+    Some(84), // KVM_CAP_PPC_HTAB_FD
+    Some(132), // KVM_CAP_PPC_HTM
+    Some(115), // KVM_CAP_PPC_HWRNG
+    Some(58), // KVM_CAP_PPC_IRQ_LEVEL
+    Some(169), // KVM_CAP_PPC_IRQ_XIVE
+    Some(135), // KVM_CAP_PPC_MMU_HASH_V3
+    Some(134), // KVM_CAP_PPC_MMU_RADIX
+    Some(160), // KVM_CAP_PPC_NESTED_HV
+    Some(52), // KVM_CAP_PPC_OSI
+    Some(48), // KVM_CAP_PPC_PAIRED_SINGLES
+    Some(68), // KVM_CAP_PPC_PAPR
+    Some(65), // KVM_CAP_PPC_RMA
+    Some(202), // KVM_CAP_PPC_RPT_INVALIDATE
+    Some(91), // KVM_CAP_PPC_RTAS
+    Some(181), // KVM_CAP_PPC_SECURE_GUEST
+    Some(43), // KVM_CAP_PPC_SEGSTATE
+    Some(64), // KVM_CAP_PPC_SMT
+    Some(147), // KVM_CAP_PPC_SMT_POSSIBLE
+    Some(53), // KVM_CAP_PPC_UNSET_IRQ
+    Some(198), // KVM_CAP_PTP_KVM
+    Some(13), // KVM_CAP_PV_MMU
+    Some(81), // KVM_CAP_READONLY_MEM
+    None, // KVM_CAP_REINJECT_CONTROL
+    Some(141), // KVM_CAP_S390_AIS
+    Some(150), // KVM_CAP_S390_AIS_MIGRATION
+    Some(152), // KVM_CAP_S390_BPB
+    Some(145), // KVM_CAP_S390_CMMA_MIGRATION
+    Some(79), // KVM_CAP_S390_COW
+    Some(222), // KVM_CAP_S390_CPU_TOPOLOGY
+    Some(85), // KVM_CAP_S390_CSS_SUPPORT
+    Some(186), // KVM_CAP_S390_DIAG318
+    Some(71), // KVM_CAP_S390_GMAP
+    Some(140), // KVM_CAP_S390_GS
+    Some(156), // KVM_CAP_S390_HPAGE_1M
+    Some(113), // KVM_CAP_S390_INJECT_IRQ
+    Some(99), // KVM_CAP_S390_IRQCHIP
+    Some(114), // KVM_CAP_S390_IRQ_STATE
+    Some(108), // KVM_CAP_S390_MEM_OP
+    Some(211), // KVM_CAP_S390_MEM_OP_EXTENSION
+    Some(180), // KVM_CAP_S390_PROTECTED
+    Some(217), // KVM_CAP_S390_PROTECTED_DUMP
+    Some(42), // KVM_CAP_S390_PSW
+    Some(124), // KVM_CAP_S390_RI
+    Some(110), // KVM_CAP_S390_SKEYS
+    Some(73), // KVM_CAP_S390_UCONTROL
+    Some(130), // KVM_CAP_S390_USER_INSTR0
+    Some(106), // KVM_CAP_S390_USER_SIGP
+    Some(109), // KVM_CAP_S390_USER_STSI
+    Some(179), // KVM_CAP_S390_VCPU_RESETS
+    Some(107), // KVM_CAP_S390_VECTOR_REGISTERS
+    Some(221), // KVM_CAP_S390_ZPCI_OP
+    Some(34), // KVM_CAP_SET_BOOT_CPU_ID
+    None, // KVM_CAP_SET_GUEST_DEBUG
+    Some(195), // KVM_CAP_SET_GUEST_DEBUG2
+    Some(37), // KVM_CAP_SET_IDENTITY_MAP_ADDR
+    Some(4), // KVM_CAP_SET_TSS_ADDR
+    Some(196), // KVM_CAP_SGX_ATTRIBUTE
+    Some(77), // KVM_CAP_SIGNAL_MSI
+    Some(185), // KVM_CAP_SMALLER_MAXPHYADDR
+    Some(94), // KVM_CAP_SPAPR_MULTITCE
+    Some(133), // KVM_CAP_SPAPR_RESIZE_HPT
+    Some(63), // KVM_CAP_SPAPR_TCE
+    Some(125), // KVM_CAP_SPAPR_TCE_64
+    Some(142), // KVM_CAP_SPAPR_TCE_VFIO
+    Some(121), // KVM_CAP_SPLIT_IRQCHIP
+    Some(200), // KVM_CAP_SREGS2
+    Some(187), // KVM_CAP_STEAL_TIME
+    Some(69), // KVM_CAP_SW_TLB
+    Some(16), // KVM_CAP_SYNC_MMU
+    Some(74), // KVM_CAP_SYNC_REGS
+    Some(215), // KVM_CAP_SYSTEM_EVENT_DATA
+    Some(209), // KVM_CAP_SYS_ATTRIBUTES
+    Some(191), // KVM_CAP_SYS_HYPERV_CPUID
+    Some(60), // KVM_CAP_TSC_CONTROL
+    Some(72), // KVM_CAP_TSC_DEADLINE_TIMER
+    Some(3), // KVM_CAP_USER_MEMORY
+    Some(22), // KVM_CAP_USER_NMI
+    Some(6), // KVM_CAP_VAPIC
+    Some(127), // KVM_CAP_VCPU_ATTRIBUTES
+    None, // KVM_CAP_VCPU_EVENTS
+    Some(101), // KVM_CAP_VM_ATTRIBUTES
+    Some(197), // KVM_CAP_VM_COPY_ENC_CONTEXT_FROM
+    Some(220), // KVM_CAP_VM_DISABLE_NX_HUGE_PAGES
+    Some(207), // KVM_CAP_VM_GPA_BITS
+    Some(206), // KVM_CAP_VM_MOVE_ENC_CONTEXT_FROM
+    Some(214), // KVM_CAP_VM_TSC_CONTROL
+    Some(129), // KVM_CAP_X2APIC_API
+    Some(193), // KVM_CAP_X86_BUS_LOCK_EXIT
+    Some(143), // KVM_CAP_X86_DISABLE_EXITS
+    Some(189), // KVM_CAP_X86_MSR_FILTER
+    Some(219), // KVM_CAP_X86_NOTIFY_VMEXIT
+    Some(51), // KVM_CAP_X86_ROBUST_SINGLESTEP
+    Some(117), // KVM_CAP_X86_SMM
+    Some(218), // KVM_CAP_X86_TRIPLE_FAULT_EVENT
+    Some(188), // KVM_CAP_X86_USER_SPACE_MSR
+    None, // KVM_CAP_XCRS
+    None, // KVM_CAP_XEN_HVM
+    None, // KVM_CAP_XSAVE
+    Some(208), // KVM_CAP_XSAVE2
+    Some(0xae03), // KVM_CHECK_EXTENSION
+    Some(0xc018aec0), // KVM_CLEAR_DIRTY_LOG
+    Some(0xc00caee0), // KVM_CREATE_DEVICE
+    None, // KVM_CREATE_GUEST_MEMFD
+    Some(0xae60), // KVM_CREATE_IRQCHIP
+    Some(0xae64), // KVM_CREATE_PIT
+    Some(0x4040ae77), // KVM_CREATE_PIT2
+    None, // KVM_CREATE_SPAPR_TCE
+    None, // KVM_CREATE_SPAPR_TCE_64
+    Some(0xae41), // KVM_CREATE_VCPU
+    Some(0xae01), // KVM_CREATE_VM
+    Some(0x4040ae75), // KVM_DEASSIGN_DEV_IRQ
+    Some(0x4040ae72), // KVM_DEASSIGN_PCI_DEVICE
+    Some(0x4010aeaa), // KVM_DIRTY_TLB
+    Some(0x4068aea3), // KVM_ENABLE_CAP
+    Some(0xae00), // KVM_GET_API_VERSION
+    Some(0x8030ae7c), // KVM_GET_CLOCK
+    None, // KVM_GET_CPUID2
+    None, // KVM_GET_DEBUGREGS
+    Some(0x4018aee2), // KVM_GET_DEVICE_ATTR
+    Some(0x4010ae42), // KVM_GET_DIRTY_LOG
+    None, // KVM_GET_EMULATED_CPUID
+    None, // KVM_GET_FPU
+    Some(0xc208ae62), // KVM_GET_IRQCHIP
+    None, // KVM_GET_LAPIC
+    Some(0x8004ae98), // KVM_GET_MP_STATE
+    None, // KVM_GET_MSRS
+    None, // KVM_GET_MSR_FEATURE_INDEX_LIST
+    None, // KVM_GET_MSR_INDEX_LIST
+    None, // KVM_GET_NESTED_STATE
+    Some(0xae45), // KVM_GET_NR_MMU_PAGES
+    Some(0x4010aeab), // KVM_GET_ONE_REG
+    None, // KVM_GET_PIT
+    None, // KVM_GET_PIT2
+    None, // KVM_GET_REGS
+    Some(0xc008aeb0), // KVM_GET_REG_LIST
+    None, // KVM_GET_SREGS
+    None, // KVM_GET_SREGS2
+    Some(0xaece), // KVM_GET_STATS_FD
+    None, // KVM_GET_SUPPORTED_CPUID
+    None, // KVM_GET_SUPPORTED_HV_CPUID
+    Some(0xaea3), // KVM_GET_TSC_KHZ
+    None, // KVM_GET_VCPU_EVENTS
+    Some(0xae04), // KVM_GET_VCPU_MMAP_SIZE
+    None, // KVM_GET_XCRS
+    None, // KVM_GET_XSAVE
+    None, // KVM_GET_XSAVE2
+    Some(0x4018aee3), // KVM_HAS_DEVICE_ATTR
+    Some(0x4018aebd), // KVM_HYPERV_EVENTFD
+    Some(0x4004ae86), // KVM_INTERRUPT
+    Some(0x4040ae79), // KVM_IOEVENTFD
+    Some(0x4020ae76), // KVM_IRQFD
+    Some(0x4008ae61), // KVM_IRQ_LINE
+    Some(0xc008ae67), // KVM_IRQ_LINE_STATUS
+    Some(0xaead), // KVM_KVMCLOCK_CTRL
+    Some(0xc008aeba), // KVM_MEMORY_ENCRYPT_OP
+    Some(0x8010aebb), // KVM_MEMORY_ENCRYPT_REG_REGION
+    Some(0x8010aebc), // KVM_MEMORY_ENCRYPT_UNREG_REGION
+    Some(0xae9a), // KVM_NMI
+    Some(0xc004aea7), // KVM_PPC_ALLOCATE_HTAB
+    None, // KVM_PPC_CONFIGURE_V3_MMU
+    None, // KVM_PPC_GET_CPU_CHAR
+    None, // KVM_PPC_GET_HTAB_FD
+    Some(0x4080aea1), // KVM_PPC_GET_PVINFO
+    None, // KVM_PPC_GET_RMMU_INFO
+    Some(0x8250aea6), // KVM_PPC_GET_SMMU_INFO
+    Some(0x8010aeae), // KVM_PPC_RESIZE_HPT_COMMIT
+    Some(0x8010aead), // KVM_PPC_RESIZE_HPT_PREPARE
+    None, // KVM_PPC_RTAS_DEFINE_TOKEN
+    Some(0xaeb3), // KVM_PPC_SVM_OFF
+    None, // KVM_PRE_FAULT_MEMORY
+    Some(0x4010ae67), // KVM_REGISTER_COALESCED_MMIO
+    Some(0xae71), // KVM_REINJECT_CONTROL
+    Some(0xaec7), // KVM_RESET_DIRTY_RINGS
+    Some(0xae80), // KVM_RUN
+    Some(0xaec4), // KVM_S390_CLEAR_RESET
+    Some(0xae06), // KVM_S390_ENABLE_SIE
+    Some(0xc020aeb8), // KVM_S390_GET_CMMA_BITS
+    Some(0x4020aeb6), // KVM_S390_GET_IRQ_STATE
+    Some(0x4040aeb2), // KVM_S390_GET_SKEYS
+    Some(0xae97), // KVM_S390_INITIAL_RESET
+    Some(0x4010ae94), // KVM_S390_INTERRUPT
+    Some(0x4048aeb4), // KVM_S390_IRQ
+    Some(0x4040aeb1), // KVM_S390_MEM_OP
+    Some(0xaec3), // KVM_S390_NORMAL_RESET
+    Some(0xc020aec5), // KVM_S390_PV_COMMAND
+    Some(0xc020aed0), // KVM_S390_PV_CPU_COMMAND
+    Some(0x4020aeb9), // KVM_S390_SET_CMMA_BITS
+    Some(0x4010ae96), // KVM_S390_SET_INITIAL_PSW
+    Some(0x4020aeb5), // KVM_S390_SET_IRQ_STATE
+    Some(0x4040aeb3), // KVM_S390_SET_SKEYS
+    None, // KVM_S390_STORE_STATUS
+    Some(0x4018ae50), // KVM_S390_UCAS_MAP
+    Some(0x4018ae51), // KVM_S390_UCAS_UNMAP
+    None, // KVM_S390_VCPU_FAULT
+    Some(0x4048aed1), // KVM_S390_ZPCI_OP
+    Some(0xae78), // KVM_SET_BOOT_CPU_ID
+    Some(0x4030ae7b), // KVM_SET_CLOCK
+    None, // KVM_SET_CPUID
+    None, // KVM_SET_CPUID2
+    None, // KVM_SET_DEBUGREGS
+    Some(0x4018aee1), // KVM_SET_DEVICE_ATTR
+    None, // KVM_SET_FPU
+    Some(0x4008ae6a), // KVM_SET_GSI_ROUTING
+    None, // KVM_SET_GUEST_DEBUG
+    Some(0x4008ae48), // KVM_SET_IDENTITY_MAP_ADDR
+    Some(0x8208ae63), // KVM_SET_IRQCHIP
+    None, // KVM_SET_LAPIC
+    None, // KVM_SET_MEMORY_ALIAS
+    None, // KVM_SET_MEMORY_ATTRIBUTES
+    Some(0x4018ae40), // KVM_SET_MEMORY_REGION
+    Some(0x4004ae99), // KVM_SET_MP_STATE
+    None, // KVM_SET_MSRS
+    None, // KVM_SET_NESTED_STATE
+    Some(0xae44), // KVM_SET_NR_MMU_PAGES
+    Some(0x4010aeac), // KVM_SET_ONE_REG
+    None, // KVM_SET_PIT
+    None, // KVM_SET_PIT2
+    None, // KVM_SET_PMU_EVENT_FILTER
+    None, // KVM_SET_REGS
+    Some(0x4004ae8b), // KVM_SET_SIGNAL_MASK
+    None, // KVM_SET_SREGS
+    None, // KVM_SET_SREGS2
+    Some(0xaea2), // KVM_SET_TSC_KHZ
+    Some(0xae47), // KVM_SET_TSS_ADDR
+    Some(0x4020ae46), // KVM_SET_USER_MEMORY_REGION
+    None, // KVM_SET_USER_MEMORY_REGION2
+    Some(0x4008ae93), // KVM_SET_VAPIC_ADDR
+    None, // KVM_SET_VCPU_EVENTS
+    None, // KVM_SET_XCRS
+    None, // KVM_SET_XSAVE
+    Some(0x4020aea5), // KVM_SIGNAL_MSI
+    Some(0xaeb7), // KVM_SMI
+    Some(0xc028ae92), // KVM_TPR_ACCESS_REPORTING
+    Some(0xc018ae85), // KVM_TRANSLATE
+    Some(0x4010ae68), // KVM_UNREGISTER_COALESCED_MMIO
+    Some(0x8008ae9d), // KVM_X86_GET_MCE_CAP_SUPPORTED
+    Some(0x4008ae9c), // KVM_X86_SETUP_MCE
+    None, // KVM_X86_SET_MCE
+    None, // KVM_X86_SET_MSR_FILTER
+    None, // KVM_XEN_HVM_CONFIG
+    Some(0x400caed0), // KVM_XEN_HVM_EVTCHN_SEND
+    Some(0xc048aec8), // KVM_XEN_HVM_GET_ATTR
+    Some(0x4048aec9), // KVM_XEN_HVM_SET_ATTR
+    Some(0xc048aeca), // KVM_XEN_VCPU_GET_ATTR
+    Some(0x4048aecb), // KVM_XEN_VCPU_SET_ATTR
+    Some(3), // K_ALTSHIFTTAB
+    Some(2), // K_ALTTAB
+    Some(4), // K_CAPSLOCK
+    Some(4), // K_ESCPREFIX
+    Some(2), // K_MEDIUMRAW
+    Some(3), // K_METABIT
+    Some(0), // K_NORMTAB
+    Some(2), // K_NUMLOCK
+    Some(4), // K_OFF
+    Some(0), // K_RAW
+    Some(1), // K_SCROLLLOCK
+    Some(1), // K_SHIFTTAB
+    Some(3), // K_UNICODE
+    Some(1), // K_XLATE
+    Some(4), // LACP_STATE_AGGREGATION
+    Some(16), // LACP_STATE_COLLECTING
+    Some(64), // LACP_STATE_DEFAULTED
+    Some(32), // LACP_STATE_DISTRIBUTING
+    Some(128), // LACP_STATE_EXPIRED
+    Some(1), // LACP_STATE_LACP_ACTIVITY
+    Some(2), // LACP_STATE_LACP_TIMEOUT
+    Some(8), // LACP_STATE_SYNCHRONIZATION
+    Some(1), // LANDLOCK_ACCESS_FS_EXECUTE
+    Some(0x8000), // LANDLOCK_ACCESS_FS_IOCTL_DEV
+    Some(0x800), // LANDLOCK_ACCESS_FS_MAKE_BLOCK
+    Some(64), // LANDLOCK_ACCESS_FS_MAKE_CHAR
+    Some(128), // LANDLOCK_ACCESS_FS_MAKE_DIR
+    Some(0x400), // LANDLOCK_ACCESS_FS_MAKE_FIFO
+    Some(256), // LANDLOCK_ACCESS_FS_MAKE_REG
+    Some(512), // LANDLOCK_ACCESS_FS_MAKE_SOCK
+    Some(0x1000), // LANDLOCK_ACCESS_FS_MAKE_SYM
+    Some(8), // LANDLOCK_ACCESS_FS_READ_DIR
+    Some(4), // LANDLOCK_ACCESS_FS_READ_FILE
+    Some(0x2000), // LANDLOCK_ACCESS_FS_REFER
+    Some(16), // LANDLOCK_ACCESS_FS_REMOVE_DIR
+    Some(32), // LANDLOCK_ACCESS_FS_REMOVE_FILE
+    Some(0x4000), // LANDLOCK_ACCESS_FS_TRUNCATE
+    Some(2), // LANDLOCK_ACCESS_FS_WRITE_FILE
+    Some(1), // LANDLOCK_ACCESS_NET_BIND_TCP
+    Some(2), // LANDLOCK_ACCESS_NET_CONNECT_TCP
+    Some(2), // LANDLOCK_CREATE_RULESET_ERRATA
+    Some(1), // LANDLOCK_CREATE_RULESET_VERSION
+    Some(2), // LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON
+    Some(1), // LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF
+    Some(4), // LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+    Some(2), // LANDLOCK_RULE_NET_PORT
+    Some(1), // LANDLOCK_RULE_PATH_BENEATH
+    Some(1), // LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+    Some(2), // LANDLOCK_SCOPE_SIGNAL
+    Some(1), // LBMD_PI_CAP_INTEGRITY
+    Some(2), // LBMD_PI_CAP_REFTAG
+    Some(2), // LBMD_PI_CSUM_CRC16_T10DIF
+    Some(4), // LBMD_PI_CSUM_CRC64_NVME
+    Some(1), // LBMD_PI_CSUM_IP
+    Some(0), // LBMD_PI_CSUM_NONE
+    Some(16), // LBMD_SIZE_VER0
+    Some(127), // LINK_MAX
+    Some(0), // LINUX_REBOOT_CMD_CAD_OFF
+    Some(0x89abcdef), // LINUX_REBOOT_CMD_CAD_ON
+    Some(0xcdef0123), // LINUX_REBOOT_CMD_HALT
+    Some(0x45584543), // LINUX_REBOOT_CMD_KEXEC
+    Some(0x4321fedc), // LINUX_REBOOT_CMD_POWER_OFF
+    Some(0x1234567), // LINUX_REBOOT_CMD_RESTART
+    Some(0xa1b2c3d4), // LINUX_REBOOT_CMD_RESTART2
+    Some(0xd000fce2), // LINUX_REBOOT_CMD_SW_SUSPEND
+    Some(0xfee1dead), // LINUX_REBOOT_MAGIC1
+    Some(0x28121969), // LINUX_REBOOT_MAGIC2
+    Some(0x5121996), // LINUX_REBOOT_MAGIC2A
+    Some(0x16041998), // LINUX_REBOOT_MAGIC2B
+    Some(0x20112000), // LINUX_REBOOT_MAGIC2C
+    Some(0x61100), // LINUX_VERSION_CODE
+    Some(6), // LINUX_VERSION_MAJOR
+    Some(17), // LINUX_VERSION_PATCHLEVEL
+    Some(0), // LINUX_VERSION_SUBLEVEL
+    Some(0x80046900), // LIRC_GET_FEATURES
+    Some(0x8004690f), // LIRC_GET_LENGTH
+    Some(0x80046909), // LIRC_GET_MAX_TIMEOUT
+    Some(0x80046908), // LIRC_GET_MIN_TIMEOUT
+    Some(0x80046902), // LIRC_GET_REC_MODE
+    Some(0x80046907), // LIRC_GET_REC_RESOLUTION
+    Some(0x80046924), // LIRC_GET_REC_TIMEOUT
+    Some(0x80046901), // LIRC_GET_SEND_MODE
+    Some(0x4004691d), // LIRC_SET_MEASURE_CARRIER_MODE
+    Some(0x40046914), // LIRC_SET_REC_CARRIER
+    Some(0x4004691f), // LIRC_SET_REC_CARRIER_RANGE
+    Some(0x40046912), // LIRC_SET_REC_MODE
+    Some(0x40046918), // LIRC_SET_REC_TIMEOUT
+    Some(0x40046919), // LIRC_SET_REC_TIMEOUT_REPORTS
+    Some(0x40046913), // LIRC_SET_SEND_CARRIER
+    Some(0x40046915), // LIRC_SET_SEND_DUTY_CYCLE
+    Some(0x40046911), // LIRC_SET_SEND_MODE
+    Some(0x40046917), // LIRC_SET_TRANSMITTER_MASK
+    Some(0x40046923), // LIRC_SET_WIDEBAND_RECEIVER
+    Some(1), // LISTMOUNT_REVERSE
+    Some(2), // LMI_ANSI
+    Some(3), // LMI_CCITT
+    Some(4), // LMI_CISCO
+    Some(0), // LMI_DEFAULT
+    Some(1), // LMI_NONE
+    Some(2), // LOCK_EX
+    Some(32), // LOCK_MAND
+    Some(4), // LOCK_NB
+    Some(64), // LOCK_READ
+    Some(192), // LOCK_RW
+    Some(1), // LOCK_SH
+    Some(8), // LOCK_UN
+    Some(128), // LOCK_WRITE
+    Some(0x4c06), // LOOP_CHANGE_FD
+    Some(0x4c01), // LOOP_CLR_FD
+    Some(0x4c0a), // LOOP_CONFIGURE
+    Some(29), // LOOP_CONFIGURE_SETTABLE_FLAGS
+    Some(0x4c80), // LOOP_CTL_ADD
+    Some(0x4c82), // LOOP_CTL_GET_FREE
+    Some(0x4c81), // LOOP_CTL_REMOVE
+    Some(0x4c03), // LOOP_GET_STATUS
+    Some(0x4c05), // LOOP_GET_STATUS64
+    Some(7), // LOOP_MAJOR
+    Some(0x4c09), // LOOP_SET_BLOCK_SIZE
+    Some(0x4c07), // LOOP_SET_CAPACITY
+    Some(0x4c08), // LOOP_SET_DIRECT_IO
+    Some(0x4c00), // LOOP_SET_FD
+    Some(0x4c02), // LOOP_SET_STATUS
+    Some(0x4c04), // LOOP_SET_STATUS64
+    Some(4), // LOOP_SET_STATUS_CLEARABLE_FLAGS
+    Some(12), // LOOP_SET_STATUS_SETTABLE_FLAGS
+    Some(4), // LO_CRYPT_BLOW
+    Some(5), // LO_CRYPT_CAST128
+    Some(18), // LO_CRYPT_CRYPTOAPI
+    Some(2), // LO_CRYPT_DES
+    Some(9), // LO_CRYPT_DUMMY
+    Some(3), // LO_CRYPT_FISH2
+    Some(6), // LO_CRYPT_IDEA
+    Some(0), // LO_CRYPT_NONE
+    Some(10), // LO_CRYPT_SKIPJACK
+    Some(1), // LO_CRYPT_XOR
+    Some(4), // LO_FLAGS_AUTOCLEAR
+    Some(16), // LO_FLAGS_DIRECT_IO
+    Some(8), // LO_FLAGS_PARTSCAN
+    Some(1), // LO_FLAGS_READ_ONLY
+    Some(32), // LO_KEY_SIZE
+    Some(64), // LO_NAME_SIZE
+    Some(0x604), // LPABORT
+    Some(0x60a), // LPABORTOPEN
+    Some(0x609), // LPCAREFUL
+    Some(0x601), // LPCHAR
+    Some(0x60e), // LPGETFLAGS
+    Some(0x606), // LPGETIRQ
+    Some(0x60b), // LPGETSTATUS
+    Some(0x60c), // LPRESET
+    Some(0x605), // LPSETIRQ
+    None, // LPSETTIMEOUT
+    Some(0x4010060f), // LPSETTIMEOUT_NEW
+    Some(0x60f), // LPSETTIMEOUT_OLD
+    Some(0x602), // LPTIME
+    Some(0x608), // LPWAIT
+    Some(64), // LP_ABORT
+    Some(256), // LP_ABORTOPEN
+    Some(4), // LP_BUSY
+    Some(2), // LP_BUSY_BIT_POS
+    Some(128), // LP_CAREFUL
+    Some(0x800), // LP_DATA_AVAIL
+    Some(32), // LP_ERR
+    Some(1), // LP_EXIST
+    Some(1000), // LP_INIT_CHAR
+    Some(2), // LP_INIT_TIME
+    Some(1), // LP_INIT_WAIT
+    Some(6), // LP_MAJOR
+    Some(16), // LP_NOPA
+    Some(0x400), // LP_NO_REVERSE
+    Some(8), // LP_OFFL
+    Some(64), // LP_PACK
+    Some(128), // LP_PBUSY
+    Some(8), // LP_PERRORP
+    Some(32), // LP_POUTPA
+    Some(16), // LP_PSELECD
+    Some(2), // LP_SELEC
+    Some(512), // LP_TRUST_IRQ_
+    Some(0xffffffffffffffff), // LSMT_ROOT
+    Some(1), // L_INCR
+    Some(0), // L_SET
+    Some(2), // L_XTND
+    Some(20), // MADV_COLD
+    Some(25), // MADV_COLLAPSE
+    Some(17), // MADV_DODUMP
+    Some(11), // MADV_DOFORK
+    Some(16), // MADV_DONTDUMP
+    Some(10), // MADV_DONTFORK
+    Some(4), // MADV_DONTNEED
+    Some(24), // MADV_DONTNEED_LOCKED
+    Some(8), // MADV_FREE
+    Some(102), // MADV_GUARD_INSTALL
+    Some(103), // MADV_GUARD_REMOVE
+    Some(14), // MADV_HUGEPAGE
+    Some(100), // MADV_HWPOISON
+    Some(19), // MADV_KEEPONFORK
+    Some(12), // MADV_MERGEABLE
+    Some(15), // MADV_NOHUGEPAGE
+    Some(0), // MADV_NORMAL
+    Some(21), // MADV_PAGEOUT
+    Some(22), // MADV_POPULATE_READ
+    Some(23), // MADV_POPULATE_WRITE
+    Some(1), // MADV_RANDOM
+    Some(9), // MADV_REMOVE
+    Some(2), // MADV_SEQUENTIAL
+    Some(101), // MADV_SOFT_OFFLINE
+    Some(13), // MADV_UNMERGEABLE
+    Some(3), // MADV_WILLNEED
+    Some(18), // MADV_WIPEONFORK
+    None, // MAP_32BIT
+    None, // MAP_ABOVE4G
+    Some(32), // MAP_ANON
+    Some(32), // MAP_ANONYMOUS
+    None, // MAP_AUTOGROW
+    None, // MAP_AUTORSRV
+    Some(0x800), // MAP_DENYWRITE
+    Some(8), // MAP_DROPPABLE
+    Some(0x1000), // MAP_EXECUTABLE
+    Some(0xffffffffffffffff), // MAP_FAILED
+    Some(0), // MAP_FILE
+    Some(16), // MAP_FIXED
+    Some(0x100000), // MAP_FIXED_NOREPLACE
+    Some(256), // MAP_GROWSDOWN
+    Some(0x40000), // MAP_HUGETLB
+    Some(0x88000000), // MAP_HUGE_16GB
+    Some(0x38000000), // MAP_HUGE_16KB
+    Some(0x60000000), // MAP_HUGE_16MB
+    Some(0x78000000), // MAP_HUGE_1GB
+    Some(0x50000000), // MAP_HUGE_1MB
+    Some(0x70000000), // MAP_HUGE_256MB
+    Some(0x7c000000), // MAP_HUGE_2GB
+    Some(0x54000000), // MAP_HUGE_2MB
+    Some(0x64000000), // MAP_HUGE_32MB
+    Some(0x4c000000), // MAP_HUGE_512KB
+    Some(0x74000000), // MAP_HUGE_512MB
+    Some(0x40000000), // MAP_HUGE_64KB
+    Some(0x5c000000), // MAP_HUGE_8MB
+    Some(63), // MAP_HUGE_MASK
+    Some(26), // MAP_HUGE_SHIFT
+    None, // MAP_LOCAL
+    Some(0x2000), // MAP_LOCKED
+    Some(0x10000), // MAP_NONBLOCK
+    Some(0x4000), // MAP_NORESERVE
+    Some(0x8000), // MAP_POPULATE
+    Some(2), // MAP_PRIVATE
+    None, // MAP_RENAME
+    Some(1), // MAP_SHARED
+    Some(3), // MAP_SHARED_VALIDATE
+    Some(0x20000), // MAP_STACK
+    Some(0x80000), // MAP_SYNC
+    Some(15), // MAP_TYPE
+    Some(0x4000000), // MAP_UNINITIALIZED
+    None, // MAP_VARIABLE
+    Some(0x80086efb), // MATROXFB_GET_ALL_OUTPUTS
+    Some(0x80086ef9), // MATROXFB_GET_AVAILABLE_OUTPUTS
+    Some(0x80086ef8), // MATROXFB_GET_OUTPUT_CONNECTION
+    Some(0xc0086efa), // MATROXFB_GET_OUTPUT_MODE
+    Some(0x40086ef8), // MATROXFB_SET_OUTPUT_CONNECTION
+    Some(0x40086efa), // MATROXFB_SET_OUTPUT_MODE
+    Some(26), // MATSUSHITA_CDROM2_MAJOR
+    Some(27), // MATSUSHITA_CDROM3_MAJOR
+    Some(28), // MATSUSHITA_CDROM4_MAJOR
+    Some(25), // MATSUSHITA_CDROM_MAJOR
+    Some(3), // MAXQUOTAS
+    Some(6), // MAXTC
+    Some(255), // MAXTTL
+    Some(8), // MAX_AUX_CLOCKS
+    Some(44), // MAX_BPF_ATTACH_TYPE
+    Some(10), // MAX_BPF_LINK_TYPE
+    Some(11), // MAX_BPF_REG
+    Some(255), // MAX_CANON
+    Some(16), // MAX_CLOCKS
+    Some(0x93a80), // MAX_DQ_TIME
+    Some(0xff4), // MAX_FAT12
+    Some(0xfff4), // MAX_FAT16
+    Some(0xffffff6), // MAX_FAT32
+    Some(128), // MAX_HANDLE_SZ
+    Some(8), // MAX_HPET_TBS
+    Some(255), // MAX_INPUT
+    Some(40), // MAX_IPOPTLEN
+    Some(0x93a80), // MAX_IQ_TIME
+    Some(32), // MAX_LINKS
+    Some(20), // MAX_LO_CRYPT
+    Some(63), // MAX_NR_CONSOLES
+    Some(8), // MAX_WRITERS
+    Some(43), // MCAST_BLOCK_SOURCE
+    Some(0), // MCAST_EXCLUDE
+    Some(1), // MCAST_INCLUDE
+    Some(42), // MCAST_JOIN_GROUP
+    Some(46), // MCAST_JOIN_SOURCE_GROUP
+    Some(45), // MCAST_LEAVE_GROUP
+    Some(47), // MCAST_LEAVE_SOURCE_GROUP
+    Some(48), // MCAST_MSFILTER
+    Some(44), // MCAST_UNBLOCK_SOURCE
+    Some(1), // MCL_CURRENT
+    Some(2), // MCL_FUTURE
+    Some(4), // MCL_ONFAULT
+    None, // MCONTEXT_VERSION
+    None, // MC_VECTOR
+    Some(1), // MDBE_ATTR_MAX
+    Some(1), // MDBE_ATTR_SOURCE
+    Some(0), // MDBE_ATTR_UNSPEC
+    Some(8), // MDB_FLAGS_BLOCKED
+    Some(2), // MDB_FLAGS_FAST_LEAVE
+    Some(1), // MDB_FLAGS_OFFLOAD
+    Some(4), // MDB_FLAGS_STAR_EXCL
+    Some(1), // MDB_PERMANENT
+    Some(0), // MDB_RTR_TYPE_DISABLED
+    Some(2), // MDB_RTR_TYPE_PERM
+    Some(3), // MDB_RTR_TYPE_TEMP
+    Some(1), // MDB_RTR_TYPE_TEMP_QUERY
+    Some(0), // MDB_TEMPORARY
+    Some(95), // MDISK_MAJOR
+    Some(9), // MD_MAJOR
+    Some(0xc1007c00), // MEDIA_IOC_DEVICE_INFO
+    Some(0xc1007c01), // MEDIA_IOC_ENUM_ENTITIES
+    Some(0xc01c7c02), // MEDIA_IOC_ENUM_LINKS
+    Some(0xc0487c04), // MEDIA_IOC_G_TOPOLOGY
+    Some(0x80047c05), // MEDIA_IOC_REQUEST_ALLOC
+    Some(0xc0347c03), // MEDIA_IOC_SETUP_LINK
+    Some(0x7c80), // MEDIA_REQUEST_IOC_QUEUE
+    Some(0x7c81), // MEDIA_REQUEST_IOC_REINIT
+    Some(1), // MEMBARRIER_CMD_FLAG_CPU
+    Some(512), // MEMBARRIER_CMD_GET_REGISTRATIONS
+    Some(1), // MEMBARRIER_CMD_GLOBAL
+    Some(2), // MEMBARRIER_CMD_GLOBAL_EXPEDITED
+    Some(8), // MEMBARRIER_CMD_PRIVATE_EXPEDITED
+    Some(128), // MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
+    Some(32), // MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE
+    Some(0), // MEMBARRIER_CMD_QUERY
+    Some(4), // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
+    Some(16), // MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
+    Some(256), // MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ
+    Some(64), // MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE
+    Some(1), // MEMBARRIER_CMD_SHARED
+    Some(0x40084d02), // MEMERASE
+    Some(0x40104d14), // MEMERASE64
+    Some(0x40084d0b), // MEMGETBADBLOCK
+    Some(0x80204d01), // MEMGETINFO
+    Some(0x80c84d0a), // MEMGETOOBSEL
+    Some(0x80044d07), // MEMGETREGIONCOUNT
+    Some(0xc0104d08), // MEMGETREGIONINFO
+    Some(0x80084d17), // MEMISLOCKED
+    Some(0x40084d05), // MEMLOCK
+    Some(0xc0404d1a), // MEMREAD
+    Some(0xc00c4d04), // MEMREADOOB
+    Some(0xc0184d16), // MEMREADOOB64
+    Some(0x40084d0c), // MEMSETBADBLOCK
+    Some(0x40084d06), // MEMUNLOCK
+    Some(0xc0304d18), // MEMWRITE
+    Some(0xc00c4d03), // MEMWRITEOOB
+    Some(0xc0184d15), // MEMWRITEOOB64
+    Some(1), // MEM_MAJOR
+    None, // MEYEIOC_SYNC
+    Some(2), // MFD_ALLOW_SEALING
+    Some(1), // MFD_CLOEXEC
+    Some(16), // MFD_EXEC
+    Some(4), // MFD_HUGETLB
+    Some(0x88000000), // MFD_HUGE_16GB
+    Some(0x60000000), // MFD_HUGE_16MB
+    Some(0x78000000), // MFD_HUGE_1GB
+    Some(0x50000000), // MFD_HUGE_1MB
+    Some(0x70000000), // MFD_HUGE_256MB
+    Some(0x7c000000), // MFD_HUGE_2GB
+    Some(0x54000000), // MFD_HUGE_2MB
+    Some(0x64000000), // MFD_HUGE_32MB
+    Some(0x4c000000), // MFD_HUGE_512KB
+    Some(0x74000000), // MFD_HUGE_512MB
+    Some(0x40000000), // MFD_HUGE_64KB
+    Some(0x5c000000), // MFD_HUGE_8MB
+    Some(63), // MFD_HUGE_MASK
+    Some(26), // MFD_HUGE_SHIFT
+    Some(8), // MFD_NOEXEC_SEAL
+    Some(21), // MFM_ACORN_MAJOR
+    None, // MF_VECTOR
+    Some(0x6d0f), // MGSL_IOCCLRMODCOUNT
+    Some(0x80106d11), // MGSL_IOCGGPIO
+    Some(0x6d0b), // MGSL_IOCGIF
+    Some(0x80306d01), // MGSL_IOCGPARAMS
+    Some(0x6d07), // MGSL_IOCGSTATS
+    Some(0x6d03), // MGSL_IOCGTXIDLE
+    Some(0x6d16), // MGSL_IOCGXCTRL
+    Some(0x6d14), // MGSL_IOCGXSYNC
+    Some(0x6d09), // MGSL_IOCLOOPTXDONE
+    Some(0x6d05), // MGSL_IOCRXENABLE
+    Some(0x40106d10), // MGSL_IOCSGPIO
+    Some(0x6d0a), // MGSL_IOCSIF
+    Some(0x40306d00), // MGSL_IOCSPARAMS
+    Some(0x6d02), // MGSL_IOCSTXIDLE
+    Some(0x6d15), // MGSL_IOCSXCTRL
+    Some(0x6d13), // MGSL_IOCSXSYNC
+    Some(0x6d06), // MGSL_IOCTXABORT
+    Some(0x6d04), // MGSL_IOCTXENABLE
+    Some(0xc0046d08), // MGSL_IOCWAITEVENT
+    Some(0xc0106d12), // MGSL_IOCWAITGPIO
+    Some(0x2468), // MINIX2_SUPER_MAGIC
+    Some(0x2478), // MINIX2_SUPER_MAGIC2
+    Some(0x4d5a), // MINIX3_SUPER_MAGIC
+    Some(0x137f), // MINIX_SUPER_MAGIC
+    Some(0x138f), // MINIX_SUPER_MAGIC2
+    Some(0x800), // MINSIGSTKSZ
+    Some(1), // MIN_NR_CONSOLES
+    Some(10), // MISC_MAJOR
+    Some(23), // MITSUMI_CDROM_MAJOR
+    Some(20), // MITSUMI_X_CDROM_MAJOR
+    Some(55), // MKISS_MAJOR
+    Some(0x800000), // MLOCK_LIMIT
+    Some(1), // MLOCK_ONFAULT
+    Some(0x100000), // MMAP_PAGE_ZERO
+    Some(179), // MMC_BLOCK_MAJOR
+    None, // MMHI
+    None, // MMLO
+    Some(0x6d04), // MMTIMER_GETBITS
+    Some(0x80086d09), // MMTIMER_GETCOUNTER
+    Some(0x80086d02), // MMTIMER_GETFREQ
+    Some(0x6d00), // MMTIMER_GETOFFSET
+    Some(0x80086d01), // MMTIMER_GETRES
+    Some(0x6d06), // MMTIMER_MMAPAVAIL
+    Some(2), // MNT_DETACH
+    Some(4), // MNT_EXPIRE
+    Some(1), // MNT_FORCE
+    Some(24), // MNT_ID_REQ_SIZE_VER0
+    Some(32), // MNT_ID_REQ_SIZE_VER1
+    Some(5), // MNT_NS_INDEX
+    None, // MODE32_BIT
+    Some(4), // MODULE_INIT_COMPRESSED_FILE
+    Some(1), // MODULE_INIT_IGNORE_MODVERSIONS
+    Some(2), // MODULE_INIT_IGNORE_VERMAGIC
+    Some(0x8001), // MOD_CLKA
+    Some(0x4000), // MOD_CLKB
+    Some(8), // MOD_ESTERROR
+    Some(2), // MOD_FREQUENCY
+    Some(4), // MOD_MAXERROR
+    Some(0x1000), // MOD_MICRO
+    Some(0x2000), // MOD_NANO
+    Some(1), // MOD_OFFSET
+    Some(16), // MOD_STATUS
+    Some(128), // MOD_TAI
+    Some(32), // MOD_TIMECONST
+    None, // MON_MODE
+    Some(0x100000), // MOUNT_ATTR_IDMAP
+    Some(16), // MOUNT_ATTR_NOATIME
+    Some(4), // MOUNT_ATTR_NODEV
+    Some(128), // MOUNT_ATTR_NODIRATIME
+    Some(8), // MOUNT_ATTR_NOEXEC
+    Some(2), // MOUNT_ATTR_NOSUID
+    Some(0x200000), // MOUNT_ATTR_NOSYMFOLLOW
+    Some(1), // MOUNT_ATTR_RDONLY
+    Some(0), // MOUNT_ATTR_RELATIME
+    Some(32), // MOUNT_ATTR_SIZE_VER0
+    Some(32), // MOUNT_ATTR_STRICTATIME
+    Some(112), // MOUNT_ATTR__ATIME
+    Some(512), // MOVE_MOUNT_BENEATH
+    Some(2), // MOVE_MOUNT_F_AUTOMOUNTS
+    Some(4), // MOVE_MOUNT_F_EMPTY_PATH
+    Some(1), // MOVE_MOUNT_F_SYMLINKS
+    Some(256), // MOVE_MOUNT_SET_GROUP
+    Some(32), // MOVE_MOUNT_T_AUTOMOUNTS
+    Some(64), // MOVE_MOUNT_T_EMPTY_PATH
+    Some(16), // MOVE_MOUNT_T_SYMLINKS
+    Some(887), // MOVE_MOUNT__MASK
+    Some(2), // MPOL_BIND
+    Some(0), // MPOL_DEFAULT
+    Some(2), // MPOL_F_ADDR
+    Some(4), // MPOL_F_MEMS_ALLOWED
+    Some(8), // MPOL_F_MOF
+    Some(16), // MPOL_F_MORON
+    Some(1), // MPOL_F_NODE
+    Some(0x2000), // MPOL_F_NUMA_BALANCING
+    Some(0x4000), // MPOL_F_RELATIVE_NODES
+    Some(1), // MPOL_F_SHARED
+    Some(0x8000), // MPOL_F_STATIC_NODES
+    Some(3), // MPOL_INTERLEAVE
+    Some(4), // MPOL_LOCAL
+    Some(7), // MPOL_MAX
+    Some(16), // MPOL_MF_INTERNAL
+    Some(8), // MPOL_MF_LAZY
+    Some(2), // MPOL_MF_MOVE
+    Some(4), // MPOL_MF_MOVE_ALL
+    Some(1), // MPOL_MF_STRICT
+    Some(7), // MPOL_MF_VALID
+    Some(0xe000), // MPOL_MODE_FLAGS
+    Some(1), // MPOL_PREFERRED
+    Some(5), // MPOL_PREFERRED_MANY
+    Some(6), // MPOL_WEIGHTED_INTERLEAVE
+    Some(0xc8000), // MQ_BYTES_MAX
+    Some(0x8000), // MQ_PRIO_MAX
+    Some(4), // MREMAP_DONTUNMAP
+    Some(2), // MREMAP_FIXED
+    Some(1), // MREMAP_MAYMOVE
+    Some(0), // MRW_LBA_DMA
+    Some(1), // MRW_LBA_GAA
+    Some(3), // MRW_MODE_PC
+    Some(44), // MRW_MODE_PC_PRE1
+    Some(5), // MSDOS_DIR_BITS
+    Some(16), // MSDOS_DPB
+    Some(4), // MSDOS_DPB_BITS
+    Some(16), // MSDOS_DPS
+    Some(4), // MSDOS_DPS_BITS
+    Some(2), // MSDOS_FSINFO_INO
+    Some(256), // MSDOS_LONGNAME
+    Some(11), // MSDOS_NAME
+    Some(1), // MSDOS_ROOT_INO
+    Some(21), // MSDOS_SLOTS
+    Some(0x4d44), // MSDOS_SUPER_MAGIC
+    Some(14), // MSGCTL
+    Some(13), // MSGGET
+    Some(0x4000), // MSGMAP
+    Some(0x2000), // MSGMAX
+    Some(0x4000), // MSGMNB
+    Some(0x7d00), // MSGMNI
+    Some(0x7d000), // MSGPOOL
+    Some(12), // MSGRCV
+    Some(0xffff), // MSGSEG
+    Some(11), // MSGSND
+    Some(16), // MSGSSZ
+    Some(0x4000), // MSGTQL
+    Some(0x40000), // MSG_BATCH
+    Some(0x40000000), // MSG_CMSG_CLOEXEC
+    Some(0x800), // MSG_CONFIRM
+    Some(0x4000), // MSG_COPY
+    Some(8), // MSG_CTRUNC
+    Some(4), // MSG_DONTROUTE
+    Some(64), // MSG_DONTWAIT
+    Some(128), // MSG_EOR
+    Some(0x2000), // MSG_ERRQUEUE
+    Some(0x2000), // MSG_EXCEPT
+    Some(0x20000000), // MSG_FASTOPEN
+    Some(512), // MSG_FIN
+    Some(12), // MSG_INFO
+    Some(0x8000), // MSG_MORE
+    Some(0x1000), // MSG_NOERROR
+    Some(0x4000), // MSG_NOSIGNAL
+    Some(1), // MSG_OOB
+    Some(2), // MSG_PEEK
+    Some(16), // MSG_PROBE
+    Some(16), // MSG_PROXY
+    Some(0x1000), // MSG_RST
+    Some(0x2000000), // MSG_SOCK_DEVMEM
+    Some(11), // MSG_STAT
+    Some(13), // MSG_STAT_ANY
+    Some(0x400), // MSG_SYN
+    Some(32), // MSG_TRUNC
+    Some(4), // MSG_TRYHARD
+    Some(256), // MSG_WAITALL
+    Some(0x10000), // MSG_WAITFORONE
+    Some(0x4000000), // MSG_ZEROCOPY
+    Some(202), // MSR_MAJOR
+    Some(0x40000000), // MS_ACTIVE
+    Some(1), // MS_ASYNC
+    Some(0x1000), // MS_BIND
+    Some(0x20000000), // MS_BORN
+    Some(128), // MS_DIRSYNC
+    Some(2), // MS_INVALIDATE
+    Some(0x800000), // MS_I_VERSION
+    Some(0x400000), // MS_KERNMOUNT
+    Some(0x2000000), // MS_LAZYTIME
+    Some(64), // MS_MANDLOCK
+    Some(0xffff0000), // MS_MGC_MSK
+    Some(0xc0ed0000), // MS_MGC_VAL
+    Some(0x2000), // MS_MOVE
+    Some(0x400), // MS_NOATIME
+    Some(4), // MS_NODEV
+    Some(0x800), // MS_NODIRATIME
+    Some(8), // MS_NOEXEC
+    Some(0x8000000), // MS_NOREMOTELOCK
+    Some(0x10000000), // MS_NOSEC
+    Some(2), // MS_NOSUID
+    Some(256), // MS_NOSYMFOLLOW
+    Some(0x80000000), // MS_NOUSER
+    Some(0x10000), // MS_POSIXACL
+    Some(0x40000), // MS_PRIVATE
+    Some(1), // MS_RDONLY
+    Some(0x4000), // MS_REC
+    Some(0x200000), // MS_RELATIME
+    Some(32), // MS_REMOUNT
+    Some(0x2800051), // MS_RMT_MASK
+    Some(0x100000), // MS_SHARED
+    Some(0x8000), // MS_SILENT
+    Some(0x80000), // MS_SLAVE
+    Some(0x1000000), // MS_STRICTATIME
+    Some(0x4000000), // MS_SUBMOUNT
+    Some(4), // MS_SYNC
+    Some(16), // MS_SYNCHRONOUS
+    Some(0x20000), // MS_UNBINDABLE
+    Some(0x8000), // MS_VERBOSE
+    Some(0x4d13), // MTDFILEMODE
+    Some(0x80306d02), // MTIOCGET
+    Some(0x80086d03), // MTIOCPOS
+    Some(0x40086d01), // MTIOCTOP
+    Some(10), // MT_TOOL_DIAL
+    Some(0), // MT_TOOL_FINGER
+    Some(15), // MT_TOOL_MAX
+    Some(2), // MT_TOOL_PALM
+    Some(1), // MT_TOOL_PEN
+    Some(11), // MUX_MAJOR
+    Some(255), // NAME_MAX
+    Some(0xab05), // NBD_CLEAR_QUE
+    Some(0xab04), // NBD_CLEAR_SOCK
+    Some(0xab08), // NBD_DISCONNECT
+    Some(0xab03), // NBD_DO_IT
+    Some(0xab06), // NBD_PRINT_DEBUG
+    Some(0xab01), // NBD_SET_BLKSIZE
+    Some(0xab0a), // NBD_SET_FLAGS
+    Some(0xab02), // NBD_SET_SIZE
+    Some(0xab07), // NBD_SET_SIZE_BLOCKS
+    Some(0xab00), // NBD_SET_SOCK
+    Some(0xab09), // NBD_SET_TIMEOUT
+    Some(8), // NCC
+    Some(19), // NCCS
+    Some(0x564c), // NCP_SUPER_MAGIC
+    Some(0xc0204e01), // ND_IOCTL_ARS_CAP
+    Some(0xc0204e02), // ND_IOCTL_ARS_START
+    Some(0xc0304e03), // ND_IOCTL_ARS_STATUS
+    Some(0xc0404e0a), // ND_IOCTL_CALL
+    Some(0xc0204e04), // ND_IOCTL_CLEAR_ERROR
+    Some(0xc0084e03), // ND_IOCTL_DIMM_FLAGS
+    Some(0xc00c4e05), // ND_IOCTL_GET_CONFIG_DATA
+    Some(0xc00c4e04), // ND_IOCTL_GET_CONFIG_SIZE
+    Some(0xc0084e06), // ND_IOCTL_SET_CONFIG_DATA
+    Some(0xc0084e09), // ND_IOCTL_VENDOR
+    Some(1), // NETLINK_ADD_MEMBERSHIP
+    Some(9), // NETLINK_AUDIT
+    Some(4), // NETLINK_BROADCAST_ERROR
+    Some(10), // NETLINK_CAP_ACK
+    Some(1), // NETLINK_CONNECTED
+    Some(11), // NETLINK_CONNECTOR
+    Some(21), // NETLINK_CRYPTO
+    Some(14), // NETLINK_DNRTMSG
+    Some(2), // NETLINK_DROP_MEMBERSHIP
+    Some(19), // NETLINK_ECRYPTFS
+    Some(11), // NETLINK_EXT_ACK
+    Some(10), // NETLINK_FIB_LOOKUP
+    Some(3), // NETLINK_FIREWALL
+    Some(16), // NETLINK_GENERIC
+    Some(12), // NETLINK_GET_STRICT_CHK
+    Some(4), // NETLINK_INET_DIAG
+    Some(13), // NETLINK_IP6_FW
+    Some(8), // NETLINK_ISCSI
+    Some(15), // NETLINK_KOBJECT_UEVENT
+    Some(8), // NETLINK_LISTEN_ALL_NSID
+    Some(9), // NETLINK_LIST_MEMBERSHIPS
+    Some(36), // NETLINK_MAJOR
+    Some(12), // NETLINK_NETFILTER
+    Some(5), // NETLINK_NFLOG
+    Some(5), // NETLINK_NO_ENOBUFS
+    Some(3), // NETLINK_PKTINFO
+    Some(20), // NETLINK_RDMA
+    Some(0), // NETLINK_ROUTE
+    Some(6), // NETLINK_RX_RING
+    Some(18), // NETLINK_SCSITRANSPORT
+    Some(7), // NETLINK_SELINUX
+    Some(22), // NETLINK_SMC
+    Some(4), // NETLINK_SOCK_DIAG
+    Some(7), // NETLINK_TX_RING
+    Some(0), // NETLINK_UNCONNECTED
+    Some(1), // NETLINK_UNUSED
+    Some(2), // NETLINK_USERSOCK
+    Some(6), // NETLINK_XFRM
+    Some(36), // NET_MAJOR
+    Some(0), // NET_NS_INDEX
+    Some(0xc004ae21), // NE_ADD_VCPU
+    Some(0x8008ae20), // NE_CREATE_VM
+    Some(0xc010ae22), // NE_GET_IMAGE_LOAD_INFO
+    Some(0x4018ae23), // NE_SET_USER_MEMORY_REGION
+    Some(0xc010ae24), // NE_START_ENCLAVE
+    Some(32), // NFDBITS
+    None, // NFPREG
+    Some(3), // NFPROTO_ARP
+    Some(7), // NFPROTO_BRIDGE
+    Some(12), // NFPROTO_DECNET
+    Some(1), // NFPROTO_INET
+    Some(2), // NFPROTO_IPV4
+    Some(10), // NFPROTO_IPV6
+    Some(5), // NFPROTO_NETDEV
+    Some(13), // NFPROTO_NUMPROTO
+    Some(0), // NFPROTO_UNSPEC
+    Some(0x6969), // NFS_SUPER_MAGIC
+    None, // NGREG
+    Some(0x10000), // NGROUPS_MAX
+    Some(0x40106e80), // NILFS_IOCTL_CHANGE_CPMODE
+    Some(0x40786e88), // NILFS_IOCTL_CLEAN_SEGMENTS
+    Some(0x40086e81), // NILFS_IOCTL_DELETE_CHECKPOINT
+    Some(0xc0186e87), // NILFS_IOCTL_GET_BDESCS
+    Some(0x80186e82), // NILFS_IOCTL_GET_CPINFO
+    Some(0x80186e83), // NILFS_IOCTL_GET_CPSTAT
+    Some(0x80186e84), // NILFS_IOCTL_GET_SUINFO
+    Some(0x80306e85), // NILFS_IOCTL_GET_SUSTAT
+    Some(0xc0186e86), // NILFS_IOCTL_GET_VINFO
+    Some(0x40086e8b), // NILFS_IOCTL_RESIZE
+    Some(0x40106e8c), // NILFS_IOCTL_SET_ALLOC_RANGE
+    Some(0x40186e8d), // NILFS_IOCTL_SET_SUINFO
+    Some(0x80086e8a), // NILFS_IOCTL_SYNC
+    Some(0x3434), // NILFS_SUPER_MAGIC
+    Some(0), // NL0
+    Some(256), // NL1
+    None, // NL2
+    None, // NL3
+    Some(4), // NLA_ALIGNTO
+    Some(0x8000), // NLA_F_NESTED
+    Some(0x4000), // NLA_F_NET_BYTEORDER
+    Some(4), // NLA_HDRLEN
+    Some(0xffffffffffff3fff), // NLA_TYPE_MASK
+    Some(256), // NLDLY
+    Some(3), // NLMSGERR_ATTR_COOKIE
+    Some(6), // NLMSGERR_ATTR_MAX
+    Some(6), // NLMSGERR_ATTR_MISS_NEST
+    Some(5), // NLMSGERR_ATTR_MISS_TYPE
+    Some(1), // NLMSGERR_ATTR_MSG
+    Some(2), // NLMSGERR_ATTR_OFFS
+    Some(4), // NLMSGERR_ATTR_POLICY
+    Some(0), // NLMSGERR_ATTR_UNUSED
+    Some(4), // NLMSG_ALIGNTO
+    Some(3), // NLMSG_DONE
+    Some(2), // NLMSG_ERROR
+    Some(16), // NLMSG_HDRLEN
+    Some(16), // NLMSG_MIN_TYPE
+    Some(1), // NLMSG_NOOP
+    Some(4), // NLMSG_OVERRUN
+    Some(4), // NLM_F_ACK
+    Some(512), // NLM_F_ACK_TLVS
+    Some(0x800), // NLM_F_APPEND
+    Some(0x400), // NLM_F_ATOMIC
+    Some(512), // NLM_F_BULK
+    Some(256), // NLM_F_CAPPED
+    Some(0x400), // NLM_F_CREATE
+    Some(768), // NLM_F_DUMP
+    Some(32), // NLM_F_DUMP_FILTERED
+    Some(16), // NLM_F_DUMP_INTR
+    Some(8), // NLM_F_ECHO
+    Some(512), // NLM_F_EXCL
+    Some(512), // NLM_F_MATCH
+    Some(2), // NLM_F_MULTI
+    Some(256), // NLM_F_NONREC
+    Some(256), // NLM_F_REPLACE
+    Some(1), // NLM_F_REQUEST
+    Some(256), // NLM_F_ROOT
+    None, // NM_VECTOR
+    Some(128), // NOFLSH
+    Some(32), // NOTIFY_COOKIE_LEN
+    Some(0), // NOTIFY_NONE
+    Some(2), // NOTIFY_REMOVED
+    Some(1), // NOTIFY_WOKENUP
+    Some(1), // NPMODE_DROP
+    Some(2), // NPMODE_ERROR
+    Some(0), // NPMODE_PASS
+    Some(3), // NPMODE_QUEUE
+    None, // NP_VECTOR
+    Some(43), // NR_DQHASH
+    Some(256), // NR_DQUOTS
+    Some(0x2000), // NR_FILE
+    Some(31), // NR_LDISCS
+    Some(7), // NR_NAMESPACES
+    Some(0x400), // NR_OPEN
+    Some(0x6e736673), // NSFS_MAGIC
+    Some(65), // NSIG
+    Some(5), // NSIGBUS
+    Some(6), // NSIGCHLD
+    Some(1), // NSIGEMT
+    Some(15), // NSIGFPE
+    Some(11), // NSIGILL
+    Some(6), // NSIGPOLL
+    Some(10), // NSIGSEGV
+    Some(2), // NSIGSYS
+    Some(6), // NSIGTRAP
+    Some(183), // NSIO
+    Some(0x6163), // NS_ADJBUFLEV
+    Some(0xc0106161), // NS_GETPSTAT
+    Some(0xb703), // NS_GET_NSTYPE
+    Some(0xb704), // NS_GET_OWNER_UID
+    Some(0xb702), // NS_GET_PARENT
+    Some(0xb701), // NS_GET_USERNS
+    Some(0x40106162), // NS_SETBUFLEV
+    Some(4), // NTP_API
+    None, // NUM_ACRS
+    None, // NUM_CRS
+    None, // NUM_CR_WORDS
+    None, // NUM_FPRS
+    None, // NUM_FPU_REGS
+    None, // NUM_GPRS
+    Some(9), // NUM_RFKILL_TYPES
+    Some(0xc0504e47), // NVME_IOCTL_ADMIN64_CMD
+    Some(0xc0484e41), // NVME_IOCTL_ADMIN_CMD
+    Some(0x4e40), // NVME_IOCTL_ID
+    Some(0xc0504e48), // NVME_IOCTL_IO64_CMD
+    Some(0xc0504e49), // NVME_IOCTL_IO64_CMD_VEC
+    Some(0xc0484e43), // NVME_IOCTL_IO_CMD
+    Some(0x4e46), // NVME_IOCTL_RESCAN
+    Some(0x4e44), // NVME_IOCTL_RESET
+    Some(0x40304e42), // NVME_IOCTL_SUBMIT_IO
+    Some(0x4e45), // NVME_IOCTL_SUBSYS_RESET
+    Some(0xc0484e82), // NVME_URING_CMD_ADMIN
+    Some(0xc0484e83), // NVME_URING_CMD_ADMIN_VEC
+    Some(0xc0484e80), // NVME_URING_CMD_IO
+    Some(0xc0484e81), // NVME_URING_CMD_IO_VEC
+    Some(0x7040), // NVRAM_INIT
+    Some(0x7041), // NVRAM_SETCKS
+    None, // NVRREG
+    Some(7), // N_6PACK
+    Some(5), // N_AX25
+    Some(20), // N_CAIF
+    Some(30), // N_CAN327
+    Some(29), // N_DEVELOPMENT
+    Some(16), // N_GIGASET_M101
+    Some(21), // N_GSM0710
+    Some(15), // N_HCI
+    Some(13), // N_HDLC
+    Some(11), // N_IRDA
+    Some(8), // N_MASC
+    Some(28), // N_MCTP
+    Some(2), // N_MOUSE
+    Some(25), // N_NCI
+    Some(27), // N_NULL
+    Some(3), // N_PPP
+    Some(18), // N_PPS
+    Some(10), // N_PROFIBUS_FDL
+    Some(9), // N_R3964
+    Some(17), // N_SLCAN
+    Some(1), // N_SLIP
+    Some(12), // N_SMSBLOCK
+    Some(26), // N_SPEAKUP
+    Some(4), // N_STRIP
+    Some(14), // N_SYNC_PPP
+    Some(22), // N_TI_WL
+    Some(24), // N_TRACEROUTER
+    Some(23), // N_TRACESINK
+    Some(0), // N_TTY
+    Some(19), // N_V253
+    Some(6), // N_X25
+    Some(0x7461636f), // OCFS2_SUPER_MAGIC
+    Some(8), // OCRNL
+    Some(128), // OFDEL
+    Some(64), // OFILL
+    None, // OF_VECTOR
+    Some(2), // OLCUC
+    Some(4), // ONLCR
+    Some(32), // ONLRET
+    Some(16), // ONOCR
+    Some(0), // OPAL_ADMIN1
+    Some(8), // OPAL_FL_LOCKED
+    Some(4), // OPAL_FL_LOCKING_ENABLED
+    Some(2), // OPAL_FL_LOCKING_SUPPORTED
+    Some(32), // OPAL_FL_MBR_DONE
+    Some(16), // OPAL_FL_MBR_ENABLED
+    Some(1), // OPAL_FL_SUPPORTED
+    Some(256), // OPAL_KEY_MAX
+    Some(4), // OPAL_LK
+    Some(9), // OPAL_MAX_LRS
+    Some(1), // OPAL_MBR_DISABLE
+    Some(1), // OPAL_MBR_DONE
+    Some(0), // OPAL_MBR_ENABLE
+    Some(0), // OPAL_MBR_NOT_DONE
+    Some(0), // OPAL_READ_TABLE
+    Some(1), // OPAL_RO
+    Some(2), // OPAL_RW
+    Some(1), // OPAL_TABLE_READ
+    Some(2), // OPAL_TABLE_WRITE
+    Some(8), // OPAL_UID_LENGTH
+    Some(1), // OPAL_USER1
+    Some(2), // OPAL_USER2
+    Some(3), // OPAL_USER3
+    Some(4), // OPAL_USER4
+    Some(5), // OPAL_USER5
+    Some(6), // OPAL_USER6
+    Some(7), // OPAL_USER7
+    Some(8), // OPAL_USER8
+    Some(9), // OPAL_USER9
+    Some(1), // OPAL_WRITE_TABLE
+    Some(0x9fa1), // OPENPROM_SUPER_MAGIC
+    Some(0x80000), // OPEN_TREE_CLOEXEC
+    Some(1), // OPEN_TREE_CLONE
+    Some(1), // OPOST
+    Some(17), // OPTICS_CDROM_MAJOR
+    None, // ORIG_EAX
+    Some(206), // OSST_MAJOR
+    Some(0x400c4d19), // OTPERASE
+    Some(0x40044d0e), // OTPGETREGIONCOUNT
+    Some(0x400c4d0f), // OTPGETREGIONINFO
+    Some(0x800c4d10), // OTPLOCK
+    Some(0x80044d0d), // OTPSELECT
+    Some(1), // OVERCOMMIT_ALWAYS
+    Some(0), // OVERCOMMIT_GUESS
+    Some(2), // OVERCOMMIT_NEVER
+    Some(0x794c7630), // OVERLAYFS_SUPER_MAGIC
+    Some(3), // O_ACCMODE
+    Some(0x400), // O_APPEND
+    Some(0x2000), // O_ASYNC
+    Some(0x80000), // O_CLOEXEC
+    Some(64), // O_CREAT
+    Some(0x4000), // O_DIRECT
+    Some(0x10000), // O_DIRECTORY
+    Some(0x1000), // O_DSYNC
+    Some(128), // O_EXCL
+    Some(0x101000), // O_FSYNC
+    Some(0x8000), // O_LARGEFILE
+    Some(0x800), // O_NDELAY
+    Some(0x40000), // O_NOATIME
+    Some(256), // O_NOCTTY
+    Some(0x20000), // O_NOFOLLOW
+    Some(0x800), // O_NONBLOCK
+    Some(0x200000), // O_PATH
+    Some(0), // O_RDONLY
+    Some(2), // O_RDWR
+    Some(0x101000), // O_RSYNC
+    Some(0x101000), // O_SYNC
+    Some(0x410000), // O_TMPFILE
+    Some(0x410040), // O_TMPFILE_MASK
+    Some(512), // O_TRUNC
+    Some(1), // O_WRONLY
+    Some(1), // PACKET_ADD_MEMBERSHIP
+    Some(8), // PACKET_AUXDATA
+    Some(8), // PACKET_BLOCK_MODE1
+    Some(10), // PACKET_BLOCK_MODE2
+    Some(1), // PACKET_BROADCAST
+    Some(1), // PACKET_CDR
+    Some(2), // PACKET_CDRW
+    Some(7), // PACKET_COPY_THRESH
+    Some(0xc0185801), // PACKET_CTRL_CMD
+    Some(1), // PACKET_DEBUG
+    Some(2), // PACKET_DISC_COMPLETE
+    Some(0), // PACKET_DISC_EMPTY
+    Some(1), // PACKET_DISC_INCOMPLETE
+    Some(3), // PACKET_DISC_OTHER
+    Some(2), // PACKET_DROP_MEMBERSHIP
+    Some(3), // PACKET_DVDR
+    Some(4), // PACKET_DVDRW
+    Some(18), // PACKET_FANOUT
+    Some(6), // PACKET_FANOUT_CBPF
+    Some(2), // PACKET_FANOUT_CPU
+    Some(22), // PACKET_FANOUT_DATA
+    Some(7), // PACKET_FANOUT_EBPF
+    Some(0x8000), // PACKET_FANOUT_FLAG_DEFRAG
+    Some(0x4000), // PACKET_FANOUT_FLAG_IGNORE_OUTGOING
+    Some(0x1000), // PACKET_FANOUT_FLAG_ROLLOVER
+    Some(0x2000), // PACKET_FANOUT_FLAG_UNIQUEID
+    Some(0), // PACKET_FANOUT_HASH
+    Some(1), // PACKET_FANOUT_LB
+    Some(5), // PACKET_FANOUT_QM
+    Some(4), // PACKET_FANOUT_RND
+    Some(3), // PACKET_FANOUT_ROLLOVER
+    Some(6), // PACKET_FASTROUTE
+    Some(11), // PACKET_HDRLEN
+    Some(0), // PACKET_HOST
+    Some(23), // PACKET_IGNORE_OUTGOING
+    Some(88), // PACKET_IOCTL_MAGIC
+    Some(7), // PACKET_KERNEL
+    Some(5), // PACKET_LOOPBACK
+    Some(14), // PACKET_LOSS
+    Some(3), // PACKET_LRA_VALID
+    Some(4), // PACKET_MERGE_SEGS
+    Some(1), // PACKET_MODE1
+    Some(2), // PACKET_MODE2
+    Some(2), // PACKET_MR_ALLMULTI
+    Some(0), // PACKET_MR_MULTICAST
+    Some(1), // PACKET_MR_PROMISC
+    Some(3), // PACKET_MR_UNICAST
+    Some(2), // PACKET_MULTICAST
+    Some(2), // PACKET_NWA_VALID
+    Some(9), // PACKET_ORIGDEV
+    Some(3), // PACKET_OTHERHOST
+    Some(4), // PACKET_OUTGOING
+    Some(20), // PACKET_QDISC_BYPASS
+    Some(3), // PACKET_RECV_OUTPUT
+    Some(12), // PACKET_RESERVE
+    Some(21), // PACKET_ROLLOVER_STATS
+    Some(5), // PACKET_RX_RING
+    Some(3), // PACKET_SESSION_COMPLETE
+    Some(0), // PACKET_SESSION_EMPTY
+    Some(1), // PACKET_SESSION_INCOMPLETE
+    Some(2), // PACKET_SESSION_RESERVED
+    Some(6), // PACKET_STATISTICS
+    Some(17), // PACKET_TIMESTAMP
+    Some(19), // PACKET_TX_HAS_OFF
+    Some(13), // PACKET_TX_RING
+    Some(16), // PACKET_TX_TIMESTAMP
+    Some(6), // PACKET_USER
+    Some(10), // PACKET_VERSION
+    Some(15), // PACKET_VNET_HDR
+    Some(24), // PACKET_VNET_HDR_SZ
+    Some(1), // PACKET_WRITABLE
+    Some(0xc0606610), // PAGEMAP_SCAN
+    Some(4), // PAGE_IS_FILE
+    Some(256), // PAGE_IS_GUARD
+    Some(64), // PAGE_IS_HUGE
+    Some(32), // PAGE_IS_PFNZERO
+    Some(8), // PAGE_IS_PRESENT
+    Some(128), // PAGE_IS_SOFT_DIRTY
+    Some(16), // PAGE_IS_SWAPPED
+    Some(1), // PAGE_IS_WPALLOWED
+    Some(2), // PAGE_IS_WRITTEN
+    Some(256), // PARENB
+    None, // PARISC_SC_FLAG_IN_SYSCALL
+    None, // PARISC_SC_FLAG_ONSTACK
+    Some(2), // PARITY_CRC16_PR0
+    Some(4), // PARITY_CRC16_PR0_CCITT
+    Some(3), // PARITY_CRC16_PR1
+    Some(5), // PARITY_CRC16_PR1_CCITT
+    Some(6), // PARITY_CRC32_PR0_CCITT
+    Some(7), // PARITY_CRC32_PR1_CCITT
+    Some(0), // PARITY_DEFAULT
+    Some(1), // PARITY_NONE
+    Some(8), // PARMRK
+    Some(512), // PARODD
+    Some(0x1000), // PATH_MAX
+    None, // PC
+    Some(0x5001), // PCITEST_BAR
+    Some(0x5010), // PCITEST_CLEAR_IRQ
+    Some(0x40085006), // PCITEST_COPY
+    Some(0x5009), // PCITEST_GET_IRQTYPE
+    Some(0x5002), // PCITEST_LEGACY_IRQ
+    Some(0x40045003), // PCITEST_MSI
+    Some(0x40045007), // PCITEST_MSIX
+    Some(0x40085005), // PCITEST_READ
+    Some(0x40045008), // PCITEST_SET_IRQTYPE
+    Some(0x40085004), // PCITEST_WRITE
+    Some(0x4000), // PENDIN
+    Some(64), // PERF_ATTR_SIZE_VER0
+    Some(72), // PERF_ATTR_SIZE_VER1
+    Some(80), // PERF_ATTR_SIZE_VER2
+    Some(96), // PERF_ATTR_SIZE_VER3
+    Some(104), // PERF_ATTR_SIZE_VER4
+    Some(112), // PERF_ATTR_SIZE_VER5
+    Some(120), // PERF_ATTR_SIZE_VER6
+    Some(128), // PERF_ATTR_SIZE_VER7
+    Some(8), // PERF_AUX_FLAG_COLLISION
+    Some(0), // PERF_AUX_FLAG_CORESIGHT_FORMAT_CORESIGHT
+    Some(256), // PERF_AUX_FLAG_CORESIGHT_FORMAT_RAW
+    Some(2), // PERF_AUX_FLAG_OVERWRITE
+    Some(4), // PERF_AUX_FLAG_PARTIAL
+    Some(0xff00), // PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK
+    Some(1), // PERF_AUX_FLAG_TRUNCATED
+    Some(3), // PERF_BPF_EVENT_MAX
+    Some(1), // PERF_BPF_EVENT_PROG_LOAD
+    Some(2), // PERF_BPF_EVENT_PROG_UNLOAD
+    Some(0), // PERF_BPF_EVENT_UNKNOWN
+    Some(7), // PERF_BR_ARM64_DEBUG_DATA
+    Some(5), // PERF_BR_ARM64_DEBUG_EXIT
+    Some(4), // PERF_BR_ARM64_DEBUG_HALT
+    Some(6), // PERF_BR_ARM64_DEBUG_INST
+    Some(3), // PERF_BR_ARM64_FIQ
+    Some(4), // PERF_BR_CALL
+    Some(1), // PERF_BR_COND
+    Some(9), // PERF_BR_COND_CALL
+    Some(10), // PERF_BR_COND_RET
+    Some(11), // PERF_BR_ERET
+    Some(15), // PERF_BR_EXTEND_ABI
+    Some(3), // PERF_BR_IND
+    Some(5), // PERF_BR_IND_CALL
+    Some(12), // PERF_BR_IRQ
+    Some(16), // PERF_BR_MAX
+    Some(3), // PERF_BR_NEW_ARCH_1
+    Some(4), // PERF_BR_NEW_ARCH_2
+    Some(5), // PERF_BR_NEW_ARCH_3
+    Some(6), // PERF_BR_NEW_ARCH_4
+    Some(7), // PERF_BR_NEW_ARCH_5
+    Some(0), // PERF_BR_NEW_FAULT_ALGN
+    Some(1), // PERF_BR_NEW_FAULT_DATA
+    Some(2), // PERF_BR_NEW_FAULT_INST
+    Some(8), // PERF_BR_NEW_MAX
+    Some(2), // PERF_BR_NON_SPEC_CORRECT_PATH
+    Some(14), // PERF_BR_NO_TX
+    Some(3), // PERF_BR_PRIV_HV
+    Some(2), // PERF_BR_PRIV_KERNEL
+    Some(0), // PERF_BR_PRIV_UNKNOWN
+    Some(1), // PERF_BR_PRIV_USER
+    Some(6), // PERF_BR_RET
+    Some(13), // PERF_BR_SERROR
+    Some(3), // PERF_BR_SPEC_CORRECT_PATH
+    Some(4), // PERF_BR_SPEC_MAX
+    Some(0), // PERF_BR_SPEC_NA
+    Some(1), // PERF_BR_SPEC_WRONG_PATH
+    Some(7), // PERF_BR_SYSCALL
+    Some(8), // PERF_BR_SYSRET
+    Some(2), // PERF_BR_UNCOND
+    Some(0), // PERF_BR_UNKNOWN
+    Some(0xfffffffffffff800), // PERF_CONTEXT_GUEST
+    Some(0xfffffffffffff780), // PERF_CONTEXT_GUEST_KERNEL
+    Some(0xfffffffffffff600), // PERF_CONTEXT_GUEST_USER
+    Some(0xffffffffffffffe0), // PERF_CONTEXT_HV
+    Some(0xffffffffffffff80), // PERF_CONTEXT_KERNEL
+    Some(0xfffffffffffff001), // PERF_CONTEXT_MAX
+    Some(0xfffffffffffffe00), // PERF_CONTEXT_USER
+    Some(4), // PERF_COUNT_HW_BRANCH_INSTRUCTIONS
+    Some(5), // PERF_COUNT_HW_BRANCH_MISSES
+    Some(6), // PERF_COUNT_HW_BUS_CYCLES
+    Some(5), // PERF_COUNT_HW_CACHE_BPU
+    Some(3), // PERF_COUNT_HW_CACHE_DTLB
+    Some(4), // PERF_COUNT_HW_CACHE_ITLB
+    Some(0), // PERF_COUNT_HW_CACHE_L1D
+    Some(1), // PERF_COUNT_HW_CACHE_L1I
+    Some(2), // PERF_COUNT_HW_CACHE_LL
+    Some(7), // PERF_COUNT_HW_CACHE_MAX
+    Some(3), // PERF_COUNT_HW_CACHE_MISSES
+    Some(6), // PERF_COUNT_HW_CACHE_NODE
+    Some(3), // PERF_COUNT_HW_CACHE_OP_MAX
+    Some(2), // PERF_COUNT_HW_CACHE_OP_PREFETCH
+    Some(0), // PERF_COUNT_HW_CACHE_OP_READ
+    Some(1), // PERF_COUNT_HW_CACHE_OP_WRITE
+    Some(2), // PERF_COUNT_HW_CACHE_REFERENCES
+    Some(0), // PERF_COUNT_HW_CACHE_RESULT_ACCESS
+    Some(2), // PERF_COUNT_HW_CACHE_RESULT_MAX
+    Some(1), // PERF_COUNT_HW_CACHE_RESULT_MISS
+    Some(0), // PERF_COUNT_HW_CPU_CYCLES
+    Some(1), // PERF_COUNT_HW_INSTRUCTIONS
+    Some(10), // PERF_COUNT_HW_MAX
+    Some(9), // PERF_COUNT_HW_REF_CPU_CYCLES
+    Some(8), // PERF_COUNT_HW_STALLED_CYCLES_BACKEND
+    Some(7), // PERF_COUNT_HW_STALLED_CYCLES_FRONTEND
+    Some(7), // PERF_COUNT_SW_ALIGNMENT_FAULTS
+    Some(10), // PERF_COUNT_SW_BPF_OUTPUT
+    Some(11), // PERF_COUNT_SW_CGROUP_SWITCHES
+    Some(3), // PERF_COUNT_SW_CONTEXT_SWITCHES
+    Some(0), // PERF_COUNT_SW_CPU_CLOCK
+    Some(4), // PERF_COUNT_SW_CPU_MIGRATIONS
+    Some(9), // PERF_COUNT_SW_DUMMY
+    Some(8), // PERF_COUNT_SW_EMULATION_FAULTS
+    Some(12), // PERF_COUNT_SW_MAX
+    Some(2), // PERF_COUNT_SW_PAGE_FAULTS
+    Some(6), // PERF_COUNT_SW_PAGE_FAULTS_MAJ
+    Some(5), // PERF_COUNT_SW_PAGE_FAULTS_MIN
+    Some(1), // PERF_COUNT_SW_TASK_CLOCK
+    Some(0x2401), // PERF_EVENT_IOC_DISABLE
+    Some(0x2400), // PERF_EVENT_IOC_ENABLE
+    Some(0x80042407), // PERF_EVENT_IOC_ID
+    Some(0x4004240b), // PERF_EVENT_IOC_MODIFY_ATTRIBUTES
+    Some(0x40042409), // PERF_EVENT_IOC_PAUSE_OUTPUT
+    Some(0x40082404), // PERF_EVENT_IOC_PERIOD
+    Some(0xc004240a), // PERF_EVENT_IOC_QUERY_BPF
+    Some(0x2402), // PERF_EVENT_IOC_REFRESH
+    Some(0x2403), // PERF_EVENT_IOC_RESET
+    Some(0x40042408), // PERF_EVENT_IOC_SET_BPF
+    Some(0x40042406), // PERF_EVENT_IOC_SET_FILTER
+    Some(0x2405), // PERF_EVENT_IOC_SET_OUTPUT
+    Some(8), // PERF_FLAG_FD_CLOEXEC
+    Some(1), // PERF_FLAG_FD_NO_GROUP
+    Some(2), // PERF_FLAG_FD_OUTPUT
+    Some(4), // PERF_FLAG_PID_CGROUP
+    Some(8), // PERF_FORMAT_GROUP
+    Some(4), // PERF_FORMAT_ID
+    Some(16), // PERF_FORMAT_LOST
+    Some(32), // PERF_FORMAT_MAX
+    Some(1), // PERF_FORMAT_TOTAL_TIME_ENABLED
+    Some(2), // PERF_FORMAT_TOTAL_TIME_RUNNING
+    Some(0xffffffff), // PERF_HW_EVENT_MASK
+    Some(1), // PERF_IOC_FLAG_GROUP
+    Some(8), // PERF_MAX_CONTEXTS_PER_STACK
+    Some(127), // PERF_MAX_STACK_DEPTH
+    Some(4), // PERF_MEM_BLK_ADDR
+    Some(2), // PERF_MEM_BLK_DATA
+    Some(1), // PERF_MEM_BLK_NA
+    Some(40), // PERF_MEM_BLK_SHIFT
+    Some(1), // PERF_MEM_HOPS_0
+    Some(2), // PERF_MEM_HOPS_1
+    Some(3), // PERF_MEM_HOPS_2
+    Some(4), // PERF_MEM_HOPS_3
+    Some(43), // PERF_MEM_HOPS_SHIFT
+    Some(2), // PERF_MEM_LOCK_LOCKED
+    Some(1), // PERF_MEM_LOCK_NA
+    Some(24), // PERF_MEM_LOCK_SHIFT
+    Some(11), // PERF_MEM_LVLNUM_ANY_CACHE
+    Some(9), // PERF_MEM_LVLNUM_CXL
+    Some(10), // PERF_MEM_LVLNUM_IO
+    Some(1), // PERF_MEM_LVLNUM_L1
+    Some(2), // PERF_MEM_LVLNUM_L2
+    Some(3), // PERF_MEM_LVLNUM_L3
+    Some(4), // PERF_MEM_LVLNUM_L4
+    Some(12), // PERF_MEM_LVLNUM_LFB
+    Some(15), // PERF_MEM_LVLNUM_NA
+    Some(14), // PERF_MEM_LVLNUM_PMEM
+    Some(13), // PERF_MEM_LVLNUM_RAM
+    Some(33), // PERF_MEM_LVLNUM_SHIFT
+    Some(2), // PERF_MEM_LVL_HIT
+    Some(0x1000), // PERF_MEM_LVL_IO
+    Some(8), // PERF_MEM_LVL_L1
+    Some(32), // PERF_MEM_LVL_L2
+    Some(64), // PERF_MEM_LVL_L3
+    Some(16), // PERF_MEM_LVL_LFB
+    Some(128), // PERF_MEM_LVL_LOC_RAM
+    Some(4), // PERF_MEM_LVL_MISS
+    Some(1), // PERF_MEM_LVL_NA
+    Some(0x400), // PERF_MEM_LVL_REM_CCE1
+    Some(0x800), // PERF_MEM_LVL_REM_CCE2
+    Some(256), // PERF_MEM_LVL_REM_RAM1
+    Some(512), // PERF_MEM_LVL_REM_RAM2
+    Some(5), // PERF_MEM_LVL_SHIFT
+    Some(0x2000), // PERF_MEM_LVL_UNC
+    Some(16), // PERF_MEM_OP_EXEC
+    Some(2), // PERF_MEM_OP_LOAD
+    Some(1), // PERF_MEM_OP_NA
+    Some(8), // PERF_MEM_OP_PFETCH
+    Some(0), // PERF_MEM_OP_SHIFT
+    Some(4), // PERF_MEM_OP_STORE
+    Some(1), // PERF_MEM_REMOTE_REMOTE
+    Some(37), // PERF_MEM_REMOTE_SHIFT
+    Some(1), // PERF_MEM_SNOOPX_FWD
+    Some(2), // PERF_MEM_SNOOPX_PEER
+    Some(38), // PERF_MEM_SNOOPX_SHIFT
+    Some(4), // PERF_MEM_SNOOP_HIT
+    Some(16), // PERF_MEM_SNOOP_HITM
+    Some(8), // PERF_MEM_SNOOP_MISS
+    Some(1), // PERF_MEM_SNOOP_NA
+    Some(2), // PERF_MEM_SNOOP_NONE
+    Some(19), // PERF_MEM_SNOOP_SHIFT
+    Some(2), // PERF_MEM_TLB_HIT
+    Some(8), // PERF_MEM_TLB_L1
+    Some(16), // PERF_MEM_TLB_L2
+    Some(4), // PERF_MEM_TLB_MISS
+    Some(1), // PERF_MEM_TLB_NA
+    Some(64), // PERF_MEM_TLB_OS
+    Some(26), // PERF_MEM_TLB_SHIFT
+    Some(32), // PERF_MEM_TLB_WK
+    Some(32), // PERF_PMU_TYPE_SHIFT
+    Some(11), // PERF_RECORD_AUX
+    Some(21), // PERF_RECORD_AUX_OUTPUT_HW_ID
+    Some(18), // PERF_RECORD_BPF_EVENT
+    Some(19), // PERF_RECORD_CGROUP
+    Some(3), // PERF_RECORD_COMM
+    Some(4), // PERF_RECORD_EXIT
+    Some(7), // PERF_RECORD_FORK
+    Some(12), // PERF_RECORD_ITRACE_START
+    Some(17), // PERF_RECORD_KSYMBOL
+    Some(1), // PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER
+    Some(1), // PERF_RECORD_KSYMBOL_TYPE_BPF
+    Some(3), // PERF_RECORD_KSYMBOL_TYPE_MAX
+    Some(2), // PERF_RECORD_KSYMBOL_TYPE_OOL
+    Some(0), // PERF_RECORD_KSYMBOL_TYPE_UNKNOWN
+    Some(2), // PERF_RECORD_LOST
+    Some(13), // PERF_RECORD_LOST_SAMPLES
+    Some(22), // PERF_RECORD_MAX
+    Some(0x2000), // PERF_RECORD_MISC_COMM_EXEC
+    Some(7), // PERF_RECORD_MISC_CPUMODE_MASK
+    Some(0), // PERF_RECORD_MISC_CPUMODE_UNKNOWN
+    Some(0x4000), // PERF_RECORD_MISC_EXACT_IP
+    Some(0x8000), // PERF_RECORD_MISC_EXT_RESERVED
+    Some(0x2000), // PERF_RECORD_MISC_FORK_EXEC
+    Some(4), // PERF_RECORD_MISC_GUEST_KERNEL
+    Some(5), // PERF_RECORD_MISC_GUEST_USER
+    Some(3), // PERF_RECORD_MISC_HYPERVISOR
+    Some(1), // PERF_RECORD_MISC_KERNEL
+    Some(0x4000), // PERF_RECORD_MISC_MMAP_BUILD_ID
+    Some(0x2000), // PERF_RECORD_MISC_MMAP_DATA
+    Some(0x1000), // PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT
+    Some(0x2000), // PERF_RECORD_MISC_SWITCH_OUT
+    Some(0x4000), // PERF_RECORD_MISC_SWITCH_OUT_PREEMPT
+    Some(2), // PERF_RECORD_MISC_USER
+    Some(1), // PERF_RECORD_MMAP
+    Some(10), // PERF_RECORD_MMAP2
+    Some(16), // PERF_RECORD_NAMESPACES
+    Some(8), // PERF_RECORD_READ
+    Some(9), // PERF_RECORD_SAMPLE
+    Some(14), // PERF_RECORD_SWITCH
+    Some(15), // PERF_RECORD_SWITCH_CPU_WIDE
+    Some(20), // PERF_RECORD_TEXT_POKE
+    Some(5), // PERF_RECORD_THROTTLE
+    Some(6), // PERF_RECORD_UNTHROTTLE
+    Some(8), // PERF_SAMPLE_ADDR
+    Some(0x100000), // PERF_SAMPLE_AUX
+    Some(128), // PERF_SAMPLE_BRANCH_ABORT_TX
+    Some(7), // PERF_SAMPLE_BRANCH_ABORT_TX_SHIFT
+    Some(8), // PERF_SAMPLE_BRANCH_ANY
+    Some(16), // PERF_SAMPLE_BRANCH_ANY_CALL
+    Some(4), // PERF_SAMPLE_BRANCH_ANY_CALL_SHIFT
+    Some(32), // PERF_SAMPLE_BRANCH_ANY_RETURN
+    Some(5), // PERF_SAMPLE_BRANCH_ANY_RETURN_SHIFT
+    Some(3), // PERF_SAMPLE_BRANCH_ANY_SHIFT
+    Some(0x2000), // PERF_SAMPLE_BRANCH_CALL
+    Some(13), // PERF_SAMPLE_BRANCH_CALL_SHIFT
+    Some(0x800), // PERF_SAMPLE_BRANCH_CALL_STACK
+    Some(11), // PERF_SAMPLE_BRANCH_CALL_STACK_SHIFT
+    Some(0x400), // PERF_SAMPLE_BRANCH_COND
+    Some(10), // PERF_SAMPLE_BRANCH_COND_SHIFT
+    Some(4), // PERF_SAMPLE_BRANCH_HV
+    Some(2), // PERF_SAMPLE_BRANCH_HV_SHIFT
+    Some(0x20000), // PERF_SAMPLE_BRANCH_HW_INDEX
+    Some(17), // PERF_SAMPLE_BRANCH_HW_INDEX_SHIFT
+    Some(64), // PERF_SAMPLE_BRANCH_IND_CALL
+    Some(6), // PERF_SAMPLE_BRANCH_IND_CALL_SHIFT
+    Some(0x1000), // PERF_SAMPLE_BRANCH_IND_JUMP
+    Some(12), // PERF_SAMPLE_BRANCH_IND_JUMP_SHIFT
+    Some(256), // PERF_SAMPLE_BRANCH_IN_TX
+    Some(8), // PERF_SAMPLE_BRANCH_IN_TX_SHIFT
+    Some(2), // PERF_SAMPLE_BRANCH_KERNEL
+    Some(1), // PERF_SAMPLE_BRANCH_KERNEL_SHIFT
+    Some(0x80000), // PERF_SAMPLE_BRANCH_MAX
+    Some(19), // PERF_SAMPLE_BRANCH_MAX_SHIFT
+    Some(0x8000), // PERF_SAMPLE_BRANCH_NO_CYCLES
+    Some(15), // PERF_SAMPLE_BRANCH_NO_CYCLES_SHIFT
+    Some(0x4000), // PERF_SAMPLE_BRANCH_NO_FLAGS
+    Some(14), // PERF_SAMPLE_BRANCH_NO_FLAGS_SHIFT
+    Some(512), // PERF_SAMPLE_BRANCH_NO_TX
+    Some(9), // PERF_SAMPLE_BRANCH_NO_TX_SHIFT
+    Some(7), // PERF_SAMPLE_BRANCH_PLM_ALL
+    Some(0x40000), // PERF_SAMPLE_BRANCH_PRIV_SAVE
+    Some(18), // PERF_SAMPLE_BRANCH_PRIV_SAVE_SHIFT
+    Some(0x800), // PERF_SAMPLE_BRANCH_STACK
+    Some(0x10000), // PERF_SAMPLE_BRANCH_TYPE_SAVE
+    Some(16), // PERF_SAMPLE_BRANCH_TYPE_SAVE_SHIFT
+    Some(1), // PERF_SAMPLE_BRANCH_USER
+    Some(0), // PERF_SAMPLE_BRANCH_USER_SHIFT
+    Some(32), // PERF_SAMPLE_CALLCHAIN
+    Some(0x200000), // PERF_SAMPLE_CGROUP
+    Some(0x800000), // PERF_SAMPLE_CODE_PAGE_SIZE
+    Some(128), // PERF_SAMPLE_CPU
+    Some(0x400000), // PERF_SAMPLE_DATA_PAGE_SIZE
+    Some(0x8000), // PERF_SAMPLE_DATA_SRC
+    Some(64), // PERF_SAMPLE_ID
+    Some(0x10000), // PERF_SAMPLE_IDENTIFIER
+    Some(1), // PERF_SAMPLE_IP
+    Some(0x2000000), // PERF_SAMPLE_MAX
+    Some(256), // PERF_SAMPLE_PERIOD
+    Some(0x80000), // PERF_SAMPLE_PHYS_ADDR
+    Some(0x400), // PERF_SAMPLE_RAW
+    Some(16), // PERF_SAMPLE_READ
+    Some(1), // PERF_SAMPLE_REGS_ABI_32
+    Some(2), // PERF_SAMPLE_REGS_ABI_64
+    Some(0), // PERF_SAMPLE_REGS_ABI_NONE
+    Some(0x40000), // PERF_SAMPLE_REGS_INTR
+    Some(0x1000), // PERF_SAMPLE_REGS_USER
+    Some(0x2000), // PERF_SAMPLE_STACK_USER
+    Some(512), // PERF_SAMPLE_STREAM_ID
+    Some(2), // PERF_SAMPLE_TID
+    Some(4), // PERF_SAMPLE_TIME
+    Some(0x20000), // PERF_SAMPLE_TRANSACTION
+    Some(0x4000), // PERF_SAMPLE_WEIGHT
+    Some(0x1000000), // PERF_SAMPLE_WEIGHT_STRUCT
+    Some(0x1004000), // PERF_SAMPLE_WEIGHT_TYPE
+    Some(0xffffffff00000000), // PERF_TXN_ABORT_MASK
+    Some(32), // PERF_TXN_ABORT_SHIFT
+    Some(8), // PERF_TXN_ASYNC
+    Some(128), // PERF_TXN_CAPACITY_READ
+    Some(64), // PERF_TXN_CAPACITY_WRITE
+    Some(32), // PERF_TXN_CONFLICT
+    Some(1), // PERF_TXN_ELISION
+    Some(256), // PERF_TXN_MAX
+    Some(16), // PERF_TXN_RETRY
+    Some(4), // PERF_TXN_SYNC
+    Some(2), // PERF_TXN_TRANSACTION
+    Some(5), // PERF_TYPE_BREAKPOINT
+    Some(0), // PERF_TYPE_HARDWARE
+    Some(3), // PERF_TYPE_HW_CACHE
+    Some(6), // PERF_TYPE_MAX
+    Some(4), // PERF_TYPE_RAW
+    Some(1), // PERF_TYPE_SOFTWARE
+    Some(2), // PERF_TYPE_TRACEPOINT
+    Some(6), // PER_BSD
+    Some(0x740000), // PER_CLEAR_ON_SETID
+    None, // PER_EM_MASK
+    Some(16), // PER_HPUX
+    Some(0x4000009), // PER_IRIX32
+    Some(0x400000b), // PER_IRIX64
+    Some(0x400000a), // PER_IRIXN32
+    Some(0x4000005), // PER_ISCR4
+    Some(0), // PER_LINUX
+    Some(8), // PER_LINUX32
+    Some(0x8000008), // PER_LINUX32_3GB
+    Some(0x800000), // PER_LINUX_32BIT
+    Some(0x80000), // PER_LINUX_FDPIC
+    Some(255), // PER_MASK
+    Some(15), // PER_OSF4
+    Some(0x6000003), // PER_OSR5
+    Some(12), // PER_RISCOS
+    Some(0x7000003), // PER_SCOSVR3
+    Some(0x400000d), // PER_SOLARIS
+    Some(0x4000006), // PER_SUNOS
+    Some(0x5000002), // PER_SVR3
+    Some(0x4100001), // PER_SVR4
+    Some(0x410000e), // PER_UW7
+    Some(0x5000004), // PER_WYSEV386
+    Some(0x5000007), // PER_XENIX
+    Some(38), // PF_ALG
+    Some(5), // PF_APPLETALK
+    Some(18), // PF_ASH
+    Some(8), // PF_ATMPVC
+    Some(20), // PF_ATMSVC
+    Some(3), // PF_AX25
+    Some(31), // PF_BLUETOOTH
+    Some(7), // PF_BRIDGE
+    Some(37), // PF_CAIF
+    Some(29), // PF_CAN
+    Some(19), // PF_ECONET
+    Some(1), // PF_FILE
+    Some(27), // PF_IB
+    Some(36), // PF_IEEE802154
+    Some(2), // PF_INET
+    Some(10), // PF_INET6
+    Some(4), // PF_IPX
+    Some(23), // PF_IRDA
+    Some(34), // PF_ISDN
+    Some(32), // PF_IUCV
+    Some(41), // PF_KCM
+    Some(15), // PF_KEY
+    Some(26), // PF_LLC
+    Some(1), // PF_LOCAL
+    Some(46), // PF_MAX
+    Some(45), // PF_MCTP
+    Some(28), // PF_MPLS
+    Some(13), // PF_NETBEUI
+    Some(16), // PF_NETLINK
+    Some(6), // PF_NETROM
+    Some(39), // PF_NFC
+    Some(17), // PF_PACKET
+    Some(35), // PF_PHONET
+    Some(24), // PF_PPPOX
+    Some(42), // PF_QIPCRTR
+    Some(21), // PF_RDS
+    Some(11), // PF_ROSE
+    Some(16), // PF_ROUTE
+    Some(33), // PF_RXRPC
+    Some(14), // PF_SECURITY
+    Some(43), // PF_SMC
+    Some(22), // PF_SNA
+    Some(30), // PF_TIPC
+    Some(1), // PF_UNIX
+    Some(0), // PF_UNSPEC
+    None, // PF_VECTOR
+    Some(40), // PF_VSOCK
+    Some(25), // PF_WANPIPE
+    Some(9), // PF_X25
+    Some(44), // PF_XDP
+    Some(0xc0087005), // PHN_GETREG
+    Some(0xc0287007), // PHN_GETREGS
+    Some(0xc0087000), // PHN_GET_REG
+    Some(0xc0087002), // PHN_GET_REGS
+    Some(0x7004), // PHN_NOT_OH
+    Some(0x40087006), // PHN_SETREG
+    Some(0x40287008), // PHN_SETREGS
+    Some(0x40087001), // PHN_SET_REG
+    Some(0x40087003), // PHN_SET_REGS
+    Some(100), // PHONE_MAJOR
+    Some(0x800), // PIDFD_NONBLOCK
+    Some(0xffffffffffffd8f0), // PIDFD_SELF_THREAD
+    Some(0xffffffffffffd8ef), // PIDFD_SELF_THREAD_GROUP
+    Some(0x50494446), // PID_FS_MAGIC
+    Some(3), // PID_NS_INDEX
+    Some(0x4b71), // PIO_CMAP
+    Some(0x4b61), // PIO_FONT
+    Some(0x4b6d), // PIO_FONTRESET
+    Some(0x4b6c), // PIO_FONTX
+    Some(0x4b41), // PIO_SCRNMAP
+    Some(0x4b67), // PIO_UNIMAP
+    Some(0x4b68), // PIO_UNIMAPCLR
+    Some(0x4b6a), // PIO_UNISCRNMAP
+    Some(0x50495045), // PIPEFS_MAGIC
+    Some(0x1000), // PIPE_BUF
+    Some(3), // PKEY_ACCESS_MASK
+    Some(1), // PKEY_DISABLE_ACCESS
+    None, // PKEY_DISABLE_EXECUTE
+    None, // PKEY_DISABLE_READ
+    Some(2), // PKEY_DISABLE_WRITE
+    Some(0), // PKEY_UNRESTRICTED
+    Some(0), // PKT_CTRL_CMD_SETUP
+    Some(2), // PKT_CTRL_CMD_STATUS
+    Some(1), // PKT_CTRL_CMD_TEARDOWN
+    Some(512), // PKT_RB_POOL_SIZE
+    Some(0x80084205), // PMU_IOC_CAN_SLEEP
+    Some(0x80084201), // PMU_IOC_GET_BACKLIGHT
+    Some(0x80084203), // PMU_IOC_GET_MODEL
+    Some(0x80084206), // PMU_IOC_GRAB_BACKLIGHT
+    Some(0x80084204), // PMU_IOC_HAS_ADB
+    Some(0x40084202), // PMU_IOC_SET_BACKLIGHT
+    Some(0x4200), // PMU_IOC_SLEEP
+    Some(2), // PM_SCAN_CHECK_WPASYNC
+    Some(1), // PM_SCAN_WP_MATCHING
+    Some(8), // POLLERR
+    Some(0x4000), // POLLFREE
+    Some(16), // POLLHUP
+    Some(1), // POLLIN
+    Some(0x400), // POLLMSG
+    Some(32), // POLLNVAL
+    Some(4), // POLLOUT
+    Some(2), // POLLPRI
+    Some(128), // POLLRDBAND
+    Some(0x2000), // POLLRDHUP
+    Some(64), // POLLRDNORM
+    Some(0x1000), // POLLREMOVE
+    Some(512), // POLLWRBAND
+    Some(256), // POLLWRNORM
+    Some(0x8000), // POLL_BUSY_LOOP
+    Some(4), // POLL_ERR
+    Some(6), // POLL_HUP
+    Some(1), // POLL_IN
+    Some(3), // POLL_MSG
+    Some(2), // POLL_OUT
+    Some(5), // POLL_PRI
+    Some(2), // PORT_16450
+    Some(3), // PORT_16550
+    Some(4), // PORT_16550A
+    Some(6), // PORT_16650
+    Some(7), // PORT_16650V2
+    Some(11), // PORT_16654
+    Some(8), // PORT_16750
+    Some(12), // PORT_16850
+    Some(10), // PORT_16C950
+    Some(1), // PORT_8250
+    Some(5), // PORT_CIRRUS
+    Some(13), // PORT_MAX
+    Some(13), // PORT_RSA
+    Some(9), // PORT_STARTECH
+    Some(0), // PORT_UNKNOWN
+    Some(4), // POSIX_FADV_DONTNEED
+    Some(5), // POSIX_FADV_NOREUSE
+    Some(0), // POSIX_FADV_NORMAL
+    Some(1), // POSIX_FADV_RANDOM
+    Some(2), // POSIX_FADV_SEQUENTIAL
+    Some(3), // POSIX_FADV_WILLNEED
+    Some(4), // POSIX_MADV_DONTNEED
+    Some(0), // POSIX_MADV_NORMAL
+    Some(1), // POSIX_MADV_RANDOM
+    Some(2), // POSIX_MADV_SEQUENTIAL
+    Some(3), // POSIX_MADV_WILLNEED
+    Some(0x708b), // PPCLAIM
+    Some(0x80047093), // PPCLRIRQ
+    Some(0x40047090), // PPDATADIR
+    Some(0x708f), // PPEXCL
+    Some(0x4002708e), // PPFCONTROL
+    Some(0x8004709a), // PPGETFLAGS
+    Some(0x80047098), // PPGETMODE
+    Some(0x80047097), // PPGETMODES
+    Some(0x80047099), // PPGETPHASE
+    Some(0x80107095), // PPGETTIME
+    Some(0x40047091), // PPNEGOT
+    Some(0x4004743d), // PPPIOCATTACH
+    Some(0x40047438), // PPPIOCATTCHAN
+    Some(0x40047435), // PPPIOCBRIDGECHAN
+    Some(0x4004743a), // PPPIOCCONNECT
+    Some(0x4004743c), // PPPIOCDETACH
+    Some(0x7439), // PPPIOCDISCONN
+    Some(0x80047458), // PPPIOCGASYNCMAP
+    Some(0x80047437), // PPPIOCGCHAN
+    Some(0x80047441), // PPPIOCGDEBUG
+    Some(0x8004745a), // PPPIOCGFLAGS
+    Some(0x8010743f), // PPPIOCGIDLE
+    Some(0x8008743f), // PPPIOCGIDLE32
+    Some(0x8010743f), // PPPIOCGIDLE64
+    Some(0x80487436), // PPPIOCGL2TPSTATS
+    Some(0x80047453), // PPPIOCGMRU
+    Some(0xc008744c), // PPPIOCGNPMODE
+    Some(0x80047455), // PPPIOCGRASYNCMAP
+    Some(0x80047456), // PPPIOCGUNIT
+    Some(0x80207450), // PPPIOCGXASYNCMAP
+    Some(0xc004743e), // PPPIOCNEWUNIT
+    Some(0x40107446), // PPPIOCSACTIVE
+    Some(0x40047457), // PPPIOCSASYNCMAP
+    Some(0x400c744d), // PPPIOCSCOMPRESS
+    Some(0x40047440), // PPPIOCSDEBUG
+    Some(0x40047459), // PPPIOCSFLAGS
+    Some(0x40047451), // PPPIOCSMAXCID
+    Some(0x4004743b), // PPPIOCSMRRU
+    Some(0x40047452), // PPPIOCSMRU
+    Some(0x4008744b), // PPPIOCSNPMODE
+    Some(0x40107447), // PPPIOCSPASS
+    Some(0x40047454), // PPPIOCSRASYNCMAP
+    Some(0x4020744f), // PPPIOCSXASYNCMAP
+    Some(0x7434), // PPPIOCUNBRIDGECHAN
+    Some(0x744e), // PPPIOCXFERUNIT
+    Some(0xb101), // PPPOEIOCDFWD
+    Some(0x4008b100), // PPPOEIOCSFWD
+    Some(0x80017083), // PPRCONTROL
+    Some(0x80017085), // PPRDATA
+    Some(0x708c), // PPRELEASE
+    Some(0x80017081), // PPRSTATUS
+    Some(0x4004709b), // PPSETFLAGS
+    Some(0x40047080), // PPSETMODE
+    Some(0x40047094), // PPSETPHASE
+    Some(0x40107096), // PPSETTIME
+    Some(0xc00870a4), // PPS_FETCH
+    Some(0x800870a3), // PPS_GETCAP
+    Some(0x800870a1), // PPS_GETPARAMS
+    Some(0x400870a5), // PPS_KC_BIND
+    Some(0x400870a2), // PPS_SETPARAMS
+    Some(0x40017084), // PPWCONTROL
+    Some(0x40017092), // PPWCTLONIRQ
+    Some(0x40017086), // PPWDATA
+    Some(0x708d), // PPYIELD
+    Some(8), // PP_FASTREAD
+    Some(4), // PP_FASTWRITE
+    Some(28), // PP_FLAGMASK
+    Some(112), // PP_IOCTL
+    Some(99), // PP_MAJOR
+    Some(16), // PP_W91284PIC
+    Some(20), // PRIO_MAX
+    Some(0xffffffffffffffec), // PRIO_MIN
+    Some(1), // PRIO_PGRP
+    Some(0), // PRIO_PROCESS
+    Some(2), // PRIO_USER
+    Some(2), // PRJQUOTA
+    Some(102), // PROCFS_IOCTL_MAGIC
+    Some(1), // PROCFS_ROOT_INO
+    Some(0xc0686611), // PROCMAP_QUERY
+    Some(16), // PROCMAP_QUERY_COVERING_OR_NEXT_VMA
+    Some(32), // PROCMAP_QUERY_FILE_BACKED_VMA
+    Some(4), // PROCMAP_QUERY_VMA_EXECUTABLE
+    Some(1), // PROCMAP_QUERY_VMA_READABLE
+    Some(8), // PROCMAP_QUERY_VMA_SHARED
+    Some(2), // PROCMAP_QUERY_VMA_WRITABLE
+    Some(0x9fa0), // PROC_SUPER_MAGIC
+    None, // PROT_BTI
+    Some(4), // PROT_EXEC
+    Some(0x1000000), // PROT_GROWSDOWN
+    Some(0x2000000), // PROT_GROWSUP
+    None, // PROT_MTE
+    Some(0), // PROT_NONE
+    Some(1), // PROT_READ
+    None, // PROT_SAO
+    Some(8), // PROT_SEM
+    Some(2), // PROT_WRITE
+    Some(24), // PR_CAPBSET_DROP
+    Some(23), // PR_CAPBSET_READ
+    Some(47), // PR_CAP_AMBIENT
+    Some(4), // PR_CAP_AMBIENT_CLEAR_ALL
+    Some(1), // PR_CAP_AMBIENT_IS_SET
+    Some(3), // PR_CAP_AMBIENT_LOWER
+    Some(2), // PR_CAP_AMBIENT_RAISE
+    Some(0), // PR_ENDIAN_BIG
+    Some(1), // PR_ENDIAN_LITTLE
+    Some(2), // PR_ENDIAN_PPC_LITTLE
+    Some(1), // PR_FPEMU_NOPRINT
+    Some(2), // PR_FPEMU_SIGFPE
+    Some(2), // PR_FP_EXC_ASYNC
+    Some(0), // PR_FP_EXC_DISABLED
+    Some(0x10000), // PR_FP_EXC_DIV
+    Some(0x100000), // PR_FP_EXC_INV
+    Some(1), // PR_FP_EXC_NONRECOV
+    Some(0x20000), // PR_FP_EXC_OVF
+    Some(3), // PR_FP_EXC_PRECISE
+    Some(0x80000), // PR_FP_EXC_RES
+    Some(128), // PR_FP_EXC_SW_ENABLE
+    Some(0x40000), // PR_FP_EXC_UND
+    Some(1), // PR_FP_MODE_FR
+    Some(2), // PR_FP_MODE_FRE
+    Some(78), // PR_FUTEX_HASH
+    Some(2), // PR_FUTEX_HASH_GET_SLOTS
+    Some(1), // PR_FUTEX_HASH_SET_SLOTS
+    Some(0x41555856), // PR_GET_AUXV
+    Some(37), // PR_GET_CHILD_SUBREAPER
+    Some(3), // PR_GET_DUMPABLE
+    Some(19), // PR_GET_ENDIAN
+    Some(9), // PR_GET_FPEMU
+    Some(11), // PR_GET_FPEXC
+    Some(46), // PR_GET_FP_MODE
+    Some(58), // PR_GET_IO_FLUSHER
+    Some(7), // PR_GET_KEEPCAPS
+    Some(66), // PR_GET_MDWE
+    Some(68), // PR_GET_MEMORY_MERGE
+    Some(16), // PR_GET_NAME
+    Some(39), // PR_GET_NO_NEW_PRIVS
+    Some(2), // PR_GET_PDEATHSIG
+    Some(21), // PR_GET_SECCOMP
+    Some(27), // PR_GET_SECUREBITS
+    Some(74), // PR_GET_SHADOW_STACK_STATUS
+    Some(52), // PR_GET_SPECULATION_CTRL
+    Some(56), // PR_GET_TAGGED_ADDR_CTRL
+    Some(42), // PR_GET_THP_DISABLE
+    Some(40), // PR_GET_TID_ADDRESS
+    Some(30), // PR_GET_TIMERSLACK
+    Some(13), // PR_GET_TIMING
+    Some(25), // PR_GET_TSC
+    Some(5), // PR_GET_UNALIGN
+    Some(76), // PR_LOCK_SHADOW_STACK_STATUS
+    Some(33), // PR_MCE_KILL
+    Some(0), // PR_MCE_KILL_CLEAR
+    Some(2), // PR_MCE_KILL_DEFAULT
+    Some(1), // PR_MCE_KILL_EARLY
+    Some(34), // PR_MCE_KILL_GET
+    Some(0), // PR_MCE_KILL_LATE
+    Some(1), // PR_MCE_KILL_SET
+    Some(2), // PR_MDWE_NO_INHERIT
+    Some(1), // PR_MDWE_REFUSE_EXEC_GAIN
+    Some(44), // PR_MPX_DISABLE_MANAGEMENT
+    Some(43), // PR_MPX_ENABLE_MANAGEMENT
+    Some(0x80000), // PR_MTE_STORE_ONLY
+    Some(0x7fff8), // PR_MTE_TAG_MASK
+    Some(3), // PR_MTE_TAG_SHIFT
+    Some(4), // PR_MTE_TCF_ASYNC
+    Some(6), // PR_MTE_TCF_MASK
+    Some(0), // PR_MTE_TCF_NONE
+    Some(1), // PR_MTE_TCF_SHIFT
+    Some(2), // PR_MTE_TCF_SYNC
+    Some(4), // PR_PAC_APDAKEY
+    Some(8), // PR_PAC_APDBKEY
+    Some(16), // PR_PAC_APGAKEY
+    Some(1), // PR_PAC_APIAKEY
+    Some(2), // PR_PAC_APIBKEY
+    Some(61), // PR_PAC_GET_ENABLED_KEYS
+    Some(54), // PR_PAC_RESET_KEYS
+    Some(60), // PR_PAC_SET_ENABLED_KEYS
+    Some(0x7f000000), // PR_PMLEN_MASK
+    Some(24), // PR_PMLEN_SHIFT
+    Some(4), // PR_PPC_DEXCR_CTRL_CLEAR
+    Some(16), // PR_PPC_DEXCR_CTRL_CLEAR_ONEXEC
+    Some(1), // PR_PPC_DEXCR_CTRL_EDITABLE
+    Some(31), // PR_PPC_DEXCR_CTRL_MASK
+    Some(2), // PR_PPC_DEXCR_CTRL_SET
+    Some(8), // PR_PPC_DEXCR_CTRL_SET_ONEXEC
+    Some(1), // PR_PPC_DEXCR_IBRTPD
+    Some(3), // PR_PPC_DEXCR_NPHIE
+    Some(0), // PR_PPC_DEXCR_SBHE
+    Some(2), // PR_PPC_DEXCR_SRAPD
+    Some(72), // PR_PPC_GET_DEXCR
+    Some(73), // PR_PPC_SET_DEXCR
+    Some(1), // PR_RISCV_CTX_SW_FENCEI_OFF
+    Some(0), // PR_RISCV_CTX_SW_FENCEI_ON
+    Some(0), // PR_RISCV_SCOPE_PER_PROCESS
+    Some(1), // PR_RISCV_SCOPE_PER_THREAD
+    Some(71), // PR_RISCV_SET_ICACHE_FLUSH_CTX
+    Some(70), // PR_RISCV_V_GET_CONTROL
+    Some(69), // PR_RISCV_V_SET_CONTROL
+    Some(3), // PR_RISCV_V_VSTATE_CTRL_CUR_MASK
+    Some(0), // PR_RISCV_V_VSTATE_CTRL_DEFAULT
+    Some(16), // PR_RISCV_V_VSTATE_CTRL_INHERIT
+    Some(31), // PR_RISCV_V_VSTATE_CTRL_MASK
+    Some(12), // PR_RISCV_V_VSTATE_CTRL_NEXT_MASK
+    Some(1), // PR_RISCV_V_VSTATE_CTRL_OFF
+    Some(2), // PR_RISCV_V_VSTATE_CTRL_ON
+    Some(62), // PR_SCHED_CORE
+    Some(1), // PR_SCHED_CORE_CREATE
+    Some(0), // PR_SCHED_CORE_GET
+    Some(4), // PR_SCHED_CORE_MAX
+    Some(2), // PR_SCHED_CORE_SCOPE_PROCESS_GROUP
+    Some(0), // PR_SCHED_CORE_SCOPE_THREAD
+    Some(1), // PR_SCHED_CORE_SCOPE_THREAD_GROUP
+    Some(3), // PR_SCHED_CORE_SHARE_FROM
+    Some(2), // PR_SCHED_CORE_SHARE_TO
+    Some(36), // PR_SET_CHILD_SUBREAPER
+    Some(4), // PR_SET_DUMPABLE
+    Some(20), // PR_SET_ENDIAN
+    Some(10), // PR_SET_FPEMU
+    Some(12), // PR_SET_FPEXC
+    Some(45), // PR_SET_FP_MODE
+    Some(57), // PR_SET_IO_FLUSHER
+    Some(8), // PR_SET_KEEPCAPS
+    Some(65), // PR_SET_MDWE
+    Some(67), // PR_SET_MEMORY_MERGE
+    Some(35), // PR_SET_MM
+    Some(9), // PR_SET_MM_ARG_END
+    Some(8), // PR_SET_MM_ARG_START
+    Some(12), // PR_SET_MM_AUXV
+    Some(7), // PR_SET_MM_BRK
+    Some(2), // PR_SET_MM_END_CODE
+    Some(4), // PR_SET_MM_END_DATA
+    Some(11), // PR_SET_MM_ENV_END
+    Some(10), // PR_SET_MM_ENV_START
+    Some(13), // PR_SET_MM_EXE_FILE
+    Some(14), // PR_SET_MM_MAP
+    Some(15), // PR_SET_MM_MAP_SIZE
+    Some(6), // PR_SET_MM_START_BRK
+    Some(1), // PR_SET_MM_START_CODE
+    Some(3), // PR_SET_MM_START_DATA
+    Some(5), // PR_SET_MM_START_STACK
+    Some(15), // PR_SET_NAME
+    Some(38), // PR_SET_NO_NEW_PRIVS
+    Some(1), // PR_SET_PDEATHSIG
+    Some(0x59616d61), // PR_SET_PTRACER
+    Some(0xffffffff), // PR_SET_PTRACER_ANY
+    Some(22), // PR_SET_SECCOMP
+    Some(28), // PR_SET_SECUREBITS
+    Some(75), // PR_SET_SHADOW_STACK_STATUS
+    Some(53), // PR_SET_SPECULATION_CTRL
+    Some(59), // PR_SET_SYSCALL_USER_DISPATCH
+    Some(55), // PR_SET_TAGGED_ADDR_CTRL
+    Some(41), // PR_SET_THP_DISABLE
+    Some(29), // PR_SET_TIMERSLACK
+    Some(14), // PR_SET_TIMING
+    Some(26), // PR_SET_TSC
+    Some(6), // PR_SET_UNALIGN
+    Some(0x53564d41), // PR_SET_VMA
+    Some(0), // PR_SET_VMA_ANON_NAME
+    Some(1), // PR_SHADOW_STACK_ENABLE
+    Some(4), // PR_SHADOW_STACK_PUSH
+    Some(2), // PR_SHADOW_STACK_WRITE
+    Some(64), // PR_SME_GET_VL
+    Some(63), // PR_SME_SET_VL
+    Some(0x40000), // PR_SME_SET_VL_ONEXEC
+    Some(0x20000), // PR_SME_VL_INHERIT
+    Some(0xffff), // PR_SME_VL_LEN_MASK
+    Some(4), // PR_SPEC_DISABLE
+    Some(16), // PR_SPEC_DISABLE_NOEXEC
+    Some(2), // PR_SPEC_ENABLE
+    Some(8), // PR_SPEC_FORCE_DISABLE
+    Some(1), // PR_SPEC_INDIRECT_BRANCH
+    Some(2), // PR_SPEC_L1D_FLUSH
+    Some(0), // PR_SPEC_NOT_AFFECTED
+    Some(1), // PR_SPEC_PRCTL
+    Some(0), // PR_SPEC_STORE_BYPASS
+    Some(51), // PR_SVE_GET_VL
+    Some(50), // PR_SVE_SET_VL
+    Some(0x40000), // PR_SVE_SET_VL_ONEXEC
+    Some(0x20000), // PR_SVE_VL_INHERIT
+    Some(0xffff), // PR_SVE_VL_LEN_MASK
+    Some(1), // PR_SYS_DISPATCH_EXCLUSIVE_ON
+    Some(2), // PR_SYS_DISPATCH_INCLUSIVE_ON
+    Some(0), // PR_SYS_DISPATCH_OFF
+    Some(1), // PR_SYS_DISPATCH_ON
+    Some(1), // PR_TAGGED_ADDR_ENABLE
+    Some(31), // PR_TASK_PERF_EVENTS_DISABLE
+    Some(32), // PR_TASK_PERF_EVENTS_ENABLE
+    Some(77), // PR_TIMER_CREATE_RESTORE_IDS
+    Some(2), // PR_TIMER_CREATE_RESTORE_IDS_GET
+    Some(0), // PR_TIMER_CREATE_RESTORE_IDS_OFF
+    Some(1), // PR_TIMER_CREATE_RESTORE_IDS_ON
+    Some(0), // PR_TIMING_STATISTICAL
+    Some(1), // PR_TIMING_TIMESTAMP
+    Some(1), // PR_TSC_ENABLE
+    Some(2), // PR_TSC_SIGSEGV
+    Some(1), // PR_UNALIGN_NOPRINT
+    Some(2), // PR_UNALIGN_SIGBUS
+    Some(36), // PS2ESDI_MAJOR
+    Some(0x6165676c), // PSTOREFS_MAGIC
+    None, // PSW_ADDR_AMODE
+    None, // PSW_ADDR_INSN
+    None, // PSW_ASC_ACCREG
+    None, // PSW_ASC_HOME
+    None, // PSW_ASC_PRIMARY
+    None, // PSW_ASC_SECONDARY
+    None, // PSW_MASK_ASC
+    None, // PSW_MASK_BA
+    None, // PSW_MASK_BASE
+    None, // PSW_MASK_CC
+    None, // PSW_MASK_DAT
+    None, // PSW_MASK_EA
+    None, // PSW_MASK_EXT
+    None, // PSW_MASK_IO
+    None, // PSW_MASK_KEY
+    None, // PSW_MASK_MCHECK
+    None, // PSW_MASK_PER
+    None, // PSW_MASK_PM
+    None, // PSW_MASK_PSTATE
+    None, // PSW_MASK_RI
+    None, // PSW_MASK_USER
+    None, // PSW_MASK_WAIT
+    Some(61), // PTP_CLK_MAGIC
+    Some(0x80503d01), // PTP_CLOCK_GETCAPS
+    Some(0x80503d0a), // PTP_CLOCK_GETCAPS2
+    Some(1), // PTP_ENABLE_FEATURE
+    Some(0x40043d04), // PTP_ENABLE_PPS
+    Some(0x40043d0d), // PTP_ENABLE_PPS2
+    Some(6), // PTP_EXTTS_EDGES
+    Some(0x40103d02), // PTP_EXTTS_REQUEST
+    Some(0x40103d0b), // PTP_EXTTS_REQUEST2
+    Some(7), // PTP_EXTTS_V1_VALID_FLAGS
+    Some(15), // PTP_EXTTS_VALID_FLAGS
+    Some(4), // PTP_FALLING_EDGE
+    Some(25), // PTP_MAX_SAMPLES
+    Some(2), // PTP_PEROUT_DUTY_CYCLE
+    Some(1), // PTP_PEROUT_ONE_SHOT
+    Some(4), // PTP_PEROUT_PHASE
+    Some(0x40383d03), // PTP_PEROUT_REQUEST
+    Some(0x40383d0c), // PTP_PEROUT_REQUEST2
+    Some(0), // PTP_PEROUT_V1_VALID_FLAGS
+    Some(7), // PTP_PEROUT_VALID_FLAGS
+    Some(1), // PTP_PF_EXTTS
+    Some(0), // PTP_PF_NONE
+    Some(2), // PTP_PF_PEROUT
+    Some(3), // PTP_PF_PHYSYNC
+    Some(0xc0603d06), // PTP_PIN_GETFUNC
+    Some(0xc0603d0f), // PTP_PIN_GETFUNC2
+    Some(0x40603d07), // PTP_PIN_SETFUNC
+    Some(0x40603d10), // PTP_PIN_SETFUNC2
+    Some(2), // PTP_RISING_EDGE
+    Some(8), // PTP_STRICT_FLAGS
+    Some(0x43403d05), // PTP_SYS_OFFSET
+    Some(0x43403d0e), // PTP_SYS_OFFSET2
+    Some(0xc4c03d09), // PTP_SYS_OFFSET_EXTENDED
+    Some(0xc4c03d12), // PTP_SYS_OFFSET_EXTENDED2
+    Some(0xc0403d08), // PTP_SYS_OFFSET_PRECISE
+    Some(0xc0403d11), // PTP_SYS_OFFSET_PRECISE2
+    None, // PTRACE_ARCH_PRCTL
+    Some(16), // PTRACE_ATTACH
+    Some(7), // PTRACE_CONT
+    Some(17), // PTRACE_DETACH
+    None, // PTRACE_DISABLE_TE
+    None, // PTRACE_ENABLE_TE
+    Some(1), // PTRACE_EVENTMSG_SYSCALL_ENTRY
+    Some(2), // PTRACE_EVENTMSG_SYSCALL_EXIT
+    Some(3), // PTRACE_EVENT_CLONE
+    Some(4), // PTRACE_EVENT_EXEC
+    Some(6), // PTRACE_EVENT_EXIT
+    Some(1), // PTRACE_EVENT_FORK
+    Some(7), // PTRACE_EVENT_SECCOMP
+    Some(128), // PTRACE_EVENT_STOP
+    Some(2), // PTRACE_EVENT_VFORK
+    Some(5), // PTRACE_EVENT_VFORK_DONE
+    None, // PTRACE_GETCRUNCHREGS
+    None, // PTRACE_GETDSPREGS
+    Some(0x4201), // PTRACE_GETEVENTMSG
+    None, // PTRACE_GETEVRREGS
+    None, // PTRACE_GETFDPIC
+    None, // PTRACE_GETFDPIC_EXEC
+    None, // PTRACE_GETFDPIC_INTERP
+    Some(14), // PTRACE_GETFPREGS
+    None, // PTRACE_GETFPXREGS
+    None, // PTRACE_GETHBPREGS
+    Some(12), // PTRACE_GETREGS
+    None, // PTRACE_GETREGS64
+    Some(0x4204), // PTRACE_GETREGSET
+    Some(0x4202), // PTRACE_GETSIGINFO
+    Some(0x420a), // PTRACE_GETSIGMASK
+    None, // PTRACE_GETVFPREGS
+    None, // PTRACE_GETVRREGS
+    None, // PTRACE_GETVSRREGS
+    None, // PTRACE_GETWMMXREGS
+    None, // PTRACE_GET_DEBUGREG
+    None, // PTRACE_GET_LAST_BREAK
+    Some(0x420f), // PTRACE_GET_RSEQ_CONFIGURATION
+    Some(0x420e), // PTRACE_GET_SYSCALL_INFO
+    Some(0x4211), // PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+    None, // PTRACE_GET_THREAD_AREA
+    None, // PTRACE_GET_THREAD_AREA_3264
+    None, // PTRACE_GET_WATCH_REGS
+    Some(0x4207), // PTRACE_INTERRUPT
+    Some(8), // PTRACE_KILL
+    Some(0x4208), // PTRACE_LISTEN
+    None, // PTRACE_OLDSETOPTIONS
+    Some(0x100000), // PTRACE_O_EXITKILL
+    Some(0x3000ff), // PTRACE_O_MASK
+    Some(0x200000), // PTRACE_O_SUSPEND_SECCOMP
+    Some(8), // PTRACE_O_TRACECLONE
+    Some(16), // PTRACE_O_TRACEEXEC
+    Some(64), // PTRACE_O_TRACEEXIT
+    Some(2), // PTRACE_O_TRACEFORK
+    Some(128), // PTRACE_O_TRACESECCOMP
+    Some(1), // PTRACE_O_TRACESYSGOOD
+    Some(4), // PTRACE_O_TRACEVFORK
+    Some(32), // PTRACE_O_TRACEVFORKDONE
+    Some(2), // PTRACE_PEEKDATA
+    None, // PTRACE_PEEKDATA_3264
+    None, // PTRACE_PEEKDATA_AREA
+    None, // PTRACE_PEEKMTETAGS
+    Some(0x4209), // PTRACE_PEEKSIGINFO
+    Some(1), // PTRACE_PEEKSIGINFO_SHARED
+    Some(1), // PTRACE_PEEKTEXT
+    None, // PTRACE_PEEKTEXT_3264
+    None, // PTRACE_PEEKTEXT_AREA
+    Some(3), // PTRACE_PEEKUSR
+    None, // PTRACE_PEEKUSR_AREA
+    None, // PTRACE_PEEK_SYSTEM_CALL
+    Some(5), // PTRACE_POKEDATA
+    None, // PTRACE_POKEDATA_3264
+    None, // PTRACE_POKEDATA_AREA
+    None, // PTRACE_POKEMTETAGS
+    Some(4), // PTRACE_POKETEXT
+    None, // PTRACE_POKETEXT_3264
+    None, // PTRACE_POKETEXT_AREA
+    Some(6), // PTRACE_POKEUSR
+    None, // PTRACE_POKEUSR_AREA
+    None, // PTRACE_POKE_SYSTEM_CALL
+    None, // PTRACE_PROT
+    Some(0x420c), // PTRACE_SECCOMP_GET_FILTER
+    Some(0x420d), // PTRACE_SECCOMP_GET_METADATA
+    Some(0x4206), // PTRACE_SEIZE
+    None, // PTRACE_SETCRUNCHREGS
+    None, // PTRACE_SETDSPREGS
+    None, // PTRACE_SETEVRREGS
+    Some(15), // PTRACE_SETFPREGS
+    None, // PTRACE_SETFPXREGS
+    None, // PTRACE_SETHBPREGS
+    Some(0x4200), // PTRACE_SETOPTIONS
+    Some(13), // PTRACE_SETREGS
+    None, // PTRACE_SETREGS64
+    Some(0x4205), // PTRACE_SETREGSET
+    Some(0x4203), // PTRACE_SETSIGINFO
+    Some(0x420b), // PTRACE_SETSIGMASK
+    None, // PTRACE_SETVFPREGS
+    None, // PTRACE_SETVRREGS
+    None, // PTRACE_SETVSRREGS
+    None, // PTRACE_SETWMMXREGS
+    None, // PTRACE_SET_DEBUGREG
+    None, // PTRACE_SET_SYSCALL
+    Some(0x4212), // PTRACE_SET_SYSCALL_INFO
+    Some(0x4210), // PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG
+    None, // PTRACE_SET_THREAD_AREA
+    None, // PTRACE_SET_WATCH_REGS
+    None, // PTRACE_SINGLEBLOCK
+    Some(9), // PTRACE_SINGLESTEP
+    Some(24), // PTRACE_SYSCALL
+    Some(1), // PTRACE_SYSCALL_INFO_ENTRY
+    Some(2), // PTRACE_SYSCALL_INFO_EXIT
+    Some(0), // PTRACE_SYSCALL_INFO_NONE
+    Some(3), // PTRACE_SYSCALL_INFO_SECCOMP
+    None, // PTRACE_SYSEMU
+    None, // PTRACE_SYSEMU_SINGLESTEP
+    None, // PTRACE_TE_ABORT_RAND
+    Some(0), // PTRACE_TRACEME
+    Some(2), // PTY_MASTER_MAJOR
+    Some(3), // PTY_SLAVE_MAJOR
+    Some(0), // P_ALL
+    Some(2), // P_PGID
+    Some(1), // P_PID
+    Some(3), // P_PIDFD
+    Some(3), // QFMT_OCFS2
+    Some(1), // QFMT_VFS_OLD
+    Some(2), // QFMT_VFS_V0
+    Some(4), // QFMT_VFS_V1
+    Some(27), // QIC117_TAPE_MAJOR
+    Some(63), // QIF_ALL
+    Some(1), // QIF_BLIMITS
+    Some(0), // QIF_BLIMITS_B
+    Some(16), // QIF_BTIME
+    Some(4), // QIF_BTIME_B
+    Some(0x400), // QIF_DQBLKSIZE
+    Some(10), // QIF_DQBLKSIZE_BITS
+    Some(4), // QIF_ILIMITS
+    Some(2), // QIF_ILIMITS_B
+    Some(8), // QIF_INODES
+    Some(3), // QIF_INODES_B
+    Some(32), // QIF_ITIME
+    Some(5), // QIF_ITIME_B
+    Some(5), // QIF_LIMITS
+    Some(2), // QIF_SPACE
+    Some(1), // QIF_SPACE_B
+    Some(48), // QIF_TIMES
+    Some(10), // QIF_USAGE
+    Some(47), // QNX4_SUPER_MAGIC
+    Some(0x68191122), // QNX6_SUPER_MAGIC
+    Some(6), // QUOTA_NL_A_CAUSED_ID
+    Some(4), // QUOTA_NL_A_DEV_MAJOR
+    Some(5), // QUOTA_NL_A_DEV_MINOR
+    Some(2), // QUOTA_NL_A_EXCESS_ID
+    Some(7), // QUOTA_NL_A_MAX
+    Some(7), // QUOTA_NL_A_PAD
+    Some(1), // QUOTA_NL_A_QTYPE
+    Some(0), // QUOTA_NL_A_UNSPEC
+    Some(3), // QUOTA_NL_A_WARNING
+    Some(9), // QUOTA_NL_BHARDBELOW
+    Some(4), // QUOTA_NL_BHARDWARN
+    Some(10), // QUOTA_NL_BSOFTBELOW
+    Some(5), // QUOTA_NL_BSOFTLONGWARN
+    Some(6), // QUOTA_NL_BSOFTWARN
+    Some(1), // QUOTA_NL_C_MAX
+    Some(0), // QUOTA_NL_C_UNSPEC
+    Some(1), // QUOTA_NL_C_WARNING
+    Some(7), // QUOTA_NL_IHARDBELOW
+    Some(1), // QUOTA_NL_IHARDWARN
+    Some(8), // QUOTA_NL_ISOFTBELOW
+    Some(2), // QUOTA_NL_ISOFTLONGWARN
+    Some(3), // QUOTA_NL_ISOFTWARN
+    Some(0), // QUOTA_NL_NOWARN
+    Some(0x800004), // Q_GETFMT
+    Some(0x800005), // Q_GETINFO
+    Some(0x800009), // Q_GETNEXTQUOTA
+    Some(0x800007), // Q_GETQUOTA
+    Some(0x800003), // Q_QUOTAOFF
+    Some(0x800002), // Q_QUOTAON
+    Some(0x800006), // Q_SETINFO
+    Some(0x800008), // Q_SETQUOTA
+    Some(0x800001), // Q_SYNC
+    Some(1), // RAMDISK_MAJOR
+    Some(0x858458f6), // RAMFS_MAGIC
+    Some(0x7fffffff), // RAND_MAX
+    Some(162), // RAW_MAJOR
+    Some(0x1234567), // RB_AUTOBOOT
+    Some(0), // RB_DISABLE_CAD
+    Some(0x89abcdef), // RB_ENABLE_CAD
+    Some(0xcdef0123), // RB_HALT_SYSTEM
+    Some(0x45584543), // RB_KEXEC
+    Some(0x4321fedc), // RB_POWER_OFF
+    Some(0xd000fce2), // RB_SW_SUSPEND
+    Some(27), // RDMA_IOCTL_MAGIC
+    Some(0xc0181b01), // RDMA_VERBS_IOCTL
+    Some(0x7655821), // RDTGROUP_SUPER_MAGIC
+    Some(0x400000), // READ_IMPLIES_EXEC
+    Some(4), // RECLAIM_UNMAP
+    Some(2), // RECLAIM_WRITE
+    Some(1), // RECLAIM_ZONE
+    None, // REISERFS_IOC_UNPACK
+    Some(0x52654973), // REISERFS_SUPER_MAGIC
+    Some(2), // RENAME_EXCHANGE
+    Some(1), // RENAME_NOREPLACE
+    Some(4), // RENAME_WHITEOUT
+    Some(2), // REP_CNT
+    Some(0), // REP_DELAY
+    Some(1), // REP_MAX
+    Some(1), // REP_PERIOD
+    Some(8), // RESOLVE_BENEATH
+    Some(32), // RESOLVE_CACHED
+    Some(16), // RESOLVE_IN_ROOT
+    Some(2), // RESOLVE_NO_MAGICLINKS
+    Some(4), // RESOLVE_NO_SYMLINKS
+    Some(1), // RESOLVE_NO_XDEV
+    Some(8), // RFKILL_EVENT_SIZE_V1
+    Some(2), // RFKILL_HARD_BLOCK_NOT_OWNER
+    Some(1), // RFKILL_HARD_BLOCK_SIGNAL
+    Some(0x40045202), // RFKILL_IOCTL_MAX_SIZE
+    Some(0x5201), // RFKILL_IOCTL_NOINPUT
+    Some(82), // RFKILL_IOC_MAGIC
+    Some(2), // RFKILL_IOC_MAX_SIZE
+    Some(1), // RFKILL_IOC_NOINPUT
+    Some(0), // RFKILL_OP_ADD
+    Some(2), // RFKILL_OP_CHANGE
+    Some(3), // RFKILL_OP_CHANGE_ALL
+    Some(1), // RFKILL_OP_DEL
+    Some(2), // RFKILL_STATE_HARD_BLOCKED
+    Some(0), // RFKILL_STATE_SOFT_BLOCKED
+    Some(1), // RFKILL_STATE_UNBLOCKED
+    Some(0), // RFKILL_TYPE_ALL
+    Some(2), // RFKILL_TYPE_BLUETOOTH
+    Some(7), // RFKILL_TYPE_FM
+    Some(6), // RFKILL_TYPE_GPS
+    Some(8), // RFKILL_TYPE_NFC
+    Some(3), // RFKILL_TYPE_UWB
+    Some(4), // RFKILL_TYPE_WIMAX
+    Some(1), // RFKILL_TYPE_WLAN
+    Some(5), // RFKILL_TYPE_WWAN
+    Some(0xc0186d13), // RIO_ALLOC_DMA
+    Some(0xc0086307), // RIO_CM_CHAN_ACCEPT
+    Some(0x40086305), // RIO_CM_CHAN_BIND
+    Some(0x40026304), // RIO_CM_CHAN_CLOSE
+    Some(0x40086308), // RIO_CM_CHAN_CONNECT
+    Some(0xc0026303), // RIO_CM_CHAN_CREATE
+    Some(0x40026306), // RIO_CM_CHAN_LISTEN
+    Some(0xc010630a), // RIO_CM_CHAN_RECEIVE
+    Some(0x40106309), // RIO_CM_CHAN_SEND
+    Some(0xc0046302), // RIO_CM_EP_GET_LIST
+    Some(0xc0046301), // RIO_CM_EP_GET_LIST_SIZE
+    Some(0xc004630b), // RIO_CM_MPORT_GET_LIST
+    Some(0x40206d17), // RIO_DEV_ADD
+    Some(0x40206d18), // RIO_DEV_DEL
+    Some(0x40086d0a), // RIO_DISABLE_DOORBELL_RANGE
+    Some(0x40106d0c), // RIO_DISABLE_PORTWRITE_RANGE
+    Some(0x40086d09), // RIO_ENABLE_DOORBELL_RANGE
+    Some(0x40106d0b), // RIO_ENABLE_PORTWRITE_RANGE
+    Some(0x40086d14), // RIO_FREE_DMA
+    Some(0x80046d0e), // RIO_GET_EVENT_MASK
+    Some(0xc0286d11), // RIO_MAP_INBOUND
+    Some(0xc0286d0f), // RIO_MAP_OUTBOUND
+    Some(0x80306d04), // RIO_MPORT_GET_PROPERTIES
+    Some(0x40046d02), // RIO_MPORT_MAINT_COMPTAG_SET
+    Some(0x40026d01), // RIO_MPORT_MAINT_HDID_SET
+    Some(0x80046d03), // RIO_MPORT_MAINT_PORT_IDX_GET
+    Some(0x80186d05), // RIO_MPORT_MAINT_READ_LOCAL
+    Some(0x80186d07), // RIO_MPORT_MAINT_READ_REMOTE
+    Some(0x40186d06), // RIO_MPORT_MAINT_WRITE_LOCAL
+    Some(0x40186d08), // RIO_MPORT_MAINT_WRITE_REMOTE
+    Some(0x40046d0d), // RIO_SET_EVENT_MASK
+    Some(0xc0186d15), // RIO_TRANSFER
+    Some(0x40086d12), // RIO_UNMAP_INBOUND
+    Some(0x40286d10), // RIO_UNMAP_OUTBOUND
+    Some(0x40086d16), // RIO_WAIT_FOR_ASYNC
+    Some(49), // RISCOM8_CALLOUT_MAJOR
+    Some(48), // RISCOM8_NORMAL_MAJOR
+    None, // RISCV_MAX_VLENB
+    Some(0xffffffffffffffff), // RLIM64_INFINITY
+    Some(9), // RLIMIT_AS
+    Some(4), // RLIMIT_CORE
+    Some(0), // RLIMIT_CPU
+    Some(2), // RLIMIT_DATA
+    Some(1), // RLIMIT_FSIZE
+    Some(10), // RLIMIT_LOCKS
+    Some(8), // RLIMIT_MEMLOCK
+    Some(12), // RLIMIT_MSGQUEUE
+    Some(13), // RLIMIT_NICE
+    Some(16), // RLIMIT_NLIMITS
+    Some(7), // RLIMIT_NOFILE
+    Some(6), // RLIMIT_NPROC
+    Some(7), // RLIMIT_OFILE
+    Some(5), // RLIMIT_RSS
+    Some(14), // RLIMIT_RTPRIO
+    Some(15), // RLIMIT_RTTIME
+    Some(11), // RLIMIT_SIGPENDING
+    Some(3), // RLIMIT_STACK
+    Some(0xffffffffffffffff), // RLIM_INFINITY
+    Some(16), // RLIM_NLIMITS
+    Some(0xffffffffffffffff), // RLIM_SAVED_CUR
+    Some(0xffffffffffffffff), // RLIM_SAVED_MAX
+    Some(0x40085203), // RNDADDENTROPY
+    Some(0x40045201), // RNDADDTOENTCNT
+    Some(0x5206), // RNDCLEARPOOL
+    Some(0x80045200), // RNDGETENTCNT
+    Some(0x80085202), // RNDGETPOOL
+    Some(0x5207), // RNDRESEEDCRNG
+    Some(0x5204), // RNDZAPENTCNT
+    Some(0x800), // ROBUST_LIST_LIMIT
+    Some(0x4028b501), // RPMSG_CREATE_EPT_IOCTL
+    Some(0xb502), // RPMSG_DESTROY_EPT_IOCTL
+    Some(0x8004b702), // RPROC_GET_SHUTDOWN_ON_RELEASE
+    Some(0x4004b701), // RPROC_SET_SHUTDOWN_ON_RELEASE
+    Some(0xfffffffffffffffe), // RSEQ_CPU_ID_REGISTRATION_FAILED
+    Some(0xffffffffffffffff), // RSEQ_CPU_ID_UNINITIALIZED
+    Some(4), // RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE
+    Some(2), // RSEQ_CS_FLAG_NO_RESTART_ON_MIGRATE_BIT
+    Some(1), // RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT
+    Some(0), // RSEQ_CS_FLAG_NO_RESTART_ON_PREEMPT_BIT
+    Some(2), // RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL
+    Some(1), // RSEQ_CS_FLAG_NO_RESTART_ON_SIGNAL_BIT
+    Some(1), // RSEQ_FLAG_UNREGISTER
+    Some(32), // RTC_AF
+    Some(0x7002), // RTC_AIE_OFF
+    Some(0x7001), // RTC_AIE_ON
+    Some(0x80247008), // RTC_ALM_READ
+    Some(0x40247007), // RTC_ALM_SET
+    Some(1), // RTC_BSM_DIRECT
+    Some(0), // RTC_BSM_DISABLED
+    Some(2), // RTC_BSM_LEVEL
+    Some(3), // RTC_BSM_STANDBY
+    Some(0x8004700d), // RTC_EPOCH_READ
+    Some(0x4004700e), // RTC_EPOCH_SET
+    Some(0), // RTC_FEATURE_ALARM
+    Some(3), // RTC_FEATURE_ALARM_RES_2S
+    Some(1), // RTC_FEATURE_ALARM_RES_MINUTE
+    Some(7), // RTC_FEATURE_ALARM_WAKEUP_ONLY
+    Some(6), // RTC_FEATURE_BACKUP_SWITCH_MODE
+    Some(8), // RTC_FEATURE_CNT
+    Some(5), // RTC_FEATURE_CORRECTION
+    Some(2), // RTC_FEATURE_NEED_WEEK_DAY
+    Some(4), // RTC_FEATURE_UPDATE_INTERRUPT
+    Some(128), // RTC_IRQF
+    Some(0x8004700b), // RTC_IRQP_READ
+    Some(0x4004700c), // RTC_IRQP_SET
+    Some(0x2000), // RTC_MAX_FREQ
+    Some(2), // RTC_PARAM_BACKUP_SWITCH_MODE
+    Some(1), // RTC_PARAM_CORRECTION
+    Some(0), // RTC_PARAM_FEATURES
+    Some(0x40187013), // RTC_PARAM_GET
+    Some(0x40187014), // RTC_PARAM_SET
+    Some(64), // RTC_PF
+    Some(0x7006), // RTC_PIE_OFF
+    Some(0x7005), // RTC_PIE_ON
+    Some(0x801c7011), // RTC_PLL_GET
+    Some(0x401c7012), // RTC_PLL_SET
+    Some(0x80247009), // RTC_RD_TIME
+    Some(0x4024700a), // RTC_SET_TIME
+    Some(16), // RTC_UF
+    Some(0x7004), // RTC_UIE_OFF
+    Some(0x7003), // RTC_UIE_ON
+    Some(8), // RTC_VL_ACCURACY_LOW
+    Some(4), // RTC_VL_BACKUP_EMPTY
+    Some(2), // RTC_VL_BACKUP_LOW
+    Some(16), // RTC_VL_BACKUP_SWITCH
+    Some(0x7014), // RTC_VL_CLR
+    Some(1), // RTC_VL_DATA_INVALID
+    Some(0x80047013), // RTC_VL_READ
+    Some(0x7010), // RTC_WIE_OFF
+    Some(0x700f), // RTC_WIE_ON
+    Some(0x80287010), // RTC_WKALM_RD
+    Some(0x4028700f), // RTC_WKALM_SET
+    Some(150), // RTF_MAJOR
+    Some(32), // RTSIG_MAX
+    Some(0xfffffffffffffffe), // RUSAGE_BOTH
+    Some(0xffffffffffffffff), // RUSAGE_CHILDREN
+    Some(1), // RUSAGE_LWP
+    Some(0), // RUSAGE_SELF
+    Some(1), // RUSAGE_THREAD
+    Some(16), // RWF_APPEND
+    Some(2), // RWF_DSYNC
+    Some(1), // RWF_HIPRI
+    Some(8), // RWF_NOWAIT
+    Some(31), // RWF_SUPPORTED
+    Some(4), // RWF_SYNC
+    Some(0), // RWF_WRITE_LIFE_NOT_SET
+    Some(5), // RWH_WRITE_LIFE_EXTREME
+    Some(4), // RWH_WRITE_LIFE_LONG
+    Some(3), // RWH_WRITE_LIFE_MEDIUM
+    Some(1), // RWH_WRITE_LIFE_NONE
+    Some(0), // RWH_WRITE_LIFE_NOT_SET
+    Some(2), // RWH_WRITE_LIFE_SHORT
+    Some(4), // R_OK
+    None, // S390_BREAKPOINT_U16
+    None, // S390_SYSCALL_OPCODE
+    None, // S390_SYSCALL_SIZE
+    Some(18), // SANYO_CDROM_MAJOR
+    Some(0x800), // SA_EXPOSE_TAGBITS
+    Some(0x20000000), // SA_INTERRUPT
+    Some(1), // SA_NOCLDSTOP
+    Some(2), // SA_NOCLDWAIT
+    Some(0x40000000), // SA_NODEFER
+    Some(0x40000000), // SA_NOMASK
+    Some(0x80000000), // SA_ONESHOT
+    Some(0x8000000), // SA_ONSTACK
+    Some(0x80000000), // SA_RESETHAND
+    Some(0x10000000), // SA_RESTART
+    Some(0x4000000), // SA_RESTORER
+    Some(4), // SA_SIGINFO
+    Some(0x8000000), // SA_STACK
+    None, // SA_THIRTYTWO
+    Some(0x400), // SA_UNSUPPORTED
+    Some(3), // SCHED_BATCH
+    Some(6), // SCHED_DEADLINE
+    Some(7), // SCHED_EXT
+    Some(1), // SCHED_FIFO
+    Some(127), // SCHED_FLAG_ALL
+    Some(4), // SCHED_FLAG_DL_OVERRUN
+    Some(24), // SCHED_FLAG_KEEP_ALL
+    Some(16), // SCHED_FLAG_KEEP_PARAMS
+    Some(8), // SCHED_FLAG_KEEP_POLICY
+    Some(2), // SCHED_FLAG_RECLAIM
+    Some(1), // SCHED_FLAG_RESET_ON_FORK
+    Some(96), // SCHED_FLAG_UTIL_CLAMP
+    Some(64), // SCHED_FLAG_UTIL_CLAMP_MAX
+    Some(32), // SCHED_FLAG_UTIL_CLAMP_MIN
+    Some(5), // SCHED_IDLE
+    Some(4), // SCHED_ISO
+    Some(0), // SCHED_NORMAL
+    Some(0), // SCHED_OTHER
+    Some(0x40000000), // SCHED_RESET_ON_FORK
+    Some(2), // SCHED_RR
+    Some(0xc0087305), // SCIF_ACCEPTREG
+    Some(0xc0107304), // SCIF_ACCEPTREQ
+    Some(0xc0087301), // SCIF_BIND
+    Some(0xc0087303), // SCIF_CONNECT
+    Some(0xc010730f), // SCIF_FENCE_MARK
+    Some(0xc0287311), // SCIF_FENCE_SIGNAL
+    Some(0xc0047310), // SCIF_FENCE_WAIT
+    Some(0xc018730e), // SCIF_GET_NODEIDS
+    Some(0x40047302), // SCIF_LISTEN
+    Some(0xc028730a), // SCIF_READFROM
+    Some(0xc0187307), // SCIF_RECV
+    Some(0xc0287308), // SCIF_REG
+    Some(0xc0187306), // SCIF_SEND
+    Some(0xc0107309), // SCIF_UNREG
+    Some(0xc028730c), // SCIF_VREADFROM
+    Some(0xc028730d), // SCIF_VWRITETO
+    Some(0xc028730b), // SCIF_WRITETO
+    Some(2), // SCM_CREDENTIALS
+    Some(79), // SCM_DEVMEM_DMABUF
+    Some(78), // SCM_DEVMEM_LINEAR
+    Some(84), // SCM_INQ
+    Some(1), // SCM_RIGHTS
+    Some(3), // SCM_SECURITY
+    Some(29), // SCM_TIMESTAMP
+    Some(37), // SCM_TIMESTAMPING
+    Some(54), // SCM_TIMESTAMPING_OPT_STATS
+    Some(58), // SCM_TIMESTAMPING_PKTINFO
+    Some(35), // SCM_TIMESTAMPNS
+    Some(81), // SCM_TS_OPT_ID
+    Some(61), // SCM_TXTIME
+    Some(41), // SCM_WIFI_STATUS
+    Some(11), // SCSI_CDROM_MAJOR
+    Some(86), // SCSI_CHANGER_MAJOR
+    Some(8), // SCSI_DISK0_MAJOR
+    Some(130), // SCSI_DISK10_MAJOR
+    Some(131), // SCSI_DISK11_MAJOR
+    Some(132), // SCSI_DISK12_MAJOR
+    Some(133), // SCSI_DISK13_MAJOR
+    Some(134), // SCSI_DISK14_MAJOR
+    Some(135), // SCSI_DISK15_MAJOR
+    Some(65), // SCSI_DISK1_MAJOR
+    Some(66), // SCSI_DISK2_MAJOR
+    Some(67), // SCSI_DISK3_MAJOR
+    Some(68), // SCSI_DISK4_MAJOR
+    Some(69), // SCSI_DISK5_MAJOR
+    Some(70), // SCSI_DISK6_MAJOR
+    Some(71), // SCSI_DISK7_MAJOR
+    Some(128), // SCSI_DISK8_MAJOR
+    Some(129), // SCSI_DISK9_MAJOR
+    Some(21), // SCSI_GENERIC_MAJOR
+    Some(260), // SCSI_OSD_MAJOR
+    Some(9), // SCSI_TAPE_MAJOR
+    None, // SDNXC
+    None, // SDNXL
+    Some(16), // SECBIT_KEEP_CAPS
+    Some(32), // SECBIT_KEEP_CAPS_LOCKED
+    Some(1), // SECBIT_NOROOT
+    Some(2), // SECBIT_NOROOT_LOCKED
+    Some(64), // SECBIT_NO_CAP_AMBIENT_RAISE
+    Some(128), // SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED
+    Some(4), // SECBIT_NO_SETUID_FIXUP
+    Some(8), // SECBIT_NO_SETUID_FIXUP_LOCKED
+    Some(2), // SECCOMP_ADDFD_FLAG_SEND
+    Some(1), // SECCOMP_ADDFD_FLAG_SETFD
+    Some(2), // SECCOMP_FILTER_FLAG_LOG
+    Some(8), // SECCOMP_FILTER_FLAG_NEW_LISTENER
+    Some(4), // SECCOMP_FILTER_FLAG_SPEC_ALLOW
+    Some(1), // SECCOMP_FILTER_FLAG_TSYNC
+    Some(16), // SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+    Some(32), // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+    Some(2), // SECCOMP_GET_ACTION_AVAIL
+    Some(3), // SECCOMP_GET_NOTIF_SIZES
+    Some(0x40182103), // SECCOMP_IOCTL_NOTIF_ADDFD
+    Some(0x40082102), // SECCOMP_IOCTL_NOTIF_ID_VALID
+    Some(0xc0502100), // SECCOMP_IOCTL_NOTIF_RECV
+    Some(0xc0182101), // SECCOMP_IOCTL_NOTIF_SEND
+    Some(33), // SECCOMP_IOC_MAGIC
+    Some(0), // SECCOMP_MODE_DISABLED
+    Some(2), // SECCOMP_MODE_FILTER
+    Some(1), // SECCOMP_MODE_STRICT
+    Some(0x7fff0000), // SECCOMP_RET_ACTION
+    Some(0xffff0000), // SECCOMP_RET_ACTION_FULL
+    Some(0x7fff0000), // SECCOMP_RET_ALLOW
+    Some(0xffff), // SECCOMP_RET_DATA
+    Some(0x50000), // SECCOMP_RET_ERRNO
+    Some(0), // SECCOMP_RET_KILL
+    Some(0x80000000), // SECCOMP_RET_KILL_PROCESS
+    Some(0), // SECCOMP_RET_KILL_THREAD
+    Some(0x7ffc0000), // SECCOMP_RET_LOG
+    Some(0x7ff00000), // SECCOMP_RET_TRACE
+    Some(0x30000), // SECCOMP_RET_TRAP
+    Some(0x7fc00000), // SECCOMP_RET_USER_NOTIF
+    Some(1), // SECCOMP_SET_MODE_FILTER
+    Some(0), // SECCOMP_SET_MODE_STRICT
+    Some(1), // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+    Some(1), // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+    Some(0x5345434d), // SECRETMEM_MAGIC
+    Some(9), // SECTOR_BITS
+    Some(512), // SECTOR_SIZE
+    Some(0), // SECUREBITS_DEFAULT
+    Some(85), // SECURE_ALL_BITS
+    Some(170), // SECURE_ALL_LOCKS
+    Some(4), // SECURE_KEEP_CAPS
+    Some(5), // SECURE_KEEP_CAPS_LOCKED
+    Some(0), // SECURE_NOROOT
+    Some(1), // SECURE_NOROOT_LOCKED
+    Some(6), // SECURE_NO_CAP_AMBIENT_RAISE
+    Some(7), // SECURE_NO_CAP_AMBIENT_RAISE_LOCKED
+    Some(2), // SECURE_NO_SETUID_FIXUP
+    Some(3), // SECURE_NO_SETUID_FIXUP_LOCKED
+    Some(0x73636673), // SECURITYFS_MAGIC
+    Some(191), // SECURITY_DISABLE_PASSWORD
+    Some(188), // SECURITY_ERASE_PREPARE
+    Some(189), // SECURITY_ERASE_UNIT
+    Some(190), // SECURITY_FREEZE_LOCK
+    Some(186), // SECURITY_SET_PASSWORD
+    Some(187), // SECURITY_UNLOCK
+    Some(1), // SEEK_CUR
+    Some(3), // SEEK_DATA
+    Some(2), // SEEK_END
+    Some(4), // SEEK_HOLE
+    Some(4), // SEEK_MAX
+    Some(0), // SEEK_SET
+    Some(5), // SEGV_ACCADI
+    Some(2), // SEGV_ACCERR
+    Some(6), // SEGV_ADIDERR
+    Some(7), // SEGV_ADIPERR
+    Some(3), // SEGV_BNDERR
+    Some(10), // SEGV_CPERR
+    Some(1), // SEGV_MAPERR
+    Some(8), // SEGV_MTEAERR
+    Some(9), // SEGV_MTESERR
+    Some(4), // SEGV_PKUERR
+    Some(0xf97cff8c), // SELINUX_MAGIC
+    Some(0x7fff), // SEMAEM
+    Some(3), // SEMCTL
+    Some(2), // SEMGET
+    Some(0x3d090000), // SEMMAP
+    Some(0x7d00), // SEMMNI
+    Some(0x3d090000), // SEMMNS
+    Some(0x3d090000), // SEMMNU
+    Some(0x7d00), // SEMMSL
+    Some(1), // SEMOP
+    Some(500), // SEMOPM
+    Some(4), // SEMTIMEDOP
+    Some(500), // SEMUME
+    Some(20), // SEMUSZ
+    Some(0x7fff), // SEMVMX
+    Some(19), // SEM_INFO
+    Some(18), // SEM_STAT
+    Some(20), // SEM_STAT_ANY
+    Some(0x1000), // SEM_UNDO
+    Some(4), // SERIAL_IO_AU
+    Some(1), // SERIAL_IO_HUB6
+    Some(2), // SERIAL_IO_MEM
+    Some(7), // SERIAL_IO_MEM16
+    Some(3), // SERIAL_IO_MEM32
+    Some(6), // SERIAL_IO_MEM32BE
+    Some(0), // SERIAL_IO_PORT
+    Some(5), // SERIAL_IO_TSI
+    Some(1), // SER_ISO7816_ENABLED
+    Some(240), // SER_ISO7816_T_PARAM
+    Some(64), // SER_RS485_ADDRB
+    Some(256), // SER_RS485_ADDR_DEST
+    Some(128), // SER_RS485_ADDR_RECV
+    Some(1), // SER_RS485_ENABLED
+    Some(4), // SER_RS485_RTS_AFTER_SEND
+    Some(2), // SER_RS485_RTS_ON_SEND
+    Some(16), // SER_RS485_RX_DURING_TX
+    Some(32), // SER_RS485_TERMINATE_BUS
+    Some(17), // SETALL
+    Some(187), // SETFEATURES_4B_RW_LONG
+    Some(129), // SETFEATURES_DIS_8BIT
+    Some(194), // SETFEATURES_DIS_AAM
+    Some(133), // SETFEATURES_DIS_APM
+    Some(4), // SETFEATURES_DIS_DEFECT
+    Some(119), // SETFEATURES_DIS_ECC
+    Some(49), // SETFEATURES_DIS_MSN
+    Some(51), // SETFEATURES_DIS_RETRY
+    Some(221), // SETFEATURES_DIS_RI
+    Some(85), // SETFEATURES_DIS_RLA
+    Some(102), // SETFEATURES_DIS_RPOD
+    Some(222), // SETFEATURES_DIS_SI
+    Some(130), // SETFEATURES_DIS_WCACHE
+    Some(1), // SETFEATURES_EN_8BIT
+    Some(66), // SETFEATURES_EN_AAM
+    Some(5), // SETFEATURES_EN_APM
+    Some(132), // SETFEATURES_EN_DEFECT
+    Some(136), // SETFEATURES_EN_ECC
+    Some(149), // SETFEATURES_EN_MSN
+    Some(172), // SETFEATURES_EN_REST
+    Some(153), // SETFEATURES_EN_RETRY
+    Some(93), // SETFEATURES_EN_RI
+    Some(170), // SETFEATURES_EN_RLA
+    Some(204), // SETFEATURES_EN_RPOD
+    Some(221), // SETFEATURES_EN_SAME_M
+    Some(34), // SETFEATURES_EN_SAME_R
+    Some(94), // SETFEATURES_EN_SI
+    Some(2), // SETFEATURES_EN_WCACHE
+    Some(171), // SETFEATURES_PREFETCH
+    Some(68), // SETFEATURES_RW_LONG
+    Some(84), // SETFEATURES_SET_CACHE
+    Some(16), // SETVAL
+    Some(3), // SET_VLAN_EGRESS_PRIORITY_CMD
+    Some(7), // SET_VLAN_FLAG_CMD
+    Some(2), // SET_VLAN_INGRESS_PRIORITY_CMD
+    Some(6), // SET_VLAN_NAME_TYPE_CMD
+    Some(0xc0105300), // SEV_ISSUE_CMD
+    Some(0x80000), // SFD_CLOEXEC
+    Some(0x800), // SFD_NONBLOCK
+    Some(2), // SHADOW_STACK_SET_MARKER
+    Some(1), // SHADOW_STACK_SET_TOKEN
+    Some(21), // SHMAT
+    Some(24), // SHMCTL
+    Some(22), // SHMDT
+    Some(23), // SHMGET
+    Some(85), // SHMIQ_MAJOR
+    None, // SHMLBA
+    Some(1), // SHMMIN
+    Some(0x1000), // SHMMNI
+    Some(0x1000), // SHMSEG
+    Some(512), // SHM_DEST
+    Some(0x8000), // SHM_EXEC
+    Some(0x800), // SHM_HUGETLB
+    Some(0x88000000), // SHM_HUGE_16GB
+    Some(0x60000000), // SHM_HUGE_16MB
+    Some(0x78000000), // SHM_HUGE_1GB
+    Some(0x50000000), // SHM_HUGE_1MB
+    Some(0x70000000), // SHM_HUGE_256MB
+    Some(0x7c000000), // SHM_HUGE_2GB
+    Some(0x54000000), // SHM_HUGE_2MB
+    Some(0x64000000), // SHM_HUGE_32MB
+    Some(0x4c000000), // SHM_HUGE_512KB
+    Some(0x74000000), // SHM_HUGE_512MB
+    Some(0x40000000), // SHM_HUGE_64KB
+    Some(0x5c000000), // SHM_HUGE_8MB
+    Some(63), // SHM_HUGE_MASK
+    Some(26), // SHM_HUGE_SHIFT
+    Some(14), // SHM_INFO
+    Some(11), // SHM_LOCK
+    Some(0x400), // SHM_LOCKED
+    Some(0x1000), // SHM_NORESERVE
+    Some(256), // SHM_R
+    Some(0x1000), // SHM_RDONLY
+    Some(0x4000), // SHM_REMAP
+    Some(0x2000), // SHM_RND
+    Some(13), // SHM_STAT
+    Some(15), // SHM_STAT_ANY
+    Some(12), // SHM_UNLOCK
+    Some(128), // SHM_W
+    Some(0x1000000), // SHORT_INODE
+    Some(0), // SHUT_RD
+    Some(2), // SHUT_RDWR
+    Some(1), // SHUT_WR
+    Some(6), // SIGABRT
+    Some(14), // SIGALRM
+    Some(7), // SIGBUS
+    Some(17), // SIGCHLD
+    Some(17), // SIGCLD
+    Some(18), // SIGCONT
+    None, // SIGEMT
+    Some(64), // SIGEV_MAX_SIZE
+    Some(1), // SIGEV_NONE
+    Some(13), // SIGEV_PAD_SIZE
+    Some(0), // SIGEV_SIGNAL
+    Some(2), // SIGEV_THREAD
+    Some(4), // SIGEV_THREAD_ID
+    Some(8), // SIGFPE
+    Some(1), // SIGHUP
+    Some(4), // SIGILL
+    Some(2), // SIGINT
+    Some(29), // SIGIO
+    Some(6), // SIGIOT
+    Some(9), // SIGKILL
+    Some(13), // SIGPIPE
+    Some(29), // SIGPOLL
+    Some(27), // SIGPROF
+    Some(30), // SIGPWR
+    Some(3), // SIGQUIT
+    None, // SIGRTMAX
+    Some(32), // SIGRTMIN
+    Some(11), // SIGSEGV
+    Some(16), // SIGSTKFLT
+    Some(0x2000), // SIGSTKSZ
+    Some(19), // SIGSTOP
+    None, // SIGSWI
+    Some(31), // SIGSYS
+    Some(15), // SIGTERM
+    Some(5), // SIGTRAP
+    Some(20), // SIGTSTP
+    Some(21), // SIGTTIN
+    Some(22), // SIGTTOU
+    Some(31), // SIGUNUSED
+    Some(23), // SIGURG
+    Some(10), // SIGUSR1
+    Some(12), // SIGUSR2
+    Some(26), // SIGVTALRM
+    Some(28), // SIGWINCH
+    Some(24), // SIGXCPU
+    Some(25), // SIGXFSZ
+    Some(0x7fffffff), // SIG_ATOMIC_MAX
+    Some(0xffffffff80000000), // SIG_ATOMIC_MIN
+    Some(32), // SIG_ATOMIC_WIDTH
+    Some(0), // SIG_BLOCK
+    None, // SIG_DBG_BRANCH_TRACING
+    None, // SIG_DBG_SINGLE_STEPPING
+    Some(0), // SIG_DFL
+    Some(0xffffffffffffffff), // SIG_ERR
+    Some(2), // SIG_HOLD
+    Some(1), // SIG_IGN
+    None, // SIG_NOP
+    Some(2), // SIG_SETMASK
+    None, // SIG_SETMASK32
+    Some(1), // SIG_UNBLOCK
+    Some(0x8980), // SIOCADDDLCI
+    Some(0x8931), // SIOCADDMULTI
+    Some(0x890b), // SIOCADDRT
+    Some(0x8905), // SIOCATMARK
+    Some(0x8995), // SIOCBONDCHANGEACTIVE
+    Some(0x8990), // SIOCBONDENSLAVE
+    Some(0x8994), // SIOCBONDINFOQUERY
+    Some(0x8991), // SIOCBONDRELEASE
+    Some(0x8992), // SIOCBONDSETHWADDR
+    Some(0x8993), // SIOCBONDSLAVEINFOQUERY
+    Some(0x89a0), // SIOCBRADDBR
+    Some(0x89a2), // SIOCBRADDIF
+    Some(0x89a1), // SIOCBRDELBR
+    Some(0x89a3), // SIOCBRDELIF
+    Some(0x8953), // SIOCDARP
+    Some(0x8981), // SIOCDELDLCI
+    Some(0x8932), // SIOCDELMULTI
+    Some(0x890c), // SIOCDELRT
+    Some(0x89f0), // SIOCDEVPRIVATE
+    Some(0x8936), // SIOCDIFADDR
+    Some(0x8960), // SIOCDRARP
+    Some(0x8946), // SIOCETHTOOL
+    Some(0x8954), // SIOCGARP
+    Some(0x89b1), // SIOCGHWTSTAMP
+    Some(0x8915), // SIOCGIFADDR
+    Some(0x8940), // SIOCGIFBR
+    Some(0x8919), // SIOCGIFBRDADDR
+    Some(0x8912), // SIOCGIFCONF
+    Some(0x8938), // SIOCGIFCOUNT
+    Some(0x8917), // SIOCGIFDSTADDR
+    Some(0x8925), // SIOCGIFENCAP
+    Some(0x8913), // SIOCGIFFLAGS
+    Some(0x8927), // SIOCGIFHWADDR
+    Some(0x8933), // SIOCGIFINDEX
+    Some(0x8970), // SIOCGIFMAP
+    Some(0x891f), // SIOCGIFMEM
+    Some(0x891d), // SIOCGIFMETRIC
+    Some(0x8921), // SIOCGIFMTU
+    Some(0x8910), // SIOCGIFNAME
+    Some(0x891b), // SIOCGIFNETMASK
+    Some(0x8935), // SIOCGIFPFLAGS
+    Some(0x8929), // SIOCGIFSLAVE
+    Some(0x8942), // SIOCGIFTXQLEN
+    Some(0x8982), // SIOCGIFVLAN
+    Some(0x8947), // SIOCGMIIPHY
+    Some(0x8948), // SIOCGMIIREG
+    Some(0x8904), // SIOCGPGRP
+    Some(0x8961), // SIOCGRARP
+    Some(0x894c), // SIOCGSKNS
+    Some(0x8906), // SIOCGSTAMP
+    Some(0x8907), // SIOCGSTAMPNS
+    Some(0x80108907), // SIOCGSTAMPNS_NEW
+    Some(0x8907), // SIOCGSTAMPNS_OLD
+    Some(0x80108906), // SIOCGSTAMP_NEW
+    Some(0x8906), // SIOCGSTAMP_OLD
+    Some(0x541b), // SIOCINQ
+    Some(0x61e0), // SIOCMKCLIP
+    Some(0x5411), // SIOCOUTQ
+    Some(0x894b), // SIOCOUTQNSD
+    Some(0x89e0), // SIOCPROTOPRIVATE
+    Some(0x890d), // SIOCRTMSG
+    Some(0x8955), // SIOCSARP
+    Some(0x89b0), // SIOCSHWTSTAMP
+    Some(0x8916), // SIOCSIFADDR
+    Some(0x6180), // SIOCSIFATMTCP
+    Some(0x8941), // SIOCSIFBR
+    Some(0x891a), // SIOCSIFBRDADDR
+    Some(0x8918), // SIOCSIFDSTADDR
+    Some(0x8926), // SIOCSIFENCAP
+    Some(0x8914), // SIOCSIFFLAGS
+    Some(0x8924), // SIOCSIFHWADDR
+    Some(0x8937), // SIOCSIFHWBROADCAST
+    Some(0x8911), // SIOCSIFLINK
+    Some(0x8971), // SIOCSIFMAP
+    Some(0x8920), // SIOCSIFMEM
+    Some(0x891e), // SIOCSIFMETRIC
+    Some(0x8922), // SIOCSIFMTU
+    Some(0x8923), // SIOCSIFNAME
+    Some(0x891c), // SIOCSIFNETMASK
+    Some(0x8934), // SIOCSIFPFLAGS
+    Some(0x8930), // SIOCSIFSLAVE
+    Some(0x8943), // SIOCSIFTXQLEN
+    Some(0x8983), // SIOCSIFVLAN
+    Some(0x8949), // SIOCSMIIREG
+    Some(0x8902), // SIOCSPGRP
+    Some(0x8962), // SIOCSRARP
+    Some(0x894a), // SIOCWANDEV
+    Some(0x8933), // SIOGIFINDEX
+    Some(0xfffffffffffffffc), // SI_ASYNCIO
+    Some(0xffffffffffffffc4), // SI_ASYNCNL
+    Some(0xfffffffffffffff9), // SI_DETHREAD
+    Some(128), // SI_KERNEL
+    Some(16), // SI_LOAD_SHIFT
+    Some(128), // SI_MAX_SIZE
+    Some(0xfffffffffffffffd), // SI_MESGQ
+    Some(0xffffffffffffffff), // SI_QUEUE
+    Some(0xfffffffffffffffb), // SI_SIGIO
+    Some(0xfffffffffffffffe), // SI_TIMER
+    Some(0xfffffffffffffffa), // SI_TKILL
+    Some(0), // SI_USER
+    Some(40), // SKF_AD_ALU_XOR_X
+    Some(36), // SKF_AD_CPU
+    Some(28), // SKF_AD_HATYPE
+    Some(8), // SKF_AD_IFINDEX
+    Some(20), // SKF_AD_MARK
+    Some(64), // SKF_AD_MAX
+    Some(12), // SKF_AD_NLATTR
+    Some(16), // SKF_AD_NLATTR_NEST
+    Some(0xfffffffffffff000), // SKF_AD_OFF
+    Some(52), // SKF_AD_PAY_OFFSET
+    Some(4), // SKF_AD_PKTTYPE
+    Some(0), // SKF_AD_PROTOCOL
+    Some(24), // SKF_AD_QUEUE
+    Some(56), // SKF_AD_RANDOM
+    Some(32), // SKF_AD_RXHASH
+    Some(44), // SKF_AD_VLAN_TAG
+    Some(48), // SKF_AD_VLAN_TAG_PRESENT
+    Some(60), // SKF_AD_VLAN_TPID
+    Some(0xffffffffffe00000), // SKF_LL_OFF
+    Some(0xfffffffffff00000), // SKF_NET_OFF
+    Some(3), // SKNLGRP_INET6_TCP_DESTROY
+    Some(4), // SKNLGRP_INET6_UDP_DESTROY
+    Some(1), // SKNLGRP_INET_TCP_DESTROY
+    Some(2), // SKNLGRP_INET_UDP_DESTROY
+    Some(4), // SKNLGRP_MAX
+    Some(0), // SKNLGRP_NONE
+    Some(1), // SK_DIAB_BPF_STORAGE_REP_MAX
+    Some(1), // SK_DIAG_BPF_STORAGE
+    Some(2), // SK_DIAG_BPF_STORAGE_MAP_ID
+    Some(3), // SK_DIAG_BPF_STORAGE_MAP_VALUE
+    Some(3), // SK_DIAG_BPF_STORAGE_MAX
+    Some(0), // SK_DIAG_BPF_STORAGE_NONE
+    Some(1), // SK_DIAG_BPF_STORAGE_PAD
+    Some(0), // SK_DIAG_BPF_STORAGE_REP_NONE
+    Some(1), // SK_DIAG_BPF_STORAGE_REQ_MAP_FD
+    Some(1), // SK_DIAG_BPF_STORAGE_REQ_MAX
+    Some(0), // SK_DIAG_BPF_STORAGE_REQ_NONE
+    Some(0), // SK_DROP
+    Some(7), // SK_MEMINFO_BACKLOG
+    Some(8), // SK_MEMINFO_DROPS
+    Some(4), // SK_MEMINFO_FWD_ALLOC
+    Some(6), // SK_MEMINFO_OPTMEM
+    Some(1), // SK_MEMINFO_RCVBUF
+    Some(0), // SK_MEMINFO_RMEM_ALLOC
+    Some(3), // SK_MEMINFO_SNDBUF
+    Some(9), // SK_MEMINFO_VARS
+    Some(2), // SK_MEMINFO_WMEM_ALLOC
+    Some(5), // SK_MEMINFO_WMEM_QUEUED
+    Some(1), // SK_PASS
+    Some(0x43415d53), // SMACK_MAGIC
+    Some(210), // SMART_AUTOSAVE
+    Some(219), // SMART_AUTO_OFFLINE
+    Some(217), // SMART_DISABLE
+    Some(216), // SMART_ENABLE
+    Some(194), // SMART_HCYL_PASS
+    Some(212), // SMART_IMMEDIATE_OFFLINE
+    Some(79), // SMART_LCYL_PASS
+    Some(213), // SMART_READ_LOG_SECTOR
+    Some(209), // SMART_READ_THRESHOLDS
+    Some(208), // SMART_READ_VALUES
+    Some(211), // SMART_SAVE
+    Some(218), // SMART_STATUS
+    Some(214), // SMART_WRITE_LOG_SECTOR
+    Some(215), // SMART_WRITE_THRESHOLDS
+    Some(0xfe534d42), // SMB2_SUPER_MAGIC
+    Some(0x517b), // SMB_SUPER_MAGIC
+    Some(0x80083314), // SNAPSHOT_ALLOC_SWAP_PAGE
+    Some(0x3304), // SNAPSHOT_ATOMIC_RESTORE
+    Some(0x80083313), // SNAPSHOT_AVAIL_SWAP_SIZE
+    Some(0x40043311), // SNAPSHOT_CREATE_IMAGE
+    Some(0x3305), // SNAPSHOT_FREE
+    Some(0x3301), // SNAPSHOT_FREEZE
+    Some(0x3309), // SNAPSHOT_FREE_SWAP_PAGES
+    Some(0x8008330e), // SNAPSHOT_GET_IMAGE_SIZE
+    Some(0x330f), // SNAPSHOT_PLATFORM_SUPPORT
+    Some(0x3310), // SNAPSHOT_POWER_OFF
+    Some(0x3312), // SNAPSHOT_PREF_IMAGE_SIZE
+    Some(0x330b), // SNAPSHOT_S2RAM
+    Some(0x400c330d), // SNAPSHOT_SET_SWAP_AREA
+    Some(0x3302), // SNAPSHOT_UNFREEZE
+    Some(0x81785501), // SNDRV_CTL_IOCTL_CARD_INFO
+    Some(0xc1105517), // SNDRV_CTL_IOCTL_ELEM_ADD
+    Some(0xc1105511), // SNDRV_CTL_IOCTL_ELEM_INFO
+    Some(0xc0505510), // SNDRV_CTL_IOCTL_ELEM_LIST
+    Some(0x40405514), // SNDRV_CTL_IOCTL_ELEM_LOCK
+    Some(0xc4c85512), // SNDRV_CTL_IOCTL_ELEM_READ
+    Some(0xc0405519), // SNDRV_CTL_IOCTL_ELEM_REMOVE
+    Some(0xc1105518), // SNDRV_CTL_IOCTL_ELEM_REPLACE
+    Some(0x40405515), // SNDRV_CTL_IOCTL_ELEM_UNLOCK
+    Some(0xc4c85513), // SNDRV_CTL_IOCTL_ELEM_WRITE
+    Some(0x80dc5521), // SNDRV_CTL_IOCTL_HWDEP_INFO
+    Some(0xc0045520), // SNDRV_CTL_IOCTL_HWDEP_NEXT_DEVICE
+    Some(0xc1205531), // SNDRV_CTL_IOCTL_PCM_INFO
+    Some(0x80045530), // SNDRV_CTL_IOCTL_PCM_NEXT_DEVICE
+    Some(0x40045532), // SNDRV_CTL_IOCTL_PCM_PREFER_SUBDEVICE
+    Some(0xc00455d0), // SNDRV_CTL_IOCTL_POWER
+    Some(0x800455d1), // SNDRV_CTL_IOCTL_POWER_STATE
+    Some(0x80045500), // SNDRV_CTL_IOCTL_PVERSION
+    Some(0xc10c5541), // SNDRV_CTL_IOCTL_RAWMIDI_INFO
+    Some(0xc0045540), // SNDRV_CTL_IOCTL_RAWMIDI_NEXT_DEVICE
+    Some(0x40045542), // SNDRV_CTL_IOCTL_RAWMIDI_PREFER_SUBDEVICE
+    Some(0xc0045516), // SNDRV_CTL_IOCTL_SUBSCRIBE_EVENTS
+    Some(0xc008551c), // SNDRV_CTL_IOCTL_TLV_COMMAND
+    Some(0xc008551a), // SNDRV_CTL_IOCTL_TLV_READ
+    Some(0xc008551b), // SNDRV_CTL_IOCTL_TLV_WRITE
+    Some(0x40604803), // SNDRV_HWDEP_IOCTL_DSP_LOAD
+    Some(0x80404802), // SNDRV_HWDEP_IOCTL_DSP_STATUS
+    Some(0x80dc4801), // SNDRV_HWDEP_IOCTL_INFO
+    Some(0x80044800), // SNDRV_HWDEP_IOCTL_PVERSION
+    Some(0x80184132), // SNDRV_PCM_IOCTL_CHANNEL_INFO
+    Some(0x80084121), // SNDRV_PCM_IOCTL_DELAY
+    Some(0x4144), // SNDRV_PCM_IOCTL_DRAIN
+    Some(0x4143), // SNDRV_PCM_IOCTL_DROP
+    Some(0x40084149), // SNDRV_PCM_IOCTL_FORWARD
+    Some(0x4122), // SNDRV_PCM_IOCTL_HWSYNC
+    Some(0x4112), // SNDRV_PCM_IOCTL_HW_FREE
+    Some(0xc2604111), // SNDRV_PCM_IOCTL_HW_PARAMS
+    Some(0xc2604110), // SNDRV_PCM_IOCTL_HW_REFINE
+    Some(0x81204101), // SNDRV_PCM_IOCTL_INFO
+    Some(0x40044160), // SNDRV_PCM_IOCTL_LINK
+    Some(0x40044145), // SNDRV_PCM_IOCTL_PAUSE
+    Some(0x4140), // SNDRV_PCM_IOCTL_PREPARE
+    Some(0x80044100), // SNDRV_PCM_IOCTL_PVERSION
+    Some(0x80184151), // SNDRV_PCM_IOCTL_READI_FRAMES
+    Some(0x80184153), // SNDRV_PCM_IOCTL_READN_FRAMES
+    Some(0x4141), // SNDRV_PCM_IOCTL_RESET
+    Some(0x4147), // SNDRV_PCM_IOCTL_RESUME
+    Some(0x40084146), // SNDRV_PCM_IOCTL_REWIND
+    Some(0x4142), // SNDRV_PCM_IOCTL_START
+    Some(0x80984120), // SNDRV_PCM_IOCTL_STATUS
+    Some(0xc0984124), // SNDRV_PCM_IOCTL_STATUS_EXT
+    Some(0xc0884113), // SNDRV_PCM_IOCTL_SW_PARAMS
+    Some(0xc0884123), // SNDRV_PCM_IOCTL_SYNC_PTR
+    Some(0x40044102), // SNDRV_PCM_IOCTL_TSTAMP
+    Some(0x40044103), // SNDRV_PCM_IOCTL_TTSTAMP
+    Some(0x4161), // SNDRV_PCM_IOCTL_UNLINK
+    Some(0x40044104), // SNDRV_PCM_IOCTL_USER_PVERSION
+    Some(0x40184150), // SNDRV_PCM_IOCTL_WRITEI_FRAMES
+    Some(0x40184152), // SNDRV_PCM_IOCTL_WRITEN_FRAMES
+    Some(0x4148), // SNDRV_PCM_IOCTL_XRUN
+    Some(0x40045731), // SNDRV_RAWMIDI_IOCTL_DRAIN
+    Some(0x40045730), // SNDRV_RAWMIDI_IOCTL_DROP
+    Some(0x810c5701), // SNDRV_RAWMIDI_IOCTL_INFO
+    Some(0xc0305710), // SNDRV_RAWMIDI_IOCTL_PARAMS
+    Some(0x80045700), // SNDRV_RAWMIDI_IOCTL_PVERSION
+    Some(0xc0385720), // SNDRV_RAWMIDI_IOCTL_STATUS
+    Some(0x40045702), // SNDRV_RAWMIDI_IOCTL_USER_PVERSION
+    Some(0x54a2), // SNDRV_TIMER_IOCTL_CONTINUE
+    Some(0xc0f85403), // SNDRV_TIMER_IOCTL_GINFO
+    Some(0x40485404), // SNDRV_TIMER_IOCTL_GPARAMS
+    Some(0xc0505405), // SNDRV_TIMER_IOCTL_GSTATUS
+    Some(0x80e85411), // SNDRV_TIMER_IOCTL_INFO
+    Some(0xc0145401), // SNDRV_TIMER_IOCTL_NEXT_DEVICE
+    Some(0x40505412), // SNDRV_TIMER_IOCTL_PARAMS
+    Some(0x54a3), // SNDRV_TIMER_IOCTL_PAUSE
+    Some(0x80045400), // SNDRV_TIMER_IOCTL_PVERSION
+    Some(0x40345410), // SNDRV_TIMER_IOCTL_SELECT
+    Some(0x54a0), // SNDRV_TIMER_IOCTL_START
+    Some(0x80605414), // SNDRV_TIMER_IOCTL_STATUS
+    Some(0x54a1), // SNDRV_TIMER_IOCTL_STOP
+    Some(0x40045402), // SNDRV_TIMER_IOCTL_TREAD
+    Some(0x400454a4), // SNDRV_TIMER_IOCTL_TREAD64
+    Some(0x40045402), // SNDRV_TIMER_IOCTL_TREAD_OLD
+    Some(2), // SOCKET_URING_OP_GETSOCKOPT
+    Some(3), // SOCKET_URING_OP_SETSOCKOPT
+    Some(0), // SOCKET_URING_OP_SIOCINQ
+    Some(1), // SOCKET_URING_OP_SIOCOUTQ
+    Some(4), // SOCKET_URING_OP_TX_TIMESTAMP
+    Some(0x534f434b), // SOCKFS_MAGIC
+    Some(3), // SOCK_BUF_LOCK_MASK
+    Some(0x80000), // SOCK_CLOEXEC
+    Some(6), // SOCK_DCCP
+    Some(21), // SOCK_DESTROY
+    Some(2), // SOCK_DGRAM
+    Some(20), // SOCK_DIAG_BY_FAMILY
+    Some(137), // SOCK_IOC_TYPE
+    Some(0x800), // SOCK_NONBLOCK
+    Some(10), // SOCK_PACKET
+    Some(3), // SOCK_RAW
+    Some(2), // SOCK_RCVBUF_LOCK
+    Some(4), // SOCK_RDM
+    Some(5), // SOCK_SEQPACKET
+    Some(1), // SOCK_SNDBUF_LOCK
+    Some(1), // SOCK_STREAM
+    Some(255), // SOCK_TXREHASH_DEFAULT
+    Some(0), // SOCK_TXREHASH_DISABLED
+    Some(1), // SOCK_TXREHASH_ENABLED
+    Some(15), // SOCK_TYPE_MASK
+    Some(0x8000), // SOF_TIMESTAMPING_BIND_PHC
+    Some(0x8000), // SOF_TIMESTAMPING_LAST
+    Some(0x7ffff), // SOF_TIMESTAMPING_MASK
+    Some(0x400), // SOF_TIMESTAMPING_OPT_CMSG
+    Some(128), // SOF_TIMESTAMPING_OPT_ID
+    Some(0x10000), // SOF_TIMESTAMPING_OPT_ID_TCP
+    Some(0x2000), // SOF_TIMESTAMPING_OPT_PKTINFO
+    Some(0x20000), // SOF_TIMESTAMPING_OPT_RX_FILTER
+    Some(0x1000), // SOF_TIMESTAMPING_OPT_STATS
+    Some(0x800), // SOF_TIMESTAMPING_OPT_TSONLY
+    Some(0x4000), // SOF_TIMESTAMPING_OPT_TX_SWHW
+    Some(64), // SOF_TIMESTAMPING_RAW_HARDWARE
+    Some(4), // SOF_TIMESTAMPING_RX_HARDWARE
+    Some(8), // SOF_TIMESTAMPING_RX_SOFTWARE
+    Some(16), // SOF_TIMESTAMPING_SOFTWARE
+    Some(32), // SOF_TIMESTAMPING_SYS_HARDWARE
+    Some(512), // SOF_TIMESTAMPING_TX_ACK
+    Some(0x40000), // SOF_TIMESTAMPING_TX_COMPLETION
+    Some(1), // SOF_TIMESTAMPING_TX_HARDWARE
+    Some(771), // SOF_TIMESTAMPING_TX_RECORD_MASK
+    Some(256), // SOF_TIMESTAMPING_TX_SCHED
+    Some(2), // SOF_TIMESTAMPING_TX_SOFTWARE
+    Some(1), // SOF_TXTIME_DEADLINE_MODE
+    Some(2), // SOF_TXTIME_FLAGS_LAST
+    Some(3), // SOF_TXTIME_FLAGS_MASK
+    Some(2), // SOF_TXTIME_REPORT_ERRORS
+    Some(265), // SOL_AAL
+    Some(279), // SOL_ALG
+    Some(258), // SOL_ATALK
+    Some(264), // SOL_ATM
+    Some(257), // SOL_AX25
+    Some(274), // SOL_BLUETOOTH
+    Some(278), // SOL_CAIF
+    Some(269), // SOL_DCCP
+    Some(261), // SOL_DECNET
+    Some(58), // SOL_ICMPV6
+    Some(0), // SOL_IP
+    Some(41), // SOL_IPV6
+    Some(256), // SOL_IPX
+    Some(266), // SOL_IRDA
+    Some(277), // SOL_IUCV
+    Some(281), // SOL_KCM
+    Some(268), // SOL_LLC
+    Some(285), // SOL_MCTP
+    Some(284), // SOL_MPTCP
+    Some(267), // SOL_NETBEUI
+    Some(270), // SOL_NETLINK
+    Some(259), // SOL_NETROM
+    Some(280), // SOL_NFC
+    Some(263), // SOL_PACKET
+    Some(275), // SOL_PNPIPE
+    Some(273), // SOL_PPPOL2TP
+    Some(255), // SOL_RAW
+    Some(276), // SOL_RDS
+    Some(260), // SOL_ROSE
+    Some(272), // SOL_RXRPC
+    Some(132), // SOL_SCTP
+    Some(286), // SOL_SMC
+    Some(1), // SOL_SOCKET
+    Some(6), // SOL_TCP
+    Some(271), // SOL_TIPC
+    Some(282), // SOL_TLS
+    Some(17), // SOL_UDP
+    Some(136), // SOL_UDPLITE
+    Some(287), // SOL_VSOCK
+    Some(262), // SOL_X25
+    Some(283), // SOL_XDP
+    Some(0x1000), // SOMAXCONN
+    Some(0xc0046113), // SONET_CLRDIAG
+    Some(0x80046114), // SONET_GETDIAG
+    Some(0x80046116), // SONET_GETFRAMING
+    Some(0x80066117), // SONET_GETFRSENSE
+    Some(0x80246110), // SONET_GETSTAT
+    Some(0x80246111), // SONET_GETSTATZ
+    Some(0xc0046112), // SONET_SETDIAG
+    Some(0x40046115), // SONET_SETFRAMING
+    Some(0x80027602), // SONYPI_IOCGBAT1CAP
+    Some(0x80027603), // SONYPI_IOCGBAT1REM
+    Some(0x80027604), // SONYPI_IOCGBAT2CAP
+    Some(0x80027605), // SONYPI_IOCGBAT2REM
+    Some(0x80017607), // SONYPI_IOCGBATFLAGS
+    Some(0x80017608), // SONYPI_IOCGBLUE
+    Some(0x80017600), // SONYPI_IOCGBRT
+    Some(0x8001760a), // SONYPI_IOCGFAN
+    Some(0x8001760c), // SONYPI_IOCGTEMP
+    Some(0x40017609), // SONYPI_IOCSBLUE
+    Some(0x40017600), // SONYPI_IOCSBRT
+    Some(0x4001760b), // SONYPI_IOCSFAN
+    Some(14), // SOUND_MAJOR
+    Some(30), // SO_ACCEPTCONN
+    Some(50), // SO_ATTACH_BPF
+    Some(26), // SO_ATTACH_FILTER
+    Some(51), // SO_ATTACH_REUSEPORT_CBPF
+    Some(52), // SO_ATTACH_REUSEPORT_EBPF
+    Some(25), // SO_BINDTODEVICE
+    Some(62), // SO_BINDTOIFINDEX
+    Some(48), // SO_BPF_EXTENSIONS
+    Some(6), // SO_BROADCAST
+    Some(14), // SO_BSDCOMPAT
+    Some(72), // SO_BUF_LOCK
+    Some(46), // SO_BUSY_POLL
+    Some(70), // SO_BUSY_POLL_BUDGET
+    Some(53), // SO_CNX_ADVICE
+    Some(57), // SO_COOKIE
+    Some(1), // SO_DEBUG
+    Some(27), // SO_DETACH_BPF
+    Some(27), // SO_DETACH_FILTER
+    Some(68), // SO_DETACH_REUSEPORT_BPF
+    Some(79), // SO_DEVMEM_DMABUF
+    Some(80), // SO_DEVMEM_DONTNEED
+    Some(78), // SO_DEVMEM_LINEAR
+    Some(39), // SO_DOMAIN
+    Some(5), // SO_DONTROUTE
+    Some(4), // SO_ERROR
+    Some(26), // SO_GET_FILTER
+    Some(49), // SO_INCOMING_CPU
+    Some(56), // SO_INCOMING_NAPI_ID
+    Some(84), // SO_INQ
+    Some(9), // SO_KEEPALIVE
+    Some(13), // SO_LINGER
+    Some(44), // SO_LOCK_FILTER
+    Some(36), // SO_MARK
+    Some(47), // SO_MAX_PACING_RATE
+    Some(55), // SO_MEMINFO
+    Some(71), // SO_NETNS_COOKIE
+    Some(43), // SO_NOFCS
+    Some(11), // SO_NO_CHECK
+    Some(10), // SO_OOBINLINE
+    Some(80), // SO_ORIGINAL_DST
+    Some(16), // SO_PASSCRED
+    Some(76), // SO_PASSPIDFD
+    Some(83), // SO_PASSRIGHTS
+    Some(34), // SO_PASSSEC
+    Some(42), // SO_PEEK_OFF
+    Some(17), // SO_PEERCRED
+    Some(59), // SO_PEERGROUPS
+    Some(28), // SO_PEERNAME
+    Some(77), // SO_PEERPIDFD
+    Some(31), // SO_PEERSEC
+    Some(69), // SO_PREFER_BUSY_POLL
+    Some(12), // SO_PRIORITY
+    Some(38), // SO_PROTOCOL
+    Some(8), // SO_RCVBUF
+    Some(33), // SO_RCVBUFFORCE
+    Some(18), // SO_RCVLOWAT
+    Some(75), // SO_RCVMARK
+    Some(82), // SO_RCVPRIORITY
+    Some(20), // SO_RCVTIMEO
+    Some(66), // SO_RCVTIMEO_NEW
+    Some(20), // SO_RCVTIMEO_OLD
+    Some(73), // SO_RESERVE_MEM
+    Some(2), // SO_REUSEADDR
+    Some(15), // SO_REUSEPORT
+    Some(40), // SO_RXQ_OVFL
+    Some(22), // SO_SECURITY_AUTHENTICATION
+    Some(24), // SO_SECURITY_ENCRYPTION_NETWORK
+    Some(23), // SO_SECURITY_ENCRYPTION_TRANSPORT
+    Some(45), // SO_SELECT_ERR_QUEUE
+    Some(7), // SO_SNDBUF
+    Some(32), // SO_SNDBUFFORCE
+    Some(19), // SO_SNDLOWAT
+    Some(21), // SO_SNDTIMEO
+    Some(67), // SO_SNDTIMEO_NEW
+    Some(21), // SO_SNDTIMEO_OLD
+    None, // SO_STYLE
+    Some(29), // SO_TIMESTAMP
+    Some(37), // SO_TIMESTAMPING
+    Some(65), // SO_TIMESTAMPING_NEW
+    Some(37), // SO_TIMESTAMPING_OLD
+    Some(35), // SO_TIMESTAMPNS
+    Some(64), // SO_TIMESTAMPNS_NEW
+    Some(35), // SO_TIMESTAMPNS_OLD
+    Some(63), // SO_TIMESTAMP_NEW
+    Some(29), // SO_TIMESTAMP_OLD
+    Some(74), // SO_TXREHASH
+    Some(61), // SO_TXTIME
+    Some(3), // SO_TYPE
+    Some(2), // SO_VM_SOCKETS_BUFFER_MAX_SIZE
+    Some(1), // SO_VM_SOCKETS_BUFFER_MIN_SIZE
+    Some(0), // SO_VM_SOCKETS_BUFFER_SIZE
+    None, // SO_VM_SOCKETS_CONNECT_TIMEOUT
+    Some(8), // SO_VM_SOCKETS_CONNECT_TIMEOUT_NEW
+    Some(6), // SO_VM_SOCKETS_CONNECT_TIMEOUT_OLD
+    Some(7), // SO_VM_SOCKETS_NONBLOCK_TXRX
+    Some(3), // SO_VM_SOCKETS_PEER_HOST_VM_ID
+    Some(5), // SO_VM_SOCKETS_TRUSTED
+    Some(41), // SO_WIFI_STATUS
+    Some(60), // SO_ZEROCOPY
+    Some(76), // SPECIALIX_CALLOUT_MAJOR
+    Some(75), // SPECIALIX_NORMAL_MAJOR
+    Some(0x40087101), // SPIOCSTYPE
+    Some(0x80000000), // SPLICE_F_FD_IN_FIXED
+    Some(8), // SPLICE_F_GIFT
+    Some(4), // SPLICE_F_MORE
+    Some(1), // SPLICE_F_MOVE
+    Some(2), // SPLICE_F_NONBLOCK
+    Some(0x73717368), // SQUASHFS_MAGIC
+    None, // SS
+    Some(0x80000000), // SS_AUTODISARM
+    Some(3), // SS_CONNECTED
+    Some(2), // SS_CONNECTING
+    Some(2), // SS_DISABLE
+    Some(4), // SS_DISCONNECTING
+    Some(0x80000000), // SS_FLAG_BITS
+    Some(0), // SS_FREE
+    Some(1), // SS_ONSTACK
+    Some(1), // SS_UNCONNECTED
+    None, // SS_VECTOR
+    Some(0x57ac6e9d), // STACK_END_MAGIC
+    None, // STACK_FRAME_OVERHEAD
+    None, // STAT64_HAS_BROKEN_ST_INO
+    Some(256), // STATMOUNT_FS_SUBTYPE
+    Some(32), // STATMOUNT_FS_TYPE
+    Some(2), // STATMOUNT_MNT_BASIC
+    Some(0x4000), // STATMOUNT_MNT_GIDMAP
+    Some(64), // STATMOUNT_MNT_NS_ID
+    Some(128), // STATMOUNT_MNT_OPTS
+    Some(16), // STATMOUNT_MNT_POINT
+    Some(8), // STATMOUNT_MNT_ROOT
+    Some(0x2000), // STATMOUNT_MNT_UIDMAP
+    Some(0x400), // STATMOUNT_OPT_ARRAY
+    Some(0x800), // STATMOUNT_OPT_SEC_ARRAY
+    Some(4), // STATMOUNT_PROPAGATE_FROM
+    Some(1), // STATMOUNT_SB_BASIC
+    Some(512), // STATMOUNT_SB_SOURCE
+    Some(0x1000), // STATMOUNT_SUPPORTED_MASK
+    Some(0xfff), // STATX_ALL
+    Some(32), // STATX_ATIME
+    Some(32), // STATX_ATTR_APPEND
+    Some(0x1000), // STATX_ATTR_AUTOMOUNT
+    Some(4), // STATX_ATTR_COMPRESSED
+    Some(0x200000), // STATX_ATTR_DAX
+    Some(0x800), // STATX_ATTR_ENCRYPTED
+    Some(16), // STATX_ATTR_IMMUTABLE
+    Some(0x2000), // STATX_ATTR_MOUNT_ROOT
+    Some(64), // STATX_ATTR_NODUMP
+    Some(0x100000), // STATX_ATTR_VERITY
+    Some(0x400000), // STATX_ATTR_WRITE_ATOMIC
+    Some(0x7ff), // STATX_BASIC_STATS
+    Some(0x400), // STATX_BLOCKS
+    Some(0x800), // STATX_BTIME
+    Some(128), // STATX_CTIME
+    Some(0x2000), // STATX_DIOALIGN
+    Some(0x20000), // STATX_DIO_READ_ALIGN
+    Some(16), // STATX_GID
+    Some(256), // STATX_INO
+    Some(0x1000), // STATX_MNT_ID
+    Some(0x4000), // STATX_MNT_ID_UNIQUE
+    Some(2), // STATX_MODE
+    Some(64), // STATX_MTIME
+    Some(4), // STATX_NLINK
+    Some(512), // STATX_SIZE
+    Some(0x8000), // STATX_SUBVOL
+    Some(1), // STATX_TYPE
+    Some(8), // STATX_UID
+    Some(0x10000), // STATX_WRITE_ATOMIC
+    Some(0x80000000), // STATX__RESERVED
+    Some(1), // STAT_HAVE_NSEC
+    Some(0x8000), // STA_CLK
+    Some(0x1000), // STA_CLOCKERR
+    Some(32), // STA_DEL
+    Some(8), // STA_FLL
+    Some(128), // STA_FREQHOLD
+    Some(16), // STA_INS
+    Some(0x4000), // STA_MODE
+    Some(0x2000), // STA_NANO
+    Some(1), // STA_PLL
+    Some(0x800), // STA_PPSERROR
+    Some(2), // STA_PPSFREQ
+    Some(512), // STA_PPSJITTER
+    Some(256), // STA_PPSSIGNAL
+    Some(4), // STA_PPSTIME
+    Some(0x400), // STA_PPSWANDER
+    Some(0xff00), // STA_RONLY
+    Some(64), // STA_UNSYNC
+    Some(2), // STDERR_FILENO
+    Some(0), // STDIN_FILENO
+    Some(1), // STDOUT_FILENO
+    Some(0x4000000), // STICKY_TIMEOUTS
+    Some(25), // STL_CALLOUTMAJOR
+    Some(24), // STL_SERIALMAJOR
+    Some(28), // STL_SIOMEMMAJOR
+    Some(0x80102501), // STP_POLICY_ID_GET
+    Some(0xc0102500), // STP_POLICY_ID_SET
+    Some(0x40082502), // STP_SET_OPTIONS
+    Some(256), // ST_APPEND
+    Some(512), // ST_IMMUTABLE
+    Some(64), // ST_MANDLOCK
+    Some(0x400), // ST_NOATIME
+    Some(4), // ST_NODEV
+    Some(0x800), // ST_NODIRATIME
+    Some(8), // ST_NOEXEC
+    Some(2), // ST_NOSUID
+    Some(1), // ST_RDONLY
+    Some(0x1000), // ST_RELATIME
+    Some(16), // ST_SYNCHRONOUS
+    Some(128), // ST_WRITE
+    Some(255), // SUBCMDMASK
+    Some(8), // SUBCMDSHIFT
+    None, // SVC26_MODE
+    None, // SVC_MODE
+    None, // SVE_MAGIC
+    None, // SVE_NUM_PREGS
+    None, // SVE_NUM_ZREGS
+    None, // SVE_PT_FPSIMD_OFFSET
+    None, // SVE_PT_REGS_FPSIMD
+    None, // SVE_PT_REGS_MASK
+    None, // SVE_PT_REGS_OFFSET
+    None, // SVE_PT_REGS_SVE
+    None, // SVE_PT_SVE_FPCR_SIZE
+    None, // SVE_PT_SVE_FPSR_SIZE
+    None, // SVE_PT_SVE_OFFSET
+    None, // SVE_PT_SVE_ZREGS_OFFSET
+    None, // SVE_PT_VL_INHERIT
+    None, // SVE_PT_VL_ONEXEC
+    None, // SVE_SIG_FLAG_SM
+    None, // SVE_SIG_REGS_OFFSET
+    None, // SVE_SIG_ZREGS_OFFSET
+    None, // SVE_VL_MAX
+    None, // SVE_VL_MIN
+    None, // SVE_VQ_BYTES
+    None, // SVE_VQ_MAX
+    None, // SVE_VQ_MIN
+    Some(0x10000), // SWAP_FLAG_DISCARD
+    Some(0x8000), // SWAP_FLAG_PREFER
+    Some(0x7fff), // SWAP_FLAG_PRIO_MASK
+    Some(0), // SWAP_FLAG_PRIO_SHIFT
+    Some(0xc0285743), // SWITCHTEC_IOCTL_EVENT_CTL
+    Some(0x84d85742), // SWITCHTEC_IOCTL_EVENT_SUMMARY
+    Some(0x81985742), // SWITCHTEC_IOCTL_EVENT_SUMMARY_LEGACY
+    Some(0x80105740), // SWITCHTEC_IOCTL_FLASH_INFO
+    Some(0xc0105741), // SWITCHTEC_IOCTL_FLASH_PART_INFO
+    Some(0xc00c5744), // SWITCHTEC_IOCTL_PFF_TO_PORT
+    Some(0xc00c5745), // SWITCHTEC_IOCTL_PORT_TO_PFF
+    Some(4), // SYNC_FILE_RANGE_WAIT_AFTER
+    Some(1), // SYNC_FILE_RANGE_WAIT_BEFORE
+    Some(2), // SYNC_FILE_RANGE_WRITE
+    Some(7), // SYNC_FILE_RANGE_WRITE_AND_WAIT
+    Some(0xc0383e04), // SYNC_IOC_FILE_INFO
+    Some(62), // SYNC_IOC_MAGIC
+    Some(0xc0303e03), // SYNC_IOC_MERGE
+    Some(0x800), // SYNC_REGS_SIZE_BYTES
+    Some(16), // SYN_CNT
+    Some(1), // SYN_CONFIG
+    Some(3), // SYN_DROPPED
+    Some(15), // SYN_MAX
+    Some(2), // SYN_MT_REPORT
+    Some(0), // SYN_REPORT
+    Some(0), // SYSCALL_DISPATCH_FILTER_ALLOW
+    Some(1), // SYSCALL_DISPATCH_FILTER_BLOCK
+    Some(0x62656572), // SYSFS_MAGIC
+    None, // SYSTEM_MODE
+    Some(5), // SYS_ACCEPT
+    Some(18), // SYS_ACCEPT4
+    Some(2), // SYS_BIND
+    Some(3), // SYS_CONNECT
+    Some(7), // SYS_GETPEERNAME
+    Some(6), // SYS_GETSOCKNAME
+    Some(15), // SYS_GETSOCKOPT
+    Some(4), // SYS_LISTEN
+    Some(10), // SYS_RECV
+    Some(12), // SYS_RECVFROM
+    Some(19), // SYS_RECVMMSG
+    Some(17), // SYS_RECVMSG
+    Some(1), // SYS_SECCOMP
+    Some(9), // SYS_SEND
+    Some(20), // SYS_SENDMMSG
+    Some(16), // SYS_SENDMSG
+    Some(11), // SYS_SENDTO
+    Some(14), // SYS_SETSOCKOPT
+    Some(13), // SYS_SHUTDOWN
+    Some(1), // SYS_SOCKET
+    Some(8), // SYS_SOCKETPAIR
+    Some(2), // SYS_USER_DISPATCH
+    Some(512), // S_BLKSIZE
+    Some(64), // S_IEXEC
+    Some(0x6000), // S_IFBLK
+    Some(0x2000), // S_IFCHR
+    Some(0x4000), // S_IFDIR
+    Some(0x1000), // S_IFIFO
+    Some(0xa000), // S_IFLNK
+    Some(0xf000), // S_IFMT
+    Some(0x8000), // S_IFREG
+    Some(0xc000), // S_IFSOCK
+    Some(256), // S_IREAD
+    Some(32), // S_IRGRP
+    Some(4), // S_IROTH
+    Some(256), // S_IRUSR
+    Some(56), // S_IRWXG
+    Some(7), // S_IRWXO
+    Some(448), // S_IRWXU
+    Some(0x400), // S_ISGID
+    Some(0x800), // S_ISUID
+    Some(512), // S_ISVTX
+    Some(16), // S_IWGRP
+    Some(2), // S_IWOTH
+    Some(128), // S_IWRITE
+    Some(128), // S_IWUSR
+    Some(8), // S_IXGRP
+    Some(1), // S_IXOTH
+    Some(64), // S_IXUSR
+    Some(0), // TAB0
+    Some(0x800), // TAB1
+    Some(0x1000), // TAB2
+    Some(0x1800), // TAB3
+    Some(0x1800), // TABDLY
+    Some(0x8000), // TASKFILE_48
+    Some(1), // TASKFILE_IN
+    Some(0x7fff), // TASKFILE_INVALID
+    Some(32), // TASKFILE_IN_DMA
+    Some(128), // TASKFILE_IN_DMAQ
+    Some(16), // TASKFILE_IN_OUT
+    Some(2), // TASKFILE_MULTI_IN
+    Some(8), // TASKFILE_MULTI_OUT
+    Some(0), // TASKFILE_NO_DATA
+    Some(4), // TASKFILE_OUT
+    Some(64), // TASKFILE_OUT_DMA
+    Some(256), // TASKFILE_OUT_DMAQ
+    Some(512), // TASKFILE_P_IN
+    Some(0x800), // TASKFILE_P_IN_DMA
+    Some(0x2000), // TASKFILE_P_IN_DMAQ
+    Some(0x400), // TASKFILE_P_OUT
+    Some(0x1000), // TASKFILE_P_OUT_DMA
+    Some(0x4000), // TASKFILE_P_OUT_DMAQ
+    Some(0x540b), // TCFLSH
+    Some(0x5405), // TCGETA
+    Some(0x5401), // TCGETS
+    Some(0x802c542a), // TCGETS2
+    Some(0x5432), // TCGETX
+    Some(0), // TCIFLUSH
+    Some(2), // TCIOFF
+    Some(2), // TCIOFLUSH
+    Some(3), // TCION
+    Some(1), // TCOFLUSH
+    Some(0), // TCOOFF
+    Some(1), // TCOON
+    Some(4), // TCPF_CA_CWR
+    Some(8), // TCPI_OPT_ECN
+    Some(16), // TCPI_OPT_ECN_SEEN
+    Some(2), // TCPI_OPT_SACK
+    Some(32), // TCPI_OPT_SYN_DATA
+    Some(128), // TCPI_OPT_TFO_CHILD
+    Some(1), // TCPI_OPT_TIMESTAMPS
+    Some(64), // TCPI_OPT_USEC_TS
+    Some(4), // TCPI_OPT_WSCALE
+    Some(4), // TCPOLEN_MAXSEG
+    Some(2), // TCPOLEN_SACK_PERMITTED
+    Some(10), // TCPOLEN_TIMESTAMP
+    Some(12), // TCPOLEN_TSTAMP_APPA
+    Some(3), // TCPOLEN_WINDOW
+    Some(0), // TCPOPT_EOL
+    Some(2), // TCPOPT_MAXSEG
+    Some(1), // TCPOPT_NOP
+    Some(5), // TCPOPT_SACK
+    Some(4), // TCPOPT_SACK_PERMITTED
+    Some(8), // TCPOPT_TIMESTAMP
+    Some(0x101080a), // TCPOPT_TSTAMP_HDR
+    Some(3), // TCPOPT_WINDOW
+    Some(38), // TCP_AO_ADD_KEY
+    Some(39), // TCP_AO_DEL_KEY
+    Some(41), // TCP_AO_GET_KEYS
+    Some(40), // TCP_AO_INFO
+    Some(2), // TCP_AO_KEYF_EXCLUDE_OPT
+    Some(1), // TCP_AO_KEYF_IFINDEX
+    Some(80), // TCP_AO_MAXKEYLEN
+    Some(42), // TCP_AO_REPAIR
+    Some(1003), // TCP_BPF_DELACK_MAX
+    Some(1001), // TCP_BPF_IW
+    Some(1004), // TCP_BPF_RTO_MIN
+    Some(1002), // TCP_BPF_SNDCWND_CLAMP
+    Some(1005), // TCP_BPF_SYN
+    Some(1006), // TCP_BPF_SYN_IP
+    Some(1007), // TCP_BPF_SYN_MAC
+    Some(2), // TCP_CA_CWR
+    Some(26), // TCP_CC_INFO
+    Some(7), // TCP_CLOSE
+    Some(8), // TCP_CLOSE_WAIT
+    Some(11), // TCP_CLOSING
+    Some(36), // TCP_CM_INQ
+    Some(13), // TCP_CONGESTION
+    Some(1), // TCP_COOKIE_IN_ALWAYS
+    Some(16), // TCP_COOKIE_MAX
+    Some(8), // TCP_COOKIE_MIN
+    Some(2), // TCP_COOKIE_OUT_NEVER
+    Some(32), // TCP_COOKIE_PAIR_SIZE
+    Some(15), // TCP_COOKIE_TRANSACTIONS
+    Some(3), // TCP_CORK
+    Some(9), // TCP_DEFER_ACCEPT
+    Some(46), // TCP_DELACK_MAX_US
+    Some(7), // TCP_ENCAP_ESPINTCP
+    Some(1), // TCP_ESTABLISHED
+    Some(23), // TCP_FASTOPEN
+    Some(30), // TCP_FASTOPEN_CONNECT
+    Some(33), // TCP_FASTOPEN_KEY
+    Some(34), // TCP_FASTOPEN_NO_COOKIE
+    Some(4), // TCP_FIN_WAIT1
+    Some(5), // TCP_FIN_WAIT2
+    Some(11), // TCP_INFO
+    Some(36), // TCP_INQ
+    Some(43), // TCP_IS_MPTCP
+    Some(6), // TCP_KEEPCNT
+    Some(4), // TCP_KEEPIDLE
+    Some(5), // TCP_KEEPINTVL
+    Some(9), // TCP_LAST_ACK
+    Some(8), // TCP_LINGER2
+    Some(10), // TCP_LISTEN
+    Some(2), // TCP_MAXSEG
+    Some(0xffff), // TCP_MAXWIN
+    Some(14), // TCP_MAX_WINSHIFT
+    Some(14), // TCP_MD5SIG
+    Some(32), // TCP_MD5SIG_EXT
+    Some(2), // TCP_MD5SIG_FLAG_IFINDEX
+    Some(1), // TCP_MD5SIG_FLAG_PREFIX
+    Some(80), // TCP_MD5SIG_MAXKEYLEN
+    Some(512), // TCP_MSS
+    Some(536), // TCP_MSS_DEFAULT
+    Some(0x4c4), // TCP_MSS_DESIRED
+    Some(1), // TCP_NLA_BUSY
+    Some(24), // TCP_NLA_BYTES_NOTSENT
+    Some(19), // TCP_NLA_BYTES_RETRANS
+    Some(18), // TCP_NLA_BYTES_SENT
+    Some(14), // TCP_NLA_CA_STATE
+    Some(4), // TCP_NLA_DATA_SEGS_OUT
+    Some(16), // TCP_NLA_DELIVERED
+    Some(17), // TCP_NLA_DELIVERED_CE
+    Some(7), // TCP_NLA_DELIVERY_RATE
+    Some(12), // TCP_NLA_DELIVERY_RATE_APP_LMT
+    Some(20), // TCP_NLA_DSACK_DUPS
+    Some(25), // TCP_NLA_EDT
+    Some(10), // TCP_NLA_MIN_RTT
+    Some(6), // TCP_NLA_PACING_RATE
+    Some(0), // TCP_NLA_PAD
+    Some(11), // TCP_NLA_RECUR_RETRANS
+    Some(27), // TCP_NLA_REHASH
+    Some(9), // TCP_NLA_REORDERING
+    Some(21), // TCP_NLA_REORD_SEEN
+    Some(2), // TCP_NLA_RWND_LIMITED
+    Some(3), // TCP_NLA_SNDBUF_LIMITED
+    Some(13), // TCP_NLA_SNDQ_SIZE
+    Some(8), // TCP_NLA_SND_CWND
+    Some(15), // TCP_NLA_SND_SSTHRESH
+    Some(22), // TCP_NLA_SRTT
+    Some(23), // TCP_NLA_TIMEOUT_REHASH
+    Some(5), // TCP_NLA_TOTAL_RETRANS
+    Some(26), // TCP_NLA_TTL
+    Some(1), // TCP_NODELAY
+    Some(25), // TCP_NOTSENT_LOWAT
+    Some(0), // TCP_NO_QUEUE
+    Some(3), // TCP_QUEUES_NR
+    Some(21), // TCP_QUEUE_SEQ
+    Some(12), // TCP_QUICKACK
+    Some(1), // TCP_RECEIVE_ZEROCOPY_FLAG_TLB_CLEAN_HINT
+    Some(1), // TCP_RECV_QUEUE
+    Some(19), // TCP_REPAIR
+    Some(0), // TCP_REPAIR_OFF
+    Some(0xffffffffffffffff), // TCP_REPAIR_OFF_NO_WP
+    Some(1), // TCP_REPAIR_ON
+    Some(22), // TCP_REPAIR_OPTIONS
+    Some(20), // TCP_REPAIR_QUEUE
+    Some(29), // TCP_REPAIR_WINDOW
+    Some(44), // TCP_RTO_MAX_MS
+    Some(45), // TCP_RTO_MIN_US
+    Some(28), // TCP_SAVED_SYN
+    Some(27), // TCP_SAVE_SYN
+    Some(2), // TCP_SEND_QUEUE
+    Some(7), // TCP_SYNCNT
+    Some(3), // TCP_SYN_RECV
+    Some(2), // TCP_SYN_SENT
+    Some(4), // TCP_S_DATA_IN
+    Some(8), // TCP_S_DATA_OUT
+    Some(17), // TCP_THIN_DUPACK
+    Some(16), // TCP_THIN_LINEAR_TIMEOUTS
+    Some(24), // TCP_TIMESTAMP
+    Some(6), // TCP_TIME_WAIT
+    Some(37), // TCP_TX_DELAY
+    Some(31), // TCP_ULP
+    Some(18), // TCP_USER_TIMEOUT
+    Some(10), // TCP_WINDOW_CLAMP
+    Some(35), // TCP_ZEROCOPY_RECEIVE
+    Some(1), // TCSADRAIN
+    Some(2), // TCSAFLUSH
+    Some(0), // TCSANOW
+    Some(0x5409), // TCSBRK
+    Some(0x5425), // TCSBRKP
+    Some(0x5406), // TCSETA
+    Some(0x5408), // TCSETAF
+    Some(0x5407), // TCSETAW
+    Some(0x5402), // TCSETS
+    Some(0x402c542b), // TCSETS2
+    Some(0x5404), // TCSETSF
+    Some(0x402c542d), // TCSETSF2
+    Some(0x5403), // TCSETSW
+    Some(0x402c542c), // TCSETSW2
+    Some(0x5433), // TCSETX
+    Some(0x5434), // TCSETXF
+    Some(0x5435), // TCSETXW
+    Some(0x540a), // TCXONC
+    Some(0x8008a404), // TEE_IOC_CANCEL
+    Some(0x8004a405), // TEE_IOC_CLOSE_SESSION
+    Some(0x8010a403), // TEE_IOC_INVOKE
+    Some(0x8010a402), // TEE_IOC_OPEN_SESSION
+    Some(0xc010a401), // TEE_IOC_SHM_ALLOC
+    Some(0xc018a409), // TEE_IOC_SHM_REGISTER
+    Some(0x8010a406), // TEE_IOC_SUPPL_RECV
+    Some(0x8010a407), // TEE_IOC_SUPPL_SEND
+    Some(0x800ca400), // TEE_IOC_VERSION
+    Some(0x80000), // TFD_CLOEXEC
+    Some(0x80800), // TFD_CREATE_FLAGS
+    Some(0x40085400), // TFD_IOC_SET_TICKS
+    Some(0x800), // TFD_NONBLOCK
+    Some(1), // TFD_SETTIME_FLAGS
+    Some(0x80800), // TFD_SHARED_FCNTL_FLAGS
+    Some(1), // TFD_TIMER_ABSTIME
+    Some(2), // TFD_TIMER_CANCEL_ON_SET
+    Some(1), // TFO_COOKIE_UNAVAILABLE
+    Some(2), // TFO_DATA_NOT_ACKED
+    Some(0), // TFO_STATUS_UNSPEC
+    Some(3), // TFO_SYN_RETRANSMITTED
+    Some(16), // TH_ACK
+    Some(1), // TH_FIN
+    Some(8), // TH_PUSH
+    Some(4), // TH_RST
+    Some(2), // TH_SYN
+    Some(32), // TH_URG
+    Some(1), // TIMER_ABSTIME
+    Some(5), // TIME_BAD
+    Some(2), // TIME_DEL
+    Some(5), // TIME_ERROR
+    Some(1), // TIME_INS
+    Some(0), // TIME_OK
+    Some(3), // TIME_OOP
+    Some(1), // TIME_UTC
+    Some(4), // TIME_WAIT
+    Some(0x5428), // TIOCCBRK
+    Some(0x541d), // TIOCCONS
+    Some(0x540c), // TIOCEXCL
+    Some(0x80045432), // TIOCGDEV
+    None, // TIOCGETC
+    Some(0x5424), // TIOCGETD
+    None, // TIOCGETP
+    Some(0x80045440), // TIOCGEXCL
+    Some(0x545d), // TIOCGICOUNT
+    Some(0x80285442), // TIOCGISO7816
+    Some(0x5456), // TIOCGLCKTRMIOS
+    None, // TIOCGLTC
+    Some(0x540f), // TIOCGPGRP
+    Some(0x80045438), // TIOCGPKT
+    Some(0x80045439), // TIOCGPTLCK
+    Some(0x80045430), // TIOCGPTN
+    Some(0x5441), // TIOCGPTPEER
+    Some(0x542e), // TIOCGRS485
+    Some(0x541e), // TIOCGSERIAL
+    Some(0x5429), // TIOCGSID
+    Some(0x5419), // TIOCGSOFTCAR
+    Some(0x5413), // TIOCGWINSZ
+    Some(0x541b), // TIOCINQ
+    Some(0x541c), // TIOCLINUX
+    Some(15), // TIOCL_BLANKEDSCREEN
+    Some(14), // TIOCL_BLANKSCREEN
+    Some(12), // TIOCL_GETFGCONSOLE
+    Some(17), // TIOCL_GETKMSGREDIRECT
+    Some(7), // TIOCL_GETMOUSEREPORTING
+    Some(6), // TIOCL_GETSHIFTSTATE
+    Some(3), // TIOCL_PASTESEL
+    Some(13), // TIOCL_SCROLLCONSOLE
+    Some(15), // TIOCL_SELBUTTONMASK
+    Some(0), // TIOCL_SELCHAR
+    Some(4), // TIOCL_SELCLEAR
+    Some(2), // TIOCL_SELLINE
+    Some(5), // TIOCL_SELLOADLUT
+    Some(16), // TIOCL_SELMOUSEREPORT
+    Some(3), // TIOCL_SELPOINTER
+    Some(1), // TIOCL_SELWORD
+    Some(11), // TIOCL_SETKMSGREDIRECT
+    Some(2), // TIOCL_SETSEL
+    Some(10), // TIOCL_SETVESABLANK
+    Some(4), // TIOCL_UNBLANKSCREEN
+    Some(0x5417), // TIOCMBIC
+    Some(0x5416), // TIOCMBIS
+    Some(0x5415), // TIOCMGET
+    Some(0x545c), // TIOCMIWAIT
+    Some(0x5418), // TIOCMSET
+    Some(64), // TIOCM_CAR
+    Some(64), // TIOCM_CD
+    Some(32), // TIOCM_CTS
+    Some(256), // TIOCM_DSR
+    Some(2), // TIOCM_DTR
+    Some(1), // TIOCM_LE
+    Some(0x8000), // TIOCM_LOOP
+    Some(0x2000), // TIOCM_OUT1
+    Some(0x4000), // TIOCM_OUT2
+    Some(128), // TIOCM_RI
+    Some(128), // TIOCM_RNG
+    Some(4), // TIOCM_RTS
+    Some(16), // TIOCM_SR
+    Some(8), // TIOCM_ST
+    Some(0x5422), // TIOCNOTTY
+    Some(0x540d), // TIOCNXCL
+    Some(0x5411), // TIOCOUTQ
+    Some(0x5420), // TIOCPKT
+    Some(0), // TIOCPKT_DATA
+    Some(32), // TIOCPKT_DOSTOP
+    Some(1), // TIOCPKT_FLUSHREAD
+    Some(2), // TIOCPKT_FLUSHWRITE
+    Some(64), // TIOCPKT_IOCTL
+    Some(16), // TIOCPKT_NOSTOP
+    Some(8), // TIOCPKT_START
+    Some(4), // TIOCPKT_STOP
+    Some(0x5427), // TIOCSBRK
+    Some(0x540e), // TIOCSCTTY
+    Some(0x5453), // TIOCSERCONFIG
+    Some(0x5459), // TIOCSERGETLSR
+    Some(0x545a), // TIOCSERGETMULTI
+    Some(0x5458), // TIOCSERGSTRUCT
+    Some(0x5454), // TIOCSERGWILD
+    Some(0x545b), // TIOCSERSETMULTI
+    Some(0x5455), // TIOCSERSWILD
+    Some(1), // TIOCSER_TEMT
+    None, // TIOCSETC
+    Some(0x5423), // TIOCSETD
+    None, // TIOCSETN
+    None, // TIOCSETP
+    Some(0x40045436), // TIOCSIG
+    Some(0xc0285443), // TIOCSISO7816
+    Some(0x5457), // TIOCSLCKTRMIOS
+    None, // TIOCSLTC
+    Some(0x5410), // TIOCSPGRP
+    Some(0x40045431), // TIOCSPTLCK
+    Some(0x542f), // TIOCSRS485
+    Some(0x541f), // TIOCSSERIAL
+    Some(0x541a), // TIOCSSOFTCAR
+    None, // TIOCSTART
+    Some(0x5412), // TIOCSTI
+    None, // TIOCSTOP
+    Some(0x5414), // TIOCSWINSZ
+    Some(0x5437), // TIOCVHANGUP
+    Some(2), // TLS_RX
+    Some(4), // TLS_RX_EXPECT_NO_PAD
+    Some(1), // TLS_TX
+    Some(3), // TLS_TX_ZEROCOPY_RO
+    Some(0x1021994), // TMPFS_MAGIC
+    Some(0xc0187491), // TOSHIBA_ACPI_SCI
+    Some(0xc0187490), // TOSH_SMM
+    Some(256), // TOSTOP
+    Some(52), // TPACKET2_HDRLEN
+    Some(68), // TPACKET3_HDRLEN
+    Some(16), // TPACKET_ALIGNMENT
+    Some(52), // TPACKET_HDRLEN
+    Some(0), // TPACKET_V1
+    Some(1), // TPACKET_V2
+    Some(2), // TPACKET_V3
+    Some(1), // TP_FT_REQ_FILL_RXHASH
+    Some(0), // TP_STATUS_AVAILABLE
+    Some(32), // TP_STATUS_BLK_TMO
+    Some(2), // TP_STATUS_COPY
+    Some(8), // TP_STATUS_CSUMNOTREADY
+    Some(128), // TP_STATUS_CSUM_VALID
+    Some(256), // TP_STATUS_GSO_TCP
+    Some(0), // TP_STATUS_KERNEL
+    Some(4), // TP_STATUS_LOSING
+    Some(2), // TP_STATUS_SENDING
+    Some(1), // TP_STATUS_SEND_REQUEST
+    Some(0x80000000), // TP_STATUS_TS_RAW_HARDWARE
+    Some(0x20000000), // TP_STATUS_TS_SOFTWARE
+    Some(0x40000000), // TP_STATUS_TS_SYS_HARDWARE
+    Some(1), // TP_STATUS_USER
+    Some(64), // TP_STATUS_VLAN_TPID_VALID
+    Some(16), // TP_STATUS_VLAN_VALID
+    Some(4), // TP_STATUS_WRONG_FORMAT
+    Some(0x74726163), // TRACEFS_MAGIC
+    Some(3), // TRAP_BRANCH
+    Some(1), // TRAP_BRKPT
+    Some(4), // TRAP_HWBKPT
+    Some(6), // TRAP_PERF
+    Some(1), // TRAP_PERF_FLAG_ASYNC
+    Some(2), // TRAP_TRACE
+    Some(5), // TRAP_UNK
+    None, // TS_VECTOR
+    Some(5), // TTYAUX_MAJOR
+    Some(0x5a0), // TTYDEF_CFLAG
+    Some(0x2d22), // TTYDEF_IFLAG
+    Some(0x8a1b), // TTYDEF_LFLAG
+    Some(0x1805), // TTYDEF_OFLAG
+    Some(13), // TTYDEF_SPEED
+    Some(4), // TTY_MAJOR
+    Some(0x400854d5), // TUNATTACHFILTER
+    Some(0x400854d6), // TUNDETACHFILTER
+    Some(0x54e3), // TUNGETDEVNETNS
+    Some(0x800454cf), // TUNGETFEATURES
+    Some(0x800854db), // TUNGETFILTER
+    Some(0x800454d2), // TUNGETIFF
+    Some(0x800454d3), // TUNGETSNDBUF
+    Some(0x800454df), // TUNGETVNETBE
+    Some(0x800454d7), // TUNGETVNETHDRSZ
+    Some(0x800454dd), // TUNGETVNETLE
+    Some(0x400454e2), // TUNSETCARRIER
+    Some(0x400454c9), // TUNSETDEBUG
+    Some(0x800454e1), // TUNSETFILTEREBPF
+    Some(0x400454ce), // TUNSETGROUP
+    Some(0x400454ca), // TUNSETIFF
+    Some(0x400454da), // TUNSETIFINDEX
+    Some(0x400454cd), // TUNSETLINK
+    Some(0x400454c8), // TUNSETNOCSUM
+    Some(0x400454d0), // TUNSETOFFLOAD
+    Some(0x400454cc), // TUNSETOWNER
+    Some(0x400454cb), // TUNSETPERSIST
+    Some(0x400454d9), // TUNSETQUEUE
+    Some(0x400454d4), // TUNSETSNDBUF
+    Some(0x800454e0), // TUNSETSTEERINGEBPF
+    Some(0x400454d1), // TUNSETTXFILTER
+    Some(0x400454de), // TUNSETVNETBE
+    Some(0x400454d8), // TUNSETVNETHDRSZ
+    Some(0x400454dc), // TUNSETVNETLE
+    Some(1), // TUN_FLT_ALLMULTI
+    Some(1), // TUN_F_CSUM
+    Some(2), // TUN_F_TSO4
+    Some(4), // TUN_F_TSO6
+    Some(8), // TUN_F_TSO_ECN
+    Some(128), // TUN_F_UDP_TUNNEL_GSO
+    Some(256), // TUN_F_UDP_TUNNEL_GSO_CSUM
+    Some(16), // TUN_F_UFO
+    Some(32), // TUN_F_USO4
+    Some(64), // TUN_F_USO6
+    Some(1), // TUN_PKT_STRIP
+    Some(500), // TUN_READQ_SIZE
+    Some(2), // TUN_TAP_DEV
+    Some(1), // TUN_TUN_DEV
+    Some(1), // TUN_TX_TIMESTAMP
+    Some(15), // TUN_TYPE_MASK
+    Some(1), // UART_CLEAR_FIFO
+    Some(8), // UART_NATSEMI
+    Some(4), // UART_STARTECH
+    Some(2), // UART_USE_FIFO
+    Some(98), // UBD_MAJOR
+    Some(0x80046c41), // UDF_GETEABLOCK
+    Some(0x80046c40), // UDF_GETEASIZE
+    Some(0x80046c42), // UDF_GETVOLIDENT
+    Some(0xc0046c43), // UDF_RELOCATE_BLOCKS
+    Some(0x15013346), // UDF_SUPER_MAGIC
+    Some(0x40187542), // UDMABUF_CREATE
+    Some(0x40087543), // UDMABUF_CREATE_LIST
+    Some(1), // UDMABUF_FLAGS_CLOEXEC
+    Some(1), // UDP_CORK
+    Some(100), // UDP_ENCAP
+    Some(2), // UDP_ENCAP_ESPINUDP
+    Some(1), // UDP_ENCAP_ESPINUDP_NON_IKE
+    Some(4), // UDP_ENCAP_GTP0
+    Some(5), // UDP_ENCAP_GTP1U
+    Some(3), // UDP_ENCAP_L2TPINUDP
+    Some(6), // UDP_ENCAP_RXRPC
+    Some(104), // UDP_GRO
+    Some(102), // UDP_NO_CHECK6_RX
+    Some(101), // UDP_NO_CHECK6_TX
+    Some(103), // UDP_SEGMENT
+    None, // UD_VECTOR
+    None, // UESP
+    Some(170), // UFFDIO
+    Some(0xc018aa3f), // UFFDIO_API
+    Some(0xc020aa07), // UFFDIO_CONTINUE
+    Some(1), // UFFDIO_CONTINUE_MODE_DONTWAKE
+    Some(0xc028aa03), // UFFDIO_COPY
+    Some(1), // UFFDIO_COPY_MODE_DONTWAKE
+    Some(2), // UFFDIO_COPY_MODE_WP
+    Some(0xc020aa00), // UFFDIO_REGISTER
+    Some(4), // UFFDIO_REGISTER_MODE_MINOR
+    Some(1), // UFFDIO_REGISTER_MODE_MISSING
+    Some(2), // UFFDIO_REGISTER_MODE_WP
+    Some(0x8010aa01), // UFFDIO_UNREGISTER
+    Some(0x8010aa02), // UFFDIO_WAKE
+    Some(0xc018aa06), // UFFDIO_WRITEPROTECT
+    Some(2), // UFFDIO_WRITEPROTECT_MODE_DONTWAKE
+    Some(1), // UFFDIO_WRITEPROTECT_MODE_WP
+    Some(0xc020aa04), // UFFDIO_ZEROPAGE
+    Some(1), // UFFDIO_ZEROPAGE_MODE_DONTWAKE
+    Some(170), // UFFD_API
+    Some(0x1fff), // UFFD_API_FEATURES
+    Some(0x8000000000000003), // UFFD_API_IOCTLS
+    Some(220), // UFFD_API_RANGE_IOCTLS
+    Some(204), // UFFD_API_RANGE_IOCTLS_BASIC
+    Some(7), // UFFD_API_REGISTER_MODES
+    Some(19), // UFFD_EVENT_FORK
+    Some(18), // UFFD_EVENT_PAGEFAULT
+    Some(20), // UFFD_EVENT_REMAP
+    Some(21), // UFFD_EVENT_REMOVE
+    Some(22), // UFFD_EVENT_UNMAP
+    Some(2), // UFFD_FEATURE_EVENT_FORK
+    Some(4), // UFFD_FEATURE_EVENT_REMAP
+    Some(8), // UFFD_FEATURE_EVENT_REMOVE
+    Some(64), // UFFD_FEATURE_EVENT_UNMAP
+    Some(0x800), // UFFD_FEATURE_EXACT_ADDRESS
+    Some(512), // UFFD_FEATURE_MINOR_HUGETLBFS
+    Some(0x400), // UFFD_FEATURE_MINOR_SHMEM
+    Some(16), // UFFD_FEATURE_MISSING_HUGETLBFS
+    Some(32), // UFFD_FEATURE_MISSING_SHMEM
+    Some(0x10000), // UFFD_FEATURE_MOVE
+    Some(1), // UFFD_FEATURE_PAGEFAULT_FLAG_WP
+    Some(0x4000), // UFFD_FEATURE_POISON
+    Some(128), // UFFD_FEATURE_SIGBUS
+    Some(256), // UFFD_FEATURE_THREAD_ID
+    Some(0x8000), // UFFD_FEATURE_WP_ASYNC
+    Some(0x1000), // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+    Some(0x2000), // UFFD_FEATURE_WP_UNPOPULATED
+    Some(4), // UFFD_PAGEFAULT_FLAG_MINOR
+    Some(2), // UFFD_PAGEFAULT_FLAG_WP
+    Some(1), // UFFD_PAGEFAULT_FLAG_WRITE
+    Some(1), // UFFD_USER_MODE_ONLY
+    Some(5), // UHID_CLOSE
+    Some(0), // UHID_CREATE
+    Some(11), // UHID_CREATE2
+    Some(0x1000), // UHID_DATA_MAX
+    Some(1), // UHID_DESTROY
+    Some(1), // UHID_DEV_NUMBERED_FEATURE_REPORTS
+    Some(4), // UHID_DEV_NUMBERED_INPUT_REPORTS
+    Some(2), // UHID_DEV_NUMBERED_OUTPUT_REPORTS
+    Some(9), // UHID_FEATURE
+    Some(10), // UHID_FEATURE_ANSWER
+    Some(0), // UHID_FEATURE_REPORT
+    Some(9), // UHID_GET_REPORT
+    Some(10), // UHID_GET_REPORT_REPLY
+    Some(8), // UHID_INPUT
+    Some(12), // UHID_INPUT2
+    Some(2), // UHID_INPUT_REPORT
+    Some(4), // UHID_OPEN
+    Some(6), // UHID_OUTPUT
+    Some(7), // UHID_OUTPUT_EV
+    Some(1), // UHID_OUTPUT_REPORT
+    Some(13), // UHID_SET_REPORT
+    Some(14), // UHID_SET_REPORT_REPLY
+    Some(2), // UHID_START
+    Some(3), // UHID_STOP
+    Some(85), // UINPUT_IOCTL_BASE
+    Some(80), // UINPUT_MAX_NAME_SIZE
+    Some(5), // UINPUT_VERSION
+    Some(0xffff), // UINT16_MAX
+    Some(16), // UINT16_WIDTH
+    Some(0xffffffff), // UINT32_MAX
+    Some(32), // UINT32_WIDTH
+    Some(0xffffffffffffffff), // UINT64_MAX
+    Some(64), // UINT64_WIDTH
+    Some(255), // UINT8_MAX
+    Some(8), // UINT8_WIDTH
+    Some(0xffffffffffffffff), // UINTMAX_MAX
+    Some(64), // UINTMAX_WIDTH
+    Some(0xffffffff), // UINTPTR_MAX
+    Some(32), // UINTPTR_WIDTH
+    Some(8), // UIO_FASTIOV
+    Some(0x400), // UIO_MAXIOV
+    Some(0x401c5504), // UI_ABS_SETUP
+    Some(0xc00c55ca), // UI_BEGIN_FF_ERASE
+    Some(0xc06055c8), // UI_BEGIN_FF_UPLOAD
+    Some(0x5501), // UI_DEV_CREATE
+    Some(0x5502), // UI_DEV_DESTROY
+    Some(0x405c5503), // UI_DEV_SETUP
+    Some(0x400c55cb), // UI_END_FF_ERASE
+    Some(0x406855c9), // UI_END_FF_UPLOAD
+    Some(2), // UI_FF_ERASE
+    Some(1), // UI_FF_UPLOAD
+    Some(0x8004552d), // UI_GET_VERSION
+    Some(0x40045567), // UI_SET_ABSBIT
+    Some(0x40045564), // UI_SET_EVBIT
+    Some(0x4004556b), // UI_SET_FFBIT
+    Some(0x40045565), // UI_SET_KEYBIT
+    Some(0x40045569), // UI_SET_LEDBIT
+    Some(0x40045568), // UI_SET_MSCBIT
+    Some(0x4004556c), // UI_SET_PHYS
+    Some(0x4004556e), // UI_SET_PROPBIT
+    Some(0x40045566), // UI_SET_RELBIT
+    Some(0x4004556a), // UI_SET_SNDBIT
+    Some(0x4004556d), // UI_SET_SWBIT
+    Some(8), // UMOUNT_NOFOLLOW
+    Some(0x80000000), // UMOUNT_UNUSED
+    Some(0x20000), // UNAME26
+    None, // UND_MODE
+    Some(8), // UNIX98_PTY_MAJOR_COUNT
+    Some(128), // UNIX98_PTY_MASTER_MAJOR
+    Some(136), // UNIX98_PTY_SLAVE_MAJOR
+    Some(108), // UNIX_PATH_MAX
+    Some(0xf000), // UNI_DIRECT_BASE
+    Some(511), // UNI_DIRECT_MASK
+    Some(0), // UNNAMED_MAJOR
+    Some(0x8008551c), // USBDEVFS_ALLOC_STREAMS
+    Some(0x5522), // USBDEVFS_ALLOW_SUSPEND
+    Some(0xc0105502), // USBDEVFS_BULK
+    Some(2), // USBDEVFS_CAP_BULK_CONTINUATION
+    Some(8), // USBDEVFS_CAP_BULK_SCATTER_GATHER
+    Some(128), // USBDEVFS_CAP_CONNINFO_EX
+    Some(64), // USBDEVFS_CAP_DROP_PRIVILEGES
+    Some(32), // USBDEVFS_CAP_MMAP
+    Some(4), // USBDEVFS_CAP_NO_PACKET_SIZE_LIM
+    Some(16), // USBDEVFS_CAP_REAP_AFTER_DISCONNECT
+    Some(256), // USBDEVFS_CAP_SUSPEND
+    Some(1), // USBDEVFS_CAP_ZERO_PACKET
+    Some(0x8004550f), // USBDEVFS_CLAIMINTERFACE
+    Some(0x80045518), // USBDEVFS_CLAIM_PORT
+    Some(0x80045515), // USBDEVFS_CLEAR_HALT
+    Some(0x5517), // USBDEVFS_CONNECT
+    Some(0x40085511), // USBDEVFS_CONNECTINFO
+    Some(0xc0105500), // USBDEVFS_CONTROL
+    Some(0x550b), // USBDEVFS_DISCARDURB
+    Some(0x5516), // USBDEVFS_DISCONNECT
+    Some(0x8108551b), // USBDEVFS_DISCONNECT_CLAIM
+    Some(2), // USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER
+    Some(1), // USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER
+    Some(0x8008550e), // USBDEVFS_DISCSIGNAL
+    Some(0x4004551e), // USBDEVFS_DROP_PRIVILEGES
+    Some(0x5521), // USBDEVFS_FORBID_SUSPEND
+    Some(0x8008551d), // USBDEVFS_FREE_STREAMS
+    Some(0x41045508), // USBDEVFS_GETDRIVER
+    Some(0x8004551a), // USBDEVFS_GET_CAPABILITIES
+    Some(0x551f), // USBDEVFS_GET_SPEED
+    Some(0x80805513), // USBDEVFS_HUB_PORTINFO
+    Some(0xc00c5512), // USBDEVFS_IOCTL
+    Some(255), // USBDEVFS_MAXDRIVERNAME
+    Some(0x4004550c), // USBDEVFS_REAPURB
+    Some(0x4004550c), // USBDEVFS_REAPURB32
+    Some(0x4004550d), // USBDEVFS_REAPURBNDELAY
+    Some(0x4004550d), // USBDEVFS_REAPURBNDELAY32
+    Some(0x80045510), // USBDEVFS_RELEASEINTERFACE
+    Some(0x80045519), // USBDEVFS_RELEASE_PORT
+    Some(0x5514), // USBDEVFS_RESET
+    Some(0x80045503), // USBDEVFS_RESETEP
+    Some(0x80045505), // USBDEVFS_SETCONFIGURATION
+    Some(0x80085504), // USBDEVFS_SETINTERFACE
+    Some(0x802c550a), // USBDEVFS_SUBMITURB
+    Some(4), // USBDEVFS_URB_BULK_CONTINUATION
+    Some(2), // USBDEVFS_URB_ISO_ASAP
+    Some(32), // USBDEVFS_URB_NO_FSBR
+    Some(128), // USBDEVFS_URB_NO_INTERRUPT
+    Some(1), // USBDEVFS_URB_SHORT_NOT_OK
+    Some(3), // USBDEVFS_URB_TYPE_BULK
+    Some(2), // USBDEVFS_URB_TYPE_CONTROL
+    Some(1), // USBDEVFS_URB_TYPE_INTERRUPT
+    Some(0), // USBDEVFS_URB_TYPE_ISO
+    Some(64), // USBDEVFS_URB_ZERO_PACKET
+    Some(0x5523), // USBDEVFS_WAIT_FOR_RESUME
+    Some(0x9fa2), // USBDEVICE_SUPER_MAGIC
+    Some(167), // USB_ACM_AUX_MAJOR
+    Some(166), // USB_ACM_MAJOR
+    Some(180), // USB_CHAR_MAJOR
+    Some(3), // USB_INTERFACE_CLASS_HID
+    Some(1), // USB_INTERFACE_PROTOCOL_KEYBOARD
+    Some(2), // USB_INTERFACE_PROTOCOL_MOUSE
+    Some(1), // USB_INTERFACE_SUBCLASS_BOOT
+    Some(170), // USERFAULTFD_IOC
+    Some(0xaa00), // USERFAULTFD_IOC_NEW
+    Some(4), // USER_NS_INDEX
+    Some(0), // USE_WCACHING
+    None, // USR26_MODE
+    Some(0), // USRQUOTA
+    None, // USR_MODE
+    Some(0x3fffffff), // UTIME_NOW
+    Some(0x3ffffffe), // UTIME_OMIT
+    Some(1), // UTS_NS_INDEX
+    Some(0xc0607520), // UVCIOC_CTRL_MAP
+    Some(0xc0107521), // UVCIOC_CTRL_QUERY
+    Some(1), // UVERBS_ATTR_F_MANDATORY
+    Some(2), // UVERBS_ATTR_F_VALID_OUTPUT
+    None, // V4_PSR_T_BIT
+    None, // V7M_PSR_T_BIT
+    Some(0x1021997), // V9FS_MAGIC
+    Some(0xc024560d), // VBG_IOCTL_ACQUIRE_GUEST_CAPABILITIES
+    Some(0xc020560c), // VBG_IOCTL_CHANGE_FILTER_MASK
+    Some(0xc020560e), // VBG_IOCTL_CHANGE_GUEST_CAPABILITIES
+    Some(0xc0205611), // VBG_IOCTL_CHECK_BALLOON
+    Some(0xc02c5600), // VBG_IOCTL_DRIVER_VERSION_INFO
+    Some(0xc09c5604), // VBG_IOCTL_HGCM_CONNECT
+    Some(0xc01c5605), // VBG_IOCTL_HGCM_DISCONNECT
+    Some(0xc018560b), // VBG_IOCTL_INTERRUPT_ALL_WAIT_FOR_EVENTS
+    Some(0x5603), // VBG_IOCTL_VMMDEV_REQUEST_BIG
+    Some(0xc020560a), // VBG_IOCTL_WAIT_FOR_EVENTS
+    Some(0xc01c5613), // VBG_IOCTL_WRITE_CORE_DUMP
+    Some(7), // VCS_MAJOR
+    Some(13), // VDISCARD
+    Some(0x41508102), // VDUSE_CREATE_DEV
+    Some(0x41008103), // VDUSE_DESTROY_DEV
+    Some(0x80088111), // VDUSE_DEV_GET_FEATURES
+    Some(0x8113), // VDUSE_DEV_INJECT_CONFIG_IRQ
+    Some(0x40088112), // VDUSE_DEV_SET_CONFIG
+    Some(0x80088100), // VDUSE_GET_API_VERSION
+    Some(0xc0208110), // VDUSE_IOTLB_GET_FD
+    Some(0x40088101), // VDUSE_SET_API_VERSION
+    Some(0xc0308115), // VDUSE_VQ_GET_INFO
+    Some(0x40048117), // VDUSE_VQ_INJECT_IRQ
+    Some(0x40208114), // VDUSE_VQ_SETUP
+    Some(0x40088116), // VDUSE_VQ_SETUP_KICKFD
+    Some(4), // VEOF
+    Some(11), // VEOL
+    Some(16), // VEOL2
+    Some(2), // VERASE
+    None, // VE_VECTOR
+    Some(0x82307201), // VFAT_IOCTL_READDIR_BOTH
+    Some(0x82307202), // VFAT_IOCTL_READDIR_SHORT
+    Some(0), // VFIO_API_VERSION
+    Some(100), // VFIO_BASE
+    Some(0), // VFIO_CCW_CONFIG_REGION_INDEX
+    Some(1), // VFIO_CCW_CRW_IRQ_INDEX
+    Some(0), // VFIO_CCW_IO_IRQ_INDEX
+    Some(3), // VFIO_CCW_NUM_IRQS
+    Some(1), // VFIO_CCW_NUM_REGIONS
+    Some(2), // VFIO_CCW_REQ_IRQ_INDEX
+    Some(0x3b65), // VFIO_CHECK_EXTENSION
+    Some(0x3b75), // VFIO_DEVICE_FEATURE
+    Some(8), // VFIO_DEVICE_FEATURE_DMA_LOGGING_REPORT
+    Some(6), // VFIO_DEVICE_FEATURE_DMA_LOGGING_START
+    Some(7), // VFIO_DEVICE_FEATURE_DMA_LOGGING_STOP
+    Some(0x10000), // VFIO_DEVICE_FEATURE_GET
+    Some(3), // VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY
+    Some(4), // VFIO_DEVICE_FEATURE_LOW_POWER_ENTRY_WITH_WAKEUP
+    Some(5), // VFIO_DEVICE_FEATURE_LOW_POWER_EXIT
+    Some(0xffff), // VFIO_DEVICE_FEATURE_MASK
+    Some(1), // VFIO_DEVICE_FEATURE_MIGRATION
+    Some(2), // VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE
+    Some(0), // VFIO_DEVICE_FEATURE_PCI_VF_TOKEN
+    Some(0x40000), // VFIO_DEVICE_FEATURE_PROBE
+    Some(0x20000), // VFIO_DEVICE_FEATURE_SET
+    Some(8), // VFIO_DEVICE_FLAGS_AMBA
+    Some(32), // VFIO_DEVICE_FLAGS_AP
+    Some(128), // VFIO_DEVICE_FLAGS_CAPS
+    Some(16), // VFIO_DEVICE_FLAGS_CCW
+    Some(64), // VFIO_DEVICE_FLAGS_FSL_MC
+    Some(2), // VFIO_DEVICE_FLAGS_PCI
+    Some(4), // VFIO_DEVICE_FLAGS_PLATFORM
+    Some(1), // VFIO_DEVICE_FLAGS_RESET
+    Some(0x3b73), // VFIO_DEVICE_GET_GFX_DMABUF
+    Some(0x3b6b), // VFIO_DEVICE_GET_INFO
+    Some(0x3b6d), // VFIO_DEVICE_GET_IRQ_INFO
+    Some(0x3b70), // VFIO_DEVICE_GET_PCI_HOT_RESET_INFO
+    Some(0x3b6c), // VFIO_DEVICE_GET_REGION_INFO
+    Some(2), // VFIO_DEVICE_GFX_LINK_STATE_DOWN
+    Some(1), // VFIO_DEVICE_GFX_LINK_STATE_UP
+    Some(1), // VFIO_DEVICE_INFO_CAP_ZPCI_BASE
+    Some(2), // VFIO_DEVICE_INFO_CAP_ZPCI_GROUP
+    Some(4), // VFIO_DEVICE_INFO_CAP_ZPCI_PFIP
+    Some(3), // VFIO_DEVICE_INFO_CAP_ZPCI_UTIL
+    Some(0x3b74), // VFIO_DEVICE_IOEVENTFD
+    Some(2), // VFIO_DEVICE_IOEVENTFD_16
+    Some(4), // VFIO_DEVICE_IOEVENTFD_32
+    Some(8), // VFIO_DEVICE_IOEVENTFD_64
+    Some(1), // VFIO_DEVICE_IOEVENTFD_8
+    Some(15), // VFIO_DEVICE_IOEVENTFD_SIZE_MASK
+    Some(0x3b71), // VFIO_DEVICE_PCI_HOT_RESET
+    Some(0x3b72), // VFIO_DEVICE_QUERY_GFX_PLANE
+    Some(0x3b6f), // VFIO_DEVICE_RESET
+    Some(0x3b6e), // VFIO_DEVICE_SET_IRQS
+    Some(0), // VFIO_DEVICE_STATE_ERROR
+    Some(7), // VFIO_DEVICE_STATE_MASK
+    Some(4), // VFIO_DEVICE_STATE_RESUMING
+    Some(2), // VFIO_DEVICE_STATE_RUNNING
+    Some(5), // VFIO_DEVICE_STATE_RUNNING_P2P
+    Some(1), // VFIO_DEVICE_STATE_STOP
+    Some(3), // VFIO_DEVICE_STATE_STOP_COPY
+    Some(4), // VFIO_DEVICE_STATE_V1_RESUMING
+    Some(1), // VFIO_DEVICE_STATE_V1_RUNNING
+    Some(2), // VFIO_DEVICE_STATE_V1_SAVING
+    Some(0), // VFIO_DEVICE_STATE_V1_STOP
+    Some(4), // VFIO_DMA_CC_IOMMU
+    Some(1), // VFIO_DMA_MAP_FLAG_READ
+    Some(4), // VFIO_DMA_MAP_FLAG_VADDR
+    Some(2), // VFIO_DMA_MAP_FLAG_WRITE
+    Some(2), // VFIO_DMA_UNMAP_FLAG_ALL
+    Some(1), // VFIO_DMA_UNMAP_FLAG_GET_DIRTY_BITMAP
+    Some(4), // VFIO_DMA_UNMAP_FLAG_VADDR
+    Some(5), // VFIO_EEH
+    Some(8), // VFIO_EEH_PE_CONFIGURE
+    Some(0), // VFIO_EEH_PE_DISABLE
+    Some(1), // VFIO_EEH_PE_ENABLE
+    Some(4), // VFIO_EEH_PE_GET_STATE
+    Some(9), // VFIO_EEH_PE_INJECT_ERR
+    Some(0x3b79), // VFIO_EEH_PE_OP
+    Some(5), // VFIO_EEH_PE_RESET_DEACTIVATE
+    Some(7), // VFIO_EEH_PE_RESET_FUNDAMENTAL
+    Some(6), // VFIO_EEH_PE_RESET_HOT
+    Some(0), // VFIO_EEH_PE_STATE_NORMAL
+    Some(1), // VFIO_EEH_PE_STATE_RESET
+    Some(2), // VFIO_EEH_PE_STATE_STOPPED
+    Some(4), // VFIO_EEH_PE_STATE_STOPPED_DMA
+    Some(5), // VFIO_EEH_PE_STATE_UNAVAIL
+    Some(3), // VFIO_EEH_PE_UNFREEZE_DMA
+    Some(2), // VFIO_EEH_PE_UNFREEZE_IO
+    Some(0x3b64), // VFIO_GET_API_VERSION
+    Some(2), // VFIO_GFX_PLANE_TYPE_DMABUF
+    Some(1), // VFIO_GFX_PLANE_TYPE_PROBE
+    Some(4), // VFIO_GFX_PLANE_TYPE_REGION
+    Some(2), // VFIO_GROUP_FLAGS_CONTAINER_SET
+    Some(1), // VFIO_GROUP_FLAGS_VIABLE
+    Some(0x3b6a), // VFIO_GROUP_GET_DEVICE_FD
+    Some(0x3b67), // VFIO_GROUP_GET_STATUS
+    Some(0x3b68), // VFIO_GROUP_SET_CONTAINER
+    Some(0x3b69), // VFIO_GROUP_UNSET_CONTAINER
+    Some(0x3b75), // VFIO_IOMMU_DIRTY_PAGES
+    Some(4), // VFIO_IOMMU_DIRTY_PAGES_FLAG_GET_BITMAP
+    Some(1), // VFIO_IOMMU_DIRTY_PAGES_FLAG_START
+    Some(2), // VFIO_IOMMU_DIRTY_PAGES_FLAG_STOP
+    Some(0x3b74), // VFIO_IOMMU_DISABLE
+    Some(0x3b73), // VFIO_IOMMU_ENABLE
+    Some(0x3b70), // VFIO_IOMMU_GET_INFO
+    Some(2), // VFIO_IOMMU_INFO_CAPS
+    Some(1), // VFIO_IOMMU_INFO_PGSIZES
+    Some(0x3b71), // VFIO_IOMMU_MAP_DMA
+    Some(1), // VFIO_IOMMU_SPAPR_INFO_DDW
+    Some(0x3b75), // VFIO_IOMMU_SPAPR_REGISTER_MEMORY
+    Some(0x3b77), // VFIO_IOMMU_SPAPR_TCE_CREATE
+    Some(0x3b70), // VFIO_IOMMU_SPAPR_TCE_GET_INFO
+    Some(0x3b78), // VFIO_IOMMU_SPAPR_TCE_REMOVE
+    Some(0x3b76), // VFIO_IOMMU_SPAPR_UNREGISTER_MEMORY
+    Some(1), // VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE
+    Some(2), // VFIO_IOMMU_TYPE1_INFO_CAP_MIGRATION
+    Some(3), // VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL
+    Some(0x3b72), // VFIO_IOMMU_UNMAP_DMA
+    Some(4), // VFIO_IRQ_INFO_AUTOMASKED
+    Some(1), // VFIO_IRQ_INFO_EVENTFD
+    Some(2), // VFIO_IRQ_INFO_MASKABLE
+    Some(8), // VFIO_IRQ_INFO_NORESIZE
+    Some(8), // VFIO_IRQ_SET_ACTION_MASK
+    Some(32), // VFIO_IRQ_SET_ACTION_TRIGGER
+    Some(56), // VFIO_IRQ_SET_ACTION_TYPE_MASK
+    Some(16), // VFIO_IRQ_SET_ACTION_UNMASK
+    Some(2), // VFIO_IRQ_SET_DATA_BOOL
+    Some(4), // VFIO_IRQ_SET_DATA_EVENTFD
+    Some(1), // VFIO_IRQ_SET_DATA_NONE
+    Some(7), // VFIO_IRQ_SET_DATA_TYPE_MASK
+    Some(2), // VFIO_MIGRATION_P2P
+    Some(1), // VFIO_MIGRATION_STOP_COPY
+    Some(8), // VFIO_NOIOMMU_IOMMU
+    Some(0), // VFIO_PCI_BAR0_REGION_INDEX
+    Some(1), // VFIO_PCI_BAR1_REGION_INDEX
+    Some(2), // VFIO_PCI_BAR2_REGION_INDEX
+    Some(3), // VFIO_PCI_BAR3_REGION_INDEX
+    Some(4), // VFIO_PCI_BAR4_REGION_INDEX
+    Some(5), // VFIO_PCI_BAR5_REGION_INDEX
+    Some(7), // VFIO_PCI_CONFIG_REGION_INDEX
+    Some(3), // VFIO_PCI_ERR_IRQ_INDEX
+    Some(0), // VFIO_PCI_INTX_IRQ_INDEX
+    Some(2), // VFIO_PCI_MSIX_IRQ_INDEX
+    Some(1), // VFIO_PCI_MSI_IRQ_INDEX
+    Some(5), // VFIO_PCI_NUM_IRQS
+    Some(9), // VFIO_PCI_NUM_REGIONS
+    Some(4), // VFIO_PCI_REQ_IRQ_INDEX
+    Some(6), // VFIO_PCI_ROM_REGION_INDEX
+    Some(8), // VFIO_PCI_VGA_REGION_INDEX
+    Some(3), // VFIO_REGION_INFO_CAP_MSIX_MAPPABLE
+    Some(5), // VFIO_REGION_INFO_CAP_NVLINK2_LNKSPD
+    Some(4), // VFIO_REGION_INFO_CAP_NVLINK2_SSATGT
+    Some(1), // VFIO_REGION_INFO_CAP_SPARSE_MMAP
+    Some(2), // VFIO_REGION_INFO_CAP_TYPE
+    Some(8), // VFIO_REGION_INFO_FLAG_CAPS
+    Some(4), // VFIO_REGION_INFO_FLAG_MMAP
+    Some(1), // VFIO_REGION_INFO_FLAG_READ
+    Some(2), // VFIO_REGION_INFO_FLAG_WRITE
+    Some(1), // VFIO_REGION_SUBTYPE_CCW_ASYNC_CMD
+    Some(3), // VFIO_REGION_SUBTYPE_CCW_CRW
+    Some(2), // VFIO_REGION_SUBTYPE_CCW_SCHIB
+    Some(1), // VFIO_REGION_SUBTYPE_GFX_EDID
+    Some(1), // VFIO_REGION_SUBTYPE_IBM_NVLINK2_ATSD
+    Some(2), // VFIO_REGION_SUBTYPE_INTEL_IGD_HOST_CFG
+    Some(3), // VFIO_REGION_SUBTYPE_INTEL_IGD_LPC_CFG
+    Some(1), // VFIO_REGION_SUBTYPE_INTEL_IGD_OPREGION
+    Some(1), // VFIO_REGION_SUBTYPE_MIGRATION_DEPRECATED
+    Some(1), // VFIO_REGION_SUBTYPE_NVIDIA_NVLINK2_RAM
+    Some(2), // VFIO_REGION_TYPE_CCW
+    Some(1), // VFIO_REGION_TYPE_GFX
+    Some(3), // VFIO_REGION_TYPE_MIGRATION_DEPRECATED
+    Some(0xffff), // VFIO_REGION_TYPE_PCI_VENDOR_MASK
+    Some(0xffffffff80000000), // VFIO_REGION_TYPE_PCI_VENDOR_TYPE
+    Some(0x3b66), // VFIO_SET_IOMMU
+    Some(2), // VFIO_SPAPR_TCE_IOMMU
+    Some(59), // VFIO_TYPE
+    Some(1), // VFIO_TYPE1_IOMMU
+    Some(6), // VFIO_TYPE1_NESTING_IOMMU
+    Some(9), // VFIO_UNMAP_ALL
+    Some(10), // VFIO_UPDATE_VADDR
+    Some(1), // VFS_CAP_FLAGS_EFFECTIVE
+    Some(0xffffff), // VFS_CAP_FLAGS_MASK
+    Some(0x3000000), // VFS_CAP_REVISION
+    Some(0x1000000), // VFS_CAP_REVISION_1
+    Some(0x2000000), // VFS_CAP_REVISION_2
+    Some(0x3000000), // VFS_CAP_REVISION_3
+    Some(0xff000000), // VFS_CAP_REVISION_MASK
+    Some(24), // VFS_CAP_REVISION_SHIFT
+    Some(2), // VFS_CAP_U32
+    Some(1), // VFS_CAP_U32_1
+    Some(2), // VFS_CAP_U32_2
+    Some(2), // VFS_CAP_U32_3
+    None, // VGIC_LEVEL_INFO_LINE_LEVEL
+    Some(1), // VHOST_ACCESS_RO
+    Some(3), // VHOST_ACCESS_RW
+    Some(2), // VHOST_ACCESS_WO
+    Some(3), // VHOST_BACKEND_F_IOTLB_ASID
+    Some(2), // VHOST_BACKEND_F_IOTLB_BATCH
+    Some(1), // VHOST_BACKEND_F_IOTLB_MSG_V2
+    Some(4), // VHOST_BACKEND_F_SUSPEND
+    Some(0xffffffffffffffff), // VHOST_FILE_UNBIND
+    Some(26), // VHOST_F_LOG_ALL
+    Some(0x8008af26), // VHOST_GET_BACKEND_FEATURES
+    Some(0x8008af00), // VHOST_GET_FEATURES
+    Some(0xc008af12), // VHOST_GET_VRING_BASE
+    Some(0x4008af24), // VHOST_GET_VRING_BUSYLOOP_TIMEOUT
+    Some(0x4008af14), // VHOST_GET_VRING_ENDIAN
+    Some(4), // VHOST_IOTLB_ACCESS_FAIL
+    Some(5), // VHOST_IOTLB_BATCH_BEGIN
+    Some(6), // VHOST_IOTLB_BATCH_END
+    Some(3), // VHOST_IOTLB_INVALIDATE
+    Some(1), // VHOST_IOTLB_MISS
+    Some(1), // VHOST_IOTLB_MSG
+    Some(2), // VHOST_IOTLB_MSG_V2
+    Some(2), // VHOST_IOTLB_UPDATE
+    Some(27), // VHOST_NET_F_VIRTIO_NET_HDR
+    Some(0x4008af30), // VHOST_NET_SET_BACKEND
+    Some(0x1000), // VHOST_PAGE_SIZE
+    Some(0xaf02), // VHOST_RESET_OWNER
+    Some(1), // VHOST_SCSI_ABI_VERSION
+    Some(0x40e8af41), // VHOST_SCSI_CLEAR_ENDPOINT
+    Some(0x4004af42), // VHOST_SCSI_GET_ABI_VERSION
+    Some(0x4004af44), // VHOST_SCSI_GET_EVENTS_MISSED
+    Some(0x40e8af40), // VHOST_SCSI_SET_ENDPOINT
+    Some(0x4004af43), // VHOST_SCSI_SET_EVENTS_MISSED
+    Some(0x4008af25), // VHOST_SET_BACKEND_FEATURES
+    Some(0x4008af00), // VHOST_SET_FEATURES
+    Some(0x4008af04), // VHOST_SET_LOG_BASE
+    Some(0x4004af07), // VHOST_SET_LOG_FD
+    Some(0x4008af03), // VHOST_SET_MEM_TABLE
+    Some(0xaf01), // VHOST_SET_OWNER
+    Some(0x4028af11), // VHOST_SET_VRING_ADDR
+    Some(0x4008af12), // VHOST_SET_VRING_BASE
+    Some(0x4008af23), // VHOST_SET_VRING_BUSYLOOP_TIMEOUT
+    Some(0x4008af21), // VHOST_SET_VRING_CALL
+    Some(0x4008af13), // VHOST_SET_VRING_ENDIAN
+    Some(0x4008af22), // VHOST_SET_VRING_ERR
+    Some(0x4008af20), // VHOST_SET_VRING_KICK
+    Some(0x4008af10), // VHOST_SET_VRING_NUM
+    Some(0x8004af7a), // VHOST_VDPA_GET_AS_NUM
+    Some(0x8008af73), // VHOST_VDPA_GET_CONFIG
+    Some(0x8004af79), // VHOST_VDPA_GET_CONFIG_SIZE
+    Some(0x8004af70), // VHOST_VDPA_GET_DEVICE_ID
+    Some(0x8004af81), // VHOST_VDPA_GET_GROUP_NUM
+    Some(0x8010af78), // VHOST_VDPA_GET_IOVA_RANGE
+    Some(0x8001af71), // VHOST_VDPA_GET_STATUS
+    Some(0x8004af80), // VHOST_VDPA_GET_VQS_COUNT
+    Some(0xc008af7b), // VHOST_VDPA_GET_VRING_GROUP
+    Some(0x8002af76), // VHOST_VDPA_GET_VRING_NUM
+    Some(0x4008af74), // VHOST_VDPA_SET_CONFIG
+    Some(0x4004af77), // VHOST_VDPA_SET_CONFIG_CALL
+    Some(0x4008af7c), // VHOST_VDPA_SET_GROUP_ASID
+    Some(0x4001af72), // VHOST_VDPA_SET_STATUS
+    Some(0x4008af75), // VHOST_VDPA_SET_VRING_ENABLE
+    Some(0xaf7d), // VHOST_VDPA_SUSPEND
+    Some(175), // VHOST_VIRTIO
+    Some(1), // VHOST_VRING_BIG_ENDIAN
+    Some(0), // VHOST_VRING_F_LOG
+    Some(0), // VHOST_VRING_LITTLE_ENDIAN
+    Some(0x4008af60), // VHOST_VSOCK_SET_GUEST_CID
+    Some(0x4004af61), // VHOST_VSOCK_SET_RUNNING
+    Some(32), // VIDEO_MAX_FRAME
+    Some(8), // VIDEO_MAX_PLANES
+    Some(0x400856c1), // VIDIOC_AM437X_CCDC_CFG
+    Some(0xc0f8565c), // VIDIOC_CREATE_BUFS
+    Some(0xc02c563a), // VIDIOC_CROPCAP
+    Some(0xc0c85666), // VIDIOC_DBG_G_CHIP_INFO
+    Some(0xc0385650), // VIDIOC_DBG_G_REGISTER
+    Some(0x4038564f), // VIDIOC_DBG_S_REGISTER
+    Some(0xc0485660), // VIDIOC_DECODER_CMD
+    Some(0xc0445611), // VIDIOC_DQBUF
+    Some(0x80885659), // VIDIOC_DQEVENT
+    Some(0xc0905664), // VIDIOC_DV_TIMINGS_CAP
+    Some(0xc028564d), // VIDIOC_ENCODER_CMD
+    Some(0xc0345641), // VIDIOC_ENUMAUDIO
+    Some(0xc0345642), // VIDIOC_ENUMAUDOUT
+    Some(0xc050561a), // VIDIOC_ENUMINPUT
+    Some(0xc0485630), // VIDIOC_ENUMOUTPUT
+    Some(0xc0485619), // VIDIOC_ENUMSTD
+    Some(0xc0945662), // VIDIOC_ENUM_DV_TIMINGS
+    Some(0xc0405602), // VIDIOC_ENUM_FMT
+    Some(0xc034564b), // VIDIOC_ENUM_FRAMEINTERVALS
+    Some(0xc02c564a), // VIDIOC_ENUM_FRAMESIZES
+    Some(0xc0405665), // VIDIOC_ENUM_FREQ_BANDS
+    Some(0xc0405610), // VIDIOC_EXPBUF
+    Some(0x80345621), // VIDIOC_G_AUDIO
+    Some(0x80345631), // VIDIOC_G_AUDOUT
+    Some(0xc014563b), // VIDIOC_G_CROP
+    Some(0xc008561b), // VIDIOC_G_CTRL
+    Some(0xc0845658), // VIDIOC_G_DV_TIMINGS
+    Some(0xc0245628), // VIDIOC_G_EDID
+    Some(0x8818564c), // VIDIOC_G_ENC_INDEX
+    Some(0xc0185647), // VIDIOC_G_EXT_CTRLS
+    Some(0x802c560a), // VIDIOC_G_FBUF
+    Some(0xc0cc5604), // VIDIOC_G_FMT
+    Some(0xc02c5638), // VIDIOC_G_FREQUENCY
+    Some(0x80045626), // VIDIOC_G_INPUT
+    Some(0x808c563d), // VIDIOC_G_JPEGCOMP
+    Some(0xc0445636), // VIDIOC_G_MODULATOR
+    Some(0x8004562e), // VIDIOC_G_OUTPUT
+    Some(0xc0cc5615), // VIDIOC_G_PARM
+    Some(0x80045643), // VIDIOC_G_PRIORITY
+    Some(0xc040565e), // VIDIOC_G_SELECTION
+    Some(0xc0745645), // VIDIOC_G_SLICED_VBI_CAP
+    Some(0x80085617), // VIDIOC_G_STD
+    Some(0xc054561d), // VIDIOC_G_TUNER
+    Some(0x5646), // VIDIOC_LOG_STATUS
+    Some(0xc02056c3), // VIDIOC_OMAP3ISP_AEWB_CFG
+    Some(0xc04c56c5), // VIDIOC_OMAP3ISP_AF_CFG
+    Some(0xc03856c1), // VIDIOC_OMAP3ISP_CCDC_CFG
+    Some(0xc03056c4), // VIDIOC_OMAP3ISP_HIST_CFG
+    Some(0xc07056c2), // VIDIOC_OMAP3ISP_PRV_CFG
+    Some(0xc00856c7), // VIDIOC_OMAP3ISP_STAT_EN
+    Some(0xc02856c6), // VIDIOC_OMAP3ISP_STAT_REQ
+    Some(0x4004560e), // VIDIOC_OVERLAY
+    Some(0xc044565d), // VIDIOC_PREPARE_BUF
+    Some(0xc044560f), // VIDIOC_QBUF
+    Some(0xc0445609), // VIDIOC_QUERYBUF
+    Some(0x80685600), // VIDIOC_QUERYCAP
+    Some(0xc0445624), // VIDIOC_QUERYCTRL
+    Some(0xc02c5625), // VIDIOC_QUERYMENU
+    Some(0x8008563f), // VIDIOC_QUERYSTD
+    Some(0x80845663), // VIDIOC_QUERY_DV_TIMINGS
+    Some(0xc0e85667), // VIDIOC_QUERY_EXT_CTRL
+    Some(0xc0145608), // VIDIOC_REQBUFS
+    Some(0x40045613), // VIDIOC_STREAMOFF
+    Some(0x40045612), // VIDIOC_STREAMON
+    Some(0xc0905664), // VIDIOC_SUBDEV_DV_TIMINGS_CAP
+    Some(0xc0485619), // VIDIOC_SUBDEV_ENUMSTD
+    Some(0xc0945662), // VIDIOC_SUBDEV_ENUM_DV_TIMINGS
+    Some(0xc040564b), // VIDIOC_SUBDEV_ENUM_FRAME_INTERVAL
+    Some(0xc040564a), // VIDIOC_SUBDEV_ENUM_FRAME_SIZE
+    Some(0xc0305602), // VIDIOC_SUBDEV_ENUM_MBUS_CODE
+    Some(0xc038563b), // VIDIOC_SUBDEV_G_CROP
+    Some(0xc0845658), // VIDIOC_SUBDEV_G_DV_TIMINGS
+    Some(0xc0285628), // VIDIOC_SUBDEV_G_EDID
+    Some(0xc0585604), // VIDIOC_SUBDEV_G_FMT
+    Some(0xc0305615), // VIDIOC_SUBDEV_G_FRAME_INTERVAL
+    Some(0xc040563d), // VIDIOC_SUBDEV_G_SELECTION
+    Some(0x80085617), // VIDIOC_SUBDEV_G_STD
+    Some(0x80405600), // VIDIOC_SUBDEV_QUERYCAP
+    Some(0x8008563f), // VIDIOC_SUBDEV_QUERYSTD
+    Some(0x80845663), // VIDIOC_SUBDEV_QUERY_DV_TIMINGS
+    Some(0xc038563c), // VIDIOC_SUBDEV_S_CROP
+    Some(0xc0845657), // VIDIOC_SUBDEV_S_DV_TIMINGS
+    Some(0xc0285629), // VIDIOC_SUBDEV_S_EDID
+    Some(0xc0585605), // VIDIOC_SUBDEV_S_FMT
+    Some(0xc0305616), // VIDIOC_SUBDEV_S_FRAME_INTERVAL
+    Some(0xc040563e), // VIDIOC_SUBDEV_S_SELECTION
+    Some(0x40085618), // VIDIOC_SUBDEV_S_STD
+    Some(0x4020565a), // VIDIOC_SUBSCRIBE_EVENT
+    Some(0x40345622), // VIDIOC_S_AUDIO
+    Some(0x40345632), // VIDIOC_S_AUDOUT
+    Some(0x4014563c), // VIDIOC_S_CROP
+    Some(0xc008561c), // VIDIOC_S_CTRL
+    Some(0xc0845657), // VIDIOC_S_DV_TIMINGS
+    Some(0xc0245629), // VIDIOC_S_EDID
+    Some(0xc0185648), // VIDIOC_S_EXT_CTRLS
+    Some(0x402c560b), // VIDIOC_S_FBUF
+    Some(0xc0cc5605), // VIDIOC_S_FMT
+    Some(0x402c5639), // VIDIOC_S_FREQUENCY
+    Some(0x40305652), // VIDIOC_S_HW_FREQ_SEEK
+    Some(0xc0045627), // VIDIOC_S_INPUT
+    Some(0x408c563e), // VIDIOC_S_JPEGCOMP
+    Some(0x40445637), // VIDIOC_S_MODULATOR
+    Some(0xc004562f), // VIDIOC_S_OUTPUT
+    Some(0xc0cc5616), // VIDIOC_S_PARM
+    Some(0x40045644), // VIDIOC_S_PRIORITY
+    Some(0xc040565f), // VIDIOC_S_SELECTION
+    Some(0x40085618), // VIDIOC_S_STD
+    Some(0x4054561e), // VIDIOC_S_TUNER
+    Some(0xc0485661), // VIDIOC_TRY_DECODER_CMD
+    Some(0xc028564e), // VIDIOC_TRY_ENCODER_CMD
+    Some(0xc0185649), // VIDIOC_TRY_EXT_CTRLS
+    Some(0xc0cc5640), // VIDIOC_TRY_FMT
+    Some(0x4020565b), // VIDIOC_UNSUBSCRIBE_EVENT
+    Some(0), // VINTR
+    Some(113), // VIOCD_MAJOR
+    Some(112), // VIODASD_MAJOR
+    Some(230), // VIOTAPE_MAJOR
+    Some(3), // VKILL
+    Some(16), // VLAN_FLAG_BRIDGE_BINDING
+    Some(2), // VLAN_FLAG_GVRP
+    Some(4), // VLAN_FLAG_LOOSE_BINDING
+    Some(8), // VLAN_FLAG_MVRP
+    Some(1), // VLAN_FLAG_REORDER_HDR
+    Some(4), // VLAN_NAME_TYPE_HIGHEST
+    Some(0), // VLAN_NAME_TYPE_PLUS_VID
+    Some(2), // VLAN_NAME_TYPE_PLUS_VID_NO_PAD
+    Some(1), // VLAN_NAME_TYPE_RAW_PLUS_VID
+    Some(3), // VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD
+    Some(15), // VLNEXT
+    Some(0xffffffffffffffff), // VMADDR_CID_ANY
+    Some(2), // VMADDR_CID_HOST
+    Some(0), // VMADDR_CID_HYPERVISOR
+    Some(1), // VMADDR_CID_LOCAL
+    Some(1), // VMADDR_FLAG_TO_HOST
+    Some(0xffffffffffffffff), // VMADDR_PORT_ANY
+    Some(6), // VMIN
+    Some(0xffffffffffffffff), // VM_SOCKETS_INVALID_VERSION
+    Some(1), // VQUIT
+    Some(12), // VREPRINT
+    Some(2), // VRING_AVAIL_ALIGN_SIZE
+    Some(1), // VRING_AVAIL_F_NO_INTERRUPT
+    Some(16), // VRING_DESC_ALIGN_SIZE
+    Some(4), // VRING_DESC_F_INDIRECT
+    Some(1), // VRING_DESC_F_NEXT
+    Some(2), // VRING_DESC_F_WRITE
+    Some(7), // VRING_PACKED_DESC_F_AVAIL
+    Some(15), // VRING_PACKED_DESC_F_USED
+    Some(2), // VRING_PACKED_EVENT_FLAG_DESC
+    Some(1), // VRING_PACKED_EVENT_FLAG_DISABLE
+    Some(0), // VRING_PACKED_EVENT_FLAG_ENABLE
+    Some(15), // VRING_PACKED_EVENT_F_WRAP_CTR
+    Some(4), // VRING_USED_ALIGN_SIZE
+    Some(1), // VRING_USED_F_NO_NOTIFY
+    Some(1), // VSOCK_RECVERR
+    Some(8), // VSTART
+    Some(9), // VSTOP
+    Some(10), // VSUSP
+    Some(7), // VSWTC
+    None, // VSWTCH
+    Some(0), // VT0
+    Some(0x4000), // VT1
+    Some(0x4000), // VTDLY
+    Some(5), // VTIME
+    Some(0xc014a100), // VTPM_PROXY_IOC_NEW_DEV
+    Some(2), // VT_ACKACQ
+    Some(0x5606), // VT_ACTIVATE
+    Some(0), // VT_AUTO
+    Some(0x5608), // VT_DISALLOCATE
+    Some(2), // VT_EVENT_BLANK
+    Some(8), // VT_EVENT_RESIZE
+    Some(1), // VT_EVENT_SWITCH
+    Some(4), // VT_EVENT_UNBLANK
+    Some(0x560d), // VT_GETHIFONTMASK
+    Some(0x5601), // VT_GETMODE
+    Some(0x5603), // VT_GETSTATE
+    Some(0x560b), // VT_LOCKSWITCH
+    Some(15), // VT_MAX_EVENT
+    Some(0x5600), // VT_OPENQRY
+    Some(1), // VT_PROCESS
+    Some(0x5605), // VT_RELDISP
+    Some(0x5609), // VT_RESIZE
+    Some(0x560a), // VT_RESIZEX
+    Some(0x5604), // VT_SENDSIG
+    Some(0x560f), // VT_SETACTIVATE
+    Some(0x5602), // VT_SETMODE
+    Some(0x560c), // VT_UNLOCKSWITCH
+    Some(0x5607), // VT_WAITACTIVE
+    Some(0x560e), // VT_WAITEVENT
+    Some(14), // VWERASE
+    Some(201), // VXDMP_MAJOR
+    Some(200), // VXSPEC_MAJOR
+    Some(199), // VXVM_MAJOR
+    Some(0xffffffffffffffff), // WAIT_ANY
+    Some(0), // WAIT_MYPGRP
+    Some(87), // WATCHDOG_IOCTL_BASE
+    Some(8), // WCONTINUED
+    Some(128), // WCOREFLAG
+    Some(0x80045702), // WDIOC_GETBOOTSTATUS
+    Some(0x80045709), // WDIOC_GETPRETIMEOUT
+    Some(0x80045701), // WDIOC_GETSTATUS
+    Some(0x80285700), // WDIOC_GETSUPPORT
+    Some(0x80045703), // WDIOC_GETTEMP
+    Some(0x8004570a), // WDIOC_GETTIMELEFT
+    Some(0x80045707), // WDIOC_GETTIMEOUT
+    Some(0x80045705), // WDIOC_KEEPALIVE
+    Some(0x80045704), // WDIOC_SETOPTIONS
+    Some(0xc0045708), // WDIOC_SETPRETIMEOUT
+    Some(0xc0045706), // WDIOC_SETTIMEOUT
+    Some(0x400), // WDIOF_ALARMONLY
+    Some(32), // WDIOF_CARDRESET
+    Some(4), // WDIOF_EXTERN1
+    Some(8), // WDIOF_EXTERN2
+    Some(2), // WDIOF_FANFAULT
+    Some(0x8000), // WDIOF_KEEPALIVEPING
+    Some(256), // WDIOF_MAGICCLOSE
+    Some(1), // WDIOF_OVERHEAT
+    Some(64), // WDIOF_POWEROVER
+    Some(16), // WDIOF_POWERUNDER
+    Some(512), // WDIOF_PRETIMEOUT
+    Some(128), // WDIOF_SETTIMEOUT
+    Some(0xffffffffffffffff), // WDIOF_UNKNOWN
+    Some(1), // WDIOS_DISABLECARD
+    Some(2), // WDIOS_ENABLECARD
+    Some(4), // WDIOS_TEMPPANIC
+    Some(0xffffffffffffffff), // WDIOS_UNKNOWN
+    Some(4), // WEXITED
+    Some(0x2000000), // WHOLE_SECONDS
+    Some(1), // WNOHANG
+    Some(0x1000000), // WNOWAIT
+    Some(2), // WSTOPPED
+    Some(2), // WUNTRACED
+    Some(2), // W_OK
+    Some(6), // XATTR_BTRFS_PREFIX_LEN
+    Some(24), // XATTR_CAPS_SZ
+    Some(12), // XATTR_CAPS_SZ_1
+    Some(20), // XATTR_CAPS_SZ_2
+    Some(24), // XATTR_CAPS_SZ_3
+    Some(1), // XATTR_CREATE
+    Some(4), // XATTR_HURD_PREFIX_LEN
+    Some(0x10000), // XATTR_LIST_MAX
+    Some(4), // XATTR_MAC_OSX_PREFIX_LEN
+    Some(255), // XATTR_NAME_MAX
+    Some(4), // XATTR_OS2_PREFIX_LEN
+    Some(2), // XATTR_REPLACE
+    Some(9), // XATTR_SECURITY_PREFIX_LEN
+    Some(0x10000), // XATTR_SIZE_MAX
+    Some(7), // XATTR_SYSTEM_PREFIX_LEN
+    Some(8), // XATTR_TRUSTED_PREFIX_LEN
+    Some(5), // XATTR_USER_PREFIX_LEN
+    Some(4), // XCASE
+    Some(0), // XDP_ABORTED
+    Some(2), // XDP_COPY
+    Some(1), // XDP_DROP
+    Some(9), // XDP_MAX_TX_SKB_BUDGET
+    Some(1), // XDP_MMAP_OFFSETS
+    Some(8), // XDP_OPTIONS
+    Some(1), // XDP_OPTIONS_ZEROCOPY
+    Some(256), // XDP_PACKET_HEADROOM
+    Some(2), // XDP_PASS
+    Some(0), // XDP_PGOFF_RX_RING
+    Some(0x80000000), // XDP_PGOFF_TX_RING
+    Some(1), // XDP_PKT_CONTD
+    Some(4), // XDP_REDIRECT
+    Some(1), // XDP_RING_NEED_WAKEUP
+    Some(2), // XDP_RX_RING
+    Some(1), // XDP_SHARED_UMEM
+    Some(7), // XDP_STATISTICS
+    Some(3), // XDP_TX
+    Some(2), // XDP_TXMD_FLAGS_CHECKSUM
+    Some(4), // XDP_TXMD_FLAGS_LAUNCH_TIME
+    Some(1), // XDP_TXMD_FLAGS_TIMESTAMP
+    Some(2), // XDP_TX_METADATA
+    Some(3), // XDP_TX_RING
+    Some(6), // XDP_UMEM_COMPLETION_RING
+    Some(5), // XDP_UMEM_FILL_RING
+    Some(0x180000000), // XDP_UMEM_PGOFF_COMPLETION_RING
+    Some(0x100000000), // XDP_UMEM_PGOFF_FILL_RING
+    Some(4), // XDP_UMEM_REG
+    Some(4), // XDP_UMEM_TX_METADATA_LEN
+    Some(2), // XDP_UMEM_TX_SW_CSUM
+    Some(1), // XDP_UMEM_UNALIGNED_CHUNK_FLAG
+    Some(8), // XDP_USE_NEED_WAKEUP
+    Some(16), // XDP_USE_SG
+    Some(4), // XDP_ZEROCOPY
+    Some(0xabba1974), // XENFS_SUPER_MAGIC
+    Some(202), // XENVBD_MAJOR
+    Some(0x58465342), // XFS_SUPER_MAGIC
+    None, // XM_VECTOR
+    Some(35), // XPRAM_MAJOR
+    Some(0xffffffffffff), // XSK_UNALIGNED_BUF_ADDR_MASK
+    Some(48), // XSK_UNALIGNED_BUF_OFFSET_SHIFT
+    Some(0x1800), // XTABS
+    Some(0xffffffff), // XT_CONTINUE
+    Some(13), // XT_DISK_MAJOR
+    Some(29), // XT_EXTENSION_MAXNAMELEN
+    Some(30), // XT_FUNCTION_MAXNAMELEN
+    Some(64), // XT_INV_PROTO
+    Some(0xfffffffffffffffb), // XT_RETURN
+    Some(32), // XT_TABLE_MAXNAMELEN
+    Some(2), // XT_TCP_INV_DSTPT
+    Some(4), // XT_TCP_INV_FLAGS
+    Some(15), // XT_TCP_INV_MASK
+    Some(8), // XT_TCP_INV_OPTION
+    Some(1), // XT_TCP_INV_SRCPT
+    Some(2), // XT_UDP_INV_DSTPT
+    Some(3), // XT_UDP_INV_MASK
+    Some(1), // XT_UDP_INV_SRCPT
+    Some(1), // X_OK
+    Some(37), // Z2RAM_MAJOR
+    Some(34), // Z8530_MAJOR
+    Some(0x40106161), // ZATM_GETPOOL
+    Some(0x40106162), // ZATM_GETPOOLZ
+    Some(0x40106163), // ZATM_SETPOOL
+    None, // ZA_MAGIC
+    None, // ZA_PT_VL_INHERIT
+    None, // ZA_PT_VL_ONEXEC
+    None, // ZA_PT_ZA_OFFSET
+    None, // ZA_SIG_REGS_OFFSET
+    Some(0x5a4f4653), // ZONEFS_MAGIC
 ];
 
 type Overrides = &'static [(u16, Option<u64>)];
 
-/// What differs on an architecture: indices into `CONSTANTS`, ascending, and values.
+/// What differs on an architecture: indices into `VALUES`, ascending, and values.
 pub(crate) const fn overrides(arch: Arch) -> Overrides {
     match arch {
         Arch::X86_64 => X86_64,

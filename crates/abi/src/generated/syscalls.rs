@@ -589,391 +589,391 @@ static X86_64: Table = Table {
 };
 
 static X86_64_CALLS: [Call; 385] = [
-    call(0x0, "read", 1, 0),
-    call(0x1, "write", 1, 0),
-    call(0x2, "open", 1, 0),
-    call(0x3, "close", 1, 0),
-    call(0x4, "stat", 1, 0),
-    call(0x5, "fstat", 1, 0),
-    call(0x6, "lstat", 1, 0),
-    call(0x7, "poll", 2, 0),
-    call(0x8, "lseek", 1, 0),
-    call(0x9, "mmap", 1, 0),
-    call(0xa, "mprotect", 1, 0),
-    call(0xb, "munmap", 1, 0),
-    call(0xc, "brk", 1, 0),
-    call(0xd, "rt_sigaction", 2, 2),
-    call(0xe, "rt_sigprocmask", 2, 2),
-    call(0xf, "rt_sigreturn", 2, 2),
-    call(0x10, "ioctl", 1, 0),
-    call(0x11, "pread64", 2, 2),
-    call(0x12, "pwrite64", 2, 2),
-    call(0x13, "readv", 2, 0),
-    call(0x14, "writev", 2, 0),
-    call(0x15, "access", 1, 0),
-    call(0x16, "pipe", 1, 0),
-    call(0x17, "select", 1, 0),
-    call(0x18, "sched_yield", 2, 0),
-    call(0x19, "mremap", 2, 0),
-    call(0x1a, "msync", 2, 0),
-    call(0x1b, "mincore", 2, 4),
-    call(0x1c, "madvise", 2, 4),
-    call(0x1d, "shmget", 2, 0),
-    call(0x1e, "shmat", 2, 0),
-    call(0x1f, "shmctl", 2, 0),
-    call(0x20, "dup", 1, 0),
-    call(0x21, "dup2", 1, 0),
-    call(0x22, "pause", 1, 0),
-    call(0x23, "nanosleep", 2, 0),
-    call(0x24, "getitimer", 1, 0),
-    call(0x25, "alarm", 1, 0),
-    call(0x26, "setitimer", 1, 0),
-    call(0x27, "getpid", 1, 0),
-    call(0x28, "sendfile", 2, 2),
-    call(0x29, "socket", 2, 0),
-    call(0x2a, "connect", 2, 0),
-    call(0x2b, "accept", 2, 0),
-    call(0x2c, "sendto", 2, 0),
-    call(0x2d, "recvfrom", 2, 0),
-    call(0x2e, "sendmsg", 2, 0),
-    call(0x2f, "recvmsg", 2, 0),
-    call(0x30, "shutdown", 2, 0),
-    call(0x31, "bind", 2, 0),
-    call(0x32, "listen", 2, 0),
-    call(0x33, "getsockname", 2, 0),
-    call(0x34, "getpeername", 2, 0),
-    call(0x35, "socketpair", 2, 0),
-    call(0x36, "setsockopt", 2, 0),
-    call(0x37, "getsockopt", 2, 0),
-    call(0x38, "clone", 1, 0),
-    call(0x39, "fork", 1, 0),
-    call(0x3a, "vfork", 2, 2),
-    call(0x3b, "execve", 1, 0),
-    call(0x3c, "exit", 1, 0),
-    call(0x3d, "wait4", 1, 0),
-    call(0x3e, "kill", 1, 0),
-    call(0x3f, "uname", 1, 0),
-    call(0x40, "semget", 2, 0),
-    call(0x41, "semop", 2, 0),
-    call(0x42, "semctl", 2, 0),
-    call(0x43, "shmdt", 2, 0),
-    call(0x44, "msgget", 2, 0),
-    call(0x45, "msgsnd", 2, 0),
-    call(0x46, "msgrcv", 2, 0),
-    call(0x47, "msgctl", 2, 0),
-    call(0x48, "fcntl", 1, 0),
-    call(0x49, "flock", 2, 0),
-    call(0x4a, "fsync", 1, 0),
-    call(0x4b, "fdatasync", 2, 0),
-    call(0x4c, "truncate", 1, 0),
-    call(0x4d, "ftruncate", 1, 0),
-    call(0x4e, "getdents", 2, 0),
-    call(0x4f, "getcwd", 2, 2),
-    call(0x50, "chdir", 1, 0),
-    call(0x51, "fchdir", 1, 0),
-    call(0x52, "rename", 1, 0),
-    call(0x53, "mkdir", 1, 0),
-    call(0x54, "rmdir", 1, 0),
-    call(0x55, "creat", 1, 0),
-    call(0x56, "link", 1, 0),
-    call(0x57, "unlink", 1, 0),
-    call(0x58, "symlink", 1, 0),
-    call(0x59, "readlink", 1, 0),
-    call(0x5a, "chmod", 1, 0),
-    call(0x5b, "fchmod", 1, 0),
-    call(0x5c, "chown", 2, 2),
-    call(0x5d, "fchown", 1, 0),
-    call(0x5e, "lchown", 1, 0),
-    call(0x5f, "umask", 1, 0),
-    call(0x60, "gettimeofday", 1, 0),
-    call(0x61, "getrlimit", 1, 0),
-    call(0x62, "getrusage", 1, 0),
-    call(0x63, "sysinfo", 1, 0),
-    call(0x64, "times", 1, 0),
-    call(0x65, "ptrace", 1, 0),
-    call(0x66, "getuid", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "getgid", 1, 0),
-    call(0x69, "setuid", 1, 0),
-    call(0x6a, "setgid", 1, 0),
-    call(0x6b, "geteuid", 1, 0),
-    call(0x6c, "getegid", 1, 0),
-    call(0x6d, "setpgid", 1, 0),
-    call(0x6e, "getppid", 1, 0),
-    call(0x6f, "getpgrp", 1, 0),
-    call(0x70, "setsid", 1, 0),
-    call(0x71, "setreuid", 1, 0),
-    call(0x72, "setregid", 1, 0),
-    call(0x73, "getgroups", 1, 0),
-    call(0x74, "setgroups", 1, 0),
-    call(0x75, "setresuid", 2, 2),
-    call(0x76, "getresuid", 2, 2),
-    call(0x77, "setresgid", 2, 2),
-    call(0x78, "getresgid", 2, 2),
-    call(0x79, "getpgid", 1, 0),
-    call(0x7a, "setfsuid", 1, 2),
-    call(0x7b, "setfsgid", 1, 2),
-    call(0x7c, "getsid", 2, 0),
-    call(0x7d, "capget", 2, 2),
-    call(0x7e, "capset", 2, 2),
-    call(0x7f, "rt_sigpending", 2, 2),
-    call(0x80, "rt_sigtimedwait", 2, 2),
-    call(0x81, "rt_sigqueueinfo", 2, 2),
-    call(0x82, "rt_sigsuspend", 2, 2),
-    call(0x83, "sigaltstack", 2, 2),
-    call(0x84, "utime", 1, 0),
-    call(0x85, "mknod", 1, 0),
-    call(0x86, "uselib", 1, 0),
-    call(0x87, "personality", 1, 2),
-    call(0x88, "ustat", 1, 0),
-    call(0x89, "statfs", 1, 0),
-    call(0x8a, "fstatfs", 1, 0),
-    call(0x8b, "sysfs", 1, 2),
-    call(0x8c, "getpriority", 1, 0),
-    call(0x8d, "setpriority", 1, 0),
-    call(0x8e, "sched_setparam", 2, 0),
-    call(0x8f, "sched_getparam", 2, 0),
-    call(0x90, "sched_setscheduler", 2, 0),
-    call(0x91, "sched_getscheduler", 2, 0),
-    call(0x92, "sched_get_priority_max", 2, 0),
-    call(0x93, "sched_get_priority_min", 2, 0),
-    call(0x94, "sched_rr_get_interval", 2, 0),
-    call(0x95, "mlock", 2, 0),
-    call(0x96, "munlock", 2, 0),
-    call(0x97, "mlockall", 2, 0),
-    call(0x98, "munlockall", 2, 0),
-    call(0x99, "vhangup", 1, 0),
-    call(0x9a, "modify_ldt", 1, 0),
-    call(0x9b, "pivot_root", 2, 4),
-    call(0x9c, "_sysctl", 2, 0),
-    call(0x9d, "prctl", 2, 2),
-    call(0x9e, "arch_prctl", 2, 6),
-    call(0x9f, "adjtimex", 1, 0),
-    call(0xa0, "setrlimit", 1, 0),
-    call(0xa1, "chroot", 1, 0),
-    call(0xa2, "sync", 1, 0),
-    call(0xa3, "acct", 1, 0),
-    call(0xa4, "settimeofday", 1, 0),
-    call(0xa5, "mount", 1, 0),
-    call(0xa6, "umount2", 2, 2),
-    call(0xa7, "swapon", 1, 0),
-    call(0xa8, "swapoff", 1, 0),
-    call(0xa9, "reboot", 1, 0),
-    call(0xaa, "sethostname", 1, 0),
-    call(0xab, "setdomainname", 1, 0),
-    call(0xac, "iopl", 1, 0),
-    call(0xad, "ioperm", 1, 0),
-    call(0xae, "create_module", 1, 0),
-    call(0xaf, "init_module", 1, 0),
-    call(0xb0, "delete_module", 1, 0),
-    call(0xb1, "get_kernel_syms", 1, 0),
-    call(0xb2, "query_module", 2, 2),
-    call(0xb3, "quotactl", 1, 0),
-    call(0xb4, "nfsservctl", 2, 2),
-    call(0xb5, "getpmsg", 0, 0),
-    call(0xb6, "putpmsg", 0, 0),
-    call(0xb7, "afs_syscall", 0, 0),
-    call(0xb8, "tuxcall", 0, 0),
-    call(0xb9, "security", 0, 0),
-    call(0xba, "gettid", 2, 4),
-    call(0xbb, "readahead", 2, 4),
-    call(0xbc, "setxattr", 2, 6),
-    call(0xbd, "lsetxattr", 2, 6),
-    call(0xbe, "fsetxattr", 2, 6),
-    call(0xbf, "getxattr", 2, 6),
-    call(0xc0, "lgetxattr", 2, 6),
-    call(0xc1, "fgetxattr", 2, 6),
-    call(0xc2, "listxattr", 2, 6),
-    call(0xc3, "llistxattr", 2, 6),
-    call(0xc4, "flistxattr", 2, 6),
-    call(0xc5, "removexattr", 2, 6),
-    call(0xc6, "lremovexattr", 2, 6),
-    call(0xc7, "fremovexattr", 2, 6),
-    call(0xc8, "tkill", 2, 6),
-    call(0xc9, "time", 1, 0),
-    call(0xca, "futex", 2, 6),
-    call(0xcb, "sched_setaffinity", 2, 6),
-    call(0xcc, "sched_getaffinity", 2, 6),
-    call(0xcd, "set_thread_area", 2, 6),
-    call(0xce, "io_setup", 2, 6),
-    call(0xcf, "io_destroy", 2, 6),
-    call(0xd0, "io_getevents", 2, 6),
-    call(0xd1, "io_submit", 2, 6),
-    call(0xd2, "io_cancel", 2, 6),
-    call(0xd3, "get_thread_area", 2, 6),
-    call(0xd4, "lookup_dcookie", 2, 6),
-    call(0xd5, "epoll_create", 2, 6),
-    call(0xd6, "epoll_ctl_old", 0, 0),
-    call(0xd7, "epoll_wait_old", 0, 0),
-    call(0xd8, "remap_file_pages", 2, 6),
-    call(0xd9, "getdents64", 2, 4),
-    call(0xda, "set_tid_address", 2, 6),
-    call(0xdb, "restart_syscall", 2, 6),
-    call(0xdc, "semtimedop", 2, 6),
-    call(0xdd, "fadvise64", 2, 6),
-    call(0xde, "timer_create", 2, 6),
-    call(0xdf, "timer_settime", 2, 6),
-    call(0xe0, "timer_gettime", 2, 6),
-    call(0xe1, "timer_getoverrun", 2, 6),
-    call(0xe2, "timer_delete", 2, 6),
-    call(0xe3, "clock_settime", 2, 6),
-    call(0xe4, "clock_gettime", 2, 6),
-    call(0xe5, "clock_getres", 2, 6),
-    call(0xe6, "clock_nanosleep", 2, 6),
-    call(0xe7, "exit_group", 2, 6),
-    call(0xe8, "epoll_wait", 2, 6),
-    call(0xe9, "epoll_ctl", 2, 6),
-    call(0xea, "tgkill", 2, 6),
-    call(0xeb, "utimes", 2, 2),
-    call(0xec, "vserver", 0, 0),
-    call(0xed, "mbind", 2, 6),
-    call(0xee, "set_mempolicy", 2, 6),
-    call(0xef, "get_mempolicy", 2, 6),
-    call(0xf0, "mq_open", 2, 6),
-    call(0xf1, "mq_unlink", 2, 6),
-    call(0xf2, "mq_timedsend", 2, 6),
-    call(0xf3, "mq_timedreceive", 2, 6),
-    call(0xf4, "mq_notify", 2, 6),
-    call(0xf5, "mq_getsetattr", 2, 6),
-    call(0xf6, "kexec_load", 2, 6),
-    call(0xf7, "waitid", 2, 6),
-    call(0xf8, "add_key", 2, 6),
-    call(0xf9, "request_key", 2, 6),
-    call(0xfa, "keyctl", 2, 6),
-    call(0xfb, "ioprio_set", 2, 6),
-    call(0xfc, "ioprio_get", 2, 6),
-    call(0xfd, "inotify_init", 2, 6),
-    call(0xfe, "inotify_add_watch", 2, 6),
-    call(0xff, "inotify_rm_watch", 2, 6),
-    call(0x100, "migrate_pages", 2, 6),
-    call(0x101, "openat", 2, 6),
-    call(0x102, "mkdirat", 2, 6),
-    call(0x103, "mknodat", 2, 6),
-    call(0x104, "fchownat", 2, 6),
-    call(0x105, "futimesat", 2, 6),
-    call(0x106, "newfstatat", 2, 6),
-    call(0x107, "unlinkat", 2, 6),
-    call(0x108, "renameat", 2, 6),
-    call(0x109, "linkat", 2, 6),
-    call(0x10a, "symlinkat", 2, 6),
-    call(0x10b, "readlinkat", 2, 6),
-    call(0x10c, "fchmodat", 2, 6),
-    call(0x10d, "faccessat", 2, 6),
-    call(0x10e, "pselect6", 2, 6),
-    call(0x10f, "ppoll", 2, 6),
-    call(0x110, "unshare", 2, 6),
-    call(0x111, "set_robust_list", 2, 6),
-    call(0x112, "get_robust_list", 2, 6),
-    call(0x113, "splice", 2, 6),
-    call(0x114, "tee", 2, 6),
-    call(0x115, "sync_file_range", 2, 6),
-    call(0x116, "vmsplice", 2, 6),
-    call(0x117, "move_pages", 2, 6),
-    call(0x118, "utimensat", 2, 6),
-    call(0x119, "epoll_pwait", 2, 6),
-    call(0x11a, "signalfd", 2, 6),
-    call(0x11b, "timerfd_create", 2, 6),
-    call(0x11c, "eventfd", 2, 6),
-    call(0x11d, "fallocate", 2, 6),
-    call(0x11e, "timerfd_settime", 2, 6),
-    call(0x11f, "timerfd_gettime", 2, 6),
-    call(0x120, "accept4", 2, 6),
-    call(0x121, "signalfd4", 2, 6),
-    call(0x122, "eventfd2", 2, 6),
-    call(0x123, "epoll_create1", 2, 6),
-    call(0x124, "dup3", 2, 6),
-    call(0x125, "pipe2", 2, 6),
-    call(0x126, "inotify_init1", 2, 6),
-    call(0x127, "preadv", 2, 6),
-    call(0x128, "pwritev", 2, 6),
-    call(0x129, "rt_tgsigqueueinfo", 2, 6),
-    call(0x12a, "perf_event_open", 2, 6),
-    call(0x12b, "recvmmsg", 2, 6),
-    call(0x12c, "fanotify_init", 2, 6),
-    call(0x12d, "fanotify_mark", 2, 6),
-    call(0x12e, "prlimit64", 2, 6),
-    call(0x12f, "name_to_handle_at", 2, 6),
-    call(0x130, "open_by_handle_at", 2, 6),
-    call(0x131, "clock_adjtime", 2, 6),
-    call(0x132, "syncfs", 2, 6),
-    call(0x133, "sendmmsg", 3, 0),
-    call(0x134, "setns", 3, 0),
-    call(0x135, "getcpu", 2, 6),
-    call(0x136, "process_vm_readv", 3, 2),
-    call(0x137, "process_vm_writev", 3, 2),
-    call(0x138, "kcmp", 3, 5),
-    call(0x139, "finit_module", 3, 8),
-    call(0x13a, "sched_setattr", 3, 14),
-    call(0x13b, "sched_getattr", 3, 14),
-    call(0x13c, "renameat2", 3, 15),
-    call(0x13d, "seccomp", 3, 17),
-    call(0x13e, "getrandom", 3, 17),
-    call(0x13f, "memfd_create", 3, 17),
-    call(0x140, "kexec_file_load", 3, 17),
-    call(0x141, "bpf", 3, 18),
-    call(0x142, "execveat", 3, 19),
-    call(0x143, "userfaultfd", 4, 3),
-    call(0x144, "membarrier", 3, 17),
-    call(0x145, "mlock2", 4, 4),
-    call(0x146, "copy_file_range", 4, 5),
-    call(0x147, "preadv2", 4, 6),
-    call(0x148, "pwritev2", 4, 6),
-    call(0x149, "pkey_mprotect", 4, 8),
-    call(0x14a, "pkey_alloc", 4, 8),
-    call(0x14b, "pkey_free", 4, 8),
-    call(0x14c, "statx", 4, 11),
-    call(0x14d, "io_pgetevents", 4, 18),
-    call(0x14e, "rseq", 4, 18),
-    call(0x14f, "uretprobe", 6, 11),
-    call(0x150, "uprobe", 6, 18),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 5, 14),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 6),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 307, 1, 0), // read
+    call(0x1, 507, 1, 0), // write
+    call(0x2, 262, 1, 0), // open
+    call(0x3, 44, 1, 0), // close
+    call(0x4, 432, 1, 0), // stat
+    call(0x5, 98, 1, 0), // fstat
+    call(0x6, 207, 1, 0), // lstat
+    call(0x7, 283, 2, 0), // poll
+    call(0x8, 202, 1, 0), // lseek
+    call(0x9, 224, 1, 0), // mmap
+    call(0xa, 231, 1, 0), // mprotect
+    call(0xb, 251, 1, 0), // munmap
+    call(0xc, 21, 1, 0), // brk
+    call(0xd, 332, 2, 2), // rt_sigaction
+    call(0xe, 334, 2, 2), // rt_sigprocmask
+    call(0xf, 336, 2, 2), // rt_sigreturn
+    call(0x10, 173, 1, 0), // ioctl
+    call(0x11, 287, 2, 2), // pread64
+    call(0x12, 301, 2, 2), // pwrite64
+    call(0x13, 312, 2, 0), // readv
+    call(0x14, 508, 2, 0), // writev
+    call(0x15, 5, 1, 0), // access
+    call(0x16, 277, 1, 0), // pipe
+    call(0x17, 362, 1, 0), // select
+    call(0x18, 359, 2, 0), // sched_yield
+    call(0x19, 241, 2, 0), // mremap
+    call(0x1a, 247, 2, 0), // msync
+    call(0x1b, 216, 2, 4), // mincore
+    call(0x1c, 209, 2, 4), // madvise
+    call(0x1d, 414, 2, 0), // shmget
+    call(0x1e, 411, 2, 0), // shmat
+    call(0x1f, 412, 2, 0), // shmctl
+    call(0x20, 51, 1, 0), // dup
+    call(0x21, 52, 1, 0), // dup2
+    call(0x22, 268, 1, 0), // pause
+    call(0x23, 253, 2, 0), // nanosleep
+    call(0x24, 131, 1, 0), // getitimer
+    call(0x25, 10, 1, 0), // alarm
+    call(0x26, 390, 1, 0), // setitimer
+    call(0x27, 136, 1, 0), // getpid
+    call(0x28, 369, 2, 2), // sendfile
+    call(0x29, 425, 2, 0), // socket
+    call(0x2a, 46, 2, 0), // connect
+    call(0x2b, 3, 2, 0), // accept
+    call(0x2c, 373, 2, 0), // sendto
+    call(0x2d, 315, 2, 0), // recvfrom
+    call(0x2e, 372, 2, 0), // sendmsg
+    call(0x2f, 318, 2, 0), // recvmsg
+    call(0x30, 415, 2, 0), // shutdown
+    call(0x31, 17, 2, 0), // bind
+    call(0x32, 192, 2, 0), // listen
+    call(0x33, 148, 2, 0), // getsockname
+    call(0x34, 133, 2, 0), // getpeername
+    call(0x35, 427, 2, 0), // socketpair
+    call(0x36, 404, 2, 0), // setsockopt
+    call(0x37, 149, 2, 0), // getsockopt
+    call(0x38, 42, 1, 0), // clone
+    call(0x39, 91, 1, 0), // fork
+    call(0x3a, 498, 2, 2), // vfork
+    call(0x3b, 64, 1, 0), // execve
+    call(0x3c, 66, 1, 0), // exit
+    call(0x3d, 504, 1, 0), // wait4
+    call(0x3e, 183, 1, 0), // kill
+    call(0x3f, 483, 1, 0), // uname
+    call(0x40, 364, 2, 0), // semget
+    call(0x41, 365, 2, 0), // semop
+    call(0x42, 363, 2, 0), // semctl
+    call(0x43, 413, 2, 0), // shmdt
+    call(0x44, 244, 2, 0), // msgget
+    call(0x45, 246, 2, 0), // msgsnd
+    call(0x46, 245, 2, 0), // msgrcv
+    call(0x47, 243, 2, 0), // msgctl
+    call(0x48, 82, 1, 0), // fcntl
+    call(0x49, 90, 2, 0), // flock
+    call(0x4a, 103, 1, 0), // fsync
+    call(0x4b, 84, 2, 0), // fdatasync
+    call(0x4c, 475, 1, 0), // truncate
+    call(0x4d, 105, 1, 0), // ftruncate
+    call(0x4e, 121, 2, 0), // getdents
+    call(0x4f, 120, 2, 2), // getcwd
+    call(0x50, 27, 1, 0), // chdir
+    call(0x51, 75, 1, 0), // fchdir
+    call(0x52, 322, 1, 0), // rename
+    call(0x53, 217, 1, 0), // mkdir
+    call(0x54, 329, 1, 0), // rmdir
+    call(0x55, 48, 1, 0), // creat
+    call(0x56, 190, 1, 0), // link
+    call(0x57, 484, 1, 0), // unlink
+    call(0x58, 445, 1, 0), // symlink
+    call(0x59, 310, 1, 0), // readlink
+    call(0x5a, 28, 1, 0), // chmod
+    call(0x5b, 76, 1, 0), // fchmod
+    call(0x5c, 29, 2, 2), // chown
+    call(0x5d, 79, 1, 0), // fchown
+    call(0x5e, 187, 1, 0), // lchown
+    call(0x5f, 480, 1, 0), // umask
+    call(0x60, 151, 1, 0), // gettimeofday
+    call(0x61, 145, 1, 0), // getrlimit
+    call(0x62, 146, 1, 0), // getrusage
+    call(0x63, 454, 1, 0), // sysinfo
+    call(0x64, 473, 1, 0), // times
+    call(0x65, 299, 1, 0), // ptrace
+    call(0x66, 152, 1, 0), // getuid
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 127, 1, 0), // getgid
+    call(0x69, 406, 1, 0), // setuid
+    call(0x6a, 385, 1, 0), // setgid
+    call(0x6b, 125, 1, 0), // geteuid
+    call(0x6c, 123, 1, 0), // getegid
+    call(0x6d, 392, 1, 0), // setpgid
+    call(0x6e, 138, 1, 0), // getppid
+    call(0x6f, 135, 1, 0), // getpgrp
+    call(0x70, 403, 1, 0), // setsid
+    call(0x71, 400, 1, 0), // setreuid
+    call(0x72, 394, 1, 0), // setregid
+    call(0x73, 129, 1, 0), // getgroups
+    call(0x74, 387, 1, 0), // setgroups
+    call(0x75, 398, 2, 2), // setresuid
+    call(0x76, 143, 2, 2), // getresuid
+    call(0x77, 396, 2, 2), // setresgid
+    call(0x78, 141, 2, 2), // getresgid
+    call(0x79, 134, 1, 0), // getpgid
+    call(0x7a, 383, 1, 2), // setfsuid
+    call(0x7b, 381, 1, 2), // setfsgid
+    call(0x7c, 147, 2, 0), // getsid
+    call(0x7d, 25, 2, 2), // capget
+    call(0x7e, 26, 2, 2), // capset
+    call(0x7f, 333, 2, 2), // rt_sigpending
+    call(0x80, 338, 2, 2), // rt_sigtimedwait
+    call(0x81, 335, 2, 2), // rt_sigqueueinfo
+    call(0x82, 337, 2, 2), // rt_sigsuspend
+    call(0x83, 417, 2, 2), // sigaltstack
+    call(0x84, 494, 1, 0), // utime
+    call(0x85, 219, 1, 0), // mknod
+    call(0x86, 489, 1, 0), // uselib
+    call(0x87, 273, 1, 2), // personality
+    call(0x88, 493, 1, 0), // ustat
+    call(0x89, 434, 1, 0), // statfs
+    call(0x8a, 101, 1, 0), // fstatfs
+    call(0x8b, 453, 1, 2), // sysfs
+    call(0x8c, 139, 1, 0), // getpriority
+    call(0x8d, 393, 1, 0), // setpriority
+    call(0x8e, 357, 2, 0), // sched_setparam
+    call(0x8f, 351, 2, 0), // sched_getparam
+    call(0x90, 358, 2, 0), // sched_setscheduler
+    call(0x91, 352, 2, 0), // sched_getscheduler
+    call(0x92, 347, 2, 0), // sched_get_priority_max
+    call(0x93, 348, 2, 0), // sched_get_priority_min
+    call(0x94, 353, 2, 0), // sched_rr_get_interval
+    call(0x95, 221, 2, 0), // mlock
+    call(0x96, 249, 2, 0), // munlock
+    call(0x97, 223, 2, 0), // mlockall
+    call(0x98, 250, 2, 0), // munlockall
+    call(0x99, 499, 1, 0), // vhangup
+    call(0x9a, 226, 1, 0), // modify_ldt
+    call(0x9b, 279, 2, 4), // pivot_root
+    call(0x9c, 2, 2, 0), // _sysctl
+    call(0x9d, 286, 2, 2), // prctl
+    call(0x9e, 11, 2, 6), // arch_prctl
+    call(0x9f, 8, 1, 0), // adjtimex
+    call(0xa0, 402, 1, 0), // setrlimit
+    call(0xa1, 31, 1, 0), // chroot
+    call(0xa2, 447, 1, 0), // sync
+    call(0xa3, 6, 1, 0), // acct
+    call(0xa4, 405, 1, 0), // settimeofday
+    call(0xa5, 227, 1, 0), // mount
+    call(0xa6, 482, 2, 2), // umount2
+    call(0xa7, 443, 1, 0), // swapon
+    call(0xa8, 442, 1, 0), // swapoff
+    call(0xa9, 313, 1, 0), // reboot
+    call(0xaa, 389, 1, 0), // sethostname
+    call(0xab, 380, 1, 0), // setdomainname
+    call(0xac, 175, 1, 0), // iopl
+    call(0xad, 174, 1, 0), // ioperm
+    call(0xae, 49, 1, 0), // create_module
+    call(0xaf, 158, 1, 0), // init_module
+    call(0xb0, 50, 1, 0), // delete_module
+    call(0xb1, 114, 1, 0), // get_kernel_syms
+    call(0xb2, 304, 2, 2), // query_module
+    call(0xb3, 305, 1, 0), // quotactl
+    call(0xb4, 255, 2, 2), // nfsservctl
+    call(0xb5, 137, 0, 0), // getpmsg
+    call(0xb6, 300, 0, 0), // putpmsg
+    call(0xb7, 9, 0, 0), // afs_syscall
+    call(0xb8, 477, 0, 0), // tuxcall
+    call(0xb9, 361, 0, 0), // security
+    call(0xba, 150, 2, 4), // gettid
+    call(0xbb, 308, 2, 4), // readahead
+    call(0xbc, 408, 2, 6), // setxattr
+    call(0xbd, 203, 2, 6), // lsetxattr
+    call(0xbe, 94, 2, 6), // fsetxattr
+    call(0xbf, 154, 2, 6), // getxattr
+    call(0xc0, 189, 2, 6), // lgetxattr
+    call(0xc1, 85, 2, 6), // fgetxattr
+    call(0xc2, 195, 2, 6), // listxattr
+    call(0xc3, 197, 2, 6), // llistxattr
+    call(0xc4, 89, 2, 6), // flistxattr
+    call(0xc5, 320, 2, 6), // removexattr
+    call(0xc6, 201, 2, 6), // lremovexattr
+    call(0xc7, 92, 2, 6), // fremovexattr
+    call(0xc8, 474, 2, 6), // tkill
+    call(0xc9, 459, 1, 0), // time
+    call(0xca, 107, 2, 6), // futex
+    call(0xcb, 355, 2, 6), // sched_setaffinity
+    call(0xcc, 349, 2, 6), // sched_getaffinity
+    call(0xcd, 377, 2, 6), // set_thread_area
+    call(0xce, 168, 2, 6), // io_setup
+    call(0xcf, 164, 2, 6), // io_destroy
+    call(0xd0, 165, 2, 6), // io_getevents
+    call(0xd1, 169, 2, 6), // io_submit
+    call(0xd2, 163, 2, 6), // io_cancel
+    call(0xd3, 117, 2, 6), // get_thread_area
+    call(0xd4, 200, 2, 6), // lookup_dcookie
+    call(0xd5, 54, 2, 6), // epoll_create
+    call(0xd6, 57, 0, 0), // epoll_ctl_old
+    call(0xd7, 61, 0, 0), // epoll_wait_old
+    call(0xd8, 319, 2, 6), // remap_file_pages
+    call(0xd9, 122, 2, 4), // getdents64
+    call(0xda, 378, 2, 6), // set_tid_address
+    call(0xdb, 326, 2, 6), // restart_syscall
+    call(0xdc, 366, 2, 6), // semtimedop
+    call(0xdd, 70, 2, 6), // fadvise64
+    call(0xde, 460, 2, 6), // timer_create
+    call(0xdf, 465, 2, 6), // timer_settime
+    call(0xe0, 463, 2, 6), // timer_gettime
+    call(0xe1, 462, 2, 6), // timer_getoverrun
+    call(0xe2, 461, 2, 6), // timer_delete
+    call(0xe3, 40, 2, 6), // clock_settime
+    call(0xe4, 36, 2, 6), // clock_gettime
+    call(0xe5, 34, 2, 6), // clock_getres
+    call(0xe6, 38, 2, 6), // clock_nanosleep
+    call(0xe7, 67, 2, 6), // exit_group
+    call(0xe8, 60, 2, 6), // epoll_wait
+    call(0xe9, 56, 2, 6), // epoll_ctl
+    call(0xea, 458, 2, 6), // tgkill
+    call(0xeb, 497, 2, 2), // utimes
+    call(0xec, 503, 0, 0), // vserver
+    call(0xed, 211, 2, 6), // mbind
+    call(0xee, 374, 2, 6), // set_mempolicy
+    call(0xef, 115, 2, 6), // get_mempolicy
+    call(0xf0, 235, 2, 6), // mq_open
+    call(0xf1, 240, 2, 6), // mq_unlink
+    call(0xf2, 238, 2, 6), // mq_timedsend
+    call(0xf3, 236, 2, 6), // mq_timedreceive
+    call(0xf4, 234, 2, 6), // mq_notify
+    call(0xf5, 233, 2, 6), // mq_getsetattr
+    call(0xf6, 181, 2, 6), // kexec_load
+    call(0xf7, 505, 2, 6), // waitid
+    call(0xf8, 7, 2, 6), // add_key
+    call(0xf9, 325, 2, 6), // request_key
+    call(0xfa, 182, 2, 6), // keyctl
+    call(0xfb, 177, 2, 6), // ioprio_set
+    call(0xfc, 176, 2, 6), // ioprio_get
+    call(0xfd, 160, 2, 6), // inotify_init
+    call(0xfe, 159, 2, 6), // inotify_add_watch
+    call(0xff, 162, 2, 6), // inotify_rm_watch
+    call(0x100, 215, 2, 6), // migrate_pages
+    call(0x101, 266, 2, 6), // openat
+    call(0x102, 218, 2, 6), // mkdirat
+    call(0x103, 220, 2, 6), // mknodat
+    call(0x104, 81, 2, 6), // fchownat
+    call(0x105, 113, 2, 6), // futimesat
+    call(0x106, 254, 2, 6), // newfstatat
+    call(0x107, 485, 2, 6), // unlinkat
+    call(0x108, 323, 2, 6), // renameat
+    call(0x109, 191, 2, 6), // linkat
+    call(0x10a, 446, 2, 6), // symlinkat
+    call(0x10b, 311, 2, 6), // readlinkat
+    call(0x10c, 77, 2, 6), // fchmodat
+    call(0x10d, 68, 2, 6), // faccessat
+    call(0x10e, 297, 2, 6), // pselect6
+    call(0x10f, 284, 2, 6), // ppoll
+    call(0x110, 486, 2, 6), // unshare
+    call(0x111, 376, 2, 6), // set_robust_list
+    call(0x112, 116, 2, 6), // get_robust_list
+    call(0x113, 428, 2, 6), // splice
+    call(0x114, 457, 2, 6), // tee
+    call(0x115, 448, 2, 6), // sync_file_range
+    call(0x116, 502, 2, 6), // vmsplice
+    call(0x117, 230, 2, 6), // move_pages
+    call(0x118, 495, 2, 6), // utimensat
+    call(0x119, 58, 2, 6), // epoll_pwait
+    call(0x11a, 419, 2, 6), // signalfd
+    call(0x11b, 468, 2, 6), // timerfd_create
+    call(0x11c, 62, 2, 6), // eventfd
+    call(0x11d, 72, 2, 6), // fallocate
+    call(0x11e, 471, 2, 6), // timerfd_settime
+    call(0x11f, 469, 2, 6), // timerfd_gettime
+    call(0x120, 4, 2, 6), // accept4
+    call(0x121, 420, 2, 6), // signalfd4
+    call(0x122, 63, 2, 6), // eventfd2
+    call(0x123, 55, 2, 6), // epoll_create1
+    call(0x124, 53, 2, 6), // dup3
+    call(0x125, 278, 2, 6), // pipe2
+    call(0x126, 161, 2, 6), // inotify_init1
+    call(0x127, 288, 2, 6), // preadv
+    call(0x128, 302, 2, 6), // pwritev
+    call(0x129, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x12a, 272, 2, 6), // perf_event_open
+    call(0x12b, 316, 2, 6), // recvmmsg
+    call(0x12c, 73, 2, 6), // fanotify_init
+    call(0x12d, 74, 2, 6), // fanotify_mark
+    call(0x12e, 290, 2, 6), // prlimit64
+    call(0x12f, 252, 2, 6), // name_to_handle_at
+    call(0x130, 263, 2, 6), // open_by_handle_at
+    call(0x131, 32, 2, 6), // clock_adjtime
+    call(0x132, 450, 2, 6), // syncfs
+    call(0x133, 371, 3, 0), // sendmmsg
+    call(0x134, 391, 3, 0), // setns
+    call(0x135, 119, 2, 6), // getcpu
+    call(0x136, 293, 3, 2), // process_vm_readv
+    call(0x137, 294, 3, 2), // process_vm_writev
+    call(0x138, 179, 3, 5), // kcmp
+    call(0x139, 88, 3, 8), // finit_module
+    call(0x13a, 356, 3, 14), // sched_setattr
+    call(0x13b, 350, 3, 14), // sched_getattr
+    call(0x13c, 324, 3, 15), // renameat2
+    call(0x13d, 360, 3, 17), // seccomp
+    call(0x13e, 140, 3, 17), // getrandom
+    call(0x13f, 213, 3, 17), // memfd_create
+    call(0x140, 180, 3, 17), // kexec_file_load
+    call(0x141, 18, 3, 18), // bpf
+    call(0x142, 65, 3, 19), // execveat
+    call(0x143, 490, 4, 3), // userfaultfd
+    call(0x144, 212, 3, 17), // membarrier
+    call(0x145, 222, 4, 4), // mlock2
+    call(0x146, 47, 4, 5), // copy_file_range
+    call(0x147, 289, 4, 6), // preadv2
+    call(0x148, 303, 4, 6), // pwritev2
+    call(0x149, 282, 4, 8), // pkey_mprotect
+    call(0x14a, 280, 4, 8), // pkey_alloc
+    call(0x14b, 281, 4, 8), // pkey_free
+    call(0x14c, 437, 4, 11), // statx
+    call(0x14d, 166, 4, 18), // io_pgetevents
+    call(0x14e, 330, 4, 18), // rseq
+    call(0x14f, 488, 6, 11), // uretprobe
+    call(0x150, 487, 6, 18), // uprobe
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 5, 14), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 6), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static X86: Table = Table {
@@ -1019,467 +1019,467 @@ static X86: Table = Table {
 };
 
 static X86_CALLS: [Call; 461] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x11, "break", 0, 0),
-    call(0x12, "oldstat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "oldfstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x1f, "stty", 0, 0),
-    call(0x20, "gtty", 0, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x23, "ftime", 0, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2c, "prof", 0, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x35, "lock", 0, 0),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x38, "mpx", 0, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3a, "ulimit", 0, 0),
-    call(0x3b, "oldolduname", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "select", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "oldlstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x62, "profil", 0, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "ioperm", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6d, "olduname", 1, 0),
-    call(0x6e, "iopl", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "idle", 0, 0),
-    call(0x71, "vm86old", 1, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7b, "modify_ldt", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x89, "afs_syscall", 0, 0),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "vm86", 2, 0),
-    call(0xa7, "query_module", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb6, "chown", 2, 2),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbc, "getpmsg", 0, 0),
-    call(0xbd, "putpmsg", 0, 0),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "ugetrlimit", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "lchown32", 2, 4),
-    call(0xc7, "getuid32", 2, 4),
-    call(0xc8, "getgid32", 2, 4),
-    call(0xc9, "geteuid32", 2, 4),
-    call(0xca, "getegid32", 2, 4),
-    call(0xcb, "setreuid32", 2, 4),
-    call(0xcc, "setregid32", 2, 4),
-    call(0xcd, "getgroups32", 2, 4),
-    call(0xce, "setgroups32", 2, 4),
-    call(0xcf, "fchown32", 2, 4),
-    call(0xd0, "setresuid32", 2, 4),
-    call(0xd1, "getresuid32", 2, 4),
-    call(0xd2, "setresgid32", 2, 4),
-    call(0xd3, "getresgid32", 2, 4),
-    call(0xd4, "chown32", 2, 4),
-    call(0xd5, "setuid32", 2, 4),
-    call(0xd6, "setgid32", 2, 4),
-    call(0xd7, "setfsuid32", 2, 4),
-    call(0xd8, "setfsgid32", 2, 4),
-    call(0xd9, "pivot_root", 2, 4),
-    call(0xda, "mincore", 2, 4),
-    call(0xdb, "madvise", 2, 4),
-    call(0xdc, "getdents64", 2, 4),
-    call(0xdd, "fcntl64", 2, 4),
-    call(0xe0, "gettid", 2, 4),
-    call(0xe1, "readahead", 2, 4),
-    call(0xe2, "setxattr", 2, 6),
-    call(0xe3, "lsetxattr", 2, 6),
-    call(0xe4, "fsetxattr", 2, 6),
-    call(0xe5, "getxattr", 2, 6),
-    call(0xe6, "lgetxattr", 2, 6),
-    call(0xe7, "fgetxattr", 2, 6),
-    call(0xe8, "listxattr", 2, 6),
-    call(0xe9, "llistxattr", 2, 6),
-    call(0xea, "flistxattr", 2, 6),
-    call(0xeb, "removexattr", 2, 6),
-    call(0xec, "lremovexattr", 2, 6),
-    call(0xed, "fremovexattr", 2, 6),
-    call(0xee, "tkill", 2, 6),
-    call(0xef, "sendfile64", 2, 6),
-    call(0xf0, "futex", 2, 6),
-    call(0xf1, "sched_setaffinity", 2, 6),
-    call(0xf2, "sched_getaffinity", 2, 6),
-    call(0xf3, "set_thread_area", 2, 6),
-    call(0xf4, "get_thread_area", 2, 6),
-    call(0xf5, "io_setup", 2, 6),
-    call(0xf6, "io_destroy", 2, 6),
-    call(0xf7, "io_getevents", 2, 6),
-    call(0xf8, "io_submit", 2, 6),
-    call(0xf9, "io_cancel", 2, 6),
-    call(0xfa, "fadvise64", 2, 6),
-    call(0xfc, "exit_group", 2, 6),
-    call(0xfd, "lookup_dcookie", 2, 6),
-    call(0xfe, "epoll_create", 2, 6),
-    call(0xff, "epoll_ctl", 2, 6),
-    call(0x100, "epoll_wait", 2, 6),
-    call(0x101, "remap_file_pages", 2, 6),
-    call(0x102, "set_tid_address", 2, 6),
-    call(0x103, "timer_create", 2, 6),
-    call(0x104, "timer_settime", 2, 6),
-    call(0x105, "timer_gettime", 2, 6),
-    call(0x106, "timer_getoverrun", 2, 6),
-    call(0x107, "timer_delete", 2, 6),
-    call(0x108, "clock_settime", 2, 6),
-    call(0x109, "clock_gettime", 2, 6),
-    call(0x10a, "clock_getres", 2, 6),
-    call(0x10b, "clock_nanosleep", 2, 6),
-    call(0x10c, "statfs64", 2, 6),
-    call(0x10d, "fstatfs64", 2, 6),
-    call(0x10e, "tgkill", 2, 6),
-    call(0x10f, "utimes", 2, 2),
-    call(0x110, "fadvise64_64", 2, 6),
-    call(0x111, "vserver", 0, 0),
-    call(0x112, "mbind", 2, 6),
-    call(0x113, "get_mempolicy", 2, 6),
-    call(0x114, "set_mempolicy", 2, 6),
-    call(0x115, "mq_open", 2, 6),
-    call(0x116, "mq_unlink", 2, 6),
-    call(0x117, "mq_timedsend", 2, 6),
-    call(0x118, "mq_timedreceive", 2, 6),
-    call(0x119, "mq_notify", 2, 6),
-    call(0x11a, "mq_getsetattr", 2, 6),
-    call(0x11b, "kexec_load", 2, 6),
-    call(0x11c, "waitid", 2, 6),
-    call(0x11e, "add_key", 2, 6),
-    call(0x11f, "request_key", 2, 6),
-    call(0x120, "keyctl", 2, 6),
-    call(0x121, "ioprio_set", 2, 6),
-    call(0x122, "ioprio_get", 2, 6),
-    call(0x123, "inotify_init", 2, 6),
-    call(0x124, "inotify_add_watch", 2, 6),
-    call(0x125, "inotify_rm_watch", 2, 6),
-    call(0x126, "migrate_pages", 2, 6),
-    call(0x127, "openat", 2, 6),
-    call(0x128, "mkdirat", 2, 6),
-    call(0x129, "mknodat", 2, 6),
-    call(0x12a, "fchownat", 2, 6),
-    call(0x12b, "futimesat", 2, 6),
-    call(0x12c, "fstatat64", 2, 6),
-    call(0x12d, "unlinkat", 2, 6),
-    call(0x12e, "renameat", 2, 6),
-    call(0x12f, "linkat", 2, 6),
-    call(0x130, "symlinkat", 2, 6),
-    call(0x131, "readlinkat", 2, 6),
-    call(0x132, "fchmodat", 2, 6),
-    call(0x133, "faccessat", 2, 6),
-    call(0x134, "pselect6", 2, 6),
-    call(0x135, "ppoll", 2, 6),
-    call(0x136, "unshare", 2, 6),
-    call(0x137, "set_robust_list", 2, 6),
-    call(0x138, "get_robust_list", 2, 6),
-    call(0x139, "splice", 2, 6),
-    call(0x13a, "sync_file_range", 2, 6),
-    call(0x13b, "tee", 2, 6),
-    call(0x13c, "vmsplice", 2, 6),
-    call(0x13d, "move_pages", 2, 6),
-    call(0x13e, "getcpu", 2, 6),
-    call(0x13f, "epoll_pwait", 2, 6),
-    call(0x140, "utimensat", 2, 6),
-    call(0x141, "signalfd", 2, 6),
-    call(0x142, "timerfd_create", 2, 6),
-    call(0x143, "eventfd", 2, 6),
-    call(0x144, "fallocate", 2, 6),
-    call(0x145, "timerfd_settime", 2, 6),
-    call(0x146, "timerfd_gettime", 2, 6),
-    call(0x147, "signalfd4", 2, 6),
-    call(0x148, "eventfd2", 2, 6),
-    call(0x149, "epoll_create1", 2, 6),
-    call(0x14a, "dup3", 2, 6),
-    call(0x14b, "pipe2", 2, 6),
-    call(0x14c, "inotify_init1", 2, 6),
-    call(0x14d, "preadv", 2, 6),
-    call(0x14e, "pwritev", 2, 6),
-    call(0x14f, "rt_tgsigqueueinfo", 2, 6),
-    call(0x150, "perf_event_open", 2, 6),
-    call(0x151, "recvmmsg", 2, 6),
-    call(0x152, "fanotify_init", 2, 6),
-    call(0x153, "fanotify_mark", 2, 6),
-    call(0x154, "prlimit64", 2, 6),
-    call(0x155, "name_to_handle_at", 2, 6),
-    call(0x156, "open_by_handle_at", 2, 6),
-    call(0x157, "clock_adjtime", 2, 6),
-    call(0x158, "syncfs", 2, 6),
-    call(0x159, "sendmmsg", 3, 0),
-    call(0x15a, "setns", 3, 0),
-    call(0x15b, "process_vm_readv", 3, 2),
-    call(0x15c, "process_vm_writev", 3, 2),
-    call(0x15d, "kcmp", 3, 5),
-    call(0x15e, "finit_module", 3, 8),
-    call(0x15f, "sched_setattr", 3, 14),
-    call(0x160, "sched_getattr", 3, 14),
-    call(0x161, "renameat2", 3, 15),
-    call(0x162, "seccomp", 3, 17),
-    call(0x163, "getrandom", 3, 17),
-    call(0x164, "memfd_create", 3, 17),
-    call(0x165, "bpf", 3, 18),
-    call(0x166, "execveat", 3, 19),
-    call(0x167, "socket", 4, 3),
-    call(0x168, "socketpair", 4, 3),
-    call(0x169, "bind", 4, 3),
-    call(0x16a, "connect", 4, 3),
-    call(0x16b, "listen", 4, 3),
-    call(0x16c, "accept4", 4, 3),
-    call(0x16d, "getsockopt", 4, 3),
-    call(0x16e, "setsockopt", 4, 3),
-    call(0x16f, "getsockname", 4, 3),
-    call(0x170, "getpeername", 4, 3),
-    call(0x171, "sendto", 4, 3),
-    call(0x172, "sendmsg", 4, 3),
-    call(0x173, "recvfrom", 4, 3),
-    call(0x174, "recvmsg", 4, 3),
-    call(0x175, "shutdown", 4, 3),
-    call(0x176, "userfaultfd", 4, 3),
-    call(0x177, "membarrier", 3, 17),
-    call(0x178, "mlock2", 4, 4),
-    call(0x179, "copy_file_range", 4, 5),
-    call(0x17a, "preadv2", 4, 6),
-    call(0x17b, "pwritev2", 4, 6),
-    call(0x17c, "pkey_mprotect", 4, 8),
-    call(0x17d, "pkey_alloc", 4, 8),
-    call(0x17e, "pkey_free", 4, 8),
-    call(0x17f, "statx", 4, 11),
-    call(0x180, "arch_prctl", 4, 12),
-    call(0x181, "io_pgetevents", 4, 18),
-    call(0x182, "rseq", 4, 18),
-    call(0x189, "semget", 5, 1),
-    call(0x18a, "semctl", 5, 1),
-    call(0x18b, "shmget", 5, 1),
-    call(0x18c, "shmctl", 5, 1),
-    call(0x18d, "shmat", 5, 1),
-    call(0x18e, "shmdt", 5, 1),
-    call(0x18f, "msgget", 5, 1),
-    call(0x190, "msgsnd", 5, 1),
-    call(0x191, "msgrcv", 5, 1),
-    call(0x192, "msgctl", 5, 1),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 5, 14),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x11, 19, 0, 0), // break
+    call(0x12, 260, 1, 0), // oldstat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 257, 1, 0), // oldfstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x1f, 439, 0, 0), // stty
+    call(0x20, 156, 0, 0), // gtty
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x23, 104, 0, 0), // ftime
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2c, 295, 0, 0), // prof
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x35, 199, 0, 0), // lock
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x38, 232, 0, 0), // mpx
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3a, 479, 0, 0), // ulimit
+    call(0x3b, 259, 1, 0), // oldolduname
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 362, 1, 0), // select
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 258, 1, 0), // oldlstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x62, 296, 0, 0), // profil
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 174, 1, 0), // ioperm
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6d, 261, 1, 0), // olduname
+    call(0x6e, 175, 1, 0), // iopl
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 157, 0, 0), // idle
+    call(0x71, 501, 1, 0), // vm86old
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7b, 226, 1, 0), // modify_ldt
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x89, 9, 0, 0), // afs_syscall
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 500, 2, 0), // vm86
+    call(0xa7, 304, 2, 2), // query_module
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb6, 29, 2, 2), // chown
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbc, 137, 0, 0), // getpmsg
+    call(0xbd, 300, 0, 0), // putpmsg
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 478, 2, 4), // ugetrlimit
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 188, 2, 4), // lchown32
+    call(0xc7, 153, 2, 4), // getuid32
+    call(0xc8, 128, 2, 4), // getgid32
+    call(0xc9, 126, 2, 4), // geteuid32
+    call(0xca, 124, 2, 4), // getegid32
+    call(0xcb, 401, 2, 4), // setreuid32
+    call(0xcc, 395, 2, 4), // setregid32
+    call(0xcd, 130, 2, 4), // getgroups32
+    call(0xce, 388, 2, 4), // setgroups32
+    call(0xcf, 80, 2, 4), // fchown32
+    call(0xd0, 399, 2, 4), // setresuid32
+    call(0xd1, 144, 2, 4), // getresuid32
+    call(0xd2, 397, 2, 4), // setresgid32
+    call(0xd3, 142, 2, 4), // getresgid32
+    call(0xd4, 30, 2, 4), // chown32
+    call(0xd5, 407, 2, 4), // setuid32
+    call(0xd6, 386, 2, 4), // setgid32
+    call(0xd7, 384, 2, 4), // setfsuid32
+    call(0xd8, 382, 2, 4), // setfsgid32
+    call(0xd9, 279, 2, 4), // pivot_root
+    call(0xda, 216, 2, 4), // mincore
+    call(0xdb, 209, 2, 4), // madvise
+    call(0xdc, 122, 2, 4), // getdents64
+    call(0xdd, 83, 2, 4), // fcntl64
+    call(0xe0, 150, 2, 4), // gettid
+    call(0xe1, 308, 2, 4), // readahead
+    call(0xe2, 408, 2, 6), // setxattr
+    call(0xe3, 203, 2, 6), // lsetxattr
+    call(0xe4, 94, 2, 6), // fsetxattr
+    call(0xe5, 154, 2, 6), // getxattr
+    call(0xe6, 189, 2, 6), // lgetxattr
+    call(0xe7, 85, 2, 6), // fgetxattr
+    call(0xe8, 195, 2, 6), // listxattr
+    call(0xe9, 197, 2, 6), // llistxattr
+    call(0xea, 89, 2, 6), // flistxattr
+    call(0xeb, 320, 2, 6), // removexattr
+    call(0xec, 201, 2, 6), // lremovexattr
+    call(0xed, 92, 2, 6), // fremovexattr
+    call(0xee, 474, 2, 6), // tkill
+    call(0xef, 370, 2, 6), // sendfile64
+    call(0xf0, 107, 2, 6), // futex
+    call(0xf1, 355, 2, 6), // sched_setaffinity
+    call(0xf2, 349, 2, 6), // sched_getaffinity
+    call(0xf3, 377, 2, 6), // set_thread_area
+    call(0xf4, 117, 2, 6), // get_thread_area
+    call(0xf5, 168, 2, 6), // io_setup
+    call(0xf6, 164, 2, 6), // io_destroy
+    call(0xf7, 165, 2, 6), // io_getevents
+    call(0xf8, 169, 2, 6), // io_submit
+    call(0xf9, 163, 2, 6), // io_cancel
+    call(0xfa, 70, 2, 6), // fadvise64
+    call(0xfc, 67, 2, 6), // exit_group
+    call(0xfd, 200, 2, 6), // lookup_dcookie
+    call(0xfe, 54, 2, 6), // epoll_create
+    call(0xff, 56, 2, 6), // epoll_ctl
+    call(0x100, 60, 2, 6), // epoll_wait
+    call(0x101, 319, 2, 6), // remap_file_pages
+    call(0x102, 378, 2, 6), // set_tid_address
+    call(0x103, 460, 2, 6), // timer_create
+    call(0x104, 465, 2, 6), // timer_settime
+    call(0x105, 463, 2, 6), // timer_gettime
+    call(0x106, 462, 2, 6), // timer_getoverrun
+    call(0x107, 461, 2, 6), // timer_delete
+    call(0x108, 40, 2, 6), // clock_settime
+    call(0x109, 36, 2, 6), // clock_gettime
+    call(0x10a, 34, 2, 6), // clock_getres
+    call(0x10b, 38, 2, 6), // clock_nanosleep
+    call(0x10c, 435, 2, 6), // statfs64
+    call(0x10d, 102, 2, 6), // fstatfs64
+    call(0x10e, 458, 2, 6), // tgkill
+    call(0x10f, 497, 2, 2), // utimes
+    call(0x110, 71, 2, 6), // fadvise64_64
+    call(0x111, 503, 0, 0), // vserver
+    call(0x112, 211, 2, 6), // mbind
+    call(0x113, 115, 2, 6), // get_mempolicy
+    call(0x114, 374, 2, 6), // set_mempolicy
+    call(0x115, 235, 2, 6), // mq_open
+    call(0x116, 240, 2, 6), // mq_unlink
+    call(0x117, 238, 2, 6), // mq_timedsend
+    call(0x118, 236, 2, 6), // mq_timedreceive
+    call(0x119, 234, 2, 6), // mq_notify
+    call(0x11a, 233, 2, 6), // mq_getsetattr
+    call(0x11b, 181, 2, 6), // kexec_load
+    call(0x11c, 505, 2, 6), // waitid
+    call(0x11e, 7, 2, 6), // add_key
+    call(0x11f, 325, 2, 6), // request_key
+    call(0x120, 182, 2, 6), // keyctl
+    call(0x121, 177, 2, 6), // ioprio_set
+    call(0x122, 176, 2, 6), // ioprio_get
+    call(0x123, 160, 2, 6), // inotify_init
+    call(0x124, 159, 2, 6), // inotify_add_watch
+    call(0x125, 162, 2, 6), // inotify_rm_watch
+    call(0x126, 215, 2, 6), // migrate_pages
+    call(0x127, 266, 2, 6), // openat
+    call(0x128, 218, 2, 6), // mkdirat
+    call(0x129, 220, 2, 6), // mknodat
+    call(0x12a, 81, 2, 6), // fchownat
+    call(0x12b, 113, 2, 6), // futimesat
+    call(0x12c, 100, 2, 6), // fstatat64
+    call(0x12d, 485, 2, 6), // unlinkat
+    call(0x12e, 323, 2, 6), // renameat
+    call(0x12f, 191, 2, 6), // linkat
+    call(0x130, 446, 2, 6), // symlinkat
+    call(0x131, 311, 2, 6), // readlinkat
+    call(0x132, 77, 2, 6), // fchmodat
+    call(0x133, 68, 2, 6), // faccessat
+    call(0x134, 297, 2, 6), // pselect6
+    call(0x135, 284, 2, 6), // ppoll
+    call(0x136, 486, 2, 6), // unshare
+    call(0x137, 376, 2, 6), // set_robust_list
+    call(0x138, 116, 2, 6), // get_robust_list
+    call(0x139, 428, 2, 6), // splice
+    call(0x13a, 448, 2, 6), // sync_file_range
+    call(0x13b, 457, 2, 6), // tee
+    call(0x13c, 502, 2, 6), // vmsplice
+    call(0x13d, 230, 2, 6), // move_pages
+    call(0x13e, 119, 2, 6), // getcpu
+    call(0x13f, 58, 2, 6), // epoll_pwait
+    call(0x140, 495, 2, 6), // utimensat
+    call(0x141, 419, 2, 6), // signalfd
+    call(0x142, 468, 2, 6), // timerfd_create
+    call(0x143, 62, 2, 6), // eventfd
+    call(0x144, 72, 2, 6), // fallocate
+    call(0x145, 471, 2, 6), // timerfd_settime
+    call(0x146, 469, 2, 6), // timerfd_gettime
+    call(0x147, 420, 2, 6), // signalfd4
+    call(0x148, 63, 2, 6), // eventfd2
+    call(0x149, 55, 2, 6), // epoll_create1
+    call(0x14a, 53, 2, 6), // dup3
+    call(0x14b, 278, 2, 6), // pipe2
+    call(0x14c, 161, 2, 6), // inotify_init1
+    call(0x14d, 288, 2, 6), // preadv
+    call(0x14e, 302, 2, 6), // pwritev
+    call(0x14f, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x150, 272, 2, 6), // perf_event_open
+    call(0x151, 316, 2, 6), // recvmmsg
+    call(0x152, 73, 2, 6), // fanotify_init
+    call(0x153, 74, 2, 6), // fanotify_mark
+    call(0x154, 290, 2, 6), // prlimit64
+    call(0x155, 252, 2, 6), // name_to_handle_at
+    call(0x156, 263, 2, 6), // open_by_handle_at
+    call(0x157, 32, 2, 6), // clock_adjtime
+    call(0x158, 450, 2, 6), // syncfs
+    call(0x159, 371, 3, 0), // sendmmsg
+    call(0x15a, 391, 3, 0), // setns
+    call(0x15b, 293, 3, 2), // process_vm_readv
+    call(0x15c, 294, 3, 2), // process_vm_writev
+    call(0x15d, 179, 3, 5), // kcmp
+    call(0x15e, 88, 3, 8), // finit_module
+    call(0x15f, 356, 3, 14), // sched_setattr
+    call(0x160, 350, 3, 14), // sched_getattr
+    call(0x161, 324, 3, 15), // renameat2
+    call(0x162, 360, 3, 17), // seccomp
+    call(0x163, 140, 3, 17), // getrandom
+    call(0x164, 213, 3, 17), // memfd_create
+    call(0x165, 18, 3, 18), // bpf
+    call(0x166, 65, 3, 19), // execveat
+    call(0x167, 425, 4, 3), // socket
+    call(0x168, 427, 4, 3), // socketpair
+    call(0x169, 17, 4, 3), // bind
+    call(0x16a, 46, 4, 3), // connect
+    call(0x16b, 192, 4, 3), // listen
+    call(0x16c, 4, 4, 3), // accept4
+    call(0x16d, 149, 4, 3), // getsockopt
+    call(0x16e, 404, 4, 3), // setsockopt
+    call(0x16f, 148, 4, 3), // getsockname
+    call(0x170, 133, 4, 3), // getpeername
+    call(0x171, 373, 4, 3), // sendto
+    call(0x172, 372, 4, 3), // sendmsg
+    call(0x173, 315, 4, 3), // recvfrom
+    call(0x174, 318, 4, 3), // recvmsg
+    call(0x175, 415, 4, 3), // shutdown
+    call(0x176, 490, 4, 3), // userfaultfd
+    call(0x177, 212, 3, 17), // membarrier
+    call(0x178, 222, 4, 4), // mlock2
+    call(0x179, 47, 4, 5), // copy_file_range
+    call(0x17a, 289, 4, 6), // preadv2
+    call(0x17b, 303, 4, 6), // pwritev2
+    call(0x17c, 282, 4, 8), // pkey_mprotect
+    call(0x17d, 280, 4, 8), // pkey_alloc
+    call(0x17e, 281, 4, 8), // pkey_free
+    call(0x17f, 437, 4, 11), // statx
+    call(0x180, 11, 4, 12), // arch_prctl
+    call(0x181, 166, 4, 18), // io_pgetevents
+    call(0x182, 330, 4, 18), // rseq
+    call(0x189, 364, 5, 1), // semget
+    call(0x18a, 363, 5, 1), // semctl
+    call(0x18b, 414, 5, 1), // shmget
+    call(0x18c, 412, 5, 1), // shmctl
+    call(0x18d, 411, 5, 1), // shmat
+    call(0x18e, 413, 5, 1), // shmdt
+    call(0x18f, 244, 5, 1), // msgget
+    call(0x190, 246, 5, 1), // msgsnd
+    call(0x191, 245, 5, 1), // msgrcv
+    call(0x192, 243, 5, 1), // msgctl
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 5, 14), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static X32: Table = Table {
@@ -1550,380 +1550,380 @@ static X32: Table = Table {
 };
 
 static X32_CALLS: [Call; 374] = [
-    call(0x40000000, "read", 1, 0),
-    call(0x40000001, "write", 1, 0),
-    call(0x40000002, "open", 1, 0),
-    call(0x40000003, "close", 1, 0),
-    call(0x40000004, "stat", 1, 0),
-    call(0x40000005, "fstat", 1, 0),
-    call(0x40000006, "lstat", 1, 0),
-    call(0x40000007, "poll", 2, 0),
-    call(0x40000008, "lseek", 1, 0),
-    call(0x40000009, "mmap", 1, 0),
-    call(0x4000000a, "mprotect", 1, 0),
-    call(0x4000000b, "munmap", 1, 0),
-    call(0x4000000c, "brk", 1, 0),
-    call(0x4000000e, "rt_sigprocmask", 2, 2),
-    call(0x40000011, "pread64", 2, 2),
-    call(0x40000012, "pwrite64", 2, 2),
-    call(0x40000015, "access", 1, 0),
-    call(0x40000016, "pipe", 1, 0),
-    call(0x40000017, "select", 1, 0),
-    call(0x40000018, "sched_yield", 2, 0),
-    call(0x40000019, "mremap", 2, 0),
-    call(0x4000001a, "msync", 2, 0),
-    call(0x4000001b, "mincore", 2, 4),
-    call(0x4000001c, "madvise", 2, 4),
-    call(0x4000001d, "shmget", 2, 0),
-    call(0x4000001e, "shmat", 2, 0),
-    call(0x4000001f, "shmctl", 2, 0),
-    call(0x40000020, "dup", 1, 0),
-    call(0x40000021, "dup2", 1, 0),
-    call(0x40000022, "pause", 1, 0),
-    call(0x40000023, "nanosleep", 2, 0),
-    call(0x40000024, "getitimer", 1, 0),
-    call(0x40000025, "alarm", 1, 0),
-    call(0x40000026, "setitimer", 1, 0),
-    call(0x40000027, "getpid", 1, 0),
-    call(0x40000028, "sendfile", 2, 2),
-    call(0x40000029, "socket", 2, 0),
-    call(0x4000002a, "connect", 2, 0),
-    call(0x4000002b, "accept", 2, 0),
-    call(0x4000002c, "sendto", 2, 0),
-    call(0x40000030, "shutdown", 2, 0),
-    call(0x40000031, "bind", 2, 0),
-    call(0x40000032, "listen", 2, 0),
-    call(0x40000033, "getsockname", 2, 0),
-    call(0x40000034, "getpeername", 2, 0),
-    call(0x40000035, "socketpair", 2, 0),
-    call(0x40000038, "clone", 1, 0),
-    call(0x40000039, "fork", 1, 0),
-    call(0x4000003a, "vfork", 2, 2),
-    call(0x4000003c, "exit", 1, 0),
-    call(0x4000003d, "wait4", 1, 0),
-    call(0x4000003e, "kill", 1, 0),
-    call(0x4000003f, "uname", 1, 0),
-    call(0x40000040, "semget", 2, 0),
-    call(0x40000041, "semop", 2, 0),
-    call(0x40000042, "semctl", 2, 0),
-    call(0x40000043, "shmdt", 2, 0),
-    call(0x40000044, "msgget", 2, 0),
-    call(0x40000045, "msgsnd", 2, 0),
-    call(0x40000046, "msgrcv", 2, 0),
-    call(0x40000047, "msgctl", 2, 0),
-    call(0x40000048, "fcntl", 1, 0),
-    call(0x40000049, "flock", 2, 0),
-    call(0x4000004a, "fsync", 1, 0),
-    call(0x4000004b, "fdatasync", 2, 0),
-    call(0x4000004c, "truncate", 1, 0),
-    call(0x4000004d, "ftruncate", 1, 0),
-    call(0x4000004e, "getdents", 2, 0),
-    call(0x4000004f, "getcwd", 2, 2),
-    call(0x40000050, "chdir", 1, 0),
-    call(0x40000051, "fchdir", 1, 0),
-    call(0x40000052, "rename", 1, 0),
-    call(0x40000053, "mkdir", 1, 0),
-    call(0x40000054, "rmdir", 1, 0),
-    call(0x40000055, "creat", 1, 0),
-    call(0x40000056, "link", 1, 0),
-    call(0x40000057, "unlink", 1, 0),
-    call(0x40000058, "symlink", 1, 0),
-    call(0x40000059, "readlink", 1, 0),
-    call(0x4000005a, "chmod", 1, 0),
-    call(0x4000005b, "fchmod", 1, 0),
-    call(0x4000005c, "chown", 2, 2),
-    call(0x4000005d, "fchown", 1, 0),
-    call(0x4000005e, "lchown", 1, 0),
-    call(0x4000005f, "umask", 1, 0),
-    call(0x40000060, "gettimeofday", 1, 0),
-    call(0x40000061, "getrlimit", 1, 0),
-    call(0x40000062, "getrusage", 1, 0),
-    call(0x40000063, "sysinfo", 1, 0),
-    call(0x40000064, "times", 1, 0),
-    call(0x40000066, "getuid", 1, 0),
-    call(0x40000067, "syslog", 1, 0),
-    call(0x40000068, "getgid", 1, 0),
-    call(0x40000069, "setuid", 1, 0),
-    call(0x4000006a, "setgid", 1, 0),
-    call(0x4000006b, "geteuid", 1, 0),
-    call(0x4000006c, "getegid", 1, 0),
-    call(0x4000006d, "setpgid", 1, 0),
-    call(0x4000006e, "getppid", 1, 0),
-    call(0x4000006f, "getpgrp", 1, 0),
-    call(0x40000070, "setsid", 1, 0),
-    call(0x40000071, "setreuid", 1, 0),
-    call(0x40000072, "setregid", 1, 0),
-    call(0x40000073, "getgroups", 1, 0),
-    call(0x40000074, "setgroups", 1, 0),
-    call(0x40000075, "setresuid", 2, 2),
-    call(0x40000076, "getresuid", 2, 2),
-    call(0x40000077, "setresgid", 2, 2),
-    call(0x40000078, "getresgid", 2, 2),
-    call(0x40000079, "getpgid", 1, 0),
-    call(0x4000007a, "setfsuid", 1, 2),
-    call(0x4000007b, "setfsgid", 1, 2),
-    call(0x4000007c, "getsid", 2, 0),
-    call(0x4000007d, "capget", 2, 2),
-    call(0x4000007e, "capset", 2, 2),
-    call(0x40000082, "rt_sigsuspend", 2, 2),
-    call(0x40000084, "utime", 1, 0),
-    call(0x40000085, "mknod", 1, 0),
-    call(0x40000087, "personality", 1, 2),
-    call(0x40000088, "ustat", 1, 0),
-    call(0x40000089, "statfs", 1, 0),
-    call(0x4000008a, "fstatfs", 1, 0),
-    call(0x4000008b, "sysfs", 1, 2),
-    call(0x4000008c, "getpriority", 1, 0),
-    call(0x4000008d, "setpriority", 1, 0),
-    call(0x4000008e, "sched_setparam", 2, 0),
-    call(0x4000008f, "sched_getparam", 2, 0),
-    call(0x40000090, "sched_setscheduler", 2, 0),
-    call(0x40000091, "sched_getscheduler", 2, 0),
-    call(0x40000092, "sched_get_priority_max", 2, 0),
-    call(0x40000093, "sched_get_priority_min", 2, 0),
-    call(0x40000094, "sched_rr_get_interval", 2, 0),
-    call(0x40000095, "mlock", 2, 0),
-    call(0x40000096, "munlock", 2, 0),
-    call(0x40000097, "mlockall", 2, 0),
-    call(0x40000098, "munlockall", 2, 0),
-    call(0x40000099, "vhangup", 1, 0),
-    call(0x4000009a, "modify_ldt", 1, 0),
-    call(0x4000009b, "pivot_root", 2, 4),
-    call(0x4000009d, "prctl", 2, 2),
-    call(0x4000009e, "arch_prctl", 2, 6),
-    call(0x4000009f, "adjtimex", 1, 0),
-    call(0x400000a0, "setrlimit", 1, 0),
-    call(0x400000a1, "chroot", 1, 0),
-    call(0x400000a2, "sync", 1, 0),
-    call(0x400000a3, "acct", 1, 0),
-    call(0x400000a4, "settimeofday", 1, 0),
-    call(0x400000a5, "mount", 1, 0),
-    call(0x400000a6, "umount2", 2, 2),
-    call(0x400000a7, "swapon", 1, 0),
-    call(0x400000a8, "swapoff", 1, 0),
-    call(0x400000a9, "reboot", 1, 0),
-    call(0x400000aa, "sethostname", 1, 0),
-    call(0x400000ab, "setdomainname", 1, 0),
-    call(0x400000ac, "iopl", 1, 0),
-    call(0x400000ad, "ioperm", 1, 0),
-    call(0x400000af, "init_module", 1, 0),
-    call(0x400000b0, "delete_module", 1, 0),
-    call(0x400000b3, "quotactl", 1, 0),
-    call(0x400000b5, "getpmsg", 0, 0),
-    call(0x400000b6, "putpmsg", 0, 0),
-    call(0x400000b7, "afs_syscall", 0, 0),
-    call(0x400000b8, "tuxcall", 0, 0),
-    call(0x400000b9, "security", 0, 0),
-    call(0x400000ba, "gettid", 2, 4),
-    call(0x400000bb, "readahead", 2, 4),
-    call(0x400000bc, "setxattr", 2, 6),
-    call(0x400000bd, "lsetxattr", 2, 6),
-    call(0x400000be, "fsetxattr", 2, 6),
-    call(0x400000bf, "getxattr", 2, 6),
-    call(0x400000c0, "lgetxattr", 2, 6),
-    call(0x400000c1, "fgetxattr", 2, 6),
-    call(0x400000c2, "listxattr", 2, 6),
-    call(0x400000c3, "llistxattr", 2, 6),
-    call(0x400000c4, "flistxattr", 2, 6),
-    call(0x400000c5, "removexattr", 2, 6),
-    call(0x400000c6, "lremovexattr", 2, 6),
-    call(0x400000c7, "fremovexattr", 2, 6),
-    call(0x400000c8, "tkill", 2, 6),
-    call(0x400000c9, "time", 1, 0),
-    call(0x400000ca, "futex", 2, 6),
-    call(0x400000cb, "sched_setaffinity", 2, 6),
-    call(0x400000cc, "sched_getaffinity", 2, 6),
-    call(0x400000cf, "io_destroy", 2, 6),
-    call(0x400000d0, "io_getevents", 2, 6),
-    call(0x400000d2, "io_cancel", 2, 6),
-    call(0x400000d4, "lookup_dcookie", 2, 6),
-    call(0x400000d5, "epoll_create", 2, 6),
-    call(0x400000d8, "remap_file_pages", 2, 6),
-    call(0x400000d9, "getdents64", 2, 4),
-    call(0x400000da, "set_tid_address", 2, 6),
-    call(0x400000db, "restart_syscall", 2, 6),
-    call(0x400000dc, "semtimedop", 2, 6),
-    call(0x400000dd, "fadvise64", 2, 6),
-    call(0x400000df, "timer_settime", 2, 6),
-    call(0x400000e0, "timer_gettime", 2, 6),
-    call(0x400000e1, "timer_getoverrun", 2, 6),
-    call(0x400000e2, "timer_delete", 2, 6),
-    call(0x400000e3, "clock_settime", 2, 6),
-    call(0x400000e4, "clock_gettime", 2, 6),
-    call(0x400000e5, "clock_getres", 2, 6),
-    call(0x400000e6, "clock_nanosleep", 2, 6),
-    call(0x400000e7, "exit_group", 2, 6),
-    call(0x400000e8, "epoll_wait", 2, 6),
-    call(0x400000e9, "epoll_ctl", 2, 6),
-    call(0x400000ea, "tgkill", 2, 6),
-    call(0x400000eb, "utimes", 2, 2),
-    call(0x400000ed, "mbind", 2, 6),
-    call(0x400000ee, "set_mempolicy", 2, 6),
-    call(0x400000ef, "get_mempolicy", 2, 6),
-    call(0x400000f0, "mq_open", 2, 6),
-    call(0x400000f1, "mq_unlink", 2, 6),
-    call(0x400000f2, "mq_timedsend", 2, 6),
-    call(0x400000f3, "mq_timedreceive", 2, 6),
-    call(0x400000f5, "mq_getsetattr", 2, 6),
-    call(0x400000f8, "add_key", 2, 6),
-    call(0x400000f9, "request_key", 2, 6),
-    call(0x400000fa, "keyctl", 2, 6),
-    call(0x400000fb, "ioprio_set", 2, 6),
-    call(0x400000fc, "ioprio_get", 2, 6),
-    call(0x400000fd, "inotify_init", 2, 6),
-    call(0x400000fe, "inotify_add_watch", 2, 6),
-    call(0x400000ff, "inotify_rm_watch", 2, 6),
-    call(0x40000100, "migrate_pages", 2, 6),
-    call(0x40000101, "openat", 2, 6),
-    call(0x40000102, "mkdirat", 2, 6),
-    call(0x40000103, "mknodat", 2, 6),
-    call(0x40000104, "fchownat", 2, 6),
-    call(0x40000105, "futimesat", 2, 6),
-    call(0x40000106, "newfstatat", 2, 6),
-    call(0x40000107, "unlinkat", 2, 6),
-    call(0x40000108, "renameat", 2, 6),
-    call(0x40000109, "linkat", 2, 6),
-    call(0x4000010a, "symlinkat", 2, 6),
-    call(0x4000010b, "readlinkat", 2, 6),
-    call(0x4000010c, "fchmodat", 2, 6),
-    call(0x4000010d, "faccessat", 2, 6),
-    call(0x4000010e, "pselect6", 2, 6),
-    call(0x4000010f, "ppoll", 2, 6),
-    call(0x40000110, "unshare", 2, 6),
-    call(0x40000113, "splice", 2, 6),
-    call(0x40000114, "tee", 2, 6),
-    call(0x40000115, "sync_file_range", 2, 6),
-    call(0x40000118, "utimensat", 2, 6),
-    call(0x40000119, "epoll_pwait", 2, 6),
-    call(0x4000011a, "signalfd", 2, 6),
-    call(0x4000011b, "timerfd_create", 2, 6),
-    call(0x4000011c, "eventfd", 2, 6),
-    call(0x4000011d, "fallocate", 2, 6),
-    call(0x4000011e, "timerfd_settime", 2, 6),
-    call(0x4000011f, "timerfd_gettime", 2, 6),
-    call(0x40000120, "accept4", 2, 6),
-    call(0x40000121, "signalfd4", 2, 6),
-    call(0x40000122, "eventfd2", 2, 6),
-    call(0x40000123, "epoll_create1", 2, 6),
-    call(0x40000124, "dup3", 2, 6),
-    call(0x40000125, "pipe2", 2, 6),
-    call(0x40000126, "inotify_init1", 2, 6),
-    call(0x4000012a, "perf_event_open", 2, 6),
-    call(0x4000012c, "fanotify_init", 2, 6),
-    call(0x4000012d, "fanotify_mark", 2, 6),
-    call(0x4000012e, "prlimit64", 2, 6),
-    call(0x4000012f, "name_to_handle_at", 2, 6),
-    call(0x40000130, "open_by_handle_at", 2, 6),
-    call(0x40000131, "clock_adjtime", 2, 6),
-    call(0x40000132, "syncfs", 2, 6),
-    call(0x40000134, "setns", 3, 0),
-    call(0x40000135, "getcpu", 2, 6),
-    call(0x40000138, "kcmp", 3, 5),
-    call(0x40000139, "finit_module", 3, 8),
-    call(0x4000013a, "sched_setattr", 3, 14),
-    call(0x4000013b, "sched_getattr", 3, 14),
-    call(0x4000013c, "renameat2", 3, 15),
-    call(0x4000013d, "seccomp", 3, 17),
-    call(0x4000013e, "getrandom", 3, 17),
-    call(0x4000013f, "memfd_create", 3, 17),
-    call(0x40000140, "kexec_file_load", 3, 17),
-    call(0x40000141, "bpf", 3, 18),
-    call(0x40000143, "userfaultfd", 4, 3),
-    call(0x40000144, "membarrier", 3, 17),
-    call(0x40000145, "mlock2", 4, 4),
-    call(0x40000146, "copy_file_range", 4, 5),
-    call(0x40000149, "pkey_mprotect", 4, 8),
-    call(0x4000014a, "pkey_alloc", 4, 8),
-    call(0x4000014b, "pkey_free", 4, 8),
-    call(0x4000014c, "statx", 4, 11),
-    call(0x4000014d, "io_pgetevents", 4, 18),
-    call(0x4000014e, "rseq", 4, 18),
-    call(0x4000014f, "uretprobe", 6, 11),
-    call(0x40000150, "uprobe", 6, 18),
-    call(0x400001a8, "pidfd_send_signal", 5, 1),
-    call(0x400001a9, "io_uring_setup", 5, 1),
-    call(0x400001aa, "io_uring_enter", 5, 1),
-    call(0x400001ab, "io_uring_register", 5, 1),
-    call(0x400001ac, "open_tree", 5, 2),
-    call(0x400001ad, "move_mount", 5, 2),
-    call(0x400001ae, "fsopen", 5, 2),
-    call(0x400001af, "fsconfig", 5, 2),
-    call(0x400001b0, "fsmount", 5, 2),
-    call(0x400001b1, "fspick", 5, 2),
-    call(0x400001b2, "pidfd_open", 5, 3),
-    call(0x400001b3, "clone3", 5, 3),
-    call(0x400001b4, "close_range", 5, 9),
-    call(0x400001b5, "openat2", 5, 6),
-    call(0x400001b6, "pidfd_getfd", 5, 6),
-    call(0x400001b7, "faccessat2", 5, 8),
-    call(0x400001b8, "process_madvise", 5, 10),
-    call(0x400001b9, "epoll_pwait2", 5, 11),
-    call(0x400001ba, "mount_setattr", 5, 12),
-    call(0x400001bb, "quotactl_fd", 5, 14),
-    call(0x400001bc, "landlock_create_ruleset", 5, 13),
-    call(0x400001bd, "landlock_add_rule", 5, 13),
-    call(0x400001be, "landlock_restrict_self", 5, 13),
-    call(0x400001bf, "memfd_secret", 5, 14),
-    call(0x400001c0, "process_mrelease", 5, 15),
-    call(0x400001c1, "futex_waitv", 5, 16),
-    call(0x400001c2, "set_mempolicy_home_node", 5, 17),
-    call(0x400001c3, "cachestat", 6, 5),
-    call(0x400001c4, "fchmodat2", 6, 6),
-    call(0x400001c5, "map_shadow_stack", 6, 11),
-    call(0x400001c6, "futex_wake", 6, 7),
-    call(0x400001c7, "futex_wait", 6, 7),
-    call(0x400001c8, "futex_requeue", 6, 7),
-    call(0x400001c9, "statmount", 6, 8),
-    call(0x400001ca, "listmount", 6, 8),
-    call(0x400001cb, "lsm_get_self_attr", 6, 8),
-    call(0x400001cc, "lsm_set_self_attr", 6, 8),
-    call(0x400001cd, "lsm_list_modules", 6, 8),
-    call(0x400001ce, "mseal", 6, 10),
-    call(0x400001cf, "setxattrat", 6, 13),
-    call(0x400001d0, "getxattrat", 6, 13),
-    call(0x400001d1, "listxattrat", 6, 13),
-    call(0x400001d2, "removexattrat", 6, 13),
-    call(0x400001d3, "open_tree_attr", 6, 15),
-    call(0x400001d4, "file_getattr", 6, 17),
-    call(0x400001d5, "file_setattr", 6, 17),
-    call(0x400001d6, "listns", 6, 19),
-    call(0x400001d7, "rseq_slice_yield", 7, 0),
-    call(0x40000200, "rt_sigaction", 2, 2),
-    call(0x40000201, "rt_sigreturn", 2, 2),
-    call(0x40000202, "ioctl", 1, 0),
-    call(0x40000203, "readv", 2, 0),
-    call(0x40000204, "writev", 2, 0),
-    call(0x40000205, "recvfrom", 2, 0),
-    call(0x40000206, "sendmsg", 2, 0),
-    call(0x40000207, "recvmsg", 2, 0),
-    call(0x40000208, "execve", 1, 0),
-    call(0x40000209, "ptrace", 1, 0),
-    call(0x4000020a, "rt_sigpending", 2, 2),
-    call(0x4000020b, "rt_sigtimedwait", 2, 2),
-    call(0x4000020c, "rt_sigqueueinfo", 2, 2),
-    call(0x4000020d, "sigaltstack", 2, 2),
-    call(0x4000020e, "timer_create", 2, 6),
-    call(0x4000020f, "mq_notify", 2, 6),
-    call(0x40000210, "kexec_load", 2, 6),
-    call(0x40000211, "waitid", 2, 6),
-    call(0x40000212, "set_robust_list", 2, 6),
-    call(0x40000213, "get_robust_list", 2, 6),
-    call(0x40000214, "vmsplice", 2, 6),
-    call(0x40000215, "move_pages", 2, 6),
-    call(0x40000216, "preadv", 2, 6),
-    call(0x40000217, "pwritev", 2, 6),
-    call(0x40000218, "rt_tgsigqueueinfo", 2, 6),
-    call(0x40000219, "recvmmsg", 2, 6),
-    call(0x4000021a, "sendmmsg", 3, 0),
-    call(0x4000021b, "process_vm_readv", 3, 2),
-    call(0x4000021c, "process_vm_writev", 3, 2),
-    call(0x4000021d, "setsockopt", 2, 0),
-    call(0x4000021e, "getsockopt", 2, 0),
-    call(0x4000021f, "io_setup", 2, 6),
-    call(0x40000220, "io_submit", 2, 6),
-    call(0x40000221, "execveat", 3, 19),
-    call(0x40000222, "preadv2", 4, 6),
-    call(0x40000223, "pwritev2", 4, 6),
+    call(0x40000000, 307, 1, 0), // read
+    call(0x40000001, 507, 1, 0), // write
+    call(0x40000002, 262, 1, 0), // open
+    call(0x40000003, 44, 1, 0), // close
+    call(0x40000004, 432, 1, 0), // stat
+    call(0x40000005, 98, 1, 0), // fstat
+    call(0x40000006, 207, 1, 0), // lstat
+    call(0x40000007, 283, 2, 0), // poll
+    call(0x40000008, 202, 1, 0), // lseek
+    call(0x40000009, 224, 1, 0), // mmap
+    call(0x4000000a, 231, 1, 0), // mprotect
+    call(0x4000000b, 251, 1, 0), // munmap
+    call(0x4000000c, 21, 1, 0), // brk
+    call(0x4000000e, 334, 2, 2), // rt_sigprocmask
+    call(0x40000011, 287, 2, 2), // pread64
+    call(0x40000012, 301, 2, 2), // pwrite64
+    call(0x40000015, 5, 1, 0), // access
+    call(0x40000016, 277, 1, 0), // pipe
+    call(0x40000017, 362, 1, 0), // select
+    call(0x40000018, 359, 2, 0), // sched_yield
+    call(0x40000019, 241, 2, 0), // mremap
+    call(0x4000001a, 247, 2, 0), // msync
+    call(0x4000001b, 216, 2, 4), // mincore
+    call(0x4000001c, 209, 2, 4), // madvise
+    call(0x4000001d, 414, 2, 0), // shmget
+    call(0x4000001e, 411, 2, 0), // shmat
+    call(0x4000001f, 412, 2, 0), // shmctl
+    call(0x40000020, 51, 1, 0), // dup
+    call(0x40000021, 52, 1, 0), // dup2
+    call(0x40000022, 268, 1, 0), // pause
+    call(0x40000023, 253, 2, 0), // nanosleep
+    call(0x40000024, 131, 1, 0), // getitimer
+    call(0x40000025, 10, 1, 0), // alarm
+    call(0x40000026, 390, 1, 0), // setitimer
+    call(0x40000027, 136, 1, 0), // getpid
+    call(0x40000028, 369, 2, 2), // sendfile
+    call(0x40000029, 425, 2, 0), // socket
+    call(0x4000002a, 46, 2, 0), // connect
+    call(0x4000002b, 3, 2, 0), // accept
+    call(0x4000002c, 373, 2, 0), // sendto
+    call(0x40000030, 415, 2, 0), // shutdown
+    call(0x40000031, 17, 2, 0), // bind
+    call(0x40000032, 192, 2, 0), // listen
+    call(0x40000033, 148, 2, 0), // getsockname
+    call(0x40000034, 133, 2, 0), // getpeername
+    call(0x40000035, 427, 2, 0), // socketpair
+    call(0x40000038, 42, 1, 0), // clone
+    call(0x40000039, 91, 1, 0), // fork
+    call(0x4000003a, 498, 2, 2), // vfork
+    call(0x4000003c, 66, 1, 0), // exit
+    call(0x4000003d, 504, 1, 0), // wait4
+    call(0x4000003e, 183, 1, 0), // kill
+    call(0x4000003f, 483, 1, 0), // uname
+    call(0x40000040, 364, 2, 0), // semget
+    call(0x40000041, 365, 2, 0), // semop
+    call(0x40000042, 363, 2, 0), // semctl
+    call(0x40000043, 413, 2, 0), // shmdt
+    call(0x40000044, 244, 2, 0), // msgget
+    call(0x40000045, 246, 2, 0), // msgsnd
+    call(0x40000046, 245, 2, 0), // msgrcv
+    call(0x40000047, 243, 2, 0), // msgctl
+    call(0x40000048, 82, 1, 0), // fcntl
+    call(0x40000049, 90, 2, 0), // flock
+    call(0x4000004a, 103, 1, 0), // fsync
+    call(0x4000004b, 84, 2, 0), // fdatasync
+    call(0x4000004c, 475, 1, 0), // truncate
+    call(0x4000004d, 105, 1, 0), // ftruncate
+    call(0x4000004e, 121, 2, 0), // getdents
+    call(0x4000004f, 120, 2, 2), // getcwd
+    call(0x40000050, 27, 1, 0), // chdir
+    call(0x40000051, 75, 1, 0), // fchdir
+    call(0x40000052, 322, 1, 0), // rename
+    call(0x40000053, 217, 1, 0), // mkdir
+    call(0x40000054, 329, 1, 0), // rmdir
+    call(0x40000055, 48, 1, 0), // creat
+    call(0x40000056, 190, 1, 0), // link
+    call(0x40000057, 484, 1, 0), // unlink
+    call(0x40000058, 445, 1, 0), // symlink
+    call(0x40000059, 310, 1, 0), // readlink
+    call(0x4000005a, 28, 1, 0), // chmod
+    call(0x4000005b, 76, 1, 0), // fchmod
+    call(0x4000005c, 29, 2, 2), // chown
+    call(0x4000005d, 79, 1, 0), // fchown
+    call(0x4000005e, 187, 1, 0), // lchown
+    call(0x4000005f, 480, 1, 0), // umask
+    call(0x40000060, 151, 1, 0), // gettimeofday
+    call(0x40000061, 145, 1, 0), // getrlimit
+    call(0x40000062, 146, 1, 0), // getrusage
+    call(0x40000063, 454, 1, 0), // sysinfo
+    call(0x40000064, 473, 1, 0), // times
+    call(0x40000066, 152, 1, 0), // getuid
+    call(0x40000067, 455, 1, 0), // syslog
+    call(0x40000068, 127, 1, 0), // getgid
+    call(0x40000069, 406, 1, 0), // setuid
+    call(0x4000006a, 385, 1, 0), // setgid
+    call(0x4000006b, 125, 1, 0), // geteuid
+    call(0x4000006c, 123, 1, 0), // getegid
+    call(0x4000006d, 392, 1, 0), // setpgid
+    call(0x4000006e, 138, 1, 0), // getppid
+    call(0x4000006f, 135, 1, 0), // getpgrp
+    call(0x40000070, 403, 1, 0), // setsid
+    call(0x40000071, 400, 1, 0), // setreuid
+    call(0x40000072, 394, 1, 0), // setregid
+    call(0x40000073, 129, 1, 0), // getgroups
+    call(0x40000074, 387, 1, 0), // setgroups
+    call(0x40000075, 398, 2, 2), // setresuid
+    call(0x40000076, 143, 2, 2), // getresuid
+    call(0x40000077, 396, 2, 2), // setresgid
+    call(0x40000078, 141, 2, 2), // getresgid
+    call(0x40000079, 134, 1, 0), // getpgid
+    call(0x4000007a, 383, 1, 2), // setfsuid
+    call(0x4000007b, 381, 1, 2), // setfsgid
+    call(0x4000007c, 147, 2, 0), // getsid
+    call(0x4000007d, 25, 2, 2), // capget
+    call(0x4000007e, 26, 2, 2), // capset
+    call(0x40000082, 337, 2, 2), // rt_sigsuspend
+    call(0x40000084, 494, 1, 0), // utime
+    call(0x40000085, 219, 1, 0), // mknod
+    call(0x40000087, 273, 1, 2), // personality
+    call(0x40000088, 493, 1, 0), // ustat
+    call(0x40000089, 434, 1, 0), // statfs
+    call(0x4000008a, 101, 1, 0), // fstatfs
+    call(0x4000008b, 453, 1, 2), // sysfs
+    call(0x4000008c, 139, 1, 0), // getpriority
+    call(0x4000008d, 393, 1, 0), // setpriority
+    call(0x4000008e, 357, 2, 0), // sched_setparam
+    call(0x4000008f, 351, 2, 0), // sched_getparam
+    call(0x40000090, 358, 2, 0), // sched_setscheduler
+    call(0x40000091, 352, 2, 0), // sched_getscheduler
+    call(0x40000092, 347, 2, 0), // sched_get_priority_max
+    call(0x40000093, 348, 2, 0), // sched_get_priority_min
+    call(0x40000094, 353, 2, 0), // sched_rr_get_interval
+    call(0x40000095, 221, 2, 0), // mlock
+    call(0x40000096, 249, 2, 0), // munlock
+    call(0x40000097, 223, 2, 0), // mlockall
+    call(0x40000098, 250, 2, 0), // munlockall
+    call(0x40000099, 499, 1, 0), // vhangup
+    call(0x4000009a, 226, 1, 0), // modify_ldt
+    call(0x4000009b, 279, 2, 4), // pivot_root
+    call(0x4000009d, 286, 2, 2), // prctl
+    call(0x4000009e, 11, 2, 6), // arch_prctl
+    call(0x4000009f, 8, 1, 0), // adjtimex
+    call(0x400000a0, 402, 1, 0), // setrlimit
+    call(0x400000a1, 31, 1, 0), // chroot
+    call(0x400000a2, 447, 1, 0), // sync
+    call(0x400000a3, 6, 1, 0), // acct
+    call(0x400000a4, 405, 1, 0), // settimeofday
+    call(0x400000a5, 227, 1, 0), // mount
+    call(0x400000a6, 482, 2, 2), // umount2
+    call(0x400000a7, 443, 1, 0), // swapon
+    call(0x400000a8, 442, 1, 0), // swapoff
+    call(0x400000a9, 313, 1, 0), // reboot
+    call(0x400000aa, 389, 1, 0), // sethostname
+    call(0x400000ab, 380, 1, 0), // setdomainname
+    call(0x400000ac, 175, 1, 0), // iopl
+    call(0x400000ad, 174, 1, 0), // ioperm
+    call(0x400000af, 158, 1, 0), // init_module
+    call(0x400000b0, 50, 1, 0), // delete_module
+    call(0x400000b3, 305, 1, 0), // quotactl
+    call(0x400000b5, 137, 0, 0), // getpmsg
+    call(0x400000b6, 300, 0, 0), // putpmsg
+    call(0x400000b7, 9, 0, 0), // afs_syscall
+    call(0x400000b8, 477, 0, 0), // tuxcall
+    call(0x400000b9, 361, 0, 0), // security
+    call(0x400000ba, 150, 2, 4), // gettid
+    call(0x400000bb, 308, 2, 4), // readahead
+    call(0x400000bc, 408, 2, 6), // setxattr
+    call(0x400000bd, 203, 2, 6), // lsetxattr
+    call(0x400000be, 94, 2, 6), // fsetxattr
+    call(0x400000bf, 154, 2, 6), // getxattr
+    call(0x400000c0, 189, 2, 6), // lgetxattr
+    call(0x400000c1, 85, 2, 6), // fgetxattr
+    call(0x400000c2, 195, 2, 6), // listxattr
+    call(0x400000c3, 197, 2, 6), // llistxattr
+    call(0x400000c4, 89, 2, 6), // flistxattr
+    call(0x400000c5, 320, 2, 6), // removexattr
+    call(0x400000c6, 201, 2, 6), // lremovexattr
+    call(0x400000c7, 92, 2, 6), // fremovexattr
+    call(0x400000c8, 474, 2, 6), // tkill
+    call(0x400000c9, 459, 1, 0), // time
+    call(0x400000ca, 107, 2, 6), // futex
+    call(0x400000cb, 355, 2, 6), // sched_setaffinity
+    call(0x400000cc, 349, 2, 6), // sched_getaffinity
+    call(0x400000cf, 164, 2, 6), // io_destroy
+    call(0x400000d0, 165, 2, 6), // io_getevents
+    call(0x400000d2, 163, 2, 6), // io_cancel
+    call(0x400000d4, 200, 2, 6), // lookup_dcookie
+    call(0x400000d5, 54, 2, 6), // epoll_create
+    call(0x400000d8, 319, 2, 6), // remap_file_pages
+    call(0x400000d9, 122, 2, 4), // getdents64
+    call(0x400000da, 378, 2, 6), // set_tid_address
+    call(0x400000db, 326, 2, 6), // restart_syscall
+    call(0x400000dc, 366, 2, 6), // semtimedop
+    call(0x400000dd, 70, 2, 6), // fadvise64
+    call(0x400000df, 465, 2, 6), // timer_settime
+    call(0x400000e0, 463, 2, 6), // timer_gettime
+    call(0x400000e1, 462, 2, 6), // timer_getoverrun
+    call(0x400000e2, 461, 2, 6), // timer_delete
+    call(0x400000e3, 40, 2, 6), // clock_settime
+    call(0x400000e4, 36, 2, 6), // clock_gettime
+    call(0x400000e5, 34, 2, 6), // clock_getres
+    call(0x400000e6, 38, 2, 6), // clock_nanosleep
+    call(0x400000e7, 67, 2, 6), // exit_group
+    call(0x400000e8, 60, 2, 6), // epoll_wait
+    call(0x400000e9, 56, 2, 6), // epoll_ctl
+    call(0x400000ea, 458, 2, 6), // tgkill
+    call(0x400000eb, 497, 2, 2), // utimes
+    call(0x400000ed, 211, 2, 6), // mbind
+    call(0x400000ee, 374, 2, 6), // set_mempolicy
+    call(0x400000ef, 115, 2, 6), // get_mempolicy
+    call(0x400000f0, 235, 2, 6), // mq_open
+    call(0x400000f1, 240, 2, 6), // mq_unlink
+    call(0x400000f2, 238, 2, 6), // mq_timedsend
+    call(0x400000f3, 236, 2, 6), // mq_timedreceive
+    call(0x400000f5, 233, 2, 6), // mq_getsetattr
+    call(0x400000f8, 7, 2, 6), // add_key
+    call(0x400000f9, 325, 2, 6), // request_key
+    call(0x400000fa, 182, 2, 6), // keyctl
+    call(0x400000fb, 177, 2, 6), // ioprio_set
+    call(0x400000fc, 176, 2, 6), // ioprio_get
+    call(0x400000fd, 160, 2, 6), // inotify_init
+    call(0x400000fe, 159, 2, 6), // inotify_add_watch
+    call(0x400000ff, 162, 2, 6), // inotify_rm_watch
+    call(0x40000100, 215, 2, 6), // migrate_pages
+    call(0x40000101, 266, 2, 6), // openat
+    call(0x40000102, 218, 2, 6), // mkdirat
+    call(0x40000103, 220, 2, 6), // mknodat
+    call(0x40000104, 81, 2, 6), // fchownat
+    call(0x40000105, 113, 2, 6), // futimesat
+    call(0x40000106, 254, 2, 6), // newfstatat
+    call(0x40000107, 485, 2, 6), // unlinkat
+    call(0x40000108, 323, 2, 6), // renameat
+    call(0x40000109, 191, 2, 6), // linkat
+    call(0x4000010a, 446, 2, 6), // symlinkat
+    call(0x4000010b, 311, 2, 6), // readlinkat
+    call(0x4000010c, 77, 2, 6), // fchmodat
+    call(0x4000010d, 68, 2, 6), // faccessat
+    call(0x4000010e, 297, 2, 6), // pselect6
+    call(0x4000010f, 284, 2, 6), // ppoll
+    call(0x40000110, 486, 2, 6), // unshare
+    call(0x40000113, 428, 2, 6), // splice
+    call(0x40000114, 457, 2, 6), // tee
+    call(0x40000115, 448, 2, 6), // sync_file_range
+    call(0x40000118, 495, 2, 6), // utimensat
+    call(0x40000119, 58, 2, 6), // epoll_pwait
+    call(0x4000011a, 419, 2, 6), // signalfd
+    call(0x4000011b, 468, 2, 6), // timerfd_create
+    call(0x4000011c, 62, 2, 6), // eventfd
+    call(0x4000011d, 72, 2, 6), // fallocate
+    call(0x4000011e, 471, 2, 6), // timerfd_settime
+    call(0x4000011f, 469, 2, 6), // timerfd_gettime
+    call(0x40000120, 4, 2, 6), // accept4
+    call(0x40000121, 420, 2, 6), // signalfd4
+    call(0x40000122, 63, 2, 6), // eventfd2
+    call(0x40000123, 55, 2, 6), // epoll_create1
+    call(0x40000124, 53, 2, 6), // dup3
+    call(0x40000125, 278, 2, 6), // pipe2
+    call(0x40000126, 161, 2, 6), // inotify_init1
+    call(0x4000012a, 272, 2, 6), // perf_event_open
+    call(0x4000012c, 73, 2, 6), // fanotify_init
+    call(0x4000012d, 74, 2, 6), // fanotify_mark
+    call(0x4000012e, 290, 2, 6), // prlimit64
+    call(0x4000012f, 252, 2, 6), // name_to_handle_at
+    call(0x40000130, 263, 2, 6), // open_by_handle_at
+    call(0x40000131, 32, 2, 6), // clock_adjtime
+    call(0x40000132, 450, 2, 6), // syncfs
+    call(0x40000134, 391, 3, 0), // setns
+    call(0x40000135, 119, 2, 6), // getcpu
+    call(0x40000138, 179, 3, 5), // kcmp
+    call(0x40000139, 88, 3, 8), // finit_module
+    call(0x4000013a, 356, 3, 14), // sched_setattr
+    call(0x4000013b, 350, 3, 14), // sched_getattr
+    call(0x4000013c, 324, 3, 15), // renameat2
+    call(0x4000013d, 360, 3, 17), // seccomp
+    call(0x4000013e, 140, 3, 17), // getrandom
+    call(0x4000013f, 213, 3, 17), // memfd_create
+    call(0x40000140, 180, 3, 17), // kexec_file_load
+    call(0x40000141, 18, 3, 18), // bpf
+    call(0x40000143, 490, 4, 3), // userfaultfd
+    call(0x40000144, 212, 3, 17), // membarrier
+    call(0x40000145, 222, 4, 4), // mlock2
+    call(0x40000146, 47, 4, 5), // copy_file_range
+    call(0x40000149, 282, 4, 8), // pkey_mprotect
+    call(0x4000014a, 280, 4, 8), // pkey_alloc
+    call(0x4000014b, 281, 4, 8), // pkey_free
+    call(0x4000014c, 437, 4, 11), // statx
+    call(0x4000014d, 166, 4, 18), // io_pgetevents
+    call(0x4000014e, 330, 4, 18), // rseq
+    call(0x4000014f, 488, 6, 11), // uretprobe
+    call(0x40000150, 487, 6, 18), // uprobe
+    call(0x400001a8, 276, 5, 1), // pidfd_send_signal
+    call(0x400001a9, 172, 5, 1), // io_uring_setup
+    call(0x400001aa, 170, 5, 1), // io_uring_enter
+    call(0x400001ab, 171, 5, 1), // io_uring_register
+    call(0x400001ac, 264, 5, 2), // open_tree
+    call(0x400001ad, 229, 5, 2), // move_mount
+    call(0x400001ae, 96, 5, 2), // fsopen
+    call(0x400001af, 93, 5, 2), // fsconfig
+    call(0x400001b0, 95, 5, 2), // fsmount
+    call(0x400001b1, 97, 5, 2), // fspick
+    call(0x400001b2, 275, 5, 3), // pidfd_open
+    call(0x400001b3, 43, 5, 3), // clone3
+    call(0x400001b4, 45, 5, 9), // close_range
+    call(0x400001b5, 267, 5, 6), // openat2
+    call(0x400001b6, 274, 5, 6), // pidfd_getfd
+    call(0x400001b7, 69, 5, 8), // faccessat2
+    call(0x400001b8, 291, 5, 10), // process_madvise
+    call(0x400001b9, 59, 5, 11), // epoll_pwait2
+    call(0x400001ba, 228, 5, 12), // mount_setattr
+    call(0x400001bb, 306, 5, 14), // quotactl_fd
+    call(0x400001bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x400001bd, 184, 5, 13), // landlock_add_rule
+    call(0x400001be, 186, 5, 13), // landlock_restrict_self
+    call(0x400001bf, 214, 5, 14), // memfd_secret
+    call(0x400001c0, 292, 5, 15), // process_mrelease
+    call(0x400001c1, 111, 5, 16), // futex_waitv
+    call(0x400001c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x400001c3, 24, 6, 5), // cachestat
+    call(0x400001c4, 78, 6, 6), // fchmodat2
+    call(0x400001c5, 210, 6, 11), // map_shadow_stack
+    call(0x400001c6, 112, 6, 7), // futex_wake
+    call(0x400001c7, 110, 6, 7), // futex_wait
+    call(0x400001c8, 108, 6, 7), // futex_requeue
+    call(0x400001c9, 436, 6, 8), // statmount
+    call(0x400001ca, 193, 6, 8), // listmount
+    call(0x400001cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x400001cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x400001cd, 205, 6, 8), // lsm_list_modules
+    call(0x400001ce, 242, 6, 10), // mseal
+    call(0x400001cf, 409, 6, 13), // setxattrat
+    call(0x400001d0, 155, 6, 13), // getxattrat
+    call(0x400001d1, 196, 6, 13), // listxattrat
+    call(0x400001d2, 321, 6, 13), // removexattrat
+    call(0x400001d3, 265, 6, 15), // open_tree_attr
+    call(0x400001d4, 86, 6, 17), // file_getattr
+    call(0x400001d5, 87, 6, 17), // file_setattr
+    call(0x400001d6, 194, 6, 19), // listns
+    call(0x400001d7, 331, 7, 0), // rseq_slice_yield
+    call(0x40000200, 332, 2, 2), // rt_sigaction
+    call(0x40000201, 336, 2, 2), // rt_sigreturn
+    call(0x40000202, 173, 1, 0), // ioctl
+    call(0x40000203, 312, 2, 0), // readv
+    call(0x40000204, 508, 2, 0), // writev
+    call(0x40000205, 315, 2, 0), // recvfrom
+    call(0x40000206, 372, 2, 0), // sendmsg
+    call(0x40000207, 318, 2, 0), // recvmsg
+    call(0x40000208, 64, 1, 0), // execve
+    call(0x40000209, 299, 1, 0), // ptrace
+    call(0x4000020a, 333, 2, 2), // rt_sigpending
+    call(0x4000020b, 338, 2, 2), // rt_sigtimedwait
+    call(0x4000020c, 335, 2, 2), // rt_sigqueueinfo
+    call(0x4000020d, 417, 2, 2), // sigaltstack
+    call(0x4000020e, 460, 2, 6), // timer_create
+    call(0x4000020f, 234, 2, 6), // mq_notify
+    call(0x40000210, 181, 2, 6), // kexec_load
+    call(0x40000211, 505, 2, 6), // waitid
+    call(0x40000212, 376, 2, 6), // set_robust_list
+    call(0x40000213, 116, 2, 6), // get_robust_list
+    call(0x40000214, 502, 2, 6), // vmsplice
+    call(0x40000215, 230, 2, 6), // move_pages
+    call(0x40000216, 288, 2, 6), // preadv
+    call(0x40000217, 302, 2, 6), // pwritev
+    call(0x40000218, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x40000219, 316, 2, 6), // recvmmsg
+    call(0x4000021a, 371, 3, 0), // sendmmsg
+    call(0x4000021b, 293, 3, 2), // process_vm_readv
+    call(0x4000021c, 294, 3, 2), // process_vm_writev
+    call(0x4000021d, 404, 2, 0), // setsockopt
+    call(0x4000021e, 149, 2, 0), // getsockopt
+    call(0x4000021f, 168, 2, 6), // io_setup
+    call(0x40000220, 169, 2, 6), // io_submit
+    call(0x40000221, 65, 3, 19), // execveat
+    call(0x40000222, 289, 4, 6), // preadv2
+    call(0x40000223, 303, 4, 6), // pwritev2
 ];
 
 static AARCH64: Table = Table {
@@ -1968,333 +1968,333 @@ static AARCH64: Table = Table {
 };
 
 static AARCH64_CALLS: [Call; 327] = [
-    call(0x0, "io_setup", 2, 6),
-    call(0x1, "io_destroy", 2, 6),
-    call(0x2, "io_submit", 2, 6),
-    call(0x3, "io_cancel", 2, 6),
-    call(0x4, "io_getevents", 2, 6),
-    call(0x5, "setxattr", 2, 6),
-    call(0x6, "lsetxattr", 2, 6),
-    call(0x7, "fsetxattr", 2, 6),
-    call(0x8, "getxattr", 2, 6),
-    call(0x9, "lgetxattr", 2, 6),
-    call(0xa, "fgetxattr", 2, 6),
-    call(0xb, "listxattr", 2, 6),
-    call(0xc, "llistxattr", 2, 6),
-    call(0xd, "flistxattr", 2, 6),
-    call(0xe, "removexattr", 2, 6),
-    call(0xf, "lremovexattr", 2, 6),
-    call(0x10, "fremovexattr", 2, 6),
-    call(0x11, "getcwd", 2, 2),
-    call(0x12, "lookup_dcookie", 2, 6),
-    call(0x13, "eventfd2", 2, 6),
-    call(0x14, "epoll_create1", 2, 6),
-    call(0x15, "epoll_ctl", 2, 6),
-    call(0x16, "epoll_pwait", 2, 6),
-    call(0x17, "dup", 1, 0),
-    call(0x18, "dup3", 2, 6),
-    call(0x19, "fcntl", 1, 0),
-    call(0x1a, "inotify_init1", 2, 6),
-    call(0x1b, "inotify_add_watch", 2, 6),
-    call(0x1c, "inotify_rm_watch", 2, 6),
-    call(0x1d, "ioctl", 1, 0),
-    call(0x1e, "ioprio_set", 2, 6),
-    call(0x1f, "ioprio_get", 2, 6),
-    call(0x20, "flock", 2, 0),
-    call(0x21, "mknodat", 2, 6),
-    call(0x22, "mkdirat", 2, 6),
-    call(0x23, "unlinkat", 2, 6),
-    call(0x24, "symlinkat", 2, 6),
-    call(0x25, "linkat", 2, 6),
-    call(0x26, "renameat", 2, 6),
-    call(0x27, "umount2", 2, 2),
-    call(0x28, "mount", 1, 0),
-    call(0x29, "pivot_root", 2, 4),
-    call(0x2a, "nfsservctl", 2, 2),
-    call(0x2b, "statfs", 1, 0),
-    call(0x2c, "fstatfs", 1, 0),
-    call(0x2d, "truncate", 1, 0),
-    call(0x2e, "ftruncate", 1, 0),
-    call(0x2f, "fallocate", 2, 6),
-    call(0x30, "faccessat", 2, 6),
-    call(0x31, "chdir", 1, 0),
-    call(0x32, "fchdir", 1, 0),
-    call(0x33, "chroot", 1, 0),
-    call(0x34, "fchmod", 1, 0),
-    call(0x35, "fchmodat", 2, 6),
-    call(0x36, "fchownat", 2, 6),
-    call(0x37, "fchown", 1, 0),
-    call(0x38, "openat", 2, 6),
-    call(0x39, "close", 1, 0),
-    call(0x3a, "vhangup", 1, 0),
-    call(0x3b, "pipe2", 2, 6),
-    call(0x3c, "quotactl", 1, 0),
-    call(0x3d, "getdents64", 2, 4),
-    call(0x3e, "lseek", 1, 0),
-    call(0x3f, "read", 1, 0),
-    call(0x40, "write", 1, 0),
-    call(0x41, "readv", 2, 0),
-    call(0x42, "writev", 2, 0),
-    call(0x43, "pread64", 2, 2),
-    call(0x44, "pwrite64", 2, 2),
-    call(0x45, "preadv", 2, 6),
-    call(0x46, "pwritev", 2, 6),
-    call(0x47, "sendfile", 2, 2),
-    call(0x48, "pselect6", 2, 6),
-    call(0x49, "ppoll", 2, 6),
-    call(0x4a, "signalfd4", 2, 6),
-    call(0x4b, "vmsplice", 2, 6),
-    call(0x4c, "splice", 2, 6),
-    call(0x4d, "tee", 2, 6),
-    call(0x4e, "readlinkat", 2, 6),
-    call(0x4f, "newfstatat", 2, 6),
-    call(0x50, "fstat", 1, 0),
-    call(0x51, "sync", 1, 0),
-    call(0x52, "fsync", 1, 0),
-    call(0x53, "fdatasync", 2, 0),
-    call(0x54, "sync_file_range", 2, 6),
-    call(0x55, "timerfd_create", 2, 6),
-    call(0x56, "timerfd_settime", 2, 6),
-    call(0x57, "timerfd_gettime", 2, 6),
-    call(0x58, "utimensat", 2, 6),
-    call(0x59, "acct", 1, 0),
-    call(0x5a, "capget", 2, 2),
-    call(0x5b, "capset", 2, 2),
-    call(0x5c, "personality", 1, 2),
-    call(0x5d, "exit", 1, 0),
-    call(0x5e, "exit_group", 2, 6),
-    call(0x5f, "waitid", 2, 6),
-    call(0x60, "set_tid_address", 2, 6),
-    call(0x61, "unshare", 2, 6),
-    call(0x62, "futex", 2, 6),
-    call(0x63, "set_robust_list", 2, 6),
-    call(0x64, "get_robust_list", 2, 6),
-    call(0x65, "nanosleep", 2, 0),
-    call(0x66, "getitimer", 1, 0),
-    call(0x67, "setitimer", 1, 0),
-    call(0x68, "kexec_load", 2, 6),
-    call(0x69, "init_module", 1, 0),
-    call(0x6a, "delete_module", 1, 0),
-    call(0x6b, "timer_create", 2, 6),
-    call(0x6c, "timer_gettime", 2, 6),
-    call(0x6d, "timer_getoverrun", 2, 6),
-    call(0x6e, "timer_settime", 2, 6),
-    call(0x6f, "timer_delete", 2, 6),
-    call(0x70, "clock_settime", 2, 6),
-    call(0x71, "clock_gettime", 2, 6),
-    call(0x72, "clock_getres", 2, 6),
-    call(0x73, "clock_nanosleep", 2, 6),
-    call(0x74, "syslog", 1, 0),
-    call(0x75, "ptrace", 1, 0),
-    call(0x76, "sched_setparam", 2, 0),
-    call(0x77, "sched_setscheduler", 2, 0),
-    call(0x78, "sched_getscheduler", 2, 0),
-    call(0x79, "sched_getparam", 2, 0),
-    call(0x7a, "sched_setaffinity", 2, 6),
-    call(0x7b, "sched_getaffinity", 2, 6),
-    call(0x7c, "sched_yield", 2, 0),
-    call(0x7d, "sched_get_priority_max", 2, 0),
-    call(0x7e, "sched_get_priority_min", 2, 0),
-    call(0x7f, "sched_rr_get_interval", 2, 0),
-    call(0x80, "restart_syscall", 2, 6),
-    call(0x81, "kill", 1, 0),
-    call(0x82, "tkill", 2, 6),
-    call(0x83, "tgkill", 2, 6),
-    call(0x84, "sigaltstack", 2, 2),
-    call(0x85, "rt_sigsuspend", 2, 2),
-    call(0x86, "rt_sigaction", 2, 2),
-    call(0x87, "rt_sigprocmask", 2, 2),
-    call(0x88, "rt_sigpending", 2, 2),
-    call(0x89, "rt_sigtimedwait", 2, 2),
-    call(0x8a, "rt_sigqueueinfo", 2, 2),
-    call(0x8b, "rt_sigreturn", 2, 2),
-    call(0x8c, "setpriority", 1, 0),
-    call(0x8d, "getpriority", 1, 0),
-    call(0x8e, "reboot", 1, 0),
-    call(0x8f, "setregid", 1, 0),
-    call(0x90, "setgid", 1, 0),
-    call(0x91, "setreuid", 1, 0),
-    call(0x92, "setuid", 1, 0),
-    call(0x93, "setresuid", 2, 2),
-    call(0x94, "getresuid", 2, 2),
-    call(0x95, "setresgid", 2, 2),
-    call(0x96, "getresgid", 2, 2),
-    call(0x97, "setfsuid", 1, 2),
-    call(0x98, "setfsgid", 1, 2),
-    call(0x99, "times", 1, 0),
-    call(0x9a, "setpgid", 1, 0),
-    call(0x9b, "getpgid", 1, 0),
-    call(0x9c, "getsid", 2, 0),
-    call(0x9d, "setsid", 1, 0),
-    call(0x9e, "getgroups", 1, 0),
-    call(0x9f, "setgroups", 1, 0),
-    call(0xa0, "uname", 1, 0),
-    call(0xa1, "sethostname", 1, 0),
-    call(0xa2, "setdomainname", 1, 0),
-    call(0xa3, "getrlimit", 1, 0),
-    call(0xa4, "setrlimit", 1, 0),
-    call(0xa5, "getrusage", 1, 0),
-    call(0xa6, "umask", 1, 0),
-    call(0xa7, "prctl", 2, 2),
-    call(0xa8, "getcpu", 2, 6),
-    call(0xa9, "gettimeofday", 1, 0),
-    call(0xaa, "settimeofday", 1, 0),
-    call(0xab, "adjtimex", 1, 0),
-    call(0xac, "getpid", 1, 0),
-    call(0xad, "getppid", 1, 0),
-    call(0xae, "getuid", 1, 0),
-    call(0xaf, "geteuid", 1, 0),
-    call(0xb0, "getgid", 1, 0),
-    call(0xb1, "getegid", 1, 0),
-    call(0xb2, "gettid", 2, 4),
-    call(0xb3, "sysinfo", 1, 0),
-    call(0xb4, "mq_open", 2, 6),
-    call(0xb5, "mq_unlink", 2, 6),
-    call(0xb6, "mq_timedsend", 2, 6),
-    call(0xb7, "mq_timedreceive", 2, 6),
-    call(0xb8, "mq_notify", 2, 6),
-    call(0xb9, "mq_getsetattr", 2, 6),
-    call(0xba, "msgget", 2, 0),
-    call(0xbb, "msgctl", 2, 0),
-    call(0xbc, "msgrcv", 2, 0),
-    call(0xbd, "msgsnd", 2, 0),
-    call(0xbe, "semget", 2, 0),
-    call(0xbf, "semctl", 2, 0),
-    call(0xc0, "semtimedop", 2, 6),
-    call(0xc1, "semop", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc4, "shmat", 2, 0),
-    call(0xc5, "shmdt", 2, 0),
-    call(0xc6, "socket", 2, 0),
-    call(0xc7, "socketpair", 2, 0),
-    call(0xc8, "bind", 2, 0),
-    call(0xc9, "listen", 2, 0),
-    call(0xca, "accept", 2, 0),
-    call(0xcb, "connect", 2, 0),
-    call(0xcc, "getsockname", 2, 0),
-    call(0xcd, "getpeername", 2, 0),
-    call(0xce, "sendto", 2, 0),
-    call(0xcf, "recvfrom", 2, 0),
-    call(0xd0, "setsockopt", 2, 0),
-    call(0xd1, "getsockopt", 2, 0),
-    call(0xd2, "shutdown", 2, 0),
-    call(0xd3, "sendmsg", 2, 0),
-    call(0xd4, "recvmsg", 2, 0),
-    call(0xd5, "readahead", 2, 4),
-    call(0xd6, "brk", 1, 0),
-    call(0xd7, "munmap", 1, 0),
-    call(0xd8, "mremap", 2, 0),
-    call(0xd9, "add_key", 2, 6),
-    call(0xda, "request_key", 2, 6),
-    call(0xdb, "keyctl", 2, 6),
-    call(0xdc, "clone", 1, 0),
-    call(0xdd, "execve", 1, 0),
-    call(0xde, "mmap", 1, 0),
-    call(0xdf, "fadvise64", 2, 6),
-    call(0xe0, "swapon", 1, 0),
-    call(0xe1, "swapoff", 1, 0),
-    call(0xe2, "mprotect", 1, 0),
-    call(0xe3, "msync", 2, 0),
-    call(0xe4, "mlock", 2, 0),
-    call(0xe5, "munlock", 2, 0),
-    call(0xe6, "mlockall", 2, 0),
-    call(0xe7, "munlockall", 2, 0),
-    call(0xe8, "mincore", 2, 4),
-    call(0xe9, "madvise", 2, 4),
-    call(0xea, "remap_file_pages", 2, 6),
-    call(0xeb, "mbind", 2, 6),
-    call(0xec, "get_mempolicy", 2, 6),
-    call(0xed, "set_mempolicy", 2, 6),
-    call(0xee, "migrate_pages", 2, 6),
-    call(0xef, "move_pages", 2, 6),
-    call(0xf0, "rt_tgsigqueueinfo", 2, 6),
-    call(0xf1, "perf_event_open", 2, 6),
-    call(0xf2, "accept4", 2, 6),
-    call(0xf3, "recvmmsg", 2, 6),
-    call(0x104, "wait4", 1, 0),
-    call(0x105, "prlimit64", 2, 6),
-    call(0x106, "fanotify_init", 2, 6),
-    call(0x107, "fanotify_mark", 2, 6),
-    call(0x108, "name_to_handle_at", 2, 6),
-    call(0x109, "open_by_handle_at", 2, 6),
-    call(0x10a, "clock_adjtime", 2, 6),
-    call(0x10b, "syncfs", 2, 6),
-    call(0x10c, "setns", 3, 0),
-    call(0x10d, "sendmmsg", 3, 0),
-    call(0x10e, "process_vm_readv", 3, 2),
-    call(0x10f, "process_vm_writev", 3, 2),
-    call(0x110, "kcmp", 3, 5),
-    call(0x111, "finit_module", 3, 8),
-    call(0x112, "sched_setattr", 3, 14),
-    call(0x113, "sched_getattr", 3, 14),
-    call(0x114, "renameat2", 3, 15),
-    call(0x115, "seccomp", 3, 17),
-    call(0x116, "getrandom", 3, 17),
-    call(0x117, "memfd_create", 3, 17),
-    call(0x118, "bpf", 3, 18),
-    call(0x119, "execveat", 3, 19),
-    call(0x11a, "userfaultfd", 4, 3),
-    call(0x11b, "membarrier", 3, 17),
-    call(0x11c, "mlock2", 4, 4),
-    call(0x11d, "copy_file_range", 4, 5),
-    call(0x11e, "preadv2", 4, 6),
-    call(0x11f, "pwritev2", 4, 6),
-    call(0x120, "pkey_mprotect", 4, 8),
-    call(0x121, "pkey_alloc", 4, 8),
-    call(0x122, "pkey_free", 4, 8),
-    call(0x123, "statx", 4, 11),
-    call(0x124, "io_pgetevents", 4, 18),
-    call(0x125, "rseq", 4, 18),
-    call(0x126, "kexec_file_load", 3, 17),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 5, 14),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 168, 2, 6), // io_setup
+    call(0x1, 164, 2, 6), // io_destroy
+    call(0x2, 169, 2, 6), // io_submit
+    call(0x3, 163, 2, 6), // io_cancel
+    call(0x4, 165, 2, 6), // io_getevents
+    call(0x5, 408, 2, 6), // setxattr
+    call(0x6, 203, 2, 6), // lsetxattr
+    call(0x7, 94, 2, 6), // fsetxattr
+    call(0x8, 154, 2, 6), // getxattr
+    call(0x9, 189, 2, 6), // lgetxattr
+    call(0xa, 85, 2, 6), // fgetxattr
+    call(0xb, 195, 2, 6), // listxattr
+    call(0xc, 197, 2, 6), // llistxattr
+    call(0xd, 89, 2, 6), // flistxattr
+    call(0xe, 320, 2, 6), // removexattr
+    call(0xf, 201, 2, 6), // lremovexattr
+    call(0x10, 92, 2, 6), // fremovexattr
+    call(0x11, 120, 2, 2), // getcwd
+    call(0x12, 200, 2, 6), // lookup_dcookie
+    call(0x13, 63, 2, 6), // eventfd2
+    call(0x14, 55, 2, 6), // epoll_create1
+    call(0x15, 56, 2, 6), // epoll_ctl
+    call(0x16, 58, 2, 6), // epoll_pwait
+    call(0x17, 51, 1, 0), // dup
+    call(0x18, 53, 2, 6), // dup3
+    call(0x19, 82, 1, 0), // fcntl
+    call(0x1a, 161, 2, 6), // inotify_init1
+    call(0x1b, 159, 2, 6), // inotify_add_watch
+    call(0x1c, 162, 2, 6), // inotify_rm_watch
+    call(0x1d, 173, 1, 0), // ioctl
+    call(0x1e, 177, 2, 6), // ioprio_set
+    call(0x1f, 176, 2, 6), // ioprio_get
+    call(0x20, 90, 2, 0), // flock
+    call(0x21, 220, 2, 6), // mknodat
+    call(0x22, 218, 2, 6), // mkdirat
+    call(0x23, 485, 2, 6), // unlinkat
+    call(0x24, 446, 2, 6), // symlinkat
+    call(0x25, 191, 2, 6), // linkat
+    call(0x26, 323, 2, 6), // renameat
+    call(0x27, 482, 2, 2), // umount2
+    call(0x28, 227, 1, 0), // mount
+    call(0x29, 279, 2, 4), // pivot_root
+    call(0x2a, 255, 2, 2), // nfsservctl
+    call(0x2b, 434, 1, 0), // statfs
+    call(0x2c, 101, 1, 0), // fstatfs
+    call(0x2d, 475, 1, 0), // truncate
+    call(0x2e, 105, 1, 0), // ftruncate
+    call(0x2f, 72, 2, 6), // fallocate
+    call(0x30, 68, 2, 6), // faccessat
+    call(0x31, 27, 1, 0), // chdir
+    call(0x32, 75, 1, 0), // fchdir
+    call(0x33, 31, 1, 0), // chroot
+    call(0x34, 76, 1, 0), // fchmod
+    call(0x35, 77, 2, 6), // fchmodat
+    call(0x36, 81, 2, 6), // fchownat
+    call(0x37, 79, 1, 0), // fchown
+    call(0x38, 266, 2, 6), // openat
+    call(0x39, 44, 1, 0), // close
+    call(0x3a, 499, 1, 0), // vhangup
+    call(0x3b, 278, 2, 6), // pipe2
+    call(0x3c, 305, 1, 0), // quotactl
+    call(0x3d, 122, 2, 4), // getdents64
+    call(0x3e, 202, 1, 0), // lseek
+    call(0x3f, 307, 1, 0), // read
+    call(0x40, 507, 1, 0), // write
+    call(0x41, 312, 2, 0), // readv
+    call(0x42, 508, 2, 0), // writev
+    call(0x43, 287, 2, 2), // pread64
+    call(0x44, 301, 2, 2), // pwrite64
+    call(0x45, 288, 2, 6), // preadv
+    call(0x46, 302, 2, 6), // pwritev
+    call(0x47, 369, 2, 2), // sendfile
+    call(0x48, 297, 2, 6), // pselect6
+    call(0x49, 284, 2, 6), // ppoll
+    call(0x4a, 420, 2, 6), // signalfd4
+    call(0x4b, 502, 2, 6), // vmsplice
+    call(0x4c, 428, 2, 6), // splice
+    call(0x4d, 457, 2, 6), // tee
+    call(0x4e, 311, 2, 6), // readlinkat
+    call(0x4f, 254, 2, 6), // newfstatat
+    call(0x50, 98, 1, 0), // fstat
+    call(0x51, 447, 1, 0), // sync
+    call(0x52, 103, 1, 0), // fsync
+    call(0x53, 84, 2, 0), // fdatasync
+    call(0x54, 448, 2, 6), // sync_file_range
+    call(0x55, 468, 2, 6), // timerfd_create
+    call(0x56, 471, 2, 6), // timerfd_settime
+    call(0x57, 469, 2, 6), // timerfd_gettime
+    call(0x58, 495, 2, 6), // utimensat
+    call(0x59, 6, 1, 0), // acct
+    call(0x5a, 25, 2, 2), // capget
+    call(0x5b, 26, 2, 2), // capset
+    call(0x5c, 273, 1, 2), // personality
+    call(0x5d, 66, 1, 0), // exit
+    call(0x5e, 67, 2, 6), // exit_group
+    call(0x5f, 505, 2, 6), // waitid
+    call(0x60, 378, 2, 6), // set_tid_address
+    call(0x61, 486, 2, 6), // unshare
+    call(0x62, 107, 2, 6), // futex
+    call(0x63, 376, 2, 6), // set_robust_list
+    call(0x64, 116, 2, 6), // get_robust_list
+    call(0x65, 253, 2, 0), // nanosleep
+    call(0x66, 131, 1, 0), // getitimer
+    call(0x67, 390, 1, 0), // setitimer
+    call(0x68, 181, 2, 6), // kexec_load
+    call(0x69, 158, 1, 0), // init_module
+    call(0x6a, 50, 1, 0), // delete_module
+    call(0x6b, 460, 2, 6), // timer_create
+    call(0x6c, 463, 2, 6), // timer_gettime
+    call(0x6d, 462, 2, 6), // timer_getoverrun
+    call(0x6e, 465, 2, 6), // timer_settime
+    call(0x6f, 461, 2, 6), // timer_delete
+    call(0x70, 40, 2, 6), // clock_settime
+    call(0x71, 36, 2, 6), // clock_gettime
+    call(0x72, 34, 2, 6), // clock_getres
+    call(0x73, 38, 2, 6), // clock_nanosleep
+    call(0x74, 455, 1, 0), // syslog
+    call(0x75, 299, 1, 0), // ptrace
+    call(0x76, 357, 2, 0), // sched_setparam
+    call(0x77, 358, 2, 0), // sched_setscheduler
+    call(0x78, 352, 2, 0), // sched_getscheduler
+    call(0x79, 351, 2, 0), // sched_getparam
+    call(0x7a, 355, 2, 6), // sched_setaffinity
+    call(0x7b, 349, 2, 6), // sched_getaffinity
+    call(0x7c, 359, 2, 0), // sched_yield
+    call(0x7d, 347, 2, 0), // sched_get_priority_max
+    call(0x7e, 348, 2, 0), // sched_get_priority_min
+    call(0x7f, 353, 2, 0), // sched_rr_get_interval
+    call(0x80, 326, 2, 6), // restart_syscall
+    call(0x81, 183, 1, 0), // kill
+    call(0x82, 474, 2, 6), // tkill
+    call(0x83, 458, 2, 6), // tgkill
+    call(0x84, 417, 2, 2), // sigaltstack
+    call(0x85, 337, 2, 2), // rt_sigsuspend
+    call(0x86, 332, 2, 2), // rt_sigaction
+    call(0x87, 334, 2, 2), // rt_sigprocmask
+    call(0x88, 333, 2, 2), // rt_sigpending
+    call(0x89, 338, 2, 2), // rt_sigtimedwait
+    call(0x8a, 335, 2, 2), // rt_sigqueueinfo
+    call(0x8b, 336, 2, 2), // rt_sigreturn
+    call(0x8c, 393, 1, 0), // setpriority
+    call(0x8d, 139, 1, 0), // getpriority
+    call(0x8e, 313, 1, 0), // reboot
+    call(0x8f, 394, 1, 0), // setregid
+    call(0x90, 385, 1, 0), // setgid
+    call(0x91, 400, 1, 0), // setreuid
+    call(0x92, 406, 1, 0), // setuid
+    call(0x93, 398, 2, 2), // setresuid
+    call(0x94, 143, 2, 2), // getresuid
+    call(0x95, 396, 2, 2), // setresgid
+    call(0x96, 141, 2, 2), // getresgid
+    call(0x97, 383, 1, 2), // setfsuid
+    call(0x98, 381, 1, 2), // setfsgid
+    call(0x99, 473, 1, 0), // times
+    call(0x9a, 392, 1, 0), // setpgid
+    call(0x9b, 134, 1, 0), // getpgid
+    call(0x9c, 147, 2, 0), // getsid
+    call(0x9d, 403, 1, 0), // setsid
+    call(0x9e, 129, 1, 0), // getgroups
+    call(0x9f, 387, 1, 0), // setgroups
+    call(0xa0, 483, 1, 0), // uname
+    call(0xa1, 389, 1, 0), // sethostname
+    call(0xa2, 380, 1, 0), // setdomainname
+    call(0xa3, 145, 1, 0), // getrlimit
+    call(0xa4, 402, 1, 0), // setrlimit
+    call(0xa5, 146, 1, 0), // getrusage
+    call(0xa6, 480, 1, 0), // umask
+    call(0xa7, 286, 2, 2), // prctl
+    call(0xa8, 119, 2, 6), // getcpu
+    call(0xa9, 151, 1, 0), // gettimeofday
+    call(0xaa, 405, 1, 0), // settimeofday
+    call(0xab, 8, 1, 0), // adjtimex
+    call(0xac, 136, 1, 0), // getpid
+    call(0xad, 138, 1, 0), // getppid
+    call(0xae, 152, 1, 0), // getuid
+    call(0xaf, 125, 1, 0), // geteuid
+    call(0xb0, 127, 1, 0), // getgid
+    call(0xb1, 123, 1, 0), // getegid
+    call(0xb2, 150, 2, 4), // gettid
+    call(0xb3, 454, 1, 0), // sysinfo
+    call(0xb4, 235, 2, 6), // mq_open
+    call(0xb5, 240, 2, 6), // mq_unlink
+    call(0xb6, 238, 2, 6), // mq_timedsend
+    call(0xb7, 236, 2, 6), // mq_timedreceive
+    call(0xb8, 234, 2, 6), // mq_notify
+    call(0xb9, 233, 2, 6), // mq_getsetattr
+    call(0xba, 244, 2, 0), // msgget
+    call(0xbb, 243, 2, 0), // msgctl
+    call(0xbc, 245, 2, 0), // msgrcv
+    call(0xbd, 246, 2, 0), // msgsnd
+    call(0xbe, 364, 2, 0), // semget
+    call(0xbf, 363, 2, 0), // semctl
+    call(0xc0, 366, 2, 6), // semtimedop
+    call(0xc1, 365, 2, 0), // semop
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc4, 411, 2, 0), // shmat
+    call(0xc5, 413, 2, 0), // shmdt
+    call(0xc6, 425, 2, 0), // socket
+    call(0xc7, 427, 2, 0), // socketpair
+    call(0xc8, 17, 2, 0), // bind
+    call(0xc9, 192, 2, 0), // listen
+    call(0xca, 3, 2, 0), // accept
+    call(0xcb, 46, 2, 0), // connect
+    call(0xcc, 148, 2, 0), // getsockname
+    call(0xcd, 133, 2, 0), // getpeername
+    call(0xce, 373, 2, 0), // sendto
+    call(0xcf, 315, 2, 0), // recvfrom
+    call(0xd0, 404, 2, 0), // setsockopt
+    call(0xd1, 149, 2, 0), // getsockopt
+    call(0xd2, 415, 2, 0), // shutdown
+    call(0xd3, 372, 2, 0), // sendmsg
+    call(0xd4, 318, 2, 0), // recvmsg
+    call(0xd5, 308, 2, 4), // readahead
+    call(0xd6, 21, 1, 0), // brk
+    call(0xd7, 251, 1, 0), // munmap
+    call(0xd8, 241, 2, 0), // mremap
+    call(0xd9, 7, 2, 6), // add_key
+    call(0xda, 325, 2, 6), // request_key
+    call(0xdb, 182, 2, 6), // keyctl
+    call(0xdc, 42, 1, 0), // clone
+    call(0xdd, 64, 1, 0), // execve
+    call(0xde, 224, 1, 0), // mmap
+    call(0xdf, 70, 2, 6), // fadvise64
+    call(0xe0, 443, 1, 0), // swapon
+    call(0xe1, 442, 1, 0), // swapoff
+    call(0xe2, 231, 1, 0), // mprotect
+    call(0xe3, 247, 2, 0), // msync
+    call(0xe4, 221, 2, 0), // mlock
+    call(0xe5, 249, 2, 0), // munlock
+    call(0xe6, 223, 2, 0), // mlockall
+    call(0xe7, 250, 2, 0), // munlockall
+    call(0xe8, 216, 2, 4), // mincore
+    call(0xe9, 209, 2, 4), // madvise
+    call(0xea, 319, 2, 6), // remap_file_pages
+    call(0xeb, 211, 2, 6), // mbind
+    call(0xec, 115, 2, 6), // get_mempolicy
+    call(0xed, 374, 2, 6), // set_mempolicy
+    call(0xee, 215, 2, 6), // migrate_pages
+    call(0xef, 230, 2, 6), // move_pages
+    call(0xf0, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0xf1, 272, 2, 6), // perf_event_open
+    call(0xf2, 4, 2, 6), // accept4
+    call(0xf3, 316, 2, 6), // recvmmsg
+    call(0x104, 504, 1, 0), // wait4
+    call(0x105, 290, 2, 6), // prlimit64
+    call(0x106, 73, 2, 6), // fanotify_init
+    call(0x107, 74, 2, 6), // fanotify_mark
+    call(0x108, 252, 2, 6), // name_to_handle_at
+    call(0x109, 263, 2, 6), // open_by_handle_at
+    call(0x10a, 32, 2, 6), // clock_adjtime
+    call(0x10b, 450, 2, 6), // syncfs
+    call(0x10c, 391, 3, 0), // setns
+    call(0x10d, 371, 3, 0), // sendmmsg
+    call(0x10e, 293, 3, 2), // process_vm_readv
+    call(0x10f, 294, 3, 2), // process_vm_writev
+    call(0x110, 179, 3, 5), // kcmp
+    call(0x111, 88, 3, 8), // finit_module
+    call(0x112, 356, 3, 14), // sched_setattr
+    call(0x113, 350, 3, 14), // sched_getattr
+    call(0x114, 324, 3, 15), // renameat2
+    call(0x115, 360, 3, 17), // seccomp
+    call(0x116, 140, 3, 17), // getrandom
+    call(0x117, 213, 3, 17), // memfd_create
+    call(0x118, 18, 3, 18), // bpf
+    call(0x119, 65, 3, 19), // execveat
+    call(0x11a, 490, 4, 3), // userfaultfd
+    call(0x11b, 212, 3, 17), // membarrier
+    call(0x11c, 222, 4, 4), // mlock2
+    call(0x11d, 47, 4, 5), // copy_file_range
+    call(0x11e, 289, 4, 6), // preadv2
+    call(0x11f, 303, 4, 6), // pwritev2
+    call(0x120, 282, 4, 8), // pkey_mprotect
+    call(0x121, 280, 4, 8), // pkey_alloc
+    call(0x122, 281, 4, 8), // pkey_free
+    call(0x123, 437, 4, 11), // statx
+    call(0x124, 166, 4, 18), // io_pgetevents
+    call(0x125, 330, 4, 18), // rseq
+    call(0x126, 180, 3, 17), // kexec_file_load
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 5, 14), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static ARM: Table = Table {
@@ -2341,436 +2341,436 @@ static ARM: Table = Table {
 };
 
 static ARM_CALLS: [Call; 430] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb6, "chown", 2, 2),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "ugetrlimit", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "lchown32", 2, 4),
-    call(0xc7, "getuid32", 2, 4),
-    call(0xc8, "getgid32", 2, 4),
-    call(0xc9, "geteuid32", 2, 4),
-    call(0xca, "getegid32", 2, 4),
-    call(0xcb, "setreuid32", 2, 4),
-    call(0xcc, "setregid32", 2, 4),
-    call(0xcd, "getgroups32", 2, 4),
-    call(0xce, "setgroups32", 2, 4),
-    call(0xcf, "fchown32", 2, 4),
-    call(0xd0, "setresuid32", 2, 4),
-    call(0xd1, "getresuid32", 2, 4),
-    call(0xd2, "setresgid32", 2, 4),
-    call(0xd3, "getresgid32", 2, 4),
-    call(0xd4, "chown32", 2, 4),
-    call(0xd5, "setuid32", 2, 4),
-    call(0xd6, "setgid32", 2, 4),
-    call(0xd7, "setfsuid32", 2, 4),
-    call(0xd8, "setfsgid32", 2, 4),
-    call(0xd9, "getdents64", 2, 4),
-    call(0xda, "pivot_root", 2, 4),
-    call(0xdb, "mincore", 2, 4),
-    call(0xdc, "madvise", 2, 4),
-    call(0xdd, "fcntl64", 2, 4),
-    call(0xe0, "gettid", 2, 4),
-    call(0xe1, "readahead", 2, 4),
-    call(0xe2, "setxattr", 2, 6),
-    call(0xe3, "lsetxattr", 2, 6),
-    call(0xe4, "fsetxattr", 2, 6),
-    call(0xe5, "getxattr", 2, 6),
-    call(0xe6, "lgetxattr", 2, 6),
-    call(0xe7, "fgetxattr", 2, 6),
-    call(0xe8, "listxattr", 2, 6),
-    call(0xe9, "llistxattr", 2, 6),
-    call(0xea, "flistxattr", 2, 6),
-    call(0xeb, "removexattr", 2, 6),
-    call(0xec, "lremovexattr", 2, 6),
-    call(0xed, "fremovexattr", 2, 6),
-    call(0xee, "tkill", 2, 6),
-    call(0xef, "sendfile64", 2, 6),
-    call(0xf0, "futex", 2, 6),
-    call(0xf1, "sched_setaffinity", 2, 6),
-    call(0xf2, "sched_getaffinity", 2, 6),
-    call(0xf3, "io_setup", 2, 6),
-    call(0xf4, "io_destroy", 2, 6),
-    call(0xf5, "io_getevents", 2, 6),
-    call(0xf6, "io_submit", 2, 6),
-    call(0xf7, "io_cancel", 2, 6),
-    call(0xf8, "exit_group", 2, 6),
-    call(0xf9, "lookup_dcookie", 2, 6),
-    call(0xfa, "epoll_create", 2, 6),
-    call(0xfb, "epoll_ctl", 2, 6),
-    call(0xfc, "epoll_wait", 2, 6),
-    call(0xfd, "remap_file_pages", 2, 6),
-    call(0x100, "set_tid_address", 2, 6),
-    call(0x101, "timer_create", 2, 6),
-    call(0x102, "timer_settime", 2, 6),
-    call(0x103, "timer_gettime", 2, 6),
-    call(0x104, "timer_getoverrun", 2, 6),
-    call(0x105, "timer_delete", 2, 6),
-    call(0x106, "clock_settime", 2, 6),
-    call(0x107, "clock_gettime", 2, 6),
-    call(0x108, "clock_getres", 2, 6),
-    call(0x109, "clock_nanosleep", 2, 6),
-    call(0x10a, "statfs64", 2, 6),
-    call(0x10b, "fstatfs64", 2, 6),
-    call(0x10c, "tgkill", 2, 6),
-    call(0x10d, "utimes", 2, 2),
-    call(0x10e, "arm_fadvise64_64", 0, 0),
-    call(0x10f, "pciconfig_iobase", 2, 2),
-    call(0x110, "pciconfig_read", 2, 0),
-    call(0x111, "pciconfig_write", 2, 0),
-    call(0x112, "mq_open", 2, 6),
-    call(0x113, "mq_unlink", 2, 6),
-    call(0x114, "mq_timedsend", 2, 6),
-    call(0x115, "mq_timedreceive", 2, 6),
-    call(0x116, "mq_notify", 2, 6),
-    call(0x117, "mq_getsetattr", 2, 6),
-    call(0x118, "waitid", 2, 6),
-    call(0x119, "socket", 2, 0),
-    call(0x11a, "bind", 2, 0),
-    call(0x11b, "connect", 2, 0),
-    call(0x11c, "listen", 2, 0),
-    call(0x11d, "accept", 2, 0),
-    call(0x11e, "getsockname", 2, 0),
-    call(0x11f, "getpeername", 2, 0),
-    call(0x120, "socketpair", 2, 0),
-    call(0x121, "send", 2, 0),
-    call(0x122, "sendto", 2, 0),
-    call(0x123, "recv", 2, 0),
-    call(0x124, "recvfrom", 2, 0),
-    call(0x125, "shutdown", 2, 0),
-    call(0x126, "setsockopt", 2, 0),
-    call(0x127, "getsockopt", 2, 0),
-    call(0x128, "sendmsg", 2, 0),
-    call(0x129, "recvmsg", 2, 0),
-    call(0x12a, "semop", 2, 0),
-    call(0x12b, "semget", 2, 0),
-    call(0x12c, "semctl", 2, 0),
-    call(0x12d, "msgsnd", 2, 0),
-    call(0x12e, "msgrcv", 2, 0),
-    call(0x12f, "msgget", 2, 0),
-    call(0x130, "msgctl", 2, 0),
-    call(0x131, "shmat", 2, 0),
-    call(0x132, "shmdt", 2, 0),
-    call(0x133, "shmget", 2, 0),
-    call(0x134, "shmctl", 2, 0),
-    call(0x135, "add_key", 2, 6),
-    call(0x136, "request_key", 2, 6),
-    call(0x137, "keyctl", 2, 6),
-    call(0x138, "semtimedop", 2, 6),
-    call(0x139, "vserver", 0, 0),
-    call(0x13a, "ioprio_set", 2, 6),
-    call(0x13b, "ioprio_get", 2, 6),
-    call(0x13c, "inotify_init", 2, 6),
-    call(0x13d, "inotify_add_watch", 2, 6),
-    call(0x13e, "inotify_rm_watch", 2, 6),
-    call(0x13f, "mbind", 2, 6),
-    call(0x140, "get_mempolicy", 2, 6),
-    call(0x141, "set_mempolicy", 2, 6),
-    call(0x142, "openat", 2, 6),
-    call(0x143, "mkdirat", 2, 6),
-    call(0x144, "mknodat", 2, 6),
-    call(0x145, "fchownat", 2, 6),
-    call(0x146, "futimesat", 2, 6),
-    call(0x147, "fstatat64", 2, 6),
-    call(0x148, "unlinkat", 2, 6),
-    call(0x149, "renameat", 2, 6),
-    call(0x14a, "linkat", 2, 6),
-    call(0x14b, "symlinkat", 2, 6),
-    call(0x14c, "readlinkat", 2, 6),
-    call(0x14d, "fchmodat", 2, 6),
-    call(0x14e, "faccessat", 2, 6),
-    call(0x14f, "pselect6", 2, 6),
-    call(0x150, "ppoll", 2, 6),
-    call(0x151, "unshare", 2, 6),
-    call(0x152, "set_robust_list", 2, 6),
-    call(0x153, "get_robust_list", 2, 6),
-    call(0x154, "splice", 2, 6),
-    call(0x155, "sync_file_range2", 2, 6),
-    call(0x156, "tee", 2, 6),
-    call(0x157, "vmsplice", 2, 6),
-    call(0x158, "move_pages", 2, 6),
-    call(0x159, "getcpu", 2, 6),
-    call(0x15a, "epoll_pwait", 2, 6),
-    call(0x15b, "kexec_load", 2, 6),
-    call(0x15c, "utimensat", 2, 6),
-    call(0x15d, "signalfd", 2, 6),
-    call(0x15e, "timerfd_create", 2, 6),
-    call(0x15f, "eventfd", 2, 6),
-    call(0x160, "fallocate", 2, 6),
-    call(0x161, "timerfd_settime", 2, 6),
-    call(0x162, "timerfd_gettime", 2, 6),
-    call(0x163, "signalfd4", 2, 6),
-    call(0x164, "eventfd2", 2, 6),
-    call(0x165, "epoll_create1", 2, 6),
-    call(0x166, "dup3", 2, 6),
-    call(0x167, "pipe2", 2, 6),
-    call(0x168, "inotify_init1", 2, 6),
-    call(0x169, "preadv", 2, 6),
-    call(0x16a, "pwritev", 2, 6),
-    call(0x16b, "rt_tgsigqueueinfo", 2, 6),
-    call(0x16c, "perf_event_open", 2, 6),
-    call(0x16d, "recvmmsg", 2, 6),
-    call(0x16e, "accept4", 2, 6),
-    call(0x16f, "fanotify_init", 2, 6),
-    call(0x170, "fanotify_mark", 2, 6),
-    call(0x171, "prlimit64", 2, 6),
-    call(0x172, "name_to_handle_at", 2, 6),
-    call(0x173, "open_by_handle_at", 2, 6),
-    call(0x174, "clock_adjtime", 2, 6),
-    call(0x175, "syncfs", 2, 6),
-    call(0x176, "sendmmsg", 3, 0),
-    call(0x177, "setns", 3, 0),
-    call(0x178, "process_vm_readv", 3, 2),
-    call(0x179, "process_vm_writev", 3, 2),
-    call(0x17a, "kcmp", 3, 5),
-    call(0x17b, "finit_module", 3, 8),
-    call(0x17c, "sched_setattr", 3, 14),
-    call(0x17d, "sched_getattr", 3, 14),
-    call(0x17e, "renameat2", 3, 15),
-    call(0x17f, "seccomp", 3, 17),
-    call(0x180, "getrandom", 3, 17),
-    call(0x181, "memfd_create", 3, 17),
-    call(0x182, "bpf", 3, 18),
-    call(0x183, "execveat", 3, 19),
-    call(0x184, "userfaultfd", 4, 3),
-    call(0x185, "membarrier", 3, 17),
-    call(0x186, "mlock2", 4, 4),
-    call(0x187, "copy_file_range", 4, 5),
-    call(0x188, "preadv2", 4, 6),
-    call(0x189, "pwritev2", 4, 6),
-    call(0x18a, "pkey_mprotect", 4, 8),
-    call(0x18b, "pkey_alloc", 4, 8),
-    call(0x18c, "pkey_free", 4, 8),
-    call(0x18d, "statx", 4, 11),
-    call(0x18e, "rseq", 4, 18),
-    call(0x18f, "io_pgetevents", 4, 18),
-    call(0x190, "migrate_pages", 2, 6),
-    call(0x191, "kexec_file_load", 3, 17),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
-    call(0xf0001, "breakpoint", 2, 2),
-    call(0xf0002, "cacheflush", 1, 2),
-    call(0xf0003, "usr26", 2, 4),
-    call(0xf0004, "usr32", 2, 4),
-    call(0xf0005, "set_tls", 2, 6),
-    call(0xf0006, "get_tls", 4, 15),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1d, 268, 1, 0), // pause
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x53, 445, 1, 0), // symlink
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb6, 29, 2, 2), // chown
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 478, 2, 4), // ugetrlimit
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 188, 2, 4), // lchown32
+    call(0xc7, 153, 2, 4), // getuid32
+    call(0xc8, 128, 2, 4), // getgid32
+    call(0xc9, 126, 2, 4), // geteuid32
+    call(0xca, 124, 2, 4), // getegid32
+    call(0xcb, 401, 2, 4), // setreuid32
+    call(0xcc, 395, 2, 4), // setregid32
+    call(0xcd, 130, 2, 4), // getgroups32
+    call(0xce, 388, 2, 4), // setgroups32
+    call(0xcf, 80, 2, 4), // fchown32
+    call(0xd0, 399, 2, 4), // setresuid32
+    call(0xd1, 144, 2, 4), // getresuid32
+    call(0xd2, 397, 2, 4), // setresgid32
+    call(0xd3, 142, 2, 4), // getresgid32
+    call(0xd4, 30, 2, 4), // chown32
+    call(0xd5, 407, 2, 4), // setuid32
+    call(0xd6, 386, 2, 4), // setgid32
+    call(0xd7, 384, 2, 4), // setfsuid32
+    call(0xd8, 382, 2, 4), // setfsgid32
+    call(0xd9, 122, 2, 4), // getdents64
+    call(0xda, 279, 2, 4), // pivot_root
+    call(0xdb, 216, 2, 4), // mincore
+    call(0xdc, 209, 2, 4), // madvise
+    call(0xdd, 83, 2, 4), // fcntl64
+    call(0xe0, 150, 2, 4), // gettid
+    call(0xe1, 308, 2, 4), // readahead
+    call(0xe2, 408, 2, 6), // setxattr
+    call(0xe3, 203, 2, 6), // lsetxattr
+    call(0xe4, 94, 2, 6), // fsetxattr
+    call(0xe5, 154, 2, 6), // getxattr
+    call(0xe6, 189, 2, 6), // lgetxattr
+    call(0xe7, 85, 2, 6), // fgetxattr
+    call(0xe8, 195, 2, 6), // listxattr
+    call(0xe9, 197, 2, 6), // llistxattr
+    call(0xea, 89, 2, 6), // flistxattr
+    call(0xeb, 320, 2, 6), // removexattr
+    call(0xec, 201, 2, 6), // lremovexattr
+    call(0xed, 92, 2, 6), // fremovexattr
+    call(0xee, 474, 2, 6), // tkill
+    call(0xef, 370, 2, 6), // sendfile64
+    call(0xf0, 107, 2, 6), // futex
+    call(0xf1, 355, 2, 6), // sched_setaffinity
+    call(0xf2, 349, 2, 6), // sched_getaffinity
+    call(0xf3, 168, 2, 6), // io_setup
+    call(0xf4, 164, 2, 6), // io_destroy
+    call(0xf5, 165, 2, 6), // io_getevents
+    call(0xf6, 169, 2, 6), // io_submit
+    call(0xf7, 163, 2, 6), // io_cancel
+    call(0xf8, 67, 2, 6), // exit_group
+    call(0xf9, 200, 2, 6), // lookup_dcookie
+    call(0xfa, 54, 2, 6), // epoll_create
+    call(0xfb, 56, 2, 6), // epoll_ctl
+    call(0xfc, 60, 2, 6), // epoll_wait
+    call(0xfd, 319, 2, 6), // remap_file_pages
+    call(0x100, 378, 2, 6), // set_tid_address
+    call(0x101, 460, 2, 6), // timer_create
+    call(0x102, 465, 2, 6), // timer_settime
+    call(0x103, 463, 2, 6), // timer_gettime
+    call(0x104, 462, 2, 6), // timer_getoverrun
+    call(0x105, 461, 2, 6), // timer_delete
+    call(0x106, 40, 2, 6), // clock_settime
+    call(0x107, 36, 2, 6), // clock_gettime
+    call(0x108, 34, 2, 6), // clock_getres
+    call(0x109, 38, 2, 6), // clock_nanosleep
+    call(0x10a, 435, 2, 6), // statfs64
+    call(0x10b, 102, 2, 6), // fstatfs64
+    call(0x10c, 458, 2, 6), // tgkill
+    call(0x10d, 497, 2, 2), // utimes
+    call(0x10e, 12, 0, 0), // arm_fadvise64_64
+    call(0x10f, 269, 2, 2), // pciconfig_iobase
+    call(0x110, 270, 2, 0), // pciconfig_read
+    call(0x111, 271, 2, 0), // pciconfig_write
+    call(0x112, 235, 2, 6), // mq_open
+    call(0x113, 240, 2, 6), // mq_unlink
+    call(0x114, 238, 2, 6), // mq_timedsend
+    call(0x115, 236, 2, 6), // mq_timedreceive
+    call(0x116, 234, 2, 6), // mq_notify
+    call(0x117, 233, 2, 6), // mq_getsetattr
+    call(0x118, 505, 2, 6), // waitid
+    call(0x119, 425, 2, 0), // socket
+    call(0x11a, 17, 2, 0), // bind
+    call(0x11b, 46, 2, 0), // connect
+    call(0x11c, 192, 2, 0), // listen
+    call(0x11d, 3, 2, 0), // accept
+    call(0x11e, 148, 2, 0), // getsockname
+    call(0x11f, 133, 2, 0), // getpeername
+    call(0x120, 427, 2, 0), // socketpair
+    call(0x121, 368, 2, 0), // send
+    call(0x122, 373, 2, 0), // sendto
+    call(0x123, 314, 2, 0), // recv
+    call(0x124, 315, 2, 0), // recvfrom
+    call(0x125, 415, 2, 0), // shutdown
+    call(0x126, 404, 2, 0), // setsockopt
+    call(0x127, 149, 2, 0), // getsockopt
+    call(0x128, 372, 2, 0), // sendmsg
+    call(0x129, 318, 2, 0), // recvmsg
+    call(0x12a, 365, 2, 0), // semop
+    call(0x12b, 364, 2, 0), // semget
+    call(0x12c, 363, 2, 0), // semctl
+    call(0x12d, 246, 2, 0), // msgsnd
+    call(0x12e, 245, 2, 0), // msgrcv
+    call(0x12f, 244, 2, 0), // msgget
+    call(0x130, 243, 2, 0), // msgctl
+    call(0x131, 411, 2, 0), // shmat
+    call(0x132, 413, 2, 0), // shmdt
+    call(0x133, 414, 2, 0), // shmget
+    call(0x134, 412, 2, 0), // shmctl
+    call(0x135, 7, 2, 6), // add_key
+    call(0x136, 325, 2, 6), // request_key
+    call(0x137, 182, 2, 6), // keyctl
+    call(0x138, 366, 2, 6), // semtimedop
+    call(0x139, 503, 0, 0), // vserver
+    call(0x13a, 177, 2, 6), // ioprio_set
+    call(0x13b, 176, 2, 6), // ioprio_get
+    call(0x13c, 160, 2, 6), // inotify_init
+    call(0x13d, 159, 2, 6), // inotify_add_watch
+    call(0x13e, 162, 2, 6), // inotify_rm_watch
+    call(0x13f, 211, 2, 6), // mbind
+    call(0x140, 115, 2, 6), // get_mempolicy
+    call(0x141, 374, 2, 6), // set_mempolicy
+    call(0x142, 266, 2, 6), // openat
+    call(0x143, 218, 2, 6), // mkdirat
+    call(0x144, 220, 2, 6), // mknodat
+    call(0x145, 81, 2, 6), // fchownat
+    call(0x146, 113, 2, 6), // futimesat
+    call(0x147, 100, 2, 6), // fstatat64
+    call(0x148, 485, 2, 6), // unlinkat
+    call(0x149, 323, 2, 6), // renameat
+    call(0x14a, 191, 2, 6), // linkat
+    call(0x14b, 446, 2, 6), // symlinkat
+    call(0x14c, 311, 2, 6), // readlinkat
+    call(0x14d, 77, 2, 6), // fchmodat
+    call(0x14e, 68, 2, 6), // faccessat
+    call(0x14f, 297, 2, 6), // pselect6
+    call(0x150, 284, 2, 6), // ppoll
+    call(0x151, 486, 2, 6), // unshare
+    call(0x152, 376, 2, 6), // set_robust_list
+    call(0x153, 116, 2, 6), // get_robust_list
+    call(0x154, 428, 2, 6), // splice
+    call(0x155, 449, 2, 6), // sync_file_range2
+    call(0x156, 457, 2, 6), // tee
+    call(0x157, 502, 2, 6), // vmsplice
+    call(0x158, 230, 2, 6), // move_pages
+    call(0x159, 119, 2, 6), // getcpu
+    call(0x15a, 58, 2, 6), // epoll_pwait
+    call(0x15b, 181, 2, 6), // kexec_load
+    call(0x15c, 495, 2, 6), // utimensat
+    call(0x15d, 419, 2, 6), // signalfd
+    call(0x15e, 468, 2, 6), // timerfd_create
+    call(0x15f, 62, 2, 6), // eventfd
+    call(0x160, 72, 2, 6), // fallocate
+    call(0x161, 471, 2, 6), // timerfd_settime
+    call(0x162, 469, 2, 6), // timerfd_gettime
+    call(0x163, 420, 2, 6), // signalfd4
+    call(0x164, 63, 2, 6), // eventfd2
+    call(0x165, 55, 2, 6), // epoll_create1
+    call(0x166, 53, 2, 6), // dup3
+    call(0x167, 278, 2, 6), // pipe2
+    call(0x168, 161, 2, 6), // inotify_init1
+    call(0x169, 288, 2, 6), // preadv
+    call(0x16a, 302, 2, 6), // pwritev
+    call(0x16b, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x16c, 272, 2, 6), // perf_event_open
+    call(0x16d, 316, 2, 6), // recvmmsg
+    call(0x16e, 4, 2, 6), // accept4
+    call(0x16f, 73, 2, 6), // fanotify_init
+    call(0x170, 74, 2, 6), // fanotify_mark
+    call(0x171, 290, 2, 6), // prlimit64
+    call(0x172, 252, 2, 6), // name_to_handle_at
+    call(0x173, 263, 2, 6), // open_by_handle_at
+    call(0x174, 32, 2, 6), // clock_adjtime
+    call(0x175, 450, 2, 6), // syncfs
+    call(0x176, 371, 3, 0), // sendmmsg
+    call(0x177, 391, 3, 0), // setns
+    call(0x178, 293, 3, 2), // process_vm_readv
+    call(0x179, 294, 3, 2), // process_vm_writev
+    call(0x17a, 179, 3, 5), // kcmp
+    call(0x17b, 88, 3, 8), // finit_module
+    call(0x17c, 356, 3, 14), // sched_setattr
+    call(0x17d, 350, 3, 14), // sched_getattr
+    call(0x17e, 324, 3, 15), // renameat2
+    call(0x17f, 360, 3, 17), // seccomp
+    call(0x180, 140, 3, 17), // getrandom
+    call(0x181, 213, 3, 17), // memfd_create
+    call(0x182, 18, 3, 18), // bpf
+    call(0x183, 65, 3, 19), // execveat
+    call(0x184, 490, 4, 3), // userfaultfd
+    call(0x185, 212, 3, 17), // membarrier
+    call(0x186, 222, 4, 4), // mlock2
+    call(0x187, 47, 4, 5), // copy_file_range
+    call(0x188, 289, 4, 6), // preadv2
+    call(0x189, 303, 4, 6), // pwritev2
+    call(0x18a, 282, 4, 8), // pkey_mprotect
+    call(0x18b, 280, 4, 8), // pkey_alloc
+    call(0x18c, 281, 4, 8), // pkey_free
+    call(0x18d, 437, 4, 11), // statx
+    call(0x18e, 330, 4, 18), // rseq
+    call(0x18f, 166, 4, 18), // io_pgetevents
+    call(0x190, 215, 2, 6), // migrate_pages
+    call(0x191, 180, 3, 17), // kexec_file_load
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
+    call(0xf0001, 20, 2, 2), // breakpoint
+    call(0xf0002, 23, 1, 2), // cacheflush
+    call(0xf0003, 491, 2, 4), // usr26
+    call(0xf0004, 492, 2, 4), // usr32
+    call(0xf0005, 379, 2, 6), // set_tls
+    call(0xf0006, 118, 4, 15), // get_tls
 ];
 
 static RISCV64: Table = Table {
@@ -2815,334 +2815,334 @@ static RISCV64: Table = Table {
 };
 
 static RISCV64_CALLS: [Call; 328] = [
-    call(0x0, "io_setup", 2, 6),
-    call(0x1, "io_destroy", 2, 6),
-    call(0x2, "io_submit", 2, 6),
-    call(0x3, "io_cancel", 2, 6),
-    call(0x4, "io_getevents", 2, 6),
-    call(0x5, "setxattr", 2, 6),
-    call(0x6, "lsetxattr", 2, 6),
-    call(0x7, "fsetxattr", 2, 6),
-    call(0x8, "getxattr", 2, 6),
-    call(0x9, "lgetxattr", 2, 6),
-    call(0xa, "fgetxattr", 2, 6),
-    call(0xb, "listxattr", 2, 6),
-    call(0xc, "llistxattr", 2, 6),
-    call(0xd, "flistxattr", 2, 6),
-    call(0xe, "removexattr", 2, 6),
-    call(0xf, "lremovexattr", 2, 6),
-    call(0x10, "fremovexattr", 2, 6),
-    call(0x11, "getcwd", 2, 2),
-    call(0x12, "lookup_dcookie", 2, 6),
-    call(0x13, "eventfd2", 2, 6),
-    call(0x14, "epoll_create1", 2, 6),
-    call(0x15, "epoll_ctl", 2, 6),
-    call(0x16, "epoll_pwait", 2, 6),
-    call(0x17, "dup", 1, 0),
-    call(0x18, "dup3", 2, 6),
-    call(0x19, "fcntl", 1, 0),
-    call(0x1a, "inotify_init1", 2, 6),
-    call(0x1b, "inotify_add_watch", 2, 6),
-    call(0x1c, "inotify_rm_watch", 2, 6),
-    call(0x1d, "ioctl", 1, 0),
-    call(0x1e, "ioprio_set", 2, 6),
-    call(0x1f, "ioprio_get", 2, 6),
-    call(0x20, "flock", 2, 0),
-    call(0x21, "mknodat", 2, 6),
-    call(0x22, "mkdirat", 2, 6),
-    call(0x23, "unlinkat", 2, 6),
-    call(0x24, "symlinkat", 2, 6),
-    call(0x25, "linkat", 2, 6),
-    call(0x27, "umount2", 2, 2),
-    call(0x28, "mount", 1, 0),
-    call(0x29, "pivot_root", 2, 4),
-    call(0x2a, "nfsservctl", 2, 2),
-    call(0x2b, "statfs", 1, 0),
-    call(0x2c, "fstatfs", 1, 0),
-    call(0x2d, "truncate", 1, 0),
-    call(0x2e, "ftruncate", 1, 0),
-    call(0x2f, "fallocate", 2, 6),
-    call(0x30, "faccessat", 2, 6),
-    call(0x31, "chdir", 1, 0),
-    call(0x32, "fchdir", 1, 0),
-    call(0x33, "chroot", 1, 0),
-    call(0x34, "fchmod", 1, 0),
-    call(0x35, "fchmodat", 2, 6),
-    call(0x36, "fchownat", 2, 6),
-    call(0x37, "fchown", 1, 0),
-    call(0x38, "openat", 2, 6),
-    call(0x39, "close", 1, 0),
-    call(0x3a, "vhangup", 1, 0),
-    call(0x3b, "pipe2", 2, 6),
-    call(0x3c, "quotactl", 1, 0),
-    call(0x3d, "getdents64", 2, 4),
-    call(0x3e, "lseek", 1, 0),
-    call(0x3f, "read", 1, 0),
-    call(0x40, "write", 1, 0),
-    call(0x41, "readv", 2, 0),
-    call(0x42, "writev", 2, 0),
-    call(0x43, "pread64", 2, 2),
-    call(0x44, "pwrite64", 2, 2),
-    call(0x45, "preadv", 2, 6),
-    call(0x46, "pwritev", 2, 6),
-    call(0x47, "sendfile", 2, 2),
-    call(0x48, "pselect6", 2, 6),
-    call(0x49, "ppoll", 2, 6),
-    call(0x4a, "signalfd4", 2, 6),
-    call(0x4b, "vmsplice", 2, 6),
-    call(0x4c, "splice", 2, 6),
-    call(0x4d, "tee", 2, 6),
-    call(0x4e, "readlinkat", 2, 6),
-    call(0x4f, "newfstatat", 2, 6),
-    call(0x50, "fstat", 1, 0),
-    call(0x51, "sync", 1, 0),
-    call(0x52, "fsync", 1, 0),
-    call(0x53, "fdatasync", 2, 0),
-    call(0x54, "sync_file_range", 2, 6),
-    call(0x55, "timerfd_create", 2, 6),
-    call(0x56, "timerfd_settime", 2, 6),
-    call(0x57, "timerfd_gettime", 2, 6),
-    call(0x58, "utimensat", 2, 6),
-    call(0x59, "acct", 1, 0),
-    call(0x5a, "capget", 2, 2),
-    call(0x5b, "capset", 2, 2),
-    call(0x5c, "personality", 1, 2),
-    call(0x5d, "exit", 1, 0),
-    call(0x5e, "exit_group", 2, 6),
-    call(0x5f, "waitid", 2, 6),
-    call(0x60, "set_tid_address", 2, 6),
-    call(0x61, "unshare", 2, 6),
-    call(0x62, "futex", 2, 6),
-    call(0x63, "set_robust_list", 2, 6),
-    call(0x64, "get_robust_list", 2, 6),
-    call(0x65, "nanosleep", 2, 0),
-    call(0x66, "getitimer", 1, 0),
-    call(0x67, "setitimer", 1, 0),
-    call(0x68, "kexec_load", 2, 6),
-    call(0x69, "init_module", 1, 0),
-    call(0x6a, "delete_module", 1, 0),
-    call(0x6b, "timer_create", 2, 6),
-    call(0x6c, "timer_gettime", 2, 6),
-    call(0x6d, "timer_getoverrun", 2, 6),
-    call(0x6e, "timer_settime", 2, 6),
-    call(0x6f, "timer_delete", 2, 6),
-    call(0x70, "clock_settime", 2, 6),
-    call(0x71, "clock_gettime", 2, 6),
-    call(0x72, "clock_getres", 2, 6),
-    call(0x73, "clock_nanosleep", 2, 6),
-    call(0x74, "syslog", 1, 0),
-    call(0x75, "ptrace", 1, 0),
-    call(0x76, "sched_setparam", 2, 0),
-    call(0x77, "sched_setscheduler", 2, 0),
-    call(0x78, "sched_getscheduler", 2, 0),
-    call(0x79, "sched_getparam", 2, 0),
-    call(0x7a, "sched_setaffinity", 2, 6),
-    call(0x7b, "sched_getaffinity", 2, 6),
-    call(0x7c, "sched_yield", 2, 0),
-    call(0x7d, "sched_get_priority_max", 2, 0),
-    call(0x7e, "sched_get_priority_min", 2, 0),
-    call(0x7f, "sched_rr_get_interval", 2, 0),
-    call(0x80, "restart_syscall", 2, 6),
-    call(0x81, "kill", 1, 0),
-    call(0x82, "tkill", 2, 6),
-    call(0x83, "tgkill", 2, 6),
-    call(0x84, "sigaltstack", 2, 2),
-    call(0x85, "rt_sigsuspend", 2, 2),
-    call(0x86, "rt_sigaction", 2, 2),
-    call(0x87, "rt_sigprocmask", 2, 2),
-    call(0x88, "rt_sigpending", 2, 2),
-    call(0x89, "rt_sigtimedwait", 2, 2),
-    call(0x8a, "rt_sigqueueinfo", 2, 2),
-    call(0x8b, "rt_sigreturn", 2, 2),
-    call(0x8c, "setpriority", 1, 0),
-    call(0x8d, "getpriority", 1, 0),
-    call(0x8e, "reboot", 1, 0),
-    call(0x8f, "setregid", 1, 0),
-    call(0x90, "setgid", 1, 0),
-    call(0x91, "setreuid", 1, 0),
-    call(0x92, "setuid", 1, 0),
-    call(0x93, "setresuid", 2, 2),
-    call(0x94, "getresuid", 2, 2),
-    call(0x95, "setresgid", 2, 2),
-    call(0x96, "getresgid", 2, 2),
-    call(0x97, "setfsuid", 1, 2),
-    call(0x98, "setfsgid", 1, 2),
-    call(0x99, "times", 1, 0),
-    call(0x9a, "setpgid", 1, 0),
-    call(0x9b, "getpgid", 1, 0),
-    call(0x9c, "getsid", 2, 0),
-    call(0x9d, "setsid", 1, 0),
-    call(0x9e, "getgroups", 1, 0),
-    call(0x9f, "setgroups", 1, 0),
-    call(0xa0, "uname", 1, 0),
-    call(0xa1, "sethostname", 1, 0),
-    call(0xa2, "setdomainname", 1, 0),
-    call(0xa3, "getrlimit", 1, 0),
-    call(0xa4, "setrlimit", 1, 0),
-    call(0xa5, "getrusage", 1, 0),
-    call(0xa6, "umask", 1, 0),
-    call(0xa7, "prctl", 2, 2),
-    call(0xa8, "getcpu", 2, 6),
-    call(0xa9, "gettimeofday", 1, 0),
-    call(0xaa, "settimeofday", 1, 0),
-    call(0xab, "adjtimex", 1, 0),
-    call(0xac, "getpid", 1, 0),
-    call(0xad, "getppid", 1, 0),
-    call(0xae, "getuid", 1, 0),
-    call(0xaf, "geteuid", 1, 0),
-    call(0xb0, "getgid", 1, 0),
-    call(0xb1, "getegid", 1, 0),
-    call(0xb2, "gettid", 2, 4),
-    call(0xb3, "sysinfo", 1, 0),
-    call(0xb4, "mq_open", 2, 6),
-    call(0xb5, "mq_unlink", 2, 6),
-    call(0xb6, "mq_timedsend", 2, 6),
-    call(0xb7, "mq_timedreceive", 2, 6),
-    call(0xb8, "mq_notify", 2, 6),
-    call(0xb9, "mq_getsetattr", 2, 6),
-    call(0xba, "msgget", 2, 0),
-    call(0xbb, "msgctl", 2, 0),
-    call(0xbc, "msgrcv", 2, 0),
-    call(0xbd, "msgsnd", 2, 0),
-    call(0xbe, "semget", 2, 0),
-    call(0xbf, "semctl", 2, 0),
-    call(0xc0, "semtimedop", 2, 6),
-    call(0xc1, "semop", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc4, "shmat", 2, 0),
-    call(0xc5, "shmdt", 2, 0),
-    call(0xc6, "socket", 2, 0),
-    call(0xc7, "socketpair", 2, 0),
-    call(0xc8, "bind", 2, 0),
-    call(0xc9, "listen", 2, 0),
-    call(0xca, "accept", 2, 0),
-    call(0xcb, "connect", 2, 0),
-    call(0xcc, "getsockname", 2, 0),
-    call(0xcd, "getpeername", 2, 0),
-    call(0xce, "sendto", 2, 0),
-    call(0xcf, "recvfrom", 2, 0),
-    call(0xd0, "setsockopt", 2, 0),
-    call(0xd1, "getsockopt", 2, 0),
-    call(0xd2, "shutdown", 2, 0),
-    call(0xd3, "sendmsg", 2, 0),
-    call(0xd4, "recvmsg", 2, 0),
-    call(0xd5, "readahead", 2, 4),
-    call(0xd6, "brk", 1, 0),
-    call(0xd7, "munmap", 1, 0),
-    call(0xd8, "mremap", 2, 0),
-    call(0xd9, "add_key", 2, 6),
-    call(0xda, "request_key", 2, 6),
-    call(0xdb, "keyctl", 2, 6),
-    call(0xdc, "clone", 1, 0),
-    call(0xdd, "execve", 1, 0),
-    call(0xde, "mmap", 1, 0),
-    call(0xdf, "fadvise64", 2, 6),
-    call(0xe0, "swapon", 1, 0),
-    call(0xe1, "swapoff", 1, 0),
-    call(0xe2, "mprotect", 1, 0),
-    call(0xe3, "msync", 2, 0),
-    call(0xe4, "mlock", 2, 0),
-    call(0xe5, "munlock", 2, 0),
-    call(0xe6, "mlockall", 2, 0),
-    call(0xe7, "munlockall", 2, 0),
-    call(0xe8, "mincore", 2, 4),
-    call(0xe9, "madvise", 2, 4),
-    call(0xea, "remap_file_pages", 2, 6),
-    call(0xeb, "mbind", 2, 6),
-    call(0xec, "get_mempolicy", 2, 6),
-    call(0xed, "set_mempolicy", 2, 6),
-    call(0xee, "migrate_pages", 2, 6),
-    call(0xef, "move_pages", 2, 6),
-    call(0xf0, "rt_tgsigqueueinfo", 2, 6),
-    call(0xf1, "perf_event_open", 2, 6),
-    call(0xf2, "accept4", 2, 6),
-    call(0xf3, "recvmmsg", 2, 6),
-    call(0x102, "riscv_hwprobe", 6, 4),
-    call(0x103, "riscv_flush_icache", 4, 15),
-    call(0x104, "wait4", 1, 0),
-    call(0x105, "prlimit64", 2, 6),
-    call(0x106, "fanotify_init", 2, 6),
-    call(0x107, "fanotify_mark", 2, 6),
-    call(0x108, "name_to_handle_at", 2, 6),
-    call(0x109, "open_by_handle_at", 2, 6),
-    call(0x10a, "clock_adjtime", 2, 6),
-    call(0x10b, "syncfs", 2, 6),
-    call(0x10c, "setns", 3, 0),
-    call(0x10d, "sendmmsg", 3, 0),
-    call(0x10e, "process_vm_readv", 3, 2),
-    call(0x10f, "process_vm_writev", 3, 2),
-    call(0x110, "kcmp", 3, 5),
-    call(0x111, "finit_module", 3, 8),
-    call(0x112, "sched_setattr", 3, 14),
-    call(0x113, "sched_getattr", 3, 14),
-    call(0x114, "renameat2", 3, 15),
-    call(0x115, "seccomp", 3, 17),
-    call(0x116, "getrandom", 3, 17),
-    call(0x117, "memfd_create", 3, 17),
-    call(0x118, "bpf", 3, 18),
-    call(0x119, "execveat", 3, 19),
-    call(0x11a, "userfaultfd", 4, 3),
-    call(0x11b, "membarrier", 3, 17),
-    call(0x11c, "mlock2", 4, 4),
-    call(0x11d, "copy_file_range", 4, 5),
-    call(0x11e, "preadv2", 4, 6),
-    call(0x11f, "pwritev2", 4, 6),
-    call(0x120, "pkey_mprotect", 4, 8),
-    call(0x121, "pkey_alloc", 4, 8),
-    call(0x122, "pkey_free", 4, 8),
-    call(0x123, "statx", 4, 11),
-    call(0x124, "io_pgetevents", 4, 18),
-    call(0x125, "rseq", 4, 18),
-    call(0x126, "kexec_file_load", 3, 17),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 5, 19),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 168, 2, 6), // io_setup
+    call(0x1, 164, 2, 6), // io_destroy
+    call(0x2, 169, 2, 6), // io_submit
+    call(0x3, 163, 2, 6), // io_cancel
+    call(0x4, 165, 2, 6), // io_getevents
+    call(0x5, 408, 2, 6), // setxattr
+    call(0x6, 203, 2, 6), // lsetxattr
+    call(0x7, 94, 2, 6), // fsetxattr
+    call(0x8, 154, 2, 6), // getxattr
+    call(0x9, 189, 2, 6), // lgetxattr
+    call(0xa, 85, 2, 6), // fgetxattr
+    call(0xb, 195, 2, 6), // listxattr
+    call(0xc, 197, 2, 6), // llistxattr
+    call(0xd, 89, 2, 6), // flistxattr
+    call(0xe, 320, 2, 6), // removexattr
+    call(0xf, 201, 2, 6), // lremovexattr
+    call(0x10, 92, 2, 6), // fremovexattr
+    call(0x11, 120, 2, 2), // getcwd
+    call(0x12, 200, 2, 6), // lookup_dcookie
+    call(0x13, 63, 2, 6), // eventfd2
+    call(0x14, 55, 2, 6), // epoll_create1
+    call(0x15, 56, 2, 6), // epoll_ctl
+    call(0x16, 58, 2, 6), // epoll_pwait
+    call(0x17, 51, 1, 0), // dup
+    call(0x18, 53, 2, 6), // dup3
+    call(0x19, 82, 1, 0), // fcntl
+    call(0x1a, 161, 2, 6), // inotify_init1
+    call(0x1b, 159, 2, 6), // inotify_add_watch
+    call(0x1c, 162, 2, 6), // inotify_rm_watch
+    call(0x1d, 173, 1, 0), // ioctl
+    call(0x1e, 177, 2, 6), // ioprio_set
+    call(0x1f, 176, 2, 6), // ioprio_get
+    call(0x20, 90, 2, 0), // flock
+    call(0x21, 220, 2, 6), // mknodat
+    call(0x22, 218, 2, 6), // mkdirat
+    call(0x23, 485, 2, 6), // unlinkat
+    call(0x24, 446, 2, 6), // symlinkat
+    call(0x25, 191, 2, 6), // linkat
+    call(0x27, 482, 2, 2), // umount2
+    call(0x28, 227, 1, 0), // mount
+    call(0x29, 279, 2, 4), // pivot_root
+    call(0x2a, 255, 2, 2), // nfsservctl
+    call(0x2b, 434, 1, 0), // statfs
+    call(0x2c, 101, 1, 0), // fstatfs
+    call(0x2d, 475, 1, 0), // truncate
+    call(0x2e, 105, 1, 0), // ftruncate
+    call(0x2f, 72, 2, 6), // fallocate
+    call(0x30, 68, 2, 6), // faccessat
+    call(0x31, 27, 1, 0), // chdir
+    call(0x32, 75, 1, 0), // fchdir
+    call(0x33, 31, 1, 0), // chroot
+    call(0x34, 76, 1, 0), // fchmod
+    call(0x35, 77, 2, 6), // fchmodat
+    call(0x36, 81, 2, 6), // fchownat
+    call(0x37, 79, 1, 0), // fchown
+    call(0x38, 266, 2, 6), // openat
+    call(0x39, 44, 1, 0), // close
+    call(0x3a, 499, 1, 0), // vhangup
+    call(0x3b, 278, 2, 6), // pipe2
+    call(0x3c, 305, 1, 0), // quotactl
+    call(0x3d, 122, 2, 4), // getdents64
+    call(0x3e, 202, 1, 0), // lseek
+    call(0x3f, 307, 1, 0), // read
+    call(0x40, 507, 1, 0), // write
+    call(0x41, 312, 2, 0), // readv
+    call(0x42, 508, 2, 0), // writev
+    call(0x43, 287, 2, 2), // pread64
+    call(0x44, 301, 2, 2), // pwrite64
+    call(0x45, 288, 2, 6), // preadv
+    call(0x46, 302, 2, 6), // pwritev
+    call(0x47, 369, 2, 2), // sendfile
+    call(0x48, 297, 2, 6), // pselect6
+    call(0x49, 284, 2, 6), // ppoll
+    call(0x4a, 420, 2, 6), // signalfd4
+    call(0x4b, 502, 2, 6), // vmsplice
+    call(0x4c, 428, 2, 6), // splice
+    call(0x4d, 457, 2, 6), // tee
+    call(0x4e, 311, 2, 6), // readlinkat
+    call(0x4f, 254, 2, 6), // newfstatat
+    call(0x50, 98, 1, 0), // fstat
+    call(0x51, 447, 1, 0), // sync
+    call(0x52, 103, 1, 0), // fsync
+    call(0x53, 84, 2, 0), // fdatasync
+    call(0x54, 448, 2, 6), // sync_file_range
+    call(0x55, 468, 2, 6), // timerfd_create
+    call(0x56, 471, 2, 6), // timerfd_settime
+    call(0x57, 469, 2, 6), // timerfd_gettime
+    call(0x58, 495, 2, 6), // utimensat
+    call(0x59, 6, 1, 0), // acct
+    call(0x5a, 25, 2, 2), // capget
+    call(0x5b, 26, 2, 2), // capset
+    call(0x5c, 273, 1, 2), // personality
+    call(0x5d, 66, 1, 0), // exit
+    call(0x5e, 67, 2, 6), // exit_group
+    call(0x5f, 505, 2, 6), // waitid
+    call(0x60, 378, 2, 6), // set_tid_address
+    call(0x61, 486, 2, 6), // unshare
+    call(0x62, 107, 2, 6), // futex
+    call(0x63, 376, 2, 6), // set_robust_list
+    call(0x64, 116, 2, 6), // get_robust_list
+    call(0x65, 253, 2, 0), // nanosleep
+    call(0x66, 131, 1, 0), // getitimer
+    call(0x67, 390, 1, 0), // setitimer
+    call(0x68, 181, 2, 6), // kexec_load
+    call(0x69, 158, 1, 0), // init_module
+    call(0x6a, 50, 1, 0), // delete_module
+    call(0x6b, 460, 2, 6), // timer_create
+    call(0x6c, 463, 2, 6), // timer_gettime
+    call(0x6d, 462, 2, 6), // timer_getoverrun
+    call(0x6e, 465, 2, 6), // timer_settime
+    call(0x6f, 461, 2, 6), // timer_delete
+    call(0x70, 40, 2, 6), // clock_settime
+    call(0x71, 36, 2, 6), // clock_gettime
+    call(0x72, 34, 2, 6), // clock_getres
+    call(0x73, 38, 2, 6), // clock_nanosleep
+    call(0x74, 455, 1, 0), // syslog
+    call(0x75, 299, 1, 0), // ptrace
+    call(0x76, 357, 2, 0), // sched_setparam
+    call(0x77, 358, 2, 0), // sched_setscheduler
+    call(0x78, 352, 2, 0), // sched_getscheduler
+    call(0x79, 351, 2, 0), // sched_getparam
+    call(0x7a, 355, 2, 6), // sched_setaffinity
+    call(0x7b, 349, 2, 6), // sched_getaffinity
+    call(0x7c, 359, 2, 0), // sched_yield
+    call(0x7d, 347, 2, 0), // sched_get_priority_max
+    call(0x7e, 348, 2, 0), // sched_get_priority_min
+    call(0x7f, 353, 2, 0), // sched_rr_get_interval
+    call(0x80, 326, 2, 6), // restart_syscall
+    call(0x81, 183, 1, 0), // kill
+    call(0x82, 474, 2, 6), // tkill
+    call(0x83, 458, 2, 6), // tgkill
+    call(0x84, 417, 2, 2), // sigaltstack
+    call(0x85, 337, 2, 2), // rt_sigsuspend
+    call(0x86, 332, 2, 2), // rt_sigaction
+    call(0x87, 334, 2, 2), // rt_sigprocmask
+    call(0x88, 333, 2, 2), // rt_sigpending
+    call(0x89, 338, 2, 2), // rt_sigtimedwait
+    call(0x8a, 335, 2, 2), // rt_sigqueueinfo
+    call(0x8b, 336, 2, 2), // rt_sigreturn
+    call(0x8c, 393, 1, 0), // setpriority
+    call(0x8d, 139, 1, 0), // getpriority
+    call(0x8e, 313, 1, 0), // reboot
+    call(0x8f, 394, 1, 0), // setregid
+    call(0x90, 385, 1, 0), // setgid
+    call(0x91, 400, 1, 0), // setreuid
+    call(0x92, 406, 1, 0), // setuid
+    call(0x93, 398, 2, 2), // setresuid
+    call(0x94, 143, 2, 2), // getresuid
+    call(0x95, 396, 2, 2), // setresgid
+    call(0x96, 141, 2, 2), // getresgid
+    call(0x97, 383, 1, 2), // setfsuid
+    call(0x98, 381, 1, 2), // setfsgid
+    call(0x99, 473, 1, 0), // times
+    call(0x9a, 392, 1, 0), // setpgid
+    call(0x9b, 134, 1, 0), // getpgid
+    call(0x9c, 147, 2, 0), // getsid
+    call(0x9d, 403, 1, 0), // setsid
+    call(0x9e, 129, 1, 0), // getgroups
+    call(0x9f, 387, 1, 0), // setgroups
+    call(0xa0, 483, 1, 0), // uname
+    call(0xa1, 389, 1, 0), // sethostname
+    call(0xa2, 380, 1, 0), // setdomainname
+    call(0xa3, 145, 1, 0), // getrlimit
+    call(0xa4, 402, 1, 0), // setrlimit
+    call(0xa5, 146, 1, 0), // getrusage
+    call(0xa6, 480, 1, 0), // umask
+    call(0xa7, 286, 2, 2), // prctl
+    call(0xa8, 119, 2, 6), // getcpu
+    call(0xa9, 151, 1, 0), // gettimeofday
+    call(0xaa, 405, 1, 0), // settimeofday
+    call(0xab, 8, 1, 0), // adjtimex
+    call(0xac, 136, 1, 0), // getpid
+    call(0xad, 138, 1, 0), // getppid
+    call(0xae, 152, 1, 0), // getuid
+    call(0xaf, 125, 1, 0), // geteuid
+    call(0xb0, 127, 1, 0), // getgid
+    call(0xb1, 123, 1, 0), // getegid
+    call(0xb2, 150, 2, 4), // gettid
+    call(0xb3, 454, 1, 0), // sysinfo
+    call(0xb4, 235, 2, 6), // mq_open
+    call(0xb5, 240, 2, 6), // mq_unlink
+    call(0xb6, 238, 2, 6), // mq_timedsend
+    call(0xb7, 236, 2, 6), // mq_timedreceive
+    call(0xb8, 234, 2, 6), // mq_notify
+    call(0xb9, 233, 2, 6), // mq_getsetattr
+    call(0xba, 244, 2, 0), // msgget
+    call(0xbb, 243, 2, 0), // msgctl
+    call(0xbc, 245, 2, 0), // msgrcv
+    call(0xbd, 246, 2, 0), // msgsnd
+    call(0xbe, 364, 2, 0), // semget
+    call(0xbf, 363, 2, 0), // semctl
+    call(0xc0, 366, 2, 6), // semtimedop
+    call(0xc1, 365, 2, 0), // semop
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc4, 411, 2, 0), // shmat
+    call(0xc5, 413, 2, 0), // shmdt
+    call(0xc6, 425, 2, 0), // socket
+    call(0xc7, 427, 2, 0), // socketpair
+    call(0xc8, 17, 2, 0), // bind
+    call(0xc9, 192, 2, 0), // listen
+    call(0xca, 3, 2, 0), // accept
+    call(0xcb, 46, 2, 0), // connect
+    call(0xcc, 148, 2, 0), // getsockname
+    call(0xcd, 133, 2, 0), // getpeername
+    call(0xce, 373, 2, 0), // sendto
+    call(0xcf, 315, 2, 0), // recvfrom
+    call(0xd0, 404, 2, 0), // setsockopt
+    call(0xd1, 149, 2, 0), // getsockopt
+    call(0xd2, 415, 2, 0), // shutdown
+    call(0xd3, 372, 2, 0), // sendmsg
+    call(0xd4, 318, 2, 0), // recvmsg
+    call(0xd5, 308, 2, 4), // readahead
+    call(0xd6, 21, 1, 0), // brk
+    call(0xd7, 251, 1, 0), // munmap
+    call(0xd8, 241, 2, 0), // mremap
+    call(0xd9, 7, 2, 6), // add_key
+    call(0xda, 325, 2, 6), // request_key
+    call(0xdb, 182, 2, 6), // keyctl
+    call(0xdc, 42, 1, 0), // clone
+    call(0xdd, 64, 1, 0), // execve
+    call(0xde, 224, 1, 0), // mmap
+    call(0xdf, 70, 2, 6), // fadvise64
+    call(0xe0, 443, 1, 0), // swapon
+    call(0xe1, 442, 1, 0), // swapoff
+    call(0xe2, 231, 1, 0), // mprotect
+    call(0xe3, 247, 2, 0), // msync
+    call(0xe4, 221, 2, 0), // mlock
+    call(0xe5, 249, 2, 0), // munlock
+    call(0xe6, 223, 2, 0), // mlockall
+    call(0xe7, 250, 2, 0), // munlockall
+    call(0xe8, 216, 2, 4), // mincore
+    call(0xe9, 209, 2, 4), // madvise
+    call(0xea, 319, 2, 6), // remap_file_pages
+    call(0xeb, 211, 2, 6), // mbind
+    call(0xec, 115, 2, 6), // get_mempolicy
+    call(0xed, 374, 2, 6), // set_mempolicy
+    call(0xee, 215, 2, 6), // migrate_pages
+    call(0xef, 230, 2, 6), // move_pages
+    call(0xf0, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0xf1, 272, 2, 6), // perf_event_open
+    call(0xf2, 4, 2, 6), // accept4
+    call(0xf3, 316, 2, 6), // recvmmsg
+    call(0x102, 328, 6, 4), // riscv_hwprobe
+    call(0x103, 327, 4, 15), // riscv_flush_icache
+    call(0x104, 504, 1, 0), // wait4
+    call(0x105, 290, 2, 6), // prlimit64
+    call(0x106, 73, 2, 6), // fanotify_init
+    call(0x107, 74, 2, 6), // fanotify_mark
+    call(0x108, 252, 2, 6), // name_to_handle_at
+    call(0x109, 263, 2, 6), // open_by_handle_at
+    call(0x10a, 32, 2, 6), // clock_adjtime
+    call(0x10b, 450, 2, 6), // syncfs
+    call(0x10c, 391, 3, 0), // setns
+    call(0x10d, 371, 3, 0), // sendmmsg
+    call(0x10e, 293, 3, 2), // process_vm_readv
+    call(0x10f, 294, 3, 2), // process_vm_writev
+    call(0x110, 179, 3, 5), // kcmp
+    call(0x111, 88, 3, 8), // finit_module
+    call(0x112, 356, 3, 14), // sched_setattr
+    call(0x113, 350, 3, 14), // sched_getattr
+    call(0x114, 324, 3, 15), // renameat2
+    call(0x115, 360, 3, 17), // seccomp
+    call(0x116, 140, 3, 17), // getrandom
+    call(0x117, 213, 3, 17), // memfd_create
+    call(0x118, 18, 3, 18), // bpf
+    call(0x119, 65, 3, 19), // execveat
+    call(0x11a, 490, 4, 3), // userfaultfd
+    call(0x11b, 212, 3, 17), // membarrier
+    call(0x11c, 222, 4, 4), // mlock2
+    call(0x11d, 47, 4, 5), // copy_file_range
+    call(0x11e, 289, 4, 6), // preadv2
+    call(0x11f, 303, 4, 6), // pwritev2
+    call(0x120, 282, 4, 8), // pkey_mprotect
+    call(0x121, 280, 4, 8), // pkey_alloc
+    call(0x122, 281, 4, 8), // pkey_free
+    call(0x123, 437, 4, 11), // statx
+    call(0x124, 166, 4, 18), // io_pgetevents
+    call(0x125, 330, 4, 18), // rseq
+    call(0x126, 180, 3, 17), // kexec_file_load
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 5, 19), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static RISCV32: Table = Table {
@@ -3187,324 +3187,324 @@ static RISCV32: Table = Table {
 };
 
 static RISCV32_CALLS: [Call; 318] = [
-    call(0x0, "io_setup", 2, 6),
-    call(0x1, "io_destroy", 2, 6),
-    call(0x2, "io_submit", 2, 6),
-    call(0x3, "io_cancel", 2, 6),
-    call(0x5, "setxattr", 2, 6),
-    call(0x6, "lsetxattr", 2, 6),
-    call(0x7, "fsetxattr", 2, 6),
-    call(0x8, "getxattr", 2, 6),
-    call(0x9, "lgetxattr", 2, 6),
-    call(0xa, "fgetxattr", 2, 6),
-    call(0xb, "listxattr", 2, 6),
-    call(0xc, "llistxattr", 2, 6),
-    call(0xd, "flistxattr", 2, 6),
-    call(0xe, "removexattr", 2, 6),
-    call(0xf, "lremovexattr", 2, 6),
-    call(0x10, "fremovexattr", 2, 6),
-    call(0x11, "getcwd", 2, 2),
-    call(0x12, "lookup_dcookie", 2, 6),
-    call(0x13, "eventfd2", 2, 6),
-    call(0x14, "epoll_create1", 2, 6),
-    call(0x15, "epoll_ctl", 2, 6),
-    call(0x16, "epoll_pwait", 2, 6),
-    call(0x17, "dup", 1, 0),
-    call(0x18, "dup3", 2, 6),
-    call(0x19, "fcntl64", 2, 4),
-    call(0x1a, "inotify_init1", 2, 6),
-    call(0x1b, "inotify_add_watch", 2, 6),
-    call(0x1c, "inotify_rm_watch", 2, 6),
-    call(0x1d, "ioctl", 1, 0),
-    call(0x1e, "ioprio_set", 2, 6),
-    call(0x1f, "ioprio_get", 2, 6),
-    call(0x20, "flock", 2, 0),
-    call(0x21, "mknodat", 2, 6),
-    call(0x22, "mkdirat", 2, 6),
-    call(0x23, "unlinkat", 2, 6),
-    call(0x24, "symlinkat", 2, 6),
-    call(0x25, "linkat", 2, 6),
-    call(0x27, "umount2", 2, 2),
-    call(0x28, "mount", 1, 0),
-    call(0x29, "pivot_root", 2, 4),
-    call(0x2a, "nfsservctl", 2, 2),
-    call(0x2b, "statfs64", 2, 6),
-    call(0x2c, "fstatfs64", 2, 6),
-    call(0x2d, "truncate64", 2, 4),
-    call(0x2e, "ftruncate64", 2, 4),
-    call(0x2f, "fallocate", 2, 6),
-    call(0x30, "faccessat", 2, 6),
-    call(0x31, "chdir", 1, 0),
-    call(0x32, "fchdir", 1, 0),
-    call(0x33, "chroot", 1, 0),
-    call(0x34, "fchmod", 1, 0),
-    call(0x35, "fchmodat", 2, 6),
-    call(0x36, "fchownat", 2, 6),
-    call(0x37, "fchown", 1, 0),
-    call(0x38, "openat", 2, 6),
-    call(0x39, "close", 1, 0),
-    call(0x3a, "vhangup", 1, 0),
-    call(0x3b, "pipe2", 2, 6),
-    call(0x3c, "quotactl", 1, 0),
-    call(0x3d, "getdents64", 2, 4),
-    call(0x3e, "llseek", 6, 11),
-    call(0x3f, "read", 1, 0),
-    call(0x40, "write", 1, 0),
-    call(0x41, "readv", 2, 0),
-    call(0x42, "writev", 2, 0),
-    call(0x43, "pread64", 2, 2),
-    call(0x44, "pwrite64", 2, 2),
-    call(0x45, "preadv", 2, 6),
-    call(0x46, "pwritev", 2, 6),
-    call(0x47, "sendfile64", 2, 6),
-    call(0x4a, "signalfd4", 2, 6),
-    call(0x4b, "vmsplice", 2, 6),
-    call(0x4c, "splice", 2, 6),
-    call(0x4d, "tee", 2, 6),
-    call(0x4e, "readlinkat", 2, 6),
-    call(0x51, "sync", 1, 0),
-    call(0x52, "fsync", 1, 0),
-    call(0x53, "fdatasync", 2, 0),
-    call(0x54, "sync_file_range", 2, 6),
-    call(0x55, "timerfd_create", 2, 6),
-    call(0x59, "acct", 1, 0),
-    call(0x5a, "capget", 2, 2),
-    call(0x5b, "capset", 2, 2),
-    call(0x5c, "personality", 1, 2),
-    call(0x5d, "exit", 1, 0),
-    call(0x5e, "exit_group", 2, 6),
-    call(0x5f, "waitid", 2, 6),
-    call(0x60, "set_tid_address", 2, 6),
-    call(0x61, "unshare", 2, 6),
-    call(0x63, "set_robust_list", 2, 6),
-    call(0x64, "get_robust_list", 2, 6),
-    call(0x66, "getitimer", 1, 0),
-    call(0x67, "setitimer", 1, 0),
-    call(0x68, "kexec_load", 2, 6),
-    call(0x69, "init_module", 1, 0),
-    call(0x6a, "delete_module", 1, 0),
-    call(0x6b, "timer_create", 2, 6),
-    call(0x6d, "timer_getoverrun", 2, 6),
-    call(0x6f, "timer_delete", 2, 6),
-    call(0x74, "syslog", 1, 0),
-    call(0x75, "ptrace", 1, 0),
-    call(0x76, "sched_setparam", 2, 0),
-    call(0x77, "sched_setscheduler", 2, 0),
-    call(0x78, "sched_getscheduler", 2, 0),
-    call(0x79, "sched_getparam", 2, 0),
-    call(0x7a, "sched_setaffinity", 2, 6),
-    call(0x7b, "sched_getaffinity", 2, 6),
-    call(0x7c, "sched_yield", 2, 0),
-    call(0x7d, "sched_get_priority_max", 2, 0),
-    call(0x7e, "sched_get_priority_min", 2, 0),
-    call(0x80, "restart_syscall", 2, 6),
-    call(0x81, "kill", 1, 0),
-    call(0x82, "tkill", 2, 6),
-    call(0x83, "tgkill", 2, 6),
-    call(0x84, "sigaltstack", 2, 2),
-    call(0x85, "rt_sigsuspend", 2, 2),
-    call(0x86, "rt_sigaction", 2, 2),
-    call(0x87, "rt_sigprocmask", 2, 2),
-    call(0x88, "rt_sigpending", 2, 2),
-    call(0x8a, "rt_sigqueueinfo", 2, 2),
-    call(0x8b, "rt_sigreturn", 2, 2),
-    call(0x8c, "setpriority", 1, 0),
-    call(0x8d, "getpriority", 1, 0),
-    call(0x8e, "reboot", 1, 0),
-    call(0x8f, "setregid", 1, 0),
-    call(0x90, "setgid", 1, 0),
-    call(0x91, "setreuid", 1, 0),
-    call(0x92, "setuid", 1, 0),
-    call(0x93, "setresuid", 2, 2),
-    call(0x94, "getresuid", 2, 2),
-    call(0x95, "setresgid", 2, 2),
-    call(0x96, "getresgid", 2, 2),
-    call(0x97, "setfsuid", 1, 2),
-    call(0x98, "setfsgid", 1, 2),
-    call(0x99, "times", 1, 0),
-    call(0x9a, "setpgid", 1, 0),
-    call(0x9b, "getpgid", 1, 0),
-    call(0x9c, "getsid", 2, 0),
-    call(0x9d, "setsid", 1, 0),
-    call(0x9e, "getgroups", 1, 0),
-    call(0x9f, "setgroups", 1, 0),
-    call(0xa0, "uname", 1, 0),
-    call(0xa1, "sethostname", 1, 0),
-    call(0xa2, "setdomainname", 1, 0),
-    call(0xa5, "getrusage", 1, 0),
-    call(0xa6, "umask", 1, 0),
-    call(0xa7, "prctl", 2, 2),
-    call(0xa8, "getcpu", 2, 6),
-    call(0xac, "getpid", 1, 0),
-    call(0xad, "getppid", 1, 0),
-    call(0xae, "getuid", 1, 0),
-    call(0xaf, "geteuid", 1, 0),
-    call(0xb0, "getgid", 1, 0),
-    call(0xb1, "getegid", 1, 0),
-    call(0xb2, "gettid", 2, 4),
-    call(0xb3, "sysinfo", 1, 0),
-    call(0xb4, "mq_open", 2, 6),
-    call(0xb5, "mq_unlink", 2, 6),
-    call(0xb8, "mq_notify", 2, 6),
-    call(0xb9, "mq_getsetattr", 2, 6),
-    call(0xba, "msgget", 2, 0),
-    call(0xbb, "msgctl", 2, 0),
-    call(0xbc, "msgrcv", 2, 0),
-    call(0xbd, "msgsnd", 2, 0),
-    call(0xbe, "semget", 2, 0),
-    call(0xbf, "semctl", 2, 0),
-    call(0xc1, "semop", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc4, "shmat", 2, 0),
-    call(0xc5, "shmdt", 2, 0),
-    call(0xc6, "socket", 2, 0),
-    call(0xc7, "socketpair", 2, 0),
-    call(0xc8, "bind", 2, 0),
-    call(0xc9, "listen", 2, 0),
-    call(0xca, "accept", 2, 0),
-    call(0xcb, "connect", 2, 0),
-    call(0xcc, "getsockname", 2, 0),
-    call(0xcd, "getpeername", 2, 0),
-    call(0xce, "sendto", 2, 0),
-    call(0xcf, "recvfrom", 2, 0),
-    call(0xd0, "setsockopt", 2, 0),
-    call(0xd1, "getsockopt", 2, 0),
-    call(0xd2, "shutdown", 2, 0),
-    call(0xd3, "sendmsg", 2, 0),
-    call(0xd4, "recvmsg", 2, 0),
-    call(0xd5, "readahead", 2, 4),
-    call(0xd6, "brk", 1, 0),
-    call(0xd7, "munmap", 1, 0),
-    call(0xd8, "mremap", 2, 0),
-    call(0xd9, "add_key", 2, 6),
-    call(0xda, "request_key", 2, 6),
-    call(0xdb, "keyctl", 2, 6),
-    call(0xdc, "clone", 1, 0),
-    call(0xdd, "execve", 1, 0),
-    call(0xde, "mmap2", 2, 4),
-    call(0xdf, "fadvise64_64", 2, 6),
-    call(0xe0, "swapon", 1, 0),
-    call(0xe1, "swapoff", 1, 0),
-    call(0xe2, "mprotect", 1, 0),
-    call(0xe3, "msync", 2, 0),
-    call(0xe4, "mlock", 2, 0),
-    call(0xe5, "munlock", 2, 0),
-    call(0xe6, "mlockall", 2, 0),
-    call(0xe7, "munlockall", 2, 0),
-    call(0xe8, "mincore", 2, 4),
-    call(0xe9, "madvise", 2, 4),
-    call(0xea, "remap_file_pages", 2, 6),
-    call(0xeb, "mbind", 2, 6),
-    call(0xec, "get_mempolicy", 2, 6),
-    call(0xed, "set_mempolicy", 2, 6),
-    call(0xee, "migrate_pages", 2, 6),
-    call(0xef, "move_pages", 2, 6),
-    call(0xf0, "rt_tgsigqueueinfo", 2, 6),
-    call(0xf1, "perf_event_open", 2, 6),
-    call(0xf2, "accept4", 2, 6),
-    call(0x102, "riscv_hwprobe", 6, 4),
-    call(0x103, "riscv_flush_icache", 4, 15),
-    call(0x105, "prlimit64", 2, 6),
-    call(0x106, "fanotify_init", 2, 6),
-    call(0x107, "fanotify_mark", 2, 6),
-    call(0x108, "name_to_handle_at", 2, 6),
-    call(0x109, "open_by_handle_at", 2, 6),
-    call(0x10b, "syncfs", 2, 6),
-    call(0x10c, "setns", 3, 0),
-    call(0x10d, "sendmmsg", 3, 0),
-    call(0x10e, "process_vm_readv", 3, 2),
-    call(0x10f, "process_vm_writev", 3, 2),
-    call(0x110, "kcmp", 3, 5),
-    call(0x111, "finit_module", 3, 8),
-    call(0x112, "sched_setattr", 3, 14),
-    call(0x113, "sched_getattr", 3, 14),
-    call(0x114, "renameat2", 3, 15),
-    call(0x115, "seccomp", 3, 17),
-    call(0x116, "getrandom", 3, 17),
-    call(0x117, "memfd_create", 3, 17),
-    call(0x118, "bpf", 3, 18),
-    call(0x119, "execveat", 3, 19),
-    call(0x11a, "userfaultfd", 4, 3),
-    call(0x11b, "membarrier", 3, 17),
-    call(0x11c, "mlock2", 4, 4),
-    call(0x11d, "copy_file_range", 4, 5),
-    call(0x11e, "preadv2", 4, 6),
-    call(0x11f, "pwritev2", 4, 6),
-    call(0x120, "pkey_mprotect", 4, 8),
-    call(0x121, "pkey_alloc", 4, 8),
-    call(0x122, "pkey_free", 4, 8),
-    call(0x123, "statx", 4, 11),
-    call(0x125, "rseq", 4, 18),
-    call(0x126, "kexec_file_load", 3, 17),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 16),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 5, 19),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 168, 2, 6), // io_setup
+    call(0x1, 164, 2, 6), // io_destroy
+    call(0x2, 169, 2, 6), // io_submit
+    call(0x3, 163, 2, 6), // io_cancel
+    call(0x5, 408, 2, 6), // setxattr
+    call(0x6, 203, 2, 6), // lsetxattr
+    call(0x7, 94, 2, 6), // fsetxattr
+    call(0x8, 154, 2, 6), // getxattr
+    call(0x9, 189, 2, 6), // lgetxattr
+    call(0xa, 85, 2, 6), // fgetxattr
+    call(0xb, 195, 2, 6), // listxattr
+    call(0xc, 197, 2, 6), // llistxattr
+    call(0xd, 89, 2, 6), // flistxattr
+    call(0xe, 320, 2, 6), // removexattr
+    call(0xf, 201, 2, 6), // lremovexattr
+    call(0x10, 92, 2, 6), // fremovexattr
+    call(0x11, 120, 2, 2), // getcwd
+    call(0x12, 200, 2, 6), // lookup_dcookie
+    call(0x13, 63, 2, 6), // eventfd2
+    call(0x14, 55, 2, 6), // epoll_create1
+    call(0x15, 56, 2, 6), // epoll_ctl
+    call(0x16, 58, 2, 6), // epoll_pwait
+    call(0x17, 51, 1, 0), // dup
+    call(0x18, 53, 2, 6), // dup3
+    call(0x19, 83, 2, 4), // fcntl64
+    call(0x1a, 161, 2, 6), // inotify_init1
+    call(0x1b, 159, 2, 6), // inotify_add_watch
+    call(0x1c, 162, 2, 6), // inotify_rm_watch
+    call(0x1d, 173, 1, 0), // ioctl
+    call(0x1e, 177, 2, 6), // ioprio_set
+    call(0x1f, 176, 2, 6), // ioprio_get
+    call(0x20, 90, 2, 0), // flock
+    call(0x21, 220, 2, 6), // mknodat
+    call(0x22, 218, 2, 6), // mkdirat
+    call(0x23, 485, 2, 6), // unlinkat
+    call(0x24, 446, 2, 6), // symlinkat
+    call(0x25, 191, 2, 6), // linkat
+    call(0x27, 482, 2, 2), // umount2
+    call(0x28, 227, 1, 0), // mount
+    call(0x29, 279, 2, 4), // pivot_root
+    call(0x2a, 255, 2, 2), // nfsservctl
+    call(0x2b, 435, 2, 6), // statfs64
+    call(0x2c, 102, 2, 6), // fstatfs64
+    call(0x2d, 476, 2, 4), // truncate64
+    call(0x2e, 106, 2, 4), // ftruncate64
+    call(0x2f, 72, 2, 6), // fallocate
+    call(0x30, 68, 2, 6), // faccessat
+    call(0x31, 27, 1, 0), // chdir
+    call(0x32, 75, 1, 0), // fchdir
+    call(0x33, 31, 1, 0), // chroot
+    call(0x34, 76, 1, 0), // fchmod
+    call(0x35, 77, 2, 6), // fchmodat
+    call(0x36, 81, 2, 6), // fchownat
+    call(0x37, 79, 1, 0), // fchown
+    call(0x38, 266, 2, 6), // openat
+    call(0x39, 44, 1, 0), // close
+    call(0x3a, 499, 1, 0), // vhangup
+    call(0x3b, 278, 2, 6), // pipe2
+    call(0x3c, 305, 1, 0), // quotactl
+    call(0x3d, 122, 2, 4), // getdents64
+    call(0x3e, 198, 6, 11), // llseek
+    call(0x3f, 307, 1, 0), // read
+    call(0x40, 507, 1, 0), // write
+    call(0x41, 312, 2, 0), // readv
+    call(0x42, 508, 2, 0), // writev
+    call(0x43, 287, 2, 2), // pread64
+    call(0x44, 301, 2, 2), // pwrite64
+    call(0x45, 288, 2, 6), // preadv
+    call(0x46, 302, 2, 6), // pwritev
+    call(0x47, 370, 2, 6), // sendfile64
+    call(0x4a, 420, 2, 6), // signalfd4
+    call(0x4b, 502, 2, 6), // vmsplice
+    call(0x4c, 428, 2, 6), // splice
+    call(0x4d, 457, 2, 6), // tee
+    call(0x4e, 311, 2, 6), // readlinkat
+    call(0x51, 447, 1, 0), // sync
+    call(0x52, 103, 1, 0), // fsync
+    call(0x53, 84, 2, 0), // fdatasync
+    call(0x54, 448, 2, 6), // sync_file_range
+    call(0x55, 468, 2, 6), // timerfd_create
+    call(0x59, 6, 1, 0), // acct
+    call(0x5a, 25, 2, 2), // capget
+    call(0x5b, 26, 2, 2), // capset
+    call(0x5c, 273, 1, 2), // personality
+    call(0x5d, 66, 1, 0), // exit
+    call(0x5e, 67, 2, 6), // exit_group
+    call(0x5f, 505, 2, 6), // waitid
+    call(0x60, 378, 2, 6), // set_tid_address
+    call(0x61, 486, 2, 6), // unshare
+    call(0x63, 376, 2, 6), // set_robust_list
+    call(0x64, 116, 2, 6), // get_robust_list
+    call(0x66, 131, 1, 0), // getitimer
+    call(0x67, 390, 1, 0), // setitimer
+    call(0x68, 181, 2, 6), // kexec_load
+    call(0x69, 158, 1, 0), // init_module
+    call(0x6a, 50, 1, 0), // delete_module
+    call(0x6b, 460, 2, 6), // timer_create
+    call(0x6d, 462, 2, 6), // timer_getoverrun
+    call(0x6f, 461, 2, 6), // timer_delete
+    call(0x74, 455, 1, 0), // syslog
+    call(0x75, 299, 1, 0), // ptrace
+    call(0x76, 357, 2, 0), // sched_setparam
+    call(0x77, 358, 2, 0), // sched_setscheduler
+    call(0x78, 352, 2, 0), // sched_getscheduler
+    call(0x79, 351, 2, 0), // sched_getparam
+    call(0x7a, 355, 2, 6), // sched_setaffinity
+    call(0x7b, 349, 2, 6), // sched_getaffinity
+    call(0x7c, 359, 2, 0), // sched_yield
+    call(0x7d, 347, 2, 0), // sched_get_priority_max
+    call(0x7e, 348, 2, 0), // sched_get_priority_min
+    call(0x80, 326, 2, 6), // restart_syscall
+    call(0x81, 183, 1, 0), // kill
+    call(0x82, 474, 2, 6), // tkill
+    call(0x83, 458, 2, 6), // tgkill
+    call(0x84, 417, 2, 2), // sigaltstack
+    call(0x85, 337, 2, 2), // rt_sigsuspend
+    call(0x86, 332, 2, 2), // rt_sigaction
+    call(0x87, 334, 2, 2), // rt_sigprocmask
+    call(0x88, 333, 2, 2), // rt_sigpending
+    call(0x8a, 335, 2, 2), // rt_sigqueueinfo
+    call(0x8b, 336, 2, 2), // rt_sigreturn
+    call(0x8c, 393, 1, 0), // setpriority
+    call(0x8d, 139, 1, 0), // getpriority
+    call(0x8e, 313, 1, 0), // reboot
+    call(0x8f, 394, 1, 0), // setregid
+    call(0x90, 385, 1, 0), // setgid
+    call(0x91, 400, 1, 0), // setreuid
+    call(0x92, 406, 1, 0), // setuid
+    call(0x93, 398, 2, 2), // setresuid
+    call(0x94, 143, 2, 2), // getresuid
+    call(0x95, 396, 2, 2), // setresgid
+    call(0x96, 141, 2, 2), // getresgid
+    call(0x97, 383, 1, 2), // setfsuid
+    call(0x98, 381, 1, 2), // setfsgid
+    call(0x99, 473, 1, 0), // times
+    call(0x9a, 392, 1, 0), // setpgid
+    call(0x9b, 134, 1, 0), // getpgid
+    call(0x9c, 147, 2, 0), // getsid
+    call(0x9d, 403, 1, 0), // setsid
+    call(0x9e, 129, 1, 0), // getgroups
+    call(0x9f, 387, 1, 0), // setgroups
+    call(0xa0, 483, 1, 0), // uname
+    call(0xa1, 389, 1, 0), // sethostname
+    call(0xa2, 380, 1, 0), // setdomainname
+    call(0xa5, 146, 1, 0), // getrusage
+    call(0xa6, 480, 1, 0), // umask
+    call(0xa7, 286, 2, 2), // prctl
+    call(0xa8, 119, 2, 6), // getcpu
+    call(0xac, 136, 1, 0), // getpid
+    call(0xad, 138, 1, 0), // getppid
+    call(0xae, 152, 1, 0), // getuid
+    call(0xaf, 125, 1, 0), // geteuid
+    call(0xb0, 127, 1, 0), // getgid
+    call(0xb1, 123, 1, 0), // getegid
+    call(0xb2, 150, 2, 4), // gettid
+    call(0xb3, 454, 1, 0), // sysinfo
+    call(0xb4, 235, 2, 6), // mq_open
+    call(0xb5, 240, 2, 6), // mq_unlink
+    call(0xb8, 234, 2, 6), // mq_notify
+    call(0xb9, 233, 2, 6), // mq_getsetattr
+    call(0xba, 244, 2, 0), // msgget
+    call(0xbb, 243, 2, 0), // msgctl
+    call(0xbc, 245, 2, 0), // msgrcv
+    call(0xbd, 246, 2, 0), // msgsnd
+    call(0xbe, 364, 2, 0), // semget
+    call(0xbf, 363, 2, 0), // semctl
+    call(0xc1, 365, 2, 0), // semop
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc4, 411, 2, 0), // shmat
+    call(0xc5, 413, 2, 0), // shmdt
+    call(0xc6, 425, 2, 0), // socket
+    call(0xc7, 427, 2, 0), // socketpair
+    call(0xc8, 17, 2, 0), // bind
+    call(0xc9, 192, 2, 0), // listen
+    call(0xca, 3, 2, 0), // accept
+    call(0xcb, 46, 2, 0), // connect
+    call(0xcc, 148, 2, 0), // getsockname
+    call(0xcd, 133, 2, 0), // getpeername
+    call(0xce, 373, 2, 0), // sendto
+    call(0xcf, 315, 2, 0), // recvfrom
+    call(0xd0, 404, 2, 0), // setsockopt
+    call(0xd1, 149, 2, 0), // getsockopt
+    call(0xd2, 415, 2, 0), // shutdown
+    call(0xd3, 372, 2, 0), // sendmsg
+    call(0xd4, 318, 2, 0), // recvmsg
+    call(0xd5, 308, 2, 4), // readahead
+    call(0xd6, 21, 1, 0), // brk
+    call(0xd7, 251, 1, 0), // munmap
+    call(0xd8, 241, 2, 0), // mremap
+    call(0xd9, 7, 2, 6), // add_key
+    call(0xda, 325, 2, 6), // request_key
+    call(0xdb, 182, 2, 6), // keyctl
+    call(0xdc, 42, 1, 0), // clone
+    call(0xdd, 64, 1, 0), // execve
+    call(0xde, 225, 2, 4), // mmap2
+    call(0xdf, 71, 2, 6), // fadvise64_64
+    call(0xe0, 443, 1, 0), // swapon
+    call(0xe1, 442, 1, 0), // swapoff
+    call(0xe2, 231, 1, 0), // mprotect
+    call(0xe3, 247, 2, 0), // msync
+    call(0xe4, 221, 2, 0), // mlock
+    call(0xe5, 249, 2, 0), // munlock
+    call(0xe6, 223, 2, 0), // mlockall
+    call(0xe7, 250, 2, 0), // munlockall
+    call(0xe8, 216, 2, 4), // mincore
+    call(0xe9, 209, 2, 4), // madvise
+    call(0xea, 319, 2, 6), // remap_file_pages
+    call(0xeb, 211, 2, 6), // mbind
+    call(0xec, 115, 2, 6), // get_mempolicy
+    call(0xed, 374, 2, 6), // set_mempolicy
+    call(0xee, 215, 2, 6), // migrate_pages
+    call(0xef, 230, 2, 6), // move_pages
+    call(0xf0, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0xf1, 272, 2, 6), // perf_event_open
+    call(0xf2, 4, 2, 6), // accept4
+    call(0x102, 328, 6, 4), // riscv_hwprobe
+    call(0x103, 327, 4, 15), // riscv_flush_icache
+    call(0x105, 290, 2, 6), // prlimit64
+    call(0x106, 73, 2, 6), // fanotify_init
+    call(0x107, 74, 2, 6), // fanotify_mark
+    call(0x108, 252, 2, 6), // name_to_handle_at
+    call(0x109, 263, 2, 6), // open_by_handle_at
+    call(0x10b, 450, 2, 6), // syncfs
+    call(0x10c, 391, 3, 0), // setns
+    call(0x10d, 371, 3, 0), // sendmmsg
+    call(0x10e, 293, 3, 2), // process_vm_readv
+    call(0x10f, 294, 3, 2), // process_vm_writev
+    call(0x110, 179, 3, 5), // kcmp
+    call(0x111, 88, 3, 8), // finit_module
+    call(0x112, 356, 3, 14), // sched_setattr
+    call(0x113, 350, 3, 14), // sched_getattr
+    call(0x114, 324, 3, 15), // renameat2
+    call(0x115, 360, 3, 17), // seccomp
+    call(0x116, 140, 3, 17), // getrandom
+    call(0x117, 213, 3, 17), // memfd_create
+    call(0x118, 18, 3, 18), // bpf
+    call(0x119, 65, 3, 19), // execveat
+    call(0x11a, 490, 4, 3), // userfaultfd
+    call(0x11b, 212, 3, 17), // membarrier
+    call(0x11c, 222, 4, 4), // mlock2
+    call(0x11d, 47, 4, 5), // copy_file_range
+    call(0x11e, 289, 4, 6), // preadv2
+    call(0x11f, 303, 4, 6), // pwritev2
+    call(0x120, 282, 4, 8), // pkey_mprotect
+    call(0x121, 280, 4, 8), // pkey_alloc
+    call(0x122, 281, 4, 8), // pkey_free
+    call(0x123, 437, 4, 11), // statx
+    call(0x125, 330, 4, 18), // rseq
+    call(0x126, 180, 3, 17), // kexec_file_load
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 16), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 5, 19), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static LOONGARCH64: Table = Table {
@@ -3549,330 +3549,330 @@ static LOONGARCH64: Table = Table {
 };
 
 static LOONGARCH64_CALLS: [Call; 324] = [
-    call(0x0, "io_setup", 2, 6),
-    call(0x1, "io_destroy", 2, 6),
-    call(0x2, "io_submit", 2, 6),
-    call(0x3, "io_cancel", 2, 6),
-    call(0x4, "io_getevents", 2, 6),
-    call(0x5, "setxattr", 2, 6),
-    call(0x6, "lsetxattr", 2, 6),
-    call(0x7, "fsetxattr", 2, 6),
-    call(0x8, "getxattr", 2, 6),
-    call(0x9, "lgetxattr", 2, 6),
-    call(0xa, "fgetxattr", 2, 6),
-    call(0xb, "listxattr", 2, 6),
-    call(0xc, "llistxattr", 2, 6),
-    call(0xd, "flistxattr", 2, 6),
-    call(0xe, "removexattr", 2, 6),
-    call(0xf, "lremovexattr", 2, 6),
-    call(0x10, "fremovexattr", 2, 6),
-    call(0x11, "getcwd", 2, 2),
-    call(0x12, "lookup_dcookie", 2, 6),
-    call(0x13, "eventfd2", 2, 6),
-    call(0x14, "epoll_create1", 2, 6),
-    call(0x15, "epoll_ctl", 2, 6),
-    call(0x16, "epoll_pwait", 2, 6),
-    call(0x17, "dup", 1, 0),
-    call(0x18, "dup3", 2, 6),
-    call(0x19, "fcntl", 1, 0),
-    call(0x1a, "inotify_init1", 2, 6),
-    call(0x1b, "inotify_add_watch", 2, 6),
-    call(0x1c, "inotify_rm_watch", 2, 6),
-    call(0x1d, "ioctl", 1, 0),
-    call(0x1e, "ioprio_set", 2, 6),
-    call(0x1f, "ioprio_get", 2, 6),
-    call(0x20, "flock", 2, 0),
-    call(0x21, "mknodat", 2, 6),
-    call(0x22, "mkdirat", 2, 6),
-    call(0x23, "unlinkat", 2, 6),
-    call(0x24, "symlinkat", 2, 6),
-    call(0x25, "linkat", 2, 6),
-    call(0x27, "umount2", 2, 2),
-    call(0x28, "mount", 1, 0),
-    call(0x29, "pivot_root", 2, 4),
-    call(0x2a, "nfsservctl", 2, 2),
-    call(0x2b, "statfs", 1, 0),
-    call(0x2c, "fstatfs", 1, 0),
-    call(0x2d, "truncate", 1, 0),
-    call(0x2e, "ftruncate", 1, 0),
-    call(0x2f, "fallocate", 2, 6),
-    call(0x30, "faccessat", 2, 6),
-    call(0x31, "chdir", 1, 0),
-    call(0x32, "fchdir", 1, 0),
-    call(0x33, "chroot", 1, 0),
-    call(0x34, "fchmod", 1, 0),
-    call(0x35, "fchmodat", 2, 6),
-    call(0x36, "fchownat", 2, 6),
-    call(0x37, "fchown", 1, 0),
-    call(0x38, "openat", 2, 6),
-    call(0x39, "close", 1, 0),
-    call(0x3a, "vhangup", 1, 0),
-    call(0x3b, "pipe2", 2, 6),
-    call(0x3c, "quotactl", 1, 0),
-    call(0x3d, "getdents64", 2, 4),
-    call(0x3e, "lseek", 1, 0),
-    call(0x3f, "read", 1, 0),
-    call(0x40, "write", 1, 0),
-    call(0x41, "readv", 2, 0),
-    call(0x42, "writev", 2, 0),
-    call(0x43, "pread64", 2, 2),
-    call(0x44, "pwrite64", 2, 2),
-    call(0x45, "preadv", 2, 6),
-    call(0x46, "pwritev", 2, 6),
-    call(0x47, "sendfile", 2, 2),
-    call(0x48, "pselect6", 2, 6),
-    call(0x49, "ppoll", 2, 6),
-    call(0x4a, "signalfd4", 2, 6),
-    call(0x4b, "vmsplice", 2, 6),
-    call(0x4c, "splice", 2, 6),
-    call(0x4d, "tee", 2, 6),
-    call(0x4e, "readlinkat", 2, 6),
-    call(0x4f, "newfstatat", 2, 6),
-    call(0x50, "fstat", 1, 0),
-    call(0x51, "sync", 1, 0),
-    call(0x52, "fsync", 1, 0),
-    call(0x53, "fdatasync", 2, 0),
-    call(0x54, "sync_file_range", 2, 6),
-    call(0x55, "timerfd_create", 2, 6),
-    call(0x56, "timerfd_settime", 2, 6),
-    call(0x57, "timerfd_gettime", 2, 6),
-    call(0x58, "utimensat", 2, 6),
-    call(0x59, "acct", 1, 0),
-    call(0x5a, "capget", 2, 2),
-    call(0x5b, "capset", 2, 2),
-    call(0x5c, "personality", 1, 2),
-    call(0x5d, "exit", 1, 0),
-    call(0x5e, "exit_group", 2, 6),
-    call(0x5f, "waitid", 2, 6),
-    call(0x60, "set_tid_address", 2, 6),
-    call(0x61, "unshare", 2, 6),
-    call(0x62, "futex", 2, 6),
-    call(0x63, "set_robust_list", 2, 6),
-    call(0x64, "get_robust_list", 2, 6),
-    call(0x65, "nanosleep", 2, 0),
-    call(0x66, "getitimer", 1, 0),
-    call(0x67, "setitimer", 1, 0),
-    call(0x68, "kexec_load", 2, 6),
-    call(0x69, "init_module", 1, 0),
-    call(0x6a, "delete_module", 1, 0),
-    call(0x6b, "timer_create", 2, 6),
-    call(0x6c, "timer_gettime", 2, 6),
-    call(0x6d, "timer_getoverrun", 2, 6),
-    call(0x6e, "timer_settime", 2, 6),
-    call(0x6f, "timer_delete", 2, 6),
-    call(0x70, "clock_settime", 2, 6),
-    call(0x71, "clock_gettime", 2, 6),
-    call(0x72, "clock_getres", 2, 6),
-    call(0x73, "clock_nanosleep", 2, 6),
-    call(0x74, "syslog", 1, 0),
-    call(0x75, "ptrace", 1, 0),
-    call(0x76, "sched_setparam", 2, 0),
-    call(0x77, "sched_setscheduler", 2, 0),
-    call(0x78, "sched_getscheduler", 2, 0),
-    call(0x79, "sched_getparam", 2, 0),
-    call(0x7a, "sched_setaffinity", 2, 6),
-    call(0x7b, "sched_getaffinity", 2, 6),
-    call(0x7c, "sched_yield", 2, 0),
-    call(0x7d, "sched_get_priority_max", 2, 0),
-    call(0x7e, "sched_get_priority_min", 2, 0),
-    call(0x7f, "sched_rr_get_interval", 2, 0),
-    call(0x80, "restart_syscall", 2, 6),
-    call(0x81, "kill", 1, 0),
-    call(0x82, "tkill", 2, 6),
-    call(0x83, "tgkill", 2, 6),
-    call(0x84, "sigaltstack", 2, 2),
-    call(0x85, "rt_sigsuspend", 2, 2),
-    call(0x86, "rt_sigaction", 2, 2),
-    call(0x87, "rt_sigprocmask", 2, 2),
-    call(0x88, "rt_sigpending", 2, 2),
-    call(0x89, "rt_sigtimedwait", 2, 2),
-    call(0x8a, "rt_sigqueueinfo", 2, 2),
-    call(0x8b, "rt_sigreturn", 2, 2),
-    call(0x8c, "setpriority", 1, 0),
-    call(0x8d, "getpriority", 1, 0),
-    call(0x8e, "reboot", 1, 0),
-    call(0x8f, "setregid", 1, 0),
-    call(0x90, "setgid", 1, 0),
-    call(0x91, "setreuid", 1, 0),
-    call(0x92, "setuid", 1, 0),
-    call(0x93, "setresuid", 2, 2),
-    call(0x94, "getresuid", 2, 2),
-    call(0x95, "setresgid", 2, 2),
-    call(0x96, "getresgid", 2, 2),
-    call(0x97, "setfsuid", 1, 2),
-    call(0x98, "setfsgid", 1, 2),
-    call(0x99, "times", 1, 0),
-    call(0x9a, "setpgid", 1, 0),
-    call(0x9b, "getpgid", 1, 0),
-    call(0x9c, "getsid", 2, 0),
-    call(0x9d, "setsid", 1, 0),
-    call(0x9e, "getgroups", 1, 0),
-    call(0x9f, "setgroups", 1, 0),
-    call(0xa0, "uname", 1, 0),
-    call(0xa1, "sethostname", 1, 0),
-    call(0xa2, "setdomainname", 1, 0),
-    call(0xa5, "getrusage", 1, 0),
-    call(0xa6, "umask", 1, 0),
-    call(0xa7, "prctl", 2, 2),
-    call(0xa8, "getcpu", 2, 6),
-    call(0xa9, "gettimeofday", 1, 0),
-    call(0xaa, "settimeofday", 1, 0),
-    call(0xab, "adjtimex", 1, 0),
-    call(0xac, "getpid", 1, 0),
-    call(0xad, "getppid", 1, 0),
-    call(0xae, "getuid", 1, 0),
-    call(0xaf, "geteuid", 1, 0),
-    call(0xb0, "getgid", 1, 0),
-    call(0xb1, "getegid", 1, 0),
-    call(0xb2, "gettid", 2, 4),
-    call(0xb3, "sysinfo", 1, 0),
-    call(0xb4, "mq_open", 2, 6),
-    call(0xb5, "mq_unlink", 2, 6),
-    call(0xb6, "mq_timedsend", 2, 6),
-    call(0xb7, "mq_timedreceive", 2, 6),
-    call(0xb8, "mq_notify", 2, 6),
-    call(0xb9, "mq_getsetattr", 2, 6),
-    call(0xba, "msgget", 2, 0),
-    call(0xbb, "msgctl", 2, 0),
-    call(0xbc, "msgrcv", 2, 0),
-    call(0xbd, "msgsnd", 2, 0),
-    call(0xbe, "semget", 2, 0),
-    call(0xbf, "semctl", 2, 0),
-    call(0xc0, "semtimedop", 2, 6),
-    call(0xc1, "semop", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc4, "shmat", 2, 0),
-    call(0xc5, "shmdt", 2, 0),
-    call(0xc6, "socket", 2, 0),
-    call(0xc7, "socketpair", 2, 0),
-    call(0xc8, "bind", 2, 0),
-    call(0xc9, "listen", 2, 0),
-    call(0xca, "accept", 2, 0),
-    call(0xcb, "connect", 2, 0),
-    call(0xcc, "getsockname", 2, 0),
-    call(0xcd, "getpeername", 2, 0),
-    call(0xce, "sendto", 2, 0),
-    call(0xcf, "recvfrom", 2, 0),
-    call(0xd0, "setsockopt", 2, 0),
-    call(0xd1, "getsockopt", 2, 0),
-    call(0xd2, "shutdown", 2, 0),
-    call(0xd3, "sendmsg", 2, 0),
-    call(0xd4, "recvmsg", 2, 0),
-    call(0xd5, "readahead", 2, 4),
-    call(0xd6, "brk", 1, 0),
-    call(0xd7, "munmap", 1, 0),
-    call(0xd8, "mremap", 2, 0),
-    call(0xd9, "add_key", 2, 6),
-    call(0xda, "request_key", 2, 6),
-    call(0xdb, "keyctl", 2, 6),
-    call(0xdc, "clone", 1, 0),
-    call(0xdd, "execve", 1, 0),
-    call(0xde, "mmap", 1, 0),
-    call(0xdf, "fadvise64", 2, 6),
-    call(0xe0, "swapon", 1, 0),
-    call(0xe1, "swapoff", 1, 0),
-    call(0xe2, "mprotect", 1, 0),
-    call(0xe3, "msync", 2, 0),
-    call(0xe4, "mlock", 2, 0),
-    call(0xe5, "munlock", 2, 0),
-    call(0xe6, "mlockall", 2, 0),
-    call(0xe7, "munlockall", 2, 0),
-    call(0xe8, "mincore", 2, 4),
-    call(0xe9, "madvise", 2, 4),
-    call(0xea, "remap_file_pages", 2, 6),
-    call(0xeb, "mbind", 2, 6),
-    call(0xec, "get_mempolicy", 2, 6),
-    call(0xed, "set_mempolicy", 2, 6),
-    call(0xee, "migrate_pages", 2, 6),
-    call(0xef, "move_pages", 2, 6),
-    call(0xf0, "rt_tgsigqueueinfo", 2, 6),
-    call(0xf1, "perf_event_open", 2, 6),
-    call(0xf2, "accept4", 2, 6),
-    call(0xf3, "recvmmsg", 2, 6),
-    call(0x104, "wait4", 1, 0),
-    call(0x105, "prlimit64", 2, 6),
-    call(0x106, "fanotify_init", 2, 6),
-    call(0x107, "fanotify_mark", 2, 6),
-    call(0x108, "name_to_handle_at", 2, 6),
-    call(0x109, "open_by_handle_at", 2, 6),
-    call(0x10a, "clock_adjtime", 2, 6),
-    call(0x10b, "syncfs", 2, 6),
-    call(0x10c, "setns", 3, 0),
-    call(0x10d, "sendmmsg", 3, 0),
-    call(0x10e, "process_vm_readv", 3, 2),
-    call(0x10f, "process_vm_writev", 3, 2),
-    call(0x110, "kcmp", 3, 5),
-    call(0x111, "finit_module", 3, 8),
-    call(0x112, "sched_setattr", 3, 14),
-    call(0x113, "sched_getattr", 3, 14),
-    call(0x114, "renameat2", 3, 15),
-    call(0x115, "seccomp", 3, 17),
-    call(0x116, "getrandom", 3, 17),
-    call(0x117, "memfd_create", 3, 17),
-    call(0x118, "bpf", 3, 18),
-    call(0x119, "execveat", 3, 19),
-    call(0x11a, "userfaultfd", 4, 3),
-    call(0x11b, "membarrier", 3, 17),
-    call(0x11c, "mlock2", 4, 4),
-    call(0x11d, "copy_file_range", 4, 5),
-    call(0x11e, "preadv2", 4, 6),
-    call(0x11f, "pwritev2", 4, 6),
-    call(0x120, "pkey_mprotect", 4, 8),
-    call(0x121, "pkey_alloc", 4, 8),
-    call(0x122, "pkey_free", 4, 8),
-    call(0x123, "statx", 4, 11),
-    call(0x124, "io_pgetevents", 4, 18),
-    call(0x125, "rseq", 4, 18),
-    call(0x126, "kexec_file_load", 3, 17),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 7, 0),
-    call(0x1c0, "process_mrelease", 5, 16),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 168, 2, 6), // io_setup
+    call(0x1, 164, 2, 6), // io_destroy
+    call(0x2, 169, 2, 6), // io_submit
+    call(0x3, 163, 2, 6), // io_cancel
+    call(0x4, 165, 2, 6), // io_getevents
+    call(0x5, 408, 2, 6), // setxattr
+    call(0x6, 203, 2, 6), // lsetxattr
+    call(0x7, 94, 2, 6), // fsetxattr
+    call(0x8, 154, 2, 6), // getxattr
+    call(0x9, 189, 2, 6), // lgetxattr
+    call(0xa, 85, 2, 6), // fgetxattr
+    call(0xb, 195, 2, 6), // listxattr
+    call(0xc, 197, 2, 6), // llistxattr
+    call(0xd, 89, 2, 6), // flistxattr
+    call(0xe, 320, 2, 6), // removexattr
+    call(0xf, 201, 2, 6), // lremovexattr
+    call(0x10, 92, 2, 6), // fremovexattr
+    call(0x11, 120, 2, 2), // getcwd
+    call(0x12, 200, 2, 6), // lookup_dcookie
+    call(0x13, 63, 2, 6), // eventfd2
+    call(0x14, 55, 2, 6), // epoll_create1
+    call(0x15, 56, 2, 6), // epoll_ctl
+    call(0x16, 58, 2, 6), // epoll_pwait
+    call(0x17, 51, 1, 0), // dup
+    call(0x18, 53, 2, 6), // dup3
+    call(0x19, 82, 1, 0), // fcntl
+    call(0x1a, 161, 2, 6), // inotify_init1
+    call(0x1b, 159, 2, 6), // inotify_add_watch
+    call(0x1c, 162, 2, 6), // inotify_rm_watch
+    call(0x1d, 173, 1, 0), // ioctl
+    call(0x1e, 177, 2, 6), // ioprio_set
+    call(0x1f, 176, 2, 6), // ioprio_get
+    call(0x20, 90, 2, 0), // flock
+    call(0x21, 220, 2, 6), // mknodat
+    call(0x22, 218, 2, 6), // mkdirat
+    call(0x23, 485, 2, 6), // unlinkat
+    call(0x24, 446, 2, 6), // symlinkat
+    call(0x25, 191, 2, 6), // linkat
+    call(0x27, 482, 2, 2), // umount2
+    call(0x28, 227, 1, 0), // mount
+    call(0x29, 279, 2, 4), // pivot_root
+    call(0x2a, 255, 2, 2), // nfsservctl
+    call(0x2b, 434, 1, 0), // statfs
+    call(0x2c, 101, 1, 0), // fstatfs
+    call(0x2d, 475, 1, 0), // truncate
+    call(0x2e, 105, 1, 0), // ftruncate
+    call(0x2f, 72, 2, 6), // fallocate
+    call(0x30, 68, 2, 6), // faccessat
+    call(0x31, 27, 1, 0), // chdir
+    call(0x32, 75, 1, 0), // fchdir
+    call(0x33, 31, 1, 0), // chroot
+    call(0x34, 76, 1, 0), // fchmod
+    call(0x35, 77, 2, 6), // fchmodat
+    call(0x36, 81, 2, 6), // fchownat
+    call(0x37, 79, 1, 0), // fchown
+    call(0x38, 266, 2, 6), // openat
+    call(0x39, 44, 1, 0), // close
+    call(0x3a, 499, 1, 0), // vhangup
+    call(0x3b, 278, 2, 6), // pipe2
+    call(0x3c, 305, 1, 0), // quotactl
+    call(0x3d, 122, 2, 4), // getdents64
+    call(0x3e, 202, 1, 0), // lseek
+    call(0x3f, 307, 1, 0), // read
+    call(0x40, 507, 1, 0), // write
+    call(0x41, 312, 2, 0), // readv
+    call(0x42, 508, 2, 0), // writev
+    call(0x43, 287, 2, 2), // pread64
+    call(0x44, 301, 2, 2), // pwrite64
+    call(0x45, 288, 2, 6), // preadv
+    call(0x46, 302, 2, 6), // pwritev
+    call(0x47, 369, 2, 2), // sendfile
+    call(0x48, 297, 2, 6), // pselect6
+    call(0x49, 284, 2, 6), // ppoll
+    call(0x4a, 420, 2, 6), // signalfd4
+    call(0x4b, 502, 2, 6), // vmsplice
+    call(0x4c, 428, 2, 6), // splice
+    call(0x4d, 457, 2, 6), // tee
+    call(0x4e, 311, 2, 6), // readlinkat
+    call(0x4f, 254, 2, 6), // newfstatat
+    call(0x50, 98, 1, 0), // fstat
+    call(0x51, 447, 1, 0), // sync
+    call(0x52, 103, 1, 0), // fsync
+    call(0x53, 84, 2, 0), // fdatasync
+    call(0x54, 448, 2, 6), // sync_file_range
+    call(0x55, 468, 2, 6), // timerfd_create
+    call(0x56, 471, 2, 6), // timerfd_settime
+    call(0x57, 469, 2, 6), // timerfd_gettime
+    call(0x58, 495, 2, 6), // utimensat
+    call(0x59, 6, 1, 0), // acct
+    call(0x5a, 25, 2, 2), // capget
+    call(0x5b, 26, 2, 2), // capset
+    call(0x5c, 273, 1, 2), // personality
+    call(0x5d, 66, 1, 0), // exit
+    call(0x5e, 67, 2, 6), // exit_group
+    call(0x5f, 505, 2, 6), // waitid
+    call(0x60, 378, 2, 6), // set_tid_address
+    call(0x61, 486, 2, 6), // unshare
+    call(0x62, 107, 2, 6), // futex
+    call(0x63, 376, 2, 6), // set_robust_list
+    call(0x64, 116, 2, 6), // get_robust_list
+    call(0x65, 253, 2, 0), // nanosleep
+    call(0x66, 131, 1, 0), // getitimer
+    call(0x67, 390, 1, 0), // setitimer
+    call(0x68, 181, 2, 6), // kexec_load
+    call(0x69, 158, 1, 0), // init_module
+    call(0x6a, 50, 1, 0), // delete_module
+    call(0x6b, 460, 2, 6), // timer_create
+    call(0x6c, 463, 2, 6), // timer_gettime
+    call(0x6d, 462, 2, 6), // timer_getoverrun
+    call(0x6e, 465, 2, 6), // timer_settime
+    call(0x6f, 461, 2, 6), // timer_delete
+    call(0x70, 40, 2, 6), // clock_settime
+    call(0x71, 36, 2, 6), // clock_gettime
+    call(0x72, 34, 2, 6), // clock_getres
+    call(0x73, 38, 2, 6), // clock_nanosleep
+    call(0x74, 455, 1, 0), // syslog
+    call(0x75, 299, 1, 0), // ptrace
+    call(0x76, 357, 2, 0), // sched_setparam
+    call(0x77, 358, 2, 0), // sched_setscheduler
+    call(0x78, 352, 2, 0), // sched_getscheduler
+    call(0x79, 351, 2, 0), // sched_getparam
+    call(0x7a, 355, 2, 6), // sched_setaffinity
+    call(0x7b, 349, 2, 6), // sched_getaffinity
+    call(0x7c, 359, 2, 0), // sched_yield
+    call(0x7d, 347, 2, 0), // sched_get_priority_max
+    call(0x7e, 348, 2, 0), // sched_get_priority_min
+    call(0x7f, 353, 2, 0), // sched_rr_get_interval
+    call(0x80, 326, 2, 6), // restart_syscall
+    call(0x81, 183, 1, 0), // kill
+    call(0x82, 474, 2, 6), // tkill
+    call(0x83, 458, 2, 6), // tgkill
+    call(0x84, 417, 2, 2), // sigaltstack
+    call(0x85, 337, 2, 2), // rt_sigsuspend
+    call(0x86, 332, 2, 2), // rt_sigaction
+    call(0x87, 334, 2, 2), // rt_sigprocmask
+    call(0x88, 333, 2, 2), // rt_sigpending
+    call(0x89, 338, 2, 2), // rt_sigtimedwait
+    call(0x8a, 335, 2, 2), // rt_sigqueueinfo
+    call(0x8b, 336, 2, 2), // rt_sigreturn
+    call(0x8c, 393, 1, 0), // setpriority
+    call(0x8d, 139, 1, 0), // getpriority
+    call(0x8e, 313, 1, 0), // reboot
+    call(0x8f, 394, 1, 0), // setregid
+    call(0x90, 385, 1, 0), // setgid
+    call(0x91, 400, 1, 0), // setreuid
+    call(0x92, 406, 1, 0), // setuid
+    call(0x93, 398, 2, 2), // setresuid
+    call(0x94, 143, 2, 2), // getresuid
+    call(0x95, 396, 2, 2), // setresgid
+    call(0x96, 141, 2, 2), // getresgid
+    call(0x97, 383, 1, 2), // setfsuid
+    call(0x98, 381, 1, 2), // setfsgid
+    call(0x99, 473, 1, 0), // times
+    call(0x9a, 392, 1, 0), // setpgid
+    call(0x9b, 134, 1, 0), // getpgid
+    call(0x9c, 147, 2, 0), // getsid
+    call(0x9d, 403, 1, 0), // setsid
+    call(0x9e, 129, 1, 0), // getgroups
+    call(0x9f, 387, 1, 0), // setgroups
+    call(0xa0, 483, 1, 0), // uname
+    call(0xa1, 389, 1, 0), // sethostname
+    call(0xa2, 380, 1, 0), // setdomainname
+    call(0xa5, 146, 1, 0), // getrusage
+    call(0xa6, 480, 1, 0), // umask
+    call(0xa7, 286, 2, 2), // prctl
+    call(0xa8, 119, 2, 6), // getcpu
+    call(0xa9, 151, 1, 0), // gettimeofday
+    call(0xaa, 405, 1, 0), // settimeofday
+    call(0xab, 8, 1, 0), // adjtimex
+    call(0xac, 136, 1, 0), // getpid
+    call(0xad, 138, 1, 0), // getppid
+    call(0xae, 152, 1, 0), // getuid
+    call(0xaf, 125, 1, 0), // geteuid
+    call(0xb0, 127, 1, 0), // getgid
+    call(0xb1, 123, 1, 0), // getegid
+    call(0xb2, 150, 2, 4), // gettid
+    call(0xb3, 454, 1, 0), // sysinfo
+    call(0xb4, 235, 2, 6), // mq_open
+    call(0xb5, 240, 2, 6), // mq_unlink
+    call(0xb6, 238, 2, 6), // mq_timedsend
+    call(0xb7, 236, 2, 6), // mq_timedreceive
+    call(0xb8, 234, 2, 6), // mq_notify
+    call(0xb9, 233, 2, 6), // mq_getsetattr
+    call(0xba, 244, 2, 0), // msgget
+    call(0xbb, 243, 2, 0), // msgctl
+    call(0xbc, 245, 2, 0), // msgrcv
+    call(0xbd, 246, 2, 0), // msgsnd
+    call(0xbe, 364, 2, 0), // semget
+    call(0xbf, 363, 2, 0), // semctl
+    call(0xc0, 366, 2, 6), // semtimedop
+    call(0xc1, 365, 2, 0), // semop
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc4, 411, 2, 0), // shmat
+    call(0xc5, 413, 2, 0), // shmdt
+    call(0xc6, 425, 2, 0), // socket
+    call(0xc7, 427, 2, 0), // socketpair
+    call(0xc8, 17, 2, 0), // bind
+    call(0xc9, 192, 2, 0), // listen
+    call(0xca, 3, 2, 0), // accept
+    call(0xcb, 46, 2, 0), // connect
+    call(0xcc, 148, 2, 0), // getsockname
+    call(0xcd, 133, 2, 0), // getpeername
+    call(0xce, 373, 2, 0), // sendto
+    call(0xcf, 315, 2, 0), // recvfrom
+    call(0xd0, 404, 2, 0), // setsockopt
+    call(0xd1, 149, 2, 0), // getsockopt
+    call(0xd2, 415, 2, 0), // shutdown
+    call(0xd3, 372, 2, 0), // sendmsg
+    call(0xd4, 318, 2, 0), // recvmsg
+    call(0xd5, 308, 2, 4), // readahead
+    call(0xd6, 21, 1, 0), // brk
+    call(0xd7, 251, 1, 0), // munmap
+    call(0xd8, 241, 2, 0), // mremap
+    call(0xd9, 7, 2, 6), // add_key
+    call(0xda, 325, 2, 6), // request_key
+    call(0xdb, 182, 2, 6), // keyctl
+    call(0xdc, 42, 1, 0), // clone
+    call(0xdd, 64, 1, 0), // execve
+    call(0xde, 224, 1, 0), // mmap
+    call(0xdf, 70, 2, 6), // fadvise64
+    call(0xe0, 443, 1, 0), // swapon
+    call(0xe1, 442, 1, 0), // swapoff
+    call(0xe2, 231, 1, 0), // mprotect
+    call(0xe3, 247, 2, 0), // msync
+    call(0xe4, 221, 2, 0), // mlock
+    call(0xe5, 249, 2, 0), // munlock
+    call(0xe6, 223, 2, 0), // mlockall
+    call(0xe7, 250, 2, 0), // munlockall
+    call(0xe8, 216, 2, 4), // mincore
+    call(0xe9, 209, 2, 4), // madvise
+    call(0xea, 319, 2, 6), // remap_file_pages
+    call(0xeb, 211, 2, 6), // mbind
+    call(0xec, 115, 2, 6), // get_mempolicy
+    call(0xed, 374, 2, 6), // set_mempolicy
+    call(0xee, 215, 2, 6), // migrate_pages
+    call(0xef, 230, 2, 6), // move_pages
+    call(0xf0, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0xf1, 272, 2, 6), // perf_event_open
+    call(0xf2, 4, 2, 6), // accept4
+    call(0xf3, 316, 2, 6), // recvmmsg
+    call(0x104, 504, 1, 0), // wait4
+    call(0x105, 290, 2, 6), // prlimit64
+    call(0x106, 73, 2, 6), // fanotify_init
+    call(0x107, 74, 2, 6), // fanotify_mark
+    call(0x108, 252, 2, 6), // name_to_handle_at
+    call(0x109, 263, 2, 6), // open_by_handle_at
+    call(0x10a, 32, 2, 6), // clock_adjtime
+    call(0x10b, 450, 2, 6), // syncfs
+    call(0x10c, 391, 3, 0), // setns
+    call(0x10d, 371, 3, 0), // sendmmsg
+    call(0x10e, 293, 3, 2), // process_vm_readv
+    call(0x10f, 294, 3, 2), // process_vm_writev
+    call(0x110, 179, 3, 5), // kcmp
+    call(0x111, 88, 3, 8), // finit_module
+    call(0x112, 356, 3, 14), // sched_setattr
+    call(0x113, 350, 3, 14), // sched_getattr
+    call(0x114, 324, 3, 15), // renameat2
+    call(0x115, 360, 3, 17), // seccomp
+    call(0x116, 140, 3, 17), // getrandom
+    call(0x117, 213, 3, 17), // memfd_create
+    call(0x118, 18, 3, 18), // bpf
+    call(0x119, 65, 3, 19), // execveat
+    call(0x11a, 490, 4, 3), // userfaultfd
+    call(0x11b, 212, 3, 17), // membarrier
+    call(0x11c, 222, 4, 4), // mlock2
+    call(0x11d, 47, 4, 5), // copy_file_range
+    call(0x11e, 289, 4, 6), // preadv2
+    call(0x11f, 303, 4, 6), // pwritev2
+    call(0x120, 282, 4, 8), // pkey_mprotect
+    call(0x121, 280, 4, 8), // pkey_alloc
+    call(0x122, 281, 4, 8), // pkey_free
+    call(0x123, 437, 4, 11), // statx
+    call(0x124, 166, 4, 18), // io_pgetevents
+    call(0x125, 330, 4, 18), // rseq
+    call(0x126, 180, 3, 17), // kexec_file_load
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 7, 0), // memfd_secret
+    call(0x1c0, 292, 5, 16), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static PPC64: Table = Table {
@@ -3918,430 +3918,430 @@ static PPC64: Table = Table {
 };
 
 static PPC64_CALLS: [Call; 424] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x11, "break", 0, 0),
-    call(0x12, "oldstat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "oldfstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x1f, "stty", 0, 0),
-    call(0x20, "gtty", 0, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x23, "ftime", 0, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2c, "prof", 0, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x35, "lock", 0, 0),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x38, "mpx", 0, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3a, "ulimit", 0, 0),
-    call(0x3b, "oldolduname", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "select", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "oldlstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x62, "profil", 0, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "ioperm", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6d, "olduname", 1, 0),
-    call(0x6e, "iopl", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "idle", 0, 0),
-    call(0x71, "vm86", 2, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7b, "modify_ldt", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x89, "afs_syscall", 0, 0),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "query_module", 2, 2),
-    call(0xa7, "poll", 2, 0),
-    call(0xa8, "nfsservctl", 2, 2),
-    call(0xa9, "setresgid", 2, 2),
-    call(0xaa, "getresgid", 2, 2),
-    call(0xab, "prctl", 2, 2),
-    call(0xac, "rt_sigreturn", 2, 2),
-    call(0xad, "rt_sigaction", 2, 2),
-    call(0xae, "rt_sigprocmask", 2, 2),
-    call(0xaf, "rt_sigpending", 2, 2),
-    call(0xb0, "rt_sigtimedwait", 2, 2),
-    call(0xb1, "rt_sigqueueinfo", 2, 2),
-    call(0xb2, "rt_sigsuspend", 2, 2),
-    call(0xb3, "pread64", 2, 2),
-    call(0xb4, "pwrite64", 2, 2),
-    call(0xb5, "chown", 2, 2),
-    call(0xb6, "getcwd", 2, 2),
-    call(0xb7, "capget", 2, 2),
-    call(0xb8, "capset", 2, 2),
-    call(0xb9, "sigaltstack", 2, 2),
-    call(0xba, "sendfile", 2, 2),
-    call(0xbb, "getpmsg", 0, 0),
-    call(0xbc, "putpmsg", 0, 0),
-    call(0xbd, "vfork", 2, 2),
-    call(0xbe, "ugetrlimit", 2, 4),
-    call(0xbf, "readahead", 2, 4),
-    call(0xc6, "pciconfig_read", 2, 0),
-    call(0xc7, "pciconfig_write", 2, 0),
-    call(0xc8, "pciconfig_iobase", 2, 2),
-    call(0xc9, "multiplexer", 0, 0),
-    call(0xca, "getdents64", 2, 4),
-    call(0xcb, "pivot_root", 2, 4),
-    call(0xcd, "madvise", 2, 4),
-    call(0xce, "mincore", 2, 4),
-    call(0xcf, "gettid", 2, 4),
-    call(0xd0, "tkill", 2, 6),
-    call(0xd1, "setxattr", 2, 6),
-    call(0xd2, "lsetxattr", 2, 6),
-    call(0xd3, "fsetxattr", 2, 6),
-    call(0xd4, "getxattr", 2, 6),
-    call(0xd5, "lgetxattr", 2, 6),
-    call(0xd6, "fgetxattr", 2, 6),
-    call(0xd7, "listxattr", 2, 6),
-    call(0xd8, "llistxattr", 2, 6),
-    call(0xd9, "flistxattr", 2, 6),
-    call(0xda, "removexattr", 2, 6),
-    call(0xdb, "lremovexattr", 2, 6),
-    call(0xdc, "fremovexattr", 2, 6),
-    call(0xdd, "futex", 2, 6),
-    call(0xde, "sched_setaffinity", 2, 6),
-    call(0xdf, "sched_getaffinity", 2, 6),
-    call(0xe1, "tuxcall", 0, 0),
-    call(0xe3, "io_setup", 2, 6),
-    call(0xe4, "io_destroy", 2, 6),
-    call(0xe5, "io_getevents", 2, 6),
-    call(0xe6, "io_submit", 2, 6),
-    call(0xe7, "io_cancel", 2, 6),
-    call(0xe8, "set_tid_address", 2, 6),
-    call(0xe9, "fadvise64", 2, 6),
-    call(0xea, "exit_group", 2, 6),
-    call(0xeb, "lookup_dcookie", 2, 6),
-    call(0xec, "epoll_create", 2, 6),
-    call(0xed, "epoll_ctl", 2, 6),
-    call(0xee, "epoll_wait", 2, 6),
-    call(0xef, "remap_file_pages", 2, 6),
-    call(0xf0, "timer_create", 2, 6),
-    call(0xf1, "timer_settime", 2, 6),
-    call(0xf2, "timer_gettime", 2, 6),
-    call(0xf3, "timer_getoverrun", 2, 6),
-    call(0xf4, "timer_delete", 2, 6),
-    call(0xf5, "clock_settime", 2, 6),
-    call(0xf6, "clock_gettime", 2, 6),
-    call(0xf7, "clock_getres", 2, 6),
-    call(0xf8, "clock_nanosleep", 2, 6),
-    call(0xf9, "swapcontext", 2, 6),
-    call(0xfa, "tgkill", 2, 6),
-    call(0xfb, "utimes", 2, 2),
-    call(0xfc, "statfs64", 2, 6),
-    call(0xfd, "fstatfs64", 2, 6),
-    call(0xff, "rtas", 2, 6),
-    call(0x100, "sys_debug_setcontext", 2, 6),
-    call(0x102, "migrate_pages", 2, 6),
-    call(0x103, "mbind", 2, 6),
-    call(0x104, "get_mempolicy", 2, 6),
-    call(0x105, "set_mempolicy", 2, 6),
-    call(0x106, "mq_open", 2, 6),
-    call(0x107, "mq_unlink", 2, 6),
-    call(0x108, "mq_timedsend", 2, 6),
-    call(0x109, "mq_timedreceive", 2, 6),
-    call(0x10a, "mq_notify", 2, 6),
-    call(0x10b, "mq_getsetattr", 2, 6),
-    call(0x10c, "kexec_load", 2, 6),
-    call(0x10d, "add_key", 2, 6),
-    call(0x10e, "request_key", 2, 6),
-    call(0x10f, "keyctl", 2, 6),
-    call(0x110, "waitid", 2, 6),
-    call(0x111, "ioprio_set", 2, 6),
-    call(0x112, "ioprio_get", 2, 6),
-    call(0x113, "inotify_init", 2, 6),
-    call(0x114, "inotify_add_watch", 2, 6),
-    call(0x115, "inotify_rm_watch", 2, 6),
-    call(0x116, "spu_run", 2, 6),
-    call(0x117, "spu_create", 2, 6),
-    call(0x118, "pselect6", 2, 6),
-    call(0x119, "ppoll", 2, 6),
-    call(0x11a, "unshare", 2, 6),
-    call(0x11b, "splice", 2, 6),
-    call(0x11c, "tee", 2, 6),
-    call(0x11d, "vmsplice", 2, 6),
-    call(0x11e, "openat", 2, 6),
-    call(0x11f, "mkdirat", 2, 6),
-    call(0x120, "mknodat", 2, 6),
-    call(0x121, "fchownat", 2, 6),
-    call(0x122, "futimesat", 2, 6),
-    call(0x123, "newfstatat", 2, 6),
-    call(0x124, "unlinkat", 2, 6),
-    call(0x125, "renameat", 2, 6),
-    call(0x126, "linkat", 2, 6),
-    call(0x127, "symlinkat", 2, 6),
-    call(0x128, "readlinkat", 2, 6),
-    call(0x129, "fchmodat", 2, 6),
-    call(0x12a, "faccessat", 2, 6),
-    call(0x12b, "get_robust_list", 2, 6),
-    call(0x12c, "set_robust_list", 2, 6),
-    call(0x12d, "move_pages", 2, 6),
-    call(0x12e, "getcpu", 2, 6),
-    call(0x12f, "epoll_pwait", 2, 6),
-    call(0x130, "utimensat", 2, 6),
-    call(0x131, "signalfd", 2, 6),
-    call(0x132, "timerfd_create", 2, 6),
-    call(0x133, "eventfd", 2, 6),
-    call(0x134, "sync_file_range2", 2, 6),
-    call(0x135, "fallocate", 2, 6),
-    call(0x136, "subpage_prot", 2, 6),
-    call(0x137, "timerfd_settime", 2, 6),
-    call(0x138, "timerfd_gettime", 2, 6),
-    call(0x139, "signalfd4", 2, 6),
-    call(0x13a, "eventfd2", 2, 6),
-    call(0x13b, "epoll_create1", 2, 6),
-    call(0x13c, "dup3", 2, 6),
-    call(0x13d, "pipe2", 2, 6),
-    call(0x13e, "inotify_init1", 2, 6),
-    call(0x13f, "perf_event_open", 2, 6),
-    call(0x140, "preadv", 2, 6),
-    call(0x141, "pwritev", 2, 6),
-    call(0x142, "rt_tgsigqueueinfo", 2, 6),
-    call(0x143, "fanotify_init", 2, 6),
-    call(0x144, "fanotify_mark", 2, 6),
-    call(0x145, "prlimit64", 2, 6),
-    call(0x146, "socket", 2, 0),
-    call(0x147, "bind", 2, 0),
-    call(0x148, "connect", 2, 0),
-    call(0x149, "listen", 2, 0),
-    call(0x14a, "accept", 2, 0),
-    call(0x14b, "getsockname", 2, 0),
-    call(0x14c, "getpeername", 2, 0),
-    call(0x14d, "socketpair", 2, 0),
-    call(0x14e, "send", 2, 0),
-    call(0x14f, "sendto", 2, 0),
-    call(0x150, "recv", 2, 0),
-    call(0x151, "recvfrom", 2, 0),
-    call(0x152, "shutdown", 2, 0),
-    call(0x153, "setsockopt", 2, 0),
-    call(0x154, "getsockopt", 2, 0),
-    call(0x155, "sendmsg", 2, 0),
-    call(0x156, "recvmsg", 2, 0),
-    call(0x157, "recvmmsg", 2, 6),
-    call(0x158, "accept4", 2, 6),
-    call(0x159, "name_to_handle_at", 2, 6),
-    call(0x15a, "open_by_handle_at", 2, 6),
-    call(0x15b, "clock_adjtime", 2, 6),
-    call(0x15c, "syncfs", 2, 6),
-    call(0x15d, "sendmmsg", 3, 0),
-    call(0x15e, "setns", 3, 0),
-    call(0x15f, "process_vm_readv", 3, 2),
-    call(0x160, "process_vm_writev", 3, 2),
-    call(0x161, "finit_module", 3, 8),
-    call(0x162, "kcmp", 3, 5),
-    call(0x163, "sched_setattr", 3, 14),
-    call(0x164, "sched_getattr", 3, 14),
-    call(0x165, "renameat2", 3, 15),
-    call(0x166, "seccomp", 3, 17),
-    call(0x167, "getrandom", 3, 17),
-    call(0x168, "memfd_create", 3, 17),
-    call(0x169, "bpf", 3, 18),
-    call(0x16a, "execveat", 3, 19),
-    call(0x16b, "switch_endian", 4, 1),
-    call(0x16c, "userfaultfd", 4, 3),
-    call(0x16d, "membarrier", 3, 17),
-    call(0x17a, "mlock2", 4, 4),
-    call(0x17b, "copy_file_range", 4, 5),
-    call(0x17c, "preadv2", 4, 6),
-    call(0x17d, "pwritev2", 4, 6),
-    call(0x17e, "kexec_file_load", 3, 17),
-    call(0x17f, "statx", 4, 11),
-    call(0x180, "pkey_alloc", 4, 8),
-    call(0x181, "pkey_free", 4, 8),
-    call(0x182, "pkey_mprotect", 4, 8),
-    call(0x183, "rseq", 4, 18),
-    call(0x184, "io_pgetevents", 4, 18),
-    call(0x188, "semtimedop", 2, 6),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x11, 19, 0, 0), // break
+    call(0x12, 260, 1, 0), // oldstat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 257, 1, 0), // oldfstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x1f, 439, 0, 0), // stty
+    call(0x20, 156, 0, 0), // gtty
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x23, 104, 0, 0), // ftime
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2c, 295, 0, 0), // prof
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x35, 199, 0, 0), // lock
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x38, 232, 0, 0), // mpx
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3a, 479, 0, 0), // ulimit
+    call(0x3b, 259, 1, 0), // oldolduname
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 362, 1, 0), // select
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 258, 1, 0), // oldlstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x62, 296, 0, 0), // profil
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 174, 1, 0), // ioperm
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6d, 261, 1, 0), // olduname
+    call(0x6e, 175, 1, 0), // iopl
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 157, 0, 0), // idle
+    call(0x71, 500, 2, 0), // vm86
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7b, 226, 1, 0), // modify_ldt
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x89, 9, 0, 0), // afs_syscall
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 304, 2, 2), // query_module
+    call(0xa7, 283, 2, 0), // poll
+    call(0xa8, 255, 2, 2), // nfsservctl
+    call(0xa9, 396, 2, 2), // setresgid
+    call(0xaa, 141, 2, 2), // getresgid
+    call(0xab, 286, 2, 2), // prctl
+    call(0xac, 336, 2, 2), // rt_sigreturn
+    call(0xad, 332, 2, 2), // rt_sigaction
+    call(0xae, 334, 2, 2), // rt_sigprocmask
+    call(0xaf, 333, 2, 2), // rt_sigpending
+    call(0xb0, 338, 2, 2), // rt_sigtimedwait
+    call(0xb1, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb2, 337, 2, 2), // rt_sigsuspend
+    call(0xb3, 287, 2, 2), // pread64
+    call(0xb4, 301, 2, 2), // pwrite64
+    call(0xb5, 29, 2, 2), // chown
+    call(0xb6, 120, 2, 2), // getcwd
+    call(0xb7, 25, 2, 2), // capget
+    call(0xb8, 26, 2, 2), // capset
+    call(0xb9, 417, 2, 2), // sigaltstack
+    call(0xba, 369, 2, 2), // sendfile
+    call(0xbb, 137, 0, 0), // getpmsg
+    call(0xbc, 300, 0, 0), // putpmsg
+    call(0xbd, 498, 2, 2), // vfork
+    call(0xbe, 478, 2, 4), // ugetrlimit
+    call(0xbf, 308, 2, 4), // readahead
+    call(0xc6, 270, 2, 0), // pciconfig_read
+    call(0xc7, 271, 2, 0), // pciconfig_write
+    call(0xc8, 269, 2, 2), // pciconfig_iobase
+    call(0xc9, 248, 0, 0), // multiplexer
+    call(0xca, 122, 2, 4), // getdents64
+    call(0xcb, 279, 2, 4), // pivot_root
+    call(0xcd, 209, 2, 4), // madvise
+    call(0xce, 216, 2, 4), // mincore
+    call(0xcf, 150, 2, 4), // gettid
+    call(0xd0, 474, 2, 6), // tkill
+    call(0xd1, 408, 2, 6), // setxattr
+    call(0xd2, 203, 2, 6), // lsetxattr
+    call(0xd3, 94, 2, 6), // fsetxattr
+    call(0xd4, 154, 2, 6), // getxattr
+    call(0xd5, 189, 2, 6), // lgetxattr
+    call(0xd6, 85, 2, 6), // fgetxattr
+    call(0xd7, 195, 2, 6), // listxattr
+    call(0xd8, 197, 2, 6), // llistxattr
+    call(0xd9, 89, 2, 6), // flistxattr
+    call(0xda, 320, 2, 6), // removexattr
+    call(0xdb, 201, 2, 6), // lremovexattr
+    call(0xdc, 92, 2, 6), // fremovexattr
+    call(0xdd, 107, 2, 6), // futex
+    call(0xde, 355, 2, 6), // sched_setaffinity
+    call(0xdf, 349, 2, 6), // sched_getaffinity
+    call(0xe1, 477, 0, 0), // tuxcall
+    call(0xe3, 168, 2, 6), // io_setup
+    call(0xe4, 164, 2, 6), // io_destroy
+    call(0xe5, 165, 2, 6), // io_getevents
+    call(0xe6, 169, 2, 6), // io_submit
+    call(0xe7, 163, 2, 6), // io_cancel
+    call(0xe8, 378, 2, 6), // set_tid_address
+    call(0xe9, 70, 2, 6), // fadvise64
+    call(0xea, 67, 2, 6), // exit_group
+    call(0xeb, 200, 2, 6), // lookup_dcookie
+    call(0xec, 54, 2, 6), // epoll_create
+    call(0xed, 56, 2, 6), // epoll_ctl
+    call(0xee, 60, 2, 6), // epoll_wait
+    call(0xef, 319, 2, 6), // remap_file_pages
+    call(0xf0, 460, 2, 6), // timer_create
+    call(0xf1, 465, 2, 6), // timer_settime
+    call(0xf2, 463, 2, 6), // timer_gettime
+    call(0xf3, 462, 2, 6), // timer_getoverrun
+    call(0xf4, 461, 2, 6), // timer_delete
+    call(0xf5, 40, 2, 6), // clock_settime
+    call(0xf6, 36, 2, 6), // clock_gettime
+    call(0xf7, 34, 2, 6), // clock_getres
+    call(0xf8, 38, 2, 6), // clock_nanosleep
+    call(0xf9, 441, 2, 6), // swapcontext
+    call(0xfa, 458, 2, 6), // tgkill
+    call(0xfb, 497, 2, 2), // utimes
+    call(0xfc, 435, 2, 6), // statfs64
+    call(0xfd, 102, 2, 6), // fstatfs64
+    call(0xff, 341, 2, 6), // rtas
+    call(0x100, 451, 2, 6), // sys_debug_setcontext
+    call(0x102, 215, 2, 6), // migrate_pages
+    call(0x103, 211, 2, 6), // mbind
+    call(0x104, 115, 2, 6), // get_mempolicy
+    call(0x105, 374, 2, 6), // set_mempolicy
+    call(0x106, 235, 2, 6), // mq_open
+    call(0x107, 240, 2, 6), // mq_unlink
+    call(0x108, 238, 2, 6), // mq_timedsend
+    call(0x109, 236, 2, 6), // mq_timedreceive
+    call(0x10a, 234, 2, 6), // mq_notify
+    call(0x10b, 233, 2, 6), // mq_getsetattr
+    call(0x10c, 181, 2, 6), // kexec_load
+    call(0x10d, 7, 2, 6), // add_key
+    call(0x10e, 325, 2, 6), // request_key
+    call(0x10f, 182, 2, 6), // keyctl
+    call(0x110, 505, 2, 6), // waitid
+    call(0x111, 177, 2, 6), // ioprio_set
+    call(0x112, 176, 2, 6), // ioprio_get
+    call(0x113, 160, 2, 6), // inotify_init
+    call(0x114, 159, 2, 6), // inotify_add_watch
+    call(0x115, 162, 2, 6), // inotify_rm_watch
+    call(0x116, 430, 2, 6), // spu_run
+    call(0x117, 429, 2, 6), // spu_create
+    call(0x118, 297, 2, 6), // pselect6
+    call(0x119, 284, 2, 6), // ppoll
+    call(0x11a, 486, 2, 6), // unshare
+    call(0x11b, 428, 2, 6), // splice
+    call(0x11c, 457, 2, 6), // tee
+    call(0x11d, 502, 2, 6), // vmsplice
+    call(0x11e, 266, 2, 6), // openat
+    call(0x11f, 218, 2, 6), // mkdirat
+    call(0x120, 220, 2, 6), // mknodat
+    call(0x121, 81, 2, 6), // fchownat
+    call(0x122, 113, 2, 6), // futimesat
+    call(0x123, 254, 2, 6), // newfstatat
+    call(0x124, 485, 2, 6), // unlinkat
+    call(0x125, 323, 2, 6), // renameat
+    call(0x126, 191, 2, 6), // linkat
+    call(0x127, 446, 2, 6), // symlinkat
+    call(0x128, 311, 2, 6), // readlinkat
+    call(0x129, 77, 2, 6), // fchmodat
+    call(0x12a, 68, 2, 6), // faccessat
+    call(0x12b, 116, 2, 6), // get_robust_list
+    call(0x12c, 376, 2, 6), // set_robust_list
+    call(0x12d, 230, 2, 6), // move_pages
+    call(0x12e, 119, 2, 6), // getcpu
+    call(0x12f, 58, 2, 6), // epoll_pwait
+    call(0x130, 495, 2, 6), // utimensat
+    call(0x131, 419, 2, 6), // signalfd
+    call(0x132, 468, 2, 6), // timerfd_create
+    call(0x133, 62, 2, 6), // eventfd
+    call(0x134, 449, 2, 6), // sync_file_range2
+    call(0x135, 72, 2, 6), // fallocate
+    call(0x136, 440, 2, 6), // subpage_prot
+    call(0x137, 471, 2, 6), // timerfd_settime
+    call(0x138, 469, 2, 6), // timerfd_gettime
+    call(0x139, 420, 2, 6), // signalfd4
+    call(0x13a, 63, 2, 6), // eventfd2
+    call(0x13b, 55, 2, 6), // epoll_create1
+    call(0x13c, 53, 2, 6), // dup3
+    call(0x13d, 278, 2, 6), // pipe2
+    call(0x13e, 161, 2, 6), // inotify_init1
+    call(0x13f, 272, 2, 6), // perf_event_open
+    call(0x140, 288, 2, 6), // preadv
+    call(0x141, 302, 2, 6), // pwritev
+    call(0x142, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x143, 73, 2, 6), // fanotify_init
+    call(0x144, 74, 2, 6), // fanotify_mark
+    call(0x145, 290, 2, 6), // prlimit64
+    call(0x146, 425, 2, 0), // socket
+    call(0x147, 17, 2, 0), // bind
+    call(0x148, 46, 2, 0), // connect
+    call(0x149, 192, 2, 0), // listen
+    call(0x14a, 3, 2, 0), // accept
+    call(0x14b, 148, 2, 0), // getsockname
+    call(0x14c, 133, 2, 0), // getpeername
+    call(0x14d, 427, 2, 0), // socketpair
+    call(0x14e, 368, 2, 0), // send
+    call(0x14f, 373, 2, 0), // sendto
+    call(0x150, 314, 2, 0), // recv
+    call(0x151, 315, 2, 0), // recvfrom
+    call(0x152, 415, 2, 0), // shutdown
+    call(0x153, 404, 2, 0), // setsockopt
+    call(0x154, 149, 2, 0), // getsockopt
+    call(0x155, 372, 2, 0), // sendmsg
+    call(0x156, 318, 2, 0), // recvmsg
+    call(0x157, 316, 2, 6), // recvmmsg
+    call(0x158, 4, 2, 6), // accept4
+    call(0x159, 252, 2, 6), // name_to_handle_at
+    call(0x15a, 263, 2, 6), // open_by_handle_at
+    call(0x15b, 32, 2, 6), // clock_adjtime
+    call(0x15c, 450, 2, 6), // syncfs
+    call(0x15d, 371, 3, 0), // sendmmsg
+    call(0x15e, 391, 3, 0), // setns
+    call(0x15f, 293, 3, 2), // process_vm_readv
+    call(0x160, 294, 3, 2), // process_vm_writev
+    call(0x161, 88, 3, 8), // finit_module
+    call(0x162, 179, 3, 5), // kcmp
+    call(0x163, 356, 3, 14), // sched_setattr
+    call(0x164, 350, 3, 14), // sched_getattr
+    call(0x165, 324, 3, 15), // renameat2
+    call(0x166, 360, 3, 17), // seccomp
+    call(0x167, 140, 3, 17), // getrandom
+    call(0x168, 213, 3, 17), // memfd_create
+    call(0x169, 18, 3, 18), // bpf
+    call(0x16a, 65, 3, 19), // execveat
+    call(0x16b, 444, 4, 1), // switch_endian
+    call(0x16c, 490, 4, 3), // userfaultfd
+    call(0x16d, 212, 3, 17), // membarrier
+    call(0x17a, 222, 4, 4), // mlock2
+    call(0x17b, 47, 4, 5), // copy_file_range
+    call(0x17c, 289, 4, 6), // preadv2
+    call(0x17d, 303, 4, 6), // pwritev2
+    call(0x17e, 180, 3, 17), // kexec_file_load
+    call(0x17f, 437, 4, 11), // statx
+    call(0x180, 280, 4, 8), // pkey_alloc
+    call(0x181, 281, 4, 8), // pkey_free
+    call(0x182, 282, 4, 8), // pkey_mprotect
+    call(0x183, 330, 4, 18), // rseq
+    call(0x184, 166, 4, 18), // io_pgetevents
+    call(0x188, 366, 2, 6), // semtimedop
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static PPC: Table = Table {
@@ -4387,458 +4387,458 @@ static PPC: Table = Table {
 };
 
 static PPC_CALLS: [Call; 452] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x11, "break", 0, 0),
-    call(0x12, "oldstat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "oldfstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x1f, "stty", 0, 0),
-    call(0x20, "gtty", 0, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x23, "ftime", 0, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2c, "prof", 0, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x35, "lock", 0, 0),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x38, "mpx", 0, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3a, "ulimit", 0, 0),
-    call(0x3b, "oldolduname", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "select", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "oldlstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x62, "profil", 0, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "ioperm", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6d, "olduname", 1, 0),
-    call(0x6e, "iopl", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "idle", 0, 0),
-    call(0x71, "vm86", 2, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7b, "modify_ldt", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x89, "afs_syscall", 0, 0),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "query_module", 2, 2),
-    call(0xa7, "poll", 2, 0),
-    call(0xa8, "nfsservctl", 2, 2),
-    call(0xa9, "setresgid", 2, 2),
-    call(0xaa, "getresgid", 2, 2),
-    call(0xab, "prctl", 2, 2),
-    call(0xac, "rt_sigreturn", 2, 2),
-    call(0xad, "rt_sigaction", 2, 2),
-    call(0xae, "rt_sigprocmask", 2, 2),
-    call(0xaf, "rt_sigpending", 2, 2),
-    call(0xb0, "rt_sigtimedwait", 2, 2),
-    call(0xb1, "rt_sigqueueinfo", 2, 2),
-    call(0xb2, "rt_sigsuspend", 2, 2),
-    call(0xb3, "pread64", 2, 2),
-    call(0xb4, "pwrite64", 2, 2),
-    call(0xb5, "chown", 2, 2),
-    call(0xb6, "getcwd", 2, 2),
-    call(0xb7, "capget", 2, 2),
-    call(0xb8, "capset", 2, 2),
-    call(0xb9, "sigaltstack", 2, 2),
-    call(0xba, "sendfile", 2, 2),
-    call(0xbb, "getpmsg", 0, 0),
-    call(0xbc, "putpmsg", 0, 0),
-    call(0xbd, "vfork", 2, 2),
-    call(0xbe, "ugetrlimit", 2, 4),
-    call(0xbf, "readahead", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "pciconfig_read", 2, 0),
-    call(0xc7, "pciconfig_write", 2, 0),
-    call(0xc8, "pciconfig_iobase", 2, 2),
-    call(0xc9, "multiplexer", 0, 0),
-    call(0xca, "getdents64", 2, 4),
-    call(0xcb, "pivot_root", 2, 4),
-    call(0xcc, "fcntl64", 2, 4),
-    call(0xcd, "madvise", 2, 4),
-    call(0xce, "mincore", 2, 4),
-    call(0xcf, "gettid", 2, 4),
-    call(0xd0, "tkill", 2, 6),
-    call(0xd1, "setxattr", 2, 6),
-    call(0xd2, "lsetxattr", 2, 6),
-    call(0xd3, "fsetxattr", 2, 6),
-    call(0xd4, "getxattr", 2, 6),
-    call(0xd5, "lgetxattr", 2, 6),
-    call(0xd6, "fgetxattr", 2, 6),
-    call(0xd7, "listxattr", 2, 6),
-    call(0xd8, "llistxattr", 2, 6),
-    call(0xd9, "flistxattr", 2, 6),
-    call(0xda, "removexattr", 2, 6),
-    call(0xdb, "lremovexattr", 2, 6),
-    call(0xdc, "fremovexattr", 2, 6),
-    call(0xdd, "futex", 2, 6),
-    call(0xde, "sched_setaffinity", 2, 6),
-    call(0xdf, "sched_getaffinity", 2, 6),
-    call(0xe1, "tuxcall", 0, 0),
-    call(0xe2, "sendfile64", 2, 6),
-    call(0xe3, "io_setup", 2, 6),
-    call(0xe4, "io_destroy", 2, 6),
-    call(0xe5, "io_getevents", 2, 6),
-    call(0xe6, "io_submit", 2, 6),
-    call(0xe7, "io_cancel", 2, 6),
-    call(0xe8, "set_tid_address", 2, 6),
-    call(0xe9, "fadvise64", 2, 6),
-    call(0xea, "exit_group", 2, 6),
-    call(0xeb, "lookup_dcookie", 2, 6),
-    call(0xec, "epoll_create", 2, 6),
-    call(0xed, "epoll_ctl", 2, 6),
-    call(0xee, "epoll_wait", 2, 6),
-    call(0xef, "remap_file_pages", 2, 6),
-    call(0xf0, "timer_create", 2, 6),
-    call(0xf1, "timer_settime", 2, 6),
-    call(0xf2, "timer_gettime", 2, 6),
-    call(0xf3, "timer_getoverrun", 2, 6),
-    call(0xf4, "timer_delete", 2, 6),
-    call(0xf5, "clock_settime", 2, 6),
-    call(0xf6, "clock_gettime", 2, 6),
-    call(0xf7, "clock_getres", 2, 6),
-    call(0xf8, "clock_nanosleep", 2, 6),
-    call(0xf9, "swapcontext", 2, 6),
-    call(0xfa, "tgkill", 2, 6),
-    call(0xfb, "utimes", 2, 2),
-    call(0xfc, "statfs64", 2, 6),
-    call(0xfd, "fstatfs64", 2, 6),
-    call(0xfe, "fadvise64_64", 2, 6),
-    call(0xff, "rtas", 2, 6),
-    call(0x100, "sys_debug_setcontext", 2, 6),
-    call(0x102, "migrate_pages", 2, 6),
-    call(0x103, "mbind", 2, 6),
-    call(0x104, "get_mempolicy", 2, 6),
-    call(0x105, "set_mempolicy", 2, 6),
-    call(0x106, "mq_open", 2, 6),
-    call(0x107, "mq_unlink", 2, 6),
-    call(0x108, "mq_timedsend", 2, 6),
-    call(0x109, "mq_timedreceive", 2, 6),
-    call(0x10a, "mq_notify", 2, 6),
-    call(0x10b, "mq_getsetattr", 2, 6),
-    call(0x10c, "kexec_load", 2, 6),
-    call(0x10d, "add_key", 2, 6),
-    call(0x10e, "request_key", 2, 6),
-    call(0x10f, "keyctl", 2, 6),
-    call(0x110, "waitid", 2, 6),
-    call(0x111, "ioprio_set", 2, 6),
-    call(0x112, "ioprio_get", 2, 6),
-    call(0x113, "inotify_init", 2, 6),
-    call(0x114, "inotify_add_watch", 2, 6),
-    call(0x115, "inotify_rm_watch", 2, 6),
-    call(0x116, "spu_run", 2, 6),
-    call(0x117, "spu_create", 2, 6),
-    call(0x118, "pselect6", 2, 6),
-    call(0x119, "ppoll", 2, 6),
-    call(0x11a, "unshare", 2, 6),
-    call(0x11b, "splice", 2, 6),
-    call(0x11c, "tee", 2, 6),
-    call(0x11d, "vmsplice", 2, 6),
-    call(0x11e, "openat", 2, 6),
-    call(0x11f, "mkdirat", 2, 6),
-    call(0x120, "mknodat", 2, 6),
-    call(0x121, "fchownat", 2, 6),
-    call(0x122, "futimesat", 2, 6),
-    call(0x123, "fstatat64", 2, 6),
-    call(0x124, "unlinkat", 2, 6),
-    call(0x125, "renameat", 2, 6),
-    call(0x126, "linkat", 2, 6),
-    call(0x127, "symlinkat", 2, 6),
-    call(0x128, "readlinkat", 2, 6),
-    call(0x129, "fchmodat", 2, 6),
-    call(0x12a, "faccessat", 2, 6),
-    call(0x12b, "get_robust_list", 2, 6),
-    call(0x12c, "set_robust_list", 2, 6),
-    call(0x12d, "move_pages", 2, 6),
-    call(0x12e, "getcpu", 2, 6),
-    call(0x12f, "epoll_pwait", 2, 6),
-    call(0x130, "utimensat", 2, 6),
-    call(0x131, "signalfd", 2, 6),
-    call(0x132, "timerfd_create", 2, 6),
-    call(0x133, "eventfd", 2, 6),
-    call(0x134, "sync_file_range2", 2, 6),
-    call(0x135, "fallocate", 2, 6),
-    call(0x136, "subpage_prot", 2, 6),
-    call(0x137, "timerfd_settime", 2, 6),
-    call(0x138, "timerfd_gettime", 2, 6),
-    call(0x139, "signalfd4", 2, 6),
-    call(0x13a, "eventfd2", 2, 6),
-    call(0x13b, "epoll_create1", 2, 6),
-    call(0x13c, "dup3", 2, 6),
-    call(0x13d, "pipe2", 2, 6),
-    call(0x13e, "inotify_init1", 2, 6),
-    call(0x13f, "perf_event_open", 2, 6),
-    call(0x140, "preadv", 2, 6),
-    call(0x141, "pwritev", 2, 6),
-    call(0x142, "rt_tgsigqueueinfo", 2, 6),
-    call(0x143, "fanotify_init", 2, 6),
-    call(0x144, "fanotify_mark", 2, 6),
-    call(0x145, "prlimit64", 2, 6),
-    call(0x146, "socket", 2, 0),
-    call(0x147, "bind", 2, 0),
-    call(0x148, "connect", 2, 0),
-    call(0x149, "listen", 2, 0),
-    call(0x14a, "accept", 2, 0),
-    call(0x14b, "getsockname", 2, 0),
-    call(0x14c, "getpeername", 2, 0),
-    call(0x14d, "socketpair", 2, 0),
-    call(0x14e, "send", 2, 0),
-    call(0x14f, "sendto", 2, 0),
-    call(0x150, "recv", 2, 0),
-    call(0x151, "recvfrom", 2, 0),
-    call(0x152, "shutdown", 2, 0),
-    call(0x153, "setsockopt", 2, 0),
-    call(0x154, "getsockopt", 2, 0),
-    call(0x155, "sendmsg", 2, 0),
-    call(0x156, "recvmsg", 2, 0),
-    call(0x157, "recvmmsg", 2, 6),
-    call(0x158, "accept4", 2, 6),
-    call(0x159, "name_to_handle_at", 2, 6),
-    call(0x15a, "open_by_handle_at", 2, 6),
-    call(0x15b, "clock_adjtime", 2, 6),
-    call(0x15c, "syncfs", 2, 6),
-    call(0x15d, "sendmmsg", 3, 0),
-    call(0x15e, "setns", 3, 0),
-    call(0x15f, "process_vm_readv", 3, 2),
-    call(0x160, "process_vm_writev", 3, 2),
-    call(0x161, "finit_module", 3, 8),
-    call(0x162, "kcmp", 3, 5),
-    call(0x163, "sched_setattr", 3, 14),
-    call(0x164, "sched_getattr", 3, 14),
-    call(0x165, "renameat2", 3, 15),
-    call(0x166, "seccomp", 3, 17),
-    call(0x167, "getrandom", 3, 17),
-    call(0x168, "memfd_create", 3, 17),
-    call(0x169, "bpf", 3, 18),
-    call(0x16a, "execveat", 3, 19),
-    call(0x16b, "switch_endian", 4, 1),
-    call(0x16c, "userfaultfd", 4, 3),
-    call(0x16d, "membarrier", 3, 17),
-    call(0x17a, "mlock2", 4, 4),
-    call(0x17b, "copy_file_range", 4, 5),
-    call(0x17c, "preadv2", 4, 6),
-    call(0x17d, "pwritev2", 4, 6),
-    call(0x17e, "kexec_file_load", 3, 17),
-    call(0x17f, "statx", 4, 11),
-    call(0x180, "pkey_alloc", 4, 8),
-    call(0x181, "pkey_free", 4, 8),
-    call(0x182, "pkey_mprotect", 4, 8),
-    call(0x183, "rseq", 4, 18),
-    call(0x184, "io_pgetevents", 4, 18),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x11, 19, 0, 0), // break
+    call(0x12, 260, 1, 0), // oldstat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 257, 1, 0), // oldfstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x1f, 439, 0, 0), // stty
+    call(0x20, 156, 0, 0), // gtty
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x23, 104, 0, 0), // ftime
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2c, 295, 0, 0), // prof
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x35, 199, 0, 0), // lock
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x38, 232, 0, 0), // mpx
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3a, 479, 0, 0), // ulimit
+    call(0x3b, 259, 1, 0), // oldolduname
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 362, 1, 0), // select
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 258, 1, 0), // oldlstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x62, 296, 0, 0), // profil
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 174, 1, 0), // ioperm
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6d, 261, 1, 0), // olduname
+    call(0x6e, 175, 1, 0), // iopl
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 157, 0, 0), // idle
+    call(0x71, 500, 2, 0), // vm86
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7b, 226, 1, 0), // modify_ldt
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x89, 9, 0, 0), // afs_syscall
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 304, 2, 2), // query_module
+    call(0xa7, 283, 2, 0), // poll
+    call(0xa8, 255, 2, 2), // nfsservctl
+    call(0xa9, 396, 2, 2), // setresgid
+    call(0xaa, 141, 2, 2), // getresgid
+    call(0xab, 286, 2, 2), // prctl
+    call(0xac, 336, 2, 2), // rt_sigreturn
+    call(0xad, 332, 2, 2), // rt_sigaction
+    call(0xae, 334, 2, 2), // rt_sigprocmask
+    call(0xaf, 333, 2, 2), // rt_sigpending
+    call(0xb0, 338, 2, 2), // rt_sigtimedwait
+    call(0xb1, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb2, 337, 2, 2), // rt_sigsuspend
+    call(0xb3, 287, 2, 2), // pread64
+    call(0xb4, 301, 2, 2), // pwrite64
+    call(0xb5, 29, 2, 2), // chown
+    call(0xb6, 120, 2, 2), // getcwd
+    call(0xb7, 25, 2, 2), // capget
+    call(0xb8, 26, 2, 2), // capset
+    call(0xb9, 417, 2, 2), // sigaltstack
+    call(0xba, 369, 2, 2), // sendfile
+    call(0xbb, 137, 0, 0), // getpmsg
+    call(0xbc, 300, 0, 0), // putpmsg
+    call(0xbd, 498, 2, 2), // vfork
+    call(0xbe, 478, 2, 4), // ugetrlimit
+    call(0xbf, 308, 2, 4), // readahead
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 270, 2, 0), // pciconfig_read
+    call(0xc7, 271, 2, 0), // pciconfig_write
+    call(0xc8, 269, 2, 2), // pciconfig_iobase
+    call(0xc9, 248, 0, 0), // multiplexer
+    call(0xca, 122, 2, 4), // getdents64
+    call(0xcb, 279, 2, 4), // pivot_root
+    call(0xcc, 83, 2, 4), // fcntl64
+    call(0xcd, 209, 2, 4), // madvise
+    call(0xce, 216, 2, 4), // mincore
+    call(0xcf, 150, 2, 4), // gettid
+    call(0xd0, 474, 2, 6), // tkill
+    call(0xd1, 408, 2, 6), // setxattr
+    call(0xd2, 203, 2, 6), // lsetxattr
+    call(0xd3, 94, 2, 6), // fsetxattr
+    call(0xd4, 154, 2, 6), // getxattr
+    call(0xd5, 189, 2, 6), // lgetxattr
+    call(0xd6, 85, 2, 6), // fgetxattr
+    call(0xd7, 195, 2, 6), // listxattr
+    call(0xd8, 197, 2, 6), // llistxattr
+    call(0xd9, 89, 2, 6), // flistxattr
+    call(0xda, 320, 2, 6), // removexattr
+    call(0xdb, 201, 2, 6), // lremovexattr
+    call(0xdc, 92, 2, 6), // fremovexattr
+    call(0xdd, 107, 2, 6), // futex
+    call(0xde, 355, 2, 6), // sched_setaffinity
+    call(0xdf, 349, 2, 6), // sched_getaffinity
+    call(0xe1, 477, 0, 0), // tuxcall
+    call(0xe2, 370, 2, 6), // sendfile64
+    call(0xe3, 168, 2, 6), // io_setup
+    call(0xe4, 164, 2, 6), // io_destroy
+    call(0xe5, 165, 2, 6), // io_getevents
+    call(0xe6, 169, 2, 6), // io_submit
+    call(0xe7, 163, 2, 6), // io_cancel
+    call(0xe8, 378, 2, 6), // set_tid_address
+    call(0xe9, 70, 2, 6), // fadvise64
+    call(0xea, 67, 2, 6), // exit_group
+    call(0xeb, 200, 2, 6), // lookup_dcookie
+    call(0xec, 54, 2, 6), // epoll_create
+    call(0xed, 56, 2, 6), // epoll_ctl
+    call(0xee, 60, 2, 6), // epoll_wait
+    call(0xef, 319, 2, 6), // remap_file_pages
+    call(0xf0, 460, 2, 6), // timer_create
+    call(0xf1, 465, 2, 6), // timer_settime
+    call(0xf2, 463, 2, 6), // timer_gettime
+    call(0xf3, 462, 2, 6), // timer_getoverrun
+    call(0xf4, 461, 2, 6), // timer_delete
+    call(0xf5, 40, 2, 6), // clock_settime
+    call(0xf6, 36, 2, 6), // clock_gettime
+    call(0xf7, 34, 2, 6), // clock_getres
+    call(0xf8, 38, 2, 6), // clock_nanosleep
+    call(0xf9, 441, 2, 6), // swapcontext
+    call(0xfa, 458, 2, 6), // tgkill
+    call(0xfb, 497, 2, 2), // utimes
+    call(0xfc, 435, 2, 6), // statfs64
+    call(0xfd, 102, 2, 6), // fstatfs64
+    call(0xfe, 71, 2, 6), // fadvise64_64
+    call(0xff, 341, 2, 6), // rtas
+    call(0x100, 451, 2, 6), // sys_debug_setcontext
+    call(0x102, 215, 2, 6), // migrate_pages
+    call(0x103, 211, 2, 6), // mbind
+    call(0x104, 115, 2, 6), // get_mempolicy
+    call(0x105, 374, 2, 6), // set_mempolicy
+    call(0x106, 235, 2, 6), // mq_open
+    call(0x107, 240, 2, 6), // mq_unlink
+    call(0x108, 238, 2, 6), // mq_timedsend
+    call(0x109, 236, 2, 6), // mq_timedreceive
+    call(0x10a, 234, 2, 6), // mq_notify
+    call(0x10b, 233, 2, 6), // mq_getsetattr
+    call(0x10c, 181, 2, 6), // kexec_load
+    call(0x10d, 7, 2, 6), // add_key
+    call(0x10e, 325, 2, 6), // request_key
+    call(0x10f, 182, 2, 6), // keyctl
+    call(0x110, 505, 2, 6), // waitid
+    call(0x111, 177, 2, 6), // ioprio_set
+    call(0x112, 176, 2, 6), // ioprio_get
+    call(0x113, 160, 2, 6), // inotify_init
+    call(0x114, 159, 2, 6), // inotify_add_watch
+    call(0x115, 162, 2, 6), // inotify_rm_watch
+    call(0x116, 430, 2, 6), // spu_run
+    call(0x117, 429, 2, 6), // spu_create
+    call(0x118, 297, 2, 6), // pselect6
+    call(0x119, 284, 2, 6), // ppoll
+    call(0x11a, 486, 2, 6), // unshare
+    call(0x11b, 428, 2, 6), // splice
+    call(0x11c, 457, 2, 6), // tee
+    call(0x11d, 502, 2, 6), // vmsplice
+    call(0x11e, 266, 2, 6), // openat
+    call(0x11f, 218, 2, 6), // mkdirat
+    call(0x120, 220, 2, 6), // mknodat
+    call(0x121, 81, 2, 6), // fchownat
+    call(0x122, 113, 2, 6), // futimesat
+    call(0x123, 100, 2, 6), // fstatat64
+    call(0x124, 485, 2, 6), // unlinkat
+    call(0x125, 323, 2, 6), // renameat
+    call(0x126, 191, 2, 6), // linkat
+    call(0x127, 446, 2, 6), // symlinkat
+    call(0x128, 311, 2, 6), // readlinkat
+    call(0x129, 77, 2, 6), // fchmodat
+    call(0x12a, 68, 2, 6), // faccessat
+    call(0x12b, 116, 2, 6), // get_robust_list
+    call(0x12c, 376, 2, 6), // set_robust_list
+    call(0x12d, 230, 2, 6), // move_pages
+    call(0x12e, 119, 2, 6), // getcpu
+    call(0x12f, 58, 2, 6), // epoll_pwait
+    call(0x130, 495, 2, 6), // utimensat
+    call(0x131, 419, 2, 6), // signalfd
+    call(0x132, 468, 2, 6), // timerfd_create
+    call(0x133, 62, 2, 6), // eventfd
+    call(0x134, 449, 2, 6), // sync_file_range2
+    call(0x135, 72, 2, 6), // fallocate
+    call(0x136, 440, 2, 6), // subpage_prot
+    call(0x137, 471, 2, 6), // timerfd_settime
+    call(0x138, 469, 2, 6), // timerfd_gettime
+    call(0x139, 420, 2, 6), // signalfd4
+    call(0x13a, 63, 2, 6), // eventfd2
+    call(0x13b, 55, 2, 6), // epoll_create1
+    call(0x13c, 53, 2, 6), // dup3
+    call(0x13d, 278, 2, 6), // pipe2
+    call(0x13e, 161, 2, 6), // inotify_init1
+    call(0x13f, 272, 2, 6), // perf_event_open
+    call(0x140, 288, 2, 6), // preadv
+    call(0x141, 302, 2, 6), // pwritev
+    call(0x142, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x143, 73, 2, 6), // fanotify_init
+    call(0x144, 74, 2, 6), // fanotify_mark
+    call(0x145, 290, 2, 6), // prlimit64
+    call(0x146, 425, 2, 0), // socket
+    call(0x147, 17, 2, 0), // bind
+    call(0x148, 46, 2, 0), // connect
+    call(0x149, 192, 2, 0), // listen
+    call(0x14a, 3, 2, 0), // accept
+    call(0x14b, 148, 2, 0), // getsockname
+    call(0x14c, 133, 2, 0), // getpeername
+    call(0x14d, 427, 2, 0), // socketpair
+    call(0x14e, 368, 2, 0), // send
+    call(0x14f, 373, 2, 0), // sendto
+    call(0x150, 314, 2, 0), // recv
+    call(0x151, 315, 2, 0), // recvfrom
+    call(0x152, 415, 2, 0), // shutdown
+    call(0x153, 404, 2, 0), // setsockopt
+    call(0x154, 149, 2, 0), // getsockopt
+    call(0x155, 372, 2, 0), // sendmsg
+    call(0x156, 318, 2, 0), // recvmsg
+    call(0x157, 316, 2, 6), // recvmmsg
+    call(0x158, 4, 2, 6), // accept4
+    call(0x159, 252, 2, 6), // name_to_handle_at
+    call(0x15a, 263, 2, 6), // open_by_handle_at
+    call(0x15b, 32, 2, 6), // clock_adjtime
+    call(0x15c, 450, 2, 6), // syncfs
+    call(0x15d, 371, 3, 0), // sendmmsg
+    call(0x15e, 391, 3, 0), // setns
+    call(0x15f, 293, 3, 2), // process_vm_readv
+    call(0x160, 294, 3, 2), // process_vm_writev
+    call(0x161, 88, 3, 8), // finit_module
+    call(0x162, 179, 3, 5), // kcmp
+    call(0x163, 356, 3, 14), // sched_setattr
+    call(0x164, 350, 3, 14), // sched_getattr
+    call(0x165, 324, 3, 15), // renameat2
+    call(0x166, 360, 3, 17), // seccomp
+    call(0x167, 140, 3, 17), // getrandom
+    call(0x168, 213, 3, 17), // memfd_create
+    call(0x169, 18, 3, 18), // bpf
+    call(0x16a, 65, 3, 19), // execveat
+    call(0x16b, 444, 4, 1), // switch_endian
+    call(0x16c, 490, 4, 3), // userfaultfd
+    call(0x16d, 212, 3, 17), // membarrier
+    call(0x17a, 222, 4, 4), // mlock2
+    call(0x17b, 47, 4, 5), // copy_file_range
+    call(0x17c, 289, 4, 6), // preadv2
+    call(0x17d, 303, 4, 6), // pwritev2
+    call(0x17e, 180, 3, 17), // kexec_file_load
+    call(0x17f, 437, 4, 11), // statx
+    call(0x180, 280, 4, 8), // pkey_alloc
+    call(0x181, 281, 4, 8), // pkey_free
+    call(0x182, 282, 4, 8), // pkey_mprotect
+    call(0x183, 330, 4, 18), // rseq
+    call(0x184, 166, 4, 18), // io_pgetevents
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static S390X: Table = Table {
@@ -4884,396 +4884,396 @@ static S390X: Table = Table {
 };
 
 static S390X_CALLS: [Call; 390] = [
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "restart_syscall", 2, 6),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6e, "lookup_dcookie", 2, 6),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "idle", 0, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x89, "afs_syscall", 0, 0),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "select", 1, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa7, "query_module", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbc, "getpmsg", 0, 0),
-    call(0xbd, "putpmsg", 0, 0),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "getrlimit", 1, 0),
-    call(0xc6, "lchown", 1, 0),
-    call(0xc7, "getuid", 1, 0),
-    call(0xc8, "getgid", 1, 0),
-    call(0xc9, "geteuid", 1, 0),
-    call(0xca, "getegid", 1, 0),
-    call(0xcb, "setreuid", 1, 0),
-    call(0xcc, "setregid", 1, 0),
-    call(0xcd, "getgroups", 1, 0),
-    call(0xce, "setgroups", 1, 0),
-    call(0xcf, "fchown", 1, 0),
-    call(0xd0, "setresuid", 2, 2),
-    call(0xd1, "getresuid", 2, 2),
-    call(0xd2, "setresgid", 2, 2),
-    call(0xd3, "getresgid", 2, 2),
-    call(0xd4, "chown", 2, 2),
-    call(0xd5, "setuid", 1, 0),
-    call(0xd6, "setgid", 1, 0),
-    call(0xd7, "setfsuid", 1, 2),
-    call(0xd8, "setfsgid", 1, 2),
-    call(0xd9, "pivot_root", 2, 4),
-    call(0xda, "mincore", 2, 4),
-    call(0xdb, "madvise", 2, 4),
-    call(0xdc, "getdents64", 2, 4),
-    call(0xde, "readahead", 2, 4),
-    call(0xe0, "setxattr", 2, 6),
-    call(0xe1, "lsetxattr", 2, 6),
-    call(0xe2, "fsetxattr", 2, 6),
-    call(0xe3, "getxattr", 2, 6),
-    call(0xe4, "lgetxattr", 2, 6),
-    call(0xe5, "fgetxattr", 2, 6),
-    call(0xe6, "listxattr", 2, 6),
-    call(0xe7, "llistxattr", 2, 6),
-    call(0xe8, "flistxattr", 2, 6),
-    call(0xe9, "removexattr", 2, 6),
-    call(0xea, "lremovexattr", 2, 6),
-    call(0xeb, "fremovexattr", 2, 6),
-    call(0xec, "gettid", 2, 4),
-    call(0xed, "tkill", 2, 6),
-    call(0xee, "futex", 2, 6),
-    call(0xef, "sched_setaffinity", 2, 6),
-    call(0xf0, "sched_getaffinity", 2, 6),
-    call(0xf1, "tgkill", 2, 6),
-    call(0xf3, "io_setup", 2, 6),
-    call(0xf4, "io_destroy", 2, 6),
-    call(0xf5, "io_getevents", 2, 6),
-    call(0xf6, "io_submit", 2, 6),
-    call(0xf7, "io_cancel", 2, 6),
-    call(0xf8, "exit_group", 2, 6),
-    call(0xf9, "epoll_create", 2, 6),
-    call(0xfa, "epoll_ctl", 2, 6),
-    call(0xfb, "epoll_wait", 2, 6),
-    call(0xfc, "set_tid_address", 2, 6),
-    call(0xfd, "fadvise64", 2, 6),
-    call(0xfe, "timer_create", 2, 6),
-    call(0xff, "timer_settime", 2, 6),
-    call(0x100, "timer_gettime", 2, 6),
-    call(0x101, "timer_getoverrun", 2, 6),
-    call(0x102, "timer_delete", 2, 6),
-    call(0x103, "clock_settime", 2, 6),
-    call(0x104, "clock_gettime", 2, 6),
-    call(0x105, "clock_getres", 2, 6),
-    call(0x106, "clock_nanosleep", 2, 6),
-    call(0x109, "statfs64", 2, 6),
-    call(0x10a, "fstatfs64", 2, 6),
-    call(0x10b, "remap_file_pages", 2, 6),
-    call(0x10c, "mbind", 2, 6),
-    call(0x10d, "get_mempolicy", 2, 6),
-    call(0x10e, "set_mempolicy", 2, 6),
-    call(0x10f, "mq_open", 2, 6),
-    call(0x110, "mq_unlink", 2, 6),
-    call(0x111, "mq_timedsend", 2, 6),
-    call(0x112, "mq_timedreceive", 2, 6),
-    call(0x113, "mq_notify", 2, 6),
-    call(0x114, "mq_getsetattr", 2, 6),
-    call(0x115, "kexec_load", 2, 6),
-    call(0x116, "add_key", 2, 6),
-    call(0x117, "request_key", 2, 6),
-    call(0x118, "keyctl", 2, 6),
-    call(0x119, "waitid", 2, 6),
-    call(0x11a, "ioprio_set", 2, 6),
-    call(0x11b, "ioprio_get", 2, 6),
-    call(0x11c, "inotify_init", 2, 6),
-    call(0x11d, "inotify_add_watch", 2, 6),
-    call(0x11e, "inotify_rm_watch", 2, 6),
-    call(0x11f, "migrate_pages", 2, 6),
-    call(0x120, "openat", 2, 6),
-    call(0x121, "mkdirat", 2, 6),
-    call(0x122, "mknodat", 2, 6),
-    call(0x123, "fchownat", 2, 6),
-    call(0x124, "futimesat", 2, 6),
-    call(0x125, "newfstatat", 2, 6),
-    call(0x126, "unlinkat", 2, 6),
-    call(0x127, "renameat", 2, 6),
-    call(0x128, "linkat", 2, 6),
-    call(0x129, "symlinkat", 2, 6),
-    call(0x12a, "readlinkat", 2, 6),
-    call(0x12b, "fchmodat", 2, 6),
-    call(0x12c, "faccessat", 2, 6),
-    call(0x12d, "pselect6", 2, 6),
-    call(0x12e, "ppoll", 2, 6),
-    call(0x12f, "unshare", 2, 6),
-    call(0x130, "set_robust_list", 2, 6),
-    call(0x131, "get_robust_list", 2, 6),
-    call(0x132, "splice", 2, 6),
-    call(0x133, "sync_file_range", 2, 6),
-    call(0x134, "tee", 2, 6),
-    call(0x135, "vmsplice", 2, 6),
-    call(0x136, "move_pages", 2, 6),
-    call(0x137, "getcpu", 2, 6),
-    call(0x138, "epoll_pwait", 2, 6),
-    call(0x139, "utimes", 2, 2),
-    call(0x13a, "fallocate", 2, 6),
-    call(0x13b, "utimensat", 2, 6),
-    call(0x13c, "signalfd", 2, 6),
-    call(0x13d, "timerfd", 0, 0),
-    call(0x13e, "eventfd", 2, 6),
-    call(0x13f, "timerfd_create", 2, 6),
-    call(0x140, "timerfd_settime", 2, 6),
-    call(0x141, "timerfd_gettime", 2, 6),
-    call(0x142, "signalfd4", 2, 6),
-    call(0x143, "eventfd2", 2, 6),
-    call(0x144, "inotify_init1", 2, 6),
-    call(0x145, "pipe2", 2, 6),
-    call(0x146, "dup3", 2, 6),
-    call(0x147, "epoll_create1", 2, 6),
-    call(0x148, "preadv", 2, 6),
-    call(0x149, "pwritev", 2, 6),
-    call(0x14a, "rt_tgsigqueueinfo", 2, 6),
-    call(0x14b, "perf_event_open", 2, 6),
-    call(0x14c, "fanotify_init", 2, 6),
-    call(0x14d, "fanotify_mark", 2, 6),
-    call(0x14e, "prlimit64", 2, 6),
-    call(0x14f, "name_to_handle_at", 2, 6),
-    call(0x150, "open_by_handle_at", 2, 6),
-    call(0x151, "clock_adjtime", 2, 6),
-    call(0x152, "syncfs", 2, 6),
-    call(0x153, "setns", 3, 0),
-    call(0x154, "process_vm_readv", 3, 2),
-    call(0x155, "process_vm_writev", 3, 2),
-    call(0x156, "s390_runtime_instr", 3, 7),
-    call(0x157, "kcmp", 3, 5),
-    call(0x158, "finit_module", 3, 8),
-    call(0x159, "sched_setattr", 3, 14),
-    call(0x15a, "sched_getattr", 3, 14),
-    call(0x15b, "renameat2", 3, 15),
-    call(0x15c, "seccomp", 3, 17),
-    call(0x15d, "getrandom", 3, 17),
-    call(0x15e, "memfd_create", 3, 17),
-    call(0x15f, "bpf", 3, 18),
-    call(0x160, "s390_pci_mmio_write", 3, 19),
-    call(0x161, "s390_pci_mmio_read", 3, 19),
-    call(0x162, "execveat", 3, 19),
-    call(0x163, "userfaultfd", 4, 3),
-    call(0x164, "membarrier", 3, 17),
-    call(0x165, "recvmmsg", 2, 6),
-    call(0x166, "sendmmsg", 3, 0),
-    call(0x167, "socket", 2, 0),
-    call(0x168, "socketpair", 2, 0),
-    call(0x169, "bind", 2, 0),
-    call(0x16a, "connect", 2, 0),
-    call(0x16b, "listen", 2, 0),
-    call(0x16c, "accept4", 2, 6),
-    call(0x16d, "getsockopt", 2, 0),
-    call(0x16e, "setsockopt", 2, 0),
-    call(0x16f, "getsockname", 2, 0),
-    call(0x170, "getpeername", 2, 0),
-    call(0x171, "sendto", 2, 0),
-    call(0x172, "sendmsg", 2, 0),
-    call(0x173, "recvfrom", 2, 0),
-    call(0x174, "recvmsg", 2, 0),
-    call(0x175, "shutdown", 2, 0),
-    call(0x176, "mlock2", 4, 4),
-    call(0x177, "copy_file_range", 4, 5),
-    call(0x178, "preadv2", 4, 6),
-    call(0x179, "pwritev2", 4, 6),
-    call(0x17a, "s390_guarded_storage", 4, 12),
-    call(0x17b, "statx", 4, 11),
-    call(0x17c, "s390_sthyi", 4, 15),
-    call(0x17d, "kexec_file_load", 3, 17),
-    call(0x17e, "io_pgetevents", 4, 18),
-    call(0x17f, "rseq", 4, 18),
-    call(0x180, "pkey_mprotect", 4, 8),
-    call(0x181, "pkey_alloc", 4, 8),
-    call(0x182, "pkey_free", 4, 8),
-    call(0x188, "semtimedop", 2, 6),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 6, 4),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 326, 2, 6), // restart_syscall
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2d, 21, 1, 0), // brk
+    call(0x30, 418, 1, 0), // signal
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x53, 445, 1, 0), // symlink
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6e, 200, 2, 6), // lookup_dcookie
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 157, 0, 0), // idle
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x89, 9, 0, 0), // afs_syscall
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 362, 1, 0), // select
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa7, 304, 2, 2), // query_module
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbc, 137, 0, 0), // getpmsg
+    call(0xbd, 300, 0, 0), // putpmsg
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 145, 1, 0), // getrlimit
+    call(0xc6, 187, 1, 0), // lchown
+    call(0xc7, 152, 1, 0), // getuid
+    call(0xc8, 127, 1, 0), // getgid
+    call(0xc9, 125, 1, 0), // geteuid
+    call(0xca, 123, 1, 0), // getegid
+    call(0xcb, 400, 1, 0), // setreuid
+    call(0xcc, 394, 1, 0), // setregid
+    call(0xcd, 129, 1, 0), // getgroups
+    call(0xce, 387, 1, 0), // setgroups
+    call(0xcf, 79, 1, 0), // fchown
+    call(0xd0, 398, 2, 2), // setresuid
+    call(0xd1, 143, 2, 2), // getresuid
+    call(0xd2, 396, 2, 2), // setresgid
+    call(0xd3, 141, 2, 2), // getresgid
+    call(0xd4, 29, 2, 2), // chown
+    call(0xd5, 406, 1, 0), // setuid
+    call(0xd6, 385, 1, 0), // setgid
+    call(0xd7, 383, 1, 2), // setfsuid
+    call(0xd8, 381, 1, 2), // setfsgid
+    call(0xd9, 279, 2, 4), // pivot_root
+    call(0xda, 216, 2, 4), // mincore
+    call(0xdb, 209, 2, 4), // madvise
+    call(0xdc, 122, 2, 4), // getdents64
+    call(0xde, 308, 2, 4), // readahead
+    call(0xe0, 408, 2, 6), // setxattr
+    call(0xe1, 203, 2, 6), // lsetxattr
+    call(0xe2, 94, 2, 6), // fsetxattr
+    call(0xe3, 154, 2, 6), // getxattr
+    call(0xe4, 189, 2, 6), // lgetxattr
+    call(0xe5, 85, 2, 6), // fgetxattr
+    call(0xe6, 195, 2, 6), // listxattr
+    call(0xe7, 197, 2, 6), // llistxattr
+    call(0xe8, 89, 2, 6), // flistxattr
+    call(0xe9, 320, 2, 6), // removexattr
+    call(0xea, 201, 2, 6), // lremovexattr
+    call(0xeb, 92, 2, 6), // fremovexattr
+    call(0xec, 150, 2, 4), // gettid
+    call(0xed, 474, 2, 6), // tkill
+    call(0xee, 107, 2, 6), // futex
+    call(0xef, 355, 2, 6), // sched_setaffinity
+    call(0xf0, 349, 2, 6), // sched_getaffinity
+    call(0xf1, 458, 2, 6), // tgkill
+    call(0xf3, 168, 2, 6), // io_setup
+    call(0xf4, 164, 2, 6), // io_destroy
+    call(0xf5, 165, 2, 6), // io_getevents
+    call(0xf6, 169, 2, 6), // io_submit
+    call(0xf7, 163, 2, 6), // io_cancel
+    call(0xf8, 67, 2, 6), // exit_group
+    call(0xf9, 54, 2, 6), // epoll_create
+    call(0xfa, 56, 2, 6), // epoll_ctl
+    call(0xfb, 60, 2, 6), // epoll_wait
+    call(0xfc, 378, 2, 6), // set_tid_address
+    call(0xfd, 70, 2, 6), // fadvise64
+    call(0xfe, 460, 2, 6), // timer_create
+    call(0xff, 465, 2, 6), // timer_settime
+    call(0x100, 463, 2, 6), // timer_gettime
+    call(0x101, 462, 2, 6), // timer_getoverrun
+    call(0x102, 461, 2, 6), // timer_delete
+    call(0x103, 40, 2, 6), // clock_settime
+    call(0x104, 36, 2, 6), // clock_gettime
+    call(0x105, 34, 2, 6), // clock_getres
+    call(0x106, 38, 2, 6), // clock_nanosleep
+    call(0x109, 435, 2, 6), // statfs64
+    call(0x10a, 102, 2, 6), // fstatfs64
+    call(0x10b, 319, 2, 6), // remap_file_pages
+    call(0x10c, 211, 2, 6), // mbind
+    call(0x10d, 115, 2, 6), // get_mempolicy
+    call(0x10e, 374, 2, 6), // set_mempolicy
+    call(0x10f, 235, 2, 6), // mq_open
+    call(0x110, 240, 2, 6), // mq_unlink
+    call(0x111, 238, 2, 6), // mq_timedsend
+    call(0x112, 236, 2, 6), // mq_timedreceive
+    call(0x113, 234, 2, 6), // mq_notify
+    call(0x114, 233, 2, 6), // mq_getsetattr
+    call(0x115, 181, 2, 6), // kexec_load
+    call(0x116, 7, 2, 6), // add_key
+    call(0x117, 325, 2, 6), // request_key
+    call(0x118, 182, 2, 6), // keyctl
+    call(0x119, 505, 2, 6), // waitid
+    call(0x11a, 177, 2, 6), // ioprio_set
+    call(0x11b, 176, 2, 6), // ioprio_get
+    call(0x11c, 160, 2, 6), // inotify_init
+    call(0x11d, 159, 2, 6), // inotify_add_watch
+    call(0x11e, 162, 2, 6), // inotify_rm_watch
+    call(0x11f, 215, 2, 6), // migrate_pages
+    call(0x120, 266, 2, 6), // openat
+    call(0x121, 218, 2, 6), // mkdirat
+    call(0x122, 220, 2, 6), // mknodat
+    call(0x123, 81, 2, 6), // fchownat
+    call(0x124, 113, 2, 6), // futimesat
+    call(0x125, 254, 2, 6), // newfstatat
+    call(0x126, 485, 2, 6), // unlinkat
+    call(0x127, 323, 2, 6), // renameat
+    call(0x128, 191, 2, 6), // linkat
+    call(0x129, 446, 2, 6), // symlinkat
+    call(0x12a, 311, 2, 6), // readlinkat
+    call(0x12b, 77, 2, 6), // fchmodat
+    call(0x12c, 68, 2, 6), // faccessat
+    call(0x12d, 297, 2, 6), // pselect6
+    call(0x12e, 284, 2, 6), // ppoll
+    call(0x12f, 486, 2, 6), // unshare
+    call(0x130, 376, 2, 6), // set_robust_list
+    call(0x131, 116, 2, 6), // get_robust_list
+    call(0x132, 428, 2, 6), // splice
+    call(0x133, 448, 2, 6), // sync_file_range
+    call(0x134, 457, 2, 6), // tee
+    call(0x135, 502, 2, 6), // vmsplice
+    call(0x136, 230, 2, 6), // move_pages
+    call(0x137, 119, 2, 6), // getcpu
+    call(0x138, 58, 2, 6), // epoll_pwait
+    call(0x139, 497, 2, 2), // utimes
+    call(0x13a, 72, 2, 6), // fallocate
+    call(0x13b, 495, 2, 6), // utimensat
+    call(0x13c, 419, 2, 6), // signalfd
+    call(0x13d, 467, 0, 0), // timerfd
+    call(0x13e, 62, 2, 6), // eventfd
+    call(0x13f, 468, 2, 6), // timerfd_create
+    call(0x140, 471, 2, 6), // timerfd_settime
+    call(0x141, 469, 2, 6), // timerfd_gettime
+    call(0x142, 420, 2, 6), // signalfd4
+    call(0x143, 63, 2, 6), // eventfd2
+    call(0x144, 161, 2, 6), // inotify_init1
+    call(0x145, 278, 2, 6), // pipe2
+    call(0x146, 53, 2, 6), // dup3
+    call(0x147, 55, 2, 6), // epoll_create1
+    call(0x148, 288, 2, 6), // preadv
+    call(0x149, 302, 2, 6), // pwritev
+    call(0x14a, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x14b, 272, 2, 6), // perf_event_open
+    call(0x14c, 73, 2, 6), // fanotify_init
+    call(0x14d, 74, 2, 6), // fanotify_mark
+    call(0x14e, 290, 2, 6), // prlimit64
+    call(0x14f, 252, 2, 6), // name_to_handle_at
+    call(0x150, 263, 2, 6), // open_by_handle_at
+    call(0x151, 32, 2, 6), // clock_adjtime
+    call(0x152, 450, 2, 6), // syncfs
+    call(0x153, 391, 3, 0), // setns
+    call(0x154, 293, 3, 2), // process_vm_readv
+    call(0x155, 294, 3, 2), // process_vm_writev
+    call(0x156, 345, 3, 7), // s390_runtime_instr
+    call(0x157, 179, 3, 5), // kcmp
+    call(0x158, 88, 3, 8), // finit_module
+    call(0x159, 356, 3, 14), // sched_setattr
+    call(0x15a, 350, 3, 14), // sched_getattr
+    call(0x15b, 324, 3, 15), // renameat2
+    call(0x15c, 360, 3, 17), // seccomp
+    call(0x15d, 140, 3, 17), // getrandom
+    call(0x15e, 213, 3, 17), // memfd_create
+    call(0x15f, 18, 3, 18), // bpf
+    call(0x160, 344, 3, 19), // s390_pci_mmio_write
+    call(0x161, 343, 3, 19), // s390_pci_mmio_read
+    call(0x162, 65, 3, 19), // execveat
+    call(0x163, 490, 4, 3), // userfaultfd
+    call(0x164, 212, 3, 17), // membarrier
+    call(0x165, 316, 2, 6), // recvmmsg
+    call(0x166, 371, 3, 0), // sendmmsg
+    call(0x167, 425, 2, 0), // socket
+    call(0x168, 427, 2, 0), // socketpair
+    call(0x169, 17, 2, 0), // bind
+    call(0x16a, 46, 2, 0), // connect
+    call(0x16b, 192, 2, 0), // listen
+    call(0x16c, 4, 2, 6), // accept4
+    call(0x16d, 149, 2, 0), // getsockopt
+    call(0x16e, 404, 2, 0), // setsockopt
+    call(0x16f, 148, 2, 0), // getsockname
+    call(0x170, 133, 2, 0), // getpeername
+    call(0x171, 373, 2, 0), // sendto
+    call(0x172, 372, 2, 0), // sendmsg
+    call(0x173, 315, 2, 0), // recvfrom
+    call(0x174, 318, 2, 0), // recvmsg
+    call(0x175, 415, 2, 0), // shutdown
+    call(0x176, 222, 4, 4), // mlock2
+    call(0x177, 47, 4, 5), // copy_file_range
+    call(0x178, 289, 4, 6), // preadv2
+    call(0x179, 303, 4, 6), // pwritev2
+    call(0x17a, 342, 4, 12), // s390_guarded_storage
+    call(0x17b, 437, 4, 11), // statx
+    call(0x17c, 346, 4, 15), // s390_sthyi
+    call(0x17d, 180, 3, 17), // kexec_file_load
+    call(0x17e, 166, 4, 18), // io_pgetevents
+    call(0x17f, 330, 4, 18), // rseq
+    call(0x180, 282, 4, 8), // pkey_mprotect
+    call(0x181, 280, 4, 8), // pkey_alloc
+    call(0x182, 281, 4, 8), // pkey_free
+    call(0x188, 366, 2, 6), // semtimedop
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 6, 4), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static S390: Table = Table {
@@ -5319,444 +5319,444 @@ static S390: Table = Table {
 };
 
 static S390_CALLS: [Call; 438] = [
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "restart_syscall", 2, 6),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "ioperm", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6e, "lookup_dcookie", 2, 6),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "idle", 0, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa7, "query_module", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb6, "chown", 2, 2),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbc, "getpmsg", 0, 0),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "ugetrlimit", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "lchown32", 2, 4),
-    call(0xc7, "getuid32", 2, 4),
-    call(0xc8, "getgid32", 2, 4),
-    call(0xc9, "geteuid32", 2, 4),
-    call(0xca, "getegid32", 2, 4),
-    call(0xcb, "setreuid32", 2, 4),
-    call(0xcc, "setregid32", 2, 4),
-    call(0xcd, "getgroups32", 2, 4),
-    call(0xce, "setgroups32", 2, 4),
-    call(0xcf, "fchown32", 2, 4),
-    call(0xd0, "setresuid32", 2, 4),
-    call(0xd1, "getresuid32", 2, 4),
-    call(0xd2, "setresgid32", 2, 4),
-    call(0xd3, "getresgid32", 2, 4),
-    call(0xd4, "chown32", 2, 4),
-    call(0xd5, "setuid32", 2, 4),
-    call(0xd6, "setgid32", 2, 4),
-    call(0xd7, "setfsuid32", 2, 4),
-    call(0xd8, "setfsgid32", 2, 4),
-    call(0xd9, "pivot_root", 2, 4),
-    call(0xda, "mincore", 2, 4),
-    call(0xdb, "madvise", 2, 4),
-    call(0xdc, "getdents64", 2, 4),
-    call(0xdd, "fcntl64", 2, 4),
-    call(0xde, "readahead", 2, 4),
-    call(0xdf, "sendfile64", 2, 6),
-    call(0xe0, "setxattr", 2, 6),
-    call(0xe1, "lsetxattr", 2, 6),
-    call(0xe2, "fsetxattr", 2, 6),
-    call(0xe3, "getxattr", 2, 6),
-    call(0xe4, "lgetxattr", 2, 6),
-    call(0xe5, "fgetxattr", 2, 6),
-    call(0xe6, "listxattr", 2, 6),
-    call(0xe7, "llistxattr", 2, 6),
-    call(0xe8, "flistxattr", 2, 6),
-    call(0xe9, "removexattr", 2, 6),
-    call(0xea, "lremovexattr", 2, 6),
-    call(0xeb, "fremovexattr", 2, 6),
-    call(0xec, "gettid", 2, 4),
-    call(0xed, "tkill", 2, 6),
-    call(0xee, "futex", 2, 6),
-    call(0xef, "sched_setaffinity", 2, 6),
-    call(0xf0, "sched_getaffinity", 2, 6),
-    call(0xf1, "tgkill", 2, 6),
-    call(0xf3, "io_setup", 2, 6),
-    call(0xf4, "io_destroy", 2, 6),
-    call(0xf5, "io_getevents", 2, 6),
-    call(0xf6, "io_submit", 2, 6),
-    call(0xf7, "io_cancel", 2, 6),
-    call(0xf8, "exit_group", 2, 6),
-    call(0xf9, "epoll_create", 2, 6),
-    call(0xfa, "epoll_ctl", 2, 6),
-    call(0xfb, "epoll_wait", 2, 6),
-    call(0xfc, "set_tid_address", 2, 6),
-    call(0xfd, "fadvise64", 2, 6),
-    call(0xfe, "timer_create", 2, 6),
-    call(0xff, "timer_settime", 2, 6),
-    call(0x100, "timer_gettime", 2, 6),
-    call(0x101, "timer_getoverrun", 2, 6),
-    call(0x102, "timer_delete", 2, 6),
-    call(0x103, "clock_settime", 2, 6),
-    call(0x104, "clock_gettime", 2, 6),
-    call(0x105, "clock_getres", 2, 6),
-    call(0x106, "clock_nanosleep", 2, 6),
-    call(0x108, "fadvise64_64", 2, 6),
-    call(0x109, "statfs64", 2, 6),
-    call(0x10a, "fstatfs64", 2, 6),
-    call(0x10b, "remap_file_pages", 2, 6),
-    call(0x10c, "mbind", 2, 6),
-    call(0x10d, "get_mempolicy", 2, 6),
-    call(0x10e, "set_mempolicy", 2, 6),
-    call(0x10f, "mq_open", 2, 6),
-    call(0x110, "mq_unlink", 2, 6),
-    call(0x111, "mq_timedsend", 2, 6),
-    call(0x112, "mq_timedreceive", 2, 6),
-    call(0x113, "mq_notify", 2, 6),
-    call(0x114, "mq_getsetattr", 2, 6),
-    call(0x115, "kexec_load", 2, 6),
-    call(0x116, "add_key", 2, 6),
-    call(0x117, "request_key", 2, 6),
-    call(0x118, "keyctl", 2, 6),
-    call(0x119, "waitid", 2, 6),
-    call(0x11a, "ioprio_set", 2, 6),
-    call(0x11b, "ioprio_get", 2, 6),
-    call(0x11c, "inotify_init", 2, 6),
-    call(0x11d, "inotify_add_watch", 2, 6),
-    call(0x11e, "inotify_rm_watch", 2, 6),
-    call(0x11f, "migrate_pages", 2, 6),
-    call(0x120, "openat", 2, 6),
-    call(0x121, "mkdirat", 2, 6),
-    call(0x122, "mknodat", 2, 6),
-    call(0x123, "fchownat", 2, 6),
-    call(0x124, "futimesat", 2, 6),
-    call(0x125, "fstatat64", 2, 6),
-    call(0x126, "unlinkat", 2, 6),
-    call(0x127, "renameat", 2, 6),
-    call(0x128, "linkat", 2, 6),
-    call(0x129, "symlinkat", 2, 6),
-    call(0x12a, "readlinkat", 2, 6),
-    call(0x12b, "fchmodat", 2, 6),
-    call(0x12c, "faccessat", 2, 6),
-    call(0x12d, "pselect6", 2, 6),
-    call(0x12e, "ppoll", 2, 6),
-    call(0x12f, "unshare", 2, 6),
-    call(0x130, "set_robust_list", 2, 6),
-    call(0x131, "get_robust_list", 2, 6),
-    call(0x132, "splice", 2, 6),
-    call(0x133, "sync_file_range", 2, 6),
-    call(0x134, "tee", 2, 6),
-    call(0x135, "vmsplice", 2, 6),
-    call(0x136, "move_pages", 2, 6),
-    call(0x137, "getcpu", 2, 6),
-    call(0x138, "epoll_pwait", 2, 6),
-    call(0x139, "utimes", 2, 2),
-    call(0x13a, "fallocate", 2, 6),
-    call(0x13b, "utimensat", 2, 6),
-    call(0x13c, "signalfd", 2, 6),
-    call(0x13d, "timerfd", 0, 0),
-    call(0x13e, "eventfd", 2, 6),
-    call(0x13f, "timerfd_create", 2, 6),
-    call(0x140, "timerfd_settime", 2, 6),
-    call(0x141, "timerfd_gettime", 2, 6),
-    call(0x142, "signalfd4", 2, 6),
-    call(0x143, "eventfd2", 2, 6),
-    call(0x144, "inotify_init1", 2, 6),
-    call(0x145, "pipe2", 2, 6),
-    call(0x146, "dup3", 2, 6),
-    call(0x147, "epoll_create1", 2, 6),
-    call(0x148, "preadv", 2, 6),
-    call(0x149, "pwritev", 2, 6),
-    call(0x14a, "rt_tgsigqueueinfo", 2, 6),
-    call(0x14b, "perf_event_open", 2, 6),
-    call(0x14c, "fanotify_init", 2, 6),
-    call(0x14d, "fanotify_mark", 2, 6),
-    call(0x14e, "prlimit64", 2, 6),
-    call(0x14f, "name_to_handle_at", 2, 6),
-    call(0x150, "open_by_handle_at", 2, 6),
-    call(0x151, "clock_adjtime", 2, 6),
-    call(0x152, "syncfs", 2, 6),
-    call(0x153, "setns", 3, 0),
-    call(0x154, "process_vm_readv", 3, 2),
-    call(0x155, "process_vm_writev", 3, 2),
-    call(0x156, "s390_runtime_instr", 3, 7),
-    call(0x157, "kcmp", 3, 5),
-    call(0x158, "finit_module", 3, 8),
-    call(0x159, "sched_setattr", 3, 14),
-    call(0x15a, "sched_getattr", 3, 14),
-    call(0x15b, "renameat2", 3, 15),
-    call(0x15c, "seccomp", 3, 17),
-    call(0x15d, "getrandom", 3, 17),
-    call(0x15e, "memfd_create", 3, 17),
-    call(0x15f, "bpf", 3, 18),
-    call(0x160, "s390_pci_mmio_write", 3, 19),
-    call(0x161, "s390_pci_mmio_read", 3, 19),
-    call(0x162, "execveat", 3, 19),
-    call(0x163, "userfaultfd", 4, 3),
-    call(0x164, "membarrier", 3, 17),
-    call(0x165, "recvmmsg", 2, 6),
-    call(0x166, "sendmmsg", 3, 0),
-    call(0x167, "socket", 2, 0),
-    call(0x168, "socketpair", 2, 0),
-    call(0x169, "bind", 2, 0),
-    call(0x16a, "connect", 2, 0),
-    call(0x16b, "listen", 2, 0),
-    call(0x16c, "accept4", 2, 6),
-    call(0x16d, "getsockopt", 2, 0),
-    call(0x16e, "setsockopt", 2, 0),
-    call(0x16f, "getsockname", 2, 0),
-    call(0x170, "getpeername", 2, 0),
-    call(0x171, "sendto", 2, 0),
-    call(0x172, "sendmsg", 2, 0),
-    call(0x173, "recvfrom", 2, 0),
-    call(0x174, "recvmsg", 2, 0),
-    call(0x175, "shutdown", 2, 0),
-    call(0x176, "mlock2", 4, 4),
-    call(0x177, "copy_file_range", 4, 5),
-    call(0x178, "preadv2", 4, 6),
-    call(0x179, "pwritev2", 4, 6),
-    call(0x17a, "s390_guarded_storage", 4, 12),
-    call(0x17b, "statx", 4, 11),
-    call(0x17c, "s390_sthyi", 4, 15),
-    call(0x17d, "kexec_file_load", 3, 17),
-    call(0x17e, "io_pgetevents", 4, 18),
-    call(0x17f, "rseq", 4, 18),
-    call(0x180, "pkey_mprotect", 4, 8),
-    call(0x181, "pkey_alloc", 4, 8),
-    call(0x182, "pkey_free", 4, 8),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1bf, "memfd_secret", 6, 4),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 326, 2, 6), // restart_syscall
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x53, 445, 1, 0), // symlink
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 174, 1, 0), // ioperm
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6e, 200, 2, 6), // lookup_dcookie
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 157, 0, 0), // idle
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa7, 304, 2, 2), // query_module
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb6, 29, 2, 2), // chown
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbc, 137, 0, 0), // getpmsg
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 478, 2, 4), // ugetrlimit
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 188, 2, 4), // lchown32
+    call(0xc7, 153, 2, 4), // getuid32
+    call(0xc8, 128, 2, 4), // getgid32
+    call(0xc9, 126, 2, 4), // geteuid32
+    call(0xca, 124, 2, 4), // getegid32
+    call(0xcb, 401, 2, 4), // setreuid32
+    call(0xcc, 395, 2, 4), // setregid32
+    call(0xcd, 130, 2, 4), // getgroups32
+    call(0xce, 388, 2, 4), // setgroups32
+    call(0xcf, 80, 2, 4), // fchown32
+    call(0xd0, 399, 2, 4), // setresuid32
+    call(0xd1, 144, 2, 4), // getresuid32
+    call(0xd2, 397, 2, 4), // setresgid32
+    call(0xd3, 142, 2, 4), // getresgid32
+    call(0xd4, 30, 2, 4), // chown32
+    call(0xd5, 407, 2, 4), // setuid32
+    call(0xd6, 386, 2, 4), // setgid32
+    call(0xd7, 384, 2, 4), // setfsuid32
+    call(0xd8, 382, 2, 4), // setfsgid32
+    call(0xd9, 279, 2, 4), // pivot_root
+    call(0xda, 216, 2, 4), // mincore
+    call(0xdb, 209, 2, 4), // madvise
+    call(0xdc, 122, 2, 4), // getdents64
+    call(0xdd, 83, 2, 4), // fcntl64
+    call(0xde, 308, 2, 4), // readahead
+    call(0xdf, 370, 2, 6), // sendfile64
+    call(0xe0, 408, 2, 6), // setxattr
+    call(0xe1, 203, 2, 6), // lsetxattr
+    call(0xe2, 94, 2, 6), // fsetxattr
+    call(0xe3, 154, 2, 6), // getxattr
+    call(0xe4, 189, 2, 6), // lgetxattr
+    call(0xe5, 85, 2, 6), // fgetxattr
+    call(0xe6, 195, 2, 6), // listxattr
+    call(0xe7, 197, 2, 6), // llistxattr
+    call(0xe8, 89, 2, 6), // flistxattr
+    call(0xe9, 320, 2, 6), // removexattr
+    call(0xea, 201, 2, 6), // lremovexattr
+    call(0xeb, 92, 2, 6), // fremovexattr
+    call(0xec, 150, 2, 4), // gettid
+    call(0xed, 474, 2, 6), // tkill
+    call(0xee, 107, 2, 6), // futex
+    call(0xef, 355, 2, 6), // sched_setaffinity
+    call(0xf0, 349, 2, 6), // sched_getaffinity
+    call(0xf1, 458, 2, 6), // tgkill
+    call(0xf3, 168, 2, 6), // io_setup
+    call(0xf4, 164, 2, 6), // io_destroy
+    call(0xf5, 165, 2, 6), // io_getevents
+    call(0xf6, 169, 2, 6), // io_submit
+    call(0xf7, 163, 2, 6), // io_cancel
+    call(0xf8, 67, 2, 6), // exit_group
+    call(0xf9, 54, 2, 6), // epoll_create
+    call(0xfa, 56, 2, 6), // epoll_ctl
+    call(0xfb, 60, 2, 6), // epoll_wait
+    call(0xfc, 378, 2, 6), // set_tid_address
+    call(0xfd, 70, 2, 6), // fadvise64
+    call(0xfe, 460, 2, 6), // timer_create
+    call(0xff, 465, 2, 6), // timer_settime
+    call(0x100, 463, 2, 6), // timer_gettime
+    call(0x101, 462, 2, 6), // timer_getoverrun
+    call(0x102, 461, 2, 6), // timer_delete
+    call(0x103, 40, 2, 6), // clock_settime
+    call(0x104, 36, 2, 6), // clock_gettime
+    call(0x105, 34, 2, 6), // clock_getres
+    call(0x106, 38, 2, 6), // clock_nanosleep
+    call(0x108, 71, 2, 6), // fadvise64_64
+    call(0x109, 435, 2, 6), // statfs64
+    call(0x10a, 102, 2, 6), // fstatfs64
+    call(0x10b, 319, 2, 6), // remap_file_pages
+    call(0x10c, 211, 2, 6), // mbind
+    call(0x10d, 115, 2, 6), // get_mempolicy
+    call(0x10e, 374, 2, 6), // set_mempolicy
+    call(0x10f, 235, 2, 6), // mq_open
+    call(0x110, 240, 2, 6), // mq_unlink
+    call(0x111, 238, 2, 6), // mq_timedsend
+    call(0x112, 236, 2, 6), // mq_timedreceive
+    call(0x113, 234, 2, 6), // mq_notify
+    call(0x114, 233, 2, 6), // mq_getsetattr
+    call(0x115, 181, 2, 6), // kexec_load
+    call(0x116, 7, 2, 6), // add_key
+    call(0x117, 325, 2, 6), // request_key
+    call(0x118, 182, 2, 6), // keyctl
+    call(0x119, 505, 2, 6), // waitid
+    call(0x11a, 177, 2, 6), // ioprio_set
+    call(0x11b, 176, 2, 6), // ioprio_get
+    call(0x11c, 160, 2, 6), // inotify_init
+    call(0x11d, 159, 2, 6), // inotify_add_watch
+    call(0x11e, 162, 2, 6), // inotify_rm_watch
+    call(0x11f, 215, 2, 6), // migrate_pages
+    call(0x120, 266, 2, 6), // openat
+    call(0x121, 218, 2, 6), // mkdirat
+    call(0x122, 220, 2, 6), // mknodat
+    call(0x123, 81, 2, 6), // fchownat
+    call(0x124, 113, 2, 6), // futimesat
+    call(0x125, 100, 2, 6), // fstatat64
+    call(0x126, 485, 2, 6), // unlinkat
+    call(0x127, 323, 2, 6), // renameat
+    call(0x128, 191, 2, 6), // linkat
+    call(0x129, 446, 2, 6), // symlinkat
+    call(0x12a, 311, 2, 6), // readlinkat
+    call(0x12b, 77, 2, 6), // fchmodat
+    call(0x12c, 68, 2, 6), // faccessat
+    call(0x12d, 297, 2, 6), // pselect6
+    call(0x12e, 284, 2, 6), // ppoll
+    call(0x12f, 486, 2, 6), // unshare
+    call(0x130, 376, 2, 6), // set_robust_list
+    call(0x131, 116, 2, 6), // get_robust_list
+    call(0x132, 428, 2, 6), // splice
+    call(0x133, 448, 2, 6), // sync_file_range
+    call(0x134, 457, 2, 6), // tee
+    call(0x135, 502, 2, 6), // vmsplice
+    call(0x136, 230, 2, 6), // move_pages
+    call(0x137, 119, 2, 6), // getcpu
+    call(0x138, 58, 2, 6), // epoll_pwait
+    call(0x139, 497, 2, 2), // utimes
+    call(0x13a, 72, 2, 6), // fallocate
+    call(0x13b, 495, 2, 6), // utimensat
+    call(0x13c, 419, 2, 6), // signalfd
+    call(0x13d, 467, 0, 0), // timerfd
+    call(0x13e, 62, 2, 6), // eventfd
+    call(0x13f, 468, 2, 6), // timerfd_create
+    call(0x140, 471, 2, 6), // timerfd_settime
+    call(0x141, 469, 2, 6), // timerfd_gettime
+    call(0x142, 420, 2, 6), // signalfd4
+    call(0x143, 63, 2, 6), // eventfd2
+    call(0x144, 161, 2, 6), // inotify_init1
+    call(0x145, 278, 2, 6), // pipe2
+    call(0x146, 53, 2, 6), // dup3
+    call(0x147, 55, 2, 6), // epoll_create1
+    call(0x148, 288, 2, 6), // preadv
+    call(0x149, 302, 2, 6), // pwritev
+    call(0x14a, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x14b, 272, 2, 6), // perf_event_open
+    call(0x14c, 73, 2, 6), // fanotify_init
+    call(0x14d, 74, 2, 6), // fanotify_mark
+    call(0x14e, 290, 2, 6), // prlimit64
+    call(0x14f, 252, 2, 6), // name_to_handle_at
+    call(0x150, 263, 2, 6), // open_by_handle_at
+    call(0x151, 32, 2, 6), // clock_adjtime
+    call(0x152, 450, 2, 6), // syncfs
+    call(0x153, 391, 3, 0), // setns
+    call(0x154, 293, 3, 2), // process_vm_readv
+    call(0x155, 294, 3, 2), // process_vm_writev
+    call(0x156, 345, 3, 7), // s390_runtime_instr
+    call(0x157, 179, 3, 5), // kcmp
+    call(0x158, 88, 3, 8), // finit_module
+    call(0x159, 356, 3, 14), // sched_setattr
+    call(0x15a, 350, 3, 14), // sched_getattr
+    call(0x15b, 324, 3, 15), // renameat2
+    call(0x15c, 360, 3, 17), // seccomp
+    call(0x15d, 140, 3, 17), // getrandom
+    call(0x15e, 213, 3, 17), // memfd_create
+    call(0x15f, 18, 3, 18), // bpf
+    call(0x160, 344, 3, 19), // s390_pci_mmio_write
+    call(0x161, 343, 3, 19), // s390_pci_mmio_read
+    call(0x162, 65, 3, 19), // execveat
+    call(0x163, 490, 4, 3), // userfaultfd
+    call(0x164, 212, 3, 17), // membarrier
+    call(0x165, 316, 2, 6), // recvmmsg
+    call(0x166, 371, 3, 0), // sendmmsg
+    call(0x167, 425, 2, 0), // socket
+    call(0x168, 427, 2, 0), // socketpair
+    call(0x169, 17, 2, 0), // bind
+    call(0x16a, 46, 2, 0), // connect
+    call(0x16b, 192, 2, 0), // listen
+    call(0x16c, 4, 2, 6), // accept4
+    call(0x16d, 149, 2, 0), // getsockopt
+    call(0x16e, 404, 2, 0), // setsockopt
+    call(0x16f, 148, 2, 0), // getsockname
+    call(0x170, 133, 2, 0), // getpeername
+    call(0x171, 373, 2, 0), // sendto
+    call(0x172, 372, 2, 0), // sendmsg
+    call(0x173, 315, 2, 0), // recvfrom
+    call(0x174, 318, 2, 0), // recvmsg
+    call(0x175, 415, 2, 0), // shutdown
+    call(0x176, 222, 4, 4), // mlock2
+    call(0x177, 47, 4, 5), // copy_file_range
+    call(0x178, 289, 4, 6), // preadv2
+    call(0x179, 303, 4, 6), // pwritev2
+    call(0x17a, 342, 4, 12), // s390_guarded_storage
+    call(0x17b, 437, 4, 11), // statx
+    call(0x17c, 346, 4, 15), // s390_sthyi
+    call(0x17d, 180, 3, 17), // kexec_file_load
+    call(0x17e, 166, 4, 18), // io_pgetevents
+    call(0x17f, 330, 4, 18), // rseq
+    call(0x180, 282, 4, 8), // pkey_mprotect
+    call(0x181, 280, 4, 8), // pkey_alloc
+    call(0x182, 281, 4, 8), // pkey_free
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1bf, 214, 6, 4), // memfd_secret
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
 ];
 
 static MIPS: Table = Table {
@@ -5809,443 +5809,443 @@ static MIPS: Table = Table {
 };
 
 static MIPS_CALLS: [Call; 437] = [
-    call(0xfa0, "syscall", 1, 0),
-    call(0xfa1, "exit", 1, 0),
-    call(0xfa2, "fork", 1, 0),
-    call(0xfa3, "read", 1, 0),
-    call(0xfa4, "write", 1, 0),
-    call(0xfa5, "open", 1, 0),
-    call(0xfa6, "close", 1, 0),
-    call(0xfa7, "waitpid", 1, 0),
-    call(0xfa8, "creat", 1, 0),
-    call(0xfa9, "link", 1, 0),
-    call(0xfaa, "unlink", 1, 0),
-    call(0xfab, "execve", 1, 0),
-    call(0xfac, "chdir", 1, 0),
-    call(0xfad, "time", 1, 0),
-    call(0xfae, "mknod", 1, 0),
-    call(0xfaf, "chmod", 1, 0),
-    call(0xfb0, "lchown", 1, 0),
-    call(0xfb1, "break", 0, 0),
-    call(0xfb3, "lseek", 1, 0),
-    call(0xfb4, "getpid", 1, 0),
-    call(0xfb5, "mount", 1, 0),
-    call(0xfb6, "umount", 1, 0),
-    call(0xfb7, "setuid", 1, 0),
-    call(0xfb8, "getuid", 1, 0),
-    call(0xfb9, "stime", 1, 0),
-    call(0xfba, "ptrace", 1, 0),
-    call(0xfbb, "alarm", 1, 0),
-    call(0xfbd, "pause", 1, 0),
-    call(0xfbe, "utime", 1, 0),
-    call(0xfbf, "stty", 0, 0),
-    call(0xfc0, "gtty", 0, 0),
-    call(0xfc1, "access", 1, 0),
-    call(0xfc2, "nice", 1, 0),
-    call(0xfc3, "ftime", 0, 0),
-    call(0xfc4, "sync", 1, 0),
-    call(0xfc5, "kill", 1, 0),
-    call(0xfc6, "rename", 1, 0),
-    call(0xfc7, "mkdir", 1, 0),
-    call(0xfc8, "rmdir", 1, 0),
-    call(0xfc9, "dup", 1, 0),
-    call(0xfca, "pipe", 1, 0),
-    call(0xfcb, "times", 1, 0),
-    call(0xfcc, "prof", 0, 0),
-    call(0xfcd, "brk", 1, 0),
-    call(0xfce, "setgid", 1, 0),
-    call(0xfcf, "getgid", 1, 0),
-    call(0xfd0, "signal", 1, 0),
-    call(0xfd1, "geteuid", 1, 0),
-    call(0xfd2, "getegid", 1, 0),
-    call(0xfd3, "acct", 1, 0),
-    call(0xfd4, "umount2", 2, 2),
-    call(0xfd5, "lock", 0, 0),
-    call(0xfd6, "ioctl", 1, 0),
-    call(0xfd7, "fcntl", 1, 0),
-    call(0xfd8, "mpx", 0, 0),
-    call(0xfd9, "setpgid", 1, 0),
-    call(0xfda, "ulimit", 0, 0),
-    call(0xfdc, "umask", 1, 0),
-    call(0xfdd, "chroot", 1, 0),
-    call(0xfde, "ustat", 1, 0),
-    call(0xfdf, "dup2", 1, 0),
-    call(0xfe0, "getppid", 1, 0),
-    call(0xfe1, "getpgrp", 1, 0),
-    call(0xfe2, "setsid", 1, 0),
-    call(0xfe3, "sigaction", 1, 0),
-    call(0xfe4, "sgetmask", 1, 0),
-    call(0xfe5, "ssetmask", 1, 0),
-    call(0xfe6, "setreuid", 1, 0),
-    call(0xfe7, "setregid", 1, 0),
-    call(0xfe8, "sigsuspend", 1, 0),
-    call(0xfe9, "sigpending", 1, 0),
-    call(0xfea, "sethostname", 1, 0),
-    call(0xfeb, "setrlimit", 1, 0),
-    call(0xfec, "getrlimit", 1, 0),
-    call(0xfed, "getrusage", 1, 0),
-    call(0xfee, "gettimeofday", 1, 0),
-    call(0xfef, "settimeofday", 1, 0),
-    call(0xff0, "getgroups", 1, 0),
-    call(0xff1, "setgroups", 1, 0),
-    call(0xff3, "symlink", 1, 0),
-    call(0xff5, "readlink", 1, 0),
-    call(0xff6, "uselib", 1, 0),
-    call(0xff7, "swapon", 1, 0),
-    call(0xff8, "reboot", 1, 0),
-    call(0xff9, "readdir", 1, 0),
-    call(0xffa, "mmap", 1, 0),
-    call(0xffb, "munmap", 1, 0),
-    call(0xffc, "truncate", 1, 0),
-    call(0xffd, "ftruncate", 1, 0),
-    call(0xffe, "fchmod", 1, 0),
-    call(0xfff, "fchown", 1, 0),
-    call(0x1000, "getpriority", 1, 0),
-    call(0x1001, "setpriority", 1, 0),
-    call(0x1002, "profil", 0, 0),
-    call(0x1003, "statfs", 1, 0),
-    call(0x1004, "fstatfs", 1, 0),
-    call(0x1005, "ioperm", 1, 0),
-    call(0x1006, "socketcall", 1, 0),
-    call(0x1007, "syslog", 1, 0),
-    call(0x1008, "setitimer", 1, 0),
-    call(0x1009, "getitimer", 1, 0),
-    call(0x100a, "stat", 1, 0),
-    call(0x100b, "lstat", 1, 0),
-    call(0x100c, "fstat", 1, 0),
-    call(0x100e, "iopl", 1, 0),
-    call(0x100f, "vhangup", 1, 0),
-    call(0x1010, "idle", 0, 0),
-    call(0x1011, "vm86", 2, 0),
-    call(0x1012, "wait4", 1, 0),
-    call(0x1013, "swapoff", 1, 0),
-    call(0x1014, "sysinfo", 1, 0),
-    call(0x1015, "ipc", 1, 0),
-    call(0x1016, "fsync", 1, 0),
-    call(0x1017, "sigreturn", 1, 0),
-    call(0x1018, "clone", 1, 0),
-    call(0x1019, "setdomainname", 1, 0),
-    call(0x101a, "uname", 1, 0),
-    call(0x101b, "modify_ldt", 1, 0),
-    call(0x101c, "adjtimex", 1, 0),
-    call(0x101d, "mprotect", 1, 0),
-    call(0x101e, "sigprocmask", 1, 0),
-    call(0x101f, "create_module", 1, 0),
-    call(0x1020, "init_module", 1, 0),
-    call(0x1021, "delete_module", 1, 0),
-    call(0x1022, "get_kernel_syms", 1, 0),
-    call(0x1023, "quotactl", 1, 0),
-    call(0x1024, "getpgid", 1, 0),
-    call(0x1025, "fchdir", 1, 0),
-    call(0x1026, "bdflush", 1, 2),
-    call(0x1027, "sysfs", 1, 2),
-    call(0x1028, "personality", 1, 2),
-    call(0x1029, "afs_syscall", 0, 0),
-    call(0x102a, "setfsuid", 1, 2),
-    call(0x102b, "setfsgid", 1, 2),
-    call(0x102c, "_llseek", 1, 2),
-    call(0x102d, "getdents", 2, 0),
-    call(0x102e, "_newselect", 2, 0),
-    call(0x102f, "flock", 2, 0),
-    call(0x1030, "msync", 2, 0),
-    call(0x1031, "readv", 2, 0),
-    call(0x1032, "writev", 2, 0),
-    call(0x1033, "cacheflush", 1, 2),
-    call(0x1034, "cachectl", 0, 0),
-    call(0x1035, "sysmips", 2, 6),
-    call(0x1037, "getsid", 2, 0),
-    call(0x1038, "fdatasync", 2, 0),
-    call(0x1039, "_sysctl", 2, 0),
-    call(0x103a, "mlock", 2, 0),
-    call(0x103b, "munlock", 2, 0),
-    call(0x103c, "mlockall", 2, 0),
-    call(0x103d, "munlockall", 2, 0),
-    call(0x103e, "sched_setparam", 2, 0),
-    call(0x103f, "sched_getparam", 2, 0),
-    call(0x1040, "sched_setscheduler", 2, 0),
-    call(0x1041, "sched_getscheduler", 2, 0),
-    call(0x1042, "sched_yield", 2, 0),
-    call(0x1043, "sched_get_priority_max", 2, 0),
-    call(0x1044, "sched_get_priority_min", 2, 0),
-    call(0x1045, "sched_rr_get_interval", 2, 0),
-    call(0x1046, "nanosleep", 2, 0),
-    call(0x1047, "mremap", 2, 0),
-    call(0x1048, "accept", 2, 0),
-    call(0x1049, "bind", 2, 0),
-    call(0x104a, "connect", 2, 0),
-    call(0x104b, "getpeername", 2, 0),
-    call(0x104c, "getsockname", 2, 0),
-    call(0x104d, "getsockopt", 2, 0),
-    call(0x104e, "listen", 2, 0),
-    call(0x104f, "recv", 2, 0),
-    call(0x1050, "recvfrom", 2, 0),
-    call(0x1051, "recvmsg", 2, 0),
-    call(0x1052, "send", 2, 0),
-    call(0x1053, "sendmsg", 2, 0),
-    call(0x1054, "sendto", 2, 0),
-    call(0x1055, "setsockopt", 2, 0),
-    call(0x1056, "shutdown", 2, 0),
-    call(0x1057, "socket", 2, 0),
-    call(0x1058, "socketpair", 2, 0),
-    call(0x1059, "setresuid", 2, 2),
-    call(0x105a, "getresuid", 2, 2),
-    call(0x105b, "query_module", 2, 2),
-    call(0x105c, "poll", 2, 0),
-    call(0x105d, "nfsservctl", 2, 2),
-    call(0x105e, "setresgid", 2, 2),
-    call(0x105f, "getresgid", 2, 2),
-    call(0x1060, "prctl", 2, 2),
-    call(0x1061, "rt_sigreturn", 2, 2),
-    call(0x1062, "rt_sigaction", 2, 2),
-    call(0x1063, "rt_sigprocmask", 2, 2),
-    call(0x1064, "rt_sigpending", 2, 2),
-    call(0x1065, "rt_sigtimedwait", 2, 2),
-    call(0x1066, "rt_sigqueueinfo", 2, 2),
-    call(0x1067, "rt_sigsuspend", 2, 2),
-    call(0x1068, "pread64", 2, 2),
-    call(0x1069, "pwrite64", 2, 2),
-    call(0x106a, "chown", 2, 2),
-    call(0x106b, "getcwd", 2, 2),
-    call(0x106c, "capget", 2, 2),
-    call(0x106d, "capset", 2, 2),
-    call(0x106e, "sigaltstack", 2, 2),
-    call(0x106f, "sendfile", 2, 2),
-    call(0x1070, "getpmsg", 0, 0),
-    call(0x1071, "putpmsg", 0, 0),
-    call(0x1072, "mmap2", 2, 4),
-    call(0x1073, "truncate64", 2, 4),
-    call(0x1074, "ftruncate64", 2, 4),
-    call(0x1075, "stat64", 2, 4),
-    call(0x1076, "lstat64", 2, 4),
-    call(0x1077, "fstat64", 2, 4),
-    call(0x1078, "pivot_root", 2, 4),
-    call(0x1079, "mincore", 2, 4),
-    call(0x107a, "madvise", 2, 4),
-    call(0x107b, "getdents64", 2, 4),
-    call(0x107c, "fcntl64", 2, 4),
-    call(0x107e, "gettid", 2, 4),
-    call(0x107f, "readahead", 2, 4),
-    call(0x1080, "setxattr", 2, 6),
-    call(0x1081, "lsetxattr", 2, 6),
-    call(0x1082, "fsetxattr", 2, 6),
-    call(0x1083, "getxattr", 2, 6),
-    call(0x1084, "lgetxattr", 2, 6),
-    call(0x1085, "fgetxattr", 2, 6),
-    call(0x1086, "listxattr", 2, 6),
-    call(0x1087, "llistxattr", 2, 6),
-    call(0x1088, "flistxattr", 2, 6),
-    call(0x1089, "removexattr", 2, 6),
-    call(0x108a, "lremovexattr", 2, 6),
-    call(0x108b, "fremovexattr", 2, 6),
-    call(0x108c, "tkill", 2, 6),
-    call(0x108d, "sendfile64", 2, 6),
-    call(0x108e, "futex", 2, 6),
-    call(0x108f, "sched_setaffinity", 2, 6),
-    call(0x1090, "sched_getaffinity", 2, 6),
-    call(0x1091, "io_setup", 2, 6),
-    call(0x1092, "io_destroy", 2, 6),
-    call(0x1093, "io_getevents", 2, 6),
-    call(0x1094, "io_submit", 2, 6),
-    call(0x1095, "io_cancel", 2, 6),
-    call(0x1096, "exit_group", 2, 6),
-    call(0x1097, "lookup_dcookie", 2, 6),
-    call(0x1098, "epoll_create", 2, 6),
-    call(0x1099, "epoll_ctl", 2, 6),
-    call(0x109a, "epoll_wait", 2, 6),
-    call(0x109b, "remap_file_pages", 2, 6),
-    call(0x109c, "set_tid_address", 2, 6),
-    call(0x109d, "restart_syscall", 2, 6),
-    call(0x109e, "fadvise64", 2, 6),
-    call(0x109f, "statfs64", 2, 6),
-    call(0x10a0, "fstatfs64", 2, 6),
-    call(0x10a1, "timer_create", 2, 6),
-    call(0x10a2, "timer_settime", 2, 6),
-    call(0x10a3, "timer_gettime", 2, 6),
-    call(0x10a4, "timer_getoverrun", 2, 6),
-    call(0x10a5, "timer_delete", 2, 6),
-    call(0x10a6, "clock_settime", 2, 6),
-    call(0x10a7, "clock_gettime", 2, 6),
-    call(0x10a8, "clock_getres", 2, 6),
-    call(0x10a9, "clock_nanosleep", 2, 6),
-    call(0x10aa, "tgkill", 2, 6),
-    call(0x10ab, "utimes", 2, 2),
-    call(0x10ac, "mbind", 2, 6),
-    call(0x10ad, "get_mempolicy", 2, 6),
-    call(0x10ae, "set_mempolicy", 2, 6),
-    call(0x10af, "mq_open", 2, 6),
-    call(0x10b0, "mq_unlink", 2, 6),
-    call(0x10b1, "mq_timedsend", 2, 6),
-    call(0x10b2, "mq_timedreceive", 2, 6),
-    call(0x10b3, "mq_notify", 2, 6),
-    call(0x10b4, "mq_getsetattr", 2, 6),
-    call(0x10b5, "vserver", 0, 0),
-    call(0x10b6, "waitid", 2, 6),
-    call(0x10b8, "add_key", 2, 6),
-    call(0x10b9, "request_key", 2, 6),
-    call(0x10ba, "keyctl", 2, 6),
-    call(0x10bb, "set_thread_area", 2, 6),
-    call(0x10bc, "inotify_init", 2, 6),
-    call(0x10bd, "inotify_add_watch", 2, 6),
-    call(0x10be, "inotify_rm_watch", 2, 6),
-    call(0x10bf, "migrate_pages", 2, 6),
-    call(0x10c0, "openat", 2, 6),
-    call(0x10c1, "mkdirat", 2, 6),
-    call(0x10c2, "mknodat", 2, 6),
-    call(0x10c3, "fchownat", 2, 6),
-    call(0x10c4, "futimesat", 2, 6),
-    call(0x10c5, "fstatat64", 2, 6),
-    call(0x10c6, "unlinkat", 2, 6),
-    call(0x10c7, "renameat", 2, 6),
-    call(0x10c8, "linkat", 2, 6),
-    call(0x10c9, "symlinkat", 2, 6),
-    call(0x10ca, "readlinkat", 2, 6),
-    call(0x10cb, "fchmodat", 2, 6),
-    call(0x10cc, "faccessat", 2, 6),
-    call(0x10cd, "pselect6", 2, 6),
-    call(0x10ce, "ppoll", 2, 6),
-    call(0x10cf, "unshare", 2, 6),
-    call(0x10d0, "splice", 2, 6),
-    call(0x10d1, "sync_file_range", 2, 6),
-    call(0x10d2, "tee", 2, 6),
-    call(0x10d3, "vmsplice", 2, 6),
-    call(0x10d4, "move_pages", 2, 6),
-    call(0x10d5, "set_robust_list", 2, 6),
-    call(0x10d6, "get_robust_list", 2, 6),
-    call(0x10d7, "kexec_load", 2, 6),
-    call(0x10d8, "getcpu", 2, 6),
-    call(0x10d9, "epoll_pwait", 2, 6),
-    call(0x10da, "ioprio_set", 2, 6),
-    call(0x10db, "ioprio_get", 2, 6),
-    call(0x10dc, "utimensat", 2, 6),
-    call(0x10dd, "signalfd", 2, 6),
-    call(0x10de, "timerfd", 0, 0),
-    call(0x10df, "eventfd", 2, 6),
-    call(0x10e0, "fallocate", 2, 6),
-    call(0x10e1, "timerfd_create", 2, 6),
-    call(0x10e2, "timerfd_gettime", 2, 6),
-    call(0x10e3, "timerfd_settime", 2, 6),
-    call(0x10e4, "signalfd4", 2, 6),
-    call(0x10e5, "eventfd2", 2, 6),
-    call(0x10e6, "epoll_create1", 2, 6),
-    call(0x10e7, "dup3", 2, 6),
-    call(0x10e8, "pipe2", 2, 6),
-    call(0x10e9, "inotify_init1", 2, 6),
-    call(0x10ea, "preadv", 2, 6),
-    call(0x10eb, "pwritev", 2, 6),
-    call(0x10ec, "rt_tgsigqueueinfo", 2, 6),
-    call(0x10ed, "perf_event_open", 2, 6),
-    call(0x10ee, "accept4", 2, 6),
-    call(0x10ef, "recvmmsg", 2, 6),
-    call(0x10f0, "fanotify_init", 2, 6),
-    call(0x10f1, "fanotify_mark", 2, 6),
-    call(0x10f2, "prlimit64", 2, 6),
-    call(0x10f3, "name_to_handle_at", 2, 6),
-    call(0x10f4, "open_by_handle_at", 2, 6),
-    call(0x10f5, "clock_adjtime", 2, 6),
-    call(0x10f6, "syncfs", 2, 6),
-    call(0x10f7, "sendmmsg", 3, 0),
-    call(0x10f8, "setns", 3, 0),
-    call(0x10f9, "process_vm_readv", 3, 2),
-    call(0x10fa, "process_vm_writev", 3, 2),
-    call(0x10fb, "kcmp", 3, 5),
-    call(0x10fc, "finit_module", 3, 8),
-    call(0x10fd, "sched_setattr", 3, 14),
-    call(0x10fe, "sched_getattr", 3, 14),
-    call(0x10ff, "renameat2", 3, 15),
-    call(0x1100, "seccomp", 3, 17),
-    call(0x1101, "getrandom", 3, 17),
-    call(0x1102, "memfd_create", 3, 17),
-    call(0x1103, "bpf", 3, 18),
-    call(0x1104, "execveat", 3, 19),
-    call(0x1105, "userfaultfd", 4, 3),
-    call(0x1106, "membarrier", 3, 17),
-    call(0x1107, "mlock2", 4, 4),
-    call(0x1108, "copy_file_range", 4, 5),
-    call(0x1109, "preadv2", 4, 6),
-    call(0x110a, "pwritev2", 4, 6),
-    call(0x110b, "pkey_mprotect", 4, 8),
-    call(0x110c, "pkey_alloc", 4, 8),
-    call(0x110d, "pkey_free", 4, 8),
-    call(0x110e, "statx", 4, 11),
-    call(0x110f, "rseq", 4, 18),
-    call(0x1110, "io_pgetevents", 4, 18),
-    call(0x1129, "semget", 2, 0),
-    call(0x112a, "semctl", 2, 0),
-    call(0x112b, "shmget", 2, 0),
-    call(0x112c, "shmctl", 2, 0),
-    call(0x112d, "shmat", 2, 0),
-    call(0x112e, "shmdt", 2, 0),
-    call(0x112f, "msgget", 2, 0),
-    call(0x1130, "msgsnd", 2, 0),
-    call(0x1131, "msgrcv", 2, 0),
-    call(0x1132, "msgctl", 2, 0),
-    call(0x1133, "clock_gettime64", 5, 1),
-    call(0x1134, "clock_settime64", 5, 1),
-    call(0x1135, "clock_adjtime64", 5, 1),
-    call(0x1136, "clock_getres_time64", 5, 1),
-    call(0x1137, "clock_nanosleep_time64", 5, 1),
-    call(0x1138, "timer_gettime64", 5, 1),
-    call(0x1139, "timer_settime64", 5, 1),
-    call(0x113a, "timerfd_gettime64", 5, 1),
-    call(0x113b, "timerfd_settime64", 5, 1),
-    call(0x113c, "utimensat_time64", 5, 1),
-    call(0x113d, "pselect6_time64", 5, 1),
-    call(0x113e, "ppoll_time64", 5, 1),
-    call(0x1140, "io_pgetevents_time64", 5, 1),
-    call(0x1141, "recvmmsg_time64", 5, 1),
-    call(0x1142, "mq_timedsend_time64", 5, 1),
-    call(0x1143, "mq_timedreceive_time64", 5, 1),
-    call(0x1144, "semtimedop_time64", 5, 1),
-    call(0x1145, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1146, "futex_time64", 5, 1),
-    call(0x1147, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1148, "pidfd_send_signal", 5, 1),
-    call(0x1149, "io_uring_setup", 5, 1),
-    call(0x114a, "io_uring_enter", 5, 1),
-    call(0x114b, "io_uring_register", 5, 1),
-    call(0x114c, "open_tree", 5, 2),
-    call(0x114d, "move_mount", 5, 2),
-    call(0x114e, "fsopen", 5, 2),
-    call(0x114f, "fsconfig", 5, 2),
-    call(0x1150, "fsmount", 5, 2),
-    call(0x1151, "fspick", 5, 2),
-    call(0x1152, "pidfd_open", 5, 3),
-    call(0x1153, "clone3", 5, 3),
-    call(0x1154, "close_range", 5, 9),
-    call(0x1155, "openat2", 5, 6),
-    call(0x1156, "pidfd_getfd", 5, 6),
-    call(0x1157, "faccessat2", 5, 8),
-    call(0x1158, "process_madvise", 5, 10),
-    call(0x1159, "epoll_pwait2", 5, 11),
-    call(0x115a, "mount_setattr", 5, 12),
-    call(0x115b, "quotactl_fd", 5, 14),
-    call(0x115c, "landlock_create_ruleset", 5, 13),
-    call(0x115d, "landlock_add_rule", 5, 13),
-    call(0x115e, "landlock_restrict_self", 5, 13),
-    call(0x1160, "process_mrelease", 5, 15),
-    call(0x1161, "futex_waitv", 5, 19),
-    call(0x1162, "set_mempolicy_home_node", 5, 17),
-    call(0x1163, "cachestat", 6, 5),
-    call(0x1164, "fchmodat2", 6, 6),
-    call(0x1165, "map_shadow_stack", 6, 7),
-    call(0x1166, "futex_wake", 6, 7),
-    call(0x1167, "futex_wait", 6, 7),
-    call(0x1168, "futex_requeue", 6, 7),
-    call(0x1169, "statmount", 6, 8),
-    call(0x116a, "listmount", 6, 8),
-    call(0x116b, "lsm_get_self_attr", 6, 8),
-    call(0x116c, "lsm_set_self_attr", 6, 8),
-    call(0x116d, "lsm_list_modules", 6, 8),
-    call(0x116e, "mseal", 6, 10),
-    call(0x116f, "setxattrat", 6, 13),
-    call(0x1170, "getxattrat", 6, 13),
-    call(0x1171, "listxattrat", 6, 13),
-    call(0x1172, "removexattrat", 6, 13),
-    call(0x1173, "open_tree_attr", 6, 15),
-    call(0x1174, "file_getattr", 6, 17),
-    call(0x1175, "file_setattr", 6, 17),
-    call(0x1176, "listns", 6, 19),
-    call(0x1177, "rseq_slice_yield", 7, 0),
+    call(0xfa0, 452, 1, 0), // syscall
+    call(0xfa1, 66, 1, 0), // exit
+    call(0xfa2, 91, 1, 0), // fork
+    call(0xfa3, 307, 1, 0), // read
+    call(0xfa4, 507, 1, 0), // write
+    call(0xfa5, 262, 1, 0), // open
+    call(0xfa6, 44, 1, 0), // close
+    call(0xfa7, 506, 1, 0), // waitpid
+    call(0xfa8, 48, 1, 0), // creat
+    call(0xfa9, 190, 1, 0), // link
+    call(0xfaa, 484, 1, 0), // unlink
+    call(0xfab, 64, 1, 0), // execve
+    call(0xfac, 27, 1, 0), // chdir
+    call(0xfad, 459, 1, 0), // time
+    call(0xfae, 219, 1, 0), // mknod
+    call(0xfaf, 28, 1, 0), // chmod
+    call(0xfb0, 187, 1, 0), // lchown
+    call(0xfb1, 19, 0, 0), // break
+    call(0xfb3, 202, 1, 0), // lseek
+    call(0xfb4, 136, 1, 0), // getpid
+    call(0xfb5, 227, 1, 0), // mount
+    call(0xfb6, 481, 1, 0), // umount
+    call(0xfb7, 406, 1, 0), // setuid
+    call(0xfb8, 152, 1, 0), // getuid
+    call(0xfb9, 438, 1, 0), // stime
+    call(0xfba, 299, 1, 0), // ptrace
+    call(0xfbb, 10, 1, 0), // alarm
+    call(0xfbd, 268, 1, 0), // pause
+    call(0xfbe, 494, 1, 0), // utime
+    call(0xfbf, 439, 0, 0), // stty
+    call(0xfc0, 156, 0, 0), // gtty
+    call(0xfc1, 5, 1, 0), // access
+    call(0xfc2, 256, 1, 0), // nice
+    call(0xfc3, 104, 0, 0), // ftime
+    call(0xfc4, 447, 1, 0), // sync
+    call(0xfc5, 183, 1, 0), // kill
+    call(0xfc6, 322, 1, 0), // rename
+    call(0xfc7, 217, 1, 0), // mkdir
+    call(0xfc8, 329, 1, 0), // rmdir
+    call(0xfc9, 51, 1, 0), // dup
+    call(0xfca, 277, 1, 0), // pipe
+    call(0xfcb, 473, 1, 0), // times
+    call(0xfcc, 295, 0, 0), // prof
+    call(0xfcd, 21, 1, 0), // brk
+    call(0xfce, 385, 1, 0), // setgid
+    call(0xfcf, 127, 1, 0), // getgid
+    call(0xfd0, 418, 1, 0), // signal
+    call(0xfd1, 125, 1, 0), // geteuid
+    call(0xfd2, 123, 1, 0), // getegid
+    call(0xfd3, 6, 1, 0), // acct
+    call(0xfd4, 482, 2, 2), // umount2
+    call(0xfd5, 199, 0, 0), // lock
+    call(0xfd6, 173, 1, 0), // ioctl
+    call(0xfd7, 82, 1, 0), // fcntl
+    call(0xfd8, 232, 0, 0), // mpx
+    call(0xfd9, 392, 1, 0), // setpgid
+    call(0xfda, 479, 0, 0), // ulimit
+    call(0xfdc, 480, 1, 0), // umask
+    call(0xfdd, 31, 1, 0), // chroot
+    call(0xfde, 493, 1, 0), // ustat
+    call(0xfdf, 52, 1, 0), // dup2
+    call(0xfe0, 138, 1, 0), // getppid
+    call(0xfe1, 135, 1, 0), // getpgrp
+    call(0xfe2, 403, 1, 0), // setsid
+    call(0xfe3, 416, 1, 0), // sigaction
+    call(0xfe4, 410, 1, 0), // sgetmask
+    call(0xfe5, 431, 1, 0), // ssetmask
+    call(0xfe6, 400, 1, 0), // setreuid
+    call(0xfe7, 394, 1, 0), // setregid
+    call(0xfe8, 424, 1, 0), // sigsuspend
+    call(0xfe9, 421, 1, 0), // sigpending
+    call(0xfea, 389, 1, 0), // sethostname
+    call(0xfeb, 402, 1, 0), // setrlimit
+    call(0xfec, 145, 1, 0), // getrlimit
+    call(0xfed, 146, 1, 0), // getrusage
+    call(0xfee, 151, 1, 0), // gettimeofday
+    call(0xfef, 405, 1, 0), // settimeofday
+    call(0xff0, 129, 1, 0), // getgroups
+    call(0xff1, 387, 1, 0), // setgroups
+    call(0xff3, 445, 1, 0), // symlink
+    call(0xff5, 310, 1, 0), // readlink
+    call(0xff6, 489, 1, 0), // uselib
+    call(0xff7, 443, 1, 0), // swapon
+    call(0xff8, 313, 1, 0), // reboot
+    call(0xff9, 309, 1, 0), // readdir
+    call(0xffa, 224, 1, 0), // mmap
+    call(0xffb, 251, 1, 0), // munmap
+    call(0xffc, 475, 1, 0), // truncate
+    call(0xffd, 105, 1, 0), // ftruncate
+    call(0xffe, 76, 1, 0), // fchmod
+    call(0xfff, 79, 1, 0), // fchown
+    call(0x1000, 139, 1, 0), // getpriority
+    call(0x1001, 393, 1, 0), // setpriority
+    call(0x1002, 296, 0, 0), // profil
+    call(0x1003, 434, 1, 0), // statfs
+    call(0x1004, 101, 1, 0), // fstatfs
+    call(0x1005, 174, 1, 0), // ioperm
+    call(0x1006, 426, 1, 0), // socketcall
+    call(0x1007, 455, 1, 0), // syslog
+    call(0x1008, 390, 1, 0), // setitimer
+    call(0x1009, 131, 1, 0), // getitimer
+    call(0x100a, 432, 1, 0), // stat
+    call(0x100b, 207, 1, 0), // lstat
+    call(0x100c, 98, 1, 0), // fstat
+    call(0x100e, 175, 1, 0), // iopl
+    call(0x100f, 499, 1, 0), // vhangup
+    call(0x1010, 157, 0, 0), // idle
+    call(0x1011, 500, 2, 0), // vm86
+    call(0x1012, 504, 1, 0), // wait4
+    call(0x1013, 442, 1, 0), // swapoff
+    call(0x1014, 454, 1, 0), // sysinfo
+    call(0x1015, 178, 1, 0), // ipc
+    call(0x1016, 103, 1, 0), // fsync
+    call(0x1017, 423, 1, 0), // sigreturn
+    call(0x1018, 42, 1, 0), // clone
+    call(0x1019, 380, 1, 0), // setdomainname
+    call(0x101a, 483, 1, 0), // uname
+    call(0x101b, 226, 1, 0), // modify_ldt
+    call(0x101c, 8, 1, 0), // adjtimex
+    call(0x101d, 231, 1, 0), // mprotect
+    call(0x101e, 422, 1, 0), // sigprocmask
+    call(0x101f, 49, 1, 0), // create_module
+    call(0x1020, 158, 1, 0), // init_module
+    call(0x1021, 50, 1, 0), // delete_module
+    call(0x1022, 114, 1, 0), // get_kernel_syms
+    call(0x1023, 305, 1, 0), // quotactl
+    call(0x1024, 134, 1, 0), // getpgid
+    call(0x1025, 75, 1, 0), // fchdir
+    call(0x1026, 16, 1, 2), // bdflush
+    call(0x1027, 453, 1, 2), // sysfs
+    call(0x1028, 273, 1, 2), // personality
+    call(0x1029, 9, 0, 0), // afs_syscall
+    call(0x102a, 383, 1, 2), // setfsuid
+    call(0x102b, 381, 1, 2), // setfsgid
+    call(0x102c, 0, 1, 2), // _llseek
+    call(0x102d, 121, 2, 0), // getdents
+    call(0x102e, 1, 2, 0), // _newselect
+    call(0x102f, 90, 2, 0), // flock
+    call(0x1030, 247, 2, 0), // msync
+    call(0x1031, 312, 2, 0), // readv
+    call(0x1032, 508, 2, 0), // writev
+    call(0x1033, 23, 1, 2), // cacheflush
+    call(0x1034, 22, 0, 0), // cachectl
+    call(0x1035, 456, 2, 6), // sysmips
+    call(0x1037, 147, 2, 0), // getsid
+    call(0x1038, 84, 2, 0), // fdatasync
+    call(0x1039, 2, 2, 0), // _sysctl
+    call(0x103a, 221, 2, 0), // mlock
+    call(0x103b, 249, 2, 0), // munlock
+    call(0x103c, 223, 2, 0), // mlockall
+    call(0x103d, 250, 2, 0), // munlockall
+    call(0x103e, 357, 2, 0), // sched_setparam
+    call(0x103f, 351, 2, 0), // sched_getparam
+    call(0x1040, 358, 2, 0), // sched_setscheduler
+    call(0x1041, 352, 2, 0), // sched_getscheduler
+    call(0x1042, 359, 2, 0), // sched_yield
+    call(0x1043, 347, 2, 0), // sched_get_priority_max
+    call(0x1044, 348, 2, 0), // sched_get_priority_min
+    call(0x1045, 353, 2, 0), // sched_rr_get_interval
+    call(0x1046, 253, 2, 0), // nanosleep
+    call(0x1047, 241, 2, 0), // mremap
+    call(0x1048, 3, 2, 0), // accept
+    call(0x1049, 17, 2, 0), // bind
+    call(0x104a, 46, 2, 0), // connect
+    call(0x104b, 133, 2, 0), // getpeername
+    call(0x104c, 148, 2, 0), // getsockname
+    call(0x104d, 149, 2, 0), // getsockopt
+    call(0x104e, 192, 2, 0), // listen
+    call(0x104f, 314, 2, 0), // recv
+    call(0x1050, 315, 2, 0), // recvfrom
+    call(0x1051, 318, 2, 0), // recvmsg
+    call(0x1052, 368, 2, 0), // send
+    call(0x1053, 372, 2, 0), // sendmsg
+    call(0x1054, 373, 2, 0), // sendto
+    call(0x1055, 404, 2, 0), // setsockopt
+    call(0x1056, 415, 2, 0), // shutdown
+    call(0x1057, 425, 2, 0), // socket
+    call(0x1058, 427, 2, 0), // socketpair
+    call(0x1059, 398, 2, 2), // setresuid
+    call(0x105a, 143, 2, 2), // getresuid
+    call(0x105b, 304, 2, 2), // query_module
+    call(0x105c, 283, 2, 0), // poll
+    call(0x105d, 255, 2, 2), // nfsservctl
+    call(0x105e, 396, 2, 2), // setresgid
+    call(0x105f, 141, 2, 2), // getresgid
+    call(0x1060, 286, 2, 2), // prctl
+    call(0x1061, 336, 2, 2), // rt_sigreturn
+    call(0x1062, 332, 2, 2), // rt_sigaction
+    call(0x1063, 334, 2, 2), // rt_sigprocmask
+    call(0x1064, 333, 2, 2), // rt_sigpending
+    call(0x1065, 338, 2, 2), // rt_sigtimedwait
+    call(0x1066, 335, 2, 2), // rt_sigqueueinfo
+    call(0x1067, 337, 2, 2), // rt_sigsuspend
+    call(0x1068, 287, 2, 2), // pread64
+    call(0x1069, 301, 2, 2), // pwrite64
+    call(0x106a, 29, 2, 2), // chown
+    call(0x106b, 120, 2, 2), // getcwd
+    call(0x106c, 25, 2, 2), // capget
+    call(0x106d, 26, 2, 2), // capset
+    call(0x106e, 417, 2, 2), // sigaltstack
+    call(0x106f, 369, 2, 2), // sendfile
+    call(0x1070, 137, 0, 0), // getpmsg
+    call(0x1071, 300, 0, 0), // putpmsg
+    call(0x1072, 225, 2, 4), // mmap2
+    call(0x1073, 476, 2, 4), // truncate64
+    call(0x1074, 106, 2, 4), // ftruncate64
+    call(0x1075, 433, 2, 4), // stat64
+    call(0x1076, 208, 2, 4), // lstat64
+    call(0x1077, 99, 2, 4), // fstat64
+    call(0x1078, 279, 2, 4), // pivot_root
+    call(0x1079, 216, 2, 4), // mincore
+    call(0x107a, 209, 2, 4), // madvise
+    call(0x107b, 122, 2, 4), // getdents64
+    call(0x107c, 83, 2, 4), // fcntl64
+    call(0x107e, 150, 2, 4), // gettid
+    call(0x107f, 308, 2, 4), // readahead
+    call(0x1080, 408, 2, 6), // setxattr
+    call(0x1081, 203, 2, 6), // lsetxattr
+    call(0x1082, 94, 2, 6), // fsetxattr
+    call(0x1083, 154, 2, 6), // getxattr
+    call(0x1084, 189, 2, 6), // lgetxattr
+    call(0x1085, 85, 2, 6), // fgetxattr
+    call(0x1086, 195, 2, 6), // listxattr
+    call(0x1087, 197, 2, 6), // llistxattr
+    call(0x1088, 89, 2, 6), // flistxattr
+    call(0x1089, 320, 2, 6), // removexattr
+    call(0x108a, 201, 2, 6), // lremovexattr
+    call(0x108b, 92, 2, 6), // fremovexattr
+    call(0x108c, 474, 2, 6), // tkill
+    call(0x108d, 370, 2, 6), // sendfile64
+    call(0x108e, 107, 2, 6), // futex
+    call(0x108f, 355, 2, 6), // sched_setaffinity
+    call(0x1090, 349, 2, 6), // sched_getaffinity
+    call(0x1091, 168, 2, 6), // io_setup
+    call(0x1092, 164, 2, 6), // io_destroy
+    call(0x1093, 165, 2, 6), // io_getevents
+    call(0x1094, 169, 2, 6), // io_submit
+    call(0x1095, 163, 2, 6), // io_cancel
+    call(0x1096, 67, 2, 6), // exit_group
+    call(0x1097, 200, 2, 6), // lookup_dcookie
+    call(0x1098, 54, 2, 6), // epoll_create
+    call(0x1099, 56, 2, 6), // epoll_ctl
+    call(0x109a, 60, 2, 6), // epoll_wait
+    call(0x109b, 319, 2, 6), // remap_file_pages
+    call(0x109c, 378, 2, 6), // set_tid_address
+    call(0x109d, 326, 2, 6), // restart_syscall
+    call(0x109e, 70, 2, 6), // fadvise64
+    call(0x109f, 435, 2, 6), // statfs64
+    call(0x10a0, 102, 2, 6), // fstatfs64
+    call(0x10a1, 460, 2, 6), // timer_create
+    call(0x10a2, 465, 2, 6), // timer_settime
+    call(0x10a3, 463, 2, 6), // timer_gettime
+    call(0x10a4, 462, 2, 6), // timer_getoverrun
+    call(0x10a5, 461, 2, 6), // timer_delete
+    call(0x10a6, 40, 2, 6), // clock_settime
+    call(0x10a7, 36, 2, 6), // clock_gettime
+    call(0x10a8, 34, 2, 6), // clock_getres
+    call(0x10a9, 38, 2, 6), // clock_nanosleep
+    call(0x10aa, 458, 2, 6), // tgkill
+    call(0x10ab, 497, 2, 2), // utimes
+    call(0x10ac, 211, 2, 6), // mbind
+    call(0x10ad, 115, 2, 6), // get_mempolicy
+    call(0x10ae, 374, 2, 6), // set_mempolicy
+    call(0x10af, 235, 2, 6), // mq_open
+    call(0x10b0, 240, 2, 6), // mq_unlink
+    call(0x10b1, 238, 2, 6), // mq_timedsend
+    call(0x10b2, 236, 2, 6), // mq_timedreceive
+    call(0x10b3, 234, 2, 6), // mq_notify
+    call(0x10b4, 233, 2, 6), // mq_getsetattr
+    call(0x10b5, 503, 0, 0), // vserver
+    call(0x10b6, 505, 2, 6), // waitid
+    call(0x10b8, 7, 2, 6), // add_key
+    call(0x10b9, 325, 2, 6), // request_key
+    call(0x10ba, 182, 2, 6), // keyctl
+    call(0x10bb, 377, 2, 6), // set_thread_area
+    call(0x10bc, 160, 2, 6), // inotify_init
+    call(0x10bd, 159, 2, 6), // inotify_add_watch
+    call(0x10be, 162, 2, 6), // inotify_rm_watch
+    call(0x10bf, 215, 2, 6), // migrate_pages
+    call(0x10c0, 266, 2, 6), // openat
+    call(0x10c1, 218, 2, 6), // mkdirat
+    call(0x10c2, 220, 2, 6), // mknodat
+    call(0x10c3, 81, 2, 6), // fchownat
+    call(0x10c4, 113, 2, 6), // futimesat
+    call(0x10c5, 100, 2, 6), // fstatat64
+    call(0x10c6, 485, 2, 6), // unlinkat
+    call(0x10c7, 323, 2, 6), // renameat
+    call(0x10c8, 191, 2, 6), // linkat
+    call(0x10c9, 446, 2, 6), // symlinkat
+    call(0x10ca, 311, 2, 6), // readlinkat
+    call(0x10cb, 77, 2, 6), // fchmodat
+    call(0x10cc, 68, 2, 6), // faccessat
+    call(0x10cd, 297, 2, 6), // pselect6
+    call(0x10ce, 284, 2, 6), // ppoll
+    call(0x10cf, 486, 2, 6), // unshare
+    call(0x10d0, 428, 2, 6), // splice
+    call(0x10d1, 448, 2, 6), // sync_file_range
+    call(0x10d2, 457, 2, 6), // tee
+    call(0x10d3, 502, 2, 6), // vmsplice
+    call(0x10d4, 230, 2, 6), // move_pages
+    call(0x10d5, 376, 2, 6), // set_robust_list
+    call(0x10d6, 116, 2, 6), // get_robust_list
+    call(0x10d7, 181, 2, 6), // kexec_load
+    call(0x10d8, 119, 2, 6), // getcpu
+    call(0x10d9, 58, 2, 6), // epoll_pwait
+    call(0x10da, 177, 2, 6), // ioprio_set
+    call(0x10db, 176, 2, 6), // ioprio_get
+    call(0x10dc, 495, 2, 6), // utimensat
+    call(0x10dd, 419, 2, 6), // signalfd
+    call(0x10de, 467, 0, 0), // timerfd
+    call(0x10df, 62, 2, 6), // eventfd
+    call(0x10e0, 72, 2, 6), // fallocate
+    call(0x10e1, 468, 2, 6), // timerfd_create
+    call(0x10e2, 469, 2, 6), // timerfd_gettime
+    call(0x10e3, 471, 2, 6), // timerfd_settime
+    call(0x10e4, 420, 2, 6), // signalfd4
+    call(0x10e5, 63, 2, 6), // eventfd2
+    call(0x10e6, 55, 2, 6), // epoll_create1
+    call(0x10e7, 53, 2, 6), // dup3
+    call(0x10e8, 278, 2, 6), // pipe2
+    call(0x10e9, 161, 2, 6), // inotify_init1
+    call(0x10ea, 288, 2, 6), // preadv
+    call(0x10eb, 302, 2, 6), // pwritev
+    call(0x10ec, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x10ed, 272, 2, 6), // perf_event_open
+    call(0x10ee, 4, 2, 6), // accept4
+    call(0x10ef, 316, 2, 6), // recvmmsg
+    call(0x10f0, 73, 2, 6), // fanotify_init
+    call(0x10f1, 74, 2, 6), // fanotify_mark
+    call(0x10f2, 290, 2, 6), // prlimit64
+    call(0x10f3, 252, 2, 6), // name_to_handle_at
+    call(0x10f4, 263, 2, 6), // open_by_handle_at
+    call(0x10f5, 32, 2, 6), // clock_adjtime
+    call(0x10f6, 450, 2, 6), // syncfs
+    call(0x10f7, 371, 3, 0), // sendmmsg
+    call(0x10f8, 391, 3, 0), // setns
+    call(0x10f9, 293, 3, 2), // process_vm_readv
+    call(0x10fa, 294, 3, 2), // process_vm_writev
+    call(0x10fb, 179, 3, 5), // kcmp
+    call(0x10fc, 88, 3, 8), // finit_module
+    call(0x10fd, 356, 3, 14), // sched_setattr
+    call(0x10fe, 350, 3, 14), // sched_getattr
+    call(0x10ff, 324, 3, 15), // renameat2
+    call(0x1100, 360, 3, 17), // seccomp
+    call(0x1101, 140, 3, 17), // getrandom
+    call(0x1102, 213, 3, 17), // memfd_create
+    call(0x1103, 18, 3, 18), // bpf
+    call(0x1104, 65, 3, 19), // execveat
+    call(0x1105, 490, 4, 3), // userfaultfd
+    call(0x1106, 212, 3, 17), // membarrier
+    call(0x1107, 222, 4, 4), // mlock2
+    call(0x1108, 47, 4, 5), // copy_file_range
+    call(0x1109, 289, 4, 6), // preadv2
+    call(0x110a, 303, 4, 6), // pwritev2
+    call(0x110b, 282, 4, 8), // pkey_mprotect
+    call(0x110c, 280, 4, 8), // pkey_alloc
+    call(0x110d, 281, 4, 8), // pkey_free
+    call(0x110e, 437, 4, 11), // statx
+    call(0x110f, 330, 4, 18), // rseq
+    call(0x1110, 166, 4, 18), // io_pgetevents
+    call(0x1129, 364, 2, 0), // semget
+    call(0x112a, 363, 2, 0), // semctl
+    call(0x112b, 414, 2, 0), // shmget
+    call(0x112c, 412, 2, 0), // shmctl
+    call(0x112d, 411, 2, 0), // shmat
+    call(0x112e, 413, 2, 0), // shmdt
+    call(0x112f, 244, 2, 0), // msgget
+    call(0x1130, 246, 2, 0), // msgsnd
+    call(0x1131, 245, 2, 0), // msgrcv
+    call(0x1132, 243, 2, 0), // msgctl
+    call(0x1133, 37, 5, 1), // clock_gettime64
+    call(0x1134, 41, 5, 1), // clock_settime64
+    call(0x1135, 33, 5, 1), // clock_adjtime64
+    call(0x1136, 35, 5, 1), // clock_getres_time64
+    call(0x1137, 39, 5, 1), // clock_nanosleep_time64
+    call(0x1138, 464, 5, 1), // timer_gettime64
+    call(0x1139, 466, 5, 1), // timer_settime64
+    call(0x113a, 470, 5, 1), // timerfd_gettime64
+    call(0x113b, 472, 5, 1), // timerfd_settime64
+    call(0x113c, 496, 5, 1), // utimensat_time64
+    call(0x113d, 298, 5, 1), // pselect6_time64
+    call(0x113e, 285, 5, 1), // ppoll_time64
+    call(0x1140, 167, 5, 1), // io_pgetevents_time64
+    call(0x1141, 317, 5, 1), // recvmmsg_time64
+    call(0x1142, 239, 5, 1), // mq_timedsend_time64
+    call(0x1143, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1144, 367, 5, 1), // semtimedop_time64
+    call(0x1145, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1146, 109, 5, 1), // futex_time64
+    call(0x1147, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1148, 276, 5, 1), // pidfd_send_signal
+    call(0x1149, 172, 5, 1), // io_uring_setup
+    call(0x114a, 170, 5, 1), // io_uring_enter
+    call(0x114b, 171, 5, 1), // io_uring_register
+    call(0x114c, 264, 5, 2), // open_tree
+    call(0x114d, 229, 5, 2), // move_mount
+    call(0x114e, 96, 5, 2), // fsopen
+    call(0x114f, 93, 5, 2), // fsconfig
+    call(0x1150, 95, 5, 2), // fsmount
+    call(0x1151, 97, 5, 2), // fspick
+    call(0x1152, 275, 5, 3), // pidfd_open
+    call(0x1153, 43, 5, 3), // clone3
+    call(0x1154, 45, 5, 9), // close_range
+    call(0x1155, 267, 5, 6), // openat2
+    call(0x1156, 274, 5, 6), // pidfd_getfd
+    call(0x1157, 69, 5, 8), // faccessat2
+    call(0x1158, 291, 5, 10), // process_madvise
+    call(0x1159, 59, 5, 11), // epoll_pwait2
+    call(0x115a, 228, 5, 12), // mount_setattr
+    call(0x115b, 306, 5, 14), // quotactl_fd
+    call(0x115c, 185, 5, 13), // landlock_create_ruleset
+    call(0x115d, 184, 5, 13), // landlock_add_rule
+    call(0x115e, 186, 5, 13), // landlock_restrict_self
+    call(0x1160, 292, 5, 15), // process_mrelease
+    call(0x1161, 111, 5, 19), // futex_waitv
+    call(0x1162, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1163, 24, 6, 5), // cachestat
+    call(0x1164, 78, 6, 6), // fchmodat2
+    call(0x1165, 210, 6, 7), // map_shadow_stack
+    call(0x1166, 112, 6, 7), // futex_wake
+    call(0x1167, 110, 6, 7), // futex_wait
+    call(0x1168, 108, 6, 7), // futex_requeue
+    call(0x1169, 436, 6, 8), // statmount
+    call(0x116a, 193, 6, 8), // listmount
+    call(0x116b, 204, 6, 8), // lsm_get_self_attr
+    call(0x116c, 206, 6, 8), // lsm_set_self_attr
+    call(0x116d, 205, 6, 8), // lsm_list_modules
+    call(0x116e, 242, 6, 10), // mseal
+    call(0x116f, 409, 6, 13), // setxattrat
+    call(0x1170, 155, 6, 13), // getxattrat
+    call(0x1171, 196, 6, 13), // listxattrat
+    call(0x1172, 321, 6, 13), // removexattrat
+    call(0x1173, 265, 6, 15), // open_tree_attr
+    call(0x1174, 86, 6, 17), // file_getattr
+    call(0x1175, 87, 6, 17), // file_setattr
+    call(0x1176, 194, 6, 19), // listns
+    call(0x1177, 331, 7, 0), // rseq_slice_yield
 ];
 
 static MIPS64: Table = Table {
@@ -6298,379 +6298,379 @@ static MIPS64: Table = Table {
 };
 
 static MIPS64_CALLS: [Call; 373] = [
-    call(0x1388, "read", 1, 0),
-    call(0x1389, "write", 1, 0),
-    call(0x138a, "open", 1, 0),
-    call(0x138b, "close", 1, 0),
-    call(0x138c, "stat", 1, 0),
-    call(0x138d, "fstat", 1, 0),
-    call(0x138e, "lstat", 1, 0),
-    call(0x138f, "poll", 2, 0),
-    call(0x1390, "lseek", 1, 0),
-    call(0x1391, "mmap", 1, 0),
-    call(0x1392, "mprotect", 1, 0),
-    call(0x1393, "munmap", 1, 0),
-    call(0x1394, "brk", 1, 0),
-    call(0x1395, "rt_sigaction", 2, 2),
-    call(0x1396, "rt_sigprocmask", 2, 2),
-    call(0x1397, "ioctl", 1, 0),
-    call(0x1398, "pread64", 2, 2),
-    call(0x1399, "pwrite64", 2, 2),
-    call(0x139a, "readv", 2, 0),
-    call(0x139b, "writev", 2, 0),
-    call(0x139c, "access", 1, 0),
-    call(0x139d, "pipe", 1, 0),
-    call(0x139e, "_newselect", 2, 0),
-    call(0x139f, "sched_yield", 2, 0),
-    call(0x13a0, "mremap", 2, 0),
-    call(0x13a1, "msync", 2, 0),
-    call(0x13a2, "mincore", 2, 4),
-    call(0x13a3, "madvise", 2, 4),
-    call(0x13a4, "shmget", 2, 0),
-    call(0x13a5, "shmat", 2, 0),
-    call(0x13a6, "shmctl", 2, 0),
-    call(0x13a7, "dup", 1, 0),
-    call(0x13a8, "dup2", 1, 0),
-    call(0x13a9, "pause", 1, 0),
-    call(0x13aa, "nanosleep", 2, 0),
-    call(0x13ab, "getitimer", 1, 0),
-    call(0x13ac, "setitimer", 1, 0),
-    call(0x13ad, "alarm", 1, 0),
-    call(0x13ae, "getpid", 1, 0),
-    call(0x13af, "sendfile", 2, 2),
-    call(0x13b0, "socket", 2, 0),
-    call(0x13b1, "connect", 2, 0),
-    call(0x13b2, "accept", 2, 0),
-    call(0x13b3, "sendto", 2, 0),
-    call(0x13b4, "recvfrom", 2, 0),
-    call(0x13b5, "sendmsg", 2, 0),
-    call(0x13b6, "recvmsg", 2, 0),
-    call(0x13b7, "shutdown", 2, 0),
-    call(0x13b8, "bind", 2, 0),
-    call(0x13b9, "listen", 2, 0),
-    call(0x13ba, "getsockname", 2, 0),
-    call(0x13bb, "getpeername", 2, 0),
-    call(0x13bc, "socketpair", 2, 0),
-    call(0x13bd, "setsockopt", 2, 0),
-    call(0x13be, "getsockopt", 2, 0),
-    call(0x13bf, "clone", 1, 0),
-    call(0x13c0, "fork", 1, 0),
-    call(0x13c1, "execve", 1, 0),
-    call(0x13c2, "exit", 1, 0),
-    call(0x13c3, "wait4", 1, 0),
-    call(0x13c4, "kill", 1, 0),
-    call(0x13c5, "uname", 1, 0),
-    call(0x13c6, "semget", 2, 0),
-    call(0x13c7, "semop", 2, 0),
-    call(0x13c8, "semctl", 2, 0),
-    call(0x13c9, "shmdt", 2, 0),
-    call(0x13ca, "msgget", 2, 0),
-    call(0x13cb, "msgsnd", 2, 0),
-    call(0x13cc, "msgrcv", 2, 0),
-    call(0x13cd, "msgctl", 2, 0),
-    call(0x13ce, "fcntl", 1, 0),
-    call(0x13cf, "flock", 2, 0),
-    call(0x13d0, "fsync", 1, 0),
-    call(0x13d1, "fdatasync", 2, 0),
-    call(0x13d2, "truncate", 1, 0),
-    call(0x13d3, "ftruncate", 1, 0),
-    call(0x13d4, "getdents", 2, 0),
-    call(0x13d5, "getcwd", 2, 2),
-    call(0x13d6, "chdir", 1, 0),
-    call(0x13d7, "fchdir", 1, 0),
-    call(0x13d8, "rename", 1, 0),
-    call(0x13d9, "mkdir", 1, 0),
-    call(0x13da, "rmdir", 1, 0),
-    call(0x13db, "creat", 1, 0),
-    call(0x13dc, "link", 1, 0),
-    call(0x13dd, "unlink", 1, 0),
-    call(0x13de, "symlink", 1, 0),
-    call(0x13df, "readlink", 1, 0),
-    call(0x13e0, "chmod", 1, 0),
-    call(0x13e1, "fchmod", 1, 0),
-    call(0x13e2, "chown", 2, 2),
-    call(0x13e3, "fchown", 1, 0),
-    call(0x13e4, "lchown", 1, 0),
-    call(0x13e5, "umask", 1, 0),
-    call(0x13e6, "gettimeofday", 1, 0),
-    call(0x13e7, "getrlimit", 1, 0),
-    call(0x13e8, "getrusage", 1, 0),
-    call(0x13e9, "sysinfo", 1, 0),
-    call(0x13ea, "times", 1, 0),
-    call(0x13eb, "ptrace", 1, 0),
-    call(0x13ec, "getuid", 1, 0),
-    call(0x13ed, "syslog", 1, 0),
-    call(0x13ee, "getgid", 1, 0),
-    call(0x13ef, "setuid", 1, 0),
-    call(0x13f0, "setgid", 1, 0),
-    call(0x13f1, "geteuid", 1, 0),
-    call(0x13f2, "getegid", 1, 0),
-    call(0x13f3, "setpgid", 1, 0),
-    call(0x13f4, "getppid", 1, 0),
-    call(0x13f5, "getpgrp", 1, 0),
-    call(0x13f6, "setsid", 1, 0),
-    call(0x13f7, "setreuid", 1, 0),
-    call(0x13f8, "setregid", 1, 0),
-    call(0x13f9, "getgroups", 1, 0),
-    call(0x13fa, "setgroups", 1, 0),
-    call(0x13fb, "setresuid", 2, 2),
-    call(0x13fc, "getresuid", 2, 2),
-    call(0x13fd, "setresgid", 2, 2),
-    call(0x13fe, "getresgid", 2, 2),
-    call(0x13ff, "getpgid", 1, 0),
-    call(0x1400, "setfsuid", 1, 2),
-    call(0x1401, "setfsgid", 1, 2),
-    call(0x1402, "getsid", 2, 0),
-    call(0x1403, "capget", 2, 2),
-    call(0x1404, "capset", 2, 2),
-    call(0x1405, "rt_sigpending", 2, 2),
-    call(0x1406, "rt_sigtimedwait", 2, 2),
-    call(0x1407, "rt_sigqueueinfo", 2, 2),
-    call(0x1408, "rt_sigsuspend", 2, 2),
-    call(0x1409, "sigaltstack", 2, 2),
-    call(0x140a, "utime", 1, 0),
-    call(0x140b, "mknod", 1, 0),
-    call(0x140c, "personality", 1, 2),
-    call(0x140d, "ustat", 1, 0),
-    call(0x140e, "statfs", 1, 0),
-    call(0x140f, "fstatfs", 1, 0),
-    call(0x1410, "sysfs", 1, 2),
-    call(0x1411, "getpriority", 1, 0),
-    call(0x1412, "setpriority", 1, 0),
-    call(0x1413, "sched_setparam", 2, 0),
-    call(0x1414, "sched_getparam", 2, 0),
-    call(0x1415, "sched_setscheduler", 2, 0),
-    call(0x1416, "sched_getscheduler", 2, 0),
-    call(0x1417, "sched_get_priority_max", 2, 0),
-    call(0x1418, "sched_get_priority_min", 2, 0),
-    call(0x1419, "sched_rr_get_interval", 2, 0),
-    call(0x141a, "mlock", 2, 0),
-    call(0x141b, "munlock", 2, 0),
-    call(0x141c, "mlockall", 2, 0),
-    call(0x141d, "munlockall", 2, 0),
-    call(0x141e, "vhangup", 1, 0),
-    call(0x141f, "pivot_root", 2, 4),
-    call(0x1420, "_sysctl", 2, 0),
-    call(0x1421, "prctl", 2, 2),
-    call(0x1422, "adjtimex", 1, 0),
-    call(0x1423, "setrlimit", 1, 0),
-    call(0x1424, "chroot", 1, 0),
-    call(0x1425, "sync", 1, 0),
-    call(0x1426, "acct", 1, 0),
-    call(0x1427, "settimeofday", 1, 0),
-    call(0x1428, "mount", 1, 0),
-    call(0x1429, "umount2", 2, 2),
-    call(0x142a, "swapon", 1, 0),
-    call(0x142b, "swapoff", 1, 0),
-    call(0x142c, "reboot", 1, 0),
-    call(0x142d, "sethostname", 1, 0),
-    call(0x142e, "setdomainname", 1, 0),
-    call(0x142f, "create_module", 1, 0),
-    call(0x1430, "init_module", 1, 0),
-    call(0x1431, "delete_module", 1, 0),
-    call(0x1432, "get_kernel_syms", 1, 0),
-    call(0x1433, "query_module", 2, 2),
-    call(0x1434, "quotactl", 1, 0),
-    call(0x1435, "nfsservctl", 2, 2),
-    call(0x1436, "getpmsg", 0, 0),
-    call(0x1437, "putpmsg", 0, 0),
-    call(0x1438, "afs_syscall", 0, 0),
-    call(0x143a, "gettid", 2, 4),
-    call(0x143b, "readahead", 2, 4),
-    call(0x143c, "setxattr", 2, 6),
-    call(0x143d, "lsetxattr", 2, 6),
-    call(0x143e, "fsetxattr", 2, 6),
-    call(0x143f, "getxattr", 2, 6),
-    call(0x1440, "lgetxattr", 2, 6),
-    call(0x1441, "fgetxattr", 2, 6),
-    call(0x1442, "listxattr", 2, 6),
-    call(0x1443, "llistxattr", 2, 6),
-    call(0x1444, "flistxattr", 2, 6),
-    call(0x1445, "removexattr", 2, 6),
-    call(0x1446, "lremovexattr", 2, 6),
-    call(0x1447, "fremovexattr", 2, 6),
-    call(0x1448, "tkill", 2, 6),
-    call(0x144a, "futex", 2, 6),
-    call(0x144b, "sched_setaffinity", 2, 6),
-    call(0x144c, "sched_getaffinity", 2, 6),
-    call(0x144d, "cacheflush", 1, 2),
-    call(0x144e, "cachectl", 0, 0),
-    call(0x144f, "sysmips", 2, 6),
-    call(0x1450, "io_setup", 2, 6),
-    call(0x1451, "io_destroy", 2, 6),
-    call(0x1452, "io_getevents", 2, 6),
-    call(0x1453, "io_submit", 2, 6),
-    call(0x1454, "io_cancel", 2, 6),
-    call(0x1455, "exit_group", 2, 6),
-    call(0x1456, "lookup_dcookie", 2, 6),
-    call(0x1457, "epoll_create", 2, 6),
-    call(0x1458, "epoll_ctl", 2, 6),
-    call(0x1459, "epoll_wait", 2, 6),
-    call(0x145a, "remap_file_pages", 2, 6),
-    call(0x145b, "rt_sigreturn", 2, 2),
-    call(0x145c, "set_tid_address", 2, 6),
-    call(0x145d, "restart_syscall", 2, 6),
-    call(0x145e, "semtimedop", 2, 6),
-    call(0x145f, "fadvise64", 2, 6),
-    call(0x1460, "timer_create", 2, 6),
-    call(0x1461, "timer_settime", 2, 6),
-    call(0x1462, "timer_gettime", 2, 6),
-    call(0x1463, "timer_getoverrun", 2, 6),
-    call(0x1464, "timer_delete", 2, 6),
-    call(0x1465, "clock_settime", 2, 6),
-    call(0x1466, "clock_gettime", 2, 6),
-    call(0x1467, "clock_getres", 2, 6),
-    call(0x1468, "clock_nanosleep", 2, 6),
-    call(0x1469, "tgkill", 2, 6),
-    call(0x146a, "utimes", 2, 2),
-    call(0x146b, "mbind", 2, 6),
-    call(0x146c, "get_mempolicy", 2, 6),
-    call(0x146d, "set_mempolicy", 2, 6),
-    call(0x146e, "mq_open", 2, 6),
-    call(0x146f, "mq_unlink", 2, 6),
-    call(0x1470, "mq_timedsend", 2, 6),
-    call(0x1471, "mq_timedreceive", 2, 6),
-    call(0x1472, "mq_notify", 2, 6),
-    call(0x1473, "mq_getsetattr", 2, 6),
-    call(0x1474, "vserver", 0, 0),
-    call(0x1475, "waitid", 2, 6),
-    call(0x1477, "add_key", 2, 6),
-    call(0x1478, "request_key", 2, 6),
-    call(0x1479, "keyctl", 2, 6),
-    call(0x147a, "set_thread_area", 2, 6),
-    call(0x147b, "inotify_init", 2, 6),
-    call(0x147c, "inotify_add_watch", 2, 6),
-    call(0x147d, "inotify_rm_watch", 2, 6),
-    call(0x147e, "migrate_pages", 2, 6),
-    call(0x147f, "openat", 2, 6),
-    call(0x1480, "mkdirat", 2, 6),
-    call(0x1481, "mknodat", 2, 6),
-    call(0x1482, "fchownat", 2, 6),
-    call(0x1483, "futimesat", 2, 6),
-    call(0x1484, "newfstatat", 2, 6),
-    call(0x1485, "unlinkat", 2, 6),
-    call(0x1486, "renameat", 2, 6),
-    call(0x1487, "linkat", 2, 6),
-    call(0x1488, "symlinkat", 2, 6),
-    call(0x1489, "readlinkat", 2, 6),
-    call(0x148a, "fchmodat", 2, 6),
-    call(0x148b, "faccessat", 2, 6),
-    call(0x148c, "pselect6", 2, 6),
-    call(0x148d, "ppoll", 2, 6),
-    call(0x148e, "unshare", 2, 6),
-    call(0x148f, "splice", 2, 6),
-    call(0x1490, "sync_file_range", 2, 6),
-    call(0x1491, "tee", 2, 6),
-    call(0x1492, "vmsplice", 2, 6),
-    call(0x1493, "move_pages", 2, 6),
-    call(0x1494, "set_robust_list", 2, 6),
-    call(0x1495, "get_robust_list", 2, 6),
-    call(0x1496, "kexec_load", 2, 6),
-    call(0x1497, "getcpu", 2, 6),
-    call(0x1498, "epoll_pwait", 2, 6),
-    call(0x1499, "ioprio_set", 2, 6),
-    call(0x149a, "ioprio_get", 2, 6),
-    call(0x149b, "utimensat", 2, 6),
-    call(0x149c, "signalfd", 2, 6),
-    call(0x149d, "timerfd", 0, 0),
-    call(0x149e, "eventfd", 2, 6),
-    call(0x149f, "fallocate", 2, 6),
-    call(0x14a0, "timerfd_create", 2, 6),
-    call(0x14a1, "timerfd_gettime", 2, 6),
-    call(0x14a2, "timerfd_settime", 2, 6),
-    call(0x14a3, "signalfd4", 2, 6),
-    call(0x14a4, "eventfd2", 2, 6),
-    call(0x14a5, "epoll_create1", 2, 6),
-    call(0x14a6, "dup3", 2, 6),
-    call(0x14a7, "pipe2", 2, 6),
-    call(0x14a8, "inotify_init1", 2, 6),
-    call(0x14a9, "preadv", 2, 6),
-    call(0x14aa, "pwritev", 2, 6),
-    call(0x14ab, "rt_tgsigqueueinfo", 2, 6),
-    call(0x14ac, "perf_event_open", 2, 6),
-    call(0x14ad, "accept4", 2, 6),
-    call(0x14ae, "recvmmsg", 2, 6),
-    call(0x14af, "fanotify_init", 2, 6),
-    call(0x14b0, "fanotify_mark", 2, 6),
-    call(0x14b1, "prlimit64", 2, 6),
-    call(0x14b2, "name_to_handle_at", 2, 6),
-    call(0x14b3, "open_by_handle_at", 2, 6),
-    call(0x14b4, "clock_adjtime", 2, 6),
-    call(0x14b5, "syncfs", 2, 6),
-    call(0x14b6, "sendmmsg", 3, 0),
-    call(0x14b7, "setns", 3, 0),
-    call(0x14b8, "process_vm_readv", 3, 2),
-    call(0x14b9, "process_vm_writev", 3, 2),
-    call(0x14ba, "kcmp", 3, 5),
-    call(0x14bb, "finit_module", 3, 8),
-    call(0x14bc, "getdents64", 2, 4),
-    call(0x14bd, "sched_setattr", 3, 14),
-    call(0x14be, "sched_getattr", 3, 14),
-    call(0x14bf, "renameat2", 3, 15),
-    call(0x14c0, "seccomp", 3, 17),
-    call(0x14c1, "getrandom", 3, 17),
-    call(0x14c2, "memfd_create", 3, 17),
-    call(0x14c3, "bpf", 3, 18),
-    call(0x14c4, "execveat", 3, 19),
-    call(0x14c5, "userfaultfd", 4, 3),
-    call(0x14c6, "membarrier", 3, 17),
-    call(0x14c7, "mlock2", 4, 4),
-    call(0x14c8, "copy_file_range", 4, 5),
-    call(0x14c9, "preadv2", 4, 6),
-    call(0x14ca, "pwritev2", 4, 6),
-    call(0x14cb, "pkey_mprotect", 4, 8),
-    call(0x14cc, "pkey_alloc", 4, 8),
-    call(0x14cd, "pkey_free", 4, 8),
-    call(0x14ce, "statx", 4, 11),
-    call(0x14cf, "rseq", 4, 18),
-    call(0x14d0, "io_pgetevents", 4, 18),
-    call(0x1530, "pidfd_send_signal", 5, 1),
-    call(0x1531, "io_uring_setup", 5, 1),
-    call(0x1532, "io_uring_enter", 5, 1),
-    call(0x1533, "io_uring_register", 5, 1),
-    call(0x1534, "open_tree", 5, 2),
-    call(0x1535, "move_mount", 5, 2),
-    call(0x1536, "fsopen", 5, 2),
-    call(0x1537, "fsconfig", 5, 2),
-    call(0x1538, "fsmount", 5, 2),
-    call(0x1539, "fspick", 5, 2),
-    call(0x153a, "pidfd_open", 5, 3),
-    call(0x153b, "clone3", 5, 3),
-    call(0x153c, "close_range", 5, 9),
-    call(0x153d, "openat2", 5, 6),
-    call(0x153e, "pidfd_getfd", 5, 6),
-    call(0x153f, "faccessat2", 5, 8),
-    call(0x1540, "process_madvise", 5, 10),
-    call(0x1541, "epoll_pwait2", 5, 11),
-    call(0x1542, "mount_setattr", 5, 12),
-    call(0x1543, "quotactl_fd", 5, 14),
-    call(0x1544, "landlock_create_ruleset", 5, 13),
-    call(0x1545, "landlock_add_rule", 5, 13),
-    call(0x1546, "landlock_restrict_self", 5, 13),
-    call(0x1548, "process_mrelease", 5, 15),
-    call(0x1549, "futex_waitv", 5, 19),
-    call(0x154a, "set_mempolicy_home_node", 5, 17),
-    call(0x154b, "cachestat", 6, 5),
-    call(0x154c, "fchmodat2", 6, 6),
-    call(0x154d, "map_shadow_stack", 6, 7),
-    call(0x154e, "futex_wake", 6, 7),
-    call(0x154f, "futex_wait", 6, 7),
-    call(0x1550, "futex_requeue", 6, 7),
-    call(0x1551, "statmount", 6, 8),
-    call(0x1552, "listmount", 6, 8),
-    call(0x1553, "lsm_get_self_attr", 6, 8),
-    call(0x1554, "lsm_set_self_attr", 6, 8),
-    call(0x1555, "lsm_list_modules", 6, 8),
-    call(0x1556, "mseal", 6, 10),
-    call(0x1557, "setxattrat", 6, 13),
-    call(0x1558, "getxattrat", 6, 13),
-    call(0x1559, "listxattrat", 6, 13),
-    call(0x155a, "removexattrat", 6, 13),
-    call(0x155b, "open_tree_attr", 6, 15),
-    call(0x155c, "file_getattr", 6, 17),
-    call(0x155d, "file_setattr", 6, 17),
-    call(0x155e, "listns", 6, 19),
-    call(0x155f, "rseq_slice_yield", 7, 0),
+    call(0x1388, 307, 1, 0), // read
+    call(0x1389, 507, 1, 0), // write
+    call(0x138a, 262, 1, 0), // open
+    call(0x138b, 44, 1, 0), // close
+    call(0x138c, 432, 1, 0), // stat
+    call(0x138d, 98, 1, 0), // fstat
+    call(0x138e, 207, 1, 0), // lstat
+    call(0x138f, 283, 2, 0), // poll
+    call(0x1390, 202, 1, 0), // lseek
+    call(0x1391, 224, 1, 0), // mmap
+    call(0x1392, 231, 1, 0), // mprotect
+    call(0x1393, 251, 1, 0), // munmap
+    call(0x1394, 21, 1, 0), // brk
+    call(0x1395, 332, 2, 2), // rt_sigaction
+    call(0x1396, 334, 2, 2), // rt_sigprocmask
+    call(0x1397, 173, 1, 0), // ioctl
+    call(0x1398, 287, 2, 2), // pread64
+    call(0x1399, 301, 2, 2), // pwrite64
+    call(0x139a, 312, 2, 0), // readv
+    call(0x139b, 508, 2, 0), // writev
+    call(0x139c, 5, 1, 0), // access
+    call(0x139d, 277, 1, 0), // pipe
+    call(0x139e, 1, 2, 0), // _newselect
+    call(0x139f, 359, 2, 0), // sched_yield
+    call(0x13a0, 241, 2, 0), // mremap
+    call(0x13a1, 247, 2, 0), // msync
+    call(0x13a2, 216, 2, 4), // mincore
+    call(0x13a3, 209, 2, 4), // madvise
+    call(0x13a4, 414, 2, 0), // shmget
+    call(0x13a5, 411, 2, 0), // shmat
+    call(0x13a6, 412, 2, 0), // shmctl
+    call(0x13a7, 51, 1, 0), // dup
+    call(0x13a8, 52, 1, 0), // dup2
+    call(0x13a9, 268, 1, 0), // pause
+    call(0x13aa, 253, 2, 0), // nanosleep
+    call(0x13ab, 131, 1, 0), // getitimer
+    call(0x13ac, 390, 1, 0), // setitimer
+    call(0x13ad, 10, 1, 0), // alarm
+    call(0x13ae, 136, 1, 0), // getpid
+    call(0x13af, 369, 2, 2), // sendfile
+    call(0x13b0, 425, 2, 0), // socket
+    call(0x13b1, 46, 2, 0), // connect
+    call(0x13b2, 3, 2, 0), // accept
+    call(0x13b3, 373, 2, 0), // sendto
+    call(0x13b4, 315, 2, 0), // recvfrom
+    call(0x13b5, 372, 2, 0), // sendmsg
+    call(0x13b6, 318, 2, 0), // recvmsg
+    call(0x13b7, 415, 2, 0), // shutdown
+    call(0x13b8, 17, 2, 0), // bind
+    call(0x13b9, 192, 2, 0), // listen
+    call(0x13ba, 148, 2, 0), // getsockname
+    call(0x13bb, 133, 2, 0), // getpeername
+    call(0x13bc, 427, 2, 0), // socketpair
+    call(0x13bd, 404, 2, 0), // setsockopt
+    call(0x13be, 149, 2, 0), // getsockopt
+    call(0x13bf, 42, 1, 0), // clone
+    call(0x13c0, 91, 1, 0), // fork
+    call(0x13c1, 64, 1, 0), // execve
+    call(0x13c2, 66, 1, 0), // exit
+    call(0x13c3, 504, 1, 0), // wait4
+    call(0x13c4, 183, 1, 0), // kill
+    call(0x13c5, 483, 1, 0), // uname
+    call(0x13c6, 364, 2, 0), // semget
+    call(0x13c7, 365, 2, 0), // semop
+    call(0x13c8, 363, 2, 0), // semctl
+    call(0x13c9, 413, 2, 0), // shmdt
+    call(0x13ca, 244, 2, 0), // msgget
+    call(0x13cb, 246, 2, 0), // msgsnd
+    call(0x13cc, 245, 2, 0), // msgrcv
+    call(0x13cd, 243, 2, 0), // msgctl
+    call(0x13ce, 82, 1, 0), // fcntl
+    call(0x13cf, 90, 2, 0), // flock
+    call(0x13d0, 103, 1, 0), // fsync
+    call(0x13d1, 84, 2, 0), // fdatasync
+    call(0x13d2, 475, 1, 0), // truncate
+    call(0x13d3, 105, 1, 0), // ftruncate
+    call(0x13d4, 121, 2, 0), // getdents
+    call(0x13d5, 120, 2, 2), // getcwd
+    call(0x13d6, 27, 1, 0), // chdir
+    call(0x13d7, 75, 1, 0), // fchdir
+    call(0x13d8, 322, 1, 0), // rename
+    call(0x13d9, 217, 1, 0), // mkdir
+    call(0x13da, 329, 1, 0), // rmdir
+    call(0x13db, 48, 1, 0), // creat
+    call(0x13dc, 190, 1, 0), // link
+    call(0x13dd, 484, 1, 0), // unlink
+    call(0x13de, 445, 1, 0), // symlink
+    call(0x13df, 310, 1, 0), // readlink
+    call(0x13e0, 28, 1, 0), // chmod
+    call(0x13e1, 76, 1, 0), // fchmod
+    call(0x13e2, 29, 2, 2), // chown
+    call(0x13e3, 79, 1, 0), // fchown
+    call(0x13e4, 187, 1, 0), // lchown
+    call(0x13e5, 480, 1, 0), // umask
+    call(0x13e6, 151, 1, 0), // gettimeofday
+    call(0x13e7, 145, 1, 0), // getrlimit
+    call(0x13e8, 146, 1, 0), // getrusage
+    call(0x13e9, 454, 1, 0), // sysinfo
+    call(0x13ea, 473, 1, 0), // times
+    call(0x13eb, 299, 1, 0), // ptrace
+    call(0x13ec, 152, 1, 0), // getuid
+    call(0x13ed, 455, 1, 0), // syslog
+    call(0x13ee, 127, 1, 0), // getgid
+    call(0x13ef, 406, 1, 0), // setuid
+    call(0x13f0, 385, 1, 0), // setgid
+    call(0x13f1, 125, 1, 0), // geteuid
+    call(0x13f2, 123, 1, 0), // getegid
+    call(0x13f3, 392, 1, 0), // setpgid
+    call(0x13f4, 138, 1, 0), // getppid
+    call(0x13f5, 135, 1, 0), // getpgrp
+    call(0x13f6, 403, 1, 0), // setsid
+    call(0x13f7, 400, 1, 0), // setreuid
+    call(0x13f8, 394, 1, 0), // setregid
+    call(0x13f9, 129, 1, 0), // getgroups
+    call(0x13fa, 387, 1, 0), // setgroups
+    call(0x13fb, 398, 2, 2), // setresuid
+    call(0x13fc, 143, 2, 2), // getresuid
+    call(0x13fd, 396, 2, 2), // setresgid
+    call(0x13fe, 141, 2, 2), // getresgid
+    call(0x13ff, 134, 1, 0), // getpgid
+    call(0x1400, 383, 1, 2), // setfsuid
+    call(0x1401, 381, 1, 2), // setfsgid
+    call(0x1402, 147, 2, 0), // getsid
+    call(0x1403, 25, 2, 2), // capget
+    call(0x1404, 26, 2, 2), // capset
+    call(0x1405, 333, 2, 2), // rt_sigpending
+    call(0x1406, 338, 2, 2), // rt_sigtimedwait
+    call(0x1407, 335, 2, 2), // rt_sigqueueinfo
+    call(0x1408, 337, 2, 2), // rt_sigsuspend
+    call(0x1409, 417, 2, 2), // sigaltstack
+    call(0x140a, 494, 1, 0), // utime
+    call(0x140b, 219, 1, 0), // mknod
+    call(0x140c, 273, 1, 2), // personality
+    call(0x140d, 493, 1, 0), // ustat
+    call(0x140e, 434, 1, 0), // statfs
+    call(0x140f, 101, 1, 0), // fstatfs
+    call(0x1410, 453, 1, 2), // sysfs
+    call(0x1411, 139, 1, 0), // getpriority
+    call(0x1412, 393, 1, 0), // setpriority
+    call(0x1413, 357, 2, 0), // sched_setparam
+    call(0x1414, 351, 2, 0), // sched_getparam
+    call(0x1415, 358, 2, 0), // sched_setscheduler
+    call(0x1416, 352, 2, 0), // sched_getscheduler
+    call(0x1417, 347, 2, 0), // sched_get_priority_max
+    call(0x1418, 348, 2, 0), // sched_get_priority_min
+    call(0x1419, 353, 2, 0), // sched_rr_get_interval
+    call(0x141a, 221, 2, 0), // mlock
+    call(0x141b, 249, 2, 0), // munlock
+    call(0x141c, 223, 2, 0), // mlockall
+    call(0x141d, 250, 2, 0), // munlockall
+    call(0x141e, 499, 1, 0), // vhangup
+    call(0x141f, 279, 2, 4), // pivot_root
+    call(0x1420, 2, 2, 0), // _sysctl
+    call(0x1421, 286, 2, 2), // prctl
+    call(0x1422, 8, 1, 0), // adjtimex
+    call(0x1423, 402, 1, 0), // setrlimit
+    call(0x1424, 31, 1, 0), // chroot
+    call(0x1425, 447, 1, 0), // sync
+    call(0x1426, 6, 1, 0), // acct
+    call(0x1427, 405, 1, 0), // settimeofday
+    call(0x1428, 227, 1, 0), // mount
+    call(0x1429, 482, 2, 2), // umount2
+    call(0x142a, 443, 1, 0), // swapon
+    call(0x142b, 442, 1, 0), // swapoff
+    call(0x142c, 313, 1, 0), // reboot
+    call(0x142d, 389, 1, 0), // sethostname
+    call(0x142e, 380, 1, 0), // setdomainname
+    call(0x142f, 49, 1, 0), // create_module
+    call(0x1430, 158, 1, 0), // init_module
+    call(0x1431, 50, 1, 0), // delete_module
+    call(0x1432, 114, 1, 0), // get_kernel_syms
+    call(0x1433, 304, 2, 2), // query_module
+    call(0x1434, 305, 1, 0), // quotactl
+    call(0x1435, 255, 2, 2), // nfsservctl
+    call(0x1436, 137, 0, 0), // getpmsg
+    call(0x1437, 300, 0, 0), // putpmsg
+    call(0x1438, 9, 0, 0), // afs_syscall
+    call(0x143a, 150, 2, 4), // gettid
+    call(0x143b, 308, 2, 4), // readahead
+    call(0x143c, 408, 2, 6), // setxattr
+    call(0x143d, 203, 2, 6), // lsetxattr
+    call(0x143e, 94, 2, 6), // fsetxattr
+    call(0x143f, 154, 2, 6), // getxattr
+    call(0x1440, 189, 2, 6), // lgetxattr
+    call(0x1441, 85, 2, 6), // fgetxattr
+    call(0x1442, 195, 2, 6), // listxattr
+    call(0x1443, 197, 2, 6), // llistxattr
+    call(0x1444, 89, 2, 6), // flistxattr
+    call(0x1445, 320, 2, 6), // removexattr
+    call(0x1446, 201, 2, 6), // lremovexattr
+    call(0x1447, 92, 2, 6), // fremovexattr
+    call(0x1448, 474, 2, 6), // tkill
+    call(0x144a, 107, 2, 6), // futex
+    call(0x144b, 355, 2, 6), // sched_setaffinity
+    call(0x144c, 349, 2, 6), // sched_getaffinity
+    call(0x144d, 23, 1, 2), // cacheflush
+    call(0x144e, 22, 0, 0), // cachectl
+    call(0x144f, 456, 2, 6), // sysmips
+    call(0x1450, 168, 2, 6), // io_setup
+    call(0x1451, 164, 2, 6), // io_destroy
+    call(0x1452, 165, 2, 6), // io_getevents
+    call(0x1453, 169, 2, 6), // io_submit
+    call(0x1454, 163, 2, 6), // io_cancel
+    call(0x1455, 67, 2, 6), // exit_group
+    call(0x1456, 200, 2, 6), // lookup_dcookie
+    call(0x1457, 54, 2, 6), // epoll_create
+    call(0x1458, 56, 2, 6), // epoll_ctl
+    call(0x1459, 60, 2, 6), // epoll_wait
+    call(0x145a, 319, 2, 6), // remap_file_pages
+    call(0x145b, 336, 2, 2), // rt_sigreturn
+    call(0x145c, 378, 2, 6), // set_tid_address
+    call(0x145d, 326, 2, 6), // restart_syscall
+    call(0x145e, 366, 2, 6), // semtimedop
+    call(0x145f, 70, 2, 6), // fadvise64
+    call(0x1460, 460, 2, 6), // timer_create
+    call(0x1461, 465, 2, 6), // timer_settime
+    call(0x1462, 463, 2, 6), // timer_gettime
+    call(0x1463, 462, 2, 6), // timer_getoverrun
+    call(0x1464, 461, 2, 6), // timer_delete
+    call(0x1465, 40, 2, 6), // clock_settime
+    call(0x1466, 36, 2, 6), // clock_gettime
+    call(0x1467, 34, 2, 6), // clock_getres
+    call(0x1468, 38, 2, 6), // clock_nanosleep
+    call(0x1469, 458, 2, 6), // tgkill
+    call(0x146a, 497, 2, 2), // utimes
+    call(0x146b, 211, 2, 6), // mbind
+    call(0x146c, 115, 2, 6), // get_mempolicy
+    call(0x146d, 374, 2, 6), // set_mempolicy
+    call(0x146e, 235, 2, 6), // mq_open
+    call(0x146f, 240, 2, 6), // mq_unlink
+    call(0x1470, 238, 2, 6), // mq_timedsend
+    call(0x1471, 236, 2, 6), // mq_timedreceive
+    call(0x1472, 234, 2, 6), // mq_notify
+    call(0x1473, 233, 2, 6), // mq_getsetattr
+    call(0x1474, 503, 0, 0), // vserver
+    call(0x1475, 505, 2, 6), // waitid
+    call(0x1477, 7, 2, 6), // add_key
+    call(0x1478, 325, 2, 6), // request_key
+    call(0x1479, 182, 2, 6), // keyctl
+    call(0x147a, 377, 2, 6), // set_thread_area
+    call(0x147b, 160, 2, 6), // inotify_init
+    call(0x147c, 159, 2, 6), // inotify_add_watch
+    call(0x147d, 162, 2, 6), // inotify_rm_watch
+    call(0x147e, 215, 2, 6), // migrate_pages
+    call(0x147f, 266, 2, 6), // openat
+    call(0x1480, 218, 2, 6), // mkdirat
+    call(0x1481, 220, 2, 6), // mknodat
+    call(0x1482, 81, 2, 6), // fchownat
+    call(0x1483, 113, 2, 6), // futimesat
+    call(0x1484, 254, 2, 6), // newfstatat
+    call(0x1485, 485, 2, 6), // unlinkat
+    call(0x1486, 323, 2, 6), // renameat
+    call(0x1487, 191, 2, 6), // linkat
+    call(0x1488, 446, 2, 6), // symlinkat
+    call(0x1489, 311, 2, 6), // readlinkat
+    call(0x148a, 77, 2, 6), // fchmodat
+    call(0x148b, 68, 2, 6), // faccessat
+    call(0x148c, 297, 2, 6), // pselect6
+    call(0x148d, 284, 2, 6), // ppoll
+    call(0x148e, 486, 2, 6), // unshare
+    call(0x148f, 428, 2, 6), // splice
+    call(0x1490, 448, 2, 6), // sync_file_range
+    call(0x1491, 457, 2, 6), // tee
+    call(0x1492, 502, 2, 6), // vmsplice
+    call(0x1493, 230, 2, 6), // move_pages
+    call(0x1494, 376, 2, 6), // set_robust_list
+    call(0x1495, 116, 2, 6), // get_robust_list
+    call(0x1496, 181, 2, 6), // kexec_load
+    call(0x1497, 119, 2, 6), // getcpu
+    call(0x1498, 58, 2, 6), // epoll_pwait
+    call(0x1499, 177, 2, 6), // ioprio_set
+    call(0x149a, 176, 2, 6), // ioprio_get
+    call(0x149b, 495, 2, 6), // utimensat
+    call(0x149c, 419, 2, 6), // signalfd
+    call(0x149d, 467, 0, 0), // timerfd
+    call(0x149e, 62, 2, 6), // eventfd
+    call(0x149f, 72, 2, 6), // fallocate
+    call(0x14a0, 468, 2, 6), // timerfd_create
+    call(0x14a1, 469, 2, 6), // timerfd_gettime
+    call(0x14a2, 471, 2, 6), // timerfd_settime
+    call(0x14a3, 420, 2, 6), // signalfd4
+    call(0x14a4, 63, 2, 6), // eventfd2
+    call(0x14a5, 55, 2, 6), // epoll_create1
+    call(0x14a6, 53, 2, 6), // dup3
+    call(0x14a7, 278, 2, 6), // pipe2
+    call(0x14a8, 161, 2, 6), // inotify_init1
+    call(0x14a9, 288, 2, 6), // preadv
+    call(0x14aa, 302, 2, 6), // pwritev
+    call(0x14ab, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x14ac, 272, 2, 6), // perf_event_open
+    call(0x14ad, 4, 2, 6), // accept4
+    call(0x14ae, 316, 2, 6), // recvmmsg
+    call(0x14af, 73, 2, 6), // fanotify_init
+    call(0x14b0, 74, 2, 6), // fanotify_mark
+    call(0x14b1, 290, 2, 6), // prlimit64
+    call(0x14b2, 252, 2, 6), // name_to_handle_at
+    call(0x14b3, 263, 2, 6), // open_by_handle_at
+    call(0x14b4, 32, 2, 6), // clock_adjtime
+    call(0x14b5, 450, 2, 6), // syncfs
+    call(0x14b6, 371, 3, 0), // sendmmsg
+    call(0x14b7, 391, 3, 0), // setns
+    call(0x14b8, 293, 3, 2), // process_vm_readv
+    call(0x14b9, 294, 3, 2), // process_vm_writev
+    call(0x14ba, 179, 3, 5), // kcmp
+    call(0x14bb, 88, 3, 8), // finit_module
+    call(0x14bc, 122, 2, 4), // getdents64
+    call(0x14bd, 356, 3, 14), // sched_setattr
+    call(0x14be, 350, 3, 14), // sched_getattr
+    call(0x14bf, 324, 3, 15), // renameat2
+    call(0x14c0, 360, 3, 17), // seccomp
+    call(0x14c1, 140, 3, 17), // getrandom
+    call(0x14c2, 213, 3, 17), // memfd_create
+    call(0x14c3, 18, 3, 18), // bpf
+    call(0x14c4, 65, 3, 19), // execveat
+    call(0x14c5, 490, 4, 3), // userfaultfd
+    call(0x14c6, 212, 3, 17), // membarrier
+    call(0x14c7, 222, 4, 4), // mlock2
+    call(0x14c8, 47, 4, 5), // copy_file_range
+    call(0x14c9, 289, 4, 6), // preadv2
+    call(0x14ca, 303, 4, 6), // pwritev2
+    call(0x14cb, 282, 4, 8), // pkey_mprotect
+    call(0x14cc, 280, 4, 8), // pkey_alloc
+    call(0x14cd, 281, 4, 8), // pkey_free
+    call(0x14ce, 437, 4, 11), // statx
+    call(0x14cf, 330, 4, 18), // rseq
+    call(0x14d0, 166, 4, 18), // io_pgetevents
+    call(0x1530, 276, 5, 1), // pidfd_send_signal
+    call(0x1531, 172, 5, 1), // io_uring_setup
+    call(0x1532, 170, 5, 1), // io_uring_enter
+    call(0x1533, 171, 5, 1), // io_uring_register
+    call(0x1534, 264, 5, 2), // open_tree
+    call(0x1535, 229, 5, 2), // move_mount
+    call(0x1536, 96, 5, 2), // fsopen
+    call(0x1537, 93, 5, 2), // fsconfig
+    call(0x1538, 95, 5, 2), // fsmount
+    call(0x1539, 97, 5, 2), // fspick
+    call(0x153a, 275, 5, 3), // pidfd_open
+    call(0x153b, 43, 5, 3), // clone3
+    call(0x153c, 45, 5, 9), // close_range
+    call(0x153d, 267, 5, 6), // openat2
+    call(0x153e, 274, 5, 6), // pidfd_getfd
+    call(0x153f, 69, 5, 8), // faccessat2
+    call(0x1540, 291, 5, 10), // process_madvise
+    call(0x1541, 59, 5, 11), // epoll_pwait2
+    call(0x1542, 228, 5, 12), // mount_setattr
+    call(0x1543, 306, 5, 14), // quotactl_fd
+    call(0x1544, 185, 5, 13), // landlock_create_ruleset
+    call(0x1545, 184, 5, 13), // landlock_add_rule
+    call(0x1546, 186, 5, 13), // landlock_restrict_self
+    call(0x1548, 292, 5, 15), // process_mrelease
+    call(0x1549, 111, 5, 19), // futex_waitv
+    call(0x154a, 375, 5, 17), // set_mempolicy_home_node
+    call(0x154b, 24, 6, 5), // cachestat
+    call(0x154c, 78, 6, 6), // fchmodat2
+    call(0x154d, 210, 6, 7), // map_shadow_stack
+    call(0x154e, 112, 6, 7), // futex_wake
+    call(0x154f, 110, 6, 7), // futex_wait
+    call(0x1550, 108, 6, 7), // futex_requeue
+    call(0x1551, 436, 6, 8), // statmount
+    call(0x1552, 193, 6, 8), // listmount
+    call(0x1553, 204, 6, 8), // lsm_get_self_attr
+    call(0x1554, 206, 6, 8), // lsm_set_self_attr
+    call(0x1555, 205, 6, 8), // lsm_list_modules
+    call(0x1556, 242, 6, 10), // mseal
+    call(0x1557, 409, 6, 13), // setxattrat
+    call(0x1558, 155, 6, 13), // getxattrat
+    call(0x1559, 196, 6, 13), // listxattrat
+    call(0x155a, 321, 6, 13), // removexattrat
+    call(0x155b, 265, 6, 15), // open_tree_attr
+    call(0x155c, 86, 6, 17), // file_getattr
+    call(0x155d, 87, 6, 17), // file_setattr
+    call(0x155e, 194, 6, 19), // listns
+    call(0x155f, 331, 7, 0), // rseq_slice_yield
 ];
 
 static MIPS64N32: Table = Table {
@@ -6723,400 +6723,400 @@ static MIPS64N32: Table = Table {
 };
 
 static MIPS64N32_CALLS: [Call; 394] = [
-    call(0x1770, "read", 1, 0),
-    call(0x1771, "write", 1, 0),
-    call(0x1772, "open", 1, 0),
-    call(0x1773, "close", 1, 0),
-    call(0x1774, "stat", 1, 0),
-    call(0x1775, "fstat", 1, 0),
-    call(0x1776, "lstat", 1, 0),
-    call(0x1777, "poll", 2, 0),
-    call(0x1778, "lseek", 1, 0),
-    call(0x1779, "mmap", 1, 0),
-    call(0x177a, "mprotect", 1, 0),
-    call(0x177b, "munmap", 1, 0),
-    call(0x177c, "brk", 1, 0),
-    call(0x177d, "rt_sigaction", 2, 2),
-    call(0x177e, "rt_sigprocmask", 2, 2),
-    call(0x177f, "ioctl", 1, 0),
-    call(0x1780, "pread64", 2, 2),
-    call(0x1781, "pwrite64", 2, 2),
-    call(0x1782, "readv", 2, 0),
-    call(0x1783, "writev", 2, 0),
-    call(0x1784, "access", 1, 0),
-    call(0x1785, "pipe", 1, 0),
-    call(0x1786, "_newselect", 2, 0),
-    call(0x1787, "sched_yield", 2, 0),
-    call(0x1788, "mremap", 2, 0),
-    call(0x1789, "msync", 2, 0),
-    call(0x178a, "mincore", 2, 4),
-    call(0x178b, "madvise", 2, 4),
-    call(0x178c, "shmget", 2, 0),
-    call(0x178d, "shmat", 2, 0),
-    call(0x178e, "shmctl", 2, 0),
-    call(0x178f, "dup", 1, 0),
-    call(0x1790, "dup2", 1, 0),
-    call(0x1791, "pause", 1, 0),
-    call(0x1792, "nanosleep", 2, 0),
-    call(0x1793, "getitimer", 1, 0),
-    call(0x1794, "setitimer", 1, 0),
-    call(0x1795, "alarm", 1, 0),
-    call(0x1796, "getpid", 1, 0),
-    call(0x1797, "sendfile", 2, 2),
-    call(0x1798, "socket", 2, 0),
-    call(0x1799, "connect", 2, 0),
-    call(0x179a, "accept", 2, 0),
-    call(0x179b, "sendto", 2, 0),
-    call(0x179c, "recvfrom", 2, 0),
-    call(0x179d, "sendmsg", 2, 0),
-    call(0x179e, "recvmsg", 2, 0),
-    call(0x179f, "shutdown", 2, 0),
-    call(0x17a0, "bind", 2, 0),
-    call(0x17a1, "listen", 2, 0),
-    call(0x17a2, "getsockname", 2, 0),
-    call(0x17a3, "getpeername", 2, 0),
-    call(0x17a4, "socketpair", 2, 0),
-    call(0x17a5, "setsockopt", 2, 0),
-    call(0x17a6, "getsockopt", 2, 0),
-    call(0x17a7, "clone", 1, 0),
-    call(0x17a8, "fork", 1, 0),
-    call(0x17a9, "execve", 1, 0),
-    call(0x17aa, "exit", 1, 0),
-    call(0x17ab, "wait4", 1, 0),
-    call(0x17ac, "kill", 1, 0),
-    call(0x17ad, "uname", 1, 0),
-    call(0x17ae, "semget", 2, 0),
-    call(0x17af, "semop", 2, 0),
-    call(0x17b0, "semctl", 2, 0),
-    call(0x17b1, "shmdt", 2, 0),
-    call(0x17b2, "msgget", 2, 0),
-    call(0x17b3, "msgsnd", 2, 0),
-    call(0x17b4, "msgrcv", 2, 0),
-    call(0x17b5, "msgctl", 2, 0),
-    call(0x17b6, "fcntl", 1, 0),
-    call(0x17b7, "flock", 2, 0),
-    call(0x17b8, "fsync", 1, 0),
-    call(0x17b9, "fdatasync", 2, 0),
-    call(0x17ba, "truncate", 1, 0),
-    call(0x17bb, "ftruncate", 1, 0),
-    call(0x17bc, "getdents", 2, 0),
-    call(0x17bd, "getcwd", 2, 2),
-    call(0x17be, "chdir", 1, 0),
-    call(0x17bf, "fchdir", 1, 0),
-    call(0x17c0, "rename", 1, 0),
-    call(0x17c1, "mkdir", 1, 0),
-    call(0x17c2, "rmdir", 1, 0),
-    call(0x17c3, "creat", 1, 0),
-    call(0x17c4, "link", 1, 0),
-    call(0x17c5, "unlink", 1, 0),
-    call(0x17c6, "symlink", 1, 0),
-    call(0x17c7, "readlink", 1, 0),
-    call(0x17c8, "chmod", 1, 0),
-    call(0x17c9, "fchmod", 1, 0),
-    call(0x17ca, "chown", 2, 2),
-    call(0x17cb, "fchown", 1, 0),
-    call(0x17cc, "lchown", 1, 0),
-    call(0x17cd, "umask", 1, 0),
-    call(0x17ce, "gettimeofday", 1, 0),
-    call(0x17cf, "getrlimit", 1, 0),
-    call(0x17d0, "getrusage", 1, 0),
-    call(0x17d1, "sysinfo", 1, 0),
-    call(0x17d2, "times", 1, 0),
-    call(0x17d3, "ptrace", 1, 0),
-    call(0x17d4, "getuid", 1, 0),
-    call(0x17d5, "syslog", 1, 0),
-    call(0x17d6, "getgid", 1, 0),
-    call(0x17d7, "setuid", 1, 0),
-    call(0x17d8, "setgid", 1, 0),
-    call(0x17d9, "geteuid", 1, 0),
-    call(0x17da, "getegid", 1, 0),
-    call(0x17db, "setpgid", 1, 0),
-    call(0x17dc, "getppid", 1, 0),
-    call(0x17dd, "getpgrp", 1, 0),
-    call(0x17de, "setsid", 1, 0),
-    call(0x17df, "setreuid", 1, 0),
-    call(0x17e0, "setregid", 1, 0),
-    call(0x17e1, "getgroups", 1, 0),
-    call(0x17e2, "setgroups", 1, 0),
-    call(0x17e3, "setresuid", 2, 2),
-    call(0x17e4, "getresuid", 2, 2),
-    call(0x17e5, "setresgid", 2, 2),
-    call(0x17e6, "getresgid", 2, 2),
-    call(0x17e7, "getpgid", 1, 0),
-    call(0x17e8, "setfsuid", 1, 2),
-    call(0x17e9, "setfsgid", 1, 2),
-    call(0x17ea, "getsid", 2, 0),
-    call(0x17eb, "capget", 2, 2),
-    call(0x17ec, "capset", 2, 2),
-    call(0x17ed, "rt_sigpending", 2, 2),
-    call(0x17ee, "rt_sigtimedwait", 2, 2),
-    call(0x17ef, "rt_sigqueueinfo", 2, 2),
-    call(0x17f0, "rt_sigsuspend", 2, 2),
-    call(0x17f1, "sigaltstack", 2, 2),
-    call(0x17f2, "utime", 1, 0),
-    call(0x17f3, "mknod", 1, 0),
-    call(0x17f4, "personality", 1, 2),
-    call(0x17f5, "ustat", 1, 0),
-    call(0x17f6, "statfs", 1, 0),
-    call(0x17f7, "fstatfs", 1, 0),
-    call(0x17f8, "sysfs", 1, 2),
-    call(0x17f9, "getpriority", 1, 0),
-    call(0x17fa, "setpriority", 1, 0),
-    call(0x17fb, "sched_setparam", 2, 0),
-    call(0x17fc, "sched_getparam", 2, 0),
-    call(0x17fd, "sched_setscheduler", 2, 0),
-    call(0x17fe, "sched_getscheduler", 2, 0),
-    call(0x17ff, "sched_get_priority_max", 2, 0),
-    call(0x1800, "sched_get_priority_min", 2, 0),
-    call(0x1801, "sched_rr_get_interval", 2, 0),
-    call(0x1802, "mlock", 2, 0),
-    call(0x1803, "munlock", 2, 0),
-    call(0x1804, "mlockall", 2, 0),
-    call(0x1805, "munlockall", 2, 0),
-    call(0x1806, "vhangup", 1, 0),
-    call(0x1807, "pivot_root", 2, 4),
-    call(0x1808, "_sysctl", 2, 0),
-    call(0x1809, "prctl", 2, 2),
-    call(0x180a, "adjtimex", 1, 0),
-    call(0x180b, "setrlimit", 1, 0),
-    call(0x180c, "chroot", 1, 0),
-    call(0x180d, "sync", 1, 0),
-    call(0x180e, "acct", 1, 0),
-    call(0x180f, "settimeofday", 1, 0),
-    call(0x1810, "mount", 1, 0),
-    call(0x1811, "umount2", 2, 2),
-    call(0x1812, "swapon", 1, 0),
-    call(0x1813, "swapoff", 1, 0),
-    call(0x1814, "reboot", 1, 0),
-    call(0x1815, "sethostname", 1, 0),
-    call(0x1816, "setdomainname", 1, 0),
-    call(0x1817, "create_module", 1, 0),
-    call(0x1818, "init_module", 1, 0),
-    call(0x1819, "delete_module", 1, 0),
-    call(0x181a, "get_kernel_syms", 1, 0),
-    call(0x181b, "query_module", 2, 2),
-    call(0x181c, "quotactl", 1, 0),
-    call(0x181d, "nfsservctl", 2, 2),
-    call(0x181e, "getpmsg", 0, 0),
-    call(0x1822, "gettid", 2, 4),
-    call(0x1823, "readahead", 2, 4),
-    call(0x1824, "setxattr", 2, 6),
-    call(0x1825, "lsetxattr", 2, 6),
-    call(0x1826, "fsetxattr", 2, 6),
-    call(0x1827, "getxattr", 2, 6),
-    call(0x1828, "lgetxattr", 2, 6),
-    call(0x1829, "fgetxattr", 2, 6),
-    call(0x182a, "listxattr", 2, 6),
-    call(0x182b, "llistxattr", 2, 6),
-    call(0x182c, "flistxattr", 2, 6),
-    call(0x182d, "removexattr", 2, 6),
-    call(0x182e, "lremovexattr", 2, 6),
-    call(0x182f, "fremovexattr", 2, 6),
-    call(0x1830, "tkill", 2, 6),
-    call(0x1832, "futex", 2, 6),
-    call(0x1833, "sched_setaffinity", 2, 6),
-    call(0x1834, "sched_getaffinity", 2, 6),
-    call(0x1835, "cacheflush", 1, 2),
-    call(0x1836, "cachectl", 0, 0),
-    call(0x1837, "sysmips", 2, 6),
-    call(0x1838, "io_setup", 2, 6),
-    call(0x1839, "io_destroy", 2, 6),
-    call(0x183a, "io_getevents", 2, 6),
-    call(0x183b, "io_submit", 2, 6),
-    call(0x183c, "io_cancel", 2, 6),
-    call(0x183d, "exit_group", 2, 6),
-    call(0x183e, "lookup_dcookie", 2, 6),
-    call(0x183f, "epoll_create", 2, 6),
-    call(0x1840, "epoll_ctl", 2, 6),
-    call(0x1841, "epoll_wait", 2, 6),
-    call(0x1842, "remap_file_pages", 2, 6),
-    call(0x1843, "rt_sigreturn", 2, 2),
-    call(0x1844, "fcntl64", 2, 4),
-    call(0x1845, "set_tid_address", 2, 6),
-    call(0x1846, "restart_syscall", 2, 6),
-    call(0x1847, "semtimedop", 2, 6),
-    call(0x1848, "fadvise64", 2, 6),
-    call(0x1849, "statfs64", 2, 6),
-    call(0x184a, "fstatfs64", 2, 6),
-    call(0x184b, "sendfile64", 2, 6),
-    call(0x184c, "timer_create", 2, 6),
-    call(0x184d, "timer_settime", 2, 6),
-    call(0x184e, "timer_gettime", 2, 6),
-    call(0x184f, "timer_getoverrun", 2, 6),
-    call(0x1850, "timer_delete", 2, 6),
-    call(0x1851, "clock_settime", 2, 6),
-    call(0x1852, "clock_gettime", 2, 6),
-    call(0x1853, "clock_getres", 2, 6),
-    call(0x1854, "clock_nanosleep", 2, 6),
-    call(0x1855, "tgkill", 2, 6),
-    call(0x1856, "utimes", 2, 2),
-    call(0x1857, "mbind", 2, 6),
-    call(0x1858, "get_mempolicy", 2, 6),
-    call(0x1859, "set_mempolicy", 2, 6),
-    call(0x185a, "mq_open", 2, 6),
-    call(0x185b, "mq_unlink", 2, 6),
-    call(0x185c, "mq_timedsend", 2, 6),
-    call(0x185d, "mq_timedreceive", 2, 6),
-    call(0x185e, "mq_notify", 2, 6),
-    call(0x185f, "mq_getsetattr", 2, 6),
-    call(0x1861, "waitid", 2, 6),
-    call(0x1863, "add_key", 2, 6),
-    call(0x1864, "request_key", 2, 6),
-    call(0x1865, "keyctl", 2, 6),
-    call(0x1866, "set_thread_area", 2, 6),
-    call(0x1867, "inotify_init", 2, 6),
-    call(0x1868, "inotify_add_watch", 2, 6),
-    call(0x1869, "inotify_rm_watch", 2, 6),
-    call(0x186a, "migrate_pages", 2, 6),
-    call(0x186b, "openat", 2, 6),
-    call(0x186c, "mkdirat", 2, 6),
-    call(0x186d, "mknodat", 2, 6),
-    call(0x186e, "fchownat", 2, 6),
-    call(0x186f, "futimesat", 2, 6),
-    call(0x1870, "newfstatat", 2, 6),
-    call(0x1871, "unlinkat", 2, 6),
-    call(0x1872, "renameat", 2, 6),
-    call(0x1873, "linkat", 2, 6),
-    call(0x1874, "symlinkat", 2, 6),
-    call(0x1875, "readlinkat", 2, 6),
-    call(0x1876, "fchmodat", 2, 6),
-    call(0x1877, "faccessat", 2, 6),
-    call(0x1878, "pselect6", 2, 6),
-    call(0x1879, "ppoll", 2, 6),
-    call(0x187a, "unshare", 2, 6),
-    call(0x187b, "splice", 2, 6),
-    call(0x187c, "sync_file_range", 2, 6),
-    call(0x187d, "tee", 2, 6),
-    call(0x187e, "vmsplice", 2, 6),
-    call(0x187f, "move_pages", 2, 6),
-    call(0x1880, "set_robust_list", 2, 6),
-    call(0x1881, "get_robust_list", 2, 6),
-    call(0x1882, "kexec_load", 2, 6),
-    call(0x1883, "getcpu", 2, 6),
-    call(0x1884, "epoll_pwait", 2, 6),
-    call(0x1885, "ioprio_set", 2, 6),
-    call(0x1886, "ioprio_get", 2, 6),
-    call(0x1887, "utimensat", 2, 6),
-    call(0x1888, "signalfd", 2, 6),
-    call(0x1889, "timerfd", 0, 0),
-    call(0x188a, "eventfd", 2, 6),
-    call(0x188b, "fallocate", 2, 6),
-    call(0x188c, "timerfd_create", 2, 6),
-    call(0x188d, "timerfd_gettime", 2, 6),
-    call(0x188e, "timerfd_settime", 2, 6),
-    call(0x188f, "signalfd4", 2, 6),
-    call(0x1890, "eventfd2", 2, 6),
-    call(0x1891, "epoll_create1", 2, 6),
-    call(0x1892, "dup3", 2, 6),
-    call(0x1893, "pipe2", 2, 6),
-    call(0x1894, "inotify_init1", 2, 6),
-    call(0x1895, "preadv", 2, 6),
-    call(0x1896, "pwritev", 2, 6),
-    call(0x1897, "rt_tgsigqueueinfo", 2, 6),
-    call(0x1898, "perf_event_open", 2, 6),
-    call(0x1899, "accept4", 2, 6),
-    call(0x189a, "recvmmsg", 2, 6),
-    call(0x189b, "getdents64", 2, 4),
-    call(0x189c, "fanotify_init", 2, 6),
-    call(0x189d, "fanotify_mark", 2, 6),
-    call(0x189e, "prlimit64", 2, 6),
-    call(0x189f, "name_to_handle_at", 2, 6),
-    call(0x18a0, "open_by_handle_at", 2, 6),
-    call(0x18a1, "clock_adjtime", 2, 6),
-    call(0x18a2, "syncfs", 2, 6),
-    call(0x18a3, "sendmmsg", 3, 0),
-    call(0x18a4, "setns", 3, 0),
-    call(0x18a5, "process_vm_readv", 3, 2),
-    call(0x18a6, "process_vm_writev", 3, 2),
-    call(0x18a7, "kcmp", 3, 5),
-    call(0x18a8, "finit_module", 3, 8),
-    call(0x18a9, "sched_setattr", 3, 14),
-    call(0x18aa, "sched_getattr", 3, 14),
-    call(0x18ab, "renameat2", 3, 15),
-    call(0x18ac, "seccomp", 3, 17),
-    call(0x18ad, "getrandom", 3, 17),
-    call(0x18ae, "memfd_create", 3, 17),
-    call(0x18af, "bpf", 3, 18),
-    call(0x18b0, "execveat", 3, 19),
-    call(0x18b1, "userfaultfd", 4, 3),
-    call(0x18b2, "membarrier", 3, 17),
-    call(0x18b3, "mlock2", 4, 4),
-    call(0x18b4, "copy_file_range", 4, 5),
-    call(0x18b5, "preadv2", 4, 6),
-    call(0x18b6, "pwritev2", 4, 6),
-    call(0x18b7, "pkey_mprotect", 4, 8),
-    call(0x18b8, "pkey_alloc", 4, 8),
-    call(0x18b9, "pkey_free", 4, 8),
-    call(0x18ba, "statx", 4, 11),
-    call(0x18bb, "rseq", 4, 18),
-    call(0x18bc, "io_pgetevents", 4, 18),
-    call(0x1903, "clock_gettime64", 5, 1),
-    call(0x1904, "clock_settime64", 5, 1),
-    call(0x1905, "clock_adjtime64", 5, 1),
-    call(0x1906, "clock_getres_time64", 5, 1),
-    call(0x1907, "clock_nanosleep_time64", 5, 1),
-    call(0x1908, "timer_gettime64", 5, 1),
-    call(0x1909, "timer_settime64", 5, 1),
-    call(0x190a, "timerfd_gettime64", 5, 1),
-    call(0x190b, "timerfd_settime64", 5, 1),
-    call(0x190c, "utimensat_time64", 5, 1),
-    call(0x190d, "pselect6_time64", 5, 1),
-    call(0x190e, "ppoll_time64", 5, 1),
-    call(0x1910, "io_pgetevents_time64", 5, 1),
-    call(0x1911, "recvmmsg_time64", 5, 1),
-    call(0x1912, "mq_timedsend_time64", 5, 1),
-    call(0x1913, "mq_timedreceive_time64", 5, 1),
-    call(0x1914, "semtimedop_time64", 5, 1),
-    call(0x1915, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1916, "futex_time64", 5, 1),
-    call(0x1917, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1918, "pidfd_send_signal", 5, 1),
-    call(0x1919, "io_uring_setup", 5, 1),
-    call(0x191a, "io_uring_enter", 5, 1),
-    call(0x191b, "io_uring_register", 5, 1),
-    call(0x191c, "open_tree", 5, 2),
-    call(0x191d, "move_mount", 5, 2),
-    call(0x191e, "fsopen", 5, 2),
-    call(0x191f, "fsconfig", 5, 2),
-    call(0x1920, "fsmount", 5, 2),
-    call(0x1921, "fspick", 5, 2),
-    call(0x1922, "pidfd_open", 5, 3),
-    call(0x1923, "clone3", 5, 3),
-    call(0x1924, "close_range", 5, 9),
-    call(0x1925, "openat2", 5, 6),
-    call(0x1926, "pidfd_getfd", 5, 6),
-    call(0x1927, "faccessat2", 5, 8),
-    call(0x1928, "process_madvise", 5, 10),
-    call(0x1929, "epoll_pwait2", 5, 11),
-    call(0x192a, "mount_setattr", 5, 12),
-    call(0x192b, "quotactl_fd", 5, 14),
-    call(0x192c, "landlock_create_ruleset", 5, 13),
-    call(0x192d, "landlock_add_rule", 5, 13),
-    call(0x192e, "landlock_restrict_self", 5, 13),
-    call(0x1930, "process_mrelease", 5, 15),
-    call(0x1931, "futex_waitv", 5, 19),
-    call(0x1932, "set_mempolicy_home_node", 5, 17),
-    call(0x1933, "cachestat", 6, 5),
-    call(0x1934, "fchmodat2", 6, 6),
-    call(0x1935, "map_shadow_stack", 6, 7),
-    call(0x1936, "futex_wake", 6, 7),
-    call(0x1937, "futex_wait", 6, 7),
-    call(0x1938, "futex_requeue", 6, 7),
-    call(0x1939, "statmount", 6, 8),
-    call(0x193a, "listmount", 6, 8),
-    call(0x193b, "lsm_get_self_attr", 6, 8),
-    call(0x193c, "lsm_set_self_attr", 6, 8),
-    call(0x193d, "lsm_list_modules", 6, 8),
-    call(0x193e, "mseal", 6, 10),
-    call(0x193f, "setxattrat", 6, 13),
-    call(0x1940, "getxattrat", 6, 13),
-    call(0x1941, "listxattrat", 6, 13),
-    call(0x1942, "removexattrat", 6, 13),
-    call(0x1943, "open_tree_attr", 6, 15),
-    call(0x1944, "file_getattr", 6, 17),
-    call(0x1945, "file_setattr", 6, 17),
-    call(0x1946, "listns", 6, 19),
-    call(0x1947, "rseq_slice_yield", 7, 0),
+    call(0x1770, 307, 1, 0), // read
+    call(0x1771, 507, 1, 0), // write
+    call(0x1772, 262, 1, 0), // open
+    call(0x1773, 44, 1, 0), // close
+    call(0x1774, 432, 1, 0), // stat
+    call(0x1775, 98, 1, 0), // fstat
+    call(0x1776, 207, 1, 0), // lstat
+    call(0x1777, 283, 2, 0), // poll
+    call(0x1778, 202, 1, 0), // lseek
+    call(0x1779, 224, 1, 0), // mmap
+    call(0x177a, 231, 1, 0), // mprotect
+    call(0x177b, 251, 1, 0), // munmap
+    call(0x177c, 21, 1, 0), // brk
+    call(0x177d, 332, 2, 2), // rt_sigaction
+    call(0x177e, 334, 2, 2), // rt_sigprocmask
+    call(0x177f, 173, 1, 0), // ioctl
+    call(0x1780, 287, 2, 2), // pread64
+    call(0x1781, 301, 2, 2), // pwrite64
+    call(0x1782, 312, 2, 0), // readv
+    call(0x1783, 508, 2, 0), // writev
+    call(0x1784, 5, 1, 0), // access
+    call(0x1785, 277, 1, 0), // pipe
+    call(0x1786, 1, 2, 0), // _newselect
+    call(0x1787, 359, 2, 0), // sched_yield
+    call(0x1788, 241, 2, 0), // mremap
+    call(0x1789, 247, 2, 0), // msync
+    call(0x178a, 216, 2, 4), // mincore
+    call(0x178b, 209, 2, 4), // madvise
+    call(0x178c, 414, 2, 0), // shmget
+    call(0x178d, 411, 2, 0), // shmat
+    call(0x178e, 412, 2, 0), // shmctl
+    call(0x178f, 51, 1, 0), // dup
+    call(0x1790, 52, 1, 0), // dup2
+    call(0x1791, 268, 1, 0), // pause
+    call(0x1792, 253, 2, 0), // nanosleep
+    call(0x1793, 131, 1, 0), // getitimer
+    call(0x1794, 390, 1, 0), // setitimer
+    call(0x1795, 10, 1, 0), // alarm
+    call(0x1796, 136, 1, 0), // getpid
+    call(0x1797, 369, 2, 2), // sendfile
+    call(0x1798, 425, 2, 0), // socket
+    call(0x1799, 46, 2, 0), // connect
+    call(0x179a, 3, 2, 0), // accept
+    call(0x179b, 373, 2, 0), // sendto
+    call(0x179c, 315, 2, 0), // recvfrom
+    call(0x179d, 372, 2, 0), // sendmsg
+    call(0x179e, 318, 2, 0), // recvmsg
+    call(0x179f, 415, 2, 0), // shutdown
+    call(0x17a0, 17, 2, 0), // bind
+    call(0x17a1, 192, 2, 0), // listen
+    call(0x17a2, 148, 2, 0), // getsockname
+    call(0x17a3, 133, 2, 0), // getpeername
+    call(0x17a4, 427, 2, 0), // socketpair
+    call(0x17a5, 404, 2, 0), // setsockopt
+    call(0x17a6, 149, 2, 0), // getsockopt
+    call(0x17a7, 42, 1, 0), // clone
+    call(0x17a8, 91, 1, 0), // fork
+    call(0x17a9, 64, 1, 0), // execve
+    call(0x17aa, 66, 1, 0), // exit
+    call(0x17ab, 504, 1, 0), // wait4
+    call(0x17ac, 183, 1, 0), // kill
+    call(0x17ad, 483, 1, 0), // uname
+    call(0x17ae, 364, 2, 0), // semget
+    call(0x17af, 365, 2, 0), // semop
+    call(0x17b0, 363, 2, 0), // semctl
+    call(0x17b1, 413, 2, 0), // shmdt
+    call(0x17b2, 244, 2, 0), // msgget
+    call(0x17b3, 246, 2, 0), // msgsnd
+    call(0x17b4, 245, 2, 0), // msgrcv
+    call(0x17b5, 243, 2, 0), // msgctl
+    call(0x17b6, 82, 1, 0), // fcntl
+    call(0x17b7, 90, 2, 0), // flock
+    call(0x17b8, 103, 1, 0), // fsync
+    call(0x17b9, 84, 2, 0), // fdatasync
+    call(0x17ba, 475, 1, 0), // truncate
+    call(0x17bb, 105, 1, 0), // ftruncate
+    call(0x17bc, 121, 2, 0), // getdents
+    call(0x17bd, 120, 2, 2), // getcwd
+    call(0x17be, 27, 1, 0), // chdir
+    call(0x17bf, 75, 1, 0), // fchdir
+    call(0x17c0, 322, 1, 0), // rename
+    call(0x17c1, 217, 1, 0), // mkdir
+    call(0x17c2, 329, 1, 0), // rmdir
+    call(0x17c3, 48, 1, 0), // creat
+    call(0x17c4, 190, 1, 0), // link
+    call(0x17c5, 484, 1, 0), // unlink
+    call(0x17c6, 445, 1, 0), // symlink
+    call(0x17c7, 310, 1, 0), // readlink
+    call(0x17c8, 28, 1, 0), // chmod
+    call(0x17c9, 76, 1, 0), // fchmod
+    call(0x17ca, 29, 2, 2), // chown
+    call(0x17cb, 79, 1, 0), // fchown
+    call(0x17cc, 187, 1, 0), // lchown
+    call(0x17cd, 480, 1, 0), // umask
+    call(0x17ce, 151, 1, 0), // gettimeofday
+    call(0x17cf, 145, 1, 0), // getrlimit
+    call(0x17d0, 146, 1, 0), // getrusage
+    call(0x17d1, 454, 1, 0), // sysinfo
+    call(0x17d2, 473, 1, 0), // times
+    call(0x17d3, 299, 1, 0), // ptrace
+    call(0x17d4, 152, 1, 0), // getuid
+    call(0x17d5, 455, 1, 0), // syslog
+    call(0x17d6, 127, 1, 0), // getgid
+    call(0x17d7, 406, 1, 0), // setuid
+    call(0x17d8, 385, 1, 0), // setgid
+    call(0x17d9, 125, 1, 0), // geteuid
+    call(0x17da, 123, 1, 0), // getegid
+    call(0x17db, 392, 1, 0), // setpgid
+    call(0x17dc, 138, 1, 0), // getppid
+    call(0x17dd, 135, 1, 0), // getpgrp
+    call(0x17de, 403, 1, 0), // setsid
+    call(0x17df, 400, 1, 0), // setreuid
+    call(0x17e0, 394, 1, 0), // setregid
+    call(0x17e1, 129, 1, 0), // getgroups
+    call(0x17e2, 387, 1, 0), // setgroups
+    call(0x17e3, 398, 2, 2), // setresuid
+    call(0x17e4, 143, 2, 2), // getresuid
+    call(0x17e5, 396, 2, 2), // setresgid
+    call(0x17e6, 141, 2, 2), // getresgid
+    call(0x17e7, 134, 1, 0), // getpgid
+    call(0x17e8, 383, 1, 2), // setfsuid
+    call(0x17e9, 381, 1, 2), // setfsgid
+    call(0x17ea, 147, 2, 0), // getsid
+    call(0x17eb, 25, 2, 2), // capget
+    call(0x17ec, 26, 2, 2), // capset
+    call(0x17ed, 333, 2, 2), // rt_sigpending
+    call(0x17ee, 338, 2, 2), // rt_sigtimedwait
+    call(0x17ef, 335, 2, 2), // rt_sigqueueinfo
+    call(0x17f0, 337, 2, 2), // rt_sigsuspend
+    call(0x17f1, 417, 2, 2), // sigaltstack
+    call(0x17f2, 494, 1, 0), // utime
+    call(0x17f3, 219, 1, 0), // mknod
+    call(0x17f4, 273, 1, 2), // personality
+    call(0x17f5, 493, 1, 0), // ustat
+    call(0x17f6, 434, 1, 0), // statfs
+    call(0x17f7, 101, 1, 0), // fstatfs
+    call(0x17f8, 453, 1, 2), // sysfs
+    call(0x17f9, 139, 1, 0), // getpriority
+    call(0x17fa, 393, 1, 0), // setpriority
+    call(0x17fb, 357, 2, 0), // sched_setparam
+    call(0x17fc, 351, 2, 0), // sched_getparam
+    call(0x17fd, 358, 2, 0), // sched_setscheduler
+    call(0x17fe, 352, 2, 0), // sched_getscheduler
+    call(0x17ff, 347, 2, 0), // sched_get_priority_max
+    call(0x1800, 348, 2, 0), // sched_get_priority_min
+    call(0x1801, 353, 2, 0), // sched_rr_get_interval
+    call(0x1802, 221, 2, 0), // mlock
+    call(0x1803, 249, 2, 0), // munlock
+    call(0x1804, 223, 2, 0), // mlockall
+    call(0x1805, 250, 2, 0), // munlockall
+    call(0x1806, 499, 1, 0), // vhangup
+    call(0x1807, 279, 2, 4), // pivot_root
+    call(0x1808, 2, 2, 0), // _sysctl
+    call(0x1809, 286, 2, 2), // prctl
+    call(0x180a, 8, 1, 0), // adjtimex
+    call(0x180b, 402, 1, 0), // setrlimit
+    call(0x180c, 31, 1, 0), // chroot
+    call(0x180d, 447, 1, 0), // sync
+    call(0x180e, 6, 1, 0), // acct
+    call(0x180f, 405, 1, 0), // settimeofday
+    call(0x1810, 227, 1, 0), // mount
+    call(0x1811, 482, 2, 2), // umount2
+    call(0x1812, 443, 1, 0), // swapon
+    call(0x1813, 442, 1, 0), // swapoff
+    call(0x1814, 313, 1, 0), // reboot
+    call(0x1815, 389, 1, 0), // sethostname
+    call(0x1816, 380, 1, 0), // setdomainname
+    call(0x1817, 49, 1, 0), // create_module
+    call(0x1818, 158, 1, 0), // init_module
+    call(0x1819, 50, 1, 0), // delete_module
+    call(0x181a, 114, 1, 0), // get_kernel_syms
+    call(0x181b, 304, 2, 2), // query_module
+    call(0x181c, 305, 1, 0), // quotactl
+    call(0x181d, 255, 2, 2), // nfsservctl
+    call(0x181e, 137, 0, 0), // getpmsg
+    call(0x1822, 150, 2, 4), // gettid
+    call(0x1823, 308, 2, 4), // readahead
+    call(0x1824, 408, 2, 6), // setxattr
+    call(0x1825, 203, 2, 6), // lsetxattr
+    call(0x1826, 94, 2, 6), // fsetxattr
+    call(0x1827, 154, 2, 6), // getxattr
+    call(0x1828, 189, 2, 6), // lgetxattr
+    call(0x1829, 85, 2, 6), // fgetxattr
+    call(0x182a, 195, 2, 6), // listxattr
+    call(0x182b, 197, 2, 6), // llistxattr
+    call(0x182c, 89, 2, 6), // flistxattr
+    call(0x182d, 320, 2, 6), // removexattr
+    call(0x182e, 201, 2, 6), // lremovexattr
+    call(0x182f, 92, 2, 6), // fremovexattr
+    call(0x1830, 474, 2, 6), // tkill
+    call(0x1832, 107, 2, 6), // futex
+    call(0x1833, 355, 2, 6), // sched_setaffinity
+    call(0x1834, 349, 2, 6), // sched_getaffinity
+    call(0x1835, 23, 1, 2), // cacheflush
+    call(0x1836, 22, 0, 0), // cachectl
+    call(0x1837, 456, 2, 6), // sysmips
+    call(0x1838, 168, 2, 6), // io_setup
+    call(0x1839, 164, 2, 6), // io_destroy
+    call(0x183a, 165, 2, 6), // io_getevents
+    call(0x183b, 169, 2, 6), // io_submit
+    call(0x183c, 163, 2, 6), // io_cancel
+    call(0x183d, 67, 2, 6), // exit_group
+    call(0x183e, 200, 2, 6), // lookup_dcookie
+    call(0x183f, 54, 2, 6), // epoll_create
+    call(0x1840, 56, 2, 6), // epoll_ctl
+    call(0x1841, 60, 2, 6), // epoll_wait
+    call(0x1842, 319, 2, 6), // remap_file_pages
+    call(0x1843, 336, 2, 2), // rt_sigreturn
+    call(0x1844, 83, 2, 4), // fcntl64
+    call(0x1845, 378, 2, 6), // set_tid_address
+    call(0x1846, 326, 2, 6), // restart_syscall
+    call(0x1847, 366, 2, 6), // semtimedop
+    call(0x1848, 70, 2, 6), // fadvise64
+    call(0x1849, 435, 2, 6), // statfs64
+    call(0x184a, 102, 2, 6), // fstatfs64
+    call(0x184b, 370, 2, 6), // sendfile64
+    call(0x184c, 460, 2, 6), // timer_create
+    call(0x184d, 465, 2, 6), // timer_settime
+    call(0x184e, 463, 2, 6), // timer_gettime
+    call(0x184f, 462, 2, 6), // timer_getoverrun
+    call(0x1850, 461, 2, 6), // timer_delete
+    call(0x1851, 40, 2, 6), // clock_settime
+    call(0x1852, 36, 2, 6), // clock_gettime
+    call(0x1853, 34, 2, 6), // clock_getres
+    call(0x1854, 38, 2, 6), // clock_nanosleep
+    call(0x1855, 458, 2, 6), // tgkill
+    call(0x1856, 497, 2, 2), // utimes
+    call(0x1857, 211, 2, 6), // mbind
+    call(0x1858, 115, 2, 6), // get_mempolicy
+    call(0x1859, 374, 2, 6), // set_mempolicy
+    call(0x185a, 235, 2, 6), // mq_open
+    call(0x185b, 240, 2, 6), // mq_unlink
+    call(0x185c, 238, 2, 6), // mq_timedsend
+    call(0x185d, 236, 2, 6), // mq_timedreceive
+    call(0x185e, 234, 2, 6), // mq_notify
+    call(0x185f, 233, 2, 6), // mq_getsetattr
+    call(0x1861, 505, 2, 6), // waitid
+    call(0x1863, 7, 2, 6), // add_key
+    call(0x1864, 325, 2, 6), // request_key
+    call(0x1865, 182, 2, 6), // keyctl
+    call(0x1866, 377, 2, 6), // set_thread_area
+    call(0x1867, 160, 2, 6), // inotify_init
+    call(0x1868, 159, 2, 6), // inotify_add_watch
+    call(0x1869, 162, 2, 6), // inotify_rm_watch
+    call(0x186a, 215, 2, 6), // migrate_pages
+    call(0x186b, 266, 2, 6), // openat
+    call(0x186c, 218, 2, 6), // mkdirat
+    call(0x186d, 220, 2, 6), // mknodat
+    call(0x186e, 81, 2, 6), // fchownat
+    call(0x186f, 113, 2, 6), // futimesat
+    call(0x1870, 254, 2, 6), // newfstatat
+    call(0x1871, 485, 2, 6), // unlinkat
+    call(0x1872, 323, 2, 6), // renameat
+    call(0x1873, 191, 2, 6), // linkat
+    call(0x1874, 446, 2, 6), // symlinkat
+    call(0x1875, 311, 2, 6), // readlinkat
+    call(0x1876, 77, 2, 6), // fchmodat
+    call(0x1877, 68, 2, 6), // faccessat
+    call(0x1878, 297, 2, 6), // pselect6
+    call(0x1879, 284, 2, 6), // ppoll
+    call(0x187a, 486, 2, 6), // unshare
+    call(0x187b, 428, 2, 6), // splice
+    call(0x187c, 448, 2, 6), // sync_file_range
+    call(0x187d, 457, 2, 6), // tee
+    call(0x187e, 502, 2, 6), // vmsplice
+    call(0x187f, 230, 2, 6), // move_pages
+    call(0x1880, 376, 2, 6), // set_robust_list
+    call(0x1881, 116, 2, 6), // get_robust_list
+    call(0x1882, 181, 2, 6), // kexec_load
+    call(0x1883, 119, 2, 6), // getcpu
+    call(0x1884, 58, 2, 6), // epoll_pwait
+    call(0x1885, 177, 2, 6), // ioprio_set
+    call(0x1886, 176, 2, 6), // ioprio_get
+    call(0x1887, 495, 2, 6), // utimensat
+    call(0x1888, 419, 2, 6), // signalfd
+    call(0x1889, 467, 0, 0), // timerfd
+    call(0x188a, 62, 2, 6), // eventfd
+    call(0x188b, 72, 2, 6), // fallocate
+    call(0x188c, 468, 2, 6), // timerfd_create
+    call(0x188d, 469, 2, 6), // timerfd_gettime
+    call(0x188e, 471, 2, 6), // timerfd_settime
+    call(0x188f, 420, 2, 6), // signalfd4
+    call(0x1890, 63, 2, 6), // eventfd2
+    call(0x1891, 55, 2, 6), // epoll_create1
+    call(0x1892, 53, 2, 6), // dup3
+    call(0x1893, 278, 2, 6), // pipe2
+    call(0x1894, 161, 2, 6), // inotify_init1
+    call(0x1895, 288, 2, 6), // preadv
+    call(0x1896, 302, 2, 6), // pwritev
+    call(0x1897, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x1898, 272, 2, 6), // perf_event_open
+    call(0x1899, 4, 2, 6), // accept4
+    call(0x189a, 316, 2, 6), // recvmmsg
+    call(0x189b, 122, 2, 4), // getdents64
+    call(0x189c, 73, 2, 6), // fanotify_init
+    call(0x189d, 74, 2, 6), // fanotify_mark
+    call(0x189e, 290, 2, 6), // prlimit64
+    call(0x189f, 252, 2, 6), // name_to_handle_at
+    call(0x18a0, 263, 2, 6), // open_by_handle_at
+    call(0x18a1, 32, 2, 6), // clock_adjtime
+    call(0x18a2, 450, 2, 6), // syncfs
+    call(0x18a3, 371, 3, 0), // sendmmsg
+    call(0x18a4, 391, 3, 0), // setns
+    call(0x18a5, 293, 3, 2), // process_vm_readv
+    call(0x18a6, 294, 3, 2), // process_vm_writev
+    call(0x18a7, 179, 3, 5), // kcmp
+    call(0x18a8, 88, 3, 8), // finit_module
+    call(0x18a9, 356, 3, 14), // sched_setattr
+    call(0x18aa, 350, 3, 14), // sched_getattr
+    call(0x18ab, 324, 3, 15), // renameat2
+    call(0x18ac, 360, 3, 17), // seccomp
+    call(0x18ad, 140, 3, 17), // getrandom
+    call(0x18ae, 213, 3, 17), // memfd_create
+    call(0x18af, 18, 3, 18), // bpf
+    call(0x18b0, 65, 3, 19), // execveat
+    call(0x18b1, 490, 4, 3), // userfaultfd
+    call(0x18b2, 212, 3, 17), // membarrier
+    call(0x18b3, 222, 4, 4), // mlock2
+    call(0x18b4, 47, 4, 5), // copy_file_range
+    call(0x18b5, 289, 4, 6), // preadv2
+    call(0x18b6, 303, 4, 6), // pwritev2
+    call(0x18b7, 282, 4, 8), // pkey_mprotect
+    call(0x18b8, 280, 4, 8), // pkey_alloc
+    call(0x18b9, 281, 4, 8), // pkey_free
+    call(0x18ba, 437, 4, 11), // statx
+    call(0x18bb, 330, 4, 18), // rseq
+    call(0x18bc, 166, 4, 18), // io_pgetevents
+    call(0x1903, 37, 5, 1), // clock_gettime64
+    call(0x1904, 41, 5, 1), // clock_settime64
+    call(0x1905, 33, 5, 1), // clock_adjtime64
+    call(0x1906, 35, 5, 1), // clock_getres_time64
+    call(0x1907, 39, 5, 1), // clock_nanosleep_time64
+    call(0x1908, 464, 5, 1), // timer_gettime64
+    call(0x1909, 466, 5, 1), // timer_settime64
+    call(0x190a, 470, 5, 1), // timerfd_gettime64
+    call(0x190b, 472, 5, 1), // timerfd_settime64
+    call(0x190c, 496, 5, 1), // utimensat_time64
+    call(0x190d, 298, 5, 1), // pselect6_time64
+    call(0x190e, 285, 5, 1), // ppoll_time64
+    call(0x1910, 167, 5, 1), // io_pgetevents_time64
+    call(0x1911, 317, 5, 1), // recvmmsg_time64
+    call(0x1912, 239, 5, 1), // mq_timedsend_time64
+    call(0x1913, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1914, 367, 5, 1), // semtimedop_time64
+    call(0x1915, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1916, 109, 5, 1), // futex_time64
+    call(0x1917, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1918, 276, 5, 1), // pidfd_send_signal
+    call(0x1919, 172, 5, 1), // io_uring_setup
+    call(0x191a, 170, 5, 1), // io_uring_enter
+    call(0x191b, 171, 5, 1), // io_uring_register
+    call(0x191c, 264, 5, 2), // open_tree
+    call(0x191d, 229, 5, 2), // move_mount
+    call(0x191e, 96, 5, 2), // fsopen
+    call(0x191f, 93, 5, 2), // fsconfig
+    call(0x1920, 95, 5, 2), // fsmount
+    call(0x1921, 97, 5, 2), // fspick
+    call(0x1922, 275, 5, 3), // pidfd_open
+    call(0x1923, 43, 5, 3), // clone3
+    call(0x1924, 45, 5, 9), // close_range
+    call(0x1925, 267, 5, 6), // openat2
+    call(0x1926, 274, 5, 6), // pidfd_getfd
+    call(0x1927, 69, 5, 8), // faccessat2
+    call(0x1928, 291, 5, 10), // process_madvise
+    call(0x1929, 59, 5, 11), // epoll_pwait2
+    call(0x192a, 228, 5, 12), // mount_setattr
+    call(0x192b, 306, 5, 14), // quotactl_fd
+    call(0x192c, 185, 5, 13), // landlock_create_ruleset
+    call(0x192d, 184, 5, 13), // landlock_add_rule
+    call(0x192e, 186, 5, 13), // landlock_restrict_self
+    call(0x1930, 292, 5, 15), // process_mrelease
+    call(0x1931, 111, 5, 19), // futex_waitv
+    call(0x1932, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1933, 24, 6, 5), // cachestat
+    call(0x1934, 78, 6, 6), // fchmodat2
+    call(0x1935, 210, 6, 7), // map_shadow_stack
+    call(0x1936, 112, 6, 7), // futex_wake
+    call(0x1937, 110, 6, 7), // futex_wait
+    call(0x1938, 108, 6, 7), // futex_requeue
+    call(0x1939, 436, 6, 8), // statmount
+    call(0x193a, 193, 6, 8), // listmount
+    call(0x193b, 204, 6, 8), // lsm_get_self_attr
+    call(0x193c, 206, 6, 8), // lsm_set_self_attr
+    call(0x193d, 205, 6, 8), // lsm_list_modules
+    call(0x193e, 242, 6, 10), // mseal
+    call(0x193f, 409, 6, 13), // setxattrat
+    call(0x1940, 155, 6, 13), // getxattrat
+    call(0x1941, 196, 6, 13), // listxattrat
+    call(0x1942, 321, 6, 13), // removexattrat
+    call(0x1943, 265, 6, 15), // open_tree_attr
+    call(0x1944, 86, 6, 17), // file_getattr
+    call(0x1945, 87, 6, 17), // file_setattr
+    call(0x1946, 194, 6, 19), // listns
+    call(0x1947, 331, 7, 0), // rseq_slice_yield
 ];
 
 static PARISC: Table = Table {
@@ -7162,413 +7162,413 @@ static PARISC: Table = Table {
 };
 
 static PARISC_CALLS: [Call; 407] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x11, "socket", 2, 0),
-    call(0x12, "stat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "bind", 2, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "fstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x1f, "connect", 2, 0),
-    call(0x20, "listen", 2, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x23, "accept", 2, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2c, "getsockname", 2, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x35, "getpeername", 2, 0),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x38, "socketpair", 2, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3a, "send", 2, 0),
-    call(0x3b, "uname", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "pivot_root", 2, 4),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "mincore", 2, 4),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "sendto", 2, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "lstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "mmap2", 2, 4),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x62, "recv", 2, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "stat64", 2, 4),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "capget", 2, 2),
-    call(0x6b, "capset", 2, 2),
-    call(0x6c, "pread64", 2, 2),
-    call(0x6d, "pwrite64", 2, 2),
-    call(0x6e, "getcwd", 2, 2),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "fstat64", 2, 4),
-    call(0x71, "vfork", 2, 2),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "shutdown", 2, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "madvise", 2, 4),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "sendfile", 2, 2),
-    call(0x7b, "recvfrom", 2, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "sigaltstack", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "chown", 2, 2),
-    call(0xb5, "setsockopt", 2, 0),
-    call(0xb6, "getsockopt", 2, 0),
-    call(0xb7, "sendmsg", 2, 0),
-    call(0xb8, "recvmsg", 2, 0),
-    call(0xb9, "semop", 2, 0),
-    call(0xba, "semget", 2, 0),
-    call(0xbb, "semctl", 2, 0),
-    call(0xbc, "msgsnd", 2, 0),
-    call(0xbd, "msgrcv", 2, 0),
-    call(0xbe, "msgget", 2, 0),
-    call(0xbf, "msgctl", 2, 0),
-    call(0xc0, "shmat", 2, 0),
-    call(0xc1, "shmdt", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc6, "lstat64", 2, 4),
-    call(0xc7, "truncate64", 2, 4),
-    call(0xc8, "ftruncate64", 2, 4),
-    call(0xc9, "getdents64", 2, 4),
-    call(0xca, "fcntl64", 2, 4),
-    call(0xce, "gettid", 2, 4),
-    call(0xcf, "readahead", 2, 4),
-    call(0xd0, "tkill", 2, 6),
-    call(0xd1, "sendfile64", 2, 6),
-    call(0xd2, "futex", 2, 6),
-    call(0xd3, "sched_setaffinity", 2, 6),
-    call(0xd4, "sched_getaffinity", 2, 6),
-    call(0xd7, "io_setup", 2, 6),
-    call(0xd8, "io_destroy", 2, 6),
-    call(0xd9, "io_getevents", 2, 6),
-    call(0xda, "io_submit", 2, 6),
-    call(0xdb, "io_cancel", 2, 6),
-    call(0xde, "exit_group", 2, 6),
-    call(0xdf, "lookup_dcookie", 2, 6),
-    call(0xe0, "epoll_create", 2, 6),
-    call(0xe1, "epoll_ctl", 2, 6),
-    call(0xe2, "epoll_wait", 2, 6),
-    call(0xe3, "remap_file_pages", 2, 6),
-    call(0xe4, "semtimedop", 2, 6),
-    call(0xe5, "mq_open", 2, 6),
-    call(0xe6, "mq_unlink", 2, 6),
-    call(0xe7, "mq_timedsend", 2, 6),
-    call(0xe8, "mq_timedreceive", 2, 6),
-    call(0xe9, "mq_notify", 2, 6),
-    call(0xea, "mq_getsetattr", 2, 6),
-    call(0xeb, "waitid", 2, 6),
-    call(0xec, "fadvise64_64", 2, 6),
-    call(0xed, "set_tid_address", 2, 6),
-    call(0xee, "setxattr", 2, 6),
-    call(0xef, "lsetxattr", 2, 6),
-    call(0xf0, "fsetxattr", 2, 6),
-    call(0xf1, "getxattr", 2, 6),
-    call(0xf2, "lgetxattr", 2, 6),
-    call(0xf3, "fgetxattr", 2, 6),
-    call(0xf4, "listxattr", 2, 6),
-    call(0xf5, "llistxattr", 2, 6),
-    call(0xf6, "flistxattr", 2, 6),
-    call(0xf7, "removexattr", 2, 6),
-    call(0xf8, "lremovexattr", 2, 6),
-    call(0xf9, "fremovexattr", 2, 6),
-    call(0xfa, "timer_create", 2, 6),
-    call(0xfb, "timer_settime", 2, 6),
-    call(0xfc, "timer_gettime", 2, 6),
-    call(0xfd, "timer_getoverrun", 2, 6),
-    call(0xfe, "timer_delete", 2, 6),
-    call(0xff, "clock_settime", 2, 6),
-    call(0x100, "clock_gettime", 2, 6),
-    call(0x101, "clock_getres", 2, 6),
-    call(0x102, "clock_nanosleep", 2, 6),
-    call(0x103, "tgkill", 2, 6),
-    call(0x104, "mbind", 2, 6),
-    call(0x105, "get_mempolicy", 2, 6),
-    call(0x106, "set_mempolicy", 2, 6),
-    call(0x108, "add_key", 2, 6),
-    call(0x109, "request_key", 2, 6),
-    call(0x10a, "keyctl", 2, 6),
-    call(0x10b, "ioprio_set", 2, 6),
-    call(0x10c, "ioprio_get", 2, 6),
-    call(0x10d, "inotify_init", 2, 6),
-    call(0x10e, "inotify_add_watch", 2, 6),
-    call(0x10f, "inotify_rm_watch", 2, 6),
-    call(0x110, "migrate_pages", 2, 6),
-    call(0x111, "pselect6", 2, 6),
-    call(0x112, "ppoll", 2, 6),
-    call(0x113, "openat", 2, 6),
-    call(0x114, "mkdirat", 2, 6),
-    call(0x115, "mknodat", 2, 6),
-    call(0x116, "fchownat", 2, 6),
-    call(0x117, "futimesat", 2, 6),
-    call(0x118, "fstatat64", 2, 6),
-    call(0x119, "unlinkat", 2, 6),
-    call(0x11a, "renameat", 2, 6),
-    call(0x11b, "linkat", 2, 6),
-    call(0x11c, "symlinkat", 2, 6),
-    call(0x11d, "readlinkat", 2, 6),
-    call(0x11e, "fchmodat", 2, 6),
-    call(0x11f, "faccessat", 2, 6),
-    call(0x120, "unshare", 2, 6),
-    call(0x121, "set_robust_list", 2, 6),
-    call(0x122, "get_robust_list", 2, 6),
-    call(0x123, "splice", 2, 6),
-    call(0x124, "sync_file_range", 2, 6),
-    call(0x125, "tee", 2, 6),
-    call(0x126, "vmsplice", 2, 6),
-    call(0x127, "move_pages", 2, 6),
-    call(0x128, "getcpu", 2, 6),
-    call(0x129, "epoll_pwait", 2, 6),
-    call(0x12a, "statfs64", 2, 6),
-    call(0x12b, "fstatfs64", 2, 6),
-    call(0x12c, "kexec_load", 2, 6),
-    call(0x12d, "utimensat", 2, 6),
-    call(0x12e, "signalfd", 2, 6),
-    call(0x130, "eventfd", 2, 6),
-    call(0x131, "fallocate", 2, 6),
-    call(0x132, "timerfd_create", 2, 6),
-    call(0x133, "timerfd_settime", 2, 6),
-    call(0x134, "timerfd_gettime", 2, 6),
-    call(0x135, "signalfd4", 2, 6),
-    call(0x136, "eventfd2", 2, 6),
-    call(0x137, "epoll_create1", 2, 6),
-    call(0x138, "dup3", 2, 6),
-    call(0x139, "pipe2", 2, 6),
-    call(0x13a, "inotify_init1", 2, 6),
-    call(0x13b, "preadv", 2, 6),
-    call(0x13c, "pwritev", 2, 6),
-    call(0x13d, "rt_tgsigqueueinfo", 2, 6),
-    call(0x13e, "perf_event_open", 2, 6),
-    call(0x13f, "recvmmsg", 2, 6),
-    call(0x140, "accept4", 2, 6),
-    call(0x141, "prlimit64", 2, 6),
-    call(0x142, "fanotify_init", 2, 6),
-    call(0x143, "fanotify_mark", 2, 6),
-    call(0x144, "clock_adjtime", 2, 6),
-    call(0x145, "name_to_handle_at", 2, 6),
-    call(0x146, "open_by_handle_at", 2, 6),
-    call(0x147, "syncfs", 2, 6),
-    call(0x148, "setns", 3, 0),
-    call(0x149, "sendmmsg", 3, 0),
-    call(0x14a, "process_vm_readv", 3, 2),
-    call(0x14b, "process_vm_writev", 3, 2),
-    call(0x14c, "kcmp", 3, 5),
-    call(0x14d, "finit_module", 3, 8),
-    call(0x14e, "sched_setattr", 3, 14),
-    call(0x14f, "sched_getattr", 3, 14),
-    call(0x150, "utimes", 2, 2),
-    call(0x151, "renameat2", 3, 15),
-    call(0x152, "seccomp", 3, 17),
-    call(0x153, "getrandom", 3, 17),
-    call(0x154, "memfd_create", 3, 17),
-    call(0x155, "bpf", 3, 18),
-    call(0x156, "execveat", 3, 19),
-    call(0x157, "membarrier", 3, 17),
-    call(0x158, "userfaultfd", 4, 3),
-    call(0x159, "mlock2", 4, 4),
-    call(0x15a, "copy_file_range", 4, 5),
-    call(0x15b, "preadv2", 4, 6),
-    call(0x15c, "pwritev2", 4, 6),
-    call(0x15d, "statx", 4, 11),
-    call(0x15e, "io_pgetevents", 4, 18),
-    call(0x15f, "pkey_mprotect", 4, 8),
-    call(0x160, "pkey_alloc", 4, 8),
-    call(0x161, "pkey_free", 4, 8),
-    call(0x162, "rseq", 4, 18),
-    call(0x163, "kexec_file_load", 3, 17),
-    call(0x164, "cacheflush", 6, 6),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x11, 425, 2, 0), // socket
+    call(0x12, 432, 1, 0), // stat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 17, 2, 0), // bind
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 98, 1, 0), // fstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x1f, 46, 2, 0), // connect
+    call(0x20, 192, 2, 0), // listen
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x23, 3, 2, 0), // accept
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2c, 148, 2, 0), // getsockname
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x35, 133, 2, 0), // getpeername
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x38, 427, 2, 0), // socketpair
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3a, 368, 2, 0), // send
+    call(0x3b, 483, 1, 0), // uname
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 279, 2, 4), // pivot_root
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 216, 2, 4), // mincore
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 373, 2, 0), // sendto
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 207, 1, 0), // lstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 225, 2, 4), // mmap2
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x62, 314, 2, 0), // recv
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 433, 2, 4), // stat64
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 25, 2, 2), // capget
+    call(0x6b, 26, 2, 2), // capset
+    call(0x6c, 287, 2, 2), // pread64
+    call(0x6d, 301, 2, 2), // pwrite64
+    call(0x6e, 120, 2, 2), // getcwd
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 99, 2, 4), // fstat64
+    call(0x71, 498, 2, 2), // vfork
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 415, 2, 0), // shutdown
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 209, 2, 4), // madvise
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 369, 2, 2), // sendfile
+    call(0x7b, 315, 2, 0), // recvfrom
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 417, 2, 2), // sigaltstack
+    call(0xa8, 283, 2, 0), // poll
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 29, 2, 2), // chown
+    call(0xb5, 404, 2, 0), // setsockopt
+    call(0xb6, 149, 2, 0), // getsockopt
+    call(0xb7, 372, 2, 0), // sendmsg
+    call(0xb8, 318, 2, 0), // recvmsg
+    call(0xb9, 365, 2, 0), // semop
+    call(0xba, 364, 2, 0), // semget
+    call(0xbb, 363, 2, 0), // semctl
+    call(0xbc, 246, 2, 0), // msgsnd
+    call(0xbd, 245, 2, 0), // msgrcv
+    call(0xbe, 244, 2, 0), // msgget
+    call(0xbf, 243, 2, 0), // msgctl
+    call(0xc0, 411, 2, 0), // shmat
+    call(0xc1, 413, 2, 0), // shmdt
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc6, 208, 2, 4), // lstat64
+    call(0xc7, 476, 2, 4), // truncate64
+    call(0xc8, 106, 2, 4), // ftruncate64
+    call(0xc9, 122, 2, 4), // getdents64
+    call(0xca, 83, 2, 4), // fcntl64
+    call(0xce, 150, 2, 4), // gettid
+    call(0xcf, 308, 2, 4), // readahead
+    call(0xd0, 474, 2, 6), // tkill
+    call(0xd1, 370, 2, 6), // sendfile64
+    call(0xd2, 107, 2, 6), // futex
+    call(0xd3, 355, 2, 6), // sched_setaffinity
+    call(0xd4, 349, 2, 6), // sched_getaffinity
+    call(0xd7, 168, 2, 6), // io_setup
+    call(0xd8, 164, 2, 6), // io_destroy
+    call(0xd9, 165, 2, 6), // io_getevents
+    call(0xda, 169, 2, 6), // io_submit
+    call(0xdb, 163, 2, 6), // io_cancel
+    call(0xde, 67, 2, 6), // exit_group
+    call(0xdf, 200, 2, 6), // lookup_dcookie
+    call(0xe0, 54, 2, 6), // epoll_create
+    call(0xe1, 56, 2, 6), // epoll_ctl
+    call(0xe2, 60, 2, 6), // epoll_wait
+    call(0xe3, 319, 2, 6), // remap_file_pages
+    call(0xe4, 366, 2, 6), // semtimedop
+    call(0xe5, 235, 2, 6), // mq_open
+    call(0xe6, 240, 2, 6), // mq_unlink
+    call(0xe7, 238, 2, 6), // mq_timedsend
+    call(0xe8, 236, 2, 6), // mq_timedreceive
+    call(0xe9, 234, 2, 6), // mq_notify
+    call(0xea, 233, 2, 6), // mq_getsetattr
+    call(0xeb, 505, 2, 6), // waitid
+    call(0xec, 71, 2, 6), // fadvise64_64
+    call(0xed, 378, 2, 6), // set_tid_address
+    call(0xee, 408, 2, 6), // setxattr
+    call(0xef, 203, 2, 6), // lsetxattr
+    call(0xf0, 94, 2, 6), // fsetxattr
+    call(0xf1, 154, 2, 6), // getxattr
+    call(0xf2, 189, 2, 6), // lgetxattr
+    call(0xf3, 85, 2, 6), // fgetxattr
+    call(0xf4, 195, 2, 6), // listxattr
+    call(0xf5, 197, 2, 6), // llistxattr
+    call(0xf6, 89, 2, 6), // flistxattr
+    call(0xf7, 320, 2, 6), // removexattr
+    call(0xf8, 201, 2, 6), // lremovexattr
+    call(0xf9, 92, 2, 6), // fremovexattr
+    call(0xfa, 460, 2, 6), // timer_create
+    call(0xfb, 465, 2, 6), // timer_settime
+    call(0xfc, 463, 2, 6), // timer_gettime
+    call(0xfd, 462, 2, 6), // timer_getoverrun
+    call(0xfe, 461, 2, 6), // timer_delete
+    call(0xff, 40, 2, 6), // clock_settime
+    call(0x100, 36, 2, 6), // clock_gettime
+    call(0x101, 34, 2, 6), // clock_getres
+    call(0x102, 38, 2, 6), // clock_nanosleep
+    call(0x103, 458, 2, 6), // tgkill
+    call(0x104, 211, 2, 6), // mbind
+    call(0x105, 115, 2, 6), // get_mempolicy
+    call(0x106, 374, 2, 6), // set_mempolicy
+    call(0x108, 7, 2, 6), // add_key
+    call(0x109, 325, 2, 6), // request_key
+    call(0x10a, 182, 2, 6), // keyctl
+    call(0x10b, 177, 2, 6), // ioprio_set
+    call(0x10c, 176, 2, 6), // ioprio_get
+    call(0x10d, 160, 2, 6), // inotify_init
+    call(0x10e, 159, 2, 6), // inotify_add_watch
+    call(0x10f, 162, 2, 6), // inotify_rm_watch
+    call(0x110, 215, 2, 6), // migrate_pages
+    call(0x111, 297, 2, 6), // pselect6
+    call(0x112, 284, 2, 6), // ppoll
+    call(0x113, 266, 2, 6), // openat
+    call(0x114, 218, 2, 6), // mkdirat
+    call(0x115, 220, 2, 6), // mknodat
+    call(0x116, 81, 2, 6), // fchownat
+    call(0x117, 113, 2, 6), // futimesat
+    call(0x118, 100, 2, 6), // fstatat64
+    call(0x119, 485, 2, 6), // unlinkat
+    call(0x11a, 323, 2, 6), // renameat
+    call(0x11b, 191, 2, 6), // linkat
+    call(0x11c, 446, 2, 6), // symlinkat
+    call(0x11d, 311, 2, 6), // readlinkat
+    call(0x11e, 77, 2, 6), // fchmodat
+    call(0x11f, 68, 2, 6), // faccessat
+    call(0x120, 486, 2, 6), // unshare
+    call(0x121, 376, 2, 6), // set_robust_list
+    call(0x122, 116, 2, 6), // get_robust_list
+    call(0x123, 428, 2, 6), // splice
+    call(0x124, 448, 2, 6), // sync_file_range
+    call(0x125, 457, 2, 6), // tee
+    call(0x126, 502, 2, 6), // vmsplice
+    call(0x127, 230, 2, 6), // move_pages
+    call(0x128, 119, 2, 6), // getcpu
+    call(0x129, 58, 2, 6), // epoll_pwait
+    call(0x12a, 435, 2, 6), // statfs64
+    call(0x12b, 102, 2, 6), // fstatfs64
+    call(0x12c, 181, 2, 6), // kexec_load
+    call(0x12d, 495, 2, 6), // utimensat
+    call(0x12e, 419, 2, 6), // signalfd
+    call(0x130, 62, 2, 6), // eventfd
+    call(0x131, 72, 2, 6), // fallocate
+    call(0x132, 468, 2, 6), // timerfd_create
+    call(0x133, 471, 2, 6), // timerfd_settime
+    call(0x134, 469, 2, 6), // timerfd_gettime
+    call(0x135, 420, 2, 6), // signalfd4
+    call(0x136, 63, 2, 6), // eventfd2
+    call(0x137, 55, 2, 6), // epoll_create1
+    call(0x138, 53, 2, 6), // dup3
+    call(0x139, 278, 2, 6), // pipe2
+    call(0x13a, 161, 2, 6), // inotify_init1
+    call(0x13b, 288, 2, 6), // preadv
+    call(0x13c, 302, 2, 6), // pwritev
+    call(0x13d, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x13e, 272, 2, 6), // perf_event_open
+    call(0x13f, 316, 2, 6), // recvmmsg
+    call(0x140, 4, 2, 6), // accept4
+    call(0x141, 290, 2, 6), // prlimit64
+    call(0x142, 73, 2, 6), // fanotify_init
+    call(0x143, 74, 2, 6), // fanotify_mark
+    call(0x144, 32, 2, 6), // clock_adjtime
+    call(0x145, 252, 2, 6), // name_to_handle_at
+    call(0x146, 263, 2, 6), // open_by_handle_at
+    call(0x147, 450, 2, 6), // syncfs
+    call(0x148, 391, 3, 0), // setns
+    call(0x149, 371, 3, 0), // sendmmsg
+    call(0x14a, 293, 3, 2), // process_vm_readv
+    call(0x14b, 294, 3, 2), // process_vm_writev
+    call(0x14c, 179, 3, 5), // kcmp
+    call(0x14d, 88, 3, 8), // finit_module
+    call(0x14e, 356, 3, 14), // sched_setattr
+    call(0x14f, 350, 3, 14), // sched_getattr
+    call(0x150, 497, 2, 2), // utimes
+    call(0x151, 324, 3, 15), // renameat2
+    call(0x152, 360, 3, 17), // seccomp
+    call(0x153, 140, 3, 17), // getrandom
+    call(0x154, 213, 3, 17), // memfd_create
+    call(0x155, 18, 3, 18), // bpf
+    call(0x156, 65, 3, 19), // execveat
+    call(0x157, 212, 3, 17), // membarrier
+    call(0x158, 490, 4, 3), // userfaultfd
+    call(0x159, 222, 4, 4), // mlock2
+    call(0x15a, 47, 4, 5), // copy_file_range
+    call(0x15b, 289, 4, 6), // preadv2
+    call(0x15c, 303, 4, 6), // pwritev2
+    call(0x15d, 437, 4, 11), // statx
+    call(0x15e, 166, 4, 18), // io_pgetevents
+    call(0x15f, 282, 4, 8), // pkey_mprotect
+    call(0x160, 280, 4, 8), // pkey_alloc
+    call(0x161, 281, 4, 8), // pkey_free
+    call(0x162, 330, 4, 18), // rseq
+    call(0x163, 180, 3, 17), // kexec_file_load
+    call(0x164, 23, 6, 6), // cacheflush
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static PARISC64: Table = Table {
@@ -7613,390 +7613,390 @@ static PARISC64: Table = Table {
 };
 
 static PARISC64_CALLS: [Call; 384] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x11, "socket", 2, 0),
-    call(0x12, "stat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "bind", 2, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "fstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x1f, "connect", 2, 0),
-    call(0x20, "listen", 2, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x23, "accept", 2, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2c, "getsockname", 2, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x35, "getpeername", 2, 0),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x38, "socketpair", 2, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3a, "send", 2, 0),
-    call(0x3b, "uname", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "pivot_root", 2, 4),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "mincore", 2, 4),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "sendto", 2, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "lstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "mmap2", 2, 4),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x62, "recv", 2, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x65, "stat64", 2, 4),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "capget", 2, 2),
-    call(0x6b, "capset", 2, 2),
-    call(0x6c, "pread64", 2, 2),
-    call(0x6d, "pwrite64", 2, 2),
-    call(0x6e, "getcwd", 2, 2),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x70, "fstat64", 2, 4),
-    call(0x71, "vfork", 2, 2),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "shutdown", 2, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "madvise", 2, 4),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "sendfile", 2, 2),
-    call(0x7b, "recvfrom", 2, 0),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "sigaltstack", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "chown", 2, 2),
-    call(0xb5, "setsockopt", 2, 0),
-    call(0xb6, "getsockopt", 2, 0),
-    call(0xb7, "sendmsg", 2, 0),
-    call(0xb8, "recvmsg", 2, 0),
-    call(0xb9, "semop", 2, 0),
-    call(0xba, "semget", 2, 0),
-    call(0xbb, "semctl", 2, 0),
-    call(0xbc, "msgsnd", 2, 0),
-    call(0xbd, "msgrcv", 2, 0),
-    call(0xbe, "msgget", 2, 0),
-    call(0xbf, "msgctl", 2, 0),
-    call(0xc0, "shmat", 2, 0),
-    call(0xc1, "shmdt", 2, 0),
-    call(0xc2, "shmget", 2, 0),
-    call(0xc3, "shmctl", 2, 0),
-    call(0xc6, "lstat64", 2, 4),
-    call(0xc7, "truncate64", 2, 4),
-    call(0xc8, "ftruncate64", 2, 4),
-    call(0xc9, "getdents64", 2, 4),
-    call(0xca, "fcntl64", 2, 4),
-    call(0xce, "gettid", 2, 4),
-    call(0xcf, "readahead", 2, 4),
-    call(0xd0, "tkill", 2, 6),
-    call(0xd1, "sendfile64", 2, 6),
-    call(0xd2, "futex", 2, 6),
-    call(0xd3, "sched_setaffinity", 2, 6),
-    call(0xd4, "sched_getaffinity", 2, 6),
-    call(0xd7, "io_setup", 2, 6),
-    call(0xd8, "io_destroy", 2, 6),
-    call(0xd9, "io_getevents", 2, 6),
-    call(0xda, "io_submit", 2, 6),
-    call(0xdb, "io_cancel", 2, 6),
-    call(0xde, "exit_group", 2, 6),
-    call(0xdf, "lookup_dcookie", 2, 6),
-    call(0xe0, "epoll_create", 2, 6),
-    call(0xe1, "epoll_ctl", 2, 6),
-    call(0xe2, "epoll_wait", 2, 6),
-    call(0xe3, "remap_file_pages", 2, 6),
-    call(0xe4, "semtimedop", 2, 6),
-    call(0xe5, "mq_open", 2, 6),
-    call(0xe6, "mq_unlink", 2, 6),
-    call(0xe7, "mq_timedsend", 2, 6),
-    call(0xe8, "mq_timedreceive", 2, 6),
-    call(0xe9, "mq_notify", 2, 6),
-    call(0xea, "mq_getsetattr", 2, 6),
-    call(0xeb, "waitid", 2, 6),
-    call(0xec, "fadvise64_64", 2, 6),
-    call(0xed, "set_tid_address", 2, 6),
-    call(0xee, "setxattr", 2, 6),
-    call(0xef, "lsetxattr", 2, 6),
-    call(0xf0, "fsetxattr", 2, 6),
-    call(0xf1, "getxattr", 2, 6),
-    call(0xf2, "lgetxattr", 2, 6),
-    call(0xf3, "fgetxattr", 2, 6),
-    call(0xf4, "listxattr", 2, 6),
-    call(0xf5, "llistxattr", 2, 6),
-    call(0xf6, "flistxattr", 2, 6),
-    call(0xf7, "removexattr", 2, 6),
-    call(0xf8, "lremovexattr", 2, 6),
-    call(0xf9, "fremovexattr", 2, 6),
-    call(0xfa, "timer_create", 2, 6),
-    call(0xfb, "timer_settime", 2, 6),
-    call(0xfc, "timer_gettime", 2, 6),
-    call(0xfd, "timer_getoverrun", 2, 6),
-    call(0xfe, "timer_delete", 2, 6),
-    call(0xff, "clock_settime", 2, 6),
-    call(0x100, "clock_gettime", 2, 6),
-    call(0x101, "clock_getres", 2, 6),
-    call(0x102, "clock_nanosleep", 2, 6),
-    call(0x103, "tgkill", 2, 6),
-    call(0x104, "mbind", 2, 6),
-    call(0x105, "get_mempolicy", 2, 6),
-    call(0x106, "set_mempolicy", 2, 6),
-    call(0x108, "add_key", 2, 6),
-    call(0x109, "request_key", 2, 6),
-    call(0x10a, "keyctl", 2, 6),
-    call(0x10b, "ioprio_set", 2, 6),
-    call(0x10c, "ioprio_get", 2, 6),
-    call(0x10d, "inotify_init", 2, 6),
-    call(0x10e, "inotify_add_watch", 2, 6),
-    call(0x10f, "inotify_rm_watch", 2, 6),
-    call(0x110, "migrate_pages", 2, 6),
-    call(0x111, "pselect6", 2, 6),
-    call(0x112, "ppoll", 2, 6),
-    call(0x113, "openat", 2, 6),
-    call(0x114, "mkdirat", 2, 6),
-    call(0x115, "mknodat", 2, 6),
-    call(0x116, "fchownat", 2, 6),
-    call(0x117, "futimesat", 2, 6),
-    call(0x118, "fstatat64", 2, 6),
-    call(0x119, "unlinkat", 2, 6),
-    call(0x11a, "renameat", 2, 6),
-    call(0x11b, "linkat", 2, 6),
-    call(0x11c, "symlinkat", 2, 6),
-    call(0x11d, "readlinkat", 2, 6),
-    call(0x11e, "fchmodat", 2, 6),
-    call(0x11f, "faccessat", 2, 6),
-    call(0x120, "unshare", 2, 6),
-    call(0x121, "set_robust_list", 2, 6),
-    call(0x122, "get_robust_list", 2, 6),
-    call(0x123, "splice", 2, 6),
-    call(0x124, "sync_file_range", 2, 6),
-    call(0x125, "tee", 2, 6),
-    call(0x126, "vmsplice", 2, 6),
-    call(0x127, "move_pages", 2, 6),
-    call(0x128, "getcpu", 2, 6),
-    call(0x129, "epoll_pwait", 2, 6),
-    call(0x12a, "statfs64", 2, 6),
-    call(0x12b, "fstatfs64", 2, 6),
-    call(0x12c, "kexec_load", 2, 6),
-    call(0x12d, "utimensat", 2, 6),
-    call(0x12e, "signalfd", 2, 6),
-    call(0x130, "eventfd", 2, 6),
-    call(0x131, "fallocate", 2, 6),
-    call(0x132, "timerfd_create", 2, 6),
-    call(0x133, "timerfd_settime", 2, 6),
-    call(0x134, "timerfd_gettime", 2, 6),
-    call(0x135, "signalfd4", 2, 6),
-    call(0x136, "eventfd2", 2, 6),
-    call(0x137, "epoll_create1", 2, 6),
-    call(0x138, "dup3", 2, 6),
-    call(0x139, "pipe2", 2, 6),
-    call(0x13a, "inotify_init1", 2, 6),
-    call(0x13b, "preadv", 2, 6),
-    call(0x13c, "pwritev", 2, 6),
-    call(0x13d, "rt_tgsigqueueinfo", 2, 6),
-    call(0x13e, "perf_event_open", 2, 6),
-    call(0x13f, "recvmmsg", 2, 6),
-    call(0x140, "accept4", 2, 6),
-    call(0x141, "prlimit64", 2, 6),
-    call(0x142, "fanotify_init", 2, 6),
-    call(0x143, "fanotify_mark", 2, 6),
-    call(0x144, "clock_adjtime", 2, 6),
-    call(0x145, "name_to_handle_at", 2, 6),
-    call(0x146, "open_by_handle_at", 2, 6),
-    call(0x147, "syncfs", 2, 6),
-    call(0x148, "setns", 3, 0),
-    call(0x149, "sendmmsg", 3, 0),
-    call(0x14a, "process_vm_readv", 3, 2),
-    call(0x14b, "process_vm_writev", 3, 2),
-    call(0x14c, "kcmp", 3, 5),
-    call(0x14d, "finit_module", 3, 8),
-    call(0x14e, "sched_setattr", 3, 14),
-    call(0x14f, "sched_getattr", 3, 14),
-    call(0x150, "utimes", 2, 2),
-    call(0x151, "renameat2", 3, 15),
-    call(0x152, "seccomp", 3, 17),
-    call(0x153, "getrandom", 3, 17),
-    call(0x154, "memfd_create", 3, 17),
-    call(0x155, "bpf", 3, 18),
-    call(0x156, "execveat", 3, 19),
-    call(0x157, "membarrier", 3, 17),
-    call(0x158, "userfaultfd", 4, 3),
-    call(0x159, "mlock2", 4, 4),
-    call(0x15a, "copy_file_range", 4, 5),
-    call(0x15b, "preadv2", 4, 6),
-    call(0x15c, "pwritev2", 4, 6),
-    call(0x15d, "statx", 4, 11),
-    call(0x15e, "io_pgetevents", 4, 18),
-    call(0x15f, "pkey_mprotect", 4, 8),
-    call(0x160, "pkey_alloc", 4, 8),
-    call(0x161, "pkey_free", 4, 8),
-    call(0x162, "rseq", 4, 18),
-    call(0x163, "kexec_file_load", 3, 17),
-    call(0x164, "cacheflush", 1, 2),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 16),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 6),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x11, 425, 2, 0), // socket
+    call(0x12, 432, 1, 0), // stat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 17, 2, 0), // bind
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 98, 1, 0), // fstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x1f, 46, 2, 0), // connect
+    call(0x20, 192, 2, 0), // listen
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x23, 3, 2, 0), // accept
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2c, 148, 2, 0), // getsockname
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x35, 133, 2, 0), // getpeername
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x38, 427, 2, 0), // socketpair
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3a, 368, 2, 0), // send
+    call(0x3b, 483, 1, 0), // uname
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 279, 2, 4), // pivot_root
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 216, 2, 4), // mincore
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 373, 2, 0), // sendto
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 207, 1, 0), // lstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 225, 2, 4), // mmap2
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x62, 314, 2, 0), // recv
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x65, 433, 2, 4), // stat64
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 25, 2, 2), // capget
+    call(0x6b, 26, 2, 2), // capset
+    call(0x6c, 287, 2, 2), // pread64
+    call(0x6d, 301, 2, 2), // pwrite64
+    call(0x6e, 120, 2, 2), // getcwd
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x70, 99, 2, 4), // fstat64
+    call(0x71, 498, 2, 2), // vfork
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 415, 2, 0), // shutdown
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 209, 2, 4), // madvise
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 369, 2, 2), // sendfile
+    call(0x7b, 315, 2, 0), // recvfrom
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 417, 2, 2), // sigaltstack
+    call(0xa8, 283, 2, 0), // poll
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 29, 2, 2), // chown
+    call(0xb5, 404, 2, 0), // setsockopt
+    call(0xb6, 149, 2, 0), // getsockopt
+    call(0xb7, 372, 2, 0), // sendmsg
+    call(0xb8, 318, 2, 0), // recvmsg
+    call(0xb9, 365, 2, 0), // semop
+    call(0xba, 364, 2, 0), // semget
+    call(0xbb, 363, 2, 0), // semctl
+    call(0xbc, 246, 2, 0), // msgsnd
+    call(0xbd, 245, 2, 0), // msgrcv
+    call(0xbe, 244, 2, 0), // msgget
+    call(0xbf, 243, 2, 0), // msgctl
+    call(0xc0, 411, 2, 0), // shmat
+    call(0xc1, 413, 2, 0), // shmdt
+    call(0xc2, 414, 2, 0), // shmget
+    call(0xc3, 412, 2, 0), // shmctl
+    call(0xc6, 208, 2, 4), // lstat64
+    call(0xc7, 476, 2, 4), // truncate64
+    call(0xc8, 106, 2, 4), // ftruncate64
+    call(0xc9, 122, 2, 4), // getdents64
+    call(0xca, 83, 2, 4), // fcntl64
+    call(0xce, 150, 2, 4), // gettid
+    call(0xcf, 308, 2, 4), // readahead
+    call(0xd0, 474, 2, 6), // tkill
+    call(0xd1, 370, 2, 6), // sendfile64
+    call(0xd2, 107, 2, 6), // futex
+    call(0xd3, 355, 2, 6), // sched_setaffinity
+    call(0xd4, 349, 2, 6), // sched_getaffinity
+    call(0xd7, 168, 2, 6), // io_setup
+    call(0xd8, 164, 2, 6), // io_destroy
+    call(0xd9, 165, 2, 6), // io_getevents
+    call(0xda, 169, 2, 6), // io_submit
+    call(0xdb, 163, 2, 6), // io_cancel
+    call(0xde, 67, 2, 6), // exit_group
+    call(0xdf, 200, 2, 6), // lookup_dcookie
+    call(0xe0, 54, 2, 6), // epoll_create
+    call(0xe1, 56, 2, 6), // epoll_ctl
+    call(0xe2, 60, 2, 6), // epoll_wait
+    call(0xe3, 319, 2, 6), // remap_file_pages
+    call(0xe4, 366, 2, 6), // semtimedop
+    call(0xe5, 235, 2, 6), // mq_open
+    call(0xe6, 240, 2, 6), // mq_unlink
+    call(0xe7, 238, 2, 6), // mq_timedsend
+    call(0xe8, 236, 2, 6), // mq_timedreceive
+    call(0xe9, 234, 2, 6), // mq_notify
+    call(0xea, 233, 2, 6), // mq_getsetattr
+    call(0xeb, 505, 2, 6), // waitid
+    call(0xec, 71, 2, 6), // fadvise64_64
+    call(0xed, 378, 2, 6), // set_tid_address
+    call(0xee, 408, 2, 6), // setxattr
+    call(0xef, 203, 2, 6), // lsetxattr
+    call(0xf0, 94, 2, 6), // fsetxattr
+    call(0xf1, 154, 2, 6), // getxattr
+    call(0xf2, 189, 2, 6), // lgetxattr
+    call(0xf3, 85, 2, 6), // fgetxattr
+    call(0xf4, 195, 2, 6), // listxattr
+    call(0xf5, 197, 2, 6), // llistxattr
+    call(0xf6, 89, 2, 6), // flistxattr
+    call(0xf7, 320, 2, 6), // removexattr
+    call(0xf8, 201, 2, 6), // lremovexattr
+    call(0xf9, 92, 2, 6), // fremovexattr
+    call(0xfa, 460, 2, 6), // timer_create
+    call(0xfb, 465, 2, 6), // timer_settime
+    call(0xfc, 463, 2, 6), // timer_gettime
+    call(0xfd, 462, 2, 6), // timer_getoverrun
+    call(0xfe, 461, 2, 6), // timer_delete
+    call(0xff, 40, 2, 6), // clock_settime
+    call(0x100, 36, 2, 6), // clock_gettime
+    call(0x101, 34, 2, 6), // clock_getres
+    call(0x102, 38, 2, 6), // clock_nanosleep
+    call(0x103, 458, 2, 6), // tgkill
+    call(0x104, 211, 2, 6), // mbind
+    call(0x105, 115, 2, 6), // get_mempolicy
+    call(0x106, 374, 2, 6), // set_mempolicy
+    call(0x108, 7, 2, 6), // add_key
+    call(0x109, 325, 2, 6), // request_key
+    call(0x10a, 182, 2, 6), // keyctl
+    call(0x10b, 177, 2, 6), // ioprio_set
+    call(0x10c, 176, 2, 6), // ioprio_get
+    call(0x10d, 160, 2, 6), // inotify_init
+    call(0x10e, 159, 2, 6), // inotify_add_watch
+    call(0x10f, 162, 2, 6), // inotify_rm_watch
+    call(0x110, 215, 2, 6), // migrate_pages
+    call(0x111, 297, 2, 6), // pselect6
+    call(0x112, 284, 2, 6), // ppoll
+    call(0x113, 266, 2, 6), // openat
+    call(0x114, 218, 2, 6), // mkdirat
+    call(0x115, 220, 2, 6), // mknodat
+    call(0x116, 81, 2, 6), // fchownat
+    call(0x117, 113, 2, 6), // futimesat
+    call(0x118, 100, 2, 6), // fstatat64
+    call(0x119, 485, 2, 6), // unlinkat
+    call(0x11a, 323, 2, 6), // renameat
+    call(0x11b, 191, 2, 6), // linkat
+    call(0x11c, 446, 2, 6), // symlinkat
+    call(0x11d, 311, 2, 6), // readlinkat
+    call(0x11e, 77, 2, 6), // fchmodat
+    call(0x11f, 68, 2, 6), // faccessat
+    call(0x120, 486, 2, 6), // unshare
+    call(0x121, 376, 2, 6), // set_robust_list
+    call(0x122, 116, 2, 6), // get_robust_list
+    call(0x123, 428, 2, 6), // splice
+    call(0x124, 448, 2, 6), // sync_file_range
+    call(0x125, 457, 2, 6), // tee
+    call(0x126, 502, 2, 6), // vmsplice
+    call(0x127, 230, 2, 6), // move_pages
+    call(0x128, 119, 2, 6), // getcpu
+    call(0x129, 58, 2, 6), // epoll_pwait
+    call(0x12a, 435, 2, 6), // statfs64
+    call(0x12b, 102, 2, 6), // fstatfs64
+    call(0x12c, 181, 2, 6), // kexec_load
+    call(0x12d, 495, 2, 6), // utimensat
+    call(0x12e, 419, 2, 6), // signalfd
+    call(0x130, 62, 2, 6), // eventfd
+    call(0x131, 72, 2, 6), // fallocate
+    call(0x132, 468, 2, 6), // timerfd_create
+    call(0x133, 471, 2, 6), // timerfd_settime
+    call(0x134, 469, 2, 6), // timerfd_gettime
+    call(0x135, 420, 2, 6), // signalfd4
+    call(0x136, 63, 2, 6), // eventfd2
+    call(0x137, 55, 2, 6), // epoll_create1
+    call(0x138, 53, 2, 6), // dup3
+    call(0x139, 278, 2, 6), // pipe2
+    call(0x13a, 161, 2, 6), // inotify_init1
+    call(0x13b, 288, 2, 6), // preadv
+    call(0x13c, 302, 2, 6), // pwritev
+    call(0x13d, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x13e, 272, 2, 6), // perf_event_open
+    call(0x13f, 316, 2, 6), // recvmmsg
+    call(0x140, 4, 2, 6), // accept4
+    call(0x141, 290, 2, 6), // prlimit64
+    call(0x142, 73, 2, 6), // fanotify_init
+    call(0x143, 74, 2, 6), // fanotify_mark
+    call(0x144, 32, 2, 6), // clock_adjtime
+    call(0x145, 252, 2, 6), // name_to_handle_at
+    call(0x146, 263, 2, 6), // open_by_handle_at
+    call(0x147, 450, 2, 6), // syncfs
+    call(0x148, 391, 3, 0), // setns
+    call(0x149, 371, 3, 0), // sendmmsg
+    call(0x14a, 293, 3, 2), // process_vm_readv
+    call(0x14b, 294, 3, 2), // process_vm_writev
+    call(0x14c, 179, 3, 5), // kcmp
+    call(0x14d, 88, 3, 8), // finit_module
+    call(0x14e, 356, 3, 14), // sched_setattr
+    call(0x14f, 350, 3, 14), // sched_getattr
+    call(0x150, 497, 2, 2), // utimes
+    call(0x151, 324, 3, 15), // renameat2
+    call(0x152, 360, 3, 17), // seccomp
+    call(0x153, 140, 3, 17), // getrandom
+    call(0x154, 213, 3, 17), // memfd_create
+    call(0x155, 18, 3, 18), // bpf
+    call(0x156, 65, 3, 19), // execveat
+    call(0x157, 212, 3, 17), // membarrier
+    call(0x158, 490, 4, 3), // userfaultfd
+    call(0x159, 222, 4, 4), // mlock2
+    call(0x15a, 47, 4, 5), // copy_file_range
+    call(0x15b, 289, 4, 6), // preadv2
+    call(0x15c, 303, 4, 6), // pwritev2
+    call(0x15d, 437, 4, 11), // statx
+    call(0x15e, 166, 4, 18), // io_pgetevents
+    call(0x15f, 282, 4, 8), // pkey_mprotect
+    call(0x160, 280, 4, 8), // pkey_alloc
+    call(0x161, 281, 4, 8), // pkey_free
+    call(0x162, 330, 4, 18), // rseq
+    call(0x163, 180, 3, 17), // kexec_file_load
+    call(0x164, 23, 1, 2), // cacheflush
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 16), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 6), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static M68K: Table = Table {
@@ -8042,449 +8042,449 @@ static M68K: Table = Table {
 };
 
 static M68K_CALLS: [Call; 443] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "chown", 2, 2),
-    call(0x12, "oldstat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "oldfstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x52, "select", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "oldlstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7b, "cacheflush", 1, 2),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x7f, "create_module", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x82, "get_kernel_syms", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa6, "getpagesize", 2, 0),
-    call(0xa7, "query_module", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb6, "lchown", 1, 0),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbc, "getpmsg", 0, 0),
-    call(0xbd, "putpmsg", 0, 0),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "ugetrlimit", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "chown32", 2, 4),
-    call(0xc7, "getuid32", 2, 4),
-    call(0xc8, "getgid32", 2, 4),
-    call(0xc9, "geteuid32", 2, 4),
-    call(0xca, "getegid32", 2, 4),
-    call(0xcb, "setreuid32", 2, 4),
-    call(0xcc, "setregid32", 2, 4),
-    call(0xcd, "getgroups32", 2, 4),
-    call(0xce, "setgroups32", 2, 4),
-    call(0xcf, "fchown32", 2, 4),
-    call(0xd0, "setresuid32", 2, 4),
-    call(0xd1, "getresuid32", 2, 4),
-    call(0xd2, "setresgid32", 2, 4),
-    call(0xd3, "getresgid32", 2, 4),
-    call(0xd4, "lchown32", 2, 4),
-    call(0xd5, "setuid32", 2, 4),
-    call(0xd6, "setgid32", 2, 4),
-    call(0xd7, "setfsuid32", 2, 4),
-    call(0xd8, "setfsgid32", 2, 4),
-    call(0xd9, "pivot_root", 2, 4),
-    call(0xdc, "getdents64", 2, 4),
-    call(0xdd, "gettid", 2, 4),
-    call(0xde, "tkill", 2, 6),
-    call(0xdf, "setxattr", 2, 6),
-    call(0xe0, "lsetxattr", 2, 6),
-    call(0xe1, "fsetxattr", 2, 6),
-    call(0xe2, "getxattr", 2, 6),
-    call(0xe3, "lgetxattr", 2, 6),
-    call(0xe4, "fgetxattr", 2, 6),
-    call(0xe5, "listxattr", 2, 6),
-    call(0xe6, "llistxattr", 2, 6),
-    call(0xe7, "flistxattr", 2, 6),
-    call(0xe8, "removexattr", 2, 6),
-    call(0xe9, "lremovexattr", 2, 6),
-    call(0xea, "fremovexattr", 2, 6),
-    call(0xeb, "futex", 2, 6),
-    call(0xec, "sendfile64", 2, 6),
-    call(0xed, "mincore", 2, 4),
-    call(0xee, "madvise", 2, 4),
-    call(0xef, "fcntl64", 2, 4),
-    call(0xf0, "readahead", 2, 4),
-    call(0xf1, "io_setup", 2, 6),
-    call(0xf2, "io_destroy", 2, 6),
-    call(0xf3, "io_getevents", 2, 6),
-    call(0xf4, "io_submit", 2, 6),
-    call(0xf5, "io_cancel", 2, 6),
-    call(0xf6, "fadvise64", 2, 6),
-    call(0xf7, "exit_group", 2, 6),
-    call(0xf8, "lookup_dcookie", 2, 6),
-    call(0xf9, "epoll_create", 2, 6),
-    call(0xfa, "epoll_ctl", 2, 6),
-    call(0xfb, "epoll_wait", 2, 6),
-    call(0xfc, "remap_file_pages", 2, 6),
-    call(0xfd, "set_tid_address", 2, 6),
-    call(0xfe, "timer_create", 2, 6),
-    call(0xff, "timer_settime", 2, 6),
-    call(0x100, "timer_gettime", 2, 6),
-    call(0x101, "timer_getoverrun", 2, 6),
-    call(0x102, "timer_delete", 2, 6),
-    call(0x103, "clock_settime", 2, 6),
-    call(0x104, "clock_gettime", 2, 6),
-    call(0x105, "clock_getres", 2, 6),
-    call(0x106, "clock_nanosleep", 2, 6),
-    call(0x107, "statfs64", 2, 6),
-    call(0x108, "fstatfs64", 2, 6),
-    call(0x109, "tgkill", 2, 6),
-    call(0x10a, "utimes", 2, 2),
-    call(0x10b, "fadvise64_64", 2, 6),
-    call(0x10c, "mbind", 2, 6),
-    call(0x10d, "get_mempolicy", 2, 6),
-    call(0x10e, "set_mempolicy", 2, 6),
-    call(0x10f, "mq_open", 2, 6),
-    call(0x110, "mq_unlink", 2, 6),
-    call(0x111, "mq_timedsend", 2, 6),
-    call(0x112, "mq_timedreceive", 2, 6),
-    call(0x113, "mq_notify", 2, 6),
-    call(0x114, "mq_getsetattr", 2, 6),
-    call(0x115, "waitid", 2, 6),
-    call(0x117, "add_key", 2, 6),
-    call(0x118, "request_key", 2, 6),
-    call(0x119, "keyctl", 2, 6),
-    call(0x11a, "ioprio_set", 2, 6),
-    call(0x11b, "ioprio_get", 2, 6),
-    call(0x11c, "inotify_init", 2, 6),
-    call(0x11d, "inotify_add_watch", 2, 6),
-    call(0x11e, "inotify_rm_watch", 2, 6),
-    call(0x11f, "migrate_pages", 2, 6),
-    call(0x120, "openat", 2, 6),
-    call(0x121, "mkdirat", 2, 6),
-    call(0x122, "mknodat", 2, 6),
-    call(0x123, "fchownat", 2, 6),
-    call(0x124, "futimesat", 2, 6),
-    call(0x125, "fstatat64", 2, 6),
-    call(0x126, "unlinkat", 2, 6),
-    call(0x127, "renameat", 2, 6),
-    call(0x128, "linkat", 2, 6),
-    call(0x129, "symlinkat", 2, 6),
-    call(0x12a, "readlinkat", 2, 6),
-    call(0x12b, "fchmodat", 2, 6),
-    call(0x12c, "faccessat", 2, 6),
-    call(0x12d, "pselect6", 2, 6),
-    call(0x12e, "ppoll", 2, 6),
-    call(0x12f, "unshare", 2, 6),
-    call(0x130, "set_robust_list", 2, 6),
-    call(0x131, "get_robust_list", 2, 6),
-    call(0x132, "splice", 2, 6),
-    call(0x133, "sync_file_range", 2, 6),
-    call(0x134, "tee", 2, 6),
-    call(0x135, "vmsplice", 2, 6),
-    call(0x136, "move_pages", 2, 6),
-    call(0x137, "sched_setaffinity", 2, 6),
-    call(0x138, "sched_getaffinity", 2, 6),
-    call(0x139, "kexec_load", 2, 6),
-    call(0x13a, "getcpu", 2, 6),
-    call(0x13b, "epoll_pwait", 2, 6),
-    call(0x13c, "utimensat", 2, 6),
-    call(0x13d, "signalfd", 2, 6),
-    call(0x13e, "timerfd_create", 2, 6),
-    call(0x13f, "eventfd", 2, 6),
-    call(0x140, "fallocate", 2, 6),
-    call(0x141, "timerfd_settime", 2, 6),
-    call(0x142, "timerfd_gettime", 2, 6),
-    call(0x143, "signalfd4", 2, 6),
-    call(0x144, "eventfd2", 2, 6),
-    call(0x145, "epoll_create1", 2, 6),
-    call(0x146, "dup3", 2, 6),
-    call(0x147, "pipe2", 2, 6),
-    call(0x148, "inotify_init1", 2, 6),
-    call(0x149, "preadv", 2, 6),
-    call(0x14a, "pwritev", 2, 6),
-    call(0x14b, "rt_tgsigqueueinfo", 2, 6),
-    call(0x14c, "perf_event_open", 2, 6),
-    call(0x14d, "get_thread_area", 2, 6),
-    call(0x14e, "set_thread_area", 2, 6),
-    call(0x14f, "atomic_cmpxchg_32", 2, 6),
-    call(0x150, "atomic_barrier", 2, 6),
-    call(0x151, "fanotify_init", 2, 6),
-    call(0x152, "fanotify_mark", 2, 6),
-    call(0x153, "prlimit64", 2, 6),
-    call(0x154, "name_to_handle_at", 2, 6),
-    call(0x155, "open_by_handle_at", 2, 6),
-    call(0x156, "clock_adjtime", 2, 6),
-    call(0x157, "syncfs", 2, 6),
-    call(0x158, "setns", 3, 0),
-    call(0x159, "process_vm_readv", 3, 2),
-    call(0x15a, "process_vm_writev", 3, 2),
-    call(0x15b, "kcmp", 3, 5),
-    call(0x15c, "finit_module", 3, 8),
-    call(0x15d, "sched_setattr", 3, 14),
-    call(0x15e, "sched_getattr", 3, 14),
-    call(0x15f, "renameat2", 3, 15),
-    call(0x160, "getrandom", 3, 17),
-    call(0x161, "memfd_create", 3, 17),
-    call(0x162, "bpf", 3, 18),
-    call(0x163, "execveat", 3, 19),
-    call(0x164, "socket", 2, 0),
-    call(0x165, "socketpair", 2, 0),
-    call(0x166, "bind", 2, 0),
-    call(0x167, "connect", 2, 0),
-    call(0x168, "listen", 2, 0),
-    call(0x169, "accept4", 2, 6),
-    call(0x16a, "getsockopt", 2, 0),
-    call(0x16b, "setsockopt", 2, 0),
-    call(0x16c, "getsockname", 2, 0),
-    call(0x16d, "getpeername", 2, 0),
-    call(0x16e, "sendto", 2, 0),
-    call(0x16f, "sendmsg", 2, 0),
-    call(0x170, "recvfrom", 2, 0),
-    call(0x171, "recvmsg", 2, 0),
-    call(0x172, "shutdown", 2, 0),
-    call(0x173, "recvmmsg", 2, 6),
-    call(0x174, "sendmmsg", 3, 0),
-    call(0x175, "userfaultfd", 4, 3),
-    call(0x176, "membarrier", 3, 17),
-    call(0x177, "mlock2", 4, 4),
-    call(0x178, "copy_file_range", 4, 5),
-    call(0x179, "preadv2", 4, 6),
-    call(0x17a, "pwritev2", 4, 6),
-    call(0x17b, "statx", 4, 11),
-    call(0x17c, "seccomp", 3, 17),
-    call(0x17d, "pkey_mprotect", 4, 8),
-    call(0x17e, "pkey_alloc", 4, 8),
-    call(0x17f, "pkey_free", 4, 8),
-    call(0x180, "rseq", 4, 18),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b3, "clone3", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 29, 2, 2), // chown
+    call(0x12, 260, 1, 0), // oldstat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 257, 1, 0), // oldfstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x52, 362, 1, 0), // select
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 258, 1, 0), // oldlstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7b, 23, 1, 2), // cacheflush
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x7f, 49, 1, 0), // create_module
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x82, 114, 1, 0), // get_kernel_syms
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa6, 132, 2, 0), // getpagesize
+    call(0xa7, 304, 2, 2), // query_module
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb6, 187, 1, 0), // lchown
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbc, 137, 0, 0), // getpmsg
+    call(0xbd, 300, 0, 0), // putpmsg
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 478, 2, 4), // ugetrlimit
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 30, 2, 4), // chown32
+    call(0xc7, 153, 2, 4), // getuid32
+    call(0xc8, 128, 2, 4), // getgid32
+    call(0xc9, 126, 2, 4), // geteuid32
+    call(0xca, 124, 2, 4), // getegid32
+    call(0xcb, 401, 2, 4), // setreuid32
+    call(0xcc, 395, 2, 4), // setregid32
+    call(0xcd, 130, 2, 4), // getgroups32
+    call(0xce, 388, 2, 4), // setgroups32
+    call(0xcf, 80, 2, 4), // fchown32
+    call(0xd0, 399, 2, 4), // setresuid32
+    call(0xd1, 144, 2, 4), // getresuid32
+    call(0xd2, 397, 2, 4), // setresgid32
+    call(0xd3, 142, 2, 4), // getresgid32
+    call(0xd4, 188, 2, 4), // lchown32
+    call(0xd5, 407, 2, 4), // setuid32
+    call(0xd6, 386, 2, 4), // setgid32
+    call(0xd7, 384, 2, 4), // setfsuid32
+    call(0xd8, 382, 2, 4), // setfsgid32
+    call(0xd9, 279, 2, 4), // pivot_root
+    call(0xdc, 122, 2, 4), // getdents64
+    call(0xdd, 150, 2, 4), // gettid
+    call(0xde, 474, 2, 6), // tkill
+    call(0xdf, 408, 2, 6), // setxattr
+    call(0xe0, 203, 2, 6), // lsetxattr
+    call(0xe1, 94, 2, 6), // fsetxattr
+    call(0xe2, 154, 2, 6), // getxattr
+    call(0xe3, 189, 2, 6), // lgetxattr
+    call(0xe4, 85, 2, 6), // fgetxattr
+    call(0xe5, 195, 2, 6), // listxattr
+    call(0xe6, 197, 2, 6), // llistxattr
+    call(0xe7, 89, 2, 6), // flistxattr
+    call(0xe8, 320, 2, 6), // removexattr
+    call(0xe9, 201, 2, 6), // lremovexattr
+    call(0xea, 92, 2, 6), // fremovexattr
+    call(0xeb, 107, 2, 6), // futex
+    call(0xec, 370, 2, 6), // sendfile64
+    call(0xed, 216, 2, 4), // mincore
+    call(0xee, 209, 2, 4), // madvise
+    call(0xef, 83, 2, 4), // fcntl64
+    call(0xf0, 308, 2, 4), // readahead
+    call(0xf1, 168, 2, 6), // io_setup
+    call(0xf2, 164, 2, 6), // io_destroy
+    call(0xf3, 165, 2, 6), // io_getevents
+    call(0xf4, 169, 2, 6), // io_submit
+    call(0xf5, 163, 2, 6), // io_cancel
+    call(0xf6, 70, 2, 6), // fadvise64
+    call(0xf7, 67, 2, 6), // exit_group
+    call(0xf8, 200, 2, 6), // lookup_dcookie
+    call(0xf9, 54, 2, 6), // epoll_create
+    call(0xfa, 56, 2, 6), // epoll_ctl
+    call(0xfb, 60, 2, 6), // epoll_wait
+    call(0xfc, 319, 2, 6), // remap_file_pages
+    call(0xfd, 378, 2, 6), // set_tid_address
+    call(0xfe, 460, 2, 6), // timer_create
+    call(0xff, 465, 2, 6), // timer_settime
+    call(0x100, 463, 2, 6), // timer_gettime
+    call(0x101, 462, 2, 6), // timer_getoverrun
+    call(0x102, 461, 2, 6), // timer_delete
+    call(0x103, 40, 2, 6), // clock_settime
+    call(0x104, 36, 2, 6), // clock_gettime
+    call(0x105, 34, 2, 6), // clock_getres
+    call(0x106, 38, 2, 6), // clock_nanosleep
+    call(0x107, 435, 2, 6), // statfs64
+    call(0x108, 102, 2, 6), // fstatfs64
+    call(0x109, 458, 2, 6), // tgkill
+    call(0x10a, 497, 2, 2), // utimes
+    call(0x10b, 71, 2, 6), // fadvise64_64
+    call(0x10c, 211, 2, 6), // mbind
+    call(0x10d, 115, 2, 6), // get_mempolicy
+    call(0x10e, 374, 2, 6), // set_mempolicy
+    call(0x10f, 235, 2, 6), // mq_open
+    call(0x110, 240, 2, 6), // mq_unlink
+    call(0x111, 238, 2, 6), // mq_timedsend
+    call(0x112, 236, 2, 6), // mq_timedreceive
+    call(0x113, 234, 2, 6), // mq_notify
+    call(0x114, 233, 2, 6), // mq_getsetattr
+    call(0x115, 505, 2, 6), // waitid
+    call(0x117, 7, 2, 6), // add_key
+    call(0x118, 325, 2, 6), // request_key
+    call(0x119, 182, 2, 6), // keyctl
+    call(0x11a, 177, 2, 6), // ioprio_set
+    call(0x11b, 176, 2, 6), // ioprio_get
+    call(0x11c, 160, 2, 6), // inotify_init
+    call(0x11d, 159, 2, 6), // inotify_add_watch
+    call(0x11e, 162, 2, 6), // inotify_rm_watch
+    call(0x11f, 215, 2, 6), // migrate_pages
+    call(0x120, 266, 2, 6), // openat
+    call(0x121, 218, 2, 6), // mkdirat
+    call(0x122, 220, 2, 6), // mknodat
+    call(0x123, 81, 2, 6), // fchownat
+    call(0x124, 113, 2, 6), // futimesat
+    call(0x125, 100, 2, 6), // fstatat64
+    call(0x126, 485, 2, 6), // unlinkat
+    call(0x127, 323, 2, 6), // renameat
+    call(0x128, 191, 2, 6), // linkat
+    call(0x129, 446, 2, 6), // symlinkat
+    call(0x12a, 311, 2, 6), // readlinkat
+    call(0x12b, 77, 2, 6), // fchmodat
+    call(0x12c, 68, 2, 6), // faccessat
+    call(0x12d, 297, 2, 6), // pselect6
+    call(0x12e, 284, 2, 6), // ppoll
+    call(0x12f, 486, 2, 6), // unshare
+    call(0x130, 376, 2, 6), // set_robust_list
+    call(0x131, 116, 2, 6), // get_robust_list
+    call(0x132, 428, 2, 6), // splice
+    call(0x133, 448, 2, 6), // sync_file_range
+    call(0x134, 457, 2, 6), // tee
+    call(0x135, 502, 2, 6), // vmsplice
+    call(0x136, 230, 2, 6), // move_pages
+    call(0x137, 355, 2, 6), // sched_setaffinity
+    call(0x138, 349, 2, 6), // sched_getaffinity
+    call(0x139, 181, 2, 6), // kexec_load
+    call(0x13a, 119, 2, 6), // getcpu
+    call(0x13b, 58, 2, 6), // epoll_pwait
+    call(0x13c, 495, 2, 6), // utimensat
+    call(0x13d, 419, 2, 6), // signalfd
+    call(0x13e, 468, 2, 6), // timerfd_create
+    call(0x13f, 62, 2, 6), // eventfd
+    call(0x140, 72, 2, 6), // fallocate
+    call(0x141, 471, 2, 6), // timerfd_settime
+    call(0x142, 469, 2, 6), // timerfd_gettime
+    call(0x143, 420, 2, 6), // signalfd4
+    call(0x144, 63, 2, 6), // eventfd2
+    call(0x145, 55, 2, 6), // epoll_create1
+    call(0x146, 53, 2, 6), // dup3
+    call(0x147, 278, 2, 6), // pipe2
+    call(0x148, 161, 2, 6), // inotify_init1
+    call(0x149, 288, 2, 6), // preadv
+    call(0x14a, 302, 2, 6), // pwritev
+    call(0x14b, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x14c, 272, 2, 6), // perf_event_open
+    call(0x14d, 117, 2, 6), // get_thread_area
+    call(0x14e, 377, 2, 6), // set_thread_area
+    call(0x14f, 15, 2, 6), // atomic_cmpxchg_32
+    call(0x150, 14, 2, 6), // atomic_barrier
+    call(0x151, 73, 2, 6), // fanotify_init
+    call(0x152, 74, 2, 6), // fanotify_mark
+    call(0x153, 290, 2, 6), // prlimit64
+    call(0x154, 252, 2, 6), // name_to_handle_at
+    call(0x155, 263, 2, 6), // open_by_handle_at
+    call(0x156, 32, 2, 6), // clock_adjtime
+    call(0x157, 450, 2, 6), // syncfs
+    call(0x158, 391, 3, 0), // setns
+    call(0x159, 293, 3, 2), // process_vm_readv
+    call(0x15a, 294, 3, 2), // process_vm_writev
+    call(0x15b, 179, 3, 5), // kcmp
+    call(0x15c, 88, 3, 8), // finit_module
+    call(0x15d, 356, 3, 14), // sched_setattr
+    call(0x15e, 350, 3, 14), // sched_getattr
+    call(0x15f, 324, 3, 15), // renameat2
+    call(0x160, 140, 3, 17), // getrandom
+    call(0x161, 213, 3, 17), // memfd_create
+    call(0x162, 18, 3, 18), // bpf
+    call(0x163, 65, 3, 19), // execveat
+    call(0x164, 425, 2, 0), // socket
+    call(0x165, 427, 2, 0), // socketpair
+    call(0x166, 17, 2, 0), // bind
+    call(0x167, 46, 2, 0), // connect
+    call(0x168, 192, 2, 0), // listen
+    call(0x169, 4, 2, 6), // accept4
+    call(0x16a, 149, 2, 0), // getsockopt
+    call(0x16b, 404, 2, 0), // setsockopt
+    call(0x16c, 148, 2, 0), // getsockname
+    call(0x16d, 133, 2, 0), // getpeername
+    call(0x16e, 373, 2, 0), // sendto
+    call(0x16f, 372, 2, 0), // sendmsg
+    call(0x170, 315, 2, 0), // recvfrom
+    call(0x171, 318, 2, 0), // recvmsg
+    call(0x172, 415, 2, 0), // shutdown
+    call(0x173, 316, 2, 6), // recvmmsg
+    call(0x174, 371, 3, 0), // sendmmsg
+    call(0x175, 490, 4, 3), // userfaultfd
+    call(0x176, 212, 3, 17), // membarrier
+    call(0x177, 222, 4, 4), // mlock2
+    call(0x178, 47, 4, 5), // copy_file_range
+    call(0x179, 289, 4, 6), // preadv2
+    call(0x17a, 303, 4, 6), // pwritev2
+    call(0x17b, 437, 4, 11), // statx
+    call(0x17c, 360, 3, 17), // seccomp
+    call(0x17d, 282, 4, 8), // pkey_mprotect
+    call(0x17e, 280, 4, 8), // pkey_alloc
+    call(0x17f, 281, 4, 8), // pkey_free
+    call(0x180, 330, 4, 18), // rseq
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b3, 43, 5, 3), // clone3
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
 
 static SH: Table = Table {
@@ -8530,440 +8530,440 @@ static SH: Table = Table {
 };
 
 static SH_CALLS: [Call; 436] = [
-    call(0x0, "restart_syscall", 2, 6),
-    call(0x1, "exit", 1, 0),
-    call(0x2, "fork", 1, 0),
-    call(0x3, "read", 1, 0),
-    call(0x4, "write", 1, 0),
-    call(0x5, "open", 1, 0),
-    call(0x6, "close", 1, 0),
-    call(0x7, "waitpid", 1, 0),
-    call(0x8, "creat", 1, 0),
-    call(0x9, "link", 1, 0),
-    call(0xa, "unlink", 1, 0),
-    call(0xb, "execve", 1, 0),
-    call(0xc, "chdir", 1, 0),
-    call(0xd, "time", 1, 0),
-    call(0xe, "mknod", 1, 0),
-    call(0xf, "chmod", 1, 0),
-    call(0x10, "lchown", 1, 0),
-    call(0x12, "oldstat", 1, 0),
-    call(0x13, "lseek", 1, 0),
-    call(0x14, "getpid", 1, 0),
-    call(0x15, "mount", 1, 0),
-    call(0x16, "umount", 1, 0),
-    call(0x17, "setuid", 1, 0),
-    call(0x18, "getuid", 1, 0),
-    call(0x19, "stime", 1, 0),
-    call(0x1a, "ptrace", 1, 0),
-    call(0x1b, "alarm", 1, 0),
-    call(0x1c, "oldfstat", 1, 0),
-    call(0x1d, "pause", 1, 0),
-    call(0x1e, "utime", 1, 0),
-    call(0x21, "access", 1, 0),
-    call(0x22, "nice", 1, 0),
-    call(0x24, "sync", 1, 0),
-    call(0x25, "kill", 1, 0),
-    call(0x26, "rename", 1, 0),
-    call(0x27, "mkdir", 1, 0),
-    call(0x28, "rmdir", 1, 0),
-    call(0x29, "dup", 1, 0),
-    call(0x2a, "pipe", 1, 0),
-    call(0x2b, "times", 1, 0),
-    call(0x2d, "brk", 1, 0),
-    call(0x2e, "setgid", 1, 0),
-    call(0x2f, "getgid", 1, 0),
-    call(0x30, "signal", 1, 0),
-    call(0x31, "geteuid", 1, 0),
-    call(0x32, "getegid", 1, 0),
-    call(0x33, "acct", 1, 0),
-    call(0x34, "umount2", 2, 2),
-    call(0x36, "ioctl", 1, 0),
-    call(0x37, "fcntl", 1, 0),
-    call(0x39, "setpgid", 1, 0),
-    call(0x3c, "umask", 1, 0),
-    call(0x3d, "chroot", 1, 0),
-    call(0x3e, "ustat", 1, 0),
-    call(0x3f, "dup2", 1, 0),
-    call(0x40, "getppid", 1, 0),
-    call(0x41, "getpgrp", 1, 0),
-    call(0x42, "setsid", 1, 0),
-    call(0x43, "sigaction", 1, 0),
-    call(0x44, "sgetmask", 1, 0),
-    call(0x45, "ssetmask", 1, 0),
-    call(0x46, "setreuid", 1, 0),
-    call(0x47, "setregid", 1, 0),
-    call(0x48, "sigsuspend", 1, 0),
-    call(0x49, "sigpending", 1, 0),
-    call(0x4a, "sethostname", 1, 0),
-    call(0x4b, "setrlimit", 1, 0),
-    call(0x4c, "getrlimit", 1, 0),
-    call(0x4d, "getrusage", 1, 0),
-    call(0x4e, "gettimeofday", 1, 0),
-    call(0x4f, "settimeofday", 1, 0),
-    call(0x50, "getgroups", 1, 0),
-    call(0x51, "setgroups", 1, 0),
-    call(0x53, "symlink", 1, 0),
-    call(0x54, "oldlstat", 1, 0),
-    call(0x55, "readlink", 1, 0),
-    call(0x56, "uselib", 1, 0),
-    call(0x57, "swapon", 1, 0),
-    call(0x58, "reboot", 1, 0),
-    call(0x59, "readdir", 1, 0),
-    call(0x5a, "mmap", 1, 0),
-    call(0x5b, "munmap", 1, 0),
-    call(0x5c, "truncate", 1, 0),
-    call(0x5d, "ftruncate", 1, 0),
-    call(0x5e, "fchmod", 1, 0),
-    call(0x5f, "fchown", 1, 0),
-    call(0x60, "getpriority", 1, 0),
-    call(0x61, "setpriority", 1, 0),
-    call(0x63, "statfs", 1, 0),
-    call(0x64, "fstatfs", 1, 0),
-    call(0x66, "socketcall", 1, 0),
-    call(0x67, "syslog", 1, 0),
-    call(0x68, "setitimer", 1, 0),
-    call(0x69, "getitimer", 1, 0),
-    call(0x6a, "stat", 1, 0),
-    call(0x6b, "lstat", 1, 0),
-    call(0x6c, "fstat", 1, 0),
-    call(0x6d, "olduname", 1, 0),
-    call(0x6f, "vhangup", 1, 0),
-    call(0x72, "wait4", 1, 0),
-    call(0x73, "swapoff", 1, 0),
-    call(0x74, "sysinfo", 1, 0),
-    call(0x75, "ipc", 1, 0),
-    call(0x76, "fsync", 1, 0),
-    call(0x77, "sigreturn", 1, 0),
-    call(0x78, "clone", 1, 0),
-    call(0x79, "setdomainname", 1, 0),
-    call(0x7a, "uname", 1, 0),
-    call(0x7b, "cacheflush", 1, 2),
-    call(0x7c, "adjtimex", 1, 0),
-    call(0x7d, "mprotect", 1, 0),
-    call(0x7e, "sigprocmask", 1, 0),
-    call(0x80, "init_module", 1, 0),
-    call(0x81, "delete_module", 1, 0),
-    call(0x83, "quotactl", 1, 0),
-    call(0x84, "getpgid", 1, 0),
-    call(0x85, "fchdir", 1, 0),
-    call(0x86, "bdflush", 1, 2),
-    call(0x87, "sysfs", 1, 2),
-    call(0x88, "personality", 1, 2),
-    call(0x8a, "setfsuid", 1, 2),
-    call(0x8b, "setfsgid", 1, 2),
-    call(0x8c, "_llseek", 1, 2),
-    call(0x8d, "getdents", 2, 0),
-    call(0x8e, "_newselect", 2, 0),
-    call(0x8f, "flock", 2, 0),
-    call(0x90, "msync", 2, 0),
-    call(0x91, "readv", 2, 0),
-    call(0x92, "writev", 2, 0),
-    call(0x93, "getsid", 2, 0),
-    call(0x94, "fdatasync", 2, 0),
-    call(0x95, "_sysctl", 2, 0),
-    call(0x96, "mlock", 2, 0),
-    call(0x97, "munlock", 2, 0),
-    call(0x98, "mlockall", 2, 0),
-    call(0x99, "munlockall", 2, 0),
-    call(0x9a, "sched_setparam", 2, 0),
-    call(0x9b, "sched_getparam", 2, 0),
-    call(0x9c, "sched_setscheduler", 2, 0),
-    call(0x9d, "sched_getscheduler", 2, 0),
-    call(0x9e, "sched_yield", 2, 0),
-    call(0x9f, "sched_get_priority_max", 2, 0),
-    call(0xa0, "sched_get_priority_min", 2, 0),
-    call(0xa1, "sched_rr_get_interval", 2, 0),
-    call(0xa2, "nanosleep", 2, 0),
-    call(0xa3, "mremap", 2, 0),
-    call(0xa4, "setresuid", 2, 2),
-    call(0xa5, "getresuid", 2, 2),
-    call(0xa8, "poll", 2, 0),
-    call(0xa9, "nfsservctl", 2, 2),
-    call(0xaa, "setresgid", 2, 2),
-    call(0xab, "getresgid", 2, 2),
-    call(0xac, "prctl", 2, 2),
-    call(0xad, "rt_sigreturn", 2, 2),
-    call(0xae, "rt_sigaction", 2, 2),
-    call(0xaf, "rt_sigprocmask", 2, 2),
-    call(0xb0, "rt_sigpending", 2, 2),
-    call(0xb1, "rt_sigtimedwait", 2, 2),
-    call(0xb2, "rt_sigqueueinfo", 2, 2),
-    call(0xb3, "rt_sigsuspend", 2, 2),
-    call(0xb4, "pread64", 2, 2),
-    call(0xb5, "pwrite64", 2, 2),
-    call(0xb6, "chown", 2, 2),
-    call(0xb7, "getcwd", 2, 2),
-    call(0xb8, "capget", 2, 2),
-    call(0xb9, "capset", 2, 2),
-    call(0xba, "sigaltstack", 2, 2),
-    call(0xbb, "sendfile", 2, 2),
-    call(0xbe, "vfork", 2, 2),
-    call(0xbf, "ugetrlimit", 2, 4),
-    call(0xc0, "mmap2", 2, 4),
-    call(0xc1, "truncate64", 2, 4),
-    call(0xc2, "ftruncate64", 2, 4),
-    call(0xc3, "stat64", 2, 4),
-    call(0xc4, "lstat64", 2, 4),
-    call(0xc5, "fstat64", 2, 4),
-    call(0xc6, "lchown32", 2, 4),
-    call(0xc7, "getuid32", 2, 4),
-    call(0xc8, "getgid32", 2, 4),
-    call(0xc9, "geteuid32", 2, 4),
-    call(0xca, "getegid32", 2, 4),
-    call(0xcb, "setreuid32", 2, 4),
-    call(0xcc, "setregid32", 2, 4),
-    call(0xcd, "getgroups32", 2, 4),
-    call(0xce, "setgroups32", 2, 4),
-    call(0xcf, "fchown32", 2, 4),
-    call(0xd0, "setresuid32", 2, 4),
-    call(0xd1, "getresuid32", 2, 4),
-    call(0xd2, "setresgid32", 2, 4),
-    call(0xd3, "getresgid32", 2, 4),
-    call(0xd4, "chown32", 2, 4),
-    call(0xd5, "setuid32", 2, 4),
-    call(0xd6, "setgid32", 2, 4),
-    call(0xd7, "setfsuid32", 2, 4),
-    call(0xd8, "setfsgid32", 2, 4),
-    call(0xd9, "pivot_root", 2, 4),
-    call(0xda, "mincore", 2, 4),
-    call(0xdb, "madvise", 2, 4),
-    call(0xdc, "getdents64", 2, 4),
-    call(0xdd, "fcntl64", 2, 4),
-    call(0xe0, "gettid", 2, 4),
-    call(0xe1, "readahead", 2, 4),
-    call(0xe2, "setxattr", 2, 6),
-    call(0xe3, "lsetxattr", 2, 6),
-    call(0xe4, "fsetxattr", 2, 6),
-    call(0xe5, "getxattr", 2, 6),
-    call(0xe6, "lgetxattr", 2, 6),
-    call(0xe7, "fgetxattr", 2, 6),
-    call(0xe8, "listxattr", 2, 6),
-    call(0xe9, "llistxattr", 2, 6),
-    call(0xea, "flistxattr", 2, 6),
-    call(0xeb, "removexattr", 2, 6),
-    call(0xec, "lremovexattr", 2, 6),
-    call(0xed, "fremovexattr", 2, 6),
-    call(0xee, "tkill", 2, 6),
-    call(0xef, "sendfile64", 2, 6),
-    call(0xf0, "futex", 2, 6),
-    call(0xf1, "sched_setaffinity", 2, 6),
-    call(0xf2, "sched_getaffinity", 2, 6),
-    call(0xf5, "io_setup", 2, 6),
-    call(0xf6, "io_destroy", 2, 6),
-    call(0xf7, "io_getevents", 2, 6),
-    call(0xf8, "io_submit", 2, 6),
-    call(0xf9, "io_cancel", 2, 6),
-    call(0xfa, "fadvise64", 2, 6),
-    call(0xfc, "exit_group", 2, 6),
-    call(0xfd, "lookup_dcookie", 2, 6),
-    call(0xfe, "epoll_create", 2, 6),
-    call(0xff, "epoll_ctl", 2, 6),
-    call(0x100, "epoll_wait", 2, 6),
-    call(0x101, "remap_file_pages", 2, 6),
-    call(0x102, "set_tid_address", 2, 6),
-    call(0x103, "timer_create", 2, 6),
-    call(0x104, "timer_settime", 2, 6),
-    call(0x105, "timer_gettime", 2, 6),
-    call(0x106, "timer_getoverrun", 2, 6),
-    call(0x107, "timer_delete", 2, 6),
-    call(0x108, "clock_settime", 2, 6),
-    call(0x109, "clock_gettime", 2, 6),
-    call(0x10a, "clock_getres", 2, 6),
-    call(0x10b, "clock_nanosleep", 2, 6),
-    call(0x10c, "statfs64", 2, 6),
-    call(0x10d, "fstatfs64", 2, 6),
-    call(0x10e, "tgkill", 2, 6),
-    call(0x10f, "utimes", 2, 2),
-    call(0x110, "fadvise64_64", 2, 6),
-    call(0x112, "mbind", 2, 6),
-    call(0x113, "get_mempolicy", 2, 6),
-    call(0x114, "set_mempolicy", 2, 6),
-    call(0x115, "mq_open", 2, 6),
-    call(0x116, "mq_unlink", 2, 6),
-    call(0x117, "mq_timedsend", 2, 6),
-    call(0x118, "mq_timedreceive", 2, 6),
-    call(0x119, "mq_notify", 2, 6),
-    call(0x11a, "mq_getsetattr", 2, 6),
-    call(0x11b, "kexec_load", 2, 6),
-    call(0x11c, "waitid", 2, 6),
-    call(0x11d, "add_key", 2, 6),
-    call(0x11e, "request_key", 2, 6),
-    call(0x11f, "keyctl", 2, 6),
-    call(0x120, "ioprio_set", 2, 6),
-    call(0x121, "ioprio_get", 2, 6),
-    call(0x122, "inotify_init", 2, 6),
-    call(0x123, "inotify_add_watch", 2, 6),
-    call(0x124, "inotify_rm_watch", 2, 6),
-    call(0x126, "migrate_pages", 2, 6),
-    call(0x127, "openat", 2, 6),
-    call(0x128, "mkdirat", 2, 6),
-    call(0x129, "mknodat", 2, 6),
-    call(0x12a, "fchownat", 2, 6),
-    call(0x12b, "futimesat", 2, 6),
-    call(0x12c, "fstatat64", 2, 6),
-    call(0x12d, "unlinkat", 2, 6),
-    call(0x12e, "renameat", 2, 6),
-    call(0x12f, "linkat", 2, 6),
-    call(0x130, "symlinkat", 2, 6),
-    call(0x131, "readlinkat", 2, 6),
-    call(0x132, "fchmodat", 2, 6),
-    call(0x133, "faccessat", 2, 6),
-    call(0x134, "pselect6", 2, 6),
-    call(0x135, "ppoll", 2, 6),
-    call(0x136, "unshare", 2, 6),
-    call(0x137, "set_robust_list", 2, 6),
-    call(0x138, "get_robust_list", 2, 6),
-    call(0x139, "splice", 2, 6),
-    call(0x13a, "sync_file_range", 2, 6),
-    call(0x13b, "tee", 2, 6),
-    call(0x13c, "vmsplice", 2, 6),
-    call(0x13d, "move_pages", 2, 6),
-    call(0x13e, "getcpu", 2, 6),
-    call(0x13f, "epoll_pwait", 2, 6),
-    call(0x140, "utimensat", 2, 6),
-    call(0x141, "signalfd", 2, 6),
-    call(0x142, "timerfd_create", 2, 6),
-    call(0x143, "eventfd", 2, 6),
-    call(0x144, "fallocate", 2, 6),
-    call(0x145, "timerfd_settime", 2, 6),
-    call(0x146, "timerfd_gettime", 2, 6),
-    call(0x147, "signalfd4", 2, 6),
-    call(0x148, "eventfd2", 2, 6),
-    call(0x149, "epoll_create1", 2, 6),
-    call(0x14a, "dup3", 2, 6),
-    call(0x14b, "pipe2", 2, 6),
-    call(0x14c, "inotify_init1", 2, 6),
-    call(0x14d, "preadv", 2, 6),
-    call(0x14e, "pwritev", 2, 6),
-    call(0x14f, "rt_tgsigqueueinfo", 2, 6),
-    call(0x150, "perf_event_open", 2, 6),
-    call(0x151, "fanotify_init", 2, 6),
-    call(0x152, "fanotify_mark", 2, 6),
-    call(0x153, "prlimit64", 2, 6),
-    call(0x154, "socket", 2, 0),
-    call(0x155, "bind", 2, 0),
-    call(0x156, "connect", 2, 0),
-    call(0x157, "listen", 2, 0),
-    call(0x158, "accept", 2, 0),
-    call(0x159, "getsockname", 2, 0),
-    call(0x15a, "getpeername", 2, 0),
-    call(0x15b, "socketpair", 2, 0),
-    call(0x15c, "send", 2, 0),
-    call(0x15d, "sendto", 2, 0),
-    call(0x15e, "recv", 2, 0),
-    call(0x15f, "recvfrom", 2, 0),
-    call(0x160, "shutdown", 2, 0),
-    call(0x161, "setsockopt", 2, 0),
-    call(0x162, "getsockopt", 2, 0),
-    call(0x163, "sendmsg", 2, 0),
-    call(0x164, "recvmsg", 2, 0),
-    call(0x165, "recvmmsg", 2, 6),
-    call(0x166, "accept4", 2, 6),
-    call(0x167, "name_to_handle_at", 2, 6),
-    call(0x168, "open_by_handle_at", 2, 6),
-    call(0x169, "clock_adjtime", 2, 6),
-    call(0x16a, "syncfs", 2, 6),
-    call(0x16b, "sendmmsg", 3, 0),
-    call(0x16c, "setns", 3, 0),
-    call(0x16d, "process_vm_readv", 3, 2),
-    call(0x16e, "process_vm_writev", 3, 2),
-    call(0x16f, "kcmp", 3, 5),
-    call(0x170, "finit_module", 3, 8),
-    call(0x171, "sched_getattr", 3, 14),
-    call(0x172, "sched_setattr", 3, 14),
-    call(0x173, "renameat2", 3, 15),
-    call(0x174, "seccomp", 3, 17),
-    call(0x175, "getrandom", 3, 17),
-    call(0x176, "memfd_create", 3, 17),
-    call(0x177, "bpf", 3, 18),
-    call(0x178, "execveat", 3, 19),
-    call(0x179, "userfaultfd", 4, 3),
-    call(0x17a, "membarrier", 3, 17),
-    call(0x17b, "mlock2", 4, 4),
-    call(0x17c, "copy_file_range", 4, 5),
-    call(0x17d, "preadv2", 4, 6),
-    call(0x17e, "pwritev2", 4, 6),
-    call(0x17f, "statx", 4, 11),
-    call(0x180, "pkey_mprotect", 4, 8),
-    call(0x181, "pkey_alloc", 4, 8),
-    call(0x182, "pkey_free", 4, 8),
-    call(0x183, "rseq", 4, 18),
-    call(0x184, "sync_file_range2", 6, 11),
-    call(0x189, "semget", 2, 0),
-    call(0x18a, "semctl", 2, 0),
-    call(0x18b, "shmget", 2, 0),
-    call(0x18c, "shmctl", 2, 0),
-    call(0x18d, "shmat", 2, 0),
-    call(0x18e, "shmdt", 2, 0),
-    call(0x18f, "msgget", 2, 0),
-    call(0x190, "msgsnd", 2, 0),
-    call(0x191, "msgrcv", 2, 0),
-    call(0x192, "msgctl", 2, 0),
-    call(0x193, "clock_gettime64", 5, 1),
-    call(0x194, "clock_settime64", 5, 1),
-    call(0x195, "clock_adjtime64", 5, 1),
-    call(0x196, "clock_getres_time64", 5, 1),
-    call(0x197, "clock_nanosleep_time64", 5, 1),
-    call(0x198, "timer_gettime64", 5, 1),
-    call(0x199, "timer_settime64", 5, 1),
-    call(0x19a, "timerfd_gettime64", 5, 1),
-    call(0x19b, "timerfd_settime64", 5, 1),
-    call(0x19c, "utimensat_time64", 5, 1),
-    call(0x19d, "pselect6_time64", 5, 1),
-    call(0x19e, "ppoll_time64", 5, 1),
-    call(0x1a0, "io_pgetevents_time64", 5, 1),
-    call(0x1a1, "recvmmsg_time64", 5, 1),
-    call(0x1a2, "mq_timedsend_time64", 5, 1),
-    call(0x1a3, "mq_timedreceive_time64", 5, 1),
-    call(0x1a4, "semtimedop_time64", 5, 1),
-    call(0x1a5, "rt_sigtimedwait_time64", 5, 1),
-    call(0x1a6, "futex_time64", 5, 1),
-    call(0x1a7, "sched_rr_get_interval_time64", 5, 1),
-    call(0x1a8, "pidfd_send_signal", 5, 1),
-    call(0x1a9, "io_uring_setup", 5, 1),
-    call(0x1aa, "io_uring_enter", 5, 1),
-    call(0x1ab, "io_uring_register", 5, 1),
-    call(0x1ac, "open_tree", 5, 2),
-    call(0x1ad, "move_mount", 5, 2),
-    call(0x1ae, "fsopen", 5, 2),
-    call(0x1af, "fsconfig", 5, 2),
-    call(0x1b0, "fsmount", 5, 2),
-    call(0x1b1, "fspick", 5, 2),
-    call(0x1b2, "pidfd_open", 5, 3),
-    call(0x1b4, "close_range", 5, 9),
-    call(0x1b5, "openat2", 5, 6),
-    call(0x1b6, "pidfd_getfd", 5, 6),
-    call(0x1b7, "faccessat2", 5, 8),
-    call(0x1b8, "process_madvise", 5, 10),
-    call(0x1b9, "epoll_pwait2", 5, 11),
-    call(0x1ba, "mount_setattr", 5, 12),
-    call(0x1bb, "quotactl_fd", 5, 14),
-    call(0x1bc, "landlock_create_ruleset", 5, 13),
-    call(0x1bd, "landlock_add_rule", 5, 13),
-    call(0x1be, "landlock_restrict_self", 5, 13),
-    call(0x1c0, "process_mrelease", 5, 15),
-    call(0x1c1, "futex_waitv", 5, 19),
-    call(0x1c2, "set_mempolicy_home_node", 5, 17),
-    call(0x1c3, "cachestat", 6, 5),
-    call(0x1c4, "fchmodat2", 6, 6),
-    call(0x1c5, "map_shadow_stack", 6, 7),
-    call(0x1c6, "futex_wake", 6, 7),
-    call(0x1c7, "futex_wait", 6, 7),
-    call(0x1c8, "futex_requeue", 6, 7),
-    call(0x1c9, "statmount", 6, 8),
-    call(0x1ca, "listmount", 6, 8),
-    call(0x1cb, "lsm_get_self_attr", 6, 8),
-    call(0x1cc, "lsm_set_self_attr", 6, 8),
-    call(0x1cd, "lsm_list_modules", 6, 8),
-    call(0x1ce, "mseal", 6, 10),
-    call(0x1cf, "setxattrat", 6, 13),
-    call(0x1d0, "getxattrat", 6, 13),
-    call(0x1d1, "listxattrat", 6, 13),
-    call(0x1d2, "removexattrat", 6, 13),
-    call(0x1d3, "open_tree_attr", 6, 15),
-    call(0x1d4, "file_getattr", 6, 17),
-    call(0x1d5, "file_setattr", 6, 17),
-    call(0x1d6, "listns", 6, 19),
-    call(0x1d7, "rseq_slice_yield", 7, 0),
+    call(0x0, 326, 2, 6), // restart_syscall
+    call(0x1, 66, 1, 0), // exit
+    call(0x2, 91, 1, 0), // fork
+    call(0x3, 307, 1, 0), // read
+    call(0x4, 507, 1, 0), // write
+    call(0x5, 262, 1, 0), // open
+    call(0x6, 44, 1, 0), // close
+    call(0x7, 506, 1, 0), // waitpid
+    call(0x8, 48, 1, 0), // creat
+    call(0x9, 190, 1, 0), // link
+    call(0xa, 484, 1, 0), // unlink
+    call(0xb, 64, 1, 0), // execve
+    call(0xc, 27, 1, 0), // chdir
+    call(0xd, 459, 1, 0), // time
+    call(0xe, 219, 1, 0), // mknod
+    call(0xf, 28, 1, 0), // chmod
+    call(0x10, 187, 1, 0), // lchown
+    call(0x12, 260, 1, 0), // oldstat
+    call(0x13, 202, 1, 0), // lseek
+    call(0x14, 136, 1, 0), // getpid
+    call(0x15, 227, 1, 0), // mount
+    call(0x16, 481, 1, 0), // umount
+    call(0x17, 406, 1, 0), // setuid
+    call(0x18, 152, 1, 0), // getuid
+    call(0x19, 438, 1, 0), // stime
+    call(0x1a, 299, 1, 0), // ptrace
+    call(0x1b, 10, 1, 0), // alarm
+    call(0x1c, 257, 1, 0), // oldfstat
+    call(0x1d, 268, 1, 0), // pause
+    call(0x1e, 494, 1, 0), // utime
+    call(0x21, 5, 1, 0), // access
+    call(0x22, 256, 1, 0), // nice
+    call(0x24, 447, 1, 0), // sync
+    call(0x25, 183, 1, 0), // kill
+    call(0x26, 322, 1, 0), // rename
+    call(0x27, 217, 1, 0), // mkdir
+    call(0x28, 329, 1, 0), // rmdir
+    call(0x29, 51, 1, 0), // dup
+    call(0x2a, 277, 1, 0), // pipe
+    call(0x2b, 473, 1, 0), // times
+    call(0x2d, 21, 1, 0), // brk
+    call(0x2e, 385, 1, 0), // setgid
+    call(0x2f, 127, 1, 0), // getgid
+    call(0x30, 418, 1, 0), // signal
+    call(0x31, 125, 1, 0), // geteuid
+    call(0x32, 123, 1, 0), // getegid
+    call(0x33, 6, 1, 0), // acct
+    call(0x34, 482, 2, 2), // umount2
+    call(0x36, 173, 1, 0), // ioctl
+    call(0x37, 82, 1, 0), // fcntl
+    call(0x39, 392, 1, 0), // setpgid
+    call(0x3c, 480, 1, 0), // umask
+    call(0x3d, 31, 1, 0), // chroot
+    call(0x3e, 493, 1, 0), // ustat
+    call(0x3f, 52, 1, 0), // dup2
+    call(0x40, 138, 1, 0), // getppid
+    call(0x41, 135, 1, 0), // getpgrp
+    call(0x42, 403, 1, 0), // setsid
+    call(0x43, 416, 1, 0), // sigaction
+    call(0x44, 410, 1, 0), // sgetmask
+    call(0x45, 431, 1, 0), // ssetmask
+    call(0x46, 400, 1, 0), // setreuid
+    call(0x47, 394, 1, 0), // setregid
+    call(0x48, 424, 1, 0), // sigsuspend
+    call(0x49, 421, 1, 0), // sigpending
+    call(0x4a, 389, 1, 0), // sethostname
+    call(0x4b, 402, 1, 0), // setrlimit
+    call(0x4c, 145, 1, 0), // getrlimit
+    call(0x4d, 146, 1, 0), // getrusage
+    call(0x4e, 151, 1, 0), // gettimeofday
+    call(0x4f, 405, 1, 0), // settimeofday
+    call(0x50, 129, 1, 0), // getgroups
+    call(0x51, 387, 1, 0), // setgroups
+    call(0x53, 445, 1, 0), // symlink
+    call(0x54, 258, 1, 0), // oldlstat
+    call(0x55, 310, 1, 0), // readlink
+    call(0x56, 489, 1, 0), // uselib
+    call(0x57, 443, 1, 0), // swapon
+    call(0x58, 313, 1, 0), // reboot
+    call(0x59, 309, 1, 0), // readdir
+    call(0x5a, 224, 1, 0), // mmap
+    call(0x5b, 251, 1, 0), // munmap
+    call(0x5c, 475, 1, 0), // truncate
+    call(0x5d, 105, 1, 0), // ftruncate
+    call(0x5e, 76, 1, 0), // fchmod
+    call(0x5f, 79, 1, 0), // fchown
+    call(0x60, 139, 1, 0), // getpriority
+    call(0x61, 393, 1, 0), // setpriority
+    call(0x63, 434, 1, 0), // statfs
+    call(0x64, 101, 1, 0), // fstatfs
+    call(0x66, 426, 1, 0), // socketcall
+    call(0x67, 455, 1, 0), // syslog
+    call(0x68, 390, 1, 0), // setitimer
+    call(0x69, 131, 1, 0), // getitimer
+    call(0x6a, 432, 1, 0), // stat
+    call(0x6b, 207, 1, 0), // lstat
+    call(0x6c, 98, 1, 0), // fstat
+    call(0x6d, 261, 1, 0), // olduname
+    call(0x6f, 499, 1, 0), // vhangup
+    call(0x72, 504, 1, 0), // wait4
+    call(0x73, 442, 1, 0), // swapoff
+    call(0x74, 454, 1, 0), // sysinfo
+    call(0x75, 178, 1, 0), // ipc
+    call(0x76, 103, 1, 0), // fsync
+    call(0x77, 423, 1, 0), // sigreturn
+    call(0x78, 42, 1, 0), // clone
+    call(0x79, 380, 1, 0), // setdomainname
+    call(0x7a, 483, 1, 0), // uname
+    call(0x7b, 23, 1, 2), // cacheflush
+    call(0x7c, 8, 1, 0), // adjtimex
+    call(0x7d, 231, 1, 0), // mprotect
+    call(0x7e, 422, 1, 0), // sigprocmask
+    call(0x80, 158, 1, 0), // init_module
+    call(0x81, 50, 1, 0), // delete_module
+    call(0x83, 305, 1, 0), // quotactl
+    call(0x84, 134, 1, 0), // getpgid
+    call(0x85, 75, 1, 0), // fchdir
+    call(0x86, 16, 1, 2), // bdflush
+    call(0x87, 453, 1, 2), // sysfs
+    call(0x88, 273, 1, 2), // personality
+    call(0x8a, 383, 1, 2), // setfsuid
+    call(0x8b, 381, 1, 2), // setfsgid
+    call(0x8c, 0, 1, 2), // _llseek
+    call(0x8d, 121, 2, 0), // getdents
+    call(0x8e, 1, 2, 0), // _newselect
+    call(0x8f, 90, 2, 0), // flock
+    call(0x90, 247, 2, 0), // msync
+    call(0x91, 312, 2, 0), // readv
+    call(0x92, 508, 2, 0), // writev
+    call(0x93, 147, 2, 0), // getsid
+    call(0x94, 84, 2, 0), // fdatasync
+    call(0x95, 2, 2, 0), // _sysctl
+    call(0x96, 221, 2, 0), // mlock
+    call(0x97, 249, 2, 0), // munlock
+    call(0x98, 223, 2, 0), // mlockall
+    call(0x99, 250, 2, 0), // munlockall
+    call(0x9a, 357, 2, 0), // sched_setparam
+    call(0x9b, 351, 2, 0), // sched_getparam
+    call(0x9c, 358, 2, 0), // sched_setscheduler
+    call(0x9d, 352, 2, 0), // sched_getscheduler
+    call(0x9e, 359, 2, 0), // sched_yield
+    call(0x9f, 347, 2, 0), // sched_get_priority_max
+    call(0xa0, 348, 2, 0), // sched_get_priority_min
+    call(0xa1, 353, 2, 0), // sched_rr_get_interval
+    call(0xa2, 253, 2, 0), // nanosleep
+    call(0xa3, 241, 2, 0), // mremap
+    call(0xa4, 398, 2, 2), // setresuid
+    call(0xa5, 143, 2, 2), // getresuid
+    call(0xa8, 283, 2, 0), // poll
+    call(0xa9, 255, 2, 2), // nfsservctl
+    call(0xaa, 396, 2, 2), // setresgid
+    call(0xab, 141, 2, 2), // getresgid
+    call(0xac, 286, 2, 2), // prctl
+    call(0xad, 336, 2, 2), // rt_sigreturn
+    call(0xae, 332, 2, 2), // rt_sigaction
+    call(0xaf, 334, 2, 2), // rt_sigprocmask
+    call(0xb0, 333, 2, 2), // rt_sigpending
+    call(0xb1, 338, 2, 2), // rt_sigtimedwait
+    call(0xb2, 335, 2, 2), // rt_sigqueueinfo
+    call(0xb3, 337, 2, 2), // rt_sigsuspend
+    call(0xb4, 287, 2, 2), // pread64
+    call(0xb5, 301, 2, 2), // pwrite64
+    call(0xb6, 29, 2, 2), // chown
+    call(0xb7, 120, 2, 2), // getcwd
+    call(0xb8, 25, 2, 2), // capget
+    call(0xb9, 26, 2, 2), // capset
+    call(0xba, 417, 2, 2), // sigaltstack
+    call(0xbb, 369, 2, 2), // sendfile
+    call(0xbe, 498, 2, 2), // vfork
+    call(0xbf, 478, 2, 4), // ugetrlimit
+    call(0xc0, 225, 2, 4), // mmap2
+    call(0xc1, 476, 2, 4), // truncate64
+    call(0xc2, 106, 2, 4), // ftruncate64
+    call(0xc3, 433, 2, 4), // stat64
+    call(0xc4, 208, 2, 4), // lstat64
+    call(0xc5, 99, 2, 4), // fstat64
+    call(0xc6, 188, 2, 4), // lchown32
+    call(0xc7, 153, 2, 4), // getuid32
+    call(0xc8, 128, 2, 4), // getgid32
+    call(0xc9, 126, 2, 4), // geteuid32
+    call(0xca, 124, 2, 4), // getegid32
+    call(0xcb, 401, 2, 4), // setreuid32
+    call(0xcc, 395, 2, 4), // setregid32
+    call(0xcd, 130, 2, 4), // getgroups32
+    call(0xce, 388, 2, 4), // setgroups32
+    call(0xcf, 80, 2, 4), // fchown32
+    call(0xd0, 399, 2, 4), // setresuid32
+    call(0xd1, 144, 2, 4), // getresuid32
+    call(0xd2, 397, 2, 4), // setresgid32
+    call(0xd3, 142, 2, 4), // getresgid32
+    call(0xd4, 30, 2, 4), // chown32
+    call(0xd5, 407, 2, 4), // setuid32
+    call(0xd6, 386, 2, 4), // setgid32
+    call(0xd7, 384, 2, 4), // setfsuid32
+    call(0xd8, 382, 2, 4), // setfsgid32
+    call(0xd9, 279, 2, 4), // pivot_root
+    call(0xda, 216, 2, 4), // mincore
+    call(0xdb, 209, 2, 4), // madvise
+    call(0xdc, 122, 2, 4), // getdents64
+    call(0xdd, 83, 2, 4), // fcntl64
+    call(0xe0, 150, 2, 4), // gettid
+    call(0xe1, 308, 2, 4), // readahead
+    call(0xe2, 408, 2, 6), // setxattr
+    call(0xe3, 203, 2, 6), // lsetxattr
+    call(0xe4, 94, 2, 6), // fsetxattr
+    call(0xe5, 154, 2, 6), // getxattr
+    call(0xe6, 189, 2, 6), // lgetxattr
+    call(0xe7, 85, 2, 6), // fgetxattr
+    call(0xe8, 195, 2, 6), // listxattr
+    call(0xe9, 197, 2, 6), // llistxattr
+    call(0xea, 89, 2, 6), // flistxattr
+    call(0xeb, 320, 2, 6), // removexattr
+    call(0xec, 201, 2, 6), // lremovexattr
+    call(0xed, 92, 2, 6), // fremovexattr
+    call(0xee, 474, 2, 6), // tkill
+    call(0xef, 370, 2, 6), // sendfile64
+    call(0xf0, 107, 2, 6), // futex
+    call(0xf1, 355, 2, 6), // sched_setaffinity
+    call(0xf2, 349, 2, 6), // sched_getaffinity
+    call(0xf5, 168, 2, 6), // io_setup
+    call(0xf6, 164, 2, 6), // io_destroy
+    call(0xf7, 165, 2, 6), // io_getevents
+    call(0xf8, 169, 2, 6), // io_submit
+    call(0xf9, 163, 2, 6), // io_cancel
+    call(0xfa, 70, 2, 6), // fadvise64
+    call(0xfc, 67, 2, 6), // exit_group
+    call(0xfd, 200, 2, 6), // lookup_dcookie
+    call(0xfe, 54, 2, 6), // epoll_create
+    call(0xff, 56, 2, 6), // epoll_ctl
+    call(0x100, 60, 2, 6), // epoll_wait
+    call(0x101, 319, 2, 6), // remap_file_pages
+    call(0x102, 378, 2, 6), // set_tid_address
+    call(0x103, 460, 2, 6), // timer_create
+    call(0x104, 465, 2, 6), // timer_settime
+    call(0x105, 463, 2, 6), // timer_gettime
+    call(0x106, 462, 2, 6), // timer_getoverrun
+    call(0x107, 461, 2, 6), // timer_delete
+    call(0x108, 40, 2, 6), // clock_settime
+    call(0x109, 36, 2, 6), // clock_gettime
+    call(0x10a, 34, 2, 6), // clock_getres
+    call(0x10b, 38, 2, 6), // clock_nanosleep
+    call(0x10c, 435, 2, 6), // statfs64
+    call(0x10d, 102, 2, 6), // fstatfs64
+    call(0x10e, 458, 2, 6), // tgkill
+    call(0x10f, 497, 2, 2), // utimes
+    call(0x110, 71, 2, 6), // fadvise64_64
+    call(0x112, 211, 2, 6), // mbind
+    call(0x113, 115, 2, 6), // get_mempolicy
+    call(0x114, 374, 2, 6), // set_mempolicy
+    call(0x115, 235, 2, 6), // mq_open
+    call(0x116, 240, 2, 6), // mq_unlink
+    call(0x117, 238, 2, 6), // mq_timedsend
+    call(0x118, 236, 2, 6), // mq_timedreceive
+    call(0x119, 234, 2, 6), // mq_notify
+    call(0x11a, 233, 2, 6), // mq_getsetattr
+    call(0x11b, 181, 2, 6), // kexec_load
+    call(0x11c, 505, 2, 6), // waitid
+    call(0x11d, 7, 2, 6), // add_key
+    call(0x11e, 325, 2, 6), // request_key
+    call(0x11f, 182, 2, 6), // keyctl
+    call(0x120, 177, 2, 6), // ioprio_set
+    call(0x121, 176, 2, 6), // ioprio_get
+    call(0x122, 160, 2, 6), // inotify_init
+    call(0x123, 159, 2, 6), // inotify_add_watch
+    call(0x124, 162, 2, 6), // inotify_rm_watch
+    call(0x126, 215, 2, 6), // migrate_pages
+    call(0x127, 266, 2, 6), // openat
+    call(0x128, 218, 2, 6), // mkdirat
+    call(0x129, 220, 2, 6), // mknodat
+    call(0x12a, 81, 2, 6), // fchownat
+    call(0x12b, 113, 2, 6), // futimesat
+    call(0x12c, 100, 2, 6), // fstatat64
+    call(0x12d, 485, 2, 6), // unlinkat
+    call(0x12e, 323, 2, 6), // renameat
+    call(0x12f, 191, 2, 6), // linkat
+    call(0x130, 446, 2, 6), // symlinkat
+    call(0x131, 311, 2, 6), // readlinkat
+    call(0x132, 77, 2, 6), // fchmodat
+    call(0x133, 68, 2, 6), // faccessat
+    call(0x134, 297, 2, 6), // pselect6
+    call(0x135, 284, 2, 6), // ppoll
+    call(0x136, 486, 2, 6), // unshare
+    call(0x137, 376, 2, 6), // set_robust_list
+    call(0x138, 116, 2, 6), // get_robust_list
+    call(0x139, 428, 2, 6), // splice
+    call(0x13a, 448, 2, 6), // sync_file_range
+    call(0x13b, 457, 2, 6), // tee
+    call(0x13c, 502, 2, 6), // vmsplice
+    call(0x13d, 230, 2, 6), // move_pages
+    call(0x13e, 119, 2, 6), // getcpu
+    call(0x13f, 58, 2, 6), // epoll_pwait
+    call(0x140, 495, 2, 6), // utimensat
+    call(0x141, 419, 2, 6), // signalfd
+    call(0x142, 468, 2, 6), // timerfd_create
+    call(0x143, 62, 2, 6), // eventfd
+    call(0x144, 72, 2, 6), // fallocate
+    call(0x145, 471, 2, 6), // timerfd_settime
+    call(0x146, 469, 2, 6), // timerfd_gettime
+    call(0x147, 420, 2, 6), // signalfd4
+    call(0x148, 63, 2, 6), // eventfd2
+    call(0x149, 55, 2, 6), // epoll_create1
+    call(0x14a, 53, 2, 6), // dup3
+    call(0x14b, 278, 2, 6), // pipe2
+    call(0x14c, 161, 2, 6), // inotify_init1
+    call(0x14d, 288, 2, 6), // preadv
+    call(0x14e, 302, 2, 6), // pwritev
+    call(0x14f, 340, 2, 6), // rt_tgsigqueueinfo
+    call(0x150, 272, 2, 6), // perf_event_open
+    call(0x151, 73, 2, 6), // fanotify_init
+    call(0x152, 74, 2, 6), // fanotify_mark
+    call(0x153, 290, 2, 6), // prlimit64
+    call(0x154, 425, 2, 0), // socket
+    call(0x155, 17, 2, 0), // bind
+    call(0x156, 46, 2, 0), // connect
+    call(0x157, 192, 2, 0), // listen
+    call(0x158, 3, 2, 0), // accept
+    call(0x159, 148, 2, 0), // getsockname
+    call(0x15a, 133, 2, 0), // getpeername
+    call(0x15b, 427, 2, 0), // socketpair
+    call(0x15c, 368, 2, 0), // send
+    call(0x15d, 373, 2, 0), // sendto
+    call(0x15e, 314, 2, 0), // recv
+    call(0x15f, 315, 2, 0), // recvfrom
+    call(0x160, 415, 2, 0), // shutdown
+    call(0x161, 404, 2, 0), // setsockopt
+    call(0x162, 149, 2, 0), // getsockopt
+    call(0x163, 372, 2, 0), // sendmsg
+    call(0x164, 318, 2, 0), // recvmsg
+    call(0x165, 316, 2, 6), // recvmmsg
+    call(0x166, 4, 2, 6), // accept4
+    call(0x167, 252, 2, 6), // name_to_handle_at
+    call(0x168, 263, 2, 6), // open_by_handle_at
+    call(0x169, 32, 2, 6), // clock_adjtime
+    call(0x16a, 450, 2, 6), // syncfs
+    call(0x16b, 371, 3, 0), // sendmmsg
+    call(0x16c, 391, 3, 0), // setns
+    call(0x16d, 293, 3, 2), // process_vm_readv
+    call(0x16e, 294, 3, 2), // process_vm_writev
+    call(0x16f, 179, 3, 5), // kcmp
+    call(0x170, 88, 3, 8), // finit_module
+    call(0x171, 350, 3, 14), // sched_getattr
+    call(0x172, 356, 3, 14), // sched_setattr
+    call(0x173, 324, 3, 15), // renameat2
+    call(0x174, 360, 3, 17), // seccomp
+    call(0x175, 140, 3, 17), // getrandom
+    call(0x176, 213, 3, 17), // memfd_create
+    call(0x177, 18, 3, 18), // bpf
+    call(0x178, 65, 3, 19), // execveat
+    call(0x179, 490, 4, 3), // userfaultfd
+    call(0x17a, 212, 3, 17), // membarrier
+    call(0x17b, 222, 4, 4), // mlock2
+    call(0x17c, 47, 4, 5), // copy_file_range
+    call(0x17d, 289, 4, 6), // preadv2
+    call(0x17e, 303, 4, 6), // pwritev2
+    call(0x17f, 437, 4, 11), // statx
+    call(0x180, 282, 4, 8), // pkey_mprotect
+    call(0x181, 280, 4, 8), // pkey_alloc
+    call(0x182, 281, 4, 8), // pkey_free
+    call(0x183, 330, 4, 18), // rseq
+    call(0x184, 449, 6, 11), // sync_file_range2
+    call(0x189, 364, 2, 0), // semget
+    call(0x18a, 363, 2, 0), // semctl
+    call(0x18b, 414, 2, 0), // shmget
+    call(0x18c, 412, 2, 0), // shmctl
+    call(0x18d, 411, 2, 0), // shmat
+    call(0x18e, 413, 2, 0), // shmdt
+    call(0x18f, 244, 2, 0), // msgget
+    call(0x190, 246, 2, 0), // msgsnd
+    call(0x191, 245, 2, 0), // msgrcv
+    call(0x192, 243, 2, 0), // msgctl
+    call(0x193, 37, 5, 1), // clock_gettime64
+    call(0x194, 41, 5, 1), // clock_settime64
+    call(0x195, 33, 5, 1), // clock_adjtime64
+    call(0x196, 35, 5, 1), // clock_getres_time64
+    call(0x197, 39, 5, 1), // clock_nanosleep_time64
+    call(0x198, 464, 5, 1), // timer_gettime64
+    call(0x199, 466, 5, 1), // timer_settime64
+    call(0x19a, 470, 5, 1), // timerfd_gettime64
+    call(0x19b, 472, 5, 1), // timerfd_settime64
+    call(0x19c, 496, 5, 1), // utimensat_time64
+    call(0x19d, 298, 5, 1), // pselect6_time64
+    call(0x19e, 285, 5, 1), // ppoll_time64
+    call(0x1a0, 167, 5, 1), // io_pgetevents_time64
+    call(0x1a1, 317, 5, 1), // recvmmsg_time64
+    call(0x1a2, 239, 5, 1), // mq_timedsend_time64
+    call(0x1a3, 237, 5, 1), // mq_timedreceive_time64
+    call(0x1a4, 367, 5, 1), // semtimedop_time64
+    call(0x1a5, 339, 5, 1), // rt_sigtimedwait_time64
+    call(0x1a6, 109, 5, 1), // futex_time64
+    call(0x1a7, 354, 5, 1), // sched_rr_get_interval_time64
+    call(0x1a8, 276, 5, 1), // pidfd_send_signal
+    call(0x1a9, 172, 5, 1), // io_uring_setup
+    call(0x1aa, 170, 5, 1), // io_uring_enter
+    call(0x1ab, 171, 5, 1), // io_uring_register
+    call(0x1ac, 264, 5, 2), // open_tree
+    call(0x1ad, 229, 5, 2), // move_mount
+    call(0x1ae, 96, 5, 2), // fsopen
+    call(0x1af, 93, 5, 2), // fsconfig
+    call(0x1b0, 95, 5, 2), // fsmount
+    call(0x1b1, 97, 5, 2), // fspick
+    call(0x1b2, 275, 5, 3), // pidfd_open
+    call(0x1b4, 45, 5, 9), // close_range
+    call(0x1b5, 267, 5, 6), // openat2
+    call(0x1b6, 274, 5, 6), // pidfd_getfd
+    call(0x1b7, 69, 5, 8), // faccessat2
+    call(0x1b8, 291, 5, 10), // process_madvise
+    call(0x1b9, 59, 5, 11), // epoll_pwait2
+    call(0x1ba, 228, 5, 12), // mount_setattr
+    call(0x1bb, 306, 5, 14), // quotactl_fd
+    call(0x1bc, 185, 5, 13), // landlock_create_ruleset
+    call(0x1bd, 184, 5, 13), // landlock_add_rule
+    call(0x1be, 186, 5, 13), // landlock_restrict_self
+    call(0x1c0, 292, 5, 15), // process_mrelease
+    call(0x1c1, 111, 5, 19), // futex_waitv
+    call(0x1c2, 375, 5, 17), // set_mempolicy_home_node
+    call(0x1c3, 24, 6, 5), // cachestat
+    call(0x1c4, 78, 6, 6), // fchmodat2
+    call(0x1c5, 210, 6, 7), // map_shadow_stack
+    call(0x1c6, 112, 6, 7), // futex_wake
+    call(0x1c7, 110, 6, 7), // futex_wait
+    call(0x1c8, 108, 6, 7), // futex_requeue
+    call(0x1c9, 436, 6, 8), // statmount
+    call(0x1ca, 193, 6, 8), // listmount
+    call(0x1cb, 204, 6, 8), // lsm_get_self_attr
+    call(0x1cc, 206, 6, 8), // lsm_set_self_attr
+    call(0x1cd, 205, 6, 8), // lsm_list_modules
+    call(0x1ce, 242, 6, 10), // mseal
+    call(0x1cf, 409, 6, 13), // setxattrat
+    call(0x1d0, 155, 6, 13), // getxattrat
+    call(0x1d1, 196, 6, 13), // listxattrat
+    call(0x1d2, 321, 6, 13), // removexattrat
+    call(0x1d3, 265, 6, 15), // open_tree_attr
+    call(0x1d4, 86, 6, 17), // file_getattr
+    call(0x1d5, 87, 6, 17), // file_setattr
+    call(0x1d6, 194, 6, 19), // listns
+    call(0x1d7, 331, 7, 0), // rseq_slice_yield
 ];
