@@ -7,8 +7,9 @@ pub use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
 /// The most source text of one policy, in bytes, all files together.
 pub const MAX_SOURCE_BYTES: usize = 16 << 20;
 
-/// The deepest nesting of brackets, of operators in a condition and of JSON values.
-pub const MAX_NESTING: usize = 256;
+/// The deepest nesting of brackets, of operators in a condition and of JSON values. The parsers recurse: built without
+/// optimisation they need half of a thread's usual stack of 2 MiB here.
+pub const MAX_NESTING: usize = 128;
 
 /// The deepest chain of files that include each other; the root counts as the first.
 pub const MAX_INCLUDE_DEPTH: usize = 16;

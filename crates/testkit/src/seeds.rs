@@ -36,6 +36,14 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     }
 }
 
+/// The step in which a list of cases is gone through that all belong to a full run: `step`, or 1.
+///
+/// # Panics
+/// If `TAMIS_SEEDS` is set to anything but `full`.
+pub fn every(step: usize) -> usize {
+    if is_full() { 1 } else { step }
+}
+
 /// Whether all cases are tried.
 ///
 /// # Panics

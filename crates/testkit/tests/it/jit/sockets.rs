@@ -11,6 +11,7 @@ use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Size};
 use tamis_bpf::{Insn, Operand};
 use tamis_jit::Options;
 use tamis_jit::template::{Facts, Layout, Template};
+use tamis_testkit::seeds;
 use tamis_testkit::smt;
 
 use super::model::{Code, Exit, Machine, Outcome, extended, hex32, hex64, is_outside, packet_byte};
@@ -393,7 +394,8 @@ fn all_hardened_ones_are_proved() {
 }
 
 fn assert_proved(options: &Options) {
-    let cases = cases(options, layouts()[0]);
+    let all = cases(options, layouts()[0]).into_iter();
+    let cases: Vec<Case> = all.step_by(seeds::every(4)).collect();
     let with_case = |case| {
         let questions = questions(case).into_iter();
         questions.map(move |question| (case, question))
