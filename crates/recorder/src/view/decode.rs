@@ -306,8 +306,8 @@ impl Decoder {
             }
             Kind::Output => Shown::Later,
             Kind::Structure(Form::PeerLen, _) => length_before(raw, read),
-            Kind::Structure(_, When::Return) => Shown::Later,
-            Kind::Structure(form, When::Entry) => {
+            Kind::Structure(form, When::Return) if !structure::is_read(form, call) => Shown::Later,
+            Kind::Structure(form, _) => {
                 let behind = self.behind(call, 0, read);
                 match structure::text(form, raw, &behind) {
                     Some(text) => Shown::Structure(text.into()),

@@ -352,6 +352,9 @@ pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
                 match when {
                     When::Entry => wanted.pieces.push((place.register, len)),
                     When::Return => {
+                        if structure::may_be_read(form) {
+                            wanted.pieces.push((place.register, len));
+                        }
                         wanted.output.get_or_insert((place.register, len));
                     }
                 }

@@ -9,6 +9,7 @@
 //! | `simple` | times, limits, numbers, names of the system |
 //! | `file` | `stat`, `statx`, `statfs`, directories |
 //! | `signal` | sets of signals, actions, what a signal says of itself, how a child has ended |
+//! | `terminal` | settings of terminals, and other arguments of `ioctl` |
 //! | `wait` | descriptors that are waited for, and what became of them |
 //! | `message` | pieces of memory, messages and options of sockets |
 
@@ -17,6 +18,7 @@ mod layout;
 mod message;
 mod signal;
 mod simple;
+mod terminal;
 mod wait;
 
 use tamis_abi::signature::Arg;
@@ -269,8 +271,9 @@ pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
 pub(super) const fn fixed_bytes(form: Form) -> Option<usize> {
     Some(match form {
         Form::Int | Form::Status => 4,
-        Form::IntPair | Form::SignalSet | Form::Control => 8,
+        Form::IntPair | Form::SignalSet => 8,
         Form::EpollEvent => 12,
+        Form::Control => terminal::MAX_BYTES,
         Form::Timespec | Form::Timeval | Form::Rlimit => 16,
         Form::SignalStack => 24,
         Form::TimespecPair
@@ -348,10 +351,20 @@ pub(super) fn text(form: Form, address: u64, behind: &Behind<'_>) -> Option<Stri
         Form::Peer => message::peer(address, behind),
         Form::PeerLen => simple::ints(address, behind, 1),
         Form::OptionValue(len) => message::option_value(address, behind, len),
-        Form::Control => simple::control(address, behind),
+        Form::Control => terminal::control(address, behind),
         Form::CloneArgs => simple::clone_args(address, behind),
         Form::Remainder => None,
     }
+}
+
+/// Whether some calls read a structure that others fill.
+pub(super) fn may_be_read(form: Form) -> bool {
+    form == Form::Control
+}
+
+/// Whether the kernel reads such a structure in this call.
+pub(super) fn is_read(form: Form, call: &SeccompData) -> bool {
+    may_be_read(form) && terminal::is_read(call)
 }
 
 /// What is shown behind a result: which descriptors are ready.

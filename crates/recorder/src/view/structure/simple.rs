@@ -1,6 +1,6 @@
 //! Times, limits, single numbers, and what is told of the system.
 
-use tamis_abi::{Arch, consts, family};
+use tamis_abi::{Arch, consts};
 
 use super::Behind;
 use super::layout::{Fields, list, pointer};
@@ -159,33 +159,4 @@ pub(super) fn clone_args(address: u64, behind: &Behind<'_>) -> Option<String> {
         parts.push(format!("tls={}", pointer(fields.word(56))));
     }
     Some(format!("{{{}}}", parts.join(", ")))
-}
-
-/// What an `ioctl` of terminals and descriptors takes or gives.
-pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
-    /// Those that give or take one number.
-    const INTS: [&str; 8] = [
-        "FIOASYNC",
-        "FIONBIO",
-        "FIONREAD",
-        "TIOCINQ",
-        "TIOCGPGRP",
-        "TIOCGPTN",
-        "TIOCSPGRP",
-        "TIOCSPTLCK",
-    ];
-    let name = family::ioctl(Arch::X86_64, behind.arg(1) & 0xffff_ffff, 32)?;
-    if INTS.contains(&name) {
-        return ints(address, behind, 1);
-    }
-    if !matches!(name, "TIOCGWINSZ" | "TIOCSWINSZ") {
-        return None;
-    }
-    let bytes = behind.bytes(address, 8)?;
-    let fields = Fields(&bytes);
-    let names = ["ws_row", "ws_col", "ws_xpixel", "ws_ypixel"]
-        .into_iter()
-        .enumerate();
-    let members = names.map(|(index, name)| format!("{name}={}", fields.quarter(2 * index)));
-    Some(format!("{{{}}}", list(members)))
 }

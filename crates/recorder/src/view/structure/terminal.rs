@@ -1,0 +1,155 @@
+//! What an `ioctl` of terminals and descriptors takes or gives.
+
+use tamis_abi::{Arch, SeccompData, family};
+
+use super::Behind;
+use super::layout::{Fields, list};
+use super::simple::ints;
+use crate::view::symbols;
+
+/// The bytes of the longest: a terminal's settings without the control characters.
+pub(super) const MAX_BYTES: usize = 16;
+
+/// What is behind the last argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// One number.
+    Int,
+    WindowSize,
+    Settings,
+}
+
+/// The commands, with what they point to and whether the kernel reads it.
+const COMMANDS: [(&str, What, bool); 14] = [
+    ("FIOASYNC", What::Int, true),
+    ("FIONBIO", What::Int, true),
+    ("FIONREAD", What::Int, false),
+    ("TIOCINQ", What::Int, false),
+    ("TIOCGPGRP", What::Int, false),
+    ("TIOCGPTN", What::Int, false),
+    ("TIOCSPGRP", What::Int, true),
+    ("TIOCSPTLCK", What::Int, true),
+    ("TIOCGWINSZ", What::WindowSize, false),
+    ("TIOCSWINSZ", What::WindowSize, true),
+    ("TCGETS", What::Settings, false),
+    ("TCSETS", What::Settings, true),
+    ("TCSETSW", What::Settings, true),
+    ("TCSETSF", What::Settings, true),
+];
+
+fn command(call: &SeccompData) -> Option<(What, bool)> {
+    let name = family::ioctl(Arch::X86_64, call.args[1] & 0xffff_ffff, 32)?;
+    let (_, what, is_read) = COMMANDS.iter().find(|(known, ..)| *known == name)?;
+    Some((*what, *is_read))
+}
+
+/// Whether the kernel reads what the last argument points to.
+pub(super) fn is_read(call: &SeccompData) -> bool {
+    command(call).is_some_and(|(_, is_read)| is_read)
+}
+
+pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
+    match command(behind.call)?.0 {
+        What::Int => ints(address, behind, 1),
+        What::WindowSize => window_size(address, behind),
+        What::Settings => settings(address, behind),
+    }
+}
+
+fn window_size(address: u64, behind: &Behind<'_>) -> Option<String> {
+    let bytes = behind.bytes(address, 8)?;
+    let fields = Fields(&bytes);
+    let names = ["ws_row", "ws_col", "ws_xpixel", "ws_ypixel"]
+        .into_iter()
+        .enumerate();
+    let members = names.map(|(index, name)| format!("{name}={}", fields.quarter(2 * index)));
+    Some(format!("{{{}}}", list(members)))
+}
+
+const INPUT: [&str; 15] = [
+    "IGNBRK", "BRKINT", "IGNPAR", "PARMRK", "INPCK", "ISTRIP", "INLCR", "IGNCR", "ICRNL", "IUCLC",
+    "IXON", "IXANY", "IXOFF", "IMAXBEL", "IUTF8",
+];
+
+/// Delays of output, by the bits of each: the first name is that of 0.
+const DELAYS: [(u32, &[&str]); 6] = [
+    (0x100, &["NL0", "NL1"]),
+    (0x600, &["CR0", "CR1", "CR2", "CR3"]),
+    (0x1800, &["TAB0", "TAB1", "TAB2", "XTABS"]),
+    (0x2000, &["BS0", "BS1"]),
+    (0x4000, &["VT0", "VT1"]),
+    (0x8000, &["FF0", "FF1"]),
+];
+
+const OUTPUT: [&str; 8] = [
+    "OPOST", "OLCUC", "ONLCR", "OCRNL", "ONOCR", "ONLRET", "OFILL", "OFDEL",
+];
+
+/// The bits of the speed, and how far up those of another speed for input are.
+const SPEED: u32 = 0o010_017;
+const INPUT_SPEED_SHIFT: u32 = 16;
+
+/// In the order of their bits.
+const SPEEDS: [&str; 32] = [
+    "B0", "B50", "B75", "B110", "B134", "B150", "B200", "B300", "B600", "B1200", "B1800", "B2400",
+    "B4800", "B9600", "B19200", "B38400", "BOTHER", "B57600", "B115200", "B230400", "B460800",
+    "B500000", "B576000", "B921600", "B1000000", "B1152000", "B1500000", "B2000000", "B2500000",
+    "B3000000", "B3500000", "B4000000",
+];
+
+/// The bits of the size of a character.
+const SIZE: (u32, &[&str]) = (0o60, &["CS5", "CS6", "CS7", "CS8"]);
+
+const CONTROL: [&str; 8] = [
+    "CSTOPB", "CREAD", "PARENB", "PARODD", "HUPCL", "CLOCAL", "CMSPAR", "CRTSCTS",
+];
+
+const LOCAL: [&str; 16] = [
+    "ISIG", "ICANON", "XCASE", "ECHO", "ECHOE", "ECHOK", "ECHONL", "NOFLSH", "IEXTEN", "ECHOCTL",
+    "ECHOPRT", "ECHOKE", "FLUSHO", "PENDIN", "TOSTOP", "EXTPROC",
+];
+
+/// The name of a field's value.
+fn chosen(value: u32, (mask, names): (u32, &[&'static str])) -> &'static str {
+    names[((value & mask) >> mask.trailing_zeros()) as usize]
+}
+
+fn speed(bits: u32) -> &'static str {
+    SPEEDS[(bits & 0xf | bits >> 8 & 0x10) as usize]
+}
+
+/// Names of fields, then those of single bits, and what has no name; nothing stands for no bits.
+fn joined(fields: Vec<String>, names: &[&'static str], bits: u32) -> String {
+    let rest = match bits {
+        0 => String::new(),
+        bits => symbols::joined(Arch::X86_64, names, bits.into()),
+    };
+    match fields.is_empty() {
+        true => rest,
+        false => format!("{}|{rest}", fields.join("|")),
+    }
+}
+
+fn settings(address: u64, behind: &Behind<'_>) -> Option<String> {
+    let bytes = behind.bytes(address, MAX_BYTES)?;
+    let fields = Fields(&bytes);
+    let [input, output, control, local] = [0, 4, 8, 12].map(|at| fields.half(at));
+    let delays = DELAYS
+        .map(|delay| chosen(output, delay).to_owned())
+        .to_vec();
+    let delay_bits = DELAYS.iter().fold(0, |all, (mask, _)| all | mask);
+    let mut sizes = vec![speed(control).to_owned()];
+    let input_speed = control >> INPUT_SPEED_SHIFT & SPEED;
+    if input_speed != 0 {
+        sizes.push(format!("{}<<IBSHIFT", speed(input_speed)));
+    }
+    sizes.push(chosen(control, SIZE).to_owned());
+    let size_bits = SPEED | SPEED << INPUT_SPEED_SHIFT | SIZE.0;
+    Some(format!(
+        "{{c_iflag={}, c_oflag={}, c_cflag={}, c_lflag={}, ...}}",
+        joined(Vec::new(), &INPUT, input),
+        joined(delays, &OUTPUT, output & !delay_bits),
+        joined(sizes, &CONTROL, control & !size_bits),
+        joined(Vec::new(), &LOCAL, local)
+    ))
+}
