@@ -6,7 +6,7 @@
 
 use std::thread;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, restart};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
@@ -219,9 +219,6 @@ impl Tracer<'_> {
 
     /// A call has returned.
     fn on_result(&mut self, stopped: &Stopped, result: i64) -> Result<(), TraceError> {
-        /// The kernel's `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: the call is made again, or fails with `EINTR`, after
-        /// a signal.
-        const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
         let tid = stopped.tracee().tid();
         let Some(state) = self.tasks.get_mut(&tid) else {
             return Ok(());
@@ -231,10 +228,11 @@ impl Tracer<'_> {
             return Ok(());
         };
         state.phase = Phase::Free;
-        if RESTARTS.contains(&result) && is_told && self.mechanism == Mechanism::Watch {
+        let is_made_again = restart::CODES.contains(&result);
+        if is_made_again && is_told && self.mechanism == Mechanism::Watch {
             self.supervisor.interrupted(TaskId(tid), &call, result);
         }
-        if !is_told || RESTARTS.contains(&result) {
+        if !is_told || is_made_again {
             return Ok(());
         }
         let mut task = AtStop::new(stopped, RAX);
