@@ -21,8 +21,9 @@ use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOption
 use tamis_kernel::{Ended, Errno, affinity, install, poll};
 
 use super::call::Phase;
+use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
-use super::{Mechanism, filters, notify};
+use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
 use crate::patched::inject::NextStop;
@@ -244,8 +245,12 @@ fn start_guest(
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
-    let is_counted = tally(mechanism, guest, options).is_some();
-    let programs = filters::filters(mechanism, how.stub.is_some(), is_counted, filter);
+    let catcher = match (&how.stub, tally(mechanism, guest, options)) {
+        (Some(_), _) => Catcher::Stub,
+        (None, Some(_)) => Catcher::Guest,
+        (None, None) => Catcher::Kernel(mechanism),
+    };
+    let programs = filters::filters(catcher, filter);
     let programs = programs.map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
     spawn.body = how.body;
