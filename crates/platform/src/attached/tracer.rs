@@ -74,17 +74,18 @@ pub(super) fn run(
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
-    let evaluator = (mechanism != Mechanism::Notify).then(|| evaluator(mechanism, guest));
-    let evaluator = evaluator.transpose()?;
-    let held = start_guest(mechanism, guest, how, options)?;
+    let evaluator = evaluator(mechanism, guest)?;
+    let tally = tally(mechanism, guest, options);
+    let held = start_guest(mechanism, tally, guest, how, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
-    let of_patched = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let is_patched = mechanism == Mechanism::Patch && tally.is_none() && !guest.has_results;
+    let to_patch = evaluator.as_ref().filter(|_| is_patched);
     let desk = match how.stub {
         Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
-        None => evaluator.as_ref().and_then(of_patched),
+        None => to_patch.and_then(|one| desk(guest, options, one, supervisor, &signaller)),
     };
     let heirs = &Heirs::new(held.pid());
     let until_first = until_first(how, held.pid())?;
@@ -96,8 +97,7 @@ pub(super) fn run(
         if let Some(until) = options.until {
             start_until(scope, until, &stop, &signaller)?;
         }
-        let (pid, desk) = (held.pid(), &desk);
-        let answers = how.stub;
+        let (pid, desk, answers) = (held.pid(), &desk, how.stub);
         let answering = notify::Answering {
             supervisor,
             pending: &pending,
@@ -123,7 +123,7 @@ pub(super) fn run(
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
-        tracer.counting = tally(mechanism, guest, options).map(Counting::new);
+        tracer.counting = tally.map(Counting::new);
         let ended = tracer.until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
@@ -162,9 +162,8 @@ fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformErr
     })
 }
 
-/// What answers the calls of patched sites, unless the guest's can't be patched, or results are wanted.
+/// What answers the calls of patched sites, unless the guest's can't be patched.
 fn desk<'a>(
-    mechanism: Mechanism,
     guest: &Guest<'_>,
     options: &Options<'a>,
     evaluator: &'a Evaluator,
@@ -172,12 +171,6 @@ fn desk<'a>(
     signaller: &'a Signaller,
 ) -> Option<Desk<'a>> {
     let shares_cpu = || shares_cpu(options.placement);
-    if mechanism != Mechanism::Patch
-        || guest.has_results
-        || tally(mechanism, guest, options).is_some()
-    {
-        return None;
-    }
     let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
     Some(Desk::new(
         supervisor,
@@ -240,12 +233,13 @@ fn patching<'scope>(
 /// A child that waits, traced and on its CPU. Dropping it ends everything.
 fn start_guest(
     mechanism: Mechanism,
+    tally: Option<&Tally>,
     guest: &Guest<'_>,
     how: &Start<'_>,
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
-    let catcher = match (&how.stub, tally(mechanism, guest, options)) {
+    let catcher = match (how.stub, tally) {
         (Some(_), _) => Catcher::Stub,
         (None, Some(_)) => Catcher::Guest,
         (None, None) => Catcher::Kernel(mechanism),
@@ -292,13 +286,20 @@ fn start<'scope, T: Send + 'scope>(
     started.map_err(|error| PlatformError::of_io("starting a thread", &error))
 }
 
-fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Evaluator, PlatformError> {
+/// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
+fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Option<Evaluator>, PlatformError> {
+    if mechanism == Mechanism::Notify {
+        return Ok(None);
+    }
     let stack = Stack::from(guest.filter.clone());
     let options = tamis_engine::Options {
         is_cached: mechanism == Mechanism::Patch,
         ..tamis_engine::Options::default()
     };
-    Evaluator::new(&stack, &options).map_err(|error| PlatformError::Filter(error.to_string()))
+    let evaluator = Evaluator::new(&stack, &options);
+    evaluator
+        .map(Some)
+        .map_err(|error| PlatformError::Filter(error.to_string()))
 }
 
 /// The CPU of the thread that asks the supervisor; `None` if it is free.
