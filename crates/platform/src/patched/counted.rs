@@ -10,7 +10,6 @@
 //! installs a filter, has its calls dispatched, or handles the C library's signal of cancellation, its sites are put back for good, and its
 //! threads that are at gates go on where they would be without.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
@@ -23,6 +22,7 @@ use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
 use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT, LARGEST_BYTES};
+use super::spaces::{Left, Spaces};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
 use crate::attached::{OF_COUNTED, Tracer, may_install};
@@ -54,10 +54,7 @@ pub(crate) fn allow_at_gates() -> [Op; 7] {
 pub(crate) struct Counting<'a> {
     tally: &'a Tally,
     sites: Sites,
-    spaces: HashMap<usize, Space>,
-    made_spaces: usize,
-    /// The space of each task that has one.
-    tasks: HashMap<i32, usize>,
+    spaces: Spaces<Space>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -78,37 +75,21 @@ impl<'a> Counting<'a> {
         Counting {
             tally,
             sites: Sites::default(),
-            spaces: HashMap::new(),
-            made_spaces: 0,
-            tasks: HashMap::new(),
+            spaces: Spaces::default(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
         }
     }
 
     /// A task has been created and is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
-        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
-            return;
-        };
-        let (id, parent) = (*id, parent.unwrap_or(tid));
-        let Ok(is_shared) = memory::is_shared(tid, parent) else {
-            return;
-        };
-        if is_shared {
-            self.tasks.insert(tid, id);
-        } else if let Some(copy) = self.spaces.get(&id).cloned() {
-            let id = self.add(copy);
-            self.tasks.insert(tid, id);
+        if let Some(parent) = parent {
+            self.spaces.created(tid, parent, Space::clone);
         }
     }
 
     /// A task has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
-        let Some(id) = self.tasks.remove(&tid) else {
-            return;
-        };
-        if !self.tasks.values().any(|other| *other == id) {
-            self.spaces.remove(&id);
+        if let Left::Gone = self.spaces.left(tid) {
             self.tally.tidy();
         }
     }
@@ -134,13 +115,12 @@ impl<'a> Counting<'a> {
     /// Puts back what the sites of a stopped task's memory were.
     fn roll_back(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
         let is_patched = |space: &Space| !space.is_over && !space.gates.is_empty();
-        if !self.spaces.get(&id).is_some_and(is_patched) {
+        if !self.spaces.of(tid).is_some_and(is_patched) {
             return Ok(());
         }
         let others = tracer.stop_others(tid)?;
-        if let (Some(others), Some(space)) = (others, self.spaces.get_mut(&id)) {
+        if let (Some(others), Some(space)) = (others, self.spaces.of_mut(tid)) {
             space.roll_back(tid);
             for one in &others {
                 space.leave_gate(one)?;
@@ -165,7 +145,7 @@ impl<'a> Counting<'a> {
             self.sites.refuse(call);
             return Ok(false);
         };
-        let is_over = self.space(tid).is_some_and(|space| space.is_over);
+        let is_over = self.spaces.of(tid).is_some_and(|space| space.is_over);
         if is_over || !self.is_prepared(tid, &plan) && self.is_confined(tid) {
             return Ok(false);
         }
@@ -190,12 +170,8 @@ impl<'a> Counting<'a> {
         Ok(true)
     }
 
-    fn space(&self, tid: i32) -> Option<&Space> {
-        self.spaces.get(self.tasks.get(&tid)?)
-    }
-
     fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
-        let space = self.space(tid);
+        let space = self.spaces.of(tid);
         space.is_some_and(|space| space.area_for(plan).is_some())
     }
 
@@ -215,7 +191,7 @@ impl<'a> Counting<'a> {
         if self.is_prepared(tid, plan) {
             return Ok(());
         }
-        let mut space = self.space(tid).cloned();
+        let mut space = self.spaces.of(tid).cloned();
         let mut injection = Injection::begin_asked(stopped)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
@@ -225,14 +201,11 @@ impl<'a> Counting<'a> {
         }
         made?;
         let space = space.ok_or(Refusal::Refused)?;
-        match self.tasks.get(&tid) {
-            Some(id) => {
-                self.spaces.insert(*id, space);
-            }
+        match self.spaces.of_mut(tid) {
+            Some(former) => *former = space,
             None => {
                 self.tally.extend(Arc::clone(&space.counts));
-                let id = self.add(space);
-                self.tasks.insert(tid, id);
+                self.spaces.add(tid, space);
             }
         }
         Ok(())
@@ -240,17 +213,9 @@ impl<'a> Counting<'a> {
 
     /// Patches a site, if there is room for it.
     fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<Put> {
-        let id = *self.tasks.get(&tid)?;
-        for other in others {
-            self.tasks.insert(other.tracee().tid(), id);
-        }
-        self.spaces.get_mut(&id)?.patch(tid, plan)
-    }
-
-    fn add(&mut self, space: Space) -> usize {
-        self.made_spaces += 1;
-        self.spaces.insert(self.made_spaces, space);
-        self.made_spaces
+        let others = others.iter().map(|one| one.tracee().tid());
+        self.spaces.join(tid, others);
+        self.spaces.of_mut(tid)?.patch(tid, plan)
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `area` | where trampolines and tables are in the guest |
 //! | `inject` | calls that a stopped task makes for us |
 //! | `space` | what one address space has got |
+//! | `spaces` | which tasks have which of them |
 //! | `slot` | handing a call over |
 //! | `pace` | how long a side spins |
 //! | `serve` | the thread that answers a slot |
@@ -34,6 +35,7 @@ mod site;
 mod sites;
 pub(crate) mod slot;
 mod space;
+mod spaces;
 mod tally;
 mod trampoline;
 
@@ -58,6 +60,7 @@ pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
 use space::Space;
+use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
 
 /// The patching of a guest: everything but the answers.
@@ -65,10 +68,7 @@ pub(crate) struct Patching<'a> {
     desk: &'a Desk<'a>,
     /// Starts a thread that serves a seat; whether it could.
     start: Box<dyn Fn(Seat) -> bool + 'a>,
-    spaces: HashMap<usize, Space>,
-    made_spaces: usize,
-    /// The space of each task that has one.
-    tasks: HashMap<i32, usize>,
+    spaces: Spaces<Space>,
     seats: HashMap<i32, Seat>,
     /// Keys of slots that were given.
     keys: u64,
@@ -145,9 +145,7 @@ impl<'a> Patching<'a> {
         Patching {
             desk,
             start,
-            spaces: HashMap::new(),
-            made_spaces: 0,
-            tasks: HashMap::new(),
+            spaces: Spaces::default(),
             seats: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
@@ -172,7 +170,7 @@ impl<'a> Patching<'a> {
     fn seat(&mut self, tid: i32, known_by: u64) -> Option<()> {
         self.keys += 1;
         let key = self.keys;
-        let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
+        let space = self.spaces.of_mut(tid)?;
         let entry = space.entry(tid, known_by)?;
         let taken = lock(&space.slots.free).pop();
         let slot = taken.and_then(|index| {
@@ -201,30 +199,21 @@ impl<'a> Patching<'a> {
 
     /// A task has been created and is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
-        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
+        let Some(parent) = parent else {
             return;
         };
-        let (id, parent) = (*id, parent.unwrap_or(tid));
-        let Ok(is_shared) = memory::is_shared(tid, parent) else {
-            return;
-        };
-        if is_shared {
-            self.tasks.insert(tid, id);
-            self.creators.insert(tid, parent);
-        } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
-            let is_of_parent = |one: &&Seat| self.tasks.get(&one.tid) == Some(&id);
-            let in_use = self.seats.values().filter(is_of_parent);
-            self.forked
-                .insert(tid, in_use.map(|seat| seat.index).collect());
-            let id = self.add(copy);
-            self.tasks.insert(tid, id);
+        match self.spaces.created(tid, parent, Space::forked) {
+            Some(Inherited::Same) => {
+                self.creators.insert(tid, parent);
+            }
+            Some(Inherited::Copy) => {
+                let is_of_parent = |one: &&Seat| self.spaces.are_same(one.tid, parent);
+                let in_use = self.seats.values().filter(is_of_parent);
+                self.forked
+                    .insert(tid, in_use.map(|seat| seat.index).collect());
+            }
+            None => {}
         }
-    }
-
-    fn add(&mut self, space: Space) -> usize {
-        self.made_spaces += 1;
-        self.spaces.insert(self.made_spaces, space);
-        self.made_spaces
     }
 
     /// A new task is about to run. A forked process gets memory of its own; if a thread has the FS base of one that has
@@ -250,11 +239,7 @@ impl<'a> Patching<'a> {
         let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
-        let id = self.tasks.get(&tid);
-        let (Some(space), Some(words)) = (
-            id.and_then(|id| self.spaces.get_mut(id)),
-            Words::of(stopped)?,
-        ) else {
+        let (Some(space), Some(words)) = (self.spaces.of_mut(tid), Words::of(stopped)?) else {
             return Ok(());
         };
         // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
@@ -278,8 +263,7 @@ impl<'a> Patching<'a> {
         in_use: &[usize],
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
@@ -294,7 +278,7 @@ impl<'a> Patching<'a> {
     /// on after that.
     pub(crate) fn is_fault(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let space = self.tasks.get(&tid).and_then(|id| self.spaces.get(id));
+        let space = self.spaces.of(tid);
         let (libc::SIGSEGV | libc::SIGBUS, Some(space)) = (signal, space) else {
             return Ok(false);
         };
@@ -322,12 +306,7 @@ impl<'a> Patching<'a> {
         self.forked.remove(&tid);
         self.inside.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
-        let Some(id) = self.tasks.remove(&tid) else {
-            return;
-        };
-        if !self.tasks.values().any(|other| *other == id) {
-            self.spaces.remove(&id);
-        } else if let Some(space) = self.spaces.get_mut(&id) {
+        if let Left::Others(space) = self.spaces.left(tid) {
             space.forget(tid);
         }
     }
@@ -379,11 +358,10 @@ impl<'a> Patching<'a> {
         stopped: &Stopped,
     ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
-        let is_patched = self.spaces.get(&id).is_some_and(Space::is_patched);
+        let is_patched = self.spaces.of(tid).is_some_and(Space::is_patched);
         if is_patched
             && tracer.stop_others(tid)?.is_some()
-            && let Some(space) = self.spaces.get_mut(&id)
+            && let Some(space) = self.spaces.of_mut(tid)
         {
             space.roll_back(tid);
         }
@@ -402,8 +380,7 @@ impl<'a> Patching<'a> {
         /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
         const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid);
-        let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
+        let Some(space) = self.spaces.of(tid) else {
             return Ok(true);
         };
         let mut is_clear = true;
@@ -453,10 +430,8 @@ impl<'a> Patching<'a> {
         if !plan.is_free(stopped, others)? {
             return Err(Refusal::Refused);
         }
-        let id = self.tasks.get(&tid).copied();
-        let has_area = id
-            .and_then(|id| self.spaces.get(&id))
-            .is_some_and(|space| space.area_for(&plan.mapping).is_some());
+        let space = self.spaces.of(tid);
+        let has_area = space.is_some_and(|space| space.area_for(&plan.mapping).is_some());
         let signals = if has_area {
             Vec::new()
         } else {
@@ -468,11 +443,9 @@ impl<'a> Patching<'a> {
             prepared?;
             signals
         };
-        let id = *self.tasks.get(&tid).ok_or(Refusal::Refused)?;
-        for other in others {
-            self.tasks.insert(other.tracee().tid(), id);
-        }
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let tids = others.iter().map(|one| one.tracee().tid());
+        self.spaces.join(tid, tids);
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let put = space.patch(tid, plan).ok_or(Refusal::Refused)?;
         put.move_threads(others.iter().chain([stopped]))?;
         for signal in signals {
@@ -489,16 +462,11 @@ impl<'a> Patching<'a> {
         injection: &mut Injection<'_>,
         next: inject::NextStop<'_>,
     ) -> Result<(), Refusal> {
-        let id = match self.tasks.get(&tid) {
-            Some(id) => *id,
-            None => {
-                let space = Space::make(tid, injection, next)?;
-                let id = self.add(space);
-                self.tasks.insert(tid, id);
-                id
-            }
-        };
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        if self.spaces.of(tid).is_none() {
+            let space = Space::make(tid, injection, next)?;
+            self.spaces.add(tid, space);
+        }
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         // The mappings of the space itself are newer than the list.
         let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
         let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
