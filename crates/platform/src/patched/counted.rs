@@ -21,7 +21,7 @@ use super::area::{self, Area};
 use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
 use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
-use super::space::{self, ALIGNMENT, LARGEST_BYTES};
+use super::space::{self, ALIGNMENT};
 use super::spaces::{Left, Spaces};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
@@ -172,7 +172,7 @@ impl<'a> Counting<'a> {
 
     fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
         let space = self.spaces.of(tid);
-        space.is_some_and(|space| space.area_for(plan).is_some())
+        space.is_some_and(|space| area::serving(&space.areas, &plan.mapping).is_some())
     }
 
     /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
@@ -257,11 +257,6 @@ fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
 }
 
 impl Space {
-    fn area_for(&self, plan: &Plan) -> Option<usize> {
-        let mut areas = self.areas.iter();
-        areas.position(|area| area.serves(&plan.mapping, LARGEST_BYTES))
-    }
-
     /// Has a task make what is missing: counts and gates, and an area near the code.
     fn extend(
         space: &mut Option<Space>,
@@ -286,9 +281,7 @@ impl Space {
             });
         }
         let space = space.as_mut().ok_or(Refusal::Refused)?;
-        // The mappings that were made are newer than the list.
-        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
-        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        let at = plan.place_of_area(tid).ok_or(Refusal::Refused)?;
         space::map_code(at, area::LEN_BYTES as u64, injection, next)?;
         let table: Vec<u8> = (0..NUMBERS as u32).map(|nr| tally.has(nr).into()).collect();
         let written = memory::overwrite(tid, at + area::NUMBERS as u64, &table);
@@ -298,7 +291,7 @@ impl Space {
     }
 
     fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
-        let index = self.area_for(plan)?;
+        let index = area::serving(&self.areas, &plan.mapping)?;
         let gate = GATES + (self.gates.len() * GATE_BYTES) as u64;
         if gate + GATE_BYTES as u64 > COUNTS {
             return None;

@@ -467,9 +467,7 @@ impl<'a> Patching<'a> {
             self.spaces.add(tid, space);
         }
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
-        // The mappings of the space itself are newer than the list.
-        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
-        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        let at = plan.place_of_area(tid).ok_or(Refusal::Refused)?;
         space.add_area(tid, at, &self.desk.how.numbers, injection, next)
     }
 }
