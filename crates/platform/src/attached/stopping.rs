@@ -145,12 +145,8 @@ impl Tracer<'_> {
         if !self.is_queued(tid) {
             let tracee = Tracee::of_this_thread(tid);
             tracee.interrupt()?;
+            self.interrupted.insert(tid);
             let stop = self.next_stop(tid)?;
-            if stop.stop() == Stop::Interrupted
-                && let Some(call) = inject::make_again(&stop)?
-            {
-                self.repeated.insert(tid, call);
-            }
             self.queue.push_back((tracee, Event::Stopped(stop)));
         }
         Ok(self.queued_stop(tid))
@@ -163,7 +159,24 @@ impl Tracer<'_> {
     pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
         self.queue.retain(|(tracee, _)| tracee.tid() != tid);
+        self.make_again(stopped)?;
         stopped.clone().resume(self.resume_of(tid), None)
+    }
+
+    /// Has a task that was stopped in a call make it again, since it got no signal. It may have stopped for another reason first, and
+    /// for this only later; and it may be elsewhere now.
+    ///
+    /// # Errors
+    /// As [`Stopped::registers`].
+    pub(super) fn make_again(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        if stopped.stop() == Stop::Interrupted
+            && self.interrupted.remove(&tid)
+            && let Some(call) = inject::make_again(stopped)?
+        {
+            self.repeated.insert(tid, call);
+        }
+        Ok(())
     }
 
     fn is_queued(&self, tid: i32) -> bool {

@@ -372,6 +372,8 @@ pub(crate) struct Tracer<'a> {
     pub(super) lenders: BTreeMap<i32, i32>,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
+    /// Tasks that were to stop, and haven't stopped for that yet.
+    pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
     is_ending: bool,
     failure: Option<PlatformError>,
@@ -415,6 +417,7 @@ impl<'a> Tracer<'a> {
             held_back: Vec::new(),
             lenders: BTreeMap::new(),
             repeated: BTreeMap::new(),
+            interrupted: BTreeSet::new(),
             is_ending: false,
             failure: None,
             follow: None,
@@ -456,6 +459,7 @@ impl Tracer<'_> {
                         self.supervisor.ended(TaskId(tracee.tid()), ended);
                     }
                     self.repeated.remove(&tracee.tid());
+                    self.interrupted.remove(&tracee.tid());
                     self.let_go();
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
@@ -536,6 +540,7 @@ impl Tracer<'_> {
                 }
             }
             Stop::Interrupted => {
+                self.make_again(&stopped)?;
                 // It decides about this tracer, too, which it is a part of.
                 if let Some(mut patching) = self.patching.take() {
                     let done = patching.arrived(self, &stopped);
