@@ -20,6 +20,7 @@ pub mod family;
 mod generated;
 pub mod host;
 mod kernel_version;
+pub mod restart;
 pub mod signature;
 pub mod syscall;
 pub mod target;

@@ -6,7 +6,7 @@
 
 use std::thread;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, restart};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
@@ -113,14 +113,14 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task; whether its other threads have left them, if that concerns
-    /// these, too.
+    /// Rolls patched sites back in the memory of a stopped task; whether that is done, and its other threads have left them, if that
+    /// concerns these, too.
     fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<bool, TraceError> {
         let Some(mut patching) = self.patching.take() else {
             return Ok(true);
         };
-        let mut done = patching.roll_back(self, stopped).map(|()| true);
-        if of_all && done.is_ok() {
+        let mut done = patching.roll_back(self, stopped);
+        if of_all && matches!(done, Ok(true)) {
             done = patching.is_clear_of(self, stopped);
         }
         self.patching = Some(patching);
@@ -219,9 +219,6 @@ impl Tracer<'_> {
 
     /// A call has returned.
     fn on_result(&mut self, stopped: &Stopped, result: i64) -> Result<(), TraceError> {
-        /// The kernel's `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: the call is made again, or fails with `EINTR`, after
-        /// a signal.
-        const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
         let tid = stopped.tracee().tid();
         let Some(state) = self.tasks.get_mut(&tid) else {
             return Ok(());
@@ -231,10 +228,11 @@ impl Tracer<'_> {
             return Ok(());
         };
         state.phase = Phase::Free;
-        if RESTARTS.contains(&result) && is_told && self.mechanism == Mechanism::Watch {
+        let is_made_again = restart::CODES.contains(&result);
+        if is_made_again && is_told && self.mechanism == Mechanism::Watch {
             self.supervisor.interrupted(TaskId(tid), &call, result);
         }
-        if !is_told || RESTARTS.contains(&result) {
+        if !is_told || is_made_again {
             return Ok(());
         }
         let mut task = AtStop::new(stopped, RAX);

@@ -28,30 +28,41 @@ const X32: u32 = 0x4000_0000;
 /// What `trace` does without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
 
+/// What catches the calls of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Catcher {
+    /// A mechanism of the kernel's.
+    Kernel(Mechanism),
+    /// A stub in the guest, and user notification what the stub doesn't answer.
+    Stub,
+    /// The guest, which counts its calls, and tracing what it doesn't count.
+    Guest,
+}
+
 /// The filters, the oldest first.
 pub(super) fn filters(
-    mechanism: Mechanism,
-    has_stub: bool,
-    is_counted: bool,
+    catcher: Catcher,
     program: &Program,
 ) -> Result<Vec<(Program, Flags)>, Unsupported> {
     let traced = (no_untraced_tasks(), Flags::NONE);
-    let notify = match mechanism {
-        Mechanism::Notify if has_stub => {
+    let trace = Action::new(ActionKind::Trace, OURS);
+    let mechanism = match catcher {
+        Catcher::Guest => return Ok(vec![(counted(trace)?, Flags::NONE)]),
+        Catcher::Stub => {
             let own = (program.clone(), listener_flags());
             return Ok(vec![traced, (no_tracer_of_its_choice(), Flags::NONE), own]);
         }
+        Catcher::Kernel(mechanism) => mechanism,
+    };
+    let notify = match mechanism {
         Mechanism::Notify => return Ok(vec![traced, (program.clone(), listener_flags())]),
-        Mechanism::Trace | Mechanism::Patch | Mechanism::Watch => {
-            Action::new(ActionKind::Trace, OURS)
-        }
+        Mechanism::Trace | Mechanism::Patch | Mechanism::Watch => trace,
         // Every call has stopped before.
         Mechanism::Syscall | Mechanism::Emulate => Action::ALLOW,
     };
-    let trace = NO_TRACER;
     let rewrite = Rewrite {
         notify,
-        trace,
+        trace: NO_TRACER,
         executes: None,
         kills_thread: None,
     };
@@ -63,7 +74,6 @@ pub(super) fn filters(
             (no_listeners(), Flags::NONE),
             (rewrite.apply(program, &[])?, Flags::NONE),
         ],
-        Mechanism::Patch if is_counted => vec![(counted(notify)?, Flags::NONE)],
         Mechanism::Patch => vec![
             traced,
             (no_listeners(), Flags::NONE),
@@ -350,7 +360,7 @@ mod tests {
     fn a_skipped_call_is_allowed_whatever_the_filter_says() {
         let deny = Op::RetImm(Action::KILL_PROCESS.ret());
         let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
-        let [_, (filter, _)] = &filters(Mechanism::Syscall, false, false, &deny).unwrap()[..]
+        let [_, (filter, _)] = &filters(Catcher::Kernel(Mechanism::Syscall), &deny).unwrap()[..]
         else {
             panic!("two filters");
         };

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ThreadId};
 
+use tamis_abi::restart;
 use tamis_kernel::tracee::{
     self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
@@ -210,16 +211,13 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
 /// A task is about to handle a signal that has come before a notification was received. Calls that make processes or execute
 /// programs are made again then whatever the handler, as they are where nobody is told of them.
 pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
-    /// The kernel's `ERESTARTSYS` and `ERESTARTNOINTR`.
-    const IF_HANDLER_SAYS_SO: u64 = -512_i64 as u64;
-    const ALWAYS: u64 = -513_i64 as u64;
     /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
     if let Some(mut words) = Words::of(stopped)?
-        && words.0[RAX] == IF_HANDLER_SAYS_SO
+        && words.0[RAX] as i64 == restart::SYS
         && CALLS.contains(&u64::from(words.0[ORIG_RAX] as u32))
     {
-        words.0[RAX] = ALWAYS;
+        words.0[RAX] = restart::NO_INTR as u64;
         words.set(stopped)?;
     }
     Ok(())

@@ -21,8 +21,9 @@ use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOption
 use tamis_kernel::{Ended, Errno, affinity, install, poll};
 
 use super::call::Phase;
+use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
-use super::{Mechanism, filters, notify};
+use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
 use crate::patched::inject::NextStop;
@@ -73,17 +74,18 @@ pub(super) fn run(
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
-    let evaluator = (mechanism != Mechanism::Notify).then(|| evaluator(mechanism, guest));
-    let evaluator = evaluator.transpose()?;
-    let held = start_guest(mechanism, guest, how, options)?;
+    let evaluator = evaluator(mechanism, guest)?;
+    let tally = tally(mechanism, guest, options);
+    let held = start_guest(mechanism, tally, guest, how, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
-    let of_patched = |one| desk(mechanism, guest, options, one, supervisor, &signaller);
+    let is_patched = mechanism == Mechanism::Patch && tally.is_none() && !guest.has_results;
+    let to_patch = evaluator.as_ref().filter(|_| is_patched);
     let desk = match how.stub {
         Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
-        None => evaluator.as_ref().and_then(of_patched),
+        None => to_patch.and_then(|one| desk(guest, options, one, supervisor, &signaller)),
     };
     let heirs = &Heirs::new(held.pid());
     let until_first = until_first(how, held.pid())?;
@@ -95,8 +97,7 @@ pub(super) fn run(
         if let Some(until) = options.until {
             start_until(scope, until, &stop, &signaller)?;
         }
-        let (pid, desk) = (held.pid(), &desk);
-        let answers = how.stub;
+        let (pid, desk, answers) = (held.pid(), &desk, how.stub);
         let answering = notify::Answering {
             supervisor,
             pending: &pending,
@@ -122,7 +123,7 @@ pub(super) fn run(
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
-        tracer.counting = tally(mechanism, guest, options).map(Counting::new);
+        tracer.counting = tally.map(Counting::new);
         let ended = tracer.until_end();
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
@@ -161,9 +162,8 @@ fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformErr
     })
 }
 
-/// What answers the calls of patched sites, unless the guest's can't be patched, or results are wanted.
+/// What answers the calls of patched sites, unless the guest's can't be patched.
 fn desk<'a>(
-    mechanism: Mechanism,
     guest: &Guest<'_>,
     options: &Options<'a>,
     evaluator: &'a Evaluator,
@@ -171,12 +171,6 @@ fn desk<'a>(
     signaller: &'a Signaller,
 ) -> Option<Desk<'a>> {
     let shares_cpu = || shares_cpu(options.placement);
-    if mechanism != Mechanism::Patch
-        || guest.has_results
-        || tally(mechanism, guest, options).is_some()
-    {
-        return None;
-    }
     let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
     Some(Desk::new(
         supervisor,
@@ -239,13 +233,18 @@ fn patching<'scope>(
 /// A child that waits, traced and on its CPU. Dropping it ends everything.
 fn start_guest(
     mechanism: Mechanism,
+    tally: Option<&Tally>,
     guest: &Guest<'_>,
     how: &Start<'_>,
     options: &Options<'_>,
 ) -> Result<Held, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
-    let is_counted = tally(mechanism, guest, options).is_some();
-    let programs = filters::filters(mechanism, how.stub.is_some(), is_counted, filter);
+    let catcher = match (how.stub, tally) {
+        (Some(_), _) => Catcher::Stub,
+        (None, Some(_)) => Catcher::Guest,
+        (None, None) => Catcher::Kernel(mechanism),
+    };
+    let programs = filters::filters(catcher, filter);
     let programs = programs.map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
     spawn.body = how.body;
@@ -287,13 +286,20 @@ fn start<'scope, T: Send + 'scope>(
     started.map_err(|error| PlatformError::of_io("starting a thread", &error))
 }
 
-fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Evaluator, PlatformError> {
+/// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
+fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Option<Evaluator>, PlatformError> {
+    if mechanism == Mechanism::Notify {
+        return Ok(None);
+    }
     let stack = Stack::from(guest.filter.clone());
     let options = tamis_engine::Options {
         is_cached: mechanism == Mechanism::Patch,
         ..tamis_engine::Options::default()
     };
-    Evaluator::new(&stack, &options).map_err(|error| PlatformError::Filter(error.to_string()))
+    let evaluator = Evaluator::new(&stack, &options);
+    evaluator
+        .map(Some)
+        .map_err(|error| PlatformError::Filter(error.to_string()))
 }
 
 /// The CPU of the thread that asks the supervisor; `None` if it is free.
@@ -362,8 +368,12 @@ pub(crate) struct Tracer<'a> {
     pub(super) early: BTreeSet<i32>,
     /// The first stops of such tasks, where it matters whose memory they have.
     pub(super) held_back: Vec<Stopped>,
+    /// Tasks that have lent their memory to a child of `vfork`, which has it still as far as its reports have been handled.
+    pub(super) lenders: BTreeMap<i32, i32>,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
+    /// Tasks that were to stop, and haven't stopped for that yet.
+    pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
     is_ending: bool,
     failure: Option<PlatformError>,
@@ -405,7 +415,9 @@ impl<'a> Tracer<'a> {
             tasks: BTreeMap::new(),
             early: BTreeSet::new(),
             held_back: Vec::new(),
+            lenders: BTreeMap::new(),
             repeated: BTreeMap::new(),
+            interrupted: BTreeSet::new(),
             is_ending: false,
             failure: None,
             follow: None,
@@ -447,6 +459,7 @@ impl Tracer<'_> {
                         self.supervisor.ended(TaskId(tracee.tid()), ended);
                     }
                     self.repeated.remove(&tracee.tid());
+                    self.interrupted.remove(&tracee.tid());
                     self.let_go();
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
@@ -516,11 +529,8 @@ impl Tracer<'_> {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
                 // It may even have ended.
-                if let Some(new) = stopped.new_task()?
-                    && !self.early.remove(&new.tid())
-                {
-                    self.on_new(new.tid(), Some(tid), Some(tid));
-                    self.take_up(new.tid());
+                if let Some(new) = stopped.new_task()? {
+                    self.on_created(new.tid(), &stopped);
                 }
             }
             Stop::Exec => {
@@ -530,6 +540,7 @@ impl Tracer<'_> {
                 }
             }
             Stop::Interrupted => {
+                self.make_again(&stopped)?;
                 // It decides about this tracer, too, which it is a part of.
                 if let Some(mut patching) = self.patching.take() {
                     let done = patching.arrived(self, &stopped);
@@ -589,8 +600,23 @@ impl Tracer<'_> {
         }
     }
 
+    /// A stopped task has created another.
+    fn on_created(&mut self, new: i32, stopped: &Stopped) {
+        let tid = stopped.tracee().tid();
+        if self.early.remove(&new) {
+            return;
+        }
+        self.on_new(new, Some(tid), Some(tid));
+        if stopped.stop() == Stop::Vfork {
+            self.lenders.insert(tid, new);
+        }
+        self.take_up(new);
+    }
+
     /// A task has left its address space.
     fn on_left(&mut self, tid: i32) {
+        self.lenders.remove(&tid);
+        self.lenders.retain(|_, borrower| *borrower != tid);
         if let Some(patching) = &mut self.patching {
             patching.left(tid);
         }

@@ -19,6 +19,8 @@ pub(super) const LEN_BYTES: usize = TRAMPOLINES + 0x4000;
 const MARGIN_BYTES: u64 = 0x1_0000;
 /// How far two ends of a jump may be apart.
 const REACH_BYTES: u64 = (1 << 31) - 0x10_0000;
+/// More than any trampoline has.
+const LARGEST_BYTES: usize = 128;
 /// The lowest address of a mapping, `vm.mmap_min_addr`.
 const LOWEST: u64 = 0x1_0000;
 
@@ -36,10 +38,20 @@ impl Area {
         self.start + (TRAMPOLINES + self.used) as u64
     }
 
-    /// Whether its trampolines reach code, and there is room for one more.
-    pub(super) const fn serves(&self, code: &Range<u64>, len_bytes: usize) -> bool {
-        reaches(self.start, code) && TRAMPOLINES + self.used + len_bytes <= LEN_BYTES
+    /// Whether an address is in it.
+    pub(super) const fn contains(&self, address: u64) -> bool {
+        address >= self.start && address < self.start + LEN_BYTES as u64
     }
+
+    /// Whether its trampolines reach code, and there is room for one more.
+    const fn serves(&self, code: &Range<u64>) -> bool {
+        reaches(self.start, code) && TRAMPOLINES + self.used + LARGEST_BYTES <= LEN_BYTES
+    }
+}
+
+/// The first of these areas that has room for a trampoline which reaches code.
+pub(super) fn serving(areas: &[Area], code: &Range<u64>) -> Option<usize> {
+    areas.iter().position(|area| area.serves(code))
 }
 
 const fn reaches(area: u64, code: &Range<u64>) -> bool {

@@ -10,7 +10,6 @@
 //! installs a filter, has its calls dispatched, or handles the C library's signal of cancellation, its sites are put back for good, and its
 //! threads that are at gates go on where they would be without.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
@@ -19,10 +18,12 @@ use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
 use super::area::{self, Area};
-use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
+use super::inject::{Injection, NextStop, ORIG_RAX, RAX, RIP, Refusal, Words};
+use super::looks::Looks;
 use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
-use super::space::{self, ALIGNMENT, LARGEST_BYTES};
+use super::space::{self, ALIGNMENT};
+use super::spaces::{Left, Spaces};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
 use crate::attached::{OF_COUNTED, Tracer, may_install};
@@ -54,10 +55,9 @@ pub(crate) fn allow_at_gates() -> [Op; 7] {
 pub(crate) struct Counting<'a> {
     tally: &'a Tally,
     sites: Sites,
-    spaces: HashMap<usize, Space>,
-    made_spaces: usize,
-    /// The space of each task that has one.
-    tasks: HashMap<i32, usize>,
+    spaces: Spaces<Space>,
+    /// Of tasks that are in the way of putting sites back.
+    looks: Looks,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -78,37 +78,22 @@ impl<'a> Counting<'a> {
         Counting {
             tally,
             sites: Sites::default(),
-            spaces: HashMap::new(),
-            made_spaces: 0,
-            tasks: HashMap::new(),
+            spaces: Spaces::default(),
+            looks: Looks::default(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
         }
     }
 
     /// A task has been created and is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
-        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
-            return;
-        };
-        let (id, parent) = (*id, parent.unwrap_or(tid));
-        let Ok(is_shared) = memory::is_shared(tid, parent) else {
-            return;
-        };
-        if is_shared {
-            self.tasks.insert(tid, id);
-        } else if let Some(copy) = self.spaces.get(&id).cloned() {
-            let id = self.add(copy);
-            self.tasks.insert(tid, id);
+        if let Some(parent) = parent {
+            self.spaces.created(tid, parent, Space::clone);
         }
     }
 
     /// A task has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
-        let Some(id) = self.tasks.remove(&tid) else {
-            return;
-        };
-        if !self.tasks.values().any(|other| *other == id) {
-            self.spaces.remove(&id);
+        if let Left::Gone = self.spaces.left(tid) {
             self.tally.tidy();
         }
     }
@@ -125,28 +110,41 @@ impl<'a> Counting<'a> {
             stopped.skip_call()?;
             return stopped.set_result(-i64::from(libc::ENOSYS)).map(|()| true);
         }
-        if looks_at_addresses(stopped.tracee().tid(), call) {
-            self.roll_back(tracer, stopped)?;
+        if looks_at_addresses(stopped.tracee().tid(), call) && !self.roll_back(tracer, stopped)? {
+            // It makes the call again, and other reports are seen to meanwhile.
+            stopped.skip_call()?;
+            return stopped.repeat_call(call.nr, call.ip).map(|()| true);
         }
         self.takes(tracer, stopped, call)
     }
 
-    /// Puts back what the sites of a stopped task's memory were.
-    fn roll_back(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), TraceError> {
+    /// Puts back what the sites of a stopped task's memory were; whether that is done, and not to be tried again when other reports
+    /// have been seen to.
+    fn roll_back(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
-        let is_patched = |space: &Space| !space.is_over && !space.gates.is_empty();
-        if !self.spaces.get(&id).is_some_and(is_patched) {
-            return Ok(());
+        let is_patched = |space: &&mut Space| !space.is_over && !space.gates.is_empty();
+        let Some(space) = self.spaces.of_mut(tid).filter(is_patched) else {
+            return Ok(true);
+        };
+        let others = tracer.stop_sharing(tid)?;
+        let mut is_moment = others.are_all;
+        for one in &others.stopped {
+            is_moment &= !space.is_before_gate(one)?;
         }
-        let others = tracer.stop_others(tid)?;
-        if let (Some(others), Some(space)) = (others, self.spaces.get_mut(&id)) {
-            space.roll_back(tid);
-            for one in &others {
-                space.leave_gate(one)?;
-            }
+        if !is_moment && !self.looks.are_enough() {
+            self.looks.pause();
+            return Ok(false);
         }
-        Ok(())
+        self.looks.end();
+        space.roll_back(tid);
+        for one in &others.stopped {
+            space.leave_gate(one)?;
+        }
+        Ok(true)
     }
 
     /// Whether the task makes a call again, since its site is patched from now on.
@@ -165,7 +163,7 @@ impl<'a> Counting<'a> {
             self.sites.refuse(call);
             return Ok(false);
         };
-        let is_over = self.space(tid).is_some_and(|space| space.is_over);
+        let is_over = self.spaces.of(tid).is_some_and(|space| space.is_over);
         if is_over || !self.is_prepared(tid, &plan) && self.is_confined(tid) {
             return Ok(false);
         }
@@ -190,13 +188,9 @@ impl<'a> Counting<'a> {
         Ok(true)
     }
 
-    fn space(&self, tid: i32) -> Option<&Space> {
-        self.spaces.get(self.tasks.get(&tid)?)
-    }
-
     fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
-        let space = self.space(tid);
-        space.is_some_and(|space| space.area_for(plan).is_some())
+        let space = self.spaces.of(tid);
+        space.is_some_and(|space| area::serving(&space.areas, &plan.mapping).is_some())
     }
 
     /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
@@ -215,7 +209,7 @@ impl<'a> Counting<'a> {
         if self.is_prepared(tid, plan) {
             return Ok(());
         }
-        let mut space = self.space(tid).cloned();
+        let mut space = self.spaces.of(tid).cloned();
         let mut injection = Injection::begin_asked(stopped)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
@@ -225,14 +219,11 @@ impl<'a> Counting<'a> {
         }
         made?;
         let space = space.ok_or(Refusal::Refused)?;
-        match self.tasks.get(&tid) {
-            Some(id) => {
-                self.spaces.insert(*id, space);
-            }
+        match self.spaces.of_mut(tid) {
+            Some(former) => *former = space,
             None => {
                 self.tally.extend(Arc::clone(&space.counts));
-                let id = self.add(space);
-                self.tasks.insert(tid, id);
+                self.spaces.add(tid, space);
             }
         }
         Ok(())
@@ -240,17 +231,9 @@ impl<'a> Counting<'a> {
 
     /// Patches a site, if there is room for it.
     fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<Put> {
-        let id = *self.tasks.get(&tid)?;
-        for other in others {
-            self.tasks.insert(other.tracee().tid(), id);
-        }
-        self.spaces.get_mut(&id)?.patch(tid, plan)
-    }
-
-    fn add(&mut self, space: Space) -> usize {
-        self.made_spaces += 1;
-        self.spaces.insert(self.made_spaces, space);
-        self.made_spaces
+        let others = others.iter().map(|one| one.tracee().tid());
+        self.spaces.join(tid, others);
+        self.spaces.of_mut(tid)?.patch(tid, plan)
     }
 }
 
@@ -292,11 +275,6 @@ fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
 }
 
 impl Space {
-    fn area_for(&self, plan: &Plan) -> Option<usize> {
-        let mut areas = self.areas.iter();
-        areas.position(|area| area.serves(&plan.mapping, LARGEST_BYTES))
-    }
-
     /// Has a task make what is missing: counts and gates, and an area near the code.
     fn extend(
         space: &mut Option<Space>,
@@ -321,9 +299,7 @@ impl Space {
             });
         }
         let space = space.as_mut().ok_or(Refusal::Refused)?;
-        // The mappings that were made are newer than the list.
-        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
-        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        let at = plan.place_of_area(tid).ok_or(Refusal::Refused)?;
         space::map_code(at, area::LEN_BYTES as u64, injection, next)?;
         let table: Vec<u8> = (0..NUMBERS as u32).map(|nr| tally.has(nr).into()).collect();
         let written = memory::overwrite(tid, at + area::NUMBERS as u64, &table);
@@ -333,7 +309,7 @@ impl Space {
     }
 
     fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
-        let index = self.area_for(plan)?;
+        let index = area::serving(&self.areas, &plan.mapping)?;
         let gate = GATES + (self.gates.len() * GATE_BYTES) as u64;
         if gate + GATE_BYTES as u64 > COUNTS {
             return None;
@@ -364,6 +340,16 @@ impl Space {
             patch.take_back(tid);
         }
         self.is_over = true;
+    }
+
+    /// Whether a stopped thread is in a trampoline, from which it would go to a gate.
+    fn is_before_gate(&self, stopped: &Stopped) -> Result<bool, TraceError> {
+        let Some(words) = Words::of(stopped)? else {
+            return Ok(false);
+        };
+        let is_in_call = words.0[ORIG_RAX] as i64 >= 0;
+        let mut areas = self.areas.iter();
+        Ok(!is_in_call && areas.any(|area| area.contains(words.0[RIP])))
     }
 
     /// Has a stopped thread that is at a gate go on at the site that it belongs to.

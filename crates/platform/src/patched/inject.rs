@@ -4,7 +4,7 @@
 //! task stops twice. They are subject to the guest's filter like any other call, so what it doesn't allow is not tried; or, for
 //! platforms whose filter knows it, they come from an [address](TRACERS_IP) that a call has only if a tracer says so.
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, SeccompData, restart};
 use tamis_engine::Evaluator;
 use tamis_kernel::tracee::{CallPhase, Registers, Resume, Stop, Stopped, TraceError};
 
@@ -101,25 +101,20 @@ impl From<TraceError> for Refusal {
 
 /// Has a task that was stopped in a call, for which it got no signal, make the call again; the call, if there is one.
 pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, TraceError> {
-    const INTERRUPTED: u64 = -(libc::EINTR as i64) as u64;
-    /// The kernel's `ERESTARTNOINTR`: made again whatever happens.
-    const ALWAYS: u64 = -513_i64 as u64;
-    /// Its `ERESTARTSYS` to `ERESTARTNOHAND`, and `ERESTART_RESTARTBLOCK`.
-    const ANYWAY: [u64; 3] = [-512_i64 as u64, ALWAYS, -514_i64 as u64];
-    const BY_RESTART: u64 = -516_i64 as u64;
+    const INTERRUPTED: i64 = -(libc::EINTR as i64);
     let Some(mut words) = Words::of(stopped)? else {
         return Ok(None);
     };
     let is_call = words.0[ORIG_RAX] as i64 >= 0;
-    let nr = match words.0[RAX] {
+    let nr = match words.0[RAX] as i64 {
         // A signal that comes from now on is one that came before the call.
         INTERRUPTED if is_call && !machine::has_signal(stopped.tracee().tid()) => {
-            words.0[RAX] = ALWAYS;
+            words.0[RAX] = restart::NO_INTR as u64;
             words.set(stopped)?;
             words.0[ORIG_RAX] as u32
         }
-        code if is_call && ANYWAY.contains(&code) => words.0[ORIG_RAX] as u32,
-        BY_RESTART if is_call => libc::SYS_restart_syscall as u32,
+        restart::SYS | restart::NO_INTR | restart::NO_HAND if is_call => words.0[ORIG_RAX] as u32,
+        restart::BLOCK if is_call => libc::SYS_restart_syscall as u32,
         _ => return Ok(None),
     };
     Ok(Some(SeccompData {

@@ -14,7 +14,9 @@
 //! | `area` | where trampolines and tables are in the guest |
 //! | `inject` | calls that a stopped task makes for us |
 //! | `space` | what one address space has got |
+//! | `spaces` | which tasks have which of them |
 //! | `slot` | handing a call over |
+//! | `looks` | waiting for a moment to change memory |
 //! | `pace` | how long a side spins |
 //! | `serve` | the thread that answers a slot |
 //! | `counted` | sites whose calls are made and only counted |
@@ -27,6 +29,7 @@
 mod area;
 pub(crate) mod counted;
 pub(crate) mod inject;
+mod looks;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -34,13 +37,12 @@ mod site;
 mod sites;
 pub(crate) mod slot;
 mod space;
+mod spaces;
 mod tally;
 mod trampoline;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_bpf::Program;
@@ -54,10 +56,12 @@ use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
+use looks::Looks;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
 use space::Space;
+use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
 
 /// The patching of a guest: everything but the answers.
@@ -65,10 +69,7 @@ pub(crate) struct Patching<'a> {
     desk: &'a Desk<'a>,
     /// Starts a thread that serves a seat; whether it could.
     start: Box<dyn Fn(Seat) -> bool + 'a>,
-    spaces: HashMap<usize, Space>,
-    made_spaces: usize,
-    /// The space of each task that has one.
-    tasks: HashMap<i32, usize>,
+    spaces: Spaces<Space>,
     seats: HashMap<i32, Seat>,
     /// Keys of slots that were given.
     keys: u64,
@@ -78,9 +79,9 @@ pub(crate) struct Patching<'a> {
     forked: HashMap<i32, Vec<usize>>,
     /// Those whose calls were answered.
     sites: Sites,
-    /// How often threads have been looked for that a filter is to wait for.
-    looks: u32,
-    /// Which those are, by who installs it.
+    /// Of threads that a filter is to wait for.
+    looks: Looks,
+    /// Which threads those are, by who installs it.
     inside: HashMap<i32, Vec<i32>>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
@@ -145,15 +146,13 @@ impl<'a> Patching<'a> {
         Patching {
             desk,
             start,
-            spaces: HashMap::new(),
-            made_spaces: 0,
-            tasks: HashMap::new(),
+            spaces: Spaces::default(),
             seats: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
             forked: HashMap::new(),
             sites: Sites::default(),
-            looks: 0,
+            looks: Looks::default(),
             inside: HashMap::new(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
@@ -172,7 +171,7 @@ impl<'a> Patching<'a> {
     fn seat(&mut self, tid: i32, known_by: u64) -> Option<()> {
         self.keys += 1;
         let key = self.keys;
-        let space = self.spaces.get_mut(self.tasks.get(&tid)?)?;
+        let space = self.spaces.of_mut(tid)?;
         let entry = space.entry(tid, known_by)?;
         let taken = lock(&space.slots.free).pop();
         let slot = taken.and_then(|index| {
@@ -201,30 +200,21 @@ impl<'a> Patching<'a> {
 
     /// A task has been created and is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
-        let Some(id) = parent.and_then(|parent| self.tasks.get(&parent)) else {
+        let Some(parent) = parent else {
             return;
         };
-        let (id, parent) = (*id, parent.unwrap_or(tid));
-        let Ok(is_shared) = memory::is_shared(tid, parent) else {
-            return;
-        };
-        if is_shared {
-            self.tasks.insert(tid, id);
-            self.creators.insert(tid, parent);
-        } else if let Some(copy) = self.spaces.get(&id).map(Space::forked) {
-            let is_of_parent = |one: &&Seat| self.tasks.get(&one.tid) == Some(&id);
-            let in_use = self.seats.values().filter(is_of_parent);
-            self.forked
-                .insert(tid, in_use.map(|seat| seat.index).collect());
-            let id = self.add(copy);
-            self.tasks.insert(tid, id);
+        match self.spaces.created(tid, parent, Space::forked) {
+            Some(Inherited::Same) => {
+                self.creators.insert(tid, parent);
+            }
+            Some(Inherited::Copy) => {
+                let is_of_parent = |one: &&Seat| self.spaces.are_same(one.tid, parent);
+                let in_use = self.seats.values().filter(is_of_parent);
+                self.forked
+                    .insert(tid, in_use.map(|seat| seat.index).collect());
+            }
+            None => {}
         }
-    }
-
-    fn add(&mut self, space: Space) -> usize {
-        self.made_spaces += 1;
-        self.spaces.insert(self.made_spaces, space);
-        self.made_spaces
     }
 
     /// A new task is about to run. A forked process gets memory of its own; if a thread has the FS base of one that has
@@ -250,11 +240,7 @@ impl<'a> Patching<'a> {
         let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
-        let id = self.tasks.get(&tid);
-        let (Some(space), Some(words)) = (
-            id.and_then(|id| self.spaces.get_mut(id)),
-            Words::of(stopped)?,
-        ) else {
+        let (Some(space), Some(words)) = (self.spaces.of_mut(tid), Words::of(stopped)?) else {
             return Ok(());
         };
         // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
@@ -278,8 +264,7 @@ impl<'a> Patching<'a> {
         in_use: &[usize],
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
@@ -294,7 +279,7 @@ impl<'a> Patching<'a> {
     /// on after that.
     pub(crate) fn is_fault(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let space = self.tasks.get(&tid).and_then(|id| self.spaces.get(id));
+        let space = self.spaces.of(tid);
         let (libc::SIGSEGV | libc::SIGBUS, Some(space)) = (signal, space) else {
             return Ok(false);
         };
@@ -322,12 +307,7 @@ impl<'a> Patching<'a> {
         self.forked.remove(&tid);
         self.inside.remove(&tid);
         lock(&self.desk.orders).remove(&tid);
-        let Some(id) = self.tasks.remove(&tid) else {
-            return;
-        };
-        if !self.tasks.values().any(|other| *other == id) {
-            self.spaces.remove(&id);
-        } else if let Some(space) = self.spaces.get_mut(&id) {
+        if let Left::Others(space) = self.spaces.left(tid) {
             space.forget(tid);
         }
     }
@@ -340,7 +320,7 @@ impl<'a> Patching<'a> {
         call: &SeccompData,
     ) -> Result<(), TraceError> {
         if self.desk.is_unpatched() {
-            return self.roll_back(tracer, stopped);
+            return self.roll_back(tracer, stopped).map(|_| ());
         }
         let tid = stopped.tracee().tid();
         if !self.sites.is_due(call) || self.is_confined(tid) {
@@ -372,22 +352,26 @@ impl<'a> Patching<'a> {
         machine::has_other_filters(tid, self.filters)
     }
 
-    /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.
+    /// Puts back what patched sites were in the memory of a stopped task; whether that is done, and not to be tried again
+    /// when other reports have been seen to.
     pub(crate) fn roll_back(
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<(), TraceError> {
+    ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid).copied().unwrap_or_default();
-        let is_patched = self.spaces.get(&id).is_some_and(Space::is_patched);
-        if is_patched
-            && tracer.stop_others(tid)?.is_some()
-            && let Some(space) = self.spaces.get_mut(&id)
-        {
+        if !self.spaces.of(tid).is_some_and(Space::is_patched) {
+            return Ok(true);
+        }
+        if !tracer.stop_sharing(tid)?.are_all && !self.looks.are_enough() {
+            self.looks.pause();
+            return Ok(false);
+        }
+        self.looks.end();
+        if let Some(space) = self.spaces.of_mut(tid) {
             space.roll_back(tid);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
@@ -397,13 +381,8 @@ impl<'a> Patching<'a> {
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
     ) -> Result<bool, TraceError> {
-        /// How long they run on, at least and at most.
-        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
-        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
-        const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
-        let id = self.tasks.get(&tid);
-        let Some(space) = id.and_then(|id| self.spaces.get(id)) else {
+        let Some(space) = self.spaces.of(tid) else {
             return Ok(true);
         };
         let mut is_clear = true;
@@ -429,16 +408,14 @@ impl<'a> Patching<'a> {
                 self.inside.insert(tid, inside);
             }
         } else {
-            is_clear = self.looks > LOOKS;
+            is_clear = self.looks.are_enough();
         }
         if is_clear {
-            self.looks = 0;
-            return Ok(true);
+            self.looks.end();
+        } else {
+            self.looks.pause();
         }
-        let pause = PAUSES[0] * (1 + self.looks / 8);
-        self.looks = self.looks.saturating_add(1);
-        thread::sleep(pause.min(PAUSES[1]));
-        Ok(false)
+        Ok(is_clear)
     }
 
     /// Patches a site, with all threads stopped.
@@ -453,10 +430,8 @@ impl<'a> Patching<'a> {
         if !plan.is_free(stopped, others)? {
             return Err(Refusal::Refused);
         }
-        let id = self.tasks.get(&tid).copied();
-        let has_area = id
-            .and_then(|id| self.spaces.get(&id))
-            .is_some_and(|space| space.area_for(&plan.mapping).is_some());
+        let space = self.spaces.of(tid);
+        let has_area = space.is_some_and(|space| space.area_for(&plan.mapping).is_some());
         let signals = if has_area {
             Vec::new()
         } else {
@@ -468,11 +443,9 @@ impl<'a> Patching<'a> {
             prepared?;
             signals
         };
-        let id = *self.tasks.get(&tid).ok_or(Refusal::Refused)?;
-        for other in others {
-            self.tasks.insert(other.tracee().tid(), id);
-        }
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
+        let tids = others.iter().map(|one| one.tracee().tid());
+        self.spaces.join(tid, tids);
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let put = space.patch(tid, plan).ok_or(Refusal::Refused)?;
         put.move_threads(others.iter().chain([stopped]))?;
         for signal in signals {
@@ -489,19 +462,12 @@ impl<'a> Patching<'a> {
         injection: &mut Injection<'_>,
         next: inject::NextStop<'_>,
     ) -> Result<(), Refusal> {
-        let id = match self.tasks.get(&tid) {
-            Some(id) => *id,
-            None => {
-                let space = Space::make(tid, injection, next)?;
-                let id = self.add(space);
-                self.tasks.insert(tid, id);
-                id
-            }
-        };
-        let space = self.spaces.get_mut(&id).ok_or(Refusal::Refused)?;
-        // The mappings of the space itself are newer than the list.
-        let all = area::mappings(tid).unwrap_or_else(|| plan.all.clone());
-        let at = area::place(&all, &plan.mapping).ok_or(Refusal::Refused)?;
+        if self.spaces.of(tid).is_none() {
+            let space = Space::make(tid, injection, next)?;
+            self.spaces.add(tid, space);
+        }
+        let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
+        let at = plan.place_of_area(tid).ok_or(Refusal::Refused)?;
         space.add_area(tid, at, &self.desk.how.numbers, injection, next)
     }
 }

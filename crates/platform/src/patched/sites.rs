@@ -115,7 +115,7 @@ pub(super) const fn site_of(call: &SeccompData) -> u64 {
 /// A site and what gives way.
 pub(super) struct Plan {
     pub(super) mapping: Range<u64>,
-    pub(super) all: Vec<Mapping>,
+    all: Vec<Mapping>,
     pub(super) window: Window,
     /// The bytes that are expected there.
     pub(super) expected: Vec<u8>,
@@ -126,6 +126,15 @@ impl Plan {
     pub(super) fn place(&self) -> Range<u64> {
         let start = self.mapping.start + u64::from(self.window.start);
         start..start + self.window.len_bytes() as u64
+    }
+
+    /// Where a task can have an area that reaches the site.
+    pub(super) fn place_of_area(&self, tid: i32) -> Option<u64> {
+        // Mappings that were made meanwhile are newer than the list.
+        match area::mappings(tid) {
+            Some(all) => area::place(&all, &self.mapping),
+            None => area::place(&self.all, &self.mapping),
+        }
     }
 
     /// The addresses between its instructions.

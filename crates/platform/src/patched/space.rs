@@ -24,8 +24,6 @@ const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 const NO_FILE: u64 = u64::MAX;
 /// Trampolines begin at multiples of this many bytes.
 pub(super) const ALIGNMENT: usize = 16;
-/// More than any trampoline has.
-pub(super) const LARGEST_BYTES: usize = 128;
 
 /// What one address space has got.
 pub(super) struct Space {
@@ -176,8 +174,7 @@ impl Space {
 
     /// The area whose trampolines reach code.
     pub(super) fn area_for(&self, code: &Range<u64>) -> Option<usize> {
-        let mut areas = self.areas.iter();
-        areas.position(|area| area.serves(code, LARGEST_BYTES))
+        area::serving(&self.areas, code)
     }
 
     /// Has a task map an area, and fills it.

@@ -5,7 +5,7 @@
 #include <poll.h>
 
 enum { THREADS = 4, CALLS = 3000 };
-static volatile int asked[THREADS], is_confined, is_done[THREADS + 1];
+static volatile int asked[THREADS], has_begun, is_confined, is_done[THREADS + 1];
 static int ends[2];
 
 static void confine(void) {
@@ -32,6 +32,7 @@ static void *wait_for_long(void *nothing) {
     sigset_t none;
     sigemptyset(&none);
     struct pollfd fd = {ends[0], POLLIN, 0};
+    has_begun = 1;
     CHECK(ppoll(&fd, 1, NULL, &none) == 1);
     ask(5);
     is_done[THREADS] = 1;
@@ -45,6 +46,9 @@ int main(void) {
     CHECK(pthread_create(&thread, NULL, wait_for_long, NULL) == 0);
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&thread, NULL, call_often, (void *)i) == 0);
+    // What a thread begins with isn't allowed.
+    while (!has_begun)
+        sched_yield();
     for (int i = 0; i < THREADS; i++)
         while (asked[i] < 100)
             sched_yield();

@@ -119,8 +119,9 @@ pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
 
 /// A guest of a supervisor that may only trace what its user may makes no process that isn't traced, and loses nothing else.
 pub(crate) fn heirs(platform: &dyn Platform) -> Outcome {
+    const PTRACE: u32 = 1 << 19;
     let host = Host::default();
-    drop_ptrace();
+    drop_capability(PTRACE);
     let options = Options::default();
     let ended = run(platform, "heirs", &[], Asked::Some, &host, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
@@ -128,10 +129,9 @@ pub(crate) fn heirs(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Gives up the privilege to trace any process.
-fn drop_ptrace() {
+/// Gives up a privilege, by its bit.
+pub(crate) fn drop_capability(bit: u32) {
     const VERSION: u32 = 0x2008_0522;
-    const PTRACE: u32 = 1 << 19;
     let header = [VERSION, 0];
     // Effective, permitted, inheritable; then the same for higher numbers.
     let mut sets = [0_u32; 6];
@@ -140,7 +140,7 @@ fn drop_ptrace() {
         let read = libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr());
         assert_eq!(read, 0);
         for set in &mut sets[..3] {
-            *set &= !PTRACE;
+            *set &= !bit;
         }
         let set = libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr());
         assert_eq!(set, 0);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tamis_abi::SeccompData;
+use tamis_abi::{SeccompData, restart};
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
 use tamis_kernel::bpf::{Array, Attached, Ring};
@@ -119,7 +119,7 @@ impl<'r> Event<'r> {
         let read = |address: u64, buffer: &mut [u8]| self.read(address, buffer);
         let result = word(self.bytes, RESULT).unwrap_or(0) as i64;
         let outcome = match result {
-            -516..=-512 => Outcome::Interrupted(result),
+            restart::BLOCK..=restart::SYS => Outcome::Interrupted(result),
             _ => Outcome::Returned(result),
         };
         match self.kind {

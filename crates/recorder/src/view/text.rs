@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io;
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, restart};
 
 use super::follow::Outcome;
 use super::symbols::error_name;
@@ -45,9 +45,9 @@ const GIVE_ADDRESSES: [&str; 6] = ["brk", "mmap", "mmap2", "mremap", "shmat", "s
 /// The kernel's own error of a call that a signal has ended, and what becomes of the call.
 pub(super) const fn interruption(code: i64) -> (&'static str, &'static str) {
     match code {
-        -512 => ("ERESTARTSYS", "To be restarted if SA_RESTART is set"),
-        -513 => ("ERESTARTNOINTR", "To be restarted"),
-        -514 => ("ERESTARTNOHAND", "To be restarted if no handler"),
+        restart::SYS => ("ERESTARTSYS", "To be restarted if SA_RESTART is set"),
+        restart::NO_INTR => ("ERESTARTNOINTR", "To be restarted"),
+        restart::NO_HAND => ("ERESTARTNOHAND", "To be restarted if no handler"),
         _ => ("ERESTART_RESTARTBLOCK", "Interrupted by signal"),
     }
 }

@@ -33,16 +33,38 @@ fn platforms() -> Vec<String> {
 
 /// The platforms that work here, can be asked for by commands, and have these capabilities.
 fn platforms_with(needs: &[&str]) -> Vec<String> {
-    let output = tamis(&["platforms", "--json"]);
-    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    let platforms = document["platforms"].as_array().expect("a list");
     let is_able = |platform: &&Value| {
         let has = |need: &&str| platform[*need] == true;
         has(&"works") && !has(&"is_signal_safe") && needs.iter().all(has)
     };
+    let platforms = platforms_of(TAMIS);
     let names = platforms.iter().filter(is_able);
     let names = names.map(|platform| platform["name"].as_str().expect("a name").to_owned());
     names.collect()
+}
+
+/// What a program says of the platforms.
+fn platforms_of(program: &str) -> Vec<Value> {
+    let mut command = Command::new(program);
+    command.args(["platforms", "--json"]).stdin(Stdio::null());
+    let output = child::output(&mut command).expect("it starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    document["platforms"].as_array().expect("a list").clone()
+}
+
+/// Elsewhere platforms that don't work are left out. A static program has other code of the C library than the one that is built
+/// with the tests.
+#[test]
+fn the_same_platforms_work_whatever_the_program_is_linked_with() {
+    if skip::without_kernel() || TAMIS == env!("CARGO_BIN_EXE_tamis") {
+        return;
+    }
+    let works = |program| -> Vec<(String, bool)> {
+        let all = platforms_of(program).into_iter();
+        let works = all.map(|one| (one["name"].to_string(), one["works"] == true));
+        works.collect()
+    };
+    assert_eq!(works(TAMIS), works(env!("CARGO_BIN_EXE_tamis")));
 }
 
 /// What rules did to a shell script: its standard output and the counts of each rule.

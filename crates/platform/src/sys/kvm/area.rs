@@ -1,5 +1,6 @@
 //! What the monitor keeps: an area that its tracer maps when a program has been executed, and that forked processes have a copy of.
 
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -214,9 +215,23 @@ impl State {
 
     /// Whether a descriptor is the monitor's.
     pub(super) fn owns_fd(&self, fd: u64) -> bool {
-        let first = self.first_fd.load(Ordering::Relaxed) as u64;
         let fd = fd & 0xffff_ffff;
-        (first..first + OWN_FDS).contains(&fd)
+        self.own_fds_from(fd).start <= fd
+    }
+
+    /// The first numbers of the monitor's descriptors that aren't all below this one. Where the guest's limit didn't allow those
+    /// that they were to have, they have others.
+    pub(super) fn own_fds_from(&self, fd: u64) -> Range<u64> {
+        let first = self.first_fd.load(Ordering::Relaxed) as u64;
+        let usual = first..first + OWN_FDS;
+        let made = std::iter::once(&self.vm_fd).chain(&self.vcpu_fds);
+        let made = made.map(|fd| fd.load(Ordering::Relaxed) as u64);
+        let others = made.filter(|one| *one != 0 && !usual.contains(one));
+        let after = others.filter(|one| *one >= fd).map(|one| one..one + 1);
+        let usual = (usual.end > fd).then(|| usual.clone());
+        let all = after.chain(usual);
+        all.min_by_key(|range| range.start)
+            .unwrap_or(u64::MAX..u64::MAX)
     }
 
     /// Runs this while no other thread does.

@@ -7,6 +7,7 @@
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;
 
+use tamis_abi::restart;
 use tamis_kernel::Errno;
 
 use super::signals;
@@ -16,7 +17,7 @@ use super::vcpu::thread_entry;
 /// The error of the filter's for a call that it would have made: none that the kernel gives.
 pub(crate) const WOULD_BE_MADE: u16 = 4095;
 /// The call was not made, or is to be made again, because a signal waits. The kernel's own number for that.
-pub(super) const RESTART: i64 = -512;
+pub(super) const RESTART: i64 = restart::SYS;
 
 /// The registers of a call from six words at `r11`.
 macro_rules! load_arguments {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tamis_kernel::Errno;
 
-use super::area::{OWN_FDS, PAGE, State};
+use super::area::{PAGE, State};
 use super::call::{self, RESTART};
 use super::vcpu::Vcpu;
 use super::{machine, signals, tables, tasks};
@@ -96,27 +96,29 @@ fn names_own(state: &State, nr: i64, args: &[u64; 6]) -> bool {
 
 /// Closes descriptors, but for the monitor's.
 fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
-    let own = vcpu.state().first_fd.load(Ordering::Relaxed) as u64;
-    let after = own + OWN_FDS;
+    let state = vcpu.state();
     let [first, last, ..] = args.map(|arg| arg & 0xffff_ffff);
     // A range that ends before it begins is the kernel's to refuse.
-    if first > last || first >= after || last < own {
+    if first > last || state.own_fds_from(first).start > last {
         return call::guest(nr, &args, &vcpu.pending);
     }
-    if own <= first && last < after {
-        return unmade(vcpu, nr, &args, 0);
-    }
-    let parts = [(first, last.min(own - 1)), (first.max(after), last)];
-    for (first, last) in parts {
-        if first <= last {
-            let args = [first, last, args[2], args[3], args[4], args[5]];
+    let (mut from, mut is_made) = (first, false);
+    while from <= last {
+        let own = state.own_fds_from(from);
+        if from < own.start {
+            let end = last.min(own.start - 1);
+            let args = [from, end, args[2], args[3], args[4], args[5]];
             match call::guest(nr, &args, &vcpu.pending) {
-                0 => {}
+                0 => is_made = true,
                 error => return error,
             }
         }
+        from = own.end;
     }
-    0
+    match is_made {
+        true => 0,
+        false => unmade(vcpu, nr, &args, 0),
+    }
 }
 
 /// Sets or gets a base of addresses: the kernel does it for this thread, whose own code has none, and the machine's is set

@@ -91,50 +91,89 @@ fn errno(result: i64) -> Result<i64, Errno> {
     }
 }
 
-/// Puts a descriptor at one of the monitor's own numbers.
-pub(super) fn move_fd(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
-    let wanted = state.first_fd.load(Ordering::Relaxed) + index;
-    let args = [
-        fd as u64,
-        libc::F_DUPFD_CLOEXEC as u64,
-        wanted as u64,
-        0,
-        0,
-        0,
-    ];
-    let moved = errno(own(libc::SYS_fcntl, args));
-    own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-    match moved? as i32 {
-        moved if moved == wanted => Ok(moved),
-        other => {
-            own(libc::SYS_close, [other as u64, 0, 0, 0, 0, 0]);
-            Err(Errno(libc::EMFILE))
-        }
-    }
-}
-
 /// The limit of descriptors, among limits.
 pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
 
-/// Makes a descriptor of the monitor's, even if the guest has lowered its limit of descriptors. Where that may not be raised it
-/// fails.
-fn with_limit<T>(state: &State, make: impl FnOnce() -> T) -> T {
+/// Makes a descriptor of the monitor's, even if the guest has lowered its limit of descriptors. What makes it is told the limit, which
+/// is raised where it may be.
+fn with_limit<T>(state: &State, make: impl FnOnce(u64) -> T) -> T {
     let mut limit = [0_u64; 2];
     let place = limit.as_mut_ptr() as u64;
-    let needed = state.first_fd.load(Ordering::Relaxed) as u64 + OWN_FDS;
+    let needed = end_of_own(state);
     let is_known = own(libc::SYS_getrlimit, [NOFILE, place, 0, 0, 0, 0]) == 0;
+    if !is_known || limit[0] >= needed {
+        return make(needed);
+    }
     let set = |limit: [u64; 2]| {
         own(
             libc::SYS_setrlimit,
             [NOFILE, limit.as_ptr() as u64, 0, 0, 0, 0],
         )
     };
-    let is_raised = is_known && limit[0] < needed && set(limit.map(|one| one.max(needed))) == 0;
-    let made = make();
-    if is_raised {
-        set(limit);
+    if set(limit.map(|one| one.max(needed))) != 0 {
+        return make(limit[0]);
     }
+    let made = make(needed);
+    set(limit);
     made
+}
+
+/// The number after the monitor's own.
+fn end_of_own(state: &State) -> u64 {
+    state.first_fd.load(Ordering::Relaxed) as u64 + OWN_FDS
+}
+
+fn close(fd: i64) {
+    own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
+}
+
+/// A copy of a descriptor, which programs don't inherit, with this number or the next that is free.
+fn copy_fd(fd: i64, from: i32) -> Result<i32, Errno> {
+    let command = libc::F_DUPFD_CLOEXEC as u64;
+    let args = [fd as u64, command, from as u64, 0, 0, 0];
+    errno(own(libc::SYS_fcntl, args)).map(|fd| fd as i32)
+}
+
+/// Puts a descriptor at one of the monitor's own numbers. If these are beyond the limit, it gets the highest that is free.
+fn move_fd(state: &State, fd: i64, index: i32, limit: u64) -> Result<i32, Errno> {
+    let wanted = state.first_fd.load(Ordering::Relaxed) + index;
+    if limit <= wanted as u64 {
+        let mut higher = (fd as i32 + 1..limit as i32).rev();
+        let moved = match higher.find_map(|number| copy_fd(fd, number).ok()) {
+            Some(moved) => moved,
+            // None has this number.
+            None if fd == 0 => 0,
+            None => return Ok(fd as i32),
+        };
+        close(fd);
+        return (moved != 0).then_some(moved).ok_or(Errno(libc::EMFILE));
+    }
+    let moved = copy_fd(fd, wanted);
+    close(fd);
+    match moved? {
+        moved if moved == wanted => Ok(moved),
+        other => {
+            close(other.into());
+            Err(Errno(libc::EMFILE))
+        }
+    }
+}
+
+/// Whether a process that is forked can have what its machine takes: a descriptor of its own and one of a thread.
+pub(super) fn can_be_copied(state: &State) -> bool {
+    with_limit(state, |limit| {
+        // Where ours are beyond the limit, they leave it no room.
+        let vm = state.vm_fd.load(Ordering::Relaxed) as u64;
+        if limit >= end_of_own(state) || vm < limit {
+            return true;
+        }
+        let kvm = state.kvm_fd.load(Ordering::Relaxed).into();
+        let copies = [(); 2].map(|()| copy_fd(kvm, 0));
+        for copy in copies.iter().flatten() {
+            close((*copy).into());
+        }
+        copies.iter().all(Result::is_ok)
+    })
 }
 
 /// Makes the machine, without memory and threads.
@@ -142,9 +181,9 @@ pub(super) fn create(state: &State) -> Result<(), Errno> {
     const TASK_STATE: u64 = 0x10_0000;
     const IDENTITY_MAP: u64 = 0x20_0000;
     let kvm = state.kvm_fd.load(Ordering::Relaxed);
-    let vm = with_limit(state, || {
+    let vm = with_limit(state, |limit| {
         let vm = errno(request(kvm, KVM_CREATE_VM, 0))?;
-        move_fd(state, vm, 1)
+        move_fd(state, vm, 1, limit)
     })?;
     state.vm_fd.store(vm, Ordering::Relaxed);
     // Only some processors take these.
@@ -184,9 +223,9 @@ pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
 /// Makes a thread of the machine; its descriptor.
 pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    let fd = with_limit(state, || {
+    let fd = with_limit(state, |limit| {
         let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
-        move_fd(state, fd, 2 + index as i32)
+        move_fd(state, fd, 2 + index as i32, limit)
     })?;
     let run_bytes = state.run_bytes.load(Ordering::Relaxed);
     let args = [
@@ -219,11 +258,11 @@ pub(super) fn destroy(state: &State) {
         let fd = fd.swap(0, Ordering::Relaxed);
         if fd != 0 {
             own(libc::SYS_munmap, [state.run(index), run_bytes, 0, 0, 0, 0]);
-            own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
+            close(fd.into());
         }
     }
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    own(libc::SYS_close, [vm as u64, 0, 0, 0, 0, 0]);
+    close(vm.into());
 }
 
 /// Where calls enter the shim, and which flags they clear.

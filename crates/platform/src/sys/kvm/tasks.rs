@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tamis_kernel::Errno;
 
-use super::area::{CODE_FD, MAX_VCPUS, State};
+use super::area::{MAX_VCPUS, State};
 use super::call::{self, own};
 use super::machine;
 use super::signals;
@@ -138,12 +138,16 @@ fn take(state: &State) -> Option<usize> {
 /// A process with a copy of the memory.
 fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     const STACK: usize = 1;
+    let state = vcpu.state();
     let Ok(system) = machine::get_system(vcpu.fd) else {
         return ENOMEM;
     };
     let mut vectors = [0; machine::VECTORS_BYTES];
     if machine::get_vectors(vcpu.fd, &mut vectors).is_err() {
         return ENOMEM;
+    }
+    if !machine::can_be_copied(state) {
+        return call::ask(nr, args, &vcpu.pending).unwrap_or(EAGAIN);
     }
     let mut made = *args;
     if nr as i64 == libc::SYS_clone {
@@ -173,21 +177,15 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
     let state = vcpu.state();
     vcpu.is_borrower = false;
     state.lock.store(0, Ordering::Release);
-    let first = state.first_fd.load(Ordering::Relaxed);
-    for fd in first + 1..first + CODE_FD {
-        let slot = (fd - first).wrapping_sub(2) as usize;
-        let is_open = state
-            .vcpu_fds
-            .get(slot)
-            .is_none_or(|fd| fd.load(Ordering::Relaxed) != 0);
-        if is_open {
+    for fd in state.vcpu_fds.iter().chain([&state.vm_fd]) {
+        let fd = fd.swap(0, Ordering::Relaxed);
+        if fd != 0 {
             own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
         }
     }
     for (index, in_use) in state.in_use.iter().enumerate() {
         let flag = if index == vcpu.index { USED } else { FREE };
         in_use.store(flag, Ordering::Relaxed);
-        state.vcpu_fds[index].store(0, Ordering::Relaxed);
     }
     let made = machine::create(state).and_then(|()| match tables::add_all(state) {
         true => machine::create_vcpu(state, vcpu.index),

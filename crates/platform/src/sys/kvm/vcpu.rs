@@ -136,13 +136,14 @@ impl Vcpu {
 
     /// Runs the guest until it exits, and does what it wants.
     fn step(&mut self) {
+        const SIGNALLED: i32 = -call::RESTART as i32;
         let result = call::run(self.fd, &self.pending);
         // SAFETY: as above; the machine doesn't run.
         let run = unsafe { &mut *self.run() };
         match -result as i32 {
             0 => {}
             libc::EFAULT => return self.on_lost_memory(),
-            libc::EINTR | 512 | libc::EAGAIN => return self.on_interrupt(),
+            libc::EINTR | SIGNALLED | libc::EAGAIN => return self.on_interrupt(),
             errno => self.state().fail(Errno(errno)),
         }
         self.failures = 0;

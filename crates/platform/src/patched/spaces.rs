@@ -1,0 +1,129 @@
+//! Which tasks of a guest have which address space, and what that has got.
+
+use std::collections::HashMap;
+
+use tamis_kernel::memory;
+
+/// The address spaces of a guest in which something was put, by the tasks that have them.
+#[derive(Debug)]
+pub(super) struct Spaces<S> {
+    spaces: HashMap<usize, S>,
+    made: usize,
+    /// The space of each task that has one of these.
+    tasks: HashMap<i32, usize>,
+}
+
+/// What a new task has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inherited {
+    /// The space of its creator.
+    Same,
+    /// A copy of that.
+    Copy,
+}
+
+/// What is left behind by a task that has left its address space.
+#[derive(Debug)]
+pub(super) enum Left<'a, S> {
+    /// Nothing was put there.
+    Nothing,
+    /// It was the last that had it.
+    Gone,
+    /// Others have it still.
+    Others(&'a mut S),
+}
+
+impl<S> Default for Spaces<S> {
+    fn default() -> Spaces<S> {
+        Spaces {
+            spaces: HashMap::new(),
+            made: 0,
+            tasks: HashMap::new(),
+        }
+    }
+}
+
+impl<S> Spaces<S> {
+    /// That of a task.
+    pub(super) fn of(&self, tid: i32) -> Option<&S> {
+        self.spaces.get(self.tasks.get(&tid)?)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn of_mut(&mut self, tid: i32) -> Option<&mut S> {
+        self.spaces.get_mut(self.tasks.get(&tid)?)
+    }
+
+    /// Whether two tasks have the same.
+    pub(super) fn are_same(&self, one: i32, other: i32) -> bool {
+        let one = self.tasks.get(&one);
+        one.is_some() && one == self.tasks.get(&other)
+    }
+
+    /// Gives a task one of its own.
+    pub(super) fn add(&mut self, tid: i32, space: S) {
+        self.made += 1;
+        self.spaces.insert(self.made, space);
+        self.tasks.insert(tid, self.made);
+    }
+
+    /// Other tasks have that of this one.
+    pub(super) fn join(&mut self, tid: i32, others: impl IntoIterator<Item = i32>) {
+        if let Some(id) = self.tasks.get(&tid).copied() {
+            self.tasks
+                .extend(others.into_iter().map(|other| (other, id)));
+        }
+    }
+
+    /// A task has been created and is stopped. `None` if it has none of these, or the kernel doesn't tell.
+    pub(super) fn created(
+        &mut self,
+        tid: i32,
+        creator: i32,
+        copy: impl FnOnce(&S) -> S,
+    ) -> Option<Inherited> {
+        let space = self.of(creator)?;
+        if memory::is_shared(tid, creator).ok()? {
+            self.join(creator, [tid]);
+            return Some(Inherited::Same);
+        }
+        let copy = copy(space);
+        self.add(tid, copy);
+        Some(Inherited::Copy)
+    }
+
+    /// A task has ended, or has executed another program.
+    pub(super) fn left(&mut self, tid: i32) -> Left<'_, S> {
+        let Some(id) = self.tasks.remove(&tid) else {
+            return Left::Nothing;
+        };
+        if !self.tasks.values().any(|other| *other == id) {
+            self.spaces.remove(&id);
+            return Left::Gone;
+        }
+        self.spaces.get_mut(&id).map_or(Left::Nothing, Left::Others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_space_goes_with_its_last_task() {
+        const OWN: i32 = 0;
+        let own = std::process::id() as i32;
+        let mut spaces = Spaces::default();
+        assert!(matches!(spaces.left(own), Left::Nothing));
+        spaces.add(OWN, 'a');
+        spaces.join(OWN, [own, 1]);
+        spaces.add(2, 'b');
+        assert!(spaces.are_same(1, own) && !spaces.are_same(1, 2) && !spaces.are_same(3, 4));
+        // A task shares its memory with itself.
+        assert_eq!(spaces.created(own, own, |_| 'c'), Some(Inherited::Same));
+        assert!(matches!(spaces.left(OWN), Left::Others('a')));
+        assert!(matches!(spaces.left(own), Left::Others('a')));
+        assert!(matches!(spaces.left(1), Left::Gone));
+        assert_eq!((spaces.of(1), spaces.of(2)), (None, Some(&'b')));
+    }
+}
