@@ -37,6 +37,13 @@ fn filtered(first: &Path, second: &Path) -> (Child, String) {
     (child, line.trim().to_owned())
 }
 
+/// How many filters the document about one has.
+fn filters_in_document(pid: &str, index: &str) -> Option<usize> {
+    let output = tamis(&["dump", "--pid", pid, "--index", index, "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    document["filters"].as_array().map(Vec::len)
+}
+
 #[test]
 fn dumped_filters_are_the_installed_ones_and_decompile() {
     if skip::without_live() {
@@ -79,9 +86,7 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
         );
         let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
         assert_eq!(newest.stdout, fs::read(&second).unwrap());
-        let newest = tamis(&["dump", "--pid", &pid, "--index", "1", "--json"]);
-        let document: Value = serde_json::from_slice(&newest.stdout).unwrap();
-        assert_eq!(document["filters"].as_array().map(Vec::len), Some(1));
+        assert_eq!(filters_in_document(&pid, "1"), Some(1));
         let listing = tamis(&["dump", "--pid", &pid]);
         let listing = String::from_utf8(listing.stdout).unwrap();
         assert_eq!(listing.lines().count(), 2, "{listing}");
