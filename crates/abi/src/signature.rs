@@ -120,9 +120,10 @@ impl Arg {
         self.c_type.strip_prefix("const ").unwrap_or(self.c_type)
     }
 
-    /// Whether it is the mode of a file, which people write in octal.
+    /// Whether it is the mode of a file or, as of `umask`, the bits that modes don't get, which people write in octal.
     pub fn is_mode(&self) -> bool {
         matches!(self.base_type(), "umode_t" | "mode_t")
+            || (self.name, self.c_type) == ("mask", "int")
     }
 
     /// Whether the argument takes two places on an architecture.

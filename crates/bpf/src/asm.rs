@@ -73,16 +73,17 @@ pub(crate) const FORM: Form = Form {
     read: |text, source, arch| assemble(text, source, arch.endian()),
 };
 
-/// Whether a text begins with a label, an instruction or a comment of the assembler.
+/// Whether a text begins with an instruction or a comment of the assembler, perhaps behind labels.
 fn recognises(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim);
-    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
-    let is_label = |word: &&str| word.ends_with(':');
-    let word = first.and_then(|line| line.split_whitespace().find(|word| !is_label(word)));
-    match word {
-        Some(word) => word.starts_with("/*") || parse::is_mnemonic(word),
-        None => first.is_some(),
-    }
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with(['#', ';']));
+    let is_label = |word: &&str| {
+        word.strip_suffix(':')
+            .is_some_and(|name| !name.contains(':'))
+    };
+    let mut words = lines.flat_map(str::split_whitespace).skip_while(is_label);
+    let word = words.next();
+    word.is_some_and(|word| word.starts_with("/*") || parse::is_mnemonic(word))
 }
 
 /// The result of the assembler; the kernel may still reject it, see [`into_program`](Self::into_program).

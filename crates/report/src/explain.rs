@@ -3,11 +3,12 @@
 use std::fmt;
 
 use serde::Serialize;
-use tamis_abi::{Action, SeccompData, call};
+use tamis_abi::{Action, Arch, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_diag::Sources;
 use tamis_diag::escape::{harmless, on_one_line};
-use tamis_rules::{Cause, Rule, Ruleset};
+use tamis_policy::tamis::export::{self, Style};
+use tamis_rules::{Cause, Predicate, Rule, Ruleset};
 
 use crate::entry::counted;
 use crate::place;
@@ -59,6 +60,10 @@ pub enum CauseEntry {
 #[derive(Serialize)]
 pub struct RuleEntry {
     pub condition: String,
+    /// The condition in the tamis language, with the names of arguments and constants; as above where the language can't
+    /// express it.
+    #[serde(skip)]
+    pub named_condition: String,
     #[serde(flatten)]
     pub place: Option<PlaceEntry>,
 }
@@ -134,9 +139,19 @@ impl RuleEntry {
         });
         RuleEntry {
             condition: rule.when.to_string(),
+            named_condition: named(&rule.when, data),
             place,
         }
     }
+}
+
+/// A rule's condition for a call in the tamis language, if that can express it.
+fn named(when: &Predicate, data: &SeccompData) -> String {
+    let named = Arch::of_call(data.arch, data.nr).and_then(|arch| {
+        let call = syscall::name(arch, Nr(data.nr));
+        export::condition(arch, call, when, Style::Named).ok()
+    });
+    named.unwrap_or_else(|| when.to_string())
 }
 
 /// The part of a policy with this name that decides a call, on one line.
@@ -187,7 +202,7 @@ impl fmt::Display for Explanation {
                 }
             }
             if rule.condition != "true" {
-                writeln!(f, "  if {}", rule.condition)?;
+                writeln!(f, "  if {}", rule.named_condition)?;
             }
         }
         let Some(cost) = &self.cost else {

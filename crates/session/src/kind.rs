@@ -142,31 +142,40 @@ impl InputKind {
 impl Input {
     /// What the input is: what its extension says, if it has one of ours, else what its content looks
     /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
-    /// what it expected.
+    /// what it expected, and what isn't text for a program.
     pub fn kind(&self) -> InputKind {
-        let text = match std::str::from_utf8(&self.bytes) {
-            Ok(text) if !self.bytes.contains(&0) => Some(text),
-            _ => None,
-        };
+        self.evident_kind().unwrap_or(match self.text() {
+            Some(_) => InputKind::TAMIS,
+            None => InputKind::Bpf,
+        })
+    }
+
+    /// What its extension or its content says that it is; `None` if it can only be guessed.
+    pub(crate) fn evident_kind(&self) -> Option<InputKind> {
+        let text = self.text();
         let extension = Path::new(&self.name).extension();
         match extension.and_then(|extension| extension.to_str()) {
-            Some("rules") => return InputKind::Rules,
-            Some("bpf") => return InputKind::Bpf,
+            Some("rules") => return Some(InputKind::Rules),
+            Some("bpf") => return Some(InputKind::Bpf),
             _ => {}
         }
         if text.is_some_and(forms::DOCUMENT.recognises) {
-            return InputKind::Text(forms::DOCUMENT);
+            return Some(InputKind::Text(forms::DOCUMENT));
         }
         if let Some(front_end) = front_end::of_file(&self.name, text.unwrap_or_default()) {
-            return InputKind::Policy(front_end);
+            return Some(InputKind::Policy(front_end));
         }
-        let Some(text) = text else {
-            return InputKind::Bpf;
-        };
-        if let Some(form) = forms::of_file(&self.name) {
-            return InputKind::Text(form);
+        let text = text?;
+        match forms::of_file(&self.name) {
+            Some(form) => Some(InputKind::Text(form)),
+            None => InputKind::of_text(text),
         }
-        InputKind::of_text(text).unwrap_or(InputKind::TAMIS)
+    }
+
+    /// Its content as text, unless it is none.
+    fn text(&self) -> Option<&str> {
+        let text = std::str::from_utf8(&self.bytes).ok();
+        text.filter(|_| !self.bytes.contains(&0))
     }
 }
 

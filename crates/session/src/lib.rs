@@ -44,6 +44,7 @@ pub mod compiled;
 pub mod error;
 #[cfg(feature = "files")]
 pub mod files;
+mod foreign;
 pub mod input;
 pub mod kind;
 pub mod load;

@@ -1,9 +1,10 @@
 //! From an input to a policy's meaning or a program.
 
+use tamis_abi::Arch;
 use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, program};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
-use tamis_policy::front_end::{FrontEnd, ParsedPolicy};
+use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::Loader;
 use tamis_profile::Profile;
@@ -12,6 +13,7 @@ use tamis_rules::text;
 use crate::bindings;
 use crate::check;
 use crate::error::Error;
+use crate::foreign;
 use crate::input::Input;
 use crate::kind::{InputKind, mistaken};
 use crate::loaded::{Loaded, NamedProgram, Policy};
@@ -47,12 +49,23 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     refuse_source_code(&input)?;
     #[cfg(feature = "toml")]
     refuse_matrix(&input)?;
-    let kind = options.kind.unwrap_or_else(|| input.kind());
+    let evident = input.evident_kind();
+    let kind = options.kind.or(evident).unwrap_or_else(|| input.kind());
+    let certainty = match (options.kind, evident) {
+        (Some(_), _) => Certainty::Named,
+        (None, Some(_)) => Certainty::Evident,
+        (None, None) => Certainty::Guessed,
+    };
     let name = input.name.clone();
     options.named.check_input(&name, kind)?;
     if kind == InputKind::Bpf {
-        return raw(input, options).map(Loaded::Program);
+        return raw(input, certainty, options).map(Loaded::Program);
     }
+    let read_as = ReadAs {
+        kind,
+        certainty,
+        arch: options.call_arch(),
+    };
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
     match kind {
@@ -61,7 +74,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
             check::native_only(&parse_options)?;
             loader.begin(&name);
             let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
-            let policy = policy(name, front_end, read, sources, source, options)?;
+            let policy = policy(name, read_as, read, sources, source, options)?;
             Ok(Loaded::Policy(Box::new(policy)))
         }
         InputKind::Rules => match text::parse(&sources, source) {
@@ -76,11 +89,12 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 installation: Installation::default(),
                 states_arches: true,
             }))),
-            Err(diagnostics) => Err(misread(kind, source, diagnostics, sources)),
+            Err(diagnostics) => Err(misread(read_as, source, diagnostics, sources)),
         },
-        InputKind::Text(form) => {
-            assembled(name, form, source, sources, options).map(Loaded::Program)
-        }
+        InputKind::Text(form) => match assembled(form, source, &sources, options) {
+            Ok(program) => Ok(Loaded::Program(NamedProgram { name, program })),
+            Err(diagnostics) => Err(misread(read_as, source, diagnostics, sources)),
+        },
         InputKind::Bpf => unreachable!("raw programs are not text"),
     }
 }
@@ -88,16 +102,16 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
 /// Keeps the ruleset and the warnings, or fails with everything.
 fn policy(
     name: String,
-    front_end: &'static FrontEnd,
+    read_as: ReadAs,
     read: ParsedPolicy,
     sources: Sources,
     root: SourceId,
     options: &LoadOptions,
 ) -> Result<Policy, Error> {
     let mut warnings = read.parsed.diagnostics;
-    let kind = InputKind::Policy(front_end);
+    let kind = read_as.kind;
     let Some(ruleset) = read.parsed.ruleset else {
-        return Err(misread(kind, root, warnings, sources));
+        return Err(misread(read_as, root, warnings, sources));
     };
     if !warnings.is_empty()
         && let Some(diagnostic) = mistaken(kind, root, &sources)
@@ -131,10 +145,14 @@ fn policy(
     })
 }
 
-fn raw(input: Input, options: &LoadOptions) -> Result<NamedProgram, Error> {
+fn raw(input: Input, certainty: Certainty, options: &LoadOptions) -> Result<NamedProgram, Error> {
     let endian = options.call_arch().endian();
+    let foreign = |invalid| match certainty {
+        Certainty::Guessed => foreign::binary_refusal(&input, invalid),
+        Certainty::Named | Certainty::Evident => text_for_program(&input),
+    };
     let Some(insns) = program::insns_from_bytes(&input.bytes, endian) else {
-        if let Some(error) = text_for_program(&input) {
+        if let Some(error) = foreign(None) {
             return Err(error);
         }
         let length = input.bytes.len();
@@ -149,25 +167,21 @@ fn raw(input: Input, options: &LoadOptions) -> Result<NamedProgram, Error> {
             program,
         }),
         Err(error) => {
-            Err(text_for_program(&input)
+            Err(foreign(Some(&error))
                 .unwrap_or_else(|| invalid(format!("{}: {error}", input.name))))
         }
     }
 }
 
 fn assembled(
-    name: String,
     form: &'static Form,
     source: SourceId,
-    sources: Sources,
+    sources: &Sources,
     options: &LoadOptions,
-) -> Result<NamedProgram, Error> {
+) -> Result<Program, Vec<Diagnostic>> {
     let arch = options.call_arch();
     let assembled = (form.read)(&sources.get(source).text, source, arch);
-    match assembled.and_then(asm::Assembly::into_program) {
-        Ok(program) => Ok(NamedProgram { name, program }),
-        Err(diagnostics) => Err(misread(InputKind::Text(form), source, diagnostics, sources)),
-    }
+    assembled.and_then(asm::Assembly::into_program)
 }
 
 /// The outputs of tamis that are no input: how they begin, after their first comment characters, and what they are.
@@ -214,15 +228,42 @@ fn refuse_matrix(input: &Input) -> Result<(), Error> {
     Err(Error::diagnostic(diagnostic, sources))
 }
 
-/// What to say of a text with mistakes: if it looks like another kind, that and the first of them. The looks can be
-/// wrong, and then only the mistake helps.
-fn misread(
+/// What a text is read as.
+#[derive(Clone, Copy)]
+struct ReadAs {
     kind: InputKind,
+    certainty: Certainty,
+    /// The architecture of calls that name none.
+    arch: Arch,
+}
+
+/// Why an input is read as a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    /// The caller says so.
+    Named,
+    /// Its name or its looks say so.
+    Evident,
+    /// Nothing says what it is.
+    Guessed,
+}
+
+/// What to say of a text with mistakes: if it looks like another kind, that and the first of them. The looks can be
+/// wrong, and then only the mistake helps. If it is nothing that tamis reads, that alone.
+fn misread(
+    read_as: ReadAs,
     source: SourceId,
     diagnostics: Vec<Diagnostic>,
     sources: Sources,
 ) -> Error {
-    let mistaken = mistaken(kind, source, &sources);
+    if read_as.certainty != Certainty::Named {
+        let is_guess = read_as.certainty == Certainty::Guessed;
+        let refusal = foreign::text_refusal(source, &sources, is_guess, read_as.arch);
+        if let Some(refusal) = refusal {
+            return refusal;
+        }
+    }
+    let mistaken = mistaken(read_as.kind, source, &sources);
     let diagnostics = match mistaken {
         None => diagnostics,
         Some(mistaken) => {
@@ -239,7 +280,8 @@ fn text_for_program(input: &Input) -> Option<Error> {
     InputKind::of_text(text).filter(|kind| *kind != InputKind::Bpf)?;
     let mut sources = Sources::new();
     let source = sources.add(input.name.as_str(), text);
-    Some(misread(InputKind::Bpf, source, Vec::new(), sources))
+    let mistaken = mistaken(InputKind::Bpf, source, &sources)?;
+    Some(Error::diagnostic(mistaken, sources))
 }
 
 fn invalid(message: String) -> Error {

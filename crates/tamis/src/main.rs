@@ -6,7 +6,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 mod cli;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
     let (global, command) = match command::Command::parse_fast().map_or_else(parse, Ok) {
         Ok(parsed) => parsed,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(&with_nearest(error)),
     };
     cli::budget::begin(global.budget, command.default_time_limit(), global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
@@ -60,6 +60,17 @@ fn parse() -> Result<(cli::Global, command::Command), clap::Error> {
     let matches = cli::help::in_brief(Cli::command()).try_get_matches()?;
     let Cli { global, command } = Cli::from_arg_matches(&matches)?;
     Ok((global, command))
+}
+
+/// The error with the nearest of several suggested commands alone: clap has it last, behind names that share a few letters.
+fn with_nearest(mut error: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::Strings(names)) = error.get(kind)
+        && let Some(nearest) = names.last().cloned()
+    {
+        error.insert(kind, ContextValue::String(nearest));
+    }
+    error
 }
 
 /// Tells of wrong usage, or prints the help or version that was asked for.

@@ -7,26 +7,25 @@ use crate::{consts, family, signature, syscall};
 
 /// The call as [`super::parse`] reads it: `x86_64 socket(family=0x2, type=0x1, protocol=0x0)`.
 ///
-/// Arguments are shown as far as the call has them; where its signature is unknown, up to the last
+/// Arguments are shown as far as the call has them, modes of files in octal; where its signature is unknown, up to the last
 /// that isn't 0. A call of an unknown architecture is shown with the architecture's audit value.
 pub fn describe(data: &SeccompData) -> String {
     let known = Arch::of_call(data.arch, data.nr);
     let machine = known.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.to_string());
     let name = known.and_then(|arch| syscall::name(arch, Nr(data.nr)));
     let args = name.and_then(signature::args).unwrap_or_default();
-    let name_at = |index: usize| {
+    let declared_at = |index: usize| {
         let (arch, call) = known.zip(name)?;
         args.iter()
-            .map(|arg| arg.name)
-            .find(|arg| signature::index(arch, call, arg).map(ArgIndex::index) == Some(index))
+            .find(|arg| signature::index(arch, call, arg.name).map(ArgIndex::index) == Some(index))
     };
     let last_used = data.args.iter().rposition(|value| *value != 0);
     let count = args.len().max(last_used.map_or(0, |index| index + 1));
     let shown: Vec<String> = data.args[..count.min(data.args.len())]
         .iter()
         .enumerate()
-        .map(|(index, value)| match name_at(index) {
-            Some(name) => format!("{name}={value:#x}"),
+        .map(|(index, value)| match declared_at(index) {
+            Some(arg) => format!("{}={}", arg.name, number(arg, *value)),
             None => format!("{value:#x}"),
         })
         .collect();
@@ -92,7 +91,15 @@ fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
     };
     match names.filter(says) {
         Some(names) => names.join("|"),
-        None if arg.is_mode() => format!("0{value:o}"),
-        None => format!("{value:#x}"),
+        None => number(arg, value),
+    }
+}
+
+/// An argument's value as a number: the mode of a file in octal, as in C, all others in hexadecimal.
+fn number(arg: &signature::Arg, value: u64) -> String {
+    match (arg.is_mode(), value) {
+        (true, 0) => "0".to_owned(),
+        (true, _) => format!("0{value:o}"),
+        (false, _) => format!("{value:#x}"),
     }
 }

@@ -35,13 +35,22 @@ pub(super) const FORM: Form = Form {
 /// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 64;
 
+/// Whether a text begins with numbers in braces, or has a macro of an instruction or the declaration of a program.
 fn recognises(text: &str) -> bool {
-    let names = ["BPF_STMT", "BPF_JUMP", "struct sock_filter"];
+    let after = |name: &str| {
+        let places = text.match_indices(name);
+        let rests = places.map(|(at, name)| text[at + name.len()..].trim_start());
+        rests.collect::<Vec<&str>>()
+    };
+    let is_macro = |name| after(name).iter().any(|rest| rest.starts_with('('));
+    let begins_name = |rest: &&str| rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let declared = after("struct sock_filter");
+    let is_declared = text.contains('{') && declared.iter().any(begins_name);
     let opens = |c: char| c == '{' || c.is_whitespace();
     let is_braced = text.trim_start().starts_with('{');
     let inside = text.trim_start_matches(opens);
     let is_numbers = is_braced && inside.starts_with(|c: char| c.is_ascii_digit());
-    is_numbers || names.into_iter().any(|name| text.contains(name))
+    is_numbers || is_macro("BPF_STMT") || is_macro("BPF_JUMP") || is_declared
 }
 
 fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {

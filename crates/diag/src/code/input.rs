@@ -13,8 +13,8 @@ codes! { INPUT;
          pointer. Names are those of the architecture; `tamis tables` lists them.";
     WRONG_KIND = "TM0004", "input of another kind",
         "The text was parsed as one language or format, because of its file extension or because of --from, \
-         but looks like another. Errors from the wrong parser would mislead, so none are shown. `--from` \
-         sets the kind; without it, extension and content decide.";
+         but looks like another, or like none that tamis reads. Errors from the wrong parser would mislead, so \
+         at most the first is shown. `--from` sets the kind; without it, extension and content decide.";
     UNKNOWN_OPTION = "TM0005", "no such option of the language",
         "Each policy language declares its options, and an option is only accepted for a policy in a language \
          that has it: an option without effect would hide a mistake. `tamis tables options` lists the options \

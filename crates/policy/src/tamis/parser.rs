@@ -461,6 +461,33 @@ pub(super) fn recognises(text: &str) -> bool {
     word.len() < first_line(text).len() && is_statement_word(word)
 }
 
+/// The fewest letters of a first word that may be a misspelt statement: almost any two or three are near to `on` or `set`.
+const MIN_MISSPELT_CHARS: usize = 4;
+
+/// Whether a text that doesn't begin with a statement may still be a policy, with a mistake at its beginning: its first word
+/// is the name of a call or nearly that of a statement, or half of its lines begin with statements.
+pub(super) fn is_conceivable(text: &str) -> bool {
+    let separates = |c: char| c.is_whitespace() || c == ',' || c == '(';
+    let first = first_line(text).split(separates).next().unwrap_or("");
+    let words = || STATEMENT_WORDS.into_iter().chain(Verb::ALL.map(Verb::word));
+    let is_near =
+        || first.len() >= MIN_MISSPELT_CHARS && suggest::nearest(first, words()).is_some();
+    if first.is_empty() || is_statement_word(first) || syscall::is_known(first) || is_near() {
+        return true;
+    }
+    let is_counted =
+        |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', ' ', '\t', '}']);
+    let lines = text.lines().filter(is_counted);
+    let (mut statements, mut others) = (0_usize, 0_usize);
+    for line in lines {
+        match recognises(line) {
+            true => statements += 1,
+            false => others += 1,
+        }
+    }
+    statements >= others
+}
+
 fn is_statement_word(word: &str) -> bool {
     STATEMENT_WORDS.contains(&word) || Verb::from_word(word).is_some()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use tamis_chart::Drawing;
 
+use super::output::OutputArgs;
 use super::{Failure, output};
 
 /// A file that a chart can be written to.
@@ -35,6 +36,11 @@ fn parse_file(path: &Path) -> Result<ChartFile, String> {
 }
 
 impl ChartFile {
+    /// Fails if the file's folder doesn't exist: what takes long to measure shouldn't be lost for that.
+    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+        OutputArgs::to(self.path.clone()).check_folder()
+    }
+
     /// Writes charts: a page with them and a text, or one SVG.
     pub(crate) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {

@@ -30,7 +30,7 @@ pub(crate) const PYTHON_MODULE_PATH: &str = "python3/seccomp.py";
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
         return match path.is_file() {
-            true => Ok(path.to_owned()),
+            true => refuse_other(path).map(|()| path.to_owned()),
             false => Err(Failure::input(format!("{}: no such file", path.text()))),
         };
     }
@@ -45,6 +45,23 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
             "build it with `cargo build --release -p tamis-libseccomp`, or name it with --library FILE",
         )
     })
+}
+
+/// Refuses a file that doesn't define libseccomp's functions.
+fn refuse_other(library: &Path) -> Result<(), Failure> {
+    const FUNCTION: &[u8] = b"seccomp_rule_add_array\0";
+    let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
+    let mut names = bytes.windows(FUNCTION.len());
+    match bytes.starts_with(b"\x7fELF") && names.any(|window| window == FUNCTION) {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            format!(
+                "{} is no library with libseccomp's functions",
+                library.text()
+            ),
+            format!("the library is called {FILE_NAME}"),
+        )),
+    }
 }
 
 /// The static library beside the shared one.

@@ -145,7 +145,7 @@ impl OutputArgs {
         if self.is_terminal() {
             return Err(Failure::usage(
                 "refusing to write a raw program to a terminal",
-                "name a file with `-o FILE`, pipe the output, or choose `--emit asm`",
+                "pipe the output or redirect it to a file; `tamis disasm` shows it as text",
             ));
         }
         Ok(())

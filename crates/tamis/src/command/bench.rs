@@ -122,6 +122,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let rounds = args.rounds.map_or_else(Rounds::default, Rounds::exactly);
+    args.chart
+        .as_ref()
+        .map_or(Ok(()), ChartFile::check_folder)?;
     if args.explain_gap {
         check_machine(&tamis_kernel::probe())?;
         let report = gap::analyse(rounds, &mut progress_printer(rounds, global))?;

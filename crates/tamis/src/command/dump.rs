@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use tamis_bpf::Program;
 use tamis_kernel::{DumpError, dump};
@@ -20,10 +21,11 @@ without a filter of their own.
 Examples:
   tamis dump --pid 4711
   tamis dump --pid 4711 -o filters && tamis decompile filters/*.bpf
-  tamis dump --pid 4711 --index 0 | tamis disasm")]
+  tamis dump --pid 4711 --index 0 | tamis disasm
+Exit status: 1 if there are no filters to write.")]
 pub(crate) struct Args {
     /// The process, or one of its threads
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: i32,
     /// Write one filter to standard output, as a raw program
     #[arg(long, value_name = "NUMBER", conflicts_with = "output")]
@@ -35,9 +37,23 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let pid = args.pid;
+    if args.output.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::usage(
+            "-o names a folder, and standard output is none",
+            "`--index NUMBER` writes one filter to standard output; a folder of that name is `./-`",
+        ));
+    }
     let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
+    let mut code = exit::OK;
     if let Some(folder) = &args.output {
-        write_all(&filters, folder)?;
+        if filters.is_empty() {
+            global.notice(&format!(
+                "process {pid} has no filters: nothing was written"
+            ));
+            code = exit::NO;
+        } else {
+            write_all(&filters, folder)?;
+        }
     }
     if let Some(index) = args.index {
         let Some(filter) = filters.get(index) else {
@@ -50,11 +66,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 "the oldest filter has the number 0",
             ));
         };
-        OutputArgs { output: None }.raw(&filter.to_bytes())?;
+        match global.json {
+            true => output::show(&DumpReport::of(pid, slice::from_ref(filter)), global)?,
+            false => OutputArgs { output: None }.raw(&filter.to_bytes())?,
+        }
     } else if global.json || args.output.is_none() {
         output::show(&DumpReport::of(pid, &filters), global)?;
     }
-    Ok(exit::OK)
+    Ok(code)
 }
 
 /// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no

@@ -3,8 +3,7 @@
 mod kernel;
 mod plain;
 
-use std::io::{self, IsTerminal, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +20,7 @@ use tamis_session::{Loaded, NamedProgram, Side, SideOptions};
 use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show};
+use crate::cli::progress::Progress;
 use crate::cli::side;
 use crate::cli::{Failure, Global, budget, exit, input};
 
@@ -122,6 +122,9 @@ struct Ended {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(file) = &args.export_vectors {
+        check_vectors(file, args)?;
+    }
     let load = args.load.for_comparison();
     let own = SideOptions::parse(&args.left_options)?;
     let other = SideOptions::parse(&args.right_options)?;
@@ -146,6 +149,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None if has_gaps || ended.is_cut_short => exit::GAVE_UP,
         None => exit::OK,
     })
+}
+
+/// Refuses a file that can't be written in the end, or shouldn't.
+fn check_vectors(file: &Path, args: &Args) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return Err(Failure::usage(
+            "--export-vectors is for a file: the report goes to standard output",
+            "name a file, or `/dev/stderr`",
+        ));
+    }
+    let output = OutputArgs::to(file.to_owned());
+    output.check_folder()?;
+    let sides = [Some(&args.left), args.right.as_ref()];
+    let mut inputs = sides.into_iter().flatten().flat_map(|side| side.split(','));
+    inputs.try_for_each(|input| output.refuse_to_replace(input))
 }
 
 /// What tamis makes of a side: of a policy its filter, of programs better ones.
@@ -200,9 +218,15 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
         true => Some(Engines::new(campaign.side_programs())),
         false => None,
     };
-    let budget = Budget { limit, stop: &stop };
-    let progress = Progress::of(global);
-    let found = found.or_else(|| search(&mut campaign, engines.as_ref(), &budget, &progress));
+    let budget = Budget {
+        limit,
+        start,
+        time,
+        stop: &stop,
+    };
+    let mut progress = Progress::new(global);
+    let found = found.or_else(|| search(&mut campaign, engines.as_ref(), &budget, &mut progress));
+    drop(progress);
     let ended = Ended {
         evaluations: campaign.evaluations(),
         elapsed: start.elapsed(),
@@ -234,7 +258,21 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
 struct Budget<'a> {
     /// The most calls.
     limit: u64,
+    start: Instant,
+    /// The most time since then.
+    time: Option<Duration>,
     stop: &'a Stop,
+}
+
+impl Budget<'_> {
+    /// Which part of it is used up, from 0 to 1.
+    fn used(&self, evaluations: u64) -> f64 {
+        let by_calls = evaluations as f64 / self.limit.max(1) as f64;
+        let by_time = self.time.map_or(0.0, |time| {
+            self.start.elapsed().as_secs_f64() / time.as_secs_f64()
+        });
+        by_calls.max(by_time)
+    }
 }
 
 /// What the prover knows of, then random calls.
@@ -242,8 +280,9 @@ fn search(
     campaign: &mut Campaign<'_>,
     engines: Option<&Engines>,
     budget: &Budget<'_>,
-    progress: &Progress,
+    progress: &mut Progress,
 ) -> Option<Found> {
+    progress.show(0.0, "what the prover knows");
     if let Err(found) = campaign.prove_coverage(&LIMITS, budget.stop) {
         return Some(found);
     }
@@ -256,37 +295,11 @@ fn search(
         if found.is_some() {
             return found;
         }
-        progress.show(campaign.evaluations());
+        let evaluations = campaign.evaluations();
+        let words = format!("{} million calls", evaluations / 1_000_000);
+        progress.show(budget.used(evaluations), &words);
     }
     None
-}
-
-/// A line on a terminal that says how far it is, and disappears in the end.
-struct Progress {
-    is_shown: bool,
-}
-
-impl Progress {
-    fn of(global: &Global) -> Progress {
-        Progress {
-            is_shown: io::stderr().is_terminal() && !global.quiet,
-        }
-    }
-
-    /// There is nobody to tell if it can't be written.
-    fn show(&self, evaluations: u64) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "\r{} million calls", evaluations / 1_000_000);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
 }
 
 fn too_long(_: InvalidProgram) -> Failure {

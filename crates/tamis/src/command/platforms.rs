@@ -23,7 +23,8 @@ Examples:
 --bench runs a guest on each platform: a null call (getppid, answered), a call whose memory the supervisor reads (8 bytes), \
 one whose memory it writes (read of a byte), a call that blocks (the shortest sleep), a page fault (with the call that gives the page back, which isn't caught), and fork, exit \
 and wait; each with guest and supervisor on one CPU and on one each. Figures \
-are minima and medians of batches, over rounds in which all take turns.")]
+are minima and medians of batches, over rounds in which all take turns. Ctrl-C ends the measurement and prints what was measured until then.
+Exit status: 3 if the measurement was interrupted.")]
 pub(crate) struct Args {
     /// Measure what catching a call costs here
     #[arg(long)]
@@ -72,6 +73,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         report.platforms.push(entry);
     }
+    args.chart
+        .as_ref()
+        .map_or(Ok(()), ChartFile::check_folder)?;
+    let mut code = exit::OK;
     if args.bench {
         let rounds = usize::from(args.rounds);
         let progress = Progress::new(global);
@@ -80,13 +85,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         report.figures = measured.figures;
         report.advice = measured.advice;
         report.notes = measured.notes;
+        if measured.is_cut_short {
+            code = exit::GAVE_UP;
+        }
     }
     if let Some(chart) = &args.chart {
         let title = "What catching a system call costs";
         chart.write(title, &report.charts(), &report.to_string())?;
     }
     output::show(&report, global)?;
-    Ok(exit::OK)
+    Ok(code)
 }
 
 fn entry(platform: &dyn Platform) -> PlatformEntry {

@@ -6,6 +6,7 @@ use clap::ArgGroup;
 use tamis_bpf::Program;
 use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
+use tamis_kernel::interrupt::Interrupts;
 use tamis_report::reduce::ReduceReport;
 use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
 
@@ -29,7 +30,8 @@ Examples:
   tamis reduce profile.json --reports TM0706
   tamis reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
   tamis reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
-Exit status: 2 if the input doesn't show the failure.")]
+Ctrl-C ends the reduction and writes what was reached until then.
+Exit status: 2 if the input doesn't show the failure; 3 if it was interrupted.")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or an embedded policy's name
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
@@ -75,12 +77,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if kind == InputKind::Bpf && !global.json {
         args.output.refuse_terminal()?;
     }
-    args.output.refuse_to_replace(&args.input)?;
+    for read in [Some(&args.input), args.differs.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        args.output.refuse_to_replace(read)?;
+    }
+    args.output.check_folder()?;
+    // What was reached until then is worth more than a quick end.
+    let interrupts = Interrupts::catch();
     let load = args.load.for_comparison().with_kind(Some(kind));
     let symptom = Symptom::of(args, &load, &input, global)?;
     let (report, bytes) = match kind {
-        InputKind::Bpf | InputKind::Text(_) => reduce_program(&load, input, kind, &symptom)?,
-        _ => reduce_text(&load, input, &symptom)?,
+        InputKind::Bpf | InputKind::Text(_) => {
+            reduce_program(&load, input, kind, &symptom, &interrupts)?
+        }
+        _ => reduce_text(&load, input, &symptom, &interrupts)?,
     };
     let write = |output: &OutputArgs| match kind {
         InputKind::Bpf => output.raw(&bytes),
@@ -90,11 +102,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if !global.json {
         global.notice(&report.to_string());
     }
-    Ok(exit::OK)
+    Ok(match interrupts.arrived() {
+        true => {
+            global.notice("interrupted: it may be reduced further");
+            exit::GAVE_UP
+        }
+        false => exit::OK,
+    })
 }
 
 /// Shrinks the text of a policy. If it can be read, so can what comes out.
-fn reduce_text(load: &LoadArgs, input: Input, symptom: &Symptom) -> Result<Reduced, Failure> {
+fn reduce_text(
+    load: &LoadArgs,
+    input: Input,
+    symptom: &Symptom,
+    interrupts: &Interrupts,
+) -> Result<Reduced, Failure> {
     let name = input.name.clone();
     let Ok(given) = String::from_utf8(input.bytes) else {
         return Err(Failure::input(format!("{name} is not UTF-8 text")));
@@ -120,12 +143,14 @@ fn reduce_text(load: &LoadArgs, input: Input, symptom: &Symptom) -> Result<Reduc
         })
     };
     if !shows(&given)? {
-        return Err(no_failure(&name));
+        return Err(symptom.not_shown_by(&name));
     }
     let mut failure = None;
-    let mut text = reduce::text(&given, &mut |text| or_failure(shows(text), &mut failure));
+    let mut text = reduce::text(&given, &mut |text| {
+        !interrupts.arrived() && or_failure(shows(text), &mut failure)
+    });
     let complete = format!("{}\n", text.trim_end());
-    if shows(&complete)? {
+    if complete.len() > 1 && !interrupts.arrived() && shows(&complete)? {
         text = complete;
     }
     if let Some(failure) = failure {
@@ -148,6 +173,7 @@ fn reduce_program(
     input: Input,
     kind: InputKind,
     symptom: &Symptom,
+    interrupts: &Interrupts,
 ) -> Result<Reduced, Failure> {
     let Loaded::Program(given) = load.load_input(input)? else {
         return Err(Failure::input("expected a program"));
@@ -171,11 +197,11 @@ fn reduce_program(
         })
     };
     if !shows(&program)? {
-        return Err(no_failure(&name));
+        return Err(symptom.not_shown_by(&name));
     }
     let mut failure = None;
     let small = reduce::program(&program, &mut |program| {
-        or_failure(shows(program), &mut failure)
+        !interrupts.arrived() && or_failure(shows(program), &mut failure)
     });
     if let Some(failure) = failure {
         return Err(failure);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -346,7 +347,6 @@ fn a_planted_link_is_not_written_through() {
 
 #[test]
 fn a_replaced_file_keeps_its_permissions() {
-    use std::os::unix::fs::PermissionsExt;
     let filter = folder("mode").join("filter.bpf");
     fs::write(&filter, "old").unwrap();
     fs::set_permissions(&filter, fs::Permissions::from_mode(0o640)).unwrap();
@@ -544,4 +544,55 @@ fn the_annotation_of_crun_is_the_raw_program() {
         assert_eq!(decoded(value), emitted("bpf"));
         assert!(!emitted("bpf").is_empty());
     }
+}
+
+/// What the command of `reduce --test` and another program's guest do here: the signal comes while tamis waits for them.
+const INTERRUPT: &str = "kill -TERM $PPID";
+
+#[test]
+fn an_interrupted_reduction_writes_what_was_reached() {
+    let folder = folder("interrupted");
+    let policy = "default errno(EPERM)\nallow read\n";
+    fs::write(folder.join("a.tamis"), policy).unwrap();
+    let test = format!("{INTERRUPT}; grep -q read {{}}");
+    let interrupted = tamis(&["reduce", "a.tamis", "--test", &test])
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&interrupted.stderr);
+    assert_eq!(interrupted.status.code(), Some(3), "{told}");
+    assert_eq!(String::from_utf8_lossy(&interrupted.stdout), policy);
+    assert!(told.contains("interrupted"), "{told}");
+    assert_eq!(names_in(&folder), ["a.tamis"]);
+}
+
+#[test]
+fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
+    if skip::without_live() {
+        return;
+    }
+    let folder = folder("platforms");
+    let script = folder.join("peer");
+    fs::write(&script, format!("#!/bin/sh\n{INTERRUPT}\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let peer = format!("peer={}", script.display());
+    let line = [
+        "platforms",
+        "--bench",
+        "--platform",
+        "trap",
+        "--beside",
+        &peer,
+    ];
+    let interrupted = tamis(&line).env("TMPDIR", &folder).output().unwrap();
+    let text = String::from_utf8_lossy(&interrupted.stdout);
+    assert_eq!(interrupted.status.code(), Some(3), "{text}");
+    assert!(
+        text.contains("native") && text.contains("interrupted"),
+        "{text}"
+    );
+    // Progress is for terminals.
+    assert_eq!(String::from_utf8_lossy(&interrupted.stderr), "");
+    assert_eq!(names_in(&folder), ["peer"]);
 }

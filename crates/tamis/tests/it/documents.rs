@@ -117,13 +117,13 @@ fn a_full_device_is_told_whatever_is_printed() {
     }
 }
 
-/// A file that is no policy has a mistake in each line.
+/// A file that is no policy, and is said to be one, has a mistake in each line.
 #[test]
 fn errors_of_one_kind_are_a_few_and_a_count() {
     let folder = folder("many");
     let accounts = "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n".repeat(80);
     fs::write(folder.join("passwd"), accounts).unwrap();
-    let output = tamis(&folder, "exec -p passwd -- true");
+    let output = tamis(&folder, "exec --from tamis -p passwd -- true");
     assert_eq!(output.status.code(), Some(2));
     let text = stderr_text(&output);
     assert!(
@@ -131,7 +131,7 @@ fn errors_of_one_kind_are_a_few_and_a_count() {
         "{text}"
     );
     assert!(text.lines().count() < 160, "{text}");
-    let document = document(&tamis(&folder, "compile passwd --json"));
+    let document = document(&tamis(&folder, "compile passwd --from tamis --json"));
     assert!(document["diagnostics"].as_array().unwrap().len() >= 80);
 }
 

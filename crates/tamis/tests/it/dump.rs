@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::Value;
 use tamis_testkit::skip::{self, Need};
 
 use crate::TAMIS;
@@ -34,6 +35,13 @@ fn filtered(first: &Path, second: &Path) -> (Child, String) {
         .read_line(&mut line)
         .expect("it tells");
     (child, line.trim().to_owned())
+}
+
+/// How many filters the document about one has.
+fn filters_in_document(pid: &str, index: &str) -> Option<usize> {
+    let output = tamis(&["dump", "--pid", pid, "--index", index, "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    document["filters"].as_array().map(Vec::len)
 }
 
 #[test]
@@ -78,6 +86,7 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
         );
         let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
         assert_eq!(newest.stdout, fs::read(&second).unwrap());
+        assert_eq!(filters_in_document(&pid, "1"), Some(1));
         let listing = tamis(&["dump", "--pid", &pid]);
         let listing = String::from_utf8(listing.stdout).unwrap();
         assert_eq!(listing.lines().count(), 2, "{listing}");
@@ -105,6 +114,21 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
     drop(child.stdin.take());
     // `read` answers 1 at the end of the input.
     assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn no_filters_are_no_folder() {
+    let own = std::process::id().to_string();
+    let listing = tamis(&["dump", "--pid", &own]);
+    if !String::from_utf8_lossy(&listing.stdout).contains("has no filters") {
+        skip::because(Need::Live, "the tests have filters, or may not read them");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump-of-none");
+    let _ = fs::remove_dir_all(&folder);
+    let output = tamis(&["dump", "--pid", &own, "-o", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!folder.exists());
 }
 
 #[test]

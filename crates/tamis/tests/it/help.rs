@@ -59,17 +59,25 @@ fn below(path: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The subcommands.
+/// The subcommands, which `tamis --help` lists in groups.
 fn subcommands() -> Vec<String> {
-    below(&[])
+    let help = stdout(&["--help"]);
+    let (list, _) = help.split_once("\nOptions:\n").expect("the groups end");
+    let entries = list.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = entries.filter_map(|entry| Some(entry.split_once(' ')?.0.to_owned()));
+    names.collect()
 }
 
-/// The words of all commands below a command, those below them included.
-fn all_below(path: &[String]) -> Vec<Vec<String>> {
-    let paths = below(path).into_iter().map(|name| [path, &[name]].concat());
-    paths
-        .flat_map(|path| [vec![path.clone()], all_below(&path)].concat())
-        .collect()
+/// The words of all commands, those below others included.
+fn all_commands() -> Vec<Vec<String>> {
+    let commands = subcommands().into_iter().map(|name| vec![name]);
+    let with_those_below = |path: Vec<String>| {
+        let below = below(&path).into_iter();
+        let below = below.map(|name| [path.as_slice(), &[name]].concat());
+        let below: Vec<Vec<String>> = below.collect();
+        [vec![path], below].concat()
+    };
+    commands.flat_map(with_those_below).collect()
 }
 
 /// The examples of a subcommand's help, without the remarks beside them.
@@ -115,7 +123,7 @@ fn oci(names: &str) -> String {
 
 /// A folder with every file that an example reads.
 fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("help");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("help-files");
     let _ = fs::remove_dir_all(&folder);
     for name in [
         "filters",
@@ -156,12 +164,22 @@ fn folder() -> PathBuf {
     compile("policy.tamis", "first.bpf second.bpf third.bpf service.bpf");
     write("other.tamis", OTHER);
     compile("other.tamis", "old.bpf filters/1.bpf dump/1.bpf");
+    compile("other.tamis", "fused.bpf");
     compile("new.json --arch x86_64", "theirs.bpf");
     let capture = pcap(ETHERNET, &[ipv4(6, [1000, 22], &[0; 16])]);
     for (name, content) in [("filter.o", ipv4_object()), ("capture.pcap", capture)] {
         fs::write(folder.join(name), content).expect("it can be written");
     }
     folder
+}
+
+/// A copy of the folder, so that no example finds what another one wrote.
+fn copy_of(folder: &Path) -> PathBuf {
+    let copy = folder.with_file_name("help");
+    let _ = fs::remove_dir_all(&copy);
+    let copied = Command::new("cp").arg("-r").args([folder, &copy]).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    copy
 }
 
 /// Runs a command line in the folder, with `tamis` in the search path.
@@ -189,9 +207,10 @@ fn understood(example: &str) -> String {
 
 #[test]
 fn every_subcommand_has_examples_and_they_work() {
-    let folder = folder();
+    let files = folder();
     let mut failures = Vec::new();
     for subcommand in subcommands() {
+        let folder = copy_of(&files);
         let examples = examples(&subcommand);
         let own = format!("tamis {subcommand}");
         assert!(
@@ -246,20 +265,63 @@ fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
     assert!(takers > 10, "{takers} commands take options of languages");
 }
 
+/// What `tamis -h` prints on 80 columns.
+fn short_help(path: &[String]) -> String {
+    let help = Command::new(TAMIS)
+        .args(path)
+        .arg("-h")
+        .env("COLUMNS", "80")
+        .output()
+        .expect("it starts");
+    String::from_utf8(help.stdout).expect("help is text")
+}
+
+#[test]
+fn the_help_of_tamis_is_short_and_names_every_command_once() {
+    const LINES: usize = 30;
+    let help = short_help(&[]);
+    assert!(help.lines().count() <= LINES, "{help}");
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 80),
+        "{help}"
+    );
+    let (_, groups) = help.split_once("All commands:\n").expect("the groups");
+    let (groups, _) = groups.split_once("\n\n").expect("they end");
+    let lists = groups
+        .lines()
+        .filter_map(|line| line.get(2..)?.split_once(' '));
+    let named = lists.flat_map(|(_, names)| names.trim().split(", "));
+    let mut named: Vec<&str> = named.collect();
+    let mut all = subcommands();
+    named.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(named, all);
+    all.dedup();
+    assert_eq!(named.len(), all.len(), "{named:?}");
+    for way in ["compile", "explain", "run", "record", "learn", "diff"] {
+        assert!(
+            help.contains(&format!("\n  {way} ")),
+            "{way} isn't explained"
+        );
+    }
+    // What a command line without words gets, and `tamis help`.
+    let nothing = Command::new(TAMIS)
+        .env("COLUMNS", "80")
+        .output()
+        .expect("it starts");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&nothing.stderr), help);
+    assert_eq!(stdout(&["help"]), stdout(&["--help"]));
+}
+
 #[test]
 fn the_short_help_fits_a_screen() {
     const LINES: usize = 24;
-    let commands = all_below(&[]);
+    let commands = all_commands();
     assert!(commands.iter().any(|path| path.len() == 2));
     let mut too_long = Vec::new();
     for path in commands {
-        let help = Command::new(TAMIS)
-            .args(&path)
-            .arg("-h")
-            .env("COLUMNS", "80")
-            .output()
-            .expect("it starts");
-        let help = String::from_utf8(help.stdout).expect("help is text");
+        let help = short_help(&path);
         let lines = help.lines().count();
         if lines > LINES {
             too_long.push(format!("{lines} lines: {help}"));

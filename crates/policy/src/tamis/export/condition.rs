@@ -186,7 +186,7 @@ impl Context<'_> {
         let value = match op {
             CmpOp::Eq | CmpOp::Ne => written.namer.value(value),
             // Negative constants can't be compared by order.
-            CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => self.number(value),
+            CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => written.namer.number(value),
         };
         self.of(ConditionKind::Compare(written.operand, None, op, value))
     }
@@ -219,7 +219,7 @@ impl Context<'_> {
             (false, _) => (op, value),
         };
         let value = if value == 0 {
-            self.number(0)
+            namer.number(0)
         } else {
             namer.value(value)
         };
@@ -249,7 +249,7 @@ impl Context<'_> {
                 None if last - first <= 1 => {
                     elements.extend((*first..=*last).map(|value| namer.element(value)));
                 }
-                None => elements.push(Element::Range(self.number(*first), self.number(*last))),
+                None => elements.push(Element::Range(namer.number(*first), namer.number(*last))),
             }
         }
         let set = Set::Braced(elements, self.span);
@@ -372,31 +372,20 @@ impl Context<'_> {
             .find(|arg| signature::index(self.arch, call, arg.name) == Some(index))
     }
 
-    fn number(self, value: u64) -> Value {
-        let text = if value < MIN_HEXADECIMAL {
-            value.to_string()
-        } else {
-            format!("{value:#x}")
-        };
-        Value {
-            kind: ValueKind::Number(value, text),
-            span: self.span,
-        }
-    }
-
     /// Names for the values of an operand compared on this many bits.
     fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
-        let name = match operand.source {
-            rules::OperandSource::Arg(index) => self.declared(index).map(|arg| arg.name),
-            rules::OperandSource::Ip | rules::OperandSource::Variable(_) => None,
-        };
         let is_named = self.style != Style::Literal && operand.part != Part::High;
-        let of_call = self.call.zip(name).filter(|_| is_named);
+        let arg = match operand.source {
+            rules::OperandSource::Arg(index) if is_named => self.declared(index),
+            _ => None,
+        };
+        let of_call = self.call.zip(arg.map(|arg| arg.name));
         Namer {
             context: self,
             bits,
             family: of_call.and_then(|(call, name)| family::of(call, name)),
             is_ioctl: of_call == Some(("ioctl", "cmd")),
+            is_mode: arg.is_some_and(signature::Arg::is_mode),
         }
     }
 }
@@ -420,6 +409,8 @@ struct Namer<'a> {
     bits: u32,
     family: Option<&'static Family>,
     is_ioctl: bool,
+    /// Whether numbers are octal.
+    is_mode: bool,
 }
 
 impl Namer<'_> {
@@ -445,7 +436,31 @@ impl Namer<'_> {
     fn value(&self, value: u64) -> Value {
         self.name(value)
             .or_else(|| self.bits(value))
-            .unwrap_or_else(|| self.context.number(value))
+            .unwrap_or_else(|| self.number(value))
+    }
+
+    fn number(&self, value: u64) -> Value {
+        let is_decimal = value == 0 || value < MIN_HEXADECIMAL && !self.is_mode;
+        match is_decimal {
+            true => self.digits(value, value.to_string()),
+            false => self.digits_of_bits(value),
+        }
+    }
+
+    /// A number in a base that shows its bits.
+    fn digits_of_bits(&self, value: u64) -> Value {
+        let text = match self.is_mode {
+            true => format!("{value:#o}"),
+            false => format!("{value:#x}"),
+        };
+        self.digits(value, text)
+    }
+
+    fn digits(&self, value: u64, text: String) -> Value {
+        Value {
+            kind: ValueKind::Number(value, text),
+            span: self.context.span,
+        }
     }
 
     /// The constants that combine to a value.
@@ -466,10 +481,7 @@ impl Namer<'_> {
     fn mask(&self, mask: u64) -> Value {
         let bits = |bits: u64| {
             let named = self.name(bits).or_else(|| self.bits(bits));
-            named.unwrap_or_else(|| Value {
-                kind: ValueKind::Number(bits, format!("{bits:#x}")),
-                span: self.context.span,
-            })
+            named.unwrap_or_else(|| self.digits_of_bits(bits))
         };
         let rest = u64::MAX >> (64 - self.bits) & !mask;
         if rest == 0 || rest.count_ones() >= mask.count_ones() {

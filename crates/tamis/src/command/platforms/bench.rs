@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Test};
 use tamis_kernel::errno::Errno;
+use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::Spawn;
 use tamis_kernel::{Ended, Flags, NATIVE_ENDIAN, affinity};
 use tamis_platform::{Answer, Guest, Isolation, Options, Placement, Platform, Supervisor, Task};
@@ -109,6 +110,8 @@ pub(super) struct Measured {
     pub(super) figures: Vec<FigureEntry>,
     pub(super) advice: Vec<AdviceEntry>,
     pub(super) notes: Vec<String>,
+    /// Whether a signal ended it.
+    pub(super) is_cut_short: bool,
 }
 
 /// A figure that grows from round to round.
@@ -133,9 +136,14 @@ pub(super) fn measure(
     let folder = Folder::new()?;
     let mut rows = rows(platforms, peers, cpus.len().min(2));
     let steps = (rounds * rows.len()).max(1) as f64;
-    for round in 0..rounds {
+    // What was measured until then is worth more than a quick end.
+    let interrupts = Interrupts::catch();
+    'rounds: for round in 0..rounds {
         let done = round * rows.len();
         for (at, row) in rows.iter_mut().enumerate() {
+            if interrupts.arrived() {
+                break 'rounds;
+            }
             let words = format!("{}, {}", row.subject.name(), row.case.name);
             progress.show((done + at) as f64 / steps, &words);
             if row.problem.is_some() {
@@ -144,6 +152,8 @@ pub(super) fn measure(
             let placement = placement(&cpus, row.cpus);
             match folder.run(row.case, row.subject, placement) {
                 Ok(batches) => row.batches.extend(batches),
+                // The signal is for guests as well.
+                Err(_) if interrupts.arrived() => break 'rounds,
                 Err(problem) => row.problem = Some(problem),
             }
         }
@@ -158,8 +168,13 @@ pub(super) fn measure(
     if cpus.len() < 2 {
         notes.push("there is one CPU only".to_owned());
     }
+    let is_cut_short = interrupts.arrived();
+    if is_cut_short {
+        notes.push("interrupted: what was measured until then".to_owned());
+    }
     let figures = figures(&rows);
     Ok(Measured {
+        is_cut_short,
         advice: advice(platforms, &figures),
         figures,
         notes,

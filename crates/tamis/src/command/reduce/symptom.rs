@@ -1,9 +1,10 @@
 //! How `tamis reduce` sees whether a policy or program still shows the failure.
 
+use std::cell::Cell;
 use std::fs;
 use std::mem::{Discriminant, discriminant};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::Stack;
@@ -56,6 +57,8 @@ pub(super) struct TestCommand {
     command: String,
     folder: PathBuf,
     file: PathBuf,
+    /// How it last ended.
+    ended: Cell<Option<ExitStatus>>,
 }
 
 impl Drop for TestCommand {
@@ -99,6 +102,23 @@ impl Symptom {
                 Some(reason) => Ok(Symptom::Uncompiled(reason)),
                 None => Err(super::no_failure(&input.name)),
             },
+        }
+    }
+
+    /// What to say of an input that doesn't show the failure.
+    pub(super) fn not_shown_by(&self, name: &str) -> Failure {
+        let ended = match self {
+            Symptom::Test(test) => test.ended.get(),
+            _ => None,
+        };
+        match ended {
+            Some(status) => Failure::usage(
+                format!(
+                    "{name} doesn't show the failure: the command of --test ended with {status}"
+                ),
+                "it must end with 0 for the input as it is, and is run by `/bin/sh -c`",
+            ),
+            None => super::no_failure(name),
         }
     }
 
@@ -241,6 +261,7 @@ impl TestCommand {
             command,
             folder,
             file,
+            ended: Cell::new(None),
         })
     }
 
@@ -257,7 +278,10 @@ impl TestCommand {
             .stderr(Stdio::null())
             .status();
         status
-            .map(|status| status.success())
+            .map(|status| {
+                self.ended.set(Some(status));
+                status.success()
+            })
             .map_err(|error| cannot("run a test of", error))
     }
 }

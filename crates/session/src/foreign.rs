@@ -1,0 +1,115 @@
+//! What is said of an input that is neither a policy nor a program.
+//!
+//! Any file can be named in the place of a policy by mistake. The parser of a guessed language would have an error for each
+//! of its lines, and none of them would be the mistake. Some files are told by how they begin; others have nothing in
+//! common with any language. A policy with mistakes must not end here: what can be one gets the errors of its parser.
+
+use tamis_abi::Arch;
+use tamis_bpf::{InvalidProgram, Reason};
+use tamis_diag::escape::on_one_line;
+use tamis_diag::words::joined;
+use tamis_diag::{Diagnostic, SourceId, Sources, code};
+use tamis_policy::tamis;
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::kind::InputKind;
+
+/// How files begin that are not text.
+const BINARY: [(&[u8], &str); 9] = [
+    (b"\x7fELF", "an executable or a library (ELF)"),
+    (b"\x1f\x8b", "a file compressed by gzip"),
+    (b"\xfd7zXZ", "a file compressed by xz"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed by zstd"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"\xd4\xc3\xb2\xa1", "a capture of packets"),
+    (b"\x0a\x0d\x0d\x0a", "a capture of packets"),
+];
+
+/// How texts begin that no language has.
+const TEXT: [(&str, &str); 2] = [("<", "XML or HTML"), ("%PDF", "a PDF document")];
+
+/// The error for a text that couldn't be read as this kind, if it is something else than tamis reads. It is a guess if neither its name
+/// nor its looks say the kind.
+pub(crate) fn text_refusal(
+    source: SourceId,
+    sources: &Sources,
+    is_guess: bool,
+    arch: Arch,
+) -> Option<Error> {
+    let text = sources.get(source).text.trim_start();
+    let name = sources.name(source);
+    let begins = TEXT.iter().find(|(start, _)| text.starts_with(start));
+    if let Some((_, what)) = begins {
+        return Some(refusal(name, Some(what)));
+    }
+    if is_script(text) {
+        return Some(refusal(name, Some("a script")));
+    }
+    // Profiles of tamis have the extension of container profiles.
+    let may_be_profile = is_guess || text.contains("\"tamis-profile/");
+    if may_be_profile && is_profile(source, sources, arch) {
+        let what = "a profile of calls, which `--profile` and `tamis learn` take";
+        return Some(refusal(name, Some(what)));
+    }
+    if !is_guess {
+        return None;
+    }
+    if text.starts_with(['{', '[']) {
+        return Some(refusal(name, Some("JSON of another kind")));
+    }
+    (!tamis::is_conceivable(text)).then(|| refusal(name, None))
+}
+
+/// The error for a file that isn't text and whose name doesn't say that it is a program.
+pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) -> Option<Error> {
+    let begins = BINARY
+        .iter()
+        .find(|(start, _)| input.bytes.starts_with(start));
+    if let Some((_, what)) = begins {
+        return Some(refusal(&input.name, Some(what)));
+    }
+    // A filter may be wrong anywhere, but not even to begin with an instruction is another matter.
+    let is_none = |invalid: &&InvalidProgram| {
+        invalid.pc.0 == 0 && matches!(invalid.reason, Reason::IllegalCode(_))
+    };
+    invalid
+        .filter(is_none)
+        .map(|_| refusal(&input.name, Some("binary data other than a filter")))
+}
+
+/// Whether a text says in its first line which program interprets it, and that isn't tamis.
+fn is_script(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or("");
+    line.starts_with("#!") && !line.contains("tamis")
+}
+
+/// Whether a text is read as a profile that has calls.
+fn is_profile(source: SourceId, sources: &Sources, arch: Arch) -> bool {
+    let profile = tamis_profile::read(sources, source, arch).profile;
+    profile.is_some_and(|profile| profile.calls().next().is_some())
+}
+
+fn refusal(name: &str, what: Option<&str>) -> Error {
+    let looks = what.map_or_else(String::new, |what| format!(": it looks like {what}"));
+    let names = |is_program: bool| {
+        let kinds = InputKind::all().filter(|kind| kind.is_program() == is_program);
+        joined(&kinds.map(InputKind::name).collect::<Vec<_>>(), "and")
+    };
+    let diagnostic = Diagnostic::error(
+        code::WRONG_KIND,
+        format!(
+            "{} is no policy or program that tamis reads{looks}",
+            on_one_line(name)
+        ),
+    )
+    .note(format!(
+        "policies are read as {}; programs as {}",
+        names(false),
+        names(true)
+    ))
+    .help("if it is one of these, `--from KIND` says which");
+    Error::diagnostic(diagnostic, Sources::new())
+}
