@@ -9,7 +9,7 @@
 
 use tamis_bpf::packet::{Extra, Load, Op};
 
-use crate::program::{flow, successors};
+use crate::program::{known_from, successors};
 use crate::ranges::{Area, Facts};
 
 /// Bytes that all ways on need, unless they return 0.
@@ -95,14 +95,7 @@ impl Need {
 
 /// For each instruction the bytes that its load asks for besides its own, counted as its own are; 0 where it is no load.
 pub(crate) fn asked_for(ops: &[Op]) -> Vec<u32> {
-    let mut facts: Vec<Option<Facts>> = vec![None; ops.len() + 1];
-    facts[0] = Some(Facts::START);
-    flow(
-        ops,
-        &mut facts,
-        |op, facts: Facts| facts.after(op),
-        Facts::or,
-    );
+    let facts = known_from(Facts::START, ops, |op, facts| facts.after(op), Facts::or);
     let mut needs = vec![Need::NOTHING; ops.len() + 1];
     let mut asked = vec![0; ops.len()];
     for (pc, op) in ops.iter().enumerate().rev() {

@@ -172,8 +172,21 @@ fn facts<M: Machine>(
     known
 }
 
+/// What is known where each instruction begins, on every way from the beginning; `None` if no way leads there.
+pub(crate) fn known_from<L: Copy, E: Copy, F: Copy>(
+    start: F,
+    ops: &[Operation<L, E>],
+    after: impl Fn(Operation<L, E>, F) -> F,
+    join: impl Fn(F, F) -> F,
+) -> Vec<Option<F>> {
+    let mut known = vec![None; ops.len() + 1];
+    known[0] = Some(start);
+    flow(ops, &mut known, after, join);
+    known
+}
+
 /// Carries what is known at some instructions to those that they lead to.
-pub(crate) fn flow<L: Copy, E: Copy, F: Copy>(
+fn flow<L: Copy, E: Copy, F: Copy>(
     ops: &[Operation<L, E>],
     known: &mut [Option<F>],
     after: impl Fn(Operation<L, E>, F) -> F,
@@ -193,7 +206,7 @@ pub(crate) fn flow<L: Copy, E: Copy, F: Copy>(
 
 /// Where an instruction goes on.
 #[inline]
-pub(crate) fn successors<L, E>(
+pub(crate) fn successors<L: Copy, E: Copy>(
     pc: usize,
     op: Operation<L, E>,
 ) -> impl Iterator<Item = usize> + use<L, E> {

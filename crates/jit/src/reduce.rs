@@ -13,7 +13,7 @@ use tamis_bpf::{AluOp, Operand, Test};
 
 use crate::ahead::asked_for;
 use crate::classic::Machine;
-use crate::program::{flow, successors};
+use crate::program::{known_from, successors};
 use crate::ranges::{Area, Facts};
 use crate::socket::Packets;
 
@@ -255,14 +255,7 @@ fn live_before_load(load: Load, live: Live) -> Option<Live> {
 
 /// Leaves out instructions without effect; what each instruction that is reached may use, with what follows it.
 fn leave_out(ops: &mut [Op]) -> Vec<Live> {
-    let mut known: Vec<Option<Known>> = vec![None; ops.len() + 1];
-    known[0] = Some(Known::START);
-    flow(
-        ops,
-        &mut known,
-        |op, known: Known| known.after(op),
-        Known::or,
-    );
+    let known = known_from(Known::START, ops, |op, known| known.after(op), Known::or);
     let mut live = vec![Live::NONE; ops.len() + 1];
     for (pc, op) in ops.iter_mut().enumerate().rev() {
         let Some(known) = known[pc] else {
