@@ -167,7 +167,7 @@ fn table(
     let expected = interp::run_packet(program, &list[0]).ret;
     assert_eq!(compiled.run(&list[0]), expected);
     assert_eq!(threaded.run(&list[0]), expected);
-    let mut rets = vec![0; list.len()];
+    let (mut rets, mut shortest_rets) = (vec![0; list.len()], vec![0; list.len()]);
     let mut contestants = vec![
         Contestant::new("libpcap", || {
             sum(list, |packet| {
@@ -191,6 +191,11 @@ fn table(
         }),
         Contestant::new("jit, one return", || {
             sum(list, |packet| shortest_jit.run(packet))
+        }),
+        // What asking for the bytes costs.
+        Contestant::new("jit, one return, batch", || {
+            shortest_jit.run_batch(black_box(list), &mut shortest_rets);
+            shortest_rets[0] as usize
         }),
     ];
     if let Some(vm) = &vm {

@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp, stack};
 use tamis_jit::Entry;
-use tamis_vm::cache::{Plan, Residual, Table};
+use tamis_vm::cache::{Plan, Residual, Shortcut, Table};
 use tamis_vm::threaded::{self, Threaded};
 
 use crate::choice::{Choice, Engine, choose};
@@ -27,6 +27,8 @@ use crate::{Error, Options};
 #[derive(Debug)]
 pub struct Evaluator {
     filters: Filters,
+    /// Of the table.
+    shortcut: Shortcut,
     table: Option<Table>,
     endian: Endian,
     choice: Choice,
@@ -63,9 +65,11 @@ impl Evaluator {
         };
         // The reference interpreter judges tables, and so runs without one.
         let is_judge = choice.engine == Engine::Reference;
+        let table = table.filter(|_| !is_judge);
         Ok(Evaluator {
             filters,
-            table: table.filter(|_| !is_judge),
+            shortcut: table.as_ref().map_or_else(Shortcut::none, Table::shortcut),
+            table,
             endian: stack.endian().unwrap_or(Endian::Little),
             choice,
         })
@@ -89,23 +93,23 @@ impl Evaluator {
     /// The stack's answer to a call, given the sixteen words that a machine of the filters' byte order has in memory.
     #[inline]
     pub fn run_image(&self, image: &[u32; 16]) -> u32 {
-        let Some(table) = &self.table else {
-            return self.run_all(image);
-        };
         let [nr, audit, ..] = *image;
-        match (table.plan(audit, nr), &self.filters) {
-            (Plan::Answer(ret), _) => ret,
-            (Plan::Residual(residual), Filters::Jit(filters)) => {
+        match (self.shortcut.plan(audit, nr), &self.filters, &self.table) {
+            (Some(Plan::Answer(ret)), ..) => ret,
+            (Some(Plan::Residual(residual)), Filters::Jit(filters), _) => {
                 let ret = filters.run_entry(residual as usize, image);
                 stack::stricter(stack::NO_FILTER, ret)
             }
-            (plan, _) => self.run_residuals(table, plan, image),
+            (.., Some(table)) => self.run_by_table(table, image),
+            (.., None) => self.run_all(image),
         }
     }
 
-    /// The answer of what a plan leaves to the filters. Apart, so that what callers inline is short.
+    /// The answer by the plan that the table has. Apart, so that what callers inline is short.
     #[inline(never)]
-    fn run_residuals(&self, table: &Table, plan: Plan, image: &[u32; 16]) -> u32 {
+    fn run_by_table(&self, table: &Table, image: &[u32; 16]) -> u32 {
+        let [nr, audit, ..] = *image;
+        let plan = table.plan(audit, nr);
         match &self.filters {
             Filters::Jit(filters) => {
                 table.carry_out(plan, |residual| filters.run_entry(residual as usize, image))
@@ -123,22 +127,21 @@ impl Evaluator {
     #[inline(never)]
     fn run_all(&self, image: &[u32; 16]) -> u32 {
         match &self.filters {
-            Filters::Reference(programs) => {
-                strictest(programs, |program| interp::run_image(program, image).ret)
-            }
-            Filters::Threaded(filters) => strictest(filters, |filter| filter.run(image)),
-            Filters::Jit(filters) => strictest(filters.filters(), |filter| filter.run(image)),
+            Filters::Reference(programs) => strictest(
+                programs
+                    .iter()
+                    .map(|program| interp::run_image(program, image).ret),
+            ),
+            Filters::Threaded(filters) => strictest(filters.iter().map(|filter| filter.run(image))),
+            Filters::Jit(filters) => strictest(filters.run_each(image)),
         }
     }
 }
 
 /// The strictest of the values of filters, given from the oldest to the newest.
 #[inline]
-fn strictest<F>(filters: &[F], run: impl Fn(&F) -> u32) -> u32 {
-    let newest_first = filters.iter().rev();
-    newest_first.fold(stack::NO_FILTER, |kept, filter| {
-        stack::stricter(kept, run(filter))
-    })
+fn strictest(rets: impl DoubleEndedIterator<Item = u32>) -> u32 {
+    rets.rev().fold(stack::NO_FILTER, stack::stricter)
 }
 
 fn threaded(programs: &[Program]) -> Result<Vec<Threaded<threaded::Seccomp>>, Error> {

@@ -10,13 +10,34 @@
 //! [`Assembler::space_jumps`] puts instructions without effect behind jumps that would lie so, which takes a third of the time
 //! off some programs on such a processor. Others haven't been measured.
 
-use crate::x86::{Condition, Inst, Reg};
+use std::mem;
+
+use crate::x86::{Condition, Encoded, Inst, Reg};
 
 /// A place in code that is being written: before what had been written when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     /// Bytes to the end of the code.
     to_end: usize,
+    /// Whether jumps take their long form even where the short one would do.
+    is_far: bool,
+}
+
+impl Label {
+    fn new(to_end: usize) -> Label {
+        Label {
+            to_end,
+            is_far: false,
+        }
+    }
+
+    /// The same place for jumps in their long form.
+    pub(crate) fn far(self) -> Label {
+        Label {
+            is_far: true,
+            ..self
+        }
+    }
 }
 
 /// The place of an instruction in [`Code`].
@@ -59,6 +80,8 @@ pub(crate) struct Assembler {
     start: usize,
     /// Whether jumps don't cross or end with a line.
     is_spaced: bool,
+    /// Whether a jump took its long form since that was last asked.
+    has_far_jump: bool,
 }
 
 impl Assembler {
@@ -69,6 +92,7 @@ impl Assembler {
             buffer: vec![0; len],
             start: len,
             is_spaced: false,
+            has_far_jump: false,
         }
     }
 
@@ -80,8 +104,7 @@ impl Assembler {
     /// The place before all that is written.
     #[inline]
     pub(crate) fn here(&self) -> Label {
-        let to_end = self.buffer.len() - self.start;
-        Label { to_end }
+        Label::new(self.buffer.len() - self.start)
     }
 
     /// Writes an instruction before all others.
@@ -91,6 +114,11 @@ impl Assembler {
         if matches!(inst, Inst::Return | Inst::CallFrom(_)) {
             self.space(encoded.len());
         }
+        self.push_encoded(encoded);
+    }
+
+    #[inline(always)]
+    fn push_encoded(&mut self, encoded: Encoded) {
         self.reserve();
         self.bytes(encoded.tail.value, encoded.tail.len as usize);
         self.bytes(encoded.head.value, encoded.head.len as usize);
@@ -98,8 +126,7 @@ impl Assembler {
 
     /// A place just before here, for which every jump takes its short form.
     pub(crate) fn just_before(&self) -> Label {
-        let to_end = self.here().to_end + 1;
-        Label { to_end }
+        Label::new(self.here().to_end + 1)
     }
 
     /// Writes a jump, unless its target comes next anyway.
@@ -109,16 +136,25 @@ impl Assembler {
             return;
         }
         self.space_jump(to, 0, [2, 5]);
-        match self.distance(to) {
-            short @ -128..=127 => {
-                self.reserve();
-                self.bytes(0xeb | u64::from(short as u8) << 8, 2);
-            }
-            long => {
-                self.reserve();
-                self.bytes(0xe9 | u64::from(long as u32) << 8, 5);
-            }
+        self.reserve();
+        let distance = self.distance(to);
+        if self.reaches(to) {
+            self.bytes(0xeb | u64::from(distance as u8) << 8, 2);
+        } else {
+            self.bytes(0xe9 | u64::from(distance as u32) << 8, 5);
+            self.has_far_jump = true;
         }
+    }
+
+    /// Whether a jump that ends here takes its short form.
+    #[inline]
+    fn reaches(&self, to: Label) -> bool {
+        !to.is_far && matches!(self.distance(to), -128..=127)
+    }
+
+    /// Whether a jump took its long form since this was asked before.
+    pub(crate) fn take_far_jump(&mut self) -> bool {
+        mem::take(&mut self.has_far_jump)
     }
 
     /// Writes a call of code in the same program.
@@ -131,29 +167,36 @@ impl Assembler {
 
     /// Writes a jump for one value of a condition, and before it the instruction that decides about the condition: the
     /// processor runs both as one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn jump_if(&mut self, compare: Inst, condition: Condition, to: Label) {
-        self.space_jump(to, compare.encode().len(), [2, 6]);
+        self.jump_if_encoded(compare.encode(), condition, to);
+    }
+
+    /// The same for an instruction that is encoded where it is known which it is.
+    fn jump_if_encoded(&mut self, compare: Encoded, condition: Condition, to: Label) {
+        self.space_jump(to, compare.len(), [2, 6]);
         self.reserve();
         let condition = condition as u64;
-        match self.distance(to) {
-            short @ -128..=127 => self.bytes(0x70 | condition | u64::from(short as u8) << 8, 2),
-            long => self.bytes(
-                0x0f | (0x80 | condition) << 8 | u64::from(long as u32) << 16,
-                6,
-            ),
+        let distance = self.distance(to);
+        if self.reaches(to) {
+            self.bytes(0x70 | condition | u64::from(distance as u8) << 8, 2);
+        } else {
+            let opcode = 0x0f | (0x80 | condition) << 8;
+            self.bytes(opcode | u64::from(distance as u32) << 16, 6);
+            self.has_far_jump = true;
         }
-        self.push(compare);
+        self.push_encoded(compare);
     }
 
     /// Writes jumps for both values of a condition, or one, and before them the instruction that decides.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn branch(&mut self, compare: Inst, condition: Condition, yes: Label, no: Label) {
+        let compare = compare.encode();
         if self.here() == yes {
-            self.jump_if(compare, condition.inverted(), no);
+            self.jump_if_encoded(compare, condition.inverted(), no);
         } else {
             self.jump(no);
-            self.jump_if(compare, condition, yes);
+            self.jump_if_encoded(compare, condition, yes);
         }
     }
 
@@ -161,8 +204,7 @@ impl Assembler {
     #[inline]
     fn space_jump(&mut self, to: Label, before_bytes: usize, [short, long]: [usize; 2]) {
         while self.is_spaced {
-            let is_short = matches!(self.distance(to), -128..=127);
-            let len = before_bytes + if is_short { short } else { long };
+            let len = before_bytes + if self.reaches(to) { short } else { long };
             if !self.space(len) {
                 break;
             }

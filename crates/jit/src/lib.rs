@@ -13,6 +13,7 @@ use std::fmt;
 
 use tamis_bpf::{Pc, Program};
 
+mod ahead;
 mod assembler;
 mod blind;
 mod classic;

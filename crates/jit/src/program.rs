@@ -172,8 +172,21 @@ fn facts<M: Machine>(
     known
 }
 
+/// What is known where each instruction begins, on every way from the beginning; `None` if no way leads there.
+pub(crate) fn known_from<L: Copy, E: Copy, F: Copy>(
+    start: F,
+    ops: &[Operation<L, E>],
+    after: impl Fn(Operation<L, E>, F) -> F,
+    join: impl Fn(F, F) -> F,
+) -> Vec<Option<F>> {
+    let mut known = vec![None; ops.len() + 1];
+    known[0] = Some(start);
+    flow(ops, &mut known, after, join);
+    known
+}
+
 /// Carries what is known at some instructions to those that they lead to.
-pub(crate) fn flow<L: Copy, E: Copy, F: Copy>(
+fn flow<L: Copy, E: Copy, F: Copy>(
     ops: &[Operation<L, E>],
     known: &mut [Option<F>],
     after: impl Fn(Operation<L, E>, F) -> F,
@@ -184,18 +197,24 @@ pub(crate) fn flow<L: Copy, E: Copy, F: Copy>(
             continue;
         };
         let after = after(*op, here);
-        let mut reach = |skip: usize| {
-            let there = &mut known[pc + 1 + skip];
+        for next in successors(pc, *op) {
+            let there = &mut known[next];
             *there = Some(there.map_or(after, |known| join(known, after)));
-        };
-        match *op {
-            Operation::Jump(skip) => reach(skip as usize),
-            Operation::Branch { jt, jf, .. } => {
-                reach(usize::from(jt));
-                reach(usize::from(jf));
-            }
-            Operation::RetImm(_) | Operation::RetA => {}
-            _ => reach(0),
         }
     }
+}
+
+/// Where an instruction goes on.
+#[inline]
+pub(crate) fn successors<L: Copy, E: Copy>(
+    pc: usize,
+    op: Operation<L, E>,
+) -> impl Iterator<Item = usize> + use<L, E> {
+    let skips = match op {
+        Operation::Jump(skip) => [Some(skip as usize), None],
+        Operation::Branch { jt, jf, .. } => [Some(usize::from(jt)), Some(usize::from(jf))],
+        Operation::RetImm(_) | Operation::RetA => [None, None],
+        _ => [Some(0), None],
+    };
+    skips.into_iter().flatten().map(move |skip| pc + 1 + skip)
 }

@@ -1,8 +1,8 @@
 //! What is known about registers and packets where an instruction begins: bounds of A and X, and how many bytes were
 //! found readable on every way there.
 //!
-//! A load at X needs no test for the areas of high offsets if X is small, and a load below another one needs no test
-//! at all.
+//! A load at X needs no test for the areas of high offsets if X is small, and a load below another one, or below what that one
+//! asked for, needs no test at all.
 
 use tamis_bpf::packet::{Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Size};
 use tamis_bpf::{AluOp, Operand};
@@ -19,6 +19,8 @@ pub struct Facts {
     pub x_max: u32,
     /// The packet has at least so many bytes.
     pub readable_bytes: u32,
+    /// And from X on at least so many.
+    pub x_readable_bytes: u32,
 }
 
 /// What an offset in a load is.
@@ -49,6 +51,7 @@ impl Facts {
         a_max: 0,
         x_max: 0,
         readable_bytes: 0,
+        x_readable_bytes: 0,
     };
 
     /// What is known of any state.
@@ -56,6 +59,7 @@ impl Facts {
         a_max: u32::MAX,
         x_max: u32::MAX,
         readable_bytes: 0,
+        x_readable_bytes: 0,
     };
 
     /// Whether X + k is a place counted from the start of the packet for every X.
@@ -72,6 +76,7 @@ impl Facts {
             a_max: self.a_max.max(other.a_max),
             x_max: self.x_max.max(other.x_max),
             readable_bytes: self.readable_bytes.min(other.readable_bytes),
+            x_readable_bytes: self.x_readable_bytes.min(other.x_readable_bytes),
         }
     }
 
@@ -83,21 +88,24 @@ impl Facts {
                 self.read(size, k);
                 self.a_max = largest(size);
             }
-            Op::LoadData(Load::Indexed(size, _)) => self.a_max = largest(size),
+            Op::LoadData(Load::Indexed(size, k)) => {
+                self.read_from_x(size, k);
+                self.a_max = largest(size);
+            }
             Op::LoadData(Load::Ancillary(..)) | Op::LoadMem(_) | Op::LoadLen | Op::Neg => {
                 self.a_max = ANY;
             }
             Op::LoadImm(k) => self.a_max = k,
-            Op::LoadXImm(k) => self.x_max = k,
-            Op::LoadXMem(_) | Op::LoadXLen => self.x_max = ANY,
+            Op::LoadXImm(k) => self.set_x(k),
+            Op::LoadXMem(_) | Op::LoadXLen => self.set_x(ANY),
             Op::Alu(op, operand) => self.a_max = self.arithmetic(op, operand),
             Op::Extra(Extra::Mod(Operand::K(k))) => self.a_max = self.a_max.min(k.wrapping_sub(1)),
             Op::Extra(Extra::Mod(_)) => {}
             Op::Extra(Extra::LoadXHeaderLen(k)) => {
                 self.read(Size::Byte, k);
-                self.x_max = 60;
+                self.set_x(60);
             }
-            Op::Tax => self.x_max = self.a_max,
+            Op::Tax => self.set_x(self.a_max),
             Op::Txa => self.a_max = self.x_max,
             Op::Store(_)
             | Op::StoreX(_)
@@ -124,6 +132,34 @@ impl Facts {
             // Divided or shifted to lower bits, A doesn't grow.
             AluOp::Div | AluOp::Rsh => a,
             AluOp::Sub | AluOp::Or | AluOp::Xor | AluOp::Lsh => u32::MAX,
+        }
+    }
+
+    /// What is known after a load that asked for so many bytes besides its own, counted as its own are.
+    pub(crate) fn after_asking(mut self, load: Load, asked_bytes: u32) -> Facts {
+        match load {
+            Load::Absolute(_, k) if matches!(Area::of(k), Area::Packet(_)) => {
+                self.readable_bytes = self.readable_bytes.max(asked_bytes);
+            }
+            Load::Indexed(_, k) if self.is_own_offset(k) => {
+                self.x_readable_bytes = self.x_readable_bytes.max(asked_bytes);
+            }
+            // These ask for nothing else.
+            Load::Absolute(..) | Load::Indexed(..) | Load::Ancillary(..) => {}
+        }
+        self
+    }
+
+    /// Notes another X.
+    fn set_x(&mut self, x_max: u32) {
+        self.x_max = x_max;
+        self.x_readable_bytes = 0;
+    }
+
+    /// Notes a load at X that didn't end the program.
+    fn read_from_x(&mut self, size: Size, k: u32) {
+        if self.is_own_offset(k) {
+            self.x_readable_bytes = self.x_readable_bytes.max(k + size.bytes());
         }
     }
 

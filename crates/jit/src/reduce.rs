@@ -11,8 +11,9 @@ use tamis_bpf::live::Live;
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Size};
 use tamis_bpf::{AluOp, Operand, Test};
 
+use crate::ahead::asked_for;
 use crate::classic::Machine;
-use crate::program::flow;
+use crate::program::{known_from, successors};
 use crate::ranges::{Area, Facts};
 use crate::socket::Packets;
 
@@ -22,6 +23,9 @@ pub(crate) struct Fetch {
     pub(crate) load: Load,
     /// Whether the bytes are those of the packet in the machine's order: what is loaded isn't turned.
     pub(crate) is_unturned: bool,
+    /// How many bytes must be there, for loads behind this one; no more than its own if it is 0. They are counted from the start of the
+    /// packet, or from X if the load is.
+    pub(crate) asked_bytes: u32,
 }
 
 /// An instruction as it is written.
@@ -71,15 +75,19 @@ const ROUNDS: usize = 2;
 /// What leaves out an instruction.
 const NOTHING: Op = Op::Jump(0);
 
-/// The program as it is written.
-pub(crate) fn reduced(ops: &[Op]) -> Vec<Step> {
+/// The program as it is written. In hardened code every load tests for its own bytes.
+pub(crate) fn reduced(ops: &[Op], is_hardened: bool) -> Vec<Step> {
     let mut ops = ops.to_vec();
     for _ in 1..ROUNDS {
         leave_out(&mut ops);
     }
     let live = leave_out(&mut ops);
     let mut webs = Webs::new(&ops, &live);
-    let step = |(pc, op): (usize, &Op)| webs.step(pc, *op);
+    let asked = match is_hardened {
+        true => vec![0; ops.len()],
+        false => asked_for(&ops),
+    };
+    let step = |(pc, op): (usize, &Op)| webs.step(pc, *op, asked[pc]);
     ops.iter().enumerate().map(step).collect()
 }
 
@@ -240,20 +248,14 @@ fn live_before_load(load: Load, live: Live) -> Option<Live> {
     let fetch = Fetch {
         load,
         is_unturned: false,
+        asked_bytes: 0,
     };
     Packets::live_before_load(fetch, live)
 }
 
 /// Leaves out instructions without effect; what each instruction that is reached may use, with what follows it.
 fn leave_out(ops: &mut [Op]) -> Vec<Live> {
-    let mut known: Vec<Option<Known>> = vec![None; ops.len() + 1];
-    known[0] = Some(Known::START);
-    flow(
-        ops,
-        &mut known,
-        |op, known: Known| known.after(op),
-        Known::or,
-    );
+    let known = known_from(Known::START, ops, |op, known| known.after(op), Known::or);
     let mut live = vec![Live::NONE; ops.len() + 1];
     for (pc, op) in ops.iter_mut().enumerate().rev() {
         let Some(known) = known[pc] else {
@@ -270,17 +272,6 @@ fn leave_out(ops: &mut [Op]) -> Vec<Live> {
         live[pc] = before.unwrap_or(after);
     }
     live
-}
-
-/// Where an instruction goes on.
-fn successors(pc: usize, op: Op) -> impl Iterator<Item = usize> {
-    let skips = match op {
-        Op::Jump(skip) => [Some(skip as usize), None],
-        Op::Branch { jt, jf, .. } => [Some(usize::from(jt)), Some(usize::from(jf))],
-        Op::RetImm(_) | Op::RetA => [None, None],
-        _ => [Some(0), None],
-    };
-    skips.into_iter().flatten().map(move |skip| pc + 1 + skip)
 }
 
 /// The instructions between which A keeps a number: one web for all that it reaches from the same loads.
@@ -361,10 +352,11 @@ impl Webs {
     }
 
     /// An instruction as it is written.
-    fn step(&mut self, pc: usize, op: Op) -> Step {
+    fn step(&mut self, pc: usize, op: Op, asked_bytes: u32) -> Step {
         let step = map_load(op, |load| Fetch {
             load,
             is_unturned: self.order(pc + 1) != Order::Host,
+            asked_bytes,
         });
         match (step, self.order(pc)) {
             (

@@ -1,7 +1,6 @@
 //! Programs of seccomp as machine code: a function of a pointer to sixteen words.
 
 use std::convert::Infallible;
-use std::mem;
 use std::sync::Arc;
 
 use tamis_bpf::insn::Operation;
@@ -40,7 +39,8 @@ pub struct Seccomp {
 /// The filters of a stack as machine code, and states in their middles from which they can be run, in one list.
 #[derive(Debug)]
 pub struct Filters {
-    filters: Vec<Seccomp>,
+    /// The oldest first.
+    starts: Vec<Function>,
     entries: Vec<Function>,
 }
 
@@ -156,24 +156,26 @@ impl Filters {
         for (filter, entry) in entries {
             by_filter[*filter].push(*entry);
         }
-        let compiled = programs.iter().zip(&by_filter);
-        let compiled = compiled
-            .map(|(program, entries)| Seccomp::compile_with_entries(program, entries, options));
-        let mut filters: Vec<Seccomp> = compiled.collect::<Result<_, _>>()?;
-        let mut functions: Vec<_> = filters
-            .iter_mut()
-            .map(|filter| mem::take(&mut filter.entries).into_iter())
-            .collect();
-        let function = |(filter, _): &(usize, Entry)| functions[*filter].next();
+        let mut starts = Vec::with_capacity(programs.len());
+        let mut entries_of = Vec::with_capacity(programs.len());
+        for (program, entries) in programs.iter().zip(&by_filter) {
+            let Seccomp { start, entries } =
+                Seccomp::compile_with_entries(program, entries, options)?;
+            starts.push(start);
+            entries_of.push(entries.into_iter());
+        }
+        let function = |(filter, _): &(usize, Entry)| entries_of[*filter].next();
         Ok(Filters {
             entries: entries.iter().filter_map(function).collect(),
-            filters,
+            starts,
         })
     }
 
-    /// The filters, the oldest first.
-    pub fn filters(&self) -> &[Seccomp] {
-        &self.filters
+    /// The return values of the filters, each from its first instruction, the oldest first. They run as the values are asked for.
+    #[inline]
+    pub fn run_each(&self, image: &[u32; 16]) -> impl DoubleEndedIterator<Item = u32> {
+        let starts = self.starts.iter();
+        starts.map(|start| start.call_with_words(image))
     }
 
     /// The return value from an entry on, by its index in the list at compilation.

@@ -1,8 +1,8 @@
 //! Programs of sockets as machine code: a function of the bytes of a packet, of its length, and of what is known
 //! beside them.
 //!
-//! A load is preceded by one comparison with the number of bytes, unless a load before it has made that; outside of the
-//! packet it ends the program with 0. Values in network byte order are turned.
+//! A load is preceded by one comparison with the number of bytes, unless a load before it has made that (`ahead`);
+//! outside of the packet it ends the program with 0. Values in network byte order are turned.
 
 use std::sync::Arc;
 
@@ -41,8 +41,9 @@ const NETWORK_START: usize = KNOWN + 1;
 /// A packet that the code can be given has fewer bytes: then every offset that it accepts is a place.
 const LIMIT_BYTES: usize = 1 << 31;
 
-/// Packets that are looked up ahead of their evaluation, so that their bytes are in the cache by then.
-const AHEAD: usize = 24;
+/// Packets that are looked up ahead of their evaluation, so that their bytes are in the cache by then. Packets that lie a power of two
+/// apart share few places of the first cache: of those 2048 bytes apart it has 16.
+const AHEAD: usize = 12;
 
 /// A program of a socket as machine code in executable memory.
 ///
@@ -80,7 +81,7 @@ impl Socket {
     /// If there is no executable memory.
     pub fn compile(program: &Program, options: &Options) -> Result<Socket, Error> {
         let ops: Vec<Op> = program.ops().collect();
-        let written = write::<Packets>(&reduced(&ops), &[], options)?;
+        let written = write::<Packets>(&reduced(&ops, options.harden.is_some()), &[], options)?;
         let executable = Executable::new(&written.code).map_err(Error::Unavailable)?;
         let is_plain = !written.uses_record && !written.uses_len;
         Ok(Socket {
@@ -122,16 +123,18 @@ impl Socket {
     /// If there are fewer places for return values than packets.
     pub fn run_batch(&self, packets: &[Packet<'_>], rets: &mut [u32]) {
         assert!(rets.len() >= packets.len(), "a place for each return value");
-        let (near, far) = packets.split_at(packets.len().min(AHEAD));
+        let (near, _) = packets.split_at(packets.len().min(AHEAD));
         for packet in near {
             memory::prefetch(packet.bytes);
         }
-        let (first_rets, last_rets) = rets.split_at_mut(far.len());
-        for ((packet, ahead), ret) in packets.iter().zip(far).zip(first_rets) {
-            memory::prefetch(ahead.bytes);
-            *ret = self.run(packet);
+        let last = packets.len() - near.len();
+        let (first_rets, last_rets) = rets.split_at_mut(last);
+        // One pointer to both packets leaves registers for the rest.
+        for (window, ret) in packets.windows(AHEAD + 1).zip(first_rets) {
+            memory::prefetch(window[AHEAD].bytes);
+            *ret = self.run(&window[0]);
         }
-        for (packet, ret) in packets[far.len()..].iter().zip(last_rets) {
+        for (packet, ret) in packets[last..].iter().zip(last_rets) {
             *ret = self.run(packet);
         }
     }
@@ -166,6 +169,8 @@ struct Target {
     size: Size,
     /// Whether it stays in the packet's order.
     is_unturned: bool,
+    /// As in a [`Fetch`].
+    asked_bytes: u32,
 }
 
 /// The machine of sockets.
@@ -179,26 +184,15 @@ impl Machine for Packets {
     const NOTHING: Facts = Facts::NOTHING;
 
     fn load(emitter: &mut Emitter, fetch: Fetch, facts: Facts) {
-        let is_unturned = fetch.is_unturned;
+        let target = |size| Target {
+            reg: A,
+            size,
+            is_unturned: fetch.is_unturned,
+            asked_bytes: fetch.asked_bytes,
+        };
         match fetch.load {
-            Load::Absolute(size, k) => emitter.load_at(
-                Target {
-                    reg: A,
-                    size,
-                    is_unturned,
-                },
-                k,
-                facts,
-            ),
-            Load::Indexed(size, k) => emitter.load_indexed(
-                Target {
-                    reg: A,
-                    size,
-                    is_unturned,
-                },
-                k,
-                facts,
-            ),
+            Load::Absolute(size, k) => emitter.load_at(target(size), k, facts),
+            Load::Indexed(size, k) => emitter.load_indexed(target(size), k, facts),
             Load::Ancillary(_, Ancillary::XorX) => {
                 let xor = Inst::Binary(Binary::Xor, Width::Half, A, X);
                 emitter.out.push(xor);
@@ -224,6 +218,7 @@ impl Machine for Packets {
                     reg: X,
                     size: Size::Byte,
                     is_unturned: true,
+                    asked_bytes: 0,
                 };
                 emitter.load_at(target, k, facts);
             }
@@ -252,7 +247,11 @@ impl Machine for Packets {
     }
 
     fn facts_after(step: Step, facts: Facts) -> Facts {
-        facts.after(map_load(step, |fetch| fetch.load))
+        let after = facts.after(map_load(step, |fetch| fetch.load));
+        match step {
+            Step::LoadData(fetch) => after.after_asking(fetch.load, fetch.asked_bytes),
+            _ => after,
+        }
     }
 
     fn join(one: Facts, other: Facts) -> Facts {
@@ -276,7 +275,7 @@ impl Emitter {
                 self.set(OFFSET, end);
             }
             Area::Packet(start) => {
-                let end = start + size.bytes();
+                let end = to.asked_bytes.max(start + size.bytes());
                 self.load_from(to, Mem::at(INPUT, start as i32));
                 if end > facts.readable_bytes {
                     // As many bytes are readable as the place says, not more.
@@ -307,10 +306,14 @@ impl Emitter {
         let size = to.size;
         let is_own = facts.is_own_offset(k);
         if is_own && !self.is_hardened() {
-            self.load_before(to, OFFSET);
-            self.end_unless_captured(OFFSET);
-            let end = Mem::at(X, (k + size.bytes()) as i32);
-            return self.out.push(Inst::Address(Width::Half, OFFSET, end));
+            let end = to.asked_bytes.max(k + size.bytes());
+            self.load_from(to, Mem::sum(INPUT, X, k as i32));
+            if end > facts.x_readable_bytes {
+                self.end_unless_captured(OFFSET);
+                let end = Mem::at(X, end as i32);
+                self.out.push(Inst::Address(Width::Half, OFFSET, end));
+            }
+            return;
         }
         self.load_from(to, Mem::sum(INPUT, OFFSET, 0));
         self.end_unless_captured(CONSTANT);

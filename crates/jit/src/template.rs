@@ -34,6 +34,16 @@ pub struct Template {
     pub no: usize,
 }
 
+/// How something is loaded from a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loading {
+    /// Whether it stays in the order of the packet's bytes.
+    pub is_unturned: bool,
+    /// How many bytes must be there, for loads behind this one, counted from the start of the packet, or from X if the load is: the
+    /// program ends with 0 otherwise. 0 for those of the load alone, and in hardened code.
+    pub asked_bytes: u32,
+}
+
 /// The distances that decide about the forms of jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -51,16 +61,23 @@ impl Template {
         Template::new::<Words>(op, (), options, layout)
     }
 
-    /// The code of an instruction of sockets where something is known; `is_unturned` is whether what is loaded stays in the
-    /// order of the packet's bytes.
+    /// The code of an instruction of sockets where something is known; `loading` says how what is loaded is.
     pub fn socket(
         op: packet::Op,
-        is_unturned: bool,
+        loading: Loading,
         facts: Facts,
         options: &Options,
         layout: Layout,
     ) -> Template {
-        let step = map_load(op, |load| Fetch { load, is_unturned });
+        let Loading {
+            is_unturned,
+            asked_bytes,
+        } = loading;
+        let step = map_load(op, |load| Fetch {
+            load,
+            is_unturned,
+            asked_bytes,
+        });
         Template::new::<Packets>(step, facts, options, layout)
     }
 

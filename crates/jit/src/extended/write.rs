@@ -1,9 +1,9 @@
 //! A whole extended program as machine code.
 //!
 //! Instructions are written from the last to the first. A jump backward leads to what is written later: its distance is that of
-//! the same code written before, first with short forms only. Distances only grow, so after a few rounds nothing moves, and
-//! every jump has its shortest form. Programs without loops are written once. In those with loops jumps are not spaced, which
-//! could move them forth and back.
+//! the same code written before, first with short forms only. The space between jumps can lengthen and shorten distances, so
+//! a jump backward that was too far for the short form once has the long one in all rounds that follow. Then code with the same
+//! forms is the same code, and after a few rounds nothing moves. Programs without loops are written once.
 
 use tamis_ebpf::check::{Access, Checked};
 use tamis_ebpf::{Op, Pc, Size};
@@ -27,30 +27,41 @@ const WORD_BYTES: i32 = 8;
 /// Writes a program: its code and the label of its beginning.
 pub(super) fn write(checked: &Checked, options: &Options) -> (Code, Label) {
     let program = checked.program();
-    let goes_back = |(pc, op)| target(pc, op).is_some_and(|to| to.0 <= pc.0);
-    let has_loops = program.ops().any(goes_back);
-    let mut before: Vec<Option<Label>> = vec![None; program.len()];
+    let has_loops = program.ops().any(|(pc, op)| goes_back(pc, op));
+    let mut before = Round {
+        places: vec![None; program.len()],
+        is_far: vec![false; program.len()],
+    };
     loop {
-        let mut writer = Writer::new(checked, options, before, !has_loops);
+        let mut writer = Writer::new(checked, options, &before);
         let start = writer.write();
-        let is_settled = !has_loops || writer.places == writer.before;
-        let Writer {
-            emitter, places, ..
-        } = writer;
-        if is_settled {
+        let Writer { emitter, round, .. } = writer;
+        if !has_loops || round == before {
             return (emitter.out.finish(), start);
         }
-        before = places;
+        before = round;
     }
+}
+
+/// Whether an instruction leads to one that isn't behind it.
+fn goes_back(pc: Pc, op: Op) -> bool {
+    target(pc, op).is_some_and(|to| to.0 <= pc.0)
+}
+
+/// What is known once a program is written, of each place in it.
+#[derive(Clone, PartialEq, Eq)]
+struct Round {
+    /// Its label; `None` before it is written.
+    places: Vec<Option<Label>>,
+    /// Whether it jumps backward, and was too far from there for the short form in some round.
+    is_far: Vec<bool>,
 }
 
 struct Writer<'c> {
     checked: &'c Checked,
     emitter: Emitter,
-    /// Per place, its label; `None` before it is written.
-    places: Vec<Option<Label>>,
-    /// The labels of the round before.
-    before: Vec<Option<Label>>,
+    round: Round,
+    before: &'c Round,
     /// The end of the whole program.
     exit: Label,
     /// How many of the first stored instructions belong to the main function.
@@ -66,12 +77,7 @@ struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    fn new(
-        checked: &'c Checked,
-        options: &Options,
-        before: Vec<Option<Label>>,
-        is_spaced: bool,
-    ) -> Writer<'c> {
+    fn new(checked: &'c Checked, options: &Options, before: &'c Round) -> Writer<'c> {
         let program = checked.program();
         let calls = program
             .ops()
@@ -84,9 +90,7 @@ impl<'c> Writer<'c> {
         let saved = saved(checked);
         let is_padded = is_padded(checked, &saved, is_main_called);
         let mut out = Assembler::with_capacity(program.len() * ROOM_PER_INSN_BYTES);
-        if is_spaced {
-            out.space_jumps();
-        }
+        out.space_jumps();
         out.push(Inst::Return);
         for reg in &saved {
             out.push(Inst::Pop(*reg));
@@ -118,7 +122,10 @@ impl<'c> Writer<'c> {
                 ends,
                 needs: Needs::of(checked),
             },
-            places: vec![None; program.len()],
+            round: Round {
+                places: vec![None; program.len()],
+                is_far: before.is_far.clone(),
+            },
             before,
             exit,
             main_insns,
@@ -143,7 +150,7 @@ impl<'c> Writer<'c> {
         let access = self.checked.accesses().at(pc);
         if access == Access::Unreached {
             // Nothing leads here.
-            self.places[pc.0] = Some(self.emitter.ends.zero);
+            self.round.places[pc.0] = Some(self.emitter.ends.zero);
             return;
         }
         let next = match op.falls_through() {
@@ -154,15 +161,20 @@ impl<'c> Writer<'c> {
             pc,
             access,
             next,
-            taken: target(pc, op).map_or(next, |to| self.label(to)),
+            taken: match target(pc, op).map(|to| self.label(to)) {
+                Some(label) if self.round.is_far[pc.0] => label.far(),
+                label => label.unwrap_or(next),
+            },
             end: (!self.is_main_called && pc.0 < self.main_insns).then_some(self.exit),
         };
+        self.emitter.out.take_far_jump();
         self.emitter.emit(op, site);
-        self.places[pc.0] = Some(self.emitter.out.here());
+        self.round.is_far[pc.0] |= goes_back(pc, op) && self.emitter.out.take_far_jump();
+        self.round.places[pc.0] = Some(self.emitter.out.here());
     }
 
     fn label(&self, pc: Pc) -> Label {
-        let known = self.places[pc.0].or(self.before[pc.0]);
+        let known = self.round.places[pc.0].or(self.before.places[pc.0]);
         known.unwrap_or_else(|| self.emitter.out.just_before())
     }
 

@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::packet::{self, Extra, Load};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Stack, Test, interp};
-use tamis_jit::{Entry, Error, Options, Seccomp, Socket};
+use tamis_jit::{Entry, Error, Filters, Options, Seccomp, Socket};
 use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -302,6 +302,42 @@ fn a_run_from_any_of_its_states_ends_the_same() {
         }
     }
     println!("{entries} entries");
+}
+
+/// Filters of a stack, with entries in all of them in any order, give what each gives alone.
+#[test]
+fn the_filters_of_a_stack_run_alone_and_from_their_entries() {
+    if without_jit() {
+        return;
+    }
+    for seed in seeds::of(0..200) {
+        let mut rng = Rng::new(seed);
+        let filters = rng.range(1..=4) as usize;
+        let programs: Vec<Program> = (0..filters)
+            .map(|_| program(&mut rng, 20, Endian::Little))
+            .collect();
+        let call = data(&mut rng, &programs[0]);
+        let image = call.image(Endian::Little);
+        let rets: Vec<u32> = programs
+            .iter()
+            .map(|one| interp::run(one, &call).ret)
+            .collect();
+        let entries: Vec<(usize, Entry)> = (0..rng.range(0..=30))
+            .map(|_| {
+                let filter = rng.range(0..=filters as u64 - 1) as usize;
+                (filter, *rng.choose(&states(&programs[filter], &image)))
+            })
+            .collect();
+        let options = Options {
+            harden: rng.chance(1, 4).then_some(seed),
+        };
+        let compiled = Filters::compile(&programs, &entries, &options).expect("short enough");
+        assert_eq!(compiled.run_each(&image).collect::<Vec<u32>>(), rets);
+        for (index, (filter, state)) in entries.iter().enumerate() {
+            let ret = compiled.run_entry(index, &image);
+            assert_eq!(ret, rets[*filter], "seed {seed}, {state:?}");
+        }
+    }
 }
 
 #[test]

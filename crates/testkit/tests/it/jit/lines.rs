@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use tamis_abi::Endian;
-use tamis_jit::{Options, Seccomp, Socket};
+use tamis_ebpf::Op;
+use tamis_ebpf::check::{self, Layout, check};
+use tamis_ebpf::memory::Helpers;
+use tamis_jit::{Extended, Options, Seccomp, Socket};
 use tamis_testkit::generate;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -46,12 +49,24 @@ fn jumps(code: &[u8]) -> Vec<Range<u64>> {
     jumps
 }
 
+/// A random extended program, if the checker takes it, and whether it has loops.
+fn extended(rng: &mut Rng, options: &Options) -> Option<(bool, Extended)> {
+    let body_insns = rng.range(0..=60) as usize;
+    let program = generate::extended::program(rng, body_insns, Endian::Little);
+    let (layout, helpers) = (Layout::socket_filter(), Helpers::none());
+    let checked = check(program, &layout, &helpers, &check::Options::default()).ok()?;
+    let back = |(_, op): (_, Op)| op.skip().is_some_and(|skip| skip < 0);
+    let has_loops = checked.program().ops().any(back);
+    let compiled = Extended::compile(&checked, options).expect("programs are compiled here");
+    Some((has_loops, compiled))
+}
+
 #[test]
 fn no_jump_crosses_a_line_or_ends_with_it() {
     if without_jit() {
         return;
     }
-    let mut count = 0;
+    let (mut count, mut loops) = (0, 0);
     for seed in seeds::of(0..1000) {
         let mut rng = Rng::new(seed);
         let body_insns = *rng.choose(&[3, 40, 400]);
@@ -62,13 +77,18 @@ fn no_jump_crosses_a_line_or_ends_with_it() {
         let calls = Seccomp::compile(&calls, &options).expect("short enough");
         let packets = generate::packet::program(&mut rng, body_insns);
         let packets = Socket::compile(&packets, &options).expect("short enough");
-        for code in [calls.code(), packets.code()] {
+        let extended = extended(&mut rng, &options);
+        loops += u32::from(extended.as_ref().is_some_and(|(has_loops, _)| *has_loops));
+        let extended = extended
+            .as_ref()
+            .map_or(&[][..], |(_, compiled)| compiled.code());
+        for code in [calls.code(), packets.code(), extended] {
             for jump in jumps(code) {
                 assert!(is_within_line(&jump), "seed {seed}: {jump:x?}");
                 count += 1;
             }
         }
     }
-    println!("{count} jumps");
-    assert!(count > seeds::least(20_000));
+    println!("{count} jumps, {loops} programs with loops");
+    assert!(count > seeds::least(20_000) && loops > seeds::least(100));
 }

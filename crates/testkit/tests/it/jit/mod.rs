@@ -1,6 +1,7 @@
 //! The machine code of programs: what it returns, and proofs of what its templates do.
 
 mod agreement;
+mod bounds;
 mod extended;
 mod extended_meaning;
 mod extended_model;

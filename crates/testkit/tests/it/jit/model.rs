@@ -108,6 +108,12 @@ impl Machine {
         low_half(&self.registers[number])
     }
 
+    /// Whether the register of X is as at the start or has zeros above X.
+    pub(super) fn x_fills_register(&self) -> bool {
+        let x = &self.registers[1];
+        x == "r1" || x.starts_with("((_ zero_extend 32) ")
+    }
+
     /// A scratch slot.
     pub(super) fn slot(&self, index: usize) -> &str {
         &self.slots[index]

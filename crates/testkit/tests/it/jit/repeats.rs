@@ -1,5 +1,6 @@
 //! Programs of sockets that ask for the same again and again, as those of `tcpdump` do: what is left out of their code
-//! has no effect, and what stays in the order of the packet's bytes is compared in that order.
+//! has no effect, what stays in the order of the packet's bytes is compared in that order, and packets that end between two
+//! loads end the program as they should.
 
 use tamis_bpf::packet::{Extra, Load, Op, Packet, Program, Size};
 use tamis_bpf::{AluOp, Insn, Operand, Test, interp};
@@ -20,9 +21,9 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
     let place = *rng.choose(&PLACES[..places]);
     let slot = rng.range(0..=1) as u32;
     let constant = *rng.choose(&[0, 8, 0x0800, 0x0008, 0x10800, 0x0800_0000, 0x1234_5678]);
-    match rng.range(0..=21) {
+    match rng.range(0..=25) {
         0..=3 => Op::LoadData(Load::Absolute(size, place)),
-        4 => Op::LoadData(Load::Indexed(size, place)),
+        4 | 24 | 25 => Op::LoadData(Load::Indexed(size, place)),
         5 | 6 => Op::Extra(Extra::LoadXHeaderLen(place)),
         7 | 8 => Op::Alu(AluOp::And, Operand::K(*rng.choose(&[15, 0xff, 0xf0]))),
         9 | 10 => Op::Alu(AluOp::Lsh, Operand::K(*rng.choose(&[2, 1, 31]))),
@@ -34,6 +35,8 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
         16 => Op::LoadXMem(slot),
         17 => Op::Alu(AluOp::Sub, Operand::X),
         18 => Op::RetA,
+        22 => Op::RetImm(0),
+        23 => Op::RetImm(*rng.choose(&[0, 0, 7])),
         _ => {
             let test = *rng.choose(&[Test::Eq, Test::Eq, Test::Set, Test::Ge]);
             let operand = match rng.chance(1, 6) {
@@ -58,7 +61,7 @@ fn program(rng: &mut Rng) -> Program {
     while ops.len() < len {
         ops.push(op(rng, len - ops.len()));
     }
-    ops.push(Op::RetA);
+    ops.push(*rng.choose(&[Op::RetA, Op::RetA, Op::RetImm(0), Op::RetImm(9)]));
     let insns = ops.into_iter().map(Insn::from).collect();
     Program::new(insns).expect("jumps end inside, slots are written")
 }
@@ -78,7 +81,7 @@ fn programs_that_repeat_themselves_return_the_same() {
         };
         let compiled = Socket::compile(&program, &options).expect("short enough");
         for _ in 0..24 {
-            let len = *rng.choose(&[0, 3, 4, 5, 6, 7, 8, 64]);
+            let len = *rng.choose(&[0, 3, 4, 5, 6, 7, 8, 9, 10, 12, 64]);
             let bytes: Vec<u8> = (0..len)
                 .map(|_| *rng.choose(&[0, 8, 0, 8, 0x45, 0xff, 1]))
                 .collect();

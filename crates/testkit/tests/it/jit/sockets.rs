@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Size};
 use tamis_bpf::{Insn, Operand};
 use tamis_jit::Options;
-use tamis_jit::template::{Facts, Layout, Template};
+use tamis_jit::template::{Facts, Layout, Loading, Template};
 use tamis_testkit::seeds;
 use tamis_testkit::smt;
 
@@ -21,8 +21,7 @@ use super::templates::{SEED, ask, constants, layouts, leaves};
 #[derive(Debug)]
 struct Case {
     op: Op,
-    /// Whether what is loaded stays in the order of the packet's bytes.
-    is_unturned: bool,
+    loading: Loading,
     facts: Facts,
     template: Template,
     constants: Vec<(usize, String)>,
@@ -79,7 +78,7 @@ fn is_short(k: u32) -> bool {
     (0..0x90).contains(&(k & 0x000f_ffff))
 }
 
-fn facts() -> [Facts; 3] {
+fn facts() -> [Facts; 4] {
     let small_x = Facts {
         x_max: 60,
         ..Facts::NOTHING
@@ -88,7 +87,40 @@ fn facts() -> [Facts; 3] {
         readable_bytes: 40,
         ..Facts::NOTHING
     };
-    [Facts::NOTHING, small_x, long_packet]
+    let long_behind_x = Facts {
+        x_readable_bytes: 40,
+        ..small_x
+    };
+    [Facts::NOTHING, small_x, long_packet, long_behind_x]
+}
+
+/// More than what most loads need.
+const ASKED_BYTES: u32 = 0x1_0000;
+
+/// Every way in which an instruction can load something that has its own code.
+fn loadings(op: Op, facts: Facts, options: &Options) -> Vec<Loading> {
+    let is_one_byte = place(op).is_none_or(|(_, bytes)| bytes == 1);
+    let can_ask = options.harden.is_none()
+        && match op {
+            Op::LoadData(Load::Absolute(size, k)) => k < ASKED_BYTES - size.bytes(),
+            Op::LoadData(Load::Indexed(size, k)) => {
+                k < ASKED_BYTES - size.bytes() && k < own_max(facts)
+            }
+            _ => false,
+        };
+    let mut all = Vec::new();
+    for is_unturned in [false, true] {
+        for asked_bytes in [0, ASKED_BYTES] {
+            // A byte is the same either way.
+            if !(is_unturned && is_one_byte) && (asked_bytes == 0 || can_ask) {
+                all.push(Loading {
+                    is_unturned,
+                    asked_bytes,
+                });
+            }
+        }
+    }
+    all
 }
 
 fn cases(options: &Options, layout: Layout) -> Vec<Case> {
@@ -101,13 +133,9 @@ fn cases(options: &Options, layout: Layout) -> Vec<Case> {
             if is_same && !is_word {
                 continue;
             }
-            for is_unturned in [false, true] {
-                // A byte is the same either way.
-                if is_unturned && place(op).is_none_or(|(_, bytes)| bytes == 1) {
-                    continue;
-                }
-                let template = Template::socket(op, is_unturned, facts, options, layout);
-                let (case, skeleton) = case(op, is_unturned, facts, template, options);
+            for loading in loadings(op, facts, options) {
+                let template = Template::socket(op, loading, facts, options, layout);
+                let (case, skeleton) = case(op, loading, facts, template, options);
                 found.entry(skeleton).or_insert(case);
             }
         }
@@ -139,11 +167,11 @@ fn place(op: Op) -> Option<(u32, u32)> {
 
 /// What all of a code's cases have in common: the kind of the instruction and of what it loads, what is known, the code without the
 /// offsets that are left open, and what is assumed of them.
-type Skeleton = (u16, bool, Option<u32>, Vec<u8>, String);
+type Skeleton = (u16, Loading, Option<u32>, Vec<u8>, String);
 
 fn case(
     op: Op,
-    is_unturned: bool,
+    loading: Loading,
     facts: Facts,
     template: Template,
     options: &Options,
@@ -152,7 +180,7 @@ fn case(
     let mut code = template.code[..template.next].to_vec();
     let mut case = Case {
         op,
-        is_unturned,
+        loading,
         facts,
         template,
         constants: Vec::new(),
@@ -177,21 +205,41 @@ fn case(
             (k - first, start.to_owned()),
             (k - first + size, end.clone()),
         ];
+        let is_own = if is_indexed {
+            k < own_max
+        } else {
+            first != 0xfff0_0000
+        };
         // A displacement of 0 doesn't stand in the code.
-        let is_written = k != first || is_indexed;
+        let is_written = k != first || is_indexed && !is_own;
         if is_written && leave_open(&mut case, &mut code, &ends, options) {
-            case.assumption = is_there;
-            let is_tested = k - first + size > facts.readable_bytes;
-            if !is_indexed && first != 0xfff0_0000 && !is_tested {
-                let bound = hex32(facts.readable_bytes);
-                case.assumption = format!("(and {} (bvule {end} {bound}))", case.assumption);
-            }
+            case.assumption = format!(
+                "(and {is_there} {})",
+                covered(&case, is_own.then_some(k - first + size), &end)
+            );
         }
-        relies_on_x = is_indexed && k < own_max;
+        relies_on_x = is_indexed && is_own;
     }
     let known = relies_on_x.then_some(facts.x_max);
-    let skeleton = (insn.code, is_unturned, known, code, case.assumption.clone());
+    let skeleton = (insn.code, loading, known, code, case.assumption.clone());
     (case, skeleton)
+}
+
+/// What is known of the end of what is loaded, if it is one from the start of the packet or from X: that it isn't behind what was
+/// found readable, or what the code asks for.
+fn covered(case: &Case, own_end: Option<u32>, end: &str) -> String {
+    let readable_bytes = match case.op {
+        Op::LoadData(Load::Indexed(..)) => case.facts.x_readable_bytes,
+        _ => case.facts.readable_bytes,
+    };
+    let bounds = [readable_bytes, case.loading.asked_bytes];
+    let bounds = bounds.into_iter();
+    let bound = bounds
+        .filter(|bound| own_end.is_some_and(|end| end <= *bound))
+        .min();
+    bound.map_or("true".to_owned(), |bound| {
+        format!("(bvule {end} {})", hex32(bound))
+    })
 }
 
 /// The offset in an area, of 20 bits, as a term of 32.
@@ -214,7 +262,7 @@ fn leave_open(case: &mut Case, code: &mut [u8], ends: &[(u32, String)], options:
         if let Some((_, term)) = find(insn.memory_displacement64() as u32)
             && places.has_displacement()
             && is_address
-            && insn.memory_index() == Register::None
+            && matches!(insn.memory_index(), Register::None | Register::RCX)
         {
             let first = ip + places.displacement_offset();
             code[first..first + places.displacement_size()].fill(0);
@@ -259,16 +307,18 @@ fn questions(case: &Case) -> Vec<String> {
     let Facts {
         x_max,
         readable_bytes,
+        x_readable_bytes,
         ..
     } = case.facts;
-    let known = format!(
-        "(push)\n(assert (bvule r6 {}))\n(assert (bvuge r6 {}))\n(assert (bvule {} {}))\n(assert {})\n",
-        hex64(0x7fff_ffff),
-        hex64(u64::from(readable_bytes)),
-        Machine::start().low(1),
-        hex32(x_max),
-        case.assumption,
-    );
+    let known = [
+        format!("(bvule r6 {})", hex64(0x7fff_ffff)),
+        format!("(bvuge r6 {})", hex64(u64::from(readable_bytes))),
+        is_behind_x(x_readable_bytes),
+        format!("(bvule {} {})", Machine::start().low(1), hex32(x_max)),
+        "(= ((_ extract 63 32) r1) #x00000000)".to_owned(),
+        case.assumption.clone(),
+    ];
+    let known = format!("(push)\n(assert (and {}))\n", known.join(" "));
     outcomes
         .iter()
         .map(|outcome| {
@@ -277,6 +327,15 @@ fn questions(case: &Case) -> Vec<String> {
             format!("{known}{wrong}\n(check-sat-using (then simplify qfbv))\n(pop)\n")
         })
         .collect()
+}
+
+/// Whether so many bytes from X on are in the packet, if it is any.
+fn is_behind_x(bytes: u32) -> String {
+    let x = extended(&Machine::start().low(1));
+    match bytes {
+        0 => "true".to_owned(),
+        _ => format!("(bvuge r6 (bvadd {x} {}))", hex64(u64::from(bytes))),
+    }
 }
 
 /// What an instruction gives: the condition that it goes on, and then A and X.
@@ -307,9 +366,11 @@ fn right(case: &Case, outcome: &Outcome) -> String {
 }
 
 fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
-    let Case {
-        op, is_unturned, ..
-    } = *case;
+    let Case { op, loading, .. } = *case;
+    let Loading {
+        is_unturned,
+        asked_bytes,
+    } = loading;
     let always = "true".to_owned();
     let of_a = |(goes_on, value), x: String| Meaning {
         goes_on,
@@ -324,10 +385,16 @@ fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
     match op {
         Op::LoadLen => of_a((always, Machine::start().low(9)), x),
         Op::LoadXLen => of_x((always, Machine::start().low(9)), a),
-        Op::LoadData(Load::Absolute(size, _)) => of_a(load(machine, size, is_unturned, "k"), x),
+        Op::LoadData(Load::Absolute(size, _)) => {
+            let (is_inside, value) = load(machine, size, is_unturned, "k");
+            let asked = hex64(u64::from(asked_bytes));
+            of_a((format!("(and {is_inside} (bvuge r6 {asked}))"), value), x)
+        }
         Op::LoadData(Load::Indexed(size, _)) => {
             let offset = format!("(bvadd {x} k)");
-            of_a(load(machine, size, is_unturned, &offset), x)
+            let (is_inside, value) = load(machine, size, is_unturned, &offset);
+            let is_asked = is_behind_x(asked_bytes);
+            of_a((format!("(and {is_inside} {is_asked})"), value), x)
         }
         Op::LoadData(Load::Ancillary(_, Ancillary::XorX)) => {
             of_a((always, format!("(bvxor {a} {x})")), x)
@@ -420,7 +487,15 @@ fn assert_proved(options: &Options) {
 #[test]
 fn code_that_reads_a_byte_too_many_is_refuted() {
     let op = Op::LoadData(Load::Absolute(Size::Half, 12));
-    let code = |facts| Template::socket(op, false, facts, &Options::default(), layouts()[0]);
+    let code = |facts| {
+        Template::socket(
+            op,
+            Loading::default(),
+            facts,
+            &Options::default(),
+            layouts()[0],
+        )
+    };
     let mut wrong_bound = code(Facts::NOTHING);
     // The bound in `cmp esi, 14`.
     assert_eq!(wrong_bound.code[2], 14);
@@ -431,7 +506,13 @@ fn code_that_reads_a_byte_too_many_is_refuted() {
         ..Facts::NOTHING
     });
     for template in [wrong_bound, unchecked] {
-        let (mut case, _) = case(op, false, Facts::NOTHING, template, &Options::default());
+        let (mut case, _) = case(
+            op,
+            Loading::default(),
+            Facts::NOTHING,
+            template,
+            &Options::default(),
+        );
         case.constants.clear();
         case.displacements.clear();
         case.assumption = format!("(= k {})", hex32(12));

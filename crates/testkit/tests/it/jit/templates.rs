@@ -273,9 +273,13 @@ enum Way {
     Return,
 }
 
-/// Whether the machine holds A, X and the scratch memory, and has kept what is not its own.
+/// Whether the machine holds A, X - with zeros above it - and the scratch memory, and has kept what is not its own.
 pub(super) fn leaves(machine: &Machine, places: &[String]) -> String {
-    let mut equal = format!("(and {}", machine.preserves());
+    let mut equal = format!(
+        "(and {} {}",
+        machine.preserves(),
+        machine.x_fills_register()
+    );
     for (index, place) in places.iter().enumerate() {
         let there = match index {
             0 | 1 => machine.low(index),
