@@ -93,7 +93,8 @@ impl Need {
     }
 }
 
-/// For each instruction the bytes that its load asks for besides its own, counted as its own are; 0 where it is no load.
+/// For each instruction the bytes that its load asks for besides its own, counted as its own are; 0 where it is
+/// no load of A from the packet.
 pub(crate) fn asked_for(ops: &[Op]) -> Vec<u32> {
     let facts = known_from(Facts::START, ops, |op, facts| facts.after(op), Facts::or);
     let mut needs = vec![Need::NOTHING; ops.len() + 1];
@@ -106,8 +107,10 @@ pub(crate) fn asked_for(ops: &[Op]) -> Vec<u32> {
         let behind = ways.reduce(Need::or).unwrap_or(Need::NOTHING);
         needs[pc] = behind.before(*op, facts);
         asked[pc] = match op {
-            Op::LoadData(Load::Absolute(..)) => behind.packet_bytes,
-            Op::LoadData(Load::Indexed(..)) => behind.x_bytes,
+            Op::LoadData(Load::Absolute(_, k)) if matches!(Area::of(*k), Area::Packet(_)) => {
+                behind.packet_bytes
+            }
+            Op::LoadData(Load::Indexed(_, k)) if facts.is_own_offset(*k) => behind.x_bytes,
             _ => 0,
         };
         if asked[pc] == ANY {

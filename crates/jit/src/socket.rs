@@ -263,6 +263,8 @@ impl Emitter {
     /// Writes a load from a fixed place.
     fn load_at(&mut self, to: Target, k: u32, facts: Facts) {
         let size = to.size;
+        // What a load asks for counts as tested from here on, and hardened code tests for its own bytes alone.
+        assert!(to.asked_bytes == 0 || !self.is_hardened());
         let zero = self.zero();
         match Area::of(k) {
             Area::Nowhere => self.out.jump(zero),
@@ -304,6 +306,8 @@ impl Emitter {
     /// Writes a load from X + k.
     fn load_indexed(&mut self, to: Target, k: u32, facts: Facts) {
         let size = to.size;
+        // What a load asks for counts as tested from here on, and hardened code tests for its own bytes alone.
+        assert!(to.asked_bytes == 0 || !self.is_hardened());
         let is_own = facts.is_own_offset(k);
         if is_own && !self.is_hardened() {
             let end = to.asked_bytes.max(k + size.bytes());

@@ -9,7 +9,7 @@ use tamis_bpf::{InvalidProgram, Reason};
 use tamis_diag::escape::on_one_line;
 use tamis_diag::words::joined;
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
-use tamis_policy::tamis;
+use tamis_policy::{front_end, tamis};
 
 use crate::error::Error;
 use crate::input::Input;
@@ -45,7 +45,7 @@ pub(crate) fn text_refusal(
     if let Some((_, what)) = begins {
         return Some(refusal(name, Some(what)));
     }
-    if is_script(text) {
+    if is_script(text) && front_end::of_file(name, text).is_none() {
         return Some(refusal(name, Some("a script")));
     }
     // Profiles of tamis have the extension of container profiles.

@@ -113,14 +113,14 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task; whether that is done, and its other threads have left them, if that
-    /// concerns these, too.
+    /// Rolls patched sites back in the memory of a stopped task; whether its other threads have left them, if that concerns
+    /// these, too.
     fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<bool, TraceError> {
         let Some(mut patching) = self.patching.take() else {
             return Ok(true);
         };
-        let mut done = patching.roll_back(self, stopped);
-        if of_all && matches!(done, Ok(true)) {
+        let mut done = patching.roll_back(self, stopped).map(|()| true);
+        if of_all && done.is_ok() {
             done = patching.is_clear_of(self, stopped);
         }
         self.patching = Some(patching);

@@ -88,40 +88,8 @@ impl Tracer<'_> {
             return Ok(None);
         }
         let stopped = self.stop_these(&threads)?;
+        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
         Ok((!stopped.iter().any(creates)).then_some(stopped))
-    }
-
-    /// Stops all other tasks with the memory of this one, which is stopped, those of other processes, too; they go on when their
-    /// reports are handled. None is stopped that waits for its child of `vfork` while that is stopped: it doesn't run before.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`], but for tasks that have ended.
-    pub(crate) fn stop_sharing(&mut self, tid: i32) -> Result<Sharing, TraceError> {
-        let shares = |other: &i32| *other != tid && memory::is_shared(tid, *other) == Ok(true);
-        let all = self.tasks.keys().copied().filter(shares);
-        let (lenders, others): (Vec<i32>, Vec<i32>) =
-            all.partition(|one| self.lenders.contains_key(one));
-        let (blocked, running): (Vec<i32>, Vec<i32>) =
-            others.into_iter().partition(|one| is_blocked(*one));
-        let mut stopped = self.stop_these(&running)?;
-        let has_it_back = |one: &i32| !self.waits(*one, tid);
-        let released: Vec<i32> = lenders.into_iter().filter(has_it_back).collect();
-        stopped.extend(self.stop_these(&released)?);
-        Ok(Sharing {
-            are_all: blocked.is_empty() && !stopped.iter().any(creates),
-            stopped,
-        })
-    }
-
-    /// Whether a task that has lent its memory waits for a stopped one to leave it: this one, or one whose report is still to be
-    /// handled.
-    fn waits(&self, lender: i32, tid: i32) -> bool {
-        let mut borrower = lender;
-        while let Some(next) = self.lenders.get(&borrower) {
-            borrower = *next;
-        }
-        let stop = self.queued_stop(borrower);
-        borrower == tid || stop.is_some_and(|stopped| stopped.stop() != Stop::Exec)
     }
 
     /// Stops these tasks in the same way, but for those that have ended.
@@ -189,18 +157,6 @@ impl Tracer<'_> {
             _ => None,
         })
     }
-}
-
-/// Tasks with the memory of another.
-pub(crate) struct Sharing {
-    pub(crate) stopped: Vec<Stopped>,
-    /// Whether all that could run are among them, and none of them is creating another, whose report comes first.
-    pub(crate) are_all: bool,
-}
-
-/// Whether a task has stopped because it creates another.
-fn creates(stopped: &Stopped) -> bool {
-    matches!(stopped.stop(), Stop::Fork | Stop::Vfork | Stop::Clone)
 }
 
 /// The task that has created one: its process, or that process's parent.

@@ -368,8 +368,6 @@ pub(crate) struct Tracer<'a> {
     pub(super) early: BTreeSet<i32>,
     /// The first stops of such tasks, where it matters whose memory they have.
     pub(super) held_back: Vec<Stopped>,
-    /// Tasks that have lent their memory to a child of `vfork`, which has it still as far as its reports have been handled.
-    pub(super) lenders: BTreeMap<i32, i32>,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Tasks that were to stop, and haven't stopped for that yet.
@@ -415,7 +413,6 @@ impl<'a> Tracer<'a> {
             tasks: BTreeMap::new(),
             early: BTreeSet::new(),
             held_back: Vec::new(),
-            lenders: BTreeMap::new(),
             repeated: BTreeMap::new(),
             interrupted: BTreeSet::new(),
             is_ending: false,
@@ -529,8 +526,11 @@ impl Tracer<'_> {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
                 // It may even have ended.
-                if let Some(new) = stopped.new_task()? {
-                    self.on_created(new.tid(), &stopped);
+                if let Some(new) = stopped.new_task()?
+                    && !self.early.remove(&new.tid())
+                {
+                    self.on_new(new.tid(), Some(tid), Some(tid));
+                    self.take_up(new.tid());
                 }
             }
             Stop::Exec => {
@@ -600,23 +600,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// A stopped task has created another.
-    fn on_created(&mut self, new: i32, stopped: &Stopped) {
-        let tid = stopped.tracee().tid();
-        if self.early.remove(&new) {
-            return;
-        }
-        self.on_new(new, Some(tid), Some(tid));
-        if stopped.stop() == Stop::Vfork {
-            self.lenders.insert(tid, new);
-        }
-        self.take_up(new);
-    }
-
     /// A task has left its address space.
     fn on_left(&mut self, tid: i32) {
-        self.lenders.remove(&tid);
-        self.lenders.retain(|_, borrower| *borrower != tid);
         if let Some(patching) = &mut self.patching {
             patching.left(tid);
         }

@@ -16,7 +16,6 @@
 //! | `space` | what one address space has got |
 //! | `spaces` | which tasks have which of them |
 //! | `slot` | handing a call over |
-//! | `looks` | waiting for a moment to change memory |
 //! | `pace` | how long a side spins |
 //! | `serve` | the thread that answers a slot |
 //! | `counted` | sites whose calls are made and only counted |
@@ -29,7 +28,6 @@
 mod area;
 pub(crate) mod counted;
 pub(crate) mod inject;
-mod looks;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -43,6 +41,8 @@ mod trampoline;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_bpf::Program;
@@ -56,7 +56,6 @@ use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
-use looks::Looks;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
@@ -79,9 +78,9 @@ pub(crate) struct Patching<'a> {
     forked: HashMap<i32, Vec<usize>>,
     /// Those whose calls were answered.
     sites: Sites,
-    /// Of threads that a filter is to wait for.
-    looks: Looks,
-    /// Which threads those are, by who installs it.
+    /// How often threads have been looked for that a filter is to wait for.
+    looks: u32,
+    /// Which those are, by who installs it.
     inside: HashMap<i32, Vec<i32>>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
@@ -152,7 +151,7 @@ impl<'a> Patching<'a> {
             creators: HashMap::new(),
             forked: HashMap::new(),
             sites: Sites::default(),
-            looks: Looks::default(),
+            looks: 0,
             inside: HashMap::new(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
@@ -320,7 +319,7 @@ impl<'a> Patching<'a> {
         call: &SeccompData,
     ) -> Result<(), TraceError> {
         if self.desk.is_unpatched() {
-            return self.roll_back(tracer, stopped).map(|_| ());
+            return self.roll_back(tracer, stopped);
         }
         let tid = stopped.tracee().tid();
         if !self.sites.is_due(call) || self.is_confined(tid) {
@@ -352,26 +351,21 @@ impl<'a> Patching<'a> {
         machine::has_other_filters(tid, self.filters)
     }
 
-    /// Puts back what patched sites were in the memory of a stopped task; whether that is done, and not to be tried again
-    /// when other reports have been seen to.
+    /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.
     pub(crate) fn roll_back(
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<bool, TraceError> {
+    ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        if !self.spaces.of(tid).is_some_and(Space::is_patched) {
-            return Ok(true);
-        }
-        if !tracer.stop_sharing(tid)?.are_all && !self.looks.are_enough() {
-            self.looks.pause();
-            return Ok(false);
-        }
-        self.looks.end();
-        if let Some(space) = self.spaces.of_mut(tid) {
+        let is_patched = self.spaces.of(tid).is_some_and(Space::is_patched);
+        if is_patched
+            && tracer.stop_others(tid)?.is_some()
+            && let Some(space) = self.spaces.of_mut(tid)
+        {
             space.roll_back(tid);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
@@ -381,6 +375,10 @@ impl<'a> Patching<'a> {
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
     ) -> Result<bool, TraceError> {
+        /// How long they run on, at least and at most.
+        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
+        const LOOKS: u32 = 1000;
         let tid = stopped.tracee().tid();
         let Some(space) = self.spaces.of(tid) else {
             return Ok(true);
@@ -408,14 +406,16 @@ impl<'a> Patching<'a> {
                 self.inside.insert(tid, inside);
             }
         } else {
-            is_clear = self.looks.are_enough();
+            is_clear = self.looks > LOOKS;
         }
         if is_clear {
-            self.looks.end();
-        } else {
-            self.looks.pause();
+            self.looks = 0;
+            return Ok(true);
         }
-        Ok(is_clear)
+        let pause = PAUSES[0] * (1 + self.looks / 8);
+        self.looks = self.looks.saturating_add(1);
+        thread::sleep(pause.min(PAUSES[1]));
+        Ok(false)
     }
 
     /// Patches a site, with all threads stopped.

@@ -472,11 +472,17 @@ pub(super) fn is_conceivable(text: &str) -> bool {
     let words = || STATEMENT_WORDS.into_iter().chain(Verb::ALL.map(Verb::word));
     let is_near =
         || first.len() >= MIN_MISSPELT_CHARS && suggest::nearest(first, words()).is_some();
+    // A list of calls and sets.
+    if first.starts_with('@') {
+        return true;
+    }
     if first.is_empty() || is_statement_word(first) || syscall::is_known(first) || is_near() {
         return true;
     }
-    let is_counted =
-        |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', ' ', '\t', '}']);
+    let is_comment = |line: &str| line.starts_with('#') || line.starts_with("//");
+    let is_counted = |line: &&str| {
+        !line.trim().is_empty() && !is_comment(line) && !line.starts_with([' ', '\t', '}'])
+    };
     let lines = text.lines().filter(is_counted);
     let (mut statements, mut others) = (0_usize, 0_usize);
     for line in lines {

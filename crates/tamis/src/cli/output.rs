@@ -16,6 +16,7 @@ use tamis_diag::{Diagnostic, Sources};
 use tamis_profile::Profile;
 use tamis_report::Document;
 use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
+use tamis_session::files;
 use tamis_session::path_text::{PathText, path_of};
 
 use super::failure::Failure;
@@ -83,8 +84,12 @@ impl OutputArgs {
         self.output.is_some()
     }
 
-    /// Fails if the file's folder doesn't exist, for commands that do something before they write.
+    /// Fails if the file's folder doesn't exist or it is a folder itself, for commands that do something before they write.
     pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+        if let Some(path) = self.file().filter(|path| path.is_dir()) {
+            let message = format!("cannot write to {}: it is a folder", path.text());
+            return Err(Failure::environment(message));
+        }
         let folder = self.file().and_then(Path::parent);
         match folder.filter(|folder| *folder != Path::new("") && !folder.is_dir()) {
             Some(folder) => Err(Failure::environment(format!(
@@ -111,6 +116,14 @@ impl OutputArgs {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// The same of an argument that may name a stack: a list or a folder.
+    pub(crate) fn refuse_to_replace_any(&self, input: &str) -> Result<(), Failure> {
+        let (paths, _) = files::stack_paths(input)?;
+        paths
+            .iter()
+            .try_for_each(|path| self.refuse_to_replace(path))
     }
 
     /// Whether the result is written to a file and, with `--json`, the document about it to standard output.

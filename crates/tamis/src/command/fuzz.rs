@@ -162,8 +162,8 @@ fn check_vectors(file: &Path, args: &Args) -> Result<(), Failure> {
     let output = OutputArgs::to(file.to_owned());
     output.check_folder()?;
     let sides = [Some(&args.left), args.right.as_ref()];
-    let mut inputs = sides.into_iter().flatten().flat_map(|side| side.split(','));
-    inputs.try_for_each(|input| output.refuse_to_replace(input))
+    let mut sides = sides.into_iter().flatten();
+    sides.try_for_each(|side| output.refuse_to_replace_any(side))
 }
 
 /// What tamis makes of a side: of a policy its filter, of programs better ones.

@@ -12,7 +12,7 @@ use tamis_embed::annotation;
 use tamis_kernel::dump;
 use tamis_report::entry::{InputEntry, counted};
 use tamis_report::optimize::OptimizeReport;
-use tamis_session::{Loaded, NamedProgram, files};
+use tamis_session::{Loaded, NamedProgram};
 
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
@@ -81,9 +81,7 @@ struct Given {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
-        for path in files::stack_paths(input)?.0 {
-            args.output.refuse_to_replace(&path)?;
-        }
+        args.output.refuse_to_replace_any(input)?;
     }
     if !matches!(args.form(global), None | Some(Emit::Json)) {
         args.output.refuse_beside_document(global)?;

@@ -81,13 +81,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .into_iter()
         .flatten()
     {
-        args.output.refuse_to_replace(read)?;
+        args.output.refuse_to_replace_any(read)?;
     }
     args.output.check_folder()?;
-    // What was reached until then is worth more than a quick end.
-    let interrupts = Interrupts::catch();
     let load = args.load.for_comparison().with_kind(Some(kind));
     let symptom = Symptom::of(args, &load, &input, global)?;
+    // What is reached from here on is worth more than a quick end.
+    let interrupts = Interrupts::catch();
     let (report, bytes) = match kind {
         InputKind::Bpf | InputKind::Text(_) => {
             reduce_program(&load, input, kind, &symptom, &interrupts)?
@@ -109,6 +109,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         false => exit::OK,
     })
+}
+
+/// Whether a test shows the failure. A signal may end the test's command as well: then its answer is none.
+fn counts(interrupts: &Interrupts, test: impl FnOnce() -> bool) -> bool {
+    !interrupts.arrived() && test() && !interrupts.arrived()
+}
+
+/// Why nothing can be reduced.
+fn not_shown(symptom: &Symptom, name: &str, interrupts: &Interrupts) -> Failure {
+    match interrupts.arrived() {
+        true => Failure::gave_up(
+            format!("interrupted before it was known whether {name} shows the failure"),
+            Some("let the first test end".to_owned()),
+        ),
+        false => symptom.not_shown_by(name),
+    }
 }
 
 /// Shrinks the text of a policy. If it can be read, so can what comes out.
@@ -143,14 +159,14 @@ fn reduce_text(
         })
     };
     if !shows(&given)? {
-        return Err(symptom.not_shown_by(&name));
+        return Err(not_shown(symptom, &name, interrupts));
     }
     let mut failure = None;
     let mut text = reduce::text(&given, &mut |text| {
-        !interrupts.arrived() && or_failure(shows(text), &mut failure)
+        counts(interrupts, || or_failure(shows(text), &mut failure))
     });
     let complete = format!("{}\n", text.trim_end());
-    if complete.len() > 1 && !interrupts.arrived() && shows(&complete)? {
+    if complete.len() > 1 && !interrupts.arrived() && shows(&complete)? && !interrupts.arrived() {
         text = complete;
     }
     if let Some(failure) = failure {
@@ -197,11 +213,11 @@ fn reduce_program(
         })
     };
     if !shows(&program)? {
-        return Err(symptom.not_shown_by(&name));
+        return Err(not_shown(symptom, &name, interrupts));
     }
     let mut failure = None;
     let small = reduce::program(&program, &mut |program| {
-        !interrupts.arrived() && or_failure(shows(program), &mut failure)
+        counts(interrupts, || or_failure(shows(program), &mut failure))
     });
     if let Some(failure) = failure {
         return Err(failure);

@@ -168,7 +168,8 @@ pub(super) fn can_be_copied(state: &State) -> bool {
             return true;
         }
         let kvm = state.kvm_fd.load(Ordering::Relaxed).into();
-        let copies = [(); 2].map(|()| copy_fd(kvm, 0));
+        // Number 0 is no descriptor of ours.
+        let copies = [(); 2].map(|()| copy_fd(kvm, 1));
         for copy in copies.iter().flatten() {
             close((*copy).into());
         }
@@ -225,8 +226,23 @@ pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
     let fd = with_limit(state, |limit| {
         let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
-        move_fd(state, fd, 2 + index as i32, limit)
+        let fd = move_fd(state, fd, 2 + index as i32, limit)?;
+        // From here on the guest can't close it.
+        state.vcpu_fds[index].store(fd, Ordering::Release);
+        Ok(fd)
     })?;
+    match prepare_vcpu(state, index, fd) {
+        Ok(()) => Ok(fd),
+        Err(error) => {
+            state.vcpu_fds[index].store(0, Ordering::Release);
+            close(fd.into());
+            Err(error)
+        }
+    }
+}
+
+/// Sets up a new thread of the machine.
+fn prepare_vcpu(state: &State, index: usize, fd: i32) -> Result<(), Errno> {
     let run_bytes = state.run_bytes.load(Ordering::Relaxed);
     let args = [
         state.run(index),
@@ -247,8 +263,7 @@ pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     errno(request(fd, KVM_SET_XCRS, ptr::from_ref(&xcrs) as u64))?;
     set_entries(state, fd)?;
     shim::write_task(state, index);
-    state.vcpu_fds[index].store(fd, Ordering::Release);
-    Ok(fd)
+    Ok(())
 }
 
 /// Ends the machine.

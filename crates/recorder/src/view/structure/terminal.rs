@@ -119,7 +119,7 @@ fn speed(bits: u32) -> &'static str {
 }
 
 /// Names of fields, then those of single bits, and what has no name; nothing stands for no bits.
-fn joined(fields: Vec<String>, names: &[&'static str], bits: u32) -> String {
+fn joined(fields: &[&str], names: &[&'static str], bits: u32) -> String {
     let rest = match bits {
         0 => String::new(),
         bits => symbols::joined(Arch::X86_64, names, bits.into()),
@@ -134,22 +134,21 @@ fn settings(address: u64, behind: &Behind<'_>) -> Option<String> {
     let bytes = behind.bytes(address, MAX_BYTES)?;
     let fields = Fields(&bytes);
     let [input, output, control, local] = [0, 4, 8, 12].map(|at| fields.half(at));
-    let delays = DELAYS
-        .map(|delay| chosen(output, delay).to_owned())
-        .to_vec();
+    let delays = DELAYS.map(|delay| chosen(output, delay));
     let delay_bits = DELAYS.iter().fold(0, |all, (mask, _)| all | mask);
-    let mut sizes = vec![speed(control).to_owned()];
     let input_speed = control >> INPUT_SPEED_SHIFT & SPEED;
+    let other = format!("{}<<IBSHIFT", speed(input_speed));
+    let mut sizes = vec![speed(control)];
     if input_speed != 0 {
-        sizes.push(format!("{}<<IBSHIFT", speed(input_speed)));
+        sizes.push(&other);
     }
-    sizes.push(chosen(control, SIZE).to_owned());
+    sizes.push(chosen(control, SIZE));
     let size_bits = SPEED | SPEED << INPUT_SPEED_SHIFT | SIZE.0;
     Some(format!(
         "{{c_iflag={}, c_oflag={}, c_cflag={}, c_lflag={}, ...}}",
-        joined(Vec::new(), &INPUT, input),
-        joined(delays, &OUTPUT, output & !delay_bits),
-        joined(sizes, &CONTROL, control & !size_bits),
-        joined(Vec::new(), &LOCAL, local)
+        joined(&[], &INPUT, input),
+        joined(&delays, &OUTPUT, output & !delay_bits),
+        joined(&sizes, &CONTROL, control & !size_bits),
+        joined(&[], &LOCAL, local)
     ))
 }
