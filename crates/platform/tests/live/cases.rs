@@ -413,14 +413,12 @@ fn decided(platform: &dyn Platform) -> Outcome {
     if notify.probe().is_err() {
         return Outcome::Skipped("the platform `notify` doesn't work here");
     }
-    let (about_tasks, without_sigreturn) = (host::about_tasks(), host::without_sigreturn());
-    let interrupted = host::interrupted();
+    let (about_tasks, interrupted) = (host::about_tasks(), host::interrupted());
+    let without_sigreturn = host::without_sigreturn();
     // The race of `r` needs luck to be lost.
     for scene in "k t l i v f c h e m s r r r r r - m".split(' ') {
         if scene == "-" {
-            // From then on, limits may not be raised.
-            const CAP_SYS_RESOURCE: u32 = 1 << 24;
-            limits::drop_capability(CAP_SYS_RESOURCE);
+            limits::drop_capability(1 << 24); // CAP_SYS_RESOURCE: limits may not be raised.
             continue;
         }
         let ended = |platform: &dyn Platform| {
@@ -434,8 +432,8 @@ fn decided(platform: &dyn Platform) -> Outcome {
                 },
                 has_results: false,
             };
-            let ended = platform.run(&guest, &Host::default(), &Options::default());
-            ended.expect("it runs")
+            let (host, options) = (Host::default(), Options::default());
+            platform.run(&guest, &host, &options).expect("it runs")
         };
         let expected = ended(notify);
         assert_ne!(expected, Ended::Exited(1), "{scene}");
