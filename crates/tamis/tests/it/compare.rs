@@ -196,8 +196,15 @@ fn what_the_prover_cannot_hold_is_no_answer() {
         "--time-limit",
         "600",
     ];
-    // As long as a busy machine takes to get there.
-    let nodes_and_time = ["--max-nodes", "10000", "--time-limit", "4"];
+    // As long as a busy machine takes to get there, and more conflicts than an idle one meets in that time.
+    let nodes_and_time = [
+        "--max-nodes",
+        "10000",
+        "--max-conflicts",
+        "1000000000",
+        "--time-limit",
+        "4",
+    ];
     for (limits, advice) in [
         (&conflicts[..], "--max-conflicts 10000"),
         (&nodes_and_time, "--time-limit 40"),
