@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp, stack};
 use tamis_jit::Entry;
-use tamis_vm::cache::{Plan, Residual, Shortcut, Table};
+use tamis_vm::cache::{Plan, Residual, Table};
 use tamis_vm::threaded::{self, Threaded};
 
 use crate::choice::{Choice, Engine, choose};
@@ -27,8 +27,6 @@ use crate::{Error, Options};
 #[derive(Debug)]
 pub struct Evaluator {
     filters: Filters,
-    /// Of the table.
-    shortcut: Shortcut,
     table: Option<Table>,
     endian: Endian,
     choice: Choice,
@@ -65,11 +63,9 @@ impl Evaluator {
         };
         // The reference interpreter judges tables, and so runs without one.
         let is_judge = choice.engine == Engine::Reference;
-        let table = table.filter(|_| !is_judge);
         Ok(Evaluator {
             filters,
-            shortcut: table.as_ref().map_or_else(Shortcut::none, Table::shortcut),
-            table,
+            table: table.filter(|_| !is_judge),
             endian: stack.endian().unwrap_or(Endian::Little),
             choice,
         })
@@ -93,23 +89,23 @@ impl Evaluator {
     /// The stack's answer to a call, given the sixteen words that a machine of the filters' byte order has in memory.
     #[inline]
     pub fn run_image(&self, image: &[u32; 16]) -> u32 {
+        let Some(table) = &self.table else {
+            return self.run_all(image);
+        };
         let [nr, audit, ..] = *image;
-        match (self.shortcut.plan(audit, nr), &self.filters, &self.table) {
-            (Some(Plan::Answer(ret)), ..) => ret,
-            (Some(Plan::Residual(residual)), Filters::Jit(filters), _) => {
+        match (table.plan(audit, nr), &self.filters) {
+            (Plan::Answer(ret), _) => ret,
+            (Plan::Residual(residual), Filters::Jit(filters)) => {
                 let ret = filters.run_entry(residual as usize, image);
                 stack::stricter(stack::NO_FILTER, ret)
             }
-            (.., Some(table)) => self.run_by_table(table, image),
-            (.., None) => self.run_all(image),
+            (plan, _) => self.run_residuals(table, plan, image),
         }
     }
 
-    /// The answer by the plan that the table has. Apart, so that what callers inline is short.
+    /// The answer of what a plan leaves to the filters. Apart, so that what callers inline is short.
     #[inline(never)]
-    fn run_by_table(&self, table: &Table, image: &[u32; 16]) -> u32 {
-        let [nr, audit, ..] = *image;
-        let plan = table.plan(audit, nr);
+    fn run_residuals(&self, table: &Table, plan: Plan, image: &[u32; 16]) -> u32 {
         match &self.filters {
             Filters::Jit(filters) => {
                 table.carry_out(plan, |residual| filters.run_entry(residual as usize, image))

@@ -13,7 +13,6 @@
 mod explore;
 mod live;
 mod numbers;
-mod shortcut;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -24,7 +23,6 @@ use tamis_bpf::stack::{NO_FILTER, stricter};
 use tamis_bpf::{Op, Operand, Pc, Program, Stack};
 
 use self::explore::Filter;
-pub use self::shortcut::Shortcut;
 use crate::threaded::State;
 
 /// The plans of a stack.
@@ -166,11 +164,6 @@ impl Table {
             Ok(index) if index < self.first.dense.len() => self.first.dense[index],
             _ => self.plan_of_another(audit, nr),
         }
-    }
-
-    /// The plans that are found by one look into an array of words.
-    pub fn shortcut(&self) -> Shortcut {
-        Shortcut::new(self.first.audit, &self.first.dense)
     }
 
     /// The plan where the architecture isn't the first, or the number isn't in its array.
