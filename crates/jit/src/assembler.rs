@@ -188,10 +188,10 @@ impl Assembler {
         self.push_encoded(compare);
     }
 
-    /// Writes jumps for both values of a condition, or one, and before them the instruction that decides. That is encoded
-    /// where it is known which it is: finding out here takes as long as all the rest.
+    /// Writes jumps for both values of a condition, or one, and before them the instruction that decides.
     #[inline]
-    pub(crate) fn branch(&mut self, compare: Encoded, condition: Condition, yes: Label, no: Label) {
+    pub(crate) fn branch(&mut self, compare: Inst, condition: Condition, yes: Label, no: Label) {
+        let compare = compare.encode();
         if self.here() == yes {
             self.jump_if_encoded(compare, condition.inverted(), no);
         } else {

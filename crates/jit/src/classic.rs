@@ -288,19 +288,18 @@ impl Emitter {
             return self.out.jump(exits.next);
         }
         self.with_operand(operand, |this, source| {
-            let (cmp, half) = (Binary::Cmp, Width::Half);
             let compare = match (test, source) {
-                (Test::Set, Source::Constant(k @ 0..=0xff)) => Inst::TestLowByte(k as u8).encode(),
+                (Test::Set, Source::Constant(k @ 0..=0xff)) => Inst::TestLowByte(k as u8),
                 (Test::Set, Source::Constant(k)) => {
-                    Inst::BinaryImm(Binary::Test, half, A, k as i32).encode()
+                    Inst::BinaryImm(Binary::Test, Width::Half, A, k as i32)
                 }
                 (Test::Set, Source::Register(src)) => {
-                    Inst::Binary(Binary::Test, half, A, src).encode()
+                    Inst::Binary(Binary::Test, Width::Half, A, src)
                 }
                 // The same flags as a comparison with 0, in fewer bytes.
-                (_, Source::Constant(0)) => Inst::Binary(Binary::Test, half, A, A).encode(),
-                (_, Source::Constant(k)) => Inst::BinaryImm(cmp, half, A, k as i32).encode(),
-                (_, Source::Register(src)) => Inst::Binary(cmp, half, A, src).encode(),
+                (_, Source::Constant(0)) => Inst::Binary(Binary::Test, Width::Half, A, A),
+                (_, Source::Constant(k)) => Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32),
+                (_, Source::Register(src)) => Inst::Binary(Binary::Cmp, Width::Half, A, src),
             };
             this.out.branch(compare, condition, exits.next, exits.no);
         });

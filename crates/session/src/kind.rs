@@ -144,10 +144,15 @@ impl Input {
     /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
     /// what it expected, and what isn't text for a program.
     pub fn kind(&self) -> InputKind {
-        self.evident_kind().unwrap_or(match self.text() {
+        self.evident_kind().unwrap_or_else(|| self.guessed_kind())
+    }
+
+    /// What it is taken for if neither its extension nor its content says it.
+    pub(crate) fn guessed_kind(&self) -> InputKind {
+        match self.text() {
             Some(_) => InputKind::TAMIS,
             None => InputKind::Bpf,
-        })
+        }
     }
 
     /// What its extension or its content says that it is; `None` if it can only be guessed.

@@ -50,7 +50,10 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     #[cfg(feature = "toml")]
     refuse_matrix(&input)?;
     let evident = input.evident_kind();
-    let kind = options.kind.or(evident).unwrap_or_else(|| input.kind());
+    let kind = options
+        .kind
+        .or(evident)
+        .unwrap_or_else(|| input.guessed_kind());
     let certainty = match (options.kind, evident) {
         (Some(_), _) => Certainty::Named,
         (None, Some(_)) => Certainty::Evident,

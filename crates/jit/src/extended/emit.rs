@@ -547,7 +547,7 @@ impl Emitter {
             _ => Binary::Cmp,
         };
         self.with_source(width, source, |this, value| {
-            let compare = binary(op, width, dst, value).encode();
+            let compare = binary(op, width, dst, value);
             this.out.branch(compare, condition, site.taken, site.next);
         });
     }

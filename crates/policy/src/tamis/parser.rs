@@ -472,11 +472,13 @@ pub(super) fn is_conceivable(text: &str) -> bool {
     let words = || STATEMENT_WORDS.into_iter().chain(Verb::ALL.map(Verb::word));
     let is_near =
         || first.len() >= MIN_MISSPELT_CHARS && suggest::nearest(first, words()).is_some();
-    // A list of calls and sets.
-    if first.starts_with('@') {
-        return true;
-    }
-    if first.is_empty() || is_statement_word(first) || syscall::is_known(first) || is_near() {
+    let is_set = first.starts_with('@');
+    if first.is_empty()
+        || is_set
+        || is_statement_word(first)
+        || syscall::is_known(first)
+        || is_near()
+    {
         return true;
     }
     let is_comment = |line: &str| line.starts_with('#') || line.starts_with("//");

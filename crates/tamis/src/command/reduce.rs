@@ -166,7 +166,7 @@ fn reduce_text(
         counts(interrupts, || or_failure(shows(text), &mut failure))
     });
     let complete = format!("{}\n", text.trim_end());
-    if complete.len() > 1 && !interrupts.arrived() && shows(&complete)? && !interrupts.arrived() {
+    if complete.len() > 1 && counts(interrupts, || or_failure(shows(&complete), &mut failure)) {
         text = complete;
     }
     if let Some(failure) = failure {
