@@ -1,7 +1,8 @@
 //! Being told of a user's wish to end, instead of being ended by it.
 //!
 //! While an [`Interrupts`] lives, `SIGINT`, `SIGTERM` and `SIGHUP` don't end this process: they are noted, for work that has a
-//! result worth keeping. A second signal of the same kind ends the process, in case the work doesn't.
+//! result worth keeping. One that comes more than half a second after the first ends the process, in case the work doesn't.
+//! Until then others are part of the same wish: `timeout` sends its signal to a command and then to the command's group.
 
 use crate::sys::interrupt;
 

@@ -17,6 +17,7 @@ pub struct DumpReport {
 /// One filter.
 #[derive(Serialize)]
 pub struct DumpedEntry {
+    pub index: usize,
     pub length_insns: usize,
     pub insns: Vec<InsnEntry>,
 }
@@ -24,13 +25,28 @@ pub struct DumpedEntry {
 impl DumpReport {
     /// The report of a process's filters, the oldest first.
     pub fn of(pid: i32, filters: &[Program]) -> DumpReport {
-        let entry = |filter: &Program| DumpedEntry {
-            length_insns: filter.len(),
-            insns: insns(filter.insns()),
-        };
+        let filters = filters.iter().enumerate();
         DumpReport {
             pid,
-            filters: filters.iter().map(entry).collect(),
+            filters: filters.map(DumpedEntry::of).collect(),
+        }
+    }
+
+    /// The report of one of a process's filters, by its number from the oldest.
+    pub fn of_one(pid: i32, index: usize, filter: &Program) -> DumpReport {
+        DumpReport {
+            pid,
+            filters: vec![DumpedEntry::of((index, filter))],
+        }
+    }
+}
+
+impl DumpedEntry {
+    fn of((index, filter): (usize, &Program)) -> DumpedEntry {
+        DumpedEntry {
+            index,
+            length_insns: filter.len(),
+            insns: insns(filter.insns()),
         }
     }
 }
@@ -41,15 +57,15 @@ impl fmt::Display for DumpReport {
         if count == 0 {
             return writeln!(f, "process {} has no filters", self.pid);
         }
-        for (index, filter) in self.filters.iter().enumerate() {
-            let place = match index {
+        for filter in &self.filters {
+            let place = match filter.index {
                 _ if count == 1 => "",
                 0 => ", the oldest",
                 index if index + 1 == count => ", the newest",
                 _ => "",
             };
             let length = counted(filter.length_insns, "instruction");
-            writeln!(f, "filter {index}: {length}{place}")?;
+            writeln!(f, "filter {}: {length}{place}", filter.index)?;
         }
         Ok(())
     }

@@ -9,10 +9,8 @@ use crate::diagnostics::DiagnosticEntry;
 /// # Errors
 /// Never: the members of warnings have names.
 pub fn json(profile: &Profile, warnings: &[DiagnosticEntry]) -> serde_json::Result<String> {
-    let text = profile.to_json();
-    let members = text.trim_end().trim_end_matches('}').trim_end();
     let warnings = serde_json::to_string(warnings)?;
-    Ok(format!("{members},\n  \"diagnostics\": {warnings}\n}}\n"))
+    Ok(profile.to_json_with("diagnostics", &warnings))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::kind::InputKind;
 
-/// How files begin that are not text.
-const BINARY: [(&[u8], &str); 9] = [
+/// How files begin that are nothing that tamis reads.
+const BEGINNINGS: [(&[u8], &str); 11] = [
     (b"\x7fELF", "an executable or a library (ELF)"),
     (b"\x1f\x8b", "a file compressed by gzip"),
     (b"\xfd7zXZ", "a file compressed by xz"),
@@ -26,10 +26,9 @@ const BINARY: [(&[u8], &str); 9] = [
     (b"\xff\xd8\xff", "an image"),
     (b"\xd4\xc3\xb2\xa1", "a capture of packets"),
     (b"\x0a\x0d\x0d\x0a", "a capture of packets"),
+    (b"<", "XML or HTML"),
+    (b"%PDF", "a PDF document"),
 ];
-
-/// How texts begin that no language has.
-const TEXT: [(&str, &str); 2] = [("<", "XML or HTML"), ("%PDF", "a PDF document")];
 
 /// The error for a text that couldn't be read as this kind, if it is something else than tamis reads. It is a guess if neither its name
 /// nor its looks say the kind.
@@ -41,8 +40,7 @@ pub(crate) fn text_refusal(
 ) -> Option<Error> {
     let text = sources.get(source).text.trim_start();
     let name = sources.name(source);
-    let begins = TEXT.iter().find(|(start, _)| text.starts_with(start));
-    if let Some((_, what)) = begins {
+    if let Some(what) = by_beginning(text.as_bytes(), &BEGINNINGS) {
         return Some(refusal(name, Some(what)));
     }
     if is_script(text) && front_end::of_file(name, text).is_none() {
@@ -65,10 +63,7 @@ pub(crate) fn text_refusal(
 
 /// The error for a file that isn't text and whose name doesn't say that it is a program.
 pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) -> Option<Error> {
-    let begins = BINARY
-        .iter()
-        .find(|(start, _)| input.bytes.starts_with(start));
-    if let Some((_, what)) = begins {
+    if let Some(what) = by_beginning(&input.bytes, &BEGINNINGS) {
         return Some(refusal(&input.name, Some(what)));
     }
     // A filter may be wrong anywhere, but not even to begin with an instruction is another matter.
@@ -78,6 +73,13 @@ pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) ->
     invalid
         .filter(is_none)
         .map(|_| refusal(&input.name, Some("binary data other than a filter")))
+}
+
+/// What begins as these bytes do, by a table of beginnings.
+pub(crate) fn by_beginning(bytes: &[u8], table: &[(&[u8], &'static str)]) -> Option<&'static str> {
+    let mut entries = table.iter();
+    let entry = entries.find(|(start, _)| bytes.starts_with(start));
+    entry.map(|(_, what)| *what)
 }
 
 /// Whether a text says in its first line which program interprets it, and that isn't tamis.

@@ -1,7 +1,8 @@
 //! Paths as text, and back: a path is bytes, and messages, documents and names of inputs are text.
 //!
-//! A byte that belongs to no character of UTF-8 is `\xHH`. So that every text stands for one path, a path that has such
-//! four characters itself has `\x5c` for their backslash. All other paths are themselves.
+//! A byte that belongs to no character of UTF-8 is `\xHH`, and so are those of control characters, which would break the
+//! line that a path is shown on. So that every text stands for one path, a path that has such four characters itself has
+//! `\x5c` for their backslash. All other paths are themselves.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,22 +22,20 @@ impl PathText for OsStr {
     /// let latin = OsStr::from_bytes(b"k\xfcrzer.tamis");
     /// assert_eq!(latin.text(), r"k\xfcrzer.tamis");
     /// assert_eq!(path_of(&latin.text()), Path::new(latin));
+    /// assert_eq!(OsStr::new("two\nlines").text(), r"two\x0alines");
     /// ```
     fn text(&self) -> String {
         let mut text = String::new();
         for chunk in self.as_bytes().utf8_chunks() {
-            let mut rest = chunk.valid();
-            while let Some(at) = rest.find(r"\x") {
-                let (before, code) = rest.split_at(at);
-                text.push_str(before);
-                let is_code = byte_of(code).is_some();
-                text.push_str(if is_code { r"\x5c" } else { r"\" });
-                rest = &code[1..];
+            let valid = chunk.valid();
+            for (at, c) in valid.char_indices() {
+                let end = at + c.len_utf8();
+                match c.is_control() || byte_of(&valid[at..]).is_some() {
+                    true => push_codes(&mut text, &valid.as_bytes()[at..end]),
+                    false => text.push(c),
+                }
             }
-            text.push_str(rest);
-            for byte in chunk.invalid() {
-                text.push_str(&format!(r"\x{byte:02x}"));
-            }
+            push_codes(&mut text, chunk.invalid());
         }
         text
     }
@@ -45,6 +44,13 @@ impl PathText for OsStr {
 impl PathText for Path {
     fn text(&self) -> String {
         self.as_os_str().text()
+    }
+}
+
+/// Adds the codes of bytes.
+fn push_codes(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push_str(&format!(r"\x{byte:02x}"));
     }
 }
 
@@ -84,7 +90,7 @@ mod tests {
     #[test]
     fn every_path_comes_back_from_its_text_and_no_two_have_the_same() {
         // All sequences of up to five of these pieces, in which codes and broken characters arise.
-        let pieces: [&[u8]; 7] = [b"\\", b"x", b"5c", b"f", b"\xff", b"\xc3", b"\xbc"];
+        let pieces: [&[u8]; 8] = [b"\\", b"x", b"5c", b"f", b"\n", b"\xff", b"\xc3", b"\xbc"];
         let mut paths = vec![Vec::new()];
         let mut first = 0;
         for _ in 0..5 {

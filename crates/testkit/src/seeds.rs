@@ -38,6 +38,9 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
 
 /// The step in which a list of cases is gone through that all belong to a full run: `step`, or 1.
 ///
+/// Cases that loops make repeat their kinds with the number of a loop's rounds. A step that has no divisor in common with
+/// it meets each kind in turn: 5 for loops of 2, 3, 4, 7, 8 or 16 rounds.
+///
 /// # Panics
 /// If `TAMIS_SEEDS` is set to anything but `full`.
 pub fn every(step: usize) -> usize {

@@ -157,8 +157,8 @@ impl Table {
     /// The plan for calls of this architecture with this number.
     #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
-        // Most calls are of one architecture, with a number that is in its array: then no bit of this is set but those of
-        // the number, and one comparison tells it.
+        // Most calls are of the first architecture, with a number that is in its array. One comparison tells both: then this
+        // is the number, and otherwise it is larger than any in the array.
         let index = key(audit, nr) ^ self.first_key;
         match usize::try_from(index) {
             Ok(index) if index < self.first.dense.len() => self.first.dense[index],
@@ -169,11 +169,8 @@ impl Table {
     /// The plan where the architecture isn't the first, or the number isn't in its array.
     #[cold]
     fn plan_of_another(&self, audit: u32, nr: u32) -> Plan {
-        let Some(arch) = self.arches().find(|arch| arch.audit == audit) else {
-            return self.whole;
-        };
-        let plan = arch.dense.get(nr as usize);
-        plan.map_or_else(|| arch.beyond(nr), |plan| *plan)
+        let arch = self.arches().find(|arch| arch.audit == audit);
+        arch.map_or(self.whole, |arch| arch.plan(nr))
     }
 
     fn arches(&self) -> impl Iterator<Item = &ArchTable> {
@@ -245,6 +242,11 @@ impl ArchTable {
             behind: intervals[interval_of(&intervals, Table::DENSE)],
             intervals,
         }
+    }
+
+    fn plan(&self, nr: u32) -> Plan {
+        let plan = self.dense.get(nr as usize);
+        plan.map_or_else(|| self.beyond(nr), |plan| *plan)
     }
 
     /// The plan of a number that isn't one of the first.

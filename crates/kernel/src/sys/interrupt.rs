@@ -1,12 +1,16 @@
-//! A handler that notes signals. After the first, the signal's default action is back.
+//! A handler that notes signals. Some time after the first, a signal's default action is back.
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-static ARRIVED: AtomicBool = AtomicBool::new(false);
+/// How long after the first signal others are taken for the same wish.
+const GRACE_NS: u64 = 500_000_000;
+
+/// When the first arrived; 0 if none has.
+static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The actions before, for those signals that weren't ignored.
 #[derive(Debug)]
@@ -14,7 +18,7 @@ pub(crate) struct Noted(Vec<(i32, libc::sigaction)>);
 
 impl Noted {
     pub(crate) fn begin() -> Noted {
-        ARRIVED.store(false, Ordering::Release);
+        FIRST_NS.store(0, Ordering::Release);
         let mut before = Vec::new();
         for signal in SIGNALS {
             let mut old = MaybeUninit::<libc::sigaction>::zeroed();
@@ -29,8 +33,8 @@ impl Noted {
             let mut new = old;
             new.sa_sigaction = on_signal as *const () as libc::sighandler_t;
             // Calls that wait return early, so that whoever waits looks.
-            new.sa_flags = libc::SA_RESETHAND;
-            // SAFETY: the handler only stores a flag, which is async-signal-safe.
+            new.sa_flags = 0;
+            // SAFETY: the handler does only what is async-signal-safe.
             unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) };
             before.push((signal, old));
         }
@@ -48,9 +52,30 @@ impl Drop for Noted {
 }
 
 pub(crate) fn arrived() -> bool {
-    ARRIVED.load(Ordering::Acquire)
+    FIRST_NS.load(Ordering::Acquire) != 0
 }
 
-extern "C" fn on_signal(_signal: i32) {
-    ARRIVED.store(true, Ordering::Release);
+extern "C" fn on_signal(signal: i32) {
+    let now = now_ns();
+    let first = FIRST_NS.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
+    if first.is_err_and(|first| now.saturating_sub(first) > GRACE_NS) {
+        // SAFETY: both functions are async-signal-safe. The signal is blocked here and ends the process afterwards.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+}
+
+/// The time by a clock that only goes forward, and never 0.
+fn now_ns() -> u64 {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the clock exists, and its time is written to a structure of that type, which may be all zeros. The function is
+    // async-signal-safe.
+    let now = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
+        now.assume_init()
+    };
+    let seconds = now.tv_sec.cast_unsigned() * 1_000_000_000;
+    (seconds + now.tv_nsec.cast_unsigned()).max(1)
 }

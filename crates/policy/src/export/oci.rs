@@ -147,13 +147,7 @@ pub(super) fn profile(
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
     let default = nearest_default(flavour, wanted, losses);
-    // Calls with the wanted default get the one that the flavour has.
-    let mut named = calls.named;
-    for (action, _) in (named.values_mut().flatten()).flat_map(|answers| &mut answers.outcomes) {
-        if *action == wanted {
-            *action = default;
-        }
-    }
+    let named = calls.named;
     let mut forms = options.forms.clone();
     let mut too_many: BTreeSet<&'static str> = BTreeSet::new();
     // Each round gives at least one call a longer form.

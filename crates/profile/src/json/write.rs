@@ -19,13 +19,23 @@ impl Profile {
     /// assert!(profile.to_json().contains(line));
     /// ```
     pub fn to_json(&self) -> String {
+        self.document("")
+    }
+
+    /// The same with one more member behind its own, which readers pass over; its value is JSON.
+    pub fn to_json_with(&self, name: &str, value: &str) -> String {
+        self.document(&format!(",\n  {}: {value}", quoted(name)))
+    }
+
+    /// The document with these members, each behind a comma, behind its own.
+    fn document(&self, others: &str) -> String {
         let calls: Vec<String> = self
             .calls()
             .map(|(arch, nr, call)| format!("\n    {}", entry(self, arch, nr, call)))
             .collect();
         let end = if calls.is_empty() { "" } else { "\n  " };
         let (runs, calls) = (self.runs_json(), calls.join(","));
-        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{runs}  \"calls\": [{calls}{end}]\n}}\n")
+        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{runs}  \"calls\": [{calls}{end}]{others}\n}}\n")
     }
 
     /// The members about runs.

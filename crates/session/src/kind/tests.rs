@@ -74,18 +74,57 @@ const SAMPLES: [(&str, &str); 16] = [
 
 /// What an input that is given as something is said to be; `None` if it is taken.
 fn mistaken(given_as: InputKind, name: &str, bytes: &[u8]) -> Option<String> {
+    refused(Some(given_as), name, bytes).map(|first| {
+        let is_named = [code::WRONG_KIND, code::NOT_UTF8].contains(&first.code);
+        format!("{is_named}: {} {:?}", first.message, first.help)
+    })
+}
+
+/// The first error for an input on x86-64; `None` if it is taken.
+fn refused(kind: Option<InputKind>, name: &str, bytes: &[u8]) -> Option<Diagnostic> {
     let options = LoadOptions {
-        kind: Some(given_as),
+        kind,
         ..LoadOptions::new(Arch::X86_64)
     };
     match load(Input::new(name, bytes), &options, &mut NoIncludes) {
         Ok(_) => None,
-        Err(Error::Diagnostics(diagnostics, _)) => {
-            let first = &diagnostics[0];
-            let is_named = [code::WRONG_KIND, code::NOT_UTF8].contains(&first.code);
-            Some(format!("{is_named}: {} {:?}", first.message, first.help))
+        Err(Error::Diagnostics(diagnostics, _)) => diagnostics.into_iter().next(),
+        Err(_) => panic!("{name}: no diagnostics"),
+    }
+}
+
+#[test]
+fn a_file_of_another_world_is_told_by_its_beginning() {
+    let files: [(&[u8], &str); 4] = [
+        (
+            b"\x7fELF\x02\x01\x01\xff",
+            "an executable or a library (ELF)",
+        ),
+        (b"PK\x03\x04 and text", "a zip archive"),
+        (b"\n<html lang=en>", "XML or HTML"),
+        (
+            b"\xfe\xff\xff\xff\0\0\0\0",
+            "binary data other than a filter",
+        ),
+    ];
+    for (bytes, what) in files {
+        let first = refused(None, "x", bytes).expect("it is no policy");
+        assert_eq!(first.code, code::WRONG_KIND);
+        assert!(first.message.ends_with(what), "{}: {what}", first.message);
+    }
+}
+
+#[test]
+fn a_filter_of_the_other_order_of_bytes_is_told_with_its_architecture() {
+    let tests_arch = b"\0\x20\0\0\0\0\0\x04\0\x15\0\0\x80\0\0\x15\0\x06\0\0\x7f\xff\0\0";
+    let allows = b"\0\x06\0\0\x7f\xff\0\0";
+    for (bytes, arch) in [(&tests_arch[..], "ppc64"), (&allows[..], "s390x")] {
+        for (kind, name) in [(None, "x"), (None, "x.bpf"), (Some(InputKind::Bpf), "x")] {
+            let first = refused(kind, name, bytes).expect("it isn't this machine's");
+            assert!(first.message.contains("big-endian"), "{}", first.message);
+            let help = format!("name its architecture: `--arch {arch}`");
+            assert_eq!(first.help, Some(help));
         }
-        Err(_) => Some("no diagnostics".to_owned()),
     }
 }
 

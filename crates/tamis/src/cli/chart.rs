@@ -1,9 +1,11 @@
 //! The files of charts.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use tamis_chart::Drawing;
+use tamis_session::path_text::PathText;
 
 use super::output::OutputArgs;
 use super::{Failure, output};
@@ -41,6 +43,11 @@ impl ChartFile {
         OutputArgs::to(self.path.clone()).check_folder()
     }
 
+    /// Whether there is such a file already.
+    pub(crate) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Writes charts: a page with them and a text, or one SVG.
     pub(crate) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {
@@ -48,6 +55,12 @@ impl ChartFile {
             false => Drawing::column(title, charts).to_string(),
         };
         output::write_file(&self.path, content.as_bytes())
+    }
+}
+
+impl fmt::Display for ChartFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.text())
     }
 }
 

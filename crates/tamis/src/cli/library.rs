@@ -47,21 +47,28 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Refuses a file that doesn't define libseccomp's functions.
+/// Refuses a file that isn't tamis's library: one that doesn't define libseccomp's functions, or libseccomp itself.
 fn refuse_other(library: &Path) -> Result<(), Failure> {
-    const FUNCTION: &[u8] = b"seccomp_rule_add_array\0";
+    // No other library asks for this variable.
+    const VARIABLE: &[u8] = b"TAMIS_EXPLAIN";
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
-    let mut names = bytes.windows(FUNCTION.len());
-    match bytes.starts_with(b"\x7fELF") && names.any(|window| window == FUNCTION) {
-        true => Ok(()),
-        false => Err(Failure::usage(
-            format!(
-                "{} is no library with libseccomp's functions",
-                library.text()
-            ),
-            format!("the library is called {FILE_NAME}"),
-        )),
-    }
+    let is_libseccomp = bytes.starts_with(b"\x7fELF") && contains(&bytes, FUNCTION);
+    let what = match (is_libseccomp, contains(&bytes, VARIABLE)) {
+        (true, true) => return Ok(()),
+        (true, false) => "libseccomp itself, and not tamis's library in its place",
+        (false, _) => "no library with libseccomp's functions",
+    };
+    Err(Failure::usage(
+        format!("{} is {what}", library.text()),
+        format!("the library is called {FILE_NAME}"),
+    ))
+}
+
+/// The name of a function of libseccomp, as it stands in what defines or asks for it.
+const FUNCTION: &[u8] = b"seccomp_rule_add_array\0";
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
 }
 
 /// The static library beside the shared one.
@@ -216,6 +223,5 @@ fn has_copy(path: &Path) -> bool {
     let Ok(bytes) = fs::read(path) else {
         return false;
     };
-    let contains = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-    contains(b"seccomp_rule_add_array\0") && !contains(b"libseccomp.so.2\0")
+    contains(&bytes, FUNCTION) && !contains(&bytes, b"libseccomp.so.2\0")
 }

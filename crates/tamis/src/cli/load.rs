@@ -139,8 +139,7 @@ impl LoadArgs {
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
-        note_file(path, global);
-        self.load_one(files::read(path)?, global)
+        self.load_one(read_input(path, global)?, global)
     }
 
     /// Understands the one input of a command, which was read; warnings go to standard error.
@@ -155,15 +154,15 @@ impl LoadArgs {
     /// Reads and understands one of several inputs; warnings go to standard error. The caller checks
     /// the options with [`check_options`](Self::check_options).
     pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
-        let loaded = self.read(path)?;
+        let loaded = self.read(path, global)?;
         warn(&loaded, global);
         Ok(loaded)
     }
 
     /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
-    pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
+    pub(crate) fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
-        self.load_input(files::read(path)?)
+        self.load_input(read_input(path, global)?)
     }
 
     /// Loads one of several inputs that has been read.
@@ -303,13 +302,14 @@ pub(crate) fn reading(path: &str) -> Stage {
     budget::stage(format!("reading {path}"))
 }
 
-/// Notes that a file has the name of an embedded policy, which is the one that is used.
-pub(crate) fn note_file(path: &str, global: &Global) {
+/// Reads an input, with a note if a file has the name of an embedded policy, which is the one that is used.
+pub(crate) fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
     if Input::embedded(path).is_some() && Path::new(path).exists() {
         global.notice(&format!(
             "note: {path} is the embedded policy; the file of that name here is `./{path}`"
         ));
     }
+    Ok(files::read(path)?)
 }
 
 /// Shows the warnings about a policy.

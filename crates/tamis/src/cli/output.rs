@@ -107,23 +107,14 @@ impl OutputArgs {
 
     /// Refuses to replace the input by the result.
     pub(crate) fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
-        let real = |path: &Path| fs::canonicalize(path).ok();
-        let is_input = |path: &Path| real(path).is_some() && real(path) == real(&path_of(input));
-        match self.file() {
-            Some(path) if is_input(path) => Err(Failure::usage(
-                format!("the output would overwrite the input {input}"),
-                "name another file with `-o`",
-            )),
-            _ => Ok(()),
-        }
+        let mut file = self.file().into_iter();
+        file.try_for_each(|file| refuse_to_replace(file, "-o", input))
     }
 
     /// The same of an argument that may name a stack: a list or a folder.
     pub(crate) fn refuse_to_replace_any(&self, input: &str) -> Result<(), Failure> {
-        let (paths, _) = files::stack_paths(input)?;
-        paths
-            .iter()
-            .try_for_each(|path| self.refuse_to_replace(path))
+        let mut file = self.file().into_iter();
+        file.try_for_each(|file| refuse_to_replace_any(file, "-o", input))
     }
 
     /// Whether the result is written to a file and, with `--json`, the document about it to standard output.
@@ -170,6 +161,25 @@ impl OutputArgs {
             None => print(bytes),
         }
     }
+}
+
+/// Refuses to replace an input by the file that this option names.
+fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    match real(file).is_some() && real(file) == real(&path_of(input)) {
+        true => Err(Failure::usage(
+            format!("the output would overwrite the input {input}"),
+            format!("name another file with `{option}`"),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The same of an argument that may name a stack: a list or a folder.
+pub(crate) fn refuse_to_replace_any(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
+    let (paths, _) = files::stack_paths(input)?;
+    let mut paths = paths.iter();
+    paths.try_for_each(|path| refuse_to_replace(file, option, path))
 }
 
 /// Writes a file completely or not at all.

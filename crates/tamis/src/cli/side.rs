@@ -6,7 +6,7 @@ use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{NamedProgram, Side, SideOptions};
 
-use super::load::{LoadArgs, note_file, reading, warn};
+use super::load::{LoadArgs, read_input, reading, warn};
 use super::{Failure, Global};
 
 /// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
@@ -39,9 +39,9 @@ fn read_by(
     let mut filters = Vec::new();
     for path in &paths {
         let _stage = reading(path);
-        note_file(path, global);
+        let input = read_input(path, global)?;
         let mut loader = FileLoader::new(&folders);
-        let loaded = tamis_session::load(files::read(path)?, &options, &mut loader)?;
+        let loaded = tamis_session::load(input, &options, &mut loader)?;
         warn(&loaded, global);
         filters.push(loaded);
     }

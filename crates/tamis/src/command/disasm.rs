@@ -5,7 +5,7 @@ mod native;
 
 use tamis_bpf::disasm;
 use tamis_report::disasm::DisasmReport;
-use tamis_session::{NamedProgram, files};
+use tamis_session::NamedProgram;
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.packet {
         return packet_program(args, style, global);
     }
-    let input = files::read(&args.input)?;
+    let input = load::read_input(&args.input, global)?;
     if args.extended
         && let Some(sections) = object::sections(&input)?
     {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::slice;
 
 use tamis_bpf::Program;
 use tamis_kernel::{DumpError, dump};
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             ));
         };
         match global.json {
-            true => output::show(&DumpReport::of(pid, slice::from_ref(filter)), global)?,
+            true => output::show(&DumpReport::of_one(pid, index, filter), global)?,
             false => OutputArgs { output: None }.raw(&filter.to_bytes())?,
         }
     } else if global.json || args.output.is_none() {

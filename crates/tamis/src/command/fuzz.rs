@@ -19,7 +19,7 @@ use tamis_session::{Loaded, NamedProgram, Side, SideOptions};
 
 use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
-use crate::cli::output::{OutputArgs, show};
+use crate::cli::output::{OutputArgs, refuse_to_replace_any, show};
 use crate::cli::progress::Progress;
 use crate::cli::side;
 use crate::cli::{Failure, Global, budget, exit, input};
@@ -159,11 +159,10 @@ fn check_vectors(file: &Path, args: &Args) -> Result<(), Failure> {
             "name a file, or `/dev/stderr`",
         ));
     }
-    let output = OutputArgs::to(file.to_owned());
-    output.check_folder()?;
+    OutputArgs::to(file.to_owned()).check_folder()?;
     let sides = [Some(&args.left), args.right.as_ref()];
     let mut sides = sides.into_iter().flatten();
-    sides.try_for_each(|side| output.refuse_to_replace_any(side))
+    sides.try_for_each(|side| refuse_to_replace_any(file, "--export-vectors", side))
 }
 
 /// What tamis makes of a side: of a policy its filter, of programs better ones.

@@ -76,7 +76,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let checks = args.checks()?;
-    let loaded = args.inputs.iter().map(|input| args.load.read(input));
+    let inputs = args.inputs.iter();
+    let loaded = inputs.map(|input| args.load.read(input, global));
     let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
     args.load.check_options(&loaded)?;
     let inputs: Vec<InputFindings> = match args.stack {

@@ -23,7 +23,7 @@ Examples:
 --bench runs a guest on each platform: a null call (getppid, answered), a call whose memory the supervisor reads (8 bytes), \
 one whose memory it writes (read of a byte), a call that blocks (the shortest sleep), a page fault (with the call that gives the page back, which isn't caught), and fork, exit \
 and wait; each with guest and supervisor on one CPU and on one each. Figures \
-are minima and medians of batches, over rounds in which all take turns. Ctrl-C ends the measurement and prints what was measured until then.
+are minima and medians of batches, over rounds in which all take turns. Ctrl-C ends the measurement and prints what was measured until then; a chart that is there already stays.
 Exit status: 3 if the measurement was interrupted.")]
 pub(crate) struct Args {
     /// Measure what catching a call costs here
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.chart
         .as_ref()
         .map_or(Ok(()), ChartFile::check_folder)?;
-    let mut code = exit::OK;
+    let mut is_whole = true;
     if args.bench {
         let rounds = usize::from(args.rounds);
         let progress = Progress::new(global);
@@ -85,16 +85,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         report.figures = measured.figures;
         report.advice = measured.advice;
         report.notes = measured.notes;
-        if measured.is_cut_short {
-            code = exit::GAVE_UP;
-        }
+        is_whole = !measured.is_cut_short;
     }
     if let Some(chart) = &args.chart {
-        let title = "What catching a system call costs";
-        chart.write(title, &report.charts(), &report.to_string())?;
+        // What is there may be of a whole measurement.
+        if !is_whole && chart.exists() {
+            let note = format!("{chart} stays as it was, since the measurement was interrupted");
+            report.notes.push(note);
+        } else {
+            let title = "What catching a system call costs";
+            chart.write(title, &report.charts(), &report.to_string())?;
+        }
     }
     output::show(&report, global)?;
-    Ok(code)
+    Ok(match is_whole {
+        true => exit::OK,
+        false => exit::GAVE_UP,
+    })
 }
 
 fn entry(platform: &dyn Platform) -> PlatformEntry {

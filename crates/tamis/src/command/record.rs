@@ -125,7 +125,7 @@ pub(crate) struct Args {
     )]
     top: usize,
     /// The command and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "container"])]
     command: Vec<OsString>,
 }
 

@@ -8,9 +8,9 @@ use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
 use tamis_kernel::interrupt::Interrupts;
 use tamis_report::reduce::ReduceReport;
-use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
+use tamis_session::{Input, InputKind, Loaded, NamedProgram};
 
-use crate::cli::load::LoadArgs;
+use crate::cli::load::{LoadArgs, read_input};
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input, quietly};
 
@@ -72,7 +72,7 @@ pub(crate) struct Args {
 type Reduced = (ReduceReport, Vec<u8>);
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let input = files::read(&args.input)?;
+    let input = read_input(&args.input, global)?;
     let kind = args.load.from.unwrap_or_else(|| input.kind());
     if kind == InputKind::Bpf && !global.json {
         args.output.refuse_terminal()?;

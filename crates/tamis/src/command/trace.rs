@@ -76,7 +76,6 @@ pub(crate) struct Args {
     /// The command and its arguments
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "COMMAND",
         required_unless_present = "pid"
     )]

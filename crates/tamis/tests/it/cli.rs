@@ -546,8 +546,9 @@ fn the_annotation_of_crun_is_the_raw_program() {
     }
 }
 
-/// What the command of `reduce --test` and another program's guest do here: the signal comes while tamis waits for them.
-const INTERRUPT: &str = "kill -TERM $PPID";
+/// What the command of `reduce --test` and another program's guest do here: the signals come while tamis waits for them, as
+/// `timeout` sends them: to the command and to its group.
+const INTERRUPT: &str = "kill -TERM $PPID; kill -TERM $PPID; kill -INT $PPID";
 
 #[test]
 fn an_interrupted_reduction_writes_what_was_reached() {
@@ -568,6 +569,20 @@ fn an_interrupted_reduction_writes_what_was_reached() {
 }
 
 #[test]
+fn a_signal_that_comes_again_later_ends_a_reduction() {
+    let folder = folder("interrupted-again");
+    fs::write(folder.join("a.tamis"), "default allow\n").unwrap();
+    let again = "kill -TERM $PPID; sleep 0.6; kill -TERM $PPID";
+    let ended = tamis(&["reduce", "a.tamis", "--test", again])
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .output()
+        .unwrap();
+    // The first test shows no failure before it has ended.
+    assert_eq!(ended.status.signal(), Some(15), "{ended:?}");
+}
+
+#[test]
 fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
     if skip::without_live() {
         return;
@@ -584,8 +599,15 @@ fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
         "trap",
         "--beside",
         &peer,
+        "--chart",
+        "whole.svg",
     ];
-    let interrupted = tamis(&line).env("TMPDIR", &folder).output().unwrap();
+    fs::write(folder.join("whole.svg"), "of a whole measurement").unwrap();
+    let interrupted = tamis(&line)
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&interrupted.stdout);
     assert_eq!(interrupted.status.code(), Some(3), "{text}");
     assert!(
@@ -594,5 +616,45 @@ fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
     );
     // Progress is for terminals.
     assert_eq!(String::from_utf8_lossy(&interrupted.stderr), "");
-    assert_eq!(names_in(&folder), ["peer"]);
+    assert_eq!(names_in(&folder), ["peer", "whole.svg"]);
+    let chart = fs::read_to_string(folder.join("whole.svg")).unwrap();
+    assert_eq!(chart, "of a whole measurement");
+}
+
+#[test]
+fn a_file_with_the_name_of_an_embedded_policy_gets_a_note() {
+    let folder = folder("embedded");
+    fs::write(folder.join("pure-compute"), "default allow\n").unwrap();
+    let told = |line: &[&str]| {
+        let output = tamis(line).current_dir(&folder).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let note = "the file of that name here is `./pure-compute`";
+    let lines: [&[&str]; 8] = [
+        &["compile", "pure-compute"],
+        &["lint", "pure-compute"],
+        &["disasm", "pure-compute"],
+        &["eval", "pure-compute", "read"],
+        &["diff", "pure-compute", "./pure-compute"],
+        &["reduce", "pure-compute", "--reports", "TM0717"],
+        &["run", "-p", "pure-compute", "--", "true"],
+        &["exec", "-p", "pure-compute", "--", "true"],
+    ];
+    for line in lines {
+        let told = told(line);
+        assert_eq!(told.matches(note).count(), 1, "{line:?}: {told}");
+    }
+    assert!(!told(&["compile", "./pure-compute"]).contains(note));
+}
+
+#[test]
+fn a_name_with_a_line_break_stays_on_its_line() {
+    let folder = folder("line-break");
+    fs::write(folder.join("a\nb.tamis"), "default allow\n").unwrap();
+    let output = tamis(&["lint", "a\nb.tamis"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains(r"a\x0ab.tamis"), "{told}");
 }

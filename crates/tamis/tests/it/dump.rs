@@ -37,11 +37,13 @@ fn filtered(first: &Path, second: &Path) -> (Child, String) {
     (child, line.trim().to_owned())
 }
 
-/// How many filters the document about one has.
-fn filters_in_document(pid: &str, index: &str) -> Option<usize> {
-    let output = tamis(&["dump", "--pid", pid, "--index", index, "--json"]);
+/// The numbers of the filters in a document about a process.
+fn filters_in_document(pid: &str, options: &[&str]) -> Vec<u64> {
+    let output = tamis(&[&["dump", "--pid", pid, "--json"], options].concat());
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    document["filters"].as_array().map(Vec::len)
+    let filters = document["filters"].as_array().expect("an array").iter();
+    let index = |filter: &Value| filter["index"].as_u64().expect("a number");
+    filters.map(index).collect()
 }
 
 #[test]
@@ -86,7 +88,8 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
         );
         let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
         assert_eq!(newest.stdout, fs::read(&second).unwrap());
-        assert_eq!(filters_in_document(&pid, "1"), Some(1));
+        assert_eq!(filters_in_document(&pid, &["--index", "1"]), [1]);
+        assert_eq!(filters_in_document(&pid, &[]), [0, 1]);
         let listing = tamis(&["dump", "--pid", &pid]);
         let listing = String::from_utf8(listing.stdout).unwrap();
         assert_eq!(listing.lines().count(), 2, "{listing}");

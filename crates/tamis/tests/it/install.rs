@@ -6,12 +6,16 @@ use std::process::{Command, Output};
 
 use crate::TAMIS;
 
-/// Stands for the library, of which the command sees only the format and the name of its function.
-const LIBRARY: &[u8] = b"\x7fELF and seccomp_rule_add_array\0";
+/// Stands for the library, of which the command sees only the format and the names of its function and its variable.
+const LIBRARY: &[u8] = b"\x7fELF and seccomp_rule_add_array\0TAMIS_EXPLAIN\0";
 
 fn install(folder: &Path, prefix: &Path) -> Output {
+    install_library(LIBRARY, folder, prefix)
+}
+
+fn install_library(bytes: &[u8], folder: &Path, prefix: &Path) -> Output {
     let library = folder.join("library.so");
-    fs::write(&library, LIBRARY).unwrap();
+    fs::write(&library, bytes).unwrap();
     let mut command = Command::new(TAMIS);
     command.args(["libseccomp", "install", "--library"]);
     command.arg(&library).arg("--prefix").arg(prefix);
@@ -83,4 +87,15 @@ fn a_prefix_with_another_libseccomp_is_refused_and_left_alone() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("isn't tamis's"), "{errors}");
     assert!(!prefix.join("share").exists() && !prefix.join("lib/python3").exists());
+}
+
+#[test]
+fn libseccomp_itself_is_refused() {
+    let folder = folder("itself");
+    let prefix = folder.join("prefix");
+    let output = install_library(b"\x7fELF and seccomp_rule_add_array\0", &folder, &prefix);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("is libseccomp itself"), "{errors}");
+    assert!(!prefix.exists());
 }

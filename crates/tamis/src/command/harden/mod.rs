@@ -182,18 +182,13 @@ fn command_lines(
     let settings = Settings(assignments);
     // A folder that the service sees otherwise, or whose path systemd makes, may have another program of this name.
     let find = |name: &str| {
-        let folders = folders.as_ref().ok()?;
-        let found = root.program(folders, name)?;
-        let looked_at = folders
-            .iter()
-            .map(|folder| PathBuf::from(folder).join(name));
-        let until = looked_at
-            .clone()
-            .position(|path| path == Path::new(&found))?;
-        let looked_at: Vec<PathBuf> = looked_at.take(until + 1).collect();
-        let paths: Vec<&Path> = looked_at.iter().map(PathBuf::as_path).collect();
+        let mut looked_at = root.search(folders.as_ref().ok()?, name)?;
+        let paths: Vec<&Path> = looked_at.iter().map(Path::new).collect();
         let is_hidden = !settings.hidden(&paths).is_empty();
-        (!is_hidden && !settings.has_extensions()).then_some(found)
+        match is_hidden || settings.has_extensions() {
+            true => None,
+            false => looked_at.pop(),
+        }
     };
     commands::of_unit(assignments, &find).map_err(|line| refused(unit, &[line]))
 }

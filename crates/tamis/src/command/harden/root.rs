@@ -71,13 +71,16 @@ impl Root {
         }
     }
 
-    /// The first program of this name in these folders, by its path below the root.
-    pub(super) fn program(&self, folders: &[String], name: &str) -> Option<String> {
-        let mut paths = folders.iter().map(|folder| format!("{folder}/{name}"));
-        paths.find(|path| {
+    /// The paths below the root at which the first program of this name in these folders is looked for, up to its own.
+    pub(super) fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
+        let paths = folders.iter().map(|folder| format!("{folder}/{name}"));
+        let mut paths: Vec<String> = paths.collect();
+        let found = paths.iter().position(|path| {
             let real = self.at(Path::new(path)).and_then(|real| real.metadata());
             real.is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-        })
+        })?;
+        paths.truncate(found + 1);
+        Some(paths)
     }
 
     /// The content of a regular file.

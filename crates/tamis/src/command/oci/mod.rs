@@ -58,8 +58,9 @@ struct ApplyArgs {
     load: LoadArgs,
     #[command(flatten)]
     target: TargetArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    /// Write to this file and leave CONFIG as it is; `-` for standard output
+    #[arg(short, long, value_name = "FILE", help_heading = None)]
+    output: Option<PathBuf>,
 }
 
 /// What stands for standard input and output.
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         set(&["annotations", annotation::KEY], &value)?;
         length_insns = Some(program.len());
     }
-    let place = args.output.output.as_ref().unwrap_or(&args.config);
+    let place = args.output.as_ref().unwrap_or(&args.config);
     OutputArgs::to(place.clone()).text(&text)?;
     let report = OciReport {
         config: name,

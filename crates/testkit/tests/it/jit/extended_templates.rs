@@ -379,7 +379,6 @@ fn answers(cases: &[Case]) -> Option<Vec<Vec<String>>> {
 fn prove(name: &str, cases_with: fn(&Options) -> Vec<Case>) {
     for harden in [None, Some(7)] {
         let all = cases_with(&Options { harden }).into_iter();
-        // The loops that make them have 2, 3, 4, 7, 8 or 16 rounds: a step of 5 meets each of their cases in turn.
         let cases: Vec<Case> = all.step_by(seeds::every(5)).collect();
         let Some(answers) = answers(&cases) else {
             return;

@@ -462,7 +462,6 @@ fn all_hardened_ones_are_proved() {
 
 fn assert_proved(options: &Options) {
     let all = cases(options, layouts()[0]).into_iter();
-    // The loops that make them have 2, 3, 4, 7, 8 or 16 rounds: a step of 5 meets each of their cases in turn.
     let cases: Vec<Case> = all.step_by(seeds::every(5)).collect();
     let with_case = |case| {
         let questions = questions(case).into_iter();
