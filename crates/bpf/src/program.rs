@@ -67,14 +67,12 @@ impl Program {
     /// If `pc` is outside the program.
     #[inline]
     pub fn op(&self, pc: Pc) -> Op {
-        let op = self.insns[pc.0].op();
-        op.expect("a program holds legal instructions only")
+        decoded(&self.insns[pc.0])
     }
 
     /// The decoded instructions in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> {
-        let op = |insn: &Insn| insn.op().expect("a program holds legal instructions only");
-        self.insns.iter().map(op)
+        self.insns.iter().map(decoded)
     }
 
     /// The same with other constants in some tests. Any constant is valid there, so the result is a program.
@@ -96,6 +94,12 @@ impl Program {
     pub fn to_bytes(&self) -> Vec<u8> {
         insns_to_bytes(&self.insns, self.endian)
     }
+}
+
+/// An instruction of a program.
+#[inline]
+fn decoded(insn: &Insn) -> Op {
+    insn.op().expect("a program holds legal instructions only")
 }
 
 /// The raw form of instructions: `struct sock_filter[]` in this byte order, without a header.
