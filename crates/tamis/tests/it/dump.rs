@@ -46,6 +46,12 @@ fn filters_in_document(pid: &str, options: &[&str]) -> Vec<u64> {
     filters.map(index).collect()
 }
 
+/// Asserts that the documents about two filters have their numbers.
+fn assert_numbered(pid: &str) {
+    assert_eq!(filters_in_document(pid, &["--index", "1"]), [1]);
+    assert_eq!(filters_in_document(pid, &[]), [0, 1]);
+}
+
 #[test]
 fn dumped_filters_are_the_installed_ones_and_decompile() {
     if skip::without_live() {
@@ -88,8 +94,7 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
         );
         let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
         assert_eq!(newest.stdout, fs::read(&second).unwrap());
-        assert_eq!(filters_in_document(&pid, &["--index", "1"]), [1]);
-        assert_eq!(filters_in_document(&pid, &[]), [0, 1]);
+        assert_numbered(&pid);
         let listing = tamis(&["dump", "--pid", &pid]);
         let listing = String::from_utf8(listing.stdout).unwrap();
         assert_eq!(listing.lines().count(), 2, "{listing}");
