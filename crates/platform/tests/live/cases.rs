@@ -416,7 +416,7 @@ fn decided(platform: &dyn Platform) -> Outcome {
     let (about_tasks, interrupted) = (host::about_tasks(), host::interrupted());
     let without_sigreturn = host::without_sigreturn();
     // The race of `r` needs luck to be lost.
-    for scene in "k t l i v f c h e m s r r r r r - m".split(' ') {
+    for scene in "k t l i v f c h e m w s r r r r r - m o b".split(' ') {
         if scene == "-" {
             limits::drop_capability(1 << 24); // CAP_SYS_RESOURCE: limits may not be raised.
             continue;
