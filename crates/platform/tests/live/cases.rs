@@ -524,22 +524,17 @@ fn rush(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// On request all sites are what they were.
+/// On request all sites are what they were, and before a process gets a filter that has borrowed or lent its memory.
 fn rolled_back(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     let options = Options {
         unpatch: Some(&host.unpatch),
         ..Options::default()
     };
-    let ended = run(
-        platform,
-        "confined",
-        &["asks"],
-        Asked::Some,
-        &host,
-        &options,
-    );
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    for scene in ["lends", "storm", "asks"] {
+        let ended = run(platform, "confined", &[scene], Asked::Some, &host, &options);
+        assert_eq!(ended.expect("it runs"), Ended::Exited(0), "{scene}");
+    }
     assert!(host.unpatch.load(Ordering::Relaxed));
     Outcome::Passed
 }
