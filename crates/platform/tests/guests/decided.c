@@ -147,24 +147,24 @@ static void *make_one(void *nothing) {
     return nothing;
 }
 
-// Limits that are set while other threads are made are kept.
+// Limits that are set while other threads are made are kept. For a moment they may be others.
 static void set_limits(void) {
-    enum { THREADS = 20 };
-    struct rlimit limit;
+    enum { THREADS = 20, LOOKS = 1000000 };
+    struct rlimit limit, now;
     pthread_t thread;
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     for (int i = 0; i < THREADS; i++) {
         atomic_store(&go, 0);
         CHECK(pthread_create(&thread, NULL, make_one, NULL) == 0);
-        while (atomic_load(&go) == 0)
-            sched_yield();
-        for (int spins = 0; spins < 50000 * (i % 10); spins++)
-            atomic_load(&go);
-        limit.rlim_cur = (rlim_t)(16 + i % 2);
-        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        while (atomic_load(&go) != 2) {
+            limit.rlim_cur = limit.rlim_cur == 16 ? 17 : 16;
+            CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+            int looks = 0;
+            do
+                CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && looks++ < LOOKS);
+            while (now.rlim_cur != limit.rlim_cur || now.rlim_max != limit.rlim_max);
+        }
         CHECK(pthread_join(thread, NULL) == 0);
-        struct rlimit now;
-        CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == limit.rlim_cur && now.rlim_max == limit.rlim_max);
     }
 }
 

@@ -156,7 +156,7 @@ pub(super) struct State {
     pub(super) chunk_count: AtomicU32,
     /// Whose threads are in use.
     pub(super) in_use: [AtomicU32; MAX_VCPUS],
-    /// Their descriptors, 0 if KVM hasn't made them.
+    /// Their descriptors: 0 if KVM hasn't made them, negative if they aren't set up.
     pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
     /// Which pieces of memory the machine has, in the order of its physical memory.
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],

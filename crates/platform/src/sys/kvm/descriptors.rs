@@ -78,7 +78,8 @@ pub(super) fn is_own(vcpu: &Vcpu, fd: u64) -> bool {
 /// The first numbers of the monitor's descriptors that aren't all below this one.
 pub(super) fn own_from(vcpu: &Vcpu, fd: u64) -> Range<u64> {
     let usual = usual(vcpu.state());
-    let made = made(vcpu).map(|fd| fd.load(Ordering::Relaxed) as u64);
+    let made = made(vcpu).map(|fd| fd.load(Ordering::Relaxed));
+    let made = made.map(|fd| u64::from(fd.unsigned_abs()));
     let others = made.filter(|one| *one != 0 && !usual.contains(one));
     let after = others.filter(|one| *one >= fd).map(|one| one..one + 1);
     let usual = (usual.end > fd).then(|| usual.clone());
@@ -114,56 +115,46 @@ pub(super) fn put_machine(
     state: &State,
     make: impl FnOnce() -> Result<i64, Errno>,
 ) -> Result<i32, Errno> {
-    with_limit(state, NONE, |limit| put(state, make()?, VM_FD, limit))
+    with_limit(state, NONE, |_| put(state, make()?, VM_FD))
 }
 
-/// Makes that of a thread. From here on the guest can't close it.
+/// Makes that of a thread, which isn't set up yet. From here on the guest can't close it.
 pub(super) fn put_thread(
     state: &State,
     index: usize,
     make: impl Fn() -> Result<i64, Errno>,
 ) -> Result<i32, Errno> {
     let number = FIRST_VCPU_FD + index as i32;
-    let attempt = |limit| put(state, make()?, number, limit);
+    let attempt = |_| put(state, make()?, number);
     let made = with_limit(state, NONE, attempt);
     // It begins at another number, and the guest may have all.
     let fd = match made {
         Err(Errno(libc::EMFILE)) => with_limit(state, SOME, attempt)?,
         made => made?,
     };
-    state.vcpu_fds[index].store(fd, Ordering::Release);
+    state.vcpu_fds[index].store(-fd, Ordering::Release);
     Ok(fd)
 }
 
-/// Puts a descriptor at one of the monitor's own numbers. If this is beyond the limit, it gets the highest that is free.
-fn put(state: &State, fd: i64, index: i32, limit: u64) -> Result<i32, Errno> {
+/// Puts a descriptor at one of the monitor's own numbers. If this is beyond the limit, which may just have been lowered, it gets the
+/// highest that is free. KVM makes no second one of the same thread, so it isn't given up.
+fn put(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
     let wanted = state.first_fd.load(Ordering::Relaxed) + index;
-    if limit <= wanted as u64 {
-        let mut higher = (fd as i32 + 1..limit as i32).rev();
-        let moved = match higher.find_map(|number| copy_from(fd, number).ok()) {
-            Some(moved) => moved,
-            // None has this number.
-            None if fd == 0 => 0,
-            None => return Ok(fd as i32),
-        };
-        close(fd);
-        return (moved != 0).then_some(moved).ok_or(Errno(libc::EMFILE));
-    }
     if fd == i64::from(wanted) {
         return Ok(wanted);
     }
-    let moved = copy_to(fd, wanted);
-    close(fd);
-    moved
-}
-
-/// A thread isn't made after all.
-pub(super) fn take_back(state: &State, index: usize, fd: i32) {
-    let place = place(state);
-    state.vcpu_fds[index].store(0, Ordering::Release);
-    if !usual(state).contains(&(fd as u64)) || copy_to(place, fd).is_err() {
-        close(fd.into());
+    let moved = copy_to(fd, wanted).ok().or_else(|| {
+        let [limit, _] = exchange_limit(None)?;
+        let end = limit.min(wanted as u64) as i32;
+        let mut higher = (fd as i32 + 1..end).rev();
+        higher.find_map(|number| copy_from(fd, number).ok())
+    });
+    match moved {
+        None if fd != 0 => return Ok(fd as i32),
+        _ => close(fd),
     }
+    // None has number 0.
+    moved.ok_or(Errno(libc::EMFILE))
 }
 
 /// In a forked process, whose only thread this is: closes those of the machine that it has left.
@@ -171,7 +162,7 @@ pub(super) fn leave_machine(vcpu: &Vcpu) {
     for fd in made(vcpu) {
         let fd = fd.swap(0, Ordering::Relaxed);
         if fd != 0 {
-            close(fd.into());
+            close(i64::from(fd).abs());
         }
     }
     for fd in &vcpu.state().vcpu_fds {

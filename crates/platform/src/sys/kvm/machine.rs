@@ -132,16 +132,17 @@ pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
     errno(request(kvm, KVM_GET_SUPPORTED_CPUID, place as u64)).map(|_| ())
 }
 
-/// Makes a thread of the machine; its descriptor.
+/// Makes a thread of the machine, or sets up one for which that has failed; its descriptor.
 pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
     let make = || errno(request(vm, KVM_CREATE_VCPU, index as u64));
-    let fd = descriptors::put_thread(state, index, make)?;
-    let prepared = prepare_vcpu(state, index, fd);
-    if prepared.is_err() {
-        descriptors::take_back(state, index, fd);
-    }
-    prepared.map(|()| fd)
+    let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
+        0 => descriptors::put_thread(state, index, make)?,
+        made => -made,
+    };
+    prepare_vcpu(state, index, fd)?;
+    state.vcpu_fds[index].store(fd, Ordering::Release);
+    Ok(fd)
 }
 
 /// Sets up a new thread of the machine.
@@ -176,7 +177,7 @@ pub(super) fn destroy(state: &State) {
         let fd = fd.swap(0, Ordering::Relaxed);
         if fd != 0 {
             own(libc::SYS_munmap, [state.run(index), run_bytes, 0, 0, 0, 0]);
-            descriptors::close(fd.into());
+            descriptors::close(i64::from(fd).abs());
         }
     }
     let vm = state.vm_fd.load(Ordering::Relaxed);

@@ -121,8 +121,8 @@ fn reserve(vcpu: &Vcpu, is_thread: bool) -> Option<(usize, i32, usize)> {
     let state = vcpu.state();
     let index = take(state)?;
     let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
-        0 => state.locked(|| machine::create_vcpu(state, index)).ok(),
-        fd => Some(fd),
+        fd @ 1.. => Some(fd),
+        _ => state.locked(|| machine::create_vcpu(state, index)).ok(),
     };
     let handlers = || match is_thread {
         true => Some(vcpu.handlers),
