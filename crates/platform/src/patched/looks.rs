@@ -25,6 +25,11 @@ impl Looks {
         thread::sleep(pause.min(PAUSES[1]));
     }
 
+    /// Those that wait.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = i32> {
+        self.0.keys().copied()
+    }
+
     /// The call is made, or the task has ended.
     pub(super) fn end(&mut self, tid: i32) {
         self.0.remove(&tid);

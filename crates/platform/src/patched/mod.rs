@@ -60,6 +60,7 @@ use looks::Looks;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
+use slot::Begin;
 use space::Space;
 use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
@@ -76,7 +77,7 @@ pub(crate) struct Patching<'a> {
     /// Who has created a task that hasn't run yet.
     creators: HashMap<i32, i32>,
     /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
-    forked: HashMap<i32, Vec<usize>>,
+    forked: HashMap<i32, Vec<(usize, Begin)>>,
     /// Those whose calls were answered.
     sites: Sites,
     /// For threads that a filter is to wait for.
@@ -210,8 +211,12 @@ impl<'a> Patching<'a> {
             Some(Inherited::Copy) => {
                 let is_of_parent = |one: &&Seat| self.spaces.are_same(one.tid, parent);
                 let in_use = self.seats.values().filter(is_of_parent);
-                self.forked
-                    .insert(tid, in_use.map(|seat| seat.index).collect());
+                self.forked.insert(
+                    tid,
+                    in_use
+                        .map(|seat| (seat.index, seat.slot().of_forked()))
+                        .collect(),
+                );
             }
             None => {}
         }
@@ -261,7 +266,7 @@ impl<'a> Patching<'a> {
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-        in_use: &[usize],
+        in_use: &[(usize, Begin)],
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
@@ -324,7 +329,7 @@ impl<'a> Patching<'a> {
         if self.desk.is_unpatched() {
             return self.put_back(tracer, tid).map(|_| ());
         }
-        if !self.sites.is_due(call) || self.is_confined(tid) {
+        if !self.sites.is_due(call) || self.is_awaited(tid) || self.is_confined(tid) {
             return Ok(());
         }
         let Some(plan) = self.sites.plan(tid, call) else {
@@ -346,6 +351,12 @@ impl<'a> Patching<'a> {
             }
             Err(Refusal::Lost(error)) => Err(error),
         }
+    }
+
+    /// Whether one with the memory of a task waits to install a filter: nobody is to get into trampolines any more.
+    fn is_awaited(&self, tid: i32) -> bool {
+        let mut waiting = self.looks.tasks();
+        waiting.any(|one| self.spaces.are_same(one, tid))
     }
 
     /// Whether a task has filters of its own: they may deny what the stub needs.
