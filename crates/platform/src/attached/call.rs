@@ -113,18 +113,14 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task; whether its other threads have left them, if that concerns
-    /// these, too.
+    /// Rolls patched sites back in the memory of a stopped task that is about to install a filter, for all its threads or not; whether it may.
     fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<bool, TraceError> {
         let Some(mut patching) = self.patching.take() else {
             return Ok(true);
         };
-        let mut done = patching.roll_back(self, stopped).map(|()| true);
-        if of_all && done.is_ok() {
-            done = patching.is_clear_of(self, stopped);
-        }
+        let is_ready = patching.is_ready(self, stopped, of_all);
         self.patching = Some(patching);
-        done
+        is_ready
     }
 
     /// A filter of a watched guest has returned `trace`: it has no tracer of its own, so the call fails.

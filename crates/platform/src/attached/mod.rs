@@ -5,6 +5,7 @@
 //! | `filters` | the filters that the guest gets in the kernel |
 //! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
 //! | `stopping` | stops tasks without their notice, and their first stops |
+//! | `lenders` | who waits for a child of `vfork` |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
 //! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
@@ -16,6 +17,7 @@
 mod call;
 mod filters;
 pub(crate) mod heirs;
+mod lenders;
 mod notify;
 mod space;
 mod stopping;

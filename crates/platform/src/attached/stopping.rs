@@ -9,6 +9,7 @@ use tamis_kernel::Errno;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Event, Request, Stop, Stopped, TraceError, Tracee};
 
+use super::lenders::Wait;
 use super::tracer::Tracer;
 use crate::patched::inject;
 
@@ -84,19 +85,74 @@ impl Tracer<'_> {
         let all = self.tasks.keys().copied().filter(|other| *other != tid);
         let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
         let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
-        if others.iter().any(shares) || threads.iter().any(|other| is_blocked(*other)) {
+        let is_waiting = |other: &i32| self.lenders.contains(*other) || is_blocked(*other);
+        if others.iter().any(shares) || threads.iter().any(is_waiting) {
             return Ok(None);
         }
         let stopped = self.stop_these(&threads)?;
-        let creates = |one: &Stopped| matches!(one.stop(), Stop::Fork | Stop::Vfork | Stop::Clone);
         Ok((!stopped.iter().any(creates)).then_some(stopped))
     }
 
-    /// Stops these tasks in the same way, but for those that have ended.
+    /// Stops all other tasks with the memory of this one, which is stopped, those of other processes, too; they go on when their
+    /// reports are handled. None is stopped that waits for its child of `vfork`: while that is stopped it doesn't run.
+    ///
+    /// # Errors
+    /// As [`Tracee::interrupt`], but for tasks that have ended.
+    pub(crate) fn stop_sharing(&mut self, tid: i32) -> Result<Sharing, TraceError> {
+        let shares = |other: &i32| *other != tid && memory::is_shared(tid, *other) == Ok(true);
+        let all = self.tasks.keys().copied().filter(shares);
+        let (mut waiting, others): (Vec<i32>, Vec<i32>) = all.partition(|one| self.may_wait(*one));
+        let (blocked, running): (Vec<i32>, Vec<i32>) =
+            others.into_iter().partition(|one| is_blocked(*one));
+        let mut stopped = self.stop_these(&running)?;
+        // One that has its memory back may be the child of another.
+        loop {
+            let is_over = |one: &i32| self.wait(*one, tid) == Wait::Over;
+            let (over, rest): (Vec<i32>, Vec<i32>) = waiting.into_iter().partition(is_over);
+            waiting = rest;
+            if over.is_empty() {
+                break;
+            }
+            stopped.extend(self.stop_all(&over)?);
+        }
+        let lasts = |one: &i32| self.wait(*one, tid) == Wait::Lasts;
+        let are_all = blocked.is_empty() && waiting.iter().all(lasts);
+        Ok(Sharing {
+            are_all: are_all && !stopped.iter().any(creates),
+            stopped,
+        })
+    }
+
+    /// Whether a task waits for its child, where this one is stopped, and all whose reports are still to be handled.
+    fn wait(&self, lender: i32, tid: i32) -> Wait {
+        let is_stopped = |child: i32| child == tid || self.queued_stop(child).is_some();
+        let has_left = |child: i32| {
+            let is_its = |(tracee, _): &&(Tracee, Event)| tracee.tid() == child;
+            let mut reports = self.queue.iter().filter(is_its);
+            reports.any(|(_, event)| match event {
+                Event::Ended(_) => true,
+                Event::Stopped(stopped) => stopped.stop() == Stop::Exec,
+            })
+        };
+        self.lenders.wait(lender, &is_stopped, &has_left)
+    }
+
+    /// Stops these tasks in the same way, but for those that have ended and those that may wait for a child of `vfork`.
     ///
     /// # Errors
     /// As [`Tracee::interrupt`].
     pub(crate) fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
+        let can_stop = |one: &i32| !self.may_wait(*one);
+        let tids: Vec<i32> = tids.iter().copied().filter(can_stop).collect();
+        self.stop_all(&tids)
+    }
+
+    /// Whether a task may wait for its child of `vfork`: no report of its own says otherwise.
+    fn may_wait(&self, tid: i32) -> bool {
+        self.lenders.contains(tid) && !self.is_queued(tid)
+    }
+
+    fn stop_all(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
         let mut stopped = Vec::new();
         for tid in tids {
             match self.stop(*tid) {
@@ -157,6 +213,18 @@ impl Tracer<'_> {
             _ => None,
         })
     }
+}
+
+/// Tasks with the memory of another.
+pub(crate) struct Sharing {
+    pub(crate) stopped: Vec<Stopped>,
+    /// Whether all that can run are among them, and none of them is creating another, whose report comes first.
+    pub(crate) are_all: bool,
+}
+
+/// Whether a task has stopped because it creates another.
+fn creates(stopped: &Stopped) -> bool {
+    matches!(stopped.stop(), Stop::Fork | Stop::Vfork | Stop::Clone)
 }
 
 /// The task that has created one: its process, or that process's parent.

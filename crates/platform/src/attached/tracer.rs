@@ -23,6 +23,7 @@ use tamis_kernel::{Ended, Errno, affinity, install, poll};
 use super::call::Phase;
 use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
+use super::lenders::Lenders;
 use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
@@ -368,6 +369,8 @@ pub(crate) struct Tracer<'a> {
     pub(super) early: BTreeSet<i32>,
     /// The first stops of such tasks, where it matters whose memory they have.
     pub(super) held_back: Vec<Stopped>,
+    /// Tasks that may wait for a child of `vfork`.
+    pub(super) lenders: Lenders,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Tasks that were to stop, and haven't stopped for that yet.
@@ -413,6 +416,7 @@ impl<'a> Tracer<'a> {
             tasks: BTreeMap::new(),
             early: BTreeSet::new(),
             held_back: Vec::new(),
+            lenders: Lenders::default(),
             repeated: BTreeMap::new(),
             interrupted: BTreeSet::new(),
             is_ending: false,
@@ -522,15 +526,13 @@ impl Tracer<'_> {
         let Some(stopped) = self.known(stopped) else {
             return Ok(());
         };
+        self.lenders.forget(tid);
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
                 // It may even have ended.
-                if let Some(new) = stopped.new_task()?
-                    && !self.early.remove(&new.tid())
-                {
-                    self.on_new(new.tid(), Some(tid), Some(tid));
-                    self.take_up(new.tid());
+                if let Some(new) = stopped.new_task()? {
+                    self.on_created(new.tid(), &stopped);
                 }
             }
             Stop::Exec => {
@@ -600,8 +602,21 @@ impl Tracer<'_> {
         }
     }
 
+    /// A stopped task has created another.
+    fn on_created(&mut self, new: i32, stopped: &Stopped) {
+        let tid = stopped.tracee().tid();
+        if stopped.stop() == Stop::Vfork {
+            self.lenders.add(tid, new);
+        }
+        if !self.early.remove(&new) {
+            self.on_new(new, Some(tid), Some(tid));
+            self.take_up(new);
+        }
+    }
+
     /// A task has left its address space.
     fn on_left(&mut self, tid: i32) {
+        self.lenders.left(tid);
         if let Some(patching) = &mut self.patching {
             patching.left(tid);
         }

@@ -13,8 +13,8 @@ use crate::error::Unsupported;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR, branch_by_ip, low, reads_ip};
 use crate::patched::inject::TRACERS_IP;
 use crate::rewrite::Rewrite;
-use crate::sys::kvm::machine::{NOFILE, SHARED_ACCESS, SHARED_FLAGS};
-use crate::sys::kvm::{KILL_MARK, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
+use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
+use crate::sys::kvm::{KILL_MARK, NOFILE, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
 
 /// The filter for calls of the monitor that return to these addresses, and for those that are only asked about.
 pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Program, Unsupported> {
@@ -137,17 +137,22 @@ fn refused_calls(not_made_insns: usize) -> Vec<Op> {
 fn own_calls() -> Vec<Op> {
     const KVM: u32 = 0xae00;
     const POPULATE: [u32; 2] = [22, 23];
-    const DESCRIPTORS: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
+    const DESCRIPTORS: [u32; 3] = [
+        libc::F_DUPFD as u32,
+        libc::F_DUPFD_CLOEXEC as u32,
+        libc::F_GETFD as u32,
+    ];
+    const OWN_PROCESS: u32 = 0;
     let allow = Op::RetImm(Action::ALLOW.ret());
     let kill = Op::RetImm(Action::KILL_PROCESS.ret());
-    let is_one_of = |arg: u32, [first, second]: [u32; 2]| {
-        vec![
-            Op::LoadData(low(arg)),
-            Op::branch(Test::Eq, first, 2, 0),
-            Op::branch(Test::Eq, second, 1, 0),
-            kill,
-            allow,
-        ]
+    let is_one_of = |arg: u32, values: &[u32]| {
+        let mut ops = vec![Op::LoadData(low(arg))];
+        for (index, value) in values.iter().enumerate() {
+            let left = values.len() - index;
+            ops.push(Op::branch(Test::Eq, *value, left as u8, 0));
+        }
+        ops.extend([kill, allow]);
+        ops
     };
     let is = |arg: u32, value: u32| {
         [
@@ -168,22 +173,25 @@ fn own_calls() -> Vec<Op> {
     shared.push(allow);
     let mut files = is(0, libc::CLONE_FILES as u32).to_vec();
     files.push(allow);
-    let mut limit = is(0, NOFILE as u32).to_vec();
+    let mut limit = is(0, OWN_PROCESS).to_vec();
+    limit.extend(is(1, NOFILE as u32));
     limit.push(allow);
+    let mut copies = is(2, libc::O_CLOEXEC as u32).to_vec();
+    copies.push(allow);
     let calls = [
         (libc::SYS_ioctl, request),
-        (libc::SYS_madvise, is_one_of(2, POPULATE)),
+        (libc::SYS_madvise, is_one_of(2, &POPULATE)),
         (libc::SYS_munmap, vec![allow]),
         (libc::SYS_rt_sigprocmask, vec![allow]),
         (libc::SYS_rt_sigaction, vec![allow]),
         (libc::SYS_rt_sigreturn, vec![allow]),
         (libc::SYS_close, vec![allow]),
         (libc::SYS_exit, vec![allow]),
-        (libc::SYS_fcntl, is_one_of(1, DESCRIPTORS)),
+        (libc::SYS_fcntl, is_one_of(1, &DESCRIPTORS)),
         (libc::SYS_mmap, shared),
         (libc::SYS_unshare, files),
-        (libc::SYS_getrlimit, limit.clone()),
-        (libc::SYS_setrlimit, limit),
+        (libc::SYS_dup3, copies),
+        (libc::SYS_prlimit64, limit),
     ];
     let mut ops = vec![Op::LoadData(NR)];
     for (nr, block) in calls {
@@ -233,6 +241,9 @@ mod tests {
             (libc::SYS_ioctl, [3, 0xae80, 0, 0, 0, 0]),
             (libc::SYS_madvise, [0, 0, 23, 0, 0, 0]),
             (libc::SYS_fcntl, [3, 0, 766, 0, 0, 0]),
+            (libc::SYS_fcntl, [3, 1, 0, 0, 0, 0]),
+            (libc::SYS_dup3, [3, 767, libc::O_CLOEXEC as u64, 0, 0, 0]),
+            (libc::SYS_prlimit64, [0, NOFILE, 0, 0, 0, 0]),
             (libc::SYS_munmap, [0; 6]),
             (libc::SYS_mmap, mapped),
             (libc::SYS_rt_sigreturn, [0; 6]),
@@ -242,6 +253,10 @@ mod tests {
             (libc::SYS_ioctl, [3, 0x5401, 0, 0, 0, 0]),
             (libc::SYS_madvise, [0, 0, 4, 0, 0, 0]),
             (libc::SYS_mmap, [0, 0, 7, SHARED_FLAGS, 0, 0]),
+            (libc::SYS_fcntl, [3, 2, 0, 0, 0, 0]),
+            (libc::SYS_dup3, [3, 0, 0, 0, 0, 0]),
+            (libc::SYS_prlimit64, [0, 9, 0, 0, 0, 0]),
+            (libc::SYS_prlimit64, [1, NOFILE, 0, 0, 0, 0]),
             (libc::SYS_execve, [0; 6]),
             (libc::SYS_openat, [0; 6]),
         ];

@@ -84,10 +84,12 @@ impl Platform for Kvm {
             .map_err(PlatformError::Unavailable)?;
         let filter = filter::filter(guest.filter, kvm::own_ips(), kvm::asking_ip());
         let filter = filter.map_err(PlatformError::Unsupported)?;
-        let kvm = open().map_err(PlatformError::Unavailable)?;
+        let kvm = open(0).map_err(PlatformError::Unavailable)?;
+        let place = open(libc::O_PATH).map_err(PlatformError::Unavailable)?;
         let failed = |request| move |errno| PlatformError::Request { request, errno };
         let machine = Machine {
             kvm: kvm.as_fd(),
+            place: place.as_fd(),
             exit,
             code: Snapshot::new().map_err(failed("memfd_create"))?,
             first_fd: kvm::first_fd().map_err(failed("making a virtual machine"))?,
@@ -119,7 +121,7 @@ fn exit() -> Result<Exit, Unavailable> {
 }
 
 fn find_exit() -> Result<Exit, Unavailable> {
-    let kvm = open()?;
+    let kvm = open(0)?;
     let unavailable = |reason: String| Unavailable {
         reason,
         remedy: None,
@@ -156,9 +158,10 @@ fn find_exit() -> Result<Exit, Unavailable> {
     )))
 }
 
-fn open() -> Result<OwnedFd, Unavailable> {
+fn open(flags: libc::c_int) -> Result<OwnedFd, Unavailable> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
+    let flags = flags | libc::O_CLOEXEC;
+    options.read(true).write(true).custom_flags(flags);
     let error = match options.open(DEVICE) {
         Ok(file) => return Ok(file.into()),
         Err(error) => error,

@@ -38,6 +38,11 @@ impl Area {
         self.start + (TRAMPOLINES + self.used) as u64
     }
 
+    /// Whether an address is in it.
+    pub(super) const fn contains(&self, address: u64) -> bool {
+        address >= self.start && address < self.start + LEN_BYTES as u64
+    }
+
     /// Whether its trampolines reach code, and there is room for one more.
     const fn serves(&self, code: &Range<u64>) -> bool {
         reaches(self.start, code) && TRAMPOLINES + self.used + LARGEST_BYTES <= LEN_BYTES

@@ -18,7 +18,8 @@ use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
 use super::area::{self, Area};
-use super::inject::{Injection, NextStop, RAX, RIP, Refusal, Words};
+use super::inject::{Injection, NextStop, ORIG_RAX, RAX, RIP, Refusal, Words};
+use super::looks::Looks;
 use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT};
@@ -55,6 +56,8 @@ pub(crate) struct Counting<'a> {
     tally: &'a Tally,
     sites: Sites,
     spaces: Spaces<Space>,
+    /// For tasks that are in the way of putting sites back.
+    looks: Looks,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
 }
@@ -76,6 +79,7 @@ impl<'a> Counting<'a> {
             tally,
             sites: Sites::default(),
             spaces: Spaces::default(),
+            looks: Looks::default(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
         }
     }
@@ -89,6 +93,7 @@ impl<'a> Counting<'a> {
 
     /// A task has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
+        self.looks.end(tid);
         if let Left::Gone = self.spaces.left(tid) {
             self.tally.tidy();
         }
@@ -106,27 +111,46 @@ impl<'a> Counting<'a> {
             stopped.skip_call()?;
             return stopped.set_result(-i64::from(libc::ENOSYS)).map(|()| true);
         }
-        if looks_at_addresses(stopped.tracee().tid(), call) {
-            self.roll_back(tracer, stopped)?;
+        let tid = stopped.tracee().tid();
+        if looks_at_addresses(tid, call) {
+            if !self.roll_back(tracer, stopped)? {
+                // It makes the call again, and other reports are seen to meanwhile.
+                stopped.skip_call()?;
+                return stopped.repeat_call(call.nr, call.ip).map(|()| true);
+            }
+            self.looks.end(tid);
         }
         self.takes(tracer, stopped, call)
     }
 
-    /// Puts back what the sites of a stopped task's memory were.
-    fn roll_back(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), TraceError> {
+    /// Puts back what the sites of a stopped task's memory were; false if it is to be tried again when other reports have been
+    /// seen to. Where somebody who may run can't be stopped, they stay.
+    fn roll_back(
+        &mut self,
+        tracer: &mut Tracer<'_>,
+        stopped: &Stopped,
+    ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let is_patched = |space: &Space| !space.is_over && !space.gates.is_empty();
-        if !self.spaces.of(tid).is_some_and(is_patched) {
-            return Ok(());
+        let is_patched = |space: &&mut Space| !space.is_over && !space.gates.is_empty();
+        let Some(space) = self.spaces.of_mut(tid).filter(is_patched) else {
+            return Ok(true);
+        };
+        let others = tracer.stop_sharing(tid)?;
+        let mut is_moment = others.are_all;
+        for one in &others.stopped {
+            is_moment &= !space.is_before_gate(one)?;
         }
-        let others = tracer.stop_others(tid)?;
-        if let (Some(others), Some(space)) = (others, self.spaces.of_mut(tid)) {
+        if !is_moment && !self.looks.are_enough(tid) {
+            self.looks.pause(tid);
+            return Ok(false);
+        }
+        if others.are_all {
             space.roll_back(tid);
-            for one in &others {
+            for one in &others.stopped {
                 space.leave_gate(one)?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the task makes a call again, since its site is patched from now on.
@@ -322,6 +346,16 @@ impl Space {
             patch.take_back(tid);
         }
         self.is_over = true;
+    }
+
+    /// Whether a stopped thread is in a trampoline, from which it would go to a gate.
+    fn is_before_gate(&self, stopped: &Stopped) -> Result<bool, TraceError> {
+        let Some(words) = Words::of(stopped)? else {
+            return Ok(false);
+        };
+        let is_in_call = words.0[ORIG_RAX] as i64 >= 0;
+        let mut areas = self.areas.iter();
+        Ok(!is_in_call && areas.any(|area| area.contains(words.0[RIP])))
     }
 
     /// Has a stopped thread that is at a gate go on at the site that it belongs to.

@@ -16,6 +16,7 @@
 //! | `space` | what one address space has got |
 //! | `spaces` | which tasks have which of them |
 //! | `slot` | handing a call over |
+//! | `looks` | waiting for a moment to change memory |
 //! | `pace` | how long a side spins |
 //! | `serve` | the thread that answers a slot |
 //! | `counted` | sites whose calls are made and only counted |
@@ -28,6 +29,7 @@
 mod area;
 pub(crate) mod counted;
 pub(crate) mod inject;
+mod looks;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -41,8 +43,6 @@ mod trampoline;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use tamis_abi::SeccompData;
 use tamis_bpf::Program;
@@ -56,9 +56,11 @@ use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
+use looks::Looks;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
+use slot::Begin;
 use space::Space;
 use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
@@ -75,12 +77,12 @@ pub(crate) struct Patching<'a> {
     /// Who has created a task that hasn't run yet.
     creators: HashMap<i32, i32>,
     /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
-    forked: HashMap<i32, Vec<usize>>,
+    forked: HashMap<i32, Vec<(usize, Begin)>>,
     /// Those whose calls were answered.
     sites: Sites,
-    /// How often threads have been looked for that a filter is to wait for.
-    looks: u32,
-    /// Which those are, by who installs it.
+    /// For threads that a filter is to wait for.
+    looks: Looks,
+    /// Which threads those are, by who installs it.
     inside: HashMap<i32, Vec<i32>>,
     /// The filters of a task that has installed none itself, if the kernel tells.
     filters: Option<u32>,
@@ -151,7 +153,7 @@ impl<'a> Patching<'a> {
             creators: HashMap::new(),
             forked: HashMap::new(),
             sites: Sites::default(),
-            looks: 0,
+            looks: Looks::default(),
             inside: HashMap::new(),
             filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
         }
@@ -209,8 +211,12 @@ impl<'a> Patching<'a> {
             Some(Inherited::Copy) => {
                 let is_of_parent = |one: &&Seat| self.spaces.are_same(one.tid, parent);
                 let in_use = self.seats.values().filter(is_of_parent);
-                self.forked
-                    .insert(tid, in_use.map(|seat| seat.index).collect());
+                self.forked.insert(
+                    tid,
+                    in_use
+                        .map(|seat| (seat.index, seat.slot().of_forked()))
+                        .collect(),
+                );
             }
             None => {}
         }
@@ -230,7 +236,7 @@ impl<'a> Patching<'a> {
                 Ok(()) => Ok(()),
                 // It shares memory with its parent, so it is to use none of it.
                 Err(Refusal::Refused) => {
-                    self.roll_back(tracer, stopped)?;
+                    self.put_back(tracer, tid)?;
                     self.left(tid);
                     Ok(())
                 }
@@ -260,7 +266,7 @@ impl<'a> Patching<'a> {
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-        in_use: &[usize],
+        in_use: &[(usize, Begin)],
     ) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
@@ -305,6 +311,7 @@ impl<'a> Patching<'a> {
         self.creators.remove(&tid);
         self.forked.remove(&tid);
         self.inside.remove(&tid);
+        self.looks.end(tid);
         lock(&self.desk.orders).remove(&tid);
         if let Left::Others(space) = self.spaces.left(tid) {
             space.forget(tid);
@@ -318,11 +325,11 @@ impl<'a> Patching<'a> {
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<(), TraceError> {
-        if self.desk.is_unpatched() {
-            return self.roll_back(tracer, stopped);
-        }
         let tid = stopped.tracee().tid();
-        if !self.sites.is_due(call) || self.is_confined(tid) {
+        if self.desk.is_unpatched() {
+            return self.put_back(tracer, tid).map(|_| ());
+        }
+        if !self.sites.is_due(call) || self.is_awaited(tid) || self.is_confined(tid) {
             return Ok(());
         }
         let Some(plan) = self.sites.plan(tid, call) else {
@@ -346,40 +353,54 @@ impl<'a> Patching<'a> {
         }
     }
 
+    /// Whether one with the memory of a task waits to install a filter: nobody is to get into trampolines any more.
+    fn is_awaited(&self, tid: i32) -> bool {
+        let mut waiting = self.looks.tasks();
+        waiting.any(|one| self.spaces.are_same(one, tid))
+    }
+
     /// Whether a task has filters of its own: they may deny what the stub needs.
     fn is_confined(&self, tid: i32) -> bool {
         machine::has_other_filters(tid, self.filters)
     }
 
-    /// Puts back what patched sites were in the memory of a stopped task, if its threads can be stopped.
-    pub(crate) fn roll_back(
+    /// Puts back what patched sites were in the memory of a stopped task, if all that may run there can be stopped; whether nothing
+    /// is patched there then.
+    fn put_back(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
+        if !self.spaces.of(tid).is_some_and(Space::is_patched) {
+            return Ok(true);
+        }
+        let are_all = tracer.stop_sharing(tid)?.are_all;
+        if let Some(space) = self.spaces.of_mut(tid).filter(|_| are_all) {
+            space.roll_back(tid);
+        }
+        Ok(are_all)
+    }
+
+    /// Makes a stopped task's memory ready for a filter that it is about to install, and that of all threads of its process if it is for these;
+    /// false if that is to be tried again when other reports have been seen to.
+    ///
+    /// # Errors
+    /// As of tracing.
+    pub(crate) fn is_ready(
         &mut self,
         tracer: &mut Tracer<'_>,
         stopped: &Stopped,
-    ) -> Result<(), TraceError> {
+        of_all: bool,
+    ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let is_patched = self.spaces.of(tid).is_some_and(Space::is_patched);
-        if is_patched
-            && tracer.stop_others(tid)?.is_some()
-            && let Some(space) = self.spaces.of_mut(tid)
-        {
-            space.roll_back(tid);
+        let is_back = self.put_back(tracer, tid)? || self.looks.are_enough(tid);
+        let is_ready = is_back && (!of_all || self.is_clear_of(tracer, tid)?);
+        match is_ready {
+            true => self.looks.end(tid),
+            false => self.looks.pause(tid),
         }
-        Ok(())
+        Ok(is_ready)
     }
 
     /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
     /// deny what that calls. Those that haven't run on for a moment.
-    pub(crate) fn is_clear_of(
-        &mut self,
-        tracer: &mut Tracer<'_>,
-        stopped: &Stopped,
-    ) -> Result<bool, TraceError> {
-        /// How long they run on, at least and at most.
-        const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
-        /// How often threads are looked for that can't be stopped: they may wait for what the caller does next.
-        const LOOKS: u32 = 1000;
-        let tid = stopped.tracee().tid();
+    fn is_clear_of(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
         let Some(space) = self.spaces.of(tid) else {
             return Ok(true);
         };
@@ -406,16 +427,9 @@ impl<'a> Patching<'a> {
                 self.inside.insert(tid, inside);
             }
         } else {
-            is_clear = self.looks > LOOKS;
+            is_clear = self.looks.are_enough(tid);
         }
-        if is_clear {
-            self.looks = 0;
-            return Ok(true);
-        }
-        let pause = PAUSES[0] * (1 + self.looks / 8);
-        self.looks = self.looks.saturating_add(1);
-        thread::sleep(pause.min(PAUSES[1]));
-        Ok(false)
+        Ok(is_clear)
     }
 
     /// Patches a site, with all threads stopped.

@@ -43,14 +43,8 @@ pub(crate) struct Slot {
     key: AtomicU64,
 }
 
-/// The first bytes of a slot whose guest is to make its call itself.
-pub(crate) fn left_to_kernel() -> [u8; 8] {
-    let [turn, word] = [ANSWERED, stub::ANSWER_BY_KERNEL].map(u32::to_le_bytes);
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&turn);
-    bytes[4..].copy_from_slice(&word);
-    bytes
-}
+/// The first bytes of a slot, up to an answer.
+pub(crate) type Begin = [u8; 24];
 
 // SAFETY: atomic numbers only.
 #[expect(unsafe_code, reason = "a promise about the fields above")]
@@ -92,6 +86,22 @@ impl Slot {
         if self.yields.load(Ordering::Relaxed) != yields {
             self.yields.store(yields, Ordering::Relaxed);
         }
+    }
+
+    /// What the slot of a forked process begins with in the place of this one: the answer that its parent has got, and may be about to
+    /// read where a signal handler has forked; or else the guest makes its call itself. That has no key, so it does so, too, if it is about to ask.
+    pub(crate) fn of_forked(&self) -> Begin {
+        let is_answered = self.turn.load(Ordering::Acquire) == ANSWERED
+            && self.word.load(Ordering::Relaxed) == stub::ANSWER_VALUE;
+        let (word, value) = match is_answered {
+            true => (stub::ANSWER_VALUE, self.values[0].load(Ordering::Relaxed)),
+            false => (stub::ANSWER_BY_KERNEL, 0),
+        };
+        let mut bytes = Begin::default();
+        bytes[..4].copy_from_slice(&ANSWERED.to_le_bytes());
+        bytes[4..8].copy_from_slice(&word.to_le_bytes());
+        bytes[16..].copy_from_slice(&value.to_le_bytes());
+        bytes
     }
 
     /// Waits for a request; `None` once the slot is closed.
@@ -285,6 +295,32 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::spin::Spin;
+
+    #[test]
+    fn a_forked_process_has_its_parents_answer_or_makes_its_call() {
+        let slot = Slot::default();
+        let begin = |turn: u32, word: u32, value: u64| {
+            let words = [u64::from(turn) | u64::from(word) << 32, 0, value];
+            words.map(u64::to_le_bytes).as_flattened().to_vec()
+        };
+        let left = begin(ANSWERED, stub::ANSWER_BY_KERNEL, 0);
+        assert_eq!(slot.of_forked().to_vec(), left);
+        slot.values[0].store(7, Ordering::Relaxed);
+        for (turn, word) in [
+            (ASKED, stub::ANSWER_VALUE),
+            (ANSWERED, stub::ANSWER_READ),
+            (ANSWERED, stub::ANSWER_BY_KERNEL),
+            (CLOSED | ANSWERED, stub::ANSWER_VALUE),
+        ] {
+            slot.turn.store(turn, Ordering::Relaxed);
+            slot.word.store(word, Ordering::Relaxed);
+            assert_eq!(slot.of_forked().to_vec(), left, "{turn} {word}");
+        }
+        slot.turn.store(ANSWERED, Ordering::Relaxed);
+        slot.word.store(stub::ANSWER_VALUE, Ordering::Relaxed);
+        let answered = begin(ANSWERED, stub::ANSWER_VALUE, 7);
+        assert_eq!(slot.of_forked().to_vec(), answered);
+    }
 
     /// A guest may have written anything before; who was about to sleep sees another value.
     #[test]

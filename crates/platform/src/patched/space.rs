@@ -12,7 +12,7 @@ use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
 use super::serve::{Known, Slots, lock};
 use super::sites::{Patch, Plan, Put};
-use super::slot::{self, Slot};
+use super::slot::{Begin, Slot};
 use super::trampoline::{Places, Trampoline};
 use crate::sys::shared::{Atomic, Shared};
 use crate::sys::stub;
@@ -79,11 +79,11 @@ impl Space {
     }
 
     /// Has a forked process that is about to run put slots of its own in the place of its parent's, which has these in
-    /// use. A call that a signal handler of the parent has interrupted to fork is made by the child itself.
+    /// use. A call that a signal handler of the parent has interrupted to fork is made by the child itself, if it has no answer yet.
     pub(super) fn separate(
         &mut self,
         tid: i32,
-        in_use: &[usize],
+        in_use: &[(usize, Begin)],
         injection: &mut Injection<'_>,
         next: NextStop<'_>,
     ) -> Result<(), Refusal> {
@@ -108,8 +108,8 @@ impl Space {
                 })
             }
         };
-        for index in in_use {
-            let written = memory::write(tid, self.slot_address(*index), &slot::left_to_kernel());
+        for (index, begin) in in_use {
+            let written = memory::write(tid, self.slot_address(*index), begin);
             written.map_err(|_| Refusal::Refused)?;
         }
         Ok(())

@@ -119,6 +119,9 @@ global_asm!(
     "39:",
     "mov ecx, 1",
     "xchg [rdx], ecx",
+    // Nobody answers in a slot without a key: this is a process that a signal handler has forked just before.
+    "cmp qword ptr [rdx + 80], 0",
+    "je 79f",
     "cmp dword ptr [rdx + 68], 0",
     "jne 20f",
     // Spin.

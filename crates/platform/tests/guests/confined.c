@@ -1,7 +1,9 @@
-// A guest that installs a filter of its own goes on to ask, with code as it was linked; so does one that has its patched
-// sites rolled back (argument "asks"). The filter allows nothing but what the guest itself calls.
+// A guest that installs a filter of its own goes on to ask, with code as it was linked; so do one that has its patched
+// sites rolled back (argument "asks"), a child of vfork that installs one ("lends"), and a thread that does while others wait for such
+// children all the time ("storm"). The filter allows nothing but what the guest itself calls.
 #include "guest.h"
 #include "filter.h"
+#include <stdatomic.h>
 
 extern const unsigned char __executable_start[], etext[];
 
@@ -30,16 +32,88 @@ static void ask_often(void) {
 
 static void confine(void) {
     // The last is what a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
-    const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, -1};
+    const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_sched_yield, -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 0) == 0);
 }
 
+// In a child that has the memory of its parent.
+static void lend(uint64_t linked) {
+    int status;
+    pid_t child = vfork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        confine();
+        CHECK(hash() == linked);
+        ask_often();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+enum { BORROWS, NESTS, COPIES, EXECUTES, KINDS };
+static char *self;
+static atomic_int started, ended, is_done;
+
+static void *lend_often(void *kind) {
+    const intptr_t how = (intptr_t)kind;
+    int status;
+    do {
+        pid_t child = how == COPIES ? (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) : vfork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            if (how == EXECUTES) {
+                execv(self, (char *[]){self, "ends", NULL});
+                _exit(1);
+            }
+            if (how == NESTS) {
+                pid_t inner = vfork();
+                CHECK(inner >= 0);
+                if (inner == 0) {
+                    ask(1);
+                    _exit(0);
+                }
+                CHECK(waitpid(inner, &status, 0) == inner && status == 0);
+            }
+            ask(2);
+            _exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        atomic_fetch_or(&started, 1 << how);
+    } while (!atomic_load(&is_done));
+    atomic_fetch_add(&ended, 1);
+    return NULL;
+}
+
+static void storm(uint64_t linked) {
+    pthread_t thread;
+    for (intptr_t kind = 0; kind < KINDS; kind++)
+        CHECK(pthread_create(&thread, NULL, lend_often, (void *)kind) == 0);
+    while (atomic_load(&started) != (1 << KINDS) - 1)
+        ask(3);
+    confine();
+    CHECK(hash() == linked);
+    ask_often();
+    atomic_store(&is_done, 1);
+    while (atomic_load(&ended) != KINDS)
+        sched_yield();
+}
+
 int main(int argc, char **argv) {
-    (void)argv;
+    self = argv[0];
+    if (argc > 1 && strcmp(argv[1], "ends") == 0)
+        _exit(0);
     uint64_t linked = hash();
     ask_often();
     CHECK((hash() != linked) == is_shared());
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "storm") == 0) {
+        storm(linked);
+        CHECK(hash() == linked);
+        _exit(0);
+    } else if (argc > 1 && strcmp(argv[1], "lends") == 0) {
+        lend(linked);
+        CHECK(hash() == linked);
+        _exit(0);
+    } else if (argc > 1) {
         CHECK(is_shared());
         CHECK(call6(SYS_getpgid, 0x0badc0de, 0, 0, 0, 0, 0) == 0x0badc0de);
         ask(1);

@@ -4,7 +4,9 @@
 //   clone(CLONE_VM | SIGCHLD)   kills the process      exit(31)   kills the process
 //   fork                        kills the thread       exit(32)   is trapped
 //   vfork                       is trapped             acct       is trapped
+//   clone(CLONE_VM | CLONE_VFORK | SIGUSR1)   fails with ENOTTY
 #include "guest.h"
+#include <fcntl.h>
 #include <stdatomic.h>
 
 static volatile sig_atomic_t trapped;
@@ -65,6 +67,105 @@ static int execute_in_child(const char *program) {
     }
     CHECK(waitpid(child, &status, 0) == child);
     return status;
+}
+
+static void limit_descriptors(rlim_t soft, rlim_t hard) {
+    const struct rlimit limit = {soft, hard};
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+enum { FEW = 24 };
+
+// Takes all descriptors that the limit allows; the number of the last.
+static int take_descriptors(int flags) {
+    int taken, last = -1;
+    while ((taken = fcntl(1, flags, 0)) >= 0)
+        last = taken;
+    CHECK(errno == EMFILE && last > 2);
+    return last;
+}
+
+// The status of a child that has no descriptor left. A program is executed all the same, or fails with an error that the kernel may give, too. The
+// filter decides about what there is no room for, as about all else.
+static int execute_without_room(const char *program) {
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        limit_descriptors(FEW, FEW);
+        int last = take_descriptors(F_DUPFD);
+        CHECK(call6(SYS_clone, CLONE_VM | CLONE_VFORK | SIGUSR1, 0, 0, 0, 0, 0) == -ENOTTY);
+        execl(program, "decided", "n", (char *)NULL);
+        CHECK(errno == EMFILE && close(last) == 0 && close(last - 1) == 0);
+        take_descriptors(F_DUPFD_CLOEXEC);
+        execl(program, "decided", "n", (char *)NULL);
+        CHECK(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+// A thread that waits for its child of vfork while another one makes threads. The child has all descriptors of its own.
+static void *lend(void *nothing) {
+    int status, last;
+    pid_t child = (pid_t)call6(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0, 0);
+    CHECK(child >= 0);
+    if (child == 0) {
+        atomic_store(&go, 1);
+        while (atomic_load(&go) != 2)
+            sched_yield();
+        last = take_descriptors(F_DUPFD);
+        CHECK(close(last) == 0 && dup(1) == last);
+        // Room for a machine.
+        CHECK(close(3) == 0 && close(4) == 0);
+        pid_t copy = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        CHECK(copy >= 0);
+        if (copy == 0) {
+            for (int fd = 5; fd <= last; fd++)
+                CHECK(fcntl(fd, F_GETFD) == 0 && close(fd) == 0);
+            _exit(0);
+        }
+        CHECK(waitpid(copy, &status, 0) == copy && status == 0);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    return nothing;
+}
+
+static void *stay(void *nothing) {
+    atomic_fetch_add(&go, 1);
+    wait_for_ever();
+    return nothing;
+}
+
+static void *make_one(void *nothing) {
+    pthread_t thread;
+    atomic_store(&go, 1);
+    CHECK(pthread_create(&thread, NULL, stay, NULL) == 0);
+    while (atomic_load(&go) != 2)
+        sched_yield();
+    return nothing;
+}
+
+// Limits that are set while other threads are made are kept. For a moment they may be others.
+static void set_limits(void) {
+    enum { THREADS = 20, LOOKS = 1000000 };
+    struct rlimit limit, now;
+    pthread_t thread;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        atomic_store(&go, 0);
+        CHECK(pthread_create(&thread, NULL, make_one, NULL) == 0);
+        while (atomic_load(&go) != 2) {
+            limit.rlim_cur = limit.rlim_cur == 16 ? 17 : 16;
+            CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+            int looks = 0;
+            do
+                CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && looks++ < LOOKS);
+            while (now.rlim_cur != limit.rlim_cur || now.rlim_max != limit.rlim_max);
+        }
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -129,6 +230,20 @@ int main(int argc, char **argv) {
     case 'n':
         ask(6);
         return 0;
+    case 'o':
+        return execute_without_room(argv[0]) == 0 ? 27 : 1;
+    case 'b':
+        limit_descriptors(FEW, FEW);
+        CHECK(pthread_create(&thread, NULL, lend, NULL) == 0);
+        while (atomic_load(&go) != 1)
+            sched_yield();
+        CHECK(pthread_create(&(pthread_t){0}, NULL, end_alone, NULL) == 0);
+        atomic_store(&go, 2);
+        CHECK(pthread_join(thread, NULL) == 0);
+        return 28;
+    case 'w':
+        set_limits();
+        return 29;
     case 'c':
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;

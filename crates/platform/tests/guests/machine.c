@@ -73,6 +73,70 @@ static void call_by_long_numbers(void) {
     CHECK(call6((long)(high | SYS_munmap), (uint64_t)memory, 4096, 0, 0, 0, 0) == 0);
 }
 
+static void *end_at_once(void *nothing) {
+    return nothing;
+}
+
+static void start_thread(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+// Who takes all descriptors gets none of the monitor's, not even those that it has no use for yet.
+static void take_all_descriptors(void) {
+    enum { USUAL = 1024 };
+    static int taken[USUAL];
+    struct rlimit limit;
+    int count = 0;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t soft = limit.rlim_cur;
+    limit.rlim_cur = soft < USUAL ? soft : USUAL;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    while (count < USUAL && (taken[count] = dup(1)) >= 0)
+        count++;
+    CHECK(count < USUAL && errno == EMFILE);
+    start_thread();
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(dup(1) == -1 && errno == EMFILE);
+        start_thread();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    while (count > 0)
+        CHECK(close(taken[--count]) == 0);
+    limit.rlim_cur = soft;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_for_mutex(void *nothing) {
+    pthread_mutex_lock(&held);
+    pthread_mutex_unlock(&held);
+    return nothing;
+}
+
+// One of several threads can't have descriptors of its own.
+static void part_with_descriptors(void) {
+    enum { UNSHARE = 2 };
+    pthread_t thread;
+    pthread_mutex_lock(&held);
+    CHECK(pthread_create(&thread, NULL, wait_for_mutex, NULL) == 0);
+    CHECK(syscall(SYS_close_range, 900, ~0u, UNSHARE) == -1 && errno == EINVAL);
+    pid_t child = vfork();
+    if (child == 0)
+        _exit(syscall(SYS_close_range, 900, ~0u, UNSHARE) != 0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    pthread_mutex_unlock(&held);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(syscall(SYS_close_range, 900, ~0u, UNSHARE) == 0);
+    start_thread();
+}
+
 int main(int argc, char **argv) {
     (void)argv;
     struct sigaction action = {.sa_handler = on_fault};
@@ -98,6 +162,8 @@ int main(int argc, char **argv) {
             close(fd);
     }
     ask(2);
+    take_all_descriptors();
+    part_with_descriptors();
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

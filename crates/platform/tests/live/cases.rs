@@ -416,7 +416,7 @@ fn decided(platform: &dyn Platform) -> Outcome {
     let (about_tasks, interrupted) = (host::about_tasks(), host::interrupted());
     let without_sigreturn = host::without_sigreturn();
     // The race of `r` needs luck to be lost.
-    for scene in "k t l i v f c h e m s r r r r r - m".split(' ') {
+    for scene in "k t l i v f c h e m w s r r r r r - m o b".split(' ') {
         if scene == "-" {
             limits::drop_capability(1 << 24); // CAP_SYS_RESOURCE: limits may not be raised.
             continue;
@@ -524,22 +524,17 @@ fn rush(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// On request all sites are what they were.
+/// On request all sites are what they were, and before a process gets a filter that has borrowed or lent its memory.
 fn rolled_back(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     let options = Options {
         unpatch: Some(&host.unpatch),
         ..Options::default()
     };
-    let ended = run(
-        platform,
-        "confined",
-        &["asks"],
-        Asked::Some,
-        &host,
-        &options,
-    );
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    for scene in ["lends", "storm", "asks"] {
+        let ended = run(platform, "confined", &[scene], Asked::Some, &host, &options);
+        assert_eq!(ended.expect("it runs"), Ended::Exited(0), "{scene}");
+    }
     assert!(host.unpatch.load(Ordering::Relaxed));
     Outcome::Passed
 }

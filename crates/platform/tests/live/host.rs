@@ -274,12 +274,18 @@ pub(crate) fn interrupted() -> Program {
 pub(crate) fn about_tasks() -> Program {
     let of = |kind| Action::new(kind, 0);
     let not_a_thread = (libc::CLONE_VM | libc::SIGCHLD) as u64;
+    let borrows_and_signals = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGUSR1) as u64;
     of_rules(&[
         (libc::SYS_getpriority, None, of(ActionKind::Notify)),
         (
             libc::SYS_clone,
             Some((0, not_a_thread)),
             of(ActionKind::KillProcess),
+        ),
+        (
+            libc::SYS_clone,
+            Some((0, borrows_and_signals)),
+            Action::errno(libc::ENOTTY as u16),
         ),
         (libc::SYS_fork, None, of(ActionKind::KillThread)),
         (libc::SYS_vfork, None, of(ActionKind::Trap)),

@@ -12,12 +12,14 @@
 //! | `follow` | [`Following`]: the calls that tasks are in; tells a [`Sink`] |
 //! | `watched` | a command under a platform that tells its calls |
 //! | `text` | bytes and results in the form of strace |
+//! | `errors` | the texts of errors |
 //! | `lines` | [`Lines`]: what happens as lines of text, in the form of strace |
 //!
 //! Structures of which `structure` doesn't know the layout are shown by their addresses.
 
 mod address;
 mod decode;
+mod errors;
 mod follow;
 mod lines;
 mod memory;

@@ -1,10 +1,10 @@
 //! Bytes and results as text, in the form of strace.
 
 use std::fmt::Write;
-use std::io;
 
 use tamis_abi::{Arch, restart};
 
+use super::errors;
 use super::follow::Outcome;
 use super::symbols::error_name;
 
@@ -73,10 +73,8 @@ pub(super) fn outcome(arch: Option<Arch>, call: &str, outcome: Outcome) -> Strin
 }
 
 fn failure(errno: u16) -> String {
-    let text = io::Error::from_raw_os_error(errno.into()).to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
     match error_name(errno) {
-        Some(name) => format!("-1 {name} ({text})"),
+        Some(name) => format!("-1 {name} ({})", errors::text(errno)),
         None => format!("-1 (errno {errno})"),
     }
 }

@@ -1,6 +1,5 @@
 //! What the monitor keeps: an area that its tracer maps when a program has been executed, and that forked processes have a copy of.
 
-use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -139,7 +138,7 @@ pub(super) struct State {
     pub(super) exit: AtomicU32,
     pub(super) kvm_fd: AtomicI32,
     pub(super) vm_fd: AtomicI32,
-    /// The first of the monitor's descriptors: KVM's, the machine's, those of the threads, and that of its code.
+    /// The first of the monitor's descriptors: KVM's, the machine's, those of the threads, that of its code, and one for those that aren't made.
     pub(super) first_fd: AtomicI32,
     /// With which privilege level calls reach the shim, plus 1.
     pub(super) shim_ring: AtomicU32,
@@ -157,7 +156,7 @@ pub(super) struct State {
     pub(super) chunk_count: AtomicU32,
     /// Whose threads are in use.
     pub(super) in_use: [AtomicU32; MAX_VCPUS],
-    /// Their descriptors, 0 if KVM hasn't made them.
+    /// Their descriptors: 0 if KVM hasn't made them, negative if they aren't set up.
     pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
     /// Which pieces of memory the machine has, in the order of its physical memory.
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],
@@ -213,27 +212,6 @@ impl State {
         hosts.any(|(first, after)| address < after && end > first)
     }
 
-    /// Whether a descriptor is the monitor's.
-    pub(super) fn owns_fd(&self, fd: u64) -> bool {
-        let fd = fd & 0xffff_ffff;
-        self.own_fds_from(fd).start <= fd
-    }
-
-    /// The first numbers of the monitor's descriptors that aren't all below this one. Where the guest's limit didn't allow those
-    /// that they were to have, they have others.
-    pub(super) fn own_fds_from(&self, fd: u64) -> Range<u64> {
-        let first = self.first_fd.load(Ordering::Relaxed) as u64;
-        let usual = first..first + OWN_FDS;
-        let made = std::iter::once(&self.vm_fd).chain(&self.vcpu_fds);
-        let made = made.map(|fd| fd.load(Ordering::Relaxed) as u64);
-        let others = made.filter(|one| *one != 0 && !usual.contains(one));
-        let after = others.filter(|one| *one >= fd).map(|one| one..one + 1);
-        let usual = (usual.end > fd).then(|| usual.clone());
-        let all = after.chain(usual);
-        all.min_by_key(|range| range.start)
-            .unwrap_or(u64::MAX..u64::MAX)
-    }
-
     /// Runs this while no other thread does.
     pub(super) fn locked<T>(&self, body: impl FnOnce() -> T) -> T {
         let own = 0_u8;
@@ -266,11 +244,13 @@ impl State {
 }
 
 /// The count of descriptors of a monitor.
-pub(super) const OWN_FDS: u64 = CODE_FD as u64 + 1;
+pub(super) const OWN_FDS: u64 = PLACE_FD as u64 + 1;
 /// Which of them is KVM's.
 pub(super) const KVM_FD: i32 = 0;
 /// Which is the file with the monitor's code, which the tracer has mapped after `execve`.
 pub(super) const CODE_FD: i32 = 2 + MAX_VCPUS as i32;
+/// Which is the one whose copies are at the numbers of those that aren't made.
+pub(super) const PLACE_FD: i32 = CODE_FD + 1;
 
 pub(super) const fn pointer<T>(address: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(address as usize)

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use tamis_kernel::Errno;
 
-use super::area::{PAGE, State};
+use super::area::PAGE;
 use super::call::{self, RESTART};
 use super::vcpu::Vcpu;
-use super::{machine, signals, tables, tasks};
+use super::{descriptors, machine, signals, tables, tasks};
 
 const EPERM: i64 = -(libc::EPERM as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
+const EMFILE: i64 = -(libc::EMFILE as i64);
 const ENOSYS: i64 = -(libc::ENOSYS as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
@@ -64,7 +65,8 @@ pub(super) fn make(vcpu: &mut Vcpu) {
         | libc::SYS_shmdt
         | libc::SYS_brk => memory(vcpu, nr, &args),
         libc::SYS_close_range => close_range(vcpu, nr, args),
-        nr_known if names_own(vcpu.state(), nr_known, &args) => unmade(vcpu, nr, &args, EBADF),
+        libc::SYS_execve | libc::SYS_execveat => execute(vcpu, nr, &args),
+        nr_known if names_own(vcpu, nr_known, &args) => unmade(vcpu, nr, &args, EBADF),
         _ => call::guest(nr, &args, &vcpu.pending),
     };
     finish(vcpu, result);
@@ -85,26 +87,38 @@ fn finish(vcpu: &mut Vcpu, result: i64) {
 }
 
 /// Whether an argument of a call is a descriptor of the monitor.
-fn names_own(state: &State, nr: i64, args: &[u64; 6]) -> bool {
+fn names_own(vcpu: &Vcpu, nr: i64, args: &[u64; 6]) -> bool {
     let [first, second, ..] = *args;
+    let is_own = |fd| descriptors::is_own(vcpu, fd);
     match nr {
-        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => state.owns_fd(first),
-        libc::SYS_dup2 | libc::SYS_dup3 => state.owns_fd(first) || state.owns_fd(second),
+        libc::SYS_close | libc::SYS_ioctl | libc::SYS_fcntl | libc::SYS_dup => is_own(first),
+        libc::SYS_dup2 | libc::SYS_dup3 => is_own(first) || is_own(second),
         _ => false,
     }
 }
 
-/// Closes descriptors, but for the monitor's.
+/// Executes a program. After that nothing can fail any more but by its end, so its monitor has to have room.
+fn execute(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
+    match descriptors::is_room_for_program(vcpu.state()) {
+        true => call::guest(nr, args, &vcpu.pending),
+        false => unmade(vcpu, nr, args, EMFILE),
+    }
+}
+
+/// Closes descriptors, but for the monitor's. Threads don't part with their common table: each needs the descriptors that others make.
 fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
-    let state = vcpu.state();
-    let [first, last, ..] = args.map(|arg| arg & 0xffff_ffff);
+    const UNSHARE: u64 = 1 << 1;
+    let [first, last, flags, ..] = args.map(|arg| arg & 0xffff_ffff);
+    if flags & UNSHARE != 0 && !vcpu.is_borrower && tasks::are_several(vcpu.state()) {
+        return unmade(vcpu, nr, &args, EINVAL);
+    }
     // A range that ends before it begins is the kernel's to refuse.
-    if first > last || state.own_fds_from(first).start > last {
+    if first > last || descriptors::own_from(vcpu, first).start > last {
         return call::guest(nr, &args, &vcpu.pending);
     }
     let (mut from, mut is_made) = (first, false);
     while from <= last {
-        let own = state.own_fds_from(from);
+        let own = descriptors::own_from(vcpu, from);
         if from < own.start {
             let end = last.min(own.start - 1);
             let args = [from, end, args[2], args[3], args[4], args[5]];
@@ -172,7 +186,7 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         return unmade(vcpu, nr, args, error);
     }
     match nr_known {
-        libc::SYS_mmap if state.owns_fd(fifth) => return unmade(vcpu, nr, args, EBADF),
+        libc::SYS_mmap if descriptors::is_own(vcpu, fifth) => return unmade(vcpu, nr, args, EBADF),
         libc::SYS_mremap
             if fourth & libc::MREMAP_FIXED as u64 != 0 && state.is_host(fifth, third) =>
         {

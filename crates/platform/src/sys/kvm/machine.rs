@@ -10,9 +10,9 @@ use kvm_bindings::{
 };
 use tamis_kernel::Errno;
 
-use super::area::{OWN_FDS, RUN_BYTES, State};
+use super::area::{RUN_BYTES, State};
 use super::call::own;
-use super::{shim, tables};
+use super::{descriptors, shim, tables};
 
 const KVM_GET_API_VERSION: u64 = 0xae00;
 const KVM_CREATE_VM: u64 = 0xae01;
@@ -84,97 +84,11 @@ pub(super) fn request(fd: i32, request: u64, arg: u64) -> i64 {
     }
 }
 
-fn errno(result: i64) -> Result<i64, Errno> {
+pub(super) fn errno(result: i64) -> Result<i64, Errno> {
     match result {
         0.. => Ok(result),
         error => Err(Errno(-error as i32)),
     }
-}
-
-/// The limit of descriptors, among limits.
-pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
-
-/// Makes a descriptor of the monitor's, even if the guest has lowered its limit of descriptors. What makes it is told the limit, which
-/// is raised where it may be.
-fn with_limit<T>(state: &State, make: impl FnOnce(u64) -> T) -> T {
-    let mut limit = [0_u64; 2];
-    let place = limit.as_mut_ptr() as u64;
-    let needed = end_of_own(state);
-    let is_known = own(libc::SYS_getrlimit, [NOFILE, place, 0, 0, 0, 0]) == 0;
-    if !is_known || limit[0] >= needed {
-        return make(needed);
-    }
-    let set = |limit: [u64; 2]| {
-        own(
-            libc::SYS_setrlimit,
-            [NOFILE, limit.as_ptr() as u64, 0, 0, 0, 0],
-        )
-    };
-    if set(limit.map(|one| one.max(needed))) != 0 {
-        return make(limit[0]);
-    }
-    let made = make(needed);
-    set(limit);
-    made
-}
-
-/// The number after the monitor's own.
-fn end_of_own(state: &State) -> u64 {
-    state.first_fd.load(Ordering::Relaxed) as u64 + OWN_FDS
-}
-
-fn close(fd: i64) {
-    own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-}
-
-/// A copy of a descriptor, which programs don't inherit, with this number or the next that is free.
-fn copy_fd(fd: i64, from: i32) -> Result<i32, Errno> {
-    let command = libc::F_DUPFD_CLOEXEC as u64;
-    let args = [fd as u64, command, from as u64, 0, 0, 0];
-    errno(own(libc::SYS_fcntl, args)).map(|fd| fd as i32)
-}
-
-/// Puts a descriptor at one of the monitor's own numbers. If these are beyond the limit, it gets the highest that is free.
-fn move_fd(state: &State, fd: i64, index: i32, limit: u64) -> Result<i32, Errno> {
-    let wanted = state.first_fd.load(Ordering::Relaxed) + index;
-    if limit <= wanted as u64 {
-        let mut higher = (fd as i32 + 1..limit as i32).rev();
-        let moved = match higher.find_map(|number| copy_fd(fd, number).ok()) {
-            Some(moved) => moved,
-            // None has this number.
-            None if fd == 0 => 0,
-            None => return Ok(fd as i32),
-        };
-        close(fd);
-        return (moved != 0).then_some(moved).ok_or(Errno(libc::EMFILE));
-    }
-    let moved = copy_fd(fd, wanted);
-    close(fd);
-    match moved? {
-        moved if moved == wanted => Ok(moved),
-        other => {
-            close(other.into());
-            Err(Errno(libc::EMFILE))
-        }
-    }
-}
-
-/// Whether a process that is forked can have what its machine takes: a descriptor of its own and one of a thread.
-pub(super) fn can_be_copied(state: &State) -> bool {
-    with_limit(state, |limit| {
-        // Where ours are beyond the limit, they leave it no room.
-        let vm = state.vm_fd.load(Ordering::Relaxed) as u64;
-        if limit >= end_of_own(state) || vm < limit {
-            return true;
-        }
-        let kvm = state.kvm_fd.load(Ordering::Relaxed).into();
-        // Number 0 is no descriptor of ours.
-        let copies = [(); 2].map(|()| copy_fd(kvm, 1));
-        for copy in copies.iter().flatten() {
-            close((*copy).into());
-        }
-        copies.iter().all(Result::is_ok)
-    })
 }
 
 /// Makes the machine, without memory and threads.
@@ -182,10 +96,7 @@ pub(super) fn create(state: &State) -> Result<(), Errno> {
     const TASK_STATE: u64 = 0x10_0000;
     const IDENTITY_MAP: u64 = 0x20_0000;
     let kvm = state.kvm_fd.load(Ordering::Relaxed);
-    let vm = with_limit(state, |limit| {
-        let vm = errno(request(kvm, KVM_CREATE_VM, 0))?;
-        move_fd(state, vm, 1, limit)
-    })?;
+    let vm = descriptors::put_machine(state, || errno(request(kvm, KVM_CREATE_VM, 0)))?;
     state.vm_fd.store(vm, Ordering::Relaxed);
     // Only some processors take these.
     let map = IDENTITY_MAP;
@@ -221,24 +132,17 @@ pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
     errno(request(kvm, KVM_GET_SUPPORTED_CPUID, place as u64)).map(|_| ())
 }
 
-/// Makes a thread of the machine; its descriptor.
+/// Makes a thread of the machine, or sets up one for which that has failed; its descriptor.
 pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    let fd = with_limit(state, |limit| {
-        let fd = errno(request(vm, KVM_CREATE_VCPU, index as u64))?;
-        let fd = move_fd(state, fd, 2 + index as i32, limit)?;
-        // From here on the guest can't close it.
-        state.vcpu_fds[index].store(fd, Ordering::Release);
-        Ok(fd)
-    })?;
-    match prepare_vcpu(state, index, fd) {
-        Ok(()) => Ok(fd),
-        Err(error) => {
-            state.vcpu_fds[index].store(0, Ordering::Release);
-            close(fd.into());
-            Err(error)
-        }
-    }
+    let make = || errno(request(vm, KVM_CREATE_VCPU, index as u64));
+    let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
+        0 => descriptors::put_thread(state, index, make)?,
+        made => -made,
+    };
+    prepare_vcpu(state, index, fd)?;
+    state.vcpu_fds[index].store(fd, Ordering::Release);
+    Ok(fd)
 }
 
 /// Sets up a new thread of the machine.
@@ -273,11 +177,11 @@ pub(super) fn destroy(state: &State) {
         let fd = fd.swap(0, Ordering::Relaxed);
         if fd != 0 {
             own(libc::SYS_munmap, [state.run(index), run_bytes, 0, 0, 0, 0]);
-            close(fd.into());
+            descriptors::close(i64::from(fd).abs());
         }
     }
     let vm = state.vm_fd.load(Ordering::Relaxed);
-    close(vm.into());
+    descriptors::close(vm.into());
 }
 
 /// Where calls enter the shim, and which flags they clear.

@@ -10,6 +10,7 @@
 //! | `shim` | the code by which a guest leaves its machine |
 //! | `tables` | the guest's page tables |
 //! | `machine` | requests to KVM |
+//! | `descriptors` | the numbers of the monitor's descriptors |
 //! | `vcpu` | a thread of the guest, and its loop |
 //! | `calls` | calls that concern the machine |
 //! | `tasks` | new threads and processes |
@@ -22,6 +23,7 @@
 pub(crate) mod area;
 mod call;
 mod calls;
+mod descriptors;
 pub(crate) mod machine;
 mod shim;
 mod signals;
@@ -32,5 +34,6 @@ mod vcpu;
 
 pub(crate) use call::{WOULD_BE_MADE, asking_ip, failed_at, own_ips};
 pub(crate) use calls::{REFUSED, REFUSED_OPERATIONS};
+pub(crate) use descriptors::NOFILE;
 pub(crate) use signals::KILL_MARK;
 pub(crate) use start::{BLOCKED, Beginning, Executed, Machine, first_fd};

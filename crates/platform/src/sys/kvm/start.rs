@@ -13,12 +13,12 @@ use tamis_kernel::Errno;
 use tamis_kernel::spawn::Body;
 
 use super::area::{
-    Area, CODE_FD, Exit, KVM_FD, MAX_VCPUS, OWN_FDS, PAGE, STACK_BYTES, STACKS, State, pointer,
-    state_at,
+    Area, CODE_FD, Exit, KVM_FD, MAX_VCPUS, OWN_FDS, PAGE, PLACE_FD, STACK_BYTES, STACKS, State,
+    pointer, state_at,
 };
 use super::call::{self, own};
 use super::vcpu::{Entry, Vcpu};
-use super::{machine, shim, signals, tables};
+use super::{descriptors, machine, shim, signals, tables};
 use crate::sys::image::Snapshot;
 use crate::sys::mappings::{Mapping, each_of};
 
@@ -26,6 +26,8 @@ use crate::sys::mappings::{Mapping, each_of};
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) kvm: BorrowedFd<'a>,
+    /// A descriptor by which nothing can be done, for numbers that are to be taken.
+    pub(crate) place: BorrowedFd<'a>,
     pub(crate) exit: Exit,
     pub(crate) code: Snapshot,
     /// The first of the monitor's descriptors.
@@ -54,7 +56,8 @@ impl Body for Machine<'_> {
             0 => {}
             error => return Some(Errno(-error as i32)),
         }
-        let places = [(self.kvm, KVM_FD), (self.code.as_fd(), CODE_FD)];
+        let code = (self.code.as_fd(), CODE_FD);
+        let places = [(self.kvm, KVM_FD), code, (self.place, PLACE_FD)];
         let mut problems = places.into_iter().filter_map(|(fd, index)| {
             let wanted = u64::from((self.first_fd + index) as u32);
             // What is there would be closed by `execve`.
@@ -191,6 +194,7 @@ fn make(state: &State) -> Result<u64, Errno> {
     let vcpu = Vcpu::at(state.stack_of(FIRST));
     vcpu.state = std::ptr::from_ref(state);
     vcpu.fd = machine::create_vcpu(state, FIRST)?;
+    descriptors::occupy(state)?;
     vcpu.entry = Entry::New;
     vcpu.registers.rip = state.entry.load(Ordering::Relaxed);
     vcpu.registers.rsp = state.stack.load(Ordering::Relaxed);
@@ -217,7 +221,7 @@ fn show_pages(state: &State) -> Option<()> {
     is_done.then_some(())
 }
 
-/// The monitor's descriptors are the last that every process may have.
+/// The monitor's descriptors are the last that every process may have, without those that a program inherits if that is possible.
 pub(crate) fn first_fd() -> Result<i32, Errno> {
     const USUAL: u64 = 1024;
     const LEAST: u64 = 64;
@@ -227,7 +231,19 @@ pub(crate) fn first_fd() -> Result<i32, Errno> {
     };
     // SAFETY: the structure is writable.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    match limit.rlim_cur.min(USUAL).checked_sub(OWN_FDS) {
+    let end = limit.rlim_cur.min(USUAL);
+    let mut free = 0;
+    for fd in (LEAST..end).rev() {
+        // SAFETY: takes numbers only.
+        let flags = unsafe { libc::fcntl(fd as i32, libc::F_GETFD) };
+        let is_inherited = flags >= 0 && flags & libc::FD_CLOEXEC == 0;
+        free = if is_inherited { 0 } else { free + 1 };
+        if free == OWN_FDS {
+            return Ok(fd as i32);
+        }
+    }
+    // Then it may lose those that it inherits.
+    match end.checked_sub(OWN_FDS) {
         Some(first @ LEAST..) => Ok(first as i32),
         _ => Err(Errno(libc::EMFILE)),
     }

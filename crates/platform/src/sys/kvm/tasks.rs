@@ -3,12 +3,13 @@
 //! A task that shares memory gets a thread of the same machine; it is made before the task, so that all processes with
 //! this memory have its descriptor. A process with a copy of the memory makes a machine of its own.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tamis_kernel::Errno;
 
 use super::area::{MAX_VCPUS, State};
-use super::call::{self, own};
+use super::call;
+use super::descriptors;
 use super::machine;
 use super::signals;
 use super::tables;
@@ -48,26 +49,15 @@ pub(super) fn create(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
 /// A task with the same memory.
 fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     let state = vcpu.state();
-    let Some(index) = take(state) else {
-        return EAGAIN;
-    };
-    let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
-        0 => state.locked(|| machine::create_vcpu(state, index)),
-        fd => Ok(fd),
-    };
     let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
-    let handlers = match is_thread {
-        true => Some(vcpu.handlers),
-        false => signals::copy_handlers(state, vcpu.handlers),
-    };
-    let (Ok(fd), Some(handlers)) = (fd, handlers) else {
-        state.in_use[index].store(FREE, Ordering::Release);
-        return EAGAIN;
+    let Some((index, fd, handlers)) = reserve(vcpu, is_thread) else {
+        return call::ask(nr, args, &vcpu.pending).unwrap_or(EAGAIN);
     };
     let new = Vcpu::at(state.stack_of(index));
     prepare(vcpu, new, args, flags);
     (new.state, new.index, new.fd) = (vcpu.state, index, fd);
     (new.handlers, new.is_borrower) = (handlers, !is_thread);
+    new.lent = descriptors::known(state);
     if is_thread {
         new.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
     }
@@ -126,6 +116,25 @@ fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
     new.failures = 0;
 }
 
+/// A free place with its thread of the machine, and the handlers that a task will have there.
+fn reserve(vcpu: &Vcpu, is_thread: bool) -> Option<(usize, i32, usize)> {
+    let state = vcpu.state();
+    let index = take(state)?;
+    let fd = match state.vcpu_fds[index].load(Ordering::Acquire) {
+        fd @ 1.. => Some(fd),
+        _ => state.locked(|| machine::create_vcpu(state, index)).ok(),
+    };
+    let handlers = || match is_thread {
+        true => Some(vcpu.handlers),
+        false => signals::copy_handlers(state, vcpu.handlers),
+    };
+    let reserved = fd.and_then(|fd| Some((index, fd, handlers()?)));
+    if reserved.is_none() {
+        state.in_use[index].store(FREE, Ordering::Release);
+    }
+    reserved
+}
+
 fn take(state: &State) -> Option<usize> {
     let free = |index: &usize| {
         let flag = &state.in_use[*index];
@@ -135,20 +144,26 @@ fn take(state: &State) -> Option<usize> {
     (0..MAX_VCPUS).find(free)
 }
 
+/// Whether a machine has other tasks than one.
+pub(super) fn are_several(state: &State) -> bool {
+    let is_used = |flag: &&AtomicU32| flag.load(Ordering::Acquire) == USED;
+    state.in_use.iter().filter(is_used).count() > 1
+}
+
 /// A process with a copy of the memory.
 fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     const STACK: usize = 1;
     let state = vcpu.state();
-    let Ok(system) = machine::get_system(vcpu.fd) else {
-        return ENOMEM;
-    };
     let mut vectors = [0; machine::VECTORS_BYTES];
-    if machine::get_vectors(vcpu.fd, &mut vectors).is_err() {
-        return ENOMEM;
-    }
-    if !machine::can_be_copied(state) {
+    let (Ok(system), Ok(())) = (
+        machine::get_system(vcpu.fd),
+        machine::get_vectors(vcpu.fd, &mut vectors),
+    ) else {
+        return call::ask(nr, args, &vcpu.pending).unwrap_or(ENOMEM);
+    };
+    let Some(limit) = descriptors::before_fork(state) else {
         return call::ask(nr, args, &vcpu.pending).unwrap_or(EAGAIN);
-    }
+    };
     let mut made = *args;
     if nr as i64 == libc::SYS_clone {
         made[STACK] = 0;
@@ -169,20 +184,16 @@ fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     vcpu.vectors = vectors;
     vcpu.registers.rax = 0;
     vcpu.mask = mask;
+    descriptors::after_fork(state, limit);
     become_first(vcpu)
 }
 
 /// In the new process: a machine of its own, in which the only thread is this one.
 fn become_first(vcpu: &mut Vcpu) -> ! {
     let state = vcpu.state();
-    vcpu.is_borrower = false;
     state.lock.store(0, Ordering::Release);
-    for fd in state.vcpu_fds.iter().chain([&state.vm_fd]) {
-        let fd = fd.swap(0, Ordering::Relaxed);
-        if fd != 0 {
-            own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-        }
-    }
+    descriptors::leave_machine(vcpu);
+    vcpu.is_borrower = false;
     for (index, in_use) in state.in_use.iter().enumerate() {
         let flag = if index == vcpu.index { USED } else { FREE };
         in_use.store(flag, Ordering::Relaxed);
@@ -191,6 +202,7 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
         true => machine::create_vcpu(state, vcpu.index),
         false => Err(Errno(libc::ENOMEM)),
     });
+    let made = made.and_then(|fd| descriptors::occupy(state).map(|()| fd));
     match made {
         Ok(fd) => vcpu.fd = fd,
         Err(errno) => state.fail(errno),

@@ -9,6 +9,7 @@ use tamis_kernel::Errno;
 
 use super::area::{PAGE, STACK_BYTES, State, pointer};
 use super::call;
+use super::descriptors::Known;
 use super::machine::{self, VECTORS_BYTES};
 use super::tables::{self, Fault};
 use super::{calls, shim, signals};
@@ -31,6 +32,8 @@ pub(super) struct Vcpu {
     pub(super) signal_stack: [u64; 3],
     /// Whether it is a process that has borrowed its parent's memory.
     pub(super) is_borrower: bool,
+    /// If it is one, which threads' descriptors that process has.
+    pub(super) lent: Known,
     /// The registers of the guest, when it is not running.
     pub(super) registers: kvm_regs,
     /// By what they get into the machine.

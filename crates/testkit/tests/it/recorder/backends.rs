@@ -145,7 +145,14 @@ fn a_guest_does_not_notice_that_its_sites_are_patched() {
     else {
         return;
     };
-    for part in ["parent", "interrupted", "address", "cancellation"] {
+    for part in [
+        "parent",
+        "interrupted",
+        "address",
+        "borrowed",
+        "lent",
+        "cancellation",
+    ] {
         let (ended, counting) = counted(platform, &program, &[part]);
         assert_eq!(ended, Ended::Exited(0), "{part}");
         assert!(!counting.tally().counts().is_empty(), "{part}");

@@ -105,6 +105,49 @@ static int address(void)
 	return make(SYS_getppid, 0, 0, 0) <= 0;
 }
 
+/* The same in a child that has borrowed the memory. */
+static int borrowed(void)
+{
+	int status;
+	for (int i = 0; i < ENOUGH; i++)
+		make(SYS_getppid, 0, 0, 0);
+	pid_t child = vfork();
+	if (child == 0)
+		_exit(address());
+	return waitpid(child, &status, 0) != child || status != 0;
+}
+
+static volatile int is_lent, is_done;
+
+static void *lend(void *status)
+{
+	pid_t child = vfork();
+	if (child == 0) {
+		while (!is_done) {
+			make(SYS_getppid, 0, 0, 0);
+			is_lent = 1;
+		}
+		_exit(0);
+	}
+	if (waitpid(child, status, 0) != child)
+		*(int *)status = 1;
+	return NULL;
+}
+
+/* And in one that has lent it, but for a thread that waits until it is given back. */
+static int lent(void)
+{
+	int status = -1;
+	pthread_t thread;
+	pthread_create(&thread, NULL, lend, &status);
+	while (!is_lent)
+		make(SYS_getppid, 0, 0, 0);
+	int wrong = address();
+	is_done = 1;
+	pthread_join(thread, NULL);
+	return wrong || status != 0;
+}
+
 /* A call that can be cancelled, as C libraries have it: whether it waits is told by its address. */
 long waiting(long nr, long a, long b, long c);
 extern char waiting_begins[], waiting_ends[], cancelled[];
@@ -169,7 +212,7 @@ int main(int count, char **arguments)
 	const struct {
 		const char *name;
 		int (*run)(void);
-	} parts[] = { { "parent", parent }, { "interrupted", interrupted }, { "address", address }, { "cancellation", cancellation } };
+	} parts[] = { { "parent", parent }, { "interrupted", interrupted }, { "address", address }, { "borrowed", borrowed }, { "lent", lent }, { "cancellation", cancellation } };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (count == 2 && strcmp(arguments[1], parts[i].name) == 0)
 			return parts[i].run();

@@ -1,0 +1,269 @@
+//! The monitor's descriptors: numbers that no call gives to the guest, and a limit that they may be beyond.
+//!
+//! Each has a number of its own: KVM's, the machine's, those of the threads and that of the monitor's code, in this order. Where one isn't
+//! made yet, there is a copy of one that can't be used (`O_PATH`), so that the guest doesn't get its number. Processes have them from their parents.
+//!
+//! A guest may lower its limit of descriptors. While one is made, the limit is raised; where it may not be, the descriptor gets the highest number
+//! below the limit that is free. Only the table of the process that has made it has it there, and those that were copied from that later: a process
+//! that has borrowed its memory knows which those are.
+//!
+//! A table of a single thread's own isn't possible: the guest can't ask for one.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tamis_kernel::Errno;
+
+use super::area::{MAX_VCPUS, OWN_FDS, PLACE_FD, State};
+use super::call::own;
+use super::machine::errno;
+use super::vcpu::Vcpu;
+
+/// The limit of descriptors, among limits.
+pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
+/// The number of the machine's descriptor among the monitor's, after which are those of its threads.
+const VM_FD: i32 = 1;
+const FIRST_VCPU_FD: i32 = 2;
+
+/// How many numbers more than the monitor's own a limit is to allow: as many as other threads of the guest may take meanwhile.
+const SOME: u64 = 8;
+const NONE: u64 = 0;
+
+/// A soft and a hard limit.
+pub(super) type Limit = [u64; 2];
+
+/// Which threads of a machine a process has descriptors of, a bit for each.
+pub(super) type Known = [u64; MAX_VCPUS / u64::BITS as usize];
+
+/// Those that are made.
+pub(super) fn known(state: &State) -> Known {
+    let mut known = Known::default();
+    for (index, fd) in state.vcpu_fds.iter().enumerate() {
+        let is_made = fd.load(Ordering::Acquire) != 0;
+        known[index / 64] |= u64::from(is_made) << (index % 64);
+    }
+    known
+}
+
+/// The machine's descriptors in the table of a thread.
+fn made<'a>(vcpu: &Vcpu) -> impl Iterator<Item = &'a AtomicI32> {
+    let state = vcpu.state();
+    let lent = vcpu.is_borrower.then_some(vcpu.lent);
+    let is_there =
+        move |index: usize| lent.is_none_or(|known| known[index / 64] >> (index % 64) & 1 != 0);
+    let threads = state.vcpu_fds.iter().enumerate();
+    let threads = threads
+        .filter(move |(index, _)| is_there(*index))
+        .map(|(_, fd)| fd);
+    std::iter::once(&state.vm_fd).chain(threads)
+}
+
+/// The numbers of the monitor's own.
+fn usual(state: &State) -> Range<u64> {
+    let first = state.first_fd.load(Ordering::Relaxed) as u64;
+    first..first + OWN_FDS
+}
+
+/// What is at those that aren't made.
+fn place(state: &State) -> i64 {
+    i64::from(state.first_fd.load(Ordering::Relaxed) + PLACE_FD)
+}
+
+/// Whether a descriptor of a thread is the monitor's.
+pub(super) fn is_own(vcpu: &Vcpu, fd: u64) -> bool {
+    let fd = fd & 0xffff_ffff;
+    own_from(vcpu, fd).start <= fd
+}
+
+/// The first numbers of the monitor's descriptors that aren't all below this one.
+pub(super) fn own_from(vcpu: &Vcpu, fd: u64) -> Range<u64> {
+    let usual = usual(vcpu.state());
+    let made = made(vcpu).map(|fd| fd.load(Ordering::Relaxed));
+    let made = made.map(|fd| u64::from(fd.unsigned_abs()));
+    let others = made.filter(|one| *one != 0 && !usual.contains(one));
+    let after = others.filter(|one| *one >= fd).map(|one| one..one + 1);
+    let usual = (usual.end > fd).then(|| usual.clone());
+    let all = after.chain(usual);
+    all.min_by_key(|range| range.start)
+        .unwrap_or(u64::MAX..u64::MAX)
+}
+
+/// Takes the numbers of those that aren't made, as far as the limit may be.
+pub(super) fn occupy(state: &State) -> Result<(), Errno> {
+    let place = place(state);
+    let usual = usual(state);
+    with_limit(state, NONE, |limit| {
+        let mut next = usual.start;
+        while next < usual.end.min(limit) {
+            match copy_from(place, next as i32) {
+                Ok(fd) if usual.contains(&(fd as u64)) => next = fd as u64 + 1,
+                Ok(fd) => {
+                    close(fd.into());
+                    return Ok(());
+                }
+                // There are no more.
+                Err(Errno(libc::EMFILE)) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Makes the machine's descriptor, in a process whose only thread this is.
+pub(super) fn put_machine(
+    state: &State,
+    make: impl FnOnce() -> Result<i64, Errno>,
+) -> Result<i32, Errno> {
+    with_limit(state, NONE, |_| put(state, make()?, VM_FD))
+}
+
+/// Makes that of a thread, which isn't set up yet. From here on the guest can't close it.
+pub(super) fn put_thread(
+    state: &State,
+    index: usize,
+    make: impl Fn() -> Result<i64, Errno>,
+) -> Result<i32, Errno> {
+    let number = FIRST_VCPU_FD + index as i32;
+    let attempt = |_| put(state, make()?, number);
+    let made = with_limit(state, NONE, attempt);
+    // It begins at another number, and the guest may have all.
+    let fd = match made {
+        Err(Errno(libc::EMFILE)) => with_limit(state, SOME, attempt)?,
+        made => made?,
+    };
+    state.vcpu_fds[index].store(-fd, Ordering::Release);
+    Ok(fd)
+}
+
+/// Puts a descriptor at one of the monitor's own numbers. If this is beyond the limit, which may just have been lowered, it gets the
+/// highest that is free. KVM makes no second one of the same thread, so it isn't given up.
+fn put(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
+    let wanted = state.first_fd.load(Ordering::Relaxed) + index;
+    if fd == i64::from(wanted) {
+        return Ok(wanted);
+    }
+    let moved = copy_to(fd, wanted).ok().or_else(|| {
+        let [limit, _] = exchange_limit(None)?;
+        let end = limit.min(wanted as u64) as i32;
+        let mut higher = (fd as i32 + 1..end).rev();
+        higher.find_map(|number| copy_from(fd, number).ok())
+    });
+    match moved {
+        None if fd != 0 => return Ok(fd as i32),
+        _ => close(fd),
+    }
+    // None has number 0.
+    moved.ok_or(Errno(libc::EMFILE))
+}
+
+/// In a forked process, whose only thread this is: closes those of the machine that it has left.
+pub(super) fn leave_machine(vcpu: &Vcpu) {
+    for fd in made(vcpu) {
+        let fd = fd.swap(0, Ordering::Relaxed);
+        if fd != 0 {
+            close(i64::from(fd).abs());
+        }
+    }
+    for fd in &vcpu.state().vcpu_fds {
+        fd.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Before a process is forked: the limit that it will have; `None` if there was no room for what its machine takes, a descriptor of
+/// its own and one of a thread.
+pub(super) fn before_fork(state: &State) -> Option<Limit> {
+    state.locked(|| {
+        let limit = exchange_limit(None).unwrap_or([u64::MAX; 2]);
+        let vm = state.vm_fd.load(Ordering::Relaxed) as u64;
+        // Where ours are beyond the limit, they leave it no room.
+        let is_left = |limit| vm < limit;
+        has_room(state, is_left, |_| false).then_some(limit)
+    })
+}
+
+/// In the forked process: another thread may just have raised the limit.
+pub(super) fn after_fork(state: &State, limit: Limit) {
+    let now = exchange_limit(None);
+    let is_raised = |spare| now == Some(raised(state, limit, spare));
+    if now != Some(limit) && (is_raised(NONE) || is_raised(SOME)) {
+        exchange_limit(Some(limit));
+    }
+}
+
+/// Whether a program that is executed will have room for what its machine takes.
+pub(super) fn is_room_for_program(state: &State) -> bool {
+    let is_closed = |flags: i64| flags & i64::from(libc::FD_CLOEXEC) != 0;
+    state.locked(|| has_room(state, |_| false, is_closed))
+}
+
+/// Whether two descriptors can be made in a process to come: with the limit as it may be there is room anyway, or else there are two numbers that
+/// are free or whose flags say that they will be.
+fn has_room(state: &State, is_left: impl Fn(u64) -> bool, will_be: impl Fn(i64) -> bool) -> bool {
+    with_limit(state, NONE, |limit| {
+        let is_free = |fd: &u64| {
+            let args = [*fd, libc::F_GETFD as u64, 0, 0, 0, 0];
+            let flags = own(libc::SYS_fcntl, args);
+            flags < 0 || will_be(flags)
+        };
+        // Number 0 is no descriptor of ours.
+        limit >= usual(state).end
+            || is_left(limit)
+            || (1..limit).filter(is_free).take(2).count() == 2
+    })
+}
+
+/// What the limit is raised to.
+fn raised(state: &State, [soft, hard]: Limit, spare: u64) -> Limit {
+    let needed = usual(state).end + spare;
+    [soft.max(needed), hard.max(needed)]
+}
+
+/// Runs this with the limit raised, if it is too low and may be. It is told the limit. What another thread of the guest sets
+/// meanwhile stays.
+fn with_limit<T>(state: &State, spare: u64, make: impl FnOnce(u64) -> T) -> T {
+    let Some(limit) = exchange_limit(None) else {
+        return make(usual(state).end);
+    };
+    let higher = raised(state, limit, spare);
+    if limit[0] == higher[0] {
+        return make(limit[0]);
+    }
+    let Some(mut former) = exchange_limit(Some(higher)) else {
+        return make(limit[0]);
+    };
+    let made = make(higher[0]);
+    let mut ours = higher;
+    // Fails where the guest has lowered its hard limit, which is then as it is to be.
+    while let Some(found) = exchange_limit(Some(former))
+        && found != ours
+    {
+        (ours, former) = (former, found);
+    }
+    made
+}
+
+/// The limit, and maybe another in its place.
+fn exchange_limit(new: Option<Limit>) -> Option<Limit> {
+    let mut old = Limit::default();
+    let new = new.as_ref().map_or(0, |limit| limit.as_ptr() as u64);
+    let args = [0, NOFILE, new, old.as_mut_ptr() as u64, 0, 0];
+    (own(libc::SYS_prlimit64, args) == 0).then_some(old)
+}
+
+pub(super) fn close(fd: i64) {
+    own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
+}
+
+/// A copy of a descriptor with this number, which programs don't inherit.
+fn copy_to(fd: i64, number: i32) -> Result<i32, Errno> {
+    let args = [fd as u64, number as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
+    errno(own(libc::SYS_dup3, args)).map(|fd| fd as i32)
+}
+
+/// The same, with the next number that is free.
+fn copy_from(fd: i64, number: i32) -> Result<i32, Errno> {
+    let command = libc::F_DUPFD_CLOEXEC as u64;
+    let args = [fd as u64, command, number as u64, 0, 0, 0];
+    errno(own(libc::SYS_fcntl, args)).map(|fd| fd as i32)
+}
