@@ -8,12 +8,11 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program};
+use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 use tamis_vm::cache::{Residual, Table};
-
-use super::guarded::Guarded;
 
 /// The inputs for each random program.
 const INPUTS: usize = 400;
@@ -44,7 +43,7 @@ fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
     if without_jit() {
         return;
     }
-    let mut guarded = Guarded::new();
+    let mut guarded = Guarded::page();
     let mut evaluations = 0;
     for seed in seeds::of(0..2500) {
         let mut rng = Rng::new(seed);
@@ -98,7 +97,7 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
     if without_jit() {
         return;
     }
-    let mut guarded = Guarded::new();
+    let mut guarded = Guarded::page();
     let mut returned = [0; 2];
     for seed in seeds::of(0..2500) {
         let mut rng = Rng::new(seed);
