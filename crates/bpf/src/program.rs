@@ -73,7 +73,8 @@ impl Program {
 
     /// The decoded instructions in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> {
-        (0..self.len()).map(|pc| self.op(Pc(pc)))
+        let op = |insn: &Insn| insn.op().expect("a program holds legal instructions only");
+        self.insns.iter().map(op)
     }
 
     /// The same with other constants in some tests. Any constant is valid there, so the result is a program.

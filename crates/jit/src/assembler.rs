@@ -17,25 +17,18 @@ use crate::x86::{Condition, Encoded, Inst, Reg};
 /// A place in code that is being written: before what had been written when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
-    /// Bytes to the end of the code.
-    to_end: usize,
-    /// Whether jumps take their long form even where the short one would do.
-    is_far: bool,
+    /// Bytes to the end of the code, and [`FAR`] if jumps take their long form even where the short one would do.
+    to_end: u32,
 }
 
-impl Label {
-    fn new(to_end: usize) -> Label {
-        Label {
-            to_end,
-            is_far: false,
-        }
-    }
+/// Makes every distance too long for the short form of a jump.
+const FAR: u32 = 1 << 31;
 
+impl Label {
     /// The same place for jumps in their long form.
     pub(crate) fn far(self) -> Label {
         Label {
-            is_far: true,
-            ..self
+            to_end: self.to_end | FAR,
         }
     }
 }
@@ -53,8 +46,8 @@ pub(crate) struct Code {
     start: usize,
 }
 
-/// The bytes that must be free before an instruction is written: two writes of eight bytes.
-const MARGIN_BYTES: usize = 16;
+/// The bytes that must be free before something is written.
+const MARGIN_BYTES: usize = 8;
 
 /// The bytes of a line of code, with whose end jumps don't end.
 pub(crate) const LINE_BYTES: usize = 32;
@@ -104,7 +97,9 @@ impl Assembler {
     /// The place before all that is written.
     #[inline]
     pub(crate) fn here(&self) -> Label {
-        Label::new(self.buffer.len() - self.start)
+        Label {
+            to_end: (self.buffer.len() - self.start) as u32,
+        }
     }
 
     /// Writes an instruction before all others.
@@ -112,21 +107,16 @@ impl Assembler {
     pub(crate) fn push(&mut self, inst: Inst) {
         let encoded = inst.encode();
         if matches!(inst, Inst::Return | Inst::CallFrom(_)) {
-            self.space(encoded.len());
+            self.space(encoded.len);
         }
-        self.push_encoded(encoded);
-    }
-
-    #[inline(always)]
-    fn push_encoded(&mut self, encoded: Encoded) {
-        self.reserve();
-        self.bytes(encoded.tail.value, encoded.tail.len as usize);
-        self.bytes(encoded.head.value, encoded.head.len as usize);
+        self.write(encoded);
     }
 
     /// A place just before here, for which every jump takes its short form.
     pub(crate) fn just_before(&self) -> Label {
-        Label::new(self.here().to_end + 1)
+        Label {
+            to_end: self.here().to_end + 1,
+        }
     }
 
     /// Writes a jump, unless its target comes next anyway.
@@ -136,20 +126,13 @@ impl Assembler {
             return;
         }
         self.space_jump(to, 0, [2, 5]);
-        self.reserve();
         let distance = self.distance(to);
         if self.reaches(to) {
             self.bytes(0xeb | u64::from(distance as u8) << 8, 2);
         } else {
-            self.bytes(0xe9 | u64::from(distance as u32) << 8, 5);
+            self.bytes(0xe9 | u64::from(distance) << 8, 5);
             self.has_far_jump = true;
         }
-    }
-
-    /// Whether a jump that ends here takes its short form.
-    #[inline]
-    fn reaches(&self, to: Label) -> bool {
-        !to.is_far && matches!(self.distance(to), -128..=127)
     }
 
     /// Whether a jump took its long form since this was asked before.
@@ -161,8 +144,7 @@ impl Assembler {
     pub(crate) fn call(&mut self, to: Label) {
         self.space(5);
         let distance = self.distance(to);
-        self.reserve();
-        self.bytes(0xe8 | u64::from(distance as u32) << 8, 5);
+        self.bytes(0xe8 | u64::from(distance) << 8, 5);
     }
 
     /// Writes a jump for one value of a condition, and before it the instruction that decides about the condition: the
@@ -173,68 +155,67 @@ impl Assembler {
     }
 
     /// The same for an instruction that is encoded where it is known which it is.
+    #[inline(always)]
     fn jump_if_encoded(&mut self, compare: Encoded, condition: Condition, to: Label) {
-        self.space_jump(to, compare.len(), [2, 6]);
-        self.reserve();
+        self.space_jump(to, compare.len, [2, 6]);
         let condition = condition as u64;
         let distance = self.distance(to);
         if self.reaches(to) {
             self.bytes(0x70 | condition | u64::from(distance as u8) << 8, 2);
         } else {
-            let opcode = 0x0f | (0x80 | condition) << 8;
-            self.bytes(opcode | u64::from(distance as u32) << 16, 6);
+            self.bytes(0x800f | condition << 8 | u64::from(distance) << 16, 6);
             self.has_far_jump = true;
         }
-        self.push_encoded(compare);
+        self.write(compare);
     }
 
     /// Writes jumps for both values of a condition, or one, and before them the instruction that decides.
-    #[inline]
-    pub(crate) fn branch(&mut self, compare: Inst, condition: Condition, yes: Label, no: Label) {
-        let compare = compare.encode();
-        if self.here() == yes {
-            self.jump_if_encoded(compare, condition.inverted(), no);
+    #[inline(always)]
+    pub(crate) fn branch(&mut self, compare: Encoded, condition: Condition, yes: Label, no: Label) {
+        let (condition, to) = if self.here() == yes {
+            (condition.inverted(), no)
         } else {
             self.jump(no);
-            self.jump_if_encoded(compare, condition, yes);
-        }
+            (condition, yes)
+        };
+        self.jump_if_encoded(compare, condition, to);
     }
 
     /// Makes room for a jump in its short or its long form and `before_bytes` that belong to it.
     #[inline]
     fn space_jump(&mut self, to: Label, before_bytes: usize, [short, long]: [usize; 2]) {
-        while self.is_spaced {
-            let len = before_bytes + if self.reaches(to) { short } else { long };
-            if !self.space(len) {
-                break;
-            }
-        }
+        self.space(before_bytes + if self.reaches(to) { short } else { long });
     }
 
-    /// Makes room for a jump of this length; whether it wasn't there.
+    /// Whether a jump that ends here takes its short form.
     #[inline]
-    fn space(&mut self, len_bytes: usize) -> bool {
+    fn reaches(&self, to: Label) -> bool {
+        let distance = self.here().to_end.wrapping_sub(to.to_end) as i32;
+        matches!(distance, -128..=127)
+    }
+
+    /// Makes room for a jump of this length, or any other: space for one is space for all, as the line is empty then but
+    /// for one byte.
+    #[inline]
+    fn space(&mut self, len_bytes: usize) {
         // The code ends with a line.
-        let used = (self.buffer.len() - self.start) % LINE_BYTES;
-        if !self.is_spaced || used > 0 && used + len_bytes <= LINE_BYTES {
-            return false;
+        let used = self.here().to_end as usize % LINE_BYTES;
+        // In an empty line the jump would end with it.
+        let has_room = used > 0 && used + len_bytes <= LINE_BYTES;
+        if self.is_spaced && !has_room {
+            // One byte of the line before is enough: then the jump ends before it.
+            self.fill((LINE_BYTES - used) % LINE_BYTES + 1);
         }
-        // One byte of the line before is enough: then the jump ends before it.
-        let filler = if used == 0 { 1 } else { LINE_BYTES - used + 1 };
-        self.fill(filler);
-        true
     }
 
     /// Writes so many bytes without effect, in few instructions.
-    #[cold]
-    fn fill(&mut self, len_bytes: usize) {
-        let mut left = len_bytes;
-        while left > 0 {
-            let part = left.min(FILLERS.len());
-            self.reserve();
-            self.bytes(FILLERS[part - 1], part);
-            left -= part;
+    fn fill(&mut self, mut len_bytes: usize) {
+        let longest = FILLERS.len();
+        while len_bytes > longest {
+            self.bytes(FILLERS[longest - 1], longest);
+            len_bytes -= longest;
         }
+        self.bytes(FILLERS[len_bytes - 1], len_bytes);
     }
 
     /// The code.
@@ -243,38 +224,43 @@ impl Assembler {
         Code { buffer, start }
     }
 
-    /// Bytes from here to a place, negative to one before.
+    /// Bytes from here to a place, in two's complement.
     #[inline]
-    fn distance(&self, to: Label) -> i32 {
-        self.here().to_end as i32 - to.to_end as i32
-    }
-
-    #[inline(always)]
-    fn reserve(&mut self) {
-        if self.start < MARGIN_BYTES {
-            self.grow();
-        }
+    fn distance(&self, to: Label) -> u32 {
+        self.here().to_end.wrapping_sub(to.to_end & !FAR)
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let len = self.buffer.len();
-        let mut larger = vec![0; len];
+    fn write_in_more_space(&mut self, value: u64, len: usize) {
+        let used = self.buffer.len();
+        let mut larger = vec![0; used + MARGIN_BYTES];
         larger.extend_from_slice(&self.buffer);
-        self.start += len;
+        self.start += used + MARGIN_BYTES;
         self.buffer = larger;
+        self.bytes(value, len);
     }
 
-    /// Writes up to eight bytes, the first in the lowest bits of the value. What is before them in the same eight
+    /// Writes an instruction before all others.
+    #[inline(always)]
+    fn write(&mut self, Encoded { value, len }: Encoded) {
+        let mut first = len;
+        if len > 8 {
+            first = 8;
+            self.bytes((value >> 64) as u64, len - 8);
+        }
+        self.bytes(value as u64, first);
+    }
+
+    /// Writes one to eight bytes, the first in the lowest bits of the value. What is before them in the same eight
     /// bytes of the buffer is free and becomes 0.
     #[inline(always)]
     fn bytes(&mut self, value: u64, len: usize) {
-        if len > 0 {
-            let shifted = value << (64 - 8 * len);
-            let place = &mut self.buffer[self.start - 8..self.start];
-            place.copy_from_slice(&shifted.to_le_bytes());
-            self.start -= len;
-        }
+        let written = self.buffer.get_mut(..self.start);
+        let Some(place) = written.and_then(<[u8]>::last_chunk_mut::<8>) else {
+            return self.write_in_more_space(value, len);
+        };
+        *place = (value << (64 - 8 * len)).to_le_bytes();
+        self.start -= len;
     }
 }
 
@@ -294,7 +280,7 @@ impl Code {
 
     /// The entry point at a place of this code.
     pub(crate) fn entry(&self, label: Label) -> EntryPoint {
-        let offset = self.bytes().len() - label.to_end;
+        let offset = self.bytes().len() - label.to_end as usize;
         EntryPoint { offset }
     }
 }

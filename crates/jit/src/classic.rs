@@ -13,7 +13,7 @@ use tamis_bpf::{AluOp, Operand, Test};
 
 use crate::assembler::{Assembler, Label};
 use crate::blind::Blinding;
-use crate::x86::{Binary, Condition, Inst, Mem, Reg, Shift, Width};
+use crate::x86::{Binary, Condition, Encoded, Inst, Mem, Reg, Shift, Width};
 
 pub(crate) const A: Reg = Reg::Rax;
 pub(crate) const X: Reg = Reg::Rcx;
@@ -86,6 +86,13 @@ pub(crate) struct Emitter {
 enum Source {
     Constant(u32),
     Register(Reg),
+}
+
+/// A constant of which no instruction has more than its sum with a random number.
+#[derive(Clone, Copy)]
+struct Blinded {
+    value: u32,
+    random: u32,
 }
 
 impl Emitter {
@@ -176,18 +183,34 @@ impl Emitter {
 
     /// Writes what `write` makes of the operand, and before it what that needs.
     fn with_operand(&mut self, operand: Operand, write: impl FnOnce(&mut Emitter, Source)) {
+        let (source, blinded) = self.source(operand);
+        write(self, source);
+        self.reveal(blinded);
+    }
+
+    /// Where an operand is found, and how, if it is blinded.
+    #[inline]
+    fn source(&mut self, operand: Operand) -> (Source, Option<Blinded>) {
         match operand {
-            Operand::K(k) => match self.blinding.next() {
-                None => write(self, Source::Constant(k)),
+            Operand::K(value) => match self.blinding.next() {
+                None => (Source::Constant(value), None),
                 Some(random) => {
-                    write(self, Source::Register(CONSTANT));
-                    let reveal = Inst::BinaryImm(Binary::Xor, Width::Half, CONSTANT, random as i32);
-                    self.out.push(reveal);
-                    self.out.push(Inst::Set(CONSTANT, k ^ random));
+                    let blinded = Blinded { value, random };
+                    (Source::Register(CONSTANT), Some(blinded))
                 }
             },
-            Operand::X => write(self, Source::Register(X)),
+            Operand::X => (Source::Register(X), None),
             Operand::Variable(_) => unreachable!("programs have no variables"),
+        }
+    }
+
+    /// Writes what puts a blinded constant into its register.
+    #[inline]
+    fn reveal(&mut self, blinded: Option<Blinded>) {
+        if let Some(Blinded { value, random }) = blinded {
+            let reveal = Inst::BinaryImm(Binary::Xor, Width::Half, CONSTANT, random as i32);
+            self.out.push(reveal);
+            self.out.push(Inst::Set(CONSTANT, value ^ random));
         }
     }
 
@@ -287,22 +310,28 @@ impl Emitter {
         if exits.next == exits.no {
             return self.out.jump(exits.next);
         }
-        self.with_operand(operand, |this, source| {
-            let compare = match (test, source) {
-                (Test::Set, Source::Constant(k @ 0..=0xff)) => Inst::TestLowByte(k as u8),
-                (Test::Set, Source::Constant(k)) => {
-                    Inst::BinaryImm(Binary::Test, Width::Half, A, k as i32)
-                }
-                (Test::Set, Source::Register(src)) => {
-                    Inst::Binary(Binary::Test, Width::Half, A, src)
-                }
-                // The same flags as a comparison with 0, in fewer bytes.
-                (_, Source::Constant(0)) => Inst::Binary(Binary::Test, Width::Half, A, A),
-                (_, Source::Constant(k)) => Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32),
-                (_, Source::Register(src)) => Inst::Binary(Binary::Cmp, Width::Half, A, src),
-            };
-            this.out.branch(compare, condition, exits.next, exits.no);
-        });
+        let (source, blinded) = self.source(operand);
+        let compare = comparison(test, source);
+        self.out.branch(compare, condition, exits.next, exits.no);
+        self.reveal(blinded);
+    }
+}
+
+/// What compares A. Each form is encoded where it is known which it is: most of a filter is comparisons.
+#[inline(always)]
+fn comparison(test: Test, source: Source) -> Encoded {
+    match (test, source) {
+        (Test::Set, Source::Constant(k @ 0..=0xff)) => Inst::TestLowByte(k as u8).encode(),
+        (Test::Set, Source::Constant(k)) => {
+            Inst::BinaryImm(Binary::Test, Width::Half, A, k as i32).encode()
+        }
+        (Test::Set, Source::Register(src)) => {
+            Inst::Binary(Binary::Test, Width::Half, A, src).encode()
+        }
+        // The same flags as a comparison with 0, in fewer bytes.
+        (_, Source::Constant(0)) => Inst::Binary(Binary::Test, Width::Half, A, A).encode(),
+        (_, Source::Constant(k)) => Inst::BinaryImm(Binary::Cmp, Width::Half, A, k as i32).encode(),
+        (_, Source::Register(src)) => Inst::Binary(Binary::Cmp, Width::Half, A, src).encode(),
     }
 }
 

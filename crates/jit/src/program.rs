@@ -38,7 +38,7 @@ pub(crate) struct Written {
 }
 
 /// The bytes of code for an instruction that are made room for at first: few programs need more.
-const ROOM_PER_INSN_BYTES: usize = 12;
+const ROOM_PER_INSN_BYTES: usize = 16;
 
 /// The state at the beginning of every program.
 const START: Entry = Entry {
@@ -210,11 +210,11 @@ pub(crate) fn successors<L: Copy, E: Copy>(
     pc: usize,
     op: Operation<L, E>,
 ) -> impl Iterator<Item = usize> + use<L, E> {
-    let skips = match op {
-        Operation::Jump(skip) => [Some(skip as usize), None],
-        Operation::Branch { jt, jf, .. } => [Some(usize::from(jt)), Some(usize::from(jf))],
-        Operation::RetImm(_) | Operation::RetA => [None, None],
-        _ => [Some(0), None],
+    let (skips, ways) = match op {
+        Operation::Jump(skip) => ([skip as usize, 0], 1),
+        Operation::Branch { jt, jf, .. } => ([usize::from(jt), usize::from(jf)], 2),
+        Operation::RetImm(_) | Operation::RetA => ([0; 2], 0),
+        _ => ([0; 2], 1),
     };
-    skips.into_iter().flatten().map(move |skip| pc + 1 + skip)
+    (0..ways).map(move |way| pc + 1 + skips[way])
 }

@@ -274,9 +274,9 @@ impl Binary {
 
 /// Up to eight bytes, the first in the lowest bits.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Bytes {
-    pub(crate) value: u64,
-    pub(crate) len: u32,
+struct Bytes {
+    value: u64,
+    len: u32,
 }
 
 impl Bytes {
@@ -360,19 +360,11 @@ impl Bytes {
     }
 }
 
-/// An instruction in two parts: first prefixes, opcode and operands, then displacement and constant.
+/// The bytes of an instruction, the first in the lowest bits: at most fifteen.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded {
-    pub(crate) head: Bytes,
-    pub(crate) tail: Bytes,
-}
-
-impl Encoded {
-    /// The length of the instruction.
-    #[inline(always)]
-    pub(crate) const fn len(self) -> usize {
-        (self.head.len + self.tail.len) as usize
-    }
+    pub(crate) value: u128,
+    pub(crate) len: usize,
 }
 
 /// Whether the sign extension of the low byte is the value.
@@ -447,7 +439,10 @@ impl Inst {
             }
             Inst::Return => (none.byte(0xc3), none),
         };
-        Encoded { head, tail }
+        Encoded {
+            value: head.value as u128 | (tail.value as u128) << (8 * head.len),
+            len: (head.len + tail.len) as usize,
+        }
     }
 }
 

@@ -548,7 +548,8 @@ impl Emitter {
         };
         self.with_source(width, source, |this, value| {
             let compare = binary(op, width, dst, value);
-            this.out.branch(compare, condition, site.taken, site.next);
+            this.out
+                .branch(compare.encode(), condition, site.taken, site.next);
         });
     }
 
