@@ -45,6 +45,14 @@ impl Program {
         }
     }
 
+    /// The same for decoded instructions.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_ops(ops: &[Op], endian: Endian) -> Result<Program, InvalidProgram> {
+        Program::new(ops.iter().map(|op| Insn::from(*op)).collect(), endian)
+    }
+
     /// The byte order of its machines.
     pub fn endian(&self) -> Endian {
         self.endian

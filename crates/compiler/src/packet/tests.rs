@@ -13,7 +13,7 @@ use crate::ProofEffort;
 const TCPDUMP: &str = include_str!("tests/tcpdump.txt");
 
 fn program(ops: &[Op]) -> Program {
-    Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+    Program::from_ops(ops).unwrap()
 }
 
 fn ops(program: &Program) -> Vec<Op> {

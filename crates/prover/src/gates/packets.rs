@@ -58,7 +58,7 @@ struct Packet {
 /// use tamis_bpf::packet::{Load, Op, Program, Size};
 /// use tamis_prover::{Limits, Stop, agree_on_packets};
 /// let load = |size, at| Op::LoadData(Load::Absolute(size, at));
-/// let program = |ops: &[Op]| Program::new(ops.iter().map(|op| (*op).into()).collect()).unwrap();
+/// let program = |ops: &[Op]| Program::from_ops(ops).unwrap();
 /// let one = program(&[load(Size::Half, 12), load(Size::Byte, 3), Op::RetA]);
 /// let agree = |other| agree_on_packets(&one, &program(other), &Limits::default(), &Stop::default());
 /// assert_eq!(agree(&[load(Size::Half, 12), Op::LoadImm(0), load(Size::Byte, 3), Op::RetA]), Ok(true));
@@ -240,7 +240,7 @@ mod tests {
     use std::collections::HashMap;
 
     use tamis_bpf::packet::{self, Metadata};
-    use tamis_bpf::{Insn, Operand, interp};
+    use tamis_bpf::{Operand, interp};
 
     use super::super::graph::Driver;
     use super::*;
@@ -280,8 +280,7 @@ mod tests {
 
     /// The value of a program's circuit for packets, beside what the interpreter gives.
     fn assert_meant(ops: &[Op], packets: &[packet::Packet<'_>]) {
-        let insns = ops.iter().map(|op| Insn::from(*op)).collect();
-        let program = Program::new(insns).unwrap();
+        let program = Program::from_ops(ops).unwrap();
         let mut gates = Gates::new(1 << 20, Stop::default());
         let mut model = Packet::default();
         let op_at = |pc| program.op(pc);

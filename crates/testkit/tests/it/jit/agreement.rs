@@ -222,8 +222,7 @@ fn by_number(rng: &mut Rng) -> Program {
         Op::Alu(AluOp::Sub, Operand::K(7)),
     ]);
     ops.extend([Op::RetA; 9]);
-    let insns = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns, Endian::Little).expect("jumps end inside")
+    Program::from_ops(&ops, Endian::Little).expect("jumps end inside")
 }
 
 /// The state of the reference interpreter before every instruction of a run.
@@ -353,8 +352,7 @@ fn far_jumps_reach_their_targets() {
             ops.push(Op::branch(Test::Eq, ops.len() as u32 * 7, behind, 0));
         }
         ops.push(Op::RetA);
-        let insns = ops.into_iter().map(Insn::from).collect();
-        let program = Program::new(insns, Endian::Little).expect("jumps end inside");
+        let program = Program::from_ops(&ops, Endian::Little).expect("jumps end inside");
         let compiled = compile(&program, &Options::default());
         for nr in (0..40_000).step_by(7) {
             let mut image = [0; 16];
@@ -401,8 +399,7 @@ fn hardened_code_has_no_constant_of_the_program() {
         ops.push(Op::Alu(AluOp::Add, Operand::X));
     }
     ops.push(Op::RetA);
-    let insns = ops.into_iter().map(Insn::from).collect();
-    let program = Program::new(insns, Endian::Little).expect("legal");
+    let program = Program::from_ops(&ops, Endian::Little).expect("legal");
     let found = |options| {
         let compiled = compile(&program, &options);
         let windows = compiled.code().windows(4);

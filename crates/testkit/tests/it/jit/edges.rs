@@ -3,7 +3,7 @@
 //! loads, so that what was asked for on behalf of the old X says nothing about the new one.
 
 use tamis_bpf::packet::{Extra, Load, Op, Packet, Program, Size};
-use tamis_bpf::{AluOp, Insn, Operand, Test, interp};
+use tamis_bpf::{AluOp, Operand, Test, interp};
 use tamis_jit::{Options, Socket};
 use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
@@ -25,8 +25,7 @@ struct Judge {
 }
 
 fn program(ops: &[Op]) -> Program {
-    let insns = ops.iter().map(|op| Insn::from(*op)).collect();
-    Program::new(insns).unwrap_or_else(|problem| panic!("{problem}: {ops:?}"))
+    Program::from_ops(ops).unwrap_or_else(|problem| panic!("{problem}: {ops:?}"))
 }
 
 impl Judge {

@@ -3,7 +3,7 @@
 //! loads end the program as they should.
 
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Packet, Program, Size};
-use tamis_bpf::{AluOp, Insn, Operand, Test, interp};
+use tamis_bpf::{AluOp, Operand, Test, interp};
 use tamis_jit::{Options, Socket};
 use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
@@ -66,8 +66,7 @@ fn program(rng: &mut Rng) -> Program {
         ops.push(op(rng, len - ops.len()));
     }
     ops.push(*rng.choose(&[Op::RetA, Op::RetA, Op::RetImm(0), Op::RetImm(9)]));
-    let insns = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns).expect("jumps end inside, slots are written")
+    Program::from_ops(&ops).expect("jumps end inside, slots are written")
 }
 
 #[test]
