@@ -80,6 +80,7 @@ impl Program {
     }
 
     /// The decoded instructions in order.
+    #[expect(clippy::missing_panics_doc, reason = "it never does")]
     pub fn ops(&self) -> impl Iterator<Item = Op> {
         let op = |insn: &Insn| insn.op().expect("a program holds legal instructions only");
         self.insns.iter().map(op)

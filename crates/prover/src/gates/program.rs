@@ -32,9 +32,9 @@ pub(super) struct Machine {
 /// What programs are run on.
 pub(super) trait Input {
     /// What loads have.
-    type Load;
+    type Load: Copy;
     /// The instructions that only this machine has.
-    type Extra;
+    type Extra: Copy;
 
     /// The value of `len`.
     fn len(&mut self, gates: &mut Gates) -> Limited<Bits>;
