@@ -1,7 +1,7 @@
 //! `tamis eval`: what a filter answers to calls, or a socket's filter to packets.
 
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Pc, Program, Stack, disasm, interp};
+use tamis_bpf::{Pc, Stack, disasm, interp};
 use tamis_ebpf::interp::Fault;
 use tamis_engine::{Choice, Engine, Evaluator, ExtendedEvaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
