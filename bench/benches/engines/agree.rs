@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, SeccompData};
-use tamis_bpf::packet::Ancillary;
+use tamis_bpf::packet::{Ancillary, Packet};
 use tamis_bpf::{Program, Stack, interp};
 use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::convert::{converted, seccomp_context};
@@ -14,53 +14,69 @@ use tamis_ebpf::threaded;
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_jit::Extended;
 use tamis_testkit::generate::{extended, packet, program};
+use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_vm::Code;
 
 /// The inputs of a program.
 const INPUTS: usize = 256;
 
-/// The engines, with and without the result cache.
-const ENGINES: [(&str, Engine, bool); 4] = [
-    ("threaded", Engine::Threaded, false),
-    ("cache + threaded", Engine::Threaded, true),
-    ("jit", Engine::Jit, false),
-    ("cache + jit", Engine::Jit, true),
+/// The engines, with and without the result cache and constants of the program in machine code.
+const ENGINES: [(&str, Engine, bool, bool); 6] = [
+    ("threaded", Engine::Threaded, false, false),
+    ("cache + threaded", Engine::Threaded, true, false),
+    ("jit", Engine::Jit, false, false),
+    ("cache + jit", Engine::Jit, true, false),
+    ("hardened jit", Engine::Jit, false, true),
+    ("cache + hardened jit", Engine::Jit, true, true),
 ];
 
-/// Evaluations and differences by the name of an evaluator.
+/// Evaluations and differences by the kind of what is evaluated and the name of an evaluator.
 #[derive(Default)]
 struct Counts {
-    by_name: BTreeMap<String, (u64, u64)>,
+    by_name: BTreeMap<(&'static str, &'static str), [u64; 2]>,
     total: u64,
 }
 
 impl Counts {
-    fn add(&mut self, name: &str, kind: &str, is_same: bool) {
-        let entry = self.by_name.entry(format!("{kind}, {name}")).or_default();
-        entry.0 += 1;
-        entry.1 += u64::from(!is_same);
-        self.total += 1;
+    /// Counts evaluations, given whether each value is that of the reference.
+    fn add(
+        &mut self,
+        kind: &'static str,
+        name: &'static str,
+        are_same: impl IntoIterator<Item = bool>,
+    ) {
+        let [all, different] = self.by_name.entry((kind, name)).or_default();
+        for is_same in are_same {
+            *all += 1;
+            *different += u64::from(!is_same);
+            self.total += 1;
+        }
     }
 }
 
-/// Compares at least so many evaluations and prints how many there were.
-pub(crate) fn run(evaluations: u64) {
+/// Compares at least so many evaluations of the programs that follow from a seed, on inputs between inaccessible pages, and
+/// prints how many there were.
+pub(crate) fn run(evaluations: u64, seed: u64) {
     let mut counts = Counts::default();
     let mut programs = 0_u64;
-    let mut rng = Rng::new(1);
+    let mut rng = Rng::new(seed);
+    let mut guarded = [Guarded::page(), Guarded::page()];
     while counts.total < evaluations {
         match programs % 3 {
-            0 => calls(&mut rng, &mut counts),
-            1 => packets(&mut rng, &mut counts),
-            _ => extended_programs(&mut rng, &mut counts),
+            0 => calls(&mut rng, &mut guarded[0], &mut counts),
+            1 => packets(&mut rng, &mut guarded[0], &mut counts),
+            _ => extended_programs(&mut rng, &mut guarded, &mut counts),
         }
         programs += 1;
     }
-    println!("{programs} programs, {} evaluations", counts.total);
+    println!(
+        "seed {seed}: {programs} programs, {} evaluations",
+        counts.total
+    );
     let mut differences = 0;
-    for (name, (count, different)) in &counts.by_name {
-        println!("  {name:<28} {count:>12}, {different} different");
+    for ((kind, name), [count, different]) in &counts.by_name {
+        println!("  {kind:<18} {name:<20} {count:>12}, {different} different");
         differences += different;
     }
     assert_eq!(differences, 0, "evaluators differ");
@@ -72,7 +88,7 @@ fn body_insns(rng: &mut Rng) -> usize {
     rng.range(0..=max) as usize
 }
 
-fn calls(rng: &mut Rng, counts: &mut Counts) {
+fn calls(rng: &mut Rng, guarded: &mut Guarded, counts: &mut Counts) {
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
     let body = body_insns(rng);
     let program = program::program(rng, body, endian);
@@ -81,60 +97,90 @@ fn calls(rng: &mut Rng, counts: &mut Counts) {
     let expected: Vec<u32> = calls.iter().map(ret).collect();
     let code = Code::of_program(&program);
     let mut seen = code.nothing_seen();
-    for (call, expected) in calls.iter().zip(&expected) {
-        let ret = code.run(&call.image(Endian::Little), &mut seen);
-        counts.add("coverage", "calls", ret == *expected);
-    }
-    converted_program(&program, &calls, &expected, counts);
+    let are_same = calls
+        .iter()
+        .zip(&expected)
+        .map(|(call, expected)| code.run(&call.image(Endian::Little), &mut seen) == *expected);
+    counts.add("calls", "coverage", are_same);
+    converted_program(&program, &calls, &expected, harden(rng), counts);
     // A stack's answer isn't the value of its only filter: all that is no stricter than allow is allow.
     let stack = Stack::from(program);
     let expected: Vec<u32> = calls.iter().map(|call| stack.run(call).ret).collect();
-    for (name, evaluator) in evaluators(&stack) {
-        for (call, expected) in calls.iter().zip(&expected) {
-            counts.add(name, "calls", evaluator.run(call) == *expected);
-        }
+    for (name, evaluator) in evaluators(rng, &stack) {
+        let pairs = calls.iter().zip(&expected).enumerate();
+        let are_same = pairs.map(|(index, (call, expected))| {
+            let image = guarded.words(is_at_end(index), &call.image(endian));
+            evaluator.run_image(image) == *expected
+        });
+        counts.add("calls", name, are_same);
     }
 }
 
-/// The evaluators that are there.
-fn evaluators(stack: &Stack) -> Vec<(&'static str, Evaluator)> {
-    let evaluator = |(name, engine, is_cached)| {
+/// Options for all engines.
+fn all_options(rng: &mut Rng) -> [(&'static str, Options); ENGINES.len()] {
+    ENGINES.map(|(name, engine, is_cached, is_hardened)| {
         let options = Options {
             engine,
             is_cached,
+            harden: is_hardened.then(|| rng.next_u64()),
             ..Options::default()
         };
-        let made = Evaluator::new(stack, &options);
-        made.ok().map(|evaluator| (name, evaluator))
-    };
-    ENGINES.into_iter().filter_map(evaluator).collect()
+        (name, options)
+    })
 }
 
-fn packets(rng: &mut Rng, counts: &mut Counts) {
+/// The evaluators that are there.
+fn evaluators(rng: &mut Rng, stack: &Stack) -> Vec<(&'static str, Evaluator)> {
+    let evaluator = |(name, options)| Some((name, Evaluator::new(stack, &options).ok()?));
+    let all = all_options(rng).into_iter();
+    all.filter_map(evaluator).collect()
+}
+
+fn packets(rng: &mut Rng, guarded: &mut Guarded, counts: &mut Counts) {
     let body = body_insns(rng);
     let program = packet::program(rng, body);
     let frames: Vec<Vec<u8>> = (0..INPUTS).map(|_| packet::bytes(rng, &program)).collect();
-    let packets: Vec<_> = frames.iter().map(|frame| packet::local(frame)).collect();
+    let network_start = rng.range(0..=30) as u32;
+    let local = frames.iter().map(|frame| Packet {
+        network_start,
+        ..packet::local(frame)
+    });
+    let packets: Vec<Packet<'_>> = local.collect();
     let ret = |packet| interp::run_packet(&program, packet).ret;
     let expected: Vec<u32> = packets.iter().map(ret).collect();
     let given = packet::METADATA_OF_LOCAL_PACKETS;
     let is_known = |one: &Ancillary| given.get(*one).is_some();
     let known: Vec<Ancillary> = Ancillary::ALL.into_iter().filter(is_known).collect();
-    for (name, engine, _) in ENGINES.iter().filter(|(.., is_cached)| !is_cached) {
-        let options = Options {
-            engine: *engine,
-            ..Options::default()
-        };
+    for (name, options) in all_options(rng) {
+        if options.is_cached {
+            continue;
+        }
         let Ok(evaluator) = PacketEvaluator::new(&program, &known, &options) else {
             continue;
         };
-        for (packet, expected) in packets.iter().zip(&expected) {
-            counts.add(name, "packets", evaluator.run(packet) == *expected);
-        }
-        for (ret, expected) in evaluator.run_batch(&packets).iter().zip(&expected) {
-            counts.add(&format!("{name}, batch"), "packets", ret == expected);
-        }
+        let pairs = packets.iter().zip(&expected).enumerate();
+        let are_same = pairs.map(|(index, (packet, expected))| {
+            let bytes = guarded.at(is_at_end(index), packet.bytes);
+            evaluator.run(&Packet { bytes, ..*packet }) == *expected
+        });
+        counts.add("packets", name, are_same);
+        let rets = evaluator.run_batch(&packets);
+        let are_same = rets
+            .iter()
+            .zip(&expected)
+            .map(|(ret, expected)| ret == expected);
+        counts.add("packets in batches", name, are_same);
     }
+}
+
+/// Whether an input lies at the end of its page, else at the beginning.
+fn is_at_end(index: usize) -> bool {
+    index.is_multiple_of(2)
+}
+
+/// A seed for one in four programs.
+fn harden(rng: &mut Rng) -> Option<u64> {
+    rng.chance(1, 4).then(|| rng.next_u64())
 }
 
 /// A filter as the kernel converts it, on the engines for extended programs.
@@ -142,6 +188,7 @@ fn converted_program(
     program: &Program,
     calls: &[SeccompData],
     expected: &[u32],
+    harden: Option<u64>,
     counts: &mut Counts,
 ) {
     let Ok(extended) = converted(program) else {
@@ -154,66 +201,70 @@ fn converted_program(
     };
     let checked = check(extended, &Layout::seccomp(), &Helpers::none(), &options);
     let checked = checked.unwrap_or_else(|refusal| panic!("a conversion is safe: {refusal}"));
-    let jit = Extended::compile(&checked, &jit_options(calls.len() as u64)).ok();
+    let jit = Extended::compile(&checked, &tamis_jit::Options { harden }).ok();
     let threaded = threaded::Threaded::new(&checked);
     let mut frames = Frames::default();
+    let (mut of_threaded, mut of_jit, mut of_jit_alone) = (Vec::new(), Vec::new(), Vec::new());
     for (call, expected) in calls.iter().zip(expected) {
         let context = seccomp_context(call, endian);
         let mut memory = Memory::new(Context::ReadOnly(&context), &[], endian);
         let mut helpers = Helpers::none();
         let is_same = |result: Result<u64, Fault>| result == Ok(u64::from(*expected));
-        let ret = threaded.run(&mut memory, &mut helpers);
-        counts.add("threaded", "converted calls", is_same(ret));
+        of_threaded.push(is_same(threaded.run(&mut memory, &mut helpers)));
         if let Some(jit) = &jit {
-            let ret = jit.run(&mut memory, &mut helpers);
-            counts.add("jit", "converted calls", is_same(ret));
+            of_jit.push(is_same(jit.run(&mut memory, &mut helpers)));
             let mut context = Context::ReadOnly(&context);
-            if let Some(ret) = jit.run_without_helpers(&mut context, &[], &mut frames) {
-                counts.add("jit, no helpers", "converted calls", is_same(Ok(ret)));
-            }
+            let alone = jit.run_without_helpers(&mut context, &[], &mut frames);
+            of_jit_alone.extend(alone.map(|ret| is_same(Ok(ret))));
         }
     }
-}
-
-fn jit_options(seed: u64) -> tamis_jit::Options {
-    tamis_jit::Options {
-        harden: seed.is_multiple_of(4).then_some(seed),
-    }
+    counts.add("converted calls", "threaded", of_threaded);
+    counts.add("converted calls", "jit", of_jit);
+    counts.add("converted calls", "jit, no helpers", of_jit_alone);
 }
 
 /// Programs for sockets that use the stack, the context, the packet, a helper and functions.
-fn extended_programs(rng: &mut Rng, counts: &mut Counts) {
+fn extended_programs(
+    rng: &mut Rng,
+    [for_context, for_packet]: &mut [Guarded; 2],
+    counts: &mut Counts,
+) {
     let body = rng.range(0..=40) as usize;
     let program = extended::program(rng, body, Endian::Little);
     let (layout, options) = (Layout::socket_filter(), check::Options::default());
     let Ok(checked) = check(program, &layout, &helpers(), &options) else {
         return;
     };
-    let jit = Extended::compile(&checked, &jit_options(rng.range(0..=40))).ok();
+    let options = tamis_jit::Options {
+        harden: harden(rng),
+    };
+    let jit = Extended::compile(&checked, &options).ok();
     let threaded = threaded::Threaded::new(&checked);
+    let (mut of_threaded, mut of_jit) = (Vec::new(), Vec::new());
     let mut helpers = helpers();
-    for _ in 0..INPUTS {
+    for index in 0..INPUTS {
         let mut context = [0; 88];
         context.fill_with(|| rng.interesting_u64() as u8);
         let packet: Vec<u8> = (0..rng.range(0..=40))
             .map(|_| rng.next_u32() as u8)
             .collect();
+        let packet = for_packet.at(is_at_end(index), &packet);
         let mut result =
             |engine: &dyn Fn(&mut Memory<'_>, &mut Helpers<'_>) -> Result<u64, Fault>| {
-                let mut context = context;
-                let mut memory =
-                    Memory::new(Context::Writable(&mut context), &packet, Endian::Little);
+                let context = for_context.at(is_at_end(index), &context);
+                let context = Context::Writable(context);
+                let mut memory = Memory::new(context, packet, Endian::Little);
                 let result = engine(&mut memory, &mut helpers);
-                (result, context)
+                (result, memory.context().to_vec())
             };
         let expected = result(&|memory, helpers| reference(&checked, memory, helpers));
-        let is_same = result(&|memory, helpers| threaded.run(memory, helpers)) == expected;
-        counts.add("threaded", "extended programs", is_same);
+        of_threaded.push(result(&|memory, helpers| threaded.run(memory, helpers)) == expected);
         if let Some(jit) = &jit {
-            let is_same = result(&|memory, helpers| jit.run(memory, helpers)) == expected;
-            counts.add("jit", "extended programs", is_same);
+            of_jit.push(result(&|memory, helpers| jit.run(memory, helpers)) == expected);
         }
     }
+    counts.add("extended programs", "threaded", of_threaded);
+    counts.add("extended programs", "jit", of_jit);
 }
 
 fn reference(

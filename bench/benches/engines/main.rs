@@ -2,8 +2,8 @@
 //! programs of `tcpdump`, on Docker's filters by libseccomp, and on a filter of gVisor's.
 //!
 //! `cargo bench -p tamis-bench --bench engines`; the first number is the count of rounds. With `-- seed` only the programs
-//! of the patch of extended BPF run, beside its figures. With `-- agree N` nothing is timed: N evaluations of random
-//! programs are compared.
+//! of the patch of extended BPF run, beside its figures. With `-- agree N SEED` nothing is timed: N evaluations of random
+//! programs are compared, which follow from the seed.
 
 mod agree;
 mod calls;
@@ -26,9 +26,12 @@ const EVALUATIONS: usize = 10_000;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    let number = arguments.iter().find_map(|argument| argument.parse().ok());
+    let mut numbers = arguments
+        .iter()
+        .filter_map(|argument| argument.parse().ok());
+    let number = numbers.next();
     if arguments.iter().any(|argument| argument == "agree") {
-        return agree::run(number.unwrap_or(1_000_000));
+        return agree::run(number.unwrap_or(1_000_000), numbers.next().unwrap_or(1));
     }
     let rounds = number.map_or(ROUNDS, |number| number as usize);
     if let Err(reason) = tamis_jit::probe() {

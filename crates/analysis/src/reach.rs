@@ -129,14 +129,13 @@ impl<'a> Sweep<'a> {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Insn, Test};
+    use tamis_bpf::Test;
     use tamis_prover::Limits;
 
     use super::*;
 
     fn dead_code_of(ops: &[Op]) -> DeadCode {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        let program = Program::new(insns, Endian::Little).unwrap();
+        let program = Program::from_ops(ops, Endian::Little).unwrap();
         let mut space = Space::new(Limits::default());
         dead_code(&mut space, &program).unwrap()
     }

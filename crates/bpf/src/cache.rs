@@ -84,14 +84,13 @@ mod tests {
     use tamis_abi::Endian;
 
     use super::*;
-    use crate::insn::{Insn, Test};
+    use crate::insn::Test;
 
     const ALLOW: Op = Op::RetImm(0x7fff_0000);
     const NATIVE: u32 = Arch::X86_64.audit();
 
     fn program(ops: &[Op]) -> Program {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        Program::new(insns, Endian::Little).unwrap()
+        Program::from_ops(ops, Endian::Little).unwrap()
     }
 
     fn cacheable(ops: &[Op]) -> bool {

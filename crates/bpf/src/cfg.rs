@@ -338,11 +338,9 @@ fn number_blocks(ops: &[Op]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::insn::Insn;
 
     fn program(ops: &[Op]) -> Program {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        Program::new(insns, Endian::Little).unwrap()
+        Program::from_ops(ops, Endian::Little).unwrap()
     }
     #[test]
     fn blocks_begin_at_targets_and_after_ends() {

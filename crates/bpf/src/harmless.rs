@@ -107,8 +107,7 @@ mod tests {
     use super::*;
 
     fn program(ops: &[Op]) -> Program {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        Program::new(insns, Endian::Little).unwrap()
+        Program::from_ops(ops, Endian::Little).unwrap()
     }
 
     #[test]

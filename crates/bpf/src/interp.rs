@@ -216,8 +216,7 @@ mod tests {
     use crate::insn::{Insn, Test};
 
     fn ret_of(ops: &[Op]) -> u32 {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        let program = Program::new(insns, Endian::Little).unwrap();
+        let program = Program::from_ops(ops, Endian::Little).unwrap();
         let call = SeccompData {
             nr: 7,
             arch: 7,

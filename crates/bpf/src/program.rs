@@ -45,6 +45,14 @@ impl Program {
         }
     }
 
+    /// The same for decoded instructions.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_ops(ops: &[Op], endian: Endian) -> Result<Program, InvalidProgram> {
+        Program::new(ops.iter().map(|op| Insn::from(*op)).collect(), endian)
+    }
+
     /// The byte order of its machines.
     pub fn endian(&self) -> Endian {
         self.endian
@@ -71,6 +79,7 @@ impl Program {
     }
 
     /// The decoded instructions in order.
+    #[expect(clippy::missing_panics_doc, reason = "it never does")]
     pub fn ops(&self) -> impl Iterator<Item = Op> {
         self.insns.iter().map(decoded)
     }

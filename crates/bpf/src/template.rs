@@ -6,7 +6,7 @@
 
 use tamis_abi::{Endian, Word};
 
-use crate::insn::{Insn, Op, Operand};
+use crate::insn::{Op, Operand};
 use crate::program::{Pc, Program};
 use crate::validate::InvalidProgram;
 
@@ -45,7 +45,7 @@ impl Template {
         });
         Ok(Template {
             patches: patches.collect(),
-            program: Program::new(ops.iter().copied().map(Insn::from).collect(), endian)?,
+            program: Program::from_ops(ops, endian)?,
         })
     }
 

@@ -192,8 +192,7 @@ mod tests {
     /// of the first argument.
     fn assert_meaning(ops: &[Op]) {
         for endian in [Endian::Little, Endian::Big] {
-            let insns = ops.iter().copied().map(Insn::from).collect();
-            let program = Program::new(insns, endian).unwrap();
+            let program = Program::from_ops(ops, endian).unwrap();
             let mut space = Space::new(Limits::default());
             let function = space.program(&program).unwrap();
             for nr in SAMPLES {

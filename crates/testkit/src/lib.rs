@@ -13,6 +13,7 @@ pub mod corpus;
 pub mod diff;
 pub mod generate;
 pub mod golden;
+pub mod guarded;
 pub mod inputs;
 pub mod languages;
 pub mod libseccomp;

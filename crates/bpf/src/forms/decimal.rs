@@ -27,13 +27,13 @@ pub(super) const FORM: Form = Form {
 /// The most digits of a plausible count.
 const MAX_COUNT_DIGITS: usize = 5;
 
-/// Only numbers, the first alone on its line or before a comma.
+/// Only numbers, the first alone on its line or before a comma; or nothing but the count.
 fn recognises(text: &str) -> bool {
     let is_listed = |c: char| c.is_ascii_digit() || c == ',' || c.is_whitespace();
     let text = text.trim();
     let count = text.split([',', '\n']).next().unwrap_or("").trim();
     let is_count = (1..=MAX_COUNT_DIGITS).contains(&count.len()) && !count.contains(' ');
-    is_count && text.len() > count.len() && text.chars().all(is_listed)
+    is_count && text.chars().all(is_listed)
 }
 
 fn separates(c: char) -> bool {

@@ -65,6 +65,14 @@ impl Program {
         }
     }
 
+    /// The same for decoded instructions.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_ops(ops: &[Op]) -> Result<Program, InvalidProgram> {
+        Program::new(ops.iter().map(|op| Insn::from(*op)).collect())
+    }
+
     /// The instructions.
     pub fn insns(&self) -> &[Insn] {
         &self.insns

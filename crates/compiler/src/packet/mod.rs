@@ -8,8 +8,9 @@
 //! - merging of equal blocks, returns among them.
 //!
 //! No load is moved, and one that may end the program stays: outside of the packet it drops it. The result is compared
-//! with the input on generated packets ([`compare`]); this is no proof. It is never longer than the input and takes no
-//! more steps on these packets, else the input is the result.
+//! with the input on generated packets ([`compare`]), and gates prove that both return the same for every packet
+//! ([`agree_on_packets`]). It is never longer than the input and takes no more steps on these packets; else, and without the
+//! proof, the input is the result.
 
 mod dead;
 mod fold;
@@ -20,10 +21,14 @@ mod tests;
 mod threading;
 mod values;
 
+use std::fmt;
+
 use tamis_bpf::packet::Program;
+use tamis_prover::{LimitReached, agree_on_packets};
 
 use self::graph::Graph;
 pub use self::judge::{Comparison, Difference, compare};
+use crate::ProofEffort;
 
 /// The most rounds of all passes; programs of tools need three.
 const MAX_ROUNDS: usize = 16;
@@ -39,8 +44,28 @@ const SEED: u64 = 0;
 pub struct Optimised {
     /// The program.
     pub program: Program,
-    /// How it was compared with the input.
+    /// How what the passes gave was compared with the input.
     pub comparison: Comparison,
+    /// Why the program is the input although the passes gave a better one.
+    pub unproved: Option<Unproved>,
+}
+
+/// Why it isn't proved that two programs return the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unproved {
+    /// As far as gates tell, they may differ.
+    Open,
+    /// The proof reached a limit.
+    Limit(LimitReached),
+}
+
+impl fmt::Display for Unproved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unproved::Open => f.write_str("gates don't tell that both return the same"),
+            Unproved::Limit(limit) => limit.fmt(f),
+        }
+    }
 }
 
 /// Optimises a filter of a socket.
@@ -48,25 +73,43 @@ pub struct Optimised {
 /// ```
 /// use tamis_bpf::insn::Test;
 /// use tamis_bpf::packet::{Load, Op, Program, Size};
-/// use tamis_compiler::packet::optimise;
+/// use tamis_compiler::{ProofEffort, packet::optimise};
 /// let protocol = Op::LoadData(Load::Absolute(Size::Half, 12));
 /// let is_ip = Op::branch(Test::Eq, 0x800, 0, 1);
 /// let insns = [protocol, is_ip, protocol, Op::branch(Test::Eq, 0x86dd, 0, 1), Op::RetImm(0), Op::RetImm(1)];
 /// let program = Program::new(insns.map(Into::into).to_vec()).unwrap();
-/// assert!(optimise(&program).unwrap().program.len() < program.len());
+/// let optimised = optimise(&program, &ProofEffort::default()).unwrap();
+/// assert!(optimised.program.len() < program.len());
 /// ```
 ///
 /// # Errors
 /// A packet for which the result returns another value, which is a bug of tamis.
-pub fn optimise(program: &Program) -> Result<Optimised, Difference> {
+pub fn optimise(program: &Program, effort: &ProofEffort) -> Result<Optimised, Difference> {
     let better = passes(program);
     let comparison = compare([program, &better], COMPARED_PACKETS, SEED)?;
     let [before, after] = comparison.steps;
     let is_better = (better.len(), after) < (program.len(), before) && after <= before;
+    let unproved = match is_better {
+        true => unproved([program, &better], effort),
+        false => None,
+    };
     Ok(Optimised {
-        program: if is_better { better } else { program.clone() },
+        program: match is_better && unproved.is_none() {
+            true => better,
+            false => program.clone(),
+        },
         comparison,
+        unproved,
     })
+}
+
+/// Why it isn't proved that two programs return the same for every packet.
+fn unproved([one, other]: [&Program; 2], effort: &ProofEffort) -> Option<Unproved> {
+    match agree_on_packets(one, other, &effort.limits, &effort.stop) {
+        Ok(true) => None,
+        Ok(false) => Some(Unproved::Open),
+        Err(limit) => Some(Unproved::Limit(limit)),
+    }
 }
 
 /// The result of the passes; the input, if that is shorter.

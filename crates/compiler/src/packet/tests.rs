@@ -4,14 +4,16 @@ use tamis_bpf::Insn;
 use tamis_bpf::insn::{AluOp, Operand, Test};
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Program, Size};
 use tamis_fuzz::rng::Rng;
+use tamis_prover::Limits;
 
-use super::{compare, optimise, passes};
+use super::{compare, optimise, passes, unproved};
+use crate::ProofEffort;
 
 /// One expression a line, with its instructions in decimal.
 const TCPDUMP: &str = include_str!("tests/tcpdump.txt");
 
 fn program(ops: &[Op]) -> Program {
-    Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+    Program::from_ops(ops).unwrap()
 }
 
 fn ops(program: &Program) -> Vec<Op> {
@@ -46,9 +48,11 @@ fn load(size: Size, at: u32) -> Op {
 #[test]
 fn programs_of_tcpdump_never_grow_and_those_without_its_optimiser_shrink() {
     let (mut given, mut results) = ([0, 0], [0, 0]);
+    let effort = ProofEffort::default();
     for (expression, program) in of_tcpdump() {
         let better = passes(&program);
         assert!(better.len() <= program.len(), "{expression}");
+        assert_eq!(unproved([&program, &better], &effort), None, "{expression}");
         let compared = compare([&program, &better], 2000, 1);
         let compared = compared.unwrap_or_else(|found| panic!("{expression}: {found:?}"));
         assert!(
@@ -88,6 +92,8 @@ fn a_changed_constant_is_found() {
             compare([&program, &other], 1000, 1).is_err(),
             "instruction {pc}"
         );
+        let unproved = unproved([&program, &other], &ProofEffort::default());
+        assert!(unproved.is_some(), "instruction {pc}");
     }
 }
 
@@ -95,7 +101,8 @@ fn a_changed_constant_is_found() {
 fn a_load_that_may_end_the_program_stays_although_nobody_reads_it() {
     let far = load(Size::Byte, 100);
     let input = program(&[far, load(Size::Byte, 0), Op::RetA]);
-    assert_eq!(optimise(&input).unwrap().program, input);
+    let optimised = optimise(&input, &ProofEffort::default()).unwrap();
+    assert_eq!((optimised.program, optimised.unproved), (input, None));
     // A load behind it can't end the program.
     let covered = program(&[far, Op::Tax, load(Size::Half, 3), Op::Txa, Op::RetA]);
     assert_eq!(ops(&passes(&covered)), [far, Op::RetA]);
@@ -224,10 +231,21 @@ fn random_program(rng: &mut Rng) -> Program {
     program(&ops)
 }
 
+/// Enough for nearly all, and soon at an end for products.
+fn little_effort() -> ProofEffort {
+    ProofEffort {
+        limits: Limits {
+            max_conflicts: 200,
+            ..Limits::default()
+        },
+        ..ProofEffort::default()
+    }
+}
+
 #[test]
 fn random_programs_keep_their_meaning() {
     let mut rng = Rng::new(17);
-    let (mut shorter, mut packets) = (0, 0);
+    let (mut shorter, mut packets, mut proved) = (0, 0, 0);
     for round in 0..400 {
         let input = random_program(&mut rng);
         let better = passes(&input);
@@ -237,6 +255,41 @@ fn random_programs_keep_their_meaning() {
         });
         packets += compared.packets;
         shorter += usize::from(better.len() < input.len());
+        proved += usize::from(unproved([&input, &better], &little_effort()).is_none());
     }
     assert!(packets >= 100_000 && shorter > 100, "{packets} {shorter}");
+    println!("{proved} proved");
+    assert!(proved > 360, "{proved}");
+}
+
+/// Changed instructions, where a packet shows the difference, are never proved to be none.
+#[test]
+fn what_differs_is_never_proved() {
+    let mut rng = Rng::new(18);
+    let (mut different, mut equal) = (0, 0);
+    for round in 0..400 {
+        let input = random_program(&mut rng);
+        let mut insns = input.insns().to_vec();
+        for _ in 0..4 {
+            let (at, from) = (rng.index(insns.len()), rng.index(insns.len()));
+            match rng.range(0..=2) {
+                0 => insns[at].k ^= 1 << rng.range(0..=3),
+                1 => insns[at].jt ^= 1,
+                _ => insns[at] = insns[from],
+            }
+        }
+        let Ok(other) = Program::new(insns) else {
+            continue;
+        };
+        let is_proved = unproved([&input, &other], &little_effort()).is_none();
+        match compare([&input, &other], 300, round) {
+            Err(difference) => {
+                assert!(!is_proved, "{round}: {difference:?}\n{:?}", ops(&input));
+                different += 1;
+            }
+            Ok(_) => equal += usize::from(is_proved),
+        }
+    }
+    println!("{different} differ, {equal} are proved equal");
+    assert!(different > 60 && equal > 100, "{different} {equal}");
 }

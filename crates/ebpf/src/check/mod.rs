@@ -110,6 +110,8 @@ pub enum Rule {
     HelperArgument(Reg),
     /// Calls are at most seven deep.
     TooManyFrames,
+    /// So are those of functions that call themselves, or each other.
+    Recursion,
     /// The program ends: the same state comes again.
     EndlessLoop,
     /// The check ends within its limit.
@@ -140,6 +142,7 @@ impl fmt::Display for Rule {
                 return write!(f, "the helper can't take what {reg} has");
             }
             Rule::TooManyFrames => "calls are nested more than seven deep",
+            Rule::Recursion => "recursion: calls are nested more than seven deep",
             Rule::EndlessLoop => "the program may not end: it comes here again with the same state",
             Rule::TooComplex => "the limit of the check is reached",
             Rule::ReturnsPointer => "the result is a pointer",

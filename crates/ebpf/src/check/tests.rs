@@ -163,9 +163,13 @@ fn functions_and_their_frames() {
         call("r0 = 0\nif r0 == 1 goto -3").map(|(_, rule)| rule),
         Some(Rule::LeavesFunction)
     );
+    assert_eq!(rule("f: call f\nexit"), Some((0, Rule::Recursion)));
+    let each_other = "call f\nexit\nf: call g\nexit\ng: call f\nexit";
+    assert_eq!(rule(each_other), Some((2, Rule::Recursion)));
+    let deep = "call pc+1\nexit\n".repeat(8);
     assert_eq!(
-        rule("f: call f\nexit").map(|(_, rule)| rule),
-        Some(Rule::TooManyFrames)
+        rule(&format!("{deep}r0 = 0\nexit")),
+        Some((14, Rule::TooManyFrames))
     );
     // A pointer to the function's frame in that of the caller.
     let left = "call f\nr1 = *(u64 *)(r10 - 8)\nexit\nf: *(u64 *)(r1 + 0) = r10\nr0 = 0\nexit";

@@ -525,7 +525,10 @@ impl Walker<'_, '_> {
 
     fn call(&mut self, function: Pc) -> Checked<()> {
         if self.frames.len() == MAX_FRAMES {
-            return Err(Rule::TooManyFrames);
+            return Err(match self.is_pending(function) {
+                true => Rule::Recursion,
+                false => Rule::TooManyFrames,
+            });
         }
         let mut callee = Frame::new(self.frames.len(), Some(self.pc));
         callee.registers[1..=5].copy_from_slice(&self.frame().registers[1..=5]);
@@ -534,6 +537,16 @@ impl Walker<'_, '_> {
         self.frames.push(Rc::new(callee));
         self.pc = function;
         Ok(())
+    }
+
+    /// Whether a function has begun and not ended.
+    fn is_pending(&self, function: Pc) -> bool {
+        let is_called = |back: Pc| {
+            let call = Pc(back.0 - 1);
+            matches!(self.program.op(call), Some(Op::CallLocal(skip)) if target(call, skip) == function)
+        };
+        let mut returns = self.frames.iter().filter_map(|frame| frame.back);
+        function == Pc(0) || returns.any(is_called)
     }
 
     fn exit(&mut self) -> Checked<bool> {

@@ -41,6 +41,8 @@ pub(super) enum Driver {
     False,
     /// A bit of the input; bit 0 is the lowest.
     Input(Word, u32),
+    /// A bit that may have any value, by its number.
+    Free(u32),
     /// True if both are true.
     And(Gate, Gate),
 }
@@ -78,6 +80,10 @@ impl Gates {
 
     pub(super) fn input(&mut self, word: Word, bit: u32) -> Result<Gate, LimitReached> {
         self.driven_by(Driver::Input(word, bit))
+    }
+
+    pub(super) fn free(&mut self, number: u32) -> Result<Gate, LimitReached> {
+        self.driven_by(Driver::Free(number))
     }
 
     pub(super) fn and(&mut self, a: Gate, b: Gate) -> Result<Gate, LimitReached> {

@@ -2,11 +2,12 @@
 //!
 //! Some functions are too large for decision diagrams, such as the sum of two arguments or a whole returned word.
 //! Gates represent every program: [`graph`] stores them without duplicates; [`words`] has the machine's arithmetic;
-//! [`program`] and [`ruleset`] translate; [`solve`] runs a SAT solver, with a limit on its conflicts and no clock.
+//! [`program`] and [`ruleset`] translate, [`packets`] what filters of sockets load; [`solve`] runs a SAT solver, with a limit on its conflicts and no clock.
 //! It returns an input, or a refutation for every input; if it reaches the limit the answer is *unknown*.
 
 mod branches;
 mod graph;
+mod packets;
 mod program;
 mod ruleset;
 mod solve;
@@ -25,6 +26,7 @@ use crate::subject::Subject;
 pub use branches::Branches;
 pub(crate) use graph::Gate;
 use graph::Gates;
+pub use packets::agree_on_packets;
 use words::Bits;
 
 /// `SECCOMP_RET_ALLOW`, the result of a stack without stricter filters.
@@ -207,9 +209,10 @@ mod tests {
     use super::*;
 
     /// The sources of the translation to gates, without tests.
-    const SOURCES: [&str; 5] = [
+    const SOURCES: [&str; 6] = [
         include_str!("mod.rs"),
         include_str!("program.rs"),
+        include_str!("packets.rs"),
         include_str!("words.rs"),
         include_str!("graph.rs"),
         include_str!("branches.rs"),
@@ -262,7 +265,9 @@ mod tests {
                         let is_set = match circuit.gates.driver(gate.number()) {
                             graph::Driver::False => false,
                             graph::Driver::Input(word, bit) => data.word(word) >> bit & 1 == 1,
-                            graph::Driver::And(..) => panic!("a word is no computation"),
+                            graph::Driver::And(..) | graph::Driver::Free(_) => {
+                                panic!("a word is no computation")
+                            }
                         };
                         value | u32::from(is_set != gate.is_inverted()) << bit
                     })

@@ -4,8 +4,11 @@
 //! of the machine are selected bit by bit by the path taken. The size is proportional to the length of the program
 //! and independent of the number of paths.
 
+use std::convert::Infallible;
+
 use tamis_abi::{ArgIndex, Endian, Word};
-use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
+use tamis_bpf::insn::Operation;
+use tamis_bpf::{AluOp, Operand, Pc, Test};
 
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
@@ -20,10 +23,60 @@ const LEN: u32 = 2 * 4 + 8 + 6 * 8;
 
 /// The contents of the machine.
 #[derive(Clone)]
-struct Machine {
-    a: Bits,
-    x: Bits,
+pub(super) struct Machine {
+    pub(super) a: Bits,
+    pub(super) x: Bits,
     memory: [Bits; SLOTS],
+}
+
+/// What programs are run on.
+pub(super) trait Input {
+    /// What loads have.
+    type Load: Copy;
+    /// The instructions that only this machine has.
+    type Extra: Copy;
+
+    /// The value of `len`.
+    fn len(&mut self, gates: &mut Gates) -> Limited<Bits>;
+
+    /// The condition that a load doesn't end the program, and what it gives.
+    fn load(
+        &mut self,
+        gates: &mut Gates,
+        load: Self::Load,
+        machine: &Machine,
+    ) -> Limited<(Gate, Bits)>;
+
+    /// Runs an instruction that only this machine has; the condition that it doesn't end the program.
+    fn extra(
+        &mut self,
+        gates: &mut Gates,
+        extra: Self::Extra,
+        machine: &mut Machine,
+    ) -> Limited<Gate>;
+}
+
+/// The words of a call, in the order of a machine's bytes.
+struct Words {
+    endian: Endian,
+}
+
+impl Input for Words {
+    type Load = u32;
+    type Extra = Infallible;
+
+    fn len(&mut self, _: &mut Gates) -> Limited<Bits> {
+        Ok(words::constant(LEN))
+    }
+
+    fn load(&mut self, gates: &mut Gates, offset: u32, _: &Machine) -> Limited<(Gate, Bits)> {
+        let value = words::input(gates, word_at(offset, self.endian))?;
+        Ok((Gate::TRUE, value))
+    }
+
+    fn extra(&mut self, _: &mut Gates, extra: Infallible, _: &mut Machine) -> Limited<Gate> {
+        match extra {}
+    }
 }
 
 /// The merged paths to an instruction.
@@ -32,10 +85,10 @@ struct Way {
     machine: Machine,
 }
 
-struct Circuit<'a> {
+struct Circuit<'a, I> {
     gates: &'a mut Gates,
     note: &'a mut dyn FnMut(Pc, [Gate; 2]),
-    endian: Endian,
+    input: &'a mut I,
     /// For each instruction the paths to it, if any.
     ways: Vec<Option<Way>>,
     returned: Bits,
@@ -48,7 +101,25 @@ pub(super) fn returned(
     code: Code<'_>,
     note: &mut dyn FnMut(Pc, [Gate; 2]),
 ) -> Limited<Bits> {
-    let length = code.shape().len();
+    let endian = code.endian();
+    let op_at = |pc| misreading::op(Reading::Gates, code.op(pc));
+    sweep(
+        gates,
+        &mut Words { endian },
+        code.shape().len(),
+        op_at,
+        note,
+    )
+}
+
+/// The same for a program of any machine with so many instructions.
+pub(super) fn sweep<I: Input>(
+    gates: &mut Gates,
+    input: &mut I,
+    length: usize,
+    op_at: impl Fn(Pc) -> Operation<I::Load, I::Extra>,
+    note: &mut dyn FnMut(Pc, [Gate; 2]),
+) -> Limited<Bits> {
     let zero = words::constant(0);
     let start = Machine {
         a: zero,
@@ -58,21 +129,20 @@ pub(super) fn returned(
     let mut circuit = Circuit {
         gates,
         note,
-        endian: code.endian(),
+        input,
         ways: (0..length).map(|_| None).collect(),
         returned: zero,
     };
     circuit.go(0, Gate::TRUE, start)?;
     for pc in 0..length {
         if let Some(way) = circuit.ways[pc].take() {
-            let op = misreading::op(Reading::Gates, code.op(Pc(pc)));
-            circuit.step(op, pc + 1, way)?;
+            circuit.step(op_at(Pc(pc)), pc + 1, way)?;
         }
     }
     Ok(circuit.returned)
 }
 
-impl Circuit<'_> {
+impl<I: Input> Circuit<'_, I> {
     /// Adds a path to an instruction.
     fn go(&mut self, target: usize, is_taken: Gate, machine: Machine) -> Limited<()> {
         if is_taken == Gate::FALSE {
@@ -106,75 +176,89 @@ impl Circuit<'_> {
     }
 
     /// Runs an instruction; the next one is at `next`.
-    fn step(&mut self, op: Op, next: usize, way: Way) -> Limited<()> {
+    fn step(&mut self, op: Operation<I::Load, I::Extra>, next: usize, way: Way) -> Limited<()> {
         let Way {
             is_taken,
             mut machine,
         } = way;
-        match op {
-            Op::RetImm(k) => return self.end(is_taken, &words::constant(k)),
-            Op::RetA => return self.end(is_taken, &machine.a),
-            Op::Jump(skip) => return self.go(next + skip as usize, is_taken, machine),
-            Op::Branch {
+        // Where an instruction ends the program early it does so with 0: `returned` stays as it was.
+        let goes_on = match op {
+            Operation::RetImm(k) => return self.end(is_taken, &words::constant(k)),
+            Operation::RetA => return self.end(is_taken, &machine.a),
+            Operation::Jump(skip) => return self.go(next + skip as usize, is_taken, machine),
+            Operation::Branch {
                 test,
                 operand,
                 jt,
                 jf,
             } => {
-                let right = right(self.gates, operand, &machine)?;
-                let mut sides = [machine.a, right];
-                if misreading::has(Reading::Gates, Rule::Signedness)
-                    && matches!(test, Test::Gt | Test::Ge)
-                {
-                    sides = sides.map(signed_as_unsigned);
-                }
-                let [left, right] = sides;
-                let holds = words::test(self.gates, test, &left, &right)?;
+                let holds = self.outcome(test, operand, &machine)?;
                 let yes = self.gates.and(is_taken, holds)?;
                 let no = self.gates.and(is_taken, holds.not())?;
                 (self.note)(Pc(next - 1), [no, yes]);
                 self.go(next + usize::from(jt), yes, machine.clone())?;
                 return self.go(next + usize::from(jf), no, machine);
             }
-            Op::Alu(alu, operand) => {
+            Operation::LoadData(load) => {
+                let (goes_on, value) = self.input.load(self.gates, load, &machine)?;
+                machine.a = value;
+                goes_on
+            }
+            Operation::Extra(extra) => self.input.extra(self.gates, extra, &mut machine)?,
+            Operation::Alu(alu, operand) => {
                 let right = right(self.gates, operand, &machine)?;
                 machine.a = words::alu(self.gates, alu, &machine.a, &right)?;
-                if alu == AluOp::Div && !misreading::has(Reading::Gates, Rule::DivisionByZero) {
-                    // Division by zero ends the program with 0: `returned` stays as it was.
-                    let zero = words::constant(0);
-                    let by_zero = words::test(self.gates, Test::Eq, &right, &zero)?;
-                    let is_taken = self.gates.and(is_taken, by_zero.not())?;
-                    return self.go(next, is_taken, machine);
+                match alu {
+                    AluOp::Div if !misreading::has(Reading::Gates, Rule::DivisionByZero) => {
+                        words::is_not_zero(self.gates, &right)?
+                    }
+                    _ => Gate::TRUE,
                 }
             }
-            op => self.transfer(op, &mut machine)?,
-        }
+            op => {
+                self.transfer(op, &mut machine)?;
+                Gate::TRUE
+            }
+        };
+        let is_taken = self.gates.and(is_taken, goes_on)?;
         self.go(next, is_taken, machine)
     }
 
+    /// The condition that a test holds.
+    fn outcome(&mut self, test: Test, operand: Operand, machine: &Machine) -> Limited<Gate> {
+        let mut sides = [machine.a, right(self.gates, operand, machine)?];
+        if misreading::has(Reading::Gates, Rule::Signedness) && matches!(test, Test::Gt | Test::Ge)
+        {
+            sides = sides.map(signed_as_unsigned);
+        }
+        let [left, right] = sides;
+        words::test(self.gates, test, &left, &right)
+    }
+
     /// The effect of an instruction that only moves values.
-    fn transfer(&mut self, op: Op, machine: &mut Machine) -> Limited<()> {
+    fn transfer(&mut self, op: Operation<I::Load, I::Extra>, machine: &mut Machine) -> Limited<()> {
         match op {
-            Op::LoadData(offset) => {
-                machine.a = words::input(self.gates, word_at(offset, self.endian))?;
-            }
-            Op::LoadImm(k) => machine.a = words::constant(k),
-            Op::LoadMem(slot) => machine.a = machine.memory[slot as usize],
-            Op::LoadLen => machine.a = words::constant(LEN),
-            Op::LoadXImm(k) => machine.x = words::constant(k),
-            Op::LoadXMem(slot) => machine.x = machine.memory[slot as usize],
-            Op::LoadXLen => machine.x = words::constant(LEN),
-            Op::Store(slot) => machine.memory[slot as usize] = machine.a,
-            Op::StoreX(slot) => machine.memory[slot as usize] = machine.x,
-            Op::Neg => {
+            Operation::LoadImm(k) => machine.a = words::constant(k),
+            Operation::LoadMem(slot) => machine.a = machine.memory[slot as usize],
+            Operation::LoadLen => machine.a = self.input.len(self.gates)?,
+            Operation::LoadXImm(k) => machine.x = words::constant(k),
+            Operation::LoadXMem(slot) => machine.x = machine.memory[slot as usize],
+            Operation::LoadXLen => machine.x = self.input.len(self.gates)?,
+            Operation::Store(slot) => machine.memory[slot as usize] = machine.a,
+            Operation::StoreX(slot) => machine.memory[slot as usize] = machine.x,
+            Operation::Neg => {
                 let zero = words::constant(0);
                 machine.a = words::alu(self.gates, AluOp::Sub, &zero, &machine.a)?;
             }
-            Op::Tax => machine.x = machine.a,
-            Op::Txa => machine.a = machine.x,
-            Op::Alu(..) | Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
-                unreachable!("the caller computes, jumps and ends")
-            }
+            Operation::Tax => machine.x = machine.a,
+            Operation::Txa => machine.a = machine.x,
+            Operation::LoadData(_)
+            | Operation::Extra(_)
+            | Operation::Alu(..)
+            | Operation::Jump(_)
+            | Operation::Branch { .. }
+            | Operation::RetImm(_)
+            | Operation::RetA => unreachable!("the caller loads, computes, jumps and ends"),
         }
         Ok(())
     }
@@ -209,7 +293,8 @@ fn signed_as_unsigned(mut bits: Bits) -> Bits {
     bits
 }
 
-fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Limited<Bits> {
+/// The right-hand side of an operation.
+pub(super) fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Limited<Bits> {
     match operand {
         Operand::K(k) => Ok(words::constant(k)),
         Operand::X => Ok(machine.x),

@@ -165,7 +165,7 @@ fn clauses(
                 add(&[output, !a, !b]);
             }
             Driver::False => add(&[!output]),
-            Driver::Input(..) => {}
+            Driver::Input(..) | Driver::Free(_) => {}
         }
     }
     Ok(literals)

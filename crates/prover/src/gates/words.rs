@@ -64,7 +64,7 @@ pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Limited<B
         AluOp::Or => each(a, b, |a, b| gates.or(a, b)),
         AluOp::Xor => each(a, b, |a, b| gates.xor(a, b)),
         AluOp::Sub => add(gates, a, &b.map(Gate::not), Gate::TRUE),
-        AluOp::Div => divide(gates, a, b),
+        AluOp::Div => Ok(divide(gates, a, b)?.0),
         AluOp::Lsh => shift(gates, a, b, |bits, by| {
             std::array::from_fn(|bit| match bit.checked_sub(by) {
                 Some(from) => bits[from],
@@ -75,6 +75,10 @@ pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Limited<B
             std::array::from_fn(|bit| bits.get(bit + by).copied().unwrap_or(Gate::FALSE))
         }),
     }
+}
+
+pub(super) fn is_not_zero(gates: &mut Gates, bits: &Bits) -> Limited<Gate> {
+    Ok(equal(gates, bits, &constant(0))?.not())
 }
 
 fn each(a: &Bits, b: &Bits, mut gate: impl FnMut(Gate, Gate) -> Limited<Gate>) -> Limited<Bits> {
@@ -107,9 +111,11 @@ fn multiply(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Bits> {
     Ok(product)
 }
 
+/// The quotient and the remainder, both unspecified for a division by zero.
+///
 /// Long division, the highest bit first. The remainder is below the divisor, so with one more bit it has at most
 /// 33; if the highest is set, the divisor can be subtracted.
-fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Bits> {
+pub(super) fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<(Bits, Bits)> {
     let mut quotient = constant(0);
     let mut remainder = constant(0);
     for bit in (0..32).rev() {
@@ -121,7 +127,7 @@ fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Bits> {
         let reduced = alu(gates, AluOp::Sub, &remainder, b)?;
         remainder = select(gates, quotient[bit], &reduced, &remainder)?;
     }
-    Ok(quotient)
+    Ok((quotient, remainder))
 }
 
 fn shift(
@@ -162,6 +168,10 @@ mod tests {
                     if let Some(expected) = arithmetic(op, a, b) {
                         assert_eq!(found, constant(expected), "{op:?} {a:#x} {b:#x}");
                     }
+                }
+                if let Some(expected) = a.checked_rem(b) {
+                    let (_, found) = divide(&mut gates, &a_bits, &b_bits).unwrap();
+                    assert_eq!(found, constant(expected), "{a:#x} % {b:#x}");
                 }
                 for kind in Test::ALL {
                     let found = test(&mut gates, kind, &a_bits, &b_bits).unwrap();

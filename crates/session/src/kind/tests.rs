@@ -34,6 +34,7 @@ fn kinds_are_told_by_content_where_the_name_is_silent() {
     assert_eq!(kind("x", "{ 0x20, 0, 0, 0x00000004 },\n"), "c-array");
     assert_eq!(kind("x", "{\n  {6, 0, 0, 0},\n}\n"), "c-array");
     assert_eq!(kind("x", "1\n6 0 0 0\n"), "decimal");
+    assert_eq!(kind("x", "0\n"), "decimal");
     assert_eq!(kind("x", "0600000000000000\n"), "hex");
     assert_eq!(kind("x", "A = sys_number\n"), "seccomp-tools");
     assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");

@@ -6,12 +6,11 @@ use tamis_engine::Error;
 
 use super::Failure;
 
-/// An evaluator that can't be made.
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` takes")]
-pub(crate) fn unusable(error: Error) -> Failure {
+/// An evaluator of a filter with this name that can't be made.
+pub(crate) fn unusable(name: &str, error: &Error) -> Failure {
     match error {
         Error::Jit(_) => Failure::environment(error.to_string()),
-        _ => Failure::input(error.to_string()),
+        _ => Failure::input(format!("{name}: {error}")),
     }
 }
 

@@ -28,6 +28,10 @@ pub(crate) fn sections(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
         let program = object.program(&name).map_err(wrong)?;
         sections.push(Section { name, program });
     }
+    if sections.is_empty() {
+        let message = format!("{}: the object has no section with code", input.name);
+        return Err(Failure::input(message));
+    }
     Ok(Some(sections))
 }
 

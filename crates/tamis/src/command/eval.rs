@@ -1,7 +1,7 @@
 //! `tamis eval`: what a filter answers to calls, or a socket's filter to packets.
 
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Pc, Program, Stack, disasm, interp};
+use tamis_bpf::{Pc, Stack, disasm, interp};
 use tamis_ebpf::interp::Fault;
 use tamis_engine::{Choice, Engine, Evaluator, ExtendedEvaluator, Options, PacketEvaluator};
 use tamis_report::eval::{EvalEntry, EvalReport};
@@ -88,7 +88,12 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
         results.push(EvalEntry::new(&data, run, is_cacheable, path));
     }
     let engine = match args.engine {
-        Some(engine) => Some(compared(&raw.program, &asked, engine)?),
+        Some(engine) => {
+            let stack = Stack::from(raw.program.clone());
+            let evaluator = Evaluator::new(&stack, &options(engine, asked.len()))
+                .map_err(|error| unusable(&args.input, &error))?;
+            Some(compared(&evaluator, &asked)?)
+        }
         None => None,
     };
     let all_allowed = results
@@ -105,14 +110,8 @@ fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(if all_allowed { exit::OK } else { exit::NO })
 }
 
-/// Runs calls on an engine, compares the results with those that are expected, and says on which engine.
-fn compared(
-    program: &Program,
-    calls: &[(SeccompData, u32)],
-    engine: Engine,
-) -> Result<String, Failure> {
-    let stack = Stack::from(program.clone());
-    let evaluator = Evaluator::new(&stack, &options(engine, calls.len())).map_err(unusable)?;
+/// Runs calls, compares the results with those that are expected, and says on which engine.
+fn compared(evaluator: &Evaluator, calls: &[(SeccompData, u32)]) -> Result<String, Failure> {
     for (call, expected) in calls {
         let ret = evaluator.run(call);
         if ret != *expected {
@@ -132,7 +131,7 @@ fn packets(args: &Args, capture: &str, global: &Global) -> Result<u8, Failure> {
     let count = capture.packets().count();
     let engine = args.engine.unwrap_or_default();
     let evaluator = PacketEvaluator::new(&program, &packet::KNOWN, &options(engine, count))
-        .map_err(unusable)?;
+        .map_err(|error| unusable(&input.name, &error))?;
     let mut runs = Vec::with_capacity(count);
     for packet in capture.packets() {
         let run = interp::run_packet(&program, &packet);
@@ -156,7 +155,8 @@ fn extended(
         .map_err(|reason| Failure::input(format!("{}: {reason}", args.input)))?;
     let count = capture.packets().count();
     let options = options(args.engine.unwrap_or_default(), count);
-    let evaluator = ExtendedEvaluator::new(checked, &options).map_err(unusable)?;
+    let evaluator =
+        ExtendedEvaluator::new(checked, &options).map_err(|error| unusable(&args.input, &error))?;
     let mut runs = Vec::with_capacity(count);
     for packet in capture.packets() {
         let wrong = |fault: Fault| Failure::input(format!("{}: {fault}", args.input));

@@ -188,7 +188,10 @@ fn an_optimised_filter_does_the_same_and_is_no_longer() {
     let output = tamis(&["optimize", "--packet", "--stats", &given, "-o", &better]);
     let stats = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stats}");
-    assert!(stats.starts_with("6 -> 4 instructions\n"), "{stats}");
+    assert!(
+        stats.starts_with("6 -> 4 instructions, proved for every packet\n"),
+        "{stats}"
+    );
     assert_eq!(fs::read(&better).unwrap().len(), 4 * 8);
     let capture = file("twice.pcap", &capture());
     let kept = |filter: &str| text(&["eval", filter, "--packet", &capture, "--json"]);
@@ -272,57 +275,141 @@ fn an_object_is_run_on_packets_if_it_is_safe() {
     assert!(refusal.contains("has the sections socket"), "{refusal}");
 }
 
-/// Programs that no engine runs: the error names the instruction and what is wrong with it, the same for all.
-#[test]
-fn bad_programs_are_the_same_error_for_every_engine() {
+/// Programs of every input kind that no engine runs, and a part of the error, with the instruction.
+fn bad_programs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    // `r0 = 0`, then what is wrong, then `exit`.
+    let around = |insns: &[u64]| object(&[&[0xb7], insns, &[0x95]].concat());
     let whole = ipv4_object();
-    let too_long = "6 0 0 1\n".repeat(4097);
-    let classic = |text: &str| text.as_bytes().to_vec();
-    let cases: [(&str, Vec<u8>, &str); 11] = [
-        ("cut.o", whole[..whole.len() - 20].to_vec(), "cut.o"),
-        ("head.o", whole[..20].to_vec(), "head.o"),
+    let ret = [6, 0, 0, 0, 1, 0, 0, 0];
+    let raw = |code: u8, k: u8| [&ret[..], &[code, 0, 0, 0, k, 0, 0, 0], &ret].concat();
+    let array = |count: usize| format!("{count}\n{}", "6 0 0 1\n".repeat(count)).into_bytes();
+    let header = "not an ELF object of 64 bits: Invalid ELF header size or alignment";
+    let sections = "not an ELF object of 64 bits: Invalid ELF section header offset/size/alignment";
+    vec![
+        ("head.o", whole[..20].to_vec(), header),
+        ("cut.o", whole[..whole.len() - 20].to_vec(), sections),
         (
             "unknown.o",
-            object(&[0xff, 0x95]),
-            "instruction 0: not an instruction",
+            around(&[0xff]),
+            "instruction 1: not an instruction: ff 00 00 00 00 00 00 00",
         ),
         (
             "inside.o",
-            object(&[0x0001_0005, 0x18, 0, 0x95]),
-            "instruction 0: jump to instruction 2, the second half of a wide instruction",
+            around(&[0x0001_0005, 0x18, 0]),
+            "instruction 1: jump to instruction 3, the second half of a wide instruction",
+        ),
+        (
+            "called_inside.o",
+            around(&[0x1_0000_1085, 0x18, 0]),
+            "instruction 1: jump to instruction 3, the second half of a wide instruction",
         ),
         (
             "outside.o",
-            object(&[0x0007_0005, 0x95]),
-            "instruction 0: jump to",
+            around(&[0x0007_0005]),
+            "instruction 1: jump to instruction 9, outside the program",
         ),
         (
             "recursion.o",
-            object(&[0xffff_ffff_0000_1085, 0x95]),
-            "calls are nested more than seven deep",
+            around(&[0xffff_fffe_0000_1085]),
+            "the program isn't safe: instruction 1: recursion: calls are nested more than seven deep",
         ),
         (
             "helper.o",
-            object(&[0x3e7_0000_0085, 0x95]),
-            "instruction 0: there is no helper 999",
+            around(&[0x3e7_0000_0085]),
+            "the program isn't safe: instruction 1: there is no helper 999",
         ),
-        ("empty.o", object(&[]), "empty"),
-        ("unknown.ddd", classic("1\n255 0 0 0\n"), "unknown.ddd:2:1"),
-        ("none.ddd", classic("0\n"), "none.ddd"),
-        ("long.ddd", classic(&format!("4097\n{too_long}")), "4097"),
-    ];
+        (
+            "empty.o",
+            object(&[]),
+            "the object has no section with code",
+        ),
+        ("unknown.bpf", raw(0xff, 0), "instruction 1: code 0x00ff"),
+        (
+            "unknown.ddd",
+            b"2\n6 0 0 1\n255 0 0 0\n".to_vec(),
+            "unknown.ddd:3:1",
+        ),
+        ("slot.bpf", raw(0x60, 16), "instruction 1: scratch slot 16"),
+        (
+            "jump.bpf",
+            raw(0x05, 1),
+            "instruction 1: jump to instruction 3",
+        ),
+        (
+            "divide.bpf",
+            raw(0x34, 0),
+            "instruction 1: division by the constant 0",
+        ),
+        ("empty.bpf", Vec::new(), "the program is empty"),
+        ("empty.ddd", array(0), "the program is empty"),
+        ("long.ddd", array(4097), "the program has 4097 instructions"),
+    ]
+}
+
+/// The error of a command that is the same for every engine.
+fn error_of_every_engine(args: &[&str]) -> String {
+    let on = |engine| {
+        let output = tamis(&[args, &["--engine", engine]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let expected = on("reference");
+    for engine in ["threaded", "jit", "auto"] {
+        assert_eq!(on(engine), expected, "{args:?}");
+    }
+    expected
+}
+
+#[test]
+fn bad_programs_are_the_same_error_for_every_engine() {
     let capture = file("bad.pcap", &capture());
-    for (name, bytes, said) in cases {
+    for (name, bytes, expected) in bad_programs() {
         let path = file(name, &bytes);
-        let on = |engine| {
-            let output = tamis(&["eval", &path, "--packet", &capture, "--engine", engine]);
-            assert_eq!(output.status.code(), Some(2), "{name}");
-            String::from_utf8(output.stderr).unwrap()
-        };
-        let expected = on("reference");
-        assert!(expected.contains(said), "{name}: {expected}");
-        for engine in ["threaded", "jit", "auto"] {
-            assert_eq!(on(engine), expected, "{name}");
+        let said = error_of_every_engine(&["eval", &path, "--packet", &capture]);
+        assert!(
+            said.contains(name) && said.contains(expected),
+            "{name}: {said}"
+        );
+        // A filter of seccomp is a list of the same instructions.
+        if ["unknown.bpf", "empty.ddd", "long.ddd"].contains(&name) {
+            let said = error_of_every_engine(&["eval", &path, "read"]);
+            let expected = match name {
+                "long.ddd" => "program 0 has 4097 instructions",
+                _ => expected,
+            };
+            assert!(
+                said.contains(name) && said.contains(expected),
+                "{name}: {said}"
+            );
+        }
+    }
+}
+
+/// Packets that end anywhere, also before their first byte.
+#[test]
+fn short_packets_are_dropped_by_every_engine() {
+    let packet = ipv4(6, [1000, 22], &[0; 16]);
+    let prefixes: Vec<Vec<u8>> = (0..=packet.len())
+        .map(|len| packet[..len].to_vec())
+        .collect();
+    let capture = file("short.pcap", &pcap(ETHERNET, &prefixes));
+    let classic = file("short.c", PORT_22.as_bytes());
+    let object = file("short.o", &ipv4_object());
+    // The destination's port ends with byte 38, the protocol with byte 14.
+    for (program, first) in [(&classic, 38), (&object, 14)] {
+        for engine in ["reference", "threaded", "jit", "auto"] {
+            let args = [
+                "eval", program, "--packet", &capture, "--engine", engine, "--json",
+            ];
+            let output = tamis(&args);
+            if engine == "jit" && output.status.code() == Some(4) {
+                continue;
+            }
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let packets = document["packets"].as_array().unwrap().iter();
+            let dropped = packets.take_while(|packet| packet["ret"] == 0).count();
+            assert_eq!(dropped, first, "{engine}: {program}");
+            assert_eq!(document["accepted"], packet.len() + 1 - first);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::packet::{self as sockets, Load, Packet};
-use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test, interp};
+use tamis_bpf::{AluOp, Op, Operand, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::agreement::assert_evaluators;
@@ -44,8 +44,7 @@ fn lists(rng: &mut Rng) -> Program {
         }
     }
     ops.extend((0..14).map(|ret| Op::RetImm(0x0005_0000 + ret)));
-    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
-        .expect("jumps end in returns")
+    Program::from_ops(&ops, Endian::Little).expect("jumps end in returns")
 }
 
 #[test]
@@ -108,8 +107,7 @@ fn on_lists_behind_headers() {
             ));
         }
         ops.extend((0..=u32::from(count)).map(sockets::Op::RetImm));
-        let insns = ops.into_iter().map(Insn::from).collect();
-        let program = sockets::Program::new(insns).expect("jumps end in returns");
+        let program = sockets::Program::from_ops(&ops).expect("jumps end in returns");
         let threaded = Threaded::packet(&program);
         for value in 0..=10 {
             let bytes = [1, 0, 0, 0, 0, value, value];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Endian};
-use tamis_bpf::{Insn, Op, Program, Test};
+use tamis_bpf::{Op, Program, Test};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -107,8 +107,7 @@ fn denying(answers: &[(u32, Action)]) -> Program {
         ops.extend([is_other, Op::RetImm(action.ret())]);
     }
     ops.push(Op::RetImm(Action::ALLOW.ret()));
-    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
-        .expect("a valid program")
+    Program::from_ops(&ops, Endian::Little).expect("a valid program")
 }
 
 #[test]

@@ -149,8 +149,7 @@ fn of_a_filter_that_tells_all_numbers_apart() {
             .map(|bit| Op::branch(tamis_bpf::Test::Set, 1 << bit, 0, 0)),
     );
     ops.push(Op::RetImm(0x7fff_0000));
-    let insns = ops.into_iter().map(Insn::from).collect();
-    let program = Program::new(insns, Endian::Little).expect("legal");
+    let program = Program::from_ops(&ops, Endian::Little).expect("legal");
     let mut rng = Rng::new(0x6a73_6574);
     let calls = calls(&mut rng, std::slice::from_ref(&program));
     let table = assert_cached(vec![program], &calls);

@@ -3,13 +3,13 @@
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use tamis_bpf::convert::JumpTooFar;
 use tamis_bpf::{Program, packet};
-use tamis_ebpf::check::{self, Layout, check};
+use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::convert;
 use tamis_ebpf::memory::Helpers;
 use tamis_jit::{Error, Extended, Options, Seccomp, Socket};
 
 use crate::cli::Failure;
-use crate::cli::object::Section;
+use crate::cli::object::{self, Section};
 
 /// The machine code of a filter of seccomp.
 pub(super) fn of_program(program: &Program) -> Result<String, Failure> {
@@ -23,12 +23,14 @@ pub(super) fn of_packet_program(program: &packet::Program) -> Result<String, Fai
     Ok(listing(compiled.code(), compiled.start_bytes()))
 }
 
-/// The machine code of the programs of an object file, as filters of sockets that call no helper.
+/// The machine code of the programs of an object file, as filters of sockets.
 pub(super) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
     let mut text = String::new();
     for Section { name, program } in sections {
         text.push_str(&format!("; section {name}\n"));
-        text.push_str(&of_extended(program, &Layout::socket_filter(), false)?);
+        let checked = object::checked(program)
+            .map_err(|reason| Failure::input(format!("section {name}: {reason}")))?;
+        text.push_str(&of_checked(&checked)?);
     }
     Ok(text)
 }
@@ -37,21 +39,17 @@ pub(super) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
 pub(super) fn of_converted(program: &Program) -> Result<String, Failure> {
     let too_far = |error: JumpTooFar| Failure::input(error.to_string());
     let converted = convert::converted(program).map_err(too_far)?;
-    of_extended(converted, &Layout::seccomp(), true)
-}
-
-fn of_extended(
-    program: tamis_ebpf::Program,
-    layout: &Layout,
-    permits_unreachable: bool,
-) -> Result<String, Failure> {
     let options = check::Options {
-        permits_unreachable,
+        permits_unreachable: true,
         ..check::Options::default()
     };
     let refused = |refusal: check::Refusal| Failure::input(refusal.to_string());
-    let checked = check(program, layout, &Helpers::none(), &options).map_err(refused)?;
-    let compiled = Extended::compile(&checked, &Options::default()).map_err(unusable)?;
+    let (layout, helpers) = (Layout::seccomp(), Helpers::none());
+    of_checked(&check(converted, &layout, &helpers, &options).map_err(refused)?)
+}
+
+fn of_checked(checked: &Checked) -> Result<String, Failure> {
+    let compiled = Extended::compile(checked, &Options::default()).map_err(unusable)?;
     Ok(listing(compiled.code(), compiled.start_bytes()))
 }
 

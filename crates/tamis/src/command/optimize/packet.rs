@@ -4,12 +4,13 @@ use tamis_abi::Endian;
 use tamis_bpf::disasm;
 use tamis_bpf::program::insns_to_bytes;
 use tamis_compiler::packet::{Difference, Optimised, optimise};
+use tamis_prover::Limits;
 use tamis_report::disasm::DisasmReport;
 use tamis_report::entry::counted;
 
 use super::{Args, Emit};
 use crate::cli::output::{document_json, print};
-use crate::cli::{Failure, Global, exit, message, packet};
+use crate::cli::{Failure, Global, budget, exit, message, packet};
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = match args.inputs.as_slice() {
@@ -23,10 +24,12 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     };
     let given = packet::load(input)?;
-    let optimised = optimise(&given).map_err(|difference| bug(&difference))?;
+    let effort = budget::effort(Limits::default());
+    let optimised = optimise(&given, &effort).map_err(|difference| bug(&difference))?;
     let form = args.form(global);
     let shows_person = args.emit.is_none() && args.output.is_terminal();
-    if (args.compiler.stats || shows_person) && form != Some(Emit::Json) {
+    let says_more = args.compiler.stats || shows_person || optimised.unproved.is_some();
+    if says_more && form != Some(Emit::Json) {
         message(&summary(given.len(), &optimised));
     }
     let program = &optimised.program;
@@ -59,9 +62,13 @@ fn summary(given_insns: usize, optimised: &Optimised) -> String {
     let after = counted(optimised.program.len(), "instruction");
     let packets = counted(comparison.packets, "packet");
     let (taken, all) = (comparison.taken_outcomes, comparison.outcomes);
+    let judged = match optimised.unproved {
+        None => "proved for every packet".to_owned(),
+        Some(reason) => format!("a better filter was not proved, so it is the input: {reason}"),
+    };
     format!(
-        "{given_insns} -> {after}\n\
-         the same values for {packets}, which take {taken} of {all} outcomes of branches; no proof"
+        "{given_insns} -> {after}, {judged}\n\
+         the same values for {packets}, which take {taken} of {all} outcomes of branches"
     )
 }
 

@@ -8,12 +8,11 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program};
+use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 use tamis_vm::cache::{Residual, Table};
-
-use super::guarded::Guarded;
 
 /// The inputs for each random program.
 const INPUTS: usize = 400;
@@ -44,7 +43,7 @@ fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
     if without_jit() {
         return;
     }
-    let mut guarded = Guarded::new();
+    let mut guarded = Guarded::page();
     let mut evaluations = 0;
     for seed in seeds::of(0..2500) {
         let mut rng = Rng::new(seed);
@@ -98,7 +97,7 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
     if without_jit() {
         return;
     }
-    let mut guarded = Guarded::new();
+    let mut guarded = Guarded::page();
     let mut returned = [0; 2];
     for seed in seeds::of(0..2500) {
         let mut rng = Rng::new(seed);
@@ -223,8 +222,7 @@ fn by_number(rng: &mut Rng) -> Program {
         Op::Alu(AluOp::Sub, Operand::K(7)),
     ]);
     ops.extend([Op::RetA; 9]);
-    let insns = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns, Endian::Little).expect("jumps end inside")
+    Program::from_ops(&ops, Endian::Little).expect("jumps end inside")
 }
 
 /// The state of the reference interpreter before every instruction of a run.
@@ -354,8 +352,7 @@ fn far_jumps_reach_their_targets() {
             ops.push(Op::branch(Test::Eq, ops.len() as u32 * 7, behind, 0));
         }
         ops.push(Op::RetA);
-        let insns = ops.into_iter().map(Insn::from).collect();
-        let program = Program::new(insns, Endian::Little).expect("jumps end inside");
+        let program = Program::from_ops(&ops, Endian::Little).expect("jumps end inside");
         let compiled = compile(&program, &Options::default());
         for nr in (0..40_000).step_by(7) {
             let mut image = [0; 16];
@@ -402,8 +399,7 @@ fn hardened_code_has_no_constant_of_the_program() {
         ops.push(Op::Alu(AluOp::Add, Operand::X));
     }
     ops.push(Op::RetA);
-    let insns = ops.into_iter().map(Insn::from).collect();
-    let program = Program::new(insns, Endian::Little).expect("legal");
+    let program = Program::from_ops(&ops, Endian::Little).expect("legal");
     let found = |options| {
         let compiled = compile(&program, &options);
         let windows = compiled.code().windows(4);

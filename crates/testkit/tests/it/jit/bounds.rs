@@ -2,7 +2,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use tamis_bpf::packet::{Extra, Load, Op, Program, Size};
-use tamis_bpf::{Insn, Operand, Test};
+use tamis_bpf::{Operand, Test};
 use tamis_jit::{Options, Socket};
 
 use super::agreement::without_jit;
@@ -26,8 +26,7 @@ fn unless_equal(skip: u8) -> Op {
 
 /// How many bytes the code tests for, counted from the start of the packet and from X, in its order.
 fn bounds(ops: &[Op]) -> (Vec<u32>, Vec<u32>) {
-    let insns = ops.iter().map(|op| Insn::from(*op)).collect();
-    let program = Program::new(insns).expect("jumps end inside");
+    let program = Program::from_ops(ops).expect("jumps end inside");
     let compiled = Socket::compile(&program, &Options::default()).expect("short enough");
     let (mut from_start, mut from_x) = (Vec::new(), Vec::new());
     for insn in Decoder::new(64, compiled.code(), DecoderOptions::NONE) {

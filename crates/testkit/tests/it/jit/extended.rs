@@ -11,11 +11,11 @@ use tamis_ebpf::threaded::Threaded;
 use tamis_ebpf::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
 use tamis_jit::{Error, Extended, Options};
 use tamis_testkit::generate::extended::{altered, program};
+use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
 use super::agreement::without_jit;
-use super::guarded::Guarded;
 
 /// A helper that fails for one value in a hundred, and else fills memory.
 fn helpers<'h>() -> Helpers<'h> {
@@ -53,7 +53,7 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
         return;
     }
     let layout = Layout::socket_filter();
-    let mut guarded = [Guarded::new(), Guarded::new()];
+    let mut guarded = [Guarded::page(), Guarded::page()];
     let (mut results, mut alone, mut faults, mut loops) = (0_u32, 0_u32, 0_u32, 0_u32);
     // What an earlier evaluation left on the stack is there for the next one.
     let mut frames = Frames::default();
@@ -189,6 +189,30 @@ fn loops_have_exact_jumps() {
         forms[usize::from(is_short)] += 1;
     }
     assert!(forms.iter().all(|count| *count > 0));
+}
+
+/// Loops in loops, and a jump over both, each near the reach of short jumps.
+#[test]
+fn loops_in_loops_have_exact_jumps() {
+    if without_jit() {
+        return;
+    }
+    for (inner, outer) in (26..=33).flat_map(|inner| (0..=8).map(move |outer| (inner, outer))) {
+        let (in_body, out_body) = ("r0 += 3\n".repeat(inner), "r0 += 1\n".repeat(outer));
+        let (in_back, out_back) = (inner + 2, inner + outer + 6);
+        let text = format!(
+            "r0 = 0\nr2 = 0\nif r2 > 100 goto +{}\nr3 = 0\n{out_body}{in_body}r3 += 1\nif r3 != 3 goto -{in_back}\n\
+             r2 += 1\nif r2 != 4 goto -{out_back}\nexit\n",
+            inner + outer + 5,
+        );
+        for harden in [None, Some(9)] {
+            let checked = checked(&text, &Layout::none(), &Helpers::none());
+            let jit = compile(&checked, &Options { harden });
+            let mut memory = Memory::new(Context::ReadOnly(&[]), &[], Endian::Little);
+            let ret = jit.run(&mut memory, &mut Helpers::none());
+            assert_eq!(ret, Ok(4 * (outer + 9 * inner) as u64), "{inner} {outer}");
+        }
+    }
 }
 
 /// Functions of the program and of the host, nested as deep as they may be; addresses that are passed, stored and read.

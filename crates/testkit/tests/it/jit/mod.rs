@@ -2,11 +2,11 @@
 
 mod agreement;
 mod bounds;
+mod edges;
 mod extended;
 mod extended_meaning;
 mod extended_model;
 mod extended_templates;
-mod guarded;
 mod libpcap;
 mod lines;
 mod memory;

@@ -2,14 +2,14 @@
 //! has no effect, what stays in the order of the packet's bytes is compared in that order, and packets that end between two
 //! loads end the program as they should.
 
-use tamis_bpf::packet::{Extra, Load, Op, Packet, Program, Size};
-use tamis_bpf::{AluOp, Insn, Operand, Test, interp};
+use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Packet, Program, Size};
+use tamis_bpf::{AluOp, Operand, Test, interp};
 use tamis_jit::{Options, Socket};
+use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
 use super::agreement::without_jit;
-use super::guarded::Guarded;
 
 /// The places of packets that programs look at, the same in the link layer's area, and places that are nowhere.
 const PLACES: [u32; 6] = [2, 3, 4, 0xffe0_0003, 0xfff0_0001, 0x8000_0000];
@@ -21,7 +21,7 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
     let place = *rng.choose(&PLACES[..places]);
     let slot = rng.range(0..=1) as u32;
     let constant = *rng.choose(&[0, 8, 0x0800, 0x0008, 0x10800, 0x0800_0000, 0x1234_5678]);
-    match rng.range(0..=25) {
+    match rng.range(0..=29) {
         0..=3 => Op::LoadData(Load::Absolute(size, place)),
         4 | 24 | 25 => Op::LoadData(Load::Indexed(size, place)),
         5 | 6 => Op::Extra(Extra::LoadXHeaderLen(place)),
@@ -37,6 +37,10 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
         18 => Op::RetA,
         22 => Op::RetImm(0),
         23 => Op::RetImm(*rng.choose(&[0, 0, 7])),
+        26 => Op::LoadXImm(*rng.choose(&[0, 0, 1, 4, 8, 0xffff_fffe, 0x7fff_ffff])),
+        27 => Op::LoadXLen,
+        28 => Op::LoadData(Load::Ancillary(size, Ancillary::XorX)),
+        29 => Op::Extra(Extra::Mod(Operand::K(*rng.choose(&[3, 4, 0x1000])))),
         _ => {
             let test = *rng.choose(&[Test::Eq, Test::Eq, Test::Set, Test::Ge]);
             let operand = match rng.chance(1, 6) {
@@ -62,8 +66,7 @@ fn program(rng: &mut Rng) -> Program {
         ops.push(op(rng, len - ops.len()));
     }
     ops.push(*rng.choose(&[Op::RetA, Op::RetA, Op::RetImm(0), Op::RetImm(9)]));
-    let insns = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns).expect("jumps end inside, slots are written")
+    Program::from_ops(&ops).expect("jumps end inside, slots are written")
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn programs_that_repeat_themselves_return_the_same() {
     if without_jit() {
         return;
     }
-    let mut guarded = Guarded::new();
+    let mut guarded = Guarded::page();
     let (mut evaluations, mut others) = (0, 0);
     for seed in seeds::of(0..16_000) {
         let mut rng = Rng::new(seed);
@@ -87,6 +90,7 @@ fn programs_that_repeat_themselves_return_the_same() {
                 .collect();
             let packet = Packet {
                 network_start: rng.range(0..=4) as u32,
+                len_bytes: *rng.choose(&[len, 8, 0xffff_fffe]),
                 ..Packet::new(guarded.at_end(&bytes))
             };
             let ret = interp::run_packet(&program, &packet).ret;

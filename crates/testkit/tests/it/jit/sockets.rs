@@ -94,7 +94,7 @@ fn facts() -> [Facts; 4] {
     [Facts::NOTHING, small_x, long_packet, long_behind_x]
 }
 
-/// More than what most loads need.
+/// More than what most loads need, and less than what others do.
 const ASKED_BYTES: u32 = 0x1_0000;
 
 /// Every way in which an instruction can load something that has its own code.
@@ -102,10 +102,10 @@ fn loadings(op: Op, facts: Facts, options: &Options) -> Vec<Loading> {
     let is_one_byte = place(op).is_none_or(|(_, bytes)| bytes == 1);
     let can_ask = options.harden.is_none()
         && match op {
-            Op::LoadData(Load::Absolute(size, k)) => k < ASKED_BYTES - size.bytes(),
-            Op::LoadData(Load::Indexed(size, k)) => {
-                k < ASKED_BYTES - size.bytes() && k < own_max(facts)
+            Op::LoadData(Load::Absolute(_, k)) => {
+                k < 0x8000_0000 || (0xffe0_0000..0xfff0_0000).contains(&k)
             }
+            Op::LoadData(Load::Indexed(_, k)) => k < own_max(facts),
             _ => false,
         };
     let mut all = Vec::new();
@@ -226,20 +226,19 @@ fn case(
 }
 
 /// What is known of the end of what is loaded, if it is one from the start of the packet or from X: that it isn't behind what was
-/// found readable, or what the code asks for.
+/// found readable, or what the code asks for, or is behind the latter.
 fn covered(case: &Case, own_end: Option<u32>, end: &str) -> String {
     let readable_bytes = match case.op {
         Op::LoadData(Load::Indexed(..)) => case.facts.x_readable_bytes,
         _ => case.facts.readable_bytes,
     };
-    let bounds = [readable_bytes, case.loading.asked_bytes];
-    let bounds = bounds.into_iter();
-    let bound = bounds
-        .filter(|bound| own_end.is_some_and(|end| end <= *bound))
-        .min();
-    bound.map_or("true".to_owned(), |bound| {
-        format!("(bvule {end} {})", hex32(bound))
-    })
+    let asked_bytes = case.loading.asked_bytes;
+    let bounds = [readable_bytes, asked_bytes].into_iter();
+    let covers = |bound: &u32| own_end.is_some_and(|end| end <= *bound);
+    match bounds.filter(covers).min() {
+        Some(bound) => format!("(bvule {end} {})", hex32(bound)),
+        None => format!("(bvuge {end} {})", hex32(asked_bytes)),
+    }
 }
 
 /// The offset in an area, of 20 bits, as a term of 32.

@@ -98,7 +98,8 @@ pub(super) fn measure(
         measurement.progress.show(done, &case.name);
         entries.push(evaluators.case(name, stack, case, measurement)?);
     }
-    let auto = Evaluator::new(stack, &Options::default()).map_err(unusable)?;
+    let auto =
+        Evaluator::new(stack, &Options::default()).map_err(|error| unusable(name, &error))?;
     let tables = evaluators.ours.iter();
     let table = tables.filter_map(|(_, one)| one.table()).next();
     Ok(EvaluatedEntry {
@@ -139,7 +140,7 @@ impl Evaluators {
                     Err(error @ Error::Jit(_)) => {
                         measurement.leave_out(row.engine, None, &error.to_string());
                     }
-                    Err(error) => return Err(unusable(error)),
+                    Err(error) => return Err(unusable(name, &error)),
                 }
             }
         }

@@ -29,9 +29,9 @@ pub(super) fn measure(
     });
     let checked = object::checked(program);
     let checked = checked.map_err(|reason| Failure::input(format!("{name}: {reason}")))?;
-    let evaluators = evaluators(&checked, measurement)?;
+    let evaluators = evaluators(name, &checked, measurement)?;
     let auto = extended::evaluator(&checked, Engine::Auto, Some(packets.len()));
-    let auto = auto.map_err(unusable)?;
+    let auto = auto.map_err(|error| unusable(name, &error))?;
     // What the checker accepts has no faults.
     let value = |packet: &Packet<'_>| auto.run_reference(packet).map_or(0, |run| run.ret as u32);
     let mut entries = Vec::new();
@@ -56,6 +56,7 @@ pub(super) fn measure(
 }
 
 fn evaluators(
+    name: &str,
     checked: &Checked,
     measurement: &mut Measurement,
 ) -> Result<Vec<ExtendedEvaluator>, Failure> {
@@ -66,7 +67,7 @@ fn evaluators(
             Err(error @ Error::Jit(_)) => {
                 measurement.leave_out(engine.name(), None, &error.to_string());
             }
-            Err(error) => return Err(unusable(error)),
+            Err(error) => return Err(unusable(name, &error)),
         }
     }
     Ok(ours)

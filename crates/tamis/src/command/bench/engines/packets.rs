@@ -74,7 +74,8 @@ pub(super) fn measure(
         measurement.progress.show(0.5, &case.name);
         entries.push(case.measure(name, program, &evaluators, measurement)?);
     }
-    let auto = evaluator(program, Engine::Auto, Some(packets.len())).map_err(unusable)?;
+    let auto = evaluator(program, Engine::Auto, Some(packets.len()))
+        .map_err(|error| unusable(name, &error))?;
     Ok(EvaluatedEntry {
         name: name.to_owned(),
         length_insns: program.len(),
@@ -111,7 +112,7 @@ impl Evaluators {
                 Err(error @ Error::Jit(_)) => {
                     measurement.leave_out(engine.name(), None, &error.to_string());
                 }
-                Err(error) => return Err(unusable(error)),
+                Err(error) => return Err(unusable(name, &error)),
             }
         }
         let mut others = Vec::new();

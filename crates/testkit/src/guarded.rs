@@ -3,13 +3,18 @@
 use std::ptr;
 
 /// Memory for inputs, with inaccessible pages on both sides.
-pub(super) struct Guarded {
+#[derive(Debug)]
+pub struct Guarded {
     mapping: *mut u8,
     page_bytes: usize,
 }
 
 impl Guarded {
-    pub(super) fn new() -> Guarded {
+    /// A page of memory.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn page() -> Guarded {
         // SAFETY: has no effects, and every system supports it.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let (none, access) = (libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE);
@@ -28,17 +33,20 @@ impl Guarded {
     }
 
     /// A copy of the bytes that ends where nothing can be read.
-    pub(super) fn at_end(&mut self, bytes: &[u8]) -> &[u8] {
+    pub fn at_end(&mut self, bytes: &[u8]) -> &[u8] {
         self.at(true, bytes)
     }
 
     /// A copy of the bytes that begins where nothing before it can be read.
-    pub(super) fn at_start(&mut self, bytes: &[u8]) -> &[u8] {
+    pub fn at_start(&mut self, bytes: &[u8]) -> &[u8] {
         self.at(false, bytes)
     }
 
     /// A copy that can be written, at the end or at the start.
-    pub(super) fn at(&mut self, is_at_end: bool, bytes: &[u8]) -> &mut [u8] {
+    ///
+    /// # Panics
+    /// As the others: if the bytes are more than a page.
+    pub fn at(&mut self, is_at_end: bool, bytes: &[u8]) -> &mut [u8] {
         let offset = match is_at_end {
             true => 2 * self.page_bytes - bytes.len(),
             false => self.page_bytes,
@@ -47,7 +55,7 @@ impl Guarded {
     }
 
     /// The same for the words of a call: at the start or the end.
-    pub(super) fn words(&mut self, is_at_end: bool, words: &[u32; 16]) -> &[u32; 16] {
+    pub fn words(&mut self, is_at_end: bool, words: &[u32; 16]) -> &[u32; 16] {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let copy = match is_at_end {
             true => self.at_end(&bytes),

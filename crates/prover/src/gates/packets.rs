@@ -1,0 +1,375 @@
+//! What filters of sockets load, as gates, and whether two of them return the same for every packet.
+//!
+//! A packet is any bytes. How many of them can be read, what is known beside them and each byte at a place that the
+//! program names are bits of any value. What lies at a place that the packet decides are such bits, too: the same where
+//! the same gates decide the place. So two filters that agree do so on every packet, and of two that don't agree
+//! nothing is known, as the bits of one place may come under two names.
+//!
+//! Packets of 2^32 bytes and more are not among them.
+
+use rustc_hash::FxHashMap;
+use tamis_bpf::packet::{Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Program, Size};
+use tamis_bpf::{AluOp, Test};
+
+use super::graph::{Gate, Gates};
+use super::program::{Input, Machine, right, sweep};
+use super::solve;
+use super::words::{self, Bits};
+use crate::diagram::Limited;
+use crate::space::Limits;
+use crate::stop::Stop;
+
+/// What has any value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Unknown {
+    /// How many bytes of the packet can be read.
+    Readable,
+    /// The length of the whole packet.
+    Length,
+    /// Where the header of the network layer begins.
+    NetworkStart,
+    /// The byte at a place.
+    Byte(u32),
+    /// What lies at a place that isn't known.
+    Bytes(Size, Bits),
+    /// Whether a value beside the packet is known, in the lowest bit.
+    IsKnown(Ancillary),
+    /// The value.
+    Value(Ancillary),
+    /// A value that depends on A and X.
+    ValueFor(Ancillary, Bits, Bits),
+}
+
+/// The first bit of an offset's place within an area.
+const AREA_BITS: usize = NETWORK_OFFSET.trailing_zeros() as usize;
+const _: () = assert!(LINK_OFFSET == NETWORK_OFFSET << 1);
+
+/// A packet, and what is known beside it.
+#[derive(Default)]
+struct Packet {
+    /// The numbers of the first bits.
+    firsts: FxHashMap<Unknown, u32>,
+}
+
+/// Whether two filters return the same value for every packet, in any circumstances; false if that can't be shown: they
+/// may differ, or look at one byte in two ways.
+///
+/// ```
+/// use tamis_bpf::packet::{Load, Op, Program, Size};
+/// use tamis_prover::{Limits, Stop, agree_on_packets};
+/// let load = |size, at| Op::LoadData(Load::Absolute(size, at));
+/// let program = |ops: &[Op]| Program::from_ops(ops).unwrap();
+/// let one = program(&[load(Size::Half, 12), load(Size::Byte, 3), Op::RetA]);
+/// let agree = |other| agree_on_packets(&one, &program(other), &Limits::default(), &Stop::default());
+/// assert_eq!(agree(&[load(Size::Half, 12), Op::LoadImm(0), load(Size::Byte, 3), Op::RetA]), Ok(true));
+/// assert_eq!(agree(&[load(Size::Byte, 3), Op::RetA]), Ok(false));
+/// ```
+///
+/// # Errors
+/// If a limit is reached, or the caller stops.
+pub fn agree_on_packets(
+    left: &Program,
+    right: &Program,
+    limits: &Limits,
+    stop: &Stop,
+) -> Limited<bool> {
+    if left.ops().chain(right.ops()).any(differs_each_time) {
+        return Ok(false);
+    }
+    let mut gates = Gates::new(limits.max_gates, stop.clone());
+    let mut packet = Packet::default();
+    let mut returned = |program: &Program| {
+        let op_at = |pc| program.op(pc);
+        sweep(
+            &mut gates,
+            &mut packet,
+            program.len(),
+            op_at,
+            &mut |_, _| (),
+        )
+    };
+    let (left, right) = (returned(left)?, returned(right)?);
+    let differ = words::equal(&mut gates, &left, &right)?.not();
+    let found = solve::input_for(&gates, differ, limits.max_conflicts, stop)?;
+    Ok(found.is_none())
+}
+
+/// Whether a value is another one each time.
+fn differs_each_time(op: Op) -> bool {
+    matches!(
+        op,
+        Op::LoadData(Load::Ancillary(_, Ancillary::Random | Ancillary::Cpu))
+    )
+}
+
+/// The value of bits that are known.
+fn known(bits: &Bits) -> Option<u32> {
+    let mut value = 0;
+    for (number, bit) in bits.iter().enumerate() {
+        match *bit {
+            Gate::TRUE => value |= 1 << number,
+            Gate::FALSE => {}
+            _ => return None,
+        }
+    }
+    Some(value)
+}
+
+impl Packet {
+    /// The bits of what has any value, from the lowest one on.
+    fn unknown(&mut self, gates: &mut Gates, unknown: Unknown) -> Limited<Bits> {
+        let count = match unknown {
+            Unknown::IsKnown(_) => 1,
+            Unknown::Byte(_) => 8,
+            Unknown::Bytes(size, _) => 8 * size.bytes(),
+            _ => 32,
+        };
+        // Each has as many numbers as a word has bits.
+        let next = self.firsts.len() as u32 * 32;
+        let first = *self.firsts.entry(unknown).or_insert(next);
+        let mut bits = words::constant(0);
+        for (number, bit) in (first..).zip(&mut bits[..count as usize]) {
+            *bit = gates.free(number)?;
+        }
+        Ok(bits)
+    }
+
+    /// Where an offset leads: the condition that it is a place, and the place.
+    fn place(&mut self, gates: &mut Gates, offset: &Bits) -> Limited<(Gate, Bits)> {
+        let in_areas = offset[AREA_BITS + 1..].iter();
+        let in_areas = in_areas
+            .copied()
+            .try_fold(Gate::TRUE, |all, bit| gates.and(all, bit))?;
+        let in_network = gates.and(in_areas, offset[AREA_BITS])?;
+        let mut distance = *offset;
+        distance[AREA_BITS..].fill(Gate::FALSE);
+        let start = self.unknown(gates, Unknown::NetworkStart)?;
+        let network = words::alu(gates, AluOp::Add, &distance, &start)?;
+        let is_whole = words::test(gates, Test::Ge, &network, &distance)?;
+        let place = words::select(gates, in_areas, &distance, offset)?;
+        let place = words::select(gates, in_network, &network, &place)?;
+        let is_own = offset[31].not();
+        let in_own_or_link = gates.or(is_own, in_areas)?;
+        let is_place = gates.select(in_network, is_whole, in_own_or_link)?;
+        Ok((is_place, place))
+    }
+
+    /// The condition that a load ends inside of the packet, and what it gives.
+    fn bytes(&mut self, gates: &mut Gates, size: Size, offset: &Bits) -> Limited<(Gate, Bits)> {
+        let (is_place, place) = self.place(gates, offset)?;
+        let count = words::constant(size.bytes());
+        let readable = self.unknown(gates, Unknown::Readable)?;
+        let is_long_enough = words::test(gates, Test::Ge, &readable, &count)?;
+        let last = words::alu(gates, AluOp::Sub, &readable, &count)?;
+        let is_before_last = words::test(gates, Test::Ge, &last, &place)?;
+        let is_inside = gates.and(is_long_enough, is_before_last)?;
+        let is_inside = gates.and(is_place, is_inside)?;
+        let value = match known(&place) {
+            None => self.unknown(gates, Unknown::Bytes(size, place))?,
+            // The last byte is the lowest.
+            Some(first) => {
+                let mut value = words::constant(0);
+                for (at, eight) in (0..size.bytes()).rev().zip(value.chunks_exact_mut(8)) {
+                    let byte = self.unknown(gates, Unknown::Byte(first.wrapping_add(at)))?;
+                    eight.copy_from_slice(&byte[..8]);
+                }
+                value
+            }
+        };
+        Ok((is_inside, value))
+    }
+
+    fn ancillary(
+        &mut self,
+        gates: &mut Gates,
+        ancillary: Ancillary,
+        machine: &Machine,
+    ) -> Limited<(Gate, Bits)> {
+        let Machine { a, x, .. } = machine;
+        let value = match ancillary {
+            Ancillary::XorX => return Ok((Gate::TRUE, words::alu(gates, AluOp::Xor, a, x)?)),
+            Ancillary::NetlinkAttribute | Ancillary::NetlinkNested => {
+                Unknown::ValueFor(ancillary, *a, *x)
+            }
+            _ => Unknown::Value(ancillary),
+        };
+        let [is_known, ..] = self.unknown(gates, Unknown::IsKnown(ancillary))?;
+        Ok((is_known, self.unknown(gates, value)?))
+    }
+}
+
+impl Input for Packet {
+    type Load = Load;
+    type Extra = Extra;
+
+    fn len(&mut self, gates: &mut Gates) -> Limited<Bits> {
+        self.unknown(gates, Unknown::Length)
+    }
+
+    fn load(&mut self, gates: &mut Gates, load: Load, machine: &Machine) -> Limited<(Gate, Bits)> {
+        match load {
+            Load::Absolute(size, k) => self.bytes(gates, size, &words::constant(k)),
+            Load::Indexed(size, k) => {
+                let k = words::constant(k);
+                let offset = words::alu(gates, AluOp::Add, &machine.x, &k)?;
+                self.bytes(gates, size, &offset)
+            }
+            Load::Ancillary(_, ancillary) => self.ancillary(gates, ancillary, machine),
+        }
+    }
+
+    fn extra(&mut self, gates: &mut Gates, extra: Extra, machine: &mut Machine) -> Limited<Gate> {
+        match extra {
+            Extra::Mod(operand) => {
+                let divisor = right(gates, operand, machine)?;
+                (_, machine.a) = words::divide(gates, &machine.a, &divisor)?;
+                words::is_not_zero(gates, &divisor)
+            }
+            Extra::LoadXHeaderLen(k) => {
+                let (goes_on, byte) = self.bytes(gates, Size::Byte, &words::constant(k))?;
+                machine.x = words::constant(0);
+                machine.x[2..6].copy_from_slice(&byte[..4]);
+                Ok(goes_on)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use tamis_bpf::packet::{self, Metadata};
+    use tamis_bpf::{Operand, interp};
+
+    use super::super::graph::Driver;
+    use super::*;
+
+    const KNOWN: Metadata = Metadata::NONE
+        .with(Ancillary::Protocol, 0x800)
+        .with(Ancillary::Mark, 9);
+
+    fn is_set(values: &[bool], gate: Gate) -> bool {
+        values[gate.number()] != gate.is_inverted()
+    }
+
+    fn number(values: &[bool], bits: &Bits) -> u32 {
+        let bits = bits.iter().enumerate();
+        bits.fold(0, |sum, (bit, gate)| {
+            sum | u32::from(is_set(values, *gate)) << bit
+        })
+    }
+
+    /// What an unknown is for a packet. Behind the packet anything will do.
+    fn value(unknown: Unknown, values: &[bool], packet: &packet::Packet<'_>) -> u32 {
+        const ANY: u32 = 0xa5a5_a5a5;
+        match unknown {
+            Unknown::Readable => packet.bytes.len() as u32,
+            Unknown::Length => packet.len_bytes,
+            Unknown::NetworkStart => packet.network_start,
+            Unknown::Byte(at) => packet.value(Size::Byte, at).unwrap_or(ANY),
+            Unknown::Bytes(size, place) => {
+                packet.value(size, number(values, &place)).unwrap_or(ANY)
+            }
+            Unknown::IsKnown(one) => packet.metadata.get(one).is_some().into(),
+            Unknown::Value(one) | Unknown::ValueFor(one, ..) => {
+                packet.metadata.get(one).unwrap_or(ANY)
+            }
+        }
+    }
+
+    /// The value of a program's circuit for packets, beside what the interpreter gives.
+    fn assert_meant(ops: &[Op], packets: &[packet::Packet<'_>]) {
+        let program = Program::from_ops(ops).unwrap();
+        let mut gates = Gates::new(1 << 20, Stop::default());
+        let mut model = Packet::default();
+        let op_at = |pc| program.op(pc);
+        let returned = sweep(&mut gates, &mut model, program.len(), op_at, &mut |_, _| ());
+        let returned = returned.unwrap();
+        let unknowns: HashMap<u32, Unknown> = model
+            .firsts
+            .iter()
+            .map(|(unknown, first)| (first / 32, *unknown))
+            .collect();
+        for packet in packets {
+            // A gate comes after those that it depends on, and a place before what lies there.
+            let mut values: Vec<bool> = Vec::with_capacity(gates.len());
+            for driver in (0..gates.len()).map(|number| gates.driver(number)) {
+                let is_true = match driver {
+                    Driver::False => false,
+                    Driver::And(a, b) => is_set(&values, a) && is_set(&values, b),
+                    Driver::Free(bit) => {
+                        value(unknowns[&(bit / 32)], &values, packet) >> (bit % 32) & 1 == 1
+                    }
+                    Driver::Input(..) => panic!("a packet has no words"),
+                };
+                values.push(is_true);
+            }
+            let expected = interp::run_packet(&program, packet).ret;
+            assert_eq!(number(&values, &returned), expected, "{packet:x?} {ops:x?}");
+        }
+    }
+
+    #[test]
+    fn circuits_give_what_the_interpreter_gives() {
+        let bytes = [3, 0x12, 0xf4, 0x45, 0x80, 6, 7, 8];
+        let mut packets = Vec::new();
+        for len in 0..=bytes.len() {
+            for network_start in [0, 2, u32::MAX] {
+                packets.push(packet::Packet {
+                    network_start,
+                    len_bytes: 0xffff_fffd,
+                    metadata: &KNOWN,
+                    ..packet::Packet::new(&bytes[..len])
+                });
+            }
+        }
+        let places = [0, 1, 5, 7, 8, 0x7fff_fffd, 0x7fff_ffff, 0x8000_0000];
+        let areas = [
+            LINK_OFFSET - 1,
+            LINK_OFFSET,
+            NETWORK_OFFSET - 1,
+            NETWORK_OFFSET,
+        ];
+        let near = [LINK_OFFSET + 3, NETWORK_OFFSET + 3, u32::MAX, u32::MAX - 3];
+        for k in places.into_iter().chain(areas).chain(near) {
+            if k < Ancillary::FIRST_OFFSET {
+                let header_len = Op::Extra(Extra::LoadXHeaderLen(k));
+                assert_meant(&[header_len, Op::Txa, Op::RetA], &packets);
+            }
+            for size in Size::ALL {
+                if k < Ancillary::FIRST_OFFSET {
+                    let absolute = Op::LoadData(Load::Absolute(size, k));
+                    assert_meant(&[absolute, Op::RetA], &packets);
+                }
+                // X is 0, 4, the length of the packet, or a large number that isn't known.
+                let at_x = Op::LoadData(Load::Indexed(size, k));
+                let last = Op::LoadData(Load::Absolute(Size::Word, 2));
+                for x in [
+                    &[][..],
+                    &[Op::LoadXImm(4)],
+                    &[Op::LoadXLen],
+                    &[last, Op::Tax],
+                ] {
+                    assert_meant(&[x, &[at_x, Op::RetA]].concat(), &packets);
+                }
+            }
+        }
+        let word = Op::LoadData(Load::Absolute(Size::Word, 0));
+        let index = Op::Extra(Extra::LoadXHeaderLen(2));
+        let beside = |one| Op::LoadData(Load::Ancillary(Size::Word, one));
+        for op in [
+            Op::Extra(Extra::Mod(Operand::X)),
+            Op::Extra(Extra::Mod(Operand::K(10))),
+            Op::Alu(AluOp::Div, Operand::X),
+            Op::LoadLen,
+            beside(Ancillary::XorX),
+            beside(Ancillary::Protocol),
+            beside(Ancillary::Queue),
+            beside(Ancillary::NetlinkAttribute),
+        ] {
+            assert_meant(&[word, index, op, Op::RetA], &packets);
+            assert_meant(&[word, op, Op::RetA], &packets);
+        }
+    }
+}
