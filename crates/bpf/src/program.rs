@@ -79,7 +79,6 @@ impl Program {
     }
 
     /// The decoded instructions in order.
-    #[expect(clippy::missing_panics_doc, reason = "it never does")]
     pub fn ops(&self) -> impl Iterator<Item = Op> {
         self.insns.iter().map(decoded)
     }
