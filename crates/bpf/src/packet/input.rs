@@ -8,7 +8,8 @@ use crate::interp::{Input, Registers};
 /// Loads from offsets below 2^31 are from its start. The last 2 MiB of the offsets name two places: from `SKF_LL_OFF`
 /// (`0xffe00000`) on the header of the link layer, which is the start again, and from `SKF_NET_OFF` (`0xfff00000`) on the
 /// header of the network layer. In the kernel a filter of an UDP socket, say, sees the packet from the UDP header on;
-/// there these are the only ways to what lies before it.
+/// there these are the only ways to what lies before it. A packet of AF_UNIX, say, has no header of the link layer there, and
+/// loads from it end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The bytes that were captured.
@@ -21,7 +22,11 @@ pub struct Packet<'a> {
     pub metadata: &'a Metadata,
 }
 
-/// The ancillary values of a packet, as far as they are known.
+/// The ancillary values of a packet, as far as they are known. A load of another one ends the program with 0.
+///
+/// In the kernel all are known, except [`InterfaceIndex`](Ancillary::InterfaceIndex) and
+/// [`HardwareType`](Ancillary::HardwareType) of a packet without a device. A load of these ends the program there, too, but
+/// with the value of A. Only [converted](crate::convert) programs do so here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     values: [u32; Ancillary::ALL.len()],

@@ -10,7 +10,7 @@
 //! No load is moved, and one that may end the program stays: outside of the packet it drops it. The result is compared
 //! with the input on generated packets ([`compare`]), and gates prove that both return the same for every packet
 //! ([`agree_on_packets`]). It is never longer than the input and takes no more steps on these packets; else, and without the
-//! proof, the input is the result.
+//! proof, the input is the result ([`Outcome`]).
 
 mod dead;
 mod fold;
@@ -44,10 +44,19 @@ const SEED: u64 = 0;
 pub struct Optimised {
     /// The program.
     pub program: Program,
-    /// How what the passes gave was compared with the input.
-    pub comparison: Comparison,
-    /// Why the program is the input although the passes gave a better one.
-    pub unproved: Option<Unproved>,
+    /// What it is.
+    pub outcome: Outcome,
+}
+
+/// What the result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The input: the passes gave nothing better. Nothing was proved.
+    Unchanged,
+    /// A better program. It is proved that it returns the same for every packet, and was compared on some.
+    Proved(Comparison),
+    /// The input, although the passes gave a better program: that it returns the same is not proved.
+    Unproved(Unproved),
 }
 
 /// Why it isn't proved that two programs return the same.
@@ -89,18 +98,18 @@ pub fn optimise(program: &Program, effort: &ProofEffort) -> Result<Optimised, Di
     let comparison = compare([program, &better], COMPARED_PACKETS, SEED)?;
     let [before, after] = comparison.steps;
     let is_better = (better.len(), after) < (program.len(), before) && after <= before;
-    let unproved = match is_better {
-        true => unproved([program, &better], effort),
-        false => None,
-    };
-    Ok(Optimised {
-        program: match is_better && unproved.is_none() {
-            true => better,
-            false => program.clone(),
+    let outcome = match is_better {
+        false => Outcome::Unchanged,
+        true => match unproved([program, &better], effort) {
+            None => Outcome::Proved(comparison),
+            Some(reason) => Outcome::Unproved(reason),
         },
-        comparison,
-        unproved,
-    })
+    };
+    let program = match outcome {
+        Outcome::Proved(_) => better,
+        Outcome::Unchanged | Outcome::Unproved(_) => program.clone(),
+    };
+    Ok(Optimised { program, outcome })
 }
 
 /// Why it isn't proved that two programs return the same for every packet.

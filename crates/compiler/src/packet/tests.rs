@@ -6,7 +6,9 @@ use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Program, Size};
 use tamis_fuzz::rng::Rng;
 use tamis_prover::Limits;
 
-use super::{compare, optimise, passes, unproved};
+use super::{
+    COMPARED_PACKETS, LimitReached, Outcome, Unproved, compare, optimise, passes, unproved,
+};
 use crate::ProofEffort;
 
 /// One expression a line, with its instructions in decimal.
@@ -102,7 +104,8 @@ fn a_load_that_may_end_the_program_stays_although_nobody_reads_it() {
     let far = load(Size::Byte, 100);
     let input = program(&[far, load(Size::Byte, 0), Op::RetA]);
     let optimised = optimise(&input, &ProofEffort::default()).unwrap();
-    assert_eq!((optimised.program, optimised.unproved), (input, None));
+    assert_eq!(optimised.program, input);
+    assert_eq!(optimised.outcome, Outcome::Unchanged);
     // A load behind it can't end the program.
     let covered = program(&[far, Op::Tax, load(Size::Half, 3), Op::Txa, Op::RetA]);
     assert_eq!(ops(&passes(&covered)), [far, Op::RetA]);
@@ -126,6 +129,43 @@ fn what_differs_each_time_is_loaded_each_time() {
     ];
     let input = program(&ops);
     assert_eq!(passes(&input), input);
+    let optimised = optimise(&input, &ProofEffort::default()).unwrap();
+    assert_eq!(optimised.outcome, Outcome::Unchanged);
+}
+
+/// A packet without a device ends the program with A.
+#[test]
+fn what_a_load_of_the_device_may_return_stays() {
+    for one in [Ancillary::InterfaceIndex, Ancillary::HardwareType] {
+        let device = Op::LoadData(Load::Ancillary(Size::Word, one));
+        let input = program(&[Op::LoadImm(5), device, Op::RetImm(7)]);
+        assert_eq!(passes(&input), input);
+    }
+}
+
+#[test]
+fn the_outcome_says_whether_the_result_is_proved() {
+    // The first load is not needed.
+    let input = program(&[load(Size::Byte, 0), load(Size::Byte, 0), Op::RetA]);
+    let proved = optimise(&input, &ProofEffort::default()).unwrap();
+    assert_eq!(ops(&proved.program), [load(Size::Byte, 0), Op::RetA]);
+    assert!(
+        matches!(proved.outcome, Outcome::Proved(comparison) if comparison.packets >= COMPARED_PACKETS)
+    );
+    let no_effort = ProofEffort {
+        limits: Limits {
+            max_gates: 1,
+            ..Limits::default()
+        },
+        ..ProofEffort::default()
+    };
+    let unproved = optimise(&input, &no_effort).unwrap();
+    assert_eq!(unproved.program, input);
+    let reason = Unproved::Limit(LimitReached::Gates);
+    assert_eq!(unproved.outcome, Outcome::Unproved(reason));
+    let constant = program(&[Op::RetImm(1)]);
+    let unchanged = optimise(&constant, &ProofEffort::default()).unwrap();
+    assert_eq!(unchanged.outcome, Outcome::Unchanged);
 }
 
 #[test]

@@ -494,6 +494,7 @@ pub(super) fn effect(op: Op) -> (u32, Option<Place>) {
     match op {
         Op::LoadData(Load::Absolute(..)) | Op::LoadImm(_) | Op::LoadLen => (0, Some(A)),
         Op::LoadData(Load::Indexed(..)) | Op::Txa => (bit(X), Some(A)),
+        // Searches for netlink attributes read A and X; a load from the device of a packet without one returns A.
         Op::LoadData(Load::Ancillary(..)) => (bit(A) | bit(X), Some(A)),
         Op::LoadMem(from) => (bit(slot(from)), Some(A)),
         Op::LoadXMem(from) => (bit(slot(from)), Some(X)),

@@ -110,7 +110,7 @@ pub enum Rule {
     HelperArgument(Reg),
     /// Calls are at most seven deep.
     TooManyFrames,
-    /// So are those of functions that call themselves, or each other.
+    /// Functions that call themselves, or each other, are at most seven calls deep, too.
     Recursion,
     /// The program ends: the same state comes again.
     EndlessLoop,

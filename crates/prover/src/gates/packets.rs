@@ -5,6 +5,13 @@
 //! the same gates decide the place. So two filters that agree do so on every packet, and of two that don't agree
 //! nothing is known, as the bits of one place may come under two names.
 //!
+//! Offsets are counted from the start of the packet or from the header of a layer. Where these headers are in the packet
+//! depends on the socket, and so does what can be read behind them. So each of the three [areas](Area) has its own bytes
+//! and its own end, and nothing is taken from one of them for another.
+//!
+//! What is proved holds for `tamis_bpf::packet::Packet` and in the kernel. Where they differ, a bit of any value chooses: a packet
+//! without a device ends a program that asks for the device with A in the kernel, and with 0 in the model.
+//!
 //! Packets of 2^32 bytes and more are not among them.
 
 use rustc_hash::FxHashMap;
@@ -12,25 +19,34 @@ use tamis_bpf::packet::{Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op,
 use tamis_bpf::{AluOp, Test};
 
 use super::graph::{Gate, Gates};
-use super::program::{Input, Machine, right, sweep};
+use super::program::{Input, Loaded, Machine, right, sweep};
 use super::solve;
 use super::words::{self, Bits};
-use crate::diagram::Limited;
+use crate::diagram::{LimitReached, Limited};
 use crate::space::Limits;
 use crate::stop::Stop;
+
+/// From where an offset is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Area {
+    /// From the start of the packet.
+    Start,
+    /// From the header of the link layer.
+    Link,
+    /// From the header of the network layer.
+    Network,
+}
 
 /// What has any value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Unknown {
-    /// How many bytes of the packet can be read.
-    Readable,
+    /// How many bytes of an area can be read.
+    Readable(Area),
     /// The length of the whole packet.
     Length,
-    /// Where the header of the network layer begins.
-    NetworkStart,
-    /// The byte at a place.
-    Byte(u32),
-    /// What lies at a place that isn't known.
+    /// The byte at a distance from the start of an area.
+    Byte(Area, u32),
+    /// What lies at an offset that isn't known.
     Bytes(Size, Bits),
     /// Whether a value beside the packet is known, in the lowest bit.
     IsKnown(Ancillary),
@@ -38,6 +54,8 @@ enum Unknown {
     Value(Ancillary),
     /// A value that depends on A and X.
     ValueFor(Ancillary, Bits, Bits),
+    /// Whether a program that asks for the device of a packet without one returns A, as in the kernel, or 0.
+    ReturnsA,
 }
 
 /// The first bit of an offset's place within an area.
@@ -60,7 +78,7 @@ struct Packet {
 /// let load = |size, at| Op::LoadData(Load::Absolute(size, at));
 /// let program = |ops: &[Op]| Program::from_ops(ops).unwrap();
 /// let one = program(&[load(Size::Half, 12), load(Size::Byte, 3), Op::RetA]);
-/// let agree = |other| agree_on_packets(&one, &program(other), &Limits::default(), &Stop::default());
+/// let agree = |other: &[Op]| agree_on_packets(&one, &program(other), &Limits::default(), &Stop::default());
 /// assert_eq!(agree(&[load(Size::Half, 12), Op::LoadImm(0), load(Size::Byte, 3), Op::RetA]), Ok(true));
 /// assert_eq!(agree(&[load(Size::Byte, 3), Op::RetA]), Ok(false));
 /// ```
@@ -119,14 +137,18 @@ impl Packet {
     /// The bits of what has any value, from the lowest one on.
     fn unknown(&mut self, gates: &mut Gates, unknown: Unknown) -> Limited<Bits> {
         let count = match unknown {
-            Unknown::IsKnown(_) => 1,
-            Unknown::Byte(_) => 8,
+            Unknown::IsKnown(_) | Unknown::ReturnsA => 1,
+            Unknown::Byte(..) => 8,
             Unknown::Bytes(size, _) => 8 * size.bytes(),
             _ => 32,
         };
         // Each has as many numbers as a word has bits.
-        let next = self.firsts.len() as u32 * 32;
-        let first = *self.firsts.entry(unknown).or_insert(next);
+        let count_before = u32::try_from(self.firsts.len()).ok();
+        let next = count_before.and_then(|count| count.checked_mul(u32::BITS));
+        let first = *self
+            .firsts
+            .entry(unknown)
+            .or_insert(next.ok_or(LimitReached::Gates)?);
         let mut bits = words::constant(0);
         for (number, bit) in (first..).zip(&mut bits[..count as usize]) {
             *bit = gates.free(number)?;
@@ -134,43 +156,45 @@ impl Packet {
         Ok(bits)
     }
 
-    /// Where an offset leads: the condition that it is a place, and the place.
-    fn place(&mut self, gates: &mut Gates, offset: &Bits) -> Limited<(Gate, Bits)> {
-        let in_areas = offset[AREA_BITS + 1..].iter();
-        let in_areas = in_areas
+    /// How many bytes can be read from where an offset is counted, and the distance from there. None can be read from
+    /// offsets that aren't counted from anywhere.
+    fn area(&mut self, gates: &mut Gates, offset: &Bits) -> Limited<(Bits, Bits)> {
+        let in_layers = offset[AREA_BITS + 1..].iter();
+        let in_layers = in_layers
             .copied()
             .try_fold(Gate::TRUE, |all, bit| gates.and(all, bit))?;
-        let in_network = gates.and(in_areas, offset[AREA_BITS])?;
         let mut distance = *offset;
         distance[AREA_BITS..].fill(Gate::FALSE);
-        let start = self.unknown(gates, Unknown::NetworkStart)?;
-        let network = words::alu(gates, AluOp::Add, &distance, &start)?;
-        let is_whole = words::test(gates, Test::Ge, &network, &distance)?;
-        let place = words::select(gates, in_areas, &distance, offset)?;
-        let place = words::select(gates, in_network, &network, &place)?;
-        let is_own = offset[31].not();
-        let in_own_or_link = gates.or(is_own, in_areas)?;
-        let is_place = gates.select(in_network, is_whole, in_own_or_link)?;
-        Ok((is_place, place))
+        let [start, link, network] = [Area::Start, Area::Link, Area::Network]
+            .map(|area| self.unknown(gates, Unknown::Readable(area)));
+        let from_layer = words::select(gates, offset[AREA_BITS], &network?, &link?)?;
+        let from_start = words::select(gates, offset[31], &words::constant(0), &start?)?;
+        let readable = words::select(gates, in_layers, &from_layer, &from_start)?;
+        let distance = words::select(gates, in_layers, &distance, offset)?;
+        Ok((readable, distance))
     }
 
     /// The condition that a load ends inside of the packet, and what it gives.
     fn bytes(&mut self, gates: &mut Gates, size: Size, offset: &Bits) -> Limited<(Gate, Bits)> {
-        let (is_place, place) = self.place(gates, offset)?;
+        let (readable, distance) = self.area(gates, offset)?;
         let count = words::constant(size.bytes());
-        let readable = self.unknown(gates, Unknown::Readable)?;
         let is_long_enough = words::test(gates, Test::Ge, &readable, &count)?;
         let last = words::alu(gates, AluOp::Sub, &readable, &count)?;
-        let is_before_last = words::test(gates, Test::Ge, &last, &place)?;
+        let is_before_last = words::test(gates, Test::Ge, &last, &distance)?;
         let is_inside = gates.and(is_long_enough, is_before_last)?;
-        let is_inside = gates.and(is_place, is_inside)?;
-        let value = match known(&place) {
-            None => self.unknown(gates, Unknown::Bytes(size, place))?,
+        let value = match known(offset) {
+            None => self.unknown(gates, Unknown::Bytes(size, *offset))?,
             // The last byte is the lowest.
-            Some(first) => {
+            Some(offset) => {
+                let (area, first) = match offset {
+                    NETWORK_OFFSET.. => (Area::Network, offset - NETWORK_OFFSET),
+                    LINK_OFFSET.. => (Area::Link, offset - LINK_OFFSET),
+                    _ => (Area::Start, offset),
+                };
                 let mut value = words::constant(0);
                 for (at, eight) in (0..size.bytes()).rev().zip(value.chunks_exact_mut(8)) {
-                    let byte = self.unknown(gates, Unknown::Byte(first.wrapping_add(at)))?;
+                    // No sum overflows: an offset from the start is below `LINK_OFFSET`.
+                    let byte = self.unknown(gates, Unknown::Byte(area, first + at))?;
                     eight.copy_from_slice(&byte[..8]);
                 }
                 value
@@ -184,17 +208,25 @@ impl Packet {
         gates: &mut Gates,
         ancillary: Ancillary,
         machine: &Machine,
-    ) -> Limited<(Gate, Bits)> {
+    ) -> Limited<Loaded> {
         let Machine { a, x, .. } = machine;
         let value = match ancillary {
-            Ancillary::XorX => return Ok((Gate::TRUE, words::alu(gates, AluOp::Xor, a, x)?)),
+            Ancillary::XorX => {
+                let value = words::alu(gates, AluOp::Xor, a, x)?;
+                return Ok(Loaded::or_zero((Gate::TRUE, value)));
+            }
             Ancillary::NetlinkAttribute | Ancillary::NetlinkNested => {
                 Unknown::ValueFor(ancillary, *a, *x)
             }
             _ => Unknown::Value(ancillary),
         };
         let [is_known, ..] = self.unknown(gates, Unknown::IsKnown(ancillary))?;
-        Ok((is_known, self.unknown(gates, value)?))
+        let mut loaded = Loaded::or_zero((is_known, self.unknown(gates, value)?));
+        if let Ancillary::InterfaceIndex | Ancillary::HardwareType = ancillary {
+            let [returns_a, ..] = self.unknown(gates, Unknown::ReturnsA)?;
+            loaded.returned = words::select(gates, returns_a, a, &loaded.returned)?;
+        }
+        Ok(loaded)
     }
 }
 
@@ -206,16 +238,16 @@ impl Input for Packet {
         self.unknown(gates, Unknown::Length)
     }
 
-    fn load(&mut self, gates: &mut Gates, load: Load, machine: &Machine) -> Limited<(Gate, Bits)> {
-        match load {
-            Load::Absolute(size, k) => self.bytes(gates, size, &words::constant(k)),
+    fn load(&mut self, gates: &mut Gates, load: Load, machine: &Machine) -> Limited<Loaded> {
+        let (size, offset) = match load {
+            Load::Absolute(size, k) => (size, words::constant(k)),
             Load::Indexed(size, k) => {
                 let k = words::constant(k);
-                let offset = words::alu(gates, AluOp::Add, &machine.x, &k)?;
-                self.bytes(gates, size, &offset)
+                (size, words::alu(gates, AluOp::Add, &machine.x, &k)?)
             }
-            Load::Ancillary(_, ancillary) => self.ancillary(gates, ancillary, machine),
-        }
+            Load::Ancillary(_, ancillary) => return self.ancillary(gates, ancillary, machine),
+        };
+        self.bytes(gates, size, &offset).map(Loaded::or_zero)
     }
 
     fn extra(&mut self, gates: &mut Gates, extra: Extra, machine: &mut Machine) -> Limited<Gate> {
@@ -264,13 +296,24 @@ mod tests {
     fn value(unknown: Unknown, values: &[bool], packet: &packet::Packet<'_>) -> u32 {
         const ANY: u32 = 0xa5a5_a5a5;
         match unknown {
-            Unknown::Readable => packet.bytes.len() as u32,
-            Unknown::Length => packet.len_bytes,
-            Unknown::NetworkStart => packet.network_start,
-            Unknown::Byte(at) => packet.value(Size::Byte, at).unwrap_or(ANY),
-            Unknown::Bytes(size, place) => {
-                packet.value(size, number(values, &place)).unwrap_or(ANY)
+            Unknown::Readable(Area::Network) => {
+                let all = packet.bytes.len() as u32;
+                all.saturating_sub(packet.network_start)
             }
+            Unknown::Readable(_) => packet.bytes.len() as u32,
+            Unknown::Length => packet.len_bytes,
+            Unknown::Byte(area, distance) => {
+                let start = match area {
+                    Area::Start | Area::Link => Some(distance),
+                    Area::Network => distance.checked_add(packet.network_start),
+                };
+                let value = start.and_then(|start| packet.value(Size::Byte, start));
+                value.unwrap_or(ANY)
+            }
+            Unknown::Bytes(size, offset) => {
+                packet.value(size, number(values, &offset)).unwrap_or(ANY)
+            }
+            Unknown::ReturnsA => 0,
             Unknown::IsKnown(one) => packet.metadata.get(one).is_some().into(),
             Unknown::Value(one) | Unknown::ValueFor(one, ..) => {
                 packet.metadata.get(one).unwrap_or(ANY)
@@ -366,10 +409,56 @@ mod tests {
             beside(Ancillary::XorX),
             beside(Ancillary::Protocol),
             beside(Ancillary::Queue),
+            beside(Ancillary::HardwareType),
             beside(Ancillary::NetlinkAttribute),
         ] {
             assert_meant(&[word, index, op, Op::RetA], &packets);
             assert_meant(&[word, op, Op::RetA], &packets);
         }
+    }
+
+    fn agree(left: &[Op], right: &[Op]) -> bool {
+        let [left, right] = [left, right].map(|ops| Program::from_ops(ops).unwrap());
+        agree_on_packets(&left, &right, &Limits::default(), &Stop::default()).unwrap()
+    }
+
+    fn byte(at: u32) -> Op {
+        Op::LoadData(Load::Absolute(Size::Byte, at))
+    }
+
+    /// Where the headers of layers are is not known, nor what lies behind the last byte of an area.
+    #[test]
+    fn no_byte_of_one_area_is_taken_for_one_of_another() {
+        let starts = [0, LINK_OFFSET, NETWORK_OFFSET];
+        for at in starts {
+            for other in starts {
+                let load = Op::LoadData(Load::Indexed(Size::Byte, other.wrapping_sub(3)));
+                let indexed = [Op::LoadXImm(3), load, Op::RetA];
+                assert_eq!(agree(&[byte(at), Op::RetA], &indexed), at == other);
+                // A load that reaches as far in another area permits nothing in this one.
+                let both = [byte(other + 1), byte(at), Op::RetImm(1)];
+                assert_eq!(agree(&both, &[byte(other + 1), Op::RetImm(1)]), at == other);
+            }
+        }
+        let half = |at| [Op::LoadData(Load::Absolute(Size::Half, at)), Op::RetImm(1)];
+        for (last, next) in [
+            (NETWORK_OFFSET - 1, NETWORK_OFFSET),
+            (LINK_OFFSET - 1, LINK_OFFSET),
+        ] {
+            assert!(!agree(&half(last), &[byte(next), Op::RetImm(1)]));
+        }
+    }
+
+    #[test]
+    fn a_packet_without_a_device_returns_a() {
+        for one in [Ancillary::InterfaceIndex, Ancillary::HardwareType] {
+            let load = Op::LoadData(Load::Ancillary(Size::Word, one));
+            let plain = [load, Op::RetImm(1)];
+            assert!(!agree(&[Op::LoadImm(5), load, Op::RetImm(1)], &plain));
+            assert!(agree(&[Op::LoadImm(0), load, load, Op::RetImm(1)], &plain));
+        }
+        let mark = Op::LoadData(Load::Ancillary(Size::Word, Ancillary::Mark));
+        let plain = [mark, Op::RetImm(1)];
+        assert!(agree(&[Op::LoadImm(5), mark, Op::RetImm(1)], &plain));
     }
 }

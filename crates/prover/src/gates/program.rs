@@ -29,6 +29,27 @@ pub(super) struct Machine {
     memory: [Bits; SLOTS],
 }
 
+/// What a load does.
+pub(super) struct Loaded {
+    /// The condition that it doesn't end the program.
+    goes_on: Gate,
+    /// What it gives.
+    value: Bits,
+    /// What the program returns if it ends here.
+    pub(super) returned: Bits,
+}
+
+impl Loaded {
+    /// A load that gives a value, or ends the program with 0.
+    pub(super) fn or_zero((goes_on, value): (Gate, Bits)) -> Loaded {
+        Loaded {
+            goes_on,
+            value,
+            returned: words::constant(0),
+        }
+    }
+}
+
 /// What programs are run on.
 pub(super) trait Input {
     /// What loads have.
@@ -39,13 +60,8 @@ pub(super) trait Input {
     /// The value of `len`.
     fn len(&mut self, gates: &mut Gates) -> Limited<Bits>;
 
-    /// The condition that a load doesn't end the program, and what it gives.
-    fn load(
-        &mut self,
-        gates: &mut Gates,
-        load: Self::Load,
-        machine: &Machine,
-    ) -> Limited<(Gate, Bits)>;
+    /// What a load does.
+    fn load(&mut self, gates: &mut Gates, load: Self::Load, machine: &Machine) -> Limited<Loaded>;
 
     /// Runs an instruction that only this machine has; the condition that it doesn't end the program.
     fn extra(
@@ -69,9 +85,9 @@ impl Input for Words {
         Ok(words::constant(LEN))
     }
 
-    fn load(&mut self, gates: &mut Gates, offset: u32, _: &Machine) -> Limited<(Gate, Bits)> {
+    fn load(&mut self, gates: &mut Gates, offset: u32, _: &Machine) -> Limited<Loaded> {
         let value = words::input(gates, word_at(offset, self.endian))?;
-        Ok((Gate::TRUE, value))
+        Ok(Loaded::or_zero((Gate::TRUE, value)))
     }
 
     fn extra(&mut self, _: &mut Gates, extra: Infallible, _: &mut Machine) -> Limited<Gate> {
@@ -181,7 +197,7 @@ impl<I: Input> Circuit<'_, I> {
             is_taken,
             mut machine,
         } = way;
-        // Where an instruction ends the program early it does so with 0: `returned` stays as it was.
+        // Where another instruction than a load ends the program early it does so with 0: `returned` stays as it was.
         let goes_on = match op {
             Operation::RetImm(k) => return self.end(is_taken, &words::constant(k)),
             Operation::RetA => return self.end(is_taken, &machine.a),
@@ -200,9 +216,11 @@ impl<I: Input> Circuit<'_, I> {
                 return self.go(next + usize::from(jf), no, machine);
             }
             Operation::LoadData(load) => {
-                let (goes_on, value) = self.input.load(self.gates, load, &machine)?;
-                machine.a = value;
-                goes_on
+                let loaded = self.input.load(self.gates, load, &machine)?;
+                let ends = self.gates.and(is_taken, loaded.goes_on.not())?;
+                self.end(ends, &loaded.returned)?;
+                machine.a = loaded.value;
+                loaded.goes_on
             }
             Operation::Extra(extra) => self.input.extra(self.gates, extra, &mut machine)?,
             Operation::Alu(alu, operand) => {

@@ -206,6 +206,37 @@ fn an_optimised_filter_does_the_same_and_is_no_longer() {
     assert_eq!(rets(kept(&given)), rets(kept(&better)));
 }
 
+#[test]
+fn an_optimised_filter_is_called_proved_only_where_it_is() {
+    let said = |name: &str, filter: &str, form: &[&str]| {
+        let filter = file(name, filter.as_bytes());
+        let args = [&["optimize", "--packet", &filter, "--emit", "json"], form].concat();
+        let output = tamis(&args);
+        assert!(output.status.success());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // Nothing to gain, so nothing to prove; a random number can't be proved.
+    let random = "{ 0x20, 0, 0, 0xfffff038 },\n{ 0x16, 0, 0, 0 },\n";
+    for filter in ["{ 0x6, 0, 0, 1 },\n", random] {
+        let stats = said("unchanged.c", filter, &["--stats"]);
+        assert!(stats.contains("no better filter was found"), "{stats}");
+        assert!(
+            !stats.contains("proved") && !stats.contains("packets"),
+            "{stats}"
+        );
+        assert_eq!(said("unchanged.c", filter, &[]), "");
+    }
+    // The constant is overwritten.
+    let better = format!("{{ 0x1, 0, 0, 7 }},\n{{ 0x1, 0, 0, 7 }},\n{random}");
+    let unproved = said("unproved.c", &better, &[]);
+    assert!(
+        unproved.starts_with("4 -> 4 instructions, the input: "),
+        "{unproved}"
+    );
+    assert!(unproved.contains("not proved"), "{unproved}");
+}
+
 /// An object as clang makes them, with a filter that keeps 64 bytes of packets of IPv4.
 pub(crate) fn ipv4_object() -> Vec<u8> {
     // r6 = r1; r0 = half at 12; if r0 != 0x800 goto +2; r0 = 64; exit; r0 = 0; exit

@@ -3,7 +3,7 @@
 use tamis_abi::Endian;
 use tamis_bpf::disasm;
 use tamis_bpf::program::insns_to_bytes;
-use tamis_compiler::packet::{Difference, Optimised, optimise};
+use tamis_compiler::packet::{Difference, Optimised, Outcome, optimise};
 use tamis_prover::Limits;
 use tamis_report::disasm::DisasmReport;
 use tamis_report::entry::counted;
@@ -28,8 +28,8 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let optimised = optimise(&given, &effort).map_err(|difference| bug(&difference))?;
     let form = args.form(global);
     let shows_person = args.emit.is_none() && args.output.is_terminal();
-    let says_more = args.compiler.stats || shows_person || optimised.unproved.is_some();
-    if says_more && form != Some(Emit::Json) {
+    let is_unproved = matches!(optimised.outcome, Outcome::Unproved(_));
+    if args.compiler.stats || shows_person || is_unproved {
         message(&summary(given.len(), &optimised));
     }
     let program = &optimised.program;
@@ -56,20 +56,24 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The lengths, and how the programs were compared.
+/// The lengths, and what is known of the result.
 fn summary(given_insns: usize, optimised: &Optimised) -> String {
-    let comparison = &optimised.comparison;
     let after = counted(optimised.program.len(), "instruction");
-    let packets = counted(comparison.packets, "packet");
-    let (taken, all) = (comparison.taken_outcomes, comparison.outcomes);
-    let judged = match optimised.unproved {
-        None => "proved for every packet".to_owned(),
-        Some(reason) => format!("a better filter was not proved, so it is the input: {reason}"),
+    let judged = match optimised.outcome {
+        Outcome::Unchanged => "the input: no better filter was found".to_owned(),
+        Outcome::Unproved(reason) => {
+            format!("the input: a better filter was found, but not proved: {reason}")
+        }
+        Outcome::Proved(comparison) => {
+            let packets = counted(comparison.packets, "packet");
+            let (taken, all) = (comparison.taken_outcomes, comparison.outcomes);
+            format!(
+                "proved for every packet\n\
+                 the same values for {packets}, which take {taken} of {all} outcomes of branches"
+            )
+        }
     };
-    format!(
-        "{given_insns} -> {after}, {judged}\n\
-         the same values for {packets}, which take {taken} of {all} outcomes of branches"
-    )
+    format!("{given_insns} -> {after}, {judged}")
 }
 
 fn bug(difference: &Difference) -> Failure {
