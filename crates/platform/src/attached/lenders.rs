@@ -67,23 +67,72 @@ impl Lenders {
         is_stopped: &dyn Fn(i32) -> bool,
         has_left: &dyn Fn(i32) -> bool,
     ) -> Wait {
-        let Some(loan) = self.0.get(&tid).filter(|loan| !has_left(loan.child)) else {
-            return Wait::Over;
-        };
-        if !loan.is_shared {
-            return Wait::Unknown;
-        }
-        match memory::is_shared(tid, loan.child) {
-            Ok(false) | Err(Errno(libc::ESRCH)) => Wait::Over,
-            Ok(true) if is_stopped(loan.child) => Wait::Lasts,
-            // A child that waits for one of its own doesn't run either.
-            Ok(true) if self.contains(loan.child) => {
-                match self.wait(loan.child, is_stopped, has_left) {
-                    Wait::Over => Wait::Unknown,
-                    wait => wait,
-                }
+        let mut lender = tid;
+        // A child that waits for one of its own runs again when that wait is over.
+        let mut over = Wait::Over;
+        // The guest decides how many wait for each other.
+        for _ in 0..=self.0.len() {
+            let Some(loan) = self.0.get(&lender).filter(|loan| !has_left(loan.child)) else {
+                return over;
+            };
+            if !loan.is_shared {
+                return Wait::Unknown;
             }
-            _ => Wait::Unknown,
+            match memory::is_shared(lender, loan.child) {
+                Ok(false) | Err(Errno(libc::ESRCH)) => return over,
+                Ok(true) if is_stopped(loan.child) => return Wait::Lasts,
+                Ok(true) if self.contains(loan.child) => lender = loan.child,
+                _ => return Wait::Unknown,
+            }
+            over = Wait::Unknown;
+        }
+        Wait::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Threads stand for processes that have one memory.
+    #[test]
+    fn the_last_of_a_chain_decides() {
+        let (tids, all) = mpsc::channel();
+        let ends: Vec<_> = (0..3)
+            .map(|_| {
+                let (end, ended) = mpsc::channel::<()>();
+                let tids = tids.clone();
+                let own = thread::spawn(move || {
+                    let path = fs::read_link("/proc/thread-self").unwrap();
+                    let tid = path.file_name().unwrap().to_str().unwrap();
+                    tids.send(tid.parse::<i32>().unwrap()).unwrap();
+                    let _ = ended.recv();
+                });
+                (end, own)
+            })
+            .collect();
+        let [first, second, third] = [(); 3].map(|()| all.recv().unwrap());
+        let mut lenders = Lenders::default();
+        lenders.add(first, second);
+        lenders.add(second, third);
+        let nobody = |_: i32| false;
+        let wait = |lenders: &Lenders, stopped: i32, left: i32| {
+            lenders.wait(first, &|tid| tid == stopped, &|tid| tid == left)
+        };
+        assert_eq!(wait(&lenders, third, 0), Wait::Lasts);
+        assert_eq!(wait(&lenders, second, 0), Wait::Lasts);
+        assert_eq!(wait(&lenders, 0, third), Wait::Unknown);
+        assert_eq!(wait(&lenders, 0, second), Wait::Over);
+        assert_eq!(lenders.wait(third, &nobody, &nobody), Wait::Over);
+        // Numbers may come again before all reports have come.
+        lenders.add(third, first);
+        assert_eq!(wait(&lenders, 0, 0), Wait::Unknown);
+        for (end, own) in ends {
+            drop(end);
+            own.join().unwrap();
         }
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Test};
+use tamis_kernel::Errno;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
@@ -138,7 +139,7 @@ impl<'a> Counting<'a> {
         let others = tracer.stop_sharing(tid)?;
         let mut is_moment = others.are_all;
         for one in &others.stopped {
-            is_moment &= !space.is_before_gate(one)?;
+            is_moment &= !unless_ended(space.is_before_gate(one))?;
         }
         if !is_moment && !self.looks.are_enough(tid) {
             self.looks.pause(tid);
@@ -147,7 +148,7 @@ impl<'a> Counting<'a> {
         if others.are_all {
             space.roll_back(tid);
             for one in &others.stopped {
-                space.leave_gate(one)?;
+                unless_ended(space.leave_gate(one))?;
             }
         }
         Ok(true)
@@ -240,6 +241,15 @@ impl<'a> Counting<'a> {
         let others = others.iter().map(|one| one.tracee().tid());
         self.spaces.join(tid, others);
         self.spaces.of_mut(tid)?.patch(tid, plan)
+    }
+}
+
+/// What has been found out or done about a task of another process: nothing if it has been killed meanwhile, which isn't the end of who
+/// is handled.
+fn unless_ended<T: Default>(of_task: Result<T, TraceError>) -> Result<T, TraceError> {
+    match of_task {
+        Err(error) if error.errno == Errno(libc::ESRCH) => Ok(T::default()),
+        of_task => of_task,
     }
 }
 

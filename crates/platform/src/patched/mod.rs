@@ -41,7 +41,7 @@ mod spaces;
 mod tally;
 mod trampoline;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tamis_abi::SeccompData;
@@ -60,7 +60,6 @@ use looks::Looks;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
-use slot::Begin;
 use space::Space;
 use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
@@ -76,8 +75,8 @@ pub(crate) struct Patching<'a> {
     keys: u64,
     /// Who has created a task that hasn't run yet.
     creators: HashMap<i32, i32>,
-    /// Forked processes that haven't run yet, with the slots of their parents' that are in use.
-    forked: HashMap<i32, Vec<(usize, Begin)>>,
+    /// Forked processes that haven't run yet.
+    forked: HashSet<i32>,
     /// Those whose calls were answered.
     sites: Sites,
     /// For threads that a filter is to wait for.
@@ -151,7 +150,7 @@ impl<'a> Patching<'a> {
             seats: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
-            forked: HashMap::new(),
+            forked: HashSet::new(),
             sites: Sites::default(),
             looks: Looks::default(),
             inside: HashMap::new(),
@@ -204,19 +203,13 @@ impl<'a> Patching<'a> {
         let Some(parent) = parent else {
             return;
         };
-        match self.spaces.created(tid, parent, Space::forked) {
+        let forked = |space: &Space| space.forked(parent, self.seats.values());
+        match self.spaces.created(tid, parent, forked) {
             Some(Inherited::Same) => {
                 self.creators.insert(tid, parent);
             }
             Some(Inherited::Copy) => {
-                let is_of_parent = |one: &&Seat| self.spaces.are_same(one.tid, parent);
-                let in_use = self.seats.values().filter(is_of_parent);
-                self.forked.insert(
-                    tid,
-                    in_use
-                        .map(|seat| (seat.index, seat.slot().of_forked()))
-                        .collect(),
-                );
+                self.forked.insert(tid);
             }
             None => {}
         }
@@ -230,8 +223,8 @@ impl<'a> Patching<'a> {
         stopped: &Stopped,
     ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        if let Some(in_use) = self.forked.remove(&tid) {
-            return match self.separate(tracer, stopped, &in_use) {
+        if self.forked.remove(&tid) {
+            return match self.separate(tracer, stopped) {
                 Err(Refusal::Lost(error)) => Err(error),
                 Ok(()) => Ok(()),
                 // It shares memory with its parent, so it is to use none of it.
@@ -262,18 +255,13 @@ impl<'a> Patching<'a> {
     }
 
     /// Gives a forked process slots of its own.
-    fn separate(
-        &mut self,
-        tracer: &mut Tracer<'_>,
-        stopped: &Stopped,
-        in_use: &[(usize, Begin)],
-    ) -> Result<(), Refusal> {
+    fn separate(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
-        let separated = space.separate(tid, in_use, &mut injection, &mut next);
+        let separated = space.separate(tid, &mut injection, &mut next);
         for signal in injection.end(ip)? {
             let _ = machine::signal_thread(tid, signal);
         }

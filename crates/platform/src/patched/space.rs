@@ -1,6 +1,6 @@
 //! What one address space of a guest has got: slots, the table of its threads, and areas.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use tamis_kernel::memory;
 
 use super::area::{self, Area, Numbers};
 use super::inject::{Injection, NextStop, Refusal};
-use super::serve::{Known, Slots, lock};
+use super::serve::{Known, Seat, Slots, lock};
 use super::sites::{Patch, Plan, Put};
 use super::slot::{Begin, Slot};
 use super::trampoline::{Places, Trampoline};
@@ -28,6 +28,9 @@ pub(super) const ALIGNMENT: usize = 16;
 /// What one address space has got.
 pub(super) struct Space {
     pub(super) slots: Arc<Slots>,
+    /// Those that belong to calls in which this process or one before it was forked, and what they begin with. They are given to no
+    /// thread, nor in processes that this one forks: whether such a call has come to its end isn't known.
+    forked_in: Vec<(usize, Begin)>,
     slots_at: u64,
     threads_at: u64,
     /// The FS base and number of the thread of each entry of the table of threads.
@@ -54,7 +57,8 @@ impl Space {
         let args = [threads_at, table_bytes, advice, 0, 0, 0];
         injection.call(libc::SYS_madvise, args, next)?;
         Ok(Space {
-            slots: all_free(slots),
+            slots: all_but(slots, &[]),
+            forked_in: Vec::new(),
             slots_at,
             threads_at,
             entries: HashMap::new(),
@@ -64,11 +68,18 @@ impl Space {
         })
     }
 
-    /// The space of a forked process, whose table of threads is empty. Its slots are its parent's until it is
-    /// [separated](Self::separate).
-    pub(super) fn forked(&self) -> Space {
+    /// The space of a process that a stopped task with this one has forked, whose table of threads is empty. Its slots are its parent's
+    /// until it is [separated](Self::separate). A signal handler that has interrupted a call may have forked it.
+    pub(super) fn forked<'a>(&self, tid: i32, seats: impl Iterator<Item = &'a Seat>) -> Space {
+        let used = self.entries.iter();
+        let used = used.filter(|(index, _)| self.is_in_use(tid, **index));
+        let in_calls: HashSet<i32> = used.map(|(_, (_, thread))| *thread).collect();
+        let here = seats.filter(|seat| Arc::ptr_eq(&seat.slots, &self.slots));
+        let here = here.filter(|seat| in_calls.contains(&seat.tid));
+        let in_calls = here.map(|seat| (seat.index, seat.slot().of_forked()));
         Space {
             slots: Arc::clone(&self.slots),
+            forked_in: self.forked_in.iter().copied().chain(in_calls).collect(),
             slots_at: self.slots_at,
             threads_at: self.threads_at,
             entries: HashMap::new(),
@@ -78,17 +89,23 @@ impl Space {
         }
     }
 
-    /// Has a forked process that is about to run put slots of its own in the place of its parent's, which has these in
-    /// use. A call that a signal handler of the parent has interrupted to fork is made by the child itself, if it has no answer yet.
+    /// Whether an entry says that a call is in progress, in the memory of this task.
+    fn is_in_use(&self, tid: i32, index: usize) -> bool {
+        let mut in_use = [0; size_of::<u32>()];
+        let place = self.entry_address(index) + stub::IN_USE as u64;
+        memory::read(tid, place, &mut in_use) != Ok(in_use.len()) || in_use != [0; 4]
+    }
+
+    /// Has a forked process that is about to run put slots of its own in the place of its parent's. A call that a signal handler of the
+    /// parent has interrupted to fork is made by the child itself, if it has no answer yet.
     pub(super) fn separate(
         &mut self,
         tid: i32,
-        in_use: &[(usize, Begin)],
         injection: &mut Injection<'_>,
         next: NextStop<'_>,
     ) -> Result<(), Refusal> {
         self.slots = match make_slots(tid, Some(self.slots_at), injection, next) {
-            Ok((slots, _)) => all_free(slots),
+            Ok((slots, _)) => all_but(slots, &self.forked_in),
             Err(Refusal::Lost(error)) => return Err(Refusal::Lost(error)),
             // Its calls stop, for lack of slots.
             Err(Refusal::Refused) => {
@@ -108,7 +125,7 @@ impl Space {
                 })
             }
         };
-        for (index, begin) in in_use {
+        for (index, begin) in &self.forked_in {
             let written = memory::write(tid, self.slot_address(*index), begin);
             written.map_err(|_| Refusal::Refused)?;
         }
@@ -148,8 +165,12 @@ impl Space {
         bytes[..8].copy_from_slice(&known_by.to_le_bytes());
         bytes[8..16].copy_from_slice(&slot.to_le_bytes());
         bytes[24..32].copy_from_slice(&key.to_le_bytes());
-        let place = self.threads_at + (index * stub::ENTRY_BYTES) as u64;
-        memory::write(tid, place, &bytes).ok().map(|_| ())
+        let written = memory::write(tid, self.entry_address(index), &bytes);
+        written.ok().map(|_| ())
+    }
+
+    const fn entry_address(&self, index: usize) -> u64 {
+        self.threads_at + (index * stub::ENTRY_BYTES) as u64
     }
 
     /// A thread has ended: its entries may become others'.
@@ -229,10 +250,12 @@ impl Space {
     }
 }
 
-fn all_free(memory: Shared<Slot>) -> Arc<Slots> {
+/// Slots of which all are free but these.
+fn all_but(memory: Shared<Slot>, taken: &[(usize, Begin)]) -> Arc<Slots> {
+    let is_free = |index: &usize| taken.iter().all(|(one, _)| one != index);
     Arc::new(Slots {
         memory: Arc::new(memory),
-        free: Mutex::new((0..SLOTS).rev().collect()),
+        free: Mutex::new((0..SLOTS).rev().filter(is_free).collect()),
     })
 }
 

@@ -21,10 +21,12 @@ pub(crate) const TABLE_BITS: u32 = 10;
 /// The bytes of an entry: what the thread is known by, address of the slot (0 for none), whether it is in use, and the key that the slot must
 /// have.
 pub(crate) const ENTRY_BYTES: usize = 32;
+/// The guest makes the call, and the kernel decides. So it does where a slot has become new memory of zeros during a call.
+pub(crate) const ANSWER_BY_KERNEL: u32 = 0;
+/// Where an entry says that it is in use.
+pub(crate) const IN_USE: usize = 16;
 /// The answer is a value.
-pub(crate) const ANSWER_VALUE: u32 = 0;
-/// The guest makes the call, and the kernel decides.
-pub(crate) const ANSWER_BY_KERNEL: u32 = 1;
+pub(crate) const ANSWER_VALUE: u32 = 1;
 /// The guest copies its memory to the slot and asks again.
 pub(crate) const ANSWER_READ: u32 = 2;
 /// The guest copies from the slot to its memory and asks again.
@@ -192,10 +194,10 @@ global_asm!(
     // The answer.
     "30:",
     "mov ecx, [rdx + 4]",
+    "cmp ecx, {value}",
+    "je 33f",
     "test ecx, ecx",
-    "jz 33f",
-    "cmp ecx, {by_kernel}",
-    "je 79f",
+    "jz 79f",
     // Memory for the supervisor: a fault here continues after it, by the tracer.
     "push rsi",
     "push rdi",
@@ -251,7 +253,7 @@ global_asm!(
     ".hidden tamis_platform_stub_end",
     "tamis_platform_stub_end:",
     ".popsection",
-    by_kernel = const ANSWER_BY_KERNEL,
+    value = const ANSWER_VALUE,
     read = const ANSWER_READ,
     ask = const ASK,
     errors = const ERRORS_OFFSET,

@@ -111,6 +111,8 @@ static void take_all_descriptors(void) {
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
+enum { LENT = 50 };
+
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 
 static void *wait_for_mutex(void *nothing) {
@@ -135,6 +137,40 @@ static void part_with_descriptors(void) {
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(syscall(SYS_close_range, 900, ~0u, UNSHARE) == 0);
     start_thread();
+}
+
+static void *start_many(void *started) {
+    pthread_t *threads = started;
+    for (int i = 0; i < LENT; i++)
+        CHECK(pthread_create(&threads[i], NULL, wait_for_mutex, NULL) == 0);
+    return NULL;
+}
+
+// A limit that is raised for a thread to come isn't that of a process that another thread makes meanwhile.
+static void lend_limit(void) {
+    static pthread_t threads[LENT];
+    struct rlimit limit, lent;
+    pthread_t starter;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t soft = limit.rlim_cur;
+    limit.rlim_cur = 256;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    pthread_mutex_lock(&held);
+    CHECK(pthread_create(&starter, NULL, start_many, threads) == 0);
+    for (int i = 0; i < LENT; i++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            _exit(getrlimit(RLIMIT_NOFILE, &lent) != 0 || lent.rlim_cur != limit.rlim_cur);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    CHECK(pthread_join(starter, NULL) == 0);
+    pthread_mutex_unlock(&held);
+    for (int i = 0; i < LENT; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    limit.rlim_cur = soft;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
 int main(int argc, char **argv) {
@@ -164,6 +200,7 @@ int main(int argc, char **argv) {
     ask(2);
     take_all_descriptors();
     part_with_descriptors();
+    lend_limit();
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

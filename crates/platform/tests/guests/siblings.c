@@ -28,17 +28,34 @@ static void set_alarm(void) {
     CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
 }
 
+// The calls of the program and those of the handler have one site, so that both are patched.
+static __attribute__((noinline)) void ask_here(uint64_t seed) {
+    ask(seed);
+}
+
+// What a child does in the handler before it comes out of that: calls, a process of its own, both or nothing.
+static void in_child(void) {
+    const int calls = forks & 1, has_child = forks & 2;
+    if (calls)
+        ask_here(~0ull);
+    pid_t child = has_child ? fork() : 0;
+    if (child != 0)
+        check_end(child);
+    else if (calls)
+        ask_here(~1ull);
+}
+
 static void on_alarm(int signal) {
     (void)signal;
-    if (getpid() != parent)
-        return;
     pid_t child = fork();
-    if (child != 0) {
-        check_end(child);
-        forks++;
-        // Not before, or who forks slowly would do nothing else.
-        set_alarm();
+    if (child == 0) {
+        in_child();
+        return;
     }
+    check_end(child);
+    forks++;
+    // Not before, or who forks slowly would do nothing else.
+    set_alarm();
 }
 
 int main(void) {
@@ -67,9 +84,9 @@ int main(void) {
     const struct itimerval never = {{0, 0}, {0, 0}};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
     set_alarm();
-    for (uint64_t i = 0; forks < 10; i++) {
-        ask(i);
-        // The child has come out of the handler, and out of the call.
+    for (uint64_t i = 0; forks < 16; i++) {
+        ask_here(i);
+        // A child has come out of the handler, and out of the call.
         if (getpid() != parent)
             _exit(0);
     }

@@ -174,7 +174,7 @@ pub(super) fn leave_machine(vcpu: &Vcpu) {
 /// its own and one of a thread.
 pub(super) fn before_fork(state: &State) -> Option<Limit> {
     state.locked(|| {
-        let limit = exchange_limit(None).unwrap_or([u64::MAX; 2]);
+        let limit = own_limit();
         let vm = state.vm_fd.load(Ordering::Relaxed) as u64;
         // Where ours are beyond the limit, they leave it no room.
         let is_left = |limit| vm < limit;
@@ -182,7 +182,17 @@ pub(super) fn before_fork(state: &State) -> Option<Limit> {
     })
 }
 
-/// In the forked process: another thread may just have raised the limit.
+/// Before a process is made that borrows memory: the limit that it will have.
+pub(super) fn limit(state: &State) -> Limit {
+    state.locked(own_limit)
+}
+
+/// The limit while no other thread raises it, or what no limit is raised to.
+fn own_limit() -> Limit {
+    exchange_limit(None).unwrap_or([u64::MAX; 2])
+}
+
+/// In the new process: another thread may just have raised the limit.
 pub(super) fn after_fork(state: &State, limit: Limit) {
     let now = exchange_limit(None);
     let is_raised = |spare| now == Some(raised(state, limit, spare));

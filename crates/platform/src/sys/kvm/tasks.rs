@@ -58,6 +58,9 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     (new.state, new.index, new.fd) = (vcpu.state, index, fd);
     (new.handlers, new.is_borrower) = (handlers, !is_thread);
     new.lent = descriptors::known(state);
+    if !is_thread {
+        new.limit = descriptors::limit(state);
+    }
     if is_thread {
         new.signal_stack = [0, 0, u64::from(libc::SS_DISABLE as u32)];
     }

@@ -9,7 +9,7 @@ use tamis_kernel::Errno;
 
 use super::area::{PAGE, STACK_BYTES, State, pointer};
 use super::call;
-use super::descriptors::Known;
+use super::descriptors::{self, Known, Limit};
 use super::machine::{self, VECTORS_BYTES};
 use super::tables::{self, Fault};
 use super::{calls, shim, signals};
@@ -34,6 +34,8 @@ pub(super) struct Vcpu {
     pub(super) is_borrower: bool,
     /// If it is one, which threads' descriptors that process has.
     pub(super) lent: Known,
+    /// And the limit of descriptors with which it is to begin.
+    pub(super) limit: Limit,
     /// The registers of the guest, when it is not running.
     pub(super) registers: kvm_regs,
     /// By what they get into the machine.
@@ -74,6 +76,9 @@ const IN_SHIM: u64 = 2;
 /// The first function on a stack.
 pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
     let vcpu = Vcpu::at(on_stack);
+    if vcpu.is_borrower {
+        descriptors::after_fork(vcpu.state(), vcpu.limit);
+    }
     if let Err(errno) = vcpu.begin() {
         vcpu.state().fail(errno);
     }
