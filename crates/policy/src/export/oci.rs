@@ -147,7 +147,16 @@ pub(super) fn profile(
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
     let default = nearest_default(flavour, wanted, losses);
-    let named = calls.named;
+    let mut named = calls.named;
+    if is_notify_lost(wanted, default) {
+        // Runtimes refuse profiles that ask a supervisor about `write`, as entries for all calls would.
+        for (action, _) in (named.values_mut().flatten()).flat_map(|answers| &mut answers.outcomes)
+        {
+            if *action == wanted {
+                *action = default;
+            }
+        }
+    }
     let mut forms = options.forms.clone();
     let mut too_many: BTreeSet<&'static str> = BTreeSet::new();
     // Each round gives at least one call a longer form.
@@ -191,15 +200,24 @@ pub(super) fn profile(
     }
 }
 
+/// Whether the policy asks a supervisor by default and the profile can't.
+fn is_notify_lost(wanted: Action, default: Action) -> bool {
+    wanted.kind == ActionKind::Notify && default.kind != ActionKind::Notify
+}
+
 /// The flavour's default for a policy's.
 fn nearest_default(flavour: Flavour, wanted: Action, losses: &mut Vec<Loss>) -> Action {
     let plural = flavour.plural;
     let default = (flavour.default)(wanted);
     if default != wanted {
+        let kept = match is_notify_lost(wanted, default) {
+            true => format!("{default} wherever the policy has {wanted}"),
+            false => format!("{default} for calls without an entry"),
+        };
         losses.push(Loss {
             code: code::EXPORT_ACTION,
             message: format!("{plural} have no default action {wanted}"),
-            kept: format!("{default} for calls without an entry"),
+            kept,
             calls: Vec::new(),
             arches: Vec::new(),
         });
