@@ -66,6 +66,9 @@ pub enum InstallError {
         /// The length of the program.
         len_insns: usize,
     },
+    /// The program is for machines of the other byte order. The kernel can't tell, and would take it with the halves of
+    /// arguments swapped.
+    OtherByteOrder,
     /// A flag, or a combination of flags, requires another one.
     MissingFlag {
         /// The rejected flag.
@@ -141,6 +144,9 @@ pub(crate) fn check(program: &Program, flags: Flags) -> Result<(), InstallError>
             len_insns: program.len(),
         });
     }
+    if program.endian() != crate::NATIVE_ENDIAN {
+        return Err(InstallError::OtherByteOrder);
+    }
     let has = |flag| flags.contains(flag);
     if has(Flag::Tsync) && has(Flag::NewListener) && !has(Flag::TsyncEsrch) {
         // A failed tsync returns a thread, a new listener a descriptor: they can't be distinguished.
@@ -190,6 +196,9 @@ impl InstallError {
             InstallError::TooLong { .. } => {
                 "make the policy smaller or split it in two filters".to_owned()
             }
+            InstallError::OtherByteOrder => {
+                "make the filter for an architecture of this machine".to_owned()
+            }
             InstallError::MissingFlag { needs, .. } => format!("add the flag {}", needs.name()),
             InstallError::UnknownFlag(flag) => format!(
                 "leave the flag {} out or use kernel {} or newer",
@@ -237,6 +246,9 @@ impl fmt::Display for InstallError {
                 "the program has {len_insns} instructions, a filter at most {}",
                 Program::MAX_INSNS
             ),
+            InstallError::OtherByteOrder => {
+                f.write_str("the program is for machines of the other byte order")
+            }
             InstallError::MissingFlag { flag, needs } => {
                 write!(f, "the flag {} needs {} here", flag.name(), needs.name())
             }

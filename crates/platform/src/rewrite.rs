@@ -6,6 +6,7 @@
 
 use tamis_abi::{Action, ActionKind};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
+use tamis_kernel::NATIVE_ENDIAN;
 
 use crate::error::Unsupported;
 
@@ -26,8 +27,11 @@ impl Rewrite {
     /// The filter with these actions, and before it these instructions, which must not end in the middle of a path.
     ///
     /// # Errors
-    /// It is too long then.
+    /// It is too long then, or for machines of the other byte order.
     pub(crate) fn apply(&self, program: &Program, prefix: &[Op]) -> Result<Program, Unsupported> {
+        if program.endian() != NATIVE_ENDIAN {
+            return Err(Unsupported::new("a filter of the other byte order"));
+        }
         let mut ops = prefix.to_vec();
         let end = prefix.len() + program.len();
         let mut has_end = false;

@@ -1,8 +1,10 @@
 //! From an input to a policy's meaning or a program.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::forms::Form;
-use tamis_bpf::{Program, asm, program};
+use tamis_bpf::{Op, Operand, Program, Test, asm, program};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::installation::Installation;
@@ -169,27 +171,77 @@ fn raw(input: Input, certainty: Certainty, options: &LoadOptions) -> Result<Name
             name: input.name,
             program,
         }),
-        Err(error) => Err(of_other_machine(&input, endian)
+        Err(error) => Err(of_other_machine(&input, options)
             .or_else(|| foreign(Some(&error)))
             .unwrap_or_else(|| invalid(format!("{}: {error}", input.name)))),
     }
 }
 
 /// The error for a program that is none in this order of bytes, but in the other.
-fn of_other_machine(input: &Input, endian: Endian) -> Option<Error> {
-    let (other, machine, usual) = match endian {
-        Endian::Little => (Endian::Big, "big-endian", Arch::S390x),
-        Endian::Big => (Endian::Little, "little-endian", Arch::X86_64),
+fn of_other_machine(input: &Input, options: &LoadOptions) -> Option<Error> {
+    let (other, machine) = match options.call_arch().endian() {
+        Endian::Little => (Endian::Big, "big-endian"),
+        Endian::Big => (Endian::Little, "little-endian"),
     };
     let insns = program::insns_from_bytes(&input.bytes, other)?;
-    let is_tested =
-        |arch: &Arch| arch.endian() == other && insns.iter().any(|insn| insn.k == arch.audit());
-    let arch = Arch::all().find(is_tested).unwrap_or(usual);
-    Program::new(insns, other).ok()?;
+    let program = Program::new(insns, other).ok()?;
     let message = format!("{} is a filter of a {machine} machine", input.name);
-    let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message)
-        .help(format!("name its architecture: `--arch {arch}`"));
+    let help = match (options.is_for_this_machine, only_arch(&program)) {
+        (true, _) => "only machines of that byte order can run it".to_owned(),
+        (false, Some(arch)) => format!("name its architecture: `--arch {arch}`"),
+        (false, None) => "name the architecture of that machine: `--arch ARCH`".to_owned(),
+    };
+    let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message).help(help);
     Some(Error::diagnostic(diagnostic, Sources::new()))
+}
+
+/// Where the architecture is in `seccomp_data`.
+const ARCH_OFFSET: u32 = 4;
+
+/// The architecture that a program compares the calls' with, if it is the only one.
+fn only_arch(program: &Program) -> Option<Arch> {
+    let mut tested = tested_audits(program).into_iter();
+    let (Some(audit), None) = (tested.next(), tested.next()) else {
+        return None;
+    };
+    Arch::all().find(|arch| arch.audit() == audit && arch.endian() == program.endian())
+}
+
+/// The constants with which a program compares the architecture of calls.
+fn tested_audits(program: &Program) -> BTreeSet<u32> {
+    // Whether A is the architecture before each instruction that can be reached. Jumps only go forwards.
+    let mut holds: Vec<Option<bool>> = vec![None; program.len()];
+    let mut audits = BTreeSet::new();
+    if let Some(first) = holds.first_mut() {
+        *first = Some(false);
+    }
+    for (here, op) in program.ops().enumerate() {
+        let Some(held) = holds[here] else { continue };
+        let (after, skips) = match op {
+            Op::RetImm(_) | Op::RetA => continue,
+            Op::LoadData(offset) => (offset == ARCH_OFFSET, [0, 0]),
+            Op::Jump(skip) => (held, [skip, skip]),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => {
+                if let (true, Test::Eq, Operand::K(audit)) = (held, test, operand) {
+                    audits.insert(audit);
+                }
+                (held, [u32::from(jt), u32::from(jf)])
+            }
+            Op::Store(_) | Op::StoreX(_) | Op::Tax => (held, [0, 0]),
+            _ => (false, [0, 0]),
+        };
+        for skip in skips {
+            if let Some(next) = holds.get_mut(here + 1 + skip as usize) {
+                *next = Some(next.is_none_or(|other| other) && after);
+            }
+        }
+    }
+    audits
 }
 
 fn assembled(

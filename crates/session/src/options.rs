@@ -21,6 +21,8 @@ pub struct LoadOptions {
     pub bindings: Bindings,
     /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
     pub keeps_variables: bool,
+    /// Whether filters are for this machine's kernel, so that one of the other byte order is of no use.
+    pub is_for_this_machine: bool,
 }
 
 impl LoadOptions {
@@ -45,6 +47,7 @@ impl LoadOptions {
             named: Assignments::default(),
             bindings: Bindings::default(),
             keeps_variables: false,
+            is_for_this_machine: false,
         }
     }
 

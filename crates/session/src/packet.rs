@@ -1,6 +1,6 @@
 //! Filters of sockets as input: a type of their own, so that no command for seccomp filters takes one.
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, Endian};
 use tamis_bpf::packet::{self, Program};
 use tamis_bpf::{asm, forms, program};
 use tamis_diag::{Diagnostic, Sources, code};
@@ -48,5 +48,30 @@ fn raw(input: &Input) -> Result<Program, Error> {
                 "{name}: {length} bytes are not a whole number of 8-byte instructions"
             ))
         })?;
-    packet::Program::new(insns).map_err(|error| invalid(format!("{name}: {error}")))
+    packet::Program::new(insns).map_err(|error| {
+        let other = program::insns_from_bytes(&input.bytes, Endian::Big);
+        match other.is_some_and(|insns| packet::Program::new(insns).is_ok()) {
+            true => invalid(format!(
+                "{name} is a filter of a big-endian machine; only those of little-endian ones are read"
+            )),
+            false => invalid(format!("{name}: {error}")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_of_a_big_endian_machine_is_called_that() {
+        let input = Input::new("x", b"\0\x06\0\0\0\0\xff\xff".as_slice());
+        match load_packet_program(&input) {
+            Err(Error::Diagnostics(diagnostics, _)) => {
+                let message = &diagnostics[0].message;
+                assert!(message.contains("big-endian"), "{message}");
+            }
+            _ => panic!("it isn't a little-endian machine's"),
+        }
+    }
 }

@@ -6,6 +6,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
     let (global, command) = match command::Command::parse_fast().map_or_else(parse, Ok) {
         Ok(parsed) => parsed,
-        Err(error) => return misused(&with_nearest(error)),
+        Err(error) => return misused(&without_command(with_nearest(error))),
     };
     cli::budget::begin(global.budget, command.default_time_limit(), global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
@@ -69,6 +70,26 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         && let Some(nearest) = names.last().cloned()
     {
         error.insert(kind, ContextValue::String(nearest));
+    }
+    error
+}
+
+/// The error without the advice to give an unknown option to what follows as the name of a command.
+fn without_command(mut error: clap::Error) -> clap::Error {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+    if error.kind() == ErrorKind::UnknownArgument
+        && usage.is_some_and(|usage| usage.contains("COMMAND"))
+    {
+        let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested) else {
+            return error;
+        };
+        let is_kept = |tip: &&StyledStr| !tip.to_string().contains("as a value, use");
+        let kept: Vec<StyledStr> = tips.iter().filter(is_kept).cloned().collect();
+        let value = match kept.is_empty() {
+            true => ContextValue::None,
+            false => ContextValue::StyledStrs(kept),
+        };
+        error.insert(ContextKind::Suggested, value);
     }
     error
 }

@@ -146,8 +146,13 @@ pub(super) fn profile(
     };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
-    let default = nearest_default(flavour, wanted, losses);
-    let named = calls.named;
+    let mut named = calls.named;
+    let default = (flavour.default)(wanted);
+    let asked = match is_notify_lost(wanted, default) {
+        true => without_notify(&mut named, default),
+        false => Vec::new(),
+    };
+    losses.extend(default_loss(plural, wanted, default, asked));
     let mut forms = options.forms.clone();
     let mut too_many: BTreeSet<&'static str> = BTreeSet::new();
     // Each round gives at least one call a longer form.
@@ -191,20 +196,48 @@ pub(super) fn profile(
     }
 }
 
-/// The flavour's default for a policy's.
-fn nearest_default(flavour: Flavour, wanted: Action, losses: &mut Vec<Loss>) -> Action {
-    let plural = flavour.plural;
-    let default = (flavour.default)(wanted);
-    if default != wanted {
-        losses.push(Loss {
-            code: code::EXPORT_ACTION,
-            message: format!("{plural} have no default action {wanted}"),
-            kept: format!("{default} for calls without an entry"),
-            calls: Vec::new(),
-            arches: Vec::new(),
-        });
+/// Whether the policy asks a supervisor by default and the profile can't.
+fn is_notify_lost(wanted: Action, default: Action) -> bool {
+    wanted.kind == ActionKind::Notify && default.kind != ActionKind::Notify
+}
+
+/// Gives what a supervisor would be asked about the default instead; returns the calls. Runtimes refuse profiles that ask about `write`,
+/// as entries for all calls would.
+fn without_notify(named: &mut Named<'_>, default: Action) -> Vec<&'static str> {
+    let mut calls = Vec::new();
+    for (name, answers) in named {
+        let outcomes = answers.iter_mut().flat_map(|answers| &mut answers.outcomes);
+        let mut is_asked = false;
+        for (action, _) in outcomes.filter(|(action, _)| action.kind == ActionKind::Notify) {
+            *action = default;
+            is_asked = true;
+        }
+        calls.extend(is_asked.then_some(*name));
     }
-    default
+    calls
+}
+
+/// The loss if the flavour lacks the default that is wanted, with the calls that get another action for it.
+fn default_loss(
+    plural: &str,
+    wanted: Action,
+    default: Action,
+    calls: Vec<&'static str>,
+) -> Option<Loss> {
+    let whose = match calls.as_slice() {
+        [] => "calls without an entry".to_owned(),
+        calls => format!(
+            "calls without an entry, and where the policy asks about {}",
+            list(calls)
+        ),
+    };
+    (default != wanted).then(|| Loss {
+        code: code::EXPORT_ACTION,
+        message: format!("{plural} have no default action {wanted}"),
+        kept: format!("{default} for {whose}"),
+        calls,
+        arches: Vec::new(),
+    })
 }
 
 /// The calls with more entries than these.

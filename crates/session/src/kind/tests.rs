@@ -1,6 +1,6 @@
 //! Every kind is detected, and named where it is given as another.
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, Endian};
 use tamis_diag::code;
 use tamis_policy::loader::NoIncludes;
 use tamis_testkit::corpus;
@@ -115,17 +115,62 @@ fn a_file_of_another_world_is_told_by_its_beginning() {
     }
 }
 
+/// A filter that begins with these instructions, in the order of bytes of a big-endian machine.
+fn big_endian(text: &str) -> Vec<u8> {
+    let text = format!("{text}\ndenied: ret #0x50001\nallow: ret #0x7fff0000");
+    let mut sources = Sources::new();
+    let source = sources.add("a.asm", text.as_str());
+    let assembly = tamis_bpf::asm::assemble(&text, source, Endian::Big).expect("it is right");
+    let program = assembly.into_program().expect("it is valid");
+    tamis_bpf::program::insns_to_bytes(program.insns(), Endian::Big)
+}
+
 #[test]
 fn a_filter_of_the_other_order_of_bytes_is_told_with_its_architecture() {
-    let tests_arch = b"\0\x20\0\0\0\0\0\x04\0\x15\0\0\x80\0\0\x15\0\x06\0\0\x7f\xff\0\0";
-    let allows = b"\0\x06\0\0\x7f\xff\0\0";
-    for (bytes, arch) in [(&tests_arch[..], "ppc64"), (&allows[..], "s390x")] {
+    let by_arch = "name its architecture: `--arch ppc64`";
+    let by_none = "name the architecture of that machine: `--arch ARCH`";
+    let filters = [
+        (
+            "ld [4]\njne #0x80000015, denied\nld [20]\njeq #20, denied, allow",
+            by_arch,
+        ),
+        ("ld [0]", by_none),
+        // The number of ppc is 20, which is also an offset and the number of a call.
+        ("ld [20]\njeq #1, denied, allow", by_none),
+        ("ld [0]\njeq #20, denied, allow", by_none),
+        ("ld [4]\nld [0]\njeq #0x80000015, denied, allow", by_none),
+        (
+            "ld [4]\njeq #0x80000015, allow\njeq #20, allow, denied",
+            by_none,
+        ),
+        ("ld [4]\njge #0x80000015, allow, denied", by_none),
+    ];
+    for (text, help) in filters {
+        let bytes = big_endian(text);
         for (kind, name) in [(None, "x"), (None, "x.bpf"), (Some(InputKind::Bpf), "x")] {
-            let first = refused(kind, name, bytes).expect("it isn't this machine's");
+            let first = refused(kind, name, &bytes).expect("it isn't this machine's");
             assert!(first.message.contains("big-endian"), "{}", first.message);
-            let help = format!("name its architecture: `--arch {arch}`");
-            assert_eq!(first.help, Some(help));
+            assert_eq!(first.help.as_deref(), Some(help), "{text}");
         }
+    }
+}
+
+#[test]
+fn no_architecture_is_proposed_for_a_filter_that_cannot_run_here() {
+    let options = LoadOptions {
+        is_for_this_machine: true,
+        ..LoadOptions::new(Arch::X86_64)
+    };
+    let input = Input::new("x.bpf", big_endian("ld [4]").as_slice());
+    match load(input, &options, &mut NoIncludes) {
+        Err(Error::Diagnostics(diagnostics, _)) => {
+            let help = diagnostics[0].help.as_deref().unwrap_or_default();
+            assert!(
+                help.contains("that byte order") && !help.contains("--arch"),
+                "{help}"
+            );
+        }
+        _ => panic!("it isn't this machine's"),
     }
 }
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use object::{Object as _, ObjectKind, ObjectSymbol as _};
 use tamis_kernel::search;
 use tamis_scmp::header;
 use tamis_session::path_text::PathText;
@@ -52,7 +53,7 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     // No other library asks for this variable.
     const VARIABLE: &[u8] = b"TAMIS_EXPLAIN";
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
-    let is_libseccomp = bytes.starts_with(b"\x7fELF") && contains(&bytes, FUNCTION);
+    let is_libseccomp = exports_init(&bytes) && contains(&bytes, FUNCTION);
     let what = match (is_libseccomp, contains(&bytes, VARIABLE)) {
         (true, true) => return Ok(()),
         (true, false) => "libseccomp itself, and not tamis's library in its place",
@@ -62,6 +63,17 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
         format!("{} is {what}", library.text()),
         format!("the library is called {FILE_NAME}"),
     ))
+}
+
+/// Whether a file is a shared library with the function that begins every filter. An executable may name that as well.
+fn exports_init(bytes: &[u8]) -> bool {
+    let Ok(file) = object::File::parse(bytes) else {
+        return false;
+    };
+    let is_init = |symbol: object::Symbol<'_, '_>| {
+        symbol.is_definition() && symbol.name_bytes() == Ok(b"seccomp_init")
+    };
+    file.kind() == ObjectKind::Dynamic && file.dynamic_symbols().any(is_init)
 }
 
 /// The name of a function of libseccomp, as it stands in what defines or asks for it.

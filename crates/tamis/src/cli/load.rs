@@ -60,6 +60,9 @@ pub(crate) struct LoadArgs {
     /// Whether the command has a use for variables without values.
     #[arg(skip)]
     keeps_variables: bool,
+    /// Whether the command installs what it loads.
+    #[arg(skip)]
+    is_installed: bool,
     #[command(flatten)]
     languages: LanguageArgs,
 }
@@ -171,6 +174,15 @@ impl LoadArgs {
     }
 
     fn load_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
+        let arch = options.call_arch();
+        if options.is_for_this_machine && arch.endian() != host::TARGET.endian {
+            return Err(Failure::usage(
+                format!(
+                    "this machine can't run filters for {arch}, which has the other byte order"
+                ),
+                "leave out `--arch`, or name an architecture whose programs this machine runs",
+            ));
+        }
         let mut loader = FileLoader::new(&self.include_dirs);
         Ok(tamis_session::load(input, options, &mut loader)?)
     }
@@ -237,6 +249,14 @@ impl LoadArgs {
         }
     }
 
+    /// The same for a command that installs its filters in the running kernel.
+    pub(crate) fn for_installed_filter(&self) -> LoadArgs {
+        LoadArgs {
+            is_installed: true,
+            ..self.for_filter()
+        }
+    }
+
     /// The same for a filter that is bound by the program that it becomes part of.
     pub(crate) fn for_embedded_filter(&self) -> LoadArgs {
         LoadArgs {
@@ -271,6 +291,7 @@ impl LoadArgs {
             },
             bindings: Bindings(self.bindings.clone()),
             keeps_variables: self.keeps_variables,
+            is_for_this_machine: self.is_installed,
         }
     }
 
@@ -304,7 +325,7 @@ pub(crate) fn reading(path: &str) -> Stage {
 
 /// Reads an input, with a note if a file has the name of an embedded policy, which is the one that is used.
 pub(crate) fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
-    if Input::embedded(path).is_some() && Path::new(path).exists() {
+    if Input::embedded(path).is_some() && Path::new(path).is_file() {
         global.notice(&format!(
             "note: {path} is the embedded policy; the file of that name here is `./{path}`"
         ));

@@ -73,7 +73,7 @@ pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let load = args.load.for_filter();
+    let load = args.load.for_installed_filter();
     let (loaded, options) = args.target.load_stack(&args.policies, &load, global)?;
     let asked = args.flags.flags();
     let mut filters: Vec<(NamedProgram, Flags)> = Vec::new();

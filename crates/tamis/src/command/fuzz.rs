@@ -134,8 +134,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => counterpart(&left)?,
     };
     load.check_options(left.filters().iter().chain(right.filters()))?;
-    let ended =
-        left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other], global)))?;
+    // What was found until then is worth more than a quick end, until it is shown.
+    let interrupts = Arc::new(Interrupts::catch());
+    let ended = left.with_subject(|one| {
+        right.with_subject(|other| campaign(args, [one, other], &interrupts, global))
+    })?;
     let kernel = match args.running_kernel {
         true => Some(kernel::entries([&left, &right], &ended.kept)?),
         false => None,
@@ -143,6 +146,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let has_gaps = !ended.coverage.iter().all(FilterCoverage::is_complete);
     let report = report(args, [left.name, right.name], &ended, kernel);
     show(&report, global)?;
+    drop(interrupts);
     Ok(match ended.found {
         Some(_) => exit::NO,
         None if report.is_contradicted() => exit::NO,
@@ -197,12 +201,15 @@ fn stack(filters: &[Loaded]) -> Result<Stack, Failure> {
 }
 
 /// Runs a campaign within what was asked for.
-fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result<Ended, Failure> {
+fn campaign(
+    args: &Args,
+    subjects: [&Subject<'_>; 2],
+    interrupts: &Arc<Interrupts>,
+    global: &Global,
+) -> Result<Ended, Failure> {
     let start = Instant::now();
     let mut campaign = Campaign::new(subjects, args.seed).map_err(too_long)?;
-    // What was found until then is worth more than a quick end.
-    let interrupts = Arc::new(Interrupts::catch());
-    let (noted, time) = (Arc::clone(&interrupts), args.time);
+    let (noted, time) = (Arc::clone(interrupts), args.time);
     let stop =
         Stop::when(move || noted.arrived() || time.is_some_and(|time| start.elapsed() >= time));
     let limit = match (args.evaluations, args.time) {

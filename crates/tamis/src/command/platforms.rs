@@ -4,6 +4,7 @@ mod bench;
 mod guest;
 mod peer;
 
+use tamis_kernel::interrupt::Interrupts;
 use tamis_platform::{Caps, Family, Isolation, Platform};
 use tamis_report::platforms::{CapsEntry, PlatformEntry, PlatformsReport};
 
@@ -77,10 +78,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .as_ref()
         .map_or(Ok(()), ChartFile::check_folder)?;
     let mut is_whole = true;
+    let mut interrupts = None;
     if args.bench {
         let rounds = usize::from(args.rounds);
         let progress = Progress::new(global);
-        let measured = bench::measure(&working, &args.beside, rounds, progress)?;
+        // What was measured until then is worth more than a quick end, until it is shown.
+        let interrupts = interrupts.insert(Interrupts::catch());
+        let measured = bench::measure(&working, &args.beside, rounds, interrupts, progress)?;
         report.rounds = usize::from(args.rounds);
         report.figures = measured.figures;
         report.advice = measured.advice;
@@ -98,6 +102,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     output::show(&report, global)?;
+    drop(interrupts);
     Ok(match is_whole {
         true => exit::OK,
         false => exit::GAVE_UP,

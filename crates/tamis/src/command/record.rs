@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use tamis_kernel::Ended;
+use tamis_kernel::interrupt::Interrupts;
 use tamis_learn::Drift;
 use tamis_profile::RunId;
 use tamis_recorder::Recording;
@@ -221,12 +222,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         cgroup: group.as_ref().map(|group| group.cgroup),
         ..options(args)
     };
+    // They are caught until what was recorded is written and shown.
+    let mut interrupts = None;
+    let kept = &mut interrupts;
     let mut recorded = match args.backend {
-        Backend::Notify => caught(args, "notify", policy, global)?,
-        Backend::Trace => caught(args, "ptrace-seccomp", policy, global)?,
-        Backend::Patched => caught(args, "patched", policy, global)?,
+        Backend::Notify => caught(args, "notify", policy, kept, global)?,
+        Backend::Trace => caught(args, "ptrace-seccomp", policy, kept, global)?,
+        Backend::Patched => caught(args, "patched", policy, kept, global)?,
         Backend::Ebpf | Backend::Auto => match Recorder::new(options) {
-            Ok(recorder) => in_kernel(args, &recorder, group.as_ref(), policy, global)?,
+            Ok(recorder) => in_kernel(args, &recorder, group.as_ref(), policy, kept, global)?,
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
             }
@@ -234,7 +238,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 global.notice(&format!(
                     "tamis: {error}; recording by user notification, without errors; `--backend patched` takes less time"
                 ));
-                caught(args, "notify", policy, global)?
+                caught(args, "notify", policy, kept, global)?
             }
         },
     };
@@ -244,6 +248,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let report = report(args, &recorded);
     print(args, &report, &recorded.recording, global)?;
+    drop(interrupts);
     Ok(match recorded.drift.is_empty() {
         true => recorded.ended.map_or(exit::OK, Ended::pass_on),
         false => exit::NO,
@@ -290,6 +295,7 @@ fn in_kernel(
     recorder: &Recorder,
     group: Option<&Group>,
     policy: Option<&Policy>,
+    interrupts: &mut Option<Interrupts>,
     global: &Global,
 ) -> Result<Recorded, Failure> {
     let watch = Watch::new(
@@ -300,12 +306,12 @@ fn in_kernel(
     );
     let ended = match args.command.split_first() {
         Some((program, arguments)) => Some(kernel::record_command(
-            &watch, recorder, program, arguments,
+            &watch, recorder, program, arguments, interrupts,
         )?),
         None => {
             match group {
-                Some(group) => kernel::record_group(&watch, recorder, group),
-                None => kernel::record_processes(&watch, recorder, &args.pid)?,
+                Some(group) => kernel::record_group(&watch, recorder, group, interrupts),
+                None => kernel::record_processes(&watch, recorder, &args.pid, interrupts)?,
             }
             None
         }
@@ -325,6 +331,7 @@ fn caught(
     args: &Args,
     on: &'static str,
     policy: Option<&Policy>,
+    interrupts: &mut Option<Interrupts>,
     global: &Global,
 ) -> Result<Recorded, Failure> {
     if needs_kernel(args) {
@@ -346,6 +353,8 @@ fn caught(
         live_table(args, global),
         global,
     );
+    // While the command lives it gets them.
+    interrupts.get_or_insert_with(Interrupts::catch);
     let ended = caught::record_command(&watch, on_platform, &counting, &args.command)?;
     let (recording, drift) = watch.finish()?;
     Ok(Recorded {

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policies => policies,
     };
     args.output.check_folder()?;
-    let load = args.load.for_filter();
+    let load = args.load.for_installed_filter();
     let (policies, filters) = args.filters(inputs, &load, global)?;
     let link = match args.libseccomp {
         true => Some(library_for(&args.command, global)?),

@@ -83,7 +83,7 @@ pub(super) fn errno(text: &str) -> Option<u16> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
-    let load = args.load.for_filter();
+    let load = args.load.for_installed_filter();
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     let loaded = load.load(input, global)?;
     args.target.check_use([&loaded].into_iter())?;

@@ -546,6 +546,49 @@ fn the_annotation_of_crun_is_the_raw_program() {
     }
 }
 
+/// The kernel can't tell, and would take it with the halves of arguments swapped: here it would allow what it denies.
+#[test]
+fn a_filter_of_the_other_order_of_bytes_is_not_installed() {
+    let folder = folder("other-order");
+    let text =
+        "ld [nr]\njne #1, allow\nld [20]\njne #1, allow\nret #0x50001\nallow: ret #0x7fff0000\n";
+    fs::write(folder.join("a.asm"), text).unwrap();
+    let policy = "arch s390x\ndefault allow\nerrno(EPERM) write(fd == 1)\n";
+    fs::write(folder.join("s390x.tamis"), policy).unwrap();
+    let line = |line: &str| {
+        tamis(&line.split(' ').collect::<Vec<_>>())
+            .current_dir(&folder)
+            .output()
+            .unwrap()
+    };
+    assert!(line("asm a.asm -o a.bpf").status.success());
+    let mut bytes = fs::read(folder.join("a.bpf")).unwrap();
+    for insn in bytes.chunks_exact_mut(8) {
+        insn[..2].reverse();
+        insn[4..].reverse();
+    }
+    fs::write(folder.join("a.bpf"), bytes).unwrap();
+    for command in ["exec", "run", "sandbox"] {
+        for rest in [
+            "a.bpf --arch s390x",
+            "a.asm --arch s390x",
+            "a.bpf",
+            "s390x.tamis",
+        ] {
+            let output = line(&format!("{command} -p {rest} -- /bin/echo hi"));
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success() && output.stdout.is_empty(),
+                "{command} {rest}: {told}"
+            );
+            assert!(
+                told.contains("byte order") && !told.contains("name its"),
+                "{command} {rest}: {told}"
+            );
+        }
+    }
+}
+
 /// What the command of `reduce --test` and another program's guest do here: the signals come while tamis waits for them, as
 /// `timeout` sends them: to the command and to its group.
 const INTERRUPT: &str = "kill -TERM $PPID; kill -TERM $PPID; kill -INT $PPID";

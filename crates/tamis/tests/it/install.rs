@@ -6,11 +6,60 @@ use std::process::{Command, Output};
 
 use crate::TAMIS;
 
-/// Stands for the library, of which the command sees only the format and the names of its function and its variable.
-const LIBRARY: &[u8] = b"\x7fELF and seccomp_rule_add_array\0TAMIS_EXPLAIN\0";
+/// What the command looks for in tamis's library.
+const TEXTS: &[u8] = b"seccomp_rule_add_array\0TAMIS_EXPLAIN\0";
+
+/// The type of shared libraries, and that of executables at fixed addresses.
+const ET_DYN: u16 = 3;
+const ET_EXEC: u16 = 2;
+
+/// An ELF file of a type with one dynamic symbol, which is defined there or elsewhere, and texts: it stands for a library.
+fn elf(e_type: u16, symbol: &str, is_defined: bool, texts: &[u8]) -> Vec<u8> {
+    const HEADER: u64 = 64;
+    const SYMBOLS: u64 = 2 * 24;
+    let names = format!("\0{symbol}\0");
+    let sections = HEADER + SYMBOLS + names.len() as u64 + texts.len() as u64;
+    let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    let half = |bytes: &mut Vec<u8>, words: &[u16]| {
+        words
+            .iter()
+            .for_each(|word| bytes.extend(word.to_le_bytes()));
+    };
+    let long = |bytes: &mut Vec<u8>, words: &[u64]| {
+        words
+            .iter()
+            .for_each(|word| bytes.extend(word.to_le_bytes()));
+    };
+    // x86-64, version 1.
+    half(&mut bytes, &[e_type, 62, 1, 0]);
+    long(&mut bytes, &[0, 0, sections]);
+    half(&mut bytes, &[0, 0, 64, 56, 0, 64, 3, 2]);
+    // A global function, in the first section or in none.
+    long(&mut bytes, &[0; 3]);
+    half(&mut bytes, &[1, 0, 0x12, u16::from(is_defined)]);
+    long(&mut bytes, &[0, 0]);
+    bytes.extend(names.as_bytes());
+    bytes.extend(texts);
+    long(&mut bytes, &[0; 8]);
+    // The symbols (type 11), whose names (type 3) are in section 2.
+    let dynsym = 11 << 32;
+    long(
+        &mut bytes,
+        &[dynsym, 0, 0, HEADER, SYMBOLS, 2 | 1 << 32, 8, 24],
+    );
+    let strtab = 3 << 32;
+    let at = HEADER + SYMBOLS;
+    long(&mut bytes, &[strtab, 0, 0, at, names.len() as u64, 0, 1, 0]);
+    bytes
+}
+
+/// Stands for the library.
+fn library() -> Vec<u8> {
+    elf(ET_DYN, "seccomp_init", true, TEXTS)
+}
 
 fn install(folder: &Path, prefix: &Path) -> Output {
-    install_library(LIBRARY, folder, prefix)
+    install_library(&library(), folder, prefix)
 }
 
 fn install_library(bytes: &[u8], folder: &Path, prefix: &Path) -> Output {
@@ -44,7 +93,7 @@ fn the_module_of_python_finds_the_library_in_the_folder_above_its_own() {
     assert!(module.contains("class SyscallFilter"));
     assert_eq!(
         fs::read(modules.join("../libseccomp.so.2")).unwrap(),
-        LIBRARY
+        library()
     );
 }
 
@@ -93,9 +142,31 @@ fn a_prefix_with_another_libseccomp_is_refused_and_left_alone() {
 fn libseccomp_itself_is_refused() {
     let folder = folder("itself");
     let prefix = folder.join("prefix");
-    let output = install_library(b"\x7fELF and seccomp_rule_add_array\0", &folder, &prefix);
+    let itself = elf(ET_DYN, "seccomp_init", true, b"seccomp_rule_add_array\0");
+    let output = install_library(&itself, &folder, &prefix);
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("is libseccomp itself"), "{errors}");
     assert!(!prefix.exists());
+}
+
+#[test]
+fn what_only_names_the_functions_is_refused() {
+    let folder = folder("names");
+    let prefix = folder.join("prefix");
+    let texts = [b"\x7fELF and seccomp_init\0", TEXTS].concat();
+    let files = [
+        fs::read(TAMIS).unwrap(),
+        elf(ET_EXEC, "seccomp_init", true, TEXTS),
+        elf(ET_DYN, "seccomp_init", false, TEXTS),
+        elf(ET_DYN, "seccomp_load", true, TEXTS),
+        texts,
+    ];
+    for (file, bytes) in files.iter().enumerate() {
+        let output = install_library(bytes, &folder, &prefix);
+        assert_eq!(output.status.code(), Some(2), "{file}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("no library with"), "{file}: {errors}");
+        assert!(!prefix.exists());
+    }
 }

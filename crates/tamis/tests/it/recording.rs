@@ -1,9 +1,10 @@
 //! `tamis record`: its summary beside that of strace, the table while it records, and control groups.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
@@ -238,6 +239,44 @@ fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
     }
     drop(member.stdin.take());
     member.wait().expect("it ends");
+}
+
+/// What is recorded is worth more than a quick end until it is shown, not only until the command has ended.
+#[test]
+fn a_signal_after_the_command_loses_nothing() {
+    if skip::without_live() {
+        return;
+    }
+    let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("signalled.json");
+    for backend in ["notify", "ebpf"] {
+        if backend == "ebpf" && is_without_tracepoints() {
+            return;
+        }
+        let _ = fs::remove_file(&profile);
+        // The summary has to wait, since the pipe is full until it is read.
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let mut filling = writer.try_clone().expect("a descriptor");
+        let filler = thread::spawn(move || filling.write_all(&[b'.'; 1 << 20]));
+        let mut tamis = Command::new(TAMIS);
+        tamis.args(["record", "--live", "never", "--backend", backend, "-o"]);
+        tamis.arg(&profile).args(["--", "true"]);
+        let mut running = tamis.stderr(writer).spawn().expect("it starts");
+        drop(tamis);
+        while !profile.exists() && running.try_wait().expect("a child").is_none() {
+            thread::yield_now();
+        }
+        let told = Command::new("kill").arg(running.id().to_string()).status();
+        assert!(told.expect("it starts").success());
+        let mut shown = String::new();
+        reader.read_to_string(&mut shown).expect("text");
+        filler.join().expect("no panic").expect("it is read");
+        let ended = running.wait().expect("it ends");
+        let shown = shown.trim_matches('.');
+        assert!(
+            ended.success() && shown.contains("execve"),
+            "{backend}: {ended:?}: {shown}"
+        );
+    }
 }
 
 /// A number that begins as those of two containers is none of them; one with more digits is.

@@ -124,11 +124,12 @@ struct Row<'a> {
     problem: Option<String>,
 }
 
-/// Measures platforms that work here, and other programs that run guests, in this many rounds.
+/// Measures platforms that work here, and other programs that run guests, in this many rounds, or until it is interrupted.
 pub(super) fn measure(
     platforms: &[&'static dyn Platform],
     peers: &[Peer],
     rounds: usize,
+    interrupts: &Interrupts,
     mut progress: Progress,
 ) -> Result<Measured, Failure> {
     let cpus = affinity::allowed()
@@ -136,8 +137,6 @@ pub(super) fn measure(
     let folder = Folder::new()?;
     let mut rows = rows(platforms, peers, cpus.len().min(2));
     let steps = (rounds * rows.len()).max(1) as f64;
-    // What was measured until then is worth more than a quick end.
-    let interrupts = Interrupts::catch();
     'rounds: for round in 0..rounds {
         let done = round * rows.len();
         for (at, row) in rows.iter_mut().enumerate() {

@@ -12,17 +12,20 @@ use super::group::Group;
 use super::watch::Watch;
 use crate::cli::{Failure, exit, proc};
 
-/// Runs a command and waits until it and all that it started have ended.
+/// Runs a command and waits until it and all that it started have ended. From its start on interrupts are caught.
 pub(super) fn record_command(
     watch: &Watch<'_>,
     recorder: &Recorder,
     program: &OsString,
     arguments: &[OsString],
+    interrupts: &mut Option<Interrupts>,
 ) -> Result<Ended, Failure> {
     let mut spawn = Spawn::new(program);
     spawn.args = arguments.to_vec();
     spawn.no_new_privs = false;
     spawn.forward_signals = true;
+    // The command gets them while it lives. One more may follow before what was recorded is written.
+    interrupts.get_or_insert_with(Interrupts::catch);
     let held = spawn.start().map_err(|error| refused(program, &error))?;
     recorder.record(held.pid(), Start::AtExec);
     let mut child = held.release();
@@ -33,7 +36,7 @@ pub(super) fn record_command(
         return Err(refused(program, &error));
     }
     drop(child);
-    wait_for_all(watch, recorder);
+    wait_for_all(watch, recorder, interrupts);
     Ok(ended)
 }
 
@@ -52,23 +55,29 @@ pub(super) fn record_processes(
     watch: &Watch<'_>,
     recorder: &Recorder,
     pids: &[i32],
+    interrupts: &mut Option<Interrupts>,
 ) -> Result<(), Failure> {
     choose(pids, |task| {
         recorder.record(task, Start::Now);
     })?;
-    wait_for_all(watch, recorder);
+    wait_for_all(watch, recorder, interrupts);
     Ok(())
 }
 
 /// Records all tasks of a control group until it is empty, or the user wants to end.
-pub(super) fn record_group(watch: &Watch<'_>, recorder: &Recorder, group: &Group) {
+pub(super) fn record_group(
+    watch: &Watch<'_>,
+    recorder: &Recorder,
+    group: &Group,
+    interrupts: &mut Option<Interrupts>,
+) {
     for pid in group.processes() {
         // Some may have ended; those that join are found by their calls.
         let _ = choose(&[pid], |task| {
             recorder.record(task, Start::Now);
         });
     }
-    let interrupts = Interrupts::catch();
+    let interrupts = interrupts.get_or_insert_with(Interrupts::catch);
     watch.watch_until(|| group.is_empty() || interrupts.arrived());
 }
 
@@ -101,7 +110,7 @@ fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
         .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))
 }
 
-fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder) {
-    let interrupts = Interrupts::catch();
+fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder, interrupts: &mut Option<Interrupts>) {
+    let interrupts = interrupts.get_or_insert_with(Interrupts::catch);
     watch.watch_until(|| recorder.live() == 0 || interrupts.arrived());
 }
