@@ -119,6 +119,42 @@ fn byte(packet: &[u8], place: u32) -> Option<u32> {
     packet.get(place as usize).map(|byte| u32::from(*byte))
 }
 
+impl Fetch<Sockets> for Byte {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((byte(frame.bytes, step.place)?, x))
+    }
+}
+
+impl Fetch<Sockets> for Half {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((half(frame.bytes, step.place)?, x))
+    }
+}
+
+impl Fetch<Sockets> for Word {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        Some((bytes(frame.bytes, step.place).map(u32::from_be_bytes)?, x))
+    }
+}
+
 /// What lies at a place that isn't counted from the packet's start.
 #[cold]
 fn elsewhere(packet: &Packet<'_>, size: Size, place: u32) -> Option<u32> {
@@ -128,66 +164,66 @@ fn elsewhere(packet: &Packet<'_>, size: Size, place: u32) -> Option<u32> {
 /// The places that are counted from the packet's start.
 const PLACES: u32 = 1 << 31;
 
-/// What lies at a place of any area, where `part` gives what lies in the packet's bytes.
-#[inline(always)]
-fn anywhere(
-    frame: &Frame<'_, '_, Sockets>,
-    size: Size,
-    part: impl Fn(&[u8], u32) -> Option<u32>,
-    place: u32,
-) -> Option<u32> {
-    if place >= PLACES {
-        return elsewhere(frame.input, size, place);
+impl Fetch<Sockets> for IndexedByte {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        let place = x.wrapping_add(step.place);
+        if place >= PLACES {
+            return Some((elsewhere(frame.input, Size::Byte, place)?, x));
+        }
+        Some((byte(frame.bytes, place)?, x))
     }
-    part(frame.bytes, place)
 }
 
-/// Fetches from a packet.
-macro_rules! parts {
-    ($($name:ident: |$step:ident, $x:ident, $frame:ident| $value:expr;)*) => {$(
-        impl Fetch<Sockets> for $name {
-            #[inline(always)]
-            fn fetch(
-                $step: &Step<Sockets>,
-                _: u32,
-                $x: u32,
-                $frame: &Frame<'_, '_, Sockets>,
-            ) -> Option<(u32, u32)> {
-                Some(($value?, $x))
-            }
+impl Fetch<Sockets> for IndexedHalf {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        _: u32,
+        x: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        let place = x.wrapping_add(step.place);
+        if place >= PLACES {
+            return Some((elsewhere(frame.input, Size::Half, place)?, x));
         }
-    )*};
+        Some((half(frame.bytes, place)?, x))
+    }
 }
 
-parts! {
-    Byte: |step, x, frame| byte(frame.bytes, step.place);
-    Half: |step, x, frame| half(frame.bytes, step.place);
-    Word: |step, x, frame| bytes(frame.bytes, step.place).map(u32::from_be_bytes);
-    IndexedByte: |step, x, frame| anywhere(frame, Size::Byte, byte, x.wrapping_add(step.place));
-    IndexedHalf: |step, x, frame| anywhere(frame, Size::Half, half, x.wrapping_add(step.place));
+/// The length of a header.
+#[inline(always)]
+fn header(step: &Step<Sockets>, frame: &Frame<'_, '_, Sockets>) -> Option<u32> {
+    Some(4 * (byte(frame.bytes, step.header)? & 15))
 }
 
-/// Fetches from a packet behind a header, whose length goes to X.
-macro_rules! behind_headers {
-    ($($name:ident: $indexed:ident;)*) => {$(
-        impl Fetch<Sockets> for $name {
-            #[inline(always)]
-            fn fetch(
-                step: &Step<Sockets>,
-                a: u32,
-                _: u32,
-                frame: &Frame<'_, '_, Sockets>,
-            ) -> Option<(u32, u32)> {
-                let header = 4 * (byte(frame.bytes, step.header)? & 15);
-                $indexed::fetch(step, a, header, frame)
-            }
-        }
-    )*};
+impl Fetch<Sockets> for HeaderByte {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        a: u32,
+        _: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        IndexedByte::fetch(step, a, header(step, frame)?, frame)
+    }
 }
 
-behind_headers! {
-    HeaderByte: IndexedByte;
-    HeaderHalf: IndexedHalf;
+impl Fetch<Sockets> for HeaderHalf {
+    #[inline(always)]
+    fn fetch(
+        step: &Step<Sockets>,
+        a: u32,
+        _: u32,
+        frame: &Frame<'_, '_, Sockets>,
+    ) -> Option<(u32, u32)> {
+        IndexedHalf::fetch(step, a, header(step, frame)?, frame)
+    }
 }
 
 /// Where a value goes besides A.
