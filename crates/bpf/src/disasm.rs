@@ -4,14 +4,12 @@
 //! mnemonic if this loses nothing, else as `.insn`: fields that the kernel ignores may have any value. Labels are
 //! named after their instruction and are printed only for jump targets.
 
-mod facts;
-
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, Word, errno, syscall};
 
-use self::facts::Facts;
+use crate::facts::{self, Facts};
 use crate::insn::{AluOp, Insn, Op, Operand, Operation, Test};
 use crate::packet::{self, Ancillary, Extra, Load, Size};
 use crate::program::Program;

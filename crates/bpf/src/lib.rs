@@ -14,6 +14,7 @@ pub mod coverage;
 pub mod disasm;
 pub mod ebpf_len;
 pub mod extended;
+pub mod facts;
 pub mod forms;
 pub mod harmless;
 pub mod insn;

@@ -1,10 +1,9 @@
 //! From an input to a policy's meaning or a program.
 
-use std::collections::BTreeSet;
-
 use tamis_abi::{Arch, Endian};
+use tamis_bpf::facts::compared_archs;
 use tamis_bpf::forms::Form;
-use tamis_bpf::{Op, Operand, Program, Test, asm, program};
+use tamis_bpf::{Program, asm, program};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::installation::Installation;
@@ -195,53 +194,13 @@ fn of_other_machine(input: &Input, options: &LoadOptions) -> Option<Error> {
     Some(Error::diagnostic(diagnostic, Sources::new()))
 }
 
-/// Where the architecture is in `seccomp_data`.
-const ARCH_OFFSET: u32 = 4;
-
 /// The architecture that a program compares the calls' with, if it is the only one.
 fn only_arch(program: &Program) -> Option<Arch> {
-    let mut tested = tested_audits(program).into_iter();
+    let mut tested = compared_archs(program).into_iter();
     let (Some(audit), None) = (tested.next(), tested.next()) else {
         return None;
     };
     Arch::all().find(|arch| arch.audit() == audit && arch.endian() == program.endian())
-}
-
-/// The constants with which a program compares the architecture of calls.
-fn tested_audits(program: &Program) -> BTreeSet<u32> {
-    // Whether A is the architecture before each instruction that can be reached. Jumps only go forwards.
-    let mut holds: Vec<Option<bool>> = vec![None; program.len()];
-    let mut audits = BTreeSet::new();
-    if let Some(first) = holds.first_mut() {
-        *first = Some(false);
-    }
-    for (here, op) in program.ops().enumerate() {
-        let Some(held) = holds[here] else { continue };
-        let (after, skips) = match op {
-            Op::RetImm(_) | Op::RetA => continue,
-            Op::LoadData(offset) => (offset == ARCH_OFFSET, [0, 0]),
-            Op::Jump(skip) => (held, [skip, skip]),
-            Op::Branch {
-                test,
-                operand,
-                jt,
-                jf,
-            } => {
-                if let (true, Test::Eq, Operand::K(audit)) = (held, test, operand) {
-                    audits.insert(audit);
-                }
-                (held, [u32::from(jt), u32::from(jf)])
-            }
-            Op::Store(_) | Op::StoreX(_) | Op::Tax => (held, [0, 0]),
-            _ => (false, [0, 0]),
-        };
-        for skip in skips {
-            if let Some(next) = holds.get_mut(here + 1 + skip as usize) {
-                *next = Some(next.is_none_or(|other| other) && after);
-            }
-        }
-    }
-    audits
 }
 
 fn assembled(

@@ -42,6 +42,7 @@ use crate::task::Task;
 
 pub(crate) use filters::{OF_COUNTED, OF_PATCHED, may_install};
 pub(crate) use space::Remote;
+pub(crate) use stopping::unless_ended;
 pub(crate) use tracer::{Residence, Start, Tracer};
 
 /// User notification.

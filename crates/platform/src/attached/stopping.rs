@@ -155,11 +155,7 @@ impl Tracer<'_> {
     fn stop_all(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
         let mut stopped = Vec::new();
         for tid in tids {
-            match self.stop(*tid) {
-                Ok(stop) => stopped.extend(stop),
-                Err(error) if error.errno == Errno(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
+            stopped.extend(unless_ended(self.stop(*tid))?);
         }
         Ok(stopped)
     }
@@ -220,6 +216,15 @@ pub(crate) struct Sharing {
     pub(crate) stopped: Vec<Stopped>,
     /// Whether all that can run are among them, and none of them is creating another, whose report comes first.
     pub(crate) are_all: bool,
+}
+
+/// What has been found out or done about a task: nothing if it has been killed meanwhile. That isn't the end of who is handled, which may be
+/// another.
+pub(crate) fn unless_ended<T: Default>(of_task: Result<T, TraceError>) -> Result<T, TraceError> {
+    match of_task {
+        Err(error) if error.errno == Errno(libc::ESRCH) => Ok(T::default()),
+        of_task => of_task,
+    }
 }
 
 /// Whether a task has stopped because it creates another.

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Test};
-use tamis_kernel::Errno;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
@@ -27,7 +26,7 @@ use super::space::{self, ALIGNMENT};
 use super::spaces::{Left, Spaces};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
-use crate::attached::{OF_COUNTED, Tracer, may_install};
+use crate::attached::{OF_COUNTED, Tracer, may_install, unless_ended};
 use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
@@ -241,15 +240,6 @@ impl<'a> Counting<'a> {
         let others = others.iter().map(|one| one.tracee().tid());
         self.spaces.join(tid, others);
         self.spaces.of_mut(tid)?.patch(tid, plan)
-    }
-}
-
-/// What has been found out or done about a task of another process: nothing if it has been killed meanwhile, which isn't the end of who
-/// is handled.
-fn unless_ended<T: Default>(of_task: Result<T, TraceError>) -> Result<T, TraceError> {
-    match of_task {
-        Err(error) if error.errno == Errno(libc::ESRCH) => Ok(T::default()),
-        of_task => of_task,
     }
 }
 

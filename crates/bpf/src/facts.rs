@@ -1,19 +1,22 @@
-//! Facts before each instruction, for comments only.
+//! What is known before each instruction, for comments and advice only.
 //!
 //! One pass over the list suffices, because jumps go forward. No facts are derived from a failed test, and values
 //! from X or scratch memory are unknown.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Endian, Word};
 
 use crate::insn::{Op, Operand, Test};
+use crate::program::Program;
 
 /// The facts on every path to an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// The input word in A.
-    pub(super) a: Option<Word>,
+    pub(crate) a: Option<Word>,
     /// The `AUDIT_ARCH_*` value of the call, if it was tested.
-    pub(super) audit_arch: Option<u32>,
+    pub(crate) audit_arch: Option<u32>,
 }
 
 impl Facts {
@@ -28,8 +31,32 @@ impl Facts {
     }
 }
 
+/// The constants with which a program compares the architecture of calls, for equality. Linear.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::facts::compared_archs;
+/// use tamis_bpf::{Op, Program, Test};
+/// let ops = [Op::LoadData(4), Op::branch(Test::Eq, 7, 0, 1), Op::RetImm(0), Op::RetImm(1)];
+/// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+/// assert_eq!(compared_archs(&program).into_iter().collect::<Vec<_>>(), [7]);
+/// ```
+pub fn compared_archs(program: &Program) -> BTreeSet<u32> {
+    let ops: Vec<Option<Op>> = program.ops().map(Some).collect();
+    let known = facts(&ops, program.endian());
+    let compared = program.ops().zip(known).filter_map(|(op, known)| match op {
+        Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(audit),
+            ..
+        } if known.a == Some(Word::ARCH) => Some(audit),
+        _ => None,
+    });
+    compared.collect()
+}
+
 /// The facts before each instruction; none in unreachable code and after an instruction that is `None`. Linear.
-pub(super) fn facts(ops: &[Option<Op>], endian: Endian) -> Vec<Facts> {
+pub(crate) fn facts(ops: &[Option<Op>], endian: Endian) -> Vec<Facts> {
     let mut before: Vec<Option<Facts>> = vec![None; ops.len()];
     if let Some(first) = before.first_mut() {
         *first = Some(Facts::default());
