@@ -104,7 +104,7 @@ const METADATA_WITH_DEVICE: Metadata = METADATA_OF_LOCAL_PACKETS
 /// These bytes as a packet that comes from a device or another socket of the machine.
 pub fn from_anywhere<'a>(rng: &mut Rng, bytes: &'a [u8]) -> Packet<'a> {
     Packet {
-        metadata: *rng.choose(&[&METADATA_OF_LOCAL_PACKETS, &METADATA_WITH_DEVICE]),
+        metadata: rng.choose(&[METADATA_OF_LOCAL_PACKETS, METADATA_WITH_DEVICE]),
         ..local(bytes)
     }
 }

@@ -97,7 +97,7 @@ fn programs_that_repeat_themselves_return_the_same() {
             let packet = Packet {
                 network_start: rng.range(0..=4) as u32,
                 len_bytes: *rng.choose(&[len, 8, 0xffff_fffe]),
-                metadata: *rng.choose(&[&Metadata::NONE, &WITH_DEVICE]),
+                metadata: rng.choose(&[Metadata::NONE, WITH_DEVICE]),
                 ..Packet::new(guarded.at_end(&bytes))
             };
             let ret = interp::run_packet(&program, &packet).ret;
