@@ -73,8 +73,8 @@ pub(crate) struct Assembler {
     start: usize,
     /// Whether jumps don't cross or end with a line.
     is_spaced: bool,
-    /// Whether a jump took its long form since that was last asked.
-    has_far_jump: bool,
+    /// Whether a jump backward took its long form since that was last asked.
+    has_far_jump_back: bool,
 }
 
 impl Assembler {
@@ -85,7 +85,7 @@ impl Assembler {
             buffer: vec![0; len],
             start: len,
             is_spaced: false,
-            has_far_jump: false,
+            has_far_jump_back: false,
         }
     }
 
@@ -131,13 +131,19 @@ impl Assembler {
             self.bytes(0xeb | u64::from(distance as u8) << 8, 2);
         } else {
             self.bytes(0xe9 | u64::from(distance) << 8, 5);
-            self.has_far_jump = true;
+            self.note_far(distance);
         }
     }
 
-    /// Whether a jump took its long form since this was asked before.
-    pub(crate) fn take_far_jump(&mut self) -> bool {
-        mem::take(&mut self.has_far_jump)
+    /// Whether a jump backward took its long form since this was asked before.
+    pub(crate) fn take_far_jump_back(&mut self) -> bool {
+        mem::take(&mut self.has_far_jump_back)
+    }
+
+    /// Notes a jump over this distance in its long form.
+    #[inline]
+    fn note_far(&mut self, distance: u32) {
+        self.has_far_jump_back |= (distance as i32) < 0;
     }
 
     /// Writes a call of code in the same program.
@@ -164,7 +170,7 @@ impl Assembler {
             self.bytes(0x70 | condition | u64::from(distance as u8) << 8, 2);
         } else {
             self.bytes(0x800f | condition << 8 | u64::from(distance) << 16, 6);
-            self.has_far_jump = true;
+            self.note_far(distance);
         }
         self.write(compare);
     }
