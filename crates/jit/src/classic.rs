@@ -309,6 +309,7 @@ impl Emitter {
         }
     }
 
+    #[inline(always)]
     fn branch(&mut self, test: Test, operand: Operand, exits: Exits) {
         let condition = match test {
             Test::Eq => Condition::Equal,
