@@ -434,7 +434,7 @@ impl Context<'_> {
             .args
             .unwrap_or_default()
             .iter()
-            .map(|a| a.name())
+            .map(Arg::name)
             .collect();
         let diagnostic = match names.as_slice() {
             [] => diagnostic.note(format!("no argument names are known for `{call}`")),

@@ -379,7 +379,7 @@ impl Context<'_> {
             rules::OperandSource::Arg(index) if is_named => self.declared(index),
             _ => None,
         };
-        let of_call = self.call.zip(arg.map(|arg| arg.name()));
+        let of_call = self.call.zip(arg.map(signature::Arg::name));
         Namer {
             context: self,
             bits,
