@@ -160,13 +160,8 @@ fn generate_tables(text: &mut String, signatures: &BTreeMap<&str, Vec<Arg>>) -> 
     text.push_str("];\n\n/// The words of the name and of the type of each argument.\n");
     let count = args().count();
     writeln!(text, "pub(crate) static ARGS: [Arg; {count}] = [")?;
-    for Arg { name, c_type } in args() {
-        let (name_word, type_word) = (place(name), place(c_type));
-        writeln!(
-            text,
-            "    arg({name_word}, {type_word}), // {name}: {c_type}"
-        )?;
-    }
+    let entry = |arg: &Arg| format!("arg({}, {}),", place(&arg.name), place(&arg.c_type));
+    super::wrapped(text, "    ", args().map(entry));
     text.push_str("];\n");
     Ok(())
 }

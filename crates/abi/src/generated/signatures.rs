@@ -1035,332 +1035,332 @@ pub(crate) static ENDS: [u16; 961] = [
 
 /// The word of each call, sorted by it, and the end of its arguments in `ARGS`.
 pub(crate) static SIGNATURES: [Signature; 453] = [
-    signature(7, 5),      // _llseek
-    signature(8, 10),     // _newselect
-    signature(10, 11),    // _sysctl
-    signature(13, 14),    // accept
-    signature(14, 18),    // accept4
-    signature(15, 20),    // access
-    signature(16, 21),    // acct
-    signature(18, 26),    // add_key
-    signature(22, 27),    // adjtimex
-    signature(26, 28),    // alarm
-    signature(27, 30),    // arch_prctl
-    signature(38, 34),    // arm_fadvise64_64
-    signature(39, 38),    // arm_sync_file_range
-    signature(46, 40),    // bdflush
-    signature(48, 43),    // bind
-    signature(49, 46),    // bpf
-    signature(50, 47),    // brk
-    signature(58, 51),    // cachestat
-    signature(62, 53),    // capget
-    signature(63, 55),    // capset
-    signature(65, 56),    // chdir
-    signature(67, 58),    // chmod
-    signature(68, 61),    // chown
-    signature(69, 64),    // chown32
-    signature(70, 65),    // chroot
-    signature(71, 67),    // clock_adjtime
-    signature(72, 69),    // clock_adjtime64
-    signature(73, 71),    // clock_getres
-    signature(74, 73),    // clock_getres_time64
-    signature(75, 75),    // clock_gettime
-    signature(76, 77),    // clock_gettime64
-    signature(77, 81),    // clock_nanosleep
-    signature(78, 85),    // clock_nanosleep_time64
-    signature(79, 87),    // clock_settime
-    signature(80, 89),    // clock_settime64
-    signature(83, 94),    // clone
-    signature(84, 96),    // clone3
-    signature(86, 97),    // close
-    signature(87, 100),   // close_range
-    signature(92, 103),   // connect
-    signature(120, 109),  // copy_file_range
-    signature(125, 111),  // creat
-    signature(126, 113),  // create_module
-    signature(135, 115),  // delete_module
-    signature(144, 116),  // dup
-    signature(145, 118),  // dup2
-    signature(146, 121),  // dup3
-    signature(153, 122),  // epoll_create
-    signature(154, 123),  // epoll_create1
-    signature(155, 127),  // epoll_ctl
-    signature(156, 133),  // epoll_pwait
-    signature(157, 139),  // epoll_pwait2
-    signature(158, 143),  // epoll_wait
-    signature(164, 144),  // eventfd
-    signature(165, 146),  // eventfd2
-    signature(167, 149),  // execve
-    signature(168, 154),  // execveat
-    signature(169, 155),  // exit
-    signature(170, 156),  // exit_group
-    signature(172, 159),  // faccessat
-    signature(173, 163),  // faccessat2
-    signature(174, 167),  // fadvise64
-    signature(175, 171),  // fadvise64_64
-    signature(176, 175),  // fallocate
-    signature(179, 177),  // fanotify_init
-    signature(180, 182),  // fanotify_mark
-    signature(181, 183),  // fchdir
-    signature(182, 185),  // fchmod
-    signature(183, 188),  // fchmodat
-    signature(184, 192),  // fchmodat2
-    signature(185, 195),  // fchown
-    signature(186, 198),  // fchown32
-    signature(187, 203),  // fchownat
-    signature(188, 206),  // fcntl
-    signature(189, 209),  // fcntl64
-    signature(194, 210),  // fdatasync
-    signature(197, 214),  // fgetxattr
-    signature(200, 219),  // file_getattr
-    signature(201, 224),  // file_setattr
-    signature(203, 227),  // finit_module
-    signature(207, 230),  // flistxattr
-    signature(208, 232),  // flock
-    signature(209, 232),  // fork
-    signature(210, 234),  // fremovexattr
-    signature(215, 239),  // fsconfig
-    signature(216, 244),  // fsetxattr
-    signature(217, 247),  // fsmount
-    signature(218, 249),  // fsopen
-    signature(219, 252),  // fspick
-    signature(220, 254),  // fstat
-    signature(221, 256),  // fstat64
-    signature(222, 260),  // fstatat64
-    signature(223, 262),  // fstatfs
-    signature(224, 265),  // fstatfs64
-    signature(225, 266),  // fsync
-    signature(226, 268),  // ftruncate
-    signature(227, 270),  // ftruncate64
-    signature(230, 276),  // futex
-    signature(231, 280),  // futex_requeue
-    signature(232, 286),  // futex_time64
-    signature(233, 292),  // futex_wait
-    signature(234, 297),  // futex_waitv
-    signature(235, 301),  // futex_wake
-    signature(236, 304),  // futimesat
-    signature(237, 309),  // get_mempolicy
-    signature(238, 312),  // get_robust_list
-    signature(239, 313),  // get_thread_area
-    signature(240, 316),  // getcpu
-    signature(241, 318),  // getcwd
-    signature(242, 321),  // getdents
-    signature(243, 324),  // getdents64
-    signature(244, 324),  // getegid
-    signature(245, 324),  // getegid32
-    signature(246, 324),  // geteuid
-    signature(247, 324),  // geteuid32
-    signature(248, 324),  // getgid
-    signature(249, 324),  // getgid32
-    signature(250, 326),  // getgroups
-    signature(251, 328),  // getgroups32
-    signature(252, 330),  // getitimer
-    signature(253, 333),  // getpeername
-    signature(254, 334),  // getpgid
-    signature(255, 334),  // getpgrp
-    signature(256, 334),  // getpid
-    signature(257, 334),  // getppid
-    signature(258, 336),  // getpriority
-    signature(259, 339),  // getrandom
-    signature(260, 342),  // getresgid
-    signature(261, 345),  // getresgid32
-    signature(262, 348),  // getresuid
-    signature(263, 351),  // getresuid32
-    signature(264, 353),  // getrlimit
-    signature(265, 355),  // getrusage
-    signature(266, 356),  // getsid
-    signature(267, 359),  // getsockname
-    signature(268, 364),  // getsockopt
-    signature(269, 364),  // gettid
-    signature(270, 366),  // gettimeofday
-    signature(271, 366),  // getuid
-    signature(272, 366),  // getuid32
-    signature(273, 370),  // getxattr
-    signature(274, 376),  // getxattrat
-    signature(296, 379),  // init_module
-    signature(299, 382),  // inotify_add_watch
-    signature(300, 382),  // inotify_init
-    signature(301, 383),  // inotify_init1
-    signature(302, 385),  // inotify_rm_watch
-    signature(307, 388),  // io_cancel
-    signature(308, 389),  // io_destroy
-    signature(309, 394),  // io_getevents
-    signature(310, 400),  // io_pgetevents
-    signature(311, 406),  // io_pgetevents_time64
-    signature(312, 408),  // io_setup
-    signature(313, 411),  // io_submit
-    signature(314, 417),  // io_uring_enter
-    signature(315, 421),  // io_uring_register
-    signature(316, 423),  // io_uring_setup
-    signature(319, 426),  // ioctl
-    signature(320, 429),  // ioperm
-    signature(321, 430),  // iopl
-    signature(323, 432),  // ioprio_get
-    signature(324, 435),  // ioprio_set
-    signature(325, 441),  // ipc
-    signature(326, 446),  // kcmp
-    signature(328, 451),  // kexec_file_load
-    signature(329, 455),  // kexec_load
-    signature(333, 460),  // keyctl
-    signature(334, 462),  // kill
-    signature(335, 466),  // landlock_add_rule
-    signature(336, 469),  // landlock_create_ruleset
-    signature(337, 471),  // landlock_restrict_self
-    signature(338, 474),  // lchown
-    signature(339, 477),  // lchown32
-    signature(345, 481),  // lgetxattr
-    signature(347, 483),  // link
-    signature(348, 488),  // linkat
-    signature(351, 490),  // listen
-    signature(352, 494),  // listmount
-    signature(353, 497),  // listxattr
-    signature(354, 502),  // listxattrat
-    signature(355, 505),  // llistxattr
-    signature(359, 508),  // lookup_dcookie
-    signature(360, 510),  // lremovexattr
-    signature(361, 513),  // lseek
-    signature(362, 518),  // lsetxattr
-    signature(363, 522),  // lsm_get_self_attr
-    signature(364, 525),  // lsm_list_modules
-    signature(365, 529),  // lsm_set_self_attr
-    signature(366, 531),  // lstat
-    signature(367, 533),  // lstat64
-    signature(369, 536),  // madvise
-    signature(377, 542),  // mbind
-    signature(378, 545),  // membarrier
-    signature(379, 547),  // memfd_create
-    signature(380, 548),  // memfd_secret
-    signature(381, 552),  // migrate_pages
-    signature(384, 555),  // mincore
-    signature(385, 557),  // mkdir
-    signature(386, 560),  // mkdirat
-    signature(387, 563),  // mknod
-    signature(388, 567),  // mknodat
-    signature(389, 569),  // mlock
-    signature(390, 572),  // mlock2
-    signature(391, 573),  // mlockall
-    signature(392, 579),  // mmap
-    signature(393, 585),  // mmap2
-    signature(399, 588),  // modify_ldt
-    signature(401, 593),  // mount
-    signature(402, 598),  // mount_setattr
-    signature(404, 603),  // move_mount
-    signature(405, 609),  // move_pages
-    signature(406, 612),  // mprotect
-    signature(407, 615),  // mq_getsetattr
-    signature(408, 617),  // mq_notify
-    signature(409, 621),  // mq_open
-    signature(410, 626),  // mq_timedreceive
-    signature(411, 631),  // mq_timedreceive_time64
-    signature(412, 636),  // mq_timedsend
-    signature(413, 641),  // mq_timedsend_time64
-    signature(414, 642),  // mq_unlink
-    signature(417, 647),  // mremap
-    signature(418, 650),  // mseal
-    signature(422, 653),  // msgctl
-    signature(424, 655),  // msgget
-    signature(426, 660),  // msgrcv
-    signature(427, 664),  // msgsnd
-    signature(431, 667),  // msync
-    signature(432, 669),  // munlock
-    signature(433, 669),  // munlockall
-    signature(434, 671),  // munmap
-    signature(437, 676),  // name_to_handle_at
-    signature(438, 678),  // nanosleep
-    signature(449, 682),  // newfstatat
-    signature(454, 683),  // nice
-    signature(492, 686),  // open
-    signature(493, 689),  // open_by_handle_at
-    signature(494, 692),  // open_tree
-    signature(495, 697),  // open_tree_attr
-    signature(496, 701),  // openat
-    signature(497, 705),  // openat2
-    signature(515, 705),  // pause
-    signature(516, 710),  // pciconfig_read
-    signature(517, 715),  // pciconfig_write
-    signature(518, 720),  // perf_event_open
-    signature(519, 721),  // personality
-    signature(527, 724),  // pidfd_getfd
-    signature(528, 726),  // pidfd_open
-    signature(529, 730),  // pidfd_send_signal
-    signature(530, 731),  // pipe
-    signature(531, 733),  // pipe2
-    signature(532, 735),  // pivot_root
-    signature(534, 737),  // pkey_alloc
-    signature(535, 738),  // pkey_free
-    signature(536, 742),  // pkey_mprotect
-    signature(539, 745),  // poll
-    signature(543, 750),  // ppoll
-    signature(544, 755),  // ppoll_time64
-    signature(545, 760),  // prctl
-    signature(546, 764),  // pread64
-    signature(547, 769),  // preadv
-    signature(548, 775),  // preadv2
-    signature(549, 779),  // prlimit64
-    signature(550, 784),  // process_madvise
-    signature(551, 786),  // process_mrelease
-    signature(552, 792),  // process_vm_readv
-    signature(553, 798),  // process_vm_writev
-    signature(556, 804),  // pselect6
-    signature(557, 810),  // pselect6_time64
-    signature(559, 814),  // ptrace
-    signature(561, 818),  // pwrite64
-    signature(562, 823),  // pwritev
-    signature(563, 829),  // pwritev2
-    signature(565, 834),  // query_module
-    signature(566, 838),  // quotactl
-    signature(567, 842),  // quotactl_fd
-    signature(568, 845),  // read
-    signature(569, 848),  // readahead
-    signature(570, 851),  // readdir
-    signature(571, 854),  // readlink
-    signature(572, 858),  // readlinkat
-    signature(573, 861),  // readv
-    signature(574, 865),  // reboot
-    signature(575, 869),  // recv
-    signature(576, 875),  // recvfrom
-    signature(577, 880),  // recvmmsg
-    signature(578, 885),  // recvmmsg_time64
-    signature(579, 888),  // recvmsg
-    signature(580, 893),  // remap_file_pages
-    signature(581, 895),  // removexattr
-    signature(582, 899),  // removexattrat
-    signature(583, 901),  // rename
-    signature(584, 905),  // renameat
-    signature(585, 910),  // renameat2
-    signature(588, 914),  // request_key
-    signature(591, 914),  // restart_syscall
-    signature(600, 915),  // rmdir
-    signature(603, 919),  // rseq
-    signature(605, 923),  // rt_sigaction
-    signature(606, 925),  // rt_sigpending
-    signature(607, 929),  // rt_sigprocmask
-    signature(608, 932),  // rt_sigqueueinfo
-    signature(609, 932),  // rt_sigreturn
-    signature(610, 934),  // rt_sigsuspend
-    signature(611, 938),  // rt_sigtimedwait
-    signature(612, 942),  // rt_sigtimedwait_time64
-    signature(613, 946),  // rt_tgsigqueueinfo
-    signature(622, 949),  // s390_pci_mmio_read
-    signature(623, 952),  // s390_pci_mmio_write
-    signature(624, 954),  // s390_runtime_instr
-    signature(625, 958),  // s390_sthyi
-    signature(626, 959),  // sched_get_priority_max
-    signature(627, 960),  // sched_get_priority_min
-    signature(628, 963),  // sched_getaffinity
-    signature(629, 967),  // sched_getattr
-    signature(630, 969),  // sched_getparam
-    signature(631, 970),  // sched_getscheduler
-    signature(632, 972),  // sched_rr_get_interval
-    signature(633, 974),  // sched_rr_get_interval_time64
-    signature(634, 977),  // sched_setaffinity
-    signature(635, 980),  // sched_setattr
-    signature(636, 982),  // sched_setparam
-    signature(637, 985),  // sched_setscheduler
-    signature(638, 985),  // sched_yield
-    signature(639, 988),  // seccomp
-    signature(643, 993),  // select
-    signature(644, 997),  // semctl
+    signature(7, 5), // _llseek
+    signature(8, 10), // _newselect
+    signature(10, 11), // _sysctl
+    signature(13, 14), // accept
+    signature(14, 18), // accept4
+    signature(15, 20), // access
+    signature(16, 21), // acct
+    signature(18, 26), // add_key
+    signature(22, 27), // adjtimex
+    signature(26, 28), // alarm
+    signature(27, 30), // arch_prctl
+    signature(38, 34), // arm_fadvise64_64
+    signature(39, 38), // arm_sync_file_range
+    signature(46, 40), // bdflush
+    signature(48, 43), // bind
+    signature(49, 46), // bpf
+    signature(50, 47), // brk
+    signature(58, 51), // cachestat
+    signature(62, 53), // capget
+    signature(63, 55), // capset
+    signature(65, 56), // chdir
+    signature(67, 58), // chmod
+    signature(68, 61), // chown
+    signature(69, 64), // chown32
+    signature(70, 65), // chroot
+    signature(71, 67), // clock_adjtime
+    signature(72, 69), // clock_adjtime64
+    signature(73, 71), // clock_getres
+    signature(74, 73), // clock_getres_time64
+    signature(75, 75), // clock_gettime
+    signature(76, 77), // clock_gettime64
+    signature(77, 81), // clock_nanosleep
+    signature(78, 85), // clock_nanosleep_time64
+    signature(79, 87), // clock_settime
+    signature(80, 89), // clock_settime64
+    signature(83, 94), // clone
+    signature(84, 96), // clone3
+    signature(86, 97), // close
+    signature(87, 100), // close_range
+    signature(92, 103), // connect
+    signature(120, 109), // copy_file_range
+    signature(125, 111), // creat
+    signature(126, 113), // create_module
+    signature(135, 115), // delete_module
+    signature(144, 116), // dup
+    signature(145, 118), // dup2
+    signature(146, 121), // dup3
+    signature(153, 122), // epoll_create
+    signature(154, 123), // epoll_create1
+    signature(155, 127), // epoll_ctl
+    signature(156, 133), // epoll_pwait
+    signature(157, 139), // epoll_pwait2
+    signature(158, 143), // epoll_wait
+    signature(164, 144), // eventfd
+    signature(165, 146), // eventfd2
+    signature(167, 149), // execve
+    signature(168, 154), // execveat
+    signature(169, 155), // exit
+    signature(170, 156), // exit_group
+    signature(172, 159), // faccessat
+    signature(173, 163), // faccessat2
+    signature(174, 167), // fadvise64
+    signature(175, 171), // fadvise64_64
+    signature(176, 175), // fallocate
+    signature(179, 177), // fanotify_init
+    signature(180, 182), // fanotify_mark
+    signature(181, 183), // fchdir
+    signature(182, 185), // fchmod
+    signature(183, 188), // fchmodat
+    signature(184, 192), // fchmodat2
+    signature(185, 195), // fchown
+    signature(186, 198), // fchown32
+    signature(187, 203), // fchownat
+    signature(188, 206), // fcntl
+    signature(189, 209), // fcntl64
+    signature(194, 210), // fdatasync
+    signature(197, 214), // fgetxattr
+    signature(200, 219), // file_getattr
+    signature(201, 224), // file_setattr
+    signature(203, 227), // finit_module
+    signature(207, 230), // flistxattr
+    signature(208, 232), // flock
+    signature(209, 232), // fork
+    signature(210, 234), // fremovexattr
+    signature(215, 239), // fsconfig
+    signature(216, 244), // fsetxattr
+    signature(217, 247), // fsmount
+    signature(218, 249), // fsopen
+    signature(219, 252), // fspick
+    signature(220, 254), // fstat
+    signature(221, 256), // fstat64
+    signature(222, 260), // fstatat64
+    signature(223, 262), // fstatfs
+    signature(224, 265), // fstatfs64
+    signature(225, 266), // fsync
+    signature(226, 268), // ftruncate
+    signature(227, 270), // ftruncate64
+    signature(230, 276), // futex
+    signature(231, 280), // futex_requeue
+    signature(232, 286), // futex_time64
+    signature(233, 292), // futex_wait
+    signature(234, 297), // futex_waitv
+    signature(235, 301), // futex_wake
+    signature(236, 304), // futimesat
+    signature(237, 309), // get_mempolicy
+    signature(238, 312), // get_robust_list
+    signature(239, 313), // get_thread_area
+    signature(240, 316), // getcpu
+    signature(241, 318), // getcwd
+    signature(242, 321), // getdents
+    signature(243, 324), // getdents64
+    signature(244, 324), // getegid
+    signature(245, 324), // getegid32
+    signature(246, 324), // geteuid
+    signature(247, 324), // geteuid32
+    signature(248, 324), // getgid
+    signature(249, 324), // getgid32
+    signature(250, 326), // getgroups
+    signature(251, 328), // getgroups32
+    signature(252, 330), // getitimer
+    signature(253, 333), // getpeername
+    signature(254, 334), // getpgid
+    signature(255, 334), // getpgrp
+    signature(256, 334), // getpid
+    signature(257, 334), // getppid
+    signature(258, 336), // getpriority
+    signature(259, 339), // getrandom
+    signature(260, 342), // getresgid
+    signature(261, 345), // getresgid32
+    signature(262, 348), // getresuid
+    signature(263, 351), // getresuid32
+    signature(264, 353), // getrlimit
+    signature(265, 355), // getrusage
+    signature(266, 356), // getsid
+    signature(267, 359), // getsockname
+    signature(268, 364), // getsockopt
+    signature(269, 364), // gettid
+    signature(270, 366), // gettimeofday
+    signature(271, 366), // getuid
+    signature(272, 366), // getuid32
+    signature(273, 370), // getxattr
+    signature(274, 376), // getxattrat
+    signature(296, 379), // init_module
+    signature(299, 382), // inotify_add_watch
+    signature(300, 382), // inotify_init
+    signature(301, 383), // inotify_init1
+    signature(302, 385), // inotify_rm_watch
+    signature(307, 388), // io_cancel
+    signature(308, 389), // io_destroy
+    signature(309, 394), // io_getevents
+    signature(310, 400), // io_pgetevents
+    signature(311, 406), // io_pgetevents_time64
+    signature(312, 408), // io_setup
+    signature(313, 411), // io_submit
+    signature(314, 417), // io_uring_enter
+    signature(315, 421), // io_uring_register
+    signature(316, 423), // io_uring_setup
+    signature(319, 426), // ioctl
+    signature(320, 429), // ioperm
+    signature(321, 430), // iopl
+    signature(323, 432), // ioprio_get
+    signature(324, 435), // ioprio_set
+    signature(325, 441), // ipc
+    signature(326, 446), // kcmp
+    signature(328, 451), // kexec_file_load
+    signature(329, 455), // kexec_load
+    signature(333, 460), // keyctl
+    signature(334, 462), // kill
+    signature(335, 466), // landlock_add_rule
+    signature(336, 469), // landlock_create_ruleset
+    signature(337, 471), // landlock_restrict_self
+    signature(338, 474), // lchown
+    signature(339, 477), // lchown32
+    signature(345, 481), // lgetxattr
+    signature(347, 483), // link
+    signature(348, 488), // linkat
+    signature(351, 490), // listen
+    signature(352, 494), // listmount
+    signature(353, 497), // listxattr
+    signature(354, 502), // listxattrat
+    signature(355, 505), // llistxattr
+    signature(359, 508), // lookup_dcookie
+    signature(360, 510), // lremovexattr
+    signature(361, 513), // lseek
+    signature(362, 518), // lsetxattr
+    signature(363, 522), // lsm_get_self_attr
+    signature(364, 525), // lsm_list_modules
+    signature(365, 529), // lsm_set_self_attr
+    signature(366, 531), // lstat
+    signature(367, 533), // lstat64
+    signature(369, 536), // madvise
+    signature(377, 542), // mbind
+    signature(378, 545), // membarrier
+    signature(379, 547), // memfd_create
+    signature(380, 548), // memfd_secret
+    signature(381, 552), // migrate_pages
+    signature(384, 555), // mincore
+    signature(385, 557), // mkdir
+    signature(386, 560), // mkdirat
+    signature(387, 563), // mknod
+    signature(388, 567), // mknodat
+    signature(389, 569), // mlock
+    signature(390, 572), // mlock2
+    signature(391, 573), // mlockall
+    signature(392, 579), // mmap
+    signature(393, 585), // mmap2
+    signature(399, 588), // modify_ldt
+    signature(401, 593), // mount
+    signature(402, 598), // mount_setattr
+    signature(404, 603), // move_mount
+    signature(405, 609), // move_pages
+    signature(406, 612), // mprotect
+    signature(407, 615), // mq_getsetattr
+    signature(408, 617), // mq_notify
+    signature(409, 621), // mq_open
+    signature(410, 626), // mq_timedreceive
+    signature(411, 631), // mq_timedreceive_time64
+    signature(412, 636), // mq_timedsend
+    signature(413, 641), // mq_timedsend_time64
+    signature(414, 642), // mq_unlink
+    signature(417, 647), // mremap
+    signature(418, 650), // mseal
+    signature(422, 653), // msgctl
+    signature(424, 655), // msgget
+    signature(426, 660), // msgrcv
+    signature(427, 664), // msgsnd
+    signature(431, 667), // msync
+    signature(432, 669), // munlock
+    signature(433, 669), // munlockall
+    signature(434, 671), // munmap
+    signature(437, 676), // name_to_handle_at
+    signature(438, 678), // nanosleep
+    signature(449, 682), // newfstatat
+    signature(454, 683), // nice
+    signature(492, 686), // open
+    signature(493, 689), // open_by_handle_at
+    signature(494, 692), // open_tree
+    signature(495, 697), // open_tree_attr
+    signature(496, 701), // openat
+    signature(497, 705), // openat2
+    signature(515, 705), // pause
+    signature(516, 710), // pciconfig_read
+    signature(517, 715), // pciconfig_write
+    signature(518, 720), // perf_event_open
+    signature(519, 721), // personality
+    signature(527, 724), // pidfd_getfd
+    signature(528, 726), // pidfd_open
+    signature(529, 730), // pidfd_send_signal
+    signature(530, 731), // pipe
+    signature(531, 733), // pipe2
+    signature(532, 735), // pivot_root
+    signature(534, 737), // pkey_alloc
+    signature(535, 738), // pkey_free
+    signature(536, 742), // pkey_mprotect
+    signature(539, 745), // poll
+    signature(543, 750), // ppoll
+    signature(544, 755), // ppoll_time64
+    signature(545, 760), // prctl
+    signature(546, 764), // pread64
+    signature(547, 769), // preadv
+    signature(548, 775), // preadv2
+    signature(549, 779), // prlimit64
+    signature(550, 784), // process_madvise
+    signature(551, 786), // process_mrelease
+    signature(552, 792), // process_vm_readv
+    signature(553, 798), // process_vm_writev
+    signature(556, 804), // pselect6
+    signature(557, 810), // pselect6_time64
+    signature(559, 814), // ptrace
+    signature(561, 818), // pwrite64
+    signature(562, 823), // pwritev
+    signature(563, 829), // pwritev2
+    signature(565, 834), // query_module
+    signature(566, 838), // quotactl
+    signature(567, 842), // quotactl_fd
+    signature(568, 845), // read
+    signature(569, 848), // readahead
+    signature(570, 851), // readdir
+    signature(571, 854), // readlink
+    signature(572, 858), // readlinkat
+    signature(573, 861), // readv
+    signature(574, 865), // reboot
+    signature(575, 869), // recv
+    signature(576, 875), // recvfrom
+    signature(577, 880), // recvmmsg
+    signature(578, 885), // recvmmsg_time64
+    signature(579, 888), // recvmsg
+    signature(580, 893), // remap_file_pages
+    signature(581, 895), // removexattr
+    signature(582, 899), // removexattrat
+    signature(583, 901), // rename
+    signature(584, 905), // renameat
+    signature(585, 910), // renameat2
+    signature(588, 914), // request_key
+    signature(591, 914), // restart_syscall
+    signature(600, 915), // rmdir
+    signature(603, 919), // rseq
+    signature(605, 923), // rt_sigaction
+    signature(606, 925), // rt_sigpending
+    signature(607, 929), // rt_sigprocmask
+    signature(608, 932), // rt_sigqueueinfo
+    signature(609, 932), // rt_sigreturn
+    signature(610, 934), // rt_sigsuspend
+    signature(611, 938), // rt_sigtimedwait
+    signature(612, 942), // rt_sigtimedwait_time64
+    signature(613, 946), // rt_tgsigqueueinfo
+    signature(622, 949), // s390_pci_mmio_read
+    signature(623, 952), // s390_pci_mmio_write
+    signature(624, 954), // s390_runtime_instr
+    signature(625, 958), // s390_sthyi
+    signature(626, 959), // sched_get_priority_max
+    signature(627, 960), // sched_get_priority_min
+    signature(628, 963), // sched_getaffinity
+    signature(629, 967), // sched_getattr
+    signature(630, 969), // sched_getparam
+    signature(631, 970), // sched_getscheduler
+    signature(632, 972), // sched_rr_get_interval
+    signature(633, 974), // sched_rr_get_interval_time64
+    signature(634, 977), // sched_setaffinity
+    signature(635, 980), // sched_setattr
+    signature(636, 982), // sched_setparam
+    signature(637, 985), // sched_setscheduler
+    signature(638, 985), // sched_yield
+    signature(639, 988), // seccomp
+    signature(643, 993), // select
+    signature(644, 997), // semctl
     signature(646, 1000), // semget
     signature(649, 1003), // semop
     signature(650, 1007), // semtimedop
@@ -1492,1308 +1492,221 @@ pub(crate) static SIGNATURES: [Signature; 453] = [
 
 /// The words of the name and of the type of each argument.
 pub(crate) static ARGS: [Arg; 1304] = [
-    arg(190, 903), // fd: unsigned int
-    arg(479, 905), // offset_high: unsigned long
-    arg(480, 905), // offset_low: unsigned long
-    arg(592, 357), // result: loff_t *
-    arg(955, 903), // whence: unsigned int
-    arg(435, 304), // n: int
-    arg(303, 193), // inp: fd_set *
-    arg(506, 193), // outp: fd_set *
-    arg(171, 193), // exp: fd_set *
-    arg(857, 743), // tvp: struct __kernel_old_timeval *
-    arg(35, 746),  // args: struct __sysctl_args *
-    arg(190, 304), // fd: int
-    arg(910, 786), // upeer_sockaddr: struct sockaddr *
-    arg(909, 305), // upeer_addrlen: int *
-    arg(190, 304), // fd: int
-    arg(910, 786), // upeer_sockaddr: struct sockaddr *
-    arg(909, 305), // upeer_addrlen: int *
-    arg(206, 304), // flags: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 304), // mode: int
-    arg(436, 95),  // name: const char *
-    arg(11, 95),   // _type: const char *
-    arg(4, 95),    // _description: const char *
-    arg(9, 116),   // _payload: const void *
-    arg(537, 718), // plen: size_t
-    arg(597, 331), // ringid: key_serial_t
-    arg(858, 745), // txc_p: struct __kernel_timex *
-    arg(641, 903), // seconds: unsigned int
-    arg(498, 304), // option: int
-    arg(30, 905),  // arg2: unsigned long
-    arg(190, 304), // fd: int
-    arg(23, 304),  // advice: int
-    arg(478, 356), // offset: loff_t
-    arg(340, 356), // len: loff_t
-    arg(190, 304), // fd: int
-    arg(206, 903), // flags: unsigned int
-    arg(478, 356), // offset: loff_t
-    arg(439, 356), // nbytes: loff_t
-    arg(228, 304), // func: int
-    arg(133, 358), // data: long
-    arg(190, 304), // fd: int
-    arg(891, 786), // umyaddr: struct sockaddr *
-    arg(21, 304),  // addrlen: int
-    arg(88, 304),  // cmd: int
-    arg(877, 894), // uattr: union bpf_attr *
-    arg(717, 903), // size: unsigned int
-    arg(50, 905),  // brk: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(129, 748), // cstat_range: struct cachestat_range *
-    arg(128, 747), // cstat: struct cachestat *
-    arg(206, 903), // flags: unsigned int
-    arg(285, 61),  // header: cap_user_header_t
-    arg(134, 60),  // dataptr: cap_user_data_t
-    arg(285, 61),  // header: cap_user_header_t
-    arg(133, 94),  // data: const cap_user_data_t
-    arg(202, 95),  // filename: const char *
-    arg(202, 95),  // filename: const char *
-    arg(398, 889), // mode: umode_t
-    arg(202, 95),  // filename: const char *
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(202, 95),  // filename: const char *
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(202, 95),  // filename: const char *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(938, 745), // utx: struct __kernel_timex *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(938, 745), // utx: struct __kernel_timex *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 744), // tp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 744), // tp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 744), // tp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 744), // tp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(206, 304), // flags: int
-    arg(602, 106), // rqtp: const struct __kernel_timespec *
-    arg(601, 744), // rmtp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(206, 304), // flags: int
-    arg(602, 106), // rqtp: const struct __kernel_timespec *
-    arg(601, 744), // rmtp: struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 106), // tp: const struct __kernel_timespec *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(850, 106), // tp: const struct __kernel_timespec *
-    arg(85, 905),  // clone_flags: unsigned long
-    arg(452, 905), // newsp: unsigned long
-    arg(512, 305), // parent_tidptr: int *
-    arg(66, 305),  // child_tidptr: int *
-    arg(846, 905), // tls: unsigned long
-    arg(876, 749), // uargs: struct clone_args *
-    arg(717, 718), // size: size_t
-    arg(190, 903), // fd: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(374, 903), // max_fd: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(921, 786), // uservaddr: struct sockaddr *
-    arg(21, 304),  // addrlen: int
-    arg(191, 304), // fd_in: int
-    arg(475, 357), // off_in: loff_t *
-    arg(192, 304), // fd_out: int
-    arg(476, 357), // off_out: loff_t *
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(514, 95),  // pathname: const char *
-    arg(398, 889), // mode: umode_t
-    arg(436, 95),  // name: const char *
-    arg(717, 718), // size: size_t
-    arg(436, 95),  // name: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(199, 903), // fildes: unsigned int
-    arg(488, 903), // oldfd: unsigned int
-    arg(448, 903), // newfd: unsigned int
-    arg(488, 903), // oldfd: unsigned int
-    arg(448, 903), // newfd: unsigned int
-    arg(206, 304), // flags: int
-    arg(717, 304), // size: int
-    arg(206, 304), // flags: int
-    arg(152, 304), // epfd: int
-    arg(490, 304), // op: int
-    arg(190, 304), // fd: int
-    arg(162, 750), // event: struct epoll_event *
-    arg(152, 304), // epfd: int
-    arg(166, 750), // events: struct epoll_event *
-    arg(375, 304), // maxevents: int
-    arg(825, 304), // timeout: int
-    arg(708, 101), // sigmask: const sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(152, 304), // epfd: int
-    arg(166, 750), // events: struct epoll_event *
-    arg(375, 304), // maxevents: int
-    arg(825, 106), // timeout: const struct __kernel_timespec *
-    arg(708, 101), // sigmask: const sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(152, 304), // epfd: int
-    arg(166, 750), // events: struct epoll_event *
-    arg(375, 304), // maxevents: int
-    arg(825, 304), // timeout: int
-    arg(121, 903), // count: unsigned int
-    arg(121, 903), // count: unsigned int
-    arg(206, 304), // flags: int
-    arg(202, 95),  // filename: const char *
-    arg(37, 96),   // argv: const char *const *
-    arg(151, 96),  // envp: const char *const *
-    arg(190, 304), // fd: int
-    arg(202, 95),  // filename: const char *
-    arg(37, 96),   // argv: const char *const *
-    arg(151, 96),  // envp: const char *const *
-    arg(206, 304), // flags: int
-    arg(159, 304), // error_code: int
-    arg(159, 304), // error_code: int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 304), // mode: int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 304), // mode: int
-    arg(206, 304), // flags: int
-    arg(190, 304), // fd: int
-    arg(478, 356), // offset: loff_t
-    arg(340, 718), // len: size_t
-    arg(23, 304),  // advice: int
-    arg(190, 304), // fd: int
-    arg(478, 356), // offset: loff_t
-    arg(340, 356), // len: loff_t
-    arg(23, 304),  // advice: int
-    arg(190, 304), // fd: int
-    arg(398, 304), // mode: int
-    arg(478, 356), // offset: loff_t
-    arg(340, 356), // len: loff_t
-    arg(206, 903), // flags: unsigned int
-    arg(163, 903), // event_f_flags: unsigned int
-    arg(178, 304), // fanotify_fd: int
-    arg(206, 903), // flags: unsigned int
-    arg(373, 2),   // mask: __u64
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(190, 903), // fd: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(398, 889), // mode: umode_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 889), // mode: umode_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 889), // mode: umode_t
-    arg(206, 903), // flags: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(190, 903), // fd: unsigned int
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(205, 304), // flag: int
-    arg(190, 903), // fd: unsigned int
-    arg(88, 903),  // cmd: unsigned int
-    arg(28, 905),  // arg: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(88, 903),  // cmd: unsigned int
-    arg(28, 905),  // arg: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(190, 304), // fd: int
-    arg(436, 95),  // name: const char *
-    arg(941, 949), // value: void *
-    arg(717, 718), // size: size_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(879, 751), // ufattr: struct file_attr *
-    arg(924, 718), // usize: size_t
-    arg(40, 903),  // at_flags: unsigned int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(879, 751), // ufattr: struct file_attr *
-    arg(924, 718), // usize: size_t
-    arg(40, 903),  // at_flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(510, 95),  // param_values: const char *
-    arg(206, 304), // flags: int
-    arg(190, 304), // fd: int
-    arg(350, 64),  // list: char *
-    arg(717, 718), // size: size_t
-    arg(190, 903), // fd: unsigned int
-    arg(88, 903),  // cmd: unsigned int
-    arg(190, 304), // fd: int
-    arg(436, 95),  // name: const char *
-    arg(190, 304), // fd: int
-    arg(88, 903),  // cmd: unsigned int
-    arg(6, 95),    // _key: const char *
-    arg(12, 116),  // _value: const void *
-    arg(44, 304),  // aux: int
-    arg(190, 304), // fd: int
-    arg(436, 95),  // name: const char *
-    arg(941, 116), // value: const void *
-    arg(717, 718), // size: size_t
-    arg(206, 304), // flags: int
-    arg(214, 304), // fs_fd: int
-    arg(206, 903), // flags: unsigned int
-    arg(42, 903),  // attr_flags: unsigned int
-    arg(5, 95),    // _fs_name: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(139, 304), // dfd: int
-    arg(513, 95),  // path: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(735, 787), // statbuf: struct stat *
-    arg(190, 905), // fd: unsigned long
-    arg(735, 788), // statbuf: struct stat64 *
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(735, 788), // statbuf: struct stat64 *
-    arg(205, 304), // flag: int
-    arg(190, 903), // fd: unsigned int
-    arg(51, 789),  // buf: struct statfs *
-    arg(190, 903), // fd: unsigned int
-    arg(817, 718), // sz: size_t
-    arg(51, 790),  // buf: struct statfs64 *
-    arg(190, 903), // fd: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(343, 477), // length: off_t
-    arg(190, 903), // fd: unsigned int
-    arg(343, 356), // length: loff_t
-    arg(874, 862), // uaddr: u32 *
-    arg(490, 304), // op: int
-    arg(939, 861), // val: u32
-    arg(932, 106), // utime: const struct __kernel_timespec *
-    arg(875, 862), // uaddr2: u32 *
-    arg(940, 861), // val3: u32
-    arg(951, 753), // waiters: struct futex_waitv *
-    arg(206, 903), // flags: unsigned int
-    arg(468, 304), // nr_wake: int
-    arg(465, 304), // nr_requeue: int
-    arg(874, 862), // uaddr: u32 *
-    arg(490, 304), // op: int
-    arg(939, 861), // val: u32
-    arg(932, 106), // utime: const struct __kernel_timespec *
-    arg(875, 862), // uaddr2: u32 *
-    arg(940, 861), // val3: u32
-    arg(874, 949), // uaddr: void *
-    arg(939, 905), // val: unsigned long
-    arg(373, 905), // mask: unsigned long
-    arg(206, 903), // flags: unsigned int
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(81, 82),   // clockid: clockid_t
-    arg(951, 753), // waiters: struct futex_waitv *
-    arg(462, 903), // nr_futexes: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(81, 82),   // clockid: clockid_t
-    arg(874, 949), // uaddr: void *
-    arg(373, 905), // mask: unsigned long
-    arg(459, 304), // nr: int
-    arg(206, 903), // flags: unsigned int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(935, 743), // utimes: struct __kernel_old_timeval *
-    arg(538, 305), // policy: int *
-    arg(456, 906), // nmask: unsigned long *
-    arg(376, 905), // maxnode: unsigned long
-    arg(19, 905),  // addr: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(522, 304), // pid: int
-    arg(284, 776), // head_ptr: struct robust_list_head * *
-    arg(342, 719), // len_ptr: size_t *
-    arg(867, 796), // u_info: struct user_desc *
-    arg(124, 901), // cpup: unsigned *
-    arg(457, 901), // nodep: unsigned *
-    arg(907, 754), // unused: struct getcpu_cache *
-    arg(51, 64),   // buf: char *
-    arg(717, 905), // size: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(142, 760), // dirent: struct linux_dirent *
-    arg(121, 903), // count: unsigned int
-    arg(190, 903), // fd: unsigned int
-    arg(142, 761), // dirent: struct linux_dirent64 *
-    arg(121, 903), // count: unsigned int
-    arg(278, 304), // gidsetsize: int
-    arg(281, 277), // grouplist: gid_t *
-    arg(278, 304), // gidsetsize: int
-    arg(281, 277), // grouplist: gid_t *
-    arg(956, 304), // which: int
-    arg(941, 742), // value: struct __kernel_old_itimerval *
-    arg(190, 304), // fd: int
-    arg(925, 786), // usockaddr: struct sockaddr *
-    arg(926, 305), // usockaddr_len: int *
-    arg(522, 525), // pid: pid_t
-    arg(956, 304), // which: int
-    arg(958, 304), // who: int
-    arg(878, 64),  // ubuf: char *
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(596, 277), // rgidp: gid_t *
-    arg(148, 277), // egidp: gid_t *
-    arg(696, 277), // sgidp: gid_t *
-    arg(596, 277), // rgidp: gid_t *
-    arg(148, 277), // egidp: gid_t *
-    arg(696, 277), // sgidp: gid_t *
-    arg(616, 885), // ruidp: uid_t *
-    arg(161, 885), // euidp: uid_t *
-    arg(804, 885), // suidp: uid_t *
-    arg(616, 885), // ruidp: uid_t *
-    arg(161, 885), // euidp: uid_t *
-    arg(804, 885), // suidp: uid_t *
-    arg(589, 903), // resource: unsigned int
-    arg(599, 773), // rlim: struct rlimit *
-    arg(958, 304), // who: int
-    arg(614, 778), // ru: struct rusage *
-    arg(522, 525), // pid: pid_t
-    arg(190, 304), // fd: int
-    arg(925, 786), // usockaddr: struct sockaddr *
-    arg(926, 305), // usockaddr_len: int *
-    arg(190, 304), // fd: int
-    arg(344, 304), // level: int
-    arg(501, 304), // optname: int
-    arg(502, 64),  // optval: char *
-    arg(500, 305), // optlen: int *
-    arg(856, 743), // tv: struct __kernel_old_timeval *
-    arg(860, 794), // tz: struct timezone *
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(941, 949), // value: void *
-    arg(717, 718), // size: size_t
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(40, 903),  // at_flags: unsigned int
-    arg(436, 95),  // name: const char *
-    arg(876, 801), // uargs: struct xattr_args *
-    arg(924, 718), // usize: size_t
-    arg(400, 949), // module_image: void *
-    arg(340, 905), // len: unsigned long
-    arg(510, 95),  // param_values: const char *
-    arg(190, 304), // fd: int
-    arg(514, 95),  // pathname: const char *
-    arg(373, 861), // mask: u32
-    arg(206, 304), // flags: int
-    arg(190, 304), // fd: int
-    arg(954, 1),   // wd: __s32
-    arg(131, 24),  // ctx_id: aio_context_t
-    arg(317, 757), // iocb: struct iocb *
-    arg(592, 755), // result: struct io_event *
-    arg(130, 24),  // ctx: aio_context_t
-    arg(131, 24),  // ctx_id: aio_context_t
-    arg(383, 358), // min_nr: long
-    arg(459, 358), // nr: long
-    arg(166, 755), // events: struct io_event *
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(131, 24),  // ctx_id: aio_context_t
-    arg(383, 358), // min_nr: long
-    arg(459, 358), // nr: long
-    arg(166, 755), // events: struct io_event *
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(923, 104), // usig: const struct __aio_sigset *
-    arg(131, 24),  // ctx_id: aio_context_t
-    arg(383, 358), // min_nr: long
-    arg(459, 358), // nr: long
-    arg(166, 755), // events: struct io_event *
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(923, 104), // usig: const struct __aio_sigset *
-    arg(461, 900), // nr_events: unsigned
-    arg(132, 25),  // ctxp: aio_context_t *
-    arg(131, 24),  // ctx_id: aio_context_t
-    arg(459, 358), // nr: long
-    arg(318, 758), // iocbpp: struct iocb * *
-    arg(190, 903), // fd: unsigned int
-    arg(849, 861), // to_submit: u32
-    arg(382, 861), // min_complete: u32
-    arg(206, 861), // flags: u32
-    arg(34, 116),  // argp: const void *
-    arg(36, 718),  // argsz: size_t
-    arg(190, 903), // fd: unsigned int
-    arg(491, 903), // opcode: unsigned int
-    arg(28, 949),  // arg: void *
-    arg(460, 903), // nr_args: unsigned int
-    arg(149, 861), // entries: u32
-    arg(511, 756), // params: struct io_uring_params *
-    arg(190, 903), // fd: unsigned int
-    arg(88, 903),  // cmd: unsigned int
-    arg(28, 905),  // arg: unsigned long
-    arg(211, 905), // from: unsigned long
-    arg(472, 905), // num: unsigned long
-    arg(855, 304), // turn_on: int
-    arg(344, 903), // level: unsigned int
-    arg(956, 304), // which: int
-    arg(958, 304), // who: int
-    arg(956, 304), // which: int
-    arg(958, 304), // who: int
-    arg(322, 304), // ioprio: int
-    arg(59, 903),  // call: unsigned int
-    arg(204, 304), // first: int
-    arg(640, 905), // second: unsigned long
-    arg(822, 905), // third: unsigned long
-    arg(558, 949), // ptr: void *
-    arg(198, 358), // fifth: long
-    arg(523, 525), // pid1: pid_t
-    arg(524, 525), // pid2: pid_t
-    arg(859, 304), // type: int
-    arg(290, 905), // idx1: unsigned long
-    arg(291, 905), // idx2: unsigned long
-    arg(327, 304), // kernel_fd: int
-    arg(298, 304), // initrd_fd: int
-    arg(90, 905),  // cmdline_len: unsigned long
-    arg(89, 95),   // cmdline: const char *
-    arg(206, 905), // flags: unsigned long
-    arg(150, 905), // entry: unsigned long
-    arg(466, 905), // nr_segments: unsigned long
-    arg(642, 759), // segments: struct kexec_segment *
-    arg(206, 905), // flags: unsigned long
-    arg(498, 304), // option: int
-    arg(30, 905),  // arg2: unsigned long
-    arg(31, 905),  // arg3: unsigned long
-    arg(32, 905),  // arg4: unsigned long
-    arg(33, 905),  // arg5: unsigned long
-    arg(522, 525), // pid: pid_t
-    arg(705, 304), // sig: int
-    arg(619, 99),  // ruleset_fd: const int
-    arg(618, 98),  // rule_type: const enum landlock_rule_type
-    arg(617, 118), // rule_attr: const void *const
-    arg(206, 93),  // flags: const __u32
-    arg(41, 108),  // attr: const struct landlock_ruleset_attr *const
-    arg(717, 102), // size: const size_t
-    arg(206, 93),  // flags: const __u32
-    arg(619, 99),  // ruleset_fd: const int
-    arg(206, 93),  // flags: const __u32
-    arg(202, 95),  // filename: const char *
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(202, 95),  // filename: const char *
-    arg(915, 884), // user: uid_t
-    arg(279, 276), // group: gid_t
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(941, 949), // value: void *
-    arg(717, 718), // size: size_t
-    arg(489, 95),  // oldname: const char *
-    arg(451, 95),  // newname: const char *
-    arg(487, 304), // olddfd: int
-    arg(489, 95),  // oldname: const char *
-    arg(447, 304), // newdfd: int
-    arg(451, 95),  // newname: const char *
-    arg(206, 304), // flags: int
-    arg(190, 304), // fd: int
-    arg(45, 304),  // backlog: int
-    arg(586, 109), // req: const struct mnt_id_req *
-    arg(397, 864), // mnt_ids: u64 *
-    arg(463, 718), // nr_mnt_ids: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(514, 95),  // pathname: const char *
-    arg(350, 64),  // list: char *
-    arg(717, 718), // size: size_t
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(40, 903),  // at_flags: unsigned int
-    arg(350, 64),  // list: char *
-    arg(717, 718), // size: size_t
-    arg(514, 95),  // pathname: const char *
-    arg(350, 64),  // list: char *
-    arg(717, 718), // size: size_t
-    arg(119, 863), // cookie: u64
-    arg(51, 64),   // buf: char *
-    arg(340, 718), // len: size_t
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(190, 903), // fd: unsigned int
-    arg(478, 477), // offset: off_t
-    arg(955, 903), // whence: unsigned int
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(941, 116), // value: const void *
-    arg(717, 718), // size: size_t
-    arg(206, 304), // flags: int
-    arg(41, 903),  // attr: unsigned int
-    arg(130, 762), // ctx: struct lsm_ctx *
-    arg(717, 862), // size: u32 *
-    arg(206, 861), // flags: u32
-    arg(289, 864), // ids: u64 *
-    arg(717, 862), // size: u32 *
-    arg(206, 861), // flags: u32
-    arg(41, 903),  // attr: unsigned int
-    arg(130, 762), // ctx: struct lsm_ctx *
-    arg(717, 861), // size: u32
-    arg(206, 861), // flags: u32
-    arg(202, 95),  // filename: const char *
-    arg(735, 787), // statbuf: struct stat *
-    arg(202, 95),  // filename: const char *
-    arg(735, 788), // statbuf: struct stat64 *
-    arg(731, 905), // start: unsigned long
-    arg(341, 718), // len_in: size_t
-    arg(47, 304),  // behavior: int
-    arg(731, 905), // start: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(398, 905), // mode: unsigned long
-    arg(456, 115), // nmask: const unsigned long *
-    arg(376, 905), // maxnode: unsigned long
-    arg(206, 903), // flags: unsigned int
-    arg(88, 304),  // cmd: int
-    arg(206, 903), // flags: unsigned int
-    arg(123, 304), // cpu_id: int
-    arg(892, 95),  // uname: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(376, 905), // maxnode: unsigned long
-    arg(483, 115), // old_nodes: const unsigned long *
-    arg(443, 115), // new_nodes: const unsigned long *
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(942, 902), // vec: unsigned char *
-    arg(514, 95),  // pathname: const char *
-    arg(398, 889), // mode: umode_t
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(398, 889), // mode: umode_t
-    arg(202, 95),  // filename: const char *
-    arg(398, 889), // mode: umode_t
-    arg(137, 900), // dev: unsigned
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(398, 889), // mode: umode_t
-    arg(137, 903), // dev: unsigned int
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(206, 304), // flags: int
-    arg(206, 304), // flags: int
-    arg(19, 905),  // addr: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(554, 905), // prot: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(190, 905), // fd: unsigned long
-    arg(474, 905), // off: unsigned long
-    arg(19, 905),  // addr: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(554, 905), // prot: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(190, 905), // fd: unsigned long
-    arg(521, 905), // pgoff: unsigned long
-    arg(228, 304), // func: int
-    arg(558, 949), // ptr: void *
-    arg(57, 905),  // bytecount: unsigned long
-    arg(138, 64),  // dev_name: char *
-    arg(141, 64),  // dir_name: char *
-    arg(859, 64),  // type: char *
-    arg(206, 905), // flags: unsigned long
-    arg(133, 949), // data: void *
-    arg(139, 304), // dfd: int
-    arg(513, 95),  // path: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(877, 764), // uattr: struct mount_attr *
-    arg(924, 718), // usize: size_t
-    arg(212, 304), // from_dfd: int
-    arg(213, 95),  // from_pathname: const char *
-    arg(847, 304), // to_dfd: int
-    arg(848, 95),  // to_pathname: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(464, 905), // nr_pages: unsigned long
-    arg(508, 117), // pages: const void * *
-    arg(458, 100), // nodes: const int *
-    arg(739, 305), // status: int *
-    arg(206, 304), // flags: int
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(554, 905), // prot: unsigned long
-    arg(416, 415), // mqdes: mqd_t
-    arg(868, 110), // u_mqstat: const struct mq_attr *
-    arg(873, 765), // u_omqstat: struct mq_attr *
-    arg(416, 415), // mqdes: mqd_t
-    arg(872, 113), // u_notification: const struct sigevent *
-    arg(871, 95),  // u_name: const char *
-    arg(481, 304), // oflag: int
-    arg(398, 889), // mode: umode_t
-    arg(866, 765), // u_attr: struct mq_attr *
-    arg(416, 415), // mqdes: mqd_t
-    arg(870, 64),  // u_msg_ptr: char *
-    arg(420, 718), // msg_len: size_t
-    arg(869, 904), // u_msg_prio: unsigned int *
-    arg(865, 106), // u_abs_timeout: const struct __kernel_timespec *
-    arg(416, 415), // mqdes: mqd_t
-    arg(870, 64),  // u_msg_ptr: char *
-    arg(420, 718), // msg_len: size_t
-    arg(869, 904), // u_msg_prio: unsigned int *
-    arg(865, 106), // u_abs_timeout: const struct __kernel_timespec *
-    arg(416, 415), // mqdes: mqd_t
-    arg(870, 95),  // u_msg_ptr: const char *
-    arg(420, 718), // msg_len: size_t
-    arg(421, 903), // msg_prio: unsigned int
-    arg(865, 106), // u_abs_timeout: const struct __kernel_timespec *
-    arg(416, 415), // mqdes: mqd_t
-    arg(870, 95),  // u_msg_ptr: const char *
-    arg(420, 718), // msg_len: size_t
-    arg(421, 903), // msg_prio: unsigned int
-    arg(865, 106), // u_abs_timeout: const struct __kernel_timespec *
-    arg(871, 95),  // u_name: const char *
-    arg(19, 905),  // addr: unsigned long
-    arg(482, 905), // old_len: unsigned long
-    arg(442, 905), // new_len: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(441, 905), // new_addr: unsigned long
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(206, 905), // flags: unsigned long
-    arg(430, 304), // msqid: int
-    arg(88, 304),  // cmd: int
-    arg(51, 767),  // buf: struct msqid_ds *
-    arg(330, 332), // key: key_t
-    arg(423, 304), // msgflg: int
-    arg(430, 304), // msqid: int
-    arg(425, 766), // msgp: struct msgbuf *
-    arg(428, 718), // msgsz: size_t
-    arg(429, 358), // msgtyp: long
-    arg(423, 304), // msgflg: int
-    arg(430, 304), // msqid: int
-    arg(425, 766), // msgp: struct msgbuf *
-    arg(428, 718), // msgsz: size_t
-    arg(423, 304), // msgflg: int
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(206, 304), // flags: int
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(19, 905),  // addr: unsigned long
-    arg(340, 718), // len: size_t
-    arg(139, 304), // dfd: int
-    arg(436, 95),  // name: const char *
-    arg(282, 752), // handle: struct file_handle *
-    arg(396, 949), // mnt_id: void *
-    arg(205, 304), // flag: int
-    arg(602, 744), // rqtp: struct __kernel_timespec *
-    arg(601, 744), // rmtp: struct __kernel_timespec *
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(735, 787), // statbuf: struct stat *
-    arg(205, 304), // flag: int
-    arg(293, 304), // increment: int
-    arg(202, 95),  // filename: const char *
-    arg(206, 304), // flags: int
-    arg(398, 889), // mode: umode_t
-    arg(403, 304), // mountdirfd: int
-    arg(282, 752), // handle: struct file_handle *
-    arg(206, 304), // flags: int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(206, 900), // flags: unsigned
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(206, 900), // flags: unsigned
-    arg(877, 764), // uattr: struct mount_attr *
-    arg(924, 718), // usize: size_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(206, 304), // flags: int
-    arg(398, 889), // mode: umode_t
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(287, 770), // how: struct open_how *
-    arg(924, 718), // usize: size_t
-    arg(56, 905),  // bus: unsigned long
-    arg(140, 905), // dfn: unsigned long
-    arg(474, 905), // off: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(51, 949),  // buf: void *
-    arg(56, 905),  // bus: unsigned long
-    arg(140, 905), // dfn: unsigned long
-    arg(474, 905), // off: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(51, 949),  // buf: void *
-    arg(43, 771),  // attr_uptr: struct perf_event_attr *
-    arg(522, 525), // pid: pid_t
-    arg(122, 304), // cpu: int
-    arg(280, 304), // group_fd: int
-    arg(206, 905), // flags: unsigned long
-    arg(519, 903), // personality: unsigned int
-    arg(526, 304), // pidfd: int
-    arg(190, 304), // fd: int
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(206, 903), // flags: unsigned int
-    arg(526, 304), // pidfd: int
-    arg(705, 304), // sig: int
-    arg(294, 707), // info: siginfo_t *
-    arg(206, 903), // flags: unsigned int
-    arg(199, 305), // fildes: int *
-    arg(199, 305), // fildes: int *
-    arg(206, 304), // flags: int
-    arg(445, 95),  // new_root: const char *
-    arg(560, 95),  // put_old: const char *
-    arg(206, 905), // flags: unsigned long
-    arg(297, 905), // init_val: unsigned long
-    arg(533, 304), // pkey: int
-    arg(731, 905), // start: unsigned long
-    arg(340, 718), // len: size_t
-    arg(554, 905), // prot: unsigned long
-    arg(533, 304), // pkey: int
-    arg(881, 772), // ufds: struct pollfd *
-    arg(453, 903), // nfds: unsigned int
-    arg(826, 304), // timeout_msecs: int
-    arg(881, 772), // ufds: struct pollfd *
-    arg(453, 903), // nfds: unsigned int
-    arg(854, 744), // tsp: struct __kernel_timespec *
-    arg(708, 101), // sigmask: const sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(881, 772), // ufds: struct pollfd *
-    arg(453, 903), // nfds: unsigned int
-    arg(854, 744), // tsp: struct __kernel_timespec *
-    arg(708, 101), // sigmask: const sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(498, 304), // option: int
-    arg(30, 905),  // arg2: unsigned long
-    arg(31, 905),  // arg3: unsigned long
-    arg(32, 905),  // arg4: unsigned long
-    arg(33, 905),  // arg5: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(51, 64),   // buf: char *
-    arg(121, 718), // count: size_t
-    arg(540, 356), // pos: loff_t
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
-    arg(542, 905), // pos_l: unsigned long
-    arg(541, 905), // pos_h: unsigned long
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
-    arg(542, 905), // pos_l: unsigned long
-    arg(541, 905), // pos_h: unsigned long
-    arg(206, 621), // flags: rwf_t
-    arg(522, 525), // pid: pid_t
-    arg(589, 903), // resource: unsigned int
-    arg(444, 111), // new_rlim: const struct rlimit64 *
-    arg(484, 774), // old_rlim: struct rlimit64 *
-    arg(526, 304), // pidfd: int
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 718), // vlen: size_t
-    arg(47, 304),  // behavior: int
-    arg(206, 903), // flags: unsigned int
-    arg(526, 304), // pidfd: int
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(368, 107), // lvec: const struct iovec *
-    arg(349, 905), // liovcnt: unsigned long
-    arg(620, 107), // rvec: const struct iovec *
-    arg(598, 905), // riovcnt: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(522, 525), // pid: pid_t
-    arg(368, 107), // lvec: const struct iovec *
-    arg(349, 905), // liovcnt: unsigned long
-    arg(620, 107), // rvec: const struct iovec *
-    arg(598, 905), // riovcnt: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(435, 304), // n: int
-    arg(303, 193), // inp: fd_set *
-    arg(506, 193), // outp: fd_set *
-    arg(171, 193), // exp: fd_set *
-    arg(854, 744), // tsp: struct __kernel_timespec *
-    arg(705, 949), // sig: void *
-    arg(435, 304), // n: int
-    arg(303, 193), // inp: fd_set *
-    arg(506, 193), // outp: fd_set *
-    arg(171, 193), // exp: fd_set *
-    arg(854, 744), // tsp: struct __kernel_timespec *
-    arg(705, 949), // sig: void *
-    arg(587, 358), // request: long
-    arg(522, 358), // pid: long
-    arg(19, 905),  // addr: unsigned long
-    arg(133, 905), // data: unsigned long
-    arg(190, 903), // fd: unsigned int
-    arg(51, 95),   // buf: const char *
-    arg(121, 718), // count: size_t
-    arg(540, 356), // pos: loff_t
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
-    arg(542, 905), // pos_l: unsigned long
-    arg(541, 905), // pos_h: unsigned long
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
-    arg(542, 905), // pos_l: unsigned long
-    arg(541, 905), // pos_h: unsigned long
-    arg(206, 621), // flags: rwf_t
-    arg(436, 95),  // name: const char *
-    arg(956, 304), // which: int
-    arg(51, 949),  // buf: void *
-    arg(55, 718),  // bufsize: size_t
-    arg(593, 719), // ret: size_t *
-    arg(88, 903),  // cmd: unsigned int
-    arg(724, 95),  // special: const char *
-    arg(288, 564), // id: qid_t
-    arg(19, 949),  // addr: void *
-    arg(190, 903), // fd: unsigned int
-    arg(88, 903),  // cmd: unsigned int
-    arg(288, 564), // id: qid_t
-    arg(19, 949),  // addr: void *
-    arg(190, 903), // fd: unsigned int
-    arg(51, 64),   // buf: char *
-    arg(121, 718), // count: size_t
-    arg(190, 304), // fd: int
-    arg(478, 356), // offset: loff_t
-    arg(121, 718), // count: size_t
-    arg(190, 903), // fd: unsigned int
-    arg(143, 769), // dirp: struct old_linux_dirent *
-    arg(121, 903), // count: unsigned int
-    arg(513, 95),  // path: const char *
-    arg(51, 64),   // buf: char *
-    arg(54, 304),  // bufsiz: int
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(51, 64),   // buf: char *
-    arg(54, 304),  // bufsiz: int
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
-    arg(370, 304), // magic1: int
-    arg(371, 304), // magic2: int
-    arg(88, 903),  // cmd: unsigned int
-    arg(28, 949),  // arg: void *
-    arg(190, 304), // fd: int
-    arg(878, 949), // ubuf: void *
-    arg(717, 718), // size: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(878, 949), // ubuf: void *
-    arg(717, 718), // size: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(19, 786),  // addr: struct sockaddr *
-    arg(20, 305),  // addr_len: int *
-    arg(190, 304), // fd: int
-    arg(395, 763), // mmsg: struct mmsghdr *
-    arg(945, 903), // vlen: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(190, 304), // fd: int
-    arg(395, 763), // mmsg: struct mmsghdr *
-    arg(945, 903), // vlen: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(825, 744), // timeout: struct __kernel_timespec *
-    arg(190, 304), // fd: int
-    arg(419, 797), // msg: struct user_msghdr *
-    arg(206, 903), // flags: unsigned int
-    arg(731, 905), // start: unsigned long
-    arg(717, 905), // size: unsigned long
-    arg(554, 905), // prot: unsigned long
-    arg(521, 905), // pgoff: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(40, 903),  // at_flags: unsigned int
-    arg(436, 95),  // name: const char *
-    arg(489, 95),  // oldname: const char *
-    arg(451, 95),  // newname: const char *
-    arg(487, 304), // olddfd: int
-    arg(489, 95),  // oldname: const char *
-    arg(447, 304), // newdfd: int
-    arg(451, 95),  // newname: const char *
-    arg(487, 304), // olddfd: int
-    arg(489, 95),  // oldname: const char *
-    arg(447, 304), // newdfd: int
-    arg(451, 95),  // newname: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(11, 95),   // _type: const char *
-    arg(4, 95),    // _description: const char *
-    arg(3, 95),    // _callout_info: const char *
-    arg(136, 331), // destringid: key_serial_t
-    arg(514, 95),  // pathname: const char *
-    arg(603, 777), // rseq: struct rseq *
-    arg(604, 861), // rseq_len: u32
-    arg(206, 304), // flags: int
-    arg(705, 861), // sig: u32
-    arg(705, 304), // sig: int
-    arg(17, 112),  // act: const struct sigaction *
-    arg(473, 783), // oact: struct sigaction *
-    arg(716, 718), // sigsetsize: size_t
-    arg(922, 715), // uset: sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(287, 304), // how: int
-    arg(470, 715), // nset: sigset_t *
-    arg(503, 715), // oset: sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(522, 525), // pid: pid_t
-    arg(705, 304), // sig: int
-    arg(886, 707), // uinfo: siginfo_t *
-    arg(893, 715), // unewset: sigset_t *
-    arg(716, 718), // sigsetsize: size_t
-    arg(931, 101), // uthese: const sigset_t *
-    arg(886, 707), // uinfo: siginfo_t *
-    arg(937, 106), // uts: const struct __kernel_timespec *
-    arg(716, 718), // sigsetsize: size_t
-    arg(931, 101), // uthese: const sigset_t *
-    arg(886, 707), // uinfo: siginfo_t *
-    arg(937, 106), // uts: const struct __kernel_timespec *
-    arg(716, 718), // sigsetsize: size_t
-    arg(820, 525), // tgid: pid_t
-    arg(522, 525), // pid: pid_t
-    arg(705, 304), // sig: int
-    arg(886, 707), // uinfo: siginfo_t *
-    arg(394, 905), // mmio_addr: unsigned long
-    arg(916, 949), // user_buffer: void *
-    arg(343, 718), // length: size_t
-    arg(394, 905), // mmio_addr: unsigned long
-    arg(916, 116), // user_buffer: const void *
-    arg(343, 718), // length: size_t
-    arg(91, 304),  // command: int
-    arg(711, 304), // signum: int
-    arg(229, 905), // function_code: unsigned long
-    arg(590, 949), // resp_buffer: void *
-    arg(594, 864), // return_code: u64 *
-    arg(206, 905), // flags: unsigned long
-    arg(538, 304), // policy: int
-    arg(538, 304), // policy: int
-    arg(522, 525), // pid: pid_t
-    arg(340, 903), // len: unsigned int
-    arg(918, 906), // user_mask_ptr: unsigned long *
-    arg(522, 525), // pid: pid_t
-    arg(877, 779), // uattr: struct sched_attr *
-    arg(924, 903), // usize: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(509, 780), // param: struct sched_param *
-    arg(522, 525), // pid: pid_t
-    arg(522, 525), // pid: pid_t
-    arg(306, 744), // interval: struct __kernel_timespec *
-    arg(522, 525), // pid: pid_t
-    arg(306, 744), // interval: struct __kernel_timespec *
-    arg(522, 525), // pid: pid_t
-    arg(340, 903), // len: unsigned int
-    arg(918, 906), // user_mask_ptr: unsigned long *
-    arg(522, 525), // pid: pid_t
-    arg(877, 779), // uattr: struct sched_attr *
-    arg(206, 903), // flags: unsigned int
-    arg(522, 525), // pid: pid_t
-    arg(509, 780), // param: struct sched_param *
-    arg(522, 525), // pid: pid_t
-    arg(538, 304), // policy: int
-    arg(509, 780), // param: struct sched_param *
-    arg(490, 903), // op: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(876, 949), // uargs: void *
-    arg(435, 304), // n: int
-    arg(303, 193), // inp: fd_set *
-    arg(506, 193), // outp: fd_set *
-    arg(171, 193), // exp: fd_set *
-    arg(857, 743), // tvp: struct __kernel_old_timeval *
-    arg(647, 304), // semid: int
-    arg(648, 304), // semnum: int
-    arg(88, 304),  // cmd: int
-    arg(28, 905),  // arg: unsigned long
-    arg(330, 332), // key: key_t
-    arg(469, 304), // nsems: int
-    arg(645, 304), // semflg: int
-    arg(647, 304), // semid: int
-    arg(853, 781), // tsops: struct sembuf *
-    arg(471, 900), // nsops: unsigned
-    arg(647, 304), // semid: int
-    arg(853, 781), // tsops: struct sembuf *
-    arg(471, 903), // nsops: unsigned int
-    arg(825, 106), // timeout: const struct __kernel_timespec *
-    arg(647, 304), // semid: int
-    arg(853, 781), // tsops: struct sembuf *
-    arg(471, 903), // nsops: unsigned int
-    arg(825, 106), // timeout: const struct __kernel_timespec *
-    arg(190, 304), // fd: int
-    arg(52, 949),  // buff: void *
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(505, 304), // out_fd: int
-    arg(292, 304), // in_fd: int
-    arg(478, 357), // offset: loff_t *
-    arg(121, 718), // count: size_t
-    arg(505, 304), // out_fd: int
-    arg(292, 304), // in_fd: int
-    arg(478, 357), // offset: loff_t *
-    arg(121, 718), // count: size_t
-    arg(190, 304), // fd: int
-    arg(395, 763), // mmsg: struct mmsghdr *
-    arg(945, 903), // vlen: unsigned int
-    arg(206, 903), // flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(419, 797), // msg: struct user_msghdr *
-    arg(206, 903), // flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(52, 949),  // buff: void *
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(19, 786),  // addr: struct sockaddr *
-    arg(20, 304),  // addr_len: int
-    arg(398, 304), // mode: int
-    arg(456, 115), // nmask: const unsigned long *
-    arg(376, 905), // maxnode: unsigned long
-    arg(731, 905), // start: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(286, 905), // home_node: unsigned long
-    arg(206, 905), // flags: unsigned long
-    arg(283, 775), // head: struct robust_list_head *
-    arg(340, 718), // len: size_t
-    arg(867, 796), // u_info: struct user_desc *
-    arg(823, 305), // tidptr: int *
-    arg(436, 64),  // name: char *
-    arg(340, 304), // len: int
-    arg(275, 276), // gid: gid_t
-    arg(275, 276), // gid: gid_t
-    arg(883, 884), // uid: uid_t
-    arg(883, 884), // uid: uid_t
-    arg(275, 276), // gid: gid_t
-    arg(275, 276), // gid: gid_t
-    arg(278, 304), // gidsetsize: int
-    arg(281, 277), // grouplist: gid_t *
-    arg(278, 304), // gidsetsize: int
-    arg(281, 277), // grouplist: gid_t *
-    arg(436, 64),  // name: char *
-    arg(340, 304), // len: int
-    arg(956, 304), // which: int
-    arg(941, 742), // value: struct __kernel_old_itimerval *
-    arg(507, 742), // ovalue: struct __kernel_old_itimerval *
-    arg(190, 304), // fd: int
-    arg(206, 304), // flags: int
-    arg(522, 525), // pid: pid_t
-    arg(520, 525), // pgid: pid_t
-    arg(956, 304), // which: int
-    arg(958, 304), // who: int
-    arg(455, 304), // niceval: int
-    arg(595, 276), // rgid: gid_t
-    arg(147, 276), // egid: gid_t
-    arg(595, 276), // rgid: gid_t
-    arg(147, 276), // egid: gid_t
-    arg(595, 276), // rgid: gid_t
-    arg(147, 276), // egid: gid_t
-    arg(695, 276), // sgid: gid_t
-    arg(595, 276), // rgid: gid_t
-    arg(147, 276), // egid: gid_t
-    arg(695, 276), // sgid: gid_t
-    arg(615, 884), // ruid: uid_t
-    arg(160, 884), // euid: uid_t
-    arg(803, 884), // suid: uid_t
-    arg(615, 884), // ruid: uid_t
-    arg(160, 884), // euid: uid_t
-    arg(803, 884), // suid: uid_t
-    arg(615, 884), // ruid: uid_t
-    arg(160, 884), // euid: uid_t
-    arg(615, 884), // ruid: uid_t
-    arg(160, 884), // euid: uid_t
-    arg(589, 903), // resource: unsigned int
-    arg(599, 773), // rlim: struct rlimit *
-    arg(190, 304), // fd: int
-    arg(344, 304), // level: int
-    arg(501, 304), // optname: int
-    arg(502, 64),  // optval: char *
-    arg(500, 304), // optlen: int
-    arg(856, 743), // tv: struct __kernel_old_timeval *
-    arg(860, 794), // tz: struct timezone *
-    arg(883, 884), // uid: uid_t
-    arg(883, 884), // uid: uid_t
-    arg(514, 95),  // pathname: const char *
-    arg(436, 95),  // name: const char *
-    arg(941, 116), // value: const void *
-    arg(717, 718), // size: size_t
-    arg(206, 304), // flags: int
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(40, 903),  // at_flags: unsigned int
-    arg(436, 95),  // name: const char *
-    arg(876, 114), // uargs: const struct xattr_args *
-    arg(924, 718), // usize: size_t
-    arg(703, 304), // shmid: int
-    arg(697, 64),  // shmaddr: char *
-    arg(701, 304), // shmflg: int
-    arg(703, 304), // shmid: int
-    arg(88, 304),  // cmd: int
-    arg(51, 782),  // buf: struct shmid_ds *
-    arg(697, 64),  // shmaddr: char *
-    arg(330, 332), // key: key_t
-    arg(717, 718), // size: size_t
-    arg(701, 304), // shmflg: int
-    arg(190, 304), // fd: int
-    arg(287, 304), // how: int
-    arg(928, 103), // uss: const stack_t *
-    arg(908, 730), // uoss: stack_t *
-    arg(880, 304), // ufd: int
-    arg(917, 715), // user_mask: sigset_t *
-    arg(720, 718), // sizemask: size_t
-    arg(880, 304), // ufd: int
-    arg(917, 715), // user_mask: sigset_t *
-    arg(720, 718), // sizemask: size_t
-    arg(206, 304), // flags: int
-    arg(922, 486), // uset: old_sigset_t *
-    arg(287, 304), // how: int
-    arg(470, 486), // nset: old_sigset_t *
-    arg(503, 486), // oset: old_sigset_t *
-    arg(177, 304), // family: int
-    arg(859, 304), // type: int
-    arg(555, 304), // protocol: int
-    arg(59, 304),  // call: int
-    arg(35, 906),  // args: unsigned long *
-    arg(177, 304), // family: int
-    arg(859, 304), // type: int
-    arg(555, 304), // protocol: int
-    arg(927, 305), // usockvec: int *
-    arg(191, 304), // fd_in: int
-    arg(475, 357), // off_in: loff_t *
-    arg(192, 304), // fd_out: int
-    arg(476, 357), // off_out: loff_t *
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(436, 95),  // name: const char *
-    arg(206, 903), // flags: unsigned int
-    arg(398, 889), // mode: umode_t
-    arg(440, 304), // neighbor_fd: int
-    arg(190, 304), // fd: int
-    arg(897, 862), // unpc: u32 *
-    arg(930, 862), // ustatus: u32 *
-    arg(450, 304), // newmask: int
-    arg(202, 95),  // filename: const char *
-    arg(735, 787), // statbuf: struct stat *
-    arg(202, 95),  // filename: const char *
-    arg(735, 788), // statbuf: struct stat64 *
-    arg(514, 95),  // pathname: const char *
-    arg(51, 789),  // buf: struct statfs *
-    arg(513, 95),  // path: const char *
-    arg(817, 718), // sz: size_t
-    arg(51, 790),  // buf: struct statfs64 *
-    arg(586, 109), // req: const struct mnt_id_req *
-    arg(51, 791),  // buf: struct statmount *
-    arg(55, 718),  // bufsize: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(206, 900), // flags: unsigned
-    arg(373, 903), // mask: unsigned int
-    arg(53, 792),  // buffer: struct statx *
-    arg(19, 905),  // addr: unsigned long
-    arg(340, 905), // len: unsigned long
-    arg(372, 862), // map: u32 *
-    arg(725, 95),  // specialfile: const char *
-    arg(725, 95),  // specialfile: const char *
-    arg(805, 304), // swap_flags: int
-    arg(489, 95),  // oldname: const char *
-    arg(451, 95),  // newname: const char *
-    arg(489, 95),  // oldname: const char *
-    arg(447, 304), // newdfd: int
-    arg(451, 95),  // newname: const char *
-    arg(190, 304), // fd: int
-    arg(478, 356), // offset: loff_t
-    arg(439, 356), // nbytes: loff_t
-    arg(206, 903), // flags: unsigned int
-    arg(190, 304), // fd: int
-    arg(206, 903), // flags: unsigned int
-    arg(478, 356), // offset: loff_t
-    arg(439, 356), // nbytes: loff_t
-    arg(190, 304), // fd: int
-    arg(498, 304), // option: int
-    arg(29, 905),  // arg1: unsigned long
-    arg(30, 905),  // arg2: unsigned long
-    arg(294, 793), // info: struct sysinfo *
-    arg(859, 304), // type: int
-    arg(51, 64),   // buf: char *
-    arg(340, 304), // len: int
-    arg(195, 304), // fdin: int
-    arg(196, 304), // fdout: int
-    arg(340, 718), // len: size_t
-    arg(206, 903), // flags: unsigned int
-    arg(820, 525), // tgid: pid_t
-    arg(522, 525), // pid: pid_t
-    arg(705, 304), // sig: int
-    arg(845, 0),   // tloc: __kernel_old_time_t *
-    arg(957, 97),  // which_clock: const clockid_t
-    arg(829, 784), // timer_event_spec: struct sigevent *
-    arg(127, 837), // created_timer_id: timer_t *
-    arg(833, 836), // timer_id: timer_t
-    arg(833, 836), // timer_id: timer_t
-    arg(833, 836), // timer_id: timer_t
-    arg(689, 741), // setting: struct __kernel_itimerspec *
-    arg(833, 836), // timer_id: timer_t
-    arg(689, 741), // setting: struct __kernel_itimerspec *
-    arg(833, 836), // timer_id: timer_t
-    arg(206, 304), // flags: int
-    arg(446, 105), // new_setting: const struct __kernel_itimerspec *
-    arg(485, 741), // old_setting: struct __kernel_itimerspec *
-    arg(833, 836), // timer_id: timer_t
-    arg(206, 304), // flags: int
-    arg(446, 105), // new_setting: const struct __kernel_itimerspec *
-    arg(485, 741), // old_setting: struct __kernel_itimerspec *
-    arg(81, 304),  // clockid: int
-    arg(206, 304), // flags: int
-    arg(880, 304), // ufd: int
-    arg(504, 741), // otmr: struct __kernel_itimerspec *
-    arg(880, 304), // ufd: int
-    arg(504, 741), // otmr: struct __kernel_itimerspec *
-    arg(880, 304), // ufd: int
-    arg(206, 304), // flags: int
-    arg(936, 105), // utmr: const struct __kernel_itimerspec *
-    arg(504, 741), // otmr: struct __kernel_itimerspec *
-    arg(880, 304), // ufd: int
-    arg(206, 304), // flags: int
-    arg(936, 105), // utmr: const struct __kernel_itimerspec *
-    arg(504, 741), // otmr: struct __kernel_itimerspec *
-    arg(818, 795), // tbuf: struct tms *
-    arg(522, 525), // pid: pid_t
-    arg(705, 304), // sig: int
-    arg(513, 95),  // path: const char *
-    arg(343, 358), // length: long
-    arg(513, 95),  // path: const char *
-    arg(343, 356), // length: loff_t
-    arg(589, 903), // resource: unsigned int
-    arg(599, 773), // rlim: struct rlimit *
-    arg(373, 304), // mask: int
-    arg(436, 64),  // name: char *
-    arg(206, 304), // flags: int
-    arg(436, 768), // name: struct new_utsname *
-    arg(514, 95),  // pathname: const char *
-    arg(139, 304), // dfd: int
-    arg(514, 95),  // pathname: const char *
-    arg(205, 304), // flag: int
-    arg(899, 905), // unshare_flags: unsigned long
-    arg(346, 95),  // library: const char *
-    arg(206, 304), // flags: int
-    arg(137, 900), // dev: unsigned
-    arg(878, 798), // ubuf: struct ustat *
-    arg(202, 64),  // filename: char *
-    arg(843, 799), // times: struct utimbuf *
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(935, 744), // utimes: struct __kernel_timespec *
-    arg(206, 304), // flags: int
-    arg(139, 304), // dfd: int
-    arg(202, 95),  // filename: const char *
-    arg(935, 744), // utimes: struct __kernel_timespec *
-    arg(206, 304), // flags: int
-    arg(202, 64),  // filename: char *
-    arg(935, 743), // utimes: struct __kernel_old_timeval *
-    arg(88, 905),  // cmd: unsigned long
-    arg(28, 905),  // arg: unsigned long
-    arg(919, 800), // user_vm86: struct vm86_struct *
-    arg(190, 304), // fd: int
-    arg(887, 107), // uiov: const struct iovec *
-    arg(467, 905), // nr_segs: unsigned long
-    arg(206, 903), // flags: unsigned int
-    arg(911, 525), // upid: pid_t
-    arg(734, 305), // stat_addr: int *
-    arg(499, 304), // options: int
-    arg(614, 778), // ru: struct rusage *
-    arg(956, 304), // which: int
-    arg(911, 525), // upid: pid_t
-    arg(295, 785), // infop: struct siginfo *
-    arg(499, 304), // options: int
-    arg(614, 778), // ru: struct rusage *
-    arg(522, 525), // pid: pid_t
-    arg(734, 305), // stat_addr: int *
-    arg(499, 304), // options: int
-    arg(190, 903), // fd: unsigned int
-    arg(51, 95),   // buf: const char *
-    arg(121, 718), // count: size_t
-    arg(190, 905), // fd: unsigned long
-    arg(942, 107), // vec: const struct iovec *
-    arg(945, 905), // vlen: unsigned long
+    arg(190, 903), arg(479, 905), arg(480, 905), arg(592, 357), arg(955, 903), arg(435, 304),
+    arg(303, 193), arg(506, 193), arg(171, 193), arg(857, 743), arg(35, 746), arg(190, 304),
+    arg(910, 786), arg(909, 305), arg(190, 304), arg(910, 786), arg(909, 305), arg(206, 304),
+    arg(202, 95), arg(398, 304), arg(436, 95), arg(11, 95), arg(4, 95), arg(9, 116), arg(537, 718),
+    arg(597, 331), arg(858, 745), arg(641, 903), arg(498, 304), arg(30, 905), arg(190, 304),
+    arg(23, 304), arg(478, 356), arg(340, 356), arg(190, 304), arg(206, 903), arg(478, 356),
+    arg(439, 356), arg(228, 304), arg(133, 358), arg(190, 304), arg(891, 786), arg(21, 304),
+    arg(88, 304), arg(877, 894), arg(717, 903), arg(50, 905), arg(190, 903), arg(129, 748),
+    arg(128, 747), arg(206, 903), arg(285, 61), arg(134, 60), arg(285, 61), arg(133, 94),
+    arg(202, 95), arg(202, 95), arg(398, 889), arg(202, 95), arg(915, 884), arg(279, 276),
+    arg(202, 95), arg(915, 884), arg(279, 276), arg(202, 95), arg(957, 97), arg(938, 745),
+    arg(957, 97), arg(938, 745), arg(957, 97), arg(850, 744), arg(957, 97), arg(850, 744),
+    arg(957, 97), arg(850, 744), arg(957, 97), arg(850, 744), arg(957, 97), arg(206, 304),
+    arg(602, 106), arg(601, 744), arg(957, 97), arg(206, 304), arg(602, 106), arg(601, 744),
+    arg(957, 97), arg(850, 106), arg(957, 97), arg(850, 106), arg(85, 905), arg(452, 905),
+    arg(512, 305), arg(66, 305), arg(846, 905), arg(876, 749), arg(717, 718), arg(190, 903),
+    arg(190, 903), arg(374, 903), arg(206, 903), arg(190, 304), arg(921, 786), arg(21, 304),
+    arg(191, 304), arg(475, 357), arg(192, 304), arg(476, 357), arg(340, 718), arg(206, 903),
+    arg(514, 95), arg(398, 889), arg(436, 95), arg(717, 718), arg(436, 95), arg(206, 903),
+    arg(199, 903), arg(488, 903), arg(448, 903), arg(488, 903), arg(448, 903), arg(206, 304),
+    arg(717, 304), arg(206, 304), arg(152, 304), arg(490, 304), arg(190, 304), arg(162, 750),
+    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 304), arg(708, 101), arg(716, 718),
+    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 106), arg(708, 101), arg(716, 718),
+    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 304), arg(121, 903), arg(121, 903),
+    arg(206, 304), arg(202, 95), arg(37, 96), arg(151, 96), arg(190, 304), arg(202, 95),
+    arg(37, 96), arg(151, 96), arg(206, 304), arg(159, 304), arg(159, 304), arg(139, 304),
+    arg(202, 95), arg(398, 304), arg(139, 304), arg(202, 95), arg(398, 304), arg(206, 304),
+    arg(190, 304), arg(478, 356), arg(340, 718), arg(23, 304), arg(190, 304), arg(478, 356),
+    arg(340, 356), arg(23, 304), arg(190, 304), arg(398, 304), arg(478, 356), arg(340, 356),
+    arg(206, 903), arg(163, 903), arg(178, 304), arg(206, 903), arg(373, 2), arg(139, 304),
+    arg(514, 95), arg(190, 903), arg(190, 903), arg(398, 889), arg(139, 304), arg(202, 95),
+    arg(398, 889), arg(139, 304), arg(202, 95), arg(398, 889), arg(206, 903), arg(190, 903),
+    arg(915, 884), arg(279, 276), arg(190, 903), arg(915, 884), arg(279, 276), arg(139, 304),
+    arg(202, 95), arg(915, 884), arg(279, 276), arg(205, 304), arg(190, 903), arg(88, 903),
+    arg(28, 905), arg(190, 903), arg(88, 903), arg(28, 905), arg(190, 903), arg(190, 304),
+    arg(436, 95), arg(941, 949), arg(717, 718), arg(139, 304), arg(202, 95), arg(879, 751),
+    arg(924, 718), arg(40, 903), arg(139, 304), arg(202, 95), arg(879, 751), arg(924, 718),
+    arg(40, 903), arg(190, 304), arg(510, 95), arg(206, 304), arg(190, 304), arg(350, 64),
+    arg(717, 718), arg(190, 903), arg(88, 903), arg(190, 304), arg(436, 95), arg(190, 304),
+    arg(88, 903), arg(6, 95), arg(12, 116), arg(44, 304), arg(190, 304), arg(436, 95),
+    arg(941, 116), arg(717, 718), arg(206, 304), arg(214, 304), arg(206, 903), arg(42, 903),
+    arg(5, 95), arg(206, 903), arg(139, 304), arg(513, 95), arg(206, 903), arg(190, 903),
+    arg(735, 787), arg(190, 905), arg(735, 788), arg(139, 304), arg(202, 95), arg(735, 788),
+    arg(205, 304), arg(190, 903), arg(51, 789), arg(190, 903), arg(817, 718), arg(51, 790),
+    arg(190, 903), arg(190, 903), arg(343, 477), arg(190, 903), arg(343, 356), arg(874, 862),
+    arg(490, 304), arg(939, 861), arg(932, 106), arg(875, 862), arg(940, 861), arg(951, 753),
+    arg(206, 903), arg(468, 304), arg(465, 304), arg(874, 862), arg(490, 304), arg(939, 861),
+    arg(932, 106), arg(875, 862), arg(940, 861), arg(874, 949), arg(939, 905), arg(373, 905),
+    arg(206, 903), arg(825, 744), arg(81, 82), arg(951, 753), arg(462, 903), arg(206, 903),
+    arg(825, 744), arg(81, 82), arg(874, 949), arg(373, 905), arg(459, 304), arg(206, 903),
+    arg(139, 304), arg(202, 95), arg(935, 743), arg(538, 305), arg(456, 906), arg(376, 905),
+    arg(19, 905), arg(206, 905), arg(522, 304), arg(284, 776), arg(342, 719), arg(867, 796),
+    arg(124, 901), arg(457, 901), arg(907, 754), arg(51, 64), arg(717, 905), arg(190, 903),
+    arg(142, 760), arg(121, 903), arg(190, 903), arg(142, 761), arg(121, 903), arg(278, 304),
+    arg(281, 277), arg(278, 304), arg(281, 277), arg(956, 304), arg(941, 742), arg(190, 304),
+    arg(925, 786), arg(926, 305), arg(522, 525), arg(956, 304), arg(958, 304), arg(878, 64),
+    arg(340, 718), arg(206, 903), arg(596, 277), arg(148, 277), arg(696, 277), arg(596, 277),
+    arg(148, 277), arg(696, 277), arg(616, 885), arg(161, 885), arg(804, 885), arg(616, 885),
+    arg(161, 885), arg(804, 885), arg(589, 903), arg(599, 773), arg(958, 304), arg(614, 778),
+    arg(522, 525), arg(190, 304), arg(925, 786), arg(926, 305), arg(190, 304), arg(344, 304),
+    arg(501, 304), arg(502, 64), arg(500, 305), arg(856, 743), arg(860, 794), arg(514, 95),
+    arg(436, 95), arg(941, 949), arg(717, 718), arg(139, 304), arg(514, 95), arg(40, 903),
+    arg(436, 95), arg(876, 801), arg(924, 718), arg(400, 949), arg(340, 905), arg(510, 95),
+    arg(190, 304), arg(514, 95), arg(373, 861), arg(206, 304), arg(190, 304), arg(954, 1),
+    arg(131, 24), arg(317, 757), arg(592, 755), arg(130, 24), arg(131, 24), arg(383, 358),
+    arg(459, 358), arg(166, 755), arg(825, 744), arg(131, 24), arg(383, 358), arg(459, 358),
+    arg(166, 755), arg(825, 744), arg(923, 104), arg(131, 24), arg(383, 358), arg(459, 358),
+    arg(166, 755), arg(825, 744), arg(923, 104), arg(461, 900), arg(132, 25), arg(131, 24),
+    arg(459, 358), arg(318, 758), arg(190, 903), arg(849, 861), arg(382, 861), arg(206, 861),
+    arg(34, 116), arg(36, 718), arg(190, 903), arg(491, 903), arg(28, 949), arg(460, 903),
+    arg(149, 861), arg(511, 756), arg(190, 903), arg(88, 903), arg(28, 905), arg(211, 905),
+    arg(472, 905), arg(855, 304), arg(344, 903), arg(956, 304), arg(958, 304), arg(956, 304),
+    arg(958, 304), arg(322, 304), arg(59, 903), arg(204, 304), arg(640, 905), arg(822, 905),
+    arg(558, 949), arg(198, 358), arg(523, 525), arg(524, 525), arg(859, 304), arg(290, 905),
+    arg(291, 905), arg(327, 304), arg(298, 304), arg(90, 905), arg(89, 95), arg(206, 905),
+    arg(150, 905), arg(466, 905), arg(642, 759), arg(206, 905), arg(498, 304), arg(30, 905),
+    arg(31, 905), arg(32, 905), arg(33, 905), arg(522, 525), arg(705, 304), arg(619, 99),
+    arg(618, 98), arg(617, 118), arg(206, 93), arg(41, 108), arg(717, 102), arg(206, 93),
+    arg(619, 99), arg(206, 93), arg(202, 95), arg(915, 884), arg(279, 276), arg(202, 95),
+    arg(915, 884), arg(279, 276), arg(514, 95), arg(436, 95), arg(941, 949), arg(717, 718),
+    arg(489, 95), arg(451, 95), arg(487, 304), arg(489, 95), arg(447, 304), arg(451, 95),
+    arg(206, 304), arg(190, 304), arg(45, 304), arg(586, 109), arg(397, 864), arg(463, 718),
+    arg(206, 903), arg(514, 95), arg(350, 64), arg(717, 718), arg(139, 304), arg(514, 95),
+    arg(40, 903), arg(350, 64), arg(717, 718), arg(514, 95), arg(350, 64), arg(717, 718),
+    arg(119, 863), arg(51, 64), arg(340, 718), arg(514, 95), arg(436, 95), arg(190, 903),
+    arg(478, 477), arg(955, 903), arg(514, 95), arg(436, 95), arg(941, 116), arg(717, 718),
+    arg(206, 304), arg(41, 903), arg(130, 762), arg(717, 862), arg(206, 861), arg(289, 864),
+    arg(717, 862), arg(206, 861), arg(41, 903), arg(130, 762), arg(717, 861), arg(206, 861),
+    arg(202, 95), arg(735, 787), arg(202, 95), arg(735, 788), arg(731, 905), arg(341, 718),
+    arg(47, 304), arg(731, 905), arg(340, 905), arg(398, 905), arg(456, 115), arg(376, 905),
+    arg(206, 903), arg(88, 304), arg(206, 903), arg(123, 304), arg(892, 95), arg(206, 903),
+    arg(206, 903), arg(522, 525), arg(376, 905), arg(483, 115), arg(443, 115), arg(731, 905),
+    arg(340, 718), arg(942, 902), arg(514, 95), arg(398, 889), arg(139, 304), arg(514, 95),
+    arg(398, 889), arg(202, 95), arg(398, 889), arg(137, 900), arg(139, 304), arg(202, 95),
+    arg(398, 889), arg(137, 903), arg(731, 905), arg(340, 718), arg(731, 905), arg(340, 718),
+    arg(206, 304), arg(206, 304), arg(19, 905), arg(340, 905), arg(554, 905), arg(206, 905),
+    arg(190, 905), arg(474, 905), arg(19, 905), arg(340, 905), arg(554, 905), arg(206, 905),
+    arg(190, 905), arg(521, 905), arg(228, 304), arg(558, 949), arg(57, 905), arg(138, 64),
+    arg(141, 64), arg(859, 64), arg(206, 905), arg(133, 949), arg(139, 304), arg(513, 95),
+    arg(206, 903), arg(877, 764), arg(924, 718), arg(212, 304), arg(213, 95), arg(847, 304),
+    arg(848, 95), arg(206, 903), arg(522, 525), arg(464, 905), arg(508, 117), arg(458, 100),
+    arg(739, 305), arg(206, 304), arg(731, 905), arg(340, 718), arg(554, 905), arg(416, 415),
+    arg(868, 110), arg(873, 765), arg(416, 415), arg(872, 113), arg(871, 95), arg(481, 304),
+    arg(398, 889), arg(866, 765), arg(416, 415), arg(870, 64), arg(420, 718), arg(869, 904),
+    arg(865, 106), arg(416, 415), arg(870, 64), arg(420, 718), arg(869, 904), arg(865, 106),
+    arg(416, 415), arg(870, 95), arg(420, 718), arg(421, 903), arg(865, 106), arg(416, 415),
+    arg(870, 95), arg(420, 718), arg(421, 903), arg(865, 106), arg(871, 95), arg(19, 905),
+    arg(482, 905), arg(442, 905), arg(206, 905), arg(441, 905), arg(731, 905), arg(340, 718),
+    arg(206, 905), arg(430, 304), arg(88, 304), arg(51, 767), arg(330, 332), arg(423, 304),
+    arg(430, 304), arg(425, 766), arg(428, 718), arg(429, 358), arg(423, 304), arg(430, 304),
+    arg(425, 766), arg(428, 718), arg(423, 304), arg(731, 905), arg(340, 718), arg(206, 304),
+    arg(731, 905), arg(340, 718), arg(19, 905), arg(340, 718), arg(139, 304), arg(436, 95),
+    arg(282, 752), arg(396, 949), arg(205, 304), arg(602, 744), arg(601, 744), arg(139, 304),
+    arg(202, 95), arg(735, 787), arg(205, 304), arg(293, 304), arg(202, 95), arg(206, 304),
+    arg(398, 889), arg(403, 304), arg(282, 752), arg(206, 304), arg(139, 304), arg(202, 95),
+    arg(206, 900), arg(139, 304), arg(202, 95), arg(206, 900), arg(877, 764), arg(924, 718),
+    arg(139, 304), arg(202, 95), arg(206, 304), arg(398, 889), arg(139, 304), arg(202, 95),
+    arg(287, 770), arg(924, 718), arg(56, 905), arg(140, 905), arg(474, 905), arg(340, 905),
+    arg(51, 949), arg(56, 905), arg(140, 905), arg(474, 905), arg(340, 905), arg(51, 949),
+    arg(43, 771), arg(522, 525), arg(122, 304), arg(280, 304), arg(206, 905), arg(519, 903),
+    arg(526, 304), arg(190, 304), arg(206, 903), arg(522, 525), arg(206, 903), arg(526, 304),
+    arg(705, 304), arg(294, 707), arg(206, 903), arg(199, 305), arg(199, 305), arg(206, 304),
+    arg(445, 95), arg(560, 95), arg(206, 905), arg(297, 905), arg(533, 304), arg(731, 905),
+    arg(340, 718), arg(554, 905), arg(533, 304), arg(881, 772), arg(453, 903), arg(826, 304),
+    arg(881, 772), arg(453, 903), arg(854, 744), arg(708, 101), arg(716, 718), arg(881, 772),
+    arg(453, 903), arg(854, 744), arg(708, 101), arg(716, 718), arg(498, 304), arg(30, 905),
+    arg(31, 905), arg(32, 905), arg(33, 905), arg(190, 903), arg(51, 64), arg(121, 718),
+    arg(540, 356), arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905),
+    arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905), arg(206, 621),
+    arg(522, 525), arg(589, 903), arg(444, 111), arg(484, 774), arg(526, 304), arg(942, 107),
+    arg(945, 718), arg(47, 304), arg(206, 903), arg(526, 304), arg(206, 903), arg(522, 525),
+    arg(368, 107), arg(349, 905), arg(620, 107), arg(598, 905), arg(206, 905), arg(522, 525),
+    arg(368, 107), arg(349, 905), arg(620, 107), arg(598, 905), arg(206, 905), arg(435, 304),
+    arg(303, 193), arg(506, 193), arg(171, 193), arg(854, 744), arg(705, 949), arg(435, 304),
+    arg(303, 193), arg(506, 193), arg(171, 193), arg(854, 744), arg(705, 949), arg(587, 358),
+    arg(522, 358), arg(19, 905), arg(133, 905), arg(190, 903), arg(51, 95), arg(121, 718),
+    arg(540, 356), arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905),
+    arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905), arg(206, 621),
+    arg(436, 95), arg(956, 304), arg(51, 949), arg(55, 718), arg(593, 719), arg(88, 903),
+    arg(724, 95), arg(288, 564), arg(19, 949), arg(190, 903), arg(88, 903), arg(288, 564),
+    arg(19, 949), arg(190, 903), arg(51, 64), arg(121, 718), arg(190, 304), arg(478, 356),
+    arg(121, 718), arg(190, 903), arg(143, 769), arg(121, 903), arg(513, 95), arg(51, 64),
+    arg(54, 304), arg(139, 304), arg(514, 95), arg(51, 64), arg(54, 304), arg(190, 905),
+    arg(942, 107), arg(945, 905), arg(370, 304), arg(371, 304), arg(88, 903), arg(28, 949),
+    arg(190, 304), arg(878, 949), arg(717, 718), arg(206, 903), arg(190, 304), arg(878, 949),
+    arg(717, 718), arg(206, 903), arg(19, 786), arg(20, 305), arg(190, 304), arg(395, 763),
+    arg(945, 903), arg(206, 903), arg(825, 744), arg(190, 304), arg(395, 763), arg(945, 903),
+    arg(206, 903), arg(825, 744), arg(190, 304), arg(419, 797), arg(206, 903), arg(731, 905),
+    arg(717, 905), arg(554, 905), arg(521, 905), arg(206, 905), arg(514, 95), arg(436, 95),
+    arg(139, 304), arg(514, 95), arg(40, 903), arg(436, 95), arg(489, 95), arg(451, 95),
+    arg(487, 304), arg(489, 95), arg(447, 304), arg(451, 95), arg(487, 304), arg(489, 95),
+    arg(447, 304), arg(451, 95), arg(206, 903), arg(11, 95), arg(4, 95), arg(3, 95), arg(136, 331),
+    arg(514, 95), arg(603, 777), arg(604, 861), arg(206, 304), arg(705, 861), arg(705, 304),
+    arg(17, 112), arg(473, 783), arg(716, 718), arg(922, 715), arg(716, 718), arg(287, 304),
+    arg(470, 715), arg(503, 715), arg(716, 718), arg(522, 525), arg(705, 304), arg(886, 707),
+    arg(893, 715), arg(716, 718), arg(931, 101), arg(886, 707), arg(937, 106), arg(716, 718),
+    arg(931, 101), arg(886, 707), arg(937, 106), arg(716, 718), arg(820, 525), arg(522, 525),
+    arg(705, 304), arg(886, 707), arg(394, 905), arg(916, 949), arg(343, 718), arg(394, 905),
+    arg(916, 116), arg(343, 718), arg(91, 304), arg(711, 304), arg(229, 905), arg(590, 949),
+    arg(594, 864), arg(206, 905), arg(538, 304), arg(538, 304), arg(522, 525), arg(340, 903),
+    arg(918, 906), arg(522, 525), arg(877, 779), arg(924, 903), arg(206, 903), arg(522, 525),
+    arg(509, 780), arg(522, 525), arg(522, 525), arg(306, 744), arg(522, 525), arg(306, 744),
+    arg(522, 525), arg(340, 903), arg(918, 906), arg(522, 525), arg(877, 779), arg(206, 903),
+    arg(522, 525), arg(509, 780), arg(522, 525), arg(538, 304), arg(509, 780), arg(490, 903),
+    arg(206, 903), arg(876, 949), arg(435, 304), arg(303, 193), arg(506, 193), arg(171, 193),
+    arg(857, 743), arg(647, 304), arg(648, 304), arg(88, 304), arg(28, 905), arg(330, 332),
+    arg(469, 304), arg(645, 304), arg(647, 304), arg(853, 781), arg(471, 900), arg(647, 304),
+    arg(853, 781), arg(471, 903), arg(825, 106), arg(647, 304), arg(853, 781), arg(471, 903),
+    arg(825, 106), arg(190, 304), arg(52, 949), arg(340, 718), arg(206, 903), arg(505, 304),
+    arg(292, 304), arg(478, 357), arg(121, 718), arg(505, 304), arg(292, 304), arg(478, 357),
+    arg(121, 718), arg(190, 304), arg(395, 763), arg(945, 903), arg(206, 903), arg(190, 304),
+    arg(419, 797), arg(206, 903), arg(190, 304), arg(52, 949), arg(340, 718), arg(206, 903),
+    arg(19, 786), arg(20, 304), arg(398, 304), arg(456, 115), arg(376, 905), arg(731, 905),
+    arg(340, 905), arg(286, 905), arg(206, 905), arg(283, 775), arg(340, 718), arg(867, 796),
+    arg(823, 305), arg(436, 64), arg(340, 304), arg(275, 276), arg(275, 276), arg(883, 884),
+    arg(883, 884), arg(275, 276), arg(275, 276), arg(278, 304), arg(281, 277), arg(278, 304),
+    arg(281, 277), arg(436, 64), arg(340, 304), arg(956, 304), arg(941, 742), arg(507, 742),
+    arg(190, 304), arg(206, 304), arg(522, 525), arg(520, 525), arg(956, 304), arg(958, 304),
+    arg(455, 304), arg(595, 276), arg(147, 276), arg(595, 276), arg(147, 276), arg(595, 276),
+    arg(147, 276), arg(695, 276), arg(595, 276), arg(147, 276), arg(695, 276), arg(615, 884),
+    arg(160, 884), arg(803, 884), arg(615, 884), arg(160, 884), arg(803, 884), arg(615, 884),
+    arg(160, 884), arg(615, 884), arg(160, 884), arg(589, 903), arg(599, 773), arg(190, 304),
+    arg(344, 304), arg(501, 304), arg(502, 64), arg(500, 304), arg(856, 743), arg(860, 794),
+    arg(883, 884), arg(883, 884), arg(514, 95), arg(436, 95), arg(941, 116), arg(717, 718),
+    arg(206, 304), arg(139, 304), arg(514, 95), arg(40, 903), arg(436, 95), arg(876, 114),
+    arg(924, 718), arg(703, 304), arg(697, 64), arg(701, 304), arg(703, 304), arg(88, 304),
+    arg(51, 782), arg(697, 64), arg(330, 332), arg(717, 718), arg(701, 304), arg(190, 304),
+    arg(287, 304), arg(928, 103), arg(908, 730), arg(880, 304), arg(917, 715), arg(720, 718),
+    arg(880, 304), arg(917, 715), arg(720, 718), arg(206, 304), arg(922, 486), arg(287, 304),
+    arg(470, 486), arg(503, 486), arg(177, 304), arg(859, 304), arg(555, 304), arg(59, 304),
+    arg(35, 906), arg(177, 304), arg(859, 304), arg(555, 304), arg(927, 305), arg(191, 304),
+    arg(475, 357), arg(192, 304), arg(476, 357), arg(340, 718), arg(206, 903), arg(436, 95),
+    arg(206, 903), arg(398, 889), arg(440, 304), arg(190, 304), arg(897, 862), arg(930, 862),
+    arg(450, 304), arg(202, 95), arg(735, 787), arg(202, 95), arg(735, 788), arg(514, 95),
+    arg(51, 789), arg(513, 95), arg(817, 718), arg(51, 790), arg(586, 109), arg(51, 791),
+    arg(55, 718), arg(206, 903), arg(139, 304), arg(202, 95), arg(206, 900), arg(373, 903),
+    arg(53, 792), arg(19, 905), arg(340, 905), arg(372, 862), arg(725, 95), arg(725, 95),
+    arg(805, 304), arg(489, 95), arg(451, 95), arg(489, 95), arg(447, 304), arg(451, 95),
+    arg(190, 304), arg(478, 356), arg(439, 356), arg(206, 903), arg(190, 304), arg(206, 903),
+    arg(478, 356), arg(439, 356), arg(190, 304), arg(498, 304), arg(29, 905), arg(30, 905),
+    arg(294, 793), arg(859, 304), arg(51, 64), arg(340, 304), arg(195, 304), arg(196, 304),
+    arg(340, 718), arg(206, 903), arg(820, 525), arg(522, 525), arg(705, 304), arg(845, 0),
+    arg(957, 97), arg(829, 784), arg(127, 837), arg(833, 836), arg(833, 836), arg(833, 836),
+    arg(689, 741), arg(833, 836), arg(689, 741), arg(833, 836), arg(206, 304), arg(446, 105),
+    arg(485, 741), arg(833, 836), arg(206, 304), arg(446, 105), arg(485, 741), arg(81, 304),
+    arg(206, 304), arg(880, 304), arg(504, 741), arg(880, 304), arg(504, 741), arg(880, 304),
+    arg(206, 304), arg(936, 105), arg(504, 741), arg(880, 304), arg(206, 304), arg(936, 105),
+    arg(504, 741), arg(818, 795), arg(522, 525), arg(705, 304), arg(513, 95), arg(343, 358),
+    arg(513, 95), arg(343, 356), arg(589, 903), arg(599, 773), arg(373, 304), arg(436, 64),
+    arg(206, 304), arg(436, 768), arg(514, 95), arg(139, 304), arg(514, 95), arg(205, 304),
+    arg(899, 905), arg(346, 95), arg(206, 304), arg(137, 900), arg(878, 798), arg(202, 64),
+    arg(843, 799), arg(139, 304), arg(202, 95), arg(935, 744), arg(206, 304), arg(139, 304),
+    arg(202, 95), arg(935, 744), arg(206, 304), arg(202, 64), arg(935, 743), arg(88, 905),
+    arg(28, 905), arg(919, 800), arg(190, 304), arg(887, 107), arg(467, 905), arg(206, 903),
+    arg(911, 525), arg(734, 305), arg(499, 304), arg(614, 778), arg(956, 304), arg(911, 525),
+    arg(295, 785), arg(499, 304), arg(614, 778), arg(522, 525), arg(734, 305), arg(499, 304),
+    arg(190, 903), arg(51, 95), arg(121, 718), arg(190, 905), arg(942, 107), arg(945, 905),
 ];
