@@ -80,7 +80,9 @@ const BITS_64: u32 = 0x8000_0000;
 const LITTLE: u32 = 0x4000_0000;
 const MIPS_N32: u32 = 0x2000_0000;
 
-const TABLE: [Info; 24] = {
+// A static, since it holds addresses: each crate that looks into a constant has a copy, which is written when the program is
+// loaded.
+static TABLE: [Info; 24] = {
     use Arch::{
         Aarch64, Arm, Loongarch64, M68k, Mips, Mips64, Mips64n32, Mipsel, Mipsel64, Mipsel64n32,
         Parisc, Parisc64, Ppc, Ppc64, Ppc64le, Riscv32, Riscv64, S390, S390x, Sh, Sheb, X32, X86,

@@ -514,7 +514,7 @@ mod tests {
             for call in calls.iter().filter(|call| **call != "*") {
                 let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
                 assert!(
-                    args.iter().any(|arg| arg.name == *argument),
+                    args.iter().any(|arg| arg.name() == *argument),
                     "{call} {argument}"
                 );
             }

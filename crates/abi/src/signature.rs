@@ -9,24 +9,59 @@
 //! The table describes the call as a 64-bit kernel implements it. Architectures change the order of
 //! arguments in places; [`index`] knows where each one stands, or that it has no fixed place.
 
+use std::fmt;
+
 use crate::arch::Arch;
 use crate::data::ArgIndex;
-use crate::generated::signatures::SIGNATURES;
+use crate::generated::signatures::{ARGS, ENDS, SIGNATURES, WORDS};
 use crate::generated::widths::WIDTHS;
 use crate::syscall;
 
 /// An argument of a system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Arg {
-    /// The name in the kernel's source, such as `flags`.
-    pub name: &'static str,
-    /// The C type in the kernel's source, such as `unsigned int` or `const char *`.
-    pub c_type: &'static str,
+    /// A number of a word, as below.
+    name: u16,
+    c_type: u16,
 }
 
 /// Makes an argument in one short word, for the generated table.
-pub(crate) const fn arg(name: &'static str, c_type: &'static str) -> Arg {
+pub(crate) const fn arg(name: u16, c_type: u16) -> Arg {
     Arg { name, c_type }
+}
+
+/// The arguments of a call. The tables hold numbers instead of texts: pages with addresses are written when a program is
+/// loaded.
+pub(crate) struct Signature {
+    call: u16,
+    /// The number of arguments of this call and all before it.
+    end: u16,
+}
+
+/// Makes a signature in one short word, for the generated table.
+pub(crate) const fn signature(call: u16, end: u16) -> Signature {
+    Signature { call, end }
+}
+
+impl Signature {
+    fn name(&self) -> &'static str {
+        word(self.call)
+    }
+}
+
+/// The word of a number.
+fn word(number: u16) -> &'static str {
+    let number = usize::from(number);
+    let start = number.checked_sub(1).map_or(0, |before| ENDS[before]);
+    &WORDS[usize::from(start)..usize::from(ENDS[number])]
+}
+
+/// The arguments of the call in this place of the table.
+fn args_at(index: usize) -> &'static [Arg] {
+    let start = index
+        .checked_sub(1)
+        .map_or(0, |before| SIGNATURES[before].end);
+    &ARGS[usize::from(start)..usize::from(SIGNATURES[index].end)]
 }
 
 /// How many bits of an argument the kernel reads.
@@ -103,6 +138,16 @@ const TYPES_OF_32_BITS: [&str; 19] = [
 const TYPES_OF_64_BITS: [&str; 3] = ["__u64", "loff_t", "u64"];
 
 impl Arg {
+    /// The name in the kernel's source, such as `flags`.
+    pub fn name(&self) -> &'static str {
+        word(self.name)
+    }
+
+    /// The C type in the kernel's source, such as `unsigned int` or `const char *`.
+    pub fn c_type(&self) -> &'static str {
+        word(self.c_type)
+    }
+
     /// How many bits the type has on an architecture; a pointer has those of a register.
     pub fn declared_width(&self, arch: Arch) -> Width {
         let c_type = self.base_type();
@@ -117,18 +162,25 @@ impl Arg {
 
     /// The type without a leading `const`.
     pub fn base_type(&self) -> &'static str {
-        self.c_type.strip_prefix("const ").unwrap_or(self.c_type)
+        let c_type = self.c_type();
+        c_type.strip_prefix("const ").unwrap_or(c_type)
     }
 
     /// Whether it is the mode of a file or, as of `umask`, the bits that modes don't get, which people write in octal.
     pub fn is_mode(&self) -> bool {
         matches!(self.base_type(), "umode_t" | "mode_t")
-            || (self.name, self.c_type) == ("mask", "int")
+            || (self.name(), self.c_type()) == ("mask", "int")
     }
 
     /// Whether the argument takes two places on an architecture.
     pub fn is_split(&self, arch: Arch) -> bool {
         !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&self.base_type())
+    }
+}
+
+impl fmt::Debug for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.c_type(), self.name())
     }
 }
 
@@ -151,10 +203,10 @@ impl Arg {
 /// ```
 pub fn width(arch: Arch, call: &str, arg: &Arg) -> Width {
     let start =
-        WIDTHS.partition_point(|(name, argument, ..)| (*name, *argument) < (call, arg.name));
+        WIDTHS.partition_point(|(name, argument, ..)| (*name, *argument) < (call, arg.name()));
     let cut = WIDTHS[start..]
         .iter()
-        .take_while(|(name, argument, ..)| (*name, *argument) == (call, arg.name))
+        .take_while(|(name, argument, ..)| (*name, *argument) == (call, arg.name()))
         .find(|(_, _, arches, _)| arches.is_empty() || arches.contains(&arch));
     let declared = arg.declared_width(arch);
     cut.map_or(declared, |(.., width)| declared.min(*width))
@@ -164,9 +216,9 @@ pub fn width(arch: Arch, call: &str, arg: &Arg) -> Width {
 /// if they are unknown. Use [`index`] for their places on an architecture.
 pub fn args(name: &str) -> Option<&'static [Arg]> {
     let index = SIGNATURES
-        .binary_search_by_key(&name, |(known, _)| known)
+        .binary_search_by(|known| known.name().cmp(name))
         .ok()?;
-    Some(SIGNATURES[index].1)
+    Some(args_at(index))
 }
 
 /// The place of a named argument of a call on an architecture.
@@ -188,7 +240,7 @@ pub fn index(arch: Arch, call: &str, argument: &str) -> Option<ArgIndex> {
         return None;
     }
     let args = args(call)?;
-    let index = args.iter().position(|arg| arg.name == argument)?;
+    let index = args.iter().position(|arg| arg.name() == argument)?;
     if args[..=index].iter().any(|arg| arg.is_split(arch)) {
         return None;
     }
@@ -257,10 +309,16 @@ mod tests {
         "unsigned long",
     ];
 
+    /// All calls with their arguments.
+    fn all() -> impl Iterator<Item = (&'static str, &'static [Arg])> {
+        let signatures = SIGNATURES.iter().enumerate();
+        signatures.map(|(index, signature)| (signature.name(), args_at(index)))
+    }
+
     #[test]
     fn every_type_in_the_table_is_classified() {
-        for (call, args) in &SIGNATURES {
-            for arg in *args {
+        for (call, args) in all() {
+            for arg in args {
                 let base = arg.base_type();
                 let is_wide = base.contains('*') || WIDE_TYPES.contains(&base);
                 let expected = match base {
@@ -269,12 +327,12 @@ mod tests {
                     _ => Width::Bits32,
                 };
                 let is_known = expected != Width::Bits32 || TYPES_OF_32_BITS.contains(&base);
-                assert!(is_known, "{call}: {} {}", arg.c_type, arg.name);
+                assert!(is_known, "{call}: {} {}", arg.c_type(), arg.name());
                 assert_eq!(
                     arg.declared_width(Arch::Riscv64),
                     expected,
                     "{call} {}",
-                    arg.name
+                    arg.name()
                 );
                 assert_eq!(arg.declared_width(Arch::Arm), expected.min(Width::Bits32));
             }
@@ -284,7 +342,7 @@ mod tests {
     #[test]
     fn what_the_kernel_cuts_off_is_narrower_than_its_type() {
         for (call, argument, arches, width) in &WIDTHS {
-            let arg = args(call).and_then(|args| args.iter().find(|arg| arg.name == *argument));
+            let arg = args(call).and_then(|args| args.iter().find(|arg| arg.name() == *argument));
             let arg = arg.unwrap_or_else(|| panic!("{call} {argument}"));
             let arches: Vec<Arch> = match arches {
                 [] => Arch::all()
@@ -309,9 +367,9 @@ mod tests {
     #[test]
     fn calls_with_a_successor_for_32_bit_ids_have_ids_of_16_bits() {
         for arch in Arch::all() {
-            for (call, args) in &SIGNATURES {
+            for (call, args) in all() {
                 let has_successor = syscall::number(arch, &format!("{call}32")).is_some();
-                let is_id = |arg: &&Arg| matches!(arg.c_type, "uid_t" | "gid_t");
+                let is_id = |arg: &&Arg| matches!(arg.c_type(), "uid_t" | "gid_t");
                 for arg in args.iter().filter(is_id) {
                     let expected = match has_successor {
                         true => Width::Bits16,
@@ -322,7 +380,7 @@ mod tests {
                             width(arch, call, arg),
                             expected,
                             "{arch} {call} {}",
-                            arg.name
+                            arg.name()
                         );
                     }
                 }
@@ -332,8 +390,8 @@ mod tests {
 
     #[test]
     fn table_is_sorted_and_names_calls() {
-        assert!(SIGNATURES.is_sorted_by(|(a, _), (b, _)| a < b));
-        for (call, args) in &SIGNATURES {
+        assert!(SIGNATURES.is_sorted_by(|a, b| a.name() < b.name()));
+        for (call, args) in all() {
             assert!(syscall::is_known(call), "{call}");
             assert!(args.len() <= 6, "{call}");
         }
@@ -342,13 +400,13 @@ mod tests {
     #[test]
     fn every_argument_of_a_64_bit_architecture_has_a_place_of_its_own() {
         for arch in Arch::all().filter(|&arch| arch.has_64_bit_registers()) {
-            for (call, args) in &SIGNATURES {
+            for (call, args) in all() {
                 if syscall::number(arch, call).is_none() || takes_pointer_to_arguments(arch, call) {
                     continue;
                 }
                 let mut places: Vec<usize> = args
                     .iter()
-                    .map(|arg| index(arch, call, arg.name).unwrap().index())
+                    .map(|arg| index(arch, call, arg.name()).unwrap().index())
                     .collect();
                 places.sort_unstable();
                 assert_eq!(places, (0..args.len()).collect::<Vec<_>>(), "{arch} {call}");

@@ -14,12 +14,13 @@ use crate::kernel_version::KernelVersion;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nr(pub u32);
 
-/// The numbers of one or more architectures.
+/// The numbers of one or more architectures. It holds addresses, and what it leads to holds none: pages with addresses are
+/// written when a program is loaded.
 pub(crate) struct Table {
     /// Sorted by number.
     pub(crate) calls: &'static [Call],
     /// The number of each of [`NAMES`]; [`NONE`] if it isn't the name of a call here.
-    pub(crate) numbers: [u32; NAME_COUNT],
+    pub(crate) numbers: &'static [u32; NAME_COUNT],
 }
 
 /// Stands for no number; -1 is what a tracer writes to skip a call, and never a call's number.
@@ -94,7 +95,7 @@ const fn is_less(left: &str, right: &str) -> bool {
     left.len() < right.len()
 }
 
-/// A row of a [`Table`]. It holds no address, which would be written when a shared library is loaded.
+/// A row of a [`Table`].
 pub(crate) struct Call {
     nr: u32,
     name: Name,

@@ -23,7 +23,7 @@ use crate::install::{self, Install, InstallError};
 use crate::search;
 #[doc(hidden)]
 pub use crate::sys::execute::note;
-use crate::sys::execute::{Image, restore};
+use crate::sys::execute::{Image, restore, was_closed};
 
 /// What interprets a file that is executable and no program, as for `execvp`.
 const SHELL: &str = "/bin/sh";
@@ -39,6 +39,12 @@ macro_rules! note_start {
             static NOTE: extern "C" fn() = $crate::execute::note;
         };
     };
+}
+
+/// Whether standard output was closed when the process was started. What is written to it then goes to `/dev/null`, without an
+/// error. Known in a program that has [`note_start!`](crate::note_start), false in others.
+pub fn stdout_was_closed() -> bool {
+    was_closed(1)
 }
 
 /// A program and its filters.

@@ -188,8 +188,8 @@ fn never_together(
 
 fn argument_name(arch: Arch, name: &str, index: ArgIndex) -> Option<&'static str> {
     let mut arguments = signature::args(name)?.iter();
-    let found = arguments.find(|arg| signature::index(arch, name, arg.name) == Some(index));
-    found.map(|arg| arg.name)
+    let found = arguments.find(|arg| signature::index(arch, name, arg.name()) == Some(index));
+    found.map(signature::Arg::name)
 }
 
 const fn masked(operand: Operand, mask: u64, value: u64) -> Predicate {

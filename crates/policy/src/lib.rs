@@ -58,8 +58,8 @@ impl Parsed {
     }
 }
 
-/// The source position of a rule.
-pub(crate) fn origin(sources: &Sources, span: Span) -> Origin {
+/// The place of a span, as rules have theirs.
+pub fn origin(sources: &Sources, span: Span) -> Origin {
     let position = sources.position(span);
     Origin {
         file: sources.name(span.source).clone(),

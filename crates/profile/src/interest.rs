@@ -32,7 +32,7 @@ pub fn arguments(arch: Arch, call: &str) -> Vec<Interesting> {
     let args = signature::args(call).unwrap_or_default();
     let chosen = args.iter().filter(|arg| is_symbolic(call, arg));
     let placed = chosen.filter_map(|arg| {
-        let index = signature::index(arch, call, arg.name)?;
+        let index = signature::index(arch, call, arg.name())?;
         let width = signature::width(arch, call, arg);
         Some(Interesting { index, width })
     });
@@ -74,9 +74,9 @@ pub fn selects(arch: Arch, call: &str, index: ArgIndex) -> bool {
 }
 
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
-    let has_names = family::of(call, arg.name).is_some() || ALSO.contains(&(call, arg.name));
+    let has_names = family::of(call, arg.name()).is_some() || ALSO.contains(&(call, arg.name()));
     // `AT_FDCWD` is a name among descriptors, and the signature of a restartable sequence is a number.
-    has_names && !arg.name.ends_with("fd") && call != "rseq"
+    has_names && !arg.name().ends_with("fd") && call != "rseq"
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     fn what_is_named_exists() {
         for (call, name) in ALSO {
             let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-            assert!(args.iter().any(|arg| arg.name == name), "{call} {name}");
+            assert!(args.iter().any(|arg| arg.name() == name), "{call} {name}");
         }
     }
 }

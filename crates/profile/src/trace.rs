@@ -180,7 +180,7 @@ fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
     let known: Vec<&str> = signature::args(name.text)
         .unwrap_or_default()
         .iter()
-        .map(|arg| arg.name)
+        .map(signature::Arg::name)
         .collect();
     for argument in interest::arguments(arch, name.text) {
         // The log has the arguments in the order of the call, whatever their registers are.

@@ -162,9 +162,9 @@ fn selected(arch: Arch, name: &str, data: &SeccompData) -> Vec<Fixed> {
         .filter_map(|Interesting { index, width }| {
             let mut args = args.iter();
             let argument =
-                args.find(|arg| signature::index(arch, name, arg.name) == Some(index))?;
+                args.find(|arg| signature::index(arch, name, arg.name()) == Some(index))?;
             Some(Fixed {
-                argument: argument.name,
+                argument: argument.name(),
                 index,
                 width,
                 value: data.args[index.index()] & width.max(),
@@ -288,12 +288,12 @@ fn joins_next(line: &str) -> bool {
 fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     let args = signature::args(name).unwrap_or_default();
     let part = |fixed: &Fixed| {
-        let arg = args.iter().find(|arg| arg.name == fixed.argument)?;
+        let arg = args.iter().find(|arg| arg.name() == fixed.argument)?;
         let bits = signature::width(arch, name, arg).bits();
-        let constant = constant(arch, name, arg.name, fixed.value, bits);
+        let constant = constant(arch, name, arg.name(), fixed.value, bits);
         let value = constant.filter(|text| !text.is_empty());
         let value = value.unwrap_or_else(|| format!("{:#x}", fixed.value));
-        Some(format!("{} {value}", arg.name))
+        Some(format!("{} {value}", arg.name()))
     };
     let parts: Vec<String> = fixed.iter().filter_map(part).collect();
     let others = args.len().saturating_sub(parts.len());

@@ -5,10 +5,11 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::{Action, Arch, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, interp};
-use tamis_diag::Sources;
 use tamis_diag::escape::{harmless, on_one_line};
+use tamis_diag::{Sources, Span};
+use tamis_policy::systemd::Listing;
 use tamis_policy::tamis::export::{self, Style};
-use tamis_rules::{Cause, Predicate, Rule, Ruleset};
+use tamis_rules::{Cause, Origin, Predicate, Rule, Ruleset};
 
 use crate::entry::counted;
 use crate::place;
@@ -26,9 +27,12 @@ pub struct Explanation {
     pub action: String,
     #[serde(flatten)]
     pub cause: CauseEntry,
-    /// Whether the policy is a unit of systemd, which has no default of its own.
+    /// The word of a unit's list of allowed calls that has the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<PlaceEntry>,
+    /// The cause in the terms of systemd, whose units have no default of their own.
     #[serde(skip)]
-    pub is_unit: bool,
+    pub unit_reason: Option<&'static str>,
     /// What it costs; unknown for a policy whose filter would be too long for the kernel.
     #[serde(flatten)]
     pub cost: Option<CostEntry>,
@@ -68,8 +72,8 @@ pub struct RuleEntry {
     pub place: Option<PlaceEntry>,
 }
 
-/// The place of a rule.
-#[derive(Serialize)]
+/// The place of a rule, or of a word.
+#[derive(PartialEq, Serialize)]
 pub struct PlaceEntry {
     pub file: String,
     pub line: u32,
@@ -97,7 +101,8 @@ impl Explanation {
             call: call::describe(data),
             action: Action::from_ret(run.ret).to_string(),
             cause: CauseEntry::Program,
-            is_unit: false,
+            listed: None,
+            unit_reason: None,
             cost: Some(CostEntry {
                 steps: run.steps,
                 length_insns: program.len(),
@@ -120,23 +125,63 @@ impl Explanation {
             call: call::describe(data),
             action: decision.action.to_string(),
             cause,
-            is_unit: false,
+            listed: None,
+            unit_reason: None,
             cost: None,
         }
+    }
+
+    /// The same of a unit of systemd, whose list of allowed calls says this of the call.
+    pub fn of_unit(
+        ruleset: &Ruleset,
+        sources: &Sources,
+        data: &SeccompData,
+        listing: Option<Listing>,
+    ) -> Explanation {
+        let mut explanation = Explanation::of_policy(ruleset, sources, data);
+        explanation.unit_reason = match (&explanation.cause, listing) {
+            (CauseEntry::Default, Some(Listing::Named(word))) => {
+                explanation.listed = Some(PlaceEntry::of_span(word, sources));
+                Some("the unit's list of allowed calls has it, and no other setting denies it")
+            }
+            (CauseEntry::Default, Some(Listing::Implied)) => Some(
+                "every list of allowed calls has it, as a call of `@default`, and no setting of the unit denies it",
+            ),
+            (CauseEntry::Default, _) => {
+                Some("no setting of the unit denies it, and systemd allows what none denies")
+            }
+            (CauseEntry::Rule { rule }, Some(Listing::Missing(list)))
+                if rule.place.as_ref() == Some(&PlaceEntry::of_span(list, sources)) =>
+            {
+                Some("the unit's list of allowed calls doesn't have it")
+            }
+            _ => None,
+        };
+        explanation
+    }
+}
+
+impl PlaceEntry {
+    fn new(origin: &Origin, sources: &Sources) -> PlaceEntry {
+        PlaceEntry {
+            file: origin.file.to_string(),
+            line: origin.line,
+            column: origin.column,
+            text: place::line(origin, sources),
+        }
+    }
+
+    fn of_span(span: Span, sources: &Sources) -> PlaceEntry {
+        PlaceEntry::new(&tamis_policy::origin(sources, span), sources)
     }
 }
 
 impl RuleEntry {
     fn of(rule: &Rule, data: &SeccompData, sources: &Sources) -> RuleEntry {
-        let place = rule.origin.as_ref().map(|origin| {
-            let origin = place::of_call(origin, data, sources);
-            PlaceEntry {
-                file: origin.file.to_string(),
-                line: origin.line,
-                column: origin.column,
-                text: place::line(&origin, sources),
-            }
-        });
+        let place = rule
+            .origin
+            .as_ref()
+            .map(|origin| PlaceEntry::new(&place::of_call(origin, data, sources), sources));
         RuleEntry {
             condition: rule.when.to_string(),
             named_condition: named(&rule.when, data),
@@ -182,24 +227,30 @@ impl fmt::Display for ExplainReport {
     }
 }
 
+impl fmt::Display for PlaceEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  at {}:{}:{}", self.file, self.line, self.column)?;
+        let mut line = self.text.iter();
+        line.try_for_each(|line| writeln!(f, "    {line}"))
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reason = match &self.cause {
+        let usual = match &self.cause {
             CauseEntry::Rule { .. } => "a rule decides",
-            CauseEntry::Default if self.is_unit => {
-                "no setting of the unit denies it, and systemd allows what none denies"
-            }
             CauseEntry::Default => "no rule matches: the policy's default action decides",
             CauseEntry::BadArch => "the policy has no rules for this architecture",
             CauseEntry::Program => "the program decides; a program has no rules to name",
         };
+        let reason = self.unit_reason.unwrap_or(usual);
         writeln!(f, "{} -> {}\n  {reason}", self.call, self.action)?;
+        if let Some(place) = &self.listed {
+            write!(f, "{place}")?;
+        }
         if let CauseEntry::Rule { rule } = &self.cause {
             if let Some(place) = &rule.place {
-                writeln!(f, "  at {}:{}:{}", place.file, place.line, place.column)?;
-                if let Some(line) = &place.text {
-                    writeln!(f, "    {line}")?;
-                }
+                write!(f, "{place}")?;
             }
             if rule.condition != "true" {
                 writeln!(f, "  if {}", rule.named_condition)?;

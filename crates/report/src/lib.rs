@@ -33,6 +33,7 @@ pub mod explain;
 pub mod fuzz;
 pub mod gap;
 pub mod harden;
+pub mod help;
 pub mod inject;
 pub mod installed;
 pub mod learn;
@@ -105,6 +106,7 @@ documents! {
     explain::ExplainCodeReport = "tamis.explain-code/1",
     fuzz::FuzzReport = "tamis.fuzz/1",
     harden::HardenReport = "tamis.harden/1",
+    help::HelpReport = "tamis.help/1",
     inject::InjectReport = "tamis.inject/1",
     installed::InstalledReport = "tamis.libseccomp/1",
     learn::LearnReport = "tamis.learn/1",

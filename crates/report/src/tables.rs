@@ -116,10 +116,10 @@ impl SyscallRow {
     pub fn of(arch: Arch, nr: Nr, name: &'static str) -> SyscallRow {
         let args = signature::args(name).unwrap_or_default();
         let arg = |arg: &signature::Arg| ArgEntry {
-            name: arg.name,
-            c_type: arg.c_type,
+            name: arg.name(),
+            c_type: arg.c_type(),
             width_bits: signature::width(arch, name, arg).bits(),
-            index: signature::index(arch, name, arg.name).map(ArgIndex::index),
+            index: signature::index(arch, name, arg.name()).map(ArgIndex::index),
         };
         let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
         // Architectures differ in the order; if an argument has no index, the order is that of x86_64.

@@ -240,6 +240,10 @@ fn read_bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
 }
 
 fn unreadable(path: &str, error: &io::Error) -> Error {
+    if path.is_empty() {
+        let message = "the name of an input is empty";
+        return Error::usage(message, "is a variable of a script not set?");
+    }
     let message = format!("cannot read {path}: {error}");
     let embedded = tamis_policy::embedded::ALL.map(|policy| policy.name);
     match suggest::nearest(path, embedded) {

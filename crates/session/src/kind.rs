@@ -156,7 +156,7 @@ impl Input {
     }
 
     /// What its extension or its content says that it is; `None` if it can only be guessed.
-    pub(crate) fn evident_kind(&self) -> Option<InputKind> {
+    pub fn evident_kind(&self) -> Option<InputKind> {
         let text = self.text();
         let extension = Path::new(&self.name).extension();
         match extension.and_then(|extension| extension.to_str()) {

@@ -4,11 +4,13 @@
 //! code or a [`cli::Failure`]; results go to standard output, everything else to standard error.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use tamis_report::help::HelpReport;
 
 mod cli;
 mod command;
@@ -58,13 +60,30 @@ fn main() -> ExitCode {
 
 /// The command line.
 fn parse() -> Result<(cli::Global, command::Command), clap::Error> {
-    let matches = cli::help::in_brief(Cli::command()).try_get_matches()?;
+    let mut tamis = cli::help::in_brief(Cli::command());
+    let read = tamis.try_get_matches_from_mut(std::env::args_os());
+    let matches = read.map_err(|error| asked_for_help(&mut tamis).unwrap_or(error))?;
     let Cli { global, command } = Cli::from_arg_matches(&matches)?;
     Ok((global, command))
 }
 
+/// The help that `tamis help … --json` asks for: clap's own command `help` takes no option.
+fn asked_for_help(tamis: &mut clap::Command) -> Option<clap::Error> {
+    let words = std::env::args_os().filter(|word| word != "--json");
+    let error = tamis.try_get_matches_from_mut(words).err()?;
+    (error.kind() == ErrorKind::DisplayHelp).then_some(error)
+}
+
 /// The error with the nearest of several suggested commands alone: clap has it last, behind names that share a few letters.
+/// A file in the place of a command is one to compile.
 fn with_nearest(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && Path::new(word).is_file()
+    {
+        let tip = format!("to compile a policy: 'tamis compile {word}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
     let kind = ContextKind::SuggestedSubcommand;
     if let Some(ContextValue::Strings(names)) = error.get(kind)
         && let Some(nearest) = names.last().cloned()
@@ -94,6 +113,17 @@ fn without_command(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Prints the help or version that was asked for as a document, and gives the exit code.
+fn help_document(text: String) -> u8 {
+    let document = HelpReport::new(env!("CARGO_PKG_VERSION"), text);
+    let json = cli::output::document_json(&document);
+    match json.and_then(|json| cli::output::print(json.as_bytes())) {
+        Ok(()) => cli::exit::OK,
+        // Where no document can be written.
+        Err(failure) => failure.report(&cli::Global::default()),
+    }
+}
+
 /// Tells of wrong usage, or prints the help or version that was asked for.
 fn misused(error: &clap::Error) -> ExitCode {
     let is_request = matches!(
@@ -102,8 +132,13 @@ fn misused(error: &clap::Error) -> ExitCode {
     );
     // What follows `--` is another command's.
     let mut words = std::env::args_os().take_while(|word| word != "--");
-    if is_request || !words.any(|word| word == "--json") {
-        let printed = error.print().and_then(|()| std::io::stdout().flush());
+    if !words.any(|word| word == "--json") {
+        let can_print = match is_request {
+            true => cli::output::check_stdout(),
+            false => Ok(()),
+        };
+        let printed = can_print.and_then(|()| error.print());
+        let printed = printed.and_then(|()| std::io::stdout().flush());
         return match printed {
             Err(error) if is_request && error.kind() != std::io::ErrorKind::BrokenPipe => {
                 cli::message(&format!("error: cannot write to standard output: {error}"));
@@ -114,6 +149,9 @@ fn misused(error: &clap::Error) -> ExitCode {
         };
     }
     let text = error.to_string();
+    if is_request {
+        return ExitCode::from(help_document(text));
+    }
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let tip = rest

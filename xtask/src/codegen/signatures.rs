@@ -1,7 +1,7 @@
 //! Names and types of arguments: the running kernel's tracefs → `signatures.csv`; together with the
 //! hand rows of `signatures-hand.csv` → `signatures.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -117,25 +117,53 @@ pub(super) fn generate(data: &str, hand_rows: &str) -> Result<Output> {
         &[DATA, HAND_ROWS],
         "tracefs of Linux 6.18 on x86_64, man-pages 6.03",
     );
-    text.push_str("use crate::signature::{Arg, arg};\n\n");
-    text.push_str("/// Sorted by name.\n");
-    writeln!(
-        text,
-        "pub(crate) static SIGNATURES: [(&str, &[Arg]); {}] = [",
-        signatures.len()
-    )?;
-    for (name, args) in signatures {
-        let args: Vec<String> = args
-            .iter()
-            .map(|arg| format!("arg({:?}, {:?})", arg.name, arg.c_type))
-            .collect();
-        writeln!(text, "    ({name:?}, &[{}]),", args.join(", "))?;
-    }
-    text.push_str("];\n");
+    text.push_str("use crate::signature::{Arg, Signature, arg, signature};\n\n");
+    generate_tables(&mut text, &signatures)?;
     Ok(Output {
         file: "signatures.rs",
         text,
     })
+}
+
+/// The texts in one piece, and tables of their numbers: a table of texts would hold addresses.
+fn generate_tables(text: &mut String, signatures: &BTreeMap<&str, Vec<Arg>>) -> Result<()> {
+    let args = || signatures.values().flatten();
+    let of_args = args().flat_map(|arg| [arg.name.as_str(), arg.c_type.as_str()]);
+    let words: BTreeSet<&str> = signatures.keys().copied().chain(of_args).collect();
+    let words: Vec<&str> = words.into_iter().collect();
+    let place = |word: &str| words.binary_search(&word).expect("it is among the words");
+    text.push_str("/// Names of calls and arguments, and types, sorted, one after the other.\n");
+    text.push_str("pub(crate) static WORDS: &str = \"\\\n");
+    for word in &words {
+        writeln!(text, "    {word}\\")?;
+    }
+    text.push_str("\";\n\n/// The end of each word in `WORDS`.\n");
+    let ends = words.iter().scan(0, |end, word| {
+        *end += word.len();
+        Some(format!("{end},"))
+    });
+    writeln!(text, "pub(crate) static ENDS: [u16; {}] = [", words.len())?;
+    super::wrapped(text, "    ", ends);
+    text.push_str(
+        "];\n\n/// The word of each call, sorted by it, and the end of its arguments in `ARGS`.\n",
+    );
+    let count = signatures.len();
+    writeln!(
+        text,
+        "pub(crate) static SIGNATURES: [Signature; {count}] = ["
+    )?;
+    let mut end = 0;
+    for (name, args) in signatures {
+        end += args.len();
+        writeln!(text, "    signature({}, {end}), // {name}", place(name))?;
+    }
+    text.push_str("];\n\n/// The words of the name and of the type of each argument.\n");
+    let count = args().count();
+    writeln!(text, "pub(crate) static ARGS: [Arg; {count}] = [")?;
+    let entry = |arg: &Arg| format!("arg({}, {}),", place(&arg.name), place(&arg.c_type));
+    super::wrapped(text, "    ", args().map(entry));
+    text.push_str("];\n");
+    Ok(())
 }
 
 fn parse_args(fields: &[&str]) -> Result<Vec<Arg>> {

@@ -255,7 +255,7 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     let constant = column.name.to_uppercase();
     writeln!(text, "\nstatic {constant}: Table = Table {{")?;
     writeln!(text, "    calls: &{constant}_CALLS,")?;
-    writeln!(text, "    numbers: [")?;
+    writeln!(text, "    numbers: &[")?;
     super::wrapped(text, "        ", numbers);
     writeln!(text, "    ],\n}};\n")?;
     writeln!(text, "static {constant}_CALLS: [Call; {}] = [", calls.len())?;

@@ -73,7 +73,7 @@ fn signatures_are_those_of_the_corpus() {
         let renamed = RENAMED.iter().find(|(known, _)| known == event);
         let call = renamed.map_or(event.as_str(), |(_, call)| call);
         let args = signature::args(call).unwrap_or_else(|| panic!("{call} is unknown"));
-        let args: Vec<(&str, &str)> = args.iter().map(|arg| (arg.name, arg.c_type)).collect();
+        let args: Vec<(&str, &str)> = args.iter().map(|arg| (arg.name(), arg.c_type())).collect();
         let expected: Vec<(&str, &str)> = expected
             .as_array()
             .unwrap()

@@ -16,8 +16,9 @@ pub fn describe(data: &SeccompData) -> String {
     let args = name.and_then(signature::args).unwrap_or_default();
     let declared_at = |index: usize| {
         let (arch, call) = known.zip(name)?;
-        args.iter()
-            .find(|arg| signature::index(arch, call, arg.name).map(ArgIndex::index) == Some(index))
+        args.iter().find(|arg| {
+            signature::index(arch, call, arg.name()).map(ArgIndex::index) == Some(index)
+        })
     };
     let last_used = data.args.iter().rposition(|value| *value != 0);
     let count = args.len().max(last_used.map_or(0, |index| index + 1));
@@ -25,7 +26,7 @@ pub fn describe(data: &SeccompData) -> String {
         .iter()
         .enumerate()
         .map(|(index, value)| match declared_at(index) {
-            Some(arg) => format!("{}={}", arg.name, number(arg, *value)),
+            Some(arg) => format!("{}={}", arg.name(), number(arg, *value)),
             None => format!("{value:#x}"),
         })
         .collect();
@@ -55,12 +56,12 @@ pub fn describe_briefly(data: &SeccompData) -> String {
     let mut shown = Vec::new();
     let mut values = data.args;
     for arg in signature::args(name).unwrap_or_default() {
-        let Some(index) = signature::index(arch, name, arg.name) else {
+        let Some(index) = signature::index(arch, name, arg.name()) else {
             continue;
         };
         let value = std::mem::take(&mut values[index.index()]);
         if value != 0 {
-            shown.push(format!("{}={}", arg.name, symbol(arch, name, arg, value)));
+            shown.push(format!("{}={}", arg.name(), symbol(arch, name, arg, value)));
         }
     }
     if values != [0; 6] {
@@ -80,7 +81,7 @@ fn rest(data: &SeccompData) -> String {
 /// An argument's value by the names of its constants, if they say exactly that.
 fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
     let bits = signature::width(arch, call, arg).bits();
-    let names = family::of(call, arg.name).and_then(|family| {
+    let names = family::of(call, arg.name()).and_then(|family| {
         let whole = family.name(arch, value, bits).map(|name| vec![name]);
         whole.or_else(|| family.flags(arch, value, bits))
     });

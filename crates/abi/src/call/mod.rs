@@ -211,7 +211,7 @@ impl Machine {
                 let known: Vec<&str> = signature::args(call)
                     .unwrap_or_default()
                     .iter()
-                    .map(|arg| arg.name)
+                    .map(signature::Arg::name)
                     .collect();
                 let known = known.join(", ");
                 CallError::new(format!(

@@ -188,53 +188,35 @@ mod tests {
     use super::super::testing::check_bytecode;
     use super::INFO;
 
-    #[test]
-    fn a_repeated_test_is_not_asked_again() {
+    /// Compares what the pass makes of branches on the number that lead to `yes` or `no`.
+    fn check(branches: &str, threaded: &str) {
         check_bytecode(
             &INFO,
-            "ld [nr]\n\
-             jeq #7, a, b\n\
+            &format!("ld [nr]\n{branches}\nyes: ret #allow\nno: ret #errno(1)"),
+            &format!("ld [nr]\n{threaded}\nno: ret #errno(1)\nyes: ret #allow"),
+        );
+    }
+
+    #[test]
+    fn a_repeated_test_is_not_asked_again() {
+        check(
+            "jeq #7, a, b\n\
              a: jeq #7, yes, no\n\
-             b: jeq #7, yes, no\n\
-             yes: ret #allow\n\
-             no: ret #errno(1)",
-            "ld [nr]\n\
-             jeq #7, yes, no\n\
-             no: ret #errno(1)\n\
-             yes: ret #allow",
+             b: jeq #7, yes, no",
+            "jeq #7, yes, no",
         );
     }
 
     #[test]
     fn a_value_known_exactly_decides_other_tests() {
-        check_bytecode(
-            &INFO,
-            "ld [nr]\n\
-             jeq #7, a, no\n\
-             a: jge #5, yes, no\n\
-             yes: ret #allow\n\
-             no: ret #errno(1)",
-            "ld [nr]\n\
-             jeq #7, yes, no\n\
-             no: ret #errno(1)\n\
-             yes: ret #allow",
-        );
+        check("jeq #7, a, no\na: jge #5, yes, no", "jeq #7, yes, no");
     }
 
     #[test]
     fn what_a_no_leaves_open_is_still_asked() {
-        check_bytecode(
-            &INFO,
-            "ld [nr]\n\
-             jeq #7, yes, a\n\
-             a: jge #5, yes, no\n\
-             yes: ret #allow\n\
-             no: ret #errno(1)",
-            "ld [nr]\n\
-             jeq #7, yes\n\
-             jge #5, yes, no\n\
-             no: ret #errno(1)\n\
-             yes: ret #allow",
+        check(
+            "jeq #7, yes, a\na: jge #5, yes, no",
+            "jeq #7, yes\njge #5, yes, no",
         );
     }
 }

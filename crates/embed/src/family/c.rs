@@ -1,12 +1,12 @@
 //! A header for C and C++ with all filters of a family.
 
 use super::super::c::{RESERVED, entry, field};
-use super::super::{Field, Target, fields_of, fill, in_comment, indented};
-use super::{EXCLUDED, Family, Key, Naming, Scope, name, only_if, rows};
-use crate::family::share::{COUNT_BITS, FROM_END_BITS};
+use super::super::{Field, Target, fields_of, indented};
+use super::{Family, Key, Naming, Parts, Scope, name, only_if, rows};
 use tamis_abi::Endian;
 
-const HEAD: &str = r#"/*
+const PARTS: Parts = Parts {
+    head: r#"/*
  * The seccomp filters of @matrix@, made by tamis @version@. Change the matrix, not this file.
  *
 @about@ *
@@ -41,15 +41,14 @@ struct @name@_filter {
 	unsigned short insns_len;
 	struct sock_filter insns[@max_insns@];
 };
-"#;
-
-const VALUES: &str = r"
+"#,
+    values: r"
 /* The values of the policy's variables; those that a combination doesn't have may be anything. */
 struct @name@_values {
 @fields@};
-";
-
-const BIND: &str = r"
+",
+    patches: "",
+    bind: r"
 /*
  * Writes the filter of a combination@bound@ to `filter`.
  * Returns 0, or -1 with errno: EINVAL if there is no filter for the combination@erange@.
@@ -94,9 +93,8 @@ static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_
 	filter->insns_len = (unsigned short)length;
 @store@	return 0;
 }
-";
-
-const CHECKS: &str = r"	for (i = 0; i < sizeof values_of / sizeof values_of[0]; i++) {
+",
+    checks: r"	for (i = 0; i < sizeof values_of / sizeof values_of[0]; i++) {
 		const uint64_t *range = ranges[members[index].ranges][i];
 
 		if (values_of[i] < range[0] || values_of[i] > range[1]) {
@@ -104,14 +102,12 @@ const CHECKS: &str = r"	for (i = 0; i < sizeof values_of / sizeof values_of[0]; 
 			return -1;
 		}
 	}
-";
-
-const STORE: &str = r"	end = ends[program + 1].patch;
+",
+    store: r"	end = ends[program + 1].patch;
 	for (at = ends[program].patch; at < end; at++)
 		filter->insns[patches[at].insn].k = (uint32_t)(values_of[patches[at].half / 2] >> patches[at].half % 2 * 32);
-";
-
-const INSTALL: &str = r"
+",
+    install: r"
 /*
  * Installs a filter that @name@_bind made. `flags` are those of seccomp(2); `no_new_privs` says whether to give up,
  * for good, that programs run with more privileges, without which only a privileged process may install filters.
@@ -137,7 +133,8 @@ static inline int @name@_install(const struct @name@_filter *filter, unsigned in
 }
 
 #endif
-";
+",
+};
 
 /// The suffixes of the names of a family's structures.
 const OWN: [&str; 3] = ["config", "filter", "values"];
@@ -188,16 +185,12 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     let mut values = vec![
         ("name", name.to_owned()),
         ("guard", name.to_ascii_uppercase()),
-        ("matrix", in_comment(family.matrix)),
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("about", indented(" * ", family.about())),
         ("targets", conditions.join(" || \\\n      ")),
         ("byte_order", byte_order(family.endian).to_owned()),
         ("enums", enums(&keys)),
         ("config", indented("\t", keys.iter().map(member))),
-        ("max_insns", family.max_insns().to_string()),
         ("fields", indented("\t", fields.iter().map(field))),
-        ("bound", only_if(has_variables, " for these values")),
         (
             "erange",
             only_if(
@@ -216,18 +209,10 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
         ("patch_member", only_if(family.has_patches(), ", patch")),
         ("and_ranges", only_if(has_variables, " and the ranges")),
         ("range_member", only_if(has_variables, ", ranges")),
-        ("excluded", EXCLUDED.to_string()),
-        ("count_bits", COUNT_BITS.to_string()),
-        ("jt_bit", FROM_END_BITS[0].to_string()),
-        ("jf_bit", FROM_END_BITS[1].to_string()),
-        ("count_mask", ((1 << COUNT_BITS) - 1).to_string()),
-        ("checks", only_if(has_variables, CHECKS)),
-        ("store", only_if(family.has_patches(), STORE)),
         ("index", index(&keys)),
     ];
     values.extend(tables(family, &fields));
-    let parts = [HEAD, if has_variables { VALUES } else { "" }, BIND, INSTALL];
-    parts.map(|part| fill(part, &values)).concat()
+    PARTS.filled(family, values)
 }
 
 fn byte_order(endian: Endian) -> &'static str {
@@ -314,13 +299,7 @@ fn tables(family: &Family<'_>, fields: &[Field]) -> Vec<(&'static str, String)> 
         ("words", words.unwrap_or_default()),
         ("pool", pool.to_owned()),
         ("place", place.to_owned()),
-        (
-            "pieces",
-            rows(
-                "\t\t",
-                shared.pieces.iter().map(|piece| format!("{piece:#x},")),
-            ),
-        ),
+        ("pieces", family.pieces("\t\t")),
         ("ends", rows("\t\t", ends)),
         ("members", rows("\t\t", members)),
         ("tables", variable_tables(family, fields)),

@@ -17,8 +17,8 @@ use tamis_bpf::Program;
 use tamis_policy::matrix::OptionAxis;
 use tamis_rules::Variable;
 
-use self::share::Shared;
-use super::{Field, name};
+use self::share::{COUNT_BITS, FROM_END_BITS, Shared};
+use super::{Field, fill, in_comment, name};
 
 /// The table entry of a combination without a filter.
 const EXCLUDED: u16 = u16::MAX;
@@ -154,6 +154,47 @@ impl Family<'_> {
         places.collect()
     }
 
+    /// The places of all variables, converted to 64 bits where they are narrower.
+    fn wide_places(&self, fields: &[Field], converted: impl Fn(&str) -> String) -> Vec<String> {
+        let places = self.places(fields).into_iter().zip(self.variables);
+        let wide = |(place, variable): (String, &Variable)| {
+            let place = format!("values.{place}");
+            match variable.width.max() == u64::MAX {
+                true => format!("{place},"),
+                false => format!("{},", converted(&place)),
+            }
+        };
+        places.map(wide).collect()
+    }
+
+    /// What variables are called in errors, as strings of any of the languages.
+    fn titles(&self) -> impl Iterator<Item = String> {
+        let titles = self.variables.iter().map(Variable::title);
+        titles.map(|title| format!("{title:?},"))
+    }
+
+    /// The stretches of instructions, as the rows of a table.
+    fn pieces(&self, before: &str) -> String {
+        let pieces = self.shared.pieces.iter();
+        rows(before, pieces.map(|piece| format!("{piece:#x},")))
+    }
+
+    /// What is in every text, whatever its language.
+    fn common_values(&self) -> Vec<(&'static str, String)> {
+        let for_values = only_if(!self.variables.is_empty(), " for these values");
+        vec![
+            ("matrix", in_comment(self.matrix)),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("bound", for_values),
+            ("excluded", EXCLUDED.to_string()),
+            ("count_bits", COUNT_BITS.to_string()),
+            ("count_mask", ((1 << COUNT_BITS) - 1).to_string()),
+            ("jt_bit", FROM_END_BITS[0].to_string()),
+            ("jf_bit", FROM_END_BITS[1].to_string()),
+            ("max_insns", self.max_insns().to_string()),
+        ]
+    }
+
     /// The names of the options and values, none of which is already taken in its scope.
     fn keys(
         &self,
@@ -192,6 +233,54 @@ impl Family<'_> {
             });
         }
         keys
+    }
+}
+
+/// The parts of a text, in which `@key@` stands for what the family has.
+struct Parts {
+    /// What it begins with.
+    head: &'static str,
+    /// The types and tables of values, for families with variables.
+    values: &'static str,
+    /// The table of places of values, for families with any.
+    patches: &'static str,
+    /// The function that makes a filter, with `@checks@` and `@store@`.
+    bind: &'static str,
+    /// Its comparison of values with their ranges, for families with variables.
+    checks: &'static str,
+    /// What puts the values in their places, for families with any.
+    store: &'static str,
+    /// The function that installs a filter.
+    install: &'static str,
+}
+
+impl Parts {
+    /// The text of a family, with these values besides the [common](Family::common_values) ones.
+    fn filled(&self, family: &Family<'_>, own: Vec<(&'static str, String)>) -> String {
+        let with_variables = |part| {
+            if family.variables.is_empty() {
+                ""
+            } else {
+                part
+            }
+        };
+        let with_patches = |part| if family.has_patches() { part } else { "" };
+        let mut values = family.common_values();
+        values.extend(own);
+        for (name, part) in [
+            ("checks", with_variables(self.checks)),
+            ("store", with_patches(self.store)),
+        ] {
+            values.push((name, fill(part, &values)));
+        }
+        let parts = [
+            self.head,
+            with_variables(self.values),
+            with_patches(self.patches),
+            self.bind,
+            self.install,
+        ];
+        parts.map(|part| fill(part, &values)).concat()
     }
 }
 

@@ -3,11 +3,11 @@
 use tamis_abi::Endian;
 
 use super::super::rust::{INSTALL, RESERVED, entry, field};
-use super::super::{Field, Target, fields_of, fill, in_comment, indented};
-use super::{EXCLUDED, Family, Key, Naming, Scope, camel, name, only_if, rows};
-use crate::family::share::{COUNT_BITS, FROM_END_BITS};
+use super::super::{Field, Target, fields_of, indented};
+use super::{Family, Key, Naming, Parts, Scope, camel, name, only_if, rows};
 
-const HEAD: &str = r#"// The seccomp filters of @matrix@, made by tamis @version@. Change the matrix, not this file.
+const PARTS: Parts = Parts {
+    head: r#"// The seccomp filters of @matrix@, made by tamis @version@. Change the matrix, not this file.
 //
 @about@//
 // A module by itself (`mod filter;`), or what one includes (`mod filter { include!("…"); }`). Needs Rust 1.82.
@@ -81,23 +81,8 @@ impl std::fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
-"#;
-
-const OUT_OF_RANGE: &str = r"    /// A value is not one that its variable was declared for.
-    OutOfRange {
-        /// The variable.
-        variable: &'static str,
-        /// The value.
-        value: u64,
-    },
-";
-
-const DISPLAY: &str = r#"            BindError::OutOfRange { variable, value } => {
-                write!(f, "`{variable}` was not declared for {value}")
-            }
-"#;
-
-const VALUES: &str = r"
+"#,
+    values: r"
 /// The values of the policy's variables; those that a combination doesn't have may be anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
@@ -110,16 +95,14 @@ static RANGES: [[(u64, u64); @values_len@]; @ranges_len@] = [
 #[rustfmt::skip]
 static NAMES: [&str; @values_len@] = [
 @names@];
-";
-
-const PATCHES: &str = r"
+",
+    patches: r"
 /// Where values belong: the instruction, and the half of a value that is its constant.
 #[rustfmt::skip]
 static PATCHES: [(u16, u8); @patches_len@] = [
 @patches@];
-";
-
-const BIND: &str = r"
+",
+    bind: r"
 /// The filter of a combination@bound@.
 ///
 /// # Errors
@@ -150,21 +133,35 @@ pub fn bind(config: &Config@parameter@) -> Result<Filter, BindError> {
     }
 @store@    Ok(Filter(insns))
 }
-";
-
-const CHECKS: &str = r"    let values = [
+",
+    checks: r"    let values = [
 @places@    ];
     for ((&value, (first, last)), variable) in values.iter().zip(RANGES[usize::from(ranges)]).zip(NAMES) {
         if value < first || value > last {
             return Err(BindError::OutOfRange { variable, value });
         }
     }
-";
-
-const STORE: &str = r"    for (insn, half) in &PATCHES[starts[2] as usize..ends[2] as usize] {
+",
+    store: r"    for (insn, half) in &PATCHES[starts[2] as usize..ends[2] as usize] {
         insns[usize::from(*insn)].k = (values[usize::from(half / 2)] >> (half % 2 * 32)) as u32;
     }
+",
+    install: INSTALL,
+};
+
+const OUT_OF_RANGE: &str = r"    /// A value is not one that its variable was declared for.
+    OutOfRange {
+        /// The variable.
+        variable: &'static str,
+        /// The value.
+        value: u64,
+    },
 ";
+
+const DISPLAY: &str = r#"            BindError::OutOfRange { variable, value } => {
+                write!(f, "`{variable}` was not declared for {value}")
+            }
+"#;
 
 /// Types used by the text.
 #[rustfmt::skip]
@@ -195,21 +192,12 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     let has_variables = !family.variables.is_empty();
     let fields = fields_of(family.variables, &RESERVED, str::to_owned);
     let mut values = vec![
-        ("matrix", in_comment(family.matrix)),
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("about", indented("// ", family.about())),
         ("numbers", indented("", numbers)),
         ("targets", conditions.join(", ")),
         ("byte_order", byte_order(family.endian).to_owned()),
         ("enums", enums(&keys)),
         ("config", indented("    ", keys.iter().map(member))),
-        ("excluded", EXCLUDED.to_string()),
-        ("count_bits", COUNT_BITS.to_string()),
-        ("jt_bit", FROM_END_BITS[0].to_string()),
-        ("jf_bit", FROM_END_BITS[1].to_string()),
-        ("count_mask", ((1 << COUNT_BITS) - 1).to_string()),
-        ("max_insns", family.max_insns().to_string()),
-        ("store", only_if(family.has_patches(), STORE)),
         ("index", index(&keys)),
         ("length", "self.0.len() as u16".to_owned()),
         ("fields", indented("    ", fields.iter().map(field))),
@@ -217,16 +205,7 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
     values.extend(words_about_values(has_variables));
     values.extend(tables(family));
     values.extend(variable_tables(family, &fields));
-    let checks = fill(if has_variables { CHECKS } else { "" }, &values);
-    values.push(("checks", checks));
-    let parts = [
-        HEAD,
-        if has_variables { VALUES } else { "" },
-        if family.has_patches() { PATCHES } else { "" },
-        BIND,
-        INSTALL,
-    ];
-    parts.map(|part| fill(part, &values)).concat()
+    PARTS.filled(family, values)
 }
 
 /// The parts of the text for families with variables.
@@ -234,7 +213,6 @@ fn words_about_values(has_variables: bool) -> Vec<(&'static str, String)> {
     vec![
         ("out_of_range", only_if(has_variables, OUT_OF_RANGE)),
         ("display", only_if(has_variables, DISPLAY)),
-        ("bound", only_if(has_variables, " for these values")),
         (
             "erange",
             only_if(
@@ -334,13 +312,7 @@ fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
         ("pool", pool.to_owned()),
         ("stored", stored.to_owned()),
         ("pieces_len", shared.pieces.len().to_string()),
-        (
-            "pieces",
-            rows(
-                "    ",
-                shared.pieces.iter().map(|piece| format!("{piece:#x},")),
-            ),
-        ),
+        ("pieces", family.pieces("    ")),
         ("ends_len", ends.len().to_string()),
         (
             "ends",
@@ -377,22 +349,14 @@ fn variable_tables(family: &Family<'_>, fields: &[Field]) -> Vec<(&'static str, 
             .map(|(first, last)| format!("({first}, {last}),"));
         format!("[{}],", ranges.collect::<Vec<_>>().join(" "))
     });
-    let names = family
-        .variables
-        .iter()
-        .map(|variable| format!("{:?},", variable.title()));
-    let places = family.places(fields).into_iter().zip(family.variables);
-    let places = places.map(|(place, variable)| match variable.width.max() == u64::MAX {
-        true => format!("values.{place},"),
-        false => format!("u64::from(values.{place}),"),
-    });
+    let places = family.wide_places(fields, |place| format!("u64::from({place})"));
     vec![
         ("patches_len", patches.len().to_string()),
         ("patches", rows("    ", patches)),
         ("values_len", family.variables.len().to_string()),
         ("ranges_len", family.ranges.len().to_string()),
         ("ranges", indented("    ", ranges)),
-        ("names", indented("    ", names)),
+        ("names", indented("    ", family.titles())),
         ("places", indented("        ", places)),
     ]
 }

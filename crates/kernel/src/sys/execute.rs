@@ -39,6 +39,11 @@ pub extern "C" fn note() {
     START.store(start, Ordering::Relaxed);
 }
 
+/// Whether a standard stream was closed when the process was started, if that was noted: now it is `/dev/null`.
+pub(crate) fn was_closed(fd: i32) -> bool {
+    STANDARD_STREAMS.contains(&fd) && START.load(Ordering::Relaxed) & (1 << fd) != 0
+}
+
 /// Undoes what the runtime has changed. Descriptors that were closed at the start are closed when the process becomes
 /// another program, so that messages until then go nowhere else.
 pub(crate) fn restore() {

@@ -113,10 +113,10 @@ pub(super) fn narrow_argument(call: &Call, index: ArgIndex) -> Option<(String, W
     let args = signature::args(call.name).unwrap_or_default();
     let known = args
         .iter()
-        .find(|arg| signature::index(call.arch, call.name, arg.name) == Some(index));
+        .find(|arg| signature::index(call.arch, call.name, arg.name()) == Some(index));
     let name = known.map_or_else(
         || format!("arg{}", index.index()),
-        |arg| arg.name.to_owned(),
+        |arg| arg.name().to_owned(),
     );
     let width = known.map(|arg| signature::width(call.arch, call.name, arg));
     // Only on x86 can 64-bit code choose the upper halves of a 32-bit call.

@@ -129,8 +129,8 @@ fn of_kernel(arch: Arch, name: &str) -> Option<Call> {
     let nr = syscall::number(arch, name).filter(|_| !of_user)?.0;
     let args = signature::args(name).unwrap_or_default().iter();
     let args = args.map(|arg| Argument {
-        name: arg.name,
-        index: signature::index(arch, name, arg.name),
+        name: arg.name(),
+        index: signature::index(arch, name, arg.name()),
         width: arg.declared_width(arch),
     });
     let args = args.collect();

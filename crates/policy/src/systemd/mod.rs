@@ -104,13 +104,61 @@ pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
 /// How many filters systemd installs for a unit, or for a unit and its drop-ins as `systemctl cat` prints them. What
 /// [`parse`] says about the text is left out.
 pub fn count_filters(sources: &Sources, source: SourceId, options: &SystemdOptions) -> usize {
+    filters::count(&settings(sources, source, options), &options.arches)
+}
+
+/// What a `SystemCallFilter=` that lists the calls that are allowed says of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// This word is the call, or a set with it.
+    Named(Span),
+    /// It is in `@default`, which every such list has.
+    Implied,
+    /// The list, which begins here, doesn't have it.
+    Missing(Span),
+}
+
+/// What the list of allowed calls of a unit says of a call, or of one without a name. `None` if there is no such list, or a word
+/// of it denies the call.
+///
+/// ```
+/// use tamis_abi::Arch;
+/// use tamis_policy::systemd::{self, Listing};
+/// let mut sources = tamis_diag::Sources::new();
+/// let source = sources.add("a.service", "[Service]\nSystemCallFilter=@basic-io\n");
+/// let options = systemd::SystemdOptions::new(Arch::X86_64);
+/// let listing = |call| systemd::listing(&sources, source, &options, Some(call));
+/// let Some(Listing::Named(word)) = listing("read") else { panic!() };
+/// assert_eq!(sources.snippet(word), "@basic-io");
+/// assert_eq!(listing("exit_group"), Some(Listing::Implied));
+/// assert!(matches!(listing("mount"), Some(Listing::Missing(_))));
+/// ```
+pub fn listing(
+    sources: &Sources,
+    source: SourceId,
+    options: &SystemdOptions,
+    call: Option<&str>,
+) -> Option<Listing> {
+    let settings = settings(sources, source, options);
+    let list = settings.filter.filter(|list| list.is_allow_list)?;
+    let call = call.unwrap_or_default();
+    match list.calls.get(call) {
+        Some(entry) if entry.answer.is_some() => None,
+        Some(entry) if entry.span == list.span => Some(Listing::Implied),
+        Some(entry) => Some(Listing::Named(entry.span)),
+        None if list.removed.contains_key(call) => None,
+        None => Some(Listing::Missing(list.span)),
+    }
+}
+
+/// The settings of a unit, without what there is to say about the text.
+fn settings(sources: &Sources, source: SourceId, options: &SystemdOptions) -> settings::Settings {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
     let unit = unit::parse(source, text, titles, &mut sink);
-    let settings = settings::read(titles.section(), &unit, native, &mut sink);
-    filters::count(&settings, &options.arches)
+    settings::read(titles.section(), &unit, native, &mut sink)
 }
 
 /// Options of parsing a unit.

@@ -210,7 +210,7 @@ impl Context<'_> {
             return Ok(None);
         };
         let args = self.args.unwrap_or_default();
-        if args.iter().any(|arg| arg.name == name) {
+        if args.iter().any(|arg| arg.name() == name) {
             let diagnostic = Diagnostic::error(
                 code::VARIABLE_USE,
                 format!("`{name}` is ambiguous: a variable or an argument"),
@@ -339,8 +339,8 @@ impl Context<'_> {
         let width = signature::width(arch, call, arg);
         let reason = format!(
             "on {arch} the kernel reads argument `{}` of `{call}`, a `{}`, as {} bits",
-            arg.name,
-            arg.c_type,
+            arg.name(),
+            arg.c_type(),
             width.bits(),
         );
         (width, reason)
@@ -350,14 +350,14 @@ impl Context<'_> {
     fn declared_at(self, index: ArgIndex) -> Option<&'static Arg> {
         let call = self.call?;
         let stands_there =
-            |arg: &&Arg| signature::index(self.arch(), call, arg.name) == Some(index);
+            |arg: &&Arg| signature::index(self.arch(), call, arg.name()) == Some(index);
         self.args?.iter().find(|arg| stands_there(arg))
     }
 
     /// The position of an argument by its name or by `argN`.
     fn position(self, name: &str, span: Span) -> Checked<ArgIndex> {
         let args = self.args.unwrap_or_default();
-        let declared = args.iter().position(|arg| arg.name == name);
+        let declared = args.iter().position(|arg| arg.name() == name);
         let numbered = name
             .strip_prefix("arg")
             .and_then(|digit| digit.parse().ok())
@@ -434,7 +434,7 @@ impl Context<'_> {
             .args
             .unwrap_or_default()
             .iter()
-            .map(|a| a.name)
+            .map(Arg::name)
             .collect();
         let diagnostic = match names.as_slice() {
             [] => diagnostic.note(format!("no argument names are known for `{call}`")),

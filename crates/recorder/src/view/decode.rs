@@ -180,7 +180,7 @@ impl Decoder {
             .map(|place| {
                 let raw = raw(place, call);
                 Argument {
-                    name: place.arg.name,
+                    name: place.arg.name(),
                     raw,
                     shown: self.shown(shape, place, call, raw, read),
                 }
@@ -396,7 +396,7 @@ fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Opti
     /// `SOL_SOCKET`.
     const SOCKET: u64 = 1;
     let cut = raw & Width::Bits32.max();
-    match place.arg.name {
+    match place.arg.name() {
         "arg" if shape.name.starts_with("fcntl") => Some(control(shape, call.args[1] as u32, raw)),
         "utime" if shape::is_requeued(call.args[1] as u32) => Some(Shown::Unsigned(cut)),
         "optname" if call.args[1] == SOCKET => {

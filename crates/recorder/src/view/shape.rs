@@ -146,7 +146,7 @@ fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
     for arg in args {
         let is_split = arg.is_split(arch);
         let register =
-            signature::index(arch, name, arg.name).map_or(next, |index| index.index() as u8);
+            signature::index(arch, name, arg.name()).map_or(next, |index| index.index() as u8);
         next += 1 + u8::from(is_split);
         if register + u8::from(is_split) >= REGISTERS {
             break;
@@ -160,7 +160,7 @@ fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
     }
     // The oldest calls take a pointer to their arguments.
     if let Some(first) = args.first()
-        && signature::index(arch, name, first.name).is_none()
+        && signature::index(arch, name, first.name()).is_none()
         && !places.first()?.is_split
     {
         return None;
@@ -187,7 +187,7 @@ const NAMES: [&str; 5] = ["_description", "_key", "_type", "name", "uname"];
 /// Whether an argument has data, such as what is written or a program's arguments: no path, name, address or structure.
 pub(super) fn is_data(place: &Place) -> bool {
     match place.kind {
-        Kind::Input(_) | Kind::Text => !NAMES.contains(&place.arg.name),
+        Kind::Input(_) | Kind::Text => !NAMES.contains(&place.arg.name()),
         Kind::Strings => true,
         _ => false,
     }
@@ -241,24 +241,24 @@ const PATHS: &[(&str, &str)] = &[
 ];
 
 fn kind(arch: Arch, call: &str, arg: &Arg) -> Kind {
-    let is_it = |(known, name, _): &&(&str, &str, u8)| (*known, *name) == (call, arg.name);
+    let is_it = |(known, name, _): &&(&str, &str, u8)| (*known, *name) == (call, arg.name());
     if let Some((.., len)) = INPUTS.iter().find(is_it) {
         return Kind::Input(*len);
     }
     if let Some((.., len)) = ADDRESSES.iter().find(is_it) {
         return Kind::Address(*len);
     }
-    if OUTPUTS.contains(&(call, arg.name)) {
+    if OUTPUTS.contains(&(call, arg.name())) {
         return Kind::Output;
     }
-    if PATHS.contains(&(call, arg.name)) {
+    if PATHS.contains(&(call, arg.name())) {
         return Kind::Path;
     }
     if let Some((form, when)) = structure::form(arch, call, arg) {
         return Kind::Structure(form, when);
     }
     let width = signature::width(arch, call, arg);
-    match (arg.c_type, arg.name) {
+    match (arg.c_type(), arg.name()) {
         ("const char *", name) => match TEXTS.contains(&name) || is_attribute(call, name) {
             true => Kind::Text,
             false => Kind::Path,
@@ -374,7 +374,7 @@ pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
 /// ```
 pub fn takes_path(arch: Arch, call: &str) -> bool {
     has(arch, call, |place| {
-        place.kind == Kind::Path && place.arg.name != "type"
+        place.kind == Kind::Path && place.arg.name() != "type"
     })
 }
 
@@ -387,7 +387,7 @@ pub fn takes_path(arch: Arch, call: &str) -> bool {
 /// ```
 pub fn takes_descriptor(arch: Arch, call: &str) -> bool {
     has(arch, call, |place| {
-        place.arg.name.ends_with("fd") || matches!(place.arg.name, "fildes" | "mqdes")
+        place.arg.name().ends_with("fd") || matches!(place.arg.name(), "fildes" | "mqdes")
     })
 }
 
@@ -408,7 +408,7 @@ mod tests {
         let others = OUTPUTS.iter().chain(PATHS).copied();
         for (call, name) in inputs.chain(others) {
             let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-            assert!(args.iter().any(|arg| arg.name == name), "{call} {name}");
+            assert!(args.iter().any(|arg| arg.name() == name), "{call} {name}");
         }
     }
 

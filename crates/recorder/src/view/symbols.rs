@@ -157,23 +157,23 @@ const OPEN: [&str; 16] = [
 pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String> {
     let bits = signature::width(arch, call, arg).bits();
     let value = value & (u64::MAX >> (64 - bits));
-    if arg.name == "flags" && matches!(call, "open" | "openat") {
+    if arg.name() == "flags" && matches!(call, "open" | "openat") {
         return Some(open_flags(arch, value));
     }
-    if matches!((call, arg.name), ("socket" | "socketpair", "type")) {
+    if matches!((call, arg.name()), ("socket" | "socketpair", "type")) {
         return socket_type(arch, call, arg, value, bits);
     }
-    if arg.name == "advice" && call.starts_with("fadvise") {
+    if arg.name() == "advice" && call.starts_with("fadvise") {
         return ADVICE.get(value as usize).map(|name| (*name).to_owned());
     }
-    if call == "ioctl" && arg.name == "cmd" {
+    if call == "ioctl" && arg.name() == "cmd" {
         let name = family::ioctl(arch, value, bits)?;
         // One number.
         let name = if name == "TIOCINQ" { "FIONREAD" } else { name };
         return Some(name.to_owned());
     }
     if call == "statx" {
-        match arg.name {
+        match arg.name() {
             "mask" => return Some(statx_mask(value)),
             "flags" => return Some(statx_flags(arch, value)),
             _ => {}
@@ -181,7 +181,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
     }
     if let Some((.., names)) = VALUES
         .iter()
-        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name)
+        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name())
     {
         let mut names = names.iter();
         let cut = |known: u64| known & (u64::MAX >> (64 - bits));
@@ -190,22 +190,22 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
     }
     if let Some((.., names)) = FLAGS
         .iter()
-        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name)
+        .find(|(calls, name, _)| calls.contains(&call) && *name == arg.name())
     {
-        if value == 0 && arg.name == "mode" {
+        if value == 0 && arg.name() == "mode" {
             return Some("F_OK".to_owned());
         }
         return Some(joined(arch, names, value));
     }
-    if call == "clone" && arg.name == "clone_flags" {
+    if call == "clone" && arg.name() == "clone_flags" {
         return Some(clone_flags(arch, value));
     }
-    if arg.name.ends_with("dfd") {
+    if arg.name().ends_with("dfd") {
         /// `AT_FDCWD`.
         const HERE: i32 = -100;
         return (value as i32 == HERE).then(|| "AT_FDCWD".to_owned());
     }
-    let family = family::of(call, arg.name)?;
+    let family = family::of(call, arg.name())?;
     if let Some(name) = family.name(arch, value, bits) {
         return Some(name.to_owned());
     }
@@ -351,7 +351,7 @@ fn open_flags(arch: Arch, value: u64) -> String {
 /// A type in the lowest bits, and flags.
 fn socket_type(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
     const TYPE: u64 = 0xf;
-    let kind = family::of(call, arg.name)?.name(arch, value & TYPE, bits)?;
+    let kind = family::of(call, arg.name())?.name(arch, value & TYPE, bits)?;
     let (flags, rest) = taken(arch, &["SOCK_CLOEXEC", "SOCK_NONBLOCK"], value & !TYPE);
     let names = std::iter::once(kind.to_owned()).chain(flags).collect();
     Some(with_rest(names, rest))
@@ -362,7 +362,9 @@ mod tests {
     use super::*;
 
     fn symbol(call: &str, name: &str, value: u64) -> Option<String> {
-        let arg = signature::args(call)?.iter().find(|arg| arg.name == name)?;
+        let arg = signature::args(call)?
+            .iter()
+            .find(|arg| arg.name() == name)?;
         of(Arch::X86_64, call, arg, value)
     }
 
@@ -397,7 +399,7 @@ mod tests {
                 let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
                 // Of several calls some may lack the argument.
                 assert!(
-                    args.iter().any(|arg| arg.name == *name) || calls.len() > 1,
+                    args.iter().any(|arg| arg.name() == *name) || calls.len() > 1,
                     "{call} {name}"
                 );
             }

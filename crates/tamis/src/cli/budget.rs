@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_millis(10);
 /// The tables of the prover get one part in this many of the memory: while one of them grows, its old and its new place
 /// exist, and there is more than tables.
 const TABLE_PARTS: usize = 2;
+/// What a command may allocate if the user doesn't say.
+const MEMORY_LIMIT_MEGABYTES: usize = 512;
 
 /// Limits as the user gave them.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -51,9 +53,18 @@ pub(crate) struct BudgetArgs {
         help_heading = "Limits",
         display_order = 901,
         value_name = "MEGABYTES",
-        default_value_t = 512
+        default_value_t = MEMORY_LIMIT_MEGABYTES
     )]
     memory_limit: usize,
+}
+
+impl Default for BudgetArgs {
+    fn default() -> BudgetArgs {
+        BudgetArgs {
+            time_limit: None,
+            memory_limit: MEMORY_LIMIT_MEGABYTES,
+        }
+    }
 }
 
 /// What a command has.

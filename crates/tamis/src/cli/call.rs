@@ -3,6 +3,8 @@
 use tamis_abi::call::{self, Unknown};
 use tamis_abi::{Arch, SeccompData, consts, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+use tamis_session::Input;
+use tamis_session::path_text::path_of;
 
 use super::Failure;
 
@@ -26,6 +28,19 @@ pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failu
         diagnostic.help = near.map(|name| format!("did you mean `{name}`?"));
         Failure::Diagnostics(vec![diagnostic], sources)
     })
+}
+
+/// Refuses a call in the place of the policy, if the policy is among the calls.
+pub(crate) fn refuse_before_policy(input: &str, calls: &[String]) -> Result<(), Failure> {
+    let is_file = |text: &str| path_of(text).is_file();
+    let policy = calls.iter().find(|text| is_file(text));
+    match policy.filter(|_| Input::embedded(input).is_none() && !path_of(input).exists()) {
+        Some(policy) if input != "-" => Err(Failure::usage(
+            format!("{input}: no such file"),
+            format!("the policy comes before the calls: `{policy} '{input}'`"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn whole(source: tamis_diag::SourceId, text: &str) -> Span {

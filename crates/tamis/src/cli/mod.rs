@@ -1,7 +1,9 @@
 //! Shared parts of the subcommands: options, input, output, exit codes, failures.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
 use tamis_diag::escape::harmless;
@@ -39,7 +41,7 @@ pub(crate) mod target;
 pub(crate) use failure::Failure;
 
 /// Options of every subcommand.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct Global {
     /// Print a JSON document instead of text
     #[arg(long, global = true, display_order = 897)]
@@ -68,9 +70,10 @@ pub(crate) struct Global {
 }
 
 /// When to use colour.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Colour {
     /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    #[default]
     Auto,
     Always,
     Never,
@@ -99,14 +102,25 @@ impl Global {
         }
     }
 
-    /// Prints a message that is neither result nor error, unless `--quiet` is given.
+    /// Refuses `--json` where the result is something else than a report.
+    pub(crate) fn refuse_document(&self, result: &str) -> Result<(), Failure> {
+        match self.json {
+            true => Err(Failure::usage(
+                format!("{result} is not available as a document"),
+                "leave `--json` out",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Prints a message that is neither result nor error, once, unless `--quiet` is given.
     pub(crate) fn notice(&self, text: &str) {
-        if !self.quiet {
+        if !self.quiet && is_new(text) {
             message(text);
         }
     }
 
-    /// Prints warnings about a text, unless there are none or `--quiet` is given; with `--json` they are part of the
+    /// Prints warnings about a text, once, unless there are none or `--quiet` is given; with `--json` they are part of the
     /// command's document.
     pub(crate) fn warn(&self, warnings: &[Diagnostic], sources: &Sources) {
         if warnings.is_empty() {
@@ -118,10 +132,19 @@ impl Global {
             if !self.quiet {
                 let shown =
                     fold::render(warnings, fold::WARNINGS, sources, self.colours_messages());
-                message_as_is(&shown);
+                if is_new(&shown) {
+                    message_as_is(&shown);
+                }
             }
         }
     }
+}
+
+/// Whether a text hasn't been told before: an input that is named twice is read twice.
+fn is_new(text: &str) -> bool {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    told.insert(text.to_owned())
 }
 
 /// Writes a line to standard error, without what a terminal would obey: it may have names of files or words of a user.

@@ -13,14 +13,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tamis_diag::escape::harmless;
 use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Sources};
+use tamis_kernel::execute::stdout_was_closed;
 use tamis_profile::Profile;
 use tamis_report::Document;
 use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
-use tamis_session::files;
 use tamis_session::path_text::{PathText, path_of};
+use tamis_session::{InputKind, files};
 
 use super::failure::Failure;
-use super::{Global, budget, message_as_is};
+use super::{Global, budget, is_new, message_as_is};
 
 /// Where a command's result goes.
 #[derive(clap::Args, Debug)]
@@ -138,10 +139,35 @@ impl OutputArgs {
         self.write(text.as_bytes())
     }
 
-    /// Writes raw bytes, but never to a terminal.
+    /// Writes raw bytes, but never to a terminal or over a policy.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.refuse_terminal()?;
+        self.refuse_to_replace_policy()?;
         self.write(bytes)
+    }
+
+    /// Refuses to replace a policy by a program: who gives its name to `-o` means the input.
+    pub(crate) fn refuse_to_replace_policy(&self) -> Result<(), Failure> {
+        let Some(path) = self.file().filter(|path| path.is_file()) else {
+            return Ok(());
+        };
+        let kind = files::read_file(path)
+            .ok()
+            .and_then(|there| there.evident_kind());
+        match kind {
+            Some(InputKind::Policy(language)) => Err(Failure::usage(
+                format!(
+                    "the output would overwrite {}, {}",
+                    path.text(),
+                    language.title
+                ),
+                format!(
+                    "`tamis compile {}` compiles it; `-o` names the output",
+                    path.text()
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses to write raw bytes to a terminal.
@@ -214,11 +240,23 @@ pub(crate) fn width_chars() -> usize {
     }
 }
 
+/// Fails if nobody gets what is written to standard output: the runtime has `/dev/null` in its place if it was closed.
+pub(crate) fn check_stdout() -> io::Result<()> {
+    match stdout_was_closed() {
+        true => Err(io::Error::other("it is closed")),
+        false => Ok(()),
+    }
+}
+
 /// Writes to standard output; a reader that went away is not an error.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
+    if bytes.is_empty() {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    let written = check_stdout().and_then(|()| stdout.write_all(bytes));
+    match written.and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::environment(format!(
             "cannot write to standard output: {error}"
@@ -277,10 +315,14 @@ fn warnings() -> MutexGuard<'static, Kept> {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps warnings for the command's document.
-pub(crate) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
+/// Keeps warnings for the command's document, unless it has them already.
+pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
+    let text = render(warnings, sources, false);
+    if !is_new(&text) {
+        return;
+    }
     let mut kept = self::warnings();
-    kept.texts.push(render(warnings, sources, false));
+    kept.texts.push(text);
     let report = DiagnosticsReport::of(warnings, sources);
     kept.entries.extend(report.diagnostics);
 }

@@ -151,7 +151,7 @@ impl TargetArgs {
 }
 
 /// Flags of the kernel's for filters that are installed.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct FlagArgs {
     /// Let the kernel write an audit record for every action except allow
     #[arg(long, hide_short_help = true)]

@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
         input::refuse_unread_input()?;
+        args.output.refuse_to_replace_policy()?;
         global.notice(&format!(
             "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
         ));

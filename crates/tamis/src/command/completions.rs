@@ -6,7 +6,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::{Failure, exit, output};
+use crate::cli::{Failure, Global, exit, output};
 
 /// Print a completion script for a shell
 #[derive(clap::Args)]
@@ -18,7 +18,8 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    global.refuse_document("a script of completions")?;
     let mut command = crate::Cli::command();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "tamis", &mut script);

@@ -67,6 +67,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 fn calls(args: &Args, global: &Global) -> Result<u8, Failure> {
+    cli_call::refuse_before_policy(&args.input, &args.calls)?;
     let raw = args
         .load
         .load(&args.input, global)?

@@ -1,5 +1,7 @@
 //! `tamis exec`: become a command under filters.
 
+mod plain;
+
 use std::ffi::OsString;
 
 use clap::Parser;
@@ -13,7 +15,7 @@ use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, input, side};
 
 /// Become a command under filters, without a child or supervisor
-#[derive(clap::Args)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   tamis exec -p server.bpf -- /usr/sbin/server --foreground
@@ -55,7 +57,7 @@ pub(crate) struct Args {
 }
 
 /// The command line of this subcommand alone. Describing all others takes longer than all that is to be done.
-#[derive(clap::Parser)]
+#[derive(clap::Parser, Debug)]
 struct Alone {
     #[command(flatten)]
     global: Global,
@@ -68,6 +70,10 @@ struct Alone {
 pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(Global, Args)> {
     let program = words.next()?;
     words.next().filter(|word| word == "exec")?;
+    let words: Vec<OsString> = words.collect();
+    if let Some(args) = plain::parse(words.iter().cloned()) {
+        return Some((Global::default(), args));
+    }
     let alone = Alone::try_parse_from(std::iter::once(program).chain(words)).ok()?;
     Some((alone.global, alone.args))
 }

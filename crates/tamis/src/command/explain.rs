@@ -3,11 +3,13 @@
 mod records;
 
 use tamis_abi::call::strace;
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_diag::{Code, code};
+use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
-use tamis_session::{Error, Loaded};
+use tamis_session::{Error, Loaded, Policy};
 
-use crate::cli::load::LoadArgs;
+use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::output::{self, show};
 use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
 
@@ -45,6 +47,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.calls.is_empty() {
         return explain_code(input, global);
     }
+    cli_call::refuse_before_policy(input, &args.calls)?;
     let loaded = args.load.load(input, global)?;
     let policy = match &loaded {
         Loaded::Policy(policy) => Some(policy.clone()),
@@ -66,10 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let of_program = raw
             .as_ref()
             .map(|raw| Explanation::of_program(&raw.program, raw.is_cacheable(&data), &data));
-        let of_policy = policy.as_ref().map(|policy| Explanation {
-            is_unit: policy.kind.name() == "systemd",
-            ..Explanation::of_policy(&policy.ruleset, &policy.sources, &data)
-        });
+        let of_policy = policy.as_ref().map(|policy| of_policy(policy, &data));
         explanations.extend(match (of_policy, of_program) {
             (Some(of_policy), Some(of_program)) => Some(Explanation {
                 cost: of_program.cost,
@@ -80,6 +80,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     show(&ExplainReport { explanations }, global)?;
     Ok(exit::OK)
+}
+
+/// The explanation of a call by a policy, in the terms of systemd if it is a unit.
+fn of_policy(policy: &Policy, data: &SeccompData) -> Explanation {
+    let (ruleset, sources) = (&policy.ruleset, &policy.sources);
+    let root = sources.with_ids().next();
+    let Some((root, _)) = root.filter(|_| policy.kind.name() == "systemd") else {
+        return Explanation::of_policy(ruleset, sources, data);
+    };
+    let call = Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)));
+    let options = SystemdOptions::new(native_arch());
+    let listing = systemd::listing(sources, root, &options, call);
+    Explanation::of_unit(ruleset, sources, data, listing)
 }
 
 /// Whether the rules are fine, and there is no filter of them.

@@ -11,7 +11,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::{Failure, exit};
+use crate::cli::{Failure, Global, exit};
 use tamis_session::path_text::PathText;
 
 /// Write the manual pages of all subcommands
@@ -24,7 +24,8 @@ pub(crate) struct Args {
     folder: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    global.refuse_document("a folder of manual pages")?;
     let failed =
         |path: &Path, error: &io::Error| Failure::environment(format!("{}: {error}", path.text()));
     fs::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, &error))?;

@@ -171,8 +171,8 @@ impl Command {
             Command::Passes(args) => passes::run(args, global),
             Command::Bench(args) => bench::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
-            Command::Completions(args) => completions::run(args),
-            Command::Man(args) => man::run(args),
+            Command::Completions(args) => completions::run(args, global),
+            Command::Man(args) => man::run(args, global),
         }
     }
 }

@@ -8,7 +8,9 @@ use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::{Program, Stack, interp};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
+use tamis_kernel::install::InstallError;
 use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapped};
+use tamis_recorder::view::signal_name;
 use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 use tamis_session::path_text::PathText;
@@ -132,6 +134,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let mut document = document(&report, &policies, &stack);
             document.denied = denials.entries(|data| decider(&stack, &policies, data), &load);
             document.notes.extend(denials.note());
+            if let Some(crash) = crash(&report).filter(|_| command.explain && !explains_denied) {
+                document.notes.push(crash);
+            }
             if args.explain_denied && is_filtered && !explains_denied {
                 let why = "denied calls are not explained: the filters deny some ways of executing a command";
                 document.notes.push(why.to_owned());
@@ -141,6 +146,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         Err(error) => Err(refuse(&error, &program.text(), &policies)),
     }
+}
+
+/// What to say of a command that crashed without a filter's doing: a C library that is denied memory doesn't tell.
+fn crash(report: &RunResult) -> Option<String> {
+    const CRASHES: [&str; 5] = ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGTRAP"];
+    let Ended::Signalled { signal, .. } = report.ended else {
+        return None;
+    };
+    let name = signal_name(signal);
+    let is_explained = !report.killed.is_empty() || !report.trapped.is_empty();
+    (!is_explained && CRASHES.contains(&&*name)).then(|| {
+        format!(
+            "{name} ended the command; `--explain-denied` shows the calls that got an error from a filter"
+        )
+    })
 }
 
 /// The folder in which a command finds the library; notes if the command would not use it, or gets another module.
@@ -317,7 +337,11 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Failu
     match error {
         RunError::Install { error, .. } => {
             let message = format!("the filter could not be installed: {error}");
-            Failure::new(exit::ENVIRONMENT, message, Some(error.hint()))
+            let hint = match error {
+                InstallError::NotPermitted => "leave `--keep-privs` out, or run as root".to_owned(),
+                error => error.hint(),
+            };
+            Failure::new(exit::ENVIRONMENT, message, Some(hint))
         }
         RunError::Exec { errno, denied_by } => {
             let mut text = format!("{program}: {error}");

@@ -63,6 +63,10 @@ fn with_json_a_file_gets_the_result_and_standard_output_the_document() {
         assert_eq!(document(&output)["schema"], schema, "{line}");
         let [plain, beside] = ["plain", "beside"].map(|name| fs::read(folder.join(name)).unwrap());
         assert!(plain == beside, "{line}");
+        // A program isn't written over a policy.
+        for name in ["plain", "beside"] {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
     }
 }
 
@@ -83,6 +87,48 @@ fn with_json_no_other_form_goes_to_standard_output() {
         let help = document["diagnostics"][0]["help"].as_str().unwrap();
         assert!(help.contains("-o FILE"), "{line}: {help}");
     }
+}
+
+#[test]
+fn help_is_a_document_and_what_is_none_is_refused() {
+    let folder = folder("help");
+    for (line, with_json) in [
+        ("--help", "--help --json"),
+        ("--version", "--json --version"),
+        ("help profile merge", "help profile merge --json"),
+    ] {
+        let plain = String::from_utf8(tamis(&folder, line).stdout).unwrap();
+        let output = tamis(&folder, with_json);
+        assert_eq!(output.status.code(), Some(0), "{with_json}");
+        assert_eq!(document(&output)["text"], plain, "{with_json}");
+    }
+    for line in [
+        "completions bash",
+        "man pages",
+        "help nosuch",
+        "compile --nosuch --help",
+    ] {
+        let output = tamis(&folder, &format!("{line} --json"));
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert_eq!(document(&output)["schema"], "tamis.diagnostics/1", "{line}");
+    }
+    assert!(!folder.join("pages").exists());
+}
+
+#[test]
+fn what_is_told_about_an_input_is_told_once() {
+    let folder = folder("once");
+    let profile = r#"{"defaultAction": "SCMP_ACT_ERRNO",
+        "syscalls": [{"names": ["read", "raed"], "action": "SCMP_ACT_ALLOW"}]}"#;
+    fs::write(folder.join("profile.json"), profile).unwrap();
+    let text = stderr_text(&tamis(&folder, "diff profile.json profile.json"));
+    assert_eq!(text.matches("unknown system call").count(), 1, "{text}");
+    let output = tamis(&folder, "prove profile.json profile.json --json");
+    let warnings = &document(&output)["diagnostics"];
+    assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+    fs::write(folder.join("pure-compute"), "").unwrap();
+    let text = stderr_text(&tamis(&folder, "diff pure-compute pure-compute"));
+    assert_eq!(text.matches("is the embedded policy").count(), 1, "{text}");
 }
 
 #[test]
@@ -115,6 +161,42 @@ fn a_full_device_is_told_whatever_is_printed() {
         assert_eq!(output.status.code(), Some(4), "{line}");
         assert!(stderr_text(&output).contains("No space left"), "{line}");
     }
+}
+
+#[test]
+fn a_closed_standard_output_is_told_if_there_is_something_to_print() {
+    let folder = folder("closed");
+    for (line, code) in [
+        ("compile p.tamis --emit asm", 4),
+        ("explain p.tamis read", 4),
+        ("--version", 4),
+        ("compile p.tamis -o p.bpf", 0),
+        ("compile nosuch", 2),
+    ] {
+        let output = Command::new("sh")
+            .args(["-c", &format!("exec \"$0\" {line} >&-"), crate::TAMIS])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(code), "{line}: {text}");
+        assert_eq!(
+            text.contains("standard output: it is closed"),
+            code == 4,
+            "{line}: {text}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_name_is_told() {
+    let output = Command::new(crate::TAMIS)
+        .args(["lint", ""])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr_text(&output);
+    assert!(text.contains("the name of an input is empty"), "{text}");
 }
 
 /// A file that is no policy, and is said to be one, has a mistake in each line.
@@ -220,6 +302,80 @@ fn a_policy_in_the_place_of_a_command_is_told() {
             text.contains("help: a policy is named with `-p`"),
             "{line}: {text}"
         );
+    }
+}
+
+/// Who forgets the input, or has a shell put two policies behind `-o`, keeps both.
+#[test]
+fn a_policy_is_not_overwritten_by_a_program() {
+    let folder = folder("kept");
+    let profile = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []}"#;
+    fs::write(folder.join("profile.json"), profile).unwrap();
+    for line in [
+        "compile -o p.tamis",
+        "compile -o profile.json",
+        "compile --emit asm -o p.tamis",
+        "compile profile.json -o p.tamis",
+        "optimize container-default -o p.tamis",
+        "asm p.s -o p.tamis",
+    ] {
+        let output = tamis(&folder, line);
+        let text = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {text}");
+        assert!(
+            text.contains("the output would overwrite"),
+            "{line}: {text}"
+        );
+    }
+    assert_eq!(fs::read_to_string(folder.join("p.tamis")).unwrap(), POLICY);
+    for _ in 0..2 {
+        assert!(tamis(&folder, "compile p.tamis -o filter").status.success());
+    }
+}
+
+#[test]
+fn words_in_the_wrong_place_are_told() {
+    let folder = folder("order");
+    let text = stderr_text(&tamis(&folder, "p.tamis"));
+    assert!(text.contains("'tamis compile p.tamis'"), "{text}");
+    for line in ["explain read p.tamis", "eval read p.tamis"] {
+        let output = tamis(&folder, line);
+        let text = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(
+            text.contains("before the calls: `p.tamis 'read'`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_crash_under_a_filter_has_a_hint() {
+    if skip::without_live() {
+        return;
+    }
+    let folder = folder("crash");
+    fs::write(
+        folder.join("kind.tamis"),
+        "default allow\nerrno(EPERM) uname\n",
+    )
+    .unwrap();
+    for (options, signal, is_told) in [
+        ("-p kind.tamis", "SEGV", true),
+        ("-p kind.tamis", "TERM", false),
+        ("-p kind.tamis --explain-denied", "SEGV", false),
+        ("--no-explain", "SEGV", false),
+    ] {
+        let output = Command::new(crate::TAMIS)
+            .arg("run")
+            .args(options.split(' '))
+            .args(["--", "sh", "-c", &format!("kill -{signal} $$")])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = stderr_text(&output);
+        let is_there = text.contains("SIGSEGV ended the command");
+        assert_eq!(is_there, is_told, "{options} {signal}: {text}");
     }
 }
 

@@ -284,7 +284,7 @@ impl Writer<'_> {
         let mut names: Vec<String> = signature::args(kernel_name(call.as_deref().unwrap_or("")))
             .unwrap_or_default()
             .iter()
-            .map(|arg| arg.name.to_owned())
+            .map(|arg| arg.name().to_owned())
             .collect();
         if self.rng.chance(1, 5) {
             names = self.renamed();

@@ -140,8 +140,8 @@ fn arguments_are_those_that_kafel_knows() {
         known.extend(words.iter().map(|arg| rule(call, arg)));
         unknown.extend(no_words.iter().map(|arg| rule(call, arg)));
         let others = signature::args(call).unwrap_or_default().iter();
-        let others = others.filter(|other| !args.contains(&other.name));
-        unknown.extend(others.map(|other| rule(call, other.name)));
+        let others = others.filter(|other| !args.contains(&other.name()));
+        unknown.extend(others.map(|other| rule(call, other.name())));
     }
     check_names(&nsjail, &known, &unknown);
 }

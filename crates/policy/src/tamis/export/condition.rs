@@ -351,7 +351,7 @@ impl Context<'_> {
         let position = OperandName::Indexed(index.index() as u64);
         match self.declared(index) {
             Some(declared) if self.style != Style::Literal => {
-                let name = declared.name;
+                let name = declared.name();
                 let digit: Option<usize> = name
                     .strip_prefix("arg")
                     .and_then(|digit| digit.parse().ok());
@@ -369,7 +369,7 @@ impl Context<'_> {
         let call = self.call?;
         signature::args(call)?
             .iter()
-            .find(|arg| signature::index(self.arch, call, arg.name) == Some(index))
+            .find(|arg| signature::index(self.arch, call, arg.name()) == Some(index))
     }
 
     /// Names for the values of an operand compared on this many bits.
@@ -379,7 +379,7 @@ impl Context<'_> {
             rules::OperandSource::Arg(index) if is_named => self.declared(index),
             _ => None,
         };
-        let of_call = self.call.zip(arg.map(|arg| arg.name));
+        let of_call = self.call.zip(arg.map(signature::Arg::name));
         Namer {
             context: self,
             bits,

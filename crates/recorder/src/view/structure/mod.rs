@@ -258,11 +258,11 @@ pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
         return None;
     }
     let mut of_calls = BY_CALL.iter();
-    let of_call = of_calls.find(|(calls, name, ..)| *name == arg.name && calls.contains(&call));
+    let of_call = of_calls.find(|(calls, name, ..)| *name == arg.name() && calls.contains(&call));
     let of_call = of_call.map(|(.., form, when)| (*form, *when));
     let mut types = BY_TYPE.iter();
     of_call.or_else(|| {
-        let of_type = types.find(|(c_type, ..)| *c_type == arg.c_type);
+        let of_type = types.find(|(c_type, ..)| *c_type == arg.c_type());
         of_type.map(|(_, form, when)| (*form, *when))
     })
 }
@@ -390,7 +390,7 @@ mod tests {
                     continue;
                 }
                 let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-                assert!(args.iter().any(|arg| arg.name == *name), "{call} {name}");
+                assert!(args.iter().any(|arg| arg.name() == *name), "{call} {name}");
             }
         }
     }
