@@ -31,7 +31,7 @@ use tamis_kernel::{Ended, Errno};
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family, Isolation};
-use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
 use crate::sys::image::{self, Snapshot};
@@ -73,10 +73,7 @@ impl Platform for Kvm {
         supervisor: &dyn Supervisor,
         options: &Options<'_>,
     ) -> Result<Ended, PlatformError> {
-        if guest.has_results {
-            let what = Unsupported::new("telling the results of forwarded calls");
-            return Err(PlatformError::Unsupported(what));
-        }
+        guest.check(&self.caps())?;
         let exit = self
             .0
             .map_or_else(exit, Ok)

@@ -1,10 +1,10 @@
 // A task's first stop is reported before that of its creator, and between the two somebody ends: its creator with it ("thread"), or
-// another process ("process"). The supervisor sees to that order by calls of `getpgid`: the first tells it where to write that all may go
-// on, who creates and who asks; the second whom to kill; and the third that only this process is left.
+// another process ("process"). The supervisor sees to that order by calls of `getpgid`: the first tells it by which descriptor it lets
+// others go on, who creates and who asks; the second whom to kill; and the third that only this process is left.
 #include "guest.h"
 #include "filter.h"
 
-static volatile int *may_go;
+static int ends[2];
 
 static void *wait_forever(void *nothing) {
     wait_for_ever();
@@ -16,9 +16,13 @@ static __attribute__((noinline)) void ask_often(void) {
         ask(i);
 }
 
+static void wait_to_go_on(void) {
+    char byte;
+    CHECK(read(ends[0], &byte, 1) == 1);
+}
+
 static void create(int is_thread) {
-    while (!*may_go)
-        ;
+    wait_to_go_on();
     if (is_thread) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, wait_forever, NULL) == 0);
@@ -40,8 +44,7 @@ static void create(int is_thread) {
 int main(int argc, char **argv) {
     const int is_thread = argc > 1 && strcmp(argv[1], "thread") == 0;
     int status;
-    may_go = mmap(NULL, sizeof *may_go, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(may_go != MAP_FAILED);
+    CHECK(pipe(ends) == 0);
     ask_often();
     pid_t creator = fork();
     CHECK(creator >= 0);
@@ -55,12 +58,11 @@ int main(int argc, char **argv) {
     pid_t asks = fork();
     CHECK(asks >= 0);
     if (asks == 0) {
-        while (!*may_go)
-            ;
+        wait_to_go_on();
         CHECK(call6(SYS_getpgid, 2, is_thread ? creator : other, 0, 0, 0, 0) == 2);
         _exit(0);
     }
-    CHECK(call6(SYS_getpgid, 1, (uintptr_t)may_go, creator, asks, 0, 0) == 1);
+    CHECK(call6(SYS_getpgid, 1, (uint64_t)ends[1], creator, asks, 0, 0) == 1);
     CHECK(waitpid(asks, &status, 0) == asks && status == 0);
     CHECK(waitpid(creator, &status, 0) == creator && status == (is_thread ? SIGKILL : 0));
     if (is_thread)

@@ -51,8 +51,8 @@ impl Supervisor for Between {
         let [what, first, creator, asks, ..] = call.args;
         match (i64::from(call.nr), what) {
             (libc::SYS_getpgid, 1) => {
-                let written = task.space().write(first, &1_u32.to_ne_bytes());
-                assert_eq!(written, Ok(4));
+                let path = format!("/proc/{}/fd/{first}", task.id().0);
+                fs::write(path, "go").expect("a pipe with two readers");
                 until(|| {
                     let both = tasks_of(creator);
                     both.len() == 2 && both.into_iter().chain([asks]).all(has_stopped)
