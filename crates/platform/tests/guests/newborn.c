@@ -4,7 +4,7 @@
 #include "guest.h"
 #include "filter.h"
 
-static int ends[2];
+static int begun[2], ends[2];
 
 static void *wait_forever(void *nothing) {
     wait_for_ever();
@@ -18,6 +18,7 @@ static __attribute__((noinline)) void ask_often(void) {
 
 static void wait_to_go_on(void) {
     char byte;
+    CHECK(write(begun[1], "b", 1) == 1);
     CHECK(read(ends[0], &byte, 1) == 1);
 }
 
@@ -44,7 +45,7 @@ static void create(int is_thread) {
 int main(int argc, char **argv) {
     const int is_thread = argc > 1 && strcmp(argv[1], "thread") == 0;
     int status;
-    CHECK(pipe(ends) == 0);
+    CHECK(pipe(begun) == 0 && pipe(ends) == 0);
     ask_often();
     pid_t creator = fork();
     CHECK(creator >= 0);
@@ -62,6 +63,10 @@ int main(int argc, char **argv) {
         CHECK(call6(SYS_getpgid, 2, is_thread ? creator : other, 0, 0, 0, 0) == 2);
         _exit(0);
     }
+    // From here on neither needs its tracer before it has done its part.
+    char byte;
+    for (int i = 0; i < 2; i++)
+        CHECK(read(begun[0], &byte, 1) == 1);
     CHECK(call6(SYS_getpgid, 1, (uint64_t)ends[1], creator, asks, 0, 0) == 1);
     CHECK(waitpid(asks, &status, 0) == asks && status == 0);
     CHECK(waitpid(creator, &status, 0) == creator && status == (is_thread ? SIGKILL : 0));
