@@ -3,14 +3,18 @@
 //! Counts of ordinary programs on x86_64 (listed in `data/README.md`) are compressed by a square root and added to
 //! a minimum for every known call: the most frequent call has four times the count of one that never occurred. So a
 //! filter is a little faster for the most frequent calls, and no call becomes much slower.
+//!
+//! Profiles are made at first use. A thread that waited for one that another is making would wait for ever in a child that was
+//! forked meanwhile, as the other thread doesn't exist there. So nobody waits: threads may make the same at once, and the first
+//! is kept.
 
 use std::collections::BTreeMap;
 
+use once_cell::race::OnceBox;
 use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Arch, Nr};
 
 use crate::Profile;
-use crate::kept::Kept;
 
 /// The measured counts.
 const MEASURED: &str = include_str!("../data/default.json");
@@ -41,15 +45,15 @@ impl Profile {
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
     pub fn builtin(arch: Arch) -> &'static Profile {
-        static KNOWN: [Kept<Profile>; ARCHES] = [const { Kept::new() }; ARCHES];
+        static KNOWN: [OnceBox<Profile>; ARCHES] = [const { OnceBox::new() }; ARCHES];
         // Architectures are numbered in the order in which they are listed.
-        KNOWN[arch as usize].get_or_make(|| ordinary(arch))
+        KNOWN[arch as usize].get_or_init(|| Box::new(ordinary(arch)))
     }
 }
 
 fn ordinary(arch: Arch) -> Profile {
-    static SEEN: Kept<BTreeMap<Nr, u64>> = Kept::new();
-    let seen = SEEN.get_or_make(|| measured().collect());
+    static SEEN: OnceBox<BTreeMap<Nr, u64>> = OnceBox::new();
+    let seen = SEEN.get_or_init(|| Box::new(measured().collect()));
     let most = seen.values().max().map_or(1, |most| most.isqrt().max(1));
     let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
     let mut profile = Profile::default();
@@ -93,6 +97,19 @@ mod tests {
                 "{arch}: {least} to {most}"
             );
         }
+    }
+
+    #[test]
+    fn threads_that_ask_at_once_get_the_same() {
+        let ask = || std::ptr::from_ref(Profile::builtin(Arch::Riscv64)).addr();
+        let asked = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..64).map(|_| scope.spawn(ask)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(asked, [ask(); 64]);
     }
 
     #[test]

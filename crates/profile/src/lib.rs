@@ -16,7 +16,6 @@ mod fleet;
 mod frequency;
 pub mod interest;
 mod json;
-mod kept;
 mod perf;
 mod perf_log;
 mod profile;

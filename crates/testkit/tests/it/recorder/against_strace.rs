@@ -67,6 +67,8 @@ pub(super) fn difference(spawn: &Spawn<'_>, table: &Path) -> Option<String> {
 fn both(spawn: &Spawn<'_>, table: &Path) -> (Recording, Counts) {
     let recorder = Recorder::new(Options::default()).expect("there was one before");
     let held = spawn.start().expect("a child");
+    // What the child does before it waits is to be seen by neither.
+    until_it_waits(held.pid());
     let mut strace = attached(held.pid(), table);
     recorder.record(held.pid(), Start::Now);
     let mut child = held.release();
@@ -74,6 +76,17 @@ fn both(spawn: &Spawn<'_>, table: &Path) -> (Recording, Counts) {
     assert!(strace.wait().expect("strace ends").code().is_some());
     let recording = recorder.recording().expect("counts");
     (recording, table_of(table))
+}
+
+/// Returns when a child waits for its release, by `read`.
+fn until_it_waits(pid: i32) {
+    let call = PathBuf::from(format!("/proc/{pid}/syscall"));
+    let began = Instant::now();
+    let waits = || fs::read_to_string(&call).is_ok_and(|text| text.starts_with("0 "));
+    while !waits() {
+        assert!(began.elapsed() < PATIENCE, "the child doesn't wait");
+        std::thread::yield_now();
+    }
 }
 
 /// A `strace` that has attached to a task.
