@@ -176,6 +176,7 @@ global_asm!(
     "mov rdx, [rsp]",
     "cmp dword ptr [rdx], 1",
     "je 16b",
+    "mov dword ptr [rdx + 64], 0",
     "pop rdx",
     "pop r10",
     "pop rsi",
