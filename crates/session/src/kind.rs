@@ -156,7 +156,7 @@ impl Input {
     }
 
     /// What its extension or its content says that it is; `None` if it can only be guessed.
-    pub fn evident_kind(&self) -> Option<InputKind> {
+    pub(crate) fn evident_kind(&self) -> Option<InputKind> {
         let text = self.text();
         let extension = Path::new(&self.name).extension();
         match extension.and_then(|extension| extension.to_str()) {
@@ -174,6 +174,14 @@ impl Input {
         match forms::of_file(&self.name) {
             Some(form) => Some(InputKind::Text(form)),
             None => InputKind::of_text(text),
+        }
+    }
+
+    /// The language of the policy that its content looks like, whatever its extension says.
+    pub fn policy_language(&self) -> Option<&'static FrontEnd> {
+        match self.evident_kind()? {
+            InputKind::Policy(language) if (language.recognises)(self.text()?) => Some(language),
+            _ => None,
         }
     }
 

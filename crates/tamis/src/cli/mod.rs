@@ -115,7 +115,7 @@ impl Global {
 
     /// Prints a message that is neither result nor error, once, unless `--quiet` is given.
     pub(crate) fn notice(&self, text: &str) {
-        if !self.quiet && is_new(text) {
+        if !self.quiet && is_new(&[], text) {
             message(text);
         }
     }
@@ -132,7 +132,7 @@ impl Global {
             if !self.quiet {
                 let shown =
                     fold::render(warnings, fold::WARNINGS, sources, self.colours_messages());
-                if is_new(&shown) {
+                if is_new(warnings, &shown) {
                     message_as_is(&shown);
                 }
             }
@@ -140,11 +140,13 @@ impl Global {
     }
 }
 
-/// Whether a text hasn't been told before: an input that is named twice is read twice.
-fn is_new(text: &str) -> bool {
+/// Whether a text, by which these warnings are told, hasn't been told before: an input that is named twice is read twice. Warnings without a
+/// place may be about another input.
+fn is_new(warnings: &[Diagnostic], text: &str) -> bool {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    told.insert(text.to_owned())
+    let is_first = told.insert(text.to_owned());
+    is_first || warnings.iter().any(|warning| warning.labels.is_empty())
 }
 
 /// Writes a line to standard error, without what a terminal would obey: it may have names of files or words of a user.

@@ -17,8 +17,8 @@ use tamis_kernel::execute::stdout_was_closed;
 use tamis_profile::Profile;
 use tamis_report::Document;
 use tamis_report::diagnostics::{DiagnosticEntry, DiagnosticsReport};
+use tamis_session::files;
 use tamis_session::path_text::{PathText, path_of};
-use tamis_session::{InputKind, files};
 
 use super::failure::Failure;
 use super::{Global, budget, is_new, message_as_is};
@@ -139,23 +139,20 @@ impl OutputArgs {
         self.write(text.as_bytes())
     }
 
-    /// Writes raw bytes, but never to a terminal or over a policy.
+    /// Writes raw bytes, but never to a terminal.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.refuse_terminal()?;
-        self.refuse_to_replace_policy()?;
         self.write(bytes)
     }
 
-    /// Refuses to replace a policy by a program: who gives its name to `-o` means the input.
+    /// Refuses to replace a policy by a program, before it is made: who gives its name to `-o` means the input.
     pub(crate) fn refuse_to_replace_policy(&self) -> Result<(), Failure> {
         let Some(path) = self.file().filter(|path| path.is_file()) else {
             return Ok(());
         };
-        let kind = files::read_file(path)
-            .ok()
-            .and_then(|there| there.evident_kind());
-        match kind {
-            Some(InputKind::Policy(language)) => Err(Failure::usage(
+        let there = files::read_file(path).ok();
+        match there.and_then(|there| there.policy_language()) {
+            Some(language) => Err(Failure::usage(
                 format!(
                     "the output would overwrite {}, {}",
                     path.text(),
@@ -166,7 +163,7 @@ impl OutputArgs {
                     path.text()
                 ),
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -318,7 +315,7 @@ fn warnings() -> MutexGuard<'static, Kept> {
 /// Keeps warnings for the command's document, unless it has them already.
 pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
     let text = render(warnings, sources, false);
-    if !is_new(&text) {
+    if !is_new(warnings, &text) {
         return;
     }
     let mut kept = self::warnings();

@@ -29,6 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
+    args.output.refuse_to_replace_policy()?;
     if args.packet {
         let program = packet::load(&args.input)?;
         return write(program.insns(), Endian::Little, args, global);

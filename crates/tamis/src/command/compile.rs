@@ -112,12 +112,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
         input::refuse_unread_input()?;
-        args.output.refuse_to_replace_policy()?;
         global.notice(&format!(
             "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
         ));
     }
     args.output.refuse_to_replace(input)?;
+    if args.policy.is_none() || matches!(args.emit, None | Some(Emit::Bpf)) {
+        args.output.refuse_to_replace_policy()?;
+    }
     let has_document = args.output.is_beside_document(global);
     let is_document = global.json && !has_document;
     let emit = args.emit.or(is_document.then_some(Emit::Json));

@@ -83,6 +83,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
         args.output.refuse_to_replace_any(input)?;
     }
+    args.output.refuse_to_replace_policy()?;
     if !matches!(args.form(global), None | Some(Emit::Json)) {
         args.output.refuse_beside_document(global)?;
     }
