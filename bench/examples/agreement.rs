@@ -75,7 +75,7 @@ fn packets(rng: &mut Rng, seed: u64) {
         let at = rng.index(bytes.len());
         bytes[at] = rng.next_u32() as u8;
         let captured = rng.range(1..=4 * bytes.len() as u64) as usize;
-        let packet = packet::local(&bytes[..captured.min(bytes.len())]);
+        let packet = packet::from_anywhere(rng, &bytes[..captured.min(bytes.len())]);
         let expected = interp::run_packet(&program, &packet).ret;
         let rets = [native.run(&packet), threaded.run(&packet)];
         assert_eq!(rets, [expected; 2], "seed {seed}: {packet:x?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, SeccompData};
-use tamis_bpf::packet::{Ancillary, Packet};
+use tamis_bpf::packet::Packet;
 use tamis_bpf::{Program, Stack, interp};
 use tamis_ebpf::check::{self, Checked, Layout, check};
 use tamis_ebpf::convert::{converted, seccomp_context};
@@ -141,16 +141,14 @@ fn packets(rng: &mut Rng, guarded: &mut Guarded, counts: &mut Counts) {
     let program = packet::program(rng, body);
     let frames: Vec<Vec<u8>> = (0..INPUTS).map(|_| packet::bytes(rng, &program)).collect();
     let network_start = rng.range(0..=30) as u32;
-    let local = frames.iter().map(|frame| Packet {
+    let from_anywhere = frames.iter().map(|frame| Packet {
         network_start,
-        ..packet::local(frame)
+        ..packet::from_anywhere(rng, frame)
     });
-    let packets: Vec<Packet<'_>> = local.collect();
+    let packets: Vec<Packet<'_>> = from_anywhere.collect();
     let ret = |packet| interp::run_packet(&program, packet).ret;
     let expected: Vec<u32> = packets.iter().map(ret).collect();
-    let given = packet::METADATA_OF_LOCAL_PACKETS;
-    let is_known = |one: &Ancillary| given.get(*one).is_some();
-    let known: Vec<Ancillary> = Ancillary::ALL.into_iter().filter(is_known).collect();
+    let known = packet::answered();
     for (name, options) in all_options(rng) {
         if options.is_cached {
             continue;

@@ -73,6 +73,13 @@ pub struct Registers {
     pub x: u32,
 }
 
+/// A load that ends the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The return value.
+    pub ret: u32,
+}
+
 /// What programs of a machine are evaluated on.
 pub trait Input {
     /// What its loads have.
@@ -83,8 +90,11 @@ pub trait Input {
     /// The length that `ld len` gives.
     fn len_bytes(&self) -> u32;
 
-    /// What a load gives; `None` ends the program with 0.
-    fn load(&self, load: Self::Load, registers: Registers) -> Option<u32>;
+    /// What a load gives.
+    ///
+    /// # Errors
+    /// If it ends the program.
+    fn load(&self, load: Self::Load, registers: Registers) -> Result<u32, Ended>;
 
     /// Runs an instruction that only it has; `None` ends the program with 0.
     fn run_extra(&self, extra: Self::Extra, registers: &mut Registers) -> Option<()>;
@@ -99,8 +109,8 @@ impl Input for [u32; 16] {
         DATA_SIZE_BYTES
     }
 
-    fn load(&self, offset: u32, _: Registers) -> Option<u32> {
-        Some(self[offset as usize / 4])
+    fn load(&self, offset: u32, _: Registers) -> Result<u32, Ended> {
+        Ok(self[offset as usize / 4])
     }
 
     fn run_extra(&self, extra: Infallible, _: &mut Registers) -> Option<()> {
@@ -153,8 +163,8 @@ fn execute<I: Input>(
         let Registers { a, x } = &mut registers;
         match op {
             Operation::LoadData(load) => match input.load(load, registers) {
-                Some(value) => registers.a = value,
-                None => return Execution { ret: 0, steps },
+                Ok(value) => registers.a = value,
+                Err(Ended { ret }) => return Execution { ret, steps },
             },
             Operation::LoadImm(k) => *a = k,
             Operation::LoadMem(slot) => *a = memory[slot as usize],

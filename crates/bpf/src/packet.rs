@@ -22,7 +22,8 @@ pub use program::{Program, problems};
 /// A legal instruction of a socket's filter.
 pub type Op = Operation<Load, Extra>;
 
-/// What a load reads into A; a load that isn't inside of the packet ends the program with 0.
+/// What a load reads into A; a load that isn't inside of the packet ends the program with 0, one of what a packet's device
+/// has ends it with A if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Load {
     /// Bytes of the packet, in network byte order: `ld`, `ldh` or `ldb` of `[k]`. From 2^31 on the place is an offset

@@ -17,6 +17,13 @@
 //!
 //! The crate has no I/O, no clock and no randomness: the same ruleset and options give the same program on every
 //! machine.
+#![cfg_attr(
+    not(feature = "foreign"),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "pages are made with the feature, and link to what it has"
+    )
+)]
 #![forbid(unsafe_code)]
 
 pub mod cost;

@@ -36,8 +36,8 @@ enum Filter {
 impl PacketEvaluator {
     /// Prepares a program for packets that come with these values beside their bytes.
     ///
-    /// A packet that comes without one of them ends the program with 0 where the program loads it. In the kernel only devices may
-    /// be missing, and a load of `#ifidx` or `#hatype` then ends the program with the value of A.
+    /// A packet may come without a device: a load of `#ifidx` or `#hatype` then ends the program with the value of A, as in the
+    /// kernel. A packet that comes without another value ends the program with 0 where the program loads it.
     ///
     /// # Errors
     /// If it asks for others, or the engine that was asked for isn't there.

@@ -5,7 +5,7 @@
 //! until then: programs have no other effect. So the first load can ask for all of these bytes, and the others need no
 //! comparison of their own. The same holds for bytes counted from X, as long as X stays.
 //!
-//! Ways that end with another value ask for nothing: there the exact comparisons stay.
+//! Ways that may end with another value ask for nothing: there the exact comparisons stay.
 
 use tamis_bpf::packet::{Extra, Load, Op};
 
@@ -76,7 +76,9 @@ impl Need {
                 Area::Nowhere => Need::ZERO,
             },
             Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => self.with_other_x(),
-            // What ends the program early does so with 0.
+            // It may end the program with A.
+            Op::LoadData(Load::Ancillary(_, one)) if one.is_of_device() => Need::NOTHING,
+            // What else ends the program early does so with 0.
             Op::LoadData(Load::Indexed(..) | Load::Ancillary(..))
             | Op::Extra(Extra::Mod(_))
             | Op::LoadImm(_)

@@ -73,8 +73,8 @@ pub(crate) struct Assembler {
     start: usize,
     /// Whether jumps don't cross or end with a line.
     is_spaced: bool,
-    /// Whether a jump took its long form since that was last asked.
-    has_far_jump: bool,
+    /// All bits of the distances of jumps that took their long form since that was last asked. A jump backward has the highest.
+    far_distances: u32,
 }
 
 impl Assembler {
@@ -85,7 +85,7 @@ impl Assembler {
             buffer: vec![0; len],
             start: len,
             is_spaced: false,
-            has_far_jump: false,
+            far_distances: 0,
         }
     }
 
@@ -122,22 +122,27 @@ impl Assembler {
     /// Writes a jump, unless its target comes next anyway.
     #[inline]
     pub(crate) fn jump(&mut self, to: Label) {
-        if self.distance(to) == 0 {
-            return;
-        }
-        self.space_jump(to, 0, [2, 5]);
-        let distance = self.distance(to);
-        if self.reaches(to) {
-            self.bytes(0xeb | u64::from(distance as u8) << 8, 2);
-        } else {
-            self.bytes(0xe9 | u64::from(distance) << 8, 5);
-            self.has_far_jump = true;
+        if self.distance(to) != 0 {
+            self.jump_away(to);
         }
     }
 
-    /// Whether a jump took its long form since this was asked before.
-    pub(crate) fn take_far_jump(&mut self) -> bool {
-        mem::take(&mut self.has_far_jump)
+    /// Writes a jump.
+    #[inline(never)]
+    fn jump_away(&mut self, to: Label) {
+        let is_short = self.space_jump(to, 0, [2, 5]);
+        let distance = self.distance(to);
+        if is_short {
+            self.bytes(0xeb | u64::from(distance as u8) << 8, 2);
+        } else {
+            self.bytes(0xe9 | u64::from(distance) << 8, 5);
+            self.far_distances |= distance;
+        }
+    }
+
+    /// Whether a jump backward took its long form since this was asked before.
+    pub(crate) fn take_far_jump_back(&mut self) -> bool {
+        (mem::take(&mut self.far_distances) as i32) < 0
     }
 
     /// Writes a call of code in the same program.
@@ -157,14 +162,20 @@ impl Assembler {
     /// The same for an instruction that is encoded where it is known which it is.
     #[inline(always)]
     fn jump_if_encoded(&mut self, compare: Encoded, condition: Condition, to: Label) {
-        self.space_jump(to, compare.len, [2, 6]);
+        let is_short = self.space_jump(to, compare.len, [2, 6]);
         let condition = condition as u64;
         let distance = self.distance(to);
-        if self.reaches(to) {
-            self.bytes(0x70 | condition | u64::from(distance as u8) << 8, 2);
+        if is_short {
+            let jump = 0x70 | condition | u64::from(distance as u8) << 8;
+            // Most comparisons and their jumps are eight bytes together.
+            if compare.len <= 6 {
+                let both = compare.value as u64 | jump << (8 * compare.len);
+                return self.bytes(both, compare.len + 2);
+            }
+            self.bytes(jump, 2);
         } else {
             self.bytes(0x800f | condition << 8 | u64::from(distance) << 16, 6);
-            self.has_far_jump = true;
+            self.far_distances |= distance;
         }
         self.write(compare);
     }
@@ -181,10 +192,12 @@ impl Assembler {
         self.jump_if_encoded(compare, condition, to);
     }
 
-    /// Makes room for a jump in its short or its long form and `before_bytes` that belong to it.
+    /// Makes room for a jump in its short or its long form and `before_bytes` that belong to it; whether it takes the short one.
     #[inline]
-    fn space_jump(&mut self, to: Label, before_bytes: usize, [short, long]: [usize; 2]) {
-        self.space(before_bytes + if self.reaches(to) { short } else { long });
+    fn space_jump(&mut self, to: Label, before_bytes: usize, [short, long]: [usize; 2]) -> bool {
+        let is_short = self.reaches(to);
+        let is_moved = self.space(before_bytes + if is_short { short } else { long });
+        if is_moved { self.reaches(to) } else { is_short }
     }
 
     /// Whether a jump that ends here takes its short form.
@@ -195,17 +208,19 @@ impl Assembler {
     }
 
     /// Makes room for a jump of this length, or any other: space for one is space for all, as the line is empty then but
-    /// for one byte.
+    /// for one byte. Whether there was none.
     #[inline]
-    fn space(&mut self, len_bytes: usize) {
+    fn space(&mut self, len_bytes: usize) -> bool {
         // The code ends with a line.
         let used = self.here().to_end as usize % LINE_BYTES;
-        // In an empty line the jump would end with it.
-        let has_room = used > 0 && used + len_bytes <= LINE_BYTES;
-        if self.is_spaced && !has_room {
+        // In an empty line the jump would end with it: `used - 1` is the largest number there.
+        let has_room = used.wrapping_sub(1) < LINE_BYTES - len_bytes;
+        let is_moved = self.is_spaced && !has_room;
+        if is_moved {
             // One byte of the line before is enough: then the jump ends before it.
             self.fill((LINE_BYTES - used) % LINE_BYTES + 1);
         }
+        is_moved
     }
 
     /// Writes so many bytes without effect, in few instructions.

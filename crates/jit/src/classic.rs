@@ -74,6 +74,8 @@ pub(crate) struct Emitter {
     pub(crate) out: Assembler,
     /// Where the program ends with 0.
     zero: Label,
+    /// Where it ends with A.
+    end: Label,
     blinding: Blinding,
     /// Whether the code reads what is known beside a packet.
     pub(crate) uses_record: bool,
@@ -99,9 +101,11 @@ impl Emitter {
     /// An emitter whose code has the end with 0 and nothing else.
     pub(crate) fn new(mut out: Assembler, blinding: Blinding) -> Emitter {
         out.push(Inst::Return);
+        let end = out.here();
         out.push(Inst::Binary(Binary::Xor, Width::Half, A, A));
         Emitter {
             zero: out.here(),
+            end,
             out,
             blinding,
             uses_record: false,
@@ -117,6 +121,11 @@ impl Emitter {
     /// Where the program ends with 0.
     pub(crate) fn zero(&self) -> Label {
         self.zero
+    }
+
+    /// Where the program ends with A.
+    pub(crate) fn end(&self) -> Label {
+        self.end
     }
 
     /// Writes one instruction.
@@ -300,6 +309,7 @@ impl Emitter {
         }
     }
 
+    #[inline(always)]
     fn branch(&mut self, test: Test, operand: Operand, exits: Exits) {
         let condition = match test {
             Test::Eq => Condition::Equal,

@@ -192,14 +192,28 @@ fn flow<L: Copy, E: Copy, F: Copy>(
     after: impl Fn(Operation<L, E>, F) -> F,
     join: impl Fn(F, F) -> F,
 ) {
-    for (pc, op) in ops.iter().enumerate() {
-        let Some(here) = known[pc] else {
+    let mut rest = known;
+    for op in ops {
+        let Some((here, behind)) = rest.split_first_mut() else {
+            return;
+        };
+        rest = behind;
+        let Some(here) = *here else {
             continue;
         };
         let after = after(*op, here);
-        for next in successors(pc, *op) {
-            let there = &mut known[next];
+        let mut reach = |skip: usize| {
+            let there = &mut rest[skip];
             *there = Some(there.map_or(after, |known| join(known, after)));
+        };
+        match *op {
+            Operation::Jump(skip) => reach(skip as usize),
+            Operation::Branch { jt, jf, .. } => {
+                reach(jt.into());
+                reach(jf.into());
+            }
+            Operation::RetImm(_) | Operation::RetA => {}
+            _ => reach(0),
         }
     }
 }

@@ -392,6 +392,8 @@ fn used_as(op: Op) -> Order {
             operand: Operand::K(_),
             ..
         } => Order::Free,
+        // What it may return.
+        Op::LoadData(Load::Ancillary(_, one)) if one.is_of_device() => Order::Host,
         Op::Branch { .. }
         | Op::LoadData(Load::Ancillary(_, Ancillary::XorX))
         | Op::Store(_)

@@ -2,7 +2,8 @@
 //! beside them.
 //!
 //! A load is preceded by one comparison with the number of bytes, unless a load before it has made that (`ahead`);
-//! outside of the packet it ends the program with 0. Values in network byte order are turned.
+//! outside of the packet it ends the program with 0. A load of what the packet's device has ends it with A if there is none. Values in
+//! network byte order are turned.
 
 use std::sync::Arc;
 
@@ -232,6 +233,7 @@ impl Machine for Packets {
             Load::Ancillary(_, Ancillary::XorX) => {
                 return live.meets(Live::A).then_some(live.or(Live::X));
             }
+            Load::Ancillary(_, one) if one.is_of_device() => Live::A,
             Load::Ancillary(..) => Live::NONE,
         };
         // It may end the program even if nobody uses A.
@@ -385,11 +387,14 @@ impl Emitter {
 
     /// Writes a load of a value beside the packet, which ends the program if it isn't known.
     fn load_ancillary(&mut self, ancillary: Ancillary) {
-        let zero = self.zero();
+        let end = match ancillary.is_of_device() {
+            true => self.end(),
+            false => self.zero(),
+        };
         self.load_record(A, ancillary as usize);
         let known = Mem::at(RECORD, KNOWN as i32 * 4);
         let test = Inst::TestMem(known, 1 << ancillary as u32);
-        self.out.jump_if(test, Condition::Equal, zero);
+        self.out.jump_if(test, Condition::Equal, end);
     }
 
     /// Writes a load of a number of the record.

@@ -8,7 +8,7 @@ use tamis_bpf::Program;
 use tamis_kernel::Ended;
 
 use crate::caps::Caps;
-use crate::error::{PlatformError, Unavailable};
+use crate::error::{PlatformError, Unavailable, Unsupported};
 use crate::patched::Tally;
 use crate::spin::Spin;
 use crate::supervisor::Supervisor;
@@ -25,6 +25,22 @@ pub struct Guest<'a> {
     /// Whether the supervisor is told the [results](Supervisor::result) of the calls that it forwards. A platform that
     /// doesn't [see](Caps::sees_results) them refuses such a guest.
     pub has_results: bool,
+}
+
+impl Guest<'_> {
+    /// Whether a platform with these capabilities runs it.
+    ///
+    /// # Errors
+    /// What it can't do.
+    pub(crate) fn check(&self, caps: &Caps) -> Result<(), PlatformError> {
+        match self.has_results && !caps.sees_results {
+            true => {
+                let what = Unsupported::new("telling the results of forwarded calls");
+                Err(PlatformError::Unsupported(what))
+            }
+            false => Ok(()),
+        }
+    }
 }
 
 /// How a platform runs a guest.

@@ -1,6 +1,6 @@
 //! Deliberate misreadings of programs, to test that no wrong result is returned if the prover is wrong.
 //!
-//! A test selects a [`Misreading`] and one of the prover's two [`Reading`]s, and runs code inside [`with`];
+//! A test selects a [`Misreading`] and one of the prover's two [`Reading`]s, and runs code inside `with`;
 //! meanwhile this reading, on this thread, misinterprets instructions or stacks. Most misreadings replace an
 //! instruction when an engine fetches it; the rest are hooks in shifts, divisions, comparisons or the combination
 //! of filters.

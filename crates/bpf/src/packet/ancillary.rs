@@ -102,6 +102,11 @@ impl Ancillary {
         }
     }
 
+    /// Whether a device has the value: a load of it ends the program with the value of A if the packet has no device.
+    pub const fn is_of_device(self) -> bool {
+        matches!(self, Ancillary::InterfaceIndex | Ancillary::HardwareType)
+    }
+
     /// The value with this name.
     pub fn from_name(name: &str) -> Option<Ancillary> {
         Ancillary::ALL.into_iter().find(|one| one.name() == name)

@@ -1,7 +1,7 @@
 //! What a socket's filter is evaluated on: the bytes of a packet, and what is known beside them.
 
 use super::{Ancillary, Extra, Load, Size};
-use crate::interp::{Input, Registers};
+use crate::interp::{Ended, Input, Registers};
 
 /// A packet, from its link layer's header on.
 ///
@@ -22,11 +22,10 @@ pub struct Packet<'a> {
     pub metadata: &'a Metadata,
 }
 
-/// The ancillary values of a packet, as far as they are known. A load of another one ends the program with 0.
+/// The ancillary values of a packet, as far as they are known.
 ///
-/// In the kernel all are known, except [`InterfaceIndex`](Ancillary::InterfaceIndex) and
-/// [`HardwareType`](Ancillary::HardwareType) of a packet without a device. A load of these ends the program there, too, but
-/// with the value of A. Only [converted](crate::convert) programs do so here.
+/// In the kernel all are known, except those of the device ([`Ancillary::is_of_device`]) if the packet has none. A load of these ends
+/// the program with the value of A then, there and here. A load of another value that isn't known ends it with 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     values: [u32; Ancillary::ALL.len()],
@@ -51,6 +50,14 @@ impl Metadata {
     pub const fn with(mut self, ancillary: Ancillary, value: u32) -> Metadata {
         self.values[ancillary as usize] = value;
         self.known |= 1 << ancillary as u16;
+        self
+    }
+
+    /// The same without a device.
+    #[must_use]
+    pub const fn without_device(mut self) -> Metadata {
+        self.known &=
+            !(1 << Ancillary::InterfaceIndex as u16 | 1 << Ancillary::HardwareType as u16);
         self
     }
 
@@ -102,14 +109,16 @@ impl Input for Packet<'_> {
         self.len_bytes
     }
 
-    fn load(&self, load: Load, registers: Registers) -> Option<u32> {
+    fn load(&self, load: Load, registers: Registers) -> Result<u32, Ended> {
         let Registers { a, x } = registers;
-        match load {
-            Load::Absolute(size, k) => self.value(size, k),
-            Load::Indexed(size, k) => self.value(size, x.wrapping_add(k)),
-            Load::Ancillary(_, Ancillary::XorX) => Some(a ^ x),
-            Load::Ancillary(_, ancillary) => self.metadata.get(ancillary),
-        }
+        let (value, ret) = match load {
+            Load::Absolute(size, k) => (self.value(size, k), 0),
+            Load::Indexed(size, k) => (self.value(size, x.wrapping_add(k)), 0),
+            Load::Ancillary(_, Ancillary::XorX) => (Some(a ^ x), 0),
+            Load::Ancillary(_, one) if one.is_of_device() => (self.metadata.get(one), a),
+            Load::Ancillary(_, one) => (self.metadata.get(one), 0),
+        };
+        value.ok_or(Ended { ret })
     }
 
     fn run_extra(&self, extra: Extra, registers: &mut Registers) -> Option<()> {

@@ -2,8 +2,8 @@
 //!
 //! A packet is run on both programs by the reference interpreter, and walked through: of a value that a branch tests it
 //! is noted which bytes it comes from and by which arithmetic. Where an outcome hasn't occurred, these bytes get the
-//! value that leads there. At each load the packet also ends a byte too early. What is left of the wanted number are
-//! random changes of packets that reached something new, near the constants.
+//! value that leads there. At each load the packet also ends a byte too early, and if the programs ask for the device, some packets
+//! have none. What is left of the wanted number are random changes of packets that reached something new, near the constants.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -74,7 +74,7 @@ pub fn compare(
 #[derive(Clone, Debug)]
 struct Case {
     bytes: Vec<u8>,
-    /// All values are known.
+    /// All values are known, except those of a device that isn't there.
     metadata: Metadata,
 }
 
@@ -166,12 +166,15 @@ struct Search<'a> {
     /// Per program and instruction, the packets made to turn it.
     turns: [Vec<u8>; 2],
     constants: Vec<u32>,
+    /// Whether one of the programs asks for the device.
+    asks_for_device: bool,
 }
 
 impl<'a> Search<'a> {
     fn new(programs: [&'a Program; 2], seed: u64) -> Search<'a> {
         let mut constants = vec![0, 1, u32::MAX, 0x8000_0000];
         let mut len = LEN_BYTES;
+        let mut asks_for_device = false;
         for op in programs.iter().flat_map(|program| program.ops()) {
             match op {
                 Op::LoadImm(k) | Op::LoadXImm(k) => constants.push(k),
@@ -186,6 +189,7 @@ impl<'a> Search<'a> {
                 | Op::Extra(Extra::LoadXHeaderLen(k)) => {
                     len = len.max((k as usize).saturating_add(64)).min(MAX_LEN_BYTES);
                 }
+                Op::LoadData(Load::Ancillary(_, one)) => asks_for_device |= one.is_of_device(),
                 _ => {}
             }
         }
@@ -202,6 +206,11 @@ impl<'a> Search<'a> {
             bytes: Vec::new(),
             ..first(0)
         });
+        if asks_for_device {
+            let case = first(0x45);
+            let metadata = case.metadata.without_device();
+            waiting.push_back(Case { metadata, ..case });
+        }
         Search {
             programs,
             rng: Rng::new(seed),
@@ -212,6 +221,7 @@ impl<'a> Search<'a> {
             cut: BTreeSet::new(),
             turns: programs.map(|program| vec![0; program.len()]),
             constants,
+            asks_for_device,
         }
     }
 
@@ -246,6 +256,9 @@ impl<'a> Search<'a> {
         if self.rng.chance(1, 16) {
             let len = self.rng.index(case.bytes.len() + 1);
             case.bytes.truncate(len);
+        }
+        if self.asks_for_device && self.rng.chance(1, 8) {
+            case.metadata = case.metadata.without_device();
         }
         case
     }
@@ -374,7 +387,7 @@ impl Walk<'_> {
                 if let Some(Source::Bytes(size, at)) = source {
                     self.ends.push(at + size.bytes() as usize);
                 }
-                let value = self.packet.load(load, Registers { a, x })?;
+                let value = self.packet.load(load, Registers { a, x }).ok()?;
                 let steps = Vec::new();
                 let chain = source.map(|source| Chain {
                     source,

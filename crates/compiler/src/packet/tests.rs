@@ -113,7 +113,7 @@ fn a_load_that_may_end_the_program_stays_although_nobody_reads_it() {
 
 #[test]
 fn what_differs_each_time_is_loaded_each_time() {
-    let random = Op::LoadData(Load::Ancillary(Size::Word, Ancillary::Random));
+    let random = beside(Ancillary::Random);
     let ops = [
         random,
         Op::Tax,
@@ -133,14 +133,40 @@ fn what_differs_each_time_is_loaded_each_time() {
     assert_eq!(optimised.outcome, Outcome::Unchanged);
 }
 
+fn beside(one: Ancillary) -> Op {
+    Op::LoadData(Load::Ancillary(Size::Word, one))
+}
+
 /// A packet without a device ends the program with A.
 #[test]
 fn what_a_load_of_the_device_may_return_stays() {
     for one in [Ancillary::InterfaceIndex, Ancillary::HardwareType] {
-        let device = Op::LoadData(Load::Ancillary(Size::Word, one));
+        let device = beside(one);
         let input = program(&[Op::LoadImm(5), device, Op::RetImm(7)]);
         assert_eq!(passes(&input), input);
+        let other = program(&[Op::LoadImm(6), device, Op::RetImm(7)]);
+        let difference = compare([&input, &other], 0, 1).unwrap_err();
+        assert_eq!(difference.rets, [5, 6]);
+        // After the first load there is a device.
+        let again = program(&[Op::LoadImm(5), device, device, Op::RetA]);
+        assert_eq!(ops(&passes(&again)), [Op::LoadImm(5), device, Op::RetA]);
     }
+}
+
+#[test]
+fn what_no_load_beside_the_packet_reads_is_removed() {
+    let mark = beside(Ancillary::Mark);
+    let input = program(&[load(Size::Byte, 0), Op::Tax, Op::LoadImm(5), mark, Op::RetA]);
+    assert_eq!(ops(&passes(&input)), [load(Size::Byte, 0), mark, Op::RetA]);
+    let nested = beside(Ancillary::NetlinkNested);
+    let input = program(&[
+        load(Size::Byte, 0),
+        Op::Tax,
+        Op::LoadImm(5),
+        nested,
+        Op::RetA,
+    ]);
+    assert_eq!(passes(&input), input);
 }
 
 #[test]

@@ -494,8 +494,7 @@ pub(super) fn effect(op: Op) -> (u32, Option<Place>) {
     match op {
         Op::LoadData(Load::Absolute(..)) | Op::LoadImm(_) | Op::LoadLen => (0, Some(A)),
         Op::LoadData(Load::Indexed(..)) | Op::Txa => (bit(X), Some(A)),
-        // Searches for netlink attributes read A and X; a load from the device of a packet without one returns A.
-        Op::LoadData(Load::Ancillary(..)) => (bit(A) | bit(X), Some(A)),
+        Op::LoadData(Load::Ancillary(_, one)) => (beside(one), Some(A)),
         Op::LoadMem(from) => (bit(slot(from)), Some(A)),
         Op::LoadXMem(from) => (bit(slot(from)), Some(X)),
         Op::LoadXImm(_) | Op::LoadXLen | Op::Extra(Extra::LoadXHeaderLen(_)) => (0, Some(X)),
@@ -507,5 +506,25 @@ pub(super) fn effect(op: Op) -> (u32, Option<Place>) {
         Op::Branch { operand, .. } => (with(operand), None),
         Op::RetA => (bit(A), None),
         Op::Jump(_) | Op::RetImm(_) => (0, None),
+    }
+}
+
+/// The places that a load of a value beside the packet reads, as bits.
+const fn beside(one: Ancillary) -> u32 {
+    match one {
+        Ancillary::XorX | Ancillary::NetlinkAttribute | Ancillary::NetlinkNested => 1 << A | 1 << X,
+        // What a packet without a device returns.
+        Ancillary::InterfaceIndex | Ancillary::HardwareType => 1 << A,
+        Ancillary::Protocol
+        | Ancillary::PacketType
+        | Ancillary::Mark
+        | Ancillary::Queue
+        | Ancillary::FlowHash
+        | Ancillary::Cpu
+        | Ancillary::VlanTag
+        | Ancillary::HasVlanTag
+        | Ancillary::PayloadOffset
+        | Ancillary::Random
+        | Ancillary::VlanProtocol => 0,
     }
 }

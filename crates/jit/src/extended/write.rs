@@ -167,9 +167,8 @@ impl<'c> Writer<'c> {
             },
             end: (!self.is_main_called && pc.0 < self.main_insns).then_some(self.exit),
         };
-        self.emitter.out.take_far_jump();
         self.emitter.emit(op, site);
-        self.round.is_far[pc.0] |= goes_back(pc, op) && self.emitter.out.take_far_jump();
+        self.round.is_far[pc.0] |= self.emitter.out.take_far_jump_back();
         self.round.places[pc.0] = Some(self.emitter.out.here());
     }
 

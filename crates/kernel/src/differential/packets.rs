@@ -11,7 +11,8 @@
 //!
 //! Differences from seccomp filters: loads have network byte order, and the checks are less strict.
 //!
-//! Programs that are filters of sockets are tested by the same means, on any packets.
+//! Programs that are filters of sockets are tested by the same means, on any packets. These have no device, so a load of what a device
+//! has ends the program with A. The question comes before the load: it replaces A by the length for yes or for no.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -70,12 +71,13 @@ impl Packets {
             image.iter().flat_map(|word| word.to_be_bytes()).collect()
         };
         let packets: Vec<Vec<u8>> = images.into_iter().map(bytes).collect();
-        let question = question(program.ops().collect(), ret);
+        let question = question(program.ops().collect(), ret, |_| false);
         self.ask(&question, ret, packets.iter().map(Vec::as_slice))
     }
 
     /// Whether a socket's program returns `ret` in the kernel, for each of these packets, which have at least two
-    /// bytes. They have no device, no headers, and 0 for other values beside them.
+    /// bytes. They have no device, no headers, and 0 for other values beside them. Each load of what a device has takes six
+    /// instructions more of those that a filter may have.
     ///
     /// # Errors
     /// [`AskError::Start`] if the program is rejected or a packet can't be sent.
@@ -85,7 +87,12 @@ impl Packets {
         ret: u32,
         packets: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Vec<bool>, AskError> {
-        self.ask(&question(program.ops().collect(), ret), ret, packets)
+        let returns_a = |load: &packet::Load| match load {
+            packet::Load::Ancillary(_, one) => one.is_of_device(),
+            packet::Load::Absolute(..) | packet::Load::Indexed(..) => false,
+        };
+        let question = question(program.ops().collect(), ret, returns_a);
+        self.ask(&question, ret, packets)
     }
 
     /// Whether a socket takes a list of instructions.
@@ -127,19 +134,40 @@ impl Packets {
 }
 
 /// The program with returns that report whether the value is `ret`. Returns of A jump to a common sequence at the
-/// end; all other positions stay.
-fn question<L, E>(ops: Vec<Operation<L, E>>, ret: u32) -> Vec<Insn>
+/// end, and so does each load that returns A to one of its own; all other positions stay.
+fn question<L, E>(ops: Vec<Operation<L, E>>, ret: u32, returns_a: impl Fn(&L) -> bool) -> Vec<Insn>
 where
     Insn: From<Operation<L, E>>,
 {
+    let answer = |is_equal: bool| if is_equal { YES } else { NO };
+    let compare = |unequal| Operation::branch(Test::Eq, ret, 0, unequal);
     let len_insns = ops.len();
-    let answer = |is_equal: bool| Operation::RetImm(if is_equal { YES } else { NO });
-    let asked = ops.into_iter().enumerate().map(|(pc, op)| match op {
-        Operation::RetImm(value) => answer(value == ret),
-        Operation::RetA => Operation::Jump((len_insns - pc - 1) as u32),
-        other => other,
-    });
-    let compare = Operation::branch(Test::Eq, ret, 0, 1);
-    let end = [compare, answer(true), answer(false)];
-    asked.chain(end).map(Insn::from).collect()
+    let mut end = vec![
+        compare(1),
+        Operation::RetImm(answer(true)),
+        Operation::RetImm(answer(false)),
+    ];
+    let mut asked = Vec::with_capacity(len_insns);
+    for (pc, op) in ops.into_iter().enumerate() {
+        let to_end = len_insns - pc - 1;
+        asked.push(match op {
+            Operation::RetImm(value) => Operation::RetImm(answer(value == ret)),
+            Operation::RetA => Operation::Jump(to_end as u32),
+            Operation::LoadData(load) if returns_a(&load) => {
+                let to_own = to_end + end.len();
+                end.extend([
+                    compare(2),
+                    Operation::LoadImm(answer(true)),
+                    Operation::Jump(1),
+                    Operation::LoadImm(answer(false)),
+                    Operation::LoadData(load),
+                    // There is a device.
+                    Operation::RetImm(answer(false)),
+                ]);
+                Operation::Jump(to_own as u32)
+            }
+            other => other,
+        });
+    }
+    asked.into_iter().chain(end).map(Insn::from).collect()
 }

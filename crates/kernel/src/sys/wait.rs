@@ -62,6 +62,12 @@ pub(crate) fn check_allowed(pid: libc::pid_t) -> Result<(), Errno> {
     peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
 }
 
+/// Whether a task is a child or tracee *of the calling thread* whose end hasn't been taken.
+pub(crate) fn is_awaited(tid: libc::pid_t) -> bool {
+    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
+    peek(libc::P_PID, tid as libc::id_t, options) != Err(Errno(libc::ECHILD))
+}
+
 fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_t, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     loop {

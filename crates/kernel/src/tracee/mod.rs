@@ -245,6 +245,11 @@ impl Tracee {
         self.tid
     }
 
+    /// Whether the calling thread traces it and hasn't taken its end: its number is no other task's then.
+    pub fn is_awaited(self) -> bool {
+        wait::is_awaited(self.tid)
+    }
+
     /// Stops it asynchronously; [`wait`](Self::wait) reports the stop as [`Stop::Interrupted`], unless another
     /// comes first.
     ///

@@ -215,16 +215,32 @@ fn stop_and_end(child: &mut Child, tracee: Tracee) -> Ended {
     to_end(child)
 }
 
-fn trace_of_a_filter() {
+/// A child that has stopped since a filter returned `trace` for its call.
+fn stopped_by_filter() -> (Child, Stopped) {
     let filter = answering(CALL, TRACE);
     let spawn = Spawn {
         filters: under(&filter),
         ..playing("call")
     };
-    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
-    let stopped = until(tracee, Resume::Run, |stopped| {
-        stopped.stop() == Stop::Seccomp
-    });
+    let (child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
+    let is_it = |stopped: &Stopped| stopped.stop() == Stop::Seccomp;
+    (child, until(tracee, Resume::Run, is_it))
+}
+
+/// A child that has stopped at the second of two calls, which isn't made.
+fn stopped_to_emulate() -> (Child, Stopped) {
+    let (child, tracee) = traced(&playing("call-twice"), TraceOptions::EXEC);
+    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
+    stopped.resume(Resume::ToCall, None).expect("it is stopped");
+    let first = until(tracee, Resume::ToCall, is_entry);
+    first.resume(Resume::ToCall, None).expect("it is stopped");
+    let exit = stop(tracee);
+    exit.resume(Resume::Emulate, None).expect("it is stopped");
+    (child, stop(tracee))
+}
+
+fn trace_of_a_filter() {
+    let (mut child, stopped) = stopped_by_filter();
     assert_eq!(stopped.message(), Ok(7));
     let expected = CallPhase::Seccomp {
         nr: CALL as u32,
@@ -247,15 +263,7 @@ fn registers_can_be_set() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    let filter = answering(CALL, TRACE);
-    let spawn = Spawn {
-        filters: under(&filter),
-        ..playing("call")
-    };
-    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
-    let stopped = until(tracee, Resume::Run, |stopped| {
-        stopped.stop() == Stop::Seccomp
-    });
+    let (mut child, stopped) = stopped_by_filter();
     let mut registers = stopped.registers().expect("it is stopped");
     let (words, rest) = registers.bytes_mut().as_chunks_mut::<8>();
     assert!(rest.is_empty());
@@ -272,14 +280,7 @@ fn emulated() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    let (mut child, tracee) = traced(&playing("call-twice"), TraceOptions::EXEC);
-    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
-    stopped.resume(Resume::ToCall, None).expect("it is stopped");
-    let entry = until(tracee, Resume::ToCall, is_entry);
-    entry.resume(Resume::ToCall, None).expect("it is stopped");
-    let exit = stop(tracee);
-    exit.resume(Resume::Emulate, None).expect("it is stopped");
-    let second = stop(tracee);
+    let (mut child, second) = stopped_to_emulate();
     assert!(is_entry(&second));
     second.set_result(-13).expect("it is stopped");
     second.resume(Resume::Run, None).expect("it is stopped");
@@ -291,14 +292,8 @@ fn repeated() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    let (mut child, tracee) = traced(&playing("call-twice"), TraceOptions::EXEC);
-    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
-    stopped.resume(Resume::ToCall, None).expect("it is stopped");
-    let first = until(tracee, Resume::ToCall, is_entry);
-    first.resume(Resume::ToCall, None).expect("it is stopped");
-    let exit = stop(tracee);
-    exit.resume(Resume::Emulate, None).expect("it is stopped");
-    let emulated = stop(tracee);
+    let (mut child, emulated) = stopped_to_emulate();
+    let tracee = emulated.tracee();
     let call = emulated.call().expect("kernel 5.3");
     let Some(data) = call.data() else {
         panic!("{call:?}");
@@ -319,15 +314,7 @@ fn replaced() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    let filter = answering(CALL, TRACE);
-    let spawn = Spawn {
-        filters: under(&filter),
-        ..playing("call")
-    };
-    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
-    let stopped = until(tracee, Resume::Run, |stopped| {
-        stopped.stop() == Stop::Seccomp
-    });
+    let (mut child, stopped) = stopped_by_filter();
     let args = [u64::MAX, 0, 0, 0, 0, 0];
     stopped
         .replace_call(libc::SYS_close as u32, &args)
@@ -345,6 +332,7 @@ fn next_event() {
         match event {
             Event::Stopped(stopped) => {
                 stops += 1;
+                assert!(tracee.is_awaited());
                 stopped.resume(Resume::Run, None).expect("it is stopped");
             }
             Event::Ended(ended) => {
@@ -353,6 +341,7 @@ fn next_event() {
             }
         }
     }
+    assert!(!tracee.is_awaited());
     assert_eq!(stops, 1);
     assert_eq!(child.wait(), Ok(Ended::Exited(0)));
     assert!(child.next_event().is_err());

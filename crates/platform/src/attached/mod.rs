@@ -35,7 +35,7 @@ use tamis_bpf::{Op, Program, Test};
 use tamis_kernel::{Ended, NATIVE_ENDIAN};
 
 use crate::caps::{Caps, Family, Isolation};
-use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::Task;
@@ -137,10 +137,7 @@ impl Platform for Attached {
         supervisor: &dyn Supervisor,
         options: &Options<'_>,
     ) -> Result<Ended, PlatformError> {
-        if guest.has_results && !self.caps().sees_results {
-            let what = Unsupported::new("telling the results of forwarded calls");
-            return Err(PlatformError::Unsupported(what));
-        }
+        guest.check(&self.caps())?;
         self.run_from(&Start::default(), guest, supervisor, options)
     }
 }

@@ -26,8 +26,13 @@ impl Tracer<'_> {
             return None;
         }
         self.on_new(tid, creator(tid), None);
-        self.early.insert(tid);
         Some(stopped)
+    }
+
+    /// Whether the first stop of a task waits for its creator's report.
+    pub(super) fn is_held_back(&self, tid: i32) -> bool {
+        let mut held_back = self.held_back.iter();
+        held_back.any(|held| held.tracee().tid() == tid)
     }
 
     /// A task that was created may go on.
@@ -38,12 +43,18 @@ impl Tracer<'_> {
         }
     }
 
-    /// A task has ended, and may have been the creator of one that was held back: then nobody knows whose memory that has.
+    /// A task has ended or has executed a program, and may have been the creator of one that was held back, which it doesn't report any
+    /// more: then nobody knows whose memory that has.
     pub(super) fn let_go(&mut self) {
         for held in std::mem::take(&mut self.held_back) {
             let tid = held.tracee().tid();
-            self.on_new(tid, creator(tid), None);
-            self.early.insert(tid);
+            let creator = creator(tid);
+            let is_there = |process: &i32| self.tasks.contains_key(process) && may_create(*process);
+            if !self.is_ending && creator.as_ref().is_some_and(is_there) {
+                self.held_back.push(held);
+                continue;
+            }
+            self.on_new(tid, creator, None);
             self.queue.push_back((held.tracee(), Event::Stopped(held)));
         }
     }
@@ -178,7 +189,10 @@ impl Tracer<'_> {
     /// As [`Stopped::resume`].
     pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        self.queue.retain(|(tracee, _)| tracee.tid() != tid);
+        // Its end, if it has been killed meanwhile, is still to be handled.
+        let is_stop = |event: &Event| matches!(event, Event::Stopped(_));
+        self.queue
+            .retain(|(tracee, event)| tracee.tid() != tid || !is_stop(event));
         self.make_again(stopped)?;
         stopped.clone().resume(self.resume_of(tid), None)
     }
@@ -245,6 +259,23 @@ fn creator(tid: i32) -> Option<i32> {
         true => field("PPid"),
         false => Some(process),
     }
+}
+
+/// Whether a thread of a process may be in a call that creates a task: of threads that run, the kernel doesn't tell.
+fn may_create(process: i32) -> bool {
+    /// `clone`, `fork`, `vfork` and `clone3` on x86-64, and in the 32-bit interface.
+    const CALLS: [u32; 7] = [56, 57, 58, 435, 120, 2, 190];
+    const X32: u32 = 0x4000_0000;
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let mut threads = threads.into_iter().flatten().flatten();
+    threads.any(|thread| {
+        let call = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
+        let first = call.split_ascii_whitespace().next();
+        first.is_some_and(|first| {
+            let nr = first.parse::<u32>().map(|nr| nr & !X32);
+            first == "running" || nr.is_ok_and(|nr| CALLS.contains(&nr))
+        })
+    })
 }
 
 /// Whether a task waits for something that signals don't end: such as its child of `vfork`.

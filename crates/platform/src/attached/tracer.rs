@@ -365,9 +365,7 @@ pub(crate) struct Tracer<'a> {
     /// Whether the first task has its filters: what it calls before are not calls of the guest.
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
-    /// Tasks whose creator has yet to report them.
-    pub(super) early: BTreeSet<i32>,
-    /// The first stops of such tasks, where it matters whose memory they have.
+    /// The first stops of tasks whose creator has yet to report them, where it matters whose memory they have.
     pub(super) held_back: Vec<Stopped>,
     /// Tasks that may wait for a child of `vfork`.
     pub(super) lenders: Lenders,
@@ -376,7 +374,7 @@ pub(crate) struct Tracer<'a> {
     /// Tasks that were to stop, and haven't stopped for that yet.
     pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
-    is_ending: bool,
+    pub(super) is_ending: bool,
     failure: Option<PlatformError>,
     follow: Option<Follow>,
     /// Reports that came while another was waited for. Their tasks are stopped.
@@ -414,7 +412,6 @@ impl<'a> Tracer<'a> {
             child,
             is_armed: false,
             tasks: BTreeMap::new(),
-            early: BTreeSet::new(),
             held_back: Vec::new(),
             lenders: Lenders::default(),
             repeated: BTreeMap::new(),
@@ -455,13 +452,7 @@ impl Tracer<'_> {
             match event {
                 Event::Stopped(stopped) => self.on_stop(stopped),
                 Event::Ended(ended) => {
-                    self.on_left(tracee.tid());
-                    if self.tasks.remove(&tracee.tid()).is_some() {
-                        self.supervisor.ended(TaskId(tracee.tid()), ended);
-                    }
-                    self.repeated.remove(&tracee.tid());
-                    self.interrupted.remove(&tracee.tid());
-                    self.let_go();
+                    self.on_ended(tracee.tid(), ended);
                     if tracee.tid() == self.child.pid() {
                         first = Some(ended);
                         if self.mechanism != Mechanism::Watch {
@@ -472,12 +463,18 @@ impl Tracer<'_> {
             }
         }
         if let (None, Some(ended)) = (first, self.heirs.first()) {
-            self.supervisor.ended(TaskId(self.child.pid()), ended);
+            self.on_ended(self.child.pid(), ended);
             self.end();
             first = Some(ended);
         }
-        // No number is a task of the guest any more.
-        self.tasks.clear();
+        // No number is a task of the guest any more: these were killed when they had executed a program, and had others.
+        let killed = Ended::Signalled {
+            signal: libc::SIGKILL,
+            core_dumped: false,
+        };
+        for tid in std::mem::take(&mut self.tasks).into_keys() {
+            self.supervisor.ended(TaskId(tid), killed);
+        }
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -495,9 +492,12 @@ impl Tracer<'_> {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
         self.heirs.end();
-        for tid in self.tasks.keys() {
-            if *tid != self.child.pid() {
-                let _ = Tracee::of_this_thread(*tid).kill();
+        let held_back = self.held_back.iter().map(|held| held.tracee().tid());
+        for tid in self.tasks.keys().copied().chain(held_back) {
+            let tracee = Tracee::of_this_thread(tid);
+            // Of a thread that has executed a program and was killed before it could tell, nobody reports the end.
+            if tid != self.child.pid() && tracee.is_awaited() {
+                let _ = tracee.kill();
             }
         }
     }
@@ -530,7 +530,6 @@ impl Tracer<'_> {
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
-                // It may even have ended.
                 if let Some(new) = stopped.new_task()? {
                     self.on_created(new.tid(), &stopped);
                 }
@@ -608,10 +607,24 @@ impl Tracer<'_> {
         if stopped.stop() == Stop::Vfork {
             self.lenders.add(tid, new);
         }
-        if !self.early.remove(&new) {
+        // It may even have ended, and nobody has been told of it.
+        if self.is_held_back(new) || Tracee::of_this_thread(new).is_awaited() {
             self.on_new(new, Some(tid), Some(tid));
             self.take_up(new);
         }
+    }
+
+    /// A task has ended.
+    fn on_ended(&mut self, tid: i32, ended: Ended) {
+        self.on_left(tid);
+        // Of one that was held back nobody has been told.
+        self.held_back.retain(|held| held.tracee().tid() != tid);
+        if self.tasks.remove(&tid).is_some() {
+            self.supervisor.ended(TaskId(tid), ended);
+        }
+        self.repeated.remove(&tid);
+        self.interrupted.remove(&tid);
+        self.let_go();
     }
 
     /// A task has left its address space.
@@ -650,13 +663,13 @@ impl Tracer<'_> {
     fn on_exec(&mut self, tid: i32, former: i32) {
         self.on_left(tid);
         self.on_left(former);
-        if former == tid {
-            return;
-        }
-        if let Some(state) = self.tasks.remove(&former) {
+        if former != tid
+            && let Some(state) = self.tasks.remove(&former)
+        {
             self.tasks.insert(tid, state);
             self.supervisor.renumbered(TaskId(tid), TaskId(former));
         }
+        self.let_go();
     }
 }
 

@@ -34,7 +34,7 @@ use tamis_kernel::{Ended, Errno, search};
 
 use crate::attached;
 use crate::caps::{Caps, Family, Isolation};
-use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Placement, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::sys::{guest, machine};
@@ -144,10 +144,7 @@ impl Platform for InProcess {
         if !machine::has_fs_base() {
             return Err(PlatformError::Unavailable(no_fs_base()));
         }
-        if guest.has_results {
-            let what = Unsupported::new("telling the results of forwarded calls");
-            return Err(PlatformError::Unsupported(what));
-        }
+        guest.check(&self.caps())?;
         let stack = Stack::from(guest.filter.clone());
         let evaluator = Evaluator::new(&stack, &tamis_engine::Options::default())
             .map_err(|error| PlatformError::Filter(error.to_string()))?;

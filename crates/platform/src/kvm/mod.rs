@@ -24,7 +24,6 @@ mod residence;
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -32,10 +31,10 @@ use tamis_kernel::{Ended, Errno};
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family, Isolation};
-use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::Supervisor;
-use crate::sys::image::Snapshot;
+use crate::sys::image::{self, Snapshot};
 use crate::sys::kvm::area::Exit;
 use crate::sys::kvm::{self, Machine, machine};
 
@@ -74,19 +73,16 @@ impl Platform for Kvm {
         supervisor: &dyn Supervisor,
         options: &Options<'_>,
     ) -> Result<Ended, PlatformError> {
-        if guest.has_results {
-            let what = Unsupported::new("telling the results of forwarded calls");
-            return Err(PlatformError::Unsupported(what));
-        }
+        guest.check(&self.caps())?;
         let exit = self
             .0
             .map_or_else(exit, Ok)
             .map_err(PlatformError::Unavailable)?;
         let filter = filter::filter(guest.filter, kvm::own_ips(), kvm::asking_ip());
         let filter = filter.map_err(PlatformError::Unsupported)?;
-        let kvm = open(0).map_err(PlatformError::Unavailable)?;
-        let place = open(libc::O_PATH).map_err(PlatformError::Unavailable)?;
+        let kvm = open().map_err(PlatformError::Unavailable)?;
         let failed = |request| move |errno| PlatformError::Request { request, errno };
+        let place = image::nothing().map_err(failed("memfd_create"))?;
         let machine = Machine {
             kvm: kvm.as_fd(),
             place: place.as_fd(),
@@ -121,7 +117,7 @@ fn exit() -> Result<Exit, Unavailable> {
 }
 
 fn find_exit() -> Result<Exit, Unavailable> {
-    let kvm = open(0)?;
+    let kvm = open()?;
     let unavailable = |reason: String| Unavailable {
         reason,
         remedy: None,
@@ -158,11 +154,9 @@ fn find_exit() -> Result<Exit, Unavailable> {
     )))
 }
 
-fn open(flags: libc::c_int) -> Result<OwnedFd, Unavailable> {
+fn open() -> Result<OwnedFd, Unavailable> {
     let mut options = OpenOptions::new();
-    let flags = flags | libc::O_CLOEXEC;
-    options.read(true).write(true).custom_flags(flags);
-    let error = match options.open(DEVICE) {
+    let error = match options.read(true).write(true).open(DEVICE) {
         Ok(file) => return Ok(file.into()),
         Err(error) => error,
     };

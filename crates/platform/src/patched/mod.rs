@@ -50,7 +50,7 @@ use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stop, Stopped, TraceError};
 
-use crate::attached::{OF_PATCHED, Tracer};
+use crate::attached::{OF_PATCHED, Tracer, unless_ended};
 use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
@@ -70,7 +70,9 @@ pub(crate) struct Patching<'a> {
     /// Starts a thread that serves a seat; whether it could.
     start: Box<dyn Fn(Seat) -> bool + 'a>,
     spaces: Spaces<Space>,
-    seats: HashMap<i32, Seat>,
+    /// The seats of each thread, with their entries in its table of threads: it has several if signal handlers have interrupted its calls and
+    /// changed its FS base.
+    seats: HashMap<i32, Vec<(usize, Seat)>>,
     /// Keys of slots that were given.
     keys: u64,
     /// Who has created a task that hasn't run yet.
@@ -189,9 +191,15 @@ impl<'a> Patching<'a> {
                 lock(&space.slots.free).push(index);
                 return None;
             }
-            if let Some(former) = self.seats.insert(tid, seat) {
-                former.close();
-            }
+            let seats = self.seats.entry(tid).or_default();
+            seats.retain(|(former, seat)| {
+                let is_in_call = *former != entry && space.is_in_use(tid, *former);
+                if !is_in_call {
+                    seat.close();
+                }
+                is_in_call
+            });
+            seats.push((entry, seat));
             Some(space.slot_address(index))
         });
         // Without a slot, the thread's calls stop.
@@ -203,7 +211,8 @@ impl<'a> Patching<'a> {
         let Some(parent) = parent else {
             return;
         };
-        let forked = |space: &Space| space.forked(parent, self.seats.values());
+        let seats = self.seats.values().flatten().map(|(_, seat)| seat);
+        let forked = |space: &Space| space.forked(parent, seats);
         match self.spaces.created(tid, parent, forked) {
             Some(Inherited::Same) => {
                 self.creators.insert(tid, parent);
@@ -247,9 +256,7 @@ impl<'a> Patching<'a> {
             && ![tid, creator].contains(&owner)
         {
             space.forget(owner);
-            if let Some(seat) = self.seats.remove(&owner) {
-                seat.close();
-            }
+            self.close_seats(owner);
         }
         Ok(())
     }
@@ -291,11 +298,15 @@ impl<'a> Patching<'a> {
         Ok(true)
     }
 
-    /// A task has ended, or has executed another program.
-    pub(crate) fn left(&mut self, tid: i32) {
-        if let Some(seat) = self.seats.remove(&tid) {
+    fn close_seats(&mut self, tid: i32) {
+        for (_, seat) in self.seats.remove(&tid).unwrap_or_default() {
             seat.close();
         }
+    }
+
+    /// A task has ended, or has executed another program.
+    pub(crate) fn left(&mut self, tid: i32) {
+        self.close_seats(tid);
         self.creators.remove(&tid);
         self.forked.remove(&tid);
         self.inside.remove(&tid);
@@ -402,13 +413,13 @@ impl<'a> Patching<'a> {
             let mut inside = Vec::new();
             for one in others {
                 let words = match one.stop() {
-                    Stop::Interrupted => Words::of(&one)?,
+                    Stop::Interrupted => unless_ended(Words::of(&one))?,
                     _ => None,
                 };
                 if words.is_some_and(|words| space.has_code_at(words.0[RIP])) {
                     is_clear = false;
                     inside.push(one.tracee().tid());
-                    tracer.run_on(&one)?;
+                    unless_ended(tracer.run_on(&one))?;
                 }
             }
             if !is_clear {
@@ -476,7 +487,7 @@ impl<'a> Patching<'a> {
 
 impl Drop for Patching<'_> {
     fn drop(&mut self) {
-        for seat in self.seats.values() {
+        for (_, seat) in self.seats.values().flatten() {
             seat.close();
         }
     }

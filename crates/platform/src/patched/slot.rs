@@ -221,9 +221,9 @@ impl Slot {
     fn turn_over(&self) -> bool {
         // A guest that was interrupted in its sleep may be about to sleep again: no order but a total one will do.
         self.turn.swap(ANSWERED, Ordering::SeqCst);
+        // This look may come late, when the guest has asked again and is about to sleep: only the guest takes back what it says.
         let is_asleep = self.guest_sleeps.load(Ordering::SeqCst) != 0;
         if is_asleep {
-            self.guest_sleeps.store(0, Ordering::Relaxed);
             futex::wake(&self.turn);
         }
         is_asleep
@@ -246,7 +246,6 @@ impl Slot {
         }
         self.turn.swap(ASKED, Ordering::SeqCst);
         if self.supervisor_sleeps.load(Ordering::SeqCst) != 0 {
-            self.supervisor_sleeps.store(0, Ordering::Relaxed);
             wake(&self.turn);
         }
         let is_asked = || self.turn.load(Ordering::Acquire) == ASKED;
@@ -267,6 +266,9 @@ impl Slot {
             if self.turn.load(Ordering::SeqCst) == ASKED {
                 wait(&self.turn, ASKED);
             }
+        }
+        if self.guest_sleeps.load(Ordering::Relaxed) != 0 {
+            self.guest_sleeps.store(0, Ordering::Relaxed);
         }
         match self.word.load(Ordering::Relaxed) {
             stub::ANSWER_VALUE => Answered::Value(self.values[0].load(Ordering::Relaxed) as i64),
@@ -320,6 +322,32 @@ mod tests {
         slot.word.store(stub::ANSWER_VALUE, Ordering::Relaxed);
         let answered = begin(ANSWERED, stub::ANSWER_VALUE, 7);
         assert_eq!(slot.of_forked().to_vec(), answered);
+    }
+
+    /// A side may be stopped between handing over and its look whether the other sleeps. Until then the other may have got its answer, have asked
+    /// again, and be about to sleep.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn who_wakes_does_not_take_back_that_the_other_sleeps() {
+        let slot = Slot::default();
+        let never = Pace::new(Spin::Never, false, false);
+        slot.guest_sleeps.store(1, Ordering::Relaxed);
+        slot.answer(Answered::Value(6), &mut never.clone());
+        assert_eq!(slot.guest_sleeps.load(Ordering::Relaxed), 1);
+        slot.supervisor_sleeps.store(1, Ordering::Relaxed);
+        let (request, woken) = (
+            Request {
+                nr: 1,
+                site: 2,
+                args: [3; 6],
+            },
+            AtomicU32::new(0),
+        );
+        let answer = |_: &AtomicU32, _| slot.answer(Answered::Value(7), &mut never.clone());
+        let wake = |_: &AtomicU32| woken.store(1, Ordering::Relaxed);
+        assert_eq!(slot.ask(&request, answer, wake, || ()), Answered::Value(7));
+        let words = [&slot.supervisor_sleeps, &slot.guest_sleeps, &woken];
+        assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [1, 0, 1]);
     }
 
     /// A guest may have written anything before; who was about to sleep sees another value.

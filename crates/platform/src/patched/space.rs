@@ -90,7 +90,7 @@ impl Space {
     }
 
     /// Whether an entry says that a call is in progress, in the memory of this task.
-    fn is_in_use(&self, tid: i32, index: usize) -> bool {
+    pub(super) fn is_in_use(&self, tid: i32, index: usize) -> bool {
         let mut in_use = [0; size_of::<u32>()];
         let place = self.entry_address(index) + stub::IN_USE as u64;
         memory::read(tid, place, &mut in_use) != Ok(in_use.len()) || in_use != [0; 4]

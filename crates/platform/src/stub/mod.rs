@@ -22,7 +22,7 @@ use tamis_kernel::{Ended, Errno};
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family};
-use crate::error::{PlatformError, Unavailable, Unsupported};
+use crate::error::{PlatformError, Unavailable};
 use crate::in_process::{self, calls, filter::MASKS};
 use crate::offsets::reads_ip;
 use crate::patched::Numbers;
@@ -70,10 +70,7 @@ impl Platform for Stub {
         supervisor: &dyn Supervisor,
         options: &Options<'_>,
     ) -> Result<Ended, PlatformError> {
-        if guest.has_results {
-            let what = Unsupported::new("telling the results of forwarded calls");
-            return Err(PlatformError::Unsupported(what));
-        }
+        guest.check(&self.caps())?;
         let how = tamis_engine::Options {
             is_cached: true,
             ..tamis_engine::Options::default()

@@ -1,11 +1,14 @@
 //! What this process has loaded of programs and libraries, as a file that another process can map at the same addresses.
 //!
 //! Code that works there needs neither heap nor thread-locals, and changes no variables: the mapping is read-only. Variables
-//! have the values of the moment, which other threads may be about to change.
+//! have the values of the moment, which other threads may be about to change. An empty file stands in for numbers of descriptors that
+//! are to be taken.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
+use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 
 use tamis_kernel::Errno;
 
@@ -31,11 +34,7 @@ impl Snapshot {
     /// What there is now.
     pub(crate) fn new() -> Result<Snapshot, Errno> {
         let objects = objects();
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name ends with a zero byte.
-        let fd = check(unsafe { libc::memfd_create(c"monitor".as_ptr(), flags) } as isize)?;
-        // SAFETY: the kernel has just made it.
-        let file = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        let file = empty(c"monitor")?;
         let mut end = 0;
         let mut parts = Vec::new();
         for segments in &objects {
@@ -56,13 +55,9 @@ impl Snapshot {
             });
             end += after - first;
         }
-        // SAFETY: these take numbers only.
-        unsafe {
-            check(libc::ftruncate(file.as_raw_fd(), end as libc::off_t) as isize)?;
-            let seals =
-                libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
-            check(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) as isize)?;
-        }
+        // SAFETY: takes numbers only.
+        check(unsafe { libc::ftruncate(file.as_raw_fd(), end as libc::off_t) } as isize)?;
+        seal(&file)?;
         Ok(Snapshot { file, parts })
     }
 
@@ -75,6 +70,37 @@ impl AsFd for Snapshot {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// A descriptor by which nothing can be read or written (`O_PATH`). Whoever opens its file anew finds it empty, and it stays so.
+pub(crate) fn nothing() -> Result<OwnedFd, Errno> {
+    let file = empty(c"taken")?;
+    seal(&file)?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC);
+    match options.open(path) {
+        Ok(file) => Ok(file.into()),
+        Err(error) => Err(Errno(error.raw_os_error().unwrap_or(libc::EIO))),
+    }
+}
+
+/// A new file without a path.
+fn empty(name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name ends with a zero byte.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), flags) } as isize)?;
+    // SAFETY: the kernel has just made it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Has a file stay as it is.
+fn seal(file: &OwnedFd) -> Result<(), Errno> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } as isize).map(|_| ())
 }
 
 fn check(returned: isize) -> Result<isize, Errno> {

@@ -17,7 +17,7 @@ use tamis_platform::{
 use tamis_testkit::seeds;
 
 use crate::host::{self, Asked, Host, filter};
-use crate::{guests, limits};
+use crate::{guests, limits, newborn};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -61,7 +61,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 59] = [
+pub(crate) const CASES: [Case; 61] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -81,21 +81,9 @@ pub(crate) const CASES: [Case; 59] = [
     guest!("exceptions", any),
     guest!("machine", machine),
     guest!("machine, all asked", "machine", Asked::All, machine),
-    Case {
-        name: "monitor",
-        without: machine,
-        run: monitor,
-    },
-    Case {
-        name: "as notify",
-        without: any,
-        run: as_notify,
-    },
-    Case {
-        name: "decided",
-        without: forks,
-        run: decided,
-    },
+    Case::new("monitor", machine, monitor),
+    Case::new("as notify", any, as_notify),
+    Case::new("decided", forks, decided),
     guest!("lost", threads),
     guest!("registers", any),
     guest!("restart", forks),
@@ -103,142 +91,56 @@ pub(crate) const CASES: [Case; 59] = [
     guest!("tasks", forks),
     guest!("killed", forks),
     guest!("killed, all asked", "killed", Asked::All, forks),
+    Case::new("newborn", patches, newborn::newborn),
     guest!("siblings", forks),
+    guest!("bases", threads),
     guest!("attack", forks),
-    Case {
-        name: "heirs",
-        without: forks,
-        run: limits::heirs,
-    },
-    Case {
-        name: "patched sites",
-        without: |caps| (!caps.patches_sites).then_some("it patches no sites"),
-        run: patched_sites,
-    },
+    Case::new("heirs", forks, limits::heirs),
+    Case::new("patched sites", patches, patched_sites),
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
     guest!("late", filters_and_forks),
-    Case {
-        name: "rush",
-        without: threads,
-        run: rush,
-    },
-    Case {
-        name: "rolled back",
-        without: |caps| (!caps.patches_sites).then_some("it patches no sites"),
-        run: rolled_back,
-    },
-    Case {
-        name: "interfaces",
-        without: |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
-        run: interfaces,
-    },
-    Case {
-        name: "32-bit program",
-        without: |caps| {
+    Case::new("rush", threads, rush),
+    Case::new("rolled back", patches, rolled_back),
+    Case::new(
+        "interfaces",
+        |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
+        interfaces,
+    ),
+    Case::new(
+        "32-bit program",
+        |caps| {
             let has_all = caps.catches_i386 && caps.has_forks && caps.runs_dynamic;
             (!has_all).then_some("it runs no 32-bit programs")
         },
-        run: program32,
-    },
-    Case {
-        name: "ends",
-        without: any,
-        run: ends,
-    },
-    Case {
-        name: "not found",
-        without: any,
-        run: not_found,
-    },
-    Case {
-        name: "descriptor",
-        without: any,
-        run: descriptor,
-    },
-    Case {
-        name: "replaced call",
-        without: any,
-        run: replaced_call,
-    },
-    Case {
-        name: "replaced result",
-        without: any,
-        run: replaced_result,
-    },
-    Case {
-        name: "placement",
-        without: any,
-        run: placement,
-    },
-    Case {
-        name: "spin",
-        without: any,
-        run: spin,
-    },
-    Case {
-        name: "until",
-        without: forks,
-        run: until,
-    },
-    Case {
-        name: "panic",
-        without: forks,
-        run: panic,
-    },
-    Case {
-        name: "nested",
-        without: exec,
-        run: nested,
-    },
-    Case {
-        name: "many tasks",
-        without: forks,
-        run: limits::many_tasks,
-    },
-    Case {
-        name: "many calls",
-        without: any,
-        run: limits::many_calls,
-    },
-    Case {
-        name: "many in turn",
-        without: any,
-        run: many_in_turn,
-    },
-    Case {
-        name: "two at once",
-        without: any,
-        run: two_at_once,
-    },
-    Case {
-        name: "inherited descriptors",
-        without: any,
-        run: limits::inherited_descriptors,
-    },
-    Case {
-        name: "few descriptors",
-        without: any,
-        run: limits::few_descriptors,
-    },
-    Case {
-        name: "little memory",
-        without: any,
-        run: limits::little_memory,
-    },
-    Case {
-        name: "busybox",
-        without: exec,
-        run: busybox,
-    },
-    Case {
-        name: "dynamic",
-        without: |caps| {
+        program32,
+    ),
+    Case::new("ends", any, ends),
+    Case::new("not found", any, not_found),
+    Case::new("descriptor", any, descriptor),
+    Case::new("replaced call", any, replaced_call),
+    Case::new("replaced result", any, replaced_result),
+    Case::new("placement", any, placement),
+    Case::new("spin", any, spin),
+    Case::new("until", forks, until),
+    Case::new("panic", forks, panic),
+    Case::new("nested", exec, nested),
+    Case::new("many tasks", forks, limits::many_tasks),
+    Case::new("many calls", any, limits::many_calls),
+    Case::new("many in turn", any, many_in_turn),
+    Case::new("two at once", any, two_at_once),
+    Case::new("inherited descriptors", any, limits::inherited_descriptors),
+    Case::new("few descriptors", any, limits::few_descriptors),
+    Case::new("little memory", any, limits::little_memory),
+    Case::new("busybox", exec, busybox),
+    Case::new(
+        "dynamic",
+        |caps| {
             let has_all = caps.runs_dynamic && caps.has_exec && caps.has_forks;
             (!has_all).then_some("it runs no dynamically linked programs that execute others")
         },
-        run: dynamic,
-    },
+        dynamic,
+    ),
 ];
 
 /// The case of this name for a guest in Go, which needs a compiler of its own.
@@ -260,6 +162,10 @@ fn forks(caps: &Caps) -> Option<&'static str> {
     (!(caps.has_forks && caps.has_threads)).then_some("it has no processes")
 }
 
+fn patches(caps: &Caps) -> Option<&'static str> {
+    (!caps.patches_sites).then_some("it patches no sites")
+}
+
 fn filters(caps: &Caps) -> Option<&'static str> {
     (!caps.takes_filters).then_some("its guests install no filters")
 }
@@ -278,6 +184,14 @@ fn exec(caps: &Caps) -> Option<&'static str> {
 }
 
 impl Case {
+    const fn new(
+        name: &'static str,
+        without: fn(&Caps) -> Option<&'static str>,
+        run: fn(&dyn Platform) -> Outcome,
+    ) -> Case {
+        Case { name, without, run }
+    }
+
     /// Runs it, and then looks for what it has left.
     pub(crate) fn play(&self, platform: &dyn Platform) -> Outcome {
         if let Some(reason) = (self.without)(&platform.caps()) {

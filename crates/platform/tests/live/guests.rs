@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 33] = [
+pub(crate) const NAMES: [&str; 35] = [
     "attack",
     "answered",
     "answers",
     "arguments",
+    "bases",
     "blocked",
     "confined",
     "decided",
@@ -27,6 +28,7 @@ pub(crate) const NAMES: [&str; 33] = [
     "machine",
     "memory",
     "monitor",
+    "newborn",
     "pointers",
     "processes",
     "registers",

@@ -8,6 +8,7 @@ mod cases;
 mod guests;
 mod host;
 mod limits;
+mod newborn;
 
 use std::collections::BTreeMap;
 use std::env;

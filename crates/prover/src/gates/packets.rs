@@ -9,9 +9,6 @@
 //! depends on the socket, and so does what can be read behind them. So each of the three [areas](Area) has its own bytes
 //! and its own end, and nothing is taken from one of them for another.
 //!
-//! What is proved holds for `tamis_bpf::packet::Packet` and in the kernel. Where they differ, a bit of any value chooses: a packet
-//! without a device ends a program that asks for the device with A in the kernel, and with 0 in the model.
-//!
 //! Packets of 2^32 bytes and more are not among them.
 
 use rustc_hash::FxHashMap;
@@ -54,8 +51,6 @@ enum Unknown {
     Value(Ancillary),
     /// A value that depends on A and X.
     ValueFor(Ancillary, Bits, Bits),
-    /// Whether a program that asks for the device of a packet without one returns A, as in the kernel, or 0.
-    ReturnsA,
 }
 
 /// The first bit of an offset's place within an area.
@@ -137,7 +132,7 @@ impl Packet {
     /// The bits of what has any value, from the lowest one on.
     fn unknown(&mut self, gates: &mut Gates, unknown: Unknown) -> Limited<Bits> {
         let count = match unknown {
-            Unknown::IsKnown(_) | Unknown::ReturnsA => 1,
+            Unknown::IsKnown(_) => 1,
             Unknown::Byte(..) => 8,
             Unknown::Bytes(size, _) => 8 * size.bytes(),
             _ => 32,
@@ -222,9 +217,9 @@ impl Packet {
         };
         let [is_known, ..] = self.unknown(gates, Unknown::IsKnown(ancillary))?;
         let mut loaded = Loaded::or_zero((is_known, self.unknown(gates, value)?));
+        // A packet without a device.
         if let Ancillary::InterfaceIndex | Ancillary::HardwareType = ancillary {
-            let [returns_a, ..] = self.unknown(gates, Unknown::ReturnsA)?;
-            loaded.returned = words::select(gates, returns_a, a, &loaded.returned)?;
+            loaded.returned = *a;
         }
         Ok(loaded)
     }
@@ -313,7 +308,6 @@ mod tests {
             Unknown::Bytes(size, offset) => {
                 packet.value(size, number(values, &offset)).unwrap_or(ANY)
             }
-            Unknown::ReturnsA => 0,
             Unknown::IsKnown(one) => packet.metadata.get(one).is_some().into(),
             Unknown::Value(one) | Unknown::ValueFor(one, ..) => {
                 packet.metadata.get(one).unwrap_or(ANY)
@@ -409,6 +403,7 @@ mod tests {
             beside(Ancillary::XorX),
             beside(Ancillary::Protocol),
             beside(Ancillary::Queue),
+            beside(Ancillary::InterfaceIndex),
             beside(Ancillary::HardwareType),
             beside(Ancillary::NetlinkAttribute),
         ] {
@@ -456,6 +451,9 @@ mod tests {
             let plain = [load, Op::RetImm(1)];
             assert!(!agree(&[Op::LoadImm(5), load, Op::RetImm(1)], &plain));
             assert!(agree(&[Op::LoadImm(0), load, load, Op::RetImm(1)], &plain));
+            // The second load can't end it.
+            let twice = [byte(0), load, Op::LoadImm(5), load, Op::RetImm(1)];
+            assert!(agree(&twice, &[byte(0), load, Op::RetImm(1)]));
         }
         let mark = Op::LoadData(Load::Ancillary(Size::Word, Ancillary::Mark));
         let plain = [mark, Op::RetImm(1)];

@@ -4,7 +4,7 @@
 //! `lib/tamis` of the same prefix.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -53,8 +53,7 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     // No other library asks for this variable.
     const VARIABLE: &[u8] = b"TAMIS_EXPLAIN";
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
-    let is_libseccomp = exports_init(&bytes) && contains(&bytes, FUNCTION);
-    let what = match (is_libseccomp, contains(&bytes, VARIABLE)) {
+    let what = match (exports_function(&bytes), contains(&bytes, VARIABLE)) {
         (true, true) => return Ok(()),
         (true, false) => "libseccomp itself, and not tamis's library in its place",
         (false, _) => "no library with libseccomp's functions",
@@ -65,19 +64,19 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Whether a file is a shared library with the function that begins every filter. An executable may name that as well.
-fn exports_init(bytes: &[u8]) -> bool {
+/// Whether a file is a shared library with libseccomp's function. An executable may name that as well.
+fn exports_function(bytes: &[u8]) -> bool {
     let Ok(file) = object::File::parse(bytes) else {
         return false;
     };
-    let is_init = |symbol: object::Symbol<'_, '_>| {
-        symbol.is_definition() && symbol.name_bytes() == Ok(b"seccomp_init")
+    let is_function = |symbol: object::Symbol<'_, '_>| {
+        symbol.is_definition() && symbol.name_bytes() == Ok(FUNCTION.to_bytes())
     };
-    file.kind() == ObjectKind::Dynamic && file.dynamic_symbols().any(is_init)
+    file.kind() == ObjectKind::Dynamic && file.dynamic_symbols().any(is_function)
 }
 
-/// The name of a function of libseccomp, as it stands in what defines or asks for it.
-const FUNCTION: &[u8] = b"seccomp_rule_add_array\0";
+/// A function of libseccomp. Its name, with the end, stands in what defines or asks for it.
+const FUNCTION: &CStr = c"seccomp_rule_add_array";
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
@@ -235,5 +234,5 @@ fn has_copy(path: &Path) -> bool {
     let Ok(bytes) = fs::read(path) else {
         return false;
     };
-    contains(&bytes, FUNCTION) && !contains(&bytes, b"libseccomp.so.2\0")
+    contains(&bytes, FUNCTION.to_bytes_with_nul()) && !contains(&bytes, b"libseccomp.so.2\0")
 }

@@ -6,8 +6,9 @@ use std::process::{Command, Output};
 
 use crate::TAMIS;
 
-/// What the command looks for in tamis's library.
-const TEXTS: &[u8] = b"seccomp_rule_add_array\0TAMIS_EXPLAIN\0";
+/// What the command looks for in tamis's library: a function of libseccomp, and a variable that no other library asks for.
+const FUNCTION: &str = "seccomp_rule_add_array";
+const VARIABLE: &[u8] = b"TAMIS_EXPLAIN\0";
 
 /// The type of shared libraries, and that of executables at fixed addresses.
 const ET_DYN: u16 = 3;
@@ -55,7 +56,7 @@ fn elf(e_type: u16, symbol: &str, is_defined: bool, texts: &[u8]) -> Vec<u8> {
 
 /// Stands for the library.
 fn library() -> Vec<u8> {
-    elf(ET_DYN, "seccomp_init", true, TEXTS)
+    elf(ET_DYN, FUNCTION, true, VARIABLE)
 }
 
 fn install(folder: &Path, prefix: &Path) -> Output {
@@ -142,7 +143,7 @@ fn a_prefix_with_another_libseccomp_is_refused_and_left_alone() {
 fn libseccomp_itself_is_refused() {
     let folder = folder("itself");
     let prefix = folder.join("prefix");
-    let itself = elf(ET_DYN, "seccomp_init", true, b"seccomp_rule_add_array\0");
+    let itself = elf(ET_DYN, FUNCTION, true, b"");
     let output = install_library(&itself, &folder, &prefix);
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -154,12 +155,12 @@ fn libseccomp_itself_is_refused() {
 fn what_only_names_the_functions_is_refused() {
     let folder = folder("names");
     let prefix = folder.join("prefix");
-    let texts = [b"\x7fELF and seccomp_init\0", TEXTS].concat();
+    let texts = [b"\x7fELF and ", FUNCTION.as_bytes(), b"\0", VARIABLE].concat();
     let files = [
         fs::read(TAMIS).unwrap(),
-        elf(ET_EXEC, "seccomp_init", true, TEXTS),
-        elf(ET_DYN, "seccomp_init", false, TEXTS),
-        elf(ET_DYN, "seccomp_load", true, TEXTS),
+        elf(ET_EXEC, FUNCTION, true, VARIABLE),
+        elf(ET_DYN, FUNCTION, false, VARIABLE),
+        elf(ET_DYN, "seccomp_load", true, VARIABLE),
         texts,
     ];
     for (file, bytes) in files.iter().enumerate() {

@@ -6,7 +6,7 @@ use tamis_bpf::{Insn, Operand};
 use super::program::op;
 use crate::rng::Rng;
 
-/// What a socket knows of a packet beside its bytes if it came from another socket of the machine.
+/// What a socket knows of a packet beside its bytes if it came from another socket of the machine: such a packet has no device.
 pub const METADATA_OF_LOCAL_PACKETS: Metadata = Metadata::NONE
     .with(Ancillary::Protocol, 0)
     .with(Ancillary::PacketType, 0)
@@ -17,8 +17,16 @@ pub const METADATA_OF_LOCAL_PACKETS: Metadata = Metadata::NONE
     .with(Ancillary::HasVlanTag, 0)
     .with(Ancillary::VlanProtocol, 0);
 
-/// A program of at least `body_insns` random instructions, which return A at the end. It asks for values beside the
-/// packet only if local packets have them.
+/// The values beside the packet for which programs ask here: those that local packets have, and those of a device, which
+/// there may be or not.
+pub fn answered() -> Vec<Ancillary> {
+    let is_answered =
+        |one: &Ancillary| one.is_of_device() || METADATA_OF_LOCAL_PACKETS.get(*one).is_some();
+    Ancillary::ALL.into_iter().filter(is_answered).collect()
+}
+
+/// A program of at least `body_insns` random instructions, which return A at the end. It asks for no values beside the
+/// packet but the [`answered`] ones.
 pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
     let len_insns = body_insns + 2;
     let mut insns = vec![Insn::from(load(rng))];
@@ -50,11 +58,9 @@ fn load(rng: &mut Rng) -> Op {
     let size = *rng.choose(&Size::ALL);
     Op::LoadData(match rng.range(0..=9) {
         0 => {
-            let known = METADATA_OF_LOCAL_PACKETS;
-            let known = Ancillary::ALL
-                .into_iter()
-                .filter(|one| known.get(*one).is_some() || *one == Ancillary::XorX);
-            Load::Ancillary(size, *rng.choose(&known.collect::<Vec<_>>()))
+            let mut all = answered();
+            all.push(Ancillary::XorX);
+            Load::Ancillary(size, *rng.choose(&all))
         }
         1..=3 => Load::Indexed(size, place(rng)),
         _ => Load::Absolute(size, place(rng)),
@@ -88,6 +94,19 @@ pub fn bytes(rng: &mut Rng, program: &Program) -> Vec<u8> {
     }
     bytes.truncate(len_bytes as usize);
     bytes
+}
+
+/// The same of a packet from a device.
+const METADATA_WITH_DEVICE: Metadata = METADATA_OF_LOCAL_PACKETS
+    .with(Ancillary::InterfaceIndex, 2)
+    .with(Ancillary::HardwareType, 1);
+
+/// These bytes as a packet that comes from a device or another socket of the machine.
+pub fn from_anywhere<'a>(rng: &mut Rng, bytes: &'a [u8]) -> Packet<'a> {
+    Packet {
+        metadata: rng.choose(&[METADATA_OF_LOCAL_PACKETS, METADATA_WITH_DEVICE]),
+        ..local(bytes)
+    }
 }
 
 /// These bytes as a packet from another socket of the machine.

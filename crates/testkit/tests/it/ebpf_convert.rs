@@ -143,7 +143,7 @@ fn generated_filters_of_sockets_mean_the_same() {
         let threaded = Threaded::of_packet_filter(&program, endian).expect("as above");
         for _ in 0..12 {
             let bytes = packet::bytes(&mut rng, &program);
-            let packet = packet::local(&bytes);
+            let packet = packet::from_anywhere(&mut rng, &bytes);
             let expected = tamis_bpf::interp::run_packet(&program, &packet).ret;
             let context = packet_context(&packet, endian);
             let mut memory = Memory::new(Context::ReadOnly(&context), packet.bytes, endian);

@@ -84,10 +84,7 @@ fn on_the_corpus() {
 #[test]
 fn on_generated_packets() {
     let mut rng = Rng::new(0x7061_636b);
-    let known: Vec<Ancillary> = Ancillary::ALL
-        .into_iter()
-        .filter(|one| packet::METADATA_OF_LOCAL_PACKETS.get(*one).is_some())
-        .collect();
+    let known = packet::answered();
     for _ in 0..seeds::share(1000) {
         let body_insns = rng.range(0..=40) as usize;
         let program = packet::program(&mut rng, body_insns);
@@ -96,7 +93,10 @@ fn on_generated_packets() {
         let bytes: Vec<Vec<u8>> = (0..count)
             .map(|_| packet::bytes(&mut rng, &program))
             .collect();
-        let packets: Vec<Packet<'_>> = bytes.iter().map(|bytes| packet::local(bytes)).collect();
+        let packets: Vec<Packet<'_>> = bytes
+            .iter()
+            .map(|bytes| packet::from_anywhere(&mut rng, bytes))
+            .collect();
         let expected: Vec<u32> = packets
             .iter()
             .map(|packet| interp::run_packet(&program, packet).ret)

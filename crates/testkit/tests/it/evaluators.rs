@@ -130,7 +130,7 @@ fn on_generated_programs_of_sockets() {
             let packet = Packet {
                 network_start: rng.range(0..=20) as u32,
                 len_bytes: rng.next_u32(),
-                ..packet::local(&bytes)
+                ..packet::from_anywhere(&mut rng, &bytes)
             };
             let ret = interp::run_packet(&program, &packet).ret;
             assert_eq!(threaded.run(&packet), ret, "{packet:x?} {program:?}");

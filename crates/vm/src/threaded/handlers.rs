@@ -3,7 +3,7 @@
 //! Each ends with the call of the next step's function. They are generic over what is loaded, where the value goes and
 //! how it is tested, so that each combination is a function of its own without a choice at run time.
 
-use tamis_bpf::interp::{self, Input, Registers};
+use tamis_bpf::interp::{self, Ended, Input, Registers};
 use tamis_bpf::packet::Size;
 use tamis_bpf::{Operation, packet::Packet};
 
@@ -471,21 +471,22 @@ pub(super) fn any<M: Machine>(
 ) -> u32 {
     let op = frame.tables.ops[step.k as usize];
     match other::<M>(op, Registers { a, x }, frame) {
-        Some(Registers { a, x }) => next(behind, a, x, frame),
-        None => 0,
+        Ok(Registers { a, x }) => next(behind, a, x, frame),
+        Err(Ended { ret }) => ret,
     }
 }
 
-/// The registers after an instruction; `None` if it ends the program with 0.
+/// The registers after an instruction, unless it ends the program.
 #[inline(never)]
 fn other<M: Machine>(
     op: Operation<M::Load, M::Extra>,
     registers: Registers,
     frame: &mut Frame<'_, '_, M>,
-) -> Option<Registers> {
+) -> Result<Registers, Ended> {
+    const ZERO: Ended = Ended { ret: 0 };
     let Registers { a, x } = registers;
-    let with_a = |a| Some(Registers { a, x });
-    let with_x = |x| Some(Registers { a, x });
+    let with_a = |a| Ok(Registers { a, x });
+    let with_x = |x| Ok(Registers { a, x });
     let Frame { input, memory, .. } = frame;
     match op {
         Operation::LoadData(load) => with_a(input.load(load, registers)?),
@@ -497,23 +498,25 @@ fn other<M: Machine>(
         Operation::LoadXLen => with_x(input.len_bytes()),
         Operation::Store(slot) => {
             memory[slot as usize & 15] = a;
-            Some(registers)
+            Ok(registers)
         }
         Operation::StoreX(slot) => {
             memory[slot as usize & 15] = x;
-            Some(registers)
+            Ok(registers)
         }
-        Operation::Alu(alu, operand) => with_a(interp::arithmetic(alu, a, operand.value(x))?),
+        Operation::Alu(alu, operand) => {
+            with_a(interp::arithmetic(alu, a, operand.value(x)).ok_or(ZERO)?)
+        }
         Operation::Neg => with_a(a.wrapping_neg()),
         Operation::Tax => with_x(a),
         Operation::Txa => with_a(x),
         Operation::Extra(extra) => {
             let mut registers = registers;
-            input.run_extra(extra, &mut registers)?;
-            Some(registers)
+            input.run_extra(extra, &mut registers).ok_or(ZERO)?;
+            Ok(registers)
         }
         Operation::Jump(_) | Operation::Branch { .. } | Operation::RetImm(_) | Operation::RetA => {
-            None
+            Err(ZERO)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The monitor's descriptors: numbers that no call gives to the guest, and a limit that they may be beyond.
 //!
 //! Each has a number of its own: KVM's, the machine's, those of the threads and that of the monitor's code, in this order. Where one isn't
-//! made yet, there is a copy of one that can't be used (`O_PATH`), so that the guest doesn't get its number. Processes have them from their parents.
+//! made yet, there is a copy of one that can't be used (`O_PATH`, of an empty file), so that the guest doesn't get its number. Processes have them from their parents.
 //!
 //! A guest may lower its limit of descriptors. While one is made, the limit is raised; where it may not be, the descriptor gets the highest number
 //! below the limit that is free. Only the table of the process that has made it has it there, and those that were copied from that later: a process
@@ -153,7 +153,7 @@ fn put(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
         None if fd != 0 => return Ok(fd as i32),
         _ => close(fd),
     }
-    // None has number 0.
+    // Number 0 stands for one that isn't made: a descriptor that got it and can't be moved is the only one that is given up.
     moved.ok_or(Errno(libc::EMFILE))
 }
 

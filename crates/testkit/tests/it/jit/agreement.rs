@@ -121,7 +121,7 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
                 0 => guarded.at_end(&bytes),
                 _ => guarded.at_start(&bytes),
             };
-            let mut packet = generate::packet::local(bytes);
+            let mut packet = generate::packet::from_anywhere(&mut rng, bytes);
             packet.network_start = rng.range(0..=30) as u32;
             packet.len_bytes += rng.range(0..=3) as u32;
             let ret = compiled.run(&packet);

@@ -2,7 +2,7 @@
 //! has no effect, what stays in the order of the packet's bytes is compared in that order, and packets that end between two
 //! loads end the program as they should.
 
-use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Packet, Program, Size};
+use tamis_bpf::packet::{Ancillary, Extra, Load, Metadata, Op, Packet, Program, Size};
 use tamis_bpf::{AluOp, Operand, Test, interp};
 use tamis_jit::{Options, Socket};
 use tamis_testkit::guarded::Guarded;
@@ -13,6 +13,9 @@ use super::agreement::without_jit;
 
 /// The places of packets that programs look at, the same in the link layer's area, and places that are nowhere.
 const PLACES: [u32; 6] = [2, 3, 4, 0xffe0_0003, 0xfff0_0001, 0x8000_0000];
+
+/// What is known of packets that come from a device.
+const WITH_DEVICE: Metadata = Metadata::NONE.with(Ancillary::InterfaceIndex, 0x0800);
 
 /// An instruction that has often been run before, in front of so many others.
 fn op(rng: &mut Rng, behind: usize) -> Op {
@@ -39,7 +42,10 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
         23 => Op::RetImm(*rng.choose(&[0, 0, 7])),
         26 => Op::LoadXImm(*rng.choose(&[0, 0, 1, 4, 8, 0xffff_fffe, 0x7fff_ffff])),
         27 => Op::LoadXLen,
-        28 => Op::LoadData(Load::Ancillary(size, Ancillary::XorX)),
+        28 => {
+            let one = *rng.choose(&[Ancillary::XorX, Ancillary::InterfaceIndex]);
+            Op::LoadData(Load::Ancillary(size, one))
+        }
         29 => Op::Extra(Extra::Mod(Operand::K(*rng.choose(&[3, 4, 0x1000])))),
         _ => {
             let test = *rng.choose(&[Test::Eq, Test::Eq, Test::Set, Test::Ge]);
@@ -91,6 +97,7 @@ fn programs_that_repeat_themselves_return_the_same() {
             let packet = Packet {
                 network_start: rng.range(0..=4) as u32,
                 len_bytes: *rng.choose(&[len, 8, 0xffff_fffe]),
+                metadata: rng.choose(&[Metadata::NONE, WITH_DEVICE]),
                 ..Packet::new(guarded.at_end(&bytes))
             };
             let ret = interp::run_packet(&program, &packet).ret;

@@ -337,9 +337,10 @@ fn is_behind_x(bytes: u32) -> String {
     }
 }
 
-/// What an instruction gives: the condition that it goes on, and then A and X.
+/// What an instruction gives: the condition that it goes on, and then A and X; the return value if not.
 struct Meaning {
     goes_on: String,
+    ret: String,
     a: String,
     x: String,
 }
@@ -348,7 +349,12 @@ struct Meaning {
 fn right(case: &Case, outcome: &Outcome) -> String {
     let start = Machine::start();
     let meaning = meaning(&outcome.machine, case, start.low(0), start.low(1));
-    let Meaning { goes_on, a, x } = meaning;
+    let Meaning {
+        goes_on,
+        ret: expected,
+        a,
+        x,
+    } = meaning;
     match outcome.exit {
         Exit::At(at) if at == case.template.next => {
             let mut places = vec![a, x];
@@ -358,7 +364,7 @@ fn right(case: &Case, outcome: &Outcome) -> String {
         Exit::Return => {
             assert_eq!(outcome.machine.loaded_from(), None);
             let ret = outcome.machine.low(0);
-            format!("(and (not {goes_on}) (= {ret} {}))", hex32(0))
+            format!("(and (not {goes_on}) (= {ret} {expected}))")
         }
         Exit::At(_) | Exit::Fault => "false".to_owned(),
     }
@@ -373,11 +379,13 @@ fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
     let always = "true".to_owned();
     let of_a = |(goes_on, value), x: String| Meaning {
         goes_on,
+        ret: hex32(0),
         a: value,
         x,
     };
     let of_x = |(goes_on, value), a: String| Meaning {
         goes_on,
+        ret: hex32(0),
         a,
         x: value,
     };
@@ -401,7 +409,11 @@ fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
         Op::LoadData(Load::Ancillary(_, ancillary)) => {
             let number = ancillary as usize;
             let is_known = format!("(= ((_ extract {number} {number}) d16) #b1)");
-            of_a((is_known, format!("d{number}")), x)
+            let of_a = of_a((is_known, format!("d{number}")), x);
+            match ancillary.is_of_device() {
+                true => Meaning { ret: a, ..of_a },
+                false => of_a,
+            }
         }
         Op::Extra(Extra::Mod(operand)) => {
             let divisor = smt::operand_term(operand, &[a.clone(), x.clone()], "k");
