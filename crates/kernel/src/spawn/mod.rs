@@ -270,6 +270,11 @@ impl Child {
         Tracee::reported(reaped)
     }
 
+    /// Whether [`next_event`](Self::next_event) wouldn't block.
+    pub fn has_event(&self) -> bool {
+        wait::is_any_reported()
+    }
+
     /// The means to send it signals.
     pub fn signaller(&self) -> Signaller {
         self.forwarding.signaller()

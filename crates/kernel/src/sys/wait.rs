@@ -13,6 +13,12 @@ pub(crate) fn peek_any() -> Result<libc::pid_t, Errno> {
     peek(libc::P_ALL, 0, options)
 }
 
+/// Whether a child or tracee *of the calling thread* has a report, or none is left: then nothing blocks that waits for one.
+pub(crate) fn is_any_reported() -> bool {
+    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
+    peek(libc::P_ALL, 0, options) != Ok(0)
+}
+
 /// Blocks until a child or tracee *of the calling thread* has a report, and takes it.
 pub(crate) fn next_any() -> Result<(libc::pid_t, Event), Errno> {
     loop {

@@ -333,6 +333,7 @@ fn next_event() {
             Event::Stopped(stopped) => {
                 stops += 1;
                 assert!(tracee.is_awaited());
+                assert!(!child.has_event());
                 stopped.resume(Resume::Run, None).expect("it is stopped");
             }
             Event::Ended(ended) => {
@@ -344,6 +345,7 @@ fn next_event() {
     assert!(!tracee.is_awaited());
     assert_eq!(stops, 1);
     assert_eq!(child.wait(), Ok(Ended::Exited(0)));
+    assert!(child.has_event());
     assert!(child.next_event().is_err());
 }
 

@@ -3,6 +3,7 @@
 //! While memory is changed, all threads that have it are stopped, and none of them may notice: a call that the stop has ended is
 //! made again. Who has the memory is known from the reports of creators, and a new task's own may overtake that.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use tamis_kernel::Errno;
@@ -22,7 +23,8 @@ impl Tracer<'_> {
             return Some(stopped);
         }
         if self.patching.is_some() || self.counting.is_some() {
-            self.held_back.push(stopped);
+            let reported = BTreeSet::new();
+            self.held_back.push(FirstStop { stopped, reported });
             return None;
         }
         self.on_new(tid, creator(tid), None);
@@ -31,31 +33,52 @@ impl Tracer<'_> {
 
     /// Whether the first stop of a task waits for its creator's report.
     pub(super) fn is_held_back(&self, tid: i32) -> bool {
-        let mut held_back = self.held_back.iter();
-        held_back.any(|held| held.tracee().tid() == tid)
+        self.held_back.iter().any(|held| held.tid() == tid)
     }
 
     /// A task that was created may go on.
     pub(super) fn take_up(&mut self, tid: i32) {
-        let is_it = |held: &mut Stopped| held.tracee().tid() == tid;
-        for held in self.held_back.extract_if(.., is_it) {
-            self.queue.push_back((held.tracee(), Event::Stopped(held)));
+        for held in self.held_back.extract_if(.., |held| held.tid() == tid) {
+            self.queue.push_back(held.report());
         }
     }
 
-    /// A task has ended or has executed a program, and may have been the creator of one that was held back, which it doesn't report any
-    /// more: then nobody knows whose memory that has.
-    pub(super) fn let_go(&mut self) {
+    /// The next report that was left for later.
+    pub(super) fn next_queued(&mut self) -> Option<(Tracee, Event)> {
+        let is_idle = self.queue.is_empty() && !self.held_back.is_empty();
+        if is_idle && !self.is_ending && !self.child.has_event() {
+            self.let_go();
+        }
+        self.queue.pop_front()
+    }
+
+    /// A task has reported something, so it isn't creating any of those that are held back. What it has created, it has reported before.
+    pub(super) fn has_reported(&mut self, tid: i32) {
+        for held in &mut self.held_back {
+            held.reported.insert(tid);
+        }
+    }
+
+    /// Nothing is reported, not even by the creators of those that are held back. Of one that nobody may be creating any more, nobody knows
+    /// whose memory it has. Whoever may be is interrupted: its next report tells, and comes even if it does nothing but run.
+    fn let_go(&mut self) {
         for held in std::mem::take(&mut self.held_back) {
-            let tid = held.tracee().tid();
-            let creator = creator(tid);
-            let is_there = |process: &i32| self.tasks.contains_key(process) && may_create(*process);
-            if !self.is_ending && creator.as_ref().is_some_and(is_there) {
+            let tid = held.tid();
+            let is_creating = |one: &i32| {
+                let may_be = !held.reported.contains(one)
+                    && may_create(*one, self.lenders.contains(*one))
+                    && may_have_created(*one, tid);
+                may_be && Tracee::of_this_thread(*one).interrupt().is_ok()
+            };
+            let creating: Vec<i32> = self.tasks.keys().copied().filter(is_creating).collect();
+            // One that has come to its report meanwhile no longer runs.
+            if creating.is_empty() && !self.child.has_event() {
+                self.on_new(tid, creator(tid), None);
+                self.queue.push_back(held.report());
+            } else {
+                self.interrupted.extend(creating);
                 self.held_back.push(held);
-                continue;
             }
-            self.on_new(tid, creator, None);
-            self.queue.push_back((held.tracee(), Event::Stopped(held)));
         }
     }
 
@@ -225,6 +248,24 @@ impl Tracer<'_> {
     }
 }
 
+/// The first stop of a task whose creator has yet to report it.
+#[derive(Debug)]
+pub(super) struct FirstStop {
+    stopped: Stopped,
+    /// Tasks that have reported something else since.
+    reported: BTreeSet<i32>,
+}
+
+impl FirstStop {
+    pub(super) fn tid(&self) -> i32 {
+        self.stopped.tracee().tid()
+    }
+
+    fn report(self) -> (Tracee, Event) {
+        (self.stopped.tracee(), Event::Stopped(self.stopped))
+    }
+}
+
 /// Tasks with the memory of another.
 pub(crate) struct Sharing {
     pub(crate) stopped: Vec<Stopped>,
@@ -246,35 +287,46 @@ fn creates(stopped: &Stopped) -> bool {
     matches!(stopped.stop(), Stop::Fork | Stop::Vfork | Stop::Clone)
 }
 
-/// The task that has created one: its process, or that process's parent.
-fn creator(tid: i32) -> Option<i32> {
+/// The process of a task, and that process's parent.
+fn family(tid: i32) -> Option<(i32, i32)> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let field = |name: &str| -> Option<i32> {
         let lines = status.lines();
         let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         values.next()?.trim().parse().ok()
     };
-    let process = field("Tgid")?;
-    match process == tid {
-        true => field("PPid"),
-        false => Some(process),
+    Some((field("Tgid")?, field("PPid")?))
+}
+
+/// The task that has created one, as far as is known: its process, or that process's parent.
+fn creator(tid: i32) -> Option<i32> {
+    let (process, parent) = family(tid)?;
+    Some(if process == tid { parent } else { process })
+}
+
+/// Whether a task may have created another: a thread of its process, or a process whose parent is its own or, by `CLONE_PARENT`, its
+/// own parent.
+fn may_have_created(tid: i32, new: i32) -> bool {
+    let (Some((own, parent)), Some((process, new_parent))) = (family(tid), family(new)) else {
+        return false;
+    };
+    match process == new {
+        true => [own, parent].contains(&new_parent),
+        false => own == process,
     }
 }
 
-/// Whether a thread of a process may be in a call that creates a task: of threads that run, the kernel doesn't tell.
-fn may_create(process: i32) -> bool {
+/// Whether a task may be in a call that creates another: of those that run, the kernel doesn't tell. One that waits for a child is in
+/// such a call, but has created that one.
+fn may_create(tid: i32, waits: bool) -> bool {
     /// `clone`, `fork`, `vfork` and `clone3` on x86-64, and in the 32-bit interface.
     const CALLS: [u32; 7] = [56, 57, 58, 435, 120, 2, 190];
     const X32: u32 = 0x4000_0000;
-    let threads = fs::read_dir(format!("/proc/{process}/task"));
-    let mut threads = threads.into_iter().flatten().flatten();
-    threads.any(|thread| {
-        let call = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
-        let first = call.split_ascii_whitespace().next();
-        first.is_some_and(|first| {
-            let nr = first.parse::<u32>().map(|nr| nr & !X32);
-            first == "running" || nr.is_ok_and(|nr| CALLS.contains(&nr))
-        })
+    let call = fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
+    let first = call.split_ascii_whitespace().next();
+    first.is_some_and(|first| {
+        let nr = first.parse::<u32>().map(|nr| nr & !X32);
+        first == "running" || !waits && nr.is_ok_and(|nr| CALLS.contains(&nr))
     })
 }
 

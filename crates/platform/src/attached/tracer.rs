@@ -24,6 +24,7 @@ use super::call::Phase;
 use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
 use super::lenders::Lenders;
+use super::stopping::FirstStop;
 use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
@@ -366,7 +367,7 @@ pub(crate) struct Tracer<'a> {
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
     /// The first stops of tasks whose creator has yet to report them, where it matters whose memory they have.
-    pub(super) held_back: Vec<Stopped>,
+    pub(super) held_back: Vec<FirstStop>,
     /// Tasks that may wait for a child of `vfork`.
     pub(super) lenders: Lenders,
     /// Calls that are made again because a task was stopped in them.
@@ -435,7 +436,7 @@ impl Tracer<'_> {
         self.tasks.insert(self.child.pid(), State::default());
         let mut first = None;
         loop {
-            let report = match self.queue.pop_front() {
+            let report = match self.next_queued() {
                 Some(report) => Ok(report),
                 None => {
                     if let Some(end) = &self.until_first {
@@ -492,7 +493,7 @@ impl Tracer<'_> {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
         self.heirs.end();
-        let held_back = self.held_back.iter().map(|held| held.tracee().tid());
+        let held_back = self.held_back.iter().map(FirstStop::tid);
         for tid in self.tasks.keys().copied().chain(held_back) {
             let tracee = Tracee::of_this_thread(tid);
             // Of a thread that has executed a program and was killed before it could tell, nobody reports the end.
@@ -527,6 +528,7 @@ impl Tracer<'_> {
             return Ok(());
         };
         self.lenders.forget(tid);
+        self.has_reported(tid);
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
@@ -618,13 +620,12 @@ impl Tracer<'_> {
     fn on_ended(&mut self, tid: i32, ended: Ended) {
         self.on_left(tid);
         // Of one that was held back nobody has been told.
-        self.held_back.retain(|held| held.tracee().tid() != tid);
+        self.held_back.retain(|held| held.tid() != tid);
         if self.tasks.remove(&tid).is_some() {
             self.supervisor.ended(TaskId(tid), ended);
         }
         self.repeated.remove(&tid);
         self.interrupted.remove(&tid);
-        self.let_go();
     }
 
     /// A task has left its address space.
@@ -669,7 +670,6 @@ impl Tracer<'_> {
             self.tasks.insert(tid, state);
             self.supervisor.renumbered(TaskId(tid), TaskId(former));
         }
-        self.let_go();
     }
 }
 

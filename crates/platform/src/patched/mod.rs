@@ -30,6 +30,7 @@ mod area;
 pub(crate) mod counted;
 pub(crate) mod inject;
 mod looks;
+mod orders;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -311,7 +312,7 @@ impl<'a> Patching<'a> {
         self.forked.remove(&tid);
         self.inside.remove(&tid);
         self.looks.end(tid);
-        lock(&self.desk.orders).remove(&tid);
+        self.desk.orders.left(tid);
         if let Left::Others(space) = self.spaces.left(tid) {
             space.forget(tid);
         }

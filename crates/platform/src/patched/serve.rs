@@ -5,8 +5,7 @@
 //! *order* that it has been decided, and lets it through once.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,6 +17,7 @@ use tamis_kernel::{Errno, memory};
 
 use super::How;
 use super::area;
+use super::orders::{Order, Orders};
 use super::pace::Pace;
 use super::slot::{Answered, COPY_BYTES, Request, Slot};
 use crate::attached::Remote;
@@ -38,7 +38,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) evaluator: &'a Evaluator,
     pub(super) how: How,
     pub(crate) signaller: &'a Signaller,
-    pub(crate) orders: Mutex<HashMap<i32, Order>>,
+    pub(super) orders: Orders,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
     /// The signal handler that asks, if one does.
@@ -64,17 +64,6 @@ pub(crate) struct Handler {
 pub(crate) struct Counts {
     values: AtomicU32,
     forwards: AtomicU32,
-}
-
-/// A decision about the next call of a task.
-#[derive(Debug)]
-pub(crate) struct Order {
-    nr: u32,
-    args: [u64; 6],
-    /// What is made instead.
-    pub(crate) replacement: Option<SeccompData>,
-    /// What it is answered with, which isn't made.
-    pub(crate) descriptor: Option<OwnedFd>,
 }
 
 /// The slots of a guest's process.
@@ -131,7 +120,7 @@ impl<'a> Desk<'a> {
             signaller,
             unpatch,
             handler: None,
-            orders: Mutex::default(),
+            orders: Orders::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
         }
@@ -230,7 +219,7 @@ impl<'a> Desk<'a> {
             replacement,
             descriptor,
         };
-        lock(&self.orders).insert(seat.tid, order);
+        self.orders.give(seat.tid, order);
         Some(Answered::ByKernel)
     }
 
@@ -280,16 +269,13 @@ impl<'a> Desk<'a> {
 
     /// The order for a call that has stopped in the kernel.
     pub(crate) fn take_order(&self, tid: i32, call: &SeccompData) -> Option<Order> {
-        let mut orders = lock(&self.orders);
-        let order = orders.get(&tid)?;
-        let args = match self.handler {
-            Some(handler) => (handler.args_of)(call, &order.args),
-            None => call.args,
-        };
-        match (order.nr, order.args) == (call.nr, args) {
-            true => orders.remove(&tid),
-            false => None,
-        }
+        self.orders.take(tid, |order| {
+            let args = match self.handler {
+                Some(handler) => (handler.args_of)(call, &order.args),
+                None => call.args,
+            };
+            (order.nr, order.args) == (call.nr, args)
+        })
     }
 }
 

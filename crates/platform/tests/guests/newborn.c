@@ -1,10 +1,20 @@
-// A task's first stop is reported before that of its creator, and between the two somebody ends: its creator with it ("thread"), or
-// another process ("process"). The supervisor sees to that order by calls of `getpgid`: the first tells it by which descriptor it lets
-// others go on, who creates and who asks; the second whom to kill; and the third that only this process is left.
+// A task's first stop is reported before that of its creator, and between the two somebody ends: its creator with it ("thread"), its creator
+// alone, whose parent gets it while it runs ("orphan"), or another process ("process"). The supervisor sees to that order by calls of `getpgid`: the first tells it by which descriptor it lets
+// others go on, who creates and who asks; the second whom to kill; and the third how many threads of this process
+// are left, and nothing else.
 #include "guest.h"
 #include "filter.h"
 
 static int begun[2], ends[2];
+static volatile int *has_run;
+
+// A thread of which the kernel doesn't tell what it does.
+static void *run_meanwhile(void *nothing) {
+    while (!*has_run)
+        ;
+    wait_for_ever();
+    return nothing;
+}
 
 static void *wait_forever(void *nothing) {
     wait_for_ever();
@@ -22,7 +32,7 @@ static void wait_to_go_on(void) {
     CHECK(read(ends[0], &byte, 1) == 1);
 }
 
-static void create(int is_thread) {
+static void create(int is_thread, int is_orphan) {
     wait_to_go_on();
     if (is_thread) {
         pthread_t thread;
@@ -32,6 +42,10 @@ static void create(int is_thread) {
     int status;
     pid_t child = fork();
     CHECK(child >= 0);
+    if (child == 0 && is_orphan) {
+        *has_run = 1;
+        _exit(0);
+    }
     if (child == 0) {
         const int allowed[] = {SYS_getpriority, SYS_exit_group};
         CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 0) == 0);
@@ -44,13 +58,17 @@ static void create(int is_thread) {
 
 int main(int argc, char **argv) {
     const int is_thread = argc > 1 && strcmp(argv[1], "thread") == 0;
+    const int is_orphan = argc > 1 && strcmp(argv[1], "orphan") == 0;
+    const int is_killed = is_thread || is_orphan;
     int status;
+    has_run = mmap(NULL, sizeof *has_run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(has_run != MAP_FAILED);
     CHECK(pipe(begun) == 0 && pipe(ends) == 0);
     ask_often();
     pid_t creator = fork();
     CHECK(creator >= 0);
     if (creator == 0)
-        create(is_thread);
+        create(is_thread, is_orphan);
     pid_t other = fork();
     CHECK(other >= 0);
     if (other == 0)
@@ -60,8 +78,13 @@ int main(int argc, char **argv) {
     CHECK(asks >= 0);
     if (asks == 0) {
         wait_to_go_on();
-        CHECK(call6(SYS_getpgid, 2, is_thread ? creator : other, 0, 0, 0, 0) == 2);
+        CHECK(call6(SYS_getpgid, 2, is_killed ? creator : other, 0, 0, 0, 0) == 2);
         _exit(0);
+    }
+    if (is_orphan) {
+        pthread_t thread;
+        CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+        CHECK(pthread_create(&thread, NULL, run_meanwhile, NULL) == 0);
     }
     // From here on neither needs its tracer before it has done its part.
     char byte;
@@ -69,10 +92,12 @@ int main(int argc, char **argv) {
         CHECK(read(begun[0], &byte, 1) == 1);
     CHECK(call6(SYS_getpgid, 1, (uint64_t)ends[1], creator, asks, 0, 0) == 1);
     CHECK(waitpid(asks, &status, 0) == asks && status == 0);
-    CHECK(waitpid(creator, &status, 0) == creator && status == (is_thread ? SIGKILL : 0));
-    if (is_thread)
+    CHECK(waitpid(creator, &status, 0) == creator && status == (is_killed ? SIGKILL : 0));
+    if (is_orphan)
+        CHECK(waitpid(-1, &status, __WALL) > 0 && status == 0);
+    if (is_killed)
         CHECK(kill(other, SIGKILL) == 0);
     CHECK(waitpid(other, &status, 0) == other && status == SIGKILL);
-    CHECK(call6(SYS_getpgid, 3, 0, 0, 0, 0, 0) == 3);
+    CHECK(call6(SYS_getpgid, 3, is_orphan ? 2 : 1, 0, 0, 0, 0) == 3);
     _exit(0);
 }

@@ -19,7 +19,7 @@ use crate::host::{self, Asked, Host};
 /// Whoever ends between, each task that has started ends, and a new process isn't killed by a filter of its own for what was put in
 /// its memory.
 pub(crate) fn newborn(platform: &dyn Platform) -> Outcome {
-    for kind in ["thread", "process"] {
+    for kind in ["thread", "orphan", "process"] {
         let filter = host::filter(Asked::Some);
         let guest = Guest {
             program: guests::path("newborn").into(),
@@ -63,7 +63,7 @@ impl Supervisor for Between {
                 assert_eq!(unsafe { libc::kill(first as i32, libc::SIGKILL) }, 0);
                 until(|| state(first) == Some('Z'));
             }
-            (libc::SYS_getpgid, 3) => assert_eq!(self.left(), 1),
+            (libc::SYS_getpgid, 3) => assert_eq!(self.left(), first),
             _ => return self.0.call(task, call),
         }
         Answer::Return(what as i64)

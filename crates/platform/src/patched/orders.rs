@@ -1,0 +1,102 @@
+//! What has been decided about calls that the kernel decides again.
+//!
+//! A thread may have several: a signal handler that interrupts it between the answer and the call asks about its own. Each lets one call
+//! through, with the same number and arguments.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+
+use tamis_abi::SeccompData;
+
+use super::serve::lock;
+
+/// How many orders a thread has at most: of a handler that leaves by a jump, an interrupted call is never made.
+const OF_THREAD: usize = 4;
+
+/// A decision about the next call of a task.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(super) nr: u32,
+    pub(super) args: [u64; 6],
+    /// What is made instead.
+    pub(crate) replacement: Option<SeccompData>,
+    /// What it is answered with, which isn't made.
+    pub(crate) descriptor: Option<OwnedFd>,
+}
+
+/// The orders of all threads, from the oldest to the newest.
+#[derive(Debug, Default)]
+pub(super) struct Orders(Mutex<HashMap<i32, Vec<Order>>>);
+
+impl Orders {
+    pub(super) fn give(&self, tid: i32, order: Order) {
+        let mut all = lock(&self.0);
+        let orders = all.entry(tid).or_default();
+        if orders.len() == OF_THREAD {
+            orders.remove(0);
+        }
+        orders.push(order);
+    }
+
+    /// The newest order of a thread that is about a call.
+    pub(super) fn take(&self, tid: i32, is_about: impl Fn(&Order) -> bool) -> Option<Order> {
+        let mut all = lock(&self.0);
+        let orders = all.get_mut(&tid)?;
+        let index = orders.iter().rposition(is_about)?;
+        Some(orders.remove(index))
+    }
+
+    /// A thread has ended, or has executed another program.
+    pub(super) fn left(&self, tid: i32) {
+        lock(&self.0).remove(&tid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OF_THREAD, Order, Orders};
+
+    fn order(nr: u32) -> Order {
+        Order {
+            nr,
+            args: [0; 6],
+            replacement: None,
+            descriptor: None,
+        }
+    }
+
+    fn takes(orders: &Orders, tid: i32, nr: u32) -> bool {
+        orders.take(tid, |order| order.nr == nr).is_some()
+    }
+
+    #[test]
+    fn an_interrupted_call_keeps_its_order() {
+        let orders = Orders::default();
+        orders.give(1, order(10));
+        orders.give(1, order(11));
+        assert!(!takes(&orders, 2, 10), "another thread's");
+        assert!(takes(&orders, 1, 11));
+        assert!(takes(&orders, 1, 10));
+        assert!(!takes(&orders, 1, 10), "it counts once");
+    }
+
+    #[test]
+    fn who_has_left_has_none() {
+        let orders = Orders::default();
+        orders.give(1, order(10));
+        orders.left(1);
+        assert!(!takes(&orders, 1, 10));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_is_dropped() {
+        let orders = Orders::default();
+        let last = OF_THREAD as u32;
+        for nr in 0..=last {
+            orders.give(1, order(nr));
+        }
+        assert!(!takes(&orders, 1, 0));
+        assert!((1..=last).all(|nr| takes(&orders, 1, nr)));
+    }
+}
