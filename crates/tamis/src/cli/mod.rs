@@ -19,6 +19,7 @@ pub(crate) mod engine;
 pub(crate) mod exit;
 pub(crate) mod failure;
 mod fold;
+pub(crate) mod fragment;
 pub(crate) mod help;
 pub(crate) mod input;
 pub(crate) mod judged;

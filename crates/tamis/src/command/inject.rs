@@ -14,6 +14,7 @@ use tamis_report::inject::{InjectReport, InjectedEntry};
 use tamis_session::path_text::path_of;
 use tamis_session::{InputKind, Loaded, Policy};
 
+use crate::cli::fragment::Fragment;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::ReportArgs;
 use crate::cli::platform::{self, PlatformArgs};
@@ -54,19 +55,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
-    let texts = rules::parse(&read(&args.rules)?)?;
+    let text = read(&args.rules)?;
+    let texts = rules::parse(&text)?;
     let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
-    let all = rules::policy(texts.iter().map(|rule| rule.target.as_str()));
+    let mut statements = Vec::new();
     let mut rules = Vec::new();
     for rule in texts {
-        let one = rules::policy([rule.target.as_str()].into_iter());
-        match load.load_one(one, global)? {
-            Loaded::Policy(policy) => rules.push(Rule::new(rule, Policy::clone(&policy))),
-            Loaded::Program(_) => unreachable!("the kind is that of a language"),
+        let target = Fragment::new(rules::NAME, &text, rule.target.clone());
+        let statement = target.statement();
+        match load.load_one(rules::policy(&statement), global) {
+            Ok(Loaded::Policy(policy)) => rules.push(Rule::new(rule, Policy::clone(&policy))),
+            Ok(Loaded::Program(_)) => unreachable!("the kind is that of a language"),
+            Err(Failure::Diagnostics(mistakes, _)) => return Err(target.failure(mistakes)),
+            Err(other) => return Err(other),
         }
+        statements.push(statement);
     }
     // Warnings have been given for each; a rule may match what one before it does.
-    let loaded = load.load_input(all)?;
+    let loaded = load.load_input(rules::policy(&statements.join("\n")))?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let filter = loaded.into_program(&options)?.program;
     let platform = args.platform.choose()?;

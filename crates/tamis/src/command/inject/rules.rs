@@ -11,6 +11,7 @@
 //! Which calls a target matches is up to the language: each rule becomes a policy of its own, and all together the one
 //! whose filter selects the calls.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use tamis_session::Input;
@@ -18,13 +19,16 @@ use tamis_session::Input;
 use crate::cli::Failure;
 use crate::command::sandbox::errno;
 
+/// The name of rules in messages.
+pub(super) const NAME: &str = "<rules>";
+
 /// A rule as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleText {
     /// All of it, without surrounding space.
     pub(super) text: String,
-    /// What it is about, in the tamis language.
-    pub(super) target: String,
+    /// What it is about, in the tamis language: where it stands among all rules.
+    pub(super) target: Range<usize>,
     pub(super) effect: Effect,
     pub(super) when: When,
 }
@@ -68,16 +72,32 @@ impl When {
     }
 }
 
+impl RuleText {
+    /// The same rule after so many bytes.
+    fn behind(self, bytes: usize) -> RuleText {
+        RuleText {
+            target: self.target.start + bytes..self.target.end + bytes,
+            ..self
+        }
+    }
+}
+
 /// The rules of a text.
 pub(super) fn parse(text: &str) -> Result<Vec<RuleText>, Failure> {
     let mut rules = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default();
-        for rule in line.split(';').map(str::trim) {
+    let mut line_start = 0;
+    for line in text.split_inclusive('\n') {
+        let mut start = line_start;
+        for part in line.split('#').next().unwrap_or_default().split(';') {
+            let indent = part.len() - part.trim_start().len();
+            let rule = part.trim();
             if !rule.is_empty() {
-                rules.push(parse_rule(rule).map_err(|problem| wrong(rule, &problem))?);
+                let parsed = parse_rule(rule).map_err(|problem| wrong(rule, &problem))?;
+                rules.push(parsed.behind(start + indent));
             }
+            start += part.len() + 1;
         }
+        line_start += line.len();
     }
     match rules.is_empty() {
         true => Err(wrong(text.trim(), "there is no rule")),
@@ -116,7 +136,7 @@ fn parse_rule(text: &str) -> Result<RuleText, String> {
     }
     Ok(RuleText {
         text: text.to_owned(),
-        target: target.to_owned(),
+        target: 0..target.len(),
         effect,
         when,
     })
@@ -200,14 +220,12 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// A policy that says `notify` for these targets and allows the rest.
-pub(super) fn policy<'a>(targets: impl Iterator<Item = &'a str>) -> Input {
-    let lines = targets.map(|target| format!("notify {target}\n"));
-    let text = format!(
-        "{}default allow\nbad-arch allow\n",
-        lines.collect::<String>()
-    );
-    Input::new("<rules>", text)
+/// A policy that says `notify` for the targets of these statements and allows the rest.
+pub(super) fn policy(statements: &str) -> Input {
+    Input::new(
+        NAME,
+        format!("{statements}\ndefault allow\nbad-arch allow\n"),
+    )
 }
 
 #[cfg(test)]
@@ -230,9 +248,24 @@ mod tests {
     }
 
     #[test]
+    fn targets_are_found_in_the_whole_text() {
+        let text =
+            "# a comment; with a semicolon\n openat kill ; read(fd == 0) kill\nwrite kill # too\n";
+        let rules = parse(text).expect("three rules");
+        let targets: Vec<&str> = rules
+            .iter()
+            .map(|rule| &text[rule.target.clone()])
+            .collect();
+        assert_eq!(targets, ["openat", "read(fd == 0)", "write"]);
+    }
+
+    #[test]
     fn a_target_may_have_a_condition() {
         let rule = parse_rule("write (fd in {1, 2} && (count > 3)) delay 10ms").expect("a rule");
-        assert_eq!(rule.target, "write (fd in {1, 2} && (count > 3))");
+        assert_eq!(
+            rule.target.len(),
+            "write (fd in {1, 2} && (count > 3))".len()
+        );
         assert_eq!(rule.effect, Effect::Delay(Duration::from_millis(10)));
         let effect = |text: &str| parse_rule(text).map(|rule| rule.effect);
         assert_eq!(effect("getpid return -5"), Ok(Effect::Return(-5)));

@@ -3,24 +3,22 @@
 
 use std::ops::Range;
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::tamis::ast::{StatementKind, Target, TargetKind};
 use tamis_policy::tamis::parse_syntax;
 use tamis_session::Input;
 
 use crate::cli::Failure;
+use crate::cli::fragment::Fragment;
 use crate::cli::load::LoadArgs;
 
-/// What a rule begins with; any action would do.
-const ACTION: &str = "notify ";
 /// The name of expressions in messages.
 const NAME: &str = "-e";
 
 /// A part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Item<'e> {
-    expression: &'e str,
-    range: Range<usize>,
+    target: Fragment<'e>,
     /// Whether it is a call of the tables.
     is_known: bool,
 }
@@ -28,11 +26,8 @@ pub(super) struct Item<'e> {
 impl<'e> Item<'e> {
     /// This part, without spaces around it.
     pub(super) fn new(expression: &'e str, range: Range<usize>) -> Item<'e> {
-        let text = &expression[range.clone()];
-        let start = range.start + (text.len() - text.trim_start().len());
         Item {
-            expression,
-            range: start..start + text.trim().len(),
+            target: Fragment::new(NAME, expression, range),
             is_known: false,
         }
     }
@@ -47,7 +42,7 @@ impl<'e> Item<'e> {
 
     /// Its text.
     pub(super) fn text(&self) -> &'e str {
-        &self.expression[self.range.clone()]
+        self.target.text()
     }
 
     /// Whether it has a condition.
@@ -61,7 +56,7 @@ impl<'e> Item<'e> {
             return Ok(self.text().to_owned());
         }
         let mut sources = Sources::new();
-        let source = sources.add(NAME, format!("{ACTION}{}", self.text()));
+        let source = sources.add(NAME, self.target.statement());
         let (policy, mistakes) = parse_syntax(&sources, source);
         let mut statements = policy.statements.into_iter();
         let first = statements.next();
@@ -74,10 +69,10 @@ impl<'e> Item<'e> {
             let mistake = Diagnostic::error(code::TAMIS_SYNTAX, "an expression has calls alone")
                 .label(other, "this is none")
                 .help("write a comma, or another `-e`, before other calls");
-            return Err(self.failure(vec![mistake]));
+            return Err(self.target.failure(vec![mistake]));
         }
         if !mistakes.is_empty() {
-            return Err(self.failure(mistakes));
+            return Err(self.target.failure(mistakes));
         }
         match first.map(|first| first.kind) {
             Some(StatementKind::Rule(_, targets)) => {
@@ -92,33 +87,12 @@ impl<'e> Item<'e> {
         if self.is_known {
             return Ok(());
         }
-        let text = format!("{ACTION}{}\ndefault allow\n", self.text());
+        let text = self.target.statement() + "\ndefault allow\n";
         match load.load_input(Input::new(NAME, text)) {
             Ok(_) => Ok(()),
-            Err(Failure::Diagnostics(mistakes, _)) => Err(self.failure(mistakes)),
+            Err(Failure::Diagnostics(mistakes, _)) => Err(self.target.failure(mistakes)),
             Err(other) => Err(other),
         }
-    }
-
-    /// Mistakes in a text that is the action and this item, as those of the expression.
-    fn failure(&self, mut mistakes: Vec<Diagnostic>) -> Failure {
-        let mut sources = Sources::new();
-        let source = sources.add(NAME, self.expression);
-        for mistake in &mut mistakes {
-            for label in &mut mistake.labels {
-                label.span = self.place(source, label.span);
-            }
-        }
-        Failure::Diagnostics(mistakes, sources)
-    }
-
-    /// The place in the expression.
-    fn place(&self, source: SourceId, span: Span) -> Span {
-        let place = |at: u32| {
-            let at = (at as usize).saturating_sub(ACTION.len());
-            self.range.start + at.min(self.range.len())
-        };
-        Span::new(source, place(span.start), place(span.end))
     }
 }
 
