@@ -222,7 +222,15 @@ fn items_of(expression: &str) -> Result<(Vec<Item<'_>>, bool), Failure> {
 
 /// The targets of the language that an item stands for.
 fn targets<'e>(item: Item<'e>, arches: &[Arch]) -> Result<Vec<Item<'e>>, Failure> {
-    let Some(class) = item.text().strip_prefix('%') else {
+    let text = item.text();
+    let Some(class) = text.strip_prefix('%') else {
+        let mut classes = LISTS.iter().map(|(name, _)| *name).chain(["file", "desc"]);
+        if !syscall::is_known(text) && classes.any(|class| class == text) {
+            return Err(Failure::usage(
+                format!("no call is called `{text}`"),
+                format!("the class of calls is `%{text}`"),
+            ));
+        }
         return Ok(vec![item]);
     };
     if let Some((_, calls)) = LISTS.iter().find(|(name, _)| *name == class) {
