@@ -75,6 +75,17 @@ pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) ->
         .map(|_| refusal(&input.name, Some("binary data other than a filter")))
 }
 
+/// The error for a file that isn't text, in the place of a profile.
+pub(crate) fn profile_refusal(input: &Input) -> Error {
+    let what = by_beginning(&input.bytes, &BEGINNINGS).unwrap_or("binary data");
+    let name = on_one_line(&input.name);
+    let message = format!("{name} has no counts of system calls: it looks like {what}");
+    let diagnostic = Diagnostic::error(code::PROFILE_KIND, message).help(
+        "`tamis record -o FILE -- PROGRAM` counts a program's calls, and so does `strace -c -f -o FILE PROGRAM`",
+    );
+    Error::diagnostic(diagnostic, Sources::new())
+}
+
 /// What begins as these bytes do, by a table of beginnings.
 pub(crate) fn by_beginning(bytes: &[u8], table: &[(&[u8], &'static str)]) -> Option<&'static str> {
     let mut entries = table.iter();

@@ -8,6 +8,7 @@ use tamis_profile::Profile;
 use tamis_rules::{Predicate, Section};
 
 use crate::error::Error;
+use crate::foreign;
 use crate::input::Input;
 
 /// How many calls a warning names.
@@ -29,6 +30,9 @@ pub struct LoadedProfile {
 /// # Errors
 /// If the input is no profile, or has mistakes.
 pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
+    if std::str::from_utf8(&input.bytes).is_err() {
+        return Err(foreign::profile_refusal(&input));
+    }
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
     let reading = tamis_profile::read(&sources, source, arch);
