@@ -118,8 +118,11 @@ pub enum Listing {
     Missing(Span),
 }
 
-/// What the list of allowed calls of a unit says of a call, or of one without a name. `None` if there is no such list, or a word
-/// of it denies the call.
+/// The list of allowed calls of a unit, as systemd puts it together of all its lines.
+#[derive(Clone, Debug)]
+pub struct AllowList(calls::CallList);
+
+/// The list of allowed calls of a unit, if it has one.
 ///
 /// ```
 /// use tamis_abi::Arch;
@@ -127,27 +130,33 @@ pub enum Listing {
 /// let mut sources = tamis_diag::Sources::new();
 /// let source = sources.add("a.service", "[Service]\nSystemCallFilter=@basic-io\n");
 /// let options = systemd::SystemdOptions::new(Arch::X86_64);
-/// let listing = |call| systemd::listing(&sources, source, &options, Some(call));
-/// let Some(Listing::Named(word)) = listing("read") else { panic!() };
+/// let list = systemd::allow_list(&sources, source, &options).unwrap();
+/// let Some(Listing::Named(word)) = list.listing(Some("read")) else { panic!() };
 /// assert_eq!(sources.snippet(word), "@basic-io");
-/// assert_eq!(listing("exit_group"), Some(Listing::Implied));
-/// assert!(matches!(listing("mount"), Some(Listing::Missing(_))));
+/// assert_eq!(list.listing(Some("exit_group")), Some(Listing::Implied));
+/// assert!(matches!(list.listing(Some("mount")), Some(Listing::Missing(_))));
 /// ```
-pub fn listing(
+pub fn allow_list(
     sources: &Sources,
     source: SourceId,
     options: &SystemdOptions,
-    call: Option<&str>,
-) -> Option<Listing> {
-    let settings = settings(sources, source, options);
-    let list = settings.filter.filter(|list| list.is_allow_list)?;
-    let call = call.unwrap_or_default();
-    match list.calls.get(call) {
-        Some(entry) if entry.answer.is_some() => None,
-        Some(entry) if entry.span == list.span => Some(Listing::Implied),
-        Some(entry) => Some(Listing::Named(entry.span)),
-        None if list.removed.contains_key(call) => None,
-        None => Some(Listing::Missing(list.span)),
+) -> Option<AllowList> {
+    let filter = settings(sources, source, options).filter;
+    filter.filter(|list| list.is_allow_list).map(AllowList)
+}
+
+impl AllowList {
+    /// What the list says of a call, or of one without a name. `None` if a word of it denies the call.
+    pub fn listing(&self, call: Option<&str>) -> Option<Listing> {
+        let list = &self.0;
+        let call = call.unwrap_or_default();
+        match list.calls.get(call) {
+            Some(entry) if entry.answer.is_some() => None,
+            Some(entry) if entry.span == list.span => Some(Listing::Implied),
+            Some(entry) => Some(Listing::Named(entry.span)),
+            None if list.removed.contains_key(call) => None,
+            None => Some(Listing::Missing(list.span)),
+        }
     }
 }
 

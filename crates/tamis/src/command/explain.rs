@@ -5,9 +5,10 @@ mod records;
 use tamis_abi::call::strace;
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_diag::{Code, code};
-use tamis_policy::systemd::{self, SystemdOptions};
+use tamis_policy::systemd::{self, AllowList, SystemdOptions};
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
-use tamis_session::{Error, Loaded, Policy};
+use tamis_session::path_text::path_of;
+use tamis_session::{Error, Input, Loaded, Policy};
 
 use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::output::{self, show};
@@ -45,12 +46,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return records::explain(args, log, global);
     }
     if args.calls.is_empty() {
-        return explain_code(input, global);
+        return explain_code(input, args.load.call_arch(), global);
     }
     cli_call::refuse_before_policy(input, &args.calls)?;
     let loaded = args.load.load(input, global)?;
     let policy = match &loaded {
-        Loaded::Policy(policy) => Some(policy.clone()),
+        Loaded::Policy(policy) => Some(ByPolicy::new(Policy::clone(policy))),
         Loaded::Program(_) => None,
     };
     let raw = match loaded.into_program(&budget::compile_options()) {
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let of_program = raw
             .as_ref()
             .map(|raw| Explanation::of_program(&raw.program, raw.is_cacheable(&data), &data));
-        let of_policy = policy.as_ref().map(|policy| of_policy(policy, &data));
+        let of_policy = policy.as_ref().map(|policy| policy.explanation(&data));
         explanations.extend(match (of_policy, of_program) {
             (Some(of_policy), Some(of_program)) => Some(Explanation {
                 cost: of_program.cost,
@@ -82,17 +83,32 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The explanation of a call by a policy, in the terms of systemd if it is a unit.
-fn of_policy(policy: &Policy, data: &SeccompData) -> Explanation {
-    let (ruleset, sources) = (&policy.ruleset, &policy.sources);
-    let root = sources.with_ids().next();
-    let Some((root, _)) = root.filter(|_| policy.kind.name() == "systemd") else {
-        return Explanation::of_policy(ruleset, sources, data);
-    };
-    let call = Arch::of_call(data.arch, data.nr).and_then(|arch| syscall::name(arch, Nr(data.nr)));
-    let options = SystemdOptions::new(native_arch());
-    let listing = systemd::listing(sources, root, &options, call);
-    Explanation::of_unit(ruleset, sources, data, listing)
+/// A policy that explains calls, in the terms of systemd if it is a unit.
+struct ByPolicy {
+    policy: Policy,
+    /// The list of allowed calls of a unit, or that it has none; `None` of other policies.
+    unit: Option<Option<AllowList>>,
+}
+
+impl ByPolicy {
+    fn new(policy: Policy) -> ByPolicy {
+        let root = policy.sources.with_ids().next();
+        let root = root.filter(|_| policy.kind.name() == "systemd");
+        let options = SystemdOptions::new(native_arch());
+        let unit = root.map(|(root, _)| systemd::allow_list(&policy.sources, root, &options));
+        ByPolicy { policy, unit }
+    }
+
+    fn explanation(&self, data: &SeccompData) -> Explanation {
+        let (ruleset, sources) = (&self.policy.ruleset, &self.policy.sources);
+        let Some(list) = &self.unit else {
+            return Explanation::of_policy(ruleset, sources, data);
+        };
+        let arch = Arch::of_call(data.arch, data.nr);
+        let call = arch.and_then(|arch| syscall::name(arch, Nr(data.nr)));
+        let listing = list.as_ref().and_then(|list| list.listing(call));
+        Explanation::of_unit(ruleset, sources, data, listing)
+    }
 }
 
 /// Whether the rules are fine, and there is no filter of them.
@@ -105,16 +121,29 @@ fn is_too_long(error: &Error) -> bool {
     }
 }
 
-fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
-    let Some(code) = Code::from_id(id) else {
-        return Err(Failure::usage(
-            format!("`{id}` is not a diagnostic code"),
-            match id.starts_with("TM") {
-                true => "`tamis tables codes` lists them",
-                false => "name the calls to explain: `tamis explain POLICY 'socket(AF_VSOCK)'`",
-            },
-        ));
-    };
+/// What is missing if the only argument isn't a code: the calls, the policy, or what the argument should have been.
+fn no_code(argument: &str, call_arch: Arch) -> Failure {
+    let is_input = argument == "-" || path_of(argument).exists();
+    if is_input || Input::embedded(argument).is_some() {
+        return Failure::usage(
+            format!("`{argument}` is a policy or program, and no call to explain is named"),
+            format!("name calls after it: `tamis explain {argument} 'socket(AF_VSOCK)'`"),
+        );
+    }
+    if cli_call::parse(argument, call_arch).is_ok() {
+        return Failure::usage(
+            format!("`{argument}` is a call, and no policy is named"),
+            format!("name a policy before it: `tamis explain container-default '{argument}'`"),
+        );
+    }
+    Failure::usage(
+        format!("`{argument}` is not a diagnostic code, a file or a call"),
+        "`tamis explain POLICY 'socket(AF_VSOCK)'` explains a call, `tamis tables codes` lists the codes",
+    )
+}
+
+fn explain_code(id: &str, call_arch: Arch, global: &Global) -> Result<u8, Failure> {
+    let code = Code::from_id(id).ok_or_else(|| no_code(id, call_arch))?;
     let report = ExplainCodeReport {
         code: code.id,
         title: code.title,
