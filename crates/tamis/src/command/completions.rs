@@ -33,10 +33,7 @@ fn with_files(shell: Shell, script: &str) -> String {
     let names = tamis_policy::embedded::ALL.map(|policy| policy.name);
     let list = names.join(" ");
     match shell {
-        Shell::Bash => script.replace(
-            &format!("compgen -W \"{list}\""),
-            &format!("compgen -f -W \"{list}\""),
-        ),
+        Shell::Bash => in_bash(script, &list),
         Shell::Zsh => script.replace(
             &format!(":({list})"),
             &format!(":{{_files; compadd -- {list}}}"),
@@ -47,4 +44,26 @@ fn with_files(shell: Shell, script: &str) -> String {
         ),
         _ => script.to_owned(),
     }
+}
+
+/// The script of bash, where options have the names as values, and commands as words among their options.
+fn in_bash(script: &str, list: &str) -> String {
+    let mut takes_policies = false;
+    let lines = script.lines().map(|line| {
+        if line.trim_start().starts_with("opts=") {
+            takes_policies = line.contains(list);
+        }
+        let line = line.replace(&format!("{list} {list}"), list);
+        let with_files = |line: &str, words: &str| {
+            let names = format!("compgen -W \"{words}\"");
+            line.replace(&names, &format!("compgen -f -W \"{words}\""))
+        };
+        let line = with_files(&line, list);
+        let line = match takes_policies {
+            true => with_files(&line, "${opts}"),
+            false => line,
+        };
+        line + "\n"
+    });
+    lines.collect()
 }

@@ -12,15 +12,18 @@ use crate::cli::library::failed;
 use crate::cli::output::{show, write_link, write_over_link};
 use crate::cli::{Failure, Global, exit, library};
 
-/// Install the library that takes the place of libseccomp
-#[derive(clap::Args)]
-#[command(after_help = "\
+/// The end of the help of `libseccomp` and of `libseccomp install`.
+const INSTALL: &str = "\
 Examples:
   tamis libseccomp install --prefix tamis
   tamis run --libseccomp -- ls              without installing it
 Programs that are linked to libseccomp find the library by LD_LIBRARY_PATH=PREFIX/lib and need no change; \
 Python programs find the module `seccomp` by PYTHONPATH=PREFIX/lib/python3. \
-A prefix in which another libseccomp is installed is refused.")]
+A prefix in which another libseccomp is installed is refused.";
+
+/// Install the library that takes the place of libseccomp
+#[derive(clap::Args)]
+#[command(after_help = INSTALL)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -30,6 +33,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     /// Install library, headers, pkg-config file, Python module and a note on how to switch back
+    #[command(after_help = INSTALL)]
     Install {
         /// The folder that gets `lib`, `include` and `share`
         #[arg(long, value_name = "DIR")]

@@ -56,7 +56,11 @@ fn pages_of(command: &Command, parent: Option<&str>) -> io::Result<Vec<(String, 
 fn page(command: &Command, name: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {
     let ending = Ending::new(command);
     let source = format!("tamis {}", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command.clone()).title(name.to_uppercase());
+    // What a short help leaves out, a manual describes.
+    let whole = command
+        .clone()
+        .mut_args(|option| option.hide_short_help(false));
+    let man = Man::new(whole).title(name.to_uppercase());
     let man = man.source(source).manual("tamis manual");
     let mut text = Vec::new();
     man.render_title(&mut text)?;

@@ -28,17 +28,39 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Which {
     /// The architectures: audit value, word size, byte order, number of calls
+    #[command(after_help = "\
+Example:
+  tamis tables arches")]
     Arches,
     /// System calls: numbers, first kernel version, arguments
+    #[command(after_help = "\
+Examples:
+  tamis tables syscalls openat            its number on every architecture
+  tamis tables syscalls 257 --arch x86_64
+Exit status: 1 if nothing matches.")]
     Syscalls(Query),
     /// Symbolic constants for arguments
+    #[command(after_help = "\
+Examples:
+  tamis tables constants AF_ --arch mips
+  tamis tables constants 0x5401 --arch x86_64
+Exit status: 1 if nothing matches.")]
     Constants(Query),
     /// Codes of diagnostics, which `tamis explain` explains
+    #[command(after_help = "\
+Examples:
+  tamis tables codes                      all
+  tamis tables codes argument             those about arguments
+Exit status: 1 if nothing matches.")]
     Codes {
         /// A code, or a part of a title; without it everything is listed
         pattern: Option<String>,
     },
     /// Options of policy languages, for `-O NAME=VALUE` or as flags: `--dialect c`
+    #[command(after_help = "\
+Examples:
+  tamis tables options minijail           what -O and flags such as --dialect take
+Exit status: 1 if nothing matches.")]
     Options {
         /// A language, or an option or a part of its name; without it everything is listed
         pattern: Option<String>,

@@ -215,6 +215,11 @@ fn bash_completes_policies_files_and_architectures() {
         ("tamis run -p cont", "container-default containers.tamis"),
         ("tamis run -p ow", "own.tamis"),
         ("tamis lint pure", "pure-compute"),
+        ("tamis diff cont", "container-default containers.tamis"),
+        (
+            "tamis prove own.tamis cont",
+            "container-default containers.tamis",
+        ),
         ("tamis compile --arch aarch", "aarch64"),
         ("tamis decomp", "decompile"),
     ] {

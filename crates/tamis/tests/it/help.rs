@@ -16,7 +16,7 @@ use super::packets::ipv4_object;
 use crate::TAMIS;
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 18] = [
+const NOT_RUN: [&str; 19] = [
     "--pid",
     "tamis run ",
     "tamis exec ",
@@ -35,6 +35,7 @@ const NOT_RUN: [&str; 18] = [
     "timeout 5",
     "strace ",
     "kubectl ",
+    "--to parquet",
 ];
 
 fn stdout(args: &[&str]) -> String {
@@ -80,13 +81,14 @@ fn all_commands() -> Vec<Vec<String>> {
     commands.flat_map(with_those_below).collect()
 }
 
-/// The examples of a subcommand's help, without the remarks beside them.
-fn examples(subcommand: &str) -> Vec<String> {
-    let help = stdout(&[subcommand, "--help"]);
+/// The examples of a command's help, without the remarks beside them.
+fn examples(path: &[String]) -> Vec<String> {
+    let words = path.iter().map(String::as_str);
+    let help = stdout(&words.chain(["--help"]).collect::<Vec<_>>());
     let opening = help
         .split_once("Examples:\n")
         .or_else(|| help.split_once("Example:\n"));
-    let (_, after) = opening.unwrap_or_else(|| panic!("{subcommand} has no example"));
+    let (_, after) = opening.unwrap_or_else(|| panic!("{path:?} has no example"));
     let indented = after.lines().map_while(|line| line.strip_prefix("  "));
     let commands = indented.map(|line| line.split_once("   ").map_or(line, |(command, _)| command));
     commands.map(|line| line.trim().to_owned()).collect()
@@ -139,9 +141,12 @@ fn folder() -> PathBuf {
         ("server.toml", MATRIX),
         ("network.tamis", "allow connect\n"),
         ("large.policy", MINIJAIL),
-        ("bundle.json", "{}"),
+        ("bundle.json", r#"{"ociVersion": "1.0.2"}"#),
         ("trace.txt", STRACE),
-        ("monday.json tuesday.json service.json", COUNTS),
+        (
+            "monday.json tuesday.json service.json web-1.json web-2.json week1.json week2.json",
+            COUNTS,
+        ),
     ] {
         names.split(' ').for_each(|name| write(name, text));
     }
@@ -209,13 +214,13 @@ fn understood(example: &str) -> String {
 fn every_subcommand_has_examples_and_they_work() {
     let files = folder();
     let mut failures = Vec::new();
-    for subcommand in subcommands() {
+    for path in all_commands() {
         let folder = copy_of(&files);
-        let examples = examples(&subcommand);
-        let own = format!("tamis {subcommand}");
+        let examples = examples(&path);
+        let own = format!("tamis {}", path.join(" "));
         assert!(
             examples.iter().any(|example| example.contains(&own)),
-            "{subcommand} has no example of its own"
+            "{own} has no example of its own"
         );
         for example in examples {
             if example.starts_with("strace ") || example.starts_with("tcpdump ") {
@@ -330,4 +335,25 @@ fn the_short_help_fits_a_screen() {
         assert!(help.contains(&more), "{help}");
     }
     assert!(too_long.is_empty(), "{}", too_long.join("\n"));
+}
+
+#[test]
+fn the_manual_describes_every_option() {
+    let pages = Path::new(env!("CARGO_TARGET_TMPDIR")).join("help-manual");
+    stdout(&["man", pages.to_str().unwrap()]);
+    let mut count = 0;
+    for page in fs::read_dir(&pages).unwrap() {
+        let path = page.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let options = lines
+            .windows(2)
+            .filter(|pair| pair[0].starts_with("\\fB\\-"));
+        for pair in options {
+            count += 1;
+            let is_described = !pair[1].starts_with('.');
+            assert!(is_described, "{}: {}", path.display(), pair[0]);
+        }
+    }
+    assert!(count > 100, "{count} options");
 }

@@ -90,8 +90,9 @@ fn a_configuration_that_is_none_is_refused_and_stays() {
     for text in [
         "",
         "[]",
-        "{\"linux\": 1}",
-        "{\"annotations\": [], \"linux\": {}}",
+        "{\"ociVersion\": \"1.0.2\", \"linux\": 1}",
+        "{\"ociVersion\": \"1.0.2\", \"annotations\": [], \"linux\": {}}",
+        "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}",
         "{,}",
     ] {
         fs::write(folder.join("config.json"), text).unwrap();

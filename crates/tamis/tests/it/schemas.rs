@@ -257,7 +257,7 @@ fn hardened() -> String {
 /// A command that puts a policy into the configuration of a container.
 fn configured() -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-config.json");
-    fs::write(&path, "{}").unwrap();
+    fs::write(&path, r#"{"ociVersion": "1.0.2"}"#).unwrap();
     format!("oci apply pure-compute {} --json", path.display())
 }
 

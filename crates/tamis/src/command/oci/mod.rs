@@ -20,15 +20,18 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, input};
 
-/// Put a policy into the configuration of a container
-#[derive(clap::Args)]
-#[command(after_help = "\
+/// The end of the help of `oci` and of `oci apply`.
+const APPLY: &str = "\
 Examples:
   tamis oci apply policy.tamis bundle.json
   tamis oci apply policy.tamis bundle.json --runtime crun -o -
 crun installs the program of an annotation, byte by byte, and no profile then. Other runtimes compile `linux.seccomp` \
 with libseccomp: it gets the policy as a profile, proved equivalent or, with a warning, stricter. Without --runtime both are \
-set, and say the same. The rest of the file stays as it is.")]
+set, and say the same. The rest of the file stays as it is.";
+
+/// Put a policy into the configuration of a container
+#[derive(clap::Args)]
+#[command(after_help = APPLY)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -43,6 +46,7 @@ enum What {
 
 /// The policy and the configuration.
 #[derive(clap::Args)]
+#[command(after_help = APPLY)]
 struct ApplyArgs {
     /// The policy or program: a path, `-`, or the name of an embedded policy
     #[arg(value_parser = input::PolicyParser, hide_possible_values = true)]
@@ -90,7 +94,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let name = text.name.clone();
     let mut text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
-    let mut notes = leftovers(args.runtime, &text);
+    // What isn't JSON is told with its place below.
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    if config.is_object() && config.get("ociVersion").is_none() {
+        return Err(Failure::usage(
+            format!("{name} is no configuration of a container: `ociVersion` is missing"),
+            "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
+        ));
+    }
+    let mut notes = leftovers(args.runtime, &config);
     let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
         text = edit::with_member(&text, path, value)
             .map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -133,8 +145,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 /// What a configuration keeps of an earlier policy if only one form is set.
-fn leftovers(runtime: Option<Runtime>, text: &str) -> Vec<String> {
-    let config: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+fn leftovers(runtime: Option<Runtime>, config: &serde_json::Value) -> Vec<String> {
     let note = match runtime {
         Some(Runtime::Runc) if config["annotations"][annotation::KEY].is_string() => {
             "the annotation stays as it was, and crun installs it"
