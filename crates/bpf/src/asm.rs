@@ -55,7 +55,7 @@ pub(crate) use lex::number;
 
 use tamis_abi::Endian;
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span, code, sort_by_place};
 
 use crate::forms::Form;
 use crate::insn::Insn;
@@ -110,7 +110,7 @@ impl Assembly {
         text_span: Span,
         mut diagnostics: Vec<Diagnostic>,
     ) -> Result<Assembly, Vec<Diagnostic>> {
-        diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
+        sort_by_place(&mut diagnostics);
         if diagnostics.iter().any(Diagnostic::is_error) {
             if diagnostics.len() > MAX_DIAGNOSTICS {
                 diagnostics.retain(Diagnostic::is_error);

@@ -35,6 +35,17 @@ pub struct Label {
     pub text: String,
 }
 
+/// Puts diagnostics in the order of a reader: that of their main places. Those without a place come last, and those of one
+/// place keep their order.
+///
+/// Readers of several passes find them in another order: what is no text of the language first, then unknown names.
+pub fn sort_by_place(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|diagnostic| {
+        let place = diagnostic.labels.first().map(|label| label.span);
+        (place.is_none(), place)
+    });
+}
+
 /// One error, warning or note for the user.
 ///
 /// ```

@@ -21,5 +21,5 @@ pub mod yaml;
 
 pub use code::Code;
 pub use cursor::Cursor;
-pub use diagnostic::{Diagnostic, Label, Severity};
+pub use diagnostic::{Diagnostic, Label, Severity, sort_by_place};
 pub use source::{SourceId, Sources, Span};

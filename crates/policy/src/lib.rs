@@ -31,7 +31,7 @@ pub mod tamis;
 
 pub use embedded::embedded;
 
-use tamis_diag::{Diagnostic, Sources, Span};
+use tamis_diag::{Diagnostic, Sources, Span, sort_by_place};
 use tamis_rules::{Origin, Ruleset};
 
 /// The result of a front end.
@@ -39,7 +39,7 @@ use tamis_rules::{Origin, Ruleset};
 pub struct Parsed {
     /// The meaning; `None` exactly if one of the diagnostics is an error.
     pub ruleset: Option<Ruleset>,
-    /// Errors, warnings and notes, in the order of discovery.
+    /// Errors, warnings and notes, in the order of their places.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -48,9 +48,10 @@ impl Parsed {
     ///
     /// # Panics
     /// If there is neither a ruleset nor an error: a missing result needs a reason.
-    pub fn new(ruleset: Option<Ruleset>, diagnostics: Vec<Diagnostic>) -> Parsed {
+    pub fn new(ruleset: Option<Ruleset>, mut diagnostics: Vec<Diagnostic>) -> Parsed {
         let failed = diagnostics.iter().any(Diagnostic::is_error);
         assert!(failed || ruleset.is_some(), "no ruleset and no error");
+        sort_by_place(&mut diagnostics);
         Parsed {
             ruleset: ruleset.filter(|_| !failed),
             diagnostics,

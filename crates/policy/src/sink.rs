@@ -89,7 +89,7 @@ impl Sink {
         self.stopped || self.failed && self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
-    /// All errors, warnings and notes in the order of discovery.
+    /// All errors, warnings and notes in the order of discovery; [`Parsed::new`](crate::Parsed::new) sorts them.
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }

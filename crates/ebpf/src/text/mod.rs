@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use tamis_abi::Endian;
 use tamis_bpf::extended::Insn;
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span, code, sort_by_place};
 
 use crate::coding::decode;
 use crate::program::Program;
@@ -64,6 +64,7 @@ pub fn assemble(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic
         let text = Span::new(source, 0, text.len());
         Ok(Assembly { insns, spans, text })
     } else {
+        sort_by_place(&mut diagnostics);
         Err(diagnostics)
     }
 }

@@ -29,7 +29,7 @@ mod toml;
 use std::fmt;
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, sort_by_place};
 
 pub use self::settings::Settings;
 
@@ -227,5 +227,7 @@ pub fn read(
     let mut sink = Sink::new(strict);
     let matrix = reader::matrix(&sources.get(source).text, source, &mut sink);
     let has_failed = sink.has_failed();
-    (matrix.filter(|_| !has_failed), sink.into_diagnostics())
+    let mut diagnostics = sink.into_diagnostics();
+    sort_by_place(&mut diagnostics);
+    (matrix.filter(|_| !has_failed), diagnostics)
 }

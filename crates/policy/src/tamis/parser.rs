@@ -7,7 +7,7 @@
 
 mod expression;
 
-use tamis_abi::{ActionKind, syscall};
+use tamis_abi::{ActionKind, signature, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 use tamis_rules::VariableWidth;
 
@@ -340,6 +340,19 @@ impl Parser<'_> {
         })
     }
 
+    /// A condition as it is written, if this word stands after a call and seems to begin one: it is an argument, or other
+    /// languages begin conditions with it.
+    fn condition_begun_by(&self, word: &str) -> Option<String> {
+        let before = self.tokens[self.at.checked_sub(1)?];
+        let call = self.text_of(before.span);
+        let mut args = signature::args(call)?.iter();
+        let argument = match word {
+            "if" | "when" | "where" => args.next(),
+            _ => args.find(|arg| arg.name() == word),
+        }?;
+        Some(format!("{call}({} == 1)", argument.name()))
+    }
+
     fn not_a_statement(&mut self, token: Token) -> Abandon {
         let typed = self.text_of(token.span).to_owned();
         let diagnostic = match token.kind {
@@ -351,6 +364,8 @@ impl Parser<'_> {
             diagnostic.help(format!(
                 "write an action before it, `allow {typed}`, or a comma"
             ))
+        } else if let Some(condition) = self.condition_begun_by(&typed) {
+            diagnostic.help(format!("write a condition in parentheses: `{condition}`"))
         } else {
             diagnostic.help(did_you_mean(&typed, words(), "statements begin with"))
         };

@@ -33,6 +33,20 @@ const SYNTAX: &[Case] = &[
         "write an action before it, `allow write`, or a comma",
     ),
     (
+        "allow openat flags & O_CREAT == 0",
+        "TM0202",
+        "flags",
+        "`flags` is not a statement",
+        "write a condition in parentheses: `openat(flags == 1)`",
+    ),
+    (
+        "allow read if fd == 1",
+        "TM0202",
+        "if",
+        "`if` is not a statement",
+        "write a condition in parentheses: `read(fd == 1)`",
+    ),
+    (
         "allow read,\ndeny write",
         "TM0202",
         "deny",
@@ -520,7 +534,7 @@ fn several_mistakes_are_told_in_one_run() {
     assert_eq!(
         told,
         [
-            ")", "defualt", "write", "=", "opne", "colse", "sokcet", "@nothing"
+            ")", "defualt", "opne", "colse", "write", "=", "sokcet", "@nothing"
         ]
     );
     assert!(parsed.ruleset.is_none());

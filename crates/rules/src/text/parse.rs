@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, VariableIndex, syscall};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, sort_by_place, suggest};
 
 use super::MAX_DEPTH;
 use super::lex::{Token, TokenKind, lex};
@@ -54,6 +54,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
         if diagnostics.is_empty() {
             diagnostics.push(Diagnostic::error(code::RULESET_SYNTAX, "the text is empty"));
         }
+        sort_by_place(&mut diagnostics);
         return Err(diagnostics);
     };
     if variables.len() > VariableIndex::COUNT {
@@ -61,6 +62,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
         diagnostics.push(Diagnostic::error(code::RULESET_SYNTAX, message));
     }
     if !diagnostics.is_empty() {
+        sort_by_place(&mut diagnostics);
         return Err(diagnostics);
     }
     let ruleset = Ruleset::new(sections, bad_arch);
