@@ -18,6 +18,8 @@ pub struct Family {
     except: &'static [&'static str],
     /// Values are made of several constants, each a bit.
     is_flags: bool,
+    /// The lowest bits that are one number beside the flags, and the names of its values.
+    number: Option<(u64, &'static Family)>,
 }
 
 const fn values(
@@ -30,6 +32,7 @@ const fn values(
         prefix,
         except,
         is_flags: false,
+        number: None,
     }
 }
 
@@ -43,6 +46,15 @@ const fn flags(
         prefix,
         except,
         is_flags: true,
+        number: None,
+    }
+}
+
+/// Flags above a number in the lowest bits.
+const fn beside(bits: u64, number: &'static Family, flags: Family) -> Family {
+    Family {
+        number: Some((bits, number)),
+        ..flags
     }
 }
 
@@ -51,23 +63,32 @@ const ADDRESS: Family = values(
     "AF_",
     &["AF_VSOCK_"],
 );
-const SOCKET_TYPE: Family = flags(
-    &[
-        "SOCK_STREAM",
-        "SOCK_DGRAM",
-        "SOCK_RAW",
-        "SOCK_SEQPACKET",
-        "SOCK_NONBLOCK",
-        "SOCK_CLOEXEC",
-        "SOCK_TYPE_MASK",
-    ],
-    "",
-    &[],
+const SOCKET_TYPE: Family = beside(
+    0xf,
+    &values(
+        &[
+            "SOCK_STREAM",
+            "SOCK_DGRAM",
+            "SOCK_RAW",
+            "SOCK_RDM",
+            "SOCK_SEQPACKET",
+            "SOCK_DCCP",
+            "SOCK_PACKET",
+            "SOCK_TYPE_MASK",
+        ],
+        "",
+        &[],
+    ),
+    SOCKET_FLAGS,
 );
-const OPEN: Family = flags(
+const SOCKET_FLAGS: Family = flags(&["SOCK_NONBLOCK", "SOCK_CLOEXEC"], "", &[]);
+const OPEN: Family = beside(
+    3,
+    &values(&["O_WRONLY", "O_RDWR", "O_ACCMODE"], "", &[]),
+    OPEN_FLAGS,
+);
+const OPEN_FLAGS: Family = flags(
     &[
-        "O_WRONLY",
-        "O_RDWR",
         "O_CREAT",
         "O_EXCL",
         "O_NOCTTY",
@@ -87,10 +108,22 @@ const OPEN: Family = flags(
     &[],
 );
 const PROTECTION: Family = flags(&["PROT_READ", "PROT_WRITE", "PROT_EXEC"], "PROT_", &[]);
-const MAPPING: Family = flags(
+const MAPPING: Family = beside(
+    0xf,
+    &values(
+        &[
+            "MAP_SHARED",
+            "MAP_PRIVATE",
+            "MAP_SHARED_VALIDATE",
+            "MAP_TYPE",
+        ],
+        "",
+        &[],
+    ),
+    MAPPING_FLAGS,
+);
+const MAPPING_FLAGS: Family = flags(
     &[
-        "MAP_SHARED",
-        "MAP_PRIVATE",
         "MAP_FIXED",
         "MAP_ANONYMOUS",
         "MAP_GROWSDOWN",
@@ -107,11 +140,35 @@ const MAPPING: Family = flags(
     "",
     &[],
 );
-const CLONING: Family = flags(&[], "CLONE_", &["CLONE_ARGS_"]);
+/// What `clone3` alone takes has no place in 32 bits. `CLONE_NEWTIME` is a bit of the signal's number, and stands in masks of all
+/// namespaces.
+const CLONING: Family = beside(
+    0xff,
+    &SIGNAL,
+    flags(
+        &["CLONE_NEWTIME"],
+        "CLONE_",
+        &["CLONE_ARGS_", "CLONE_CLEAR_SIGHAND", "CLONE_INTO_CGROUP"],
+    ),
+);
+const SHARING: Family = flags(
+    &[
+        "CLONE_NEWTIME",
+        "CLONE_VM",
+        "CLONE_FS",
+        "CLONE_FILES",
+        "CLONE_SIGHAND",
+        "CLONE_THREAD",
+        "CLONE_SYSVSEM",
+    ],
+    "CLONE_NEW",
+    &[],
+);
+const NAMESPACES: Family = flags(&[], "CLONE_NEW", &[]);
 const SIGNAL: Family = values(
     &["SIGABRT", "SIGCHLD", "SIGIO", "SIGSYS"],
     "SIG",
-    &["SIG_", "SIGEV_"],
+    &["SIG_", "SIGEV_", "SIGSTKSZ"],
 );
 const CLOCK: Family = values(
     &[],
@@ -119,7 +176,18 @@ const CLOCK: Family = values(
     &["CLOCK_EXT", "CLOCK_DEFAULT", "CLOCK_INT", "CLOCK_TX"],
 );
 const RESOURCE: Family = values(&["RLIMIT_NOFILE"], "RLIMIT_", &["RLIMIT_NLIMITS"]);
-const MESSAGE: Family = flags(&["MSG_DONTWAIT", "MSG_NOSIGNAL"], "MSG_", &[]);
+/// Messages of System V have names with this prefix, too.
+const MESSAGE: Family = flags(
+    &["MSG_DONTROUTE", "MSG_DONTWAIT", "MSG_NOSIGNAL"],
+    "MSG_",
+    &[
+        "MSG_COPY",
+        "MSG_EXCEPT",
+        "MSG_INFO",
+        "MSG_NOERROR",
+        "MSG_STAT",
+    ],
+);
 const FILE_CONTROL: Family = values(
     &["F_DUPFD", "F_GETFD", "F_SETFD", "F_GETFL", "F_SETFL"],
     "F_",
@@ -161,6 +229,10 @@ const PROCESS: Family = values(
         "PR_FUTEX_HASH_",
         "PR_SET_VMA_",
         "PR_RISCV_CTX",
+        "PR_RISCV_SCOPE_",
+        "PR_SET_PTRACER_ANY",
+        "PR_SHADOW_STACK_",
+        "PR_TIMER_CREATE_RESTORE_IDS_",
     ],
 );
 const TRACING: Family = values(
@@ -228,14 +300,14 @@ const AT: Family = flags(
 const TABLE: &[(&[&str], &str, Family)] = &[
     (&["socket", "socketpair"], "family", ADDRESS),
     (&["socket", "socketpair"], "type", SOCKET_TYPE),
-    (&["accept4"], "flags", SOCKET_TYPE),
+    (&["accept4"], "flags", SOCKET_FLAGS),
     (&["fcntl", "fcntl64"], "cmd", FILE_CONTROL),
     (&["flock"], "cmd", flags(&[], "LOCK_", &[])),
     (&["prctl"], "option", PROCESS),
     (
         &["arch_prctl"],
         "option",
-        values(&[], "ARCH_", &["ARCH_ENABLE"]),
+        values(&[], "ARCH_", &["ARCH_ENABLE", "ARCH_XCOMP_"]),
     ),
     (
         &["personality"],
@@ -243,8 +315,8 @@ const TABLE: &[(&[&str], &str, Family)] = &[
         values(&["UNAME26"], "PER_", &[]),
     ),
     (&["clone"], "clone_flags", CLONING),
-    (&["unshare"], "unshare_flags", CLONING),
-    (&["setns"], "flags", CLONING),
+    (&["unshare"], "unshare_flags", SHARING),
+    (&["setns"], "flags", NAMESPACES),
     (
         &["mmap", "mmap2", "mprotect", "pkey_mprotect"],
         "prot",
@@ -280,7 +352,13 @@ const TABLE: &[(&[&str], &str, Family)] = &[
         "behavior",
         values(&[], "MADV_", &[]),
     ),
-    (&["open", "openat", "dup3", "pipe2"], "flags", OPEN),
+    (&["open", "openat"], "flags", OPEN),
+    (&["dup3"], "flags", flags(&["O_CLOEXEC"], "", &[])),
+    (
+        &["pipe2"],
+        "flags",
+        flags(&["O_NONBLOCK", "O_DIRECT", "O_CLOEXEC"], "", &[]),
+    ),
     (&["ptrace"], "request", TRACING),
     (&["futex", "futex_time64"], "op", FUTEX),
     (
@@ -453,6 +531,34 @@ pub fn ioctl(arch: Arch, command: u64, bits: u32) -> Option<&'static str> {
         .find_map(|prefix| shortest(arch, prefix, &[], command, bits))
 }
 
+/// The constants that an argument's value is made of, compared on this many bits; `None` if one of its parts has no name.
+///
+/// ```
+/// use tamis_abi::{Arch, family};
+/// let names = |call, argument, value| family::names(Arch::X86_64, call, argument, value, 32);
+/// assert_eq!(names("ioctl", "cmd", 0x5401).unwrap(), ["TCGETS"]);
+/// assert_eq!(names("pipe2", "flags", 0x80800).unwrap(), ["O_NONBLOCK", "O_CLOEXEC"]);
+/// assert_eq!(names("accept4", "flags", 1), None);
+/// ```
+pub fn names(
+    arch: Arch,
+    call: &str,
+    argument: &str,
+    value: u64,
+    bits: u32,
+) -> Option<Vec<&'static str>> {
+    if (call, argument) == ("ioctl", "cmd") {
+        return ioctl(arch, value, bits).map(|name| vec![name]);
+    }
+    let family = of(call, argument)?;
+    match family.name(arch, value, bits) {
+        Some(whole) => Some(vec![whole]),
+        None => family
+            .flags(arch, value, bits)
+            .filter(|flags| !flags.is_empty()),
+    }
+}
+
 impl Family {
     /// What a value is called, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
@@ -460,17 +566,71 @@ impl Family {
             consts::value(arch, name).is_some_and(|known| cut(known, bits) == Some(value))
         };
         let preferred = self.preferred.iter().find(matches).copied();
-        preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits))
+        let own = preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits));
+        let (_, number) = self.number.filter(|(mask, _)| value & !mask == 0).unzip();
+        own.or_else(|| number?.name(arch, value, bits))
     }
 
-    /// The constants of one bit each that make up a value of flags, ascending; `None` if one of its bits
-    /// has no name, or if values of the family aren't flags.
+    /// The constants that make up a value of flags: that of the number in its lowest bits, if it has one, then one of each
+    /// bit, ascending. `None` if one of its parts has no name, or if values of the family aren't flags.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, family};
+    /// let types = family::of("socket", "type").unwrap();
+    /// let raw = types.flags(Arch::X86_64, 0x80003, 32).unwrap();
+    /// assert_eq!(raw, ["SOCK_RAW", "SOCK_CLOEXEC"]);
+    /// ```
     pub fn flags(&self, arch: Arch, value: u64, bits: u32) -> Option<Vec<&'static str>> {
-        let set = (0..64).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
-        self.is_flags
-            .then(|| set.map(|bit| self.name(arch, bit, bits)).collect())
-            .flatten()
+        self.named(arch, self.parts(value), bits)
     }
+
+    /// The parts of a value of flags: the number in its lowest bits, if it isn't 0, then each bit.
+    pub fn parts(&self, value: u64) -> impl Iterator<Item = u64> + use<> {
+        let number = value & self.number_bits();
+        let number_part = Some(number).filter(|number| *number != 0);
+        number_part.into_iter().chain(bits_of(value & !number))
+    }
+
+    /// The constants that make up a mask: all bits of a number beside flags have one name, some of them each its own.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, family};
+    /// let flags = family::of("mmap", "flags").unwrap();
+    /// assert_eq!(flags.mask(Arch::X86_64, 3, 32).unwrap(), ["MAP_SHARED", "MAP_PRIVATE"]);
+    /// assert_eq!(flags.mask(Arch::X86_64, 0xf, 32).unwrap(), ["MAP_TYPE"]);
+    /// ```
+    pub fn mask(&self, arch: Arch, mask: u64, bits: u32) -> Option<Vec<&'static str>> {
+        if !self.is_flags {
+            return self.name(arch, mask, bits).map(|name| vec![name]);
+        }
+        let number = self.number_bits();
+        let is_whole = number != 0 && mask & number == number;
+        let whole = Some(number).filter(|_| is_whole && self.name(arch, number, bits).is_some());
+        let others = mask & !whole.unwrap_or(0);
+        self.named(arch, whole.into_iter().chain(bits_of(others)), bits)
+    }
+
+    fn number_bits(&self) -> u64 {
+        self.number.map_or(0, |(bits, _)| bits)
+    }
+
+    /// A name for each part of a value of flags.
+    fn named(
+        &self,
+        arch: Arch,
+        parts: impl Iterator<Item = u64>,
+        bits: u32,
+    ) -> Option<Vec<&'static str>> {
+        let names: Option<_> = parts.map(|part| self.name(arch, part, bits)).collect();
+        names.filter(|_| self.is_flags)
+    }
+}
+
+/// The bits that are set, ascending.
+fn bits_of(value: u64) -> impl Iterator<Item = u64> {
+    (0..64)
+        .map(|bit| 1 << bit)
+        .filter(move |bit| value & bit != 0)
 }
 
 /// The shortest name with a prefix for a value; of several the first.
@@ -518,7 +678,8 @@ mod tests {
                     "{call} {argument}"
                 );
             }
-            for name in family.preferred {
+            let numbers = family.number.map_or(&[][..], |(_, of)| of.preferred);
+            for name in family.preferred.iter().chain(numbers) {
                 assert!(consts::is_known(name), "{name}");
             }
             let has_prefix = consts::starting_with(Arch::X86_64, family.prefix)
@@ -566,5 +727,58 @@ mod tests {
         assert_eq!(clone.flags(Arch::X86_64, 1 << 60, 64), None);
         let domain = of("socket", "family").unwrap();
         assert_eq!(domain.flags(Arch::X86_64, 1, 32), None);
+    }
+
+    fn shown(call: &str, argument: &str, value: u64) -> Option<String> {
+        names(Arch::X86_64, call, argument, value, 32).map(|names| names.join("|"))
+    }
+
+    #[test]
+    fn a_number_beside_flags_is_not_taken_apart() {
+        let cases = [
+            ("socket", "type", 0x8_0003, "SOCK_RAW|SOCK_CLOEXEC"),
+            ("socketpair", "type", 5, "SOCK_SEQPACKET"),
+            ("mmap", "flags", 0x8_0003, "MAP_SHARED_VALIDATE|MAP_SYNC"),
+            ("mmap", "flags", 0x22, "MAP_PRIVATE|MAP_ANONYMOUS"),
+            ("openat", "flags", 0x42, "O_RDWR|O_CREAT"),
+            ("openat", "flags", 3, "O_ACCMODE"),
+            (
+                "clone",
+                "clone_flags",
+                0x4111,
+                "SIGCHLD|CLONE_VM|CLONE_VFORK",
+            ),
+        ];
+        for (call, argument, value, names) in cases {
+            assert_eq!(
+                shown(call, argument, value).as_deref(),
+                Some(names),
+                "{call}"
+            );
+        }
+    }
+
+    #[test]
+    fn arguments_have_no_names_of_other_arguments() {
+        let cases = [
+            ("accept4", "flags", 1),
+            ("dup3", "flags", 1),
+            ("pipe2", "flags", 0x40),
+            ("setns", "flags", 0x100),
+            ("unshare", "unshare_flags", 0x1000),
+            ("clone", "clone_flags", 0x91),
+            ("prctl", "option", 0),
+            ("prctl", "option", 0xffff_ffff),
+            ("arch_prctl", "option", 17),
+            ("kill", "sig", 8192),
+        ];
+        for (call, argument, value) in cases {
+            assert_eq!(shown(call, argument, value), None, "{call} {argument}");
+        }
+        let flags = |value| shown("recvmsg", "flags", value).unwrap();
+        assert_eq!(flags(0x2040), "MSG_DONTWAIT|MSG_ERRQUEUE");
+        assert_eq!(flags(0x0b), "MSG_OOB|MSG_PEEK|MSG_CTRUNC");
+        let namespace = shown("unshare", "unshare_flags", 0x80).unwrap();
+        assert_eq!(namespace, "CLONE_NEWTIME");
     }
 }

@@ -192,7 +192,7 @@ impl CompileError {
                 f,
                 "{}: the program returns {} ({actual_ret:#010x}) instead of {} \
                  ({expected_ret:#010x})",
-                witness.describe(),
+                witness.describe_briefly(),
                 Action::from_ret(*actual_ret),
                 Action::from_ret(*expected_ret),
             ),
@@ -204,7 +204,7 @@ impl CompileError {
                 write!(
                     f,
                     "the reading of {reading} in the prover differs from the reference interpreter for {}",
-                    witness.describe()
+                    witness.describe_briefly()
                 )
             }
             CompileError::Unexpected { pc, op } => {

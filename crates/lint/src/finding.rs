@@ -101,9 +101,9 @@ impl Finding {
 }
 
 impl Example {
-    /// `x86_64 read(fd=0x0, …) -> allow`.
+    /// `x86_64 socket(family=AF_VSOCK) -> allow`.
     pub fn describe(&self) -> String {
-        format!("{} -> {}", call::describe(&self.call), self.action)
+        format!("{} -> {}", call::describe_briefly(&self.call), self.action)
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Denial<'d> {
     pub has_args: bool,
     /// The rule that denies it; `None` for the default.
     pub rule: Option<&'d Origin>,
+    /// The arguments on which the policy's answer to such calls depends.
+    pub tested: &'d [ArgIndex],
 }
 
 /// The change of a policy in the language of this name.
@@ -51,7 +53,7 @@ pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Result<Additi
         return Err("the call has no name".to_owned());
     };
     let fixed = match denial.has_args {
-        true => selected(arch, name, denial.data),
+        true => selected(arch, name, denial),
         false => Vec::new(),
     };
     let (at, lines) = match language {
@@ -153,11 +155,13 @@ struct Fixed {
     value: u64,
 }
 
-/// The arguments that decide what a call does, with their values.
-fn selected(arch: Arch, name: &str, data: &SeccompData) -> Vec<Fixed> {
+/// The arguments that decide what a call does, and those with names that the policy tests, with their values.
+fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
     let args = signature::args(name).unwrap_or_default();
     let chosen = interest::arguments(arch, name).into_iter();
-    let chosen = chosen.filter(|argument| interest::selects(arch, name, argument.index));
+    let chosen = chosen.filter(|argument| {
+        interest::selects(arch, name, argument.index) || denial.tested.contains(&argument.index)
+    });
     chosen
         .filter_map(|Interesting { index, width }| {
             let mut args = args.iter();
@@ -167,7 +171,7 @@ fn selected(arch: Arch, name: &str, data: &SeccompData) -> Vec<Fixed> {
                 argument: argument.name(),
                 index,
                 width,
-                value: data.args[index.index()] & width.max(),
+                value: denial.data.args[index.index()] & width.max(),
             })
         })
         .collect()
@@ -290,9 +294,8 @@ fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     let part = |fixed: &Fixed| {
         let arg = args.iter().find(|arg| arg.name() == fixed.argument)?;
         let bits = signature::width(arch, name, arg).bits();
-        let constant = constant(arch, name, arg.name(), fixed.value, bits);
-        let value = constant.filter(|text| !text.is_empty());
-        let value = value.unwrap_or_else(|| format!("{:#x}", fixed.value));
+        let names = family::names(arch, name, arg.name(), fixed.value, bits);
+        let value = names.map_or_else(|| format!("{:#x}", fixed.value), |names| names.join("|"));
         Some(format!("{} {value}", arg.name()))
     };
     let parts: Vec<String> = fixed.iter().filter_map(part).collect();
@@ -307,18 +310,6 @@ fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     }
 }
 
-/// The names of constants that an argument's value is.
-fn constant(arch: Arch, call: &str, argument: &str, value: u64, bits: u32) -> Option<String> {
-    if (call, argument) == ("ioctl", "cmd") {
-        return family::ioctl(arch, value, bits).map(str::to_owned);
-    }
-    let family = family::of(call, argument)?;
-    match family.name(arch, value, bits) {
-        Some(whole) => Some(whole.to_owned()),
-        None => Some(family.flags(arch, value, bits)?.join("|")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,7 +320,26 @@ mod tests {
             data,
             has_args: true,
             rule: None,
+            tested: &[],
         }
+    }
+
+    #[test]
+    fn named_values_of_tested_arguments_are_conditions() {
+        let data = call::parse("x86_64 openat(AT_FDCWD, 7, O_WRONLY|O_CREAT)", Arch::X86_64);
+        let data = data.unwrap();
+        let text = "default errno(EPERM)\n";
+        let added = |tested: &[usize]| {
+            let tested: Vec<ArgIndex> = tested.iter().map(|index| ArgIndex::ALL[*index]).collect();
+            let denial = Denial {
+                tested: &tested,
+                ..denial(&data)
+            };
+            propose("tamis", text, &denial).unwrap().apply(text)[text.len()..].to_owned()
+        };
+        assert_eq!(added(&[]), "allow openat\n");
+        let line = "allow openat(flags == O_WRONLY | O_CREAT)\n";
+        assert_eq!(added(&[1, 2]), line);
     }
 
     #[test]
@@ -396,6 +406,7 @@ mod tests {
             data: &data,
             has_args: true,
             rule: Some(&origin),
+            tested: &[],
         };
         let addition = propose("tamis", text, &denial).unwrap();
         assert_eq!(

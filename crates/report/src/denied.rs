@@ -161,7 +161,10 @@ impl fmt::Display for AuditReport {
             write!(f, "{denied}")?;
         }
         if self.denied.is_empty() {
-            writeln!(f, "no denied call")?;
+            writeln!(
+                f,
+                "no record of a denied call: such a line has type=1326 or type=SECCOMP"
+            )?;
         }
         if self.logged > 0 {
             writeln!(

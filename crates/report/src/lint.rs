@@ -230,7 +230,7 @@ impl FindingEntry {
             diagnostic = diagnostic.note(format!("for example\n{}", shown.join("\n")));
         }
         let example = |example: &tamis_lint::Example| ExampleEntry {
-            call: tamis_abi::call::describe(&example.call),
+            call: tamis_abi::call::describe_briefly(&example.call),
             action: example.action.to_string(),
         };
         FindingEntry {

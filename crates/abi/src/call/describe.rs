@@ -5,37 +5,35 @@ use crate::data::{ArgIndex, SeccompData};
 use crate::syscall::Nr;
 use crate::{consts, family, signature, syscall};
 
-/// The call as [`super::parse`] reads it: `x86_64 socket(family=0x2, type=0x1, protocol=0x0)`.
+/// The call as [`super::parse`] reads it: `x86_64 socket(family=AF_INET, type=SOCK_STREAM, protocol=0x0)`.
 ///
-/// Arguments are shown as far as the call has them, modes of files in octal; where its signature is unknown, up to the last
-/// that isn't 0. A call of an unknown architecture is shown with the architecture's audit value.
+/// Arguments are shown as far as the call has them, by the names of their constants, and modes of files in octal; where its
+/// signature is unknown, up to the last that isn't 0. A call of an unknown architecture is shown with the architecture's
+/// audit value.
 pub fn describe(data: &SeccompData) -> String {
     let known = Arch::of_call(data.arch, data.nr);
     let machine = known.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.to_string());
     let name = known.and_then(|arch| syscall::name(arch, Nr(data.nr)));
     let args = name.and_then(signature::args).unwrap_or_default();
-    let declared_at = |index: usize| {
+    let declared_at = |index: usize, value: u64| {
         let (arch, call) = known.zip(name)?;
-        args.iter().find(|arg| {
+        let arg = args.iter().find(|arg| {
             signature::index(arch, call, arg.name()).map(ArgIndex::index) == Some(index)
-        })
+        })?;
+        Some(format!("{}={}", arg.name(), symbol(arch, call, arg, value)))
     };
     let last_used = data.args.iter().rposition(|value| *value != 0);
     let count = args.len().max(last_used.map_or(0, |index| index + 1));
     let shown: Vec<String> = data.args[..count.min(data.args.len())]
         .iter()
         .enumerate()
-        .map(|(index, value)| match declared_at(index) {
-            Some(arg) => format!("{}={}", arg.name(), number(arg, *value)),
-            None => format!("{value:#x}"),
-        })
+        .map(|(index, value)| declared_at(index, *value).unwrap_or_else(|| format!("{value:#x}")))
         .collect();
     let name = name.map_or_else(|| format!("{:#x}", data.nr), str::to_owned);
     format!("{machine} {name}({}){}", shown.join(", "), rest(data))
 }
 
-/// The call in the fewest words that [`super::parse`] reads: arguments that are 0 are left out, constants have
-/// their names, and the modes of files are octal.
+/// The call in the fewest words that [`super::parse`] reads: as [`describe`], without arguments that are 0.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};
@@ -70,6 +68,26 @@ pub fn describe_briefly(data: &SeccompData) -> String {
     format!("{arch} {name}({}){}", shown.join(", "), rest(data))
 }
 
+/// A call as it was made, with 0 in the registers that aren't its arguments: they hold what the program left there.
+///
+/// ```
+/// use tamis_abi::{Arch, call};
+/// let made = call::parse("x86_64 close(3, 0x7f00)", Arch::X86_64).unwrap();
+/// assert_eq!(call::describe(&call::without_leftovers(&made)), "x86_64 close(fd=0x3)");
+/// ```
+#[must_use]
+pub fn without_leftovers(data: &SeccompData) -> SeccompData {
+    let arch = Arch::of_call(data.arch, data.nr);
+    // Elsewhere an argument may take two registers.
+    let arch = arch.filter(|arch| arch.has_64_bit_registers());
+    let name = arch.and_then(|arch| syscall::name(arch, Nr(data.nr)));
+    let mut own = *data;
+    if let Some(args) = name.and_then(signature::args) {
+        own.args[args.len()..].fill(0);
+    }
+    own
+}
+
 /// What is known of a call besides its arguments: the instruction pointer.
 fn rest(data: &SeccompData) -> String {
     match data.ip {
@@ -80,20 +98,18 @@ fn rest(data: &SeccompData) -> String {
 
 /// An argument's value by the names of its constants, if they say exactly that.
 fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
-    let bits = signature::width(arch, call, arg).bits();
-    let names = family::of(call, arg.name()).and_then(|family| {
-        let whole = family.name(arch, value, bits).map(|name| vec![name]);
-        whole.or_else(|| family.flags(arch, value, bits))
-    });
+    let width = signature::width(arch, call, arg);
     let register = signature::Width::of_registers(arch).max();
     let says = |names: &Vec<&str>| {
         let values = names.iter().filter_map(|name| consts::value(arch, name));
         values.fold(0, |all, value| all | value) & register == value
     };
-    match names.filter(says) {
-        Some(names) => names.join("|"),
-        None => number(arg, value),
-    }
+    // Of a negative constant a call has either the bits that the kernel reads, or those of a register.
+    let names = [width, signature::Width::of_registers(arch)]
+        .into_iter()
+        .filter_map(|width| family::names(arch, call, arg.name(), value, width.bits()))
+        .find(says);
+    names.map_or_else(|| number(arg, value), |names| names.join("|"))
 }
 
 /// An argument's value as a number: the mode of a file in octal, as in C, all others in hexadecimal.

@@ -213,10 +213,10 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
     family.flags(arch, 0, bits)?;
     let mut names = Vec::new();
     let mut rest = value;
-    for bit in (0..bits).map(|bit| 1 << bit).filter(|bit| value & bit != 0) {
-        if let Some(name) = family.name(arch, bit, bits) {
+    for part in family.parts(value) {
+        if let Some(name) = family.name(arch, part, bits) {
             names.push(name.to_owned());
-            rest &= !bit;
+            rest &= !part;
         }
     }
     Some(with_rest(names, rest))
@@ -377,6 +377,9 @@ mod tests {
             "O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY"
         );
         assert_eq!(name("openat", "flags", 0x41_0002), "O_RDWR|O_TMPFILE");
+        let mapping = name("mmap", "flags", 0x8_0003);
+        assert_eq!(mapping, "MAP_SHARED_VALIDATE|MAP_SYNC");
+        assert_eq!(name("accept4", "flags", 0x8_0001), "SOCK_CLOEXEC|0x1");
         assert_eq!(name("openat", "dfd", 0xffff_ff9c), "AT_FDCWD");
         assert_eq!(name("socket", "type", 0x8_0003), "SOCK_RAW|SOCK_CLOEXEC");
         assert_eq!(name("mmap", "prot", 0), "PROT_NONE");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Action, Arch, Nr, SeccompData, errno, syscall};
+use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, errno, syscall};
 use tamis_diag::Sources;
 use tamis_diag::escape::on_one_line;
 use tamis_diag::words::list;
@@ -11,7 +11,7 @@ use tamis_report::addition::{self, Addition, Denial};
 use tamis_report::denied::{AdditionEntry, DeniedEntry, essence};
 use tamis_report::entry::counted;
 use tamis_report::explain;
-use tamis_rules::{Cause, IntervalSet, Predicate, Rule, Ruleset, Section};
+use tamis_rules::{Cause, IntervalSet, OperandSource, Predicate, Rule, Ruleset, Section, Test};
 use tamis_session::{Input, Loaded, Policy};
 
 use super::load::LoadArgs;
@@ -176,11 +176,13 @@ pub(crate) fn allowing(
     let Some(text) = source_text(&policy.sources, &policy.name) else {
         return Err("the policy's text isn't known".to_owned());
     };
+    let tested = tested(&policy.ruleset, data);
     let with = |has_args| {
         let denial = Denial {
             data,
             has_args,
             rule,
+            tested: &tested,
         };
         let addition = addition::propose(policy.kind.name(), &text, &denial)?;
         tried(&addition, &text, policy, data, load)
@@ -189,6 +191,25 @@ pub(crate) fn allowing(
         true => with(true).or_else(|_| with(false)),
         false => with(false),
     }
+}
+
+/// The arguments that the rules for a call test.
+fn tested(ruleset: &Ruleset, data: &SeccompData) -> Vec<ArgIndex> {
+    let arch = Arch::of_call(data.arch, data.nr);
+    let section = arch.and_then(|arch| ruleset.section(arch));
+    let rules = section.iter().flat_map(|section| &section.rules);
+    let own = rules.filter(|rule| rule.syscalls.contains(data.nr));
+    let nested = own.flat_map(|rule| rule.when.nested());
+    let tests = nested.filter_map(|(predicate, _)| match predicate {
+        Predicate::Test(test) => Some(test),
+        _ => None,
+    });
+    let sources = tests.flat_map(Test::operands).map(|operand| operand.source);
+    let indices = sources.filter_map(|source| match source {
+        OperandSource::Arg(index) => Some(index),
+        _ => None,
+    });
+    indices.collect()
 }
 
 /// A change, if the changed text allows the call, and what is said of it alone.

@@ -269,7 +269,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
         process: killed.process,
         thread: killed.thread,
         whole_process: killed.scope == run::Scope::Process,
-        call: killed.call.as_ref().map(call::describe),
+        call: killed.call.as_ref().map(shown),
         filter: killed
             .call
             .as_ref()
@@ -284,7 +284,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
     let trapped = |trapped: &Trapped| TrappedEntry {
         process: trapped.process,
         thread: trapped.thread,
-        call: call::describe(&trapped.call),
+        call: shown(&trapped.call),
         data: trapped.data,
         is_caught: trapped.is_caught,
         reason: reason(trapping_policy(trapped, policies), &trapped.call),
@@ -297,6 +297,11 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
         denied: Vec::new(),
         notes: report.notes.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// A call as it was made.
+fn shown(call: &SeccompData) -> String {
+    call::describe(&call::without_leftovers(call))
 }
 
 /// The policy of the newest filter that traps a call so.

@@ -465,8 +465,11 @@ impl Namer<'_> {
 
     /// The constants that combine to a value.
     fn bits(&self, value: u64) -> Option<Value> {
-        let names = self.family?.flags(self.context.arch, value, self.bits)?;
-        let kind = match names.as_slice() {
+        self.combined(&self.family?.flags(self.context.arch, value, self.bits)?)
+    }
+
+    fn combined(&self, names: &[&str]) -> Option<Value> {
+        let kind = match names {
             [] => return None,
             [name] => ValueKind::Name((*name).to_owned()),
             names => ValueKind::Or(names.iter().map(|name| self.constant(name)).collect()),
@@ -479,8 +482,12 @@ impl Namer<'_> {
 
     /// A mask; a mask of most bits is written as the complement of the others.
     fn mask(&self, mask: u64) -> Value {
+        let arch = self.context.arch;
         let bits = |bits: u64| {
-            let named = self.name(bits).or_else(|| self.bits(bits));
+            let names = self
+                .family
+                .and_then(|family| family.mask(arch, bits, self.bits));
+            let named = names.and_then(|names| self.combined(&names));
             named.unwrap_or_else(|| self.digits_of_bits(bits))
         };
         let rest = u64::MAX >> (64 - self.bits) & !mask;
