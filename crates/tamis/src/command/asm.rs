@@ -2,6 +2,7 @@
 
 use tamis_abi::Endian;
 use tamis_bpf::{Insn, forms, program};
+use tamis_diag::code;
 use tamis_report::disasm::DisasmReport;
 use tamis_session::{InputKind, Loaded};
 
@@ -35,7 +36,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return write(program.insns(), Endian::Little, args, global);
     }
     let load = LoadArgs::of_kind(InputKind::Text(forms::ASM));
-    let Loaded::Program(raw) = load.load(&args.input, global)? else {
+    let loaded = load.load(&args.input, global).map_err(without_kinds)?;
+    let Loaded::Program(raw) = loaded else {
         unreachable!("assembler text is a program");
     };
     if !raw.program.is_installable() {
@@ -47,6 +49,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     write(raw.program.insns(), raw.program.endian(), args, global)
+}
+
+/// The failure to read an input of another kind, with a help for a command that reads one kind alone.
+fn without_kinds(failure: Failure) -> Failure {
+    let Failure::Diagnostics(mut mistakes, sources) = failure else {
+        return failure;
+    };
+    let wrong = mistakes.iter_mut().filter(|it| it.code == code::WRONG_KIND);
+    for mistake in wrong {
+        mistake.help = Some("`tamis disasm` shows it as assembler text".to_owned());
+    }
+    Failure::Diagnostics(mistakes, sources)
 }
 
 fn write(insns: &[Insn], endian: Endian, args: &Args, global: &Global) -> Result<u8, Failure> {

@@ -298,7 +298,15 @@ fn a_container_is_named_by_enough_of_its_number() {
         assert!(said.contains(part), "{said}");
     }
     assert_eq!(record(&["--container", "c00"]).status.code(), Some(2));
-    assert!(text(&record(&["--container", "c00000000000000fff"])).contains("no process"));
+    for (option, absent, said) in [
+        ("--container", "c00000000000000fff", "no process"),
+        ("--pid", "2147483647", "there is no process"),
+        ("--cgroup", "/no-such-group", "no control group"),
+    ] {
+        let output = record(&[option, absent]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output).contains(said), "{output:?}");
+    }
     for (mut member, lines) in members {
         drop((member.stdin.take(), lines));
         member.wait().expect("it ends");

@@ -27,13 +27,13 @@ impl Group {
             false => root.join(path.strip_prefix("/").unwrap_or(path)),
         };
         let missing = |error: io::Error| {
-            Failure::environment(format!("no control group {}: {error}", folder.text()))
+            Failure::input(format!("no control group {}: {error}", folder.text()))
         };
         let folder = fs::canonicalize(&folder).map_err(missing)?;
         let data = fs::metadata(folder.join("cgroup.procs")).and_then(|_| fs::metadata(&folder));
         let id = data.map_err(missing)?.ino();
         let below = folder.strip_prefix(&root).map_err(|_| {
-            Failure::environment(format!("{} isn't below {}", folder.text(), root.text()))
+            Failure::input(format!("{} isn't below {}", folder.text(), root.text()))
         })?;
         let level = below.components().count() as u32;
         Ok(Group {
@@ -46,7 +46,7 @@ impl Group {
     pub(super) fn of_container(id: &str) -> Result<Group, Failure> {
         const MIN_DIGITS: usize = 6;
         let none = || {
-            Failure::environment(format!(
+            Failure::input(format!(
                 "no process is in a control group of version 2 of the container {id}"
             ))
         };

@@ -1,6 +1,7 @@
 //! Recording by programs in the kernel: of a command, or of processes that run already.
 
 use std::ffi::OsString;
+use std::io;
 
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
@@ -106,8 +107,12 @@ pub(in crate::command) fn choose(pids: &[i32], mut choose: impl FnMut(i32)) -> R
 
 /// The threads of a process.
 fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
-    proc::numbers(&format!("/proc/{pid}/task"))
-        .map_err(|error| Failure::environment(format!("there is no process {pid}: {error}")))
+    proc::numbers(&format!("/proc/{pid}/task")).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::input(format!("there is no process {pid}")),
+        _ => Failure::environment(format!(
+            "the threads of process {pid} can't be read: {error}"
+        )),
+    })
 }
 
 fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder, interrupts: &mut Option<Interrupts>) {
