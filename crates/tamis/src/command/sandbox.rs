@@ -95,11 +95,26 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         calls: Mutex::default(),
     };
     let ended = platform::run(platform, &args.command, &filter, &counts)?;
+    if is_of_a_filter(ended) && !global.json {
+        global.notice(&format!(
+            "tamis: the command died of SIGSYS, by which filters kill and trap\n\
+             help: `tamis run -p {input}` tells for which call, and by which rule"
+        ));
+    }
     if args.stats || global.json || args.output.is_given() {
         let report = counts.report(platform.name(), platform.caps().sees_tasks, ended);
         args.output.show(&report, global)?;
     }
     Ok(ended.pass_on())
+}
+
+/// Whether a command ended by the signal that filters send.
+fn is_of_a_filter(ended: Ended) -> bool {
+    let sigsys = consts::value(load::native_arch(), "SIGSYS");
+    match ended {
+        Ended::Signalled { signal, .. } => u64::try_from(signal).ok() == sigsys,
+        Ended::Exited(_) => false,
+    }
 }
 
 /// Answers calls and counts them.
