@@ -93,8 +93,9 @@ fn heading(contents: &Contents<'_>) -> String {
         .fold(0, u64::saturating_add);
     let runs = contents.runs;
     let mut text = format!(
-        "# Learned from {runs} run{}, {calls} calls:",
-        if runs == 1 { "" } else { "s" }
+        "# Learned from {runs} run{}, {calls} call{}:",
+        if runs == 1 { "" } else { "s" },
+        if calls == 1 { "" } else { "s" }
     );
     for name in contents.names.iter().take(NAMED) {
         let _ = write!(text, " {}", comment(name));
