@@ -169,7 +169,7 @@ pub(crate) fn explain(errno: Errno, flags: Flags) -> InstallError {
     match errno.0 {
         libc::EACCES => InstallError::NotPermitted,
         libc::ENOMEM => InstallError::NoRoom {
-            filters: Status::of_this_thread().and_then(|status| status.number("Seccomp_filters")),
+            filters: Status::of_this_thread().and_then(|own| own.filters()),
         },
         libc::EBUSY => InstallError::ListenerExists,
         libc::EMFILE => InstallError::NoDescriptor,

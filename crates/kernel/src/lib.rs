@@ -58,7 +58,7 @@ pub use install::{Install, InstallError, Installed, install};
 pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
 pub use run::{Command, Killed, RunError, RunResult, run, supervise};
-pub use status::lives;
+pub use status::{Status, lives};
 
 /// The byte order of this machine, in which the kernel stores `struct seccomp_data`.
 pub const NATIVE_ENDIAN: tamis_abi::Endian = tamis_abi::host::TARGET.endian;

@@ -186,9 +186,7 @@ pub fn probe() -> Probe {
         no_new_privs: sys::seccomp::no_new_privs().ok(),
         sys_admin: capability(CAP_SYS_ADMIN),
         mode: mode(),
-        filters: status
-            .as_ref()
-            .and_then(|status| status.number("Seccomp_filters")),
+        filters: status.as_ref().and_then(Status::filters),
         ptrace: Ptrace {
             call: sys::ptrace::available(),
             scope: ptrace_scope(),

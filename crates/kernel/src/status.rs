@@ -2,19 +2,19 @@
 
 use std::fs;
 
-/// The text of a status file.
-pub(crate) struct Status(String);
+/// What a task's status file says at one moment.
+pub struct Status(String);
 
 impl Status {
     /// The status of the calling thread; `None` without `/proc`.
-    pub(crate) fn of_this_thread() -> Option<Status> {
+    pub fn of_this_thread() -> Option<Status> {
         fs::read_to_string("/proc/thread-self/status")
             .ok()
             .map(Status)
     }
 
     /// The status of any task; `None` if it is gone or without `/proc`.
-    pub(crate) fn of(tid: i32) -> Option<Status> {
+    pub fn of(tid: i32) -> Option<Status> {
         fs::read_to_string(format!("/proc/{tid}/status"))
             .ok()
             .map(Status)
@@ -29,24 +29,33 @@ impl Status {
     }
 
     /// Whether the task has ended and hasn't been reaped yet.
-    pub(crate) fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         let state = self.field("State");
         state.is_some_and(|state| state.starts_with(['Z', 'X']))
     }
 
-    /// The value of a decimal field.
-    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+    /// The value of a decimal field, such as `Tgid`; `None` if the kernel doesn't have it.
+    pub fn number(&self, name: &str) -> Option<u32> {
         self.field(name)?.parse().ok()
     }
 
+    /// How many filters the task has. `None` before kernel 5.9.
+    pub fn filters(&self) -> Option<u32> {
+        self.number("Seccomp_filters")
+    }
+
+    /// The value of a hexadecimal field, such as a set of signals: bit 0 is signal 1.
+    pub fn mask(&self, name: &str) -> Option<u64> {
+        u64::from_str_radix(self.field(name)?, 16).ok()
+    }
+
     /// Whether a bit of a hexadecimal field is set.
-    pub(crate) fn bit(&self, name: &str, bit: u32) -> Option<bool> {
-        let mask = u64::from_str_radix(self.field(name)?, 16).ok()?;
-        Some(mask >> bit & 1 == 1)
+    pub fn bit(&self, name: &str, bit: u32) -> Option<bool> {
+        Some(self.mask(name)? >> bit & 1 == 1)
     }
 
     /// Whether a signal is in a set such as `SigCgt`.
-    pub(crate) fn has_signal(&self, set: &str, signal: i32) -> Option<bool> {
+    pub fn has_signal(&self, set: &str, signal: i32) -> Option<bool> {
         self.bit(set, u32::try_from(signal - 1).ok()?)
     }
 }
@@ -66,7 +75,7 @@ mod tests {
             "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t7\nSigCgt:\t0000000000000402\n".into(),
         );
         assert_eq!(status.number("Seccomp"), Some(2));
-        assert_eq!(status.number("Seccomp_filters"), Some(7));
+        assert_eq!(status.filters(), Some(7));
         assert_eq!(status.number("Secc"), None);
         assert_eq!(status.has_signal("SigCgt", 2), Some(true));
         assert_eq!(status.has_signal("SigCgt", 3), Some(false));

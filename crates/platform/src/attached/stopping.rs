@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use tamis_kernel::Errno;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Event, Request, Stop, Stopped, TraceError, Tracee};
+use tamis_kernel::{Errno, Status};
 
 use super::lenders::Wait;
 use super::tracer::Tracer;
@@ -289,13 +289,9 @@ fn creates(stopped: &Stopped) -> bool {
 
 /// The process of a task, and that process's parent.
 fn family(tid: i32) -> Option<(i32, i32)> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = |name: &str| -> Option<i32> {
-        let lines = status.lines();
-        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        values.next()?.trim().parse().ok()
-    };
-    Some((field("Tgid")?, field("PPid")?))
+    let task = Status::of(tid)?;
+    let number = |name| i32::try_from(task.number(name)?).ok();
+    Some((number("Tgid")?, number("PPid")?))
 }
 
 /// The task that has created one, as far as is known: its process, or that process's parent.

@@ -11,7 +11,7 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use tamis_kernel::tracee::{Stopped, TraceError};
-use tamis_kernel::{Errno, memory};
+use tamis_kernel::{Errno, Status, memory};
 
 use crate::attached::Residence;
 use crate::patched::inject::{Injection, NextStop, RAX, RDI, RIP, RSP, Refusal, Words};
@@ -238,12 +238,8 @@ fn begin(
 
 /// Which signals a task ignores.
 fn ignored_signals(tid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mut lines = status.lines();
-    let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored
-        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
-        .unwrap_or(0)
+    let task = Status::of(tid);
+    task.and_then(|task| task.mask("SigIgn")).unwrap_or(0)
 }
 
 /// Takes the kernel's own library out of what a program finds on its stack: it reads clocks in memory that a machine doesn't have.

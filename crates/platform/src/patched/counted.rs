@@ -80,7 +80,7 @@ impl<'a> Counting<'a> {
             sites: Sites::default(),
             spaces: Spaces::default(),
             looks: Looks::default(),
-            filters: machine::filters_count("thread-self").map(|count| count + OF_COUNTED),
+            filters: machine::filters_with(OF_COUNTED),
         }
     }
 

@@ -157,7 +157,7 @@ impl<'a> Patching<'a> {
             sites: Sites::default(),
             looks: Looks::default(),
             inside: HashMap::new(),
-            filters: machine::filters_count("thread-self").map(|count| count + OF_PATCHED),
+            filters: machine::filters_with(OF_PATCHED),
         }
     }
 

@@ -1,9 +1,8 @@
 //! What the machine can do, and signals for single threads.
 
-use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use tamis_kernel::Errno;
+use tamis_kernel::{Errno, Status};
 
 /// Whether programs may read the FS base themselves. Kernel 5.9, on processors since 2012.
 pub(crate) fn has_fs_base() -> bool {
@@ -14,29 +13,22 @@ pub(crate) fn has_fs_base() -> bool {
     cfg!(target_arch = "x86_64") && features & FSGSBASE != 0
 }
 
-/// How many filters a task has, by its name in `/proc`. `None` if it has ended, or before kernel 5.9.
-pub(crate) fn filters_count(task: &str) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-    let mut lines = status.lines();
-    let count = lines.find_map(|line| line.strip_prefix("Seccomp_filters:"));
-    count?.trim().parse().ok()
+/// How many filters a child of this thread has that gets so many more. `None` if the kernel doesn't tell.
+pub(crate) fn filters_with(more: u32) -> Option<u32> {
+    let own = Status::of_this_thread()?.filters()?;
+    Some(own + more)
 }
 
 /// Whether a task has other filters than these, as far as the kernel tells.
 pub(crate) fn has_other_filters(tid: i32, ours: Option<u32>) -> bool {
-    ours.is_some_and(|ours| filters_count(&tid.to_string()) != Some(ours))
+    ours.is_some_and(|ours| Status::of(tid).and_then(|task| task.filters()) != Some(ours))
 }
 
 /// Whether a task is about to get a signal.
 pub(crate) fn has_signal(tid: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let set = |name: &str| {
-        let mut lines = status.lines();
-        let mask = lines.find_map(|line| line.strip_prefix(name));
-        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .unwrap_or(0)
-    };
-    (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
+    let task = Status::of(tid);
+    let set = |name| task.as_ref().and_then(|task| task.mask(name)).unwrap_or(0);
+    (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
 }
 
 /// A descriptor that is readable once this child has ended. Kernel 5.3.
