@@ -55,13 +55,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
-    let text = read(&args.rules)?;
+    let (name, text) = read(&args.rules)?;
     let texts = rules::parse(&text)?;
     let load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
     let mut statements = Vec::new();
     let mut rules = Vec::new();
     for rule in texts {
-        let target = Fragment::new(rules::NAME, &text, rule.target.clone());
+        let target = Fragment::new(name, &text, rule.target.clone());
         let statement = target.statement();
         match load.load_one(rules::policy(&statement), global) {
             Ok(Loaded::Policy(policy)) => rules.push(Rule::new(rule, Policy::clone(&policy))),
@@ -88,12 +88,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(ended.pass_on())
 }
 
-/// The rules of a file, or the text itself, which has a space in it.
-fn read(rules: &str) -> Result<String, Failure> {
+/// The rules of a file, or the text itself, which has a space in it, with what messages call it.
+fn read(rules: &str) -> Result<(&str, String), Failure> {
     if rules.contains([' ', ';']) && !path_of(rules).exists() {
-        return Ok(rules.to_owned());
+        return Ok((rules::NAME, rules.to_owned()));
     }
     fs::read_to_string(path_of(rules))
+        .map(|text| (rules, text))
         .map_err(|error| Failure::input(format!("cannot read the rules of {rules}: {error}")))
 }
 
