@@ -27,6 +27,8 @@ global_asm!(
     ".hidden tamis_platform_guest_handler",
     ".globl tamis_platform_guest_restorer",
     ".hidden tamis_platform_guest_restorer",
+    ".globl tamis_platform_guest_returned",
+    ".hidden tamis_platform_guest_returned",
     ".globl tamis_platform_guest_enter",
     ".hidden tamis_platform_guest_enter",
     ".globl tamis_platform_guest_leave",
@@ -244,6 +246,7 @@ global_asm!(
     "tamis_platform_guest_restorer:",
     "mov eax, {rt_sigreturn}",
     "syscall",
+    "tamis_platform_guest_returned:",
     // The guest's first instruction: entry, stack pointer.
     "tamis_platform_guest_enter:",
     "mov rsp, rsi",
@@ -310,6 +313,7 @@ unsafe extern "sysv64" {
     pub(super) fn tamis_platform_guest_handler();
     pub(super) fn tamis_platform_guest_blocking_handler();
     pub(super) fn tamis_platform_guest_restorer();
+    pub(super) fn tamis_platform_guest_returned();
     pub(super) fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
     pub(super) fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;
 }
