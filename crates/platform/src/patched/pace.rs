@@ -6,7 +6,7 @@
 //! A side that spins pauses between its looks: without that it takes the line of memory away from the other while that is writing there,
 //! and a call takes longer (2.6 instead of 2.4 times native).
 //!
-//! Neither is worth its time if what is waited for comes late: after a few waits in vain a side sleeps at once, and
+//! Neither of the two is worth its time if what is waited for comes late: after a few waits in vain a side sleeps at once, and
 //! tries again only now and then.
 
 use crate::spin::Spin;
