@@ -85,6 +85,9 @@ pub(super) extern "sysv64" fn on_signal(
     flag.store(0, Ordering::Relaxed);
     target.leaving = flag;
     let how = answer(info, context, &mut thread, target);
+    if thread.mask != mask {
+        inside::block_until_last_call(&mut thread);
+    }
     let has_mask = !thread.blocks && thread.mask == mask;
     let how = match how {
         BY_KERNEL | AT_HANDLER => how,

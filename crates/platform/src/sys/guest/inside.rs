@@ -162,7 +162,14 @@ fn block_signals(thread: &mut Thread) {
 }
 
 fn block_if_others_do(thread: &mut Thread) {
-    if thread.is_inside && !thread.blocks && BLOCKS.load(Ordering::SeqCst) {
+    if BLOCKS.load(Ordering::SeqCst) {
+        block_until_last_call(thread);
+    }
+}
+
+/// A thread in the handler blocks all signals from now on, which its last call ends: a signal before that would clear its flag.
+pub(super) fn block_until_last_call(thread: &mut Thread) {
+    if thread.is_inside && !thread.blocks {
         block_signals(thread);
     }
 }
