@@ -332,3 +332,90 @@ fn is_blocked(tid: i32) -> bool {
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| rest.starts_with('D'))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, PipeReader, PipeWriter, Read};
+    use std::os::fd::AsRawFd;
+
+    use super::may_have_created;
+
+    /// Processes that end once nobody can write to a pipe: a child, a sibling that it makes by `CLONE_PARENT`, and its own child.
+    struct Family {
+        child: i32,
+        sibling: i32,
+        grandchild: i32,
+        until: Option<PipeWriter>,
+    }
+
+    impl Family {
+        fn new() -> io::Result<Family> {
+            let ((end, until), (mut told, tell)) = (io::pipe()?, io::pipe()?);
+            let child = process(0, &end, &until, || {
+                let numbers = [
+                    process(libc::CLONE_PARENT, &end, &until, || {}),
+                    process(0, &end, &until, || {}),
+                ];
+                #[expect(unsafe_code, reason = "what a signal handler may do")]
+                // SAFETY: so many bytes can be read there.
+                unsafe {
+                    let len_bytes = size_of_val(&numbers);
+                    libc::write(tell.as_raw_fd(), numbers.as_ptr().cast(), len_bytes);
+                }
+            });
+            let mut numbers = [[0; 4]; 2];
+            told.read_exact(numbers.as_flattened_mut())?;
+            let [sibling, grandchild] = numbers.map(i32::from_ne_bytes);
+            Ok(Family {
+                child,
+                sibling,
+                grandchild,
+                until: Some(until),
+            })
+        }
+    }
+
+    impl Drop for Family {
+        fn drop(&mut self) {
+            self.until = None;
+            for pid in [self.child, self.sibling] {
+                #[expect(unsafe_code, reason = "no safe function waits for what none has made")]
+                // SAFETY: takes no address. Both are children of this process that nobody else waits for.
+                unsafe {
+                    libc::waitpid(pid, std::ptr::null_mut(), 0)
+                };
+            }
+        }
+    }
+
+    /// Makes a process, which does this and waits.
+    fn process(flags: i32, end: &PipeReader, until: &PipeWriter, run: impl Fn()) -> i32 {
+        let flags = i64::from(flags | libc::SIGCHLD);
+        #[expect(unsafe_code, reason = "no safe function makes a sibling")]
+        // SAFETY: as `fork`; the new process does what a signal handler may do, on its copy of the stack.
+        unsafe {
+            let pid = libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0);
+            if pid == 0 {
+                run();
+                let mut byte = 0_u8;
+                libc::close(until.as_raw_fd());
+                libc::read(end.as_raw_fd(), (&raw mut byte).cast(), 1);
+                libc::_exit(0);
+            }
+            pid as i32
+        }
+    }
+
+    #[test]
+    fn who_may_have_created_a_process_is_its_parent_or_by_clone_parent_its_sibling() {
+        let family = Family::new().expect("the processes");
+        let own = std::process::id().cast_signed();
+        assert!(may_have_created(own, family.child));
+        assert!(may_have_created(family.child, family.grandchild));
+        assert!(may_have_created(family.child, family.sibling));
+        assert!(may_have_created(own, family.sibling), "as far as is known");
+        assert!(!may_have_created(family.sibling, family.grandchild));
+        assert!(!may_have_created(own, family.grandchild));
+        assert!(!may_have_created(family.grandchild, family.child));
+    }
+}

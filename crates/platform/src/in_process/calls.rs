@@ -66,9 +66,7 @@ pub(crate) enum Outcome {
     Result(i64),
     /// The guest makes it itself, after the handler.
     InGuest,
-    /// The same once no other thread is in the handler.
-    AfterOthers,
-    /// The guest makes it again where it has made it, and dispatch of this thread has ended.
+    /// The guest makes it again where it has made it, and dispatch of this thread has ended, or is about to.
     Again,
     /// The guest is killed.
     Kill,
@@ -184,8 +182,8 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
         // Its filter may not allow what we call: no call of this thread comes here any more.
         Installs::ForThread => guest::stop_dispatch(),
         Installs::ForAll => {
-            guest::stop_everywhere();
-            return Outcome::AfterOthers;
+            guest::stop_everywhere(thread);
+            return Outcome::Again;
         }
     }
     forward(call, call, thread)

@@ -2,6 +2,9 @@
 //!
 //! A thread may have several: a signal handler that interrupts it between the answer and the call asks about its own. Each lets one call
 //! through, with the same number and arguments.
+//!
+//! If a handler leaves by a jump, the interrupted call is never made, and nobody tells. Its order stays until the thread makes such a call,
+//! leaves, or has too many: one call is made that was to be made and wasn't, unasked, and a thread keeps a few hundred bytes.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -11,7 +14,7 @@ use tamis_abi::SeccompData;
 
 use super::serve::lock;
 
-/// How many orders a thread has at most: of a handler that leaves by a jump, an interrupted call is never made.
+/// How many orders a thread has at most.
 const OF_THREAD: usize = 4;
 
 /// A decision about the next call of a task.
@@ -44,7 +47,11 @@ impl Orders {
         let mut all = lock(&self.0);
         let orders = all.get_mut(&tid)?;
         let index = orders.iter().rposition(is_about)?;
-        Some(orders.remove(index))
+        let taken = orders.remove(index);
+        if orders.is_empty() {
+            all.remove(&tid);
+        }
+        Some(taken)
     }
 
     /// A thread has ended, or has executed another program.

@@ -2,7 +2,11 @@
 //!
 //! A side that spins gets an answer in the time of a system call if the other runs on another CPU, and keeps the other
 //! from running if it shares the CPU. There a side lets others run instead, which costs less than to sleep and be woken.
-//! Neither is worth its time if what is waited for comes late: after a few waits in vain a side sleeps at once, and
+//!
+//! A side that spins pauses between its looks: without that it takes the line of memory away from the other while that is writing there,
+//! and a call takes longer (2.6 instead of 2.4 times native).
+//!
+//! Neither of the two is worth its time if what is waited for comes late: after a few waits in vain a side sleeps at once, and
 //! tries again only now and then.
 
 use crate::spin::Spin;

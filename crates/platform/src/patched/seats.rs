@@ -129,6 +129,8 @@ impl<'a> Seats<'a> {
             return Some(seat.index);
         }
         let index = self.free().or_else(|| self.sweep(&mut taken))?;
+        // Those of a former thread with this number.
+        self.desk.orders.left(tid);
         let seat = Seat {
             tid,
             slots: Arc::clone(&self.slots),
@@ -162,6 +164,7 @@ impl<'a> Seats<'a> {
             let is_there = self.has(*tid);
             if !is_there {
                 seat.close();
+                self.desk.orders.left(*tid);
             }
             is_there
         });

@@ -1,7 +1,7 @@
 //! The filter of a guest with a stub: its own, before which the stub may make the calls that it needs.
 //!
 //! The stub's calls are known by their instructions, where it makes none of the guest's. They wait and wake, set masks of
-//! signals, look whether memory is there, close descriptors and catch calls of a new thread: none opens, sends or executes
+//! signals, return from their handler, look whether memory is there, close descriptors and catch calls of a new thread: none opens, sends or executes
 //! anything, since a guest can jump to those instructions, too.
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
@@ -13,7 +13,7 @@ use crate::rewrite::Rewrite;
 use crate::sys::stub;
 
 /// The filter for calls of the stub that return to these addresses.
-pub(super) fn filter(guest: &Program, ips: [u64; 2]) -> Result<Program, Unsupported> {
+pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsupported> {
     let own = own_calls();
     let places = branch_by_ip(&ips, own.len());
     let always = for_all();
@@ -119,11 +119,12 @@ fn own_calls() -> Vec<Op> {
     // A call, and an argument that has one of these values.
     type Condition<'a> = Option<(u32, &'a [u32])>;
     const FORGET: u32 = libc::MADV_DONTNEED as u32;
-    let calls: [(i64, Condition<'_>); 10] = [
+    let calls: [(i64, Condition<'_>); 11] = [
         (libc::SYS_sched_yield, None),
         (libc::SYS_munmap, None),
         (libc::SYS_rt_sigaction, Some((0, &[libc::SIGSYS as u32]))),
         (libc::SYS_rt_sigprocmask, None),
+        (libc::SYS_rt_sigreturn, None),
         (libc::SYS_close, None),
         (libc::SYS_futex, Some((1, &[0, 1]))),
         (
@@ -158,7 +159,7 @@ mod tests {
     use tamis_bpf::interp;
     use tamis_kernel::NATIVE_ENDIAN;
 
-    const IPS: [u64; 2] = [0x5555_0000_1234, 0x7fff_0000_2234];
+    const IPS: [u64; 3] = [0x5555_0000_1234, 0x7fff_0000_2234, 0x7fff_0000_2334];
     const ELSEWHERE: u64 = 0x5555_0000_1235;
 
     /// What the filter of a guest whose own says this for all calls says to one.
@@ -180,6 +181,7 @@ mod tests {
         let kind = |nr: i64, ip: u64, args: [u64; 6]| answer(denied, Arch::X86_64, nr, ip, args);
         let needed = [
             (libc::SYS_rt_sigprocmask, [0; 6]),
+            (libc::SYS_rt_sigreturn, [0; 6]),
             (libc::SYS_futex, [0, 1, 0, 0, 0, 0]),
             (libc::SYS_madvise, [0, 0, 22, 0, 0, 0]),
             (libc::SYS_prctl, [59, 0, 0, 0, 0, 0]),

@@ -23,12 +23,18 @@
 #include <time.h>
 #include <unistd.h>
 
+// Says so and ends, by calls that guests' own filters allow: `dprintf` would look at the file first.
+static inline void fail(const char *file, int line, const char *condition) {
+    char text[256];
+    int len = snprintf(text, sizeof text, "%s:%d: %s, errno %d\n", file, line, condition, errno);
+    write(2, text, len < (int)sizeof text ? (size_t)len : sizeof text - 1);
+    _exit(1);
+}
+
 #define CHECK(condition)                                                                                                 \
     do {                                                                                                                 \
-        if (!(condition)) {                                                                                              \
-            dprintf(2, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition, errno);                                  \
-            _exit(1);                                                                                                    \
-        }                                                                                                                \
+        if (!(condition))                                                                                                \
+            fail(__FILE__, __LINE__, #condition);                                                                        \
     } while (0)
 
 static inline long call6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {

@@ -1,6 +1,8 @@
 // Threads that get in each other's way: all install a filter for all threads at once, while others set the first handlers of
 // signals (argument "filters"); a handler of another thread's leaves calls by longjmp before a filter is installed for all
-// (argument "jumps"); or first handlers run in threads that are about to ask (argument "handlers").
+// (argument "jumps"); a second one installs a filter for all while the first waits for a third (argument "second"), which the supervisor holds up
+// in a call of `getpgid` of another process that tells it the other's number and where it says that it does; or first handlers run in threads that
+// are about to ask (argument "handlers").
 #include "guest.h"
 #include "filter.h"
 #include <stdatomic.h>
@@ -14,7 +16,7 @@ static __thread sigjmp_buf back;
 
 static void confine(void) {
     const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_prctl, SYS_seccomp,
-                           SYS_ppoll, SYS_restart_syscall,
+                           SYS_ppoll, SYS_restart_syscall, SYS_wait4, SYS_getpid,
                            // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
                            -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 1) == 0);
@@ -104,6 +106,59 @@ static void jumps(void) {
         wait_a_moment();
 }
 
+// How far the supervisor is: it answers nobody else, and then a thread waits for that, too.
+static _Atomic uint64_t *steps;
+enum { HOLDS = 1, WAITS = 2 };
+
+static void await_step(uint64_t step) {
+    while (atomic_load(steps) < step)
+        ;
+}
+
+static void *ask_first(void *nothing) {
+    meet(4);
+    await_step(HOLDS);
+    ask(5);
+    atomic_fetch_add(&is_done, 1);
+    wait_for_ever();
+    return nothing;
+}
+
+// The second, if it makes some calls before.
+static void *confine_all(void *calls) {
+    meet(4);
+    await_step(WAITS);
+    for (intptr_t i = 0; i < (intptr_t)calls; i++)
+        call6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    confine();
+    atomic_fetch_add(&is_done, 1);
+    wait_for_ever();
+    return NULL;
+}
+
+static void second(void) {
+    enum { CALLS = 200 };
+    pthread_t thread;
+    int status;
+    steps = mmap(NULL, sizeof *steps, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(steps != MAP_FAILED);
+    // With a handler, leaving the stub takes a call.
+    handle(SIGUSR1);
+    CHECK(pthread_create(&thread, NULL, ask_first, NULL) == 0);
+    for (intptr_t calls = 0; calls <= CALLS; calls += CALLS)
+        CHECK(pthread_create(&thread, NULL, confine_all, (void *)calls) == 0);
+    pid_t own = getpid(), holds = fork();
+    CHECK(holds >= 0);
+    if (holds == 0) {
+        CHECK(call6(SYS_getpgid, 1, (uint64_t)own, (uintptr_t)steps, 0, 0, 0) == 1);
+        _exit(0);
+    }
+    meet(4);
+    CHECK(waitpid(holds, &status, 0) == holds && status == 0);
+    while (atomic_load(&is_done) != 3)
+        wait_a_moment();
+}
+
 static void *ask_on(void *number) {
     atomic_fetch_add(&ready, 1);
     while (!atomic_load(&is_done)) {
@@ -151,6 +206,9 @@ int main(int argc, char **argv) {
         break;
     case 'j':
         jumps();
+        break;
+    case 's':
+        second();
         break;
     default:
         handlers();

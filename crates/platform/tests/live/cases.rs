@@ -14,7 +14,6 @@ use tamis_platform::{
     Answer, Caps, Guest, Isolation, Options, Placement, Platform, PlatformError, Spin, Supervisor,
     Task,
 };
-use tamis_testkit::seeds;
 
 use crate::host::{self, Asked, Host, filter};
 use crate::{guests, limits, newborn};
@@ -100,7 +99,7 @@ pub(crate) const CASES: [Case; 61] = [
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
     guest!("late", filters_and_forks),
-    Case::new("rush", threads, rush),
+    Case::new("rush", threads, crate::rush::rush),
     Case::new("rolled back", patches, rolled_back),
     Case::new(
         "interfaces",
@@ -170,7 +169,7 @@ fn filters(caps: &Caps) -> Option<&'static str> {
     (!caps.takes_filters).then_some("its guests install no filters")
 }
 
-fn filters_and_forks(caps: &Caps) -> Option<&'static str> {
+pub(crate) fn filters_and_forks(caps: &Caps) -> Option<&'static str> {
     filters(caps).or_else(|| forks(caps))
 }
 
@@ -418,23 +417,6 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
     );
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     assert_eq!(host.asked.load(Ordering::Relaxed), 1100);
-    Outcome::Passed
-}
-
-/// Threads that wait for each other, each in a new guest, since some of it happens once only. It takes luck to fail.
-fn rush(platform: &dyn Platform) -> Outcome {
-    let times = if seeds::is_full() { 40 } else { 4 };
-    let mut scenes = vec!["handlers"];
-    if filters_and_forks(&platform.caps()).is_none() {
-        scenes.extend(["filters", "jumps"]);
-    }
-    for scene in scenes {
-        for _ in 0..times {
-            let (host, options) = (Host::default(), Options::default());
-            let ended = run(platform, "rush", &[scene], Asked::Some, &host, &options);
-            assert_eq!(ended.expect("it runs"), Ended::Exited(0), "{scene}");
-        }
-    }
     Outcome::Passed
 }
 

@@ -9,6 +9,7 @@ mod guests;
 mod host;
 mod limits;
 mod newborn;
+mod rush;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tamis_abi::{Arch, SeccompData};
 
-use super::inside::{self, calls, enter, fs_base, is_stopped_everywhere, leave};
+use super::inside::{self, await_stop, calls, enter, fs_base, is_stopped_everywhere, leave};
 use super::text::tamis_platform_guest_call_32;
 use super::{ACTION_WORDS, HAS_THREADS, HOST_FS, REPORT, Step, die, own_action, write};
 use crate::in_process::calls::{Outcome, Thread};
@@ -23,8 +23,6 @@ pub(super) const AT_CLONE: u32 = 5;
 pub(super) const AT_REPEATED: u32 = 6;
 /// Added if the thread has its mask already: which bit.
 pub(super) const HAS_MASK_BIT: u32 = 8;
-/// Added if other threads are waited for: which bit.
-pub(super) const AFTER_OTHERS_BIT: u32 = 9;
 
 /// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
 pub(super) const BELOW: u64 = 136;
@@ -87,6 +85,9 @@ pub(super) extern "sysv64" fn on_signal(
     flag.store(0, Ordering::Relaxed);
     target.leaving = flag;
     let how = answer(info, context, &mut thread, target);
+    if thread.mask != mask {
+        inside::block_until_last_call(&mut thread);
+    }
     let has_mask = !thread.blocks && thread.mask == mask;
     let how = match how {
         BY_KERNEL | AT_HANDLER => how,
@@ -136,10 +137,6 @@ fn answer(
             context[RAX] = u64::from(call.nr);
             return in_guest(&call, context);
         }
-        Outcome::AfterOthers => {
-            context[RAX] = u64::from(call.nr);
-            return AT_CALL | 1 << AFTER_OTHERS_BIT;
-        }
         Outcome::Again => return again(info, context, thread),
         Outcome::Kill => die(libc::SIGKILL),
         Outcome::Unsupported => {
@@ -158,7 +155,8 @@ fn answer(
 }
 
 /// The guest makes the call itself, where it has made it.
-fn again(info: &Info, context: &mut [u64; WORDS], thread: &Thread) -> u32 {
+fn again(info: &Info, context: &mut [u64; WORDS], thread: &mut Thread) -> u32 {
+    await_stop(thread);
     context[RAX] = u64::from(info.nr as u32);
     context[RIP] = context[RIP].wrapping_sub(SYSCALL_BYTES);
     at_once(context, thread)
@@ -222,7 +220,9 @@ fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
-        if has_fs_base && calls().is_there() {
+        // In a process of its own, what is kept here says nothing of it: others have no stub.
+        let is_thread = call.args[0] & libc::CLONE_VM as u64 != 0;
+        if is_thread && has_fs_base && calls().is_there() {
             HAS_THREADS.store(true, Ordering::Relaxed);
             return AT_CLONE;
         }

@@ -4,11 +4,15 @@
 //! filter of the guest's own may deny. So who gives the guest a handler waits until all threads in ours block signals, and
 //! who installs a filter for all threads waits until none is in ours.
 //!
+//! Filters may be installed by several threads at once, and the kernel would no longer tell of the second one's. So calls are told of
+//! until the first of them has waited. Who comes to the handler meanwhile makes no call of ours and waits for that. Then all are
+//! made as without a handler, those that install the filters, too.
+//!
 //! A thread is counted only while no handler of the guest's can run in it, so none leaves without being counted out, as by
 //! `longjmp`: it is counted out before the guest's calls, and before its mask of signals is set back. Of our calls that is
 //! the last one. During it the thread has a flag, which it clears at its next signal if it never comes back. Threads that
-//! sleep until the supervisor answers are woken. Who waits is not waited for: it blocks signals in the one case, and has been
-//! counted out in the other.
+//! sleep until the supervisor answers are woken. Who waits for a handler is not waited for, since it blocks signals; nor is who
+//! waits for the first of those that install filters, since it has been counted out.
 
 use std::arch::asm;
 use std::hint;
@@ -27,6 +31,9 @@ const OPEN: u64 = 1 << 32;
 /// Whether the handler blocks all signals, since the guest has handlers. Without it there is no mask to be set back, which
 /// saves a call.
 static BLOCKS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a filter for all threads is about to come, or has: no thread that comes to the handler makes calls of ours.
+pub(super) static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// How many new threads are about to have dispatch.
 pub(super) static STARTING: AtomicU32 = AtomicU32::new(0);
@@ -155,7 +162,14 @@ fn block_signals(thread: &mut Thread) {
 }
 
 fn block_if_others_do(thread: &mut Thread) {
-    if thread.is_inside && !thread.blocks && BLOCKS.load(Ordering::SeqCst) {
+    if BLOCKS.load(Ordering::SeqCst) {
+        block_until_last_call(thread);
+    }
+}
+
+/// A thread in the handler blocks all signals from now on, which its last call ends: a signal before that would clear its flag.
+pub(super) fn block_until_last_call(thread: &mut Thread) {
+    if thread.is_inside && !thread.blocks {
         block_signals(thread);
     }
 }
@@ -185,30 +199,52 @@ fn wake_others() {
     }
 }
 
-/// Has calls of all threads made as without a handler, from now on.
-pub(crate) fn stop_everywhere() {
-    SELECTOR.store(LET_PASS, Ordering::SeqCst);
-    while SLEEPING.load(Ordering::SeqCst) != 0 {
-        wake_others();
+/// Has calls of all threads made as without a handler, from now on, and counts this thread out. The first to do so waits until no
+/// other makes calls of ours.
+pub(crate) fn stop_everywhere(thread: &mut Thread) {
+    if !IS_STOPPED.swap(true, Ordering::SeqCst) {
+        await_others(thread);
+        leave(thread);
+        SELECTOR.store(LET_PASS, Ordering::SeqCst);
+    }
+    await_stop(thread);
+}
+
+/// Waits until calls are made as without a handler, if that is about to come, where this thread makes no calls of ours any more.
+pub(super) fn await_stop(thread: &mut Thread) {
+    if is_stopped_everywhere() {
+        leave(thread);
+        while SELECTOR.load(Ordering::SeqCst) != LET_PASS {
+            hint::spin_loop();
+        }
     }
 }
 
 pub(super) fn is_stopped_everywhere() -> bool {
-    SELECTOR.load(Ordering::SeqCst) == LET_PASS
+    IS_STOPPED.load(Ordering::SeqCst)
 }
 
-/// After that: waits until no thread makes calls of ours any more. It makes none itself, since the filter that another thread
-/// installs meanwhile may deny it. The guest's handlers may run meanwhile.
-pub(super) extern "sysv64" fn await_others() {
+/// Waits until no thread but this one makes calls of ours.
+fn await_others(thread: &mut Thread) {
     /// Some seconds. A thread that is about to return takes microseconds, if it runs, which on a busy machine may take a while;
     /// one that takes longer runs a handler of the guest's.
-    const ROUNDS: u32 = 1 << 25;
-    while COUNTS.load(Ordering::SeqCst) != 0 {
-        hint::spin_loop();
+    const ROUNDS: u32 = 1 << 22;
+    const ROUNDS_PER_YIELD: u32 = 1 << 10;
+    let is_alone = |thread: &Thread| {
+        let own = if thread.blocks { ONE } else { ONE | OPEN };
+        COUNTS.load(Ordering::SeqCst) == own
+    };
+    while !is_alone(thread) {
+        wake_others();
+        // Another may wait for that.
+        block_if_others_do(thread);
     }
-    for _ in 0..ROUNDS {
+    for round in 1..=ROUNDS {
         if STARTING.load(Ordering::SeqCst) == 0 && !separate::is_any_leaving() {
             return;
+        }
+        if round.is_multiple_of(ROUNDS_PER_YIELD) {
+            make(libc::SYS_sched_yield as u32, [0; 6]);
         }
         hint::spin_loop();
     }

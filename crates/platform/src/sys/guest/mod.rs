@@ -27,7 +27,7 @@ pub(crate) use memory::{read, write};
 use text::{
     tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_called,
     tamis_platform_guest_enter, tamis_platform_guest_forwarded, tamis_platform_guest_handler,
-    tamis_platform_guest_leave, tamis_platform_guest_restorer,
+    tamis_platform_guest_leave, tamis_platform_guest_restorer, tamis_platform_guest_returned,
 };
 
 const PAGE: u64 = 4096;
@@ -323,11 +323,12 @@ pub(super) fn enter(entry: u64, stack: u64) -> Errno {
     }
 }
 
-/// Where the calls of the handler and of new threads return to, but for those of the guest.
-pub(crate) fn own_ips() -> [u64; 2] {
+/// Where the calls of the handler and of new threads return to, but for those of the guest; and what is behind the handler's return.
+pub(crate) fn own_ips() -> [u64; 3] {
     [
         tamis_platform_guest_called as *const () as u64,
         tamis_platform_guest_armed as *const () as u64,
+        tamis_platform_guest_returned as *const () as u64,
     ]
 }
 

@@ -3,11 +3,10 @@
 use std::arch::global_asm;
 
 use super::handler::{
-    AFTER_OTHERS_BIT, AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT,
-    on_signal,
+    AT_CALL, AT_CLONE, AT_HANDLER, AT_REPEATED, BELOW, BY_KERNEL, HAS_MASK_BIT, on_signal,
 };
-use super::inside::{STARTING, await_others};
-use super::{REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH};
+use super::inside::{IS_STOPPED, STARTING};
+use super::{LET_PASS, REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH};
 use crate::sys::separate;
 
 global_asm!(
@@ -28,6 +27,8 @@ global_asm!(
     ".hidden tamis_platform_guest_handler",
     ".globl tamis_platform_guest_restorer",
     ".hidden tamis_platform_guest_restorer",
+    ".globl tamis_platform_guest_returned",
+    ".hidden tamis_platform_guest_returned",
     ".globl tamis_platform_guest_enter",
     ".hidden tamis_platform_guest_enter",
     ".globl tamis_platform_guest_leave",
@@ -68,8 +69,8 @@ global_asm!(
     "push r10",
     "push r8",
     "lock inc dword ptr [rip + {starting}]",
-    "cmp byte ptr [rip + {selector}], 0",
-    "je 23f",
+    "cmp byte ptr [rip + {is_stopped}], 0",
+    "jne 23f",
     "mov eax, {prctl}",
     "mov edi, {dispatch}",
     "mov esi, 1",
@@ -81,6 +82,15 @@ global_asm!(
     "tamis_platform_guest_armed:",
     "23:",
     "lock dec dword ptr [rip + {starting}]",
+    // Its calls wait as others do that come to the handler.
+    "34:",
+    "cmp byte ptr [rip + {is_stopped}], 0",
+    "je 35f",
+    "cmp byte ptr [rip + {selector}], {let_pass}",
+    "je 35f",
+    "pause",
+    "jmp 34b",
+    "35:",
     "pop r8",
     "pop r10",
     "pop rdx",
@@ -136,12 +146,6 @@ global_asm!(
     "7:",
     "mov dword ptr [r15], 0",
     "32:",
-    "btr dword ptr [rsp], {after_others_bit}",
-    "jnc 33f",
-    "lea rsp, [rsp - 8]",
-    "call {await_others}",
-    "lea rsp, [rsp + 8]",
-    "33:",
     // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
@@ -242,6 +246,7 @@ global_asm!(
     "tamis_platform_guest_restorer:",
     "mov eax, {rt_sigreturn}",
     "syscall",
+    "tamis_platform_guest_returned:",
     // The guest's first instruction: entry, stack pointer.
     "tamis_platform_guest_enter:",
     "mov rsp, rsi",
@@ -290,8 +295,8 @@ global_asm!(
     prctl = const libc::SYS_prctl,
     dispatch = const SET_SYSCALL_USER_DISPATCH,
     sigsys = const libc::SIGSYS,
-    after_others_bit = const AFTER_OTHERS_BIT,
-    await_others = sym await_others,
+    is_stopped = sym IS_STOPPED,
+    let_pass = const LET_PASS,
     starting = sym STARTING,
     selector = sym SELECTOR,
     on_signal = sym on_signal,
@@ -308,6 +313,7 @@ unsafe extern "sysv64" {
     pub(super) fn tamis_platform_guest_handler();
     pub(super) fn tamis_platform_guest_blocking_handler();
     pub(super) fn tamis_platform_guest_restorer();
+    pub(super) fn tamis_platform_guest_returned();
     pub(super) fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
     pub(super) fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;
 }
