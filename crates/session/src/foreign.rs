@@ -87,7 +87,7 @@ pub(crate) fn profile_refusal(input: &Input) -> Error {
 }
 
 /// What begins as these bytes do, by a table of beginnings.
-pub(crate) fn by_beginning(bytes: &[u8], table: &[(&[u8], &'static str)]) -> Option<&'static str> {
+fn by_beginning(bytes: &[u8], table: &[(&[u8], &'static str)]) -> Option<&'static str> {
     let mut entries = table.iter();
     let entry = entries.find(|(start, _)| bytes.starts_with(start));
     entry.map(|(_, what)| *what)
