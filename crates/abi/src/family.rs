@@ -140,13 +140,13 @@ const MAPPING_FLAGS: Family = flags(
     "",
     &[],
 );
-/// What `clone3` alone takes has no place in 32 bits. `CLONE_NEWTIME` is a bit of the signal's number, and stands in masks of all
-/// namespaces.
+/// What `clone3` alone takes has no place in 32 bits. `CLONE_NEWTIME` is a bit of the signal's number, and has its name in masks
+/// only, such as those of all namespaces.
 const CLONING: Family = beside(
     0xff,
     &SIGNAL,
     flags(
-        &["CLONE_NEWTIME"],
+        &[],
         "CLONE_",
         &["CLONE_ARGS_", "CLONE_CLEAR_SIGHAND", "CLONE_INTO_CGROUP"],
     ),
@@ -562,13 +562,21 @@ pub fn names(
 impl Family {
     /// What a value is called, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
+        match self.number {
+            Some((number, _)) if value & number == 0 => self.own_name(arch, value, bits),
+            Some((number, names)) if value & !number == 0 => names.own_name(arch, value, bits),
+            Some(_) => None,
+            None => self.own_name(arch, value, bits),
+        }
+    }
+
+    /// The name among the constants that don't belong to the number beside them.
+    fn own_name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
         let matches = |name: &&&str| {
             consts::value(arch, name).is_some_and(|known| cut(known, bits) == Some(value))
         };
         let preferred = self.preferred.iter().find(matches).copied();
-        let own = preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits));
-        let (_, number) = self.number.filter(|(mask, _)| value & !mask == 0).unzip();
-        own.or_else(|| number?.name(arch, value, bits))
+        preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits))
     }
 
     /// The constants that make up a value of flags: that of the number in its lowest bits, if it has one, then one of each
@@ -591,23 +599,41 @@ impl Family {
         number_part.into_iter().chain(bits_of(value & !number))
     }
 
-    /// The constants that make up a mask: all bits of a number beside flags have one name, some of them each its own.
+    /// What makes up a mask: bits of a number that have no name together, and the constants of the others. `None` if a flag
+    /// has no name. Of a family without flags a name of a value would say more than its bits.
     ///
     /// ```
     /// use tamis_abi::{Arch, family};
     /// let flags = family::of("mmap", "flags").unwrap();
-    /// assert_eq!(flags.mask(Arch::X86_64, 3, 32).unwrap(), ["MAP_SHARED", "MAP_PRIVATE"]);
-    /// assert_eq!(flags.mask(Arch::X86_64, 0xf, 32).unwrap(), ["MAP_TYPE"]);
+    /// let mask = |mask| flags.mask(Arch::X86_64, mask, 32).unwrap();
+    /// assert_eq!(mask(0x13), (3, vec!["MAP_FIXED"]));
+    /// assert_eq!(mask(0x1f), (0, vec!["MAP_TYPE", "MAP_FIXED"]));
     /// ```
-    pub fn mask(&self, arch: Arch, mask: u64, bits: u32) -> Option<Vec<&'static str>> {
+    pub fn mask(&self, arch: Arch, mask: u64, bits: u32) -> Option<(u64, Vec<&'static str>)> {
         if !self.is_flags {
-            return self.name(arch, mask, bits).map(|name| vec![name]);
+            let mut flags = self.preferred.iter().filter(|name| name.ends_with("_FLAG"));
+            let flag = flags.find(|name| consts::value(arch, name) == Some(mask))?;
+            return Some((0, vec![flag]));
         }
-        let number = self.number_bits();
-        let is_whole = number != 0 && mask & number == number;
-        let whole = Some(number).filter(|_| is_whole && self.name(arch, number, bits).is_some());
-        let others = mask & !whole.unwrap_or(0);
-        self.named(arch, whole.into_iter().chain(bits_of(others)), bits)
+        let number = mask & self.number_bits();
+        let is_whole = number == self.number_bits();
+        let whole = Some(number).filter(|_| is_whole && number != 0);
+        let mut names: Vec<&str> = whole
+            .and_then(|number| self.name(arch, number, bits))
+            .or_else(|| self.own_name(arch, number, bits).filter(|_| number != 0))
+            .into_iter()
+            .collect();
+        let digits = if names.is_empty() { number } else { 0 };
+        names.extend(self.named(arch, bits_of(mask & !number), bits)?);
+        Some((digits, names))
+    }
+
+    /// Whether the bits of a mask tell a number from all others, so that its name says what is compared.
+    pub fn tells_number(&self, mask: u64, value: u64, bits: u32) -> bool {
+        match (self.is_flags, self.number_bits()) {
+            (true, number) => value & number == 0 || mask & number == number,
+            (false, _) => mask.count_ones() > bits / 2,
+        }
     }
 
     fn number_bits(&self) -> u64 {
@@ -664,121 +690,4 @@ fn cut(value: u64, bits: u32) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::signature;
-
-    #[test]
-    fn the_table_is_about_arguments_and_constants_that_exist() {
-        for (calls, argument, family) in TABLE {
-            for call in calls.iter().filter(|call| **call != "*") {
-                let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-                assert!(
-                    args.iter().any(|arg| arg.name() == *argument),
-                    "{call} {argument}"
-                );
-            }
-            let numbers = family.number.map_or(&[][..], |(_, of)| of.preferred);
-            for name in family.preferred.iter().chain(numbers) {
-                assert!(consts::is_known(name), "{name}");
-            }
-            let has_prefix = consts::starting_with(Arch::X86_64, family.prefix)
-                .next()
-                .is_some();
-            assert!(family.prefix.is_empty() || has_prefix, "{}", family.prefix);
-        }
-        for prefix in IOCTL_PREFIXES {
-            assert!(
-                consts::starting_with(Arch::X86_64, prefix).next().is_some(),
-                "{prefix}"
-            );
-        }
-    }
-
-    #[test]
-    fn values_have_the_usual_names() {
-        let name = |call, argument, value| {
-            of(call, argument).and_then(|family| family.name(Arch::X86_64, value, 32))
-        };
-        assert_eq!(name("socket", "family", 40), Some("AF_VSOCK"));
-        assert_eq!(name("prctl", "option", 1), Some("PR_SET_PDEATHSIG"));
-        assert_eq!(name("prctl", "option", 38), Some("PR_SET_NO_NEW_PRIVS"));
-        assert_eq!(name("prctl", "option", 24), Some("PR_CAPBSET_DROP"));
-        assert_eq!(
-            name("keyctl", "option", 1),
-            Some("KEYCTL_JOIN_SESSION_KEYRING")
-        );
-        assert_eq!(name("prlimit64", "resource", 7), Some("RLIMIT_NOFILE"));
-        assert_eq!(name("fcntl", "cmd", 3), Some("F_GETFL"));
-        assert_eq!(name("kill", "sig", 9), Some("SIGKILL"));
-        assert_eq!(name("openat", "dfd", 0xffff_ff9c), Some("AT_FDCWD"));
-        assert_eq!(name("ptrace", "request", 0x4206), Some("PTRACE_SEIZE"));
-        assert_eq!(name("futex", "op", 129), Some("FUTEX_WAKE_PRIVATE"));
-        assert_eq!(ioctl(Arch::X86_64, 0x5413, 32), Some("TIOCGWINSZ"));
-    }
-
-    #[test]
-    fn flags_are_taken_apart() {
-        let clone = of("clone", "clone_flags").unwrap();
-        assert_eq!(
-            clone.flags(Arch::X86_64, 0x1000_0000 | 0x2_0000, 64),
-            Some(vec!["CLONE_NEWNS", "CLONE_NEWUSER"])
-        );
-        assert_eq!(clone.flags(Arch::X86_64, 1 << 60, 64), None);
-        let domain = of("socket", "family").unwrap();
-        assert_eq!(domain.flags(Arch::X86_64, 1, 32), None);
-    }
-
-    fn shown(call: &str, argument: &str, value: u64) -> Option<String> {
-        names(Arch::X86_64, call, argument, value, 32).map(|names| names.join("|"))
-    }
-
-    #[test]
-    fn a_number_beside_flags_is_not_taken_apart() {
-        let cases = [
-            ("socket", "type", 0x8_0003, "SOCK_RAW|SOCK_CLOEXEC"),
-            ("socketpair", "type", 5, "SOCK_SEQPACKET"),
-            ("mmap", "flags", 0x8_0003, "MAP_SHARED_VALIDATE|MAP_SYNC"),
-            ("mmap", "flags", 0x22, "MAP_PRIVATE|MAP_ANONYMOUS"),
-            ("openat", "flags", 0x42, "O_RDWR|O_CREAT"),
-            ("openat", "flags", 3, "O_ACCMODE"),
-            (
-                "clone",
-                "clone_flags",
-                0x4111,
-                "SIGCHLD|CLONE_VM|CLONE_VFORK",
-            ),
-        ];
-        for (call, argument, value, names) in cases {
-            assert_eq!(
-                shown(call, argument, value).as_deref(),
-                Some(names),
-                "{call}"
-            );
-        }
-    }
-
-    #[test]
-    fn arguments_have_no_names_of_other_arguments() {
-        let cases = [
-            ("accept4", "flags", 1),
-            ("dup3", "flags", 1),
-            ("pipe2", "flags", 0x40),
-            ("setns", "flags", 0x100),
-            ("unshare", "unshare_flags", 0x1000),
-            ("clone", "clone_flags", 0x91),
-            ("prctl", "option", 0),
-            ("prctl", "option", 0xffff_ffff),
-            ("arch_prctl", "option", 17),
-            ("kill", "sig", 8192),
-        ];
-        for (call, argument, value) in cases {
-            assert_eq!(shown(call, argument, value), None, "{call} {argument}");
-        }
-        let flags = |value| shown("recvmsg", "flags", value).unwrap();
-        assert_eq!(flags(0x2040), "MSG_DONTWAIT|MSG_ERRQUEUE");
-        assert_eq!(flags(0x0b), "MSG_OOB|MSG_PEEK|MSG_CTRUNC");
-        let namespace = shown("unshare", "unshare_flags", 0x80).unwrap();
-        assert_eq!(namespace, "CLONE_NEWTIME");
-    }
-}
+mod tests;

@@ -146,8 +146,8 @@ impl Context<'_> {
                 values => {
                     let written = self.written(operand, mask);
                     let namer = &written.namer;
-                    let elements = values.iter().map(|value| namer.element(*value)).collect();
-                    let set = Set::Braced(elements, self.span);
+                    let elements = values.iter().map(|value| namer.masked_value(mask, *value));
+                    let set = Set::Braced(elements.map(Element::Value).collect(), self.span);
                     let mask = (!written.is_whole(mask)).then(|| namer.mask(mask));
                     self.of(ConditionKind::In(written.operand, mask, set))
                 }
@@ -218,11 +218,7 @@ impl Context<'_> {
             (true, false) => (CmpOp::Eq, 0),
             (false, _) => (op, value),
         };
-        let value = if value == 0 {
-            namer.number(0)
-        } else {
-            namer.value(value)
-        };
+        let value = namer.masked_value(mask, value);
         let mask = Some(namer.mask(mask));
         Ok(self.of(ConditionKind::Compare(written.operand, mask, op, value)))
     }
@@ -469,26 +465,44 @@ impl Namer<'_> {
     }
 
     fn combined(&self, names: &[&str]) -> Option<Value> {
-        let kind = match names {
-            [] => return None,
-            [name] => ValueKind::Name((*name).to_owned()),
-            names => ValueKind::Or(names.iter().map(|name| self.constant(name)).collect()),
-        };
-        Some(Value {
-            kind,
-            span: self.context.span,
-        })
+        self.or(names.iter().map(|name| self.constant(name)).collect())
+    }
+
+    fn or(&self, mut parts: Vec<Value>) -> Option<Value> {
+        match parts.len() {
+            0 | 1 => parts.pop(),
+            _ => Some(Value {
+                kind: ValueKind::Or(parts),
+                span: self.context.span,
+            }),
+        }
+    }
+
+    /// What a mask leaves of a value: a number by name only if the mask leaves all of it.
+    fn masked_value(&self, mask: u64, value: u64) -> Value {
+        let mut family = self.family.into_iter();
+        if value == 0 {
+            return self.number(value);
+        }
+        match family.all(|own| own.tells_number(mask, value, self.bits)) {
+            true => self.value(value),
+            false => self.parts(value).unwrap_or_else(|| self.number(value)),
+        }
+    }
+
+    /// Bits of a mask: those of a number in digits, flags by name.
+    fn parts(&self, mask: u64) -> Option<Value> {
+        let (number, names) = self.family?.mask(self.context.arch, mask, self.bits)?;
+        let number = (number != 0).then(|| self.digits_of_bits(number));
+        let names = names.into_iter().map(|name| self.constant(name));
+        self.or(number.into_iter().chain(names).collect())
     }
 
     /// A mask; a mask of most bits is written as the complement of the others.
     fn mask(&self, mask: u64) -> Value {
-        let arch = self.context.arch;
         let bits = |bits: u64| {
-            let names = self
-                .family
-                .and_then(|family| family.mask(arch, bits, self.bits));
-            let named = names.and_then(|names| self.combined(&names));
-            named.unwrap_or_else(|| self.digits_of_bits(bits))
+            self.parts(bits)
+                .unwrap_or_else(|| self.digits_of_bits(bits))
         };
         let rest = u64::MAX >> (64 - self.bits) & !mask;
         if rest == 0 || rest.count_ones() >= mask.count_ones() {
