@@ -34,6 +34,8 @@ pub enum Generality {
 const UNLIKELY: u64 = 20;
 /// More values are not listed.
 const MAX_VALUES: usize = 64;
+/// The bits of `clone`'s flags that are the number of the signal at a task's end.
+const SIGNAL: u64 = 0xff;
 
 /// The condition on a call, `True` if there is none.
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
@@ -65,6 +67,15 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Genera
 /// The condition on a call that takes the place of a newer one, whose arguments weren't seen: none, but new tasks stay
 /// in their namespaces.
 pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
+    let flags = signature::index(arch, name, "clone_flags").filter(|_| name == "clone");
+    match flags {
+        Some(index) => masked(Operand::arg_low(index), namespaces(arch, name), 0),
+        None => Predicate::True,
+    }
+}
+
+/// The flags of a call that are namespaces.
+fn namespaces(arch: Arch, name: &str) -> u64 {
     const NAMESPACES: [&str; 8] = [
         "CLONE_NEWCGROUP",
         "CLONE_NEWIPC",
@@ -75,16 +86,16 @@ pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
         "CLONE_NEWUTS",
         "CLONE_NEWTIME",
     ];
-    let flags = signature::index(arch, name, "clone_flags").filter(|_| name == "clone");
-    // The least bits of the flags of `clone` are a signal's number, in which `CLONE_NEWTIME` has its bit.
+    let others = match name {
+        // A signal's number, in which `CLONE_NEWTIME` has its bit.
+        "clone" => SIGNAL,
+        "unshare" | "setns" => 0,
+        _ => return 0,
+    };
     let bits = NAMESPACES
         .iter()
         .filter_map(|name| consts::value(arch, name));
-    let bits = bits.filter(|bit| *bit > 0xff).fold(0, |all, bit| all | bit);
-    match flags {
-        Some(index) => masked(Operand::arg_low(index), bits, 0),
-        None => Predicate::True,
-    }
+    bits.fold(0, |all, bit| all | bit) & !others
 }
 
 /// Whether new values are unlikely.
@@ -111,51 +122,78 @@ fn on_argument(
         Width::Bits64 => Operand::arg(argument.index),
         Width::Bits32 | Width::Bits16 => Operand::arg_low(argument.index),
     };
-    let bits = argument.width.bits();
-    let values = || values.keys().map(|value| value & argument.width.max());
+    let max = argument.width.max();
+    let values: BTreeSet<u64> = values.keys().map(|value| value & max).collect();
+    // What opens a namespace alone may open far more beside another.
+    let apart = namespaces(arch, name);
+    let (listed, joined): (BTreeSet<u64>, BTreeSet<u64>) =
+        values.iter().partition(|value| *value & apart != 0);
     let family = argument_name(arch, name, argument.index).and_then(|of| family::of(name, of));
     let are_flags = generality != Generality::Seen
-        && values().any(|value| value != 0)
+        && joined.iter().any(|value| *value != 0)
         && family.is_some_and(|family| {
-            let mut names = values().map(|value| family.flags(arch, value, bits));
+            let bits = argument.width.bits();
+            let mut names = joined.iter().map(|value| family.flags(arch, *value, bits));
             names.all(|names| names.is_some())
         });
     if !are_flags {
-        let set = values().collect();
-        return Predicate::Test(Test::In { operand, set });
+        return one_of(operand, values);
     }
-    let seen = values().fold(0, |seen, value| seen | value);
-    let choice = choice(arch, name, argument.index);
-    let others = argument.width.max() & !seen & !choice;
-    let choices: BTreeSet<u64> = values().map(|value| value & choice).collect();
-    let mask = others | choice;
-    if mask == argument.width.max() {
-        return Predicate::Test(Test::In {
-            operand,
-            set: choices.into_iter().collect(),
+    let mut alternatives = Vec::new();
+    if !listed.is_empty() {
+        alternatives.push(one_of(operand, listed));
+    }
+    if name == "clone" {
+        // Forks end with a signal, threads with none: the flags of each are its own.
+        let signals: BTreeSet<u64> = joined.iter().map(|value| value & SIGNAL).collect();
+        alternatives.extend(signals.into_iter().map(|signal| {
+            let own = joined.iter().filter(|value| *value & SIGNAL == signal);
+            combined(operand, max, SIGNAL, &own.copied().collect())
+        }));
+    } else {
+        let choice = choice(arch, name, argument.index);
+        let only_seen = combined(operand, max, choice, &joined);
+        let together = never_together(arch, name, argument.index, joined.iter().copied());
+        alternatives.push(match together {
+            Some(bits) => {
+                let together = masked(operand, bits, bits);
+                Predicate::All(vec![only_seen, Predicate::Not(Box::new(together))])
+            }
+            None => only_seen,
         });
     }
-    let mut only_seen: Vec<Predicate> = choices
-        .into_iter()
+    any(alternatives)
+}
+
+/// The flags of these values in any combination, beside any of their choices.
+fn combined(operand: Operand, max: u64, choice: u64, values: &BTreeSet<u64>) -> Predicate {
+    let seen = values.iter().fold(0, |seen, value| seen | value);
+    let choices: BTreeSet<u64> = values.iter().map(|value| value & choice).collect();
+    let mask = max & !seen | choice;
+    if mask == max {
+        return one_of(operand, choices);
+    }
+    let choices = choices.into_iter();
+    any(choices
         .map(|chosen| masked(operand, mask, chosen))
-        .collect();
-    let only_seen = match only_seen.len() {
-        1 => only_seen.remove(0),
-        _ => Predicate::Any(only_seen),
-    };
-    match never_together(arch, name, argument.index, values()) {
-        Some(bits) => {
-            let together = masked(operand, bits, bits);
-            Predicate::All(vec![only_seen, Predicate::Not(Box::new(together))])
-        }
-        None => only_seen,
+        .collect())
+}
+
+fn one_of(operand: Operand, values: BTreeSet<u64>) -> Predicate {
+    let set = values.into_iter().collect();
+    Predicate::Test(Test::In { operand, set })
+}
+
+fn any(mut alternatives: Vec<Predicate>) -> Predicate {
+    match alternatives.len() {
+        1 => alternatives.remove(0),
+        _ => Predicate::Any(alternatives),
     }
 }
 
 /// The bits of an argument of flags that are a number: one of several, not each by itself.
 fn choice(arch: Arch, name: &str, index: ArgIndex) -> u64 {
-    const CHOICES: [(&str, &str, u64); 9] = [
-        ("clone", "clone_flags", 0xff),
+    const CHOICES: [(&str, &str, u64); 8] = [
         ("mmap", "flags", 0xf),
         ("mmap2", "flags", 0xf),
         ("open", "flags", 3),

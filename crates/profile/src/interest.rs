@@ -50,7 +50,7 @@ const ALSO: [(&str, &str); 6] = [
 ];
 
 /// The arguments that decide what a call does: with any value, these calls open much of the kernel.
-const SELECTORS: [(&str, &str); 14] = [
+const SELECTORS: [(&str, &str); 15] = [
     ("clone", "clone_flags"),
     ("fcntl", "cmd"),
     ("ioctl", "cmd"),
@@ -60,6 +60,7 @@ const SELECTORS: [(&str, &str); 14] = [
     ("pkey_mprotect", "prot"),
     ("prctl", "option"),
     ("ptrace", "request"),
+    ("setns", "flags"),
     ("socket", "family"),
     ("socket", "protocol"),
     ("socket", "type"),

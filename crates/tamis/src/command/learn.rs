@@ -44,7 +44,8 @@ pub(crate) struct Args {
 enum How {
     /// Only the values of arguments that were seen
     Seen,
-    /// Also other values where they are likely, but not of arguments that decide what a call does
+    /// Also other values where they are likely, but of arguments that decide what a call does only other combinations of
+    /// flags that were seen, and of namespaces not even those
     Stable,
     /// As stable, and all calls of the built-in sets of files, networks, events and the like of which one was made
     Groups,

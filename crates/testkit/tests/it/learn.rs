@@ -269,15 +269,56 @@ fn one_of_several_kinds_is_not_a_flag() {
     );
 }
 
+fn policy(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add("policy.tamis", text);
+    let options = TamisOptions::new(vec![X86_64]);
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    parsed.ruleset.expect("a policy")
+}
+
+#[test]
+fn namespaces_are_opened_only_as_was_seen() {
+    const THREAD: u64 = 0x3d_0f00;
+    let forks = [0x120_0011, 0x4111, 17];
+    let apart = [0x1000_0011, 0x4002_0011];
+    let mut profile = Profile::default();
+    let seen: Vec<u64> = [&[THREAD][..], &forks, &apart].concat();
+    let counted: Vec<(u64, u64)> = seen.iter().map(|flags| (*flags, 9)).collect();
+    with_values(&mut profile, "clone", 0, &counted);
+    with_values(
+        &mut profile,
+        "unshare",
+        0,
+        &[(0x200, 9), (0x400, 9), (0x1000_0000, 9), (0x80, 9)],
+    );
+    with_values(&mut profile, "setns", 1, &[(0x2_0000, 1), (0x4000_0000, 1)]);
+    let of = |generality| {
+        let options = Options {
+            generality,
+            ..Options::default()
+        };
+        learned(&profile, &options)
+    };
+    let [listed, stable] = [Generality::Seen, Generality::Stable].map(of);
+    assert!(is_within(&listed, &stable));
+    let text = format!(
+        "default allow\n\
+         allow clone(clone_flags & 0x7e020000 == 0 || clone_flags in {{{}, {}}})\n\
+         allow unshare(low(unshare_flags) & 0x7e020080 == 0 || low(unshare_flags) in {{0x10000000, 0x80}})\n\
+         allow setns(flags in {{0x20000, 0x40000000}})\n\
+         errno(EPERM) clone, unshare, setns",
+        apart[0], apart[1]
+    );
+    assert!(is_within(&stable, &policy(&text)));
+    let clones = |flags| allows(&stable, "clone", [flags, 0, 0, 0, 0, 0]);
+    assert!(clones(0x120_4111) && clones(0x100), "in any combination");
+    assert!(!clones(THREAD | 17) && !clones(0x4000), "of their own kind");
+    assert!(allows(&stable, "unshare", [0x600, 0, 0, 0, 0, 0]));
+}
+
 #[test]
 fn rare_values_and_wide_ones_count() {
-    let policy = |text: &str| {
-        let mut sources = Sources::new();
-        let source = sources.add("policy.tamis", text);
-        let options = TamisOptions::new(vec![X86_64]);
-        let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
-        parsed.ruleset.expect("a policy")
-    };
     let mut profile = Profile::default();
     with_values(&mut profile, "socket", 0, &[(1, 10_000), (17, 1)]);
     let one = policy("default errno(EPERM)\nallow socket(family == AF_UNIX)\n");
