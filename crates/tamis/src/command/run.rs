@@ -269,7 +269,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
         process: killed.process,
         thread: killed.thread,
         whole_process: killed.scope == run::Scope::Process,
-        call: killed.call.as_ref().map(shown),
+        call: killed.call.as_ref().map(|call| shown(call, stack)),
         filter: killed
             .call
             .as_ref()
@@ -284,7 +284,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
     let trapped = |trapped: &Trapped| TrappedEntry {
         process: trapped.process,
         thread: trapped.thread,
-        call: shown(&trapped.call),
+        call: shown(&trapped.call, stack),
         data: trapped.data,
         is_caught: trapped.is_caught,
         reason: reason(trapping_policy(trapped, policies), &trapped.call),
@@ -299,9 +299,13 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
     }
 }
 
-/// A call as it was made.
-fn shown(call: &SeccompData) -> String {
-    call::describe(&call::without_leftovers(call))
+/// A call as it was made, without what other registers held unless a filter looks at it.
+fn shown(call: &SeccompData, stack: &Stack) -> String {
+    let own = call::without_leftovers(call);
+    match stack.run(&own).ret == stack.run(call).ret {
+        true => call::describe(&own),
+        false => call::describe(call),
+    }
 }
 
 /// The policy of the newest filter that traps a call so.
@@ -365,5 +369,23 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Failu
             Failure::new(code, text, help)
         }
         other => Failure::environment(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::Arch;
+    use tamis_bpf::Op;
+
+    use super::*;
+
+    #[test]
+    fn what_other_registers_held_is_shown_if_a_filter_looks_at_it() {
+        let first_argument =
+            Program::from_ops(&[Op::LoadData(16), Op::RetA], Arch::X86_64.endian());
+        let stack = Stack::new(vec![first_argument.unwrap()]).unwrap();
+        let shown = |text| shown(&call::parse(text, Arch::X86_64).unwrap(), &stack);
+        assert_eq!(shown("x86_64 getpid(7)"), "x86_64 getpid(0x7)");
+        assert_eq!(shown("x86_64 close(7, 7)"), "x86_64 close(fd=0x7)");
     }
 }
