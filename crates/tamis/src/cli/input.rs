@@ -65,6 +65,15 @@ pub(crate) fn policy_as_command(program: &str) -> Option<String> {
     is_policy.then(|| format!("a policy is named with `-p`, before the command: `-p {program}`"))
 }
 
+/// A text as one word of a shell's line.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |sign: char| sign.is_alphanumeric() || "/._-@:+%=,".contains(sign);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// How long to wait for a first byte on a pipe that nobody asked to read.
 const UNREAD_INPUT_WAIT: Duration = Duration::from_millis(50);
 

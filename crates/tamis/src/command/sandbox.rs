@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
-use tamis_abi::{SeccompData, call, consts};
+use tamis_abi::{Action, ActionKind, SeccompData, call, consts};
+use tamis_bpf::{Op, Program};
 use tamis_kernel::Ended;
 use tamis_platform::{Answer, Supervisor, Task, TaskId};
 use tamis_report::sandbox::{AskedEntry, SandboxReport};
@@ -96,16 +97,28 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let ended = platform::run(platform, &args.command, &filter, &counts)?;
     if is_of_a_filter(ended) && !global.json {
-        global.notice(&format!(
-            "tamis: the command died of SIGSYS, by which filters kill and trap\n\
-             help: `tamis run -p {input}` tells for which call, and by which rule"
-        ));
+        global.notice(&death_by_filter(input, &filter));
     }
     if args.stats || global.json || args.output.is_given() {
         let report = counts.report(platform.name(), platform.caps().sees_tasks, ended);
         args.output.show(&report, global)?;
     }
     Ok(ended.pass_on())
+}
+
+/// What to say of a command that a filter may have killed. `tamis run` has no supervisor, and the policy can't be read again
+/// from standard input.
+fn death_by_filter(input: &str, filter: &Program) -> String {
+    const NOTICE: &str = "tamis: the command died of SIGSYS, by which filters kill and trap";
+    let is_notify =
+        |op| matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind == ActionKind::Notify);
+    if input == "-" || filter.ops().any(is_notify) {
+        return NOTICE.to_owned();
+    }
+    let input = input::shell_word(input);
+    format!(
+        "{NOTICE}\nhelp: `tamis run -p {input}` may tell for which call, and by which rule: the command may have a filter of its own, too"
+    )
 }
 
 /// Whether a command ended by the signal that filters send.
@@ -182,6 +195,20 @@ fn name(arch: u32, nr: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_is_a_command_that_tells() {
+        let program = |kind| {
+            let ops = [Op::RetImm(Action::new(kind, 0).ret())];
+            Program::from_ops(&ops, load::native_arch().endian()).unwrap()
+        };
+        let kills = program(ActionKind::KillProcess);
+        let said = death_by_filter("we ird.tamis", &kills);
+        assert!(said.contains("`tamis run -p 'we ird.tamis'` may tell"));
+        assert!(!death_by_filter("-", &kills).contains("help:"));
+        let notifies = program(ActionKind::Notify);
+        assert!(!death_by_filter("p.tamis", &notifies).contains("help:"));
+    }
 
     #[test]
     fn answers_have_names_and_numbers() {
