@@ -225,9 +225,13 @@ fn targets<'e>(item: Item<'e>, arches: &[Arch]) -> Result<Vec<Item<'e>>, Failure
     let text = item.text();
     let Some(class) = text.strip_prefix('%') else {
         let mut classes = LISTS.iter().map(|(name, _)| *name).chain(["file", "desc"]);
-        if !syscall::is_known(text) && classes.any(|class| class == text) {
+        // Calls of 32 bits, such as `signal` and `ipc`, are meant only where that architecture is named.
+        if let Some(arch) = arches.first()
+            && syscall::number(*arch, text).is_none()
+            && classes.any(|class| class == text)
+        {
             return Err(Failure::usage(
-                format!("no call is called `{text}`"),
+                format!("{arch} has no call `{text}`"),
                 format!("the class of calls is `%{text}`"),
             ));
         }
