@@ -26,8 +26,14 @@ impl Group {
             true => path.to_owned(),
             false => root.join(path.strip_prefix("/").unwrap_or(path)),
         };
-        let missing = |error: io::Error| {
-            Failure::input(format!("no control group {}: {error}", folder.text()))
+        let missing = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Failure::input(format!("no control group {}: {error}", folder.text()))
+            }
+            _ => Failure::environment(format!(
+                "the control group {} can't be read: {error}",
+                folder.text()
+            )),
         };
         let folder = fs::canonicalize(&folder).map_err(missing)?;
         let data = fs::metadata(folder.join("cgroup.procs")).and_then(|_| fs::metadata(&folder));
@@ -56,7 +62,9 @@ impl Group {
                 format!("write at least {MIN_DIGITS} of its digits; `--cgroup` takes a path"),
             ));
         }
-        let processes = fs::read_dir("/proc").map_err(|_| none())?;
+        root()?;
+        let processes = fs::read_dir("/proc")
+            .map_err(|error| Failure::environment(format!("/proc can't be read: {error}")))?;
         let paths = processes.flatten().filter_map(|process| {
             let text = fs::read_to_string(process.path().join("cgroup")).ok()?;
             let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
