@@ -96,9 +96,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
     // What isn't JSON is told with its place below.
     let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    if config.is_object() && config.get("ociVersion").is_none() {
+    let is_own = config["schema"]
+        .as_str()
+        .is_some_and(|schema| schema.starts_with("tamis."));
+    if config.is_object() && (is_own || !config["ociVersion"].is_string()) {
+        let why = match (is_own, config.get("ociVersion")) {
+            (true, _) => "it is a document of tamis",
+            (false, None) => "`ociVersion` is missing",
+            (false, Some(_)) => "`ociVersion` is no text",
+        };
         return Err(Failure::usage(
-            format!("{name} is no configuration of a container: `ociVersion` is missing"),
+            format!("{name} is no configuration of a container: {why}"),
             "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
         ));
     }
