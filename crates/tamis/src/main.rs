@@ -40,7 +40,8 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return misused(&without_command(with_nearest(error))),
     };
-    cli::budget::begin(global.budget, command.default_time_limit(), global.json);
+    let limits = (command.default_time_limit(), command.own_limit());
+    cli::budget::begin(global.budget, limits.0, limits.1, global.json);
     // A panic is a bug: the hook has told the user, the exit code tells programs.
     let outcome = std::panic::catch_unwind(|| {
         let _stage = cli::budget::stage(command.doing());

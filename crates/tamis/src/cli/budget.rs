@@ -74,6 +74,8 @@ struct Budget {
     /// In nanoseconds since the start.
     end: Arc<AtomicU64>,
     stop: Stop,
+    /// What limits the command's time and lets it tell what it knows.
+    own_limit: Option<&'static str>,
     is_json: bool,
 }
 
@@ -88,7 +90,12 @@ const COMMAND: u8 = 1;
 const LIMIT: u8 = 2;
 
 /// Begins the time of the command.
-pub(crate) fn begin(args: BudgetArgs, default_time_limit: Option<Duration>, is_json: bool) {
+pub(crate) fn begin(
+    args: BudgetArgs,
+    default_time_limit: Option<Duration>,
+    own_limit: Option<&'static str>,
+    is_json: bool,
+) {
     let start = Instant::now();
     let args = BudgetArgs {
         time_limit: args.time_limit.or(default_time_limit),
@@ -106,6 +113,7 @@ pub(crate) fn begin(args: BudgetArgs, default_time_limit: Option<Duration>, is_j
         args,
         end,
         stop: stop.with_memory(bytes / TABLE_PARTS),
+        own_limit,
         is_json,
     };
     if BUDGET.set(budget).is_err() {
@@ -220,7 +228,12 @@ pub(super) fn give_up(limit: LimitReached) {
         "" => "gave up".to_owned(),
         doing => format!("gave up while {doing}"),
     };
-    let help = advice(limit).map(|options| limits::raise(&options));
+    let own_limit = BUDGET.get().and_then(|own| own.own_limit);
+    let own_limit = own_limit.filter(|_| limit == LimitReached::Stopped);
+    let help = advice(limit).map(|options| match own_limit {
+        Some(own) => format!("{}; {own}", limits::raise(&options)),
+        None => limits::raise(&options),
+    });
     let reason = match limit {
         LimitReached::Memory => "it takes more memory than allowed".to_owned(),
         limit => limits::text(limit),

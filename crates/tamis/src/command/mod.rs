@@ -95,6 +95,14 @@ impl Command {
         }
     }
 
+    /// The advice to limit its time in a way that lets it tell what it knows.
+    pub(crate) const fn own_limit(&self) -> Option<&'static str> {
+        match self {
+            Command::Fuzz(_) => Some("`--time SECONDS` ends with a summary"),
+            _ => None,
+        }
+    }
+
     /// What it does, to follow *while*.
     pub(crate) const fn doing(&self) -> &'static str {
         match self {

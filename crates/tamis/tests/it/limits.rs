@@ -113,6 +113,14 @@ fn a_command_that_gives_up_says_what_it_was_doing() {
     let text = format!("gave up while reading {entries}: the time limit was reached");
     assert!(outcome.stderr.contains(&text), "{outcome:?}");
     assert!(outcome.stderr.contains("--time-limit 1\n"), "{outcome:?}");
+    let outcome = tamis(&[
+        "fuzz",
+        "pure-compute",
+        "--time-limit=0.1",
+        "--evaluations=1000000000",
+    ]);
+    let advice = "--time-limit 1; `--time SECONDS` ends with a summary\n";
+    assert!(outcome.stderr.contains(advice), "{outcome:?}");
 
     let lines = find("4 MB of lines of `a` as tamis");
     let outcome = tamis(&["lint", &lines, "--from=tamis", "--memory-limit=10"]);
