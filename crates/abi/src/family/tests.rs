@@ -1,3 +1,5 @@
+//! Names of values, and of what isn't one.
+
 use super::*;
 use crate::signature;
 

@@ -174,6 +174,19 @@ fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
         let killed = sandbox(&[], &["sh", "-c", "cd /"]);
         assert_eq!(killed.status.signal(), Some(31), "{platform}");
         let told = stderr_text(&killed);
+        // `tamis run` answers no calls with the action notify.
+        let is_told = told.contains("died of SIGSYS") && !told.contains("tamis run");
+        assert!(is_told, "{platform}: {told}");
+        let plain = file("kills.tamis", "default allow\nkill-process chdir\n");
+        let words = [
+            "sandbox",
+            "--platform",
+            &platform,
+            "-p",
+            plain.to_str().unwrap(),
+        ];
+        let killed = tamis(&[&words, &["--", "sh", "-c", "cd /"][..]].concat());
+        let told = stderr_text(&killed);
         assert!(told.contains("`tamis run -p "), "{platform}: {told}");
         let exit = sandbox(&[], &["sh", "-c", "exit 7"]);
         assert_eq!(exit.status.code(), Some(7), "{platform}");

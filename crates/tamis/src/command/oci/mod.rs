@@ -96,15 +96,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
     // What isn't JSON is told with its place below.
     let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let is_own = config["schema"]
-        .as_str()
-        .is_some_and(|schema| schema.starts_with("tamis."));
-    if config.is_object() && (is_own || !config["ociVersion"].is_string()) {
-        let why = match (is_own, config.get("ociVersion")) {
-            (true, _) => "it is a document of tamis",
-            (false, None) => "`ociVersion` is missing",
-            (false, Some(_)) => "`ociVersion` is no text",
-        };
+    if let Some(why) = why_none(&config) {
         return Err(Failure::usage(
             format!("{name} is no configuration of a container: {why}"),
             "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
@@ -150,6 +142,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         notes,
     };
     report_on(&report, place, global)
+}
+
+/// Why an object isn't the configuration of a container.
+fn why_none(config: &serde_json::Value) -> Option<&'static str> {
+    let schema = config["schema"].as_str().unwrap_or_default();
+    match config.as_object()?.get("ociVersion") {
+        _ if schema.starts_with("tamis.") => Some("it is a document of tamis"),
+        None => Some("`ociVersion` is missing"),
+        Some(version) if version.is_string() => None,
+        Some(_) => Some("`ociVersion` is no text"),
+    }
 }
 
 /// What a configuration keeps of an earlier policy if only one form is set.
