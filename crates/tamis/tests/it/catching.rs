@@ -173,7 +173,8 @@ fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
         assert!(stats.contains("1  x86_64 uname"), "{platform}: {stats}");
         let killed = sandbox(&[], &["sh", "-c", "cd /"]);
         assert_eq!(killed.status.signal(), Some(31), "{platform}");
-        let exit = sandbox(&[], &["sh", "-c", "exit 7"]);
+        let exit = sandbox(&[], &["sh", "-c", "echo $0; exit 7"]);
         assert_eq!(exit.status.code(), Some(7), "{platform}");
+        assert_eq!(exit.stdout, b"sh\n", "{platform}");
     }
 }
