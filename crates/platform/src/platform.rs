@@ -46,7 +46,7 @@ impl Guest<'_> {
 /// How a platform runs a guest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// What the program is told it is called, if not its path. Only for platforms whose guests the kernel stops.
+    /// What the program is told it is called, if not its path.
     pub name: Option<&'a OsStr>,
     /// How long a side that waits for the other spins. Only for platforms whose sides share memory.
     pub spin: Spin,

@@ -23,7 +23,7 @@ pub(crate) mod filter;
 pub(crate) mod image;
 
 use std::env;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::path::Path;
 
 use tamis_abi::SeccompData;
@@ -148,7 +148,8 @@ impl Platform for InProcess {
         let stack = Stack::from(guest.filter.clone());
         let evaluator = Evaluator::new(&stack, &tamis_engine::Options::default())
             .map_err(|error| PlatformError::Filter(error.to_string()))?;
-        let program = load(guest).map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
+        let program = load(guest, options.name)
+            .map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
         let cpu = match options.placement {
             Placement::Free => None,
             Placement::Same(cpu) | Placement::Apart { guest: cpu, .. } => Some(cpu),
@@ -187,14 +188,15 @@ impl Supervisor for Changer {
     }
 }
 
-/// Reads the program, its interpreter and what they get.
-pub(crate) fn load(guest: &Guest<'_>) -> Result<Program, Errno> {
+/// Reads the program, its interpreter and what they get; `name` is what it is told that it is called, if not by its path.
+pub(crate) fn load(guest: &Guest<'_>, name: Option<&OsStr>) -> Result<Program, Errno> {
     let path = search::find(&guest.program)?;
     let (main, interpreter) = image::read(&path)?;
     let read = |path: &Path| image::read(path).map(|(image, _)| image);
     let interpreter = interpreter.as_deref().map(read).transpose()?;
-    let args = std::iter::once(&guest.program).chain(&guest.args);
-    let variable = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+    let name = name.unwrap_or(&guest.program);
+    let args = std::iter::once(name).chain(guest.args.iter().map(OsString::as_os_str));
+    let variable = |(name, value): (OsString, OsString)| {
         let mut text = name;
         text.push("=");
         text.push(value);

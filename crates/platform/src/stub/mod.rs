@@ -81,7 +81,7 @@ impl Platform for Stub {
             return attached::NOTIFY.run(guest, supervisor, options);
         };
         let failed = |request| move |errno| PlatformError::Request { request, errno };
-        let program = match in_process::load(guest) {
+        let program = match in_process::load(guest, options.name) {
             Ok(program) => program,
             // A script, or a program of the 32-bit interface.
             Err(Errno(libc::ENOEXEC)) => return attached::NOTIFY.run(guest, supervisor, options),

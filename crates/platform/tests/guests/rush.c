@@ -1,8 +1,8 @@
 // Threads that get in each other's way: all install a filter for all threads at once, while others set the first handlers of
 // signals (argument "filters"); a handler of another thread's leaves calls by longjmp before a filter is installed for all
 // (argument "jumps"); a second one installs a filter for all while the first waits for a third (argument "second"), which the supervisor holds up
-// in a call of `getpgid` of another process that tells it the other's number and where it says that it does; or first handlers run in threads that
-// are about to ask (argument "handlers").
+// in a call of `getpgid` of another process that tells it the other's number and where it says that it does; one installs a filter for all after
+// processes with the same memory have been killed (argument "ended"); or first handlers run in threads that are about to ask (argument "handlers").
 #include "guest.h"
 #include "filter.h"
 #include <stdatomic.h>
@@ -159,6 +159,32 @@ static void second(void) {
         wait_a_moment();
 }
 
+static char of_child[1 << 12];
+
+static int ask_for_ever(void *nothing) {
+    for (;;)
+        ask((uint64_t)(uintptr_t)nothing);
+    return 0;
+}
+
+// Processes with this memory are killed, wherever they are in their calls.
+static void ended(void) {
+    enum { TIMES = 60, STACK = 1 << 16, FLAGS = CLONE_VM | CLONE_SETTLS | SIGCHLD };
+    void **base = (void **)(of_child + sizeof of_child / 2);
+    *base = base;
+    for (int i = 0; i < TIMES; i++) {
+        char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(stack != MAP_FAILED);
+        pid_t child = clone(ask_for_ever, stack + STACK, FLAGS, NULL, NULL, base);
+        CHECK(child > 0);
+        wait_a_moment();
+        CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+        CHECK(munmap(stack, STACK) == 0);
+    }
+    confine();
+    ask(6);
+}
+
 static void *ask_on(void *number) {
     atomic_fetch_add(&ready, 1);
     while (!atomic_load(&is_done)) {
@@ -209,6 +235,9 @@ int main(int argc, char **argv) {
         break;
     case 's':
         second();
+        break;
+    case 'e':
+        ended();
         break;
     default:
         handlers();

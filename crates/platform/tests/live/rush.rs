@@ -20,6 +20,7 @@ pub(crate) fn rush(platform: &dyn Platform) -> Outcome {
     if filters_and_forks(&platform.caps()).is_none() {
         scenes.extend(["filters", "jumps"]);
         second(platform);
+        ended(platform);
     }
     for scene in scenes {
         for _ in 0..times {
@@ -29,6 +30,13 @@ pub(crate) fn rush(platform: &dyn Platform) -> Outcome {
         }
     }
     Outcome::Passed
+}
+
+/// Nobody waits for processes that have been killed.
+fn ended(platform: &dyn Platform) {
+    let (host, options) = (Host::default(), Options::default());
+    let ended = run(platform, "rush", &["ended"], Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0), "ended");
 }
 
 /// Two threads install filters for all while a third is held up in a call.

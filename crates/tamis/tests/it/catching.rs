@@ -188,7 +188,8 @@ fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
         let killed = tamis(&[&words, &["--", "sh", "-c", "cd /"][..]].concat());
         let told = stderr_text(&killed);
         assert!(told.contains("`tamis run -p "), "{platform}: {told}");
-        let exit = sandbox(&[], &["sh", "-c", "exit 7"]);
+        let exit = sandbox(&[], &["sh", "-c", "echo $0; exit 7"]);
         assert_eq!(exit.status.code(), Some(7), "{platform}");
+        assert_eq!(exit.stdout, b"sh\n", "{platform}");
     }
 }

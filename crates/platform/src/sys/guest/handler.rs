@@ -220,8 +220,8 @@ fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
-        // In a process of its own, what is kept here says nothing of it: others have no stub.
-        let is_thread = call.args[0] & libc::CLONE_VM as u64 != 0;
+        // Another process has no stub: nobody would count it out if it was killed, or tell it of what others wait for.
+        let is_thread = call.args[0] & libc::CLONE_THREAD as u64 != 0;
         if is_thread && has_fs_base && calls().is_there() {
             HAS_THREADS.store(true, Ordering::Relaxed);
             return AT_CLONE;

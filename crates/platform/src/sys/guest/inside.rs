@@ -38,9 +38,6 @@ pub(super) static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 /// How many new threads are about to have dispatch.
 pub(super) static STARTING: AtomicU32 = AtomicU32::new(0);
 
-/// How many threads sleep until the supervisor answers.
-static SLEEPING: AtomicU32 = AtomicU32::new(0);
-
 /// The flag of threads that need none.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 
@@ -137,12 +134,10 @@ pub(crate) fn sleep(thread: &mut Thread, word: &AtomicU32, value: u32) {
         0,
         0,
     ];
-    SLEEPING.fetch_add(1, Ordering::SeqCst);
     block_if_others_do(thread);
     if !is_stopped_everywhere() {
         make(libc::SYS_futex as u32, wait);
     }
-    SLEEPING.fetch_sub(1, Ordering::SeqCst);
     if is_stopped_everywhere() {
         leave(thread);
         while word.load(Ordering::Acquire) == value {
