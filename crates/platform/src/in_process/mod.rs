@@ -206,9 +206,7 @@ pub(crate) fn load(guest: &Guest<'_>, name: Option<&OsStr>) -> Result<Program, E
         main,
         interpreter,
         path: image::c_string(path.as_os_str())?,
-        args: args
-            .map(|one| image::c_string(one))
-            .collect::<Result<_, _>>()?,
+        args: args.map(image::c_string).collect::<Result<_, _>>()?,
         environment: env::vars_os().map(variable).collect::<Result<_, _>>()?,
     })
 }
