@@ -110,9 +110,12 @@ pub(crate) fn refuse_unread_input() -> Result<(), Failure> {
 fn has_first_byte(stdin: Stdin) -> bool {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let count = stdin.lock().read(&mut [0]);
+        let mut stdin = stdin.lock();
         // Nobody listens any more after the wait.
-        let _ = sender.send(matches!(count, Ok(1)));
+        let _ = sender.send(false);
+        let _ = sender.send(matches!(stdin.read(&mut [0]), Ok(1)));
     });
+    // On a busy machine a thread may take longer to begin than to read.
+    let _ = receiver.recv();
     receiver.recv_timeout(UNREAD_INPUT_WAIT).unwrap_or(false)
 }
