@@ -616,16 +616,18 @@ impl Family {
             return Some((0, vec![flag]));
         }
         let number = mask & self.number_bits();
+        // All bits of the number may have a name as such, and one may be a flag elsewhere, as `CLONE_NEWTIME` is.
         let is_whole = number == self.number_bits();
-        let whole = Some(number).filter(|_| is_whole && number != 0);
-        let mut names: Vec<&str> = whole
-            .and_then(|number| self.name(arch, number, bits))
-            .or_else(|| self.own_name(arch, number, bits).filter(|_| number != 0))
-            .into_iter()
-            .collect();
-        let digits = if names.is_empty() { number } else { 0 };
-        names.extend(self.named(arch, bits_of(mask & !number), bits)?);
-        Some((digits, names))
+        let whole = || self.name(arch, number, bits).filter(|_| is_whole);
+        let own = || self.own_name(arch, number, bits);
+        let of_number = if number == 0 {
+            None
+        } else {
+            whole().or_else(own)
+        };
+        let digits = if of_number.is_none() { number } else { 0 };
+        let flags = self.named(arch, bits_of(mask & !number), bits)?;
+        Some((digits, of_number.into_iter().chain(flags).collect()))
     }
 
     /// Whether the bits of a mask tell a number from all others, so that its name says what is compared.
@@ -636,7 +638,8 @@ impl Family {
         }
     }
 
-    fn number_bits(&self) -> u64 {
+    /// The lowest bits that are a number: one of several values, not each bit by itself. 0 if there are none.
+    pub fn number_bits(&self) -> u64 {
         self.number.map_or(0, |(bits, _)| bits)
     }
 

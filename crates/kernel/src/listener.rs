@@ -28,8 +28,7 @@ use crate::sys::listener::{self, Buffers, Timeout, Waited};
 ///
 /// ```no_run
 /// use tamis_kernel::listener::{Listener, Reply};
-/// # fn main() -> Result<(), tamis_kernel::listener::ListenerError> {
-/// # let descriptor: std::os::fd::OwnedFd = unimplemented!();
+/// # fn example(descriptor: std::os::fd::OwnedFd) -> Result<(), tamis_kernel::listener::ListenerError> {
 /// let listener = Listener::new(descriptor)?;
 /// while let Some(notification) = listener.receive(None)? {
 ///     println!("thread {} calls {}", notification.thread, notification.call.nr);

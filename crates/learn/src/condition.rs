@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tamis_abi::family::{self, Family};
 use tamis_abi::signature::{self, Width};
-use tamis_abi::{Arch, ArgIndex, consts, family};
+use tamis_abi::{Arch, ArgIndex, consts};
 use tamis_profile::interest::{self, Interesting};
 use tamis_rules::{Operand, Predicate, Test};
 
@@ -34,8 +35,6 @@ pub enum Generality {
 const UNLIKELY: u64 = 20;
 /// More values are not listed.
 const MAX_VALUES: usize = 64;
-/// The bits of `clone`'s flags that are the number of the signal at a task's end.
-const SIGNAL: u64 = 0xff;
 
 /// The condition on a call, `True` if there is none.
 pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
@@ -88,7 +87,7 @@ fn namespaces(arch: Arch, name: &str) -> u64 {
     ];
     let others = match name {
         // A signal's number, in which `CLONE_NEWTIME` has its bit.
-        "clone" => SIGNAL,
+        "clone" => family::of(name, "clone_flags").map_or(0, Family::number_bits),
         "unshare" | "setns" => 0,
         _ => return 0,
     };
@@ -143,16 +142,16 @@ fn on_argument(
     if !listed.is_empty() {
         alternatives.push(one_of(operand, listed));
     }
+    let number = family.map_or(0, Family::number_bits);
     if name == "clone" {
         // Forks end with a signal, threads with none: the flags of each are its own.
-        let signals: BTreeSet<u64> = joined.iter().map(|value| value & SIGNAL).collect();
+        let signals: BTreeSet<u64> = joined.iter().map(|value| value & number).collect();
         alternatives.extend(signals.into_iter().map(|signal| {
-            let own = joined.iter().filter(|value| *value & SIGNAL == signal);
-            combined(operand, max, SIGNAL, &own.copied().collect())
+            let own = joined.iter().filter(|value| *value & number == signal);
+            combined(operand, max, number, &own.copied().collect())
         }));
     } else {
-        let choice = choice(arch, name, argument.index);
-        let only_seen = combined(operand, max, choice, &joined);
+        let only_seen = combined(operand, max, number, &joined);
         let together = never_together(arch, name, argument.index, joined.iter().copied());
         alternatives.push(match together {
             Some(bits) => {
@@ -189,24 +188,6 @@ fn any(mut alternatives: Vec<Predicate>) -> Predicate {
         1 => alternatives.remove(0),
         _ => Predicate::Any(alternatives),
     }
-}
-
-/// The bits of an argument of flags that are a number: one of several, not each by itself.
-fn choice(arch: Arch, name: &str, index: ArgIndex) -> u64 {
-    const CHOICES: [(&str, &str, u64); 8] = [
-        ("mmap", "flags", 0xf),
-        ("mmap2", "flags", 0xf),
-        ("open", "flags", 3),
-        ("openat", "flags", 3),
-        ("open_by_handle_at", "flags", 3),
-        ("mq_open", "oflag", 3),
-        ("socket", "type", 0xf),
-        ("socketpair", "type", 0xf),
-    ];
-    let argument = argument_name(arch, name, index).unwrap_or_default();
-    let mut choices = CHOICES.iter();
-    let found = choices.find(|(call, of, _)| (*call, *of) == (name, argument));
-    found.map_or(0, |(_, _, bits)| *bits)
 }
 
 /// Memory that is written and then executed was never asked for at once, though each was: W^X.

@@ -22,8 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 ///
 /// ```no_run
 /// use tamis_kernel::{Flag, listener::Reply, spawn::Spawn};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let program: tamis_bpf::Program = unimplemented!();
+/// # fn example(program: tamis_bpf::Program) -> Result<(), Box<dyn std::error::Error>> {
 /// let mut spawn = Spawn::new("true");
 /// spawn.filters = vec![(&program, Flag::NewListener.into())];
 /// let child = spawn.start()?.release();

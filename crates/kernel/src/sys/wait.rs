@@ -6,17 +6,18 @@ use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::sys::check;
 
+/// Of `peek`: reports of children and tracees of the calling thread.
+const OWN: i32 = libc::WEXITED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+
 /// Blocks until a child or tracee *of the calling thread* has a report, without taking it; returns its number.
 /// Children of other threads are ignored. Tracees also report stops.
 pub(crate) fn peek_any() -> Result<libc::pid_t, Errno> {
-    let options = libc::WEXITED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
-    peek(libc::P_ALL, 0, options)
+    peek(libc::P_ALL, 0, OWN)
 }
 
 /// Whether a child or tracee *of the calling thread* has a report, or none is left: then nothing blocks that waits for one.
 pub(crate) fn is_any_reported() -> bool {
-    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    peek(libc::P_ALL, 0, options) != Ok(0)
+    peek(libc::P_ALL, 0, OWN | libc::WNOHANG) != Ok(0)
 }
 
 /// Blocks until a child or tracee *of the calling thread* has a report, and takes it.
@@ -70,8 +71,7 @@ pub(crate) fn check_allowed(pid: libc::pid_t) -> Result<(), Errno> {
 
 /// Whether a task is a child or tracee *of the calling thread* whose end hasn't been taken.
 pub(crate) fn is_awaited(tid: libc::pid_t) -> bool {
-    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    peek(libc::P_PID, tid as libc::id_t, options) != Err(Errno(libc::ECHILD))
+    peek(libc::P_PID, tid as libc::id_t, OWN | libc::WNOHANG) != Err(Errno(libc::ECHILD))
 }
 
 fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_t, Errno> {

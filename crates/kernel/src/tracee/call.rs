@@ -6,8 +6,7 @@ use tamis_abi::SeccompData;
 ///
 /// ```no_run
 /// use tamis_kernel::tracee::CallPhase;
-/// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
-/// # let stopped: tamis_kernel::tracee::Stopped = unimplemented!();
+/// # fn example(stopped: tamis_kernel::tracee::Stopped) -> Result<(), tamis_kernel::tracee::TraceError> {
 /// match stopped.call()?.phase {
 ///     CallPhase::Entry { nr, args } => println!("call {nr} {args:x?}"),
 ///     CallPhase::Exit { result, .. } => println!("returns {result}"),

@@ -110,8 +110,7 @@ pub struct Stopped {
 /// user_regs_struct` (x86-64: 27 words of 64 bits; 17 of 32 bits for a 32-bit tracee).
 ///
 /// ```no_run
-/// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
-/// # let stopped: tamis_kernel::tracee::Stopped = unimplemented!();
+/// # fn example(stopped: tamis_kernel::tracee::Stopped) -> Result<(), tamis_kernel::tracee::TraceError> {
 /// let registers = stopped.registers()?;
 /// println!("{} bytes", registers.bytes().len());
 /// stopped.set_registers(&registers)?;

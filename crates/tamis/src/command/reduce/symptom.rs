@@ -17,6 +17,7 @@ use tamis_session::path_text::PathText;
 use tamis_session::{Input, Loaded, Side, SideOptions};
 
 use super::{Args, file_name};
+use crate::cli::input::shell_word;
 use crate::cli::load::LoadArgs;
 use crate::cli::side;
 use crate::cli::{Failure, Global, call, quietly};
@@ -252,7 +253,7 @@ impl TestCommand {
             Failure::environment(format!("cannot make {}: {error}", folder.text()))
         })?;
         let file = folder.join(file_name(input));
-        let quoted = format!("'{}'", file.text().replace('\'', "'\\''"));
+        let quoted = shell_word(&file.text());
         let command = match command.contains("{}") {
             true => command.replace("{}", &quoted),
             false => format!("{command} {quoted}"),
