@@ -1,14 +1,13 @@
 //! The kernel's assembler `bpf_asm` as an oracle of assembler text: the package `bpf-asm` of PyPI has it as a module.
 
-use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tamis_bpf::Insn;
 
 use crate::child;
+use crate::scratch::Scratch;
 
 /// The package that is asked.
 pub const PACKAGE: &str = "bpf-asm 0.1.5";
@@ -33,16 +32,12 @@ print(json.dumps([made(text) for text in json.load(open(sys.argv[1]))]))
 /// # Panics
 /// If its answer is none, or a file can't be written.
 pub fn assemble(texts: &[String]) -> Result<Vec<Option<Vec<Insn>>>, String> {
-    // Tests of one process ask at the same time.
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let (process, count) = (std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
-    let name = format!("tamis-bpf-asm-{process}-{count}");
-    let path = env::temp_dir().join(name);
+    let scratch = Scratch::new("bpf-asm").expect("a folder for the texts");
+    let path = scratch.path().join("texts");
     fs::write(&path, Value::from(texts.to_vec()).to_string()).expect("the file can be written");
     let mut python = Command::new("python3");
     python.args(["-c", SCRIPT]).arg(&path).stdin(Stdio::null());
     let output = child::output(&mut python);
-    fs::remove_file(&path).expect("the file is there");
     let output = output.map_err(|error| format!("python3: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

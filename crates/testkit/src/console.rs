@@ -155,13 +155,16 @@ fn examples(markdown: &str) -> Vec<Example> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     fn failures(name: &str, markdown: &str) -> Vec<String> {
-        let work =
-            std::env::temp_dir().join(format!("tamis-console-{name}-{}", std::process::id()));
-        let failures = check(markdown, Path::new("/bin/cat"), &work).unwrap();
-        fs::remove_dir_all(work).unwrap();
-        failures
+        let scratch = Scratch::new(name).unwrap();
+        check(
+            markdown,
+            Path::new("/bin/cat"),
+            &scratch.path().join("work"),
+        )
+        .unwrap()
     }
 
     #[test]

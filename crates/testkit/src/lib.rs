@@ -24,6 +24,7 @@ pub mod oracle;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;
+pub mod scratch;
 pub mod seeds;
 pub mod skip;
 pub mod smt;

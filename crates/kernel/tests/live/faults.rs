@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
 
@@ -128,7 +129,8 @@ fn ignored_children() {
 
 /// A command that can't be waited for doesn't go on alone.
 fn denied_waiting() {
-    let marker = std::env::temp_dir().join(format!("tamis-denied-waiting-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let marker = folder.join(format!("denied-waiting-{}", std::process::id()));
     let script = format!("kill -STOP $$; touch {}", marker.display());
     deny(libc::SYS_waitid, EPERM);
     let error = RunError::NotWaitedFor(Errno(libc::EPERM));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tamis_testkit::scratch::Scratch;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
 
@@ -39,14 +40,15 @@ impl Engine {
 
     /// A folder with a container, with a filter if an engine has none by itself.
     fn folder(self) -> Folder {
-        let folder = match self {
+        let (folder, scratch) = match self {
             Engine::Runtime((runtime, _)) => {
                 let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-                folder.join("recorded-containers").join(runtime)
+                (folder.join("recorded-containers").join(runtime), None)
             }
             // Paths of sockets are short.
             Engine::Podman(runtime) => {
-                PathBuf::from(format!("/tmp/tamis-{runtime}-{}", std::process::id()))
+                let scratch = Scratch::new(runtime).expect("a folder");
+                (scratch.path().join("engine"), Some(scratch))
             }
         };
         let _ = fs::remove_dir_all(&folder);
@@ -55,7 +57,7 @@ impl Engine {
             bundle(&folder, &["/bin/sh", "-c", SCRIPT], true, OPEN);
             self.apply(&folder, OPEN);
         }
-        Folder(folder)
+        Folder(folder, scratch)
     }
 
     /// Gives the container this policy.
@@ -108,7 +110,10 @@ impl Engine {
 }
 
 /// Is removed with its files.
-struct Folder(PathBuf);
+struct Folder(
+    PathBuf,
+    #[expect(dead_code, reason = "it is removed with the value")] Option<Scratch>,
+);
 
 impl Drop for Folder {
     fn drop(&mut self) {

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tamis_testkit::child;
+use tamis_testkit::scratch::Scratch;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
@@ -335,7 +336,8 @@ fn programs_keep_the_privileges_of_their_files() {
         return;
     };
     // Where another user may execute it.
-    let own = PathBuf::from(format!("/tmp/tamis-effective-{}", std::process::id()));
+    let scratch = Scratch::open_to_readers("effective").expect("a folder");
+    let own = scratch.path().join("effective");
     fs::copy(&program, &own).expect("a copy");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o4755)).expect("its mode");
     let command = [
@@ -350,7 +352,7 @@ fn programs_keep_the_privileges_of_their_files() {
         .into_iter()
         .map(|backend| (backend, output(Some(backend), &command)))
         .collect();
-    fs::remove_file(&own).expect("it is there");
+    drop(scratch);
     if alone.stdout != b"0\n" {
         return skip::because(Need::Live, "files give no privileges here");
     }

@@ -333,17 +333,19 @@ fn write_files(golden: &Golden, work: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::env;
-
     use super::*;
+    use crate::scratch::Scratch;
 
     /// Checks a golden with `cat` instead of `tamis`.
     fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<CheckResult, String> {
-        let work = env::temp_dir().join(format!("tamis-golden-{name}-{}", std::process::id()));
+        let scratch = Scratch::new(name).map_err(|error| error.to_string())?;
         let golden = Golden::parse(text)?;
-        let checked = check(&golden, Path::new("/bin/cat"), &work, is_blessing);
-        fs::remove_dir_all(work).map_err(|error| error.to_string())?;
-        checked
+        check(
+            &golden,
+            Path::new("/bin/cat"),
+            &scratch.path().join("work"),
+            is_blessing,
+        )
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -27,6 +27,8 @@ use std::time::Duration;
 use tamis_bpf::Program;
 use tamis_kernel::dump;
 use tamis_kernel::tracee::{self, Event, Resume, Stop, Stopped, TraceOptions, Tracee};
+
+use crate::scratch::Scratch;
 
 mod cgroup;
 
@@ -168,10 +170,10 @@ impl Systemd {
         static BOOTED: Mutex<()> = Mutex::new(());
         // It guards no data that a panic could leave half written.
         let _booted = BOOTED.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = Folder::new()?;
-        write_units(&folder.0, units)?;
+        let folder = Scratch::new("systemd")?;
+        write_units(folder.path(), units)?;
         if let Some(shared) = shared {
-            symlink(shared, folder.0.join("shared"))?;
+            symlink(shared, folder.path().join("shared"))?;
         }
         let cgroup = Cgroup::new()?;
         let (sender, receiver) = mpsc::channel();
@@ -179,7 +181,7 @@ impl Systemd {
         // Tracing belongs to a thread, and waits for all that it traces.
         let traced = thread::scope(|scope| {
             let tracer = scope.spawn(|| {
-                let booted = self.boot(&folder.0, &cgroup, &is_over);
+                let booted = self.boot(folder.path(), &cgroup, &is_over);
                 // Nobody listens once the limit is over.
                 let _ = sender.send(());
                 booted
@@ -202,7 +204,7 @@ impl Systemd {
             return Err(io::Error::other("it ended before the last unit"));
         }
         let names = (0..units.len()).map(unit_name);
-        let log = fs::read(folder.0.join("log"))?;
+        let log = fs::read(folder.path().join("log"))?;
         let mut messages = messages(&String::from_utf8_lossy(&log));
         let loaded = names.map(|name| Loaded {
             started: found.remove(&name).unwrap_or(Started::NotLoaded),
@@ -353,27 +355,4 @@ fn write_units(folder: &Path, units: &[Unit]) -> io::Result<()> {
     fs::write(place.join(LAST), last)?;
     let target = format!("[Unit]\nDefaultDependencies=no\nWants={LAST}{names}\n");
     fs::write(place.join("tamis.target"), target)
-}
-
-/// A folder of the test, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> io::Result<Folder> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tamis-systemd-{}-{count}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        // What a killed test with this number has left.
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder)?;
-        Ok(Folder(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing is mounted below it in this namespace.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,0 +1,79 @@
+//! Folders of tests in the one for temporary files, where other users can make something by any name first.
+//!
+//! A test of root's that wrote to a name it can guess would follow a link that waits there. These folders are made by the
+//! test or not at all, nobody else can write them, and they are removed when dropped. A test that runs in cargo's
+//! folder has `CARGO_TARGET_TMPDIR` and needs none.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+
+/// A new folder of a test.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A folder that only this user can enter.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub fn new(name: &str) -> io::Result<Scratch> {
+        Scratch::of(&env::temp_dir(), name, 0o700)
+    }
+
+    /// A folder that others can enter, for what a test does as another user.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub fn open_to_readers(name: &str) -> io::Result<Scratch> {
+        Scratch::of(&env::temp_dir(), name, 0o755)
+    }
+
+    fn of(parent: &Path, name: &str, mode: u32) -> io::Result<Scratch> {
+        const MOST: u32 = 10_000;
+        for attempt in 0..MOST {
+            let folder = parent.join(format!("tamis-{name}-{}-{attempt}", process::id()));
+            match DirBuilder::new().mode(mode).create(&folder) {
+                Ok(()) => return Ok(Scratch(folder)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nobody else can write what is left.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_there_is_not_taken() {
+        let outer = Scratch::new("outer").unwrap();
+        let name = |attempt| {
+            let name = format!("tamis-x-{}-{attempt}", process::id());
+            outer.path().join(name)
+        };
+        fs::create_dir(name(0)).unwrap();
+        symlink("elsewhere", name(1)).unwrap();
+        let folder = Scratch::of(outer.path(), "x", 0o700).unwrap();
+        assert_eq!(folder.path(), name(2));
+    }
+}
