@@ -34,10 +34,13 @@ pub(super) fn fill(stage: &Path, tools: &Path, epoch: &str) -> Result<PathBuf> {
     let tamis = TAMIS.build()?;
     copy(&tamis, &stage.join("bin/tamis"), 0o755)?;
     copy(&EXEC.build()?, &stage.join("bin/tamis-exec"), 0o755)?;
-    let library = stage.join("lib/tamis/libtamis_libseccomp.so");
+    // The folder that the dynamic linker of a command is given, so it has nothing else.
+    let library = stage.join("lib/tamis/libseccomp");
     let built = LIBRARY.build()?;
     glibc::check(&built)?;
-    copy(&built, &library, 0o644)?;
+    copy(&built, &library.join("libseccomp.so.2"), 0o644)?;
+    let module = root().join("crates/tamis/python/seccomp.py");
+    copy(&module, &library.join("python3/seccomp.py"), 0o644)?;
 
     let manuals = stage.join("share/man/man1");
     done(Command::new(&tamis).arg("man").arg(&manuals))?;

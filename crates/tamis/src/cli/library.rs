@@ -1,25 +1,30 @@
 //! Where the shared library that stands for libseccomp is.
 //!
-//! It is a file of its own beside the program: in cargo's target directory, where builds and tests leave it, or in
-//! `lib/tamis` of the same prefix.
+//! It is a file of its own beside the program: in cargo's target directory, where builds and tests leave it, or by
+//! libseccomp's name in a folder of its own below `lib/tamis` of the same prefix, where packages have it.
 
 use std::env;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process;
 
 use object::{Object as _, ObjectKind, ObjectSymbol as _};
 use tamis_kernel::search;
 use tamis_scmp::header;
 use tamis_session::path_text::PathText;
 
-use crate::cli::Failure;
+use crate::cli::output::write_over_link;
+use crate::cli::private::{is_one_path, state_folder};
+use crate::cli::trust::{Span, weakness};
+use crate::cli::{Failure, exit};
 
 /// The name of the library's file, which isn't libseccomp's: nothing finds it by mistake.
 pub(crate) const FILE_NAME: &str = "libtamis_libseccomp.so";
+
+/// The folder of packages that has only the library and the Python module, from that of the program.
+const INSTALLED: &str = "../lib/tamis/libseccomp";
 
 /// The Python module with the names of libseccomp's: pure Python, which loads the library in the folder above its own.
 pub(crate) const PYTHON_MODULE: &str = include_str!("../../python/seccomp.py");
@@ -37,15 +42,21 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
     let folder = program.as_deref().ok().and_then(Path::parent);
-    let places = folder
-        .map(|folder| ["", "deps", "../lib/tamis"].map(|below| folder.join(below).join(FILE_NAME)));
-    let found = places.into_iter().flatten().find(|place| place.is_file());
-    found.ok_or_else(|| {
-        Failure::usage(
+    let installed = Path::new(INSTALLED).join(soname());
+    let built = ["", "deps"].map(|below| Path::new(below).join(FILE_NAME));
+    let places = built.into_iter().chain([installed]);
+    let mut places = places.filter_map(|place| Some(folder?.join(place)));
+    let Some(found) = places.find(|place| place.is_file()) else {
+        return Err(Failure::usage(
             format!("{FILE_NAME} is not beside this program"),
             "build it with `cargo build --release -p tamis-libseccomp`, or name it with --library FILE",
-        )
-    })
+        ));
+    };
+    // Beside a program in a folder for all, anybody can put a file.
+    match weakness(&found, Span::Now).map_err(|error| failed(&found, &error))? {
+        None => Ok(found),
+        Some(why) => Err(weak(&found, &why)),
+    }
 }
 
 /// Refuses a file that isn't tamis's library: one that doesn't define libseccomp's functions, or libseccomp itself.
@@ -94,48 +105,95 @@ pub(crate) fn archive(library: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A folder in which the dynamic linker finds the library by libseccomp's name; deleted with the value.
+/// A folder in which the dynamic linker finds the library by libseccomp's name, for as long as anything names it.
+///
+/// What outlives the command has the path in its environment, so the folder is never removed, and only this user and
+/// root can write there. Packages have it; for another library it is made in the state folder, with a copy.
 #[derive(Debug)]
-pub(crate) struct LinkFolder(PathBuf);
+pub(crate) struct LinkerFolder {
+    path: PathBuf,
+    has_python_module: bool,
+}
 
-impl LinkFolder {
-    /// A new folder that only this user can enter.
-    pub(crate) fn new(library: &Path) -> Result<LinkFolder, Failure> {
-        let library = library
-            .canonicalize()
-            .map_err(|error| failed(library, &error))?;
-        let folder = env::temp_dir().join(format!("tamis-libseccomp-{}", process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.map_err(|error| failed(&folder, &error))?;
-        let folder = LinkFolder(folder);
-        let link = folder
-            .0
-            .join(format!("libseccomp.so.{}", header::VERSION[0]));
-        symlink(library, &link).map_err(|error| failed(&link, &error))?;
-        Ok(folder)
+impl LinkerFolder {
+    /// The folder of a library.
+    ///
+    /// # Errors
+    /// If somebody else can write the library, or there is no place for the folder.
+    pub(crate) fn of(library: &Path) -> Result<LinkerFolder, Failure> {
+        let cannot = |error| failed(library, &error);
+        let library = library.canonicalize().map_err(cannot)?;
+        let own = |path| LinkerFolder {
+            path,
+            has_python_module: false,
+        };
+        if library.file_name().is_some_and(|name| *name == *soname())
+            && let Some(folder) = library.parent()
+            && is_one_path(folder)
+            && weakness(&library, Span::Lasting).map_err(cannot)?.is_none()
+        {
+            return Ok(own(folder.to_owned()));
+        }
+        if let Some(why) = weakness(&library, Span::Now).map_err(cannot)? {
+            return Err(weak(&library, &why));
+        }
+        let bytes = fs::read(&library).map_err(cannot)?;
+        let folder = state_folder(&format!("libseccomp/{:016x}", key(&library)))?;
+        keep(&folder.join(soname()), &bytes)?;
+        let module = folder.join(PYTHON_MODULE_PATH);
+        if let Some(folder) = module.parent().filter(|folder| !folder.is_dir()) {
+            let made = DirBuilder::new().mode(0o700).recursive(true).create(folder);
+            made.map_err(|error| failed(folder, &error))?;
+        }
+        keep(&module, PYTHON_MODULE.as_bytes())?;
+        Ok(own(folder))
     }
 
-    /// Adds the Python module.
-    pub(crate) fn add_python_module(&self) -> Result<(), Failure> {
-        let module = self.0.join(PYTHON_MODULE_PATH);
-        let written = match module.parent() {
-            Some(folder) => fs::create_dir(folder).and_then(|()| fs::write(&module, PYTHON_MODULE)),
-            None => Ok(()),
-        };
-        written.map_err(|error| failed(&module, &error))
+    /// Adds the Python module to what a command gets.
+    pub(crate) const fn add_python_module(&mut self) {
+        self.has_python_module = true;
     }
 
     /// A command that runs another with the folder before those of its `LD_LIBRARY_PATH`, and with that of the Python
-    /// module, if there is one, before those of its `PYTHONPATH`.
+    /// module, if it gets that, before those of its `PYTHONPATH`.
     pub(crate) fn around(&self, command: &[OsString]) -> Vec<OsString> {
-        let mut around = vec!["env".into(), before("LD_LIBRARY_PATH", &self.0)];
-        let module = self.0.join(PYTHON_MODULE_PATH);
-        if let Some(modules) = module.parent().filter(|modules| modules.is_dir()) {
+        let mut around = vec!["env".into(), before("LD_LIBRARY_PATH", &self.path)];
+        let module = self.path.join(PYTHON_MODULE_PATH);
+        if let Some(modules) = module.parent().filter(|_| self.has_python_module) {
             around.push(before("PYTHONPATH", modules));
         }
         around.extend_from_slice(command);
         around
     }
+}
+
+/// The name by which programs ask for libseccomp.
+fn soname() -> String {
+    format!("libseccomp.so.{}", header::VERSION[0])
+}
+
+/// A number for a path, the same in every run: two libraries of one user have two folders.
+fn key(path: &Path) -> u64 {
+    // FNV-1a, by its published constants.
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Writes a file that commands use while it is written, unless it has this content.
+fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    match fs::read(path).is_ok_and(|there| there == bytes) {
+        true => Ok(()),
+        false => write_over_link(path, bytes),
+    }
+}
+
+/// The refusal of a file of tamis's that somebody else can change.
+pub(crate) fn weak(path: &Path, why: &str) -> Failure {
+    let message = format!("{} is not safe to use: {why}", path.text());
+    let help = "install tamis where only this user and root can write, or change owner and mode";
+    Failure::new(exit::ENVIRONMENT, message, Some(help.to_owned()))
 }
 
 /// The setting of a variable to a folder and those that the environment has in it.
@@ -148,13 +206,6 @@ fn before(variable: &str, folder: &Path) -> OsString {
         setting.push(others);
     }
     setting
-}
-
-impl Drop for LinkFolder {
-    fn drop(&mut self) {
-        // What can't be deleted is left in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The failure to access a file.

@@ -33,11 +33,14 @@ pub(crate) mod output;
 pub(crate) mod packet;
 pub(crate) mod parquet;
 pub(crate) mod platform;
+pub(crate) mod private;
 pub(crate) mod proc;
 pub(crate) mod profile;
 pub(crate) mod progress;
+pub(crate) mod replace;
 pub(crate) mod side;
 pub(crate) mod target;
+pub(crate) mod trust;
 
 pub(crate) use failure::Failure;
 

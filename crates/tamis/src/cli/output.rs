@@ -4,9 +4,8 @@
 //! half a filter. A closed pipe ends the program silently, as every Unix filter does.
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +20,7 @@ use tamis_session::files;
 use tamis_session::path_text::{PathText, path_of};
 
 use super::failure::Failure;
+use super::replace::{replace_file, replace_link};
 use super::{Global, budget, is_new, message_as_is};
 
 /// Where a command's result goes.
@@ -346,99 +346,4 @@ fn with_warnings(
     let mut kept = warnings();
     kept.texts.clear();
     text(&kept.entries).map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))
-}
-
-/// Replaces a file by one with this content; on failure the old one stays as it was. What isn't a
-/// regular file (a device, a pipe, `/dev/stdout`) is written to directly.
-fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(path, bytes);
-    }
-    let path = &behind_links(path)?;
-    let (temporary, mut file) = create_beside(path, |path| File::create_new(path))?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| match fs::metadata(path) {
-            Ok(old) => {
-                // Only root may give a file away; for others the new one is theirs, as if the old had been removed.
-                let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
-                file.set_permissions(old.permissions())
-            }
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&temporary, path));
-    written.inspect_err(|_| remove_leftover(&temporary))
-}
-
-/// The file behind a symbolic link, also one that doesn't exist yet: it is replaced, and not the link.
-///
-/// # Errors
-/// A link of somebody else in a folder where anybody may put one, such as `/tmp`: the kernel refuses to follow these too
-/// (`fs.protected_symlinks`), where it is asked.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Ok(target) = fs::read_link(&path) else {
-            return Ok(fs::canonicalize(&path).unwrap_or(path));
-        };
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        check_link(&path, folder)?;
-        path = folder.join(target);
-    }
-    Err(io::Error::other("too many levels of symbolic links"))
-}
-
-/// Refuses a link that somebody else has put into a folder for all.
-fn check_link(link: &Path, folder: &Path) -> io::Result<()> {
-    const STICKY_AND_FOR_ALL: u32 = 0o1002;
-    let (owner, parent) = (fs::symlink_metadata(link)?.uid(), fs::metadata(folder)?);
-    let own = fs::metadata("/proc/self").map_or(0, |process| process.uid());
-    let is_for_all = parent.mode() & STICKY_AND_FOR_ALL == STICKY_AND_FOR_ALL;
-    match is_for_all && owner != own && owner != parent.uid() {
-        true => Err(io::Error::new(
-            ErrorKind::PermissionDenied,
-            "it is a link of somebody else in a folder for all",
-        )),
-        false => Ok(()),
-    }
-}
-
-fn replace_link(path: &Path, target: &Path) -> io::Result<()> {
-    let (temporary, ()) = create_beside(path, |path| symlink(target, path))?;
-    fs::rename(&temporary, path).inspect_err(|_| remove_leftover(&temporary))
-}
-
-fn remove_leftover(temporary: &Path) {
-    // The error before is the one to report; a leftover is the lesser evil.
-    let _ = fs::remove_file(temporary);
-}
-
-/// How many links are followed to a file that doesn't exist, as by the kernel.
-const MAX_LINKS: u32 = 40;
-
-/// How many names for a temporary file are tried.
-const MAX_ATTEMPTS: u32 = 100;
-
-/// What a function makes in the folder of another file, and its name. The function must fail if there is something, so
-/// that nobody can place a link where the file will be.
-fn create_beside<T>(
-    path: &Path,
-    make: impl Fn(&Path) -> io::Result<T>,
-) -> io::Result<(PathBuf, T)> {
-    let name = path.file_name().unwrap_or_default();
-    for attempt in 0..MAX_ATTEMPTS {
-        let mut temporary = name.to_owned();
-        temporary.push(format!(".tamis-{}-{attempt}", std::process::id()));
-        let temporary = path.with_file_name(temporary);
-        match make(&temporary) {
-            Ok(made) => return Ok((temporary, made)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(ErrorKind::AlreadyExists.into())
 }

@@ -10,7 +10,7 @@ use tamis_session::path_text::PathText;
 
 use crate::cli::library::failed;
 use crate::cli::output::{show, write_link, write_over_link};
-use crate::cli::{Failure, Global, exit, library};
+use crate::cli::{Failure, Global, exit, library, replace};
 
 /// The end of the help of `libseccomp` and of `libseccomp install`.
 const INSTALL: &str = "\
@@ -141,7 +141,7 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
 }
 
 fn make_folder(of: &Path) -> Result<(), Failure> {
-    let made = of.parent().map_or(Ok(()), fs::create_dir_all);
+    let made = of.parent().map_or(Ok(()), replace::make_folder);
     made.map_err(|error| failed(of, &error))
 }
 

@@ -3,7 +3,6 @@
 //! One page a subcommand, made of what `--help` says. The end of a help has examples, remarks and exit codes in one text;
 //! a manual has a section for each.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,8 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use crate::cli::output::write_file;
+use crate::cli::replace::make_folder;
 use crate::cli::{Failure, Global, exit};
 use tamis_session::path_text::PathText;
 
@@ -28,12 +29,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     global.refuse_document("a folder of manual pages")?;
     let failed =
         |path: &Path, error: &io::Error| Failure::environment(format!("{}: {error}", path.text()));
-    fs::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, &error))?;
+    make_folder(&args.folder).map_err(|error| failed(&args.folder, &error))?;
     let mut tamis = crate::Cli::command().disable_help_subcommand(true);
     tamis.build();
     for (name, text) in pages_of(&tamis, None).map_err(|error| failed(&args.folder, &error))? {
         let path = args.folder.join(name);
-        fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        write_file(&path, &text)?;
     }
     Ok(exit::OK)
 }

@@ -17,7 +17,7 @@ use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::denials::{Decider, Denials};
-use crate::cli::library::{self, LinkFolder, PrivateCopy};
+use crate::cli::library::{self, LinkerFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::ReportArgs;
 use crate::cli::side;
@@ -89,13 +89,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
     let load = args.load.for_installed_filter();
     let (policies, filters) = args.filters(inputs, &load, global)?;
-    let link = match args.libseccomp {
-        true => Some(library_for(&args.command, global)?),
-        false => None,
-    };
-    let words = match &link {
-        Some(link) => link.around(&args.command),
-        None => args.command.clone(),
+    let words = match args.libseccomp {
+        true => library_for(&args.command, global)?.around(&args.command),
+        false => args.command.clone(),
     };
     let [program, arguments @ ..] = words.as_slice() else {
         unreachable!("clap requires a command");
@@ -128,7 +124,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         true => denied::run(&command, &stack, &policies),
         false => run::run(&command).map(|result| (result, Denials::default())),
     };
-    drop(link);
     match result {
         Ok((report, denials)) => {
             let mut document = document(&report, &policies, &stack);
@@ -164,8 +159,8 @@ fn crash(report: &RunResult) -> Option<String> {
 }
 
 /// The folder in which a command finds the library; notes if the command would not use it, or gets another module.
-fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Failure> {
-    let folder = LinkFolder::new(&library::find(None)?)?;
+fn library_for(command: &[OsString], global: &Global) -> Result<LinkerFolder, Failure> {
+    let mut folder = LinkerFolder::of(&library::find(None)?)?;
     let copy = command
         .first()
         .and_then(|program| library::private_copy(program));
@@ -175,7 +170,7 @@ fn library_for(command: &[OsString], global: &Global) -> Result<LinkFolder, Fail
             path.text()
         )),
         Some(PrivateCopy::PythonModule(path)) => {
-            folder.add_python_module()?;
+            folder.add_python_module();
             global.notice(&format!(
                 "tamis: Python gets tamis's module `seccomp`; {} has a copy of libseccomp of its own",
                 path.text()

@@ -1,7 +1,6 @@
 //! `tamis trace`: the calls of a command while it makes them.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use tamis_recorder::view::{Decoder, Lines, Prefix, Sink, Watched};
 use tamis_session::path_text::PathText;
 
 use crate::cli::load::{ArchParser, native_arch};
-use crate::cli::{Failure, Global, platform};
+use crate::cli::{Failure, Global, platform, replace};
 
 mod item;
 mod json;
@@ -126,7 +125,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
     let is_standard = args.output.as_deref() == Some(Path::new("-"));
     let file = match &args.output {
-        Some(path) if !is_standard => Some(File::create(path).map_err(|error| {
+        Some(path) if !is_standard => Some(replace::create(path).map_err(|error| {
             Failure::environment(format!("cannot write {}: {error}", path.text()))
         })?),
         _ => None,

@@ -41,6 +41,7 @@ mod recorded_containers;
 mod recording;
 mod runs;
 mod schemas;
+mod shared_folders;
 mod stacks;
 mod trace;
 mod trace_structures;

@@ -23,7 +23,9 @@ use tamis_session::path_text::PathText;
 use tamis_session::{Input, Policy};
 
 use crate::cli::load::{self, LoadArgs};
+use crate::cli::replace::make_folder;
 use crate::cli::target::TargetArgs;
+use crate::cli::trust::{Span, nearest_folder, weakness};
 use crate::cli::{Failure, Global, budget, exit, output, side};
 use commands::{CommandLine, Installer};
 use root::Root;
@@ -113,6 +115,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     places.check(&files.name)?;
     let (installer, assumed) = installer(args, &root)?;
+    check_places(args, &root, &places, &installer)?;
     let load = LoadArgs::of_systemd(args.arch, args.strict)?;
     let title = format!("{} and its drop-ins", files.name);
     let text = files.text();
@@ -250,6 +253,34 @@ impl Places {
     }
 }
 
+/// Refuses a filter or an installer that somebody else could replace: the service uses them at each start. Those of an image
+/// lie elsewhere when it runs.
+fn check_places(
+    args: &Args,
+    root: &Root,
+    places: &Places,
+    installer: &Path,
+) -> Result<(), Failure> {
+    if args.dry_run || !root.is_own() {
+        return Ok(());
+    }
+    let folder = places.filter.parent().map(nearest_folder);
+    let named = folder.iter().map(PathBuf::as_path).chain([installer]);
+    for path in named {
+        let cannot = |error| Failure::environment(format!("{}: {error}", path.text()));
+        if let Some(why) = weakness(path, Span::Lasting).map_err(cannot)? {
+            let message = format!("the service would use what others can change: {why}");
+            let help = "choose places that only root can write, with `-o` and `--installer`";
+            return Err(Failure::new(
+                exit::ENVIRONMENT,
+                message,
+                Some(help.to_owned()),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a drop-in is a file that this command wrote.
 fn is_ours(drop_in: &Path) -> bool {
     let is_file = drop_in.symlink_metadata().is_ok_and(|data| data.is_file());
@@ -271,7 +302,7 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
             .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))
     };
     if let Some(folder) = places.drop_in.parent().filter(|folder| !folder.exists()) {
-        fs::create_dir_all(folder)
+        make_folder(folder)
             .map_err(|error| Failure::environment(format!("{}: {error}", folder.text())))?;
         readable(folder, 0o755)?;
     }

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Test};
@@ -20,6 +20,7 @@ use tamis_session::path_text::PathText;
 use super::guest::{self, Operation, nr};
 use super::peer::Peer;
 use crate::cli::Failure;
+use crate::cli::private::Scratch;
 use crate::cli::progress::Progress;
 
 /// What is measured: its name, the operation, how many batches of how many operations, and which calls are caught.
@@ -274,17 +275,12 @@ fn advice(platforms: &[&'static dyn Platform], figures: &[FigureEntry]) -> Vec<A
     CASES.iter().filter_map(best).collect()
 }
 
-/// A folder for guests and their readings, which is removed in the end.
-struct Folder(PathBuf);
+/// A folder for guests and their readings.
+struct Folder(Scratch);
 
 impl Folder {
     fn new() -> Result<Folder, Failure> {
-        let name = format!("tamis-platforms-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).map_err(|error| {
-            Failure::environment(format!("cannot make {}: {error}", path.text()))
-        })?;
-        Ok(Folder(path))
+        Scratch::new("platforms").map(Folder)
     }
 
     /// The times of an operation in each batch.
@@ -294,7 +290,7 @@ impl Folder {
         subject: Subject<'_>,
         placement: Placement,
     ) -> Result<Vec<f64>, String> {
-        let (program, readings) = (self.0.join("guest"), self.0.join("readings"));
+        let (program, readings) = (self.0.path().join("guest"), self.0.path().join("readings"));
         self.write(case, &program, &readings)
             .map_err(|error| error.to_string())?;
         let ended = run_guest(case, &program, subject, placement)?;
@@ -315,13 +311,6 @@ impl Folder {
         let bytes = guest::program(case.operation, case.batches, case.per_batch, &path);
         fs::write(program, bytes)?;
         fs::set_permissions(program, fs::Permissions::from_mode(0o700))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left there is a guest of a few hundred bytes.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -19,6 +19,7 @@ use tamis_session::{Input, Loaded, Side, SideOptions};
 use super::{Args, file_name};
 use crate::cli::input::shell_word;
 use crate::cli::load::LoadArgs;
+use crate::cli::private::Scratch;
 use crate::cli::side;
 use crate::cli::{Failure, Global, call, quietly};
 
@@ -56,17 +57,10 @@ pub(super) struct Candidate<'c> {
 /// A shell command and the file that it looks at, which is removed in the end.
 pub(super) struct TestCommand {
     command: String,
-    folder: PathBuf,
+    _folder: Scratch,
     file: PathBuf,
     /// How it last ended.
     ended: Cell<Option<ExitStatus>>,
-}
-
-impl Drop for TestCommand {
-    fn drop(&mut self) {
-        // A folder that is left over is the lesser evil.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
 }
 
 impl Symptom {
@@ -247,12 +241,8 @@ fn known_code(id: &str) -> Result<Code, Failure> {
 
 impl TestCommand {
     fn new(command: &str, input: &Input) -> Result<TestCommand, Failure> {
-        let folder = std::env::temp_dir().join(format!("tamis-reduce-{}", std::process::id()));
-        // Not `create_dir_all`: nobody else may have put a folder there.
-        fs::create_dir(&folder).map_err(|error| {
-            Failure::environment(format!("cannot make {}: {error}", folder.text()))
-        })?;
-        let file = folder.join(file_name(input));
+        let folder = Scratch::new("reduce")?;
+        let file = folder.path().join(file_name(input));
         let quoted = shell_word(&file.text());
         let command = match command.contains("{}") {
             true => command.replace("{}", &quoted),
@@ -260,7 +250,7 @@ impl TestCommand {
         };
         Ok(TestCommand {
             command,
-            folder,
+            _folder: folder,
             file,
             ended: Cell::new(None),
         })

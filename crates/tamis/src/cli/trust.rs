@@ -1,0 +1,125 @@
+//! Which paths only this user and root can change.
+//!
+//! A path that another program gets is used later than it was checked, perhaps by a process with more rights than its
+//! owner's. So each folder on the way to it has to belong to this user or to root, and nobody else may write there.
+//! What is read at once may lie below a folder for all with the sticky bit, such as `/tmp`, where nobody can move what
+//! is somebody else's; a path that lasts may not, because such folders are emptied, and then anybody can make it anew.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use tamis_session::path_text::PathText as _;
+
+/// The bit by which only owners move and remove files of a folder.
+const STICKY: u32 = 0o1000;
+/// The bits by which the group and all others write.
+const GROUP_WRITES: u32 = 0o020;
+const ALL_WRITE: u32 = 0o002;
+
+/// For how long a path has to be safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// It is read at once.
+    Now,
+    /// It is used by others, at any time.
+    Lasting,
+}
+
+/// The user of this process.
+///
+/// # Errors
+/// If `/proc` can't be read.
+pub(crate) fn own_user() -> io::Result<u32> {
+    Ok(fs::metadata("/proc/self")?.uid())
+}
+
+/// Why somebody else can change what is at a path, as a clause about the file or folder; `None` if nobody can.
+///
+/// Each part of the path is looked at from the root on, so that nobody can change a part behind the look.
+///
+/// # Errors
+/// If the path isn't there.
+pub(crate) fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
+    let path = fs::canonicalize(path)?;
+    let own = own_user()?;
+    // In a user namespace root is another number, or none.
+    let root = fs::metadata("/")?.uid();
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    for part in parts {
+        let data = fs::symlink_metadata(part)?;
+        let (owner, mode) = (data.uid(), data.mode());
+        let is_held = span == Span::Now && data.is_dir() && mode & STICKY != 0 && part != path;
+        // By convention a group of the user's own number has no other members.
+        let by_group = mode & GROUP_WRITES != 0 && data.gid() != own;
+        let why = if data.file_type().is_symlink() {
+            "became a symbolic link".to_owned()
+        } else if owner != own && owner != root {
+            format!("belongs to user {owner}")
+        } else if mode & ALL_WRITE != 0 && !is_held {
+            "can be written by all users".to_owned()
+        } else if by_group && !is_held {
+            format!("can be written by group {}", data.gid())
+        } else {
+            continue;
+        };
+        return Ok(Some(format!("{} {why}", part.text())));
+    }
+    Ok(None)
+}
+
+/// The nearest folder on the way to a path that is there.
+pub(crate) fn nearest_folder(path: &Path) -> PathBuf {
+    let mut there = path.ancestors().filter(|folder| folder.is_dir());
+    there.next().unwrap_or(Path::new("/")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::cli::private::Scratch;
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn folders_for_all_are_weak_and_sticky_ones_only_if_the_path_lasts() {
+        let scratch = Scratch::new("trust").unwrap();
+        let shared = scratch.path().join("shared");
+        let file = shared.join("own/file");
+        fs::create_dir_all(shared.join("own")).unwrap();
+        fs::write(&file, "").unwrap();
+        set(&shared.join("own"), 0o700);
+        set(&file, 0o600);
+        let weak_at = |mode: u32, span| {
+            set(&shared, mode);
+            let why = weakness(&file, span).unwrap();
+            why.is_some_and(|why| why.starts_with(&*format!("{} can be", shared.text())))
+        };
+        for span in [Span::Now, Span::Lasting] {
+            assert!(!weak_at(0o755, span), "{span:?}");
+            assert!(weak_at(0o777, span), "{span:?}");
+            assert_eq!(weak_at(0o1777, span), span == Span::Lasting);
+        }
+    }
+
+    #[test]
+    fn a_file_for_all_is_weak_wherever_it_lies_and_by_whatever_name() {
+        let scratch = Scratch::new("trust").unwrap();
+        let (file, link) = (scratch.path().join("file"), scratch.path().join("link"));
+        fs::write(&file, "").unwrap();
+        symlink("file", &link).unwrap();
+        for (mode, is_weak) in [(0o600, false), (0o644, false), (0o666, true), (0o602, true)] {
+            set(&file, mode);
+            for span in [Span::Now, Span::Lasting] {
+                let found = weakness(&link, span).unwrap();
+                assert_eq!(found.is_some_and(|why| why.contains("file can")), is_weak);
+            }
+        }
+    }
+}
