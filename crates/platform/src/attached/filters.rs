@@ -212,22 +212,35 @@ pub(super) fn concerns_all(call: &SeccompData) -> bool {
 
 /// Whether a call may install a filter.
 pub(crate) fn may_install(call: &SeccompData) -> bool {
-    let sets_filter = || call.args[0] as i32 == libc::PR_SET_SECCOMP;
-    let nr = i64::from(call.nr & !X32);
-    let is_one = nr == libc::SYS_seccomp || nr == libc::SYS_prctl && sets_filter();
-    is_one && call.arch == Arch::X86_64.audit()
+    let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
+    is_seccomp(call) || is_one(call, PRCTL) && sets_filter
 }
 
-/// Stops at 64-bit calls that may install a filter.
+/// Whether a call is `seccomp`.
+pub(crate) fn is_seccomp(call: &SeccompData) -> bool {
+    is_one(call, SECCOMP)
+}
+
+/// The numbers of a call in both interfaces, of which x86-64's stands for that of x32, too.
+type Numbers = (&'static [u32; 1], &'static [u32; 1]);
+const SECCOMP: Numbers = (&[317], &[354]);
+const PRCTL: Numbers = (&[157], &[172]);
+
+fn is_one(call: &SeccompData, ([x86_64], [x86]): Numbers) -> bool {
+    call.arch == Arch::X86_64.audit() && call.nr & !X32 == *x86_64
+        || call.arch == Arch::X86.audit() && call.nr == *x86
+}
+
+/// Stops at calls that may install a filter.
 fn stop_at_filters() -> Program {
-    let told = |nr: &'static [u32], when| Rule {
-        x86_64: nr,
-        x86: &[],
+    let told = |(x86_64, x86): Numbers, when| Rule {
+        x86_64,
+        x86,
         when,
         action: Action::new(ActionKind::Trace, INSTALLS),
     };
     let sets_filter = (0, Test::Eq, libc::PR_SET_SECCOMP as u32);
-    answer(&[told(&[317], None), told(&[157], Some(sets_filter))])
+    answer(&[told(SECCOMP, None), told(PRCTL, Some(sets_filter))])
 }
 
 /// Denies making tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags of
@@ -410,15 +423,21 @@ mod tests {
 
     #[test]
     fn calls_that_install_filters_are_told() {
-        let call = |nr: u32, first: u64| SeccompData {
+        let call_of = |arch: Arch, nr: u32, first: u64| SeccompData {
             nr,
-            arch: Arch::X86_64.audit(),
+            arch: arch.audit(),
             args: [first, 0, 0, 0, 0, 0],
             ..SeccompData::default()
         };
-        for nr in [0, 157, 317, 157 | X32, 317 | X32] {
-            for first in [1, 22, 38] {
-                let call = call(nr, first);
+        let call = |nr, first| call_of(Arch::X86_64, nr, first);
+        for nr in [0, 157, 317, 172, 354]
+            .into_iter()
+            .flat_map(|nr| [nr, nr | X32])
+        {
+            for (first, arch) in [1, 22, 38].into_iter().flat_map(|first| {
+                [Arch::X86_64, Arch::X86, Arch::Aarch64].map(|arch| (first, arch))
+            }) {
+                let call = call_of(arch, nr, first);
                 let told = Action::new(ActionKind::Trace, INSTALLS).ret();
                 let is_told = interp::run(&stop_at_filters(), &call).ret == told;
                 assert_eq!(is_told, may_install(&call), "{call:?}");
@@ -426,5 +445,7 @@ mod tests {
         }
         assert!(may_install(&call(317, 1)) && may_install(&call(157, 22)));
         assert!(!may_install(&call(157, 38)));
+        assert!(may_install(&call_of(Arch::X86, 354, 1)));
+        assert!(!may_install(&call_of(Arch::X86, 317, 1)) && !may_install(&call(354, 1)));
     }
 }

@@ -40,7 +40,7 @@ use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::Task;
 
-pub(crate) use filters::{OF_COUNTED, OF_PATCHED, may_install};
+pub(crate) use filters::{OF_COUNTED, OF_PATCHED, is_seccomp, may_install};
 pub(crate) use space::Remote;
 pub(crate) use stopping::unless_ended;
 pub(crate) use tracer::{Residence, Start, Tracer};

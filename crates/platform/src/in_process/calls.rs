@@ -8,6 +8,7 @@ use tamis_engine::Evaluator;
 use tamis_kernel::Errno;
 
 use super::filter::MASKS;
+use crate::attached;
 use crate::supervisor::{Answer, Supervisor};
 use crate::sys::guest::{self, ACTION_WORDS, Whose};
 use crate::task::{Space, Task, TaskId};
@@ -165,6 +166,15 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
 
 /// Leaves a call to the guest, and to the kernel, whose filter decides.
 fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
+    match installs(call) {
+        Installs::Nothing => {}
+        // Its filter may not allow what we call: no call of this thread comes here any more.
+        Installs::ForThread => guest::stop_dispatch(),
+        Installs::ForAll => {
+            guest::stop_everywhere(thread);
+            return Outcome::Again;
+        }
+    }
     if call.arch == Arch::X86.audit() {
         // It may be about a handler.
         guest::block_in_handler(thread);
@@ -176,15 +186,6 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
         libc::SYS_vfork => return without_dispatch(),
         libc::SYS_clone if shares_stack => return without_dispatch(),
         _ => {}
-    }
-    match installs(call) {
-        Installs::Nothing => {}
-        // Its filter may not allow what we call: no call of this thread comes here any more.
-        Installs::ForThread => guest::stop_dispatch(),
-        Installs::ForAll => {
-            guest::stop_everywhere(thread);
-            return Outcome::Again;
-        }
     }
     forward(call, call, thread)
 }
@@ -204,12 +205,17 @@ fn installs(call: &SeccompData) -> Installs {
     let [first, second, third, ..] = call.args;
     // Libraries ask for a flag by a filter that isn't there.
     let is_there = third != 0;
-    match i64::from(call.nr) {
-        libc::SYS_seccomp if first as u32 == STRICT => Installs::ForThread,
-        libc::SYS_seccomp if first as u32 != FILTER || !is_there => Installs::Nothing,
-        libc::SYS_seccomp if second & FOR_ALL_THREADS != 0 => Installs::ForAll,
-        libc::SYS_seccomp => Installs::ForThread,
-        libc::SYS_prctl if first as i32 == libc::PR_SET_SECCOMP => Installs::ForThread,
+    if !attached::may_install(call) {
+        return Installs::Nothing;
+    }
+    // `prctl` with these arguments.
+    let is_prctl = !attached::is_seccomp(call);
+    match first as u32 {
+        _ if is_prctl => Installs::ForThread,
+        STRICT => Installs::ForThread,
+        FILTER if !is_there => Installs::Nothing,
+        FILTER if second & FOR_ALL_THREADS != 0 => Installs::ForAll,
+        FILTER => Installs::ForThread,
         _ => Installs::Nothing,
     }
 }

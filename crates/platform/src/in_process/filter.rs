@@ -108,6 +108,8 @@ fn rewritten(guest: &Program, ips: [u64; 2], pid: i32) -> Result<Program, Unsupp
     let marker = Action::new(ActionKind::Trap, OURS);
     let trace = Action::errno(libc::ENOSYS as u16);
     let own = [
+        Op::LoadData(ARCH),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 5),
         Op::LoadData(NR),
         Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 2, 0),
         Op::LoadData(low(0)),

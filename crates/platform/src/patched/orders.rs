@@ -1,7 +1,7 @@
 //! What has been decided about calls that the kernel decides again.
 //!
 //! A thread may have several: a signal handler that interrupts it between the answer and the call asks about its own. Each lets one call
-//! through, with the same number and arguments.
+//! through, of the same architecture, with the same number and arguments: 11 is `munmap` in one interface and `execve` in another.
 //!
 //! If a handler leaves by a jump, the interrupted call is never made, and nobody tells. Its order stays until the thread makes such a call,
 //! leaves, or has too many: one call is made that was to be made and wasn't, unasked, and a thread keeps a few hundred bytes.
@@ -20,6 +20,7 @@ const OF_THREAD: usize = 4;
 /// A decision about the next call of a task.
 #[derive(Debug)]
 pub(crate) struct Order {
+    pub(super) arch: u32,
     pub(super) nr: u32,
     pub(super) args: [u64; 6],
     /// What is made instead.
@@ -62,10 +63,13 @@ impl Orders {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Arch;
+
     use super::{OF_THREAD, Order, Orders};
 
     fn order(nr: u32) -> Order {
         Order {
+            arch: Arch::X86_64.audit(),
             nr,
             args: [0; 6],
             replacement: None,

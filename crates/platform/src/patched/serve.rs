@@ -214,6 +214,7 @@ impl<'a> Desk<'a> {
         };
         self.count_forward(seat, call.nr);
         let order = Order {
+            arch: call.arch,
             nr: call.nr,
             args: call.args,
             replacement,
@@ -274,7 +275,7 @@ impl<'a> Desk<'a> {
                 Some(handler) => (handler.args_of)(call, &order.args),
                 None => call.args,
             };
-            (order.nr, order.args) == (call.nr, args)
+            (order.arch, order.nr, order.args) == (call.arch, call.nr, args)
         })
     }
 }

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 61] = [
+pub(crate) const CASES: [Case; 63] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -99,12 +99,28 @@ pub(crate) const CASES: [Case; 61] = [
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
     guest!("late", filters_and_forks),
+    Case::new(
+        "late, by i386",
+        |caps| {
+            let misses = (!caps.catches_i386).then_some("it misses calls of the 32-bit interface");
+            misses.or_else(|| filters_and_forks(caps))
+        },
+        late_by_i386,
+    ),
     Case::new("rush", threads, crate::rush::rush),
     Case::new("rolled back", patches, rolled_back),
     Case::new(
         "interfaces",
         |caps| (!caps.catches_i386).then_some("it misses calls of the 32-bit interface"),
         interfaces,
+    ),
+    Case::new(
+        "permits",
+        |caps| {
+            let has_all = caps.catches_i386 && caps.has_threads;
+            (!has_all).then_some("it misses calls of the 32-bit interface, or has no threads")
+        },
+        permits,
     ),
     Case::new(
         "32-bit program",
@@ -260,12 +276,18 @@ fn signalled(signal: i32) -> impl Fn(&Ended) -> bool {
     move |ended| ended.is_by(signal)
 }
 
-fn interfaces(platform: &dyn Platform) -> Outcome {
+const WITHOUT_I386: Outcome = Outcome::Skipped("this kernel has no 32-bit interface");
+
+fn has_i386() -> bool {
     let native = std::process::Command::new(guests::path("interfaces"))
         .arg("probe")
         .status();
-    if native.expect("it starts").code() != Some(0) {
-        return Outcome::Skipped("this kernel has no 32-bit interface");
+    native.expect("it starts").code() == Some(0)
+}
+
+fn interfaces(platform: &dyn Platform) -> Outcome {
+    if !has_i386() {
+        return WITHOUT_I386;
     }
     let host = Host::default();
     let options = Options::default();
@@ -274,12 +296,33 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
+/// A filter for all threads that is installed by the 32-bit interface comes as gently as another.
+fn late_by_i386(platform: &dyn Platform) -> Outcome {
+    if !has_i386() {
+        return WITHOUT_I386;
+    }
+    let (host, options) = (Host::default(), Options::default());
+    let ended = run(platform, "late", &["i386"], Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
+/// What a call of one interface is allowed, a call of the other with its number isn't.
+fn permits(platform: &dyn Platform) -> Outcome {
+    if !has_i386() {
+        return WITHOUT_I386;
+    }
+    let has_slots = ["patched", "stub"].contains(&platform.name());
+    let args = if has_slots { &["slots"][..] } else { &[] };
+    let (host, options) = (Host::default(), Options::default());
+    let ended = run(platform, "permits", args, Asked::Some, &host, &options);
+    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
+    Outcome::Passed
+}
+
 /// A guest that attacks its machine's monitor, under a filter that denies the 32-bit interface.
 fn monitor(platform: &dyn Platform) -> Outcome {
-    let native = std::process::Command::new(guests::path("interfaces"))
-        .arg("probe")
-        .status();
-    let has_i386 = native.expect("it starts").code() == Some(0);
+    let has_i386 = has_i386();
     let filter = host::without_i386();
     let guest = Guest {
         program: guests::path("monitor").into(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 35] = [
+pub(crate) const NAMES: [&str; 36] = [
     "attack",
     "answered",
     "answers",
@@ -29,6 +29,7 @@ pub(crate) const NAMES: [&str; 35] = [
     "memory",
     "monitor",
     "newborn",
+    "permits",
     "pointers",
     "processes",
     "registers",

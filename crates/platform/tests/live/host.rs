@@ -135,6 +135,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
         libc::SYS_inotify_init1,
         libc::SYS_sysinfo,
         libc::SYS_getgid,
+        libc::SYS_gettimeofday,
         libc::SYS_getpriority | i64::from(X32),
     ];
     let others = [

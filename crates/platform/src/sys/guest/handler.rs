@@ -124,7 +124,7 @@ fn answer(
         nr: info.nr as u32,
         arch: info.arch,
         ip: info.call_address,
-        args: ARGS.map(|place| context[place]),
+        args: args(info.arch, context),
     };
     let outcome = calls().decide(&call, thread);
     match outcome {
@@ -152,6 +152,16 @@ fn answer(
         }
     }
     at_once(context, thread)
+}
+
+/// The arguments of a call, by the registers of its interface.
+fn args(arch: u32, context: &[u64; WORDS]) -> [u64; 6] {
+    /// `ebx`, `ecx`, `edx`, `esi`, `edi`, `ebp`.
+    const OF_I386: [usize; 6] = [16, 19, 17, 14, 13, 15];
+    match arch == Arch::X86.audit() {
+        true => OF_I386.map(|place| context[place] & u64::from(u32::MAX)),
+        false => ARGS.map(|place| context[place]),
+    }
 }
 
 /// The guest makes the call itself, where it has made it.

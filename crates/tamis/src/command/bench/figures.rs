@@ -54,8 +54,13 @@ impl ExpectedFigures {
     }
 }
 
+/// A call's architecture and number, by which the kernel knows whether to skip filters.
+const fn number(call: &SeccompData) -> (u32, u32) {
+    (call.arch, call.nr)
+}
+
 /// For which numbers the kernel skips the filters, asked of the kernel: per subject.
-pub(super) struct Skipped(Vec<HashMap<u32, bool>>);
+pub(super) struct Skipped(Vec<HashMap<(u32, u32), bool>>);
 
 impl Skipped {
     /// Asks for all numbers of the cases.
@@ -65,7 +70,7 @@ impl Skipped {
     pub(super) fn ask(subjects: &[TimedStack], cases: &Cases) -> Result<Skipped, MeasureError> {
         let mut calls: Vec<SeccompData> = Vec::new();
         for call in cases.iter().flat_map(|case| &case.made) {
-            if !calls.iter().any(|known| known.nr == call.nr) {
+            if !calls.iter().any(|known| number(known) == number(call)) {
                 calls.push(*call);
             }
         }
@@ -77,7 +82,7 @@ impl Skipped {
         let known = answers.into_iter().map(|answers| {
             let pairs = calls.iter().zip(answers);
             pairs
-                .filter_map(|(call, answer)| Some((call.nr, answer?)))
+                .filter_map(|(call, answer)| Some((number(call), answer?)))
                 .collect()
         });
         Ok(Skipped(known.collect()))
@@ -89,7 +94,7 @@ impl Skipped {
         let known = &self.0[subject];
         let mut skipped = 0_usize;
         for call in &case.made {
-            skipped += usize::from(*known.get(&call.nr)?);
+            skipped += usize::from(*known.get(&number(call))?);
         }
         Some(skipped as f64 / case.made.len().max(1) as f64)
     }
