@@ -2,7 +2,11 @@
 //!
 //! A filter's `trace` stops a task once, before the call: skipping it takes the number -1, and its result is set. At the
 //! entry of every call, `PTRACE_SYSCALL` does the same and stops again at the exit. `PTRACE_SYSEMU` stops once and
-//! makes no call; one that is to be made is made again from its instruction on, with `PTRACE_SYSCALL`.
+//! makes no call; one that is to be made is made again from its instruction on, with `PTRACE_SYSCALL`. Calls through the vsyscall
+//! page stop for a filter alone, and not at their exit.
+//!
+//! Of the stops that a filter asks for, the data says nothing about who asked: of several filters that say `trace` the newest
+//! one's counts, which may be the guest's own. What the guest's first filter says about the call decides.
 
 use std::thread;
 
@@ -10,7 +14,7 @@ use tamis_abi::{Action, ActionKind, Arch, SeccompData, restart};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
-use super::filters::{INSTALLS, OURS, concerns_all, may_install};
+use super::filters::{INSTALLS, OURS, concerns_all, is_vsyscall, may_install};
 use super::space::Remote;
 use super::tracer::Tracer;
 use crate::error::{PlatformError, Unsupported};
@@ -60,35 +64,45 @@ impl Tracer<'_> {
         if data != u32::from(OURS) && self.mechanism == Mechanism::Watch {
             return self.on_foreign(stopped, &call);
         }
-        if may_install(&call) {
-            if !self.roll_back(stopped, concerns_all(&call))? {
-                // It makes the call again, and other calls are seen to meanwhile.
-                stopped.skip_call()?;
-                return stopped.repeat_call(call.nr, call.ip);
-            }
-            if data == u32::from(INSTALLS) {
-                return Ok(());
-            }
+        // The platform still installs the guest's filters.
+        if !self.is_armed() {
+            return Ok(());
         }
-        // A filter that the guest has installed itself may say `trace`, too: ours then said something weaker, or the
-        // same.
-        if data != u32::from(OURS) && !self.is_notified(&call) {
+        let is_stopped_before = matches!(self.mechanism, Mechanism::Syscall | Mechanism::Emulate);
+        if is_stopped_before && !is_vsyscall(&call) {
+            return without_tracer(stopped);
+        }
+        if may_install(&call) && !self.roll_back(stopped, concerns_all(&call))? {
+            // It makes the call again, and other calls are seen to meanwhile.
             stopped.skip_call()?;
-            return stopped.set_result(-i64::from(libc::ENOSYS));
+            return stopped.repeat_call(call.nr, call.ip);
         }
         let tid = stopped.tracee().tid();
-        if let Some(patching) = &mut self.patching {
-            if call.nr == stub::HELLO && call.arch == X86_64 {
-                let result = patching.hello(tid, call.args[0]);
-                return self.carry_out(stopped, call, Decision::Skip(result));
-            }
-            if let Some(order) = patching.desk().take_order(tid, &call) {
-                let made = Decision::Make { is_asked: true };
-                let decision = order
-                    .replacement
-                    .map_or(made, |new| self.replace(&call, new));
-                return self.carry_out(stopped, call, decision);
-            }
+        if let Some(patching) = &mut self.patching
+            && data == u32::from(OURS)
+            && call.nr == stub::HELLO
+            && call.arch == X86_64
+        {
+            let result = patching.hello(tid, call.args[0]);
+            return self.carry_out(stopped, call, Decision::Skip(result));
+        }
+        if !self.is_notified(&call) {
+            let is_ours = self.mechanism == Mechanism::Patch
+                && data == u32::from(INSTALLS)
+                && may_install(&call);
+            return match is_ours {
+                true => Ok(()),
+                false => without_tracer(stopped),
+            };
+        }
+        if let Some(patching) = &mut self.patching
+            && let Some(order) = patching.desk().take_order(tid, &call)
+        {
+            let made = Decision::Make { is_asked: true };
+            let decision = order
+                .replacement
+                .map_or(made, |new| self.replace(&call, new));
+            return self.carry_out(stopped, call, decision);
         }
         // The supervisor has forwarded it before.
         if self.repeated.remove(&tid) == Some(call) {
@@ -125,13 +139,11 @@ impl Tracer<'_> {
 
     /// A filter of a watched guest has returned `trace`: it has no tracer of its own, so the call fails.
     fn on_foreign(&self, stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
-        let result = -i64::from(libc::ENOSYS);
-        stopped.skip_call()?;
-        stopped.set_result(result)?;
+        without_tracer(stopped)?;
         if self.is_notified(call) {
             let mut task = AtStop::new(stopped, ORIG_RAX);
             let _ = self.supervisor.call(&mut task, call);
-            self.supervisor.result(&mut task, call, result);
+            self.supervisor.result(&mut task, call, NO_TRACER);
         }
         Ok(())
     }
@@ -206,6 +218,10 @@ impl Tracer<'_> {
             }
             Decision::End => return Ok(()),
         };
+        // It has no exit.
+        if is_vsyscall(&call) {
+            return Ok(());
+        }
         let is_told = is_asked && self.has_results;
         if is_told || self.mechanism == Mechanism::Syscall {
             self.set_phase(stopped, Phase::Exit { call, is_told });
@@ -275,6 +291,10 @@ impl Tracer<'_> {
 
     /// Replaces a call.
     fn replace(&mut self, call: &SeccompData, new: SeccompData) -> Decision {
+        // The kernel kills for another number, by the page.
+        if is_vsyscall(call) && new.nr != call.nr {
+            return self.refuse("replacing a call through the vsyscall page by another");
+        }
         if (new.arch, call.arch) == (X86_64, X86_64) {
             return Decision::Replace(SeccompData { ip: call.ip, ..new });
         }
@@ -294,6 +314,15 @@ impl Tracer<'_> {
 }
 
 const X86_64: u32 = Arch::X86_64.audit();
+
+/// The result of a call for which a filter wants a tracer, where there is none.
+const NO_TRACER: i64 = -(libc::ENOSYS as i64);
+
+/// What the kernel does for a filter that wants a tracer, where there is none: a filter of the guest's own has none.
+fn without_tracer(stopped: &Stopped) -> Result<(), TraceError> {
+    stopped.skip_call()?;
+    stopped.set_result(NO_TRACER)
+}
 
 /// The words of `struct user_regs_struct` for the result of a call and for its number.
 const RAX: usize = 10;

@@ -9,6 +9,7 @@ use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
 
 use super::Mechanism;
 use crate::error::Unsupported;
+use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR};
 use crate::patched::counted::allow_at_gates;
 use crate::rewrite::Rewrite;
 use crate::sys::stub;
@@ -83,6 +84,8 @@ pub(super) fn filters(
         ],
         _ => vec![
             traced,
+            (no_listeners(), Flags::NONE),
+            (stop_at_vsyscalls(program, trace)?, Flags::NONE),
             (rewrite.apply(program, &allow_skipped())?, Flags::NONE),
         ],
     })
@@ -116,6 +119,51 @@ fn listener_flags() -> Flags {
         true => Flag::NewListener | flag,
         false => Flag::NewListener.into(),
     }
+}
+
+/// Whether a call is made through the vsyscall page: by an address that the kernel emulates, without an instruction of the guest's
+/// that makes calls. Filters decide about it, but the task doesn't stop at its entry and exit.
+pub(super) fn is_vsyscall(call: &SeccompData) -> bool {
+    let mut places = VSYSCALLS.iter();
+    call.arch == Arch::X86_64.audit() && places.any(|place| *place == (call.nr, call.ip))
+}
+
+/// `gettimeofday`, `time` and `getcpu`, and where they are in the page (`arch/x86/entry/vsyscall/vsyscall_emu_64.S`).
+const VSYSCALLS: [(u32, u64); 3] = [
+    (96, 0xffff_ffff_ff60_0000),
+    (201, 0xffff_ffff_ff60_0400),
+    (309, 0xffff_ffff_ff60_0800),
+];
+
+/// Asks about calls through the vsyscall page, where all others stop without a filter.
+fn stop_at_vsyscalls(program: &Program, asks: Action) -> Result<Program, Unsupported> {
+    let rewrite = Rewrite {
+        notify: asks,
+        trace: NO_TRACER,
+        executes: None,
+        kills_thread: None,
+    };
+    let [(first, page), (second, _), (third, _)] = VSYSCALLS;
+    rewrite.apply(
+        program,
+        &[
+            Op::LoadData(ARCH),
+            Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 9),
+            // The kernel keeps what is allowed of all other numbers.
+            Op::LoadData(NR),
+            Op::branch(Test::Eq, first, 2, 0),
+            Op::branch(Test::Eq, second, 1, 0),
+            Op::branch(Test::Eq, third, 0, 5),
+            Op::LoadData(IP_HIGH),
+            Op::branch(Test::Eq, (page >> 32) as u32, 0, 3),
+            Op::LoadData(IP_LOW),
+            Op::Alu(AluOp::And, Operand::K(!0xc00)),
+            Op::branch(Test::Eq, page as u32, 1, 0),
+            Op::RetImm(Action::ALLOW.ret()),
+            // Registers as the guest's filter expects them.
+            Op::Alu(AluOp::And, Operand::K(0)),
+        ],
+    )
 }
 
 /// Stops at the call by which threads of patched guests say hello.
@@ -280,7 +328,7 @@ fn no_tracer_of_its_choice() -> Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis_bpf::interp;
+    use tamis_bpf::{Stack, interp};
 
     #[test]
     fn only_filters_with_a_listener_are_denied() {
@@ -373,9 +421,9 @@ mod tests {
     fn a_skipped_call_is_allowed_whatever_the_filter_says() {
         let deny = Op::RetImm(Action::KILL_PROCESS.ret());
         let deny = Program::new(vec![deny.into()], NATIVE_ENDIAN).unwrap();
-        let [_, (filter, _)] = &filters(Catcher::Kernel(Mechanism::Syscall), &deny).unwrap()[..]
-        else {
-            panic!("two filters");
+        let all = filters(Catcher::Kernel(Mechanism::Syscall), &deny).unwrap();
+        let [_, _, _, (filter, _)] = &all[..] else {
+            panic!("four filters");
         };
         let verdict = |nr| {
             let call = SeccompData {
@@ -418,6 +466,46 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn calls_through_the_vsyscall_page_and_no_others_stop_by_a_filter() {
+        let notify = Op::RetImm(ActionKind::Notify.ret());
+        let all = Program::new(vec![notify.into()], NATIVE_ENDIAN).unwrap();
+        for mechanism in [Mechanism::Syscall, Mechanism::Emulate] {
+            let filters = filters(Catcher::Kernel(mechanism), &all).unwrap();
+            let filters = filters.into_iter().map(|(filter, _)| filter).collect();
+            let stack = Stack::new(filters).unwrap();
+            let places = VSYSCALLS.map(|(_, ip)| ip);
+            let ips = places.into_iter().flat_map(|ip| {
+                [
+                    ip,
+                    ip + 9,
+                    ip - 1,
+                    ip & u64::from(u32::MAX),
+                    ip - 0x1000,
+                    ip + 0x1000,
+                ]
+            });
+            for (ip, nr) in ips.flat_map(|ip| (0..400).map(move |nr| (ip, nr))) {
+                for arch in [Arch::X86_64, Arch::X86] {
+                    let call = SeccompData {
+                        nr,
+                        arch: arch.audit(),
+                        ip,
+                        ..SeccompData::default()
+                    };
+                    let stops = stack.run(&call).ret == Action::new(ActionKind::Trace, OURS).ret();
+                    // The kernel makes no call with the number of one from the place of another.
+                    let is_of_page = arch == Arch::X86_64
+                        && places.contains(&ip)
+                        && VSYSCALLS.iter().any(|(known, _)| *known == nr);
+                    assert_eq!(stops, is_of_page, "{call:?}");
+                    assert!(stops || !is_vsyscall(&call));
+                }
+            }
+            assert!(stack.is_cacheable(Arch::X86_64.audit(), 0));
         }
     }
 

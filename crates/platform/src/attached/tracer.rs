@@ -345,8 +345,8 @@ fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
         | TraceOptions::CLONE
         | TraceOptions::EXEC;
     let options = match mechanism {
-        Mechanism::Trace | Mechanism::Patch | Mechanism::Watch => follow | TraceOptions::SECCOMP,
-        _ => follow,
+        Mechanism::Notify => follow,
+        _ => follow | TraceOptions::SECCOMP,
     };
     let tracee = Tracee::seize(held.pid(), options)?;
     if matches!(mechanism, Mechanism::Syscall | Mechanism::Emulate) {

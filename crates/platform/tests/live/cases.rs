@@ -16,7 +16,7 @@ use tamis_platform::{
 };
 
 use crate::host::{self, Asked, Host, filter};
-use crate::{guests, limits, newborn};
+use crate::{evasion, guests, limits, newborn};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 63] = [
+pub(crate) const CASES: [Case; 66] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -105,7 +105,7 @@ pub(crate) const CASES: [Case; 63] = [
             let misses = (!caps.catches_i386).then_some("it misses calls of the 32-bit interface");
             misses.or_else(|| filters_and_forks(caps))
         },
-        late_by_i386,
+        evasion::late_by_i386,
     ),
     Case::new("rush", threads, crate::rush::rush),
     Case::new("rolled back", patches, rolled_back),
@@ -120,7 +120,17 @@ pub(crate) const CASES: [Case; 63] = [
             let has_all = caps.catches_i386 && caps.has_threads;
             (!has_all).then_some("it misses calls of the 32-bit interface, or has no threads")
         },
-        permits,
+        evasion::permits,
+    ),
+    Case::new("hides", filters_and_forks, evasion::hides),
+    Case::new("without filters", any, evasion::without_filters),
+    Case::new(
+        "vsyscall",
+        |caps| {
+            let is_vm = caps.isolation == Isolation::Vm;
+            is_vm.then_some("its guests have no vsyscall page")
+        },
+        evasion::vsyscall,
     ),
     Case::new(
         "32-bit program",
@@ -276,9 +286,9 @@ fn signalled(signal: i32) -> impl Fn(&Ended) -> bool {
     move |ended| ended.is_by(signal)
 }
 
-const WITHOUT_I386: Outcome = Outcome::Skipped("this kernel has no 32-bit interface");
+pub(crate) const WITHOUT_I386: Outcome = Outcome::Skipped("this kernel has no 32-bit interface");
 
-fn has_i386() -> bool {
+pub(crate) fn has_i386() -> bool {
     let native = std::process::Command::new(guests::path("interfaces"))
         .arg("probe")
         .status();
@@ -292,30 +302,6 @@ fn interfaces(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     let options = Options::default();
     let ended = run(platform, "interfaces", &[], Asked::Some, &host, &options);
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-    Outcome::Passed
-}
-
-/// A filter for all threads that is installed by the 32-bit interface comes as gently as another.
-fn late_by_i386(platform: &dyn Platform) -> Outcome {
-    if !has_i386() {
-        return WITHOUT_I386;
-    }
-    let (host, options) = (Host::default(), Options::default());
-    let ended = run(platform, "late", &["i386"], Asked::Some, &host, &options);
-    assert_eq!(ended.expect("it runs"), Ended::Exited(0));
-    Outcome::Passed
-}
-
-/// What a call of one interface is allowed, a call of the other with its number isn't.
-fn permits(platform: &dyn Platform) -> Outcome {
-    if !has_i386() {
-        return WITHOUT_I386;
-    }
-    let has_slots = ["patched", "stub"].contains(&platform.name());
-    let args = if has_slots { &["slots"][..] } else { &[] };
-    let (host, options) = (Host::default(), Options::default());
-    let ended = run(platform, "permits", args, Asked::Some, &host, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     Outcome::Passed
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 36] = [
+pub(crate) const NAMES: [&str; 38] = [
     "attack",
     "answered",
     "answers",
@@ -18,6 +18,7 @@ pub(crate) const NAMES: [&str; 36] = [
     "exec",
     "faults",
     "heirs",
+    "hides",
     "inherits",
     "interfaces",
     "killed",
@@ -42,6 +43,7 @@ pub(crate) const NAMES: [&str; 36] = [
     "tasks",
     "threads",
     "together",
+    "vsyscall",
 ];
 
 /// Where a program is.

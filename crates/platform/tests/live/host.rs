@@ -16,6 +16,14 @@ use tamis_platform::{Answer, Supervisor, Task, TaskId};
 const GETPRIORITY_I386: u32 = 96;
 /// What a guest asks for to have its sites rolled back.
 const UNPATCH: u64 = 0x0bad_c0de;
+/// Those of calls that install filters.
+const SECCOMP_I386: u32 = 354;
+const PRCTL_I386: u32 = 172;
+/// An argument of those that the kernel refuses, and what they return then.
+const REFUSED: u64 = 0x77;
+const INSTALLED: i64 = 77;
+/// The argument of `time` that isn't left to the kernel.
+const TIME: u64 = 0x71e;
 const X32: u32 = 0x4000_0000;
 
 /// What the guests in C expect of their supervisor, and what it has seen.
@@ -42,6 +50,8 @@ impl Supervisor for Host {
                     let sum = args[0] + 3 * args[1] + 5 * args[2];
                     Answer::Return((sum & 0x3fff_ffff) as i64)
                 }
+                SECCOMP_I386 if args[0] == REFUSED => Answer::Return(INSTALLED),
+                PRCTL_I386 if args[1] == REFUSED => Answer::Return(INSTALLED),
                 _ => Answer::Forward,
             };
         }
@@ -70,6 +80,9 @@ impl Supervisor for Host {
                 Answer::Later(time, Box::new(Answer::Return(99)))
             }
             libc::SYS_sysinfo => Answer::Kill,
+            libc::SYS_seccomp if args[0] == REFUSED => Answer::Return(INSTALLED),
+            libc::SYS_prctl if args[1] == REFUSED => Answer::Return(INSTALLED),
+            libc::SYS_time if args[0] == TIME => Answer::Return(99),
             _ => Answer::Forward,
         }
     }
@@ -88,6 +101,26 @@ impl Supervisor for Host {
     fn ended(&self, _task: TaskId, _how: Ended) {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The same supervisor, which lets no guest install filters.
+#[derive(Default)]
+pub(crate) struct Denying(Host);
+
+impl Supervisor for Denying {
+    fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer {
+        match i64::from(call.nr) {
+            libc::SYS_seccomp | libc::SYS_prctl => Answer::Errno(libc::EPERM as u16),
+            _ => self.0.call(task, call),
+        }
+    }
+}
+
+/// A filter that asks about all calls that install filters.
+pub(crate) fn asking_about_filters() -> Program {
+    let notify = Action::new(ActionKind::Notify, 0);
+    let calls = [libc::SYS_getpriority, libc::SYS_seccomp, libc::SYS_prctl];
+    of_rules(&calls.map(|nr| (nr, None, notify)))
 }
 
 fn sum(args: &[u64; 6]) -> i64 {
@@ -136,6 +169,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
         libc::SYS_sysinfo,
         libc::SYS_getgid,
         libc::SYS_gettimeofday,
+        libc::SYS_time,
         libc::SYS_getpriority | i64::from(X32),
     ];
     let others = [
@@ -251,6 +285,20 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
     ];
     let lists: [&[Rule]; 6] = [&errors, &asked, &conditions, &traps, &own, &masks];
     lists.map(of_rules).into()
+}
+
+/// A filter about calls that install filters, by arguments that the kernel refuses.
+pub(crate) fn about_filters() -> Program {
+    let notify = Action::new(ActionKind::Notify, 0);
+    let mut rules = vec![(libc::SYS_getpriority, None, notify)];
+    for seccomp in [libc::SYS_seccomp, SECCOMP_I386.into()] {
+        rules.push((seccomp, Some((0, REFUSED)), notify));
+    }
+    for prctl in [libc::SYS_prctl, PRCTL_I386.into()] {
+        rules.push((prctl, Some((1, REFUSED)), notify));
+    }
+    rules.push((libc::SYS_time, None, notify));
+    of_rules(&rules)
 }
 
 /// A filter that lets no handler of a signal return.

@@ -5,6 +5,7 @@
 //! matrix is printed. With `TAMIS_REPEATS=100` each case runs so many times in a row.
 
 mod cases;
+mod evasion;
 mod guests;
 mod host;
 mod limits;
