@@ -20,7 +20,7 @@ use tamis_session::files;
 use tamis_session::path_text::{PathText, path_of};
 
 use super::failure::Failure;
-use super::replace::{replace_file, replace_link};
+use super::replace::{self, replace_file, replace_link};
 use super::{Global, budget, is_new, message_as_is};
 
 /// Where a command's result goes.
@@ -208,7 +208,13 @@ pub(crate) fn refuse_to_replace_any(file: &Path, option: &str, input: &str) -> R
 /// Writes a file completely or not at all.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
-    replace_file(path, bytes).map_err(|error| cannot_write(path, &error))
+    replace_file(path, bytes, replace::FILE).map_err(|error| cannot_write(path, &error))
+}
+
+/// Writes a file that programs or services use: nobody else may write it.
+pub(crate) fn write_installed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    budget::answered();
+    replace_file(path, bytes, replace::INSTALLED_FILE).map_err(|error| cannot_write(path, &error))
 }
 
 /// The same, in the place of what has its name: a link there is replaced, and the file that it leads to stays.
@@ -216,7 +222,7 @@ pub(crate) fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> 
     if path.is_symlink() {
         fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
     }
-    write_file(path, bytes)
+    write_installed(path, bytes)
 }
 
 /// Makes a symbolic link, in the place of what has its name.

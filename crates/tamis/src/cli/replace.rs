@@ -5,9 +5,11 @@
 //! refused everywhere: a link would lead to a file of ours, and a file would stay its owner's, who can change it later. A
 //! path is followed link by link, and what was found is opened without following another.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown, symlink};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown, symlink,
+};
 use std::path::{Component, Path, PathBuf};
 
 use super::trust::own_user;
@@ -17,16 +19,16 @@ const MAX_LINKS: u32 = 40;
 /// How many names for a temporary file are tried.
 const MAX_ATTEMPTS: u32 = 100;
 
-/// Replaces a file by one with this content; on failure the old one stays as it was. What isn't a
-/// regular file (a device, a pipe, `/dev/stdout`) is written to directly.
-pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file by one with this content; on failure the old one stays as it was. One that wasn't there gets this mode, less
+/// the user's mask. What isn't a regular file (a device, a pipe, `/dev/stdout`) is written to directly.
+pub(super) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let real = behind_links(path)?;
     if is_special(path) {
         return open_special(path, &real)?.write_all(bytes);
     }
     let old = fs::symlink_metadata(&real).ok();
     // What replaces a file that others can't read is never there for them.
-    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    let mode = if old.is_some() { 0o600 } else { mode };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let (temporary, mut file) = create_beside(&real, |path| options.open(path))?;
@@ -56,14 +58,21 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(real)
 }
 
-/// Makes a folder for results, and those above it. One that is there stays, unless somebody else has put it into a folder
+/// The modes of files and folders for whoever the user's mask lets write.
+pub(crate) const FILE: u32 = 0o666;
+pub(crate) const FOLDER: u32 = 0o777;
+/// Those of files and folders that programs and services use: nobody else writes them, whatever the mask.
+pub(crate) const INSTALLED_FILE: u32 = 0o644;
+pub(crate) const INSTALLED_FOLDER: u32 = 0o755;
+
+/// Makes a folder for results, and those above it, with this mode less the user's mask. One that is there stays, unless somebody else has put it into a folder
 /// for all.
-pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") {
         return Ok(());
     }
     let real = behind_links(path)?;
-    fs::create_dir_all(real)
+    DirBuilder::new().recursive(true).mode(mode).create(real)
 }
 
 /// Makes a link in the place of what has its name.

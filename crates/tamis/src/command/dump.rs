@@ -9,7 +9,7 @@ use tamis_report::dump::DumpReport;
 use tamis_session::path_text::PathText;
 
 use crate::cli::output::{self, OutputArgs};
-use crate::cli::replace::make_folder;
+use crate::cli::replace::{FOLDER, make_folder};
 use crate::cli::{Failure, Global, exit};
 
 /// Read the filters of a running process
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 /// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
 /// other filters, because it stands for the stack of all that are in it.
 pub(super) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
-    make_folder(folder)
+    make_folder(folder, FOLDER)
         .map_err(|error| Failure::environment(format!("cannot make {}: {error}", folder.text())))?;
     // As many digits as sort like the numbers do.
     let digits = filters.len().saturating_sub(1).to_string().len().max(2);

@@ -141,7 +141,8 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
 }
 
 fn make_folder(of: &Path) -> Result<(), Failure> {
-    let made = of.parent().map_or(Ok(()), replace::make_folder);
+    let make = |folder| replace::make_folder(folder, replace::INSTALLED_FOLDER);
+    let made = of.parent().map_or(Ok(()), make);
     made.map_err(|error| failed(of, &error))
 }
 

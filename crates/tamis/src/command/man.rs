@@ -11,7 +11,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::output::write_file;
-use crate::cli::replace::make_folder;
+use crate::cli::replace::{FOLDER, make_folder};
 use crate::cli::{Failure, Global, exit};
 use tamis_session::path_text::PathText;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     global.refuse_document("a folder of manual pages")?;
     let failed =
         |path: &Path, error: &io::Error| Failure::environment(format!("{}: {error}", path.text()));
-    make_folder(&args.folder).map_err(|error| failed(&args.folder, &error))?;
+    make_folder(&args.folder, FOLDER).map_err(|error| failed(&args.folder, &error))?;
     let mut tamis = crate::Cli::command().disable_help_subcommand(true);
     tamis.build();
     for (name, text) in pages_of(&tamis, None).map_err(|error| failed(&args.folder, &error))? {

@@ -20,7 +20,7 @@ use crate::cli::languages;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
-use crate::cli::replace::make_folder;
+use crate::cli::replace::{FOLDER, make_folder};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, input};
 
@@ -243,7 +243,7 @@ fn refuse_to_replace_inputs(plan: &Plan, args: &Args) -> Result<(), Failure> {
 /// Writes a text, and makes the folders that its path names.
 fn write_text(text: &str, args: &Args) -> Result<(), Failure> {
     if let Some(parent) = args.output.output.as_deref().and_then(Path::parent) {
-        make_folder(parent).map_err(|error| {
+        make_folder(parent, FOLDER).map_err(|error| {
             Failure::environment(format!("cannot make {}: {error}", parent.text()))
         })?;
     }

@@ -238,6 +238,7 @@ fn a_test_command_gets_a_file_that_nobody_else_can_write_also_without_a_mask() {
             .args(["-c", &script])
             .current_dir(&folder)
             .env("TMPDIR", temporary)
+            .env("XDG_STATE_HOME", folder.join("state"))
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -245,6 +246,61 @@ fn a_test_command_gets_a_file_that_nobody_else_can_write_also_without_a_mask() {
     let modes = fs::read_to_string(folder.join("modes")).unwrap();
     assert!(modes.lines().all(|mode| mode == "700"), "{modes}");
     assert!(modes.lines().count() >= 2, "{modes}");
+}
+
+#[test]
+fn what_programs_use_is_installed_so_that_nobody_else_can_write_it_also_without_a_mask() {
+    let folder = folder("mask");
+    let script = format!("umask 0; exec '{TAMIS}' libseccomp install --prefix prefix/new");
+    let installed = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(installed.status.success(), "{installed:?}");
+    for file in ["libseccomp.so.2", "python3/seccomp.py"] {
+        let lib = folder.join("prefix/new/lib");
+        let real = fs::canonicalize(lib.join(file)).unwrap();
+        let parts = real
+            .ancestors()
+            .take_while(|part| part.starts_with(folder.join("prefix")));
+        for part in parts {
+            let mode = fs::metadata(part).unwrap().mode();
+            assert_eq!(mode & 0o022, 0, "{part:?}");
+        }
+    }
+}
+
+#[test]
+fn what_replaces_a_secret_is_never_for_all() {
+    let folder = folder("secret");
+    let file = folder.join("filter.bpf");
+    fs::write(&file, "old").unwrap();
+    set(&file, 0o600);
+    // The mode with which the file beside it is made.
+    let traced = Command::new(TAMIS)
+        .args([
+            "trace",
+            "-e",
+            "openat",
+            "--",
+            TAMIS,
+            "compile",
+            "pure-compute",
+            "-o",
+        ])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let calls = errors(&traced);
+    let made = calls
+        .lines()
+        .find(|line| line.contains("filter.bpf.tamis-"));
+    match made {
+        Some(line) => assert!(line.contains("0600"), "{line}"),
+        None => skip::because(Need::Live, "tracing shows no calls here"),
+    }
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use tamis_session::path_text::PathText;
 use tamis_session::{Input, Policy};
 
 use crate::cli::load::{self, LoadArgs};
-use crate::cli::replace::make_folder;
+use crate::cli::replace::{INSTALLED_FOLDER, make_folder};
 use crate::cli::target::TargetArgs;
 use crate::cli::trust::{Span, nearest_folder, weakness};
 use crate::cli::{Failure, Global, budget, exit, output, side};
@@ -302,13 +302,13 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
             .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))
     };
     if let Some(folder) = places.drop_in.parent().filter(|folder| !folder.exists()) {
-        make_folder(folder)
+        make_folder(folder, INSTALLED_FOLDER)
             .map_err(|error| Failure::environment(format!("{}: {error}", folder.text())))?;
         readable(folder, 0o755)?;
     }
-    output::write_file(&places.filter, &filter.to_bytes())?;
+    output::write_installed(&places.filter, &filter.to_bytes())?;
     readable(&places.filter, 0o644)?;
-    output::write_file(&places.drop_in, drop_in.as_bytes())?;
+    output::write_installed(&places.drop_in, drop_in.as_bytes())?;
     readable(&places.drop_in, 0o644)
 }
 

@@ -14,7 +14,7 @@ use tamis_session::path_text::PathText;
 
 use crate::cli::Failure;
 use crate::cli::output::write_file;
-use crate::cli::replace::make_folder;
+use crate::cli::replace::{FOLDER, make_folder};
 
 /// The name of the index.
 pub(super) const INDEX: &str = "index.json";
@@ -35,7 +35,7 @@ pub(super) fn write(
     is_forced: bool,
 ) -> Result<(), Failure> {
     let shown = folder.text();
-    make_folder(folder).map_err(|error| match error.kind() {
+    make_folder(folder, FOLDER).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage(
             format!("{shown} is not a directory"),
             "name a directory with `-o`: each filter is a file",
