@@ -352,7 +352,8 @@ const TABLE: &[(&[&str], &str, Family)] = &[
         "behavior",
         values(&[], "MADV_", &[]),
     ),
-    (&["open", "openat"], "flags", OPEN),
+    (&["open", "openat", "open_by_handle_at"], "flags", OPEN),
+    (&["mq_open"], "oflag", OPEN),
     (&["dup3"], "flags", flags(&["O_CLOEXEC"], "", &[])),
     (
         &["pipe2"],

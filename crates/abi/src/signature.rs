@@ -253,7 +253,7 @@ pub fn index(arch: Arch, call: &str, argument: &str) -> Option<ArgIndex> {
 }
 
 /// `old_mmap` and `old_select` of the kernel's tables.
-fn takes_pointer_to_arguments(arch: Arch, call: &str) -> bool {
+pub(crate) fn takes_pointer_to_arguments(arch: Arch, call: &str) -> bool {
     match call {
         "mmap" => matches!(arch, Arch::X86 | Arch::S390 | Arch::S390x | Arch::M68k),
         "mmap2" => arch == Arch::S390,

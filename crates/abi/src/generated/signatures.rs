@@ -289,6 +289,7 @@ pub(crate) static WORDS: &str = "\
     group\
     group_fd\
     grouplist\
+    gs_cb\
     handle\
     head\
     head_ptr\
@@ -480,6 +481,7 @@ pub(crate) static WORDS: &str = "\
     nset\
     nsops\
     num\
+    number\
     oact\
     off\
     off_in\
@@ -629,6 +631,7 @@ pub(crate) static WORDS: &str = "\
     ruleset_fd\
     rvec\
     rwf_t\
+    s390_guarded_storage\
     s390_pci_mmio_read\
     s390_pci_mmio_write\
     s390_runtime_instr\
@@ -762,6 +765,7 @@ pub(crate) static WORDS: &str = "\
     struct file_handle *\
     struct futex_waitv *\
     struct getcpu_cache *\
+    struct gs_cb *\
     struct io_event *\
     struct io_uring_params *\
     struct iocb *\
@@ -821,9 +825,11 @@ pub(crate) static WORDS: &str = "\
     sync_file_range\
     sync_file_range2\
     syncfs\
+    syscall\
     sysfs\
     sysinfo\
     syslog\
+    sysmips\
     sz\
     tbuf\
     tee\
@@ -971,7 +977,7 @@ pub(crate) static WORDS: &str = "\
 ";
 
 /// The end of each word in `WORDS`.
-pub(crate) static ENDS: [u16; 961] = [
+pub(crate) static ENDS: [u16; 967] = [
     21, 26, 31, 44, 56, 64, 68, 75, 85, 93, 100, 105, 111, 117, 124, 130, 134, 137, 144, 148, 156,
     163, 171, 177, 190, 205, 210, 220, 223, 227, 231, 235, 239, 243, 247, 251, 256, 260, 276, 295,
     303, 307, 317, 326, 329, 336, 343, 351, 355, 358, 361, 364, 368, 374, 380, 387, 390, 399, 408,
@@ -988,53 +994,54 @@ pub(crate) static ENDS: [u16; 961] = [
     2060, 2071, 2075, 2088, 2093, 2106, 2118, 2128, 2139, 2149, 2158, 2171, 2186, 2201, 2207, 2213,
     2221, 2231, 2238, 2247, 2254, 2263, 2269, 2277, 2286, 2297, 2306, 2317, 2324, 2331, 2337, 2344,
     2355, 2364, 2373, 2384, 2393, 2404, 2413, 2422, 2428, 2439, 2449, 2455, 2467, 2473, 2481, 2489,
-    2499, 2502, 2507, 2514, 2524, 2529, 2537, 2546, 2552, 2556, 2564, 2570, 2579, 2582, 2584, 2587,
-    2591, 2595, 2600, 2609, 2613, 2618, 2629, 2637, 2646, 2663, 2675, 2688, 2704, 2707, 2710, 2715,
-    2723, 2732, 2742, 2754, 2767, 2787, 2795, 2804, 2818, 2835, 2849, 2853, 2859, 2864, 2870, 2874,
-    2880, 2890, 2900, 2903, 2907, 2916, 2931, 2941, 2944, 2956, 2961, 2967, 2971, 2988, 3011, 3033,
-    3039, 3047, 3050, 3056, 3063, 3069, 3074, 3083, 3090, 3094, 3100, 3107, 3111, 3117, 3126, 3135,
-    3146, 3156, 3162, 3170, 3174, 3188, 3200, 3205, 3214, 3231, 3247, 3264, 3269, 3276, 3280, 3287,
-    3293, 3299, 3302, 3306, 3312, 3321, 3328, 3333, 3343, 3355, 3367, 3380, 3392, 3398, 3405, 3410,
-    3417, 3422, 3429, 3434, 3440, 3448, 3452, 3457, 3466, 3470, 3476, 3483, 3487, 3497, 3509, 3514,
-    3527, 3537, 3547, 3557, 3565, 3578, 3587, 3594, 3609, 3631, 3643, 3662, 3671, 3676, 3681, 3687,
-    3692, 3695, 3702, 3710, 3716, 3722, 3728, 3732, 3738, 3744, 3749, 3755, 3760, 3765, 3772, 3782,
-    3788, 3789, 3793, 3810, 3819, 3825, 3836, 3844, 3851, 3860, 3868, 3876, 3887, 3893, 3898, 3908,
-    3915, 3922, 3927, 3931, 3935, 3942, 3947, 3952, 3957, 3959, 3966, 3975, 3985, 3995, 4003, 4013,
-    4024, 4031, 4038, 4043, 4047, 4052, 4055, 4059, 4062, 4068, 4075, 4080, 4086, 4097, 4107, 4112,
-    4119, 4128, 4136, 4147, 4161, 4167, 4172, 4179, 4181, 4187, 4191, 4208, 4217, 4231, 4237, 4244,
-    4250, 4257, 4263, 4270, 4276, 4280, 4284, 4290, 4294, 4300, 4305, 4310, 4322, 4328, 4341, 4345,
-    4353, 4358, 4372, 4387, 4402, 4413, 4417, 4422, 4425, 4429, 4433, 4438, 4443, 4454, 4464, 4481,
-    4485, 4490, 4500, 4504, 4514, 4523, 4536, 4540, 4546, 4550, 4553, 4558, 4563, 4568, 4580, 4585,
-    4592, 4598, 4605, 4614, 4629, 4645, 4661, 4678, 4682, 4690, 4698, 4713, 4716, 4722, 4729, 4737,
-    4744, 4752, 4757, 4769, 4777, 4788, 4792, 4801, 4808, 4816, 4826, 4831, 4837, 4841, 4849, 4857,
-    4872, 4879, 4895, 4906, 4919, 4925, 4933, 4942, 4945, 4952, 4963, 4971, 4982, 4997, 5003, 5006,
-    5017, 5021, 5026, 5032, 5039, 5043, 5048, 5052, 5056, 5060, 5068, 5080, 5093, 5107, 5122, 5134,
-    5147, 5162, 5184, 5201, 5203, 5207, 5212, 5221, 5230, 5240, 5244, 5249, 5267, 5286, 5304, 5314,
-    5336, 5358, 5375, 5388, 5402, 5420, 5441, 5469, 5486, 5499, 5513, 5531, 5542, 5549, 5555, 5562,
-    5570, 5576, 5582, 5588, 5594, 5599, 5605, 5610, 5620, 5637, 5641, 5649, 5659, 5667, 5674, 5680,
-    5693, 5716, 5731, 5746, 5761, 5774, 5782, 5792, 5800, 5810, 5816, 5824, 5833, 5844, 5855, 5864,
-    5869, 5876, 5887, 5895, 5905, 5914, 5925, 5934, 5945, 5953, 5963, 5972, 5978, 5988, 6000, 6007,
-    6013, 6021, 6029, 6039, 6047, 6051, 6056, 6063, 6068, 6074, 6079, 6085, 6091, 6096, 6104, 6107,
-    6118, 6129, 6136, 6144, 6153, 6159, 6169, 6180, 6189, 6199, 6209, 6213, 6219, 6227, 6235, 6241,
-    6251, 6261, 6268, 6279, 6285, 6295, 6302, 6310, 6319, 6324, 6328, 6334, 6343, 6350, 6356, 6364,
-    6373, 6379, 6384, 6412, 6443, 6472, 6498, 6521, 6543, 6561, 6585, 6604, 6624, 6642, 6662, 6682,
-    6703, 6720, 6744, 6757, 6772, 6794, 6815, 6838, 6854, 6870, 6889, 6905, 6920, 6937, 6957, 6982,
-    6999, 7023, 7038, 7053, 7070, 7095, 7122, 7135, 7150, 7169, 7189, 7204, 7221, 7239, 7256, 7272,
-    7289, 7302, 7317, 7332, 7349, 7367, 7381, 7397, 7414, 7426, 7444, 7464, 7478, 7494, 7514, 7533,
-    7545, 7549, 7554, 7564, 7571, 7577, 7584, 7593, 7597, 7612, 7628, 7634, 7639, 7646, 7652, 7654,
-    7658, 7661, 7665, 7671, 7676, 7682, 7686, 7693, 7706, 7718, 7730, 7746, 7762, 7775, 7790, 7798,
-    7811, 7826, 7833, 7842, 7856, 7871, 7888, 7903, 7920, 7925, 7930, 7934, 7937, 7943, 7954, 7963,
-    7965, 7973, 7983, 7988, 7991, 7998, 8000, 8003, 8008, 8012, 8014, 8017, 8022, 8025, 8030, 8043,
-    8049, 8055, 8063, 8073, 8082, 8088, 8102, 8111, 8116, 8122, 8127, 8132, 8136, 8142, 8145, 8149,
-    8159, 8162, 8167, 8174, 8179, 8183, 8188, 8195, 8202, 8209, 8214, 8221, 8237, 8243, 8251, 8255,
-    8262, 8275, 8283, 8293, 8308, 8320, 8334, 8347, 8362, 8368, 8372, 8385, 8399, 8403, 8409, 8418,
-    8424, 8428, 8439, 8448, 8461, 8470, 8481, 8490, 8494, 8498, 8503, 8512, 8525, 8533, 8536, 8541,
-    8548, 8554, 8559, 8568, 8584, 8590, 8594, 8597, 8600, 8603, 8607, 8612, 8615, 8620, 8627, 8631,
-    8635, 8642, 8650, 8656, 8661, 8668, 8674, 8681, 8683, 8689, 8694, 8705, 8708, 8713, 8719,
+    2499, 2502, 2507, 2514, 2524, 2529, 2537, 2546, 2551, 2557, 2561, 2569, 2575, 2584, 2587, 2589,
+    2592, 2596, 2600, 2605, 2614, 2618, 2623, 2634, 2642, 2651, 2668, 2680, 2693, 2709, 2712, 2715,
+    2720, 2728, 2737, 2747, 2759, 2772, 2792, 2800, 2809, 2823, 2840, 2854, 2858, 2864, 2869, 2875,
+    2879, 2885, 2895, 2905, 2908, 2912, 2921, 2936, 2946, 2949, 2961, 2966, 2972, 2976, 2993, 3016,
+    3038, 3044, 3052, 3055, 3061, 3068, 3074, 3079, 3088, 3095, 3099, 3105, 3112, 3116, 3122, 3131,
+    3140, 3151, 3161, 3167, 3175, 3179, 3193, 3205, 3210, 3219, 3236, 3252, 3269, 3274, 3281, 3285,
+    3292, 3298, 3304, 3307, 3311, 3317, 3326, 3333, 3338, 3348, 3360, 3372, 3385, 3397, 3403, 3410,
+    3415, 3422, 3427, 3434, 3439, 3445, 3453, 3457, 3462, 3471, 3475, 3481, 3488, 3492, 3502, 3514,
+    3519, 3532, 3542, 3552, 3562, 3570, 3583, 3592, 3599, 3614, 3636, 3648, 3667, 3676, 3681, 3686,
+    3692, 3697, 3700, 3707, 3715, 3721, 3727, 3733, 3737, 3743, 3749, 3754, 3760, 3765, 3770, 3777,
+    3787, 3793, 3794, 3798, 3815, 3824, 3830, 3841, 3849, 3856, 3865, 3873, 3881, 3892, 3898, 3903,
+    3913, 3920, 3927, 3932, 3936, 3940, 3947, 3952, 3957, 3962, 3964, 3971, 3980, 3990, 4000, 4008,
+    4018, 4029, 4036, 4043, 4048, 4052, 4057, 4060, 4066, 4070, 4073, 4079, 4086, 4091, 4097, 4108,
+    4118, 4123, 4130, 4139, 4147, 4158, 4172, 4178, 4183, 4190, 4192, 4198, 4202, 4219, 4228, 4242,
+    4248, 4255, 4261, 4268, 4274, 4281, 4287, 4291, 4295, 4301, 4305, 4311, 4316, 4321, 4333, 4339,
+    4352, 4356, 4364, 4369, 4383, 4398, 4413, 4424, 4428, 4433, 4436, 4440, 4444, 4449, 4454, 4465,
+    4475, 4492, 4496, 4501, 4511, 4515, 4525, 4534, 4547, 4551, 4557, 4561, 4564, 4569, 4574, 4579,
+    4591, 4596, 4603, 4609, 4616, 4625, 4640, 4656, 4672, 4689, 4693, 4701, 4709, 4724, 4727, 4733,
+    4740, 4748, 4755, 4763, 4768, 4780, 4788, 4799, 4803, 4812, 4819, 4827, 4837, 4842, 4848, 4852,
+    4860, 4868, 4883, 4890, 4906, 4917, 4930, 4936, 4944, 4953, 4956, 4963, 4974, 4982, 4993, 5008,
+    5014, 5017, 5028, 5032, 5037, 5043, 5050, 5054, 5059, 5063, 5067, 5071, 5079, 5091, 5104, 5118,
+    5133, 5145, 5158, 5173, 5195, 5212, 5214, 5218, 5223, 5232, 5241, 5251, 5255, 5260, 5280, 5298,
+    5317, 5335, 5345, 5367, 5389, 5406, 5419, 5433, 5451, 5472, 5500, 5517, 5530, 5544, 5562, 5573,
+    5580, 5586, 5593, 5601, 5607, 5613, 5619, 5625, 5630, 5636, 5641, 5651, 5668, 5672, 5680, 5690,
+    5698, 5705, 5711, 5724, 5747, 5762, 5777, 5792, 5805, 5813, 5823, 5831, 5841, 5847, 5855, 5864,
+    5875, 5886, 5895, 5900, 5907, 5918, 5926, 5936, 5945, 5956, 5965, 5976, 5984, 5994, 6003, 6009,
+    6019, 6031, 6038, 6044, 6052, 6060, 6070, 6078, 6082, 6087, 6094, 6099, 6105, 6110, 6116, 6122,
+    6127, 6135, 6138, 6149, 6160, 6167, 6175, 6184, 6190, 6200, 6211, 6220, 6230, 6240, 6244, 6250,
+    6258, 6266, 6272, 6282, 6292, 6299, 6310, 6316, 6326, 6333, 6341, 6350, 6355, 6359, 6365, 6374,
+    6381, 6387, 6395, 6404, 6410, 6415, 6443, 6474, 6503, 6529, 6552, 6574, 6592, 6616, 6635, 6655,
+    6673, 6693, 6713, 6734, 6748, 6765, 6789, 6802, 6817, 6839, 6860, 6883, 6899, 6915, 6934, 6950,
+    6965, 6982, 7002, 7027, 7044, 7068, 7083, 7098, 7115, 7140, 7167, 7180, 7195, 7214, 7234, 7249,
+    7266, 7284, 7301, 7317, 7334, 7347, 7362, 7377, 7394, 7412, 7426, 7442, 7459, 7471, 7489, 7509,
+    7523, 7539, 7559, 7578, 7590, 7594, 7599, 7609, 7616, 7622, 7629, 7638, 7642, 7657, 7673, 7679,
+    7686, 7691, 7698, 7704, 7711, 7713, 7717, 7720, 7724, 7730, 7735, 7741, 7745, 7752, 7765, 7777,
+    7789, 7805, 7821, 7834, 7849, 7857, 7870, 7885, 7892, 7901, 7915, 7930, 7947, 7962, 7979, 7984,
+    7989, 7993, 7996, 8002, 8013, 8022, 8024, 8032, 8042, 8047, 8050, 8057, 8059, 8062, 8067, 8071,
+    8073, 8076, 8081, 8084, 8089, 8102, 8108, 8114, 8122, 8132, 8141, 8147, 8161, 8170, 8175, 8181,
+    8186, 8191, 8195, 8201, 8204, 8208, 8218, 8221, 8226, 8233, 8238, 8242, 8247, 8254, 8261, 8268,
+    8273, 8280, 8296, 8302, 8310, 8314, 8321, 8334, 8342, 8352, 8367, 8379, 8393, 8406, 8421, 8427,
+    8431, 8444, 8458, 8462, 8468, 8477, 8483, 8487, 8498, 8507, 8520, 8529, 8540, 8549, 8553, 8557,
+    8562, 8571, 8584, 8592, 8595, 8600, 8607, 8613, 8618, 8627, 8643, 8649, 8653, 8656, 8659, 8662,
+    8666, 8671, 8674, 8679, 8686, 8690, 8694, 8701, 8709, 8715, 8720, 8727, 8733, 8740, 8742, 8748,
+    8753, 8764, 8767, 8772, 8778,
 ];
 
 /// The word of each call, sorted by it, and the end of its arguments in `ARGS`.
-pub(crate) static SIGNATURES: [Signature; 453] = [
+pub(crate) static SIGNATURES: [Signature; 456] = [
     signature(7, 5), // _llseek
     signature(8, 10), // _newselect
     signature(10, 11), // _sysctl
@@ -1177,536 +1184,540 @@ pub(crate) static SIGNATURES: [Signature; 453] = [
     signature(272, 366), // getuid32
     signature(273, 370), // getxattr
     signature(274, 376), // getxattrat
-    signature(296, 379), // init_module
-    signature(299, 382), // inotify_add_watch
-    signature(300, 382), // inotify_init
-    signature(301, 383), // inotify_init1
-    signature(302, 385), // inotify_rm_watch
-    signature(307, 388), // io_cancel
-    signature(308, 389), // io_destroy
-    signature(309, 394), // io_getevents
-    signature(310, 400), // io_pgetevents
-    signature(311, 406), // io_pgetevents_time64
-    signature(312, 408), // io_setup
-    signature(313, 411), // io_submit
-    signature(314, 417), // io_uring_enter
-    signature(315, 421), // io_uring_register
-    signature(316, 423), // io_uring_setup
-    signature(319, 426), // ioctl
-    signature(320, 429), // ioperm
-    signature(321, 430), // iopl
-    signature(323, 432), // ioprio_get
-    signature(324, 435), // ioprio_set
-    signature(325, 441), // ipc
-    signature(326, 446), // kcmp
-    signature(328, 451), // kexec_file_load
-    signature(329, 455), // kexec_load
-    signature(333, 460), // keyctl
-    signature(334, 462), // kill
-    signature(335, 466), // landlock_add_rule
-    signature(336, 469), // landlock_create_ruleset
-    signature(337, 471), // landlock_restrict_self
-    signature(338, 474), // lchown
-    signature(339, 477), // lchown32
-    signature(345, 481), // lgetxattr
-    signature(347, 483), // link
-    signature(348, 488), // linkat
-    signature(351, 490), // listen
-    signature(352, 494), // listmount
-    signature(353, 497), // listxattr
-    signature(354, 502), // listxattrat
-    signature(355, 505), // llistxattr
-    signature(359, 508), // lookup_dcookie
-    signature(360, 510), // lremovexattr
-    signature(361, 513), // lseek
-    signature(362, 518), // lsetxattr
-    signature(363, 522), // lsm_get_self_attr
-    signature(364, 525), // lsm_list_modules
-    signature(365, 529), // lsm_set_self_attr
-    signature(366, 531), // lstat
-    signature(367, 533), // lstat64
-    signature(369, 536), // madvise
-    signature(377, 542), // mbind
-    signature(378, 545), // membarrier
-    signature(379, 547), // memfd_create
-    signature(380, 548), // memfd_secret
-    signature(381, 552), // migrate_pages
-    signature(384, 555), // mincore
-    signature(385, 557), // mkdir
-    signature(386, 560), // mkdirat
-    signature(387, 563), // mknod
-    signature(388, 567), // mknodat
-    signature(389, 569), // mlock
-    signature(390, 572), // mlock2
-    signature(391, 573), // mlockall
-    signature(392, 579), // mmap
-    signature(393, 585), // mmap2
-    signature(399, 588), // modify_ldt
-    signature(401, 593), // mount
-    signature(402, 598), // mount_setattr
-    signature(404, 603), // move_mount
-    signature(405, 609), // move_pages
-    signature(406, 612), // mprotect
-    signature(407, 615), // mq_getsetattr
-    signature(408, 617), // mq_notify
-    signature(409, 621), // mq_open
-    signature(410, 626), // mq_timedreceive
-    signature(411, 631), // mq_timedreceive_time64
-    signature(412, 636), // mq_timedsend
-    signature(413, 641), // mq_timedsend_time64
-    signature(414, 642), // mq_unlink
-    signature(417, 647), // mremap
-    signature(418, 650), // mseal
-    signature(422, 653), // msgctl
-    signature(424, 655), // msgget
-    signature(426, 660), // msgrcv
-    signature(427, 664), // msgsnd
-    signature(431, 667), // msync
-    signature(432, 669), // munlock
-    signature(433, 669), // munlockall
-    signature(434, 671), // munmap
-    signature(437, 676), // name_to_handle_at
-    signature(438, 678), // nanosleep
-    signature(449, 682), // newfstatat
-    signature(454, 683), // nice
-    signature(492, 686), // open
-    signature(493, 689), // open_by_handle_at
-    signature(494, 692), // open_tree
-    signature(495, 697), // open_tree_attr
-    signature(496, 701), // openat
-    signature(497, 705), // openat2
-    signature(515, 705), // pause
-    signature(516, 710), // pciconfig_read
-    signature(517, 715), // pciconfig_write
-    signature(518, 720), // perf_event_open
-    signature(519, 721), // personality
-    signature(527, 724), // pidfd_getfd
-    signature(528, 726), // pidfd_open
-    signature(529, 730), // pidfd_send_signal
-    signature(530, 731), // pipe
-    signature(531, 733), // pipe2
-    signature(532, 735), // pivot_root
-    signature(534, 737), // pkey_alloc
-    signature(535, 738), // pkey_free
-    signature(536, 742), // pkey_mprotect
-    signature(539, 745), // poll
-    signature(543, 750), // ppoll
-    signature(544, 755), // ppoll_time64
-    signature(545, 760), // prctl
-    signature(546, 764), // pread64
-    signature(547, 769), // preadv
-    signature(548, 775), // preadv2
-    signature(549, 779), // prlimit64
-    signature(550, 784), // process_madvise
-    signature(551, 786), // process_mrelease
-    signature(552, 792), // process_vm_readv
-    signature(553, 798), // process_vm_writev
-    signature(556, 804), // pselect6
-    signature(557, 810), // pselect6_time64
-    signature(559, 814), // ptrace
-    signature(561, 818), // pwrite64
-    signature(562, 823), // pwritev
-    signature(563, 829), // pwritev2
-    signature(565, 834), // query_module
-    signature(566, 838), // quotactl
-    signature(567, 842), // quotactl_fd
-    signature(568, 845), // read
-    signature(569, 848), // readahead
-    signature(570, 851), // readdir
-    signature(571, 854), // readlink
-    signature(572, 858), // readlinkat
-    signature(573, 861), // readv
-    signature(574, 865), // reboot
-    signature(575, 869), // recv
-    signature(576, 875), // recvfrom
-    signature(577, 880), // recvmmsg
-    signature(578, 885), // recvmmsg_time64
-    signature(579, 888), // recvmsg
-    signature(580, 893), // remap_file_pages
-    signature(581, 895), // removexattr
-    signature(582, 899), // removexattrat
-    signature(583, 901), // rename
-    signature(584, 905), // renameat
-    signature(585, 910), // renameat2
-    signature(588, 914), // request_key
-    signature(591, 914), // restart_syscall
-    signature(600, 915), // rmdir
-    signature(603, 919), // rseq
-    signature(605, 923), // rt_sigaction
-    signature(606, 925), // rt_sigpending
-    signature(607, 929), // rt_sigprocmask
-    signature(608, 932), // rt_sigqueueinfo
-    signature(609, 932), // rt_sigreturn
-    signature(610, 934), // rt_sigsuspend
-    signature(611, 938), // rt_sigtimedwait
-    signature(612, 942), // rt_sigtimedwait_time64
-    signature(613, 946), // rt_tgsigqueueinfo
-    signature(622, 949), // s390_pci_mmio_read
-    signature(623, 952), // s390_pci_mmio_write
-    signature(624, 954), // s390_runtime_instr
-    signature(625, 958), // s390_sthyi
-    signature(626, 959), // sched_get_priority_max
-    signature(627, 960), // sched_get_priority_min
-    signature(628, 963), // sched_getaffinity
-    signature(629, 967), // sched_getattr
-    signature(630, 969), // sched_getparam
-    signature(631, 970), // sched_getscheduler
-    signature(632, 972), // sched_rr_get_interval
-    signature(633, 974), // sched_rr_get_interval_time64
-    signature(634, 977), // sched_setaffinity
-    signature(635, 980), // sched_setattr
-    signature(636, 982), // sched_setparam
-    signature(637, 985), // sched_setscheduler
-    signature(638, 985), // sched_yield
-    signature(639, 988), // seccomp
-    signature(643, 993), // select
-    signature(644, 997), // semctl
-    signature(646, 1000), // semget
-    signature(649, 1003), // semop
-    signature(650, 1007), // semtimedop
-    signature(651, 1011), // semtimedop_time64
-    signature(652, 1015), // send
-    signature(653, 1019), // sendfile
-    signature(654, 1023), // sendfile64
-    signature(655, 1027), // sendmmsg
-    signature(656, 1030), // sendmsg
-    signature(657, 1036), // sendto
-    signature(658, 1039), // set_mempolicy
-    signature(659, 1043), // set_mempolicy_home_node
-    signature(660, 1045), // set_robust_list
-    signature(661, 1046), // set_thread_area
-    signature(662, 1047), // set_tid_address
-    signature(663, 1049), // setdomainname
-    signature(664, 1050), // setfsgid
-    signature(665, 1051), // setfsgid32
-    signature(666, 1052), // setfsuid
-    signature(667, 1053), // setfsuid32
-    signature(668, 1054), // setgid
-    signature(669, 1055), // setgid32
-    signature(670, 1057), // setgroups
-    signature(671, 1059), // setgroups32
-    signature(672, 1061), // sethostname
-    signature(673, 1064), // setitimer
-    signature(674, 1066), // setns
-    signature(675, 1068), // setpgid
-    signature(676, 1071), // setpriority
-    signature(677, 1073), // setregid
-    signature(678, 1075), // setregid32
-    signature(679, 1078), // setresgid
-    signature(680, 1081), // setresgid32
-    signature(681, 1084), // setresuid
-    signature(682, 1087), // setresuid32
-    signature(683, 1089), // setreuid
-    signature(684, 1091), // setreuid32
-    signature(685, 1093), // setrlimit
-    signature(686, 1093), // setsid
-    signature(687, 1098), // setsockopt
-    signature(688, 1100), // settimeofday
-    signature(690, 1101), // setuid
-    signature(691, 1102), // setuid32
-    signature(692, 1107), // setxattr
-    signature(693, 1113), // setxattrat
-    signature(694, 1113), // sgetmask
-    signature(698, 1116), // shmat
-    signature(699, 1119), // shmctl
-    signature(700, 1120), // shmdt
-    signature(702, 1123), // shmget
-    signature(704, 1125), // shutdown
-    signature(706, 1127), // sigaltstack
-    signature(709, 1130), // signalfd
-    signature(710, 1134), // signalfd4
-    signature(712, 1135), // sigpending
-    signature(713, 1138), // sigprocmask
-    signature(714, 1138), // sigreturn
-    signature(721, 1141), // socket
-    signature(722, 1143), // socketcall
-    signature(723, 1147), // socketpair
-    signature(726, 1153), // splice
-    signature(727, 1157), // spu_create
-    signature(728, 1160), // spu_run
-    signature(729, 1161), // ssetmask
-    signature(732, 1163), // stat
-    signature(733, 1165), // stat64
-    signature(736, 1167), // statfs
-    signature(737, 1170), // statfs64
-    signature(738, 1174), // statmount
-    signature(740, 1179), // statx
-    signature(802, 1182), // subpage_prot
-    signature(806, 1183), // swapoff
-    signature(807, 1185), // swapon
-    signature(808, 1187), // symlink
-    signature(809, 1190), // symlinkat
-    signature(810, 1190), // sync
-    signature(811, 1194), // sync_file_range
-    signature(812, 1198), // sync_file_range2
-    signature(813, 1199), // syncfs
-    signature(814, 1202), // sysfs
-    signature(815, 1203), // sysinfo
-    signature(816, 1206), // syslog
-    signature(819, 1210), // tee
-    signature(821, 1213), // tgkill
-    signature(824, 1214), // time
-    signature(827, 1217), // timer_create
-    signature(828, 1218), // timer_delete
-    signature(830, 1219), // timer_getoverrun
-    signature(831, 1221), // timer_gettime
-    signature(832, 1223), // timer_gettime64
-    signature(834, 1227), // timer_settime
-    signature(835, 1231), // timer_settime64
-    signature(838, 1233), // timerfd_create
-    signature(839, 1235), // timerfd_gettime
-    signature(840, 1237), // timerfd_gettime64
-    signature(841, 1241), // timerfd_settime
-    signature(842, 1245), // timerfd_settime64
-    signature(843, 1246), // times
-    signature(844, 1248), // tkill
-    signature(851, 1250), // truncate
-    signature(852, 1252), // truncate64
-    signature(882, 1254), // ugetrlimit
-    signature(888, 1255), // umask
-    signature(890, 1257), // umount2
-    signature(892, 1258), // uname
-    signature(895, 1259), // unlink
-    signature(896, 1262), // unlinkat
-    signature(898, 1263), // unshare
-    signature(912, 1263), // uprobe
-    signature(913, 1263), // uretprobe
-    signature(914, 1264), // uselib
-    signature(920, 1265), // userfaultfd
-    signature(929, 1267), // ustat
-    signature(932, 1269), // utime
-    signature(933, 1273), // utimensat
-    signature(934, 1277), // utimensat_time64
-    signature(935, 1279), // utimes
-    signature(943, 1279), // vfork
-    signature(944, 1279), // vhangup
-    signature(946, 1281), // vm86
-    signature(947, 1282), // vm86old
-    signature(948, 1286), // vmsplice
-    signature(950, 1290), // wait4
-    signature(952, 1295), // waitid
-    signature(953, 1298), // waitpid
-    signature(959, 1301), // write
-    signature(960, 1304), // writev
+    signature(297, 379), // init_module
+    signature(300, 382), // inotify_add_watch
+    signature(301, 382), // inotify_init
+    signature(302, 383), // inotify_init1
+    signature(303, 385), // inotify_rm_watch
+    signature(308, 388), // io_cancel
+    signature(309, 389), // io_destroy
+    signature(310, 394), // io_getevents
+    signature(311, 400), // io_pgetevents
+    signature(312, 406), // io_pgetevents_time64
+    signature(313, 408), // io_setup
+    signature(314, 411), // io_submit
+    signature(315, 417), // io_uring_enter
+    signature(316, 421), // io_uring_register
+    signature(317, 423), // io_uring_setup
+    signature(320, 426), // ioctl
+    signature(321, 429), // ioperm
+    signature(322, 430), // iopl
+    signature(324, 432), // ioprio_get
+    signature(325, 435), // ioprio_set
+    signature(326, 441), // ipc
+    signature(327, 446), // kcmp
+    signature(329, 451), // kexec_file_load
+    signature(330, 455), // kexec_load
+    signature(334, 460), // keyctl
+    signature(335, 462), // kill
+    signature(336, 466), // landlock_add_rule
+    signature(337, 469), // landlock_create_ruleset
+    signature(338, 471), // landlock_restrict_self
+    signature(339, 474), // lchown
+    signature(340, 477), // lchown32
+    signature(346, 481), // lgetxattr
+    signature(348, 483), // link
+    signature(349, 488), // linkat
+    signature(352, 490), // listen
+    signature(353, 494), // listmount
+    signature(354, 497), // listxattr
+    signature(355, 502), // listxattrat
+    signature(356, 505), // llistxattr
+    signature(360, 508), // lookup_dcookie
+    signature(361, 510), // lremovexattr
+    signature(362, 513), // lseek
+    signature(363, 518), // lsetxattr
+    signature(364, 522), // lsm_get_self_attr
+    signature(365, 525), // lsm_list_modules
+    signature(366, 529), // lsm_set_self_attr
+    signature(367, 531), // lstat
+    signature(368, 533), // lstat64
+    signature(370, 536), // madvise
+    signature(378, 542), // mbind
+    signature(379, 545), // membarrier
+    signature(380, 547), // memfd_create
+    signature(381, 548), // memfd_secret
+    signature(382, 552), // migrate_pages
+    signature(385, 555), // mincore
+    signature(386, 557), // mkdir
+    signature(387, 560), // mkdirat
+    signature(388, 563), // mknod
+    signature(389, 567), // mknodat
+    signature(390, 569), // mlock
+    signature(391, 572), // mlock2
+    signature(392, 573), // mlockall
+    signature(393, 579), // mmap
+    signature(394, 585), // mmap2
+    signature(400, 588), // modify_ldt
+    signature(402, 593), // mount
+    signature(403, 598), // mount_setattr
+    signature(405, 603), // move_mount
+    signature(406, 609), // move_pages
+    signature(407, 612), // mprotect
+    signature(408, 615), // mq_getsetattr
+    signature(409, 617), // mq_notify
+    signature(410, 621), // mq_open
+    signature(411, 626), // mq_timedreceive
+    signature(412, 631), // mq_timedreceive_time64
+    signature(413, 636), // mq_timedsend
+    signature(414, 641), // mq_timedsend_time64
+    signature(415, 642), // mq_unlink
+    signature(418, 647), // mremap
+    signature(419, 650), // mseal
+    signature(423, 653), // msgctl
+    signature(425, 655), // msgget
+    signature(427, 660), // msgrcv
+    signature(428, 664), // msgsnd
+    signature(432, 667), // msync
+    signature(433, 669), // munlock
+    signature(434, 669), // munlockall
+    signature(435, 671), // munmap
+    signature(438, 676), // name_to_handle_at
+    signature(439, 678), // nanosleep
+    signature(450, 682), // newfstatat
+    signature(455, 683), // nice
+    signature(494, 686), // open
+    signature(495, 689), // open_by_handle_at
+    signature(496, 692), // open_tree
+    signature(497, 697), // open_tree_attr
+    signature(498, 701), // openat
+    signature(499, 705), // openat2
+    signature(517, 705), // pause
+    signature(518, 710), // pciconfig_read
+    signature(519, 715), // pciconfig_write
+    signature(520, 720), // perf_event_open
+    signature(521, 721), // personality
+    signature(529, 724), // pidfd_getfd
+    signature(530, 726), // pidfd_open
+    signature(531, 730), // pidfd_send_signal
+    signature(532, 731), // pipe
+    signature(533, 733), // pipe2
+    signature(534, 735), // pivot_root
+    signature(536, 737), // pkey_alloc
+    signature(537, 738), // pkey_free
+    signature(538, 742), // pkey_mprotect
+    signature(541, 745), // poll
+    signature(545, 750), // ppoll
+    signature(546, 755), // ppoll_time64
+    signature(547, 760), // prctl
+    signature(548, 764), // pread64
+    signature(549, 769), // preadv
+    signature(550, 775), // preadv2
+    signature(551, 779), // prlimit64
+    signature(552, 784), // process_madvise
+    signature(553, 786), // process_mrelease
+    signature(554, 792), // process_vm_readv
+    signature(555, 798), // process_vm_writev
+    signature(558, 804), // pselect6
+    signature(559, 810), // pselect6_time64
+    signature(561, 814), // ptrace
+    signature(563, 818), // pwrite64
+    signature(564, 823), // pwritev
+    signature(565, 829), // pwritev2
+    signature(567, 834), // query_module
+    signature(568, 838), // quotactl
+    signature(569, 842), // quotactl_fd
+    signature(570, 845), // read
+    signature(571, 848), // readahead
+    signature(572, 851), // readdir
+    signature(573, 854), // readlink
+    signature(574, 858), // readlinkat
+    signature(575, 861), // readv
+    signature(576, 865), // reboot
+    signature(577, 869), // recv
+    signature(578, 875), // recvfrom
+    signature(579, 880), // recvmmsg
+    signature(580, 885), // recvmmsg_time64
+    signature(581, 888), // recvmsg
+    signature(582, 893), // remap_file_pages
+    signature(583, 895), // removexattr
+    signature(584, 899), // removexattrat
+    signature(585, 901), // rename
+    signature(586, 905), // renameat
+    signature(587, 910), // renameat2
+    signature(590, 914), // request_key
+    signature(593, 914), // restart_syscall
+    signature(602, 915), // rmdir
+    signature(605, 919), // rseq
+    signature(607, 923), // rt_sigaction
+    signature(608, 925), // rt_sigpending
+    signature(609, 929), // rt_sigprocmask
+    signature(610, 932), // rt_sigqueueinfo
+    signature(611, 932), // rt_sigreturn
+    signature(612, 934), // rt_sigsuspend
+    signature(613, 938), // rt_sigtimedwait
+    signature(614, 942), // rt_sigtimedwait_time64
+    signature(615, 946), // rt_tgsigqueueinfo
+    signature(624, 948), // s390_guarded_storage
+    signature(625, 951), // s390_pci_mmio_read
+    signature(626, 954), // s390_pci_mmio_write
+    signature(627, 956), // s390_runtime_instr
+    signature(628, 960), // s390_sthyi
+    signature(629, 961), // sched_get_priority_max
+    signature(630, 962), // sched_get_priority_min
+    signature(631, 965), // sched_getaffinity
+    signature(632, 969), // sched_getattr
+    signature(633, 971), // sched_getparam
+    signature(634, 972), // sched_getscheduler
+    signature(635, 974), // sched_rr_get_interval
+    signature(636, 976), // sched_rr_get_interval_time64
+    signature(637, 979), // sched_setaffinity
+    signature(638, 982), // sched_setattr
+    signature(639, 984), // sched_setparam
+    signature(640, 987), // sched_setscheduler
+    signature(641, 987), // sched_yield
+    signature(642, 990), // seccomp
+    signature(646, 995), // select
+    signature(647, 999), // semctl
+    signature(649, 1002), // semget
+    signature(652, 1005), // semop
+    signature(653, 1009), // semtimedop
+    signature(654, 1013), // semtimedop_time64
+    signature(655, 1017), // send
+    signature(656, 1021), // sendfile
+    signature(657, 1025), // sendfile64
+    signature(658, 1029), // sendmmsg
+    signature(659, 1032), // sendmsg
+    signature(660, 1038), // sendto
+    signature(661, 1041), // set_mempolicy
+    signature(662, 1045), // set_mempolicy_home_node
+    signature(663, 1047), // set_robust_list
+    signature(664, 1048), // set_thread_area
+    signature(665, 1049), // set_tid_address
+    signature(666, 1051), // setdomainname
+    signature(667, 1052), // setfsgid
+    signature(668, 1053), // setfsgid32
+    signature(669, 1054), // setfsuid
+    signature(670, 1055), // setfsuid32
+    signature(671, 1056), // setgid
+    signature(672, 1057), // setgid32
+    signature(673, 1059), // setgroups
+    signature(674, 1061), // setgroups32
+    signature(675, 1063), // sethostname
+    signature(676, 1066), // setitimer
+    signature(677, 1068), // setns
+    signature(678, 1070), // setpgid
+    signature(679, 1073), // setpriority
+    signature(680, 1075), // setregid
+    signature(681, 1077), // setregid32
+    signature(682, 1080), // setresgid
+    signature(683, 1083), // setresgid32
+    signature(684, 1086), // setresuid
+    signature(685, 1089), // setresuid32
+    signature(686, 1091), // setreuid
+    signature(687, 1093), // setreuid32
+    signature(688, 1095), // setrlimit
+    signature(689, 1095), // setsid
+    signature(690, 1100), // setsockopt
+    signature(691, 1102), // settimeofday
+    signature(693, 1103), // setuid
+    signature(694, 1104), // setuid32
+    signature(695, 1109), // setxattr
+    signature(696, 1115), // setxattrat
+    signature(697, 1115), // sgetmask
+    signature(701, 1118), // shmat
+    signature(702, 1121), // shmctl
+    signature(703, 1122), // shmdt
+    signature(705, 1125), // shmget
+    signature(707, 1127), // shutdown
+    signature(709, 1129), // sigaltstack
+    signature(712, 1132), // signalfd
+    signature(713, 1136), // signalfd4
+    signature(715, 1137), // sigpending
+    signature(716, 1140), // sigprocmask
+    signature(717, 1140), // sigreturn
+    signature(724, 1143), // socket
+    signature(725, 1145), // socketcall
+    signature(726, 1149), // socketpair
+    signature(729, 1155), // splice
+    signature(730, 1159), // spu_create
+    signature(731, 1162), // spu_run
+    signature(732, 1163), // ssetmask
+    signature(735, 1165), // stat
+    signature(736, 1167), // stat64
+    signature(739, 1169), // statfs
+    signature(740, 1172), // statfs64
+    signature(741, 1176), // statmount
+    signature(743, 1181), // statx
+    signature(806, 1184), // subpage_prot
+    signature(810, 1185), // swapoff
+    signature(811, 1187), // swapon
+    signature(812, 1189), // symlink
+    signature(813, 1192), // symlinkat
+    signature(814, 1192), // sync
+    signature(815, 1196), // sync_file_range
+    signature(816, 1200), // sync_file_range2
+    signature(817, 1201), // syncfs
+    signature(818, 1202), // syscall
+    signature(819, 1205), // sysfs
+    signature(820, 1206), // sysinfo
+    signature(821, 1209), // syslog
+    signature(822, 1212), // sysmips
+    signature(825, 1216), // tee
+    signature(827, 1219), // tgkill
+    signature(830, 1220), // time
+    signature(833, 1223), // timer_create
+    signature(834, 1224), // timer_delete
+    signature(836, 1225), // timer_getoverrun
+    signature(837, 1227), // timer_gettime
+    signature(838, 1229), // timer_gettime64
+    signature(840, 1233), // timer_settime
+    signature(841, 1237), // timer_settime64
+    signature(844, 1239), // timerfd_create
+    signature(845, 1241), // timerfd_gettime
+    signature(846, 1243), // timerfd_gettime64
+    signature(847, 1247), // timerfd_settime
+    signature(848, 1251), // timerfd_settime64
+    signature(849, 1252), // times
+    signature(850, 1254), // tkill
+    signature(857, 1256), // truncate
+    signature(858, 1258), // truncate64
+    signature(888, 1260), // ugetrlimit
+    signature(894, 1261), // umask
+    signature(896, 1263), // umount2
+    signature(898, 1264), // uname
+    signature(901, 1265), // unlink
+    signature(902, 1268), // unlinkat
+    signature(904, 1269), // unshare
+    signature(918, 1269), // uprobe
+    signature(919, 1269), // uretprobe
+    signature(920, 1270), // uselib
+    signature(926, 1271), // userfaultfd
+    signature(935, 1273), // ustat
+    signature(938, 1275), // utime
+    signature(939, 1279), // utimensat
+    signature(940, 1283), // utimensat_time64
+    signature(941, 1285), // utimes
+    signature(949, 1285), // vfork
+    signature(950, 1285), // vhangup
+    signature(952, 1287), // vm86
+    signature(953, 1288), // vm86old
+    signature(954, 1292), // vmsplice
+    signature(956, 1296), // wait4
+    signature(958, 1301), // waitid
+    signature(959, 1304), // waitpid
+    signature(965, 1307), // write
+    signature(966, 1310), // writev
 ];
 
 /// The words of the name and of the type of each argument.
-pub(crate) static ARGS: [Arg; 1304] = [
-    arg(190, 903), arg(479, 905), arg(480, 905), arg(592, 357), arg(955, 903), arg(435, 304),
-    arg(303, 193), arg(506, 193), arg(171, 193), arg(857, 743), arg(35, 746), arg(190, 304),
-    arg(910, 786), arg(909, 305), arg(190, 304), arg(910, 786), arg(909, 305), arg(206, 304),
-    arg(202, 95), arg(398, 304), arg(436, 95), arg(11, 95), arg(4, 95), arg(9, 116), arg(537, 718),
-    arg(597, 331), arg(858, 745), arg(641, 903), arg(498, 304), arg(30, 905), arg(190, 304),
-    arg(23, 304), arg(478, 356), arg(340, 356), arg(190, 304), arg(206, 903), arg(478, 356),
-    arg(439, 356), arg(228, 304), arg(133, 358), arg(190, 304), arg(891, 786), arg(21, 304),
-    arg(88, 304), arg(877, 894), arg(717, 903), arg(50, 905), arg(190, 903), arg(129, 748),
-    arg(128, 747), arg(206, 903), arg(285, 61), arg(134, 60), arg(285, 61), arg(133, 94),
-    arg(202, 95), arg(202, 95), arg(398, 889), arg(202, 95), arg(915, 884), arg(279, 276),
-    arg(202, 95), arg(915, 884), arg(279, 276), arg(202, 95), arg(957, 97), arg(938, 745),
-    arg(957, 97), arg(938, 745), arg(957, 97), arg(850, 744), arg(957, 97), arg(850, 744),
-    arg(957, 97), arg(850, 744), arg(957, 97), arg(850, 744), arg(957, 97), arg(206, 304),
-    arg(602, 106), arg(601, 744), arg(957, 97), arg(206, 304), arg(602, 106), arg(601, 744),
-    arg(957, 97), arg(850, 106), arg(957, 97), arg(850, 106), arg(85, 905), arg(452, 905),
-    arg(512, 305), arg(66, 305), arg(846, 905), arg(876, 749), arg(717, 718), arg(190, 903),
-    arg(190, 903), arg(374, 903), arg(206, 903), arg(190, 304), arg(921, 786), arg(21, 304),
-    arg(191, 304), arg(475, 357), arg(192, 304), arg(476, 357), arg(340, 718), arg(206, 903),
-    arg(514, 95), arg(398, 889), arg(436, 95), arg(717, 718), arg(436, 95), arg(206, 903),
-    arg(199, 903), arg(488, 903), arg(448, 903), arg(488, 903), arg(448, 903), arg(206, 304),
-    arg(717, 304), arg(206, 304), arg(152, 304), arg(490, 304), arg(190, 304), arg(162, 750),
-    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 304), arg(708, 101), arg(716, 718),
-    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 106), arg(708, 101), arg(716, 718),
-    arg(152, 304), arg(166, 750), arg(375, 304), arg(825, 304), arg(121, 903), arg(121, 903),
-    arg(206, 304), arg(202, 95), arg(37, 96), arg(151, 96), arg(190, 304), arg(202, 95),
-    arg(37, 96), arg(151, 96), arg(206, 304), arg(159, 304), arg(159, 304), arg(139, 304),
-    arg(202, 95), arg(398, 304), arg(139, 304), arg(202, 95), arg(398, 304), arg(206, 304),
-    arg(190, 304), arg(478, 356), arg(340, 718), arg(23, 304), arg(190, 304), arg(478, 356),
-    arg(340, 356), arg(23, 304), arg(190, 304), arg(398, 304), arg(478, 356), arg(340, 356),
-    arg(206, 903), arg(163, 903), arg(178, 304), arg(206, 903), arg(373, 2), arg(139, 304),
-    arg(514, 95), arg(190, 903), arg(190, 903), arg(398, 889), arg(139, 304), arg(202, 95),
-    arg(398, 889), arg(139, 304), arg(202, 95), arg(398, 889), arg(206, 903), arg(190, 903),
-    arg(915, 884), arg(279, 276), arg(190, 903), arg(915, 884), arg(279, 276), arg(139, 304),
-    arg(202, 95), arg(915, 884), arg(279, 276), arg(205, 304), arg(190, 903), arg(88, 903),
-    arg(28, 905), arg(190, 903), arg(88, 903), arg(28, 905), arg(190, 903), arg(190, 304),
-    arg(436, 95), arg(941, 949), arg(717, 718), arg(139, 304), arg(202, 95), arg(879, 751),
-    arg(924, 718), arg(40, 903), arg(139, 304), arg(202, 95), arg(879, 751), arg(924, 718),
-    arg(40, 903), arg(190, 304), arg(510, 95), arg(206, 304), arg(190, 304), arg(350, 64),
-    arg(717, 718), arg(190, 903), arg(88, 903), arg(190, 304), arg(436, 95), arg(190, 304),
-    arg(88, 903), arg(6, 95), arg(12, 116), arg(44, 304), arg(190, 304), arg(436, 95),
-    arg(941, 116), arg(717, 718), arg(206, 304), arg(214, 304), arg(206, 903), arg(42, 903),
-    arg(5, 95), arg(206, 903), arg(139, 304), arg(513, 95), arg(206, 903), arg(190, 903),
-    arg(735, 787), arg(190, 905), arg(735, 788), arg(139, 304), arg(202, 95), arg(735, 788),
-    arg(205, 304), arg(190, 903), arg(51, 789), arg(190, 903), arg(817, 718), arg(51, 790),
-    arg(190, 903), arg(190, 903), arg(343, 477), arg(190, 903), arg(343, 356), arg(874, 862),
-    arg(490, 304), arg(939, 861), arg(932, 106), arg(875, 862), arg(940, 861), arg(951, 753),
-    arg(206, 903), arg(468, 304), arg(465, 304), arg(874, 862), arg(490, 304), arg(939, 861),
-    arg(932, 106), arg(875, 862), arg(940, 861), arg(874, 949), arg(939, 905), arg(373, 905),
-    arg(206, 903), arg(825, 744), arg(81, 82), arg(951, 753), arg(462, 903), arg(206, 903),
-    arg(825, 744), arg(81, 82), arg(874, 949), arg(373, 905), arg(459, 304), arg(206, 903),
-    arg(139, 304), arg(202, 95), arg(935, 743), arg(538, 305), arg(456, 906), arg(376, 905),
-    arg(19, 905), arg(206, 905), arg(522, 304), arg(284, 776), arg(342, 719), arg(867, 796),
-    arg(124, 901), arg(457, 901), arg(907, 754), arg(51, 64), arg(717, 905), arg(190, 903),
-    arg(142, 760), arg(121, 903), arg(190, 903), arg(142, 761), arg(121, 903), arg(278, 304),
-    arg(281, 277), arg(278, 304), arg(281, 277), arg(956, 304), arg(941, 742), arg(190, 304),
-    arg(925, 786), arg(926, 305), arg(522, 525), arg(956, 304), arg(958, 304), arg(878, 64),
-    arg(340, 718), arg(206, 903), arg(596, 277), arg(148, 277), arg(696, 277), arg(596, 277),
-    arg(148, 277), arg(696, 277), arg(616, 885), arg(161, 885), arg(804, 885), arg(616, 885),
-    arg(161, 885), arg(804, 885), arg(589, 903), arg(599, 773), arg(958, 304), arg(614, 778),
-    arg(522, 525), arg(190, 304), arg(925, 786), arg(926, 305), arg(190, 304), arg(344, 304),
-    arg(501, 304), arg(502, 64), arg(500, 305), arg(856, 743), arg(860, 794), arg(514, 95),
-    arg(436, 95), arg(941, 949), arg(717, 718), arg(139, 304), arg(514, 95), arg(40, 903),
-    arg(436, 95), arg(876, 801), arg(924, 718), arg(400, 949), arg(340, 905), arg(510, 95),
-    arg(190, 304), arg(514, 95), arg(373, 861), arg(206, 304), arg(190, 304), arg(954, 1),
-    arg(131, 24), arg(317, 757), arg(592, 755), arg(130, 24), arg(131, 24), arg(383, 358),
-    arg(459, 358), arg(166, 755), arg(825, 744), arg(131, 24), arg(383, 358), arg(459, 358),
-    arg(166, 755), arg(825, 744), arg(923, 104), arg(131, 24), arg(383, 358), arg(459, 358),
-    arg(166, 755), arg(825, 744), arg(923, 104), arg(461, 900), arg(132, 25), arg(131, 24),
-    arg(459, 358), arg(318, 758), arg(190, 903), arg(849, 861), arg(382, 861), arg(206, 861),
-    arg(34, 116), arg(36, 718), arg(190, 903), arg(491, 903), arg(28, 949), arg(460, 903),
-    arg(149, 861), arg(511, 756), arg(190, 903), arg(88, 903), arg(28, 905), arg(211, 905),
-    arg(472, 905), arg(855, 304), arg(344, 903), arg(956, 304), arg(958, 304), arg(956, 304),
-    arg(958, 304), arg(322, 304), arg(59, 903), arg(204, 304), arg(640, 905), arg(822, 905),
-    arg(558, 949), arg(198, 358), arg(523, 525), arg(524, 525), arg(859, 304), arg(290, 905),
-    arg(291, 905), arg(327, 304), arg(298, 304), arg(90, 905), arg(89, 95), arg(206, 905),
-    arg(150, 905), arg(466, 905), arg(642, 759), arg(206, 905), arg(498, 304), arg(30, 905),
-    arg(31, 905), arg(32, 905), arg(33, 905), arg(522, 525), arg(705, 304), arg(619, 99),
-    arg(618, 98), arg(617, 118), arg(206, 93), arg(41, 108), arg(717, 102), arg(206, 93),
-    arg(619, 99), arg(206, 93), arg(202, 95), arg(915, 884), arg(279, 276), arg(202, 95),
-    arg(915, 884), arg(279, 276), arg(514, 95), arg(436, 95), arg(941, 949), arg(717, 718),
-    arg(489, 95), arg(451, 95), arg(487, 304), arg(489, 95), arg(447, 304), arg(451, 95),
-    arg(206, 304), arg(190, 304), arg(45, 304), arg(586, 109), arg(397, 864), arg(463, 718),
-    arg(206, 903), arg(514, 95), arg(350, 64), arg(717, 718), arg(139, 304), arg(514, 95),
-    arg(40, 903), arg(350, 64), arg(717, 718), arg(514, 95), arg(350, 64), arg(717, 718),
-    arg(119, 863), arg(51, 64), arg(340, 718), arg(514, 95), arg(436, 95), arg(190, 903),
-    arg(478, 477), arg(955, 903), arg(514, 95), arg(436, 95), arg(941, 116), arg(717, 718),
-    arg(206, 304), arg(41, 903), arg(130, 762), arg(717, 862), arg(206, 861), arg(289, 864),
-    arg(717, 862), arg(206, 861), arg(41, 903), arg(130, 762), arg(717, 861), arg(206, 861),
-    arg(202, 95), arg(735, 787), arg(202, 95), arg(735, 788), arg(731, 905), arg(341, 718),
-    arg(47, 304), arg(731, 905), arg(340, 905), arg(398, 905), arg(456, 115), arg(376, 905),
-    arg(206, 903), arg(88, 304), arg(206, 903), arg(123, 304), arg(892, 95), arg(206, 903),
-    arg(206, 903), arg(522, 525), arg(376, 905), arg(483, 115), arg(443, 115), arg(731, 905),
-    arg(340, 718), arg(942, 902), arg(514, 95), arg(398, 889), arg(139, 304), arg(514, 95),
-    arg(398, 889), arg(202, 95), arg(398, 889), arg(137, 900), arg(139, 304), arg(202, 95),
-    arg(398, 889), arg(137, 903), arg(731, 905), arg(340, 718), arg(731, 905), arg(340, 718),
-    arg(206, 304), arg(206, 304), arg(19, 905), arg(340, 905), arg(554, 905), arg(206, 905),
-    arg(190, 905), arg(474, 905), arg(19, 905), arg(340, 905), arg(554, 905), arg(206, 905),
-    arg(190, 905), arg(521, 905), arg(228, 304), arg(558, 949), arg(57, 905), arg(138, 64),
-    arg(141, 64), arg(859, 64), arg(206, 905), arg(133, 949), arg(139, 304), arg(513, 95),
-    arg(206, 903), arg(877, 764), arg(924, 718), arg(212, 304), arg(213, 95), arg(847, 304),
-    arg(848, 95), arg(206, 903), arg(522, 525), arg(464, 905), arg(508, 117), arg(458, 100),
-    arg(739, 305), arg(206, 304), arg(731, 905), arg(340, 718), arg(554, 905), arg(416, 415),
-    arg(868, 110), arg(873, 765), arg(416, 415), arg(872, 113), arg(871, 95), arg(481, 304),
-    arg(398, 889), arg(866, 765), arg(416, 415), arg(870, 64), arg(420, 718), arg(869, 904),
-    arg(865, 106), arg(416, 415), arg(870, 64), arg(420, 718), arg(869, 904), arg(865, 106),
-    arg(416, 415), arg(870, 95), arg(420, 718), arg(421, 903), arg(865, 106), arg(416, 415),
-    arg(870, 95), arg(420, 718), arg(421, 903), arg(865, 106), arg(871, 95), arg(19, 905),
-    arg(482, 905), arg(442, 905), arg(206, 905), arg(441, 905), arg(731, 905), arg(340, 718),
-    arg(206, 905), arg(430, 304), arg(88, 304), arg(51, 767), arg(330, 332), arg(423, 304),
-    arg(430, 304), arg(425, 766), arg(428, 718), arg(429, 358), arg(423, 304), arg(430, 304),
-    arg(425, 766), arg(428, 718), arg(423, 304), arg(731, 905), arg(340, 718), arg(206, 304),
-    arg(731, 905), arg(340, 718), arg(19, 905), arg(340, 718), arg(139, 304), arg(436, 95),
-    arg(282, 752), arg(396, 949), arg(205, 304), arg(602, 744), arg(601, 744), arg(139, 304),
-    arg(202, 95), arg(735, 787), arg(205, 304), arg(293, 304), arg(202, 95), arg(206, 304),
-    arg(398, 889), arg(403, 304), arg(282, 752), arg(206, 304), arg(139, 304), arg(202, 95),
-    arg(206, 900), arg(139, 304), arg(202, 95), arg(206, 900), arg(877, 764), arg(924, 718),
-    arg(139, 304), arg(202, 95), arg(206, 304), arg(398, 889), arg(139, 304), arg(202, 95),
-    arg(287, 770), arg(924, 718), arg(56, 905), arg(140, 905), arg(474, 905), arg(340, 905),
-    arg(51, 949), arg(56, 905), arg(140, 905), arg(474, 905), arg(340, 905), arg(51, 949),
-    arg(43, 771), arg(522, 525), arg(122, 304), arg(280, 304), arg(206, 905), arg(519, 903),
-    arg(526, 304), arg(190, 304), arg(206, 903), arg(522, 525), arg(206, 903), arg(526, 304),
-    arg(705, 304), arg(294, 707), arg(206, 903), arg(199, 305), arg(199, 305), arg(206, 304),
-    arg(445, 95), arg(560, 95), arg(206, 905), arg(297, 905), arg(533, 304), arg(731, 905),
-    arg(340, 718), arg(554, 905), arg(533, 304), arg(881, 772), arg(453, 903), arg(826, 304),
-    arg(881, 772), arg(453, 903), arg(854, 744), arg(708, 101), arg(716, 718), arg(881, 772),
-    arg(453, 903), arg(854, 744), arg(708, 101), arg(716, 718), arg(498, 304), arg(30, 905),
-    arg(31, 905), arg(32, 905), arg(33, 905), arg(190, 903), arg(51, 64), arg(121, 718),
-    arg(540, 356), arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905),
-    arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905), arg(206, 621),
-    arg(522, 525), arg(589, 903), arg(444, 111), arg(484, 774), arg(526, 304), arg(942, 107),
-    arg(945, 718), arg(47, 304), arg(206, 903), arg(526, 304), arg(206, 903), arg(522, 525),
-    arg(368, 107), arg(349, 905), arg(620, 107), arg(598, 905), arg(206, 905), arg(522, 525),
-    arg(368, 107), arg(349, 905), arg(620, 107), arg(598, 905), arg(206, 905), arg(435, 304),
-    arg(303, 193), arg(506, 193), arg(171, 193), arg(854, 744), arg(705, 949), arg(435, 304),
-    arg(303, 193), arg(506, 193), arg(171, 193), arg(854, 744), arg(705, 949), arg(587, 358),
-    arg(522, 358), arg(19, 905), arg(133, 905), arg(190, 903), arg(51, 95), arg(121, 718),
-    arg(540, 356), arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905),
-    arg(190, 905), arg(942, 107), arg(945, 905), arg(542, 905), arg(541, 905), arg(206, 621),
-    arg(436, 95), arg(956, 304), arg(51, 949), arg(55, 718), arg(593, 719), arg(88, 903),
-    arg(724, 95), arg(288, 564), arg(19, 949), arg(190, 903), arg(88, 903), arg(288, 564),
-    arg(19, 949), arg(190, 903), arg(51, 64), arg(121, 718), arg(190, 304), arg(478, 356),
-    arg(121, 718), arg(190, 903), arg(143, 769), arg(121, 903), arg(513, 95), arg(51, 64),
-    arg(54, 304), arg(139, 304), arg(514, 95), arg(51, 64), arg(54, 304), arg(190, 905),
-    arg(942, 107), arg(945, 905), arg(370, 304), arg(371, 304), arg(88, 903), arg(28, 949),
-    arg(190, 304), arg(878, 949), arg(717, 718), arg(206, 903), arg(190, 304), arg(878, 949),
-    arg(717, 718), arg(206, 903), arg(19, 786), arg(20, 305), arg(190, 304), arg(395, 763),
-    arg(945, 903), arg(206, 903), arg(825, 744), arg(190, 304), arg(395, 763), arg(945, 903),
-    arg(206, 903), arg(825, 744), arg(190, 304), arg(419, 797), arg(206, 903), arg(731, 905),
-    arg(717, 905), arg(554, 905), arg(521, 905), arg(206, 905), arg(514, 95), arg(436, 95),
-    arg(139, 304), arg(514, 95), arg(40, 903), arg(436, 95), arg(489, 95), arg(451, 95),
-    arg(487, 304), arg(489, 95), arg(447, 304), arg(451, 95), arg(487, 304), arg(489, 95),
-    arg(447, 304), arg(451, 95), arg(206, 903), arg(11, 95), arg(4, 95), arg(3, 95), arg(136, 331),
-    arg(514, 95), arg(603, 777), arg(604, 861), arg(206, 304), arg(705, 861), arg(705, 304),
-    arg(17, 112), arg(473, 783), arg(716, 718), arg(922, 715), arg(716, 718), arg(287, 304),
-    arg(470, 715), arg(503, 715), arg(716, 718), arg(522, 525), arg(705, 304), arg(886, 707),
-    arg(893, 715), arg(716, 718), arg(931, 101), arg(886, 707), arg(937, 106), arg(716, 718),
-    arg(931, 101), arg(886, 707), arg(937, 106), arg(716, 718), arg(820, 525), arg(522, 525),
-    arg(705, 304), arg(886, 707), arg(394, 905), arg(916, 949), arg(343, 718), arg(394, 905),
-    arg(916, 116), arg(343, 718), arg(91, 304), arg(711, 304), arg(229, 905), arg(590, 949),
-    arg(594, 864), arg(206, 905), arg(538, 304), arg(538, 304), arg(522, 525), arg(340, 903),
-    arg(918, 906), arg(522, 525), arg(877, 779), arg(924, 903), arg(206, 903), arg(522, 525),
-    arg(509, 780), arg(522, 525), arg(522, 525), arg(306, 744), arg(522, 525), arg(306, 744),
-    arg(522, 525), arg(340, 903), arg(918, 906), arg(522, 525), arg(877, 779), arg(206, 903),
-    arg(522, 525), arg(509, 780), arg(522, 525), arg(538, 304), arg(509, 780), arg(490, 903),
-    arg(206, 903), arg(876, 949), arg(435, 304), arg(303, 193), arg(506, 193), arg(171, 193),
-    arg(857, 743), arg(647, 304), arg(648, 304), arg(88, 304), arg(28, 905), arg(330, 332),
-    arg(469, 304), arg(645, 304), arg(647, 304), arg(853, 781), arg(471, 900), arg(647, 304),
-    arg(853, 781), arg(471, 903), arg(825, 106), arg(647, 304), arg(853, 781), arg(471, 903),
-    arg(825, 106), arg(190, 304), arg(52, 949), arg(340, 718), arg(206, 903), arg(505, 304),
-    arg(292, 304), arg(478, 357), arg(121, 718), arg(505, 304), arg(292, 304), arg(478, 357),
-    arg(121, 718), arg(190, 304), arg(395, 763), arg(945, 903), arg(206, 903), arg(190, 304),
-    arg(419, 797), arg(206, 903), arg(190, 304), arg(52, 949), arg(340, 718), arg(206, 903),
-    arg(19, 786), arg(20, 304), arg(398, 304), arg(456, 115), arg(376, 905), arg(731, 905),
-    arg(340, 905), arg(286, 905), arg(206, 905), arg(283, 775), arg(340, 718), arg(867, 796),
-    arg(823, 305), arg(436, 64), arg(340, 304), arg(275, 276), arg(275, 276), arg(883, 884),
-    arg(883, 884), arg(275, 276), arg(275, 276), arg(278, 304), arg(281, 277), arg(278, 304),
-    arg(281, 277), arg(436, 64), arg(340, 304), arg(956, 304), arg(941, 742), arg(507, 742),
-    arg(190, 304), arg(206, 304), arg(522, 525), arg(520, 525), arg(956, 304), arg(958, 304),
-    arg(455, 304), arg(595, 276), arg(147, 276), arg(595, 276), arg(147, 276), arg(595, 276),
-    arg(147, 276), arg(695, 276), arg(595, 276), arg(147, 276), arg(695, 276), arg(615, 884),
-    arg(160, 884), arg(803, 884), arg(615, 884), arg(160, 884), arg(803, 884), arg(615, 884),
-    arg(160, 884), arg(615, 884), arg(160, 884), arg(589, 903), arg(599, 773), arg(190, 304),
-    arg(344, 304), arg(501, 304), arg(502, 64), arg(500, 304), arg(856, 743), arg(860, 794),
-    arg(883, 884), arg(883, 884), arg(514, 95), arg(436, 95), arg(941, 116), arg(717, 718),
-    arg(206, 304), arg(139, 304), arg(514, 95), arg(40, 903), arg(436, 95), arg(876, 114),
-    arg(924, 718), arg(703, 304), arg(697, 64), arg(701, 304), arg(703, 304), arg(88, 304),
-    arg(51, 782), arg(697, 64), arg(330, 332), arg(717, 718), arg(701, 304), arg(190, 304),
-    arg(287, 304), arg(928, 103), arg(908, 730), arg(880, 304), arg(917, 715), arg(720, 718),
-    arg(880, 304), arg(917, 715), arg(720, 718), arg(206, 304), arg(922, 486), arg(287, 304),
-    arg(470, 486), arg(503, 486), arg(177, 304), arg(859, 304), arg(555, 304), arg(59, 304),
-    arg(35, 906), arg(177, 304), arg(859, 304), arg(555, 304), arg(927, 305), arg(191, 304),
-    arg(475, 357), arg(192, 304), arg(476, 357), arg(340, 718), arg(206, 903), arg(436, 95),
-    arg(206, 903), arg(398, 889), arg(440, 304), arg(190, 304), arg(897, 862), arg(930, 862),
-    arg(450, 304), arg(202, 95), arg(735, 787), arg(202, 95), arg(735, 788), arg(514, 95),
-    arg(51, 789), arg(513, 95), arg(817, 718), arg(51, 790), arg(586, 109), arg(51, 791),
-    arg(55, 718), arg(206, 903), arg(139, 304), arg(202, 95), arg(206, 900), arg(373, 903),
-    arg(53, 792), arg(19, 905), arg(340, 905), arg(372, 862), arg(725, 95), arg(725, 95),
-    arg(805, 304), arg(489, 95), arg(451, 95), arg(489, 95), arg(447, 304), arg(451, 95),
-    arg(190, 304), arg(478, 356), arg(439, 356), arg(206, 903), arg(190, 304), arg(206, 903),
-    arg(478, 356), arg(439, 356), arg(190, 304), arg(498, 304), arg(29, 905), arg(30, 905),
-    arg(294, 793), arg(859, 304), arg(51, 64), arg(340, 304), arg(195, 304), arg(196, 304),
-    arg(340, 718), arg(206, 903), arg(820, 525), arg(522, 525), arg(705, 304), arg(845, 0),
-    arg(957, 97), arg(829, 784), arg(127, 837), arg(833, 836), arg(833, 836), arg(833, 836),
-    arg(689, 741), arg(833, 836), arg(689, 741), arg(833, 836), arg(206, 304), arg(446, 105),
-    arg(485, 741), arg(833, 836), arg(206, 304), arg(446, 105), arg(485, 741), arg(81, 304),
-    arg(206, 304), arg(880, 304), arg(504, 741), arg(880, 304), arg(504, 741), arg(880, 304),
-    arg(206, 304), arg(936, 105), arg(504, 741), arg(880, 304), arg(206, 304), arg(936, 105),
-    arg(504, 741), arg(818, 795), arg(522, 525), arg(705, 304), arg(513, 95), arg(343, 358),
-    arg(513, 95), arg(343, 356), arg(589, 903), arg(599, 773), arg(373, 304), arg(436, 64),
-    arg(206, 304), arg(436, 768), arg(514, 95), arg(139, 304), arg(514, 95), arg(205, 304),
-    arg(899, 905), arg(346, 95), arg(206, 304), arg(137, 900), arg(878, 798), arg(202, 64),
-    arg(843, 799), arg(139, 304), arg(202, 95), arg(935, 744), arg(206, 304), arg(139, 304),
-    arg(202, 95), arg(935, 744), arg(206, 304), arg(202, 64), arg(935, 743), arg(88, 905),
-    arg(28, 905), arg(919, 800), arg(190, 304), arg(887, 107), arg(467, 905), arg(206, 903),
-    arg(911, 525), arg(734, 305), arg(499, 304), arg(614, 778), arg(956, 304), arg(911, 525),
-    arg(295, 785), arg(499, 304), arg(614, 778), arg(522, 525), arg(734, 305), arg(499, 304),
-    arg(190, 903), arg(51, 95), arg(121, 718), arg(190, 905), arg(942, 107), arg(945, 905),
+pub(crate) static ARGS: [Arg; 1310] = [
+    arg(190, 909), arg(481, 911), arg(482, 911), arg(594, 358), arg(961, 909), arg(436, 305),
+    arg(304, 193), arg(508, 193), arg(171, 193), arg(863, 746), arg(35, 749), arg(190, 305),
+    arg(916, 790), arg(915, 306), arg(190, 305), arg(916, 790), arg(915, 306), arg(206, 305),
+    arg(202, 95), arg(399, 305), arg(437, 95), arg(11, 95), arg(4, 95), arg(9, 116), arg(539, 721),
+    arg(599, 332), arg(864, 748), arg(644, 909), arg(500, 305), arg(30, 911), arg(190, 305),
+    arg(23, 305), arg(480, 357), arg(341, 357), arg(190, 305), arg(206, 909), arg(480, 357),
+    arg(440, 357), arg(228, 305), arg(133, 359), arg(190, 305), arg(897, 790), arg(21, 305),
+    arg(88, 305), arg(883, 900), arg(720, 909), arg(50, 911), arg(190, 909), arg(129, 751),
+    arg(128, 750), arg(206, 909), arg(286, 61), arg(134, 60), arg(286, 61), arg(133, 94),
+    arg(202, 95), arg(202, 95), arg(399, 895), arg(202, 95), arg(921, 890), arg(279, 276),
+    arg(202, 95), arg(921, 890), arg(279, 276), arg(202, 95), arg(963, 97), arg(944, 748),
+    arg(963, 97), arg(944, 748), arg(963, 97), arg(856, 747), arg(963, 97), arg(856, 747),
+    arg(963, 97), arg(856, 747), arg(963, 97), arg(856, 747), arg(963, 97), arg(206, 305),
+    arg(604, 106), arg(603, 747), arg(963, 97), arg(206, 305), arg(604, 106), arg(603, 747),
+    arg(963, 97), arg(856, 106), arg(963, 97), arg(856, 106), arg(85, 911), arg(453, 911),
+    arg(514, 306), arg(66, 306), arg(852, 911), arg(882, 752), arg(720, 721), arg(190, 909),
+    arg(190, 909), arg(375, 909), arg(206, 909), arg(190, 305), arg(927, 790), arg(21, 305),
+    arg(191, 305), arg(477, 358), arg(192, 305), arg(478, 358), arg(341, 721), arg(206, 909),
+    arg(516, 95), arg(399, 895), arg(437, 95), arg(720, 721), arg(437, 95), arg(206, 909),
+    arg(199, 909), arg(490, 909), arg(449, 909), arg(490, 909), arg(449, 909), arg(206, 305),
+    arg(720, 305), arg(206, 305), arg(152, 305), arg(492, 305), arg(190, 305), arg(162, 753),
+    arg(152, 305), arg(166, 753), arg(376, 305), arg(831, 305), arg(711, 101), arg(719, 721),
+    arg(152, 305), arg(166, 753), arg(376, 305), arg(831, 106), arg(711, 101), arg(719, 721),
+    arg(152, 305), arg(166, 753), arg(376, 305), arg(831, 305), arg(121, 909), arg(121, 909),
+    arg(206, 305), arg(202, 95), arg(37, 96), arg(151, 96), arg(190, 305), arg(202, 95),
+    arg(37, 96), arg(151, 96), arg(206, 305), arg(159, 305), arg(159, 305), arg(139, 305),
+    arg(202, 95), arg(399, 305), arg(139, 305), arg(202, 95), arg(399, 305), arg(206, 305),
+    arg(190, 305), arg(480, 357), arg(341, 721), arg(23, 305), arg(190, 305), arg(480, 357),
+    arg(341, 357), arg(23, 305), arg(190, 305), arg(399, 305), arg(480, 357), arg(341, 357),
+    arg(206, 909), arg(163, 909), arg(178, 305), arg(206, 909), arg(374, 2), arg(139, 305),
+    arg(516, 95), arg(190, 909), arg(190, 909), arg(399, 895), arg(139, 305), arg(202, 95),
+    arg(399, 895), arg(139, 305), arg(202, 95), arg(399, 895), arg(206, 909), arg(190, 909),
+    arg(921, 890), arg(279, 276), arg(190, 909), arg(921, 890), arg(279, 276), arg(139, 305),
+    arg(202, 95), arg(921, 890), arg(279, 276), arg(205, 305), arg(190, 909), arg(88, 909),
+    arg(28, 911), arg(190, 909), arg(88, 909), arg(28, 911), arg(190, 909), arg(190, 305),
+    arg(437, 95), arg(947, 955), arg(720, 721), arg(139, 305), arg(202, 95), arg(885, 754),
+    arg(930, 721), arg(40, 909), arg(139, 305), arg(202, 95), arg(885, 754), arg(930, 721),
+    arg(40, 909), arg(190, 305), arg(512, 95), arg(206, 305), arg(190, 305), arg(351, 64),
+    arg(720, 721), arg(190, 909), arg(88, 909), arg(190, 305), arg(437, 95), arg(190, 305),
+    arg(88, 909), arg(6, 95), arg(12, 116), arg(44, 305), arg(190, 305), arg(437, 95),
+    arg(947, 116), arg(720, 721), arg(206, 305), arg(214, 305), arg(206, 909), arg(42, 909),
+    arg(5, 95), arg(206, 909), arg(139, 305), arg(515, 95), arg(206, 909), arg(190, 909),
+    arg(738, 791), arg(190, 911), arg(738, 792), arg(139, 305), arg(202, 95), arg(738, 792),
+    arg(205, 305), arg(190, 909), arg(51, 793), arg(190, 909), arg(823, 721), arg(51, 794),
+    arg(190, 909), arg(190, 909), arg(344, 479), arg(190, 909), arg(344, 357), arg(880, 868),
+    arg(492, 305), arg(945, 867), arg(938, 106), arg(881, 868), arg(946, 867), arg(957, 756),
+    arg(206, 909), arg(469, 305), arg(466, 305), arg(880, 868), arg(492, 305), arg(945, 867),
+    arg(938, 106), arg(881, 868), arg(946, 867), arg(880, 955), arg(945, 911), arg(374, 911),
+    arg(206, 909), arg(831, 747), arg(81, 82), arg(957, 756), arg(463, 909), arg(206, 909),
+    arg(831, 747), arg(81, 82), arg(880, 955), arg(374, 911), arg(460, 305), arg(206, 909),
+    arg(139, 305), arg(202, 95), arg(941, 746), arg(540, 306), arg(457, 912), arg(377, 911),
+    arg(19, 911), arg(206, 911), arg(524, 305), arg(285, 780), arg(343, 722), arg(873, 800),
+    arg(124, 907), arg(458, 907), arg(913, 757), arg(51, 64), arg(720, 911), arg(190, 909),
+    arg(142, 764), arg(121, 909), arg(190, 909), arg(142, 765), arg(121, 909), arg(278, 305),
+    arg(281, 277), arg(278, 305), arg(281, 277), arg(962, 305), arg(947, 745), arg(190, 305),
+    arg(931, 790), arg(932, 306), arg(524, 527), arg(962, 305), arg(964, 305), arg(884, 64),
+    arg(341, 721), arg(206, 909), arg(598, 277), arg(148, 277), arg(699, 277), arg(598, 277),
+    arg(148, 277), arg(699, 277), arg(618, 891), arg(161, 891), arg(808, 891), arg(618, 891),
+    arg(161, 891), arg(808, 891), arg(591, 909), arg(601, 777), arg(964, 305), arg(616, 782),
+    arg(524, 527), arg(190, 305), arg(931, 790), arg(932, 306), arg(190, 305), arg(345, 305),
+    arg(503, 305), arg(504, 64), arg(502, 306), arg(862, 746), arg(866, 798), arg(516, 95),
+    arg(437, 95), arg(947, 955), arg(720, 721), arg(139, 305), arg(516, 95), arg(40, 909),
+    arg(437, 95), arg(882, 805), arg(930, 721), arg(401, 955), arg(341, 911), arg(512, 95),
+    arg(190, 305), arg(516, 95), arg(374, 867), arg(206, 305), arg(190, 305), arg(960, 1),
+    arg(131, 24), arg(318, 761), arg(594, 759), arg(130, 24), arg(131, 24), arg(384, 359),
+    arg(460, 359), arg(166, 759), arg(831, 747), arg(131, 24), arg(384, 359), arg(460, 359),
+    arg(166, 759), arg(831, 747), arg(929, 104), arg(131, 24), arg(384, 359), arg(460, 359),
+    arg(166, 759), arg(831, 747), arg(929, 104), arg(462, 906), arg(132, 25), arg(131, 24),
+    arg(460, 359), arg(319, 762), arg(190, 909), arg(855, 867), arg(383, 867), arg(206, 867),
+    arg(34, 116), arg(36, 721), arg(190, 909), arg(493, 909), arg(28, 955), arg(461, 909),
+    arg(149, 867), arg(513, 760), arg(190, 909), arg(88, 909), arg(28, 911), arg(211, 911),
+    arg(473, 911), arg(861, 305), arg(345, 909), arg(962, 305), arg(964, 305), arg(962, 305),
+    arg(964, 305), arg(323, 305), arg(59, 909), arg(204, 305), arg(643, 911), arg(828, 911),
+    arg(560, 955), arg(198, 359), arg(525, 527), arg(526, 527), arg(865, 305), arg(291, 911),
+    arg(292, 911), arg(328, 305), arg(299, 305), arg(90, 911), arg(89, 95), arg(206, 911),
+    arg(150, 911), arg(467, 911), arg(645, 763), arg(206, 911), arg(500, 305), arg(30, 911),
+    arg(31, 911), arg(32, 911), arg(33, 911), arg(524, 527), arg(708, 305), arg(621, 99),
+    arg(620, 98), arg(619, 118), arg(206, 93), arg(41, 108), arg(720, 102), arg(206, 93),
+    arg(621, 99), arg(206, 93), arg(202, 95), arg(921, 890), arg(279, 276), arg(202, 95),
+    arg(921, 890), arg(279, 276), arg(516, 95), arg(437, 95), arg(947, 955), arg(720, 721),
+    arg(491, 95), arg(452, 95), arg(489, 305), arg(491, 95), arg(448, 305), arg(452, 95),
+    arg(206, 305), arg(190, 305), arg(45, 305), arg(588, 109), arg(398, 870), arg(464, 721),
+    arg(206, 909), arg(516, 95), arg(351, 64), arg(720, 721), arg(139, 305), arg(516, 95),
+    arg(40, 909), arg(351, 64), arg(720, 721), arg(516, 95), arg(351, 64), arg(720, 721),
+    arg(119, 869), arg(51, 64), arg(341, 721), arg(516, 95), arg(437, 95), arg(190, 909),
+    arg(480, 479), arg(961, 909), arg(516, 95), arg(437, 95), arg(947, 116), arg(720, 721),
+    arg(206, 305), arg(41, 909), arg(130, 766), arg(720, 868), arg(206, 867), arg(290, 870),
+    arg(720, 868), arg(206, 867), arg(41, 909), arg(130, 766), arg(720, 867), arg(206, 867),
+    arg(202, 95), arg(738, 791), arg(202, 95), arg(738, 792), arg(734, 911), arg(342, 721),
+    arg(47, 305), arg(734, 911), arg(341, 911), arg(399, 911), arg(457, 115), arg(377, 911),
+    arg(206, 909), arg(88, 305), arg(206, 909), arg(123, 305), arg(898, 95), arg(206, 909),
+    arg(206, 909), arg(524, 527), arg(377, 911), arg(485, 115), arg(444, 115), arg(734, 911),
+    arg(341, 721), arg(948, 908), arg(516, 95), arg(399, 895), arg(139, 305), arg(516, 95),
+    arg(399, 895), arg(202, 95), arg(399, 895), arg(137, 906), arg(139, 305), arg(202, 95),
+    arg(399, 895), arg(137, 909), arg(734, 911), arg(341, 721), arg(734, 911), arg(341, 721),
+    arg(206, 305), arg(206, 305), arg(19, 911), arg(341, 911), arg(556, 911), arg(206, 911),
+    arg(190, 911), arg(476, 911), arg(19, 911), arg(341, 911), arg(556, 911), arg(206, 911),
+    arg(190, 911), arg(523, 911), arg(228, 305), arg(560, 955), arg(57, 911), arg(138, 64),
+    arg(141, 64), arg(865, 64), arg(206, 911), arg(133, 955), arg(139, 305), arg(515, 95),
+    arg(206, 909), arg(883, 768), arg(930, 721), arg(212, 305), arg(213, 95), arg(853, 305),
+    arg(854, 95), arg(206, 909), arg(524, 527), arg(465, 911), arg(510, 117), arg(459, 100),
+    arg(742, 306), arg(206, 305), arg(734, 911), arg(341, 721), arg(556, 911), arg(417, 416),
+    arg(874, 110), arg(879, 769), arg(417, 416), arg(878, 113), arg(877, 95), arg(483, 305),
+    arg(399, 895), arg(872, 769), arg(417, 416), arg(876, 64), arg(421, 721), arg(875, 910),
+    arg(871, 106), arg(417, 416), arg(876, 64), arg(421, 721), arg(875, 910), arg(871, 106),
+    arg(417, 416), arg(876, 95), arg(421, 721), arg(422, 909), arg(871, 106), arg(417, 416),
+    arg(876, 95), arg(421, 721), arg(422, 909), arg(871, 106), arg(877, 95), arg(19, 911),
+    arg(484, 911), arg(443, 911), arg(206, 911), arg(442, 911), arg(734, 911), arg(341, 721),
+    arg(206, 911), arg(431, 305), arg(88, 305), arg(51, 771), arg(331, 333), arg(424, 305),
+    arg(431, 305), arg(426, 770), arg(429, 721), arg(430, 359), arg(424, 305), arg(431, 305),
+    arg(426, 770), arg(429, 721), arg(424, 305), arg(734, 911), arg(341, 721), arg(206, 305),
+    arg(734, 911), arg(341, 721), arg(19, 911), arg(341, 721), arg(139, 305), arg(437, 95),
+    arg(283, 755), arg(397, 955), arg(205, 305), arg(604, 747), arg(603, 747), arg(139, 305),
+    arg(202, 95), arg(738, 791), arg(205, 305), arg(294, 305), arg(202, 95), arg(206, 305),
+    arg(399, 895), arg(404, 305), arg(283, 755), arg(206, 305), arg(139, 305), arg(202, 95),
+    arg(206, 906), arg(139, 305), arg(202, 95), arg(206, 906), arg(883, 768), arg(930, 721),
+    arg(139, 305), arg(202, 95), arg(206, 305), arg(399, 895), arg(139, 305), arg(202, 95),
+    arg(288, 774), arg(930, 721), arg(56, 911), arg(140, 911), arg(476, 911), arg(341, 911),
+    arg(51, 955), arg(56, 911), arg(140, 911), arg(476, 911), arg(341, 911), arg(51, 955),
+    arg(43, 775), arg(524, 527), arg(122, 305), arg(280, 305), arg(206, 911), arg(521, 909),
+    arg(528, 305), arg(190, 305), arg(206, 909), arg(524, 527), arg(206, 909), arg(528, 305),
+    arg(708, 305), arg(295, 710), arg(206, 909), arg(199, 306), arg(199, 306), arg(206, 305),
+    arg(446, 95), arg(562, 95), arg(206, 911), arg(298, 911), arg(535, 305), arg(734, 911),
+    arg(341, 721), arg(556, 911), arg(535, 305), arg(887, 776), arg(454, 909), arg(832, 305),
+    arg(887, 776), arg(454, 909), arg(860, 747), arg(711, 101), arg(719, 721), arg(887, 776),
+    arg(454, 909), arg(860, 747), arg(711, 101), arg(719, 721), arg(500, 305), arg(30, 911),
+    arg(31, 911), arg(32, 911), arg(33, 911), arg(190, 909), arg(51, 64), arg(121, 721),
+    arg(542, 357), arg(190, 911), arg(948, 107), arg(951, 911), arg(544, 911), arg(543, 911),
+    arg(190, 911), arg(948, 107), arg(951, 911), arg(544, 911), arg(543, 911), arg(206, 623),
+    arg(524, 527), arg(591, 909), arg(445, 111), arg(486, 778), arg(528, 305), arg(948, 107),
+    arg(951, 721), arg(47, 305), arg(206, 909), arg(528, 305), arg(206, 909), arg(524, 527),
+    arg(369, 107), arg(350, 911), arg(622, 107), arg(600, 911), arg(206, 911), arg(524, 527),
+    arg(369, 107), arg(350, 911), arg(622, 107), arg(600, 911), arg(206, 911), arg(436, 305),
+    arg(304, 193), arg(508, 193), arg(171, 193), arg(860, 747), arg(708, 955), arg(436, 305),
+    arg(304, 193), arg(508, 193), arg(171, 193), arg(860, 747), arg(708, 955), arg(589, 359),
+    arg(524, 359), arg(19, 911), arg(133, 911), arg(190, 909), arg(51, 95), arg(121, 721),
+    arg(542, 357), arg(190, 911), arg(948, 107), arg(951, 911), arg(544, 911), arg(543, 911),
+    arg(190, 911), arg(948, 107), arg(951, 911), arg(544, 911), arg(543, 911), arg(206, 623),
+    arg(437, 95), arg(962, 305), arg(51, 955), arg(55, 721), arg(595, 722), arg(88, 909),
+    arg(727, 95), arg(289, 566), arg(19, 955), arg(190, 909), arg(88, 909), arg(289, 566),
+    arg(19, 955), arg(190, 909), arg(51, 64), arg(121, 721), arg(190, 305), arg(480, 357),
+    arg(121, 721), arg(190, 909), arg(143, 773), arg(121, 909), arg(515, 95), arg(51, 64),
+    arg(54, 305), arg(139, 305), arg(516, 95), arg(51, 64), arg(54, 305), arg(190, 911),
+    arg(948, 107), arg(951, 911), arg(371, 305), arg(372, 305), arg(88, 909), arg(28, 955),
+    arg(190, 305), arg(884, 955), arg(720, 721), arg(206, 909), arg(190, 305), arg(884, 955),
+    arg(720, 721), arg(206, 909), arg(19, 790), arg(20, 306), arg(190, 305), arg(396, 767),
+    arg(951, 909), arg(206, 909), arg(831, 747), arg(190, 305), arg(396, 767), arg(951, 909),
+    arg(206, 909), arg(831, 747), arg(190, 305), arg(420, 801), arg(206, 909), arg(734, 911),
+    arg(720, 911), arg(556, 911), arg(523, 911), arg(206, 911), arg(516, 95), arg(437, 95),
+    arg(139, 305), arg(516, 95), arg(40, 909), arg(437, 95), arg(491, 95), arg(452, 95),
+    arg(489, 305), arg(491, 95), arg(448, 305), arg(452, 95), arg(489, 305), arg(491, 95),
+    arg(448, 305), arg(452, 95), arg(206, 909), arg(11, 95), arg(4, 95), arg(3, 95), arg(136, 332),
+    arg(516, 95), arg(605, 781), arg(606, 867), arg(206, 305), arg(708, 867), arg(708, 305),
+    arg(17, 112), arg(475, 787), arg(719, 721), arg(928, 718), arg(719, 721), arg(288, 305),
+    arg(471, 718), arg(505, 718), arg(719, 721), arg(524, 527), arg(708, 305), arg(892, 710),
+    arg(899, 718), arg(719, 721), arg(937, 101), arg(892, 710), arg(943, 106), arg(719, 721),
+    arg(937, 101), arg(892, 710), arg(943, 106), arg(719, 721), arg(826, 527), arg(524, 527),
+    arg(708, 305), arg(892, 710), arg(91, 305), arg(282, 758), arg(395, 911), arg(922, 955),
+    arg(344, 721), arg(395, 911), arg(922, 116), arg(344, 721), arg(91, 305), arg(714, 305),
+    arg(229, 911), arg(592, 955), arg(596, 870), arg(206, 911), arg(540, 305), arg(540, 305),
+    arg(524, 527), arg(341, 909), arg(924, 912), arg(524, 527), arg(883, 783), arg(930, 909),
+    arg(206, 909), arg(524, 527), arg(511, 784), arg(524, 527), arg(524, 527), arg(307, 747),
+    arg(524, 527), arg(307, 747), arg(524, 527), arg(341, 909), arg(924, 912), arg(524, 527),
+    arg(883, 783), arg(206, 909), arg(524, 527), arg(511, 784), arg(524, 527), arg(540, 305),
+    arg(511, 784), arg(492, 909), arg(206, 909), arg(882, 955), arg(436, 305), arg(304, 193),
+    arg(508, 193), arg(171, 193), arg(863, 746), arg(650, 305), arg(651, 305), arg(88, 305),
+    arg(28, 911), arg(331, 333), arg(470, 305), arg(648, 305), arg(650, 305), arg(859, 785),
+    arg(472, 906), arg(650, 305), arg(859, 785), arg(472, 909), arg(831, 106), arg(650, 305),
+    arg(859, 785), arg(472, 909), arg(831, 106), arg(190, 305), arg(52, 955), arg(341, 721),
+    arg(206, 909), arg(507, 305), arg(293, 305), arg(480, 358), arg(121, 721), arg(507, 305),
+    arg(293, 305), arg(480, 358), arg(121, 721), arg(190, 305), arg(396, 767), arg(951, 909),
+    arg(206, 909), arg(190, 305), arg(420, 801), arg(206, 909), arg(190, 305), arg(52, 955),
+    arg(341, 721), arg(206, 909), arg(19, 790), arg(20, 305), arg(399, 305), arg(457, 115),
+    arg(377, 911), arg(734, 911), arg(341, 911), arg(287, 911), arg(206, 911), arg(284, 779),
+    arg(341, 721), arg(873, 800), arg(829, 306), arg(437, 64), arg(341, 305), arg(275, 276),
+    arg(275, 276), arg(889, 890), arg(889, 890), arg(275, 276), arg(275, 276), arg(278, 305),
+    arg(281, 277), arg(278, 305), arg(281, 277), arg(437, 64), arg(341, 305), arg(962, 305),
+    arg(947, 745), arg(509, 745), arg(190, 305), arg(206, 305), arg(524, 527), arg(522, 527),
+    arg(962, 305), arg(964, 305), arg(456, 305), arg(597, 276), arg(147, 276), arg(597, 276),
+    arg(147, 276), arg(597, 276), arg(147, 276), arg(698, 276), arg(597, 276), arg(147, 276),
+    arg(698, 276), arg(617, 890), arg(160, 890), arg(807, 890), arg(617, 890), arg(160, 890),
+    arg(807, 890), arg(617, 890), arg(160, 890), arg(617, 890), arg(160, 890), arg(591, 909),
+    arg(601, 777), arg(190, 305), arg(345, 305), arg(503, 305), arg(504, 64), arg(502, 305),
+    arg(862, 746), arg(866, 798), arg(889, 890), arg(889, 890), arg(516, 95), arg(437, 95),
+    arg(947, 116), arg(720, 721), arg(206, 305), arg(139, 305), arg(516, 95), arg(40, 909),
+    arg(437, 95), arg(882, 114), arg(930, 721), arg(706, 305), arg(700, 64), arg(704, 305),
+    arg(706, 305), arg(88, 305), arg(51, 786), arg(700, 64), arg(331, 333), arg(720, 721),
+    arg(704, 305), arg(190, 305), arg(288, 305), arg(934, 103), arg(914, 733), arg(886, 305),
+    arg(923, 718), arg(723, 721), arg(886, 305), arg(923, 718), arg(723, 721), arg(206, 305),
+    arg(928, 488), arg(288, 305), arg(471, 488), arg(505, 488), arg(177, 305), arg(865, 305),
+    arg(557, 305), arg(59, 305), arg(35, 912), arg(177, 305), arg(865, 305), arg(557, 305),
+    arg(933, 306), arg(191, 305), arg(477, 358), arg(192, 305), arg(478, 358), arg(341, 721),
+    arg(206, 909), arg(437, 95), arg(206, 909), arg(399, 895), arg(441, 305), arg(190, 305),
+    arg(903, 868), arg(936, 868), arg(451, 305), arg(202, 95), arg(738, 791), arg(202, 95),
+    arg(738, 792), arg(516, 95), arg(51, 793), arg(515, 95), arg(823, 721), arg(51, 794),
+    arg(588, 109), arg(51, 795), arg(55, 721), arg(206, 909), arg(139, 305), arg(202, 95),
+    arg(206, 906), arg(374, 909), arg(53, 796), arg(19, 911), arg(341, 911), arg(373, 868),
+    arg(728, 95), arg(728, 95), arg(809, 305), arg(491, 95), arg(452, 95), arg(491, 95),
+    arg(448, 305), arg(452, 95), arg(190, 305), arg(480, 357), arg(440, 357), arg(206, 909),
+    arg(190, 305), arg(206, 909), arg(480, 357), arg(440, 357), arg(190, 305), arg(474, 359),
+    arg(500, 305), arg(29, 911), arg(30, 911), arg(295, 797), arg(865, 305), arg(51, 64),
+    arg(341, 305), arg(88, 359), arg(29, 359), arg(30, 359), arg(195, 305), arg(196, 305),
+    arg(341, 721), arg(206, 909), arg(826, 527), arg(524, 527), arg(708, 305), arg(851, 0),
+    arg(963, 97), arg(835, 788), arg(127, 843), arg(839, 842), arg(839, 842), arg(839, 842),
+    arg(692, 744), arg(839, 842), arg(692, 744), arg(839, 842), arg(206, 305), arg(447, 105),
+    arg(487, 744), arg(839, 842), arg(206, 305), arg(447, 105), arg(487, 744), arg(81, 305),
+    arg(206, 305), arg(886, 305), arg(506, 744), arg(886, 305), arg(506, 744), arg(886, 305),
+    arg(206, 305), arg(942, 105), arg(506, 744), arg(886, 305), arg(206, 305), arg(942, 105),
+    arg(506, 744), arg(824, 799), arg(524, 527), arg(708, 305), arg(515, 95), arg(344, 359),
+    arg(515, 95), arg(344, 357), arg(591, 909), arg(601, 777), arg(374, 305), arg(437, 64),
+    arg(206, 305), arg(437, 772), arg(516, 95), arg(139, 305), arg(516, 95), arg(205, 305),
+    arg(905, 911), arg(347, 95), arg(206, 305), arg(137, 906), arg(884, 802), arg(202, 64),
+    arg(849, 803), arg(139, 305), arg(202, 95), arg(941, 747), arg(206, 305), arg(139, 305),
+    arg(202, 95), arg(941, 747), arg(206, 305), arg(202, 64), arg(941, 746), arg(88, 911),
+    arg(28, 911), arg(925, 804), arg(190, 305), arg(893, 107), arg(468, 911), arg(206, 909),
+    arg(917, 527), arg(737, 306), arg(501, 305), arg(616, 782), arg(962, 305), arg(917, 527),
+    arg(296, 789), arg(501, 305), arg(616, 782), arg(524, 527), arg(737, 306), arg(501, 305),
+    arg(190, 909), arg(51, 95), arg(121, 721), arg(190, 911), arg(948, 107), arg(951, 911),
 ];
