@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use tamis_abi::selector;
 use tamis_policy::tamis;
 
 /// Calls that are needed, with the reason.
@@ -78,24 +79,14 @@ pub(crate) const GROUPS: [&str; 11] = [
     "@memlock",
 ];
 
-/// Calls of these sets that are allowed only if they were made themselves. They reach other processes, devices, or what no
-/// filter sees.
-const ALONE: [&str; 8] = [
-    "io_uring_enter",
-    "io_uring_register",
-    "io_uring_setup",
-    "mknod",
-    "mknodat",
-    "process_madvise",
-    "process_vm_readv",
-    "process_vm_writev",
-];
+/// Calls of these sets that are allowed only if they were made themselves, beside those [of which an argument
+/// decides](selector::is_several) what they reach: these reach other processes.
+const ALONE: [&str; 2] = ["process_vm_readv", "process_vm_writev"];
 
 /// The groups of which a call was made that is in no other group, with their calls but those that are allowed alone.
 pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static str>)> {
     let groups = GROUPS.map(|name| {
         let calls = tamis::built_in_set(name).into_iter().flatten();
-        let calls = calls.filter(|call| !ALONE.contains(call));
         (name, calls.collect::<Vec<&'static str>>())
     });
     let count = |call: &str| {
@@ -108,8 +99,13 @@ pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static s
         let mut own = calls.iter().filter(|call| count(call) == 1);
         own.any(|call| made.contains(call))
     };
+    let is_alone = |call: &str| ALONE.contains(&call) || selector::is_several(call);
     let chosen = groups.iter().filter(|(_, calls)| is_made(calls));
-    chosen.cloned().collect()
+    let joined = chosen.map(|(name, calls)| {
+        let calls = calls.iter().filter(|call| !is_alone(call)).copied();
+        (*name, calls.collect())
+    });
+    joined.collect()
 }
 
 /// Whether a call is needed though it may not be seen.
@@ -144,4 +140,16 @@ pub(crate) const FALLBACKS: [(&str, &[&str]); 18] = [
 pub(crate) fn older(call: &str) -> Option<&'static [&'static str]> {
     let mut fallbacks = FALLBACKS.iter();
     fallbacks.find_map(|(newer, older)| (*newer == call).then_some(*older))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_decides_is_needed_with_any_arguments() {
+        for call in NEEDED.iter().flat_map(|(_, calls)| *calls) {
+            assert!(!selector::is_several(call), "{call}");
+        }
+    }
 }

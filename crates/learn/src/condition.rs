@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::family::{self, Family};
+use tamis_abi::selector::{self, Selector};
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, consts};
 use tamis_profile::interest::{self, Interesting};
@@ -16,6 +17,8 @@ use tamis_rules::{Operand, Predicate, Test};
 
 use crate::closure;
 use crate::evidence::Evidence;
+use crate::learned::Options;
+use crate::wider::{self, Reason};
 
 /// How far a policy goes beyond what was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,33 +36,82 @@ pub enum Generality {
 
 /// A new value among twenty calls, or twenty runs, is taken for likely.
 const UNLIKELY: u64 = 20;
-/// More values are not listed.
-const MAX_VALUES: usize = 64;
 
-/// The condition on a call, `True` if there is none.
-pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, generality: Generality) -> Predicate {
-    let is_free = match generality {
-        Generality::Seen => false,
-        Generality::Stable | Generality::Groups => closure::is_needed(name),
-        Generality::Calls => true,
+/// The condition on a call, and what is wider than the evidence.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    /// `True` if there is none.
+    pub(crate) when: Predicate,
+    /// The arguments without a condition, with the reasons.
+    pub(crate) free: Vec<(&'static str, Reason)>,
+    /// Whether flags are allowed in other combinations than were seen.
+    pub(crate) has_joined_flags: bool,
+    /// Whether values of several arguments are allowed in other combinations than may have been seen.
+    pub(crate) has_product: bool,
+}
+
+/// The condition on a call.
+pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, options: &Options<'_>) -> Condition {
+    let generality = options.generality;
+    let mut condition = Condition {
+        when: Predicate::True,
+        free: Vec::new(),
+        has_joined_flags: false,
+        has_product: false,
     };
-    if is_free {
-        return Predicate::True;
+    if generality == Generality::Calls {
+        return condition;
     }
-    let arguments = interest::arguments(arch, name).into_iter();
-    let conditions = arguments.filter_map(|argument| {
-        let values = evidence.call.values.get(&(argument.index.index() as u8))?;
-        let known = values.values().copied().fold(0, u64::saturating_add);
-        let is_known = known >= evidence.made() && values.len() <= MAX_VALUES;
-        let is_closed = generality == Generality::Seen
-            || interest::selects(arch, name, argument.index)
-            || is_stable(argument.index, values, evidence);
-        (is_known && is_closed).then(|| on_argument(arch, name, argument, values, generality))
-    });
-    match conditions.collect::<Vec<_>>() {
-        none if none.is_empty() => Predicate::True,
-        mut one if one.len() == 1 => one.remove(0),
-        several => Predicate::All(several),
+    let mut tests = Vec::new();
+    let mut several = 0;
+    for argument in interest::arguments(arch, name) {
+        let values = match closed(arch, name, argument, evidence, options) {
+            Ok(values) => values,
+            Err(reason) => {
+                let argument = wider::argument(arch, name, argument.index);
+                condition.free.extend(argument.map(|name| (name, reason)));
+                continue;
+            }
+        };
+        let (test, is_joined) = on_argument(arch, name, argument, values, generality);
+        condition.has_joined_flags |= is_joined;
+        several += usize::from(values.len() > 1);
+        tests.push(test);
+    }
+    condition.has_product = several > 1;
+    condition.when = match tests.len() {
+        0 => Predicate::True,
+        1 => tests.remove(0),
+        _ => Predicate::All(tests),
+    };
+    condition
+}
+
+/// The values that are all that an argument is allowed with, or the reason why it is allowed with any.
+fn closed<'e>(
+    arch: Arch,
+    name: &str,
+    argument: Interesting,
+    evidence: &'e Evidence,
+    options: &Options<'_>,
+) -> Result<&'e BTreeMap<u64, u64>, Reason> {
+    let seen_only = options.generality == Generality::Seen;
+    if closure::is_needed(name) && !seen_only {
+        return Err(Reason::Needed);
+    }
+    if let Some(reason) = wider::unknown(evidence, argument.index) {
+        return Err(reason);
+    }
+    let values = &evidence.call.values[&(argument.index.index() as u8)];
+    if options.max_values.is_some_and(|max| values.len() > max) {
+        return Err(Reason::Many {
+            values: values.len(),
+        });
+    }
+    let decides = selector::at(arch, name, argument.index).is_some();
+    match seen_only || decides || is_stable(argument.index, values, evidence) {
+        true => Ok(values),
+        false => Err(Reason::Likely),
     }
 }
 
@@ -116,19 +168,34 @@ fn on_argument(
     argument: Interesting,
     values: &BTreeMap<u64, u64>,
     generality: Generality,
-) -> Predicate {
+) -> (Predicate, bool) {
     let operand = match argument.width {
         Width::Bits64 => Operand::arg(argument.index),
         Width::Bits32 | Width::Bits16 => Operand::arg_low(argument.index),
     };
     let max = argument.width.max();
-    let values: BTreeSet<u64> = values.keys().map(|value| value & max).collect();
+    let selector = selector::at(arch, name, argument.index);
+    let deciding = match (selector, argument.width) {
+        (Some(Selector::Bits(bits)), _) => Some(bits),
+        // A set is compared with 32 bits or more.
+        (_, Width::Bits16) => Some(max),
+        _ => None,
+    };
+    let values: BTreeSet<u64> = values
+        .keys()
+        .map(|value| value & deciding.unwrap_or(max))
+        .collect();
+    if let Some(bits) = deciding {
+        let values = values.into_iter().map(|value| masked(operand, bits, value));
+        return (any(values.collect()), false);
+    }
     // What opens a namespace alone may open far more beside another.
     let apart = namespaces(arch, name);
     let (listed, joined): (BTreeSet<u64>, BTreeSet<u64>) =
         values.iter().partition(|value| *value & apart != 0);
-    let family = argument_name(arch, name, argument.index).and_then(|of| family::of(name, of));
+    let family = wider::argument(arch, name, argument.index).and_then(|of| family::of(name, of));
     let are_flags = generality != Generality::Seen
+        && selector.is_none_or(|selector| selector == Selector::Flags)
         && joined.iter().any(|value| *value != 0)
         && family.is_some_and(|family| {
             let bits = argument.width.bits();
@@ -136,8 +203,9 @@ fn on_argument(
             names.all(|names| names.is_some())
         });
     if !are_flags {
-        return one_of(operand, values);
+        return (one_of(operand, values), false);
     }
+    let is_joined = joined.len() > 1 || joined.iter().any(|value| value.count_ones() > 1);
     let mut alternatives = Vec::new();
     if !listed.is_empty() {
         alternatives.push(one_of(operand, listed));
@@ -161,7 +229,7 @@ fn on_argument(
             None => only_seen,
         });
     }
-    any(alternatives)
+    (any(alternatives), is_joined)
 }
 
 /// The flags of these values in any combination, beside any of their choices.
@@ -197,18 +265,12 @@ fn never_together(
     index: ArgIndex,
     mut values: impl Iterator<Item = u64> + Clone,
 ) -> Option<u64> {
-    let is_protection = argument_name(arch, name, index) == Some("prot");
+    let is_protection = wider::argument(arch, name, index) == Some("prot");
     let bit = |name| consts::value(arch, name);
     let both = bit("PROT_WRITE")? | bit("PROT_EXEC")?;
     let all = values.clone().fold(0, |all, value| all | value);
     let is_separate = values.all(|value| value & both != both);
     (is_protection && all & both == both && is_separate).then_some(both)
-}
-
-fn argument_name(arch: Arch, name: &str, index: ArgIndex) -> Option<&'static str> {
-    let mut arguments = signature::args(name)?.iter();
-    let found = arguments.find(|arg| signature::index(arch, name, arg.name()) == Some(index));
-    found.map(signature::Arg::name)
 }
 
 const fn masked(operand: Operand, mask: u64, value: u64) -> Predicate {

@@ -17,13 +17,16 @@ use crate::base::{Base, Leaves, is_within};
 use crate::closure;
 use crate::condition::{self, Generality};
 use crate::evidence::{self, Calls, Run};
-use crate::text::{self, Allowed, Basis, Contents};
+use crate::text::{self, Allowed, Basis, Breadth, Contents};
+use crate::wider::{self, Wider};
 
 /// How a policy is learned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     /// How far it goes beyond what was seen.
     pub generality: Generality,
+    /// Arguments with more values than this are allowed with any, and the policy says so; `None` lists all values.
+    pub max_values: Option<usize>,
     /// A policy that it may not exceed, with its name.
     pub base: Option<(&'a str, &'a Ruleset)>,
 }
@@ -37,6 +40,8 @@ pub struct Learned {
     pub ruleset: Ruleset,
     /// Calls that were made and are denied, because the base denies them.
     pub refused: Vec<Refused>,
+    /// Where it is wider than the evidence; of [`Generality::Calls`] only what no filter sees.
+    pub wider: Vec<Wider>,
 }
 
 /// A call that was made and is denied.
@@ -129,7 +134,7 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         .map(|(_, ruleset)| space.ruleset(ruleset))
         .transpose()?;
     let needed = needed(&calls, options.generality);
-    let mut wanted = seen(&calls, options.generality);
+    let (mut wanted, breadth) = seen(&calls, options);
     let mut known = known_of(&mut space, base, &wanted, &needed)?;
     if let Some(limit) = &known
         && fall_back(&mut wanted, limit)
@@ -141,11 +146,16 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         return Err(LearnError::NothingLeft);
     }
     let needed = needed_within(needed, known.as_ref());
+    let mut wider: Vec<Wider> = allowed.iter().flat_map(Allowed::wider).collect();
+    wider.extend(wider::hidden(&allowed));
+    wider.sort_by_key(|wider| (wider.arch, wider.nr));
     let policy = text::policy(&Contents {
         names: &runs.iter().map(|run| run.name).collect::<Vec<_>>(),
         runs: count,
         made_once: evidence::made_once(&calls),
         base: options.base.map(|(name, _)| name),
+        breadth,
+        wider: &wider,
         allowed: &allowed,
         needed: &needed,
         dropped: &dropped,
@@ -167,24 +177,34 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         policy,
         ruleset,
         refused,
+        wider,
     })
 }
 
 /// The calls that are allowed, and those of which the base leaves nothing.
 type Narrowed<'c> = (Vec<Allowed<'c>>, Vec<(Arch, Nr)>);
 
-/// The calls with the conditions under which they are allowed without a base.
-fn seen(calls: &Calls, generality: Generality) -> Vec<Allowed<'_>> {
+/// The calls with the conditions under which they are allowed without a base, and how far all go beyond the evidence.
+fn seen<'c>(calls: &'c Calls, options: &Options<'_>) -> (Vec<Allowed<'c>>, Breadth) {
+    let mut breadth = Breadth {
+        is_free: options.generality == Generality::Calls,
+        ..Breadth::default()
+    };
     let allowed = calls.iter().map(|(&(arch, nr), evidence)| {
         let name = syscall::name(arch, nr).unwrap_or_default();
+        let condition = condition::of(arch, name, evidence, options);
+        breadth.has_joined_flags |= condition.has_joined_flags;
+        breadth.has_products |= condition.has_product;
         Allowed {
             arch,
             nr,
-            when: condition::of(arch, name, evidence, generality),
+            when: condition.when,
             basis: Basis::Seen(evidence),
+            free: condition.free,
+            widened_for: None,
         }
     });
-    allowed.collect()
+    (allowed.collect(), breadth)
 }
 
 /// What the base leaves of calls.
@@ -226,6 +246,7 @@ fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
                 .find(|call| (call.arch, call.nr) == (arch, nr))
             {
                 Some(call) if call.when != Predicate::True => {
+                    call.widened_for = Some(newer);
                     let before = std::mem::replace(&mut call.when, Predicate::True);
                     call.when = match when {
                         Predicate::True => Predicate::True,
@@ -238,6 +259,8 @@ fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
                     nr,
                     when,
                     basis: Basis::InsteadOf(newer),
+                    free: Vec::new(),
+                    widened_for: None,
                 }),
             }
         }

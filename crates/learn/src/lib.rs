@@ -6,6 +6,7 @@
 //! | `condition` | which values of arguments a call is allowed with |
 //! | `closure` | what is needed though it wasn't seen |
 //! | `base` | what an existing policy leaves of it |
+//! | `wider` | where the policy is wider than the evidence, and why |
 //! | `answers` | what a policy answers to calls of whose arguments only some are known |
 //! | `drift` | what a policy would deny of what was called |
 //! | `text` | the policy's text, with the evidence in comments |
@@ -25,8 +26,10 @@ mod drift;
 mod evidence;
 mod learned;
 mod text;
+mod wider;
 
 pub use condition::Generality;
 pub use drift::{Drift, drift};
 pub use evidence::Run;
 pub use learned::{LearnError, Learned, Options, Refused, learn};
+pub use wider::{Reason, Wider};

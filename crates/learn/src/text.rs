@@ -10,6 +10,7 @@ use tamis_rules::Predicate;
 use crate::closure::{FALLBACKS, older};
 use crate::evidence::Evidence;
 use crate::learned::{Needed, name};
+use crate::wider::{Reason, Wider};
 
 /// What a policy says.
 pub(crate) struct Contents<'c> {
@@ -21,11 +22,25 @@ pub(crate) struct Contents<'c> {
     pub(crate) made_once: u64,
     /// The base's name.
     pub(crate) base: Option<&'c str>,
+    pub(crate) breadth: Breadth,
+    /// Where it is wider than the evidence, by call.
+    pub(crate) wider: &'c [Wider],
     pub(crate) allowed: &'c [Allowed<'c>],
     /// Calls that weren't seen.
     pub(crate) needed: &'c Needed,
     /// Calls that were seen and of which the base leaves nothing.
     pub(crate) dropped: &'c [(Arch, Nr)],
+}
+
+/// How far a policy as a whole goes beyond the evidence.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Breadth {
+    /// Whether calls are allowed with any arguments.
+    pub(crate) is_free: bool,
+    /// Whether flags are allowed in other combinations than were seen.
+    pub(crate) has_joined_flags: bool,
+    /// Whether values of several arguments are allowed in other combinations than may have been seen.
+    pub(crate) has_products: bool,
 }
 
 /// A call that is allowed.
@@ -34,6 +49,40 @@ pub(crate) struct Allowed<'c> {
     pub(crate) nr: Nr,
     pub(crate) when: Predicate,
     pub(crate) basis: Basis<'c>,
+    /// The arguments that it is allowed with any value of, with the reasons.
+    pub(crate) free: Vec<(&'static str, Reason)>,
+    /// The newer call for which it is allowed with more than was seen of it.
+    pub(crate) widened_for: Option<&'static str>,
+}
+
+impl Allowed<'_> {
+    /// Where it is wider than the evidence.
+    pub(crate) fn wider(&self) -> Vec<Wider> {
+        let mut wider: Vec<Wider> = Vec::new();
+        let mut add = |argument: Option<&'static str>, reason: &Reason| match wider
+            .iter_mut()
+            .find(|wider| wider.reason == *reason)
+        {
+            Some(wider) => wider.arguments.extend(argument),
+            None => wider.push(Wider {
+                arch: self.arch,
+                nr: self.nr,
+                arguments: argument.into_iter().collect(),
+                reason: reason.clone(),
+            }),
+        };
+        for (argument, reason) in &self.free {
+            add(Some(*argument), reason);
+        }
+        let newer = match self.basis {
+            Basis::InsteadOf(newer) => Some(newer),
+            Basis::Seen(_) => self.widened_for,
+        };
+        if let Some(newer) = newer {
+            add(None, &Reason::InsteadOf(newer));
+        }
+        wider
+    }
 }
 
 /// Why a call is allowed.
@@ -113,6 +162,16 @@ fn heading(contents: &Contents<'_>) -> String {
             once as f64 / runs as f64,
         );
     }
+    if contents.breadth.is_free {
+        text += "# Calls are allowed with any arguments.\n";
+    }
+    if contents.breadth.has_joined_flags {
+        text += "# Flags that were seen are allowed in any combination.\n";
+    }
+    if contents.breadth.has_products {
+        text +=
+            "# Values of one argument are allowed with those of the others in any combination.\n";
+    }
     if let Some(base) = contents.base {
         let _ = writeln!(text, "# Allows nothing that {} denies.", comment(base));
     }
@@ -131,7 +190,11 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> String {
     let own = |of: &Arch| *of == arch;
     for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
         let rule = rule(allowed);
-        let _ = writeln!(text, "{rule:<COMMENT$} # {}", evidence(allowed, runs));
+        let is_own = |wider: &&Wider| (wider.arch, wider.nr) == (allowed.arch, allowed.nr);
+        let own = contents.wider.iter().filter(is_own);
+        let seen = evidence(allowed, runs).into_iter();
+        let comments: Vec<String> = seen.chain(own.map(Wider::to_string)).collect();
+        let _ = writeln!(text, "{rule:<COMMENT$} # {}", comments.join("; "));
         let name = name(allowed.arch, allowed.nr);
         if allowed.when != Predicate::True && older(&name).is_some() {
             let _ = writeln!(text, "errno(ENOSYS) {name}");
@@ -188,10 +251,9 @@ fn rule(allowed: &Allowed<'_>) -> String {
 }
 
 /// How often, in how many runs, and what failed most.
-fn evidence(allowed: &Allowed<'_>, runs: u64) -> String {
-    let evidence = match allowed.basis {
-        Basis::Seen(evidence) => evidence,
-        Basis::InsteadOf(newer) => return format!("instead of {newer}"),
+fn evidence(allowed: &Allowed<'_>, runs: u64) -> Option<String> {
+    let Basis::Seen(evidence) = allowed.basis else {
+        return None;
     };
     let mut text = format!("{}", evidence.made());
     if runs > 1 {
@@ -209,5 +271,5 @@ fn evidence(allowed: &Allowed<'_>, runs: u64) -> String {
     if evidence.call.denied > 0 {
         let _ = write!(text, ", {} denied", evidence.call.denied);
     }
-    text
+    Some(text)
 }

@@ -1,10 +1,11 @@
 //! The arguments whose values are worth recording: those that are constants and flags.
 //!
 //! File descriptors, addresses, lengths and numbers of tasks differ from run to run, and no policy should depend on
-//! them. What a policy can depend on has names: commands, options, families, protections.
+//! them. What a policy can depend on has names: commands, options, families, protections. All that
+//! [decide](selector) what a call does are among them.
 
 use tamis_abi::signature::{self, Arg, Width};
-use tamis_abi::{Arch, ArgIndex, family};
+use tamis_abi::{Arch, ArgIndex, family, selector};
 
 /// An argument whose values are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,56 +40,33 @@ pub fn arguments(arch: Arch, call: &str) -> Vec<Interesting> {
     placed.collect()
 }
 
-/// Arguments with few values whose names depend on another argument, or that are several constants in one.
-const ALSO: [(&str, &str); 6] = [
-    ("ioctl", "cmd"),
-    ("personality", "personality"),
-    ("semctl", "cmd"),
-    ("setsockopt", "optname"),
-    ("socket", "protocol"),
-    ("socketpair", "protocol"),
-];
-
-/// The arguments that decide what a call does: with any value, these calls open much of the kernel.
-const SELECTORS: [(&str, &str); 15] = [
-    ("clone", "clone_flags"),
-    ("fcntl", "cmd"),
-    ("ioctl", "cmd"),
-    ("mmap", "prot"),
-    ("mprotect", "prot"),
-    ("personality", "personality"),
-    ("pkey_mprotect", "prot"),
-    ("prctl", "option"),
-    ("ptrace", "request"),
-    ("setns", "flags"),
-    ("socket", "family"),
-    ("socket", "protocol"),
-    ("socket", "type"),
-    ("socketpair", "family"),
-    ("unshare", "unshare_flags"),
-];
-
-/// Whether an argument decides what the call does: with any value of it, the call opens much of the kernel.
-pub fn selects(arch: Arch, call: &str, index: ArgIndex) -> bool {
-    let mut arguments = SELECTORS.iter().filter(|(name, _)| *name == call);
-    arguments.any(|(_, argument)| signature::index(arch, call, argument) == Some(index))
-}
-
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
-    let has_names = family::of(call, arg.name()).is_some() || ALSO.contains(&(call, arg.name()));
     // `AT_FDCWD` is a name among descriptors, and the signature of a restartable sequence is a number.
-    has_names && !arg.name().ends_with("fd") && call != "rseq"
+    let is_named = !arg.name().ends_with("fd") && call != "rseq";
+    let has_names = is_named && family::of(call, arg.name()).is_some();
+    has_names || selector::of(call, arg.name()).is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::syscall;
+
     use super::*;
 
     #[test]
-    fn what_is_named_exists() {
-        for (call, name) in ALSO {
-            let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-            assert!(args.iter().any(|arg| arg.name() == name), "{call} {name}");
+    fn all_that_decide_are_recorded_on_every_architecture() {
+        for arch in Arch::all() {
+            for (_, call) in syscall::all(arch) {
+                let recorded: Vec<ArgIndex> =
+                    arguments(arch, call).iter().map(|arg| arg.index).collect();
+                for index in ArgIndex::ALL {
+                    let decides = selector::at(arch, call, index).is_some();
+                    assert!(
+                        !decides || recorded.contains(&index),
+                        "{arch} {call} {index:?}"
+                    );
+                }
+            }
         }
     }
 }

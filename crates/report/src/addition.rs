@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use tamis_abi::signature::{self, Width};
-use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, family, syscall};
+use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, family, selector, syscall};
 use tamis_diag::escape::on_one_line;
 use tamis_policy::tamis::export::{self, Style};
 use tamis_profile::interest::{self, Interesting};
@@ -160,7 +160,8 @@ fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
     let args = signature::args(name).unwrap_or_default();
     let chosen = interest::arguments(arch, name).into_iter();
     let chosen = chosen.filter(|argument| {
-        interest::selects(arch, name, argument.index) || denial.tested.contains(&argument.index)
+        selector::at(arch, name, argument.index).is_some()
+            || denial.tested.contains(&argument.index)
     });
     chosen
         .filter_map(|Interesting { index, width }| {
@@ -326,8 +327,7 @@ mod tests {
 
     #[test]
     fn named_values_of_tested_arguments_are_conditions() {
-        let data = call::parse("x86_64 openat(AT_FDCWD, 7, O_WRONLY|O_CREAT)", Arch::X86_64);
-        let data = data.unwrap();
+        let data = call::parse("x86_64 unlinkat(AT_FDCWD, 7, AT_REMOVEDIR)", Arch::X86_64).unwrap();
         let text = "default errno(EPERM)\n";
         let added = |tested: &[usize]| {
             let tested: Vec<ArgIndex> = tested.iter().map(|index| ArgIndex::ALL[*index]).collect();
@@ -337,8 +337,8 @@ mod tests {
             };
             propose("tamis", text, &denial).unwrap().apply(text)[text.len()..].to_owned()
         };
-        assert_eq!(added(&[]), "allow openat\n");
-        let line = "allow openat(flags == O_WRONLY | O_CREAT)\n";
+        assert_eq!(added(&[]), "allow unlinkat\n");
+        let line = "allow unlinkat(flag == AT_REMOVEDIR)\n";
         assert_eq!(added(&[1, 2]), line);
     }
 

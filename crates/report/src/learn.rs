@@ -13,6 +13,17 @@ pub struct LearnReport {
     pub base: Option<String>,
     pub policy: String,
     pub refused: Vec<RefusedEntry>,
+    pub wider: Vec<WiderEntry>,
+}
+
+/// A call that is allowed with more than was seen.
+#[derive(Serialize)]
+pub struct WiderEntry {
+    pub arch: &'static str,
+    pub call: String,
+    pub arguments: Vec<&'static str>,
+    pub reason: &'static str,
+    pub text: String,
 }
 
 /// A call that was made and that the base denies.

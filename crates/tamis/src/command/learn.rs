@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use tamis_abi::Arch;
-use tamis_learn::{Generality, LearnError, Options, Refused, Run, learn};
-use tamis_report::learn::{LearnReport, RefusedEntry};
+use tamis_learn::{Generality, LearnError, Options, Refused, Run, Wider, learn};
+use tamis_report::learn::{LearnReport, RefusedEntry, WiderEntry};
 use tamis_session::profile::call_name;
 
 use crate::cli::load::{ArchParser, LoadArgs, native_arch};
@@ -14,7 +14,8 @@ use crate::cli::{Failure, Global, exit, input, profile};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The policy allows the calls that were made, and what programs need though it wasn't seen: ending, signals, aborting, \
-the clock. Comments say how often each call was made, and in how many of the runs. With `--base` the policy allows \
+the clock. Comments say how often each call was made, in how many of the runs, and where the policy is wider than what was \
+seen. With `--base` the policy allows \
 nothing that the base denies; this is proved.
 Examples:
   tamis record --values -o monday.json -- ./service
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// How far the policy goes beyond what was seen
     #[arg(long, value_name = "HOW", default_value = "stable")]
     generality: How,
+    /// The most values of an argument that are listed; with more it may have any, and the policy says so [default: no limit]
+    #[arg(long, value_name = "COUNT", hide_short_help = true)]
+    max_values: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -42,7 +46,7 @@ pub(crate) struct Args {
 /// How far a policy goes beyond what was seen.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum How {
-    /// Only the values of arguments that were seen
+    /// Only the values of arguments that were seen, however many
     Seen,
     /// Also other values where they are likely, but of arguments that decide what a call does only other combinations of
     /// flags that were seen, and of namespaces not even those
@@ -70,6 +74,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             How::Groups => Generality::Groups,
             How::Calls => Generality::Calls,
         },
+        max_values: args.max_values,
         base: base
             .as_ref()
             .map(|policy| (policy.name.as_str(), &policy.ruleset)),
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         base: args.base.clone(),
         policy: learned.policy,
         refused: learned.refused.iter().map(entry).collect(),
+        wider: learned.wider.iter().map(wider_entry).collect(),
     };
     let write = |output: &OutputArgs| output.text(&report.policy);
     show_beside(&args.output, write, &report, global)?;
@@ -115,6 +121,16 @@ fn entry(refused: &Refused) -> RefusedEntry {
         is_certain: refused.is_certain,
         is_whole: refused.is_whole,
         has_fallback: refused.has_fallback,
+    }
+}
+
+fn wider_entry(wider: &Wider) -> WiderEntry {
+    WiderEntry {
+        arch: wider.arch.name(),
+        call: call_name(wider.arch, wider.nr),
+        arguments: wider.arguments.clone(),
+        reason: wider.reason.name(),
+        text: wider.to_string(),
     }
 }
 

@@ -439,6 +439,7 @@ fn nothing_that_the_base_denies_is_allowed() {
         let options = Options {
             generality,
             base: Some(("docker", &base)),
+            ..Options::default()
         };
         let run = Run {
             name: "run",

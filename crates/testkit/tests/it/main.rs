@@ -39,6 +39,7 @@ mod kafel;
 mod kafel_oracle;
 mod languages;
 mod learn;
+mod learn_selectors;
 mod list_lengths;
 mod minijail;
 mod minijail_oracle;
