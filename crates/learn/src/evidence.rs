@@ -38,13 +38,32 @@ pub(crate) fn of(runs: &[Run<'_>]) -> (Calls, u64) {
     let made = sum.calls().filter(|(_, _, call)| call.made() > 0);
     let calls = made.map(|(arch, nr, call)| {
         let evidence = Evidence {
-            call: call.clone(),
+            call: with_samples(call),
             coverage: sum.coverage(call),
             runs: sum.run_count(),
         };
         ((arch, nr), evidence)
     });
     (calls.collect(), sum.run_count())
+}
+
+/// A call with the values of its argument lists among those of single arguments. Both may be about the same calls, so of each
+/// value the greater count is kept: together they are no more than there were calls.
+fn with_samples(call: &Call) -> Call {
+    let mut call = call.clone();
+    let mut sums: BTreeMap<(u8, u64), u64> = BTreeMap::new();
+    for (args, count) in &call.samples {
+        for (index, value) in (0..).zip(args) {
+            let sum = sums.entry((index, *value)).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    for ((index, value), sum) in sums {
+        let count = call.values.entry(index).or_default().entry(value);
+        let count = count.or_default();
+        *count = sum.max(*count);
+    }
+    call
 }
 
 /// How many calls were made in one run only: about so many new ones are to be expected in as many further runs (Good and
@@ -55,6 +74,15 @@ pub(crate) fn made_once(calls: &Calls) -> u64 {
         once += u64::from(evidence.coverage.runs == 1);
     }
     once
+}
+
+/// Whether an argument has more values than are usual.
+pub(crate) fn has_many_values(calls: &Calls) -> bool {
+    const USUAL: usize = 64;
+    let mut values = calls
+        .values()
+        .flat_map(|evidence| evidence.call.values.values());
+    values.any(|values| values.len() > USUAL)
 }
 
 impl Evidence {

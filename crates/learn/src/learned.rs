@@ -5,7 +5,7 @@ use std::error;
 use std::fmt;
 
 use tamis_abi::{Action, Arch, Nr, syscall};
-use tamis_diag::{Diagnostic, Sources};
+use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_profile::Call;
@@ -73,6 +73,13 @@ pub enum LearnError {
     TooManyCases,
     /// The comparison with the base reached a limit.
     Limit(LimitReached),
+    /// The policy would be beyond a limit of its language.
+    TooLarge {
+        /// Which one.
+        limit: String,
+        /// Whether some argument has more than 64 values, so that [`Options::max_values`] helps.
+        has_many_values: bool,
+    },
     /// The base can't be compared: its conditions for these calls are too complex to be said.
     Unsaid(Vec<(Arch, Nr)>),
     /// The text isn't a policy, or allows what the base denies: a bug of tamis.
@@ -86,6 +93,9 @@ impl fmt::Display for LearnError {
             LearnError::NothingLeft => f.write_str("the base denies all that was called"),
             LearnError::TooManyCases => f.write_str("the base distinguishes too many cases"),
             LearnError::Limit(limit) => write!(f, "the base can't be compared: {limit}"),
+            LearnError::TooLarge { limit, .. } => {
+                write!(f, "the learned policy is beyond a limit: {limit}")
+            }
             LearnError::Unsaid(calls) => {
                 let names = calls
                     .iter()
@@ -149,6 +159,11 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
     let mut wider: Vec<Wider> = allowed.iter().flat_map(Allowed::wider).collect();
     wider.extend(wider::hidden(&allowed));
     wider.sort_by_key(|wider| (wider.arch, wider.nr));
+    let has_many_values = evidence::has_many_values(&calls);
+    let too_large = |limit| LearnError::TooLarge {
+        limit,
+        has_many_values,
+    };
     let policy = text::policy(&Contents {
         names: &runs.iter().map(|run| run.name).collect::<Vec<_>>(),
         runs: count,
@@ -159,8 +174,9 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         allowed: &allowed,
         needed: &needed,
         dropped: &dropped,
-    });
-    let ruleset = meaning(&policy)?;
+    })
+    .map_err(too_large)?;
+    let ruleset = meaning(&policy, too_large)?;
     if let Some(base) = base {
         let function = space.ruleset(&ruleset)?;
         if !is_within(&mut space, function, base)? {
@@ -369,12 +385,16 @@ fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
 }
 
 /// The meaning of the text.
-fn meaning(policy: &str) -> Result<Ruleset, LearnError> {
+fn meaning(policy: &str, too_large: impl Fn(String) -> LearnError) -> Result<Ruleset, LearnError> {
     let mut sources = Sources::new();
     let source = sources.add("<learned>", policy);
     let options = TamisOptions::new(Vec::new());
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     parsed.ruleset.ok_or_else(|| {
+        let mut diagnostics = parsed.diagnostics.iter();
+        if let Some(limit) = diagnostics.find(|diagnostic| diagnostic.code == code::TAMIS_LIMIT) {
+            return too_large(limit.message.clone());
+        }
         let describe = |diagnostic: &Diagnostic| {
             let place = diagnostic
                 .labels

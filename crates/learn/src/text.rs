@@ -98,7 +98,10 @@ pub(crate) enum Basis<'c> {
 const COMMENT: usize = 48;
 
 /// The text.
-pub(crate) fn policy(contents: &Contents<'_>) -> String {
+///
+/// # Errors
+/// The limit, if a condition has more values than the language supports.
+pub(crate) fn policy(contents: &Contents<'_>) -> Result<String, String> {
     let arches: BTreeSet<Arch> = contents
         .allowed
         .iter()
@@ -112,7 +115,7 @@ pub(crate) fn policy(contents: &Contents<'_>) -> String {
         names.join(", ")
     );
     for arch in &arches {
-        let rules = rules(contents, *arch);
+        let rules = rules(contents, *arch)?;
         match arches.len() {
             1 => text += &rules,
             _ => {
@@ -125,7 +128,7 @@ pub(crate) fn policy(contents: &Contents<'_>) -> String {
             }
         }
     }
-    text
+    Ok(text)
 }
 
 fn heading(contents: &Contents<'_>) -> String {
@@ -184,12 +187,12 @@ fn comment(name: &str) -> String {
     name.escape_debug().to_string()
 }
 
-fn rules(contents: &Contents<'_>, arch: Arch) -> String {
+fn rules(contents: &Contents<'_>, arch: Arch) -> Result<String, String> {
     let runs = contents.runs;
     let mut text = "\n# What was called.\n".to_owned();
     let own = |of: &Arch| *of == arch;
     for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
-        let rule = rule(allowed);
+        let rule = rule(allowed)?;
         let is_own = |wider: &&Wider| (wider.arch, wider.nr) == (allowed.arch, allowed.nr);
         let own = contents.wider.iter().filter(is_own);
         let seen = evidence(allowed, runs).into_iter();
@@ -233,21 +236,18 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> String {
             dropped.join(", ")
         );
     }
-    text
+    Ok(text)
 }
 
-fn rule(allowed: &Allowed<'_>) -> String {
+fn rule(allowed: &Allowed<'_>) -> Result<String, String> {
     let call = syscall::name(allowed.arch, allowed.nr);
     let name = call.map_or_else(|| format!("nr({})", allowed.nr.0), str::to_owned);
     if allowed.when == Predicate::True {
-        return format!("allow {name}");
+        return Ok(format!("allow {name}"));
     }
     let condition = export::condition(allowed.arch, call, &allowed.when, Style::Named);
-    match condition {
-        Ok(condition) => format!("allow {name}({condition})"),
-        // Without the condition the proof would refuse the policy; a comment says why it isn't there.
-        Err(error) => format!("# {name}: {error}"),
-    }
+    let condition = condition.map_err(|error| format!("{name}: {error}"))?;
+    Ok(format!("allow {name}({condition})"))
 }
 
 /// How often, in how many runs, and what failed most.

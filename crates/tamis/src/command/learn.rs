@@ -140,6 +140,12 @@ fn refusal(error: &LearnError) -> Failure {
         LearnError::NothingLeft => Failure::new(exit::NO, message, None),
         LearnError::TooManyCases => Failure::gave_up(message, None),
         LearnError::NothingSeen => Failure::usage(message, "record a run with `tamis record`"),
+        LearnError::TooLarge {
+            has_many_values, ..
+        } => {
+            let help = "allow arguments with many values with any: `--max-values 64`";
+            Failure::gave_up(message, has_many_values.then(|| help.to_owned()))
+        }
         LearnError::Limit(_) | LearnError::Unsaid(_) => Failure::gave_up(message, None),
         _ => Failure::bug(message, "please report this with the profiles"),
     }

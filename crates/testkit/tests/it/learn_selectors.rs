@@ -3,9 +3,11 @@
 use tamis_abi::selector::{self, Selector};
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, consts, syscall};
-use tamis_learn::{Generality, Learned, Options, Reason, Run, learn};
+use tamis_learn::{Generality, LearnError, Learned, Options, Reason, Run, learn};
 use tamis_profile::{Call, Profile, interest};
 use tamis_rules::Ruleset;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 fn learned(profile: &Profile, generality: Generality, max_values: Option<usize>) -> Learned {
     let run = Run {
@@ -296,4 +298,94 @@ fn values_are_compared_at_the_width_that_the_kernel_reads() {
     let nr = made(&mut profile, Arch::X86, "ipc", first, &[1 << 16 | 21]);
     let ruleset = stable(&profile).ruleset;
     assert!(allows(&ruleset, Arch::X86, nr, with(first, 21)));
+}
+
+/// A call with random counts, values and lists of arguments, which contradict each other as those of other tools may.
+fn random_call(rng: &mut Rng) -> (Arch, Nr, Call) {
+    let arches: Vec<Arch> = Arch::all().collect();
+    let arch = *rng.choose(&arches);
+    let numbers: Vec<Nr> = syscall::all(arch).map(|(nr, _)| nr).collect();
+    let nr = *rng.choose(&numbers);
+    let mut call = Call {
+        count: rng.range(1..=40),
+        ..Call::default()
+    };
+    call.denied = rng.range(0..=call.count) * u64::from(rng.chance(1, 4));
+    for index in 0..6 {
+        if rng.chance(1, 2) {
+            let (value, count) = (rng.interesting_u64(), rng.range(1..=call.count));
+            let values = call.values.entry(index).or_default();
+            values.insert(value, count);
+            values.insert(rng.range(0..=9), call.count - count);
+        }
+    }
+    if rng.chance(1, 2) {
+        let args = [(); 6].map(|()| rng.interesting_u64());
+        call.samples.insert(args, rng.range(1..=call.count));
+    }
+    (arch, nr, call)
+}
+
+#[test]
+fn no_profile_is_a_bug() {
+    let mut learned_from = 0;
+    for seed in seeds::of(0..4000) {
+        let mut rng = Rng::new(seed);
+        let mut profile = Profile::default();
+        for _ in 0..rng.range(1..=4) {
+            let (arch, nr, call) = random_call(&mut rng);
+            *profile.call_mut(arch, nr) = call;
+        }
+        for generality in [Generality::Seen, Generality::Stable, Generality::Groups] {
+            let run = Run {
+                name: "run",
+                profile: &profile,
+            };
+            let options = Options {
+                generality,
+                ..Options::default()
+            };
+            match learn(&[run], &options) {
+                Ok(learned) => {
+                    let denied = learned.refused.iter().find(|refused| refused.is_certain);
+                    assert_eq!(denied, None, "{seed} {generality:?}");
+                    learned_from += 1;
+                }
+                Err(LearnError::NothingSeen) => {}
+                Err(error) => panic!("{seed} {generality:?}: {error}"),
+            }
+        }
+    }
+    assert!(learned_from > seeds::least(8000), "{learned_from}");
+}
+
+#[test]
+fn a_policy_beyond_a_limit_is_no_bug() {
+    let mut numbers = Profile::default();
+    for nr in 0..40_000 {
+        numbers.call_mut(Arch::X86_64, Nr(100_000 + nr)).count = 1;
+    }
+    let mut operations = Profile::default();
+    let values: Vec<u64> = (0..9000).collect();
+    made(&mut operations, Arch::X86, "ipc", ArgIndex::ALL[0], &values);
+    let limit = |profile: &Profile, max_values| {
+        let run = Run {
+            name: "run",
+            profile,
+        };
+        let options = Options {
+            max_values,
+            ..Options::default()
+        };
+        match learn(&[run], &options) {
+            Err(LearnError::TooLarge {
+                has_many_values, ..
+            }) => Some(has_many_values),
+            Err(error) => panic!("{error}"),
+            Ok(_) => None,
+        }
+    };
+    assert_eq!(limit(&numbers, None), Some(false));
+    assert_eq!(limit(&operations, None), Some(true));
+    assert_eq!(limit(&operations, Some(64)), None);
 }
