@@ -56,7 +56,7 @@ fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
     let mut is_partial = looks.is_empty() || sum(&mut call.samples.values()) < made;
     let mut known: [Values; 6] = Default::default();
     for (index, values) in &call.values {
-        let is_known = sum(&mut values.values()) >= made;
+        let is_known = sum(&mut values.values()) >= made && !call.lost_values.contains_key(index);
         is_partial |= !is_known;
         if let Some(known) = known.get_mut(usize::from(*index)).filter(|_| is_known) {
             *known = Some(values.keys().copied().collect());

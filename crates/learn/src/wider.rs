@@ -37,6 +37,11 @@ pub enum Reason {
         /// So many were made.
         made: u64,
     },
+    /// The recorder had no room for the values of some calls.
+    Lost {
+        /// So many.
+        count: u64,
+    },
     /// It has more values than [`Options::max_values`](crate::Options::max_values).
     Many {
         /// So many.
@@ -67,6 +72,7 @@ impl Reason {
         match self {
             Reason::NotRecorded => "not-recorded",
             Reason::PartlyRecorded { .. } => "partly-recorded",
+            Reason::Lost { .. } => "lost",
             Reason::Many { .. } => "many-values",
             Reason::Likely => "new-values-likely",
             Reason::Needed => "chance",
@@ -87,6 +93,7 @@ impl fmt::Display for Wider {
             Reason::PartlyRecorded { known, made } => {
                 write!(f, "values are known of {known} of {made} calls")
             }
+            Reason::Lost { count } => write!(f, "of {count} calls the value was lost"),
             Reason::Many { values } => write!(f, "{values} values, more than --max-values"),
             Reason::Likely => f.write_str("new values are likely"),
             Reason::Needed => f.write_str("depends on chance"),
@@ -207,6 +214,9 @@ pub(crate) fn argument(arch: Arch, name: &str, index: ArgIndex) -> Option<&'stat
 
 /// Why the values of an argument are no condition; `None` if all are known.
 pub(crate) fn unknown(evidence: &Evidence, index: ArgIndex) -> Option<Reason> {
+    if let Some(count) = evidence.call.lost_values.get(&(index.index() as u8)) {
+        return Some(Reason::Lost { count: *count });
+    }
     let Some(values) = evidence.call.values.get(&(index.index() as u8)) else {
         return Some(Reason::NotRecorded);
     };

@@ -17,6 +17,9 @@ pub struct Call {
     /// For each argument (0..=5) whose values were counted: the count of each value. If they add up to less than
     /// [`count`](Call::count), the other values are unknown.
     pub values: BTreeMap<u8, BTreeMap<u64, u64>>,
+    /// For each argument of which values were lost: of how many calls at least. The recorder's table was full, so the values that
+    /// are known aren't all, whatever they add up to.
+    pub lost_values: BTreeMap<u8, u64>,
     /// Whole argument lists and their counts. They are more precise than `values` if arguments depend on each
     /// other.
     pub samples: BTreeMap<Args, u64>,
@@ -127,6 +130,9 @@ impl Call {
             for (value, count) in values {
                 with(known.entry(*value).or_default(), *count);
             }
+        }
+        for (index, count) in &other.lost_values {
+            with(self.lost_values.entry(*index).or_default(), *count);
         }
         for (args, count) in &other.samples {
             with(self.samples.entry(*args).or_default(), *count);

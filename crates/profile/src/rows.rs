@@ -23,6 +23,8 @@ pub enum Kind {
     Denied,
     /// Calls with this value of this argument.
     Value,
+    /// Calls of which the value of this argument was lost.
+    LostValue,
     /// Calls with these arguments.
     Sample,
     /// Calls that failed with this error number.
@@ -39,11 +41,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the rows of a call.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Run,
         Kind::Made,
         Kind::Denied,
         Kind::Value,
+        Kind::LostValue,
         Kind::Sample,
         Kind::Error,
         Kind::TotalTime,
@@ -59,6 +62,7 @@ impl Kind {
             Kind::Made => "made",
             Kind::Denied => "denied",
             Kind::Value => "value",
+            Kind::LostValue => "lost_value",
             Kind::Sample => "sample",
             Kind::Error => "error",
             Kind::TotalTime => "total_ns",
@@ -81,7 +85,7 @@ pub struct Key {
     pub kind: Kind,
     /// The call; none in a row of kind [`Kind::Run`].
     pub call: Option<(Arch, Nr)>,
-    /// The argument of a [`Kind::Value`].
+    /// The argument of a [`Kind::Value`] or a [`Kind::LostValue`].
     pub arg: Option<u8>,
     /// The argument's value, the error number, or the bits of a time.
     pub value: Option<u64>,
@@ -235,6 +239,11 @@ fn call_rows<E>(
             row(key, *count, runs.copied().unwrap_or_default())?;
         }
     }
+    for (arg, count) in &call.lost_values {
+        let mut key = key(Kind::LostValue);
+        key.arg = Some(*arg);
+        row(key, *count, 1)?;
+    }
     for (args, count) in &call.samples {
         let mut key = key(Kind::Sample);
         key.args = Some(*args);
@@ -363,6 +372,10 @@ impl Partial {
                     call.coverage.values.insert((arg, value), runs);
                 }
             }
+            Kind::LostValue => {
+                let arg = key.arg.filter(|arg| *arg <= 5).ok_or(RowError::Place)?;
+                once(call.lost_values.insert(arg, count).is_none())?;
+            }
             Kind::Sample => {
                 let args = key.args.ok_or(RowError::Place)?;
                 once(call.samples.insert(args, count).is_none())?;
@@ -397,6 +410,12 @@ impl Partial {
                 sum(&mut call.samples.values()),
                 sum(&mut call.errors.values()),
                 u128::from(call.denied),
+                call.lost_values
+                    .values()
+                    .copied()
+                    .max()
+                    .unwrap_or_default()
+                    .into(),
             ];
             let of_values = call.values.values().map(|values| sum(&mut values.values()));
             let most = most.into_iter().chain(of_values).max().unwrap_or_default();

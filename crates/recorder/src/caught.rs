@@ -14,7 +14,7 @@ use tamis_kernel::NATIVE_ENDIAN;
 use tamis_platform::{Answer, Supervisor, Tally, Task};
 use tamis_profile::interest::{self, Interesting};
 
-use crate::recording::Recording;
+use crate::recording::{MAX_VALUES, Recording};
 
 /// The supervisor of a guest whose calls are counted.
 ///
@@ -36,6 +36,8 @@ struct State {
     recording: Recording,
     /// The arguments of interest of each call that was made.
     interesting: BTreeMap<(Arch, Nr), Vec<Interesting>>,
+    /// How many pairs of an argument and its value there are.
+    values: u32,
 }
 
 impl Counting {
@@ -89,6 +91,7 @@ impl Supervisor for Counting {
         let State {
             recording,
             interesting,
+            values: known,
         } = &mut *state;
         let nr = Nr(call.nr);
         let Some(arch) = Arch::of_call(call.arch, call.nr) else {
@@ -106,7 +109,15 @@ impl Supervisor for Counting {
                 let index = argument.index.index();
                 let value = call.args[index];
                 let values = counts.values.entry(index as u8).or_default();
-                *values.entry(value).or_default() += 1;
+                if let Some(count) = values.get_mut(&value) {
+                    *count += 1;
+                } else if *known < MAX_VALUES {
+                    *known += 1;
+                    values.insert(value, 1);
+                } else {
+                    *counts.lost_values.entry(index as u8).or_default() += 1;
+                    recording.lost.counts += 1;
+                }
             }
         }
         Answer::Forward

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use tamis_profile::Profile;
 
+/// How many pairs of an argument and its value, and of a call and its error, are told apart.
+pub(crate) const MAX_VALUES: u32 = 1 << 15;
+
 /// What was recorded so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {

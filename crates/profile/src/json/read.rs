@@ -28,11 +28,21 @@ pub(super) static DIALECT: Dialect = Dialect {
 /// `diagnostics` is about what a document was made of, and says nothing of it.
 const MEMBERS: [&str; 5] = ["schema", "runs", "unnamed_runs", "calls", "diagnostics"];
 const RUN_MEMBERS: [&str; 3] = ["id", "machine", "program"];
-const CALL_MEMBERS: [&str; 9] = [
-    "arch", "call", "count", "runs", "values", "samples", "errors", "denied", "times",
+const CALL_MEMBERS: [&str; 10] = [
+    "arch",
+    "call",
+    "count",
+    "runs",
+    "values",
+    "lost_values",
+    "samples",
+    "errors",
+    "denied",
+    "times",
 ];
 const ERROR_MEMBERS: [&str; 2] = ["errno", "count"];
 const TIMES_MEMBERS: [&str; 4] = ["total_ns", "min_ns", "max_ns", "buckets"];
+const LOST_MEMBERS: [&str; 2] = ["arg", "count"];
 const VALUE_MEMBERS: [&str; 4] = ["arg", "value", "count", "runs"];
 const SAMPLE_MEMBERS: [&str; 2] = ["args", "count"];
 /// The largest index of an argument.
@@ -146,6 +156,9 @@ fn read_call(reader: &mut Reader, value: &Value<'_>, runs: u64) -> Option<(Arch,
     if let Some(values) = member(object, "values") {
         read_values(reader, values, &mut call, runs);
     }
+    if let Some(lost) = member(object, "lost_values") {
+        read_lost_values(reader, lost, &mut call);
+    }
     if let Some(samples) = member(object, "samples") {
         read_samples(reader, samples, &mut call);
     }
@@ -227,6 +240,23 @@ fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call, runs: u64
     for (arg, values) in &call.values {
         let what = format!("the values of argument {arg}");
         check_sum(reader, list, values.values(), call.count, &what);
+    }
+    Some(())
+}
+
+fn read_lost_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+    let what = "an element of `lost_values`";
+    for element in &reader.array(list, "`lost_values`")?.elements {
+        let object = reader.object(element, what)?;
+        check_members(reader, object, what, &LOST_MEMBERS);
+        let value = reader.required(object, "arg", what)?;
+        let arg = reader.unsigned(value, "`arg`", MAX_ARG)? as u8;
+        let count = read_count(reader, object, what)?;
+        if call.lost_values.insert(arg, count).is_some() {
+            repeated(reader, value.range(), "the argument");
+        }
+        let what = format!("the lost values of argument {arg}");
+        check_sum(reader, list, [count].iter(), call.count, &what);
     }
     Some(())
 }

@@ -94,6 +94,10 @@ fn entry(profile: &Profile, arch: Arch, nr: Nr, call: &Call) -> String {
             format!("{{\"arg\": {arg}, \"value\": \"{value:#x}\", \"count\": {count}{runs}}}")
         })
         .collect();
+    let lost = call.lost_values.iter();
+    let lost: Vec<String> = lost
+        .map(|(arg, count)| format!("{{\"arg\": {arg}, \"count\": {count}}}"))
+        .collect();
     let samples: Vec<String> = call
         .samples
         .iter()
@@ -107,7 +111,12 @@ fn entry(profile: &Profile, arch: Arch, nr: Nr, call: &Call) -> String {
         .iter()
         .map(|(errno, count)| format!("{{\"errno\": {errno}, \"count\": {count}}}"))
         .collect();
-    for (member, list) in [("values", values), ("samples", samples), ("errors", errors)] {
+    for (member, list) in [
+        ("values", values),
+        ("lost_values", lost),
+        ("samples", samples),
+        ("errors", errors),
+    ] {
         if !list.is_empty() {
             let _ = write!(text, ", \"{member}\": [{}]", list.join(", "));
         }

@@ -25,7 +25,7 @@ use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
 use tamis_profile::{Profile, Times, interest};
 
-use crate::recording::{Lost, Recording, Signalled};
+use crate::recording::{Lost, MAX_VALUES, Recording, Signalled};
 pub use btf::{Btf, BtfError};
 use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS, TRACEPOINTS};
 use tasks::Tasks;
@@ -33,10 +33,10 @@ pub use view::Viewer;
 
 /// The interfaces of the kernel in the order of their rows.
 const ARCHES: [Arch; INTERFACES] = [Arch::X86_64, Arch::X86, Arch::X32];
-/// How many pairs of an argument and its value, and of a call and its error, are told apart.
-const MAX_VALUES: u32 = 1 << 15;
 /// How many numbers without rows, and how many calls with signals, are told apart.
 const MAX_NUMBERS: u32 = 1 << 12;
+/// More than there are arguments of which values, and calls of which errors, can be lost.
+const MAX_LOST: u32 = 8 * (ROWS * INTERFACES) as u32;
 
 /// What is recorded besides counts and errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Recorder {
     counts: Array,
     times: Array,
     values: Counts,
+    /// What had no room among them, by the first half of their keys.
+    lost_values: Counts,
     numbers: Counts,
     signals: Counts,
     /// Only programs use these.
@@ -178,6 +180,7 @@ impl Recorder {
             counts: array(ROW_WORDS * rows * facts.cpus)?,
             times: array(TIME_WORDS * measured)?,
             values: Counts::per_cpu(16, MAX_VALUES).map_err(Unavailable::Memory)?,
+            lost_values: Counts::shared(8, MAX_LOST).map_err(Unavailable::Memory)?,
             numbers: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
             signals: Counts::shared(8, MAX_NUMBERS).map_err(Unavailable::Memory)?,
             _interest: match options.values {
@@ -200,6 +203,7 @@ impl Recorder {
             ("totals", self.tasks.totals.descriptor()),
             ("times", self.times.descriptor()),
             ("values", self.values.descriptor()),
+            ("lost_values", self.lost_values.descriptor()),
             ("numbers", self.numbers.descriptor()),
             ("signals", self.signals.descriptor()),
             ("interest", self._interest.descriptor()),
@@ -337,6 +341,16 @@ impl Recorder {
                 .map(|values| values.values().sum())
                 .max();
             call.count = call.count.max(errors).max(seen.unwrap_or(0));
+        }
+        for (key, count) in self.lost_values.all()? {
+            let [place, _] = halves(&key);
+            let row = (place & 0xffff) as usize;
+            let (arch, nr) = call(row / ROWS, (row % ROWS) as u32);
+            if place >> 16 != programs::ERRNO_KEY {
+                let call = profile.call_mut(arch, nr);
+                call.lost_values.insert((place >> 16) as u8, count);
+                call.count = call.count.max(count);
+            }
         }
         Ok(())
     }

@@ -302,7 +302,7 @@ key{arg}:
 {}
 next{arg}:
 ",
-            count_in("values", -16, &format!("arg{arg}"))
+            count_value(&format!("arg{arg}"))
         );
     }
     text + "\nvalued:\n"
@@ -346,7 +346,7 @@ const ONLY_ERRORS: &str = "
 
 fn exit(facts: &Facts) -> String {
     let early = if facts.has_times { "" } else { ONLY_ERRORS };
-    let errno = count_in("values", -16, "errno");
+    let errno = count_value("errno");
     let times = if facts.has_times { TIMES } else { "" };
     let far = far_exit();
     format!(
@@ -585,6 +585,17 @@ out:
 
 /// Counts the key at this place of the stack in a table. Labels have a suffix of their own.
 fn count_in(table: &str, key: i32, label: &str) -> String {
+    count_or(table, key, label, "")
+}
+
+/// Counts the value at r10 - 8 of the argument or error whose place is at r10 - 16; if there is no room, that it was lost.
+fn count_value(label: &str) -> String {
+    let lost = count_in("lost_values", -16, &format!("lost_{label}"));
+    count_or("values", -16, label, &lost)
+}
+
+/// Counts the key at this place of the stack in a table; if there is no room, does something else, too.
+fn count_or(table: &str, key: i32, label: &str, otherwise: &str) -> String {
     let find = format!(
         "
     r1 = #{table}
@@ -611,6 +622,7 @@ fn count_in(table: &str, key: i32, label: &str) -> String {
     r1 = &totals
     r2 = 1
     lock *(u64 *)(r1 + {{lost}}) += r2
+    {otherwise}
     goto kept_{label}
 found_{label}:
     r1 = 1

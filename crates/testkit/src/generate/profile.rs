@@ -32,6 +32,10 @@ pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
             let value = values.entry(rng.interesting_u64()).or_default();
             *value = value.saturating_add(rng.range(1..=more));
         }
+        if more > 0 && rng.chance(1, 8) {
+            let lost = call.lost_values.entry(arg).or_default();
+            *lost = lost.saturating_add(rng.range(1..=more));
+        }
         if more > 0 && rng.chance(1, 2) {
             let args = [(); 6].map(|()| rng.interesting_u64());
             let sample = call.samples.entry(args).or_default();

@@ -3,6 +3,7 @@
 use tamis_abi::selector::{self, Selector};
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, consts, syscall};
+use tamis_diag::Sources;
 use tamis_learn::{Generality, LearnError, Learned, Options, Reason, Run, learn};
 use tamis_profile::{Call, Profile, interest};
 use tamis_rules::Ruleset;
@@ -298,6 +299,44 @@ fn values_are_compared_at_the_width_that_the_kernel_reads() {
     let nr = made(&mut profile, Arch::X86, "ipc", first, &[1 << 16 | 21]);
     let ruleset = stable(&profile).ruleset;
     assert!(allows(&ruleset, Arch::X86, nr, with(first, 21)));
+}
+
+#[test]
+fn lost_values_are_no_condition_whatever_the_others_add_up_to() {
+    const ARCH: Arch = Arch::X86_64;
+    let lost = |count| {
+        let mut profile = Profile::default();
+        let nr = made(
+            &mut profile,
+            ARCH,
+            "ioctl",
+            ArgIndex::ALL[1],
+            &[0x5401, 0x5402],
+        );
+        let call = profile.call_mut(ARCH, nr);
+        call.lost_values.extend((count > 0).then_some((1, count)));
+        profile
+    };
+    // Of both together, as many values are known as calls were made.
+    let mut merged = lost(2);
+    merged.merge(&lost(0));
+    let sources = &mut Sources::new();
+    let source = sources.add("merged.json", merged.to_json());
+    let read = tamis_profile::read(sources, source, ARCH);
+    assert_eq!(
+        read.profile.as_ref(),
+        Some(&merged),
+        "{:?}",
+        read.diagnostics
+    );
+    for generality in [Generality::Seen, Generality::Stable] {
+        let learned = learned(&merged, generality, None);
+        let reasons: Vec<&Reason> = learned.wider.iter().map(|wider| &wider.reason).collect();
+        assert_eq!(reasons, [&Reason::Lost { count: 2 }], "{}", learned.policy);
+        let ioctl = syscall::number(ARCH, "ioctl").expect("a call");
+        let other = with(ArgIndex::ALL[1], 0x5403);
+        assert!(allows(&learned.ruleset, ARCH, ioctl, other));
+    }
 }
 
 /// A call with random counts, values and lists of arguments, which contradict each other as those of other tools may.

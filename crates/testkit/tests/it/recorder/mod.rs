@@ -2,6 +2,7 @@
 
 mod against_strace;
 mod backends;
+mod full_tables;
 mod made_calls;
 pub(crate) mod support;
 mod workloads;
