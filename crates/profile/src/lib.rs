@@ -28,5 +28,5 @@ mod trace;
 pub use audit::{Record, records};
 pub use fleet::{Fleet, Overlap};
 pub use profile::{Args, Call, Coverage, Profile, Times};
-pub use read::{Format, Reading, read};
+pub use read::{Format, Reading, policy_refusal, read};
 pub use runs::{Origin, RunId, Runs};

@@ -25,7 +25,7 @@ pub enum Format {
     Journal,
     /// Events of sysdig or falco as JSON.
     Events,
-    /// A profile of a container engine or profiles of the Security Profiles Operator, as JSON or YAML: names without counts.
+    /// Recordings of the Security Profiles Operator, as JSON or YAML: names without counts.
     Names,
     /// Lines `NAME: COUNT`, the format of minijail's compiler.
     Frequency,
@@ -75,6 +75,25 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
     let mut collector = Collector::new(source, arch);
     reader(&mut collector, text);
     collector.finish(format)
+}
+
+/// The error for a policy in the place of counts: what it is, with its article, and what its file is called.
+///
+/// ```
+/// use tamis_diag::{Sources, Span};
+/// let source = Sources::new().add("strict.json", "{}");
+/// let refusal = tamis_profile::policy_refusal(Span::new(source, 0, 1), "an OCI profile", "strict.json");
+/// assert!(refusal.help.unwrap().contains("--base strict.json"));
+/// ```
+pub fn policy_refusal(place: Span, what: &str, file: &str) -> Diagnostic {
+    let message = format!("this is {what}: a policy, not counts of calls");
+    Diagnostic::error(code::PROFILE_POLICY, message)
+        .label(place, "it says what is allowed, not what is called")
+        .note("`tamis record -o COUNTS -- COMMAND` counts the calls of a command")
+        .help(format!(
+            "to enforce it: `tamis run -p {file} -- COMMAND`; as the limit of a learned policy: \
+             `tamis learn COUNTS --base {file}`"
+        ))
 }
 
 fn detect(text: &str) -> Option<Format> {

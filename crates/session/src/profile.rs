@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use tamis_abi::{ActionKind, Arch, Nr, syscall};
-use tamis_diag::{Diagnostic, Sources, code};
-use tamis_profile::Profile;
+use tamis_diag::escape::on_one_line;
+use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_profile::{Format, Profile};
 use tamis_rules::{Predicate, Section};
 
 use crate::error::Error;
@@ -33,9 +34,27 @@ pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
     if std::str::from_utf8(&input.bytes).is_err() {
         return Err(foreign::profile_refusal(&input));
     }
+    let (policy, name) = (policy_of(&input), on_one_line(&input.name).to_string());
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
     let reading = tamis_profile::read(&sources, source, arch);
+    // Files of frequencies and of minijail's policies may be the same but for their names.
+    let is_policy = match (&reading.profile, reading.format) {
+        (Some(_), Some(Format::Frequency)) => name.ends_with(".policy"),
+        (Some(_), _) | (None, Some(Format::Names)) => false,
+        (None, _) => true,
+    };
+    let is_refused = |diagnostic: &Diagnostic| diagnostic.code == code::PROFILE_POLICY;
+    let known = reading
+        .diagnostics
+        .iter()
+        .any(is_refused)
+        .then_some("a seccomp profile");
+    if let Some(what) = known.or(policy.filter(|_| is_policy)) {
+        let start = Span::new(source, 0, 0);
+        let refusal = tamis_profile::policy_refusal(start, what, &name);
+        return Err(Error::diagnostic(refusal, sources));
+    }
     match reading.profile {
         Some(profile) => Ok(LoadedProfile {
             profile,
@@ -44,6 +63,14 @@ pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
         }),
         None => Err(Error::Diagnostics(reading.diagnostics, sources)),
     }
+}
+
+/// The kind of policy or program that an input evidently is: its content looks like one, and no profile of tamis does.
+fn policy_of(input: &Input) -> Option<&'static str> {
+    let text = std::str::from_utf8(&input.bytes).ok()?;
+    let is_profile = text.contains("\"tamis-profile/");
+    let kind = input.evident_kind().filter(|_| !is_profile)?;
+    kind.recognises(text).then(|| kind.title())
 }
 
 /// What to call a number: its name, else `nr 500`.

@@ -35,8 +35,8 @@ codes! { PROFILE;
     PROFILE_KIND = "TM0609", "no system-call counts",
         "The text is neither a JSON profile nor another supported form: a table of `strace -c` (with a column \
          `calls`) or `perf trace -s`, a log of `strace` or `perf trace`, audit records, also as the journal's JSON, \
-         events of sysdig or falco as JSON, a JSON profile of a container engine, or a frequency file with lines \
-         `NAME: COUNT`.";
+         events of sysdig or falco as JSON, recordings of the security-profiles-operator, or a frequency file with \
+         lines `NAME: COUNT`.";
     PROFILE_NESTING = "TM0610", "nested too deeply",
         "A profile has five levels of nesting. The limit is far above that; it keeps hostile input from \
          exhausting the stack.";
@@ -48,4 +48,9 @@ codes! { PROFILE;
         "Counts have 64 bits. A sum that is larger is cut at 18446744073709551615, so that merging stays \
          independent of the order; how often such a call was made is no longer known, and shares of the sum \
          are wrong.";
+    PROFILE_POLICY = "TM0613", "policy in the place of counts",
+        "A seccomp profile of a container engine, or another policy, says what is allowed; a profile of counts says \
+         how often a program made which calls. Taken for counts it would lose its conditions: a policy that allows \
+         sockets of the family AF_UNIX would be learned as one that allows all. Recordings of the \
+         security-profiles-operator are read, unless they have conditions on arguments.";
 }

@@ -1,21 +1,21 @@
-//! Profiles of container engines and of the Security Profiles Operator, as profiles without counts: each call that they allow or
-//! log counts once.
+//! Recordings of the Security Profiles Operator, as profiles without counts: each call that they allow or log counts once.
 //!
-//! What the OCI runtimes read, and resources of Kubernetes as YAML or JSON, alone, several in one text or in a list, are read;
-//! conditions on arguments are not. Several profiles are those of as many runs: recordings of the operator, one for each container. A
-//! profile that the operator has merged says in an annotation in how many of the recordings each call was.
+//! Resources of Kubernetes as YAML or JSON, alone, several in one text or in a list, are read. Several are those of as many runs,
+//! one for each container. A profile that the operator has merged says in an annotation in how many of the recordings each
+//! call was. The calls are those of the architecture that tables have.
 //!
-//! The calls are those of the architecture that tables have. Of Docker's form what depends on capabilities is left out.
+//! What container engines read, and resources with conditions on arguments, which no recording has, are policies and refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonc_parser::ast::{Object, Value};
 use tamis_abi::syscall;
-use tamis_diag::code;
 use tamis_diag::json::{Reader, member};
+use tamis_diag::{Span, code};
 
 use super::read::DIALECT;
 use crate::collect::{Collector, Word};
+use crate::read::policy_refusal;
 
 /// Actions that let a call be made.
 const ALLOWING: [&str; 2] = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
@@ -62,8 +62,16 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
     for document in &documents {
         collect(document, &mut profiles);
     }
+    if let Some(policy) = profiles.iter().find(|found| found.is_policy()) {
+        let start = policy.profile.range.start;
+        let place = Span::new(collector.source(), start, start + 1);
+        return collector.fail(vec![policy_refusal(place, "a seccomp profile", "FILE")]);
+    }
     let mut is_first = true;
-    for (metadata, profile) in &profiles {
+    for Found {
+        metadata, profile, ..
+    } in &profiles
+    {
         if !is_first {
             collector.end_run();
         }
@@ -92,8 +100,28 @@ fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Vec<Value<'t>>>
     None
 }
 
-/// A profile, with the metadata of its resource.
-type Found<'v, 't> = (Option<&'v Object<'t>>, &'v Object<'t>);
+/// A profile.
+struct Found<'v, 't> {
+    /// Whether it is a resource of Kubernetes.
+    is_resource: bool,
+    /// The metadata of the resource.
+    metadata: Option<&'v Object<'t>>,
+    profile: &'v Object<'t>,
+}
+
+impl Found<'_, '_> {
+    /// Whether it is a policy, and no recording.
+    fn is_policy(&self) -> bool {
+        let entries = member(self.profile, "syscalls").and_then(Value::as_array);
+        let mut entries = entries.iter().flat_map(|entries| &entries.elements);
+        let has_conditions = |entry: &Value<'_>| {
+            let args = entry.as_object().and_then(|entry| member(entry, "args"));
+            let args = args.and_then(Value::as_array);
+            args.is_some_and(|args| !args.elements.is_empty())
+        };
+        !self.is_resource || entries.any(has_conditions)
+    }
+}
 
 /// Collects the profiles of a document; other resources are skipped.
 fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
@@ -111,13 +139,24 @@ fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
             }
         }
         Some(Value::StringLit(kind)) if kind.value != KIND => {}
-        Some(_) => profiles.extend(object("spec").map(|spec| (object("metadata"), spec))),
+        Some(_) => profiles.extend(object("spec").map(|profile| Found {
+            is_resource: true,
+            metadata: object("metadata"),
+            profile,
+        })),
         None => {
-            let mut forms = [Some(root), object("spec")].into_iter().flatten();
+            let of_container =
+                object("linux").and_then(|linux| member(linux, "seccomp")?.as_object());
+            let forms = [Some(root), object("spec"), of_container];
+            let mut forms = forms.into_iter().flatten();
             let profile = forms.find(|form| {
                 member(form, "syscalls").is_some_and(|list| list.as_array().is_some())
             });
-            profiles.extend(profile.map(|profile| (object("metadata"), profile)));
+            profiles.extend(profile.map(|profile| Found {
+                is_resource: false,
+                metadata: None,
+                profile,
+            }));
         }
     }
 }
@@ -203,12 +242,6 @@ impl Coverage {
 }
 
 fn is_allowing(entry: &Object<'_>) -> bool {
-    // Docker's form has entries for containers with more capabilities.
-    if let Some(Value::Object(includes)) = member(entry, "includes")
-        && member(includes, "caps").is_some()
-    {
-        return false;
-    }
     let Some(Value::StringLit(action)) = member(entry, "action") else {
         return false;
     };
@@ -282,6 +315,20 @@ mod tests {
             .map(|(_, nr, call)| (nr.0, call.count))
             .collect();
         assert_eq!(counts, [(0, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn policies_are_refused_by_name() {
+        let conditional = r#"{"apiVersion": "v1", "kind": "SeccompProfile", "spec": {"syscalls": [
+            {"action": "SCMP_ACT_ALLOW", "names": ["socket"], "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}]}]}}"#;
+        let oci = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"action": "SCMP_ACT_ALLOW", "names": ["read"]}]}"#;
+        for text in [conditional, oci] {
+            let mut sources = Sources::new();
+            let source = sources.add("profile.json", text);
+            let reading = crate::read(&sources, source, Arch::X86_64);
+            assert!(reading.profile.is_none(), "{text}");
+            assert_eq!(reading.diagnostics[0].code.id, "TM0613");
+        }
     }
 
     /// Recordings of two containers, as the operator leaves them.

@@ -16,7 +16,7 @@ use crate::cli::{Failure, Global, exit, input, parquet, profile};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The format is detected from the content: tamis's own JSON, tables and logs of strace and perf, audit records, \
-events of sysdig and falco, JSON profiles of container engines, frequency files of minijail, and Parquet. With `-o`, `--json` or `merge` the sum is written as JSON, for \
+events of sysdig and falco, recordings of the security-profiles-operator, frequency files of minijail, and Parquet. With `-o`, `--json` or `merge` the sum is written as JSON, for \
 `--profile` of other commands; otherwise the most frequent calls are listed. A run that is in several files counts once.
 Examples:
   strace -c -f -o trace.txt PROGRAM

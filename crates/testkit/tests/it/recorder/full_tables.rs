@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tamis_abi::Arch;
-use tamis_platform::{Guest, Options, Platform};
+use tamis_platform::{Guest, Options};
 use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf;
