@@ -252,6 +252,18 @@ pub fn index(arch: Arch, call: &str, argument: &str) -> Option<ArgIndex> {
     ArgIndex::new(u8::try_from(index).ok()?)
 }
 
+/// The argument of a call in a place on an architecture; `None` if none is known to stand there.
+///
+/// ```
+/// use tamis_abi::{Arch, ArgIndex, signature};
+/// let first = |arch| signature::at(arch, "clone", ArgIndex::ALL[0]).unwrap().name();
+/// assert_eq!((first(Arch::X86_64), first(Arch::S390x)), ("clone_flags", "newsp"));
+/// ```
+pub fn at(arch: Arch, call: &str, place: ArgIndex) -> Option<&'static Arg> {
+    let mut args = args(call)?.iter();
+    args.find(|arg| index(arch, call, arg.name()) == Some(place))
+}
+
 /// `old_mmap` and `old_select` of the kernel's tables.
 pub(crate) fn takes_pointer_to_arguments(arch: Arch, call: &str) -> bool {
     match call {

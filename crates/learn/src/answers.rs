@@ -4,12 +4,14 @@
 //! by itself, with every other argument as the set of its values, or unknown. Then a test may hold or not, and a
 //! policy has several possible answers.
 
-use tamis_abi::{Action, Arch, Nr};
+use std::collections::BTreeSet;
+
+use tamis_abi::{Action, Arch, ArgIndex, Nr};
 use tamis_profile::Call;
 use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Test};
 
 /// What a policy does with the calls that were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// One of the actions that deny some of them, the strictest; `None` if none does.
     pub(crate) denial: Option<Action>,
@@ -17,6 +19,8 @@ pub(crate) struct Judgement {
     pub(crate) is_certain: bool,
     /// Whether all of them are denied, whatever is unknown.
     pub(crate) is_whole: bool,
+    /// The values of arguments that are denied whatever the others are; empty if calls are denied with any arguments.
+    pub(crate) values: Vec<(ArgIndex, u64)>,
 }
 
 /// The values of an argument: these, or unknown.
@@ -31,11 +35,41 @@ pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgem
         .collect();
     let all_deny = |answers: &Vec<Action>| answers.iter().all(|action| denies(*action));
     let denials = answers.iter().flatten().filter(|action| denies(**action));
+    let denial = denials.min_by_key(|action| action.ret()).copied();
     Judgement {
-        denial: denials.min_by_key(|action| action.ret()).copied(),
+        denial,
         is_certain: answers.iter().any(all_deny),
         is_whole: answers.iter().all(all_deny),
+        values: match denial {
+            Some(_) => denied_values(policy, arch, nr, call),
+            None => Vec::new(),
+        },
     }
+}
+
+/// The values that suffice for a denial.
+fn denied_values(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Vec<(ArgIndex, u64)> {
+    let is_denied = |args: &[Values; 6]| {
+        let answers = answers(policy, arch, nr, args);
+        answers.iter().all(|action| denies(*action))
+    };
+    if is_denied(&Default::default()) {
+        return Vec::new();
+    }
+    let mut seen: BTreeSet<(ArgIndex, u64)> = BTreeSet::new();
+    for (index, values) in &call.values {
+        let place = ArgIndex::new(*index).into_iter();
+        seen.extend(place.flat_map(|place| values.keys().map(move |value| (place, *value))));
+    }
+    for args in call.samples.keys() {
+        seen.extend(ArgIndex::ALL.into_iter().zip(*args));
+    }
+    seen.retain(|(place, value)| {
+        let mut args: [Values; 6] = Default::default();
+        args[place.index()] = Some(vec![*value]);
+        is_denied(&args)
+    });
+    seen.into_iter().collect()
 }
 
 /// Whether an action denies a call: all but those that let it be made.

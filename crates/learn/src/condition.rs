@@ -68,8 +68,10 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, options: &Options<
         let values = match closed(arch, name, argument, evidence, options) {
             Ok(values) => values,
             Err(reason) => {
-                let argument = wider::argument(arch, name, argument.index);
-                condition.free.extend(argument.map(|name| (name, reason)));
+                let argument = signature::at(arch, name, argument.index);
+                condition
+                    .free
+                    .extend(argument.map(|arg| (arg.name(), reason)));
                 continue;
             }
         };
@@ -193,7 +195,8 @@ fn on_argument(
     let apart = namespaces(arch, name);
     let (listed, joined): (BTreeSet<u64>, BTreeSet<u64>) =
         values.iter().partition(|value| *value & apart != 0);
-    let family = wider::argument(arch, name, argument.index).and_then(|of| family::of(name, of));
+    let family =
+        signature::at(arch, name, argument.index).and_then(|arg| family::of(name, arg.name()));
     let are_flags = generality != Generality::Seen
         && selector.is_none_or(|selector| selector == Selector::Flags)
         && joined.iter().any(|value| *value != 0)
@@ -265,7 +268,7 @@ fn never_together(
     index: ArgIndex,
     mut values: impl Iterator<Item = u64> + Clone,
 ) -> Option<u64> {
-    let is_protection = wider::argument(arch, name, index) == Some("prot");
+    let is_protection = signature::at(arch, name, index).is_some_and(|arg| arg.name() == "prot");
     let bit = |name| consts::value(arch, name);
     let both = bit("PROT_WRITE")? | bit("PROT_EXEC")?;
     let all = values.clone().fold(0, |all, value| all | value);

@@ -1,6 +1,6 @@
 //! What a policy would deny of the calls that were made.
 
-use tamis_abi::{Action, Arch, Nr};
+use tamis_abi::{Action, Arch, ArgIndex, Nr};
 use tamis_profile::Profile;
 use tamis_rules::Ruleset;
 
@@ -19,6 +19,9 @@ pub struct Drift {
     pub action: Action,
     /// Whether at least one of the calls that were made is denied, whatever the unknown arguments were.
     pub is_certain: bool,
+    /// The values of arguments that were seen and are denied whatever the others are; empty if none suffices, or if the call
+    /// is denied with any arguments.
+    pub values: Vec<(ArgIndex, u64)>,
 }
 
 /// The calls of a profile that a policy denies, or may deny, by architecture and number. Calls that were denied already aren't
@@ -47,6 +50,7 @@ pub fn drift(profile: &Profile, policy: &Ruleset) -> Vec<Drift> {
             count: call.count - call.denied,
             action: judgement.denial?,
             is_certain: judgement.is_certain,
+            values: judgement.values,
         })
     });
     drift.collect()

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use tamis_abi::selector::{self, Hidden};
-use tamis_abi::signature;
 use tamis_abi::{Arch, ArgIndex, Nr, consts, syscall};
 use tamis_rules::Predicate;
 
@@ -203,13 +202,6 @@ fn implies_exec(call: &Allowed<'_>) -> bool {
         .into_iter()
         .flat_map(|values| values.keys());
     values.any(|value| value & 0xffff_ffff != QUERY && value & flag != 0)
-}
-
-/// The name of the argument in a place.
-pub(crate) fn argument(arch: Arch, name: &str, index: ArgIndex) -> Option<&'static str> {
-    let mut arguments = signature::args(name)?.iter();
-    let found = arguments.find(|arg| signature::index(arch, name, arg.name()) == Some(index));
-    found.map(signature::Arg::name)
 }
 
 /// Why the values of an argument are no condition; `None` if all are known.

@@ -157,7 +157,6 @@ struct Fixed {
 
 /// The arguments that decide what a call does, and those with names that the policy tests, with their values.
 fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
-    let args = signature::args(name).unwrap_or_default();
     let chosen = interest::arguments(arch, name).into_iter();
     let chosen = chosen.filter(|argument| {
         selector::at(arch, name, argument.index).is_some()
@@ -165,9 +164,7 @@ fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
     });
     chosen
         .filter_map(|Interesting { index, width }| {
-            let mut args = args.iter();
-            let argument =
-                args.find(|arg| signature::index(arch, name, arg.name()) == Some(index))?;
+            let argument = signature::at(arch, name, index)?;
             Some(Fixed {
                 argument: argument.name(),
                 index,

@@ -55,6 +55,8 @@ pub struct DriftEntry {
     pub count: u64,
     pub action: String,
     pub is_certain: bool,
+    /// Names and values of arguments, each of which is denied.
+    pub arguments: Vec<String>,
 }
 
 impl fmt::Display for DriftEntry {
@@ -64,7 +66,18 @@ impl fmt::Display for DriftEntry {
         } else {
             "may get, depending on its arguments,"
         };
-        write!(f, "{} {} {would} {}", self.arch, self.call, self.action)
+        /// The most values that are named.
+        const NAMED: usize = 4;
+        write!(f, "{} {}", self.arch, self.call)?;
+        if !self.arguments.is_empty() {
+            let named = &self.arguments[..self.arguments.len().min(NAMED)];
+            write!(f, "({}", named.join(" or "))?;
+            match self.arguments.len() - named.len() {
+                0 => f.write_str(")")?,
+                more => write!(f, " or {})", counted(more, "other value"))?,
+            }
+        }
+        write!(f, " {would} {}", self.action)
     }
 }
 
@@ -192,5 +205,28 @@ impl fmt::Display for LostEntry {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_denied_are_named() {
+        let entry = |count: usize| DriftEntry {
+            arch: "x86_64",
+            call: "accept4".to_owned(),
+            count: 9,
+            action: "errno(1)".to_owned(),
+            is_certain: true,
+            arguments: (0..count)
+                .map(|value| format!("flags={value:#x}"))
+                .collect(),
+        };
+        assert_eq!(entry(0).to_string(), "x86_64 accept4 would get errno(1)");
+        let two = "x86_64 accept4(flags=0x0 or flags=0x1) would get errno(1)";
+        assert_eq!(entry(2).to_string(), two);
+        assert!(entry(5).to_string().contains("flags=0x3 or 1 other value)"));
     }
 }

@@ -15,22 +15,31 @@ pub fn describe(data: &SeccompData) -> String {
     let machine = known.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.to_string());
     let name = known.and_then(|arch| syscall::name(arch, Nr(data.nr)));
     let args = name.and_then(signature::args).unwrap_or_default();
-    let declared_at = |index: usize, value: u64| {
-        let (arch, call) = known.zip(name)?;
-        let arg = args.iter().find(|arg| {
-            signature::index(arch, call, arg.name()).map(ArgIndex::index) == Some(index)
-        })?;
-        Some(format!("{}={}", arg.name(), symbol(arch, call, arg, value)))
-    };
     let last_used = data.args.iter().rposition(|value| *value != 0);
     let count = args.len().max(last_used.map_or(0, |index| index + 1));
-    let shown: Vec<String> = data.args[..count.min(data.args.len())]
-        .iter()
-        .enumerate()
-        .map(|(index, value)| declared_at(index, *value).unwrap_or_else(|| format!("{value:#x}")))
+    let places = ArgIndex::ALL.into_iter().zip(data.args).take(count);
+    let shown: Vec<String> = places
+        .map(|(index, value)| match known.zip(name) {
+            Some((arch, call)) => describe_argument(arch, call, index, value),
+            None => format!("{value:#x}"),
+        })
         .collect();
     let name = name.map_or_else(|| format!("{:#x}", data.nr), str::to_owned);
     format!("{machine} {name}({}){}", shown.join(", "), rest(data))
+}
+
+/// An argument of a call as [`describe`] shows it: its name and the names of its value's constants, as far as they are known.
+///
+/// ```
+/// use tamis_abi::{Arch, ArgIndex, call};
+/// let flags = |value| call::describe_argument(Arch::X86_64, "accept4", ArgIndex::ALL[3], value);
+/// assert_eq!((flags(0x800), flags(1)), ("flags=SOCK_NONBLOCK".into(), "flags=0x1".into()));
+/// ```
+pub fn describe_argument(arch: Arch, call: &str, place: ArgIndex, value: u64) -> String {
+    match signature::at(arch, call, place) {
+        Some(arg) => format!("{}={}", arg.name(), symbol(arch, call, arg, value)),
+        None => format!("{value:#x}"),
+    }
 }
 
 /// The call in the fewest words that [`super::parse`] reads: as [`describe`], without arguments that are 0.

@@ -28,7 +28,7 @@ use crate::{consts, signature, syscall};
 mod describe;
 pub mod strace;
 
-pub use describe::{describe, describe_briefly, without_leftovers};
+pub use describe::{describe, describe_argument, describe_briefly, without_leftovers};
 
 /// A call that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]

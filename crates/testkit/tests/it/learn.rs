@@ -1,6 +1,6 @@
 //! Learned policies: allowed is what was seen, within the base by proof.
 
-use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, syscall};
 use tamis_diag::Sources;
 use tamis_learn::{Generality, LearnError, Options, Run, drift, learn};
 use tamis_policy::loader::NoIncludes;
@@ -222,6 +222,9 @@ fn drift_is_certain_where_unknown_arguments_don_t_matter() {
     let options = TamisOptions::new(vec![X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let found = drift(&profile, &parsed.ruleset.expect("a policy"));
+    let values: Vec<_> = found.iter().map(|drift| drift.values.clone()).collect();
+    let denied = vec![(ArgIndex::ALL[0], 22)];
+    assert_eq!(values, [vec![], denied, vec![]], "with any arguments: none");
     let found: Vec<_> = found
         .iter()
         .map(|drift| (drift.nr, drift.count, drift.is_certain))

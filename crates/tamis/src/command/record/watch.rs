@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tamis_abi::{Arch, Nr};
+use tamis_abi::{Arch, Nr, call, syscall};
 use tamis_kernel::errno::Errno;
 use tamis_learn::{Drift, drift};
 use tamis_recorder::Recording;
@@ -139,11 +139,16 @@ impl Watch<'_> {
 }
 
 pub(super) fn drift_entry(drift: &Drift) -> DriftEntry {
+    let name = syscall::name(drift.arch, drift.nr).unwrap_or_default();
+    let values = drift.values.iter();
+    let arguments =
+        values.map(|(place, value)| call::describe_argument(drift.arch, name, *place, *value));
     DriftEntry {
         arch: drift.arch.name(),
         call: call_name(drift.arch, drift.nr),
         count: drift.count,
         action: drift.action.to_string(),
         is_certain: drift.is_certain,
+        arguments: arguments.collect(),
     }
 }
