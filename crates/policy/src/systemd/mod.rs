@@ -107,6 +107,20 @@ pub fn count_filters(sources: &Sources, source: SourceId, options: &SystemdOptio
     filters::count(&settings(sources, source, options), &options.arches)
 }
 
+/// The words of a value that systemd splits without escapes of C, as it does lists of paths and of capabilities: quotes are
+/// removed, and a backslash is for the character behind it. A last word without its end is left out.
+///
+/// ```
+/// use tamis_policy::systemd::words;
+/// assert_eq!(words(r#"-/a "/b c" \"d '/e"#), ["-/a", "/b c", "\"d"]);
+/// ```
+pub fn words(value: &str) -> Vec<String> {
+    let mut sources = Sources::new();
+    let value = value::Value::new(sources.add("", ""), 0, value);
+    let words = value.words(value::Quotes::Removed).words.into_iter();
+    words.map(|word| word.text).collect()
+}
+
 /// What a `SystemCallFilter=` that lists the calls that are allowed says of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {

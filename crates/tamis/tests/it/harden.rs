@@ -61,12 +61,12 @@ with open(sys.argv[1], "w") as file:
     file.write("\n".join(lines) + "\n")
 "#;
 
-fn tamis(args: &[&str]) -> Output {
+pub(crate) fn tamis(args: &[&str]) -> Output {
     Command::new(TAMIS).args(args).output().expect("it starts")
 }
 
-/// An empty folder of a test.
-fn folder(name: &str) -> PathBuf {
+/// An empty root of a test.
+pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("harden")
         .join(name);
@@ -74,6 +74,19 @@ fn folder(name: &str) -> PathBuf {
     fs::create_dir_all(folder.join("etc/systemd/system")).unwrap();
     fs::create_dir_all(folder.join("opt")).unwrap();
     folder
+}
+
+/// The machine's systemd, if it is the version of the tests; else they are skipped.
+pub(crate) fn systemd() -> Option<Systemd> {
+    if skip::without_live() {
+        return None;
+    }
+    match Systemd::find() {
+        Ok(systemd) if systemd.version.starts_with("systemd 252 ") => return Some(systemd),
+        Ok(systemd) => skip::because(Need::Systemd, systemd.version),
+        Err(reason) => skip::because(Need::Systemd, reason),
+    }
+    None
 }
 
 /// A service that runs the probe, which writes to this file.
@@ -99,13 +112,8 @@ fn filters(started: &Started) -> &[Program] {
 
 #[test]
 fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
-    if skip::without_live() {
+    let Some(systemd) = systemd() else {
         return;
-    }
-    let systemd = match Systemd::find() {
-        Ok(systemd) if systemd.version.starts_with("systemd 252 ") => systemd,
-        Ok(systemd) => return skip::because(Need::Systemd, systemd.version),
-        Err(reason) => return skip::because(Need::Systemd, reason),
     };
     let root = folder("live");
     let shared = root.join("opt");
@@ -371,7 +379,7 @@ fn a_program_without_a_path_is_the_one_that_systemd_finds() {
         fs::read_to_string(root.join("etc/systemd/system/x.service.d/zz-tamis.conf")).unwrap()
     };
     let has =
-        |text: &str, path: &str| text.contains(&format!(" --argv0 kill -- {path} -HUP $MAINPID\n"));
+        |text: &str, path: &str| text.contains(&format!(" --argv0=kill -- {path} -HUP $MAINPID\n"));
     let text = drop_in();
     assert!(has(&text, "/bin/kill"), "{text}");
     fs::set_permissions(root.join("usr/bin/kill"), executable).unwrap();
@@ -433,4 +441,78 @@ fn a_dry_run_needs_no_installer() {
     assert!(text.contains("ExecStart=/usr/bin/tamis-exec "), "{text}");
     assert!(text.contains("neither beside tamis nor in PATH"), "{text}");
     assert_eq!(run(&[]).status.code(), Some(2));
+}
+
+/// The drop-in that a unit gets in a root.
+fn drop_in_of(root: &Path, unit: &str) -> String {
+    let (code, told) = exit_of(root, unit, &[]);
+    assert_eq!(code, Some(0), "{unit}: {told}");
+    fs::read_to_string(root.join("etc/systemd/system/x.service.d/zz-tamis.conf")).unwrap()
+}
+
+#[test]
+fn an_escaped_dollar_sign_in_a_program_is_none_of_a_variable() {
+    let root = folder("escaped");
+    let text = drop_in_of(&root, &PLAIN.replace("/bin/true", r"/opt/\x24{C} a"));
+    let expected = r#" "--argv0=/opt/${C}" -- "/opt/$${C}" a"#;
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn what_systemd_refuses_is_refused_with_its_reason() {
+    let root = folder("refused");
+    let start = |line: &str| PLAIN.replace("/bin/true", line);
+    for (unit, why) in [
+        (start("/bin/"), "the program is a folder"),
+        (
+            start("/bin/a\\x22b"),
+            "has a quote, a backslash or a control character",
+        ),
+        (start("bin/true"), "neither a name nor an absolute path"),
+        (start("/bin/true 'a"), "its quotes don't end"),
+        (start("/bin/true %z"), "no specifier %z"),
+        (
+            format!("{PLAIN}ExecStart=/bin/false\n"),
+            "several ExecStart= need Type=oneshot",
+        ),
+        (
+            PLAIN.replace("ExecStart", "ExecStop"),
+            "without ExecStart= needs Type=oneshot",
+        ),
+    ] {
+        let (code, told) = exit_of(&root, &unit, &[]);
+        assert!(code == Some(2) && told.contains(why), "{unit}: {told}");
+    }
+    assert_eq!(
+        exit_of(
+            &root,
+            &format!("{PLAIN}ExecStart=/bin/false\nType=oneshot\n"),
+            &[]
+        )
+        .0,
+        Some(0)
+    );
+    let run = |name: &str, installer: &str| {
+        let root = root.to_str().unwrap();
+        let output = tamis(&["harden", name, "--root", root, "--installer", installer]);
+        (output.status.code(), stderr_text(&output))
+    };
+    fs::write(root.join("etc/systemd/system/a\nb.service"), PLAIN).unwrap();
+    let (code, told) = run("a\nb", "/tamis-exec");
+    assert!(
+        code == Some(2) && told.contains("systemd has no unit \"a\\nb.service\""),
+        "{told}"
+    );
+    for name in ["ta\"mis-exec", "ta\nmis-exec"] {
+        fs::write(root.join(name), "").unwrap();
+        let (code, told) = run("x", &format!("/{name}"));
+        assert!(code == Some(2) && told.contains("has a quote"), "{told}");
+    }
+    let unit = format!("{PLAIN}NoExecPaths=/\n");
+    fs::write(root.join("etc/systemd/system/x.service"), unit).unwrap();
+    let (code, told) = run("x", "/usr/../tamis-exec");
+    assert!(
+        code == Some(2) && told.contains("can't be written in ExecPaths="),
+        "{told}"
+    );
 }

@@ -25,6 +25,7 @@ mod facade;
 mod fleet;
 mod fuzz;
 mod harden;
+mod harden_process;
 mod help;
 mod include_policy;
 mod includes;

@@ -1,15 +1,19 @@
 //! The command lines of a service, and what they become: `ExecStart=/bin/x` runs `/bin/x` under the filter.
 //!
-//! A line is kept as it is written, word for word, quotes and specifiers included; only its first word moves behind the
-//! program that installs the filter. A name without a path becomes the file that systemd finds, and stays the name that the
-//! program is told: the installer would look for it in other folders. With `@` the second word is the name that the program is told. A `$` in the first
-//! word stands for itself, but not in a later one, so it is doubled. A line with `+` gets no filter of systemd's, and none
-//! here.
+//! A line is read by systemd's rules, and refused if systemd refuses it. Its first word moves behind the program that
+//! installs the filter, so it is written anew: systemd looks for variables in every word but the first, and a `$` of the
+//! first one is doubled. The words behind it stay as they are written, quotes and specifiers included. Without `@` the
+//! program gets its own path as its name, in which systemd does look for variables; such a name is given to it. A name without a path becomes the file that systemd finds, and stays the name that the
+//! program gets: the installer would look for it in other folders. A line with `+` gets no filter of systemd's, and none
+//! here; with `PermissionsStartOnly=` the same is true of all lines but `ExecStart=`.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use tamis_policy::systemd::Assignment;
+
+use super::program;
+use super::settings::Settings;
+use super::words::{self, Unbalanced, Word, Writer};
 
 /// The directives with command lines, all of which systemd runs under the filters of the service.
 const DIRECTIVES: [&str; 7] = [
@@ -23,28 +27,49 @@ const DIRECTIVES: [&str; 7] = [
 ];
 /// Settings whose names begin like those, without command lines.
 const PATHS: [&str; 2] = ["ExecPaths", "ExecSearchPath"];
-/// The signs that may stand before a command, in any order.
-const SIGNS: [char; 5] = ['@', '-', ':', '+', '!'];
-
+/// The directive of the service's own process.
+const START: &str = "ExecStart";
 /// A command line of a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
     pub(super) directive: &'static str,
-    signs: String,
-    /// The first word, as it is written.
-    program: String,
-    /// The name that the program is told, as it is written.
-    name: Option<String>,
+    /// The line as it is written.
+    value: String,
+    signs: Signs,
+    /// Whether systemd runs it without any restriction.
+    pub(super) is_free: bool,
+    /// The program without quotes and escapes; specifiers stay.
+    program: Vec<u8>,
+    /// The name that the program gets, if it isn't its path; specifiers and variables stay.
+    name: Option<Vec<u8>>,
+    /// The other words, as they are written.
     rest: String,
     /// Where the program was found, if it is named without a path.
     found: Option<String>,
 }
 
-/// What installs the filter: its program and options, each quoted as a word of a command line.
-#[derive(Clone, Debug)]
-pub(super) struct Installer {
-    /// The words up to the option for a name.
-    pub(super) words: String,
+/// The signs before a program, of which systemd takes each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Signs {
+    /// As they are written, without `@`.
+    text: String,
+    /// `@`: the second word is the name that the program gets.
+    has_name: bool,
+    /// `:`: variables aren't expanded.
+    is_literal: bool,
+    /// `+`: systemd runs it without any restriction.
+    is_free: bool,
+    /// The number of `!`.
+    exclamations: usize,
+}
+
+/// The program that installs the filter, and the filter, by their paths in the service.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Installer<'a> {
+    pub(super) program: &'a Path,
+    /// `exec` for a program with subcommands.
+    pub(super) subcommand: Option<&'static str>,
+    pub(super) filter: &'a Path,
 }
 
 /// Where systemd looks for programs that are named without a path, if the unit doesn't say it.
@@ -90,6 +115,7 @@ pub(super) fn searched_folders(assignments: &[Assignment]) -> Result<Vec<String>
 /// With the line that can't be carried, and why.
 pub(super) fn of_unit(
     assignments: &[Assignment],
+    unit: &str,
     find: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<CommandLine>, String> {
     let mut lines: Vec<CommandLine> = Vec::new();
@@ -101,6 +127,7 @@ pub(super) fn of_unit(
     if let Some(own) = assignments.iter().find(is_unknown) {
         return Err(format!("{}=: tamis doesn't know what it executes", own.key));
     }
+    let only_start_is_bound = Settings(assignments).switch("PermissionsStartOnly");
     for directive in DIRECTIVES {
         let own = assignments
             .iter()
@@ -111,131 +138,205 @@ pub(super) fn of_unit(
                 of_directive.clear();
                 continue;
             }
-            let line = parse(directive, &assignment.value, find);
+            let line = parse(directive, &assignment.value, unit, find);
             let refuse = |why| format!("{directive}={}: {why}", assignment.value);
-            of_directive.push(line.map_err(refuse)?);
+            let mut line = line.map_err(refuse)?;
+            line.is_free |= only_start_is_bound && directive != START;
+            of_directive.push(line);
         }
         lines.extend(of_directive);
     }
     Ok(lines)
 }
 
+/// The refusal of a line with several commands.
+const SEVERAL: &str = "several commands in one line: write a line for each";
+
 fn parse(
     directive: &'static str,
     text: &str,
+    unit: &str,
     find: &dyn Fn(&str) -> Option<String>,
-) -> Result<CommandLine, &'static str> {
-    let start = text.trim_start_matches(SIGNS);
-    let signs = text[..text.len() - start.len()].to_owned();
-    let (program, mut rest) = word(start);
+) -> Result<CommandLine, String> {
+    let (first, mut rest) = next(text)?.ok_or("it has no word")?;
+    if first.bytes == b";" {
+        return Err(SEVERAL.to_owned());
+    }
+    let (signs, program) = Signs::of(&first.bytes);
+    let resolved = program::resolved(program, unit)?;
+    program::check(&resolved)?;
     let mut name = None;
-    if signs.contains('@') {
-        let (second, behind) = word(rest);
-        if second.is_empty() {
-            return Err("`@` needs a second word, the name that the program is told");
-        }
-        let is_variable = second.starts_with('$') && !second.starts_with("${");
-        if is_variable && !signs.contains(':') {
-            return Err(
-                "a variable behind `@` may become several words or none: write it as `${NAME}`",
-            );
-        }
-        (name, rest) = (Some(second.to_owned()), behind);
+    if signs.has_name {
+        let (own, behind) = name_of(rest, &signs)?;
+        (name, rest) = (Some(own), behind);
     }
-    let is_absolute = program
-        .trim_start_matches(['"', '\''])
-        .starts_with(['/', '%']);
     let mut found = None;
-    if !is_absolute && !signs.contains('+') {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let is_name = !program.is_empty() && program.chars().all(is_plain);
-        found = Some(program).filter(|_| is_name).and_then(find);
+    if !resolved.starts_with(b"/") && !signs.is_free {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        let plain = str::from_utf8(program)
+            .ok()
+            .filter(|_| program.iter().all(is_plain));
+        found = plain.and_then(find);
         if found.is_none() {
-            return Err(
-                "write the absolute path of the program: what systemd finds by its name isn't known here",
-            );
+            let why = "write the absolute path of the program: what systemd finds by its name isn't known here";
+            return Err(why.to_owned());
         }
     }
-    let mut behind = rest;
-    while !behind.is_empty() {
-        let (next, left) = word(behind);
-        if next == ";" {
-            return Err("several commands in one line: write a line for each");
-        }
-        behind = left;
+    check_words(rest)?;
+    // systemd expands the path where it is the name, but not where it is the file.
+    let is_expanded = !signs.is_literal && program.contains(&b'$');
+    if name.is_none() && (is_expanded || found.is_some()) {
+        name = Some(program.to_vec());
     }
     Ok(CommandLine {
         directive,
+        value: text.to_owned(),
+        is_free: signs.is_free,
+        program: program.to_vec(),
         signs,
-        program: program.to_owned(),
         name,
         rest: rest.to_owned(),
         found,
     })
 }
 
-/// The first word of a line as it is written, and what follows it.
-fn word(line: &str) -> (&str, &str) {
-    let mut quote = None;
-    let mut is_escaped = false;
-    for (at, sign) in line.char_indices() {
-        match (quote, sign) {
-            _ if is_escaped => is_escaped = false,
-            (_, '\\') => is_escaped = true,
-            (Some(open), _) if open == sign => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(sign),
-            (None, ' ' | '\t') => return (&line[..at], line[at..].trim_start_matches([' ', '\t'])),
-            (None, _) => {}
-        }
+/// The next word, and what follows it.
+fn next(line: &str) -> Result<Option<(Word<'_>, &str)>, &'static str> {
+    words::first(line).map_err(|Unbalanced| "systemd refuses it: its quotes don't end")
+}
+
+/// The name behind a program with `@`, and what follows it.
+fn name_of<'t>(rest: &'t str, signs: &Signs) -> Result<(Vec<u8>, &'t str), String> {
+    let word = match is_separator(rest) {
+        true => None,
+        false => next(rest)?,
+    };
+    let (word, behind) = word.ok_or("`@` needs a second word, the name that the program gets")?;
+    // systemd has this escape for a word of its own alone.
+    if word.written == "\\;" {
+        return Ok((b";".to_vec(), behind));
     }
-    (line, "")
+    let is_variable =
+        word.bytes.starts_with(b"$") && !matches!(word.bytes.get(1), Some(b'{' | b'$'));
+    if is_variable && !signs.is_literal {
+        let why = "a variable behind `@` may become several words or none: write it as `${NAME}`";
+        return Err(why.to_owned());
+    }
+    program::check_specifiers(&word.bytes)?;
+    Ok((word.bytes, behind))
+}
+
+/// Checks the words behind a program.
+fn check_words(mut rest: &str) -> Result<(), String> {
+    loop {
+        if is_separator(rest) {
+            return Err(SEVERAL.to_owned());
+        }
+        let Some((word, behind)) = next(rest)? else {
+            return Ok(());
+        };
+        program::check_specifiers(&word.bytes)?;
+        rest = behind;
+    }
+}
+
+/// Why systemd refuses the commands of a service together (`service_verify` in its `service.c`).
+pub(super) fn obstacle(lines: &[CommandLine], settings: Settings<'_>) -> Option<String> {
+    let starts = lines.iter().filter(|line| line.directive == START).count();
+    let is_oneshot = settings.last("Type") == Some("oneshot");
+    match starts {
+        0 if lines.is_empty() || is_oneshot => None,
+        0 => Some("systemd refuses it: a service without ExecStart= needs Type=oneshot".to_owned()),
+        1 => None,
+        _ if is_oneshot => None,
+        _ => Some("systemd refuses it: several ExecStart= need Type=oneshot".to_owned()),
+    }
+}
+
+/// Whether what follows begins with the sign between commands.
+fn is_separator(rest: &str) -> bool {
+    let behind = rest.strip_prefix(';');
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([' ', '\t', '\n', '\r']))
+}
+
+impl Signs {
+    /// The signs that the first word begins with, and the program behind them.
+    fn of(word: &[u8]) -> (Signs, &[u8]) {
+        let mut signs = Signs::default();
+        let mut program = word;
+        while let Some((sign, behind)) = program.split_first() {
+            let is_bound = !signs.is_free && signs.exclamations < 2;
+            match sign {
+                b'-' if !signs.text.contains('-') => {}
+                b'@' if !signs.has_name => signs.has_name = true,
+                b':' if !signs.is_literal => signs.is_literal = true,
+                b'+' if is_bound && signs.exclamations == 0 => signs.is_free = true,
+                b'!' if is_bound => signs.exclamations += 1,
+                _ => break,
+            }
+            if *sign != b'@' {
+                signs.text.push(char::from(*sign));
+            }
+            program = behind;
+        }
+        (signs, program)
+    }
 }
 
 impl CommandLine {
-    /// Whether systemd runs it without any restriction.
-    pub(super) fn is_free(&self) -> bool {
-        self.signs.contains('+')
+    /// The directive and the program, for messages.
+    pub(super) fn title(&self) -> String {
+        let program = String::from_utf8_lossy(&self.program);
+        format!("{}={}", self.directive, program.escape_debug())
     }
 
     /// What was found for a program that is named without a path.
     pub(super) fn note(&self) -> Option<String> {
         let found = self.found.as_ref()?;
-        let CommandLine {
-            directive, program, ..
-        } = self;
         Some(format!(
-            "{directive}={program}: executes {found}, which systemd finds now; if that moves, run the command again"
+            "{}: executes {found}, which systemd finds now; if that moves, run the command again",
+            self.title()
         ))
     }
 
     /// The line with its directive, as it is.
     pub(super) fn as_it_is(&self) -> String {
-        let name = self.name.iter().map(|name| format!(" {name}"));
-        let rest = (!self.rest.is_empty()).then(|| format!(" {}", self.rest));
-        let behind: String = name.chain(rest).collect();
-        format!("{}={}{}{behind}", self.directive, self.signs, self.program)
+        format!("{}={}", self.directive, self.value)
     }
 
-    /// The same under the filter.
-    pub(super) fn under(&self, installer: &Installer) -> String {
-        if self.is_free() {
+    /// The same under the filter. With `keeps_privs` the installer sets `no_new_privs` only if the kernel wants it.
+    pub(super) fn under(&self, installer: &Installer<'_>, keeps_privs: bool) -> String {
+        if self.is_free {
             return self.as_it_is();
         }
-        let signs = self.signs.replace('@', "");
-        let escape = |word: &str| match self.signs.contains(':') {
-            true => word.to_owned(),
-            false => word.replace('$', "$$"),
+        // Variables aren't looked for in the first word, nor with a colon in the others.
+        let plain = |has_plain_dollar| Writer {
+            has_plain_dollar,
+            ..Writer::PLAIN
         };
-        let mut line = format!("{}={signs}{}", self.directive, installer.words);
-        let found = self.found.as_deref();
-        // Without a path the program is told the name as it is.
-        let own_name = found.map(|_| &self.program);
-        if let Some(name) = self.name.as_ref().or(own_name) {
-            line.push_str(&format!(" --argv0 {name}"));
+        let expanded = |has_plain_dollar| Writer {
+            has_plain_percent: false,
+            has_plain_dollar,
+        };
+        let is_literal = self.signs.is_literal;
+        let first = plain(false).path(installer.program);
+        let mut line = format!("{}={}{first}", self.directive, self.signs.text);
+        let keep = keeps_privs.then_some("--keep-privs");
+        for word in installer.subcommand.into_iter().chain(keep) {
+            line.push_str(&format!(" {word}"));
         }
-        let program = found.unwrap_or(&self.program);
-        line.push_str(&format!(" -- {}", escape(program)));
+        let filter = plain(!is_literal).path(installer.filter);
+        line.push_str(&format!(" -p {filter}"));
+        if let Some(name) = &self.name {
+            // One word with the option, so that it never becomes several words or another option.
+            let name = expanded(false).word(&[b"--argv0=", name.as_slice()].concat());
+            line.push_str(&format!(" {name}"));
+        }
+        let program = match &self.found {
+            Some(found) => plain(!is_literal).word(found.as_bytes()),
+            None => expanded(!is_literal).word(&self.program),
+        };
+        line.push_str(&format!(" -- {program}"));
         if !self.rest.is_empty() {
             line.push_str(&format!(" {}", self.rest));
         }
@@ -243,133 +344,5 @@ impl CommandLine {
     }
 }
 
-/// A path as a word of a command line.
-pub(super) fn quoted(path: &Path) -> String {
-    escaped(path, &['%', '$'])
-}
-
-/// A path as a word of a list, in which no variables are looked for.
-pub(super) fn listed(path: &Path) -> String {
-    escaped(path, &['%'])
-}
-
-/// The bytes of a path as systemd reads them; signs that begin something to be expanded are doubled.
-fn escaped(path: &Path, expanded: &[char]) -> String {
-    let mut text = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        for sign in chunk.valid().chars() {
-            match sign {
-                '\\' | '"' => text.extend(['\\', sign]),
-                _ if expanded.contains(&sign) => text.extend([sign, sign]),
-                _ => text.push(sign),
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+%".contains(sign);
-    match text.chars().all(is_plain) {
-        true => text,
-        false => format!("\"{text}\""),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::ffi::OsStr;
-
-    use super::*;
-
-    fn under(value: &str) -> Result<String, &'static str> {
-        let installer = Installer {
-            words: "/bin/e -p /f".to_owned(),
-        };
-        let find = |name: &str| (name == "x").then(|| "/usr/bin/x".to_owned());
-        let line = parse("ExecStart", value, &find)?;
-        assert_eq!(
-            line.as_it_is(),
-            format!("ExecStart={value}"),
-            "nothing is lost"
-        );
-        Ok(line.under(&installer))
-    }
-
-    #[test]
-    fn the_words_of_a_line_stay_as_they_are_written() {
-        for (value, expected) in [
-            ("/bin/x", "/bin/e -p /f -- /bin/x"),
-            (
-                "/bin/x -g 'a b; c' $D ${E}",
-                "/bin/e -p /f -- /bin/x -g 'a b; c' $D ${E}",
-            ),
-            ("-/bin/x a", "-/bin/e -p /f -- /bin/x a"),
-            ("!-/bin/x", "!-/bin/e -p /f -- /bin/x"),
-            ("@/bin/x name a", "/bin/e -p /f --argv0 name -- /bin/x a"),
-            (
-                "-@\"/bin/a x\" 'n m'",
-                "-/bin/e -p /f --argv0 'n m' -- \"/bin/a x\"",
-            ),
-            ("@/bin/x ${N} a", "/bin/e -p /f --argv0 ${N} -- /bin/x a"),
-            ("/bin/$x $x", "/bin/e -p /f -- /bin/$$x $x"),
-            (":/bin/$x $x", ":/bin/e -p /f -- /bin/$x $x"),
-            ("/bin/a\\x20b c", "/bin/e -p /f -- /bin/a\\x20b c"),
-            ("+/bin/x a", "+/bin/x a"),
-            ("x -1 $P", "/bin/e -p /f --argv0 x -- /usr/bin/x -1 $P"),
-            ("-@x n a", "-/bin/e -p /f --argv0 n -- /usr/bin/x a"),
-        ] {
-            assert_eq!(under(value).unwrap(), format!("ExecStart={expected}"));
-        }
-    }
-
-    #[test]
-    fn what_would_run_something_else_is_refused() {
-        for value in [
-            "y",
-            "bin/x",
-            "\"x\"",
-            "@/bin/x",
-            "/bin/x a ; /bin/y b",
-            "$X",
-            "",
-            "@/bin/x $N a",
-        ] {
-            let line = parse("ExecStart", value, &|name| {
-                (name != "y").then(|| format!("/usr/bin/{name}"))
-            });
-            assert!(line.is_err(), "{value}: {line:?}");
-        }
-    }
-
-    #[test]
-    fn an_empty_assignment_forgets_those_before_it() {
-        let assignment = |key: &str, value: &str| Assignment {
-            section: "Service".to_owned(),
-            key: key.to_owned(),
-            value: value.to_owned(),
-        };
-        let of_unit = |assignments: &[Assignment]| of_unit(assignments, &|_| None);
-        let lines = of_unit(&[
-            assignment("ExecStart", "/bin/a"),
-            assignment("ExecStartPre", "/bin/b"),
-            assignment("ExecStart", ""),
-            assignment("ExecStart", "/bin/c"),
-        ]);
-        let lines: Vec<String> = lines.unwrap().iter().map(CommandLine::as_it_is).collect();
-        assert_eq!(lines, ["ExecStartPre=/bin/b", "ExecStart=/bin/c"]);
-        assert!(of_unit(&[assignment("ExecPaths", "/bin")]).is_ok());
-        let refusal = of_unit(&[assignment("ExecReloadPost", "/bin/d")]).unwrap_err();
-        assert!(refusal.starts_with("ExecReloadPost=: "), "{refusal}");
-    }
-
-    #[test]
-    fn paths_are_words_whatever_they_contain() {
-        let quoted = |path: &str| quoted(Path::new(path));
-        assert_eq!(quoted("/etc/a@b.service.d/x"), "/etc/a@b.service.d/x");
-        assert_eq!(quoted("/etc/a\\x2db"), "\"/etc/a\\\\x2db\"");
-        assert_eq!(quoted("/a b/100%"), "\"/a b/100%%\"");
-        let latin = Path::new(OsStr::from_bytes(b"/k\xfcrzer"));
-        assert_eq!(super::quoted(latin), "\"/k\\xfcrzer\"");
-        assert_eq!(listed(Path::new("/a$b")), "\"/a$b\"");
-    }
-}
+mod tests;

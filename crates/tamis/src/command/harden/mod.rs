@@ -1,11 +1,14 @@
 //! `tamis harden`: one filter in the place of those that systemd makes for a service.
 
 mod commands;
+mod plan;
 mod process;
+mod program;
 mod root;
 mod settings;
 mod typical;
 mod unit;
+mod words;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +30,8 @@ use crate::cli::replace::{INSTALLED_FOLDER, make_folder};
 use crate::cli::target::TargetArgs;
 use crate::cli::trust::{Span, nearest_folder, weakness};
 use crate::cli::{Failure, Global, budget, exit, output, side};
-use commands::{CommandLine, Installer};
+use commands::CommandLine;
+use plan::Plan;
 use root::Root;
 use settings::{Change, Settings};
 use unit::UnitFiles;
@@ -118,22 +122,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     check_places(args, &root, &places, &installer)?;
     let load = LoadArgs::of_systemd(args.arch, args.strict)?;
     let title = format!("{} and its drop-ins", files.name);
-    let text = files.text();
-    let loaded = load.load_one(Input::new(title, text.clone().into_bytes()), global)?;
-    let mut sources = Sources::new();
-    let source = sources.add("unit", text);
-    let assignments = systemd::assignments(&sources, source);
-    let settings = Settings(&assignments);
-    let lines = command_lines(&assignments, &root, &files.name)?;
-    let change = settings.change(&installer, args.rewrite);
-    let obstacles = settings.obstacles(&[&installer, &places.filter_inside]);
-    check(&files, &root, &change, &lines, obstacles)?;
+    let loaded = load.load_one(Input::new(title, files.text().into_bytes()), global)?;
+    let arch = load.call_arch();
     let options = TargetArgs::default().options(&load.options(), global)?;
     let policy = loaded.into_policy("name a unit")?;
-    let filters_before = count(&files, None, load.call_arch());
-    let mut notes = settings.notes();
+    let plan = Plan::new(args, &root, &files, &places, &installer)?;
+    let filters_before = count(&files, None, arch);
+    let mut notes = plan.notes;
     notes.extend(assumed);
-    notes.extend(lines.iter().filter_map(CommandLine::note));
     let process = match args.no_process {
         true => None,
         false => process::find(args.pid, &root, &files.name)?,
@@ -142,14 +138,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         notes.push("no process of the service was found".to_owned());
     }
     let process = process.map(|(pid, mut filters)| {
-        let made = places.count_made(&files, filters_before, load.call_arch(), filters.len());
+        let made = places.count_made(&files, filters_before, arch, filters.len());
         notes.extend(newer_filters(pid, filters.len(), made));
         filters.truncate(made);
         (pid, filters)
     });
     let made = Made::new(&policy, process, &options)?;
-    process::check_execve(&made.filter, load.call_arch(), &files.name)?;
-    let drop_in = drop_in_text(&files.name, &change, &lines, &words(&installer, &places));
+    process::check_execve(&made.filter, arch, &files.name)?;
+    let drop_in = plan.drop_in;
     if !args.dry_run {
         write(&places, &made.filter, &drop_in)?;
     }
@@ -157,15 +153,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let report = HardenReport {
         unit: files.name.clone(),
         files: files.paths(),
-        carried: names(&change.carried),
-        kept: names(&change.kept),
+        carried: names(&plan.change.carried),
+        kept: names(&plan.change.kept),
         notes,
         filters_before,
-        filters_after: count(&files, Some(&drop_in), load.call_arch()) + 1,
+        filters_after: count(&files, Some(&drop_in), arch) + 1,
         process: made.process_entry(),
-        before: made.before(load.call_arch()),
-        filter: typical::entry(std::slice::from_ref(&made.filter), load.call_arch()),
-        commands: lines.iter().filter(|line| !line.is_free()).count(),
+        before: made.before(arch),
+        filter: typical::entry(std::slice::from_ref(&made.filter), arch),
+        commands: plan.commands,
         is_written: !args.dry_run,
         filter_path: places.filter.text(),
         drop_in_path: places.drop_in.text(),
@@ -193,7 +189,7 @@ fn command_lines(
             false => looked_at.pop(),
         }
     };
-    commands::of_unit(assignments, &find).map_err(|line| refused(unit, &[line]))
+    commands::of_unit(assignments, unit, &find).map_err(|line| refused(unit, &[line]))
 }
 
 impl Places {
@@ -369,24 +365,10 @@ fn installer(args: &Args, root: &Root) -> Result<(PathBuf, Option<String>), Fail
     }
 }
 
-/// The words that install the filter.
-fn words(installer: &Path, places: &Places) -> Installer {
-    let own = commands::quoted(installer);
-    let is_small = installer.file_name().is_some_and(|name| name == INSTALLER);
-    let command = if is_small { "" } else { " exec" };
-    let filter = commands::quoted(&places.filter_inside);
-    Installer {
-        words: format!("{own}{command} --keep-privs -p {filter}"),
-    }
-}
-
 /// How many filters systemd makes for a unit, perhaps with a last drop-in.
 fn count(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> usize {
-    let title =
-        drop_in.map(|text| format!("\n# /etc/systemd/system/{}.d/{DROP_IN}\n{text}", files.name));
-    let text = [files.text(), title.unwrap_or_default()].concat();
     let mut sources = Sources::new();
-    let source = sources.add("unit", text);
+    let source = sources.add("unit", files.text_with(drop_in));
     systemd::count_filters(&sources, source, &SystemdOptions::new(arch))
 }
 
@@ -400,7 +382,7 @@ fn check(
 ) -> Result<(), Failure> {
     if lines.is_empty() {
         obstacles.push("it has no command".to_owned());
-    } else if lines.iter().all(CommandLine::is_free) {
+    } else if lines.iter().all(|line| line.is_free) {
         obstacles.push("systemd runs none of its commands under filters: all have `+`".to_owned());
     }
     if root.is_own() && Path::new(SELINUX).exists() {
@@ -431,29 +413,6 @@ fn refused(unit: &str, why: &[String]) -> Failure {
 fn cannot(unit: &str, why: &[String], help: &str) -> Failure {
     let message = format!("{unit} can't be hardened: {}", why.join("; "));
     Failure::usage(message, help)
-}
-
-fn drop_in_text(
-    unit: &str,
-    change: &Change,
-    lines: &[CommandLine],
-    installer: &Installer,
-) -> String {
-    let mut text = format!(
-        "{HEADER}: `tamis harden {unit} --undo` removes this file and the filter beside it.\n[Service]\n"
-    );
-    for line in &change.lines {
-        text.push_str(&format!("{line}\n"));
-    }
-    let mut directive = "";
-    for line in lines {
-        if line.directive != directive {
-            directive = line.directive;
-            text.push_str(&format!("{directive}=\n"));
-        }
-        text.push_str(&format!("{}\n", line.under(installer)));
-    }
-    text
 }
 
 /// The filter, and what it was compared with.

@@ -6,12 +6,12 @@
 
 use std::path::Path;
 
-use tamis_policy::systemd::Assignment;
+use tamis_policy::systemd::{self, Assignment};
 use tamis_session::path_text::PathText;
 
-use super::commands;
+use super::words;
 
-/// Settings that are only filters, and the line that resets each.
+/// Settings that are only filters, and the value that resets each.
 const FILTERS: [(&str, &str); 9] = [
     ("SystemCallFilter", ""),
     ("SystemCallLog", ""),
@@ -106,19 +106,46 @@ pub(super) struct Change {
     pub(super) kept: Vec<&'static str>,
 }
 
+impl Change {
+    /// The lines as a text.
+    pub(super) fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
 impl<'a> Settings<'a> {
+    /// The assignments of a setting.
+    fn all(self, key: &str) -> impl DoubleEndedIterator<Item = &'a str> {
+        let own = self.0.iter();
+        let own = own.filter(move |own| own.section == "Service" && own.key == key);
+        own.map(|own| own.value.as_str())
+    }
+
     /// The values of a setting since it was last reset.
     fn values(self, key: &str) -> Vec<&'a str> {
         let mut values = Vec::new();
-        for own in self.0 {
-            if own.section == "Service" && own.key == key {
-                match own.value.as_str() {
-                    "" => values.clear(),
-                    value => values.push(value),
-                }
+        for value in self.all(key) {
+            match value {
+                "" => values.clear(),
+                value => values.push(value),
             }
         }
         values
+    }
+
+    /// The last value of a setting of which the last counts.
+    pub(super) fn last(self, key: &str) -> Option<&'a str> {
+        self.all(key).next_back()
+    }
+
+    /// The value of a switch: the last one that systemd takes for one.
+    pub(super) fn switch(self, key: &str) -> bool {
+        let value = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "1" | "yes" | "y" | "true" | "t" | "on" => Some(true),
+            "0" | "no" | "n" | "false" | "f" | "off" => Some(false),
+            _ => None,
+        };
+        self.all(key).rev().find_map(value).unwrap_or(false)
     }
 
     /// Whether a setting is made and, if it is a switch, on.
@@ -153,12 +180,18 @@ impl<'a> Settings<'a> {
                 }
             }
         }
-        if !self.values("NoExecPaths").is_empty() {
+        if self.hides_programs() {
+            let listed = words::listed(installer).into_iter();
             change
                 .lines
-                .push(format!("ExecPaths={}", commands::listed(installer)));
+                .extend(listed.map(|path| format!("ExecPaths={path}")));
         }
         change
+    }
+
+    /// Whether the service may execute only what is listed.
+    fn hides_programs(self) -> bool {
+        !self.values("NoExecPaths").is_empty()
     }
 
     /// Why a service can't be hardened; nothing if it can.
@@ -168,6 +201,15 @@ impl<'a> Settings<'a> {
             if !self.values(key).is_empty() {
                 found.push(format!("{key}=: {why}"));
             }
+        }
+        if let Some(installer) = paths.first().filter(|path| words::listed(path).is_none())
+            && self.hides_programs()
+        {
+            let installer = installer.text();
+            found.push(format!(
+                "NoExecPaths=: {installer} can't be written in ExecPaths=; install it by a path without links to the parent, \
+                 quotes, backslashes and control characters"
+            ));
         }
         found.extend(self.hidden(paths));
         found
@@ -183,11 +225,8 @@ impl<'a> Settings<'a> {
     pub(super) fn hidden(self, paths: &[&Path]) -> Vec<String> {
         let mut found = Vec::new();
         for (key, part) in HIDING {
-            for word in self
-                .values(key)
-                .iter()
-                .flat_map(|value| value.split_whitespace())
-            {
+            let values = self.values(key).into_iter();
+            for word in values.flat_map(systemd::words) {
                 let mut parts = word.trim_start_matches(['-', '+']).split(':');
                 let source = parts.next().unwrap_or_default();
                 let hidden = if part == 0 {
@@ -238,7 +277,7 @@ impl<'a> Settings<'a> {
                     .to_owned(),
             );
         }
-        if !self.values("NoExecPaths").is_empty() {
+        if self.hides_programs() {
             notes.push(
                 "the service may also execute what installs the filter (ExecPaths=)".to_owned(),
             );

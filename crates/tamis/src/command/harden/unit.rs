@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::DROP_IN;
 use super::root::Root;
 use crate::cli::Failure;
 use tamis_session::path_text::PathText;
@@ -33,6 +34,8 @@ const FOLDERS: [&str; 12] = [
 ];
 /// On systems that haven't merged `/lib` into `/usr/lib`.
 const SPLIT_FOLDER: &str = "lib/systemd/system";
+/// The longest name.
+const MAX_NAME_BYTES: usize = 255;
 /// The most links from name to name.
 const MAX_LINKS: usize = 16;
 
@@ -53,7 +56,9 @@ impl UnitFiles {
         name: &str,
         (own, header): (&str, &str),
     ) -> Result<UnitFiles, Failure> {
-        let (name, fragment) = fragment(root, &full_name(name)?)?;
+        let name = full_name(name)?;
+        check_name(&name)?;
+        let (name, fragment) = fragment(root, &name)?;
         let mut names = vec![name.clone()];
         names.extend(aliases(root, &name));
         let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
@@ -84,12 +89,23 @@ impl UnitFiles {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&format!("# /{}\n{own}", path.text()));
+            // A title has no white space, or it is a comment.
+            let path = path.text().replace(char::is_whitespace, "_");
+            text.push_str(&format!("# /{path}\n{own}"));
             if !own.is_empty() && !own.ends_with('\n') {
                 text.push('\n');
             }
         }
         text
+    }
+
+    /// The same, perhaps with a last drop-in.
+    pub(super) fn text_with(&self, drop_in: Option<&str>) -> String {
+        let title = |text| {
+            let name = &self.name;
+            format!("\n# /etc/systemd/system/{name}.d/{DROP_IN}\n{text}")
+        };
+        [self.text(), drop_in.map(title).unwrap_or_default()].concat()
     }
 }
 
@@ -112,6 +128,25 @@ fn full_name(name: &str) -> Result<String, Failure> {
         )),
         _ => Ok(format!("{name}{TYPE}")),
     }
+}
+
+/// Refuses a name that systemd has no unit of (`unit_name_is_valid` in its `unit-name.c`).
+fn check_name(name: &str) -> Result<(), Failure> {
+    let stem = name.strip_suffix(TYPE).unwrap_or(name);
+    let is_known = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    let why = if name.len() > MAX_NAME_BYTES {
+        "it is longer than 255 bytes"
+    } else if stem.is_empty() || stem.starts_with('@') {
+        "nothing is before its type or its `@`"
+    } else if !stem.chars().all(is_known) {
+        "names have letters, digits and :-_.\\@ alone"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(
+        format!("systemd has no unit {name:?}: {why}"),
+        "`systemd-escape` writes other characters as names have them",
+    ))
 }
 
 /// The folders of units below a root.
@@ -307,5 +342,21 @@ mod tests {
         assert_eq!(full_name("a@b.c").unwrap(), "a@b.c.service");
         assert!(full_name("a.socket").is_err());
         assert!(full_name("/etc/x.service").is_err());
+    }
+
+    #[test]
+    fn names_that_systemd_refuses_are_no_units() {
+        let long = format!("{}.service", "a".repeat(248));
+        let refused = ["a b", "a\nb", "a%b", "a\"b", "a$b", "\u{e9}", "@b", ""];
+        for name in refused
+            .map(|stem| format!("{stem}.service"))
+            .iter()
+            .chain([&long])
+        {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["a@.service", "a\\x2db@c:d_e.f.service", &long[1..]] {
+            assert!(check_name(name).is_ok(), "{name:?}");
+        }
     }
 }
