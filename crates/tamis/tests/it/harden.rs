@@ -269,39 +269,8 @@ fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
     }
 }
 
-#[test]
-fn undo_leaves_what_was_there() {
-    let root = folder("undo");
-    let units = root.join("etc/systemd/system");
-    let unit = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
-    fs::write(units.join("x.service"), unit).unwrap();
-    fs::create_dir(units.join("x.service.d")).unwrap();
-    fs::write(units.join("x.service.d/10.conf"), "[Service]\nNice=5\n").unwrap();
-    fs::write(root.join("tamis-exec"), "").unwrap();
-    let run = |options: &[&str]| {
-        let root = root.to_str().unwrap();
-        let common = ["harden", "x", "--root", root, "--installer", "/tamis-exec"];
-        tamis(&[&common[..], options].concat())
-    };
-    let drop_in = || fs::read_to_string(units.join("x.service.d/zz-tamis.conf"));
-    assert!(run(&[]).status.success());
-    let first = drop_in().unwrap();
-    // Its own drop-in is not read.
-    assert!(run(&[]).status.success());
-    assert_eq!(drop_in().unwrap(), first);
-    assert!(run(&["--undo"]).status.success());
-    let names: Vec<_> = fs::read_dir(units.join("x.service.d"))
-        .unwrap()
-        .flatten()
-        .collect();
-    assert_eq!(names.len(), 1);
-    fs::write(units.join("x.service.d/zz-tamis.conf"), "[Service]\n").unwrap();
-    assert_eq!(run(&["--undo"]).status.code(), Some(2));
-    assert!(drop_in().is_ok());
-}
-
 /// A root with a unit `x` of this text, and what `harden` of it exits with.
-fn exit_of(root: &Path, unit: &str, options: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn exit_of(root: &Path, unit: &str, options: &[&str]) -> (Option<i32>, String) {
     fs::write(root.join("tamis-exec"), "").unwrap();
     let units = root.join("etc/systemd/system");
     fs::write(units.join("x.service"), unit).unwrap();
@@ -311,7 +280,7 @@ fn exit_of(root: &Path, unit: &str, options: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), stderr_text(&output))
 }
 
-const PLAIN: &str = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
+pub(crate) const PLAIN: &str = "[Service]\nExecStart=/bin/true\nSystemCallFilter=@system-service\n";
 
 #[test]
 fn links_of_an_image_stay_in_it() {

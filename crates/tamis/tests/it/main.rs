@@ -26,6 +26,7 @@ mod fleet;
 mod fuzz;
 mod harden;
 mod harden_process;
+mod harden_undo;
 mod help;
 mod include_policy;
 mod includes;

@@ -16,7 +16,7 @@ use super::settings::Settings;
 use super::words::{self, Unbalanced, Word, Writer};
 
 /// The directives with command lines, all of which systemd runs under the filters of the service.
-const DIRECTIVES: [&str; 7] = [
+pub(super) const DIRECTIVES: [&str; 7] = [
     "ExecCondition",
     "ExecStartPre",
     "ExecStart",

@@ -7,6 +7,7 @@ mod program;
 mod root;
 mod settings;
 mod typical;
+mod undo;
 mod unit;
 mod words;
 
@@ -60,6 +61,7 @@ command of the service is executed by `tamis-exec` under one filter with their m
 that do more than filter stay, with their filters. The filter is proved equivalent to what the unit says and, if the service \
 runs, to the filters of its process; where the two differ, it is as strict as both. What can't be carried is an error.
 Then: systemctl daemon-reload && systemctl restart UNIT. After a change of the unit run the command again.
+--undo also works if the unit, the drop-in or the filter is gone, and says what it found.
 Exit status: 0 done; 2 the unit is wrong or can't be hardened.")]
 pub(crate) struct Args {
     /// The unit: its name, with or without `.service`
@@ -112,11 +114,13 @@ struct Places {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let root = Root::new(&args.root)
         .map_err(|error| Failure::input(format!("{}: {error}", args.root.text())))?;
-    let files = UnitFiles::read(&root, &args.unit, (DROP_IN, HEADER))?;
-    let places = Places::new(args, &root, &files.name)?;
     if args.undo {
-        return undo(&places, &files.name, global);
+        let (name, is_there) = unit::name(&root, &args.unit)?;
+        let places = Places::new(args, &root, &name)?;
+        return undo::run(&places, (&name, is_there), global);
     }
+    let files = UnitFiles::read(&root, &args.unit)?;
+    let places = Places::new(args, &root, &files.name)?;
     places.check(&files.name)?;
     let (installer, assumed) = installer(args, &root)?;
     check_places(args, &root, &places, &installer)?;
@@ -280,7 +284,12 @@ fn check_places(
 /// Whether a drop-in is a file that this command wrote.
 fn is_ours(drop_in: &Path) -> bool {
     let is_file = drop_in.symlink_metadata().is_ok_and(|data| data.is_file());
-    is_file && fs::read(drop_in).is_ok_and(|text| text.starts_with(HEADER.as_bytes()))
+    is_file && fs::read(drop_in).is_ok_and(|text| is_own_text(&String::from_utf8_lossy(&text)))
+}
+
+/// Whether a text is that of a drop-in that this command wrote, perhaps with lines of others.
+fn is_own_text(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with(HEADER))
 }
 
 /// What is told of filters that a process installed itself.
@@ -306,29 +315,6 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
     readable(&places.filter, 0o644)?;
     output::write_installed(&places.drop_in, drop_in.as_bytes())?;
     readable(&places.drop_in, 0o644)
-}
-
-/// Removes what this command has written.
-fn undo(places: &Places, unit: &str, global: &Global) -> Result<u8, Failure> {
-    if places.drop_in.symlink_metadata().is_err() {
-        let message = format!("{unit} has no {}", places.drop_in.text());
-        return Err(Failure::input(message));
-    }
-    if !is_ours(&places.drop_in) {
-        let message = format!("{} was not written by tamis", places.drop_in.text());
-        return Err(Failure::usage(message, "remove it yourself"));
-    }
-    for path in [&places.drop_in, &places.filter] {
-        fs::remove_file(path)
-            .map_err(|error| Failure::environment(format!("{}: {error}", path.text())))?;
-    }
-    // It may hold what others have put there.
-    let _ = places.drop_in.parent().map(fs::remove_dir);
-    global.notice(&format!(
-        "{unit}: {} is removed; systemctl daemon-reload && systemctl restart {unit}",
-        places.drop_in.text()
-    ));
-    Ok(exit::OK)
 }
 
 /// The program that installs the filter, by the path of the service, and what is to be said of it.

@@ -113,6 +113,16 @@ impl Change {
     }
 }
 
+/// Whether lines of [`Change`] may begin with this key.
+pub(super) fn is_own_key(key: &str) -> bool {
+    let of_others = REWRITTEN.iter().flat_map(|(_, lines)| *lines);
+    let mut of_others = of_others.filter_map(|line| line.split('=').next());
+    let is_filter = FILTERS.iter().any(|(own, _)| *own == key);
+    let is_rewritten = REWRITTEN.iter().any(|(own, _)| *own == key);
+    let is_added = key == "ExecPaths";
+    is_filter || is_rewritten || is_added || of_others.any(|own| own == key)
+}
+
 impl<'a> Settings<'a> {
     /// The assignments of a setting.
     fn all(self, key: &str) -> impl DoubleEndedIterator<Item = &'a str> {

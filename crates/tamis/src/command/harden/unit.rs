@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::DROP_IN;
 use super::root::Root;
+use super::{DROP_IN, is_own_text};
 use crate::cli::Failure;
 use tamis_session::path_text::PathText;
 
@@ -49,13 +49,9 @@ pub(super) struct UnitFiles {
 }
 
 impl UnitFiles {
-    /// Finds and reads the files below a root. A drop-in with the first of two names is left out if it begins with the
-    /// second, and an error if not.
-    pub(super) fn read(
-        root: &Root,
-        name: &str,
-        (own, header): (&str, &str),
-    ) -> Result<UnitFiles, Failure> {
+    /// Finds and reads the files below a root. The drop-in of this command is left out, and one of others with its name is an
+    /// error.
+    pub(super) fn read(root: &Root, name: &str) -> Result<UnitFiles, Failure> {
         let name = full_name(name)?;
         check_name(&name)?;
         let (name, fragment) = fragment(root, &name)?;
@@ -64,9 +60,9 @@ impl UnitFiles {
         let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
         for path in drop_ins(root, &names) {
             let text = read(root, &path)?;
-            if path.file_name() != Some(own.as_ref()) {
+            if path.file_name() != Some(DROP_IN.as_ref()) {
                 files.push((path, text));
-            } else if !text.starts_with(header) {
+            } else if !is_own_text(&text) {
                 return Err(Failure::usage(
                     format!("/{} was not written by tamis", path.text()),
                     "give it another name, or remove it",
@@ -128,6 +124,18 @@ fn full_name(name: &str) -> Result<String, Failure> {
         )),
         _ => Ok(format!("{name}{TYPE}")),
     }
+}
+
+/// The name of a unit with its type, of an alias the name that it leads to, and whether there is such a unit.
+///
+/// # Errors
+/// If it is no name of a service.
+pub(super) fn name(root: &Root, name: &str) -> Result<(String, bool), Failure> {
+    let name = full_name(name)?;
+    Ok(match fragment(root, &name) {
+        Ok((own, _)) => (own, true),
+        Err(_) => (name, false),
+    })
 }
 
 /// Refuses a name that systemd has no unit of (`unit_name_is_valid` in its `unit-name.c`).

@@ -1,0 +1,177 @@
+//! `--undo`: removes what this command has written, whatever is left of it.
+//!
+//! The unit may be gone or masked, the filter or the drop-in may be missing, and the drop-in may have been edited: lines of
+//! others in it are printed, because they go with it. What this command didn't write stays, and is named. A filter without
+//! its drop-in stays if another file of the folder names it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::commands::DIRECTIVES;
+use super::settings::is_own_key;
+use super::{FILTER, HEADER, Places, is_own_text};
+use crate::cli::{Failure, Global, exit};
+use tamis_session::path_text::PathText;
+
+/// What is at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    File,
+    /// A folder, a link, a pipe.
+    Other,
+}
+
+impl Found {
+    fn at(path: &Path) -> Result<Found, Failure> {
+        match path.symlink_metadata() {
+            Ok(data) if data.is_file() => Ok(Found::File),
+            Ok(_) => Ok(Found::Other),
+            Err(error) if is_missing(&error) => Ok(Found::Nothing),
+            Err(error) => Err(failed(path, &error)),
+        }
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::environment(format!("{}: {error}", path.text()))
+}
+
+/// Removes drop-in and filter, and says what was found.
+pub(super) fn run(
+    places: &Places,
+    (unit, is_there): (&str, bool),
+    global: &Global,
+) -> Result<u8, Failure> {
+    let drop_in = Found::at(&places.drop_in)?;
+    let filter = Found::at(&places.filter)?;
+    let [drop_in_path, filter_path] = [&places.drop_in, &places.filter].map(|path| path.text());
+    if drop_in == Found::Nothing && filter == Found::Nothing {
+        if !is_there {
+            return Err(Failure::input(format!("there is no unit {unit}")));
+        }
+        return Err(Failure::input(format!("{unit} has no {drop_in_path}")));
+    }
+    let mut notes = Vec::new();
+    let mut removed = Vec::new();
+    match drop_in {
+        Found::Nothing => notes.push(format!("there was no {drop_in_path}")),
+        Found::File => {
+            let text =
+                fs::read(&places.drop_in).map_err(|error| failed(&places.drop_in, &error))?;
+            let text = String::from_utf8_lossy(&text);
+            if !is_own_text(&text) {
+                return Err(not_ours(&drop_in_path));
+            }
+            notes.extend(lines_of_others(&text, &drop_in_path));
+            remove(&places.drop_in)?;
+            removed.push(drop_in_path);
+        }
+        Found::Other => return Err(not_ours(&drop_in_path)),
+    }
+    let user = match drop_in {
+        Found::Nothing => user_of_filter(&places.filter),
+        _ => None,
+    };
+    match (filter, user) {
+        (Found::Nothing, _) => notes.push(format!("{filter_path} was gone already")),
+        (Found::Other, _) => notes.push(format!("{filter_path} is no regular file and stays")),
+        (Found::File, Some(user)) => notes.push(format!("{filter_path} stays, {user} names it")),
+        (Found::File, None) => {
+            remove(&places.filter)?;
+            removed.push(filter_path);
+        }
+    }
+    // It may hold what others have put there.
+    let _ = places.drop_in.parent().map(fs::remove_dir);
+    for note in notes {
+        global.notice(&format!("{unit}: {note}"));
+    }
+    let removed = match removed.is_empty() {
+        true => "nothing is".to_owned(),
+        false => format!(
+            "{} {}",
+            removed.join(" and "),
+            if removed.len() == 1 { "is" } else { "are" }
+        ),
+    };
+    global.notice(&format!(
+        "{unit}: {removed} removed; systemctl daemon-reload && systemctl restart {unit}"
+    ));
+    Ok(exit::OK)
+}
+
+fn not_ours(path: &str) -> Failure {
+    Failure::usage(
+        format!("{path} was not written by tamis"),
+        "remove it yourself",
+    )
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if !is_missing(&error) => Err(failed(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// A note about lines that this command doesn't write.
+fn lines_of_others(text: &str, path: &str) -> Option<String> {
+    let is_own = |line: &&str| {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let is_frame = line.is_empty() || line.starts_with(HEADER) || *line == "[Service]";
+        is_frame || DIRECTIVES.contains(&key) || is_own_key(key)
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !is_own(line))
+        .collect();
+    (!lines.is_empty()).then(|| {
+        format!(
+            "{path} was edited, and these lines go with it: {}",
+            lines.join("; ").escape_debug()
+        )
+    })
+}
+
+/// A file of the folder that names the filter.
+fn user_of_filter(filter: &Path) -> Option<String> {
+    let entries = fs::read_dir(filter.parent()?).ok()?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    let names = |path: &Path| {
+        let is_drop_in = path
+            .extension()
+            .is_some_and(|extension| extension == "conf");
+        is_drop_in && path.is_file() && {
+            let text = fs::read(path).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(FILTER)
+        }
+    };
+    files.find(|path| names(path)).map(|path| path.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_others_are_those_that_this_command_never_writes() {
+        let own = format!("{HEADER}: x\n[Service]\nSystemCallFilter=\nExecStart=\nExecStart=/e\n");
+        assert_eq!(lines_of_others(&own, "p"), None);
+        let edited = format!("{own}Nice=5\n # mine\n");
+        let note = lines_of_others(&edited, "p").unwrap();
+        assert!(
+            note.ends_with("these lines go with it: Nice=5; # mine"),
+            "{note}"
+        );
+    }
+}
