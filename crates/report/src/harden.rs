@@ -26,6 +26,8 @@ pub struct HardenReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<StackEntry>,
     pub filter: StackEntry,
+    /// What `/proc/PID/status` has of the commands, where it differs, and else by an example of each.
+    pub status: Vec<CommandStatus>,
     /// How many command lines are executed under the filter.
     pub commands: usize,
     pub is_written: bool,
@@ -40,6 +42,66 @@ pub struct ProcessEntry {
     pub pid: i32,
     /// Whether its filters are what the unit says, for every call.
     pub is_equal: bool,
+}
+
+/// The status of a command's process by systemd's rules, of the unit alone and with the drop-in.
+#[derive(Serialize)]
+pub struct CommandStatus {
+    /// The directive and the program.
+    pub command: String,
+    /// The versions of systemd with these rules.
+    pub systemd: String,
+    pub before: StatusEntry,
+    pub after: StatusEntry,
+}
+
+/// Fields of `/proc/PID/status`; capabilities in hexadecimal as there.
+#[derive(Serialize, Clone, PartialEq, Eq)]
+pub struct StatusEntry {
+    pub no_new_privs: u8,
+    pub seccomp: u8,
+    pub cap_inh: String,
+    pub cap_prm: String,
+    pub cap_eff: String,
+    pub cap_bnd: String,
+    pub cap_amb: String,
+    /// As of `PR_GET_SECUREBITS`.
+    pub secure_bits: u32,
+}
+
+impl StatusEntry {
+    /// The fields by the kernel's names.
+    fn fields(&self) -> [(&'static str, String); 7] {
+        [
+            ("NoNewPrivs", self.no_new_privs.to_string()),
+            ("CapInh", self.cap_inh.clone()),
+            ("CapPrm", self.cap_prm.clone()),
+            ("CapEff", self.cap_eff.clone()),
+            ("CapBnd", self.cap_bnd.clone()),
+            ("CapAmb", self.cap_amb.clone()),
+            ("secure bits", format!("{:#x}", self.secure_bits)),
+        ]
+    }
+}
+
+impl fmt::Display for CommandStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.command)?;
+        let pairs = self.before.fields().into_iter().zip(self.after.fields());
+        let mut comma = "";
+        for ((name, before), (_, after)) in pairs.filter(|(before, after)| before != after) {
+            write!(f, "{comma} {name} {before} -> {after}")?;
+            comma = ",";
+        }
+        match comma {
+            "" => write!(
+                f,
+                " NoNewPrivs {} and capabilities as before",
+                self.after.no_new_privs
+            ),
+            _ => write!(f, " with systemd {}", self.systemd),
+        }
+    }
 }
 
 /// The cost of filters.
@@ -113,6 +175,9 @@ impl fmt::Display for HardenReport {
                 "  stay, with filters of their own: {}",
                 self.kept.join(", ")
             )?;
+        }
+        for status in &self.status {
+            writeln!(f, "  status  {status}")?;
         }
         for note in &self.notes {
             writeln!(f, "  note: {note}")?;

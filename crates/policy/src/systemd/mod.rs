@@ -35,6 +35,7 @@ use crate::limits::MAX_SOURCE_BYTES;
 use crate::sink::Sink;
 
 pub(crate) use filters::{local_arches, restricts_families};
+pub use settings::boolean;
 pub(crate) use settings::{all_namespaces, arch_name, is_family, namespaces};
 
 /// The calls that every allow list contains.
@@ -119,6 +120,31 @@ pub fn words(value: &str) -> Vec<String> {
     let value = value::Value::new(sources.add("", ""), 0, value);
     let words = value.words(value::Quotes::Removed).words.into_iter();
     words.map(|word| word.text).collect()
+}
+
+/// The value of `SystemCallArchitectures=` by which no architecture of a machine is restricted.
+pub fn all_architectures(native: Arch) -> String {
+    let names = filters::local_arches(native).into_iter();
+    let names: Vec<&str> = names.filter_map(settings::arch_name).collect();
+    names.join(" ")
+}
+
+/// Whether `SystemCallFilter=` lets a process change its capabilities, as systemd 255 and newer look at it
+/// (`seccomp_allows_drop_privileges` in `exec-invoke.c`): by the names in the list, whatever their answers.
+pub fn lets_capabilities_change(
+    sources: &Sources,
+    source: SourceId,
+    options: &SystemdOptions,
+) -> bool {
+    const CALLS: [&str; 3] = ["capget", "capset", "prctl"];
+    let Some(list) = settings(sources, source, options).filter else {
+        return true;
+    };
+    let mut calls = CALLS.into_iter();
+    match list.is_allow_list {
+        true => calls.all(|call| list.calls.contains_key(call)),
+        false => !calls.any(|call| list.calls.contains_key(call)),
+    }
 }
 
 /// What a `SystemCallFilter=` that lists the calls that are allowed says of a call.

@@ -558,7 +558,8 @@ pub(crate) fn arch_name(arch: Arch) -> Option<&'static str> {
     theirs.map(|(name, _)| *name).or(ours)
 }
 
-fn boolean(text: &str) -> Option<bool> {
+/// The value of a switch; `None` if systemd ignores the text.
+pub fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "yes" | "y" | "true" | "t" | "on" => Some(true),
         "0" | "no" | "n" | "false" | "f" | "off" => Some(false),

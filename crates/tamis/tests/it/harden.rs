@@ -65,7 +65,7 @@ pub(crate) fn tamis(args: &[&str]) -> Output {
     Command::new(TAMIS).args(args).output().expect("it starts")
 }
 
-/// An empty root of a test.
+/// An empty root of a test, with the library by whose name systemd's version is found.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("harden")
@@ -73,6 +73,9 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("etc/systemd/system")).unwrap();
     fs::create_dir_all(folder.join("opt")).unwrap();
+    let libraries = folder.join("usr/lib/systemd");
+    fs::create_dir_all(&libraries).unwrap();
+    fs::write(libraries.join("libsystemd-shared-252.so"), "").unwrap();
     folder
 }
 
@@ -417,6 +420,93 @@ fn drop_in_of(root: &Path, unit: &str) -> String {
     let (code, told) = exit_of(root, unit, &[]);
     assert_eq!(code, Some(0), "{unit}: {told}");
     fs::read_to_string(root.join("etc/systemd/system/x.service.d/zz-tamis.conf")).unwrap()
+}
+
+#[test]
+fn the_installer_sets_no_new_privs_where_systemd_does() {
+    let root = folder("privs");
+    fs::create_dir_all(root.join("etc")).unwrap();
+    fs::write(
+        root.join("etc/passwd"),
+        "toor:x:0:0::/:/bin/sh\nwww:x:33:33::/:/bin/sh\n",
+    )
+    .unwrap();
+    let admin = "AmbientCapabilities=CAP_SYS_ADMIN";
+    for (settings, keeps_privs) in [
+        (admin.to_owned(), true),
+        (format!("{admin}\nUser=nobody"), false),
+        (format!("{admin}\nUser=www"), false),
+        (format!("{admin}\nUser=toor"), true),
+        (format!("{admin}\nUser=%i"), false),
+        (format!("{admin}\nDynamicUser=yes"), false),
+        ("User=%i".to_owned(), true),
+        ("SecureBits=noroot".to_owned(), true),
+        ("NoNewPrivileges=yes".to_owned(), false),
+    ] {
+        let text = drop_in_of(&root, &format!("{PLAIN}{settings}\n"));
+        assert_eq!(
+            text.contains(" --keep-privs "),
+            keeps_privs,
+            "{settings}: {text}"
+        );
+    }
+    // One command of a unit may keep what another one must not.
+    let unit = format!("{PLAIN}{admin}\nUser=www\nExecStartPre=!/bin/true\n");
+    let text = drop_in_of(&root, &unit);
+    assert!(
+        text.contains("ExecStartPre=!/tamis-exec --keep-privs -p "),
+        "{text}"
+    );
+    assert!(text.contains("ExecStart=/tamis-exec -p "), "{text}");
+    // Where systemd sets none and the kernel wants it, the report says so.
+    for settings in [
+        "SecureBits=noroot",
+        "User=www\nCapabilityBoundingSet=~CAP_SYS_ADMIN\nExecStartPre=!/bin/true",
+    ] {
+        let unit = format!("{PLAIN}{settings}\n");
+        fs::write(root.join("etc/systemd/system/x.service"), unit).unwrap();
+        let root = root.to_str().unwrap();
+        let output = tamis(&["harden", "x", "--root", root, "--installer", "/tamis-exec"]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            told.contains(": NoNewPrivs 0 -> 1 with systemd before 255"),
+            "{settings}: {told}"
+        );
+        assert!(
+            told.contains("note: no_new_privs is set"),
+            "{settings}: {told}"
+        );
+    }
+}
+
+#[test]
+fn what_systemd_does_besides_its_filters_stays() {
+    let root = folder("besides");
+    let library = root.join("usr/lib/systemd/libsystemd-shared-252.so");
+    let newer = root.join("usr/lib/systemd/libsystemd-shared-258.so");
+    let text = |settings: &str| drop_in_of(&root, &format!("{PLAIN}{settings}\n"));
+    let has = |text: &str, line: &str| text.lines().any(|own| own == line);
+    let realtime = text("RestrictRealtime=yes");
+    assert!(
+        has(&realtime, "RestrictRealtime=no") && has(&realtime, "LimitRTPRIO=0"),
+        "{realtime}"
+    );
+    assert!(!text("RestrictRealtime=yes\nLimitRTPRIO=5:infinity").contains("LimitRTPRIO"));
+    assert!(text("RestrictRealtime=yes\nLimitRTPRIO=high").contains("LimitRTPRIO=0"));
+    assert!(!text("RestrictRealtime=yes\nPAMName=login").contains("RestrictRealtime"));
+    let mdwe = "MemoryDenyWriteExecute=yes";
+    let root_user = "User=root\nNoNewPrivileges=yes";
+    let keeps = |text: &str| text.contains("SystemCallArchitectures=");
+    assert!(has(&text(mdwe), "MemoryDenyWriteExecute=no"));
+    assert!(!keeps(&text(root_user)));
+    // Newer ones may set PR_SET_MDWE, and take CAP_SETUID away from services with filters.
+    fs::rename(&library, &newer).unwrap();
+    assert!(!text(mdwe).contains("MemoryDenyWriteExecute"));
+    assert!(keeps(&text(root_user)) && !keeps(&text("NoNewPrivileges=yes")));
+    // So may one of them, where it isn't known which one runs.
+    fs::write(&library, "").unwrap();
+    assert!(!text(mdwe).contains("MemoryDenyWriteExecute"));
+    assert!(keeps(&text(root_user)));
 }
 
 #[test]

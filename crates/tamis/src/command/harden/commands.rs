@@ -284,6 +284,11 @@ impl Signs {
 }
 
 impl CommandLine {
+    /// Whether systemd changes to the user of the service for it.
+    pub(super) fn changes_user(&self) -> bool {
+        self.signs.exclamations != 1
+    }
+
     /// The directive and the program, for messages.
     pub(super) fn title(&self) -> String {
         let program = String::from_utf8_lossy(&self.program);

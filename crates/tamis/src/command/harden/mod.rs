@@ -1,7 +1,10 @@
 //! `tamis harden`: one filter in the place of those that systemd makes for a service.
 
 mod commands;
+mod credentials;
+mod manager;
 mod plan;
+mod privileges;
 mod process;
 mod program;
 mod root;
@@ -61,7 +64,8 @@ command of the service is executed by `tamis-exec` under one filter with their m
 that do more than filter stay, with their filters. The filter is proved equivalent to what the unit says and, if the service \
 runs, to the filters of its process; where the two differ, it is as strict as both. What can't be carried is an error.
 Then: systemctl daemon-reload && systemctl restart UNIT. After a change of the unit run the command again.
---undo also works if the unit, the drop-in or the filter is gone, and says what it found.
+The report compares no_new_privs and capabilities of each command by systemd's rules; a service that would gain a privilege \
+is refused. --undo also works if the unit, the drop-in or the filter is gone, and says what it found.
 Exit status: 0 done; 2 the unit is wrong or can't be hardened.")]
 pub(crate) struct Args {
     /// The unit: its name, with or without `.service`
@@ -130,7 +134,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let arch = load.call_arch();
     let options = TargetArgs::default().options(&load.options(), global)?;
     let policy = loaded.into_policy("name a unit")?;
-    let plan = Plan::new(args, &root, &files, &places, &installer)?;
+    let plan = Plan::new(args, &root, &files, &places, (&installer, arch))?;
     let filters_before = count(&files, None, arch);
     let mut notes = plan.notes;
     notes.extend(assumed);
@@ -165,6 +169,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         process: made.process_entry(),
         before: made.before(arch),
         filter: typical::entry(std::slice::from_ref(&made.filter), arch),
+        status: plan.status,
         commands: plan.commands,
         is_written: !args.dry_run,
         filter_path: places.filter.text(),

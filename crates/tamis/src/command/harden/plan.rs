@@ -1,24 +1,35 @@
-//! The drop-in of a service: the settings that change, and every command under the filter.
+//! The drop-in of a service, and what its processes have of it.
+//!
+//! The drop-in is written, read again with the unit, and compared with the unit alone: by
+//! [`privileges`](super::privileges) for each command. If the service would gain a privilege, because systemd takes it away
+//! from services with filters, the drop-in keeps a setting that is no filter and counts as one; if that isn't enough, the
+//! service is refused.
 
 use std::path::Path;
 
+use tamis_abi::Arch;
 use tamis_diag::Sources;
-use tamis_policy::systemd;
+use tamis_policy::systemd::{self, Assignment, SystemdOptions};
+use tamis_report::harden::CommandStatus;
 
 use super::commands::{self, CommandLine, Installer};
+use super::privileges::{Comparison, Privileges, Rule};
 use super::root::Root;
 use super::settings::{Change, Settings};
 use super::unit::UnitFiles;
-use super::{Args, HEADER, INSTALLER, Places, check, command_lines, program, refused};
+use super::{Args, HEADER, INSTALLER, Places, check, command_lines, manager, program, refused};
 use crate::cli::Failure;
 
 /// systemd's limit of a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
+/// The section of the drop-in.
+const SECTION: &str = "[Service]\n";
 
 /// What is to be written, and what there is to say about it.
 pub(super) struct Plan {
     pub(super) change: Change,
     pub(super) drop_in: String,
+    pub(super) status: Vec<CommandStatus>,
     pub(super) notes: Vec<String>,
     /// How many commands are under the filter.
     pub(super) commands: usize,
@@ -30,14 +41,13 @@ impl Plan {
         root: &Root,
         files: &UnitFiles,
         places: &Places,
-        installer: &Path,
+        (installer, arch): (&Path, Arch),
     ) -> Result<Plan, Failure> {
-        let mut sources = Sources::new();
-        let source = sources.add("unit", files.text());
-        let assignments = systemd::assignments(&sources, source);
+        let (assignments, lets_change) = read(files, None, arch);
         let settings = Settings(&assignments);
         let lines = command_lines(&assignments, root, &files.name)?;
-        let change = settings.change(installer, args.rewrite);
+        let version = manager::version(root);
+        let mut change = settings.change(installer, args.rewrite, version);
         let mut obstacles = settings.obstacles(&[installer, &places.filter_inside]);
         obstacles.extend(commands::obstacle(&lines, settings));
         let bytes = installer.as_os_str().as_encoded_bytes();
@@ -45,6 +55,29 @@ impl Plan {
             obstacles.push(format!("{}: {why}", installer.display()));
         }
         check(files, root, &change, &lines, obstacles)?;
+        let is_root = |user: &str| is_root(root, user);
+        let manager = manager::credentials(root);
+        let before = Privileges::of(settings, lets_change, manager, &is_root);
+        let compare = |change: &Change| {
+            let text = format!("{SECTION}{}", change.text());
+            let (assignments, lets_change) = read(files, Some(&text), arch);
+            let after = Privileges::of(Settings(&assignments), lets_change, manager, &is_root);
+            let bound = lines.iter().filter(|line| !line.is_free);
+            let rules = Rule::of_version(version);
+            bound
+                .map(|line| Comparison::of(line, &before, &after, rules))
+                .collect::<Vec<Comparison>>()
+        };
+        let gains = |all: &[Comparison]| all.iter().any(|own| !own.gained().is_empty());
+        let mut comparisons = compare(&change);
+        if gains(&comparisons) {
+            let all = systemd::all_architectures(arch);
+            change.lines.push(format!("SystemCallArchitectures={all}"));
+            comparisons = compare(&change);
+        }
+        if gains(&comparisons) {
+            return Err(gained(&files.name, &comparisons));
+        }
         let installer = Installer {
             program: installer,
             subcommand: (!installer.ends_with(INSTALLER)).then_some("exec"),
@@ -52,14 +85,56 @@ impl Plan {
         };
         let mut notes = settings.notes();
         notes.extend(lines.iter().filter_map(CommandLine::note));
-        let drop_in = text(&files.name, &change, &lines, &installer)?;
+        notes.extend(sets_no_new_privs(&comparisons));
+        let drop_in = text(&files.name, &change, &lines, &installer, &comparisons)?;
         Ok(Plan {
             change,
             drop_in,
+            status: comparisons.iter().flat_map(Comparison::entries).collect(),
             notes,
-            commands: lines.iter().filter(|line| !line.is_free).count(),
+            commands: comparisons.len(),
         })
     }
+}
+
+/// The assignments of a unit, perhaps with a last drop-in, and whether its list of calls lets capabilities change.
+fn read(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> (Vec<Assignment>, bool) {
+    let mut sources = Sources::new();
+    let source = sources.add("unit", files.text_with(drop_in));
+    let options = SystemdOptions::new(arch);
+    let lets_change = systemd::lets_capabilities_change(&sources, source, &options);
+    (systemd::assignments(&sources, source), lets_change)
+}
+
+/// Whether a user has number 0, by its name or the file of users.
+fn is_root(root: &Root, user: &str) -> bool {
+    if user == "root" || user.parse() == Ok(0) {
+        return true;
+    }
+    let users = root.read("etc/passwd".as_ref()).unwrap_or_default();
+    let users = String::from_utf8_lossy(&users);
+    let mut lines = users.lines().map(|line| line.split(':'));
+    lines.any(|mut fields| fields.next() == Some(user) && fields.nth(1) == Some("0"))
+}
+
+fn gained(unit: &str, comparisons: &[Comparison]) -> Failure {
+    let of_command = |own: &Comparison| {
+        let gained = own.gained();
+        (!gained.is_empty()).then(|| format!("{} would gain {}", own.title, gained.join(", ")))
+    };
+    let why: Vec<String> = comparisons.iter().filter_map(of_command).collect();
+    refused(unit, &why)
+}
+
+/// A note about commands that get `no_new_privs` by the one filter alone.
+fn sets_no_new_privs(comparisons: &[Comparison]) -> Option<String> {
+    let mut all = comparisons.iter().flat_map(Comparison::entries);
+    let is_set = all.any(|own| own.before.no_new_privs < own.after.no_new_privs);
+    is_set.then(|| {
+        "no_new_privs is set, because the filter is installed without CAP_SYS_ADMIN: set-user-ID programs and those with \
+         capabilities of their own, such as sudo and ping, give the service nothing"
+            .to_owned()
+    })
 }
 
 /// The text of the drop-in.
@@ -68,18 +143,24 @@ fn text(
     change: &Change,
     lines: &[CommandLine],
     installer: &Installer<'_>,
+    comparisons: &[Comparison],
 ) -> Result<String, Failure> {
     let mut text = format!(
-        "{HEADER}: `tamis harden {unit} --undo` removes this file and the filter beside it.\n[Service]\n"
+        "{HEADER}: `tamis harden {unit} --undo` removes this file and the filter beside it.\n{SECTION}"
     );
     text.push_str(&change.text());
     let mut directive = "";
+    let mut comparisons = comparisons.iter();
     for line in lines {
         if line.directive != directive {
             directive = line.directive;
             text.push_str(&format!("{directive}=\n"));
         }
-        let own = line.under(installer, true);
+        let keeps_privs = match line.is_free {
+            true => true,
+            false => comparisons.next().is_none_or(|own| own.keeps_privs),
+        };
+        let own = line.under(installer, keeps_privs);
         if own.len() >= MAX_LINE_BYTES {
             let why = format!("{}: the line would be longer than 1 MiB", line.title());
             return Err(refused(unit, &[why]));

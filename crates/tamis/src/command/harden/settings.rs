@@ -9,9 +9,10 @@ use std::path::Path;
 use tamis_policy::systemd::{self, Assignment};
 use tamis_session::path_text::PathText;
 
+use super::credentials::Capabilities;
 use super::words;
 
-/// Settings that are only filters, and the value that resets each.
+/// Settings that are only filters, and the value that resets each. What two of them do besides is in [`Settings::change`].
 const FILTERS: [(&str, &str); 9] = [
     ("SystemCallFilter", ""),
     ("SystemCallLog", ""),
@@ -33,6 +34,15 @@ const MIXED: [&str; 7] = [
     "ProtectKernelModules",
     "ProtectKernelTunables",
 ];
+/// The capabilities that settings take out of the bounding set (`unit_patch_contexts` in systemd's `unit.c`).
+const UNBOUND: [(&str, &[&str]); 4] = [
+    ("PrivateDevices", &["CAP_MKNOD", "CAP_SYS_RAWIO"]),
+    ("ProtectClock", &["CAP_SYS_TIME", "CAP_WAKE_ALARM"]),
+    ("ProtectKernelLogs", &["CAP_SYSLOG"]),
+    ("ProtectKernelModules", &["CAP_SYS_MODULE"]),
+];
+/// The first version of systemd in which `MemoryDenyWriteExecute=` may be no filter, but `PR_SET_MDWE` of the kernel.
+const MDWE_SINCE: u32 = 253;
 /// The other effects of three of them, as systemd 252 has them.
 const REWRITTEN: [(&str, &[&str]); 3] = [
     (
@@ -119,7 +129,7 @@ pub(super) fn is_own_key(key: &str) -> bool {
     let mut of_others = of_others.filter_map(|line| line.split('=').next());
     let is_filter = FILTERS.iter().any(|(own, _)| *own == key);
     let is_rewritten = REWRITTEN.iter().any(|(own, _)| *own == key);
-    let is_added = key == "ExecPaths";
+    let is_added = ["LimitRTPRIO", "ExecPaths"].contains(&key);
     is_filter || is_rewritten || is_added || of_others.any(|own| own == key)
 }
 
@@ -132,7 +142,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The values of a setting since it was last reset.
-    fn values(self, key: &str) -> Vec<&'a str> {
+    pub(super) fn values(self, key: &str) -> Vec<&'a str> {
         let mut values = Vec::new();
         for value in self.all(key) {
             match value {
@@ -150,31 +160,71 @@ impl<'a> Settings<'a> {
 
     /// The value of a switch: the last one that systemd takes for one.
     pub(super) fn switch(self, key: &str) -> bool {
-        let value = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "1" | "yes" | "y" | "true" | "t" | "on" => Some(true),
-            "0" | "no" | "n" | "false" | "f" | "off" => Some(false),
-            _ => None,
-        };
-        self.all(key).rev().find_map(value).unwrap_or(false)
+        let mut values = self.all(key).rev();
+        values.find_map(systemd::boolean).unwrap_or(false)
+    }
+
+    /// A set of capabilities (`config_parse_capability_set` in systemd's `load-fragment.c`).
+    pub(super) fn capabilities(self, key: &str, initial: Capabilities) -> Capabilities {
+        let mut set = initial;
+        for value in self.all(key) {
+            let (list, is_inverted) = match value.strip_prefix('~') {
+                Some(list) => (list, true),
+                None => (value, false),
+            };
+            let words = systemd::words(list);
+            let named = words.iter().filter_map(|word| Capabilities::named(word));
+            let named = named.fold(Capabilities::NONE, |all, own| all | own);
+            let replaces = named == Capabilities::NONE || set == initial;
+            set = match (is_inverted, replaces) {
+                (true, true) => !named,
+                (false, true) => named,
+                (true, false) => set & !named,
+                (false, false) => set | named,
+            };
+        }
+        set
+    }
+
+    /// The bounding set, without what other settings take out of it.
+    pub(super) fn bounding_set(self) -> Capabilities {
+        let mut set = self.capabilities("CapabilityBoundingSet", Capabilities::ALL);
+        for (_, names) in UNBOUND.iter().filter(|(key, _)| self.is_on(key)) {
+            for name in names.iter().filter_map(|name| Capabilities::named(name)) {
+                set = set & !name;
+            }
+        }
+        set
+    }
+
+    /// Whether systemd has a reason to install a filter (`context_has_seccomp` in its `exec-invoke.c`).
+    pub(super) fn has_filters(self) -> bool {
+        let filters = FILTERS.iter().map(|(key, _)| *key);
+        let implied = ["DynamicUser"];
+        let mixed = MIXED.into_iter().filter(|key| !implied.contains(key));
+        let is_dynamic = self.switch("DynamicUser");
+        is_dynamic || filters.chain(mixed).any(|key| self.is_on(key))
     }
 
     /// Whether a setting is made and, if it is a switch, on.
-    fn is_on(self, key: &str) -> bool {
-        let last = self
-            .values(key)
-            .last()
-            .map(|value| value.to_ascii_lowercase());
-        let off = ["0", "no", "n", "false", "f", "off"];
-        last.is_some_and(|value| !off.contains(&value.as_str()))
+    pub(super) fn is_on(self, key: &str) -> bool {
+        let last = self.values(key).pop();
+        last.is_some_and(|value| systemd::boolean(value) != Some(false))
     }
 
-    /// The lines that make the one filter stand for the others.
-    pub(super) fn change(self, installer: &Path, rewrites: bool) -> Change {
+    /// The lines that make the one filter stand for the others, for a version of systemd.
+    pub(super) fn change(self, installer: &Path, rewrites: bool, version: Option<u32>) -> Change {
         let mut change = Change::default();
-        for (key, reset) in FILTERS {
-            if self.is_on(key) {
-                change.carried.push(key);
-                change.lines.push(format!("{key}={reset}"));
+        for (key, reset) in FILTERS.into_iter().filter(|(key, _)| self.is_on(key)) {
+            if self.does_more(key, version) {
+                change.kept.push(key);
+                continue;
+            }
+            change.carried.push(key);
+            change.lines.push(format!("{key}={reset}"));
+            // systemd sets the limit for the sake of the filter, if the unit has no other one.
+            if key == "RestrictRealtime" && !self.has_limit("LimitRTPRIO") {
+                change.lines.push("LimitRTPRIO=0".to_owned());
             }
         }
         for key in MIXED.into_iter().filter(|key| self.is_on(key)) {
@@ -197,6 +247,25 @@ impl<'a> Settings<'a> {
                 .extend(listed.map(|path| format!("ExecPaths={path}")));
         }
         change
+    }
+
+    /// Whether a setting is more than a filter in this version of systemd, or with the other settings.
+    fn does_more(self, key: &str, version: Option<u32>) -> bool {
+        match key {
+            "MemoryDenyWriteExecute" => version.is_none_or(|version| version >= MDWE_SINCE),
+            // Limits that PAM sets come before the one that systemd sets for the sake of the filter.
+            "RestrictRealtime" => !self.values("PAMName").is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether a limit is set to something that systemd reads.
+    fn has_limit(self, key: &str) -> bool {
+        let is_number = |part: &str| {
+            part == "infinity" || !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit())
+        };
+        self.all(key)
+            .any(|value| value.splitn(2, ':').all(is_number))
     }
 
     /// Whether the service may execute only what is listed.
@@ -277,16 +346,6 @@ impl<'a> Settings<'a> {
     /// What else differs, stricter than before.
     pub(super) fn notes(self) -> Vec<String> {
         let mut notes = Vec::new();
-        let users = self.values("User");
-        let is_root = users.last().is_none_or(|user| ["root", "0"].contains(user));
-        let has_own = self.is_on("NoNewPrivileges") || self.is_on("DynamicUser");
-        if is_root && !has_own && self.0.iter().any(|own| own.key == "CapabilityBoundingSet") {
-            notes.push(
-                "without CAP_SYS_ADMIN in CapabilityBoundingSet= the filter is installed with no_new_privs, which the \
-                 unit doesn't ask for"
-                    .to_owned(),
-            );
-        }
         if self.hides_programs() {
             notes.push(
                 "the service may also execute what installs the filter (ExecPaths=)".to_owned(),
@@ -320,13 +379,18 @@ mod tests {
             ("PrivateDevices", "1"),
             ("NoExecPaths", "/"),
         ]);
-        let change = Settings(&all).change(Path::new("/e"), false);
+        let change = Settings(&all).change(Path::new("/e"), false, Some(252));
         assert_eq!(
             change.lines,
-            ["SystemCallFilter=", "RestrictRealtime=no", "ExecPaths=/e"]
+            [
+                "SystemCallFilter=",
+                "RestrictRealtime=no",
+                "LimitRTPRIO=0",
+                "ExecPaths=/e"
+            ]
         );
         assert_eq!(change.kept, ["PrivateDevices", "ProtectClock"]);
-        let change = Settings(&all).change(Path::new("/e"), true);
+        let change = Settings(&all).change(Path::new("/e"), true, Some(252));
         assert_eq!(change.kept, ["PrivateDevices"]);
         assert!(change.lines.contains(&"DeviceAllow=char-rtc r".to_owned()));
     }
