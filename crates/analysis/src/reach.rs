@@ -14,7 +14,8 @@ use tamis_prover::{Function, LimitReached, Space, Successor, SymbolicBlock};
 pub struct DeadCode {
     /// Instructions that are never executed, ascending.
     pub unexecuted: Vec<Pc>,
-    /// Branches that are executed and always have the same outcome, ascending: whether the test always holds.
+    /// Branches with two targets that are executed and always have the same outcome, ascending: whether the test
+    /// always holds.
     pub one_way: Vec<(Pc, bool)>,
 }
 
@@ -89,7 +90,7 @@ impl<'a> Sweep<'a> {
             if when == Function::FALSE {
                 continue;
             }
-            if matches!(self.program.op(pc), Op::Branch { .. }) {
+            if self.program.op(pc).is_fork() {
                 self.outcomes.insert((pc, outcome));
             }
             if let Some(next) = next {
@@ -101,11 +102,11 @@ impl<'a> Sweep<'a> {
 
     /// Records the outcome of a branch whose test needs no input.
     fn outcome(&mut self, pc: Pc, next: usize) {
-        if let Op::Branch { jt, jf, .. } = self.program.op(pc) {
-            let is_target = |skip: u8| self.blocks[next].first.0 == pc.0 + 1 + usize::from(skip);
-            let outcomes = [(jt, true), (jf, false)].into_iter();
-            let seen = outcomes.filter(|(skip, _)| is_target(*skip));
-            self.outcomes.extend(seen.map(|(_, outcome)| (pc, outcome)));
+        if let Op::Branch { jt, jf, .. } = self.program.op(pc)
+            && jt != jf
+        {
+            let holds = self.blocks[next].first.0 == pc.0 + 1 + usize::from(jt);
+            self.outcomes.insert((pc, holds));
         }
     }
 

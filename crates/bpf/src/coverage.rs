@@ -46,9 +46,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// The branches and the outcomes that no input has shown, ascending; those of a branch that was
-    /// never reached are among them.
-    ///
-    /// A branch with the same target on both sides has one outcome, which counts for both.
+    /// never reached are among them. A branch with equal targets has none ([`Op::is_fork`]).
     pub fn unseen_outcomes(&self) -> impl Iterator<Item = (Pc, bool)> {
         let insns = self.program.insns().iter().enumerate();
         insns.flat_map(move |(pc, insn)| {
@@ -63,10 +61,10 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// The outcomes of a branch with their displacements.
+/// The outcomes of a fork with their displacements.
 fn outcomes(insn: Insn) -> Option<[(bool, u8); 2]> {
     match insn.op() {
-        Some(Op::Branch { jt, jf, .. }) => Some([(true, jt), (false, jf)]),
+        Some(Op::Branch { jt, jf, .. }) if jt != jf => Some([(true, jt), (false, jf)]),
         _ => None,
     }
 }
@@ -100,5 +98,16 @@ mod tests {
         assert_eq!(coverage.add(&call(6)).ret, 0);
         assert_eq!(coverage.unexecuted().count(), 0);
         assert_eq!(coverage.unseen_outcomes().count(), 0);
+    }
+
+    #[test]
+    fn a_branch_with_equal_targets_has_no_outcomes() {
+        let ops = [
+            Op::LoadData(0),
+            Op::branch(Test::Eq, 5, 0, 0),
+            Op::RetImm(0),
+        ];
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        assert_eq!(Coverage::new(&program).unseen_outcomes().count(), 0);
     }
 }

@@ -192,6 +192,18 @@ impl<L, E> Operation<L, E> {
         }
     }
 
+    /// Whether it is a branch with two targets. The test of a branch with equal targets decides nothing, so such a
+    /// branch is a jump, and has no outcomes.
+    ///
+    /// ```
+    /// use tamis_bpf::{Op, Test};
+    /// assert!(Op::branch(Test::Eq, 39, 0, 1).is_fork());
+    /// assert!(!Op::branch(Test::Eq, 39, 1, 1).is_fork());
+    /// ```
+    pub const fn is_fork(&self) -> bool {
+        matches!(self, Operation::Branch { jt, jf, .. } if *jt != *jf)
+    }
+
     /// The same with other distances where it jumps or branches; a branch takes their low eight bits.
     #[must_use]
     pub fn with_skips(self, skip: impl Fn(usize) -> usize) -> Operation<L, E> {

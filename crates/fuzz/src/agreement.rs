@@ -37,7 +37,7 @@ const CONFLICTS_PER_EDGE: u64 = 32;
 pub struct Agreement {
     /// The number of calls for which the reference returned equal values on both sides.
     pub calls: usize,
-    /// Twice the number of branches of all programs: the outcomes of their tests.
+    /// Twice the number of branches with two targets of all programs: the outcomes of their tests.
     pub edges: usize,
     /// The number of outcomes that are impossible by both readings of the prover.
     pub infeasible_edges: usize,

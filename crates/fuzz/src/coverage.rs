@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::SeccompData;
 use tamis_analysis::dead_code;
-use tamis_bpf::{Op, Pc};
+use tamis_bpf::Pc;
 use tamis_prover::{LimitReached, Limits, Space, Stop};
 
 use crate::campaign::{Campaign, FilterId, Found};
@@ -16,7 +16,7 @@ use crate::side::{Filter, words};
 pub enum Place {
     /// An instruction is executed.
     Insn(Pc),
-    /// The test of a branch fails, or holds.
+    /// The test of a branch with two targets fails, or holds.
     Outcome(Pc, bool),
 }
 
@@ -43,7 +43,7 @@ pub struct FilterCoverage {
     pub executed_insns: usize,
     /// The number of instructions that no input executes, by proof.
     pub impossible_insns: usize,
-    /// Twice the number of its branches.
+    /// Twice the number of its branches with two targets.
     pub outcomes: usize,
     /// The number of outcomes that occurred.
     pub taken_outcomes: usize,
@@ -73,9 +73,9 @@ impl FilterCoverage {
 pub(crate) fn places(filter: &Filter) -> impl Iterator<Item = Place> {
     let ops = filter.program.ops().enumerate();
     ops.flat_map(|(pc, op)| {
-        let outcomes: &[bool] = match op {
-            Op::Branch { .. } => &[false, true],
-            _ => &[],
+        let outcomes: &[bool] = match op.is_fork() {
+            true => &[false, true],
+            false => &[],
         };
         let outcomes = outcomes
             .iter()

@@ -33,7 +33,7 @@ struct Question {
     k: u32,
 }
 
-/// A branch on the path of an input.
+/// A branch with two targets on the path of an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fork {
     pub(crate) pc: Pc,
@@ -121,16 +121,12 @@ impl Path {
                         Operand::K(k) => a.map(|bits| Question { bits, test, k }),
                         Operand::X | Operand::Variable(_) => None,
                     };
-                    // A branch with equal targets has both outcomes.
-                    let taken = |skip: u8| next == pc.0 + 1 + usize::from(skip);
-                    for (outcome, skip) in [(true, jt), (false, jf)] {
-                        if taken(skip) {
-                            path.forks.push(Fork {
-                                pc: *pc,
-                                outcome,
-                                question,
-                            });
-                        }
+                    if jt != jf {
+                        path.forks.push(Fork {
+                            pc: *pc,
+                            outcome: next == pc.0 + 1 + usize::from(jt),
+                            question,
+                        });
                     }
                 }
                 Op::Store(_) | Op::StoreX(_) | Op::Jump(_) | Op::RetImm(_) | Op::RetA => {}

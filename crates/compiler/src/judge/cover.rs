@@ -81,7 +81,7 @@ struct Range {
 /// interpreter, to `see`, until `see` returns false. Returns the outcomes of tests without a call: the branch, and
 /// whether its test holds.
 ///
-/// Where the jumps of a branch have the same target, either outcome counts for both.
+/// A branch with equal targets has no outcomes ([`Op::is_fork`]).
 pub fn cover(
     program: &Program,
     see: &mut impl FnMut(&SeccompData, u32) -> bool,
@@ -97,14 +97,13 @@ impl Coverage {
     fn new(program: &Program) -> Coverage {
         let endian = program.endian();
         let program = Decoded::new(program);
-        let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
         let ops = program.ops();
         // A typical number of calls.
         let mut waiting = VecDeque::with_capacity(4 * ops.len());
         waiting.push_back(SeccompData::default());
         Coverage {
             endian,
-            open: ops.iter().map(|op| [is_branch(op); 2]).collect(),
+            open: ops.iter().map(|op| [op.is_fork(); 2]).collect(),
             waiting,
             path: Vec::with_capacity(ops.len()),
             reached: Vec::new(),
@@ -134,8 +133,8 @@ impl Coverage {
         self.steps += path.len() as u64;
         let is_new = |at| {
             let open = open[path[at]];
-            let taken = || outcomes(self.program.ops(), path, at).into_iter();
-            open != [false; 2] && taken().any(|outcome| open[usize::from(outcome)])
+            let taken = || outcome(self.program.ops(), path, at);
+            open != [false; 2] && taken().is_some_and(|outcome| open[usize::from(outcome)])
         };
         (run.ret, meets_open && (0..path.len()).any(is_new))
     }
@@ -186,7 +185,7 @@ impl Coverage {
                         values.meet(test, k, call.word(word));
                     }
                 }
-                for outcome in outcomes(self.program.ops(), &self.path, at) {
+                if let Some(outcome) = outcome(self.program.ops(), &self.path, at) {
                     self.open[pc][usize::from(outcome)] = false;
                 }
             }
@@ -232,19 +231,14 @@ impl Range {
     }
 }
 
-/// The outcomes of the branch at a place in a path: one, both if both have the same target, none if it is not a
-/// branch.
-fn outcomes(ops: &[Op], path: &[usize], at: usize) -> impl IntoIterator<Item = bool> {
-    let (pc, next) = (path[at], path.get(at + 1));
-    let goes = |skip: u8| next == Some(&(pc + 1 + usize::from(skip)));
-    let [fails, holds] = match ops[pc] {
-        Op::Branch { jt, jf, .. } => [jf, jt].map(goes),
-        _ => [false; 2],
-    };
-    fails
-        .then_some(false)
-        .into_iter()
-        .chain(holds.then_some(true))
+/// The outcome of the fork at a place in a path; `None` if it is no fork.
+fn outcome(ops: &[Op], path: &[usize], at: usize) -> Option<bool> {
+    match ops[path[at]] {
+        Op::Branch { jt, jf, .. } if jt != jf => {
+            Some(path.get(at + 1) == Some(&(path[at] + 1 + usize::from(jt))))
+        }
+        _ => None,
+    }
 }
 
 impl Registers {

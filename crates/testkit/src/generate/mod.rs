@@ -5,6 +5,7 @@
 
 pub mod assembly;
 pub mod damage;
+pub mod degenerate;
 pub mod extended;
 pub mod hostile;
 pub mod input;

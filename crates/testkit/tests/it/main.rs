@@ -12,6 +12,7 @@ mod compile_random;
 mod container_defaults;
 mod corpus_vectors;
 mod decompile;
+mod degenerate;
 mod difference;
 mod docker_libseccomp;
 mod dropin_hostile;
