@@ -15,6 +15,7 @@ pub mod arch;
 pub mod call;
 pub mod consts;
 pub mod data;
+pub mod entry_point;
 pub mod errno;
 pub mod family;
 mod generated;

@@ -7,6 +7,14 @@ use tamis_diag::{Code, Diagnostic, Sources, Span};
 
 use crate::sink::Sink;
 
+/// The help for an included file that can't be read: policies often contain the absolute paths of their deployment.
+pub(crate) fn help_to_find(path: &str, relative: &'static str) -> &'static str {
+    match path.starts_with('/') {
+        true => "name the folder that has the file here: `--include-dir DIR`",
+        false => relative,
+    }
+}
+
 /// The first place that the lexer of a language, which is given an empty sink, complains about.
 pub(crate) fn first_mistake(lex: impl FnOnce(&mut Sink)) -> Option<Span> {
     let mut sink = Sink::new(false);

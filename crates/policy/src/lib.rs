@@ -22,6 +22,7 @@ pub mod loader;
 #[cfg(feature = "toml")]
 pub mod matrix;
 pub mod minijail;
+mod near;
 pub mod oci;
 pub mod option;
 mod sink;

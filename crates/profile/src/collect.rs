@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use tamis_abi::{Arch, Nr, syscall};
+use tamis_abi::{Arch, Nr, entry_point, syscall};
 use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
 
 use crate::{Call, Format, Profile, Reading, Runs};
@@ -218,8 +218,8 @@ pub(crate) fn unknown_call(arch: Arch, name: &str) -> Diagnostic {
     if syscall::is_known(name) {
         return diagnostic.note("other architectures have a call of this name");
     }
-    let known = syscall::all(arch).map(|(_, name)| name);
-    match suggest::nearest(name, known) {
+    let known = || syscall::all(arch).map(|(_, name)| name);
+    match entry_point::call_of(name).or_else(|| suggest::nearest(name, known())) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,
     }

@@ -13,7 +13,7 @@
 //! of the kernel's headers, numbers of calls those of the architecture. Macros of the text itself are
 //! not expanded: the C preprocessor does that.
 
-use tamis_abi::{Arch, consts, syscall};
+use tamis_abi::{Arch, consts, entry_point, syscall};
 use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
@@ -433,7 +433,8 @@ fn constant(token: Token<'_>, arch: Arch) -> Step<i64> {
         .label(token.span, "")
         .note("macros of the text are not expanded");
     let near = match call {
-        Some(call) => suggest::nearest(call, syscall::all(arch).map(|(_, name)| name)),
+        Some(call) => entry_point::call_of(call)
+            .or_else(|| suggest::nearest(call, syscall::all(arch).map(|(_, name)| name))),
         None => suggest::nearest(name, consts::names(arch)),
     };
     Err(Box::new(diagnostic.help(match near {

@@ -3,14 +3,15 @@
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
-use tamis_abi::syscall::{self, Name};
+use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, code, suggest};
+use tamis_diag::{Diagnostic, code};
 use tamis_rules::CmpOp;
 
 use super::model::{Comparison, Condition, Filter, Rule, Width};
+use crate::near::nearest_call;
 
 /// The members of a filter; the first two pairs are alternative names.
 const FILTER_MEMBERS: [&str; 5] = [
@@ -197,7 +198,7 @@ fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name
         let diagnostic = Diagnostic::error(code::FIRECRACKER_SYSCALL, message)
             .label(span, "no architecture has a call of this name");
         let near = match reader.diagnostics.len() < MAX_DIAGNOSTICS {
-            true => suggest::nearest(text, syscall::names()),
+            true => nearest_call(text),
             false => None,
         };
         reader.diagnostics.push(match near {

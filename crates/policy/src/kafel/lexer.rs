@@ -1,6 +1,7 @@
 //! From texts to one list of tokens: included files replace their `#include`.
 //!
-//! As in kafel, an `#include` is allowed anywhere, even within a rule.
+//! As in kafel, an `#include` is allowed anywhere, even within a rule. Blanks stand before each of its files, and a
+//! semicolon or a line feed ends it; the end of the text does not.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span, code};
 
 use crate::budget::Budget;
-use crate::included::{first_mistake, not_a_policy};
+use crate::included::{first_mistake, help_to_find, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::{Loaded, Loader};
 use crate::sink::Sink;
@@ -57,16 +58,32 @@ pub(super) fn tokens(
     lexer.tokens
 }
 
-/// The text after blanks, comments and lines that begin with `#`.
-pub(super) fn first_statement(text: &str) -> &str {
+/// The beginning of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beginning<'a> {
+    /// Whether a line before the first statement is an `#include`.
+    pub(super) has_include: bool,
+    /// The text after blanks, comments and lines that begin with `#`.
+    pub(super) statement: &'a str,
+}
+
+/// The beginning of a text.
+pub(super) fn beginning(text: &str) -> Beginning<'_> {
     let mut rest = text.trim_start();
+    let mut has_include = false;
     loop {
         let skipped = if rest.starts_with("//") || rest.starts_with('#') {
+            let file = rest.strip_prefix("#include").map(str::trim_start);
+            has_include |= file.is_some_and(|file| file.starts_with('"'));
             rest.find('\n')
         } else if let Some(behind) = rest.strip_prefix("/*") {
             Comment::of(behind).inside.map(|length| length + 2)
         } else {
-            return rest;
+            let statement = rest;
+            return Beginning {
+                has_include,
+                statement,
+            };
         };
         rest = skipped.map_or("", |length| rest[length..].trim_start());
     }
@@ -145,7 +162,6 @@ impl Lexer<'_> {
         } else if cursor.is_before("/*") {
             self.comment(cursor);
         } else if cursor.is_before("#include") {
-            cursor.take("#include".len());
             self.include(cursor);
         } else {
             let start = cursor.at();
@@ -204,16 +220,20 @@ impl Lexer<'_> {
         self.sink.report(diagnostic);
     }
 
-    /// Reads the files after an `#include`.
+    /// Reads an `#include` and its files.
     fn include(&mut self, cursor: &mut Cursor<'_>) {
+        let keyword = cursor.at();
+        cursor.take("#include".len());
+        let keyword = cursor.span_from(keyword);
         loop {
+            let blanks = cursor.at();
             cursor.take_while(|c| is_blank(c) || c == '\r');
             let start = cursor.at();
-            if cursor.first().is_none_or(|first| first == '\n') {
-                return;
-            }
-            if cursor.take_symbol(&[";"]).is_some() {
-                return;
+            match cursor.first() {
+                None => return self.unended_include(keyword),
+                Some('\n') => return,
+                Some(_) if cursor.take_symbol(&[";"]).is_some() => return,
+                Some(_) => {}
             }
             let line = cursor.rest().lines().next().unwrap_or("");
             let path = line.strip_prefix('"').and_then(|path| path.split_once('"'));
@@ -226,11 +246,26 @@ impl Lexer<'_> {
                 return self.sink.report(diagnostic);
             };
             cursor.take(path.len() + 2);
+            if start == blanks {
+                let message = format!("no blank before the file `{path}`");
+                let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message)
+                    .label(cursor.span_from(start), "kafel refuses it here")
+                    .help("put a space before the quote");
+                self.sink.report(diagnostic);
+            }
             self.included(path, cursor.span_from(start));
             if self.sink.is_finished() {
                 return;
             }
         }
+    }
+
+    /// Reports an `#include` at the end of a text.
+    fn unended_include(&mut self, keyword: Span) {
+        let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "an `#include` without an end")
+            .label(keyword, "it continues to the end of the file")
+            .help("end it by a semicolon or a line feed");
+        self.sink.report(diagnostic);
     }
 
     fn included(&mut self, path: &str, span: Span) {
@@ -248,7 +283,10 @@ impl Lexer<'_> {
                 let message = format!("cannot include `{path}`: {reason}");
                 let diagnostic = Diagnostic::error(code::KAFEL_INCLUDE, message)
                     .label(span, "included here")
-                    .help("paths are relative to the including file");
+                    .help(help_to_find(
+                        path,
+                        "paths are relative to the including file",
+                    ));
                 return self.sink.report(diagnostic);
             }
         };
@@ -336,4 +374,54 @@ fn is_word(c: char) -> bool {
 
 fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The messages about a text whose included files are all empty.
+    fn messages(text: &str) -> Vec<String> {
+        let mut sources = Sources::new();
+        let root = sources.add("a.kafel", text);
+        let mut loader = |path: &str, _: &str| {
+            let (name, text) = (path.to_owned(), String::new());
+            Ok(Loaded { name, text })
+        };
+        let mut sink = Sink::new(false);
+        tokens(&mut sources, root, &mut loader, &mut sink);
+        let diagnostics = sink.into_diagnostics();
+        diagnostics.into_iter().map(|found| found.message).collect()
+    }
+
+    #[test]
+    fn an_include_ends_by_a_semicolon_or_a_line_feed() {
+        for ended in [
+            "#include \"a\";",
+            "#include \"a\"\n",
+            "#include \"a\" \"b\" ;",
+            "#include;",
+        ] {
+            assert_eq!(messages(ended), [""; 0], "{ended}");
+        }
+        for unended in [
+            "#include",
+            "#include ",
+            "#include \"a\"",
+            "DEFAULT KILL #include \"a\" \"b\" ",
+        ] {
+            assert_eq!(
+                messages(unended),
+                ["an `#include` without an end"],
+                "{unended}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_include_is_no_comment() {
+        assert!(beginning("// c\n#include \"a.policy\"\n").has_include);
+        assert!(!beginning("# include \"a.policy\" is a comment of minijail's\n").has_include);
+        assert!(!beginning("#include the usual calls\n").has_include);
+    }
 }

@@ -25,6 +25,7 @@ use tamis_abi::{Action, Arch};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use tamis_rules::{Ruleset, Section};
 
+use self::lexer::Beginning;
 use crate::Parsed;
 use crate::front_end::FrontEnd;
 use crate::loader::Loader;
@@ -68,9 +69,16 @@ impl KafelOptions {
     }
 }
 
-/// Whether a text looks like a policy: the first word after comments, includes and constants begins a statement.
+/// Whether a text looks like a policy: the first word after comments, includes and constants begins a statement, or
+/// includes are all there is.
 fn recognises(text: &str) -> bool {
-    let statement = lexer::first_statement(text);
+    let Beginning {
+        has_include,
+        statement,
+    } = lexer::beginning(text);
+    if statement.is_empty() {
+        return has_include;
+    }
     let end = statement
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .unwrap_or(statement.len());

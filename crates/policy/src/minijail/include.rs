@@ -7,7 +7,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use super::ast::{Name, Statement, StatementKind};
 use super::{Dialect, lexer, library, parser};
 use crate::budget::Budget;
-use crate::included::{first_mistake, not_a_policy};
+use crate::included::{first_mistake, help_to_find, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;
 use crate::sink::Sink;
@@ -195,12 +195,13 @@ impl Expansion<'_> {
             Ok(loaded) => Some((loaded.name, loaded.text)),
             Err(reason) => {
                 let message = format!("cannot include `{}`: {reason}", path.text);
+                let relative = match self.dialect {
+                    Dialect::C => "paths are relative to the working directory of tamis",
+                    Dialect::Python => "paths are relative to the including file",
+                };
                 let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
                     .label(path.span, "included here")
-                    .help(match self.dialect {
-                        Dialect::C => "paths are relative to the working directory of tamis",
-                        Dialect::Python => "paths are relative to the including file",
-                    });
+                    .help(help_to_find(&path.text, relative));
                 self.sink.report(diagnostic);
                 None
             }

@@ -17,6 +17,7 @@ use super::table::Table;
 use super::value::value;
 use super::{DefaultAction, Dialect, Settings};
 use crate::limits::{MAX_RULES, MAX_SET_ELEMENTS};
+use crate::near::nearest_call;
 use crate::sink::Sink;
 
 /// Lowers a policy, architecture by architecture.
@@ -454,7 +455,7 @@ fn number(call: &Call, arch: Arch) -> Result<u32, Box<Diagnostic>> {
     let Some(name) = SyscallName::find(text) else {
         let message = format!("unknown system call `{text}`");
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message).label(*span, "");
-        return Err(Box::new(match suggest::nearest(text, syscall::names()) {
+        return Err(Box::new(match nearest_call(text) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help("`tamis tables syscalls` lists them"),
         }));

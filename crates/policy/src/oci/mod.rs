@@ -26,8 +26,7 @@ mod select;
 mod text;
 
 use jsonc_parser::ast::Object;
-use tamis_abi::{Action, Arch};
-use tamis_abi::{KernelVersion, syscall};
+use tamis_abi::{Action, Arch, KernelVersion};
 use tamis_diag::json::Reader;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
@@ -35,6 +34,7 @@ use tamis_rules::Ruleset;
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::installation::Installation;
 use crate::loader::Loader;
+use crate::near::nearest_call;
 use crate::option::{LanguageOption, OptionChoice, OptionForm};
 use crate::{Parsed, firecracker, limits, spo};
 pub(crate) use flavour::{Flavour, OPERATOR};
@@ -393,7 +393,7 @@ fn warn_about_names(reader: &mut Reader, profile: &Profile) {
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
             .label(name.span, "container engines ignore this");
         if reader.diagnostics.len() < limits::MAX_DIAGNOSTICS
-            && let Some(near) = suggest::nearest(&name.text, syscall::names())
+            && let Some(near) = nearest_call(&name.text)
         {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

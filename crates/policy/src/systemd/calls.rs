@@ -11,6 +11,7 @@ use tamis_diag::{Diagnostic, Span, code, suggest};
 use super::tables;
 use super::unit::{Assignment, Piece};
 use super::value::Quotes;
+use crate::near::nearest_call;
 use crate::sink::Sink;
 
 /// A list of calls.
@@ -202,7 +203,7 @@ impl Reading<'_> {
                 format!("unknown system call `{name}`"),
             )
             .label(span, "systemd ignores this");
-            let near = self.near(name, &mut syscall::names());
+            let near = self.sink.wants_more().then(|| nearest_call(name)).flatten();
             let is_quoted = name.contains(['"', '\'']);
             self.sink.report(match near {
                 _ if is_quoted => diagnostic.help("remove the quotes, which systemd keeps here"),

@@ -10,7 +10,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use super::ast::{Name, Statement, StatementKind};
 use super::{lexer, parser};
-use crate::included::{first_mistake, not_a_policy};
+use crate::included::{first_mistake, help_to_find, not_a_policy};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
 use crate::sink::Sink;
@@ -101,7 +101,11 @@ impl Expansion<'_> {
                         code::INCLUDE_FAILED,
                         format!("cannot include `{path}`: {reason}"),
                     )
-                    .label(path.span, "included here"),
+                    .label(path.span, "included here")
+                    .help(help_to_find(
+                        &path.text,
+                        "paths are relative to the including file",
+                    )),
                 );
                 return;
             }

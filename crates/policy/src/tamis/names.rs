@@ -17,6 +17,7 @@ use super::sets;
 use super::value::{Number, Scope};
 use super::variables::{self, Variables};
 use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
+use crate::near::nearest_call;
 use crate::sink::Sink;
 
 /// A diagnostic in place of a result.
@@ -222,7 +223,10 @@ pub(super) fn unknown_call(name: &Name) -> Diagnostic {
         format!("unknown system call `{name}`"),
     )
     .label(name.span, "not a system call of any architecture");
-    suggest_from(diagnostic, &name.text, syscall::names())
+    match nearest_call(&name.text) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
 }
 
 /// Adds the nearest candidate as help, if there is one.

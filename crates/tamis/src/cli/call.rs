@@ -1,7 +1,7 @@
 //! System calls on the command line.
 
 use tamis_abi::call::{self, Unknown};
-use tamis_abi::{Arch, SeccompData, consts, syscall};
+use tamis_abi::{Arch, SeccompData, consts, entry_point, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
 use tamis_session::Input;
 use tamis_session::path_text::path_of;
@@ -16,8 +16,10 @@ pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failu
         let (span, near) = match &error.unknown {
             None => (whole(source, text), None),
             Some(Unknown::Syscall(arch, name)) => {
-                let known = syscall::all(*arch).map(|(_, name)| name);
-                (place(source, text, name), suggest::nearest(name, known))
+                let known = || syscall::all(*arch).map(|(_, name)| name);
+                let near = entry_point::call_of(name);
+                let near = near.or_else(|| suggest::nearest(name, known()));
+                (place(source, text, name), near)
             }
             Some(Unknown::Constant(arch, name)) => (
                 place(source, text, name),

@@ -1,7 +1,7 @@
 //! `tamis tables`: look up architectures, system calls, constants and options of policy languages.
 
 use clap::Subcommand;
-use tamis_abi::{Arch, consts, syscall};
+use tamis_abi::{Arch, consts, entry_point, syscall};
 use tamis_diag::{Code, code, suggest};
 use tamis_policy::{front_end, option};
 use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow, Table};
@@ -115,7 +115,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Which::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
-                return Err(nothing(query.pattern.as_deref(), syscall::names()));
+                let pattern = query.pattern.as_deref();
+                return Err(match pattern.and_then(entry_point::call_of) {
+                    Some(meant) => nothing_but(pattern, Some(meant)),
+                    None => nothing(pattern, syscall::names()),
+                });
             }
             show(&Table { entries }, global)?;
         }
@@ -141,9 +145,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let pattern = pattern.as_deref();
             let entries = exact_or_partial(|exact| options(pattern, exact));
             if entries.is_empty() {
+                let languages = || front_end::ALL.into_iter().map(|own| own.name);
+                if let Some(language) = languages().find(|name| Some(*name) == pattern) {
+                    let message = format!("{language} has no options of its own");
+                    return Err(Failure::new(exit::NO, message, None));
+                }
                 let names = option::all().into_iter().map(|option| option.name);
-                let languages = front_end::ALL.into_iter().map(|own| own.name);
-                return Err(nothing(pattern, names.chain(languages)));
+                return Err(nothing(pattern, names.chain(languages())));
             }
             show(&Table { entries }, global)?;
         }
@@ -158,8 +166,12 @@ fn exact_or_partial<T>(find: impl Fn(bool) -> Vec<T>) -> Vec<T> {
 }
 
 fn nothing(pattern: Option<&str>, names: impl Iterator<Item = &'static str>) -> Failure {
+    nothing_but(pattern, suggest::nearest(pattern.unwrap_or(""), names))
+}
+
+/// The answer where nothing matches, with the name that was probably meant.
+fn nothing_but(pattern: Option<&str>, near: Option<&str>) -> Failure {
     let pattern = pattern.unwrap_or("");
-    let near = suggest::nearest(pattern, names);
     let help = near.map(|near| format!("did you mean `{near}`?"));
     Failure::new(exit::NO, format!("nothing matches `{pattern}`"), help)
 }
