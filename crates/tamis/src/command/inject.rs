@@ -32,8 +32,8 @@ Examples:
 A rule is a call, what becomes of it, and when. The call is written as in the tamis language, with a condition on its \
 arguments or without; sets such as @network-io are possible. What becomes of it: `errno(NAME)`, `return N`, `delay TIME`, `kill`. \
 When: `first N`, `after N`, `every N`, `at N`, also together; without, always.
-Each rule counts the calls that it matches, of all threads and processes of the command together, in the order in which they \
-are caught; `every 3` changes the third, the sixth and so on. With one thread this is the same in each run. The rules are tried in \
+Each rule counts all calls that it matches, also those that an earlier rule changes, of all threads and processes of the \
+command together, in the order in which they are caught; `every 3` changes the third, the sixth and so on. With one thread this is the same in each run. The rules are tried in \
 their order: the first that changes the call decides, and a delay goes on to the next. The call that executes the command \
 itself is not counted. A delay is for the task that calls alone, except on platforms that trace: there other calls that \
 rules name wait as well.
@@ -90,10 +90,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// The rules of a file, or the text itself, which has a space in it, with what messages call it.
 fn read(rules: &str) -> Result<(&str, String), Failure> {
-    if rules.contains([' ', ';']) && !path_of(rules).exists() {
-        return Ok((rules::NAME, rules.to_owned()));
+    let path = path_of(rules);
+    if rules.contains([' ', ';']) && !path.exists() {
+        // The argument is a path's text, in which line feeds are codes.
+        let text = path.into_os_string().into_string();
+        let text = text.map_err(|_| Failure::input("the rules are not UTF-8"))?;
+        return Ok((rules::NAME, text));
     }
-    fs::read_to_string(path_of(rules))
+    fs::read_to_string(&path)
         .map(|text| (rules, text))
         .map_err(|error| Failure::input(format!("cannot read the rules of {rules}: {error}")))
 }
@@ -117,16 +121,14 @@ impl Rule {
         }
     }
 
-    /// What it does to a call.
-    fn effect(&self, call: &SeccompData) -> Option<Effect> {
+    /// Counts a call that the rule matches: whether it is one that the rule changes.
+    fn counts(&self, call: &SeccompData) -> bool {
         let decision = self.policy.ruleset.decide(call);
         if decision.action.kind != ActionKind::Notify {
-            return None;
+            return false;
         }
         let number = self.matched.fetch_add(1, Ordering::Relaxed) + 1;
-        let fires = self.rule.when.fires(number);
-        self.fired.fetch_add(u64::from(fires), Ordering::Relaxed);
-        fires.then_some(self.rule.effect)
+        self.rule.when.fires(number)
     }
 }
 
@@ -148,20 +150,21 @@ impl Supervisor for Injector {
             return Answer::Forward;
         }
         let mut delay = Duration::ZERO;
-        let mut answer = Answer::Forward;
+        let mut answer = None;
         for rule in &self.rules {
-            answer = match rule.effect(call) {
-                None => continue,
-                Some(Effect::Delay(time)) => {
-                    delay += time;
-                    continue;
-                }
-                Some(Effect::Return(value)) => Answer::Return(value),
-                Some(Effect::Errno(errno)) => Answer::Errno(errno),
-                Some(Effect::Kill) => Answer::Kill,
-            };
-            break;
+            // Each rule counts all its calls, so that `at 1` and `at 2` of one call are the first and the second.
+            if !rule.counts(call) || answer.is_some() {
+                continue;
+            }
+            rule.fired.fetch_add(1, Ordering::Relaxed);
+            match rule.rule.effect {
+                Effect::Delay(time) => delay += time,
+                Effect::Return(value) => answer = Some(Answer::Return(value)),
+                Effect::Errno(errno) => answer = Some(Answer::Errno(errno)),
+                Effect::Kill => answer = Some(Answer::Kill),
+            }
         }
+        let answer = answer.unwrap_or(Answer::Forward);
         match delay.is_zero() {
             true => answer,
             false => Answer::Later(delay, Box::new(answer)),

@@ -116,13 +116,13 @@ fn rules_change_the_calls_that_they_name_and_no_others() {
         let rules = "execve errno(ENOENT) first 1";
         let (printed, counts) = injected_command(&platform, rules, &command);
         assert_eq!((printed.as_str(), counts[0]), ("127", (1, 1)), "{platform}");
-        // The first rule that changes a call decides, and a condition narrows it.
-        let rules =
-            "chdir errno(EACCES) at 2; chdir errno(ENOENT) at 2; umask(mask == 0o77) return 0";
-        let script = "cd / && echo 1; cd / || echo 2; cd / || echo 3; umask 077";
+        // Each rule counts all calls, the first that changes one decides, and a condition narrows a rule.
+        let rules = "chdir errno(EACCES) at 2; chdir errno(EACCES) at 3; chdir errno(ENOENT) at 2;
+            umask(mask == 0o77) return 0";
+        let script = "cd / && echo 1; cd / || echo 2; cd / || echo 3; cd / && echo 4; umask 077";
         let (printed, counts) = injected(&platform, rules, script);
-        assert_eq!(printed, "1\n2\n3", "{platform}");
-        assert_eq!(counts, [(3, 1), (2, 1), (1, 1)], "{platform}");
+        assert_eq!(printed, "1\n2\n3\n4", "{platform}");
+        assert_eq!(counts, [(4, 1), (4, 1), (4, 0), (1, 1)], "{platform}");
     }
 }
 
