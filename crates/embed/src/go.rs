@@ -145,7 +145,7 @@ var sysSeccomp = map[string]uintptr{
 // for good, that programs run with more privileges, without which only a privileged process may install
 // filters. The result is the descriptor of the listener if a flag asks for one, else 0. The error is a
 // [syscall.Errno], ESRCH if [FlagTsync] could not reach all threads.
-func (f *Filter) Install(flags uint32, noNewPrivs bool) (int, error) {
+func (f Filter) Install(flags uint32, noNewPrivs bool) (int, error) {
 	const (
 		setNoNewPrivs = 38
 		setModeFilter = 1
@@ -161,7 +161,7 @@ func (f *Filter) Install(flags uint32, noNewPrivs bool) (int, error) {
 	}
 	program := sockFprog{uint16(@count@), &f.insns[0]}
 	result, _, errno := syscall.RawSyscall(sysSeccomp, setModeFilter, uintptr(flags), uintptr(unsafe.Pointer(&program)))
-	runtime.KeepAlive(f)
+	runtime.KeepAlive(&f)
 	if errno != 0 {
 		return -1, errno
 	}

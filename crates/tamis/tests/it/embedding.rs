@@ -82,6 +82,38 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
     }
 }
 
+/// A filter without variables, in Go: nothing else has to hold it.
+#[test]
+fn a_complete_filter_is_installed_where_it_is_made() {
+    if !cfg!(target_arch = "x86_64") || skip::without_kernel() {
+        return;
+    }
+    let policy = "default allow\nbad-arch kill-process\nerrno(EPERM) write(fd == 2)\n";
+    let main = "\
+package main
+
+import (
+	\"os\"
+	\"syscall\"
+
+	\"example.org/confined/server\"
+)
+
+func main() {
+	if _, err := server.New().Install(server.FlagTsync, true); err != nil {
+		os.Exit(3)
+	}
+	if _, err := syscall.Write(2, []byte(\"leak\")); err != syscall.EPERM {
+		os.Exit(5)
+	}
+}
+";
+    if let Some(program) = built(&GO, "complete", policy, None, main) {
+        let ended = Command::new(program).status().expect("it starts");
+        assert_eq!(ended.code(), Some(0));
+    }
+}
+
 /// Rust in the file of a program of any edition, with all lints of the edition that follows as errors.
 #[test]
 fn what_is_written_in_rust_builds_in_every_edition() {

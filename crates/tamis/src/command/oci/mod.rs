@@ -110,7 +110,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let (mut losses, mut has_profile) = (Vec::new(), false);
     if args.runtime != Some(Runtime::Crun) {
-        let (profile, lost) = profile(args, &loaded)?;
+        let has_program = || loaded.clone().into_program(&options).is_ok();
+        let (profile, lost) = profile(args, &loaded, has_program)?;
         if profile.to_string().contains("SCMP_ACT_NOTIFY") && profile["listenerPath"].is_null() {
             let note = "the policy has the action notify: runtimes need `listenerPath` beside the entries, the socket of a \
                         supervisor";
@@ -179,8 +180,13 @@ fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Fa
     Ok(exit::OK)
 }
 
-/// The policy as a profile, and what that can't say.
-fn profile(args: &ApplyArgs, loaded: &Loaded) -> Result<(serde_json::Value, Vec<String>), Failure> {
+/// The policy as a profile, and what that can't say. Where there is none, but a program, the failure names the runtime
+/// that takes it.
+fn profile(
+    args: &ApplyArgs,
+    loaded: &Loaded,
+    has_program: impl FnOnce() -> bool,
+) -> Result<(serde_json::Value, Vec<String>), Failure> {
     let (name, arches, installation) = match loaded {
         Loaded::Policy(policy) => (&policy.name, policy.arches(), policy.installation.clone()),
         Loaded::Program(raw) => (&raw.name, args.load.arches.clone(), Installation::default()),
@@ -193,14 +199,14 @@ fn profile(args: &ApplyArgs, loaded: &Loaded) -> Result<(serde_json::Value, Vec<
     let exporter = export::find("oci").expect("it is registered");
     let converted = converted(loaded, exporter, &source, &args.limits, &args.load.arches);
     let converted = converted.map_err(|failure| match failure {
-        Failure::Diagnostics(diagnostics, sources) => Failure::Diagnostics(
+        Failure::Diagnostics(diagnostics, sources) if has_program() => Failure::Diagnostics(
             diagnostics
                 .into_iter()
                 .map(|one| one.help("with `--runtime crun` the program itself is set"))
                 .collect(),
             sources,
         ),
-        message @ Failure::Message { .. } => message,
+        other => other,
     })?;
     let losses = converted.losses.iter();
     let losses = losses.map(|loss| format!("{}; instead: {}", loss.message, loss.kept));
