@@ -14,7 +14,7 @@ use tamis_rules::{Cause, Predicate, Rule, Ruleset};
 
 use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
-use crate::subject::{LintInput, Meaning};
+use crate::subject::{LintInput, Meaning, Statements};
 use crate::tables::Form;
 use tamis_diag::words::list;
 
@@ -55,6 +55,8 @@ pub(crate) struct Context<'a> {
     /// The function from all calls to actions.
     pub(crate) function: Function,
     meaning: Meaning<'a>,
+    /// What the statements of a policy are.
+    pub(crate) kind: Statements<'a>,
     /// The architectures of the filter, in the order of the policy.
     pub(crate) arches: Vec<Arch>,
     /// Whether the result depends on the architecture.
@@ -112,6 +114,7 @@ impl<'a> Context<'a> {
             space,
             function,
             meaning: subject.meaning,
+            kind: subject.statements,
             arches: Vec::new(),
             looks_at_arch,
             calls: BTreeMap::new(),

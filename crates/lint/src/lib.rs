@@ -20,7 +20,7 @@ mod tables;
 
 pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
-pub use subject::{LintInput, Meaning};
+pub use subject::{LintInput, Meaning, Statements};
 pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;
@@ -30,12 +30,16 @@ use tamis_diag::Severity;
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
-/// use tamis_lint::{Limits, Meaning, Stop, LintInput, registry};
+/// use tamis_lint::{Limits, LintInput, Meaning, Statements, Stop, registry};
 /// use tamis_rules::{Ruleset, Section};
 ///
 /// let section = Section { arch: Arch::X86_64, rules: vec![], default: Action::ALLOW };
 /// let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).unwrap();
-/// let subject = LintInput { meaning: Meaning::Policy(&ruleset), assumed_arch: Arch::X86_64 };
+/// let subject = LintInput {
+///     meaning: Meaning::Policy(&ruleset),
+///     statements: Statements::Rules,
+///     assumed_arch: Arch::X86_64,
+/// };
 /// let found = tamis_lint::run(&subject, &registry::ALL, Limits::default(), Stop::default()).unwrap();
 /// assert!(found.findings.iter().any(|finding| finding.code.id == "TM0718"));
 /// assert!(found.gaps.is_empty());

@@ -6,7 +6,7 @@ use tamis_bpf::{Insn, Op, Program, Stack};
 
 use tamis_analysis::without_complex_calls;
 use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
-use tamis_rules::Ruleset;
+use tamis_rules::{Origin, Ruleset};
 
 /// The policy or filters of a subject.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +17,55 @@ pub enum Meaning<'a> {
     Filters(&'a Stack),
 }
 
+/// What a policy's statements are besides their rules, and so what is lost with one that never decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Statements<'a> {
+    /// Rules of which the first that matches decides, and nothing else.
+    #[default]
+    Rules,
+    /// The rules for one of several machines: a statement may decide for another architecture, other capabilities or
+    /// another kernel.
+    Selected,
+    /// The settings of a unit: filters of their own, of which the strictest answer counts.
+    Settings {
+        /// The places of settings that do more than filter, such as `PrivateDevices=`.
+        kept: &'a [Origin],
+    },
+}
+
+impl Statements<'_> {
+    /// Whether a statement is no mistake if its rules never decide.
+    pub(crate) fn keeps(self, origin: Option<&Origin>) -> bool {
+        let Statements::Settings { kept } = self else {
+            return false;
+        };
+        origin.is_some_and(|origin| kept.contains(origin))
+    }
+
+    /// The advice to delete a statement that never decides, with the condition under which nothing is lost.
+    pub(crate) fn deletion(self) -> &'static str {
+        match self {
+            Statements::Rules => "delete it",
+            Statements::Selected => {
+                "delete it if no other architecture, capability or kernel needs it"
+            }
+            Statements::Settings { .. } => "delete it if the other setting is to stay",
+        }
+    }
+
+    /// Whether the order of statements matters.
+    pub(crate) fn has_order(self) -> bool {
+        !matches!(self, Statements::Settings { .. })
+    }
+}
+
 /// The subject of the checks.
 #[derive(Clone, Copy, Debug)]
 pub struct LintInput<'a> {
     /// The policy or filters.
     pub meaning: Meaning<'a>,
+    /// What the statements of a policy are.
+    pub statements: Statements<'a>,
     /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
 }

@@ -20,7 +20,7 @@ codes! { LINT;
     LINT_COMPAT_GAP = "TM0704", "calls denied on one architecture are allowed on its 32-bit counterpart",
         "One kernel runs programs of both architectures, and a program can usually make calls of either. \
          A call that is denied or restricted on one and allowed on the other is in effect allowed. Give both \
-         the same rules, or remove the unneeded architecture from the policy.";
+         the same rules, or remove the architecture from the policy if none of its programs is to run.";
     LINT_MULTIPLEXER = "TM0705", "restriction bypassed through a multiplexer",
         "On 32-bit x86 and some others `socketcall` and `ipc` multiplex many calls and take their arguments \
          in memory, which a filter cannot read. A restriction of such a call has no effect while the \
@@ -52,7 +52,8 @@ codes! { LINT;
          calls.";
     LINT_UNREACHABLE_RULE = "TM0710", "rule that never decides",
         "Rules are tried in order and the first that matches decides. Earlier rules match every call that \
-         this one matches, so it has no effect. Put the exception before the general rule, or delete it.";
+         this one matches, so it has no effect. Put the exception before the general rule, or delete it. \
+         Settings of a unit that do more than filter, such as PrivateDevices=, are not reported.";
     LINT_NEVER_HOLDS = "TM0711", "condition that no call satisfies",
         "The parts of the condition contradict each other, so the rule never matches: often `&&` where `||` \
          was meant, or a masked value with bits outside the mask.";
@@ -66,7 +67,7 @@ codes! { LINT;
          each of them the same action. A denial that repeats the default is not reported: it guards against \
          rules added after it.";
     LINT_DUPLICATE_RULE = "TM0714", "rule repeated",
-        "An earlier rule matches exactly the same calls with the same action. Delete one, or correct it.";
+        "An earlier rule matches exactly the same calls with the same action. Correct it, or delete it.";
     LINT_UNCHECKED_ARGUMENT = "TM0715", "rules for one call check different arguments",
         "Rules are alternatives: a call is allowed if one of them matches. Each of these two checks an \
          argument that the other leaves unchecked, so neither check is enforced. If both conditions must \

@@ -65,7 +65,9 @@ fn gap(context: &mut Context, own: Arch, compat: Arch) -> Result<Option<Finding>
         (CHECK.code, CHECK.severity),
         format!("{compat} allows calls that {own} denies: {}", list(names)),
         format!("kernels of {own} usually accept the calls of {compat} from any program"),
-        format!("give {compat} the rules of {own}, or remove it"),
+        format!(
+            "give {compat} the rules of {own}, or remove it if no program of {compat} is to run"
+        ),
     );
     Ok(Some(
         finding

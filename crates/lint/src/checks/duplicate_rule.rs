@@ -25,14 +25,14 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let mut findings = Vec::new();
     for (statement, repeated) in undecided(&context.space, &statements)? {
-        let Some(first) = repeated else {
+        let Some(first) = repeated.filter(|_| !context.kind.keeps(statement.origin)) else {
             continue;
         };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("{} repeats an earlier one", name(&statement.rules[0])),
             "it matches the same calls and has the same action",
-            "delete one, or correct it",
+            format!("correct it, or {}", context.kind.deletion()),
         );
         let places = [statement.place("repeated"), first.place("first given here")];
         findings.push(finding.places(places.into_iter().flatten()));

@@ -37,17 +37,25 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let rests = rests(&mut context.space, &statements)?;
     for statement in statements.iter() {
+        if context.kind.keeps(statement.origin) {
+            continue;
+        }
         let Some((rule, decided)) = deciding(&context.space, statement)? else {
             continue;
         };
         if !is_idle(context, policy, statement, &rests)? {
             continue;
         }
+        let deletion = context.kind.deletion();
+        let help = match context.kind.has_order() {
+            true => format!("move it to where it has an effect, or {deletion}"),
+            false => deletion.to_owned(),
+        };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("{} has no effect", name(rule)),
             "without it, every call would get the same action from a later rule or the default",
-            "delete it, or move it to where it has an effect",
+            help,
         );
         let mut later = rule.section.rules[rule.index + 1..].iter();
         let next = later.find(|next| next.matches(&decided.data, &decided.variables));

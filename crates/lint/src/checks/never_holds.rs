@@ -35,7 +35,10 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             (CHECK.code, CHECK.severity),
             format!("the condition of {} never holds", name(rule)),
             "its parts contradict each other, so the rule has no effect",
-            "correct the condition (`||` instead of `&&`?), or delete the rule",
+            format!(
+                "correct the condition (`||` instead of `&&`?), or {}",
+                context.kind.deletion()
+            ),
         );
         findings.push(finding.places(statement.place("no call satisfies this")));
     }

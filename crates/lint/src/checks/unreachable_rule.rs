@@ -1,7 +1,7 @@
 //! Finds rules that match calls, but only after an earlier rule.
 //!
 //! A statement of the policy is compiled to a rule for each architecture; it is reported if none of them decides
-//! any call. Exact duplicates have a separate check.
+//! any call. Exact duplicates have a separate check. Settings of a unit that do more than filter are not reported.
 
 use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
@@ -28,17 +28,22 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let mut findings = Vec::new();
     for (statement, repeated) in undecided(&context.space, &statements)? {
-        if repeated.is_some() {
+        if repeated.is_some() || context.kind.keeps(statement.origin) {
             continue;
         }
         let Some(rule) = matching(&context.space, statement)?.first().copied() else {
             continue;
         };
+        let deletion = context.kind.deletion();
+        let help = match context.kind.has_order() {
+            true => format!("move it before the more general rule, or {deletion}"),
+            false => deletion.to_owned(),
+        };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("{} never matches", name(rule)),
             "earlier rules decide every call that it matches",
-            "move it before the more general rule, or delete it",
+            help,
         );
         let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)?;
         let example = found.map(|found| context.answer(&found.data));

@@ -7,8 +7,13 @@ use super::ast::{ActionWord, Atom, Filter, Statement, StatementKind};
 /// The first feature of a statement that the library would reject.
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
     let (span, what, help) = match &statement.kind {
-        StatementKind::Default(_) => {
-            let help = "the library kills calls without a line; delete this line";
+        StatementKind::Default(action) => {
+            let help = match action.kind {
+                ActionWord::Kill => "the library kills calls without a line; delete this line",
+                _ => {
+                    "another default than `kill` needs the compile tool's dialect: `--dialect python`"
+                }
+            };
             (statement.span, "`@default`", help)
         }
         StatementKind::Denylist => {

@@ -237,7 +237,7 @@ impl Lowering<'_> {
             Diagnostic::error(code::MINIJAIL_TWICE, format!("`{name}` is already decided"))
                 .label(span, "this line has no effect")
                 .label(earlier, "decided here")
-                .help("delete one of them, or put the one without conditions last");
+                .help("delete it, or put the one without conditions last");
         self.sink.report(diagnostic);
     }
 
@@ -465,7 +465,7 @@ fn number(call: &Call, arch: Arch) -> Result<u32, Box<Diagnostic>> {
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message)
             .label(*span, "")
             .help(format!(
-                "write `{text}[arch=…]` with the architectures that have it, or delete it"
+                "write `{text}[arch=…]` with the architectures that have it, or delete it if {arch} is the only one"
             ));
         Box::new(diagnostic)
     })

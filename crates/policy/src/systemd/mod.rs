@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
-use tamis_rules::{Rule, Ruleset, Section};
+use tamis_rules::{Origin, Rule, Ruleset, Section};
 
 use crate::Parsed;
 use crate::front_end::{self, FrontEnd};
@@ -106,6 +106,33 @@ pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
 /// [`parse`] says about the text is left out.
 pub fn count_filters(sources: &Sources, source: SourceId, options: &SystemdOptions) -> usize {
     filters::count(&settings(sources, source, options), &options.arches)
+}
+
+/// Settings with filters and other effects: they make namespaces, take capabilities away, hide files.
+pub const MIXED_SETTINGS: [&str; 7] = [
+    "DynamicUser",
+    "PrivateDevices",
+    "ProtectClock",
+    "ProtectHostname",
+    "ProtectKernelLogs",
+    "ProtectKernelModules",
+    "ProtectKernelTunables",
+];
+/// Settings that are filters, and set a limit or an attribute of the process besides: `RLIMIT_RTPRIO` and, since systemd
+/// 253, `PR_SET_MDWE`.
+const WITH_ATTRIBUTES: [&str; 2] = ["MemoryDenyWriteExecute", "RestrictRealtime"];
+
+/// The places of the settings of a unit that do more than filter, as rules have them.
+pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<Origin> {
+    let mut sink = Sink::new(false);
+    let text = sources.get(source).text.as_ref();
+    let titles = title::Titles::new(&sources.get(source).name, text);
+    let unit = unit::parse(source, text, titles, &mut sink);
+    let does_more = |key: &str| MIXED_SETTINGS.contains(&key) || WITH_ATTRIBUTES.contains(&key);
+    let own = unit.assignments.iter();
+    let own = own.filter(|own| does_more(own.key.text()));
+    own.map(|own| crate::origin(sources, own.key.span()))
+        .collect()
 }
 
 /// The words of a value that systemd splits without escapes of C, as it does lists of paths and of capabilities: quotes are

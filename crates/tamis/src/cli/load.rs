@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, TypedValueParser};
 use tamis_abi::{Arch, KernelVersion, host};
 use tamis_diag::{Severity, suggest};
-use tamis_lint::{Limits, LintInput, Meaning};
+use tamis_lint::{Limits, LintInput, Meaning, Statements};
 use tamis_policy::front_end;
 use tamis_report::lint::FindingEntry;
 use tamis_session::check::{self, Makes};
@@ -344,6 +344,7 @@ pub(crate) fn warn(loaded: &Loaded, global: &Global) {
 pub(crate) fn warn_essential(policy: &Policy, global: &Global) {
     let subject = LintInput {
         meaning: Meaning::Policy(&policy.ruleset),
+        statements: Statements::default(),
         assumed_arch: native_arch(),
     };
     let checks = [tamis_lint::registry::ESSENTIAL];

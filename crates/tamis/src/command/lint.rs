@@ -6,9 +6,11 @@
 use std::io::{self, IsTerminal};
 
 use tamis_diag::{Code, Diagnostic, Severity, code};
-use tamis_lint::{Check, LintInput, Meaning, Relevance, registry};
+use tamis_lint::{Check, LintInput, Meaning, Relevance, Statements, registry};
+use tamis_policy::systemd;
 use tamis_report::entry::counted;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
+use tamis_rules::Origin;
 use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::limits::LimitArgs;
@@ -62,6 +64,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     load: LoadArgs,
 }
+
+/// The language of units.
+const UNIT: &str = "systemd";
+/// Languages whose entries may be for some capabilities, kernels or architectures alone.
+const PROFILES: [&str; 2] = ["oci", "spo"];
 
 /// The least severity that is shown.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -140,9 +147,15 @@ impl Args {
     /// The checks for a policy. Settings of a unit are filters of their own, each meant to hold whatever the others do, so
     /// none is idle unless somebody asks.
     fn checks_of(&self, policy: &Policy, checks: &[Check]) -> Vec<Check> {
-        let is_unit = policy.kind.name() == "systemd" && self.only.is_empty();
+        let is_unit = policy.kind.name() == UNIT && self.only.is_empty();
         let is_made = |check: &&Check| !is_unit || check.code != code::LINT_IDLE_RULE;
         checks.iter().filter(is_made).copied().collect()
+    }
+
+    /// Whether a policy was read for one of several machines: its text may have statements for others.
+    fn is_selected(&self, policy: &Policy) -> bool {
+        let is_profile = PROFILES.contains(&policy.kind.name());
+        is_profile || !policy.states_arches || !self.load.arches.is_empty()
     }
 
     /// The findings about one input.
@@ -150,7 +163,14 @@ impl Args {
         match input {
             Loaded::Policy(policy) => {
                 let checks = self.checks_of(&policy, checks);
-                let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), &checks)?;
+                let kept = kept(&policy);
+                let statements = match policy.kind.name() {
+                    UNIT => Statements::Settings { kept: &kept },
+                    _ if self.is_selected(&policy) => Statements::Selected,
+                    _ => Statements::Rules,
+                };
+                let meaning = Meaning::Policy(&policy.ruleset);
+                let found = self.found(&policy.name, meaning, statements, &checks)?;
                 Ok(self.policy_report(*policy, found))
             }
             Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], checks),
@@ -175,10 +195,12 @@ impl Args {
         &self,
         name: &str,
         meaning: Meaning,
+        statements: Statements,
         checks: &[Check],
     ) -> Result<tamis_lint::Found, Failure> {
         let subject = LintInput {
             meaning,
+            statements,
             assumed_arch: self.load.call_arch(),
         };
         let (limits, stop) = (self.limits.limits(), budget::stop());
@@ -215,7 +237,12 @@ impl Args {
     ) -> Result<InputFindings, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
         let stack = side::stack(programs)?;
-        let found = self.found(&input, Meaning::Filters(&stack), checks)?;
+        let found = self.found(
+            &input,
+            Meaning::Filters(&stack),
+            Statements::default(),
+            checks,
+        )?;
         let findings = found.findings.iter();
         let findings = findings
             .map(|finding| FindingEntry::of_program(finding, &names))
@@ -256,6 +283,14 @@ impl Args {
         let mut allowed = self.allow.iter();
         allowed.any(|name| name.eq_ignore_ascii_case(code.id))
     }
+}
+
+/// The places of settings that do more than filter, of a unit.
+fn kept(policy: &Policy) -> Vec<Origin> {
+    let is_unit = policy.kind.name() == UNIT;
+    let sources = policy.sources.with_ids().filter(|_| is_unit);
+    let kept = |(id, _)| systemd::settings_beyond_filters(&policy.sources, id);
+    sources.flat_map(kept).collect()
 }
 
 fn known_check(name: &str) -> Result<Check, Failure> {

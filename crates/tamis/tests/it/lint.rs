@@ -1,5 +1,6 @@
 //! `tamis lint` on real programs and profiles, and the promises of its list of checks.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -201,5 +202,62 @@ fn nothing_dangerous_is_learned_of_a_group() {
     }
     for call in ["mknod", "mknodat", "io_uring_enter"] {
         assert!(!learned.contains(call), "{call}");
+    }
+}
+
+/// Settings of a unit besides its list of calls, which denies what they deny; and whether they are filters and nothing else.
+const SETTINGS: [(&str, bool); 13] = [
+    ("PrivateDevices=yes", false),
+    ("ProtectClock=yes", false),
+    ("ProtectHostname=yes", false),
+    ("ProtectKernelLogs=yes", false),
+    ("ProtectKernelModules=yes", false),
+    ("ProtectKernelTunables=yes", false),
+    ("DynamicUser=yes", false),
+    ("MemoryDenyWriteExecute=yes", false),
+    ("RestrictRealtime=yes", false),
+    ("RestrictSUIDSGID=yes", true),
+    ("LockPersonality=yes", true),
+    ("RestrictNamespaces=yes", true),
+    ("RestrictAddressFamilies=AF_UNIX", true),
+];
+
+/// What is advised to be deleted is deleted, and nothing is lost.
+#[test]
+fn a_setting_is_deleted_only_if_it_is_nothing_but_a_filter() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lint-settings");
+    std::fs::create_dir_all(&folder).unwrap();
+    let unit = |name: &str, setting: &str| {
+        let path = folder.join(name);
+        let text =
+            format!("[Service]\nExecStart=/bin/true\nSystemCallFilter=@basic-io\n{setting}\n");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let without = unit("without.service", "");
+    let checks = ["unreachable-rule", "duplicate-rule", "idle-rule"];
+    let checks: Vec<String> = checks
+        .iter()
+        .map(|check| format!("--only={check}"))
+        .collect();
+    for (setting, is_filter) in SETTINGS {
+        let with = unit("with.service", setting);
+        let mut command = Command::new(crate::TAMIS);
+        let output = command
+            .args(["lint", "--json", &with])
+            .args(&checks)
+            .output()
+            .unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let is_advised = findings
+            .iter()
+            .any(|own| own["help"].to_string().contains("delete"));
+        assert_eq!(is_advised, is_filter, "{setting}: {document:#}");
+        if is_advised {
+            let mut command = Command::new(crate::TAMIS);
+            let proof = command.args(["prove", &with, &without]).output().unwrap();
+            assert_eq!(proof.status.code(), Some(0), "{setting}");
+        }
     }
 }

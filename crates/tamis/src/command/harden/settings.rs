@@ -24,16 +24,6 @@ const FILTERS: [(&str, &str); 9] = [
     ("RestrictSUIDSGID", "no"),
     ("LockPersonality", "no"),
 ];
-/// Settings with filters and other effects.
-const MIXED: [&str; 7] = [
-    "DynamicUser",
-    "PrivateDevices",
-    "ProtectClock",
-    "ProtectHostname",
-    "ProtectKernelLogs",
-    "ProtectKernelModules",
-    "ProtectKernelTunables",
-];
 /// The capabilities that settings take out of the bounding set (`unit_patch_contexts` in systemd's `unit.c`).
 const UNBOUND: [(&str, &[&str]); 4] = [
     ("PrivateDevices", &["CAP_MKNOD", "CAP_SYS_RAWIO"]),
@@ -201,7 +191,9 @@ impl<'a> Settings<'a> {
     pub(super) fn has_filters(self) -> bool {
         let filters = FILTERS.iter().map(|(key, _)| *key);
         let implied = ["DynamicUser"];
-        let mixed = MIXED.into_iter().filter(|key| !implied.contains(key));
+        let mixed = systemd::MIXED_SETTINGS
+            .into_iter()
+            .filter(|key| !implied.contains(key));
         let is_dynamic = self.switch("DynamicUser");
         is_dynamic || filters.chain(mixed).any(|key| self.is_on(key))
     }
@@ -227,7 +219,10 @@ impl<'a> Settings<'a> {
                 change.lines.push("LimitRTPRIO=0".to_owned());
             }
         }
-        for key in MIXED.into_iter().filter(|key| self.is_on(key)) {
+        for key in systemd::MIXED_SETTINGS
+            .into_iter()
+            .filter(|key| self.is_on(key))
+        {
             let lines = REWRITTEN.iter().find(|(own, _)| *own == key && rewrites);
             match lines {
                 None => change.kept.push(key),

@@ -11,7 +11,7 @@ use tamis_bpf::Stack;
 use tamis_compiler::{CompileError, CompileOptions, compile};
 use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
-use tamis_lint::{LintInput, Meaning, registry};
+use tamis_lint::{LintInput, Meaning, Statements, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
 use tamis_session::path_text::PathText;
 use tamis_session::{Input, Loaded, Side, SideOptions};
@@ -217,6 +217,7 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
     };
     let subject = LintInput {
         meaning,
+        statements: Statements::default(),
         assumed_arch,
     };
     let found = tamis_lint::run(&subject, &[check], Limits::default(), Stop::default());
