@@ -13,6 +13,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::option::LanguageOption;
+use crate::selection::Selection;
 use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
 /// All languages. Where a text looks like several, or a file could be in several and looks like none,
@@ -134,6 +135,8 @@ pub struct ParsedPolicy {
     pub frequencies: Vec<SourceId>,
     /// Whether its architectures follow from the text, the language or the caller; if not, it is for the machine's.
     pub states_arches: bool,
+    /// What its entries depend on beside the text; `None` if on nothing.
+    pub selection: Option<Selection>,
 }
 
 impl From<Parsed> for ParsedPolicy {
@@ -143,6 +146,7 @@ impl From<Parsed> for ParsedPolicy {
             installation: Installation::default(),
             frequencies: Vec::new(),
             states_arches: true,
+            selection: None,
         }
     }
 }

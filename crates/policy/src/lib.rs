@@ -25,6 +25,7 @@ pub mod minijail;
 mod near;
 pub mod oci;
 pub mod option;
+pub mod selection;
 mod sink;
 pub mod spo;
 pub mod systemd;

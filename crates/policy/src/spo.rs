@@ -24,6 +24,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use crate::front_end::FrontEnd;
 use crate::installation::Installation;
 use crate::oci::{self, ParsedProfile};
+use crate::selection::Selection;
 use crate::{Parsed, limits};
 
 /// The language in the registry.
@@ -106,6 +107,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> 
         None => ParsedProfile {
             parsed: Parsed::new(None, reader.diagnostics),
             installation: Installation::default(),
+            selection: Selection::default(),
         },
     }
 }

@@ -28,6 +28,22 @@ pub enum ChangeKind {
     ActionChanged,
 }
 
+/// Whether two lists have the same changes, whatever their examples.
+pub fn is_same_list(left: &[Change], right: &[Change]) -> bool {
+    let is_same = |left: &Change, right: &Change| {
+        let key = |own: &Change| (own.kind, own.old, own.new);
+        key(left) == key(right)
+            && left.arches == right.arches
+            && left.calls == right.calls
+            && left.condition == right.condition
+    };
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .all(|(left, right)| is_same(left, right))
+}
+
 /// Calls that changed in the same way.
 #[derive(Serialize)]
 pub struct Change {

@@ -30,6 +30,7 @@ pub mod engines;
 pub mod entry;
 pub mod eval;
 pub mod explain;
+pub mod extent;
 pub mod fuzz;
 pub mod gap;
 pub mod harden;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tamis_prover::{ComparisonResult, Scope};
 
 use crate::entry::{ComparisonResultEntry, WitnessEntry, arches};
+use crate::extent::Extent;
 
 /// The result for two sides.
 #[derive(Serialize)]
@@ -22,6 +23,11 @@ pub struct ProveReport {
     pub yes_within: Vec<ScopeEntry>,
     /// Whether a limit was reached for a narrower scope.
     pub has_gaps_within: bool,
+    /// What was compared.
+    pub compared: Extent,
+    /// The reading in which the answer was found, if it is another than the first: `on aarch64`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// The options that raise the limit.
     #[serde(skip)]
     pub advice: Option<String>,
@@ -113,7 +119,10 @@ impl Display for ProveReport {
             witness.fmt(f)?;
         }
         match (self.answer, &self.limit) {
-            (Answer::No, _) => self.write_narrower(f),
+            (Answer::No, _) if self.elsewhere.is_none() => {
+                self.write_narrower(f)?;
+                f.write_str(&self.compared.left_out())
+            }
             (Answer::Unknown, Some(limit)) => {
                 writeln!(f, "  {limit}")?;
                 match &self.advice {
@@ -121,7 +130,7 @@ impl Display for ProveReport {
                     None => Ok(()),
                 }
             }
-            (Answer::Yes, _) | (Answer::Unknown, None) => Ok(()),
+            (Answer::Yes | Answer::No, _) | (Answer::Unknown, None) => Ok(()),
         }
     }
 }
@@ -144,10 +153,17 @@ impl ProveReport {
                 write!(f, "{left} and {right} differ, and neither is stricter")
             }
         }?;
+        if let Some(reading) = &self.elsewhere {
+            write!(f, " {reading}")?;
+        }
         match (self.scope.in_words(), result) {
-            (Some(scope), _) => writeln!(f, ", comparing only {scope}"),
-            (None, Some(ComparisonResult::Equal)) => writeln!(f, " for every call"),
-            (None, _) => writeln!(f),
+            (Some(scope), _) => write!(f, ", comparing only {scope}")?,
+            (None, Some(ComparisonResult::Equal)) => write!(f, " for every call")?,
+            (None, _) => {}
+        }
+        match self.answer {
+            Answer::Yes => writeln!(f, "{}", self.compared.behind_answer()),
+            Answer::No | Answer::Unknown => writeln!(f),
         }
     }
 

@@ -92,6 +92,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 warnings: Vec::new(),
                 installation: Installation::default(),
                 states_arches: true,
+                selection: None,
             }))),
             Err(diagnostics) => Err(misread(read_as, source, diagnostics, sources)),
         },
@@ -146,6 +147,7 @@ fn policy(
         warnings,
         installation: read.installation,
         states_arches: read.states_arches,
+        selection: read.selection,
     })
 }
 

@@ -5,6 +5,7 @@ use tamis_bpf::{Program, cache};
 use tamis_compiler::{CompileError, CompileOptions, Compiled};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_policy::installation::Installation;
+use tamis_policy::selection::Selection;
 use tamis_profile::Profile;
 use tamis_prover::Subject;
 use tamis_rules::{BindError, Ruleset, Variable};
@@ -43,6 +44,8 @@ pub struct Policy {
     pub installation: Installation,
     /// Whether its architectures follow from its text, its language or the options; if not, it is for the machine's.
     pub states_arches: bool,
+    /// What its entries depend on beside the text; `None` if on nothing.
+    pub selection: Option<Selection>,
 }
 
 /// A program with its name.

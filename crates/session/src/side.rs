@@ -76,6 +76,11 @@ impl Side {
         }
     }
 
+    /// Whether both are written alike: the same instructions, or the same rules up to their places.
+    pub fn is_identical(&self, other: &Side) -> bool {
+        self.with_subject(|own| other.with_subject(|other| own.is_identical(other)))
+    }
+
     /// What it returns for one input, by the evaluator and the interpreter.
     pub fn answer(&self, input: &Input) -> u32 {
         self.with_subject(|subject| subject.answer(input))

@@ -36,6 +36,7 @@ use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::near::nearest_call;
 use crate::option::{LanguageOption, OptionChoice, OptionForm};
+use crate::selection::Selection;
 use crate::{Parsed, firecracker, limits, spo};
 pub(crate) use flavour::{Flavour, OPERATOR};
 use model::{Entry, Profile};
@@ -175,6 +176,7 @@ impl From<ParsedProfile> for ParsedPolicy {
     fn from(profile: ParsedProfile) -> ParsedPolicy {
         ParsedPolicy {
             installation: profile.installation,
+            selection: Some(profile.selection),
             ..profile.parsed.into()
         }
     }
@@ -279,6 +281,8 @@ pub struct ParsedProfile {
     /// `flags`, `listenerPath` and `listenerMetadata` as written: the runtime installs the filter with these flags,
     /// and sends the descriptor for notifications and the metadata to that socket.
     pub installation: Installation,
+    /// What its entries depend on.
+    pub selection: Selection,
 }
 
 /// Parses a profile: a seccomp object of either flavour, or a container's `config.json` that contains one.
@@ -374,6 +378,7 @@ fn finish(
     // Errors first, so that the limit doesn't cut them off.
     diagnostics.sort_by_key(|diagnostic| !diagnostic.is_error());
     diagnostics.truncate(limits::MAX_DIAGNOSTICS);
+    let selection = profile.as_ref().map(select::selection);
     let installation = profile.map(|profile| Installation {
         flags: profile.flags,
         listener_path: profile.listener_path,
@@ -382,6 +387,7 @@ fn finish(
     ParsedProfile {
         parsed: Parsed::new(ruleset, diagnostics),
         installation: installation.unwrap_or_default(),
+        selection: selection.unwrap_or_default(),
     }
 }
 

@@ -1,10 +1,45 @@
 //! The container engine's selection before the runtime gets the profile: choose architectures by the native one,
 //! drop entries by `includes` and `excludes`, and skip entries without effect.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tamis_abi::Arch;
 
 use super::model::{Entry, Profile, Selector};
+use super::names::DOCKER_CAPABILITIES;
 use super::{OciOptions, Reading};
+use crate::selection::{ENGINE_ARCHES, Selection};
+
+/// What the entries of a profile depend on.
+pub(super) fn selection(profile: &Profile) -> Selection {
+    let selectors = || {
+        let entries = profile.entries.iter();
+        entries.flat_map(|entry| [&entry.includes, &entry.excludes])
+    };
+    let keys = profile.arch_map.iter().map(|family| family.native);
+    let mut natives: BTreeSet<Arch> = keys.collect();
+    // A list of architectures is the same on every machine.
+    if profile.arch_map.is_empty() && profile.arches.is_empty() {
+        natives.extend(ENGINE_ARCHES);
+    }
+    natives.extend(selectors().flat_map(|own| own.arches.iter().copied()));
+    let mut capabilities: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for entry in &profile.entries {
+        let deciding = || entry.includes.caps.iter().chain(&entry.excludes.caps);
+        if deciding().next().is_some() {
+            for name in &entry.names {
+                let own = capabilities.entry(name.text.to_string()).or_default();
+                own.extend(deciding().cloned());
+            }
+        }
+    }
+    Selection {
+        natives,
+        capabilities,
+        kernels: selectors().filter_map(|own| own.min_kernel).collect(),
+        default_capabilities: DOCKER_CAPABILITIES.map(str::to_owned).into(),
+    }
+}
 
 /// The architectures of the filter: the native one first, then those of the profile in order.
 pub(super) fn arches(profile: &Profile, options: &OciOptions) -> Vec<Arch> {

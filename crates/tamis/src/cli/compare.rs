@@ -18,6 +18,7 @@ use tamis_session::{Side, SideOptions};
 
 use super::limits::{LimitArgs, raise, text};
 use super::load::LoadArgs;
+use super::settings::Coverage;
 use super::{Failure, Global, budget, side};
 
 /// What of two filters is compared.
@@ -50,6 +51,8 @@ pub(crate) struct Compared {
     functions: Option<Result<[Function; 2], LimitReached>>,
     /// Calls that the sides answer differently, in any of the scopes compared so far.
     known: Vec<Pair>,
+    /// Which readings of the sides the comparison covers.
+    pub(crate) coverage: Coverage,
 }
 
 /// What is known about two sides.
@@ -87,7 +90,7 @@ impl ScopeArgs {
     /// The scope; the architectures are those that the inputs are read for.
     pub(crate) fn scope(self, load: &LoadArgs) -> Scope {
         Scope {
-            arches: load.arches.clone(),
+            arches: load.arches.to_vec(),
             native_only: self.native,
             actions_only: self.actions_only,
         }
@@ -109,16 +112,16 @@ impl Compared {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
-        let load = load.for_comparison().keeping_variables();
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
+        let coverage = Coverage::of(load, own.each_ref());
+        let load = coverage.first.for_comparison().keeping_variables();
         let mut left = side::read_alone(left.0, &own[0], &load, global)?;
         let mut right = side::read_alone(right.0, &own[1], &load, global)?;
         load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
         note_variables(&variables, global);
         let stop = budget::stop();
-        let is_identical =
-            left.with_subject(|left| right.with_subject(|right| left.is_identical(right)));
+        let is_identical = left.is_identical(&right);
         Ok(Compared {
             left,
             right,
@@ -128,7 +131,38 @@ impl Compared {
             is_identical,
             functions: None,
             known: Vec::new(),
+            coverage,
         })
+    }
+
+    /// Passes each other reading of the sides in which they are not written alike to `see`, with what it is in words and
+    /// what of it is compared, until `see` returns false. Readings in which both sides have the same rules as in an earlier one are left out.
+    pub(crate) fn other_readings(
+        &self,
+        sides: [(&str, &[String]); 2],
+        scope: &Scope,
+        mut see: impl FnMut(&str, &Scope, Compared) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        // What there is to say of the inputs was said at the first reading.
+        let quiet = Global::silent();
+        let mut seen: Vec<[Side; 2]> = vec![[self.left.clone(), self.right.clone()]];
+        for other in self.coverage.others([&self.left, &self.right])? {
+            let compared = Compared::read(sides, self.args, &other.load, &quiet)?;
+            let own = [&compared.left, &compared.right];
+            let is_same = |before: &[Side; 2]| (0..2).all(|at| before[at].is_identical(own[at]));
+            if compared.is_identical || seen.iter().any(is_same) {
+                continue;
+            }
+            seen.push(own.map(Side::clone));
+            let scope = Scope {
+                arches: other.arches,
+                ..scope.clone()
+            };
+            if !see(&other.title, &scope, compared)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The meanings of both sides.

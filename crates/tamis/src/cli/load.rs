@@ -1,11 +1,9 @@
 //! The options that say how to read an input, and loading by them.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValue, TypedValueParser};
 use tamis_abi::{Arch, KernelVersion, host};
-use tamis_diag::{Severity, suggest};
+use tamis_diag::Severity;
 use tamis_lint::{Limits, LintInput, Meaning, Statements};
 use tamis_policy::front_end;
 use tamis_report::lint::FindingEntry;
@@ -15,6 +13,7 @@ use tamis_session::{
     Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
 };
 
+use super::arches::ArchArgs;
 use super::budget::{self, Stage};
 use super::languages::LanguageArgs;
 use super::{Failure, Global, input};
@@ -34,13 +33,8 @@ pub(crate) struct LoadArgs {
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
     pub(crate) from: Option<InputKind>,
-    /// The architecture [default: this machine's]
-    ///
-    /// It is that of the filter, and of calls that name none; may be repeated. The default is without others whose programs the machine runs, such as 32-bit ones. For an OCI profile, a single one is the native
-    /// architecture, to which the profile adds its sub-architectures, unless `--native-only` is given; several are exactly
-    /// those of the filter, the native one first, and `--native-only` is refused.
-    #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, help_heading = None, hide_possible_values = true)]
-    pub(crate) arches: Vec<Arch>,
+    #[command(flatten)]
+    pub(crate) arches: ArchArgs,
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
@@ -64,43 +58,7 @@ pub(crate) struct LoadArgs {
     #[arg(skip)]
     is_installed: bool,
     #[command(flatten)]
-    languages: LanguageArgs,
-}
-
-/// Reads an architecture, and lists them for completion.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ArchParser;
-
-impl TypedValueParser for ArchParser {
-    type Value = Arch;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        arg: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<Arch, clap::Error> {
-        let parser = |name: &str| parse_arch(name);
-        parser.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(
-            Arch::all().map(|arch| PossibleValue::new(arch.name())),
-        ))
-    }
-}
-
-/// The architecture with this name, or an error that names a near one.
-fn parse_arch(name: &str) -> Result<Arch, String> {
-    Arch::from_name(name).ok_or_else(|| {
-        let known =
-            Arch::all().flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]));
-        match suggest::nearest(name, known) {
-            Some(near) => format!("no such architecture; did you mean `{near}`?"),
-            None => "no such architecture; `tamis tables arches` lists them".to_owned(),
-        }
-    })
+    pub(super) languages: LanguageArgs,
 }
 
 /// The architecture that this program was built for.
@@ -121,7 +79,7 @@ impl LoadArgs {
     pub(crate) fn of_systemd(arch: Option<Arch>, strict: bool) -> Result<LoadArgs, Failure> {
         Ok(LoadArgs {
             strict,
-            arches: arch.into_iter().collect(),
+            arches: Vec::from_iter(arch).into(),
             ..LoadArgs::of_kind(InputKind::named("systemd")?)
         })
     }
@@ -130,6 +88,14 @@ impl LoadArgs {
     pub(crate) fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
         LoadArgs {
             from: kind,
+            ..self.clone()
+        }
+    }
+
+    /// The same for these architectures.
+    pub(crate) fn for_arches(&self, arches: &[Arch]) -> LoadArgs {
+        LoadArgs {
+            arches: arches.to_vec().into(),
             ..self.clone()
         }
     }
@@ -174,6 +140,12 @@ impl LoadArgs {
     }
 
     fn load_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
+        if self.arches.is_all {
+            return Err(Failure::usage(
+                "`--arch all` is for commands that compare",
+                "name one architecture, or several for one filter",
+            ));
+        }
         let arch = options.call_arch();
         if options.is_for_this_machine && arch.endian() != host::TARGET.endian {
             return Err(Failure::usage(
@@ -279,7 +251,7 @@ impl LoadArgs {
         LoadOptions {
             kind: self.from,
             policy: front_end::ParseOptions {
-                asked_arches: self.arches.clone(),
+                asked_arches: self.arches.to_vec(),
                 stated_arches_win: self.stated_arches_win,
                 strict: self.strict,
                 kernel: self.kernel,

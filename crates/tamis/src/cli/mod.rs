@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use tamis_diag::escape::harmless;
 use tamis_diag::{Diagnostic, Sources};
 
+pub(crate) mod arches;
 pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod chart;
@@ -38,6 +39,7 @@ pub(crate) mod proc;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod replace;
+pub(crate) mod settings;
 pub(crate) mod side;
 pub(crate) mod target;
 pub(crate) mod trust;
@@ -84,6 +86,14 @@ enum Colour {
 }
 
 impl Global {
+    /// For readings that repeat what was said before.
+    pub(crate) fn silent() -> Global {
+        Global {
+            quiet: true,
+            ..Global::default()
+        }
+    }
+
     /// Whether messages on standard error are coloured.
     pub(crate) fn colours_messages(&self) -> bool {
         self.colours(io::stderr().is_terminal())

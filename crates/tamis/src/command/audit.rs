@@ -232,7 +232,7 @@ fn action(section: &Section, nr: u32) -> Option<Action> {
 fn compare(args: &Args, filters: &[Program], side: &tamis_session::Side) -> AgainstEntry {
     let left = Subject::programs(filters);
     let scope = Scope {
-        arches: args.load.arches.clone(),
+        arches: args.load.arches.to_vec(),
         ..Scope::default()
     };
     let limits = args.limits.limits();

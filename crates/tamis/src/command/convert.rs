@@ -134,7 +134,7 @@ struct Origins {
 
 /// What is known of the input beside its meaning.
 fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
-    let mut arches = args.load.arches.clone();
+    let mut arches = args.load.arches.to_vec();
     let (name, wanted, origins) = match loaded {
         Loaded::Policy(policy) => {
             let origins = Origins {

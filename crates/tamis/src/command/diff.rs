@@ -3,7 +3,7 @@
 use tamis_analysis::{CaseLimits, differences_of};
 use tamis_prover::{ComparisonResult, Pair, Scope};
 use tamis_report::change::{self, Change};
-use tamis_report::diff::DiffReport;
+use tamis_report::diff::{DiffReport, Elsewhere};
 
 use crate::cli::compare::{Compared, Gaps, ScopeArgs};
 use crate::cli::load::LoadArgs;
@@ -68,19 +68,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (&args.new, &args.new_options),
     ];
     let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
-    let listing = list(args, &mut compared, &scope)?;
-    let mut changes = listing.changes;
-    changes.retain(|change| change.is_looser || !args.only_looser);
-    for change in &changes {
-        if let Some((data, pair)) = &change.example {
-            compared.confirm(data, pair)?;
-        }
-    }
+    let mut listing = list(args, &mut compared, &scope)?;
+    let goes_on = compared.coverage.is_asked_for || code(args, &listing) == exit::OK;
+    let elsewhere = match goes_on {
+        true => list_elsewhere(args, &compared, sides, &scope, &mut listing)?,
+        false => Vec::new(),
+    };
+    let extent = compared
+        .coverage
+        .extent([&compared.left, &compared.right], goes_on);
+    let code = code(args, &listing);
     let report = DiffReport {
         old: compared.left.name,
         new: compared.right.name,
         is_complete: listing.is_complete,
-        changes,
+        changes: listing.changes,
+        compared: extent,
+        elsewhere,
         only_looser: args.only_looser,
     };
     let text = if global.json {
@@ -92,7 +96,38 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         report.text(args.max_calls(), is_coloured)
     };
     args.output.text(&text)?;
-    Ok(code(args, &listing.pairs, listing.gaps))
+    Ok(code)
+}
+
+/// The changes of the other readings of both sides; their pairs and gaps are added to the listing.
+fn list_elsewhere(
+    args: &Args,
+    first: &Compared,
+    sides: [(&str, &[String]); 2],
+    scope: &Scope,
+    listing: &mut Listing,
+) -> Result<Vec<Elsewhere>, Failure> {
+    let mut found: Vec<Elsewhere> = Vec::new();
+    first.other_readings(sides, scope, |reading, scope, mut compared| {
+        let own = list(args, &mut compared, scope)?;
+        listing.pairs.extend(own.pairs);
+        listing.gaps = listing.gaps.or(own.gaps);
+        listing.is_complete &= own.is_complete;
+        let is_known = |changes: &[Change]| change::is_same_list(changes, &own.changes);
+        if own.changes.is_empty() || is_known(&listing.changes) {
+            return Ok(true);
+        }
+        match found.iter_mut().find(|before| is_known(&before.changes)) {
+            Some(before) => before.more_readings += 1,
+            None => found.push(Elsewhere {
+                reading: reading.to_owned(),
+                more_readings: 0,
+                changes: own.changes,
+            }),
+        }
+        Ok(true)
+    })?;
+    Ok(found)
 }
 
 /// How many tests a condition may have without `--all`; more than anybody reads.
@@ -145,6 +180,13 @@ fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, 
         Some(differences) => (change::group(&differences.list), differences.is_complete),
         None => (change::of_examples(&found.pairs), is_equal),
     };
+    let mut changes = changes;
+    changes.retain(|change| change.is_looser || !args.only_looser);
+    for change in &changes {
+        if let Some((data, pair)) = &change.example {
+            compared.confirm(data, pair)?;
+        }
+    }
     Ok(Listing {
         changes,
         is_complete,
@@ -154,7 +196,8 @@ fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, 
 }
 
 /// The exit code.
-fn code(args: &Args, pairs: &[Pair], gaps: Option<Gaps>) -> u8 {
+fn code(args: &Args, listing: &Listing) -> u8 {
+    let Listing { pairs, gaps, .. } = listing;
     let only_looser = args.only_looser || args.fail_on_looser;
     let mut counted = pairs
         .iter()

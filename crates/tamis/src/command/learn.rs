@@ -6,7 +6,8 @@ use tamis_learn::{Generality, LearnError, Options, Refused, Run, Wider, learn};
 use tamis_report::learn::{LearnReport, RefusedEntry, WiderEntry};
 use tamis_session::profile::call_name;
 
-use crate::cli::load::{ArchParser, LoadArgs, native_arch};
+use crate::cli::arches::ArchParser;
+use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input, profile};
 

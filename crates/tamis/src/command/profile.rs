@@ -8,7 +8,8 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 use tamis_session::profile::call_name;
 
-use crate::cli::load::{ArchParser, native_arch};
+use crate::cli::arches::ArchParser;
+use crate::cli::load::native_arch;
 use crate::cli::output::{OutputArgs, profile_json};
 use crate::cli::{Failure, Global, exit, input, parquet, profile};
 

@@ -82,11 +82,29 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
     let found = compared.find(&scope, |pair| is_contradicted(question, pair));
     let answer = answer(question, &found);
-    let witnesses = witnesses(&compared, &found.pairs, question)?;
+    let mut result = Outcome {
+        answer,
+        witnesses: witnesses(&compared, &found.pairs, question)?,
+        found,
+        elsewhere: None,
+    };
     let yes_within = match answer {
-        Answer::No => narrower(&mut compared, question, &scope),
+        Answer::No => narrower(&mut compared, question, &scope, args, sides)?,
         Answer::Yes | Answer::Unknown => Narrower::default(),
     };
+    let goes_on = answer == Answer::Yes;
+    if goes_on && let Some(other) = elsewhere(&compared, question, &scope, sides)? {
+        result = other;
+    }
+    let extent = compared
+        .coverage
+        .extent([&compared.left, &compared.right], goes_on);
+    let Outcome {
+        answer,
+        found,
+        witnesses,
+        elsewhere,
+    } = result;
     let report = ProveReport {
         advice: found.gaps.and_then(|gaps| compared.advice(gaps)),
         left: compared.left.name,
@@ -99,6 +117,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         witnesses,
         yes_within: yes_within.scopes.iter().map(ScopeEntry::of).collect(),
         has_gaps_within: yes_within.has_gaps,
+        compared: extent,
+        elsewhere,
     };
     show(&report, global)?;
     Ok(match answer {
@@ -106,6 +126,40 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Answer::No => exit::NO,
         Answer::Unknown => exit::GAVE_UP,
     })
+}
+
+/// What was found out in one reading of the sides.
+struct Outcome {
+    answer: Answer,
+    found: Finding,
+    witnesses: Vec<WitnessEntry>,
+    /// The reading in words, if it is another than the first.
+    elsewhere: Option<String>,
+}
+
+/// The first other reading of both sides in which the answer is no, else one in which it is unknown.
+fn elsewhere(
+    first: &Compared,
+    question: Question,
+    scope: &Scope,
+    sides: [(&str, &[String]); 2],
+) -> Result<Option<Outcome>, Failure> {
+    let mut outcome: Option<Outcome> = None;
+    first.other_readings(sides, scope, |reading, scope, mut compared| {
+        let found = compared.find(scope, |pair| is_contradicted(question, pair));
+        let answer = answer(question, &found);
+        if answer == Answer::Yes || answer == Answer::Unknown && outcome.is_some() {
+            return Ok(true);
+        }
+        outcome = Some(Outcome {
+            answer,
+            witnesses: witnesses(&compared, &found.pairs, question)?,
+            found,
+            elsewhere: Some(reading.to_owned()),
+        });
+        Ok(answer != Answer::No)
+    })?;
+    Ok(outcome)
 }
 
 /// A confirmed call for every pair of answers that speaks against the question; if none does, for every
@@ -142,7 +196,13 @@ struct Narrower {
 
 /// The widest narrower scopes in which the answer is yes: by numbers and actions, and then by
 /// architecture.
-fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narrower {
+fn narrower(
+    compared: &mut Compared,
+    question: Question,
+    scope: &Scope,
+    args: &Args,
+    sides: [(&str, &[String]); 2],
+) -> Result<Narrower, Failure> {
     let arches = match scope.arches.as_slice() {
         [] => {
             // Few mean to compare x32 alone, and it shares its audit value with x86_64.
@@ -195,10 +255,41 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narro
             found.push(narrowed);
         }
     }
-    Narrower {
-        scopes: found,
-        has_gaps,
+    let mut scopes = Vec::new();
+    for scope in found {
+        scopes.extend(tried(question, scope, args, sides));
     }
+    Ok(Narrower { scopes, has_gaps })
+}
+
+/// What of a narrower scope is yes if its architectures are asked for, as an advice says: profiles are then read for
+/// these. Where that is only so for some, or together they can't be read, each stands by itself.
+fn tried(
+    question: Question,
+    scope: Scope,
+    args: &Args,
+    sides: [(&str, &[String]); 2],
+) -> Vec<Scope> {
+    if scope.arches == *args.load.arches {
+        return vec![scope];
+    }
+    let is_yes = |scope: &Scope| {
+        let load = args.load.for_arches(&scope.arches);
+        let compared = Compared::read(sides, args.scope, &load, &Global::silent());
+        compared.is_ok_and(|mut compared| {
+            answer(question, &compared.find_briefly(scope)) == Answer::Yes
+        })
+    };
+    if is_yes(&scope) {
+        return vec![scope];
+    }
+    let alone = scope.arches.iter().map(|arch| Scope {
+        arches: vec![*arch],
+        ..scope.clone()
+    });
+    alone
+        .filter(|alone| scope.arches.len() > 1 && is_yes(alone))
+        .collect()
 }
 
 /// Whether one scope compares all that another does.

@@ -6,8 +6,9 @@ use tamis_diag::{Code, code, suggest};
 use tamis_policy::{front_end, option};
 use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow, Table};
 
+use crate::cli::arches::ArchParser;
 use crate::cli::output::show;
-use crate::cli::{Failure, Global, exit, load};
+use crate::cli::{Failure, Global, exit};
 
 /// Look up architectures, calls, constants, codes and options
 #[derive(clap::Args)]
@@ -73,7 +74,7 @@ struct Query {
     /// A name, a part of a name, or a number; without it everything is listed
     pattern: Option<String>,
     /// Only this architecture; may be repeated
-    #[arg(long = "arch", value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true)]
+    #[arg(long = "arch", value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true)]
     arches: Vec<Arch>,
 }
 

@@ -15,7 +15,8 @@ use tamis_kernel::interrupt::Interrupts;
 use tamis_recorder::view::{Decoder, Lines, Prefix, Sink, Watched};
 use tamis_session::path_text::PathText;
 
-use crate::cli::load::{ArchParser, native_arch};
+use crate::cli::arches::ArchParser;
+use crate::cli::load::native_arch;
 use crate::cli::{Failure, Global, platform, replace};
 
 mod item;

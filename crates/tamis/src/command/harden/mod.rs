@@ -29,7 +29,8 @@ use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
 use tamis_session::path_text::PathText;
 use tamis_session::{Input, Policy};
 
-use crate::cli::load::{self, LoadArgs};
+use crate::cli::arches::ArchParser;
+use crate::cli::load::LoadArgs;
 use crate::cli::replace::{INSTALLED_FOLDER, make_folder};
 use crate::cli::target::TargetArgs;
 use crate::cli::trust::{Span, nearest_folder, weakness};
@@ -99,7 +100,7 @@ pub(crate) struct Args {
     #[arg(long, hide_short_help = true)]
     rewrite: bool,
     /// The architecture of the machine that runs the service [default: this machine's]
-    #[arg(long, value_name = "ARCH", value_parser = load::ArchParser, hide_possible_values = true, hide_short_help = true)]
+    #[arg(long, value_name = "ARCH", value_parser = ArchParser, hide_possible_values = true, hide_short_help = true)]
     arch: Option<Arch>,
     /// Treat warnings about the unit as errors
     #[arg(long, hide_short_help = true)]

@@ -189,7 +189,11 @@ fn profile(
 ) -> Result<(serde_json::Value, Vec<String>), Failure> {
     let (name, arches, installation) = match loaded {
         Loaded::Policy(policy) => (&policy.name, policy.arches(), policy.installation.clone()),
-        Loaded::Program(raw) => (&raw.name, args.load.arches.clone(), Installation::default()),
+        Loaded::Program(raw) => (
+            &raw.name,
+            args.load.arches.to_vec(),
+            Installation::default(),
+        ),
     };
     let source = Source {
         name: name.clone(),

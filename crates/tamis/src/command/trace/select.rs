@@ -271,7 +271,7 @@ fn compiled(
     global: &Global,
 ) -> Result<Program, Failure> {
     let mut load = LoadArgs::of_kind(InputKind::named("tamis")?).for_filter();
-    load.arches = arches.to_vec();
+    load.arches = arches.to_vec().into();
     let mut text = String::new();
     for target in targets {
         let name = target.checked()?;
@@ -293,7 +293,7 @@ fn compiled(
         let mut mistakes = Vec::new();
         let mut rules = String::new();
         for arch in arches {
-            load.arches = vec![*arch];
+            load.arches = vec![*arch].into();
             let rule = match target.load(&load) {
                 Ok(()) => format!("{action} {}", target.text()),
                 Err(mistake) => {
@@ -307,7 +307,7 @@ fn compiled(
             };
             rules += &format!("on {arch} {{\n{rule}\n}}\n");
         }
-        load.arches = arches.to_vec();
+        load.arches = arches.to_vec().into();
         // What is wrong everywhere is a mistake, which is told of this machine if it is among them.
         if mistakes.len() == arches.len() {
             mistakes.sort_by_key(|(is_foreign, _)| *is_foreign);

@@ -1,0 +1,300 @@
+//! What decides, beside its text, which entries of a policy count: the machine, the capabilities of the container, the
+//! kernel.
+//!
+//! A container engine drops entries before the runtime reads a profile, so one reading of a profile says nothing of the
+//! entries that were dropped. [`settings`] lists readings that together take every entry each way: a call's answer
+//! depends only on the capabilities of the entries that name the call, so all sets of these, call by call, are enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use tamis_abi::{Arch, KernelVersion};
+
+/// The most capabilities that may decide together about a call.
+const MAX_DECIDING: usize = 8;
+/// The most readings.
+const MAX_SETTINGS: usize = 4096;
+
+/// The machines for which container engines are built; a profile that names no architecture is for each of them.
+pub const ENGINE_ARCHES: [Arch; 9] = [
+    Arch::X86_64,
+    Arch::X86,
+    Arch::Aarch64,
+    Arch::Arm,
+    Arch::Riscv64,
+    Arch::Ppc64le,
+    Arch::S390x,
+    Arch::Mipsel64,
+    Arch::Loongarch64,
+];
+
+/// What a profile's entries depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The native architectures for which the profile is read differently.
+    pub natives: BTreeSet<Arch>,
+    /// Per name of a call, the capabilities on which entries with this name depend.
+    pub capabilities: BTreeMap<String, BTreeSet<String>>,
+    /// The first kernels for which entries count, or no longer count.
+    pub kernels: BTreeSet<KernelVersion>,
+    /// The capabilities that stand for a container without options, as `CAP_CHOWN`.
+    pub default_capabilities: BTreeSet<String>,
+}
+
+/// What one reading of a profile takes from the engine; `None` stands for the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Setting {
+    /// The native architecture.
+    pub native: Option<Arch>,
+    /// What differs from the default capabilities.
+    pub capabilities: Option<Capabilities>,
+    /// The kernel's version.
+    pub kernel: Option<KernelVersion>,
+}
+
+/// Capabilities that differ from the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capabilities {
+    /// Those that the container has in addition.
+    pub added: BTreeSet<String>,
+    /// Those that it lacks.
+    pub dropped: BTreeSet<String>,
+    /// All that it has.
+    pub all: BTreeSet<String>,
+}
+
+/// Too many readings would be needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+/// Which choices of the engine vary; the others are fixed by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Varying {
+    /// The native architecture.
+    pub natives: bool,
+    /// The capabilities.
+    pub capabilities: bool,
+    /// The kernel.
+    pub kernels: bool,
+}
+
+impl Varying {
+    /// Nothing varies.
+    pub const NOTHING: Varying = Varying {
+        natives: false,
+        capabilities: false,
+        kernels: false,
+    };
+}
+
+/// The readings of profiles that take each entry of any of them in every way, the default reading first, and those with
+/// few differences from it before others.
+///
+/// # Errors
+/// If there would be too many.
+///
+/// ```
+/// use tamis_policy::selection::{Selection, Varying, settings};
+/// let mut selection = Selection::default();
+/// let capabilities = ["CAP_SYS_NICE".to_owned()].into();
+/// selection.capabilities.insert("keyctl".to_owned(), capabilities);
+/// let all = Varying { natives: true, capabilities: true, kernels: true };
+/// let settings: Vec<String> = settings(&[&selection], all)
+///     .unwrap()
+///     .iter()
+///     .map(ToString::to_string)
+///     .collect();
+/// assert_eq!(settings, ["by default", "with CAP_SYS_NICE"]);
+/// ```
+pub fn settings(selections: &[&Selection], varying: Varying) -> Result<Vec<Setting>, TooMany> {
+    let natives = selections
+        .iter()
+        .flat_map(|own| own.natives.iter().copied());
+    let natives: BTreeSet<Arch> = natives.filter(|_| varying.natives).collect();
+    let capabilities = match varying.capabilities {
+        true => capability_sets(selections)?,
+        false => BTreeSet::new(),
+    };
+    let kernels = match varying.kernels {
+        true => kernels(selections),
+        false => BTreeSet::new(),
+    };
+    let count = (natives.len() + 1) * (capabilities.len() + 1) * (kernels.len() + 1);
+    if count > MAX_SETTINGS {
+        return Err(TooMany);
+    }
+    fn or_default<T: Clone>(own: &BTreeSet<T>) -> impl Iterator<Item = Option<T>> + Clone {
+        std::iter::once(None).chain(own.iter().cloned().map(Some))
+    }
+    let mut settings = Vec::with_capacity(count);
+    for native in or_default(&natives) {
+        for capabilities in or_default(&capabilities) {
+            for kernel in or_default(&kernels) {
+                settings.push(Setting {
+                    native,
+                    capabilities: capabilities.clone(),
+                    kernel,
+                });
+            }
+        }
+    }
+    settings.sort_by_cached_key(|setting| (setting.differences(), setting.clone()));
+    Ok(settings)
+}
+
+/// All sets of the capabilities that decide together about a call, as differences from the default.
+fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, TooMany> {
+    let mut deciding: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut default: BTreeSet<String> = BTreeSet::new();
+    for selection in selections {
+        default.extend(selection.default_capabilities.iter().cloned());
+        for (call, capabilities) in &selection.capabilities {
+            let all = deciding.entry(call).or_default();
+            all.extend(capabilities.iter().map(String::as_str));
+        }
+    }
+    let groups: BTreeSet<&BTreeSet<&str>> = deciding.values().collect();
+    let mut sets = BTreeSet::new();
+    for group in groups {
+        if group.len() > MAX_DECIDING {
+            return Err(TooMany);
+        }
+        for held in 0..1_usize << group.len() {
+            let mut changed = Capabilities {
+                all: default.clone(),
+                ..Capabilities::default()
+            };
+            for (bit, capability) in group.iter().enumerate() {
+                let is_held = held >> bit & 1 == 1;
+                match (is_held, default.contains(*capability)) {
+                    (true, false) => {
+                        changed.all.insert((*capability).to_owned());
+                        changed.added.insert((*capability).to_owned());
+                    }
+                    (false, true) => {
+                        changed.all.remove(*capability);
+                        changed.dropped.insert((*capability).to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            if !changed.added.is_empty() || !changed.dropped.is_empty() {
+                sets.insert(changed);
+            }
+        }
+    }
+    Ok(sets)
+}
+
+/// A kernel between each two versions from which entries change; the newest is the default.
+fn kernels(selections: &[&Selection]) -> BTreeSet<KernelVersion> {
+    let versions = selections
+        .iter()
+        .flat_map(|own| own.kernels.iter().copied());
+    let mut versions: BTreeSet<KernelVersion> = versions.collect();
+    let newest = versions.pop_last();
+    if newest.is_some() {
+        versions.insert(KernelVersion::new(0, 0));
+    }
+    versions
+}
+
+impl Setting {
+    /// The number of choices that differ from the default.
+    fn differences(&self) -> usize {
+        let capabilities = self.capabilities.as_ref();
+        let changed = capabilities.map_or(0, |own| own.added.len() + own.dropped.len());
+        changed + usize::from(self.native.is_some()) + usize::from(self.kernel.is_some())
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.native.map(|arch| format!("on {arch}")));
+        if let Some(capabilities) = &self.capabilities {
+            let list = |own: &BTreeSet<String>| own.iter().cloned().collect::<Vec<_>>().join(", ");
+            if !capabilities.added.is_empty() {
+                parts.push(format!("with {}", list(&capabilities.added)));
+            }
+            if !capabilities.dropped.is_empty() {
+                parts.push(format!("without {}", list(&capabilities.dropped)));
+            }
+        }
+        if let Some(kernel) = self.kernel {
+            parts.push(match kernel == KernelVersion::new(0, 0) {
+                true => "on the oldest kernels".to_owned(),
+                false => format!("on Linux {kernel}"),
+            });
+        }
+        match parts.is_empty() {
+            true => f.write_str("by default"),
+            false => f.write_str(&parts.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Varying = Varying {
+        natives: true,
+        capabilities: true,
+        kernels: true,
+    };
+
+    fn selection(rows: &[(&str, &[&str])], default: &[&str]) -> Selection {
+        let texts = |list: &[&str]| list.iter().map(|own| (*own).to_owned()).collect();
+        Selection {
+            capabilities: rows
+                .iter()
+                .map(|(call, own)| ((*call).to_owned(), texts(own)))
+                .collect(),
+            default_capabilities: texts(default),
+            ..Selection::default()
+        }
+    }
+
+    #[test]
+    fn capabilities_that_decide_about_one_call_are_combined() {
+        let left = selection(&[("bpf", &["A"]), ("keyctl", &["C"])], &["D"]);
+        let right = selection(&[("bpf", &["B", "D"])], &["D"]);
+        let sets = settings(&[&left, &right], ALL).unwrap();
+        let held = |setting: &Setting| {
+            let own = setting.capabilities.as_ref();
+            let own = own.map_or_else(|| left.default_capabilities.clone(), |own| own.all.clone());
+            own.into_iter().collect::<String>()
+        };
+        let mut held: Vec<String> = sets.iter().map(held).collect();
+        assert_eq!(held[0], "D");
+        held.sort();
+        assert_eq!(held, ["", "A", "AB", "ABD", "AD", "B", "BD", "CD", "D"]);
+    }
+
+    #[test]
+    fn kernels_around_each_version_are_read() {
+        let version = |minor| KernelVersion::new(4, minor);
+        let own = Selection {
+            kernels: [version(8), version(14)].into(),
+            ..Selection::default()
+        };
+        let kernels = settings(&[&own], ALL).unwrap();
+        let kernels: BTreeSet<_> = kernels.iter().map(|setting| setting.kernel).collect();
+        let oldest = Some(KernelVersion::new(0, 0));
+        assert_eq!(kernels, [None, oldest, Some(version(8))].into());
+    }
+
+    #[test]
+    fn too_many_are_an_error_and_fixed_choices_do_not_vary() {
+        let names: Vec<String> = (0..9).map(|number| format!("CAP_{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let many = selection(&[("bpf", &names)], &[]);
+        assert_eq!(settings(&[&many], ALL), Err(TooMany));
+        let fixed = Varying {
+            capabilities: false,
+            ..ALL
+        };
+        assert_eq!(settings(&[&many], fixed).unwrap(), [Setting::default()]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a comparison covers: the machines, capabilities and kernels for which profiles are read.
+//!
+//! One reading of a profile leaves out the entries for other architectures and capabilities. Where nobody chose these,
+//! a comparison that finds no change goes on to the other readings ([`tamis_policy::selection`]), so that an answer of
+//! "no changes" holds for every container; `--arch all` and `--cap all` list the changes of all readings.
+
+use tamis_abi::Arch;
+use tamis_policy::selection::{self, ENGINE_ARCHES, Selection, Setting, Varying};
+use tamis_report::extent::{Extent, Readings};
+use tamis_session::{Assignment, Loaded, Side, SideOptions};
+
+use super::Failure;
+use super::load::LoadArgs;
+
+/// The option of capabilities, and its value for all sets of them.
+const CAPABILITIES: &str = "cap";
+const ALL: &str = "all";
+
+/// The readings that a comparison covers.
+pub(crate) struct Coverage {
+    /// How both sides are read first.
+    pub(crate) first: LoadArgs,
+    varying: Varying,
+    /// Whether all readings were asked for.
+    pub(crate) is_asked_for: bool,
+}
+
+/// A reading that differs from the first.
+pub(crate) struct OtherReading {
+    /// In words: `on aarch64 with CAP_SYS_NICE`.
+    pub(crate) title: String,
+    /// The architectures whose calls are compared; all if empty, as on another machine.
+    pub(crate) arches: Vec<Arch>,
+    pub(crate) load: LoadArgs,
+}
+
+impl Coverage {
+    /// What the options of a comparison ask for.
+    pub(crate) fn of(load: &LoadArgs, own: [&SideOptions; 2]) -> Coverage {
+        let is_all = |option: &Assignment| {
+            option.name == CAPABILITIES
+                && option
+                    .value
+                    .as_deref()
+                    .is_some_and(|own| own.eq_ignore_ascii_case(ALL))
+        };
+        let mut first = load.clone();
+        let all_arches = first.arches.is_all;
+        first.arches.is_all = false;
+        let all_capabilities = first.languages.list.iter().any(is_all);
+        first.languages.list.retain(|option| !is_all(option));
+        let is_capability = |option: &Assignment| option.name == CAPABILITIES;
+        let has_capabilities = first.languages.list.iter().any(is_capability)
+            || own.iter().any(|own| own.named.iter().any(is_capability));
+        let has_kernel = first.kernel.is_some() || own.iter().any(|own| own.kernel.is_some());
+        Coverage {
+            varying: Varying {
+                natives: all_arches || first.arches.is_empty(),
+                capabilities: all_capabilities || !has_capabilities,
+                kernels: !has_kernel,
+            },
+            is_asked_for: all_arches || all_capabilities,
+            first,
+        }
+    }
+
+    /// The readings of two sides beside the first.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(crate) fn others(&self, sides: [&Side; 2]) -> Result<Vec<OtherReading>, Failure> {
+        if !self.goes_on(sides) {
+            return Ok(Vec::new());
+        }
+        let filters = || sides.into_iter().flat_map(Side::filters);
+        let own: Vec<Selection> = filters()
+            .filter_map(|filter| self.selection(filter))
+            .collect();
+        let own: Vec<&Selection> = own.iter().collect();
+        let settings = selection::settings(&own, self.varying).map_err(|_| {
+            Failure::gave_up(
+                "the entries depend on too many capabilities to compare all sets of them",
+                Some("choose some with `--cap`".to_owned()),
+            )
+        })?;
+        let first = self.first.call_arch();
+        let others = settings.iter().filter(|setting| {
+            // The default reading is among those for this machine.
+            **setting != Setting::default() && setting.native != Some(first)
+        });
+        Ok(others.map(|setting| self.reading(setting)).collect())
+    }
+
+    /// Whether there is more to compare than the first reading: a program or a policy that is made for one reading of a
+    /// profile differs from its others, so both sides must be profiles unless all readings are asked for.
+    fn goes_on(&self, sides: [&Side; 2]) -> bool {
+        let is_profile = |filter: &Loaded| match filter {
+            Loaded::Policy(policy) => policy.selection.is_some(),
+            Loaded::Program(_) => false,
+        };
+        self.is_asked_for
+            || sides
+                .iter()
+                .all(|side| side.filters().iter().any(is_profile))
+    }
+
+    fn selection(&self, filter: &Loaded) -> Option<Selection> {
+        let Loaded::Policy(policy) = filter else {
+            return None;
+        };
+        match &policy.selection {
+            Some(selection) => Some(selection.clone()),
+            // A policy that states no architecture is for each machine; that is compared on request.
+            None if self.is_asked_for && !policy.states_arches => Some(Selection {
+                natives: ENGINE_ARCHES.into(),
+                ..Selection::default()
+            }),
+            None => None,
+        }
+    }
+
+    fn reading(&self, setting: &Setting) -> OtherReading {
+        let mut load = self.first.clone();
+        if let Some(native) = setting.native {
+            load.arches = vec![native].into();
+        }
+        if let Some(capabilities) = &setting.capabilities {
+            let list = &mut load.languages.list;
+            list.retain(|option| option.name != CAPABILITIES);
+            let all = capabilities.all.iter();
+            list.extend(all.map(|own| Assignment::new(CAPABILITIES, own.as_str())));
+            if capabilities.all.is_empty() {
+                list.push(Assignment::new(CAPABILITIES, ""));
+            }
+        }
+        load.kernel = setting.kernel.or(load.kernel);
+        OtherReading {
+            title: setting.to_string(),
+            arches: match setting.native {
+                Some(_) => Vec::new(),
+                None => load.arches.to_vec(),
+            },
+            load,
+        }
+    }
+
+    /// What a comparison covered: all readings, or the first.
+    pub(crate) fn extent(&self, sides: [&Side; 2], has_others: bool) -> Extent {
+        let policies = || {
+            let filters = sides.into_iter().flat_map(Side::filters);
+            filters.filter_map(|filter| match filter {
+                Loaded::Policy(policy) => Some(policy),
+                Loaded::Program(_) => None,
+            })
+        };
+        let has_capabilities = policies().any(|policy| policy.selection.is_some());
+        let has_several = has_capabilities || policies().any(|policy| !policy.states_arches);
+        let varies = match has_capabilities {
+            true => self.varying != Varying::NOTHING,
+            false => self.varying.natives,
+        };
+        let readings = match has_several {
+            false => Readings::Only,
+            true if !varies => Readings::Chosen,
+            true if has_others && self.goes_on(sides) => Readings::All,
+            true => Readings::Default,
+        };
+        Extent {
+            readings,
+            first: has_several.then(|| self.first_in_words(has_capabilities)),
+            has_arches: self.varying.natives,
+            has_capabilities,
+        }
+    }
+
+    fn first_in_words(&self, has_capabilities: bool) -> String {
+        let arches: Vec<&str> = match self.first.arches.is_empty() {
+            true => vec![self.first.call_arch().name()],
+            false => self.first.arches.iter().copied().map(Arch::name).collect(),
+        };
+        let arches = arches.join(", ");
+        if !has_capabilities {
+            return arches;
+        }
+        let options = self.first.languages.list.iter();
+        let own = options.filter(|option| option.name == CAPABILITIES);
+        let own: Vec<&str> = own.filter_map(|option| option.value.as_deref()).collect();
+        let capabilities = match own.as_slice() {
+            [] => "Docker's default capabilities".to_owned(),
+            [""] => "no capability".to_owned(),
+            own => own.join(", "),
+        };
+        format!("{arches} with {capabilities}")
+    }
+}
