@@ -32,9 +32,7 @@ codes! { OCI;
          have 64 bits, `errnoRet` is below 4095, the value that libseccomp refuses.";
     OCI_CONTRADICTION = "TM0310", "members that exclude each other",
         "`names` and the older `name`, or `architectures` and `archMap`, are synonyms; container engines \
-         reject a profile with both. So is one with `defaultErrnoRet` and a default action that takes no \
-         number. `errnoRet` of an entry whose action takes none and `listenerMetadata` without \
-         `listenerPath` have no effect and are warnings.";
+         reject a profile with both. `listenerMetadata` without `listenerPath` has no effect and is a warning.";
     OCI_REPEATED_INDEX = "TM0311", "conditions on one argument are alternatives",
         "All conditions of an entry must hold, unless two of them test the same argument. libseccomp cannot \
          express that, so container runtimes add every condition of the entry as a separate rule: the entry \
@@ -67,6 +65,9 @@ codes! { OCI;
         "Container engines written in Go match JSON keys case-insensitively: `Args` is `args`, and of `args` \
          and `Args` the last has effect. Other engines ignore such a member. So the meaning of the profile \
          depends on the engine, and it is an error.";
+    OCI_RUNTIMES = "TM0320", "container runtimes disagree",
+        "One container runtime runs such a profile, another refuses it, or reads it otherwise. tamis makes the \
+         filter of those that run it; the warning names the others. It is an error with --strict.";
     OCI_LOOSER = "TM0319", "libseccomp grants more than the entries say",
         "libseccomp merges the conditions of all entries for one call into one graph, and shares what follows an \
          inequality between the ways that lead there. So a call can get the action of an entry whose conditions \

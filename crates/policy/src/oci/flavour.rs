@@ -1,5 +1,5 @@
-//! The two flavours of profiles: for container engines and runtimes, and for the Kubernetes operator that writes
-//! profiles for them.
+//! The flavours of profiles: of container engines, of runtimes, and of the Kubernetes operator that writes profiles for
+//! them.
 
 use jsonc_parser::ast::Object;
 use tamis_abi::Arch;
@@ -19,9 +19,12 @@ pub(crate) struct Flavour {
     pub(super) arches: &'static [(&'static str, Arch)],
     /// Whether `SCMP_ARCH_NATIVE` is among them.
     pub(super) names_native: bool,
-    /// Whether the members for selection by engines exist: `archMap`, `includes`, `excludes`; and the older `name`,
-    /// and a `defaultErrnoRet`.
+    /// Whether the members that engines read exist: `archMap`, `includes`, `excludes`, and the older `name`.
     pub(super) selects: bool,
+    /// Whether an entry without names is a mistake instead of one that is skipped.
+    pub(super) needs_names: bool,
+    /// Whether there is a `defaultErrnoRet`.
+    pub(super) has_default_errno: bool,
     /// Whether zero is equivalent to a missing member: for `value` and `errnoRet`.
     pub(super) omits_zero: bool,
     /// The largest `value`.
@@ -30,7 +33,7 @@ pub(crate) struct Flavour {
     pub(super) folds_case: bool,
 }
 
-/// Profiles of runtimes and engines.
+/// Profiles of engines, which runtimes take in part.
 pub(super) static RUNTIME: Flavour = Flavour {
     profile_members: &[
         "defaultAction",
@@ -49,6 +52,30 @@ pub(super) static RUNTIME: Flavour = Flavour {
     arches: &ARCHES,
     names_native: false,
     selects: true,
+    needs_names: false,
+    has_default_errno: true,
+    omits_zero: false,
+    max_value: u64::MAX,
+    folds_case: true,
+};
+
+/// `linux.seccomp` of a container's configuration, as the specification has it: runtimes ignore the members of engines.
+pub(super) static CONFIGURATION: Flavour = Flavour {
+    profile_members: &[
+        "defaultAction",
+        "defaultErrnoRet",
+        "architectures",
+        "flags",
+        "listenerPath",
+        "listenerMetadata",
+        "syscalls",
+    ],
+    entry_members: &["names", "action", "errnoRet", "args"],
+    arches: &ARCHES,
+    names_native: false,
+    selects: false,
+    needs_names: false,
+    has_default_errno: true,
     omits_zero: false,
     max_value: u64::MAX,
     folds_case: true,
@@ -71,6 +98,8 @@ pub(crate) static OPERATOR: Flavour = Flavour {
     arches: ARCHES.split_at(19).0,
     names_native: true,
     selects: false,
+    needs_names: true,
+    has_default_errno: false,
     omits_zero: true,
     max_value: i64::MAX as u64,
     folds_case: false,

@@ -22,6 +22,7 @@ mod lower;
 mod model;
 pub(crate) mod names;
 mod read;
+mod runtimes;
 mod select;
 mod text;
 

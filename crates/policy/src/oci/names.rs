@@ -93,11 +93,21 @@ pub(super) const FLAGS: [(&str, ()); 4] = [
     ("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", ()),
 ];
 
-/// An architecture by its name in `includes` and `excludes`: the names of the Go language, some with an older form.
+/// An architecture by its name in `includes` and `excludes`, if an engine has one of that name: Go's for the two most
+/// frequent, libseccomp's for others.
 pub(super) fn engine_arch(name: &str) -> Option<Arch> {
     match name {
-        "386" => Some(Arch::X86),
-        _ => Arch::from_name(name),
+        "amd64" => Some(Arch::X86_64),
+        "arm64" => Some(Arch::Aarch64),
+        "mips3l64n32" => Some(Arch::Mipsel64n32),
+        _ => {
+            let arch = Arch::from_name(name).filter(|arch| arch.name() == name)?;
+            let is_unknown = matches!(
+                arch,
+                Arch::X86_64 | Arch::Aarch64 | Arch::M68k | Arch::Sh | Arch::Sheb
+            );
+            (!is_unknown).then_some(arch)
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::Ranged;
+use jsonc_parser::common::{Range, Ranged};
 use tamis_abi::syscall::Name;
-use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, consts};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::{Diagnostic, code};
 use tamis_scmp::Comparison;
@@ -15,6 +15,7 @@ use super::flavour::{self, Flavour};
 use super::json::check_case;
 use super::model::{ArchFamily, CallName, Condition, Entry, KernelVersion, Profile, Selector};
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
+use super::runtimes;
 
 const DEFAULT_ACTION: &str = "defaultAction";
 const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];
@@ -25,10 +26,26 @@ const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
 pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<Profile<'t>> {
     let flavour = &flavour::RUNTIME;
     let root = reader.object(document, "a profile")?;
-    let is_configuration = member(root, "defaultAction").is_none()
-        && (member(root, "linux").is_some() || member(root, "ociVersion").is_some());
+    // A configuration that has a profile is one, whatever else it has.
+    let has_profile = member(root, "linux")
+        .and_then(Value::as_object)
+        .is_some_and(|linux| member(linux, "seccomp").is_some());
+    let default = member(root, DEFAULT_ACTION);
+    let is_configuration = has_profile
+        || default.is_none()
+            && (member(root, "linux").is_some() || member(root, "ociVersion").is_some());
     if !is_configuration {
         return read_profile(reader, flavour, root);
+    }
+    if let Some(outer) = default {
+        let place = reader.span(outer.range());
+        runtimes::warn(
+            reader,
+            place,
+            "`defaultAction` beside `linux` is no part of the profile",
+            "runtimes read `linux.seccomp` alone",
+            "delete it",
+        );
     }
     check_case(reader, root, &["linux", "defaultAction"]);
     let linux = match member(root, "linux") {
@@ -41,7 +58,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     match linux.and_then(|linux| member(linux, "seccomp")) {
         Some(seccomp) => {
             let object = reader.object(seccomp, "`linux.seccomp`")?;
-            read_profile(reader, flavour, object)
+            read_profile(reader, &flavour::CONFIGURATION, object)
         }
         None => {
             let message = "the container configuration has no `linux.seccomp`".to_owned();
@@ -100,7 +117,7 @@ pub(super) fn read_profile<'t>(
         }),
         None => Vec::new(),
     };
-    Some(Profile {
+    let profile = Profile {
         default: default?,
         arches,
         arch_map,
@@ -108,7 +125,10 @@ pub(super) fn read_profile<'t>(
         listener_path,
         listener_metadata,
         entries,
-    })
+    };
+    let start = reader.span(start_of(root.range));
+    runtimes::check(reader, &profile, start);
+    Some(profile)
 }
 
 fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
@@ -157,7 +177,15 @@ fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: &Object) -> Vec<A
             .string(value, "`architecture`")
             .and_then(|name| reader.lookup("architecture", name, value.range(), &ARCHES));
         let others = read_arches(reader, flavour, object, "subArchitectures");
-        families.extend(native.map(|native| ArchFamily { native, others }));
+        let Some(native) = native else { continue };
+        if families.iter().any(|own: &ArchFamily| own.native == native) {
+            let place = reader.span(value.range());
+            let message = format!("`archMap` has {native} twice");
+            let label = "container engines take the first of them";
+            runtimes::warn(reader, place, &message, label, "delete this one");
+            continue;
+        }
+        families.push(ArchFamily { native, others });
     }
     families
 }
@@ -168,6 +196,9 @@ fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> 
     flavour.check_members(reader, object, what, flavour.entry_members);
     let names = read_names(reader, flavour, object);
     let action = read_action(reader, flavour, object, &["action", "errnoRet"], what);
+    if flavour.selects {
+        check_members_of_engines(reader, object, action);
+    }
     let args = match member(object, "args") {
         Some(list) => reader.array(list, "`args`").map_or(Vec::new(), |list| {
             let elements = list.elements.iter();
@@ -191,53 +222,106 @@ fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> 
     })
 }
 
-/// The names of an entry: `names`, or the older `name` for a single one.
+/// Reports members that some engines read: `comment`, which must be a text, and `errno`, which Podman prefers.
+fn check_members_of_engines(reader: &mut Reader, object: &Object, action: Option<Action>) {
+    if let Some(comment) = member(object, "comment") {
+        reader.string(comment, "`comment`");
+    }
+    let Some(value) = member(object, "errno") else {
+        return;
+    };
+    let Some(name) = reader
+        .string(value, "`errno`")
+        .filter(|name| !name.is_empty())
+    else {
+        return;
+    };
+    let Some(action) = action else { return };
+    if !names::takes_errno(action.kind)
+        || consts::value(Arch::X86_64, name) != Some(u64::from(action.data))
+    {
+        let message = format!("Podman returns `errno`, {name}, in place of `errnoRet`");
+        let place = reader.span(value.range());
+        let label = "runc and Docker ignore it";
+        runtimes::warn(reader, place, &message, label, "set both to the same error");
+    }
+}
+
+/// The names of an entry: `names`, or the older `name` for a single one; `None` if it names no call.
 fn read_names<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
     object: &Object<'t>,
 ) -> Option<Vec<CallName<'t>>> {
-    let call_name = |reader: &Reader, text: &Cow<'t, str>, range| CallName {
-        text: text.clone(),
-        span: reader.span(range),
-        known: Name::find(text),
-    };
-    let mut names: Vec<CallName> = match member(object, "names") {
-        Some(value) => {
-            let listed = reader.strings(value, "`names`").into_iter();
-            listed
-                .map(|(text, range)| call_name(reader, text, range))
-                .collect()
+    let mut names = Vec::new();
+    if let Some(value) = member(object, "names") {
+        for (text, range) in reader.strings(value, "`names`") {
+            names.extend(read_name(reader, text, range));
         }
-        None => Vec::new(),
-    };
+    }
     if flavour.selects
         && let Some(value) = member(object, "name")
         && let Some(name) = reader.string(value, "`name`")
-        && !name.is_empty()
     {
-        if !names.is_empty() {
+        if !names.is_empty() && !name.is_empty() {
             let message = "an entry has either `names` or `name`".to_owned();
             let label = "`names` is also present";
             reader.error(code::OCI_CONTRADICTION, value.range(), message, label);
         }
-        names.push(call_name(reader, name, value.range()));
+        names.extend(read_name(reader, name, value.range()));
     }
-    let has_key = member(object, "names").is_some() || member(object, "name").is_some();
-    if names.is_empty() {
-        let is_list = |value: &Value| {
-            value
-                .as_array()
-                .is_some_and(|list| list.elements.is_empty())
-        };
-        if !has_key || member(object, "names").is_some_and(is_list) {
-            let message = "an entry needs `names` with at least one name".to_owned();
-            let label = "this entry names no system call";
-            reader.error(code::OCI_MISSING, start_of(object.range), message, label);
-        }
+    let is_empty = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|list| list.elements.is_empty())
+    };
+    let is_unnamed = member(object, "names").is_none_or(is_empty)
+        && (!flavour.selects || member(object, "name").is_none());
+    if names.is_empty() && is_unnamed && flavour.needs_names {
+        let message = "an entry needs `names` with at least one name".to_owned();
+        let label = "this entry names no system call";
+        reader.error(code::OCI_MISSING, start_of(object.range), message, label);
+    } else if names.is_empty() && is_unnamed {
+        let place = reader.span(start_of(object.range));
+        runtimes::warn(
+            reader,
+            place,
+            "an entry without a name of a call",
+            "runc, Docker and containerd skip it, crun refuses it if `names` is missing",
+            "name the calls, or delete the entry",
+        );
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// A name of a call; `None` if it is none.
+fn read_name<'t>(reader: &mut Reader, text: &Cow<'t, str>, range: Range) -> Option<CallName<'t>> {
+    let span = reader.span(range);
+    if text.is_empty() {
+        runtimes::warn(
+            reader,
+            span,
+            "an empty name of a call",
+            "runc, Docker and containerd refuse it in `names`, others skip it",
+            "delete it",
+        );
         return None;
     }
-    Some(names)
+    if text.contains('\0') {
+        let message = "a name of a call with a character zero".to_owned();
+        reader.error(
+            code::OCI_RANGE,
+            range,
+            message,
+            "runtimes read the text before it",
+        );
+        return None;
+    }
+    Some(CallName {
+        text: text.clone(),
+        span,
+        known: Name::find(text),
+    })
 }
 
 /// The action of an object, given the keys of the action and of its errno.
@@ -248,32 +332,31 @@ fn read_action(
     &[key, errno_key]: &[&str; 2],
     what: &str,
 ) -> Option<Action> {
+    let value = reader.required(object, key, what)?;
+    let name = reader.string(value, &format!("`{key}`"))?;
+    let kind = reader.lookup("action", name, value.range(), &ACTIONS)?;
     let errno = match member(object, errno_key) {
-        Some(value) if flavour.selects || key != DEFAULT_ACTION => {
+        Some(value) if flavour.has_default_errno || key != DEFAULT_ACTION => {
             let what = format!("`{errno_key}`");
-            let errno = reader.unsigned(value, &what, names::MAX_ERRNO)?;
+            // A tracer gets all sixteen bits.
+            let max = match kind {
+                ActionKind::Trace => u64::from(u16::MAX),
+                _ => names::MAX_ERRNO,
+            };
+            let errno = reader.unsigned(value, &what, max)?;
             Some((errno as u16, value.range()))
         }
         _ => None,
     };
     let errno = errno.filter(|(errno, _)| *errno != 0 || !flavour.omits_zero);
-    let value = reader.required(object, key, what)?;
-    let name = reader.string(value, &format!("`{key}`"))?;
-    let kind = reader.lookup("action", name, value.range(), &ACTIONS)?;
     if let Some((_, range)) = errno
         && !names::takes_errno(kind)
     {
-        let label = "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number";
-        if key == DEFAULT_ACTION {
-            // Runtimes ignore it in an entry and reject it in the profile.
-            let message = format!("runtimes refuse `{errno_key}` with {name}");
-            reader.error(code::OCI_CONTRADICTION, range, message, label);
-        } else {
-            let message = format!("`{errno_key}` has no effect with {name}");
-            let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message)
-                .label(reader.span(range), label);
-            reader.ignored(diagnostic);
-        }
+        let message = format!("`{errno_key}` has no effect with {name}");
+        let label = "runc, Docker and containerd ignore it, crun and Podman refuse it";
+        let help = "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number: delete it";
+        let place = reader.span(range);
+        runtimes::warn(reader, place, &message, label, help);
     }
     Some(names::action(kind, errno.map(|(errno, _)| errno)))
 }
@@ -282,15 +365,19 @@ fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Opti
     let what = "a condition";
     let object = reader.object(value, what)?;
     flavour.check_members(reader, object, what, &CONDITION_MEMBERS);
-    let index = reader
-        .required(object, "index", what)
-        .and_then(|value| reader.unsigned(value, "`index`", 5));
-    let first = match member(object, "value") {
-        None if flavour.omits_zero => Some(0),
-        _ => reader
-            .required(object, "value", what)
-            .and_then(|value| reader.unsigned(value, "`value`", flavour.max_value)),
+    let mut number = |key: &str, max| match member(object, key) {
+        Some(value) => reader.unsigned(value, &format!("`{key}`"), max),
+        None => {
+            if !flavour.omits_zero {
+                let place = reader.span(start_of(object.range));
+                let message = format!("a condition without `{key}`");
+                runtimes::warn(reader, place, &message, "runtimes take 0", "write the 0");
+            }
+            Some(0)
+        }
     };
+    let index = number("index", 5);
+    let first = number("value", flavour.max_value);
     let second = match member(object, "valueTwo") {
         Some(value) => reader.unsigned(value, "`valueTwo`", flavour.max_value),
         None => Some(0),
@@ -347,8 +434,19 @@ fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &
                 None => {
                     let known: Vec<&str> = Arch::all()
                         .flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]))
+                        .filter(|name| names::engine_arch(name).is_some())
                         .collect();
                     let diagnostic = reader.unknown_name("architecture", name, range, &known);
+                    let same = |known: &&&str| {
+                        names::engine_arch(known) == Arch::from_name(name)
+                            && Arch::from_name(name).is_some()
+                    };
+                    let diagnostic = match known.iter().find(same) {
+                        Some(meant) => {
+                            diagnostic.help(format!("container engines call it `{meant}`"))
+                        }
+                        None => diagnostic,
+                    };
                     reader.ignored(Diagnostic {
                         severity: tamis_diag::Severity::Warning,
                         ..diagnostic
@@ -361,7 +459,9 @@ fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &
         && let Some(text) = reader.string(value, "`minKernel`")
         && !text.is_empty()
     {
-        selector.min_kernel = kernel_version(text);
+        let is_zero = |version: &KernelVersion| *version == KernelVersion::new(0, 0);
+        // Docker refuses 0.0.
+        selector.min_kernel = kernel_version(text).filter(|version| !is_zero(version));
         if selector.min_kernel.is_none() {
             let message = "`minKernel` must be two numbers such as \"4.8\"".to_owned();
             reader.error(code::OCI_RANGE, value.range(), message, "not in that form");
