@@ -110,7 +110,7 @@ pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
         "tamis",
         builders::tamis(&ruleset, &CompileOptions::default()),
     ));
-    programs.push(("--profile", builders::tamis(&ruleset, &told)));
+    programs.push(("--counts", builders::tamis(&ruleset, &told)));
     let weight = |name: &str| {
         let nr = syscall::number(Arch::X86_64, name)?;
         profile.call(Arch::X86_64, nr).map(|call| call.count)

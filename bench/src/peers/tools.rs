@@ -82,8 +82,8 @@ pub fn tools<'a>(case: &'a Case, plain: &'a Plain, compilers: &'a Compilers) -> 
                     kernel: Some(OLD),
                     ..told.clone()
                 };
-                tools.push(tamis(case, "tamis --profile", told));
-                tools.push(tamis(case, "tamis --profile --kernel 5.4", old));
+                tools.push(tamis(case, "tamis --counts", told));
+                tools.push(tamis(case, "tamis --counts --kernel 5.4", old));
             }
             tools.push(Tool::one("seccompiler", || {
                 let rules = plain.as_ref().map_err(ToString::to_string)?;

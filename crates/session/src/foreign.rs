@@ -49,7 +49,7 @@ pub(crate) fn text_refusal(
     // Profiles of tamis have the extension of container profiles.
     let may_be_profile = is_guess || text.contains("\"tamis-profile/");
     if may_be_profile && is_profile(source, sources, arch) {
-        let what = "a profile of calls, which `--profile` and `tamis learn` take";
+        let what = "a profile of calls, which `--counts` and `tamis learn` take";
         return Some(refusal(name, Some(what)));
     }
     if !is_guess {

@@ -85,6 +85,13 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
+    // To most, a profile is a policy in the format of container engines.
+    if matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "--profile")
+    {
+        let tip = "a seccomp profile is a policy; '--counts FILE' says how often calls are made";
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
     let kind = ContextKind::SuggestedSubcommand;
     if let Some(ContextValue::Strings(names)) = error.get(kind)
         && let Some(nearest) = names.last().cloned()

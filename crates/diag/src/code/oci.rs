@@ -65,13 +65,13 @@ codes! { OCI;
         "Container engines written in Go match JSON keys case-insensitively: `Args` is `args`, and of `args` \
          and `Args` the last has effect. Other engines ignore such a member. So the meaning of the profile \
          depends on the engine, and it is an error.";
-    OCI_RUNTIMES = "TM0320", "container runtimes disagree",
-        "One container runtime runs such a profile, another refuses it, or reads it otherwise. tamis makes the \
-         filter of those that run it; the warning names the others. It is an error with --strict.";
     OCI_LOOSER = "TM0319", "libseccomp grants more than the entries say",
         "libseccomp merges the conditions of all entries for one call into one graph, and shares what follows an \
          inequality between the ways that lead there. So a call can get the action of an entry whose conditions \
          do not all hold; the note has such a call. tamis makes the filter that the runtime would make. Use \
          equalities and masks alone, or `--text` for the filter that the entries describe, and install that filter \
          instead of the runtime's.";
+    OCI_RUNTIMES = "TM0320", "container runtimes disagree",
+        "One container runtime runs such a profile, another refuses it, or reads it otherwise. tamis makes the \
+         filter of those that run it; the warning names the others. It is an error with --strict.";
 }

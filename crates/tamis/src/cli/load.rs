@@ -21,6 +21,13 @@ use super::{Failure, Global, input};
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
 
+/// Notes which policy applies to a command where none was given.
+pub(crate) fn note_default_policy(global: &Global) {
+    global.notice(&format!(
+        "tamis: no policy was given: the command runs under {DEFAULT_POLICY}; choose one with -p"
+    ));
+}
+
 /// How to load an input.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reading inputs")]

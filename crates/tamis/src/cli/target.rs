@@ -19,7 +19,7 @@ use super::{Failure, Global, budget, profile};
 pub(crate) struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
     /// frequency file; may be repeated, counts add up [default: ordinary programs]
-    #[arg(long = "profile", value_name = "FILE", value_parser = super::input::path_parser())]
+    #[arg(long = "counts", value_name = "FILE", value_parser = super::input::path_parser())]
     profiles: Vec<String>,
     /// What to minimise first [default: steps, with `--target user` ns]
     #[arg(long, value_name = "WHAT")]
@@ -69,7 +69,7 @@ impl TargetArgs {
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
         if !self.profiles.is_empty() {
-            check::compiled("--profile", inputs.clone())?;
+            check::compiled("--counts", inputs.clone())?;
         }
         self.check_objective_use(inputs)
     }

@@ -37,7 +37,7 @@ them at once, or not at all. The report says what was replaced or omitted, and w
 Examples:
   tamis bench container-default
   tamis bench old.bpf new.bpf --calls read,mmap --chart cost.svg
-  tamis bench service.tamis --profile trace.txt
+  tamis bench service.tamis --counts trace.txt
   tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'
   tamis bench --explain-gap --chart gap.html
   tamis bench --engines container-default other.bpf

@@ -28,7 +28,7 @@ order of the target, without a header, the input of bubblewrap, minijail0 and cr
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
-  tamis compile policy.tamis --profile trace.txt -o filter.bpf
+  tamis compile policy.tamis --counts trace.txt -o filter.bpf
   tamis compile server.tamis --emit c --name server -o server_filter.h
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {

@@ -22,7 +22,7 @@ Examples:
   tamis record --values -o monday.json -- ./service
   tamis learn monday.json tuesday.json -o service.tamis
   tamis learn monday.json --base docker.json -o service.tamis
-  tamis compile service.tamis --profile monday.json -o service.bpf
+  tamis compile service.tamis --counts monday.json -o service.bpf
 Exit status: 1 if the base denies calls that were made and for which there is no older one; they are named.")]
 pub(crate) struct Args {
     /// Profiles in any format, of one run or merged

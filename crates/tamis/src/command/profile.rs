@@ -18,12 +18,12 @@ use crate::cli::{Failure, Global, exit, input, parquet, profile};
 #[command(after_help = "\
 The format is detected from the content: tamis's own JSON, tables and logs of strace and perf, audit records, \
 events of sysdig and falco, recordings of the security-profiles-operator, frequency files of minijail, and Parquet. With `-o`, `--json` or `merge` the sum is written as JSON, for \
-`--profile` of other commands; otherwise the most frequent calls are listed. A run that is in several files counts once.
+`--counts` of other commands; otherwise the most frequent calls are listed. A run that is in several files counts once.
 Examples:
   strace -c -f -o trace.txt PROGRAM
   tamis profile trace.txt
   tamis profile merge monday.json tuesday.json -o week.json
-  tamis compile policy.tamis --profile week.json -o filter.bpf")]
+  tamis compile policy.tamis --counts week.json -o filter.bpf")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -46,7 +46,7 @@ Examples:
   tamis record --summary strace -U calls,errors,max-time -S calls -- make
   tamis record --values -o web.json --cgroup system.slice/web.service
   tamis record --against service.tamis --values --pid 4711
-  tamis compile policy.tamis --profile service.json -o filter.bpf
+  tamis compile policy.tamis --counts service.json -o filter.bpf
 Exit status: that of the command, 0 with --pid; 1 if the policy of --against would deny something; 4 if nothing can be \
 recorded here.")]
 pub(crate) struct Args {

@@ -87,6 +87,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policies => policies,
     };
     args.output.check_folder()?;
+    if args.policies.is_empty() && !args.libseccomp {
+        load::note_default_policy(global);
+    }
     let load = args.load.for_installed_filter();
     let (policies, filters) = args.filters(inputs, &load, global)?;
     let words = match args.libseccomp {

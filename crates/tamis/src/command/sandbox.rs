@@ -86,6 +86,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
     let load = args.load.for_installed_filter();
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
+    if args.policy.is_none() {
+        load::note_default_policy(global);
+    }
     let loaded = load.load(input, global)?;
     args.target.check_use([&loaded].into_iter())?;
     let options = args.target.options(&load.options(), global)?;

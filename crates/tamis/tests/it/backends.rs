@@ -113,7 +113,7 @@ fn profiles_that_do_not_fit_are_told() {
         command.args([
             "compile",
             "policy.tamis",
-            "--profile",
+            "--counts",
             "profile.json",
             "--emit",
             "asm",

@@ -122,7 +122,7 @@ fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
     );
     let options = [
         policy.to_str().unwrap(),
-        "--profile",
+        "--counts",
         profile.to_str().unwrap(),
         "--top",
         "2",

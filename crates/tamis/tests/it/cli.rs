@@ -425,7 +425,7 @@ fn options_that_an_input_has_no_use_for_are_wrong_usage() {
         ("run", program, "--kernel", "5.4"),
         ("run", program, "--objective", "ns"),
         ("run", program, "--effort", "quick"),
-        ("run", program, "--profile", "a.json"),
+        ("run", program, "--counts", "a.json"),
     ] {
         let result = match command {
             "run" => output(&["run", "-p", input, option, value, "--", "true"]),

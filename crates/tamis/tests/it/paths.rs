@@ -22,7 +22,7 @@ use Says::{Measured, Same};
 /// special.
 const COMMANDS: [(&str, Says); 38] = [
     ("compile d%/p%.tamis -o d%/made%.bpf", Same),
-    ("compile d%/p%.tamis --profile d%/profile% --stats", Same),
+    ("compile d%/p%.tamis --counts d%/profile% --stats", Same),
     ("compile d%/p%.rules -o d%/made%.bpf", Same),
     ("compile d%/missing%", Same),
     ("compile d%/p%.tamis -o d%/none%/made.bpf", Same),

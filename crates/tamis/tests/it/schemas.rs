@@ -296,7 +296,7 @@ fn check_live() -> Vec<String> {
         check("bench pure-compute --calls getpid,exit --rounds 1 --json"),
         // With a profile there is a mix; futex is one of its two calls that can be made.
         check(&format!(
-            "bench pure-compute --profile {} --sequence getpid;futex --rounds 1 --json",
+            "bench pure-compute --counts {} --sequence getpid;futex --rounds 1 --json",
             profile().display()
         )),
         check("bench --explain-gap --rounds 1 --json"),
