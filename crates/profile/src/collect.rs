@@ -142,6 +142,13 @@ impl Collector {
         }
     }
 
+    /// Adds a warning.
+    pub(crate) fn warn_of(&mut self, diagnostic: Diagnostic) {
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
     /// A count as written.
     pub(crate) fn count(&mut self, word: Word<'_>) -> Option<u64> {
         let is_decimal = word.text.bytes().all(|byte| byte.is_ascii_digit());

@@ -5,7 +5,7 @@ pub(crate) mod names;
 mod read;
 mod write;
 
-pub(crate) use read::read;
+pub(crate) use read::{DIALECT, read};
 
 /// The value of the member `schema`.
 const SCHEMA: &str = "tamis-profile/1";

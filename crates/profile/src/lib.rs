@@ -10,6 +10,7 @@
 
 mod arguments;
 mod audit;
+mod audit_log;
 mod builtin;
 mod collect;
 mod fleet;
@@ -25,7 +26,8 @@ mod runs;
 mod strace;
 mod trace;
 
-pub use audit::{Record, records};
+pub use audit::{Records, records};
+pub use audit_log::Record;
 pub use fleet::{Fleet, Overlap};
 pub use profile::{Args, Call, Coverage, Profile, Times};
 pub use read::{Format, Reading, policy_refusal, read};

@@ -5,10 +5,14 @@ use std::fmt;
 
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, syscall};
+use tamis_diag::escape::on_one_line;
 use tamis_policy::tamis::export;
 use tamis_profile::interest;
 
 use crate::entry::counted;
+
+/// The action of calls whose records don't have it.
+const UNKNOWN: &str = "unknown";
 
 /// Calls that were denied in the same way.
 #[derive(Clone, Serialize)]
@@ -105,11 +109,12 @@ impl DeniedEntry {
         }
     }
 
-    /// Calls whose first is this, answered with an action whose data, such as an error's number, isn't known.
-    pub fn without_data(data: &SeccompData, kind: ActionKind, count: u64) -> DeniedEntry {
+    /// Calls whose first is this, answered with an action whose data, such as an error's number, isn't known, or that
+    /// isn't known at all.
+    pub fn without_data(data: &SeccompData, kind: Option<ActionKind>, count: u64) -> DeniedEntry {
         DeniedEntry {
-            action: kind.name().to_owned(),
-            ..DeniedEntry::new(data, Action::new(kind, 0), count)
+            action: kind.map_or(UNKNOWN, ActionKind::name).to_owned(),
+            ..DeniedEntry::new(data, Action::KILL_PROCESS, count)
         }
     }
 }
@@ -124,9 +129,15 @@ fn answer(data: &SeccompData, action: Action) -> String {
 impl fmt::Display for DeniedEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = counted(self.count, "time");
-        write!(f, "denied {times}: {} -> {}", self.call, self.action)?;
-        if !self.programs.is_empty() {
-            write!(f, ", called by {}", self.programs.join(", "))?;
+        match self.action.as_str() {
+            UNKNOWN => write!(f, "denied or logged {times}: {}", self.call)?,
+            action => write!(f, "denied {times}: {} -> {action}", self.call)?,
+        }
+        let programs = self.programs.iter();
+        // Programs choose their names.
+        let programs: Vec<_> = programs.map(|name| on_one_line(name)).collect();
+        if !programs.is_empty() {
+            write!(f, ", called by {}", programs.join(", "))?;
         }
         writeln!(f)?;
         for other in &self.others {
@@ -161,10 +172,7 @@ impl fmt::Display for AuditReport {
             write!(f, "{denied}")?;
         }
         if self.denied.is_empty() {
-            writeln!(
-                f,
-                "no record of a denied call: such a line has type=1326 or type=SECCOMP"
-            )?;
+            writeln!(f, "no record of a denied call")?;
         }
         if self.logged > 0 {
             writeln!(

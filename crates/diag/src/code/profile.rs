@@ -53,4 +53,9 @@ codes! { PROFILE;
          how often a program made which calls. Taken for counts it would lose its conditions: a policy that allows \
          sockets of the family AF_UNIX would be learned as one that allows all. Recordings of the \
          security-profiles-operator are read, unless they have conditions on arguments.";
+    PROFILE_RECORD = "TM0614", "audit record not read",
+        "A line looks like an audit record of seccomp and wasn't read. Either another program than the kernel and its \
+         audit wrote it: anyone can have such a line logged, and a policy that is changed for it would be changed \
+         for them. Or its call is missing or unknown, or the form leaves it out, as `ausearch --format text` and \
+         `--format csv` do.";
 }

@@ -12,8 +12,8 @@ use tamis_diag::code;
 use tamis_diag::json::{Reader, member};
 
 use super::read::DIALECT;
-use crate::audit;
 use crate::collect::{Collector, Word, lines};
+use crate::{audit, audit_log};
 
 /// Whether the first line of a text is an entry of the journal.
 pub(crate) fn is_journal(line: &str) -> bool {
@@ -32,35 +32,13 @@ fn is_object(line: &str) -> bool {
 
 /// Adds the audit records of a journal.
 pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
-    each_record(collector, text, &mut audit::add);
-}
-
-/// Hands over each audit record of a journal.
-pub(crate) fn each_record(collector: &mut Collector, text: &str, take: audit::Take<'_>) {
-    let mut refused = audit::Refused::default();
+    let mut unread = audit::UnreadLines::default();
     each(collector, text, |collector, line, entry| {
-        let text = |name: &str| match member(entry, name) {
-            Some(Value::StringLit(text)) => Some(text.value.as_ref()),
-            _ => None,
-        };
-        // Fields that begin so are the journal's own; others are what a program sent.
-        let is_trusted = matches!(text("_TRANSPORT"), Some("kernel" | "audit"));
-        // The journal's own reader of audit records leaves out the type that begins the text.
-        let is_audit = matches!(text("_AUDIT_TYPE"), Some("1326"))
-            || matches!(text("_AUDIT_TYPE_NAME"), Some("SECCOMP"));
-        let is_record =
-            |text: &&str| is_audit || text.contains("type=1326 ") || text.contains("type=SECCOMP ");
-        match text("MESSAGE").filter(is_record) {
-            Some(message)
-                if is_trusted && (is_audit || message.starts_with("audit: type=1326 audit(")) =>
-            {
-                audit::read_record(collector, line, message, take);
-            }
-            Some(_) => refused.add(line),
-            None => {}
+        if let Some((_, found)) = audit_log::of_entry(entry, collector.arch) {
+            audit::count(collector, line, found, &mut unread);
         }
     });
-    refused.tell(collector);
+    unread.warn(collector, text);
 }
 
 /// Adds the calls of events.
@@ -192,7 +170,8 @@ mod tests {
         );
         let reading = reading(text);
         assert_eq!(reading.format, Some(Format::Journal));
-        assert_eq!(reading.diagnostics.len(), 2, "{:?}", reading.diagnostics);
+        // Of a program, of bytes that are no record, and no JSON.
+        assert_eq!(reading.diagnostics.len(), 3, "{:?}", reading.diagnostics);
         let profile = reading.profile.unwrap();
         let socket = call(&profile, "socket");
         assert_eq!((socket.count, socket.denied), (2, 2));

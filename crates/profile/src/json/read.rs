@@ -10,7 +10,7 @@ use super::SCHEMA;
 use crate::collect::{MAX_DIAGNOSTICS, unknown_call};
 use crate::{Args, Call, Format, Origin, Profile, Reading, RunId, Runs, Times};
 
-pub(super) static DIALECT: Dialect = Dialect {
+pub(crate) static DIALECT: Dialect = Dialect {
     document: "a profile",
     max_bytes: 16 << 20,
     max_depth: 32,

@@ -23,7 +23,8 @@ Examples:
   tamis explain TM0201
   journalctl -k | tamis explain policy.tamis --audit -
 A call may be written as in the tamis language, as in C (`SYS_read`, `__NR_read`), by number (`nr 59`), or as strace \
-prints it.")]
+prints it.
+Exit status: 0; 2 if an input can't be read, also if a log has no audit record of seccomp or none that was read.")]
 pub(crate) struct Args {
     /// A policy or program, or a diagnostic code
     #[arg(value_name = "INPUT|CODE", required_unless_present = "audit", value_parser = input::PolicyParser, hide_possible_values = true)]
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     calls: Vec<String>,
     /// Explain the denied calls of audit records instead
     ///
-    /// These are lines with type=1326 or type=SECCOMP, of dmesg, journalctl or auditd. With a policy, also which rule denies them and what line would allow them
+    /// These are lines with type=1326 or type=SECCOMP, in any form: of auditd's log, ausearch, dmesg, the syslog or journalctl, also as JSON and within logs of containers. With a policy, also which rule denies them and what line would allow them
     #[arg(long, value_name = "FILE", value_parser = input::path_parser())]
     audit: Option<String>,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use tamis_diag::Sources;
 use tamis_diag::escape::on_one_line;
 use tamis_profile::{Record, records};
 use tamis_report::denied::{AuditReport, DeniedEntry};
+use tamis_report::entry::counted;
 use tamis_report::explain;
 use tamis_report::place;
 use tamis_rules::Predicate;
@@ -27,24 +28,31 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
         None => None,
     };
     let mut sources = Sources::new();
-    let source = files::read(log)?.add_to(&mut sources)?;
+    // A log may have bytes of any encoding in other lines than the records.
+    let log = files::read(log)?;
+    let text = String::from_utf8_lossy(&log.bytes);
+    let source = sources.add(log.name, text);
+    let read = records(&sources, source, args.load.call_arch());
+    global.warn(&read.diagnostics, &sources);
+    if read.records.is_empty() {
+        return Err(nothing_read(read.unread));
+    }
+    if read.unnamed > 0 {
+        global.notice(&format!(
+            "note: {} in lines that don't say who wrote them: any program can have them logged",
+            counted(read.unnamed, "record")
+        ));
+    }
     let mut logged = 0;
-    let mut unknown = 0;
     let mut kinds: BTreeMap<Key, Kind> = BTreeMap::new();
-    let (records, warnings) = records(&sources, source);
-    global.warn(&warnings, &sources);
-    for record in records {
+    for record in read.records {
         match record.kind {
-            None => unknown += 1,
             Some(kind) if kind.executes() => logged += 1,
-            Some(kind) => {
+            kind => {
                 let key = (record.arch.audit(), record.nr.0, kind);
                 kinds.entry(key).or_default().add(&record);
             }
         }
-    }
-    if unknown > 0 {
-        global.notice(&format!("records without a known action: {unknown}"));
     }
     let mut denied: Vec<DeniedEntry> = kinds
         .into_iter()
@@ -55,8 +63,20 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     Ok(exit::OK)
 }
 
-/// Architecture and number of a call, and the action without its data.
-type Key = (u32, u32, ActionKind);
+/// The failure for a log of which nothing was read.
+fn nothing_read(unread: u64) -> Failure {
+    let message = match unread {
+        0 => "this has no audit record of seccomp".to_owned(),
+        unread => format!("none of {} was read", counted(unread, "audit record")),
+    };
+    let help = "records are lines with `type=1326` or `type=SECCOMP`, as auditd's log, `ausearch` (also `-i`), `dmesg` \
+                (also `--json`), the syslog, and `journalctl` with any `-o` show them. The kernel writes them for kills, \
+                and for errors if the filter was installed with `--log`";
+    Failure::usage(message, help)
+}
+
+/// Architecture and number of a call, and the action without its data, if the record has it.
+type Key = (u32, u32, Option<ActionKind>);
 
 /// Records of the same call and action.
 #[derive(Default)]
@@ -117,8 +137,12 @@ enum Part {
     None,
 }
 
-fn deciders(policy: &Policy, data: &SeccompData, action: ActionKind) -> Deciders {
-    let answers = |own: Action| own.kind == action;
+fn deciders(policy: &Policy, data: &SeccompData, action: Option<ActionKind>) -> Deciders {
+    // Without its action a record may be of any that the kernel notes.
+    let answers = |own: Action| match action {
+        Some(action) => own.kind == action,
+        None => own.kind != ActionKind::Allow,
+    };
     let name = &on_one_line(&policy.name);
     let sections = policy.ruleset.sections().iter();
     let section = sections

@@ -1,0 +1,155 @@
+//! Records in JSON: entries of the journal, the kernel's log by `dmesg --json`, and logs of containers, which have a line of
+//! text in a member. Objects may stand in lines, one behind the other, or within others.
+//!
+//! Of the journal's entries only the message counts, judged by the journal's own fields. Of other objects every text counts as
+//! lines whose writer nobody names.
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range, Ranged};
+use tamis_abi::Arch;
+use tamis_diag::SourceId;
+use tamis_diag::json::{Reader, member};
+
+use super::{Found, Unread, Writer, header, line_of, record};
+use crate::json::DIALECT;
+
+/// What is done with a record and its place in the JSON text.
+pub(crate) type TakeRange<'a> = &'a mut dyn FnMut(Range, Found);
+
+/// Who sent an entry to the journal, by fields that the journal sets itself.
+#[derive(Debug, Default)]
+pub(super) struct Sender {
+    transport: Option<String>,
+    /// Whether the journal found the entry to be a record of seccomp.
+    is_record: bool,
+    is_root: bool,
+    is_dispatcher: bool,
+}
+
+impl Sender {
+    /// Takes a field of an entry into account.
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        match name {
+            "_TRANSPORT" => self.transport = Some(value.to_owned()),
+            "_AUDIT_TYPE" => self.is_record |= value == "1326",
+            "_AUDIT_TYPE_NAME" => self.is_record |= value == "SECCOMP",
+            "_UID" => self.is_root = value == "0",
+            "SYSLOG_IDENTIFIER" => self.is_dispatcher = header::DISPATCHERS.contains(&value),
+            _ => {}
+        }
+    }
+
+    /// The record of the message of this entry.
+    pub(super) fn judged(&self, message: &str, assumed: Arch) -> Option<Found> {
+        let writer = match self.transport.as_deref() {
+            Some("kernel" | "audit") => Some(Writer::System),
+            // The dispatcher of auditd sends its lines to the syslog.
+            Some("syslog") if self.is_root && self.is_dispatcher => Some(Writer::System),
+            Some(_) => None,
+            None => Some(Writer::Unnamed),
+        };
+        let found = match self.is_record {
+            // Some versions of the journal leave out the type that begins the text.
+            true => Some(record::read(message, assumed).map(|record| (record, Writer::Unnamed))),
+            false => line_of(message, assumed),
+        };
+        Some(match (found?, writer) {
+            (_, None) => Err(Unread::Program),
+            (found, Some(writer)) => found.map(|(record, _)| (record, writer)),
+        })
+    }
+}
+
+/// The length of the JSON value with which a text begins; `None` if it doesn't end.
+pub(super) fn len(text: &str) -> Option<usize> {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Hands over the records of a JSON text; `false` if it is none.
+pub(super) fn read(text: &str, source: SourceId, assumed: Arch, take: TakeRange<'_>) -> bool {
+    let mut reader = Reader::new(&DIALECT, source, true);
+    let value = reader.parse(text);
+    if let Some(value) = &value {
+        of_value(value, false, assumed, take);
+    }
+    value.is_some()
+}
+
+/// Hands over the records of a value. The entries of `dmesg --json` are the kernel's.
+fn of_value(value: &Value<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+    match value {
+        Value::Object(object) => of_object(object, is_dmesg, assumed, take),
+        Value::Array(array) => {
+            for value in &array.elements {
+                of_value(value, is_dmesg, assumed, take);
+            }
+        }
+        Value::StringLit(text) => {
+            for line in text.value.lines() {
+                if let Some(found) = line_of(line, assumed) {
+                    let named = |(record, writer): (record::Record, Writer)| match is_dmesg {
+                        true => (record, writer.max(Writer::System)),
+                        false => (record, Writer::Unnamed),
+                    };
+                    take(text.range(), found.map(named));
+                }
+            }
+        }
+        Value::NumberLit(_) | Value::BooleanLit(_) | Value::NullKeyword(_) => {}
+    }
+}
+
+fn of_object(object: &Object<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+    if member(object, "MESSAGE").is_some() {
+        if let Some((range, found)) = of_entry(object, assumed) {
+            take(range, found);
+        }
+        return;
+    }
+    for prop in &object.properties {
+        let is_dmesg = is_dmesg || prop.name.as_str() == "dmesg";
+        of_value(&prop.value, is_dmesg, assumed, take);
+    }
+}
+
+/// The record of an entry of the journal, and its place.
+pub(crate) fn of_entry(entry: &Object<'_>, assumed: Arch) -> Option<(Range, Found)> {
+    let mut sender = Sender::default();
+    for prop in &entry.properties {
+        if let Value::StringLit(text) = &prop.value {
+            sender.set(prop.name.as_str(), &text.value);
+        }
+    }
+    let message = member(entry, "MESSAGE")?;
+    let text = match message {
+        Value::StringLit(text) => text.value.to_string(),
+        // The journal writes a message with a control character as its bytes.
+        Value::Array(array) => {
+            let byte = |value: &Value<'_>| match value {
+                Value::NumberLit(number) => number.value.parse().ok(),
+                _ => None,
+            };
+            let bytes: Option<Vec<u8>> = array.elements.iter().map(byte).collect();
+            String::from_utf8_lossy(&bytes?).into_owned()
+        }
+        _ => return None,
+    };
+    Some((message.range(), sender.judged(&text, assumed)?))
+}
