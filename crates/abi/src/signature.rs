@@ -106,6 +106,49 @@ impl Width {
     }
 }
 
+/// A negative 32-bit argument as compiled C passes it in a 64-bit register: where the convention for calls of functions leaves the
+/// upper half open, code fills the register by an instruction of 32 bits, which clears it; elsewhere the sign is extended.
+/// Other values are returned unchanged.
+///
+/// Some C libraries (musl) and languages (Go) widen arguments to `long` first, so both forms occur on every architecture.
+///
+/// ```
+/// use tamis_abi::{Arch, signature};
+/// assert_eq!(signature::passed(Arch::X86_64, -100i64 as u64), 0xffff_ff9c);
+/// assert_eq!(signature::passed(Arch::Riscv64, 0xffff_ff9c), -100i64 as u64);
+/// assert_eq!(signature::passed(Arch::X86_64, 7 << 32), 7 << 32);
+/// ```
+pub const fn passed(arch: Arch, value: u64) -> u64 {
+    let low = value as u32;
+    let extended = low.cast_signed() as i64 as u64;
+    let is_negative = low.cast_signed() < 0;
+    if !is_negative || (value != extended && value != low as u64) {
+        return value;
+    }
+    if extends_sign(arch) {
+        extended
+    } else {
+        low as u64
+    }
+}
+
+/// Whether the convention for calls extends the sign of `int` to the whole register.
+const fn extends_sign(arch: Arch) -> bool {
+    matches!(
+        arch,
+        Arch::Riscv64
+            | Arch::Loongarch64
+            | Arch::Mips64
+            | Arch::Mipsel64
+            | Arch::Mips64n32
+            | Arch::Mipsel64n32
+            | Arch::Ppc64
+            | Arch::Ppc64le
+            | Arch::S390x
+            | Arch::Parisc64
+    )
+}
+
 /// Types of 16 bits on every architecture, without `const`.
 const TYPES_OF_16_BITS: [&str; 2] = ["umode_t", "unsigned short"];
 

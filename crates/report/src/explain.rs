@@ -12,7 +12,7 @@ use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::{Cause, Origin, Predicate, Rule, Ruleset};
 
 use crate::entry::counted;
-use crate::place;
+use crate::{place, upper_bits};
 
 /// The actions for calls.
 #[derive(Serialize)]
@@ -33,6 +33,9 @@ pub struct Explanation {
     /// The cause in the terms of systemd, whose units have no default of their own.
     #[serde(skip)]
     pub unit_reason: Option<&'static str>,
+    /// Which upper bits decide, if bits that the kernel doesn't read do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upper_bits: Option<String>,
     /// What it costs; unknown for a policy whose filter would be too long for the kernel.
     #[serde(flatten)]
     pub cost: Option<CostEntry>,
@@ -103,6 +106,9 @@ impl Explanation {
             cause: CauseEntry::Program,
             listed: None,
             unit_reason: None,
+            upper_bits: upper_bits::note(data, |data| {
+                Action::from_ret(interp::run(program, data).ret)
+            }),
             cost: Some(CostEntry {
                 steps: run.steps,
                 length_insns: program.len(),
@@ -127,6 +133,7 @@ impl Explanation {
             cause,
             listed: None,
             unit_reason: None,
+            upper_bits: upper_bits::note(data, |data| ruleset.decide(data).action),
             cost: None,
         }
     }
@@ -201,6 +208,14 @@ fn named(when: &Predicate, data: &SeccompData) -> String {
 
 /// The part of a policy with this name that decides a call, on one line.
 pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
+    let part = part(name, ruleset, sources, data);
+    match upper_bits::note(data, |data| ruleset.decide(data).action) {
+        Some(note) => format!("{part}; {note}"),
+        None => part,
+    }
+}
+
+fn part(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
     let name = on_one_line(name);
     match ruleset.decide(data).cause {
         Cause::Rule(_, rule) => match &rule.origin {
@@ -255,6 +270,9 @@ impl fmt::Display for Explanation {
             if rule.condition != "true" {
                 writeln!(f, "  if {}", rule.named_condition)?;
             }
+        }
+        if let Some(note) = &self.upper_bits {
+            writeln!(f, "  {note}")?;
         }
         let Some(cost) = &self.cost else {
             return writeln!(f, "  its filter would be too long for the kernel");

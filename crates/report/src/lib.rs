@@ -57,6 +57,7 @@ pub mod sandbox;
 pub mod strace_table;
 pub mod tables;
 pub mod trace;
+mod upper_bits;
 
 use diagnostics::DiagnosticEntry;
 use serde::Serialize;

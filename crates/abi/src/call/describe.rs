@@ -109,9 +109,15 @@ fn rest(data: &SeccompData) -> String {
 fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
     let width = signature::width(arch, call, arg);
     let register = signature::Width::of_registers(arch).max();
+    let is_int = width == signature::Width::Bits32 && arch.has_64_bit_registers();
     let says = |names: &Vec<&str>| {
         let values = names.iter().filter_map(|name| consts::value(arch, name));
-        values.fold(0, |all, value| all | value) & register == value
+        let named = values.fold(0, |all, value| all | value) & register;
+        let named = match is_int {
+            true => signature::passed(arch, named),
+            false => named,
+        };
+        named == value
     };
     // Of a negative constant a call has either the bits that the kernel reads, or those of a register.
     let names = [width, signature::Width::of_registers(arch)]

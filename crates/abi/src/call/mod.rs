@@ -15,6 +15,8 @@
 //! arrays and structures stand for pointers, of which nobody knows the value: they are 0. So are all arguments of a call of
 //! which only the end is given, `<... read resumed>`.
 //!
+//! In a 64-bit register a negative 32-bit argument that is written as a constant, as `-1` or as `~0` has the upper half that
+//! compiled C gives it ([`signature::passed`]): `openat(AT_FDCWD)` of x86_64 has 0xffffff9c, and a number says all bits.
 //! On a 32-bit architecture `-1`, `~0` and negative constants fill 32 bits. A larger number is kept as
 //! it is: a 64-bit process that makes a 32-bit call hands the filter whatever its registers hold.
 
@@ -23,6 +25,7 @@ use std::fmt;
 
 use crate::arch::Arch;
 use crate::data::{ArgIndex, SeccompData};
+use crate::signature::Width;
 use crate::{consts, signature, syscall};
 
 mod describe;
@@ -186,9 +189,11 @@ impl Machine {
                 .ok_or_else(|| CallError::new("a call has at most six arguments"))?;
             let mut bits = 0;
             if !strace::is_memory(value) {
-                for item in strace::without_notes(value).split('|') {
+                let value = strace::without_notes(value);
+                for item in value.split('|') {
                     bits |= self.argument_item(item.trim())?;
                 }
+                bits = self.passed(call, index, value.trim(), bits);
             }
             if slot.replace(bits).is_some() {
                 return Err(CallError::new(format!(
@@ -197,6 +202,20 @@ impl Machine {
             }
         }
         Ok(values.map(Option::unwrap_or_default))
+    }
+
+    /// A value as compiled C passes it. A plain number stands for all bits of the register.
+    fn passed(self, call: &str, index: usize, text: &str, bits: u64) -> u64 {
+        let Machine::Known(arch) = self else {
+            return bits;
+        };
+        let place = ArgIndex::ALL.get(index);
+        let arg = place.and_then(|place| signature::at(arch, call, *place));
+        let is_int = arg.is_some_and(|arg| signature::width(arch, call, arg) == Width::Bits32);
+        match is_int && arch.has_64_bit_registers() && integer(text).is_none() {
+            true => signature::passed(arch, bits),
+            false => bits,
+        }
     }
 
     fn argument_index(self, call: &str, name: &str) -> Result<usize, CallError> {
@@ -349,7 +368,15 @@ mod tests {
         assert_eq!(first("x86 read(~1)"), 0xffff_fffe);
         assert_eq!(first("x86 openat(AT_FDCWD)"), 0xffff_ff9c);
         assert_eq!(first("x86 read(0x100000001)"), 0x1_0000_0001);
-        assert_eq!(first("x32 read(-1)"), u64::MAX);
+        assert_eq!(first("x32 read(-1)"), 0xffff_ffff);
+        assert_eq!(first("openat(AT_FDCWD)"), 0xffff_ff9c);
+        assert_eq!(first("openat(0xffffffffffffff9c)"), -100i64 as u64);
+        assert_eq!(first("s390x openat(AT_FDCWD)"), -100i64 as u64);
+        assert_eq!(first("brk(-1)"), u64::MAX);
+        let shown = |text: &str| describe_briefly(&parse(text, Arch::X86_64).unwrap());
+        assert_eq!(shown("openat(0xffffff9c)"), "x86_64 openat(dfd=AT_FDCWD)");
+        let extended = "x86_64 openat(dfd=0xffffffffffffff9c)";
+        assert_eq!(shown("openat(0xffffffffffffff9c)"), extended);
         assert_eq!(first(&format!("read({}1)", "-".repeat(100_000))), 1);
     }
 

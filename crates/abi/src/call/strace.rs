@@ -156,7 +156,7 @@ mod tests {
             (
                 r#"[pid  4711] openat(AT_FDCWD</home>, "/etc/a,b(c", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file)"#,
                 257,
-                [-100_i64 as u64, 0, 0o2_000_000, 0, 0, 0],
+                [0xffff_ff9c, 0, 0o2_000_000, 0, 0, 0],
             ),
             (
                 r#"4711  12:30:01.000123 socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3"#,
