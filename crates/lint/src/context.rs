@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, Word, errno, signature, syscall};
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, errno, syscall};
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
@@ -14,7 +15,7 @@ use tamis_rules::{Cause, Predicate, Rule, Ruleset};
 
 use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
-use crate::subject::{LintInput, Meaning, Statements};
+use crate::subject::{LintInput, Meaning, Runtime, Statements};
 use crate::tables::Form;
 use tamis_diag::words::list;
 
@@ -41,7 +42,7 @@ pub(crate) struct Call {
     pub(crate) function: Function,
     pub(crate) access: Access,
     /// An argument with a fixed value.
-    pub(crate) fixed: Option<(ArgIndex, u32)>,
+    pub(crate) fixed: Option<(ArgIndex, u64)>,
     /// The row of a table that fixes it.
     pub(crate) form: Option<Form>,
 }
@@ -59,6 +60,8 @@ pub(crate) struct Context<'a> {
     pub(crate) kind: Statements<'a>,
     /// The architectures of the filter, in the order of the policy.
     pub(crate) arches: Vec<Arch>,
+    /// The runtime that starts a container under the filter.
+    pub(crate) runtime: Option<Runtime>,
     /// Whether the result depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
@@ -116,6 +119,7 @@ impl<'a> Context<'a> {
             meaning: subject.meaning,
             kind: subject.statements,
             arches: Vec::new(),
+            runtime: subject.runtime,
             looks_at_arch,
             calls: BTreeMap::new(),
             computed,
@@ -265,19 +269,26 @@ impl<'a> Context<'a> {
         }))
     }
 
-    /// The calls whose argument has this value, with the upper half clear.
+    /// The calls whose argument has this value, with the upper half that programs pass.
     pub(crate) fn with_argument(
         &mut self,
         call: Call,
         index: ArgIndex,
         value: u32,
     ) -> Limited<Call> {
+        let arg = signature::at(call.arch, call.name, index);
+        let width = arg.map(|arg| signature::width(call.arch, call.name, arg));
+        let is_int = width == Some(Width::Bits32) && call.arch.has_64_bit_registers();
+        let passed = match is_int {
+            true => signature::passed(call.arch, u64::from(value)),
+            false => u64::from(value),
+        };
         let low = Word::arg_low(index);
         let function = with_word(&mut self.space, call.function, low, value)?;
         let high = Word::arg_high(index);
-        let function = with_word(&mut self.space, function, high, 0)?;
+        let function = with_word(&mut self.space, function, high, (passed >> 32) as u32)?;
         let access = self.access(function);
-        let fixed = Some((index, value));
+        let fixed = Some((index, passed));
         Ok(Call {
             function,
             access,
@@ -294,6 +305,18 @@ impl<'a> Context<'a> {
             all if all == values.len() => Access::Open,
             _ => Access::Conditional,
         }
+    }
+
+    /// Whether all of these calls get an error or a kill; not if a supervisor or a handler answers one.
+    pub(crate) fn denies(&self, call: &Call) -> bool {
+        let is_denial = |ret: u32| {
+            let kind = Action::from_ret(ret).kind;
+            matches!(
+                kind,
+                ActionKind::Errno | ActionKind::KillProcess | ActionKind::KillThread
+            )
+        };
+        self.space.values(call.function).into_iter().all(is_denial)
     }
 
     /// A call of an architecture with a number that no kernel has, and its function.
@@ -317,6 +340,13 @@ impl<'a> Context<'a> {
             arch: UNKNOWN_AUDIT,
             ..SeccompData::default()
         }
+    }
+
+    /// Whether a call of this architecture is executed, whatever its number is, or may be: what isn't checked counts.
+    pub(crate) fn executes_any(&mut self, arch: Arch) -> Limited<bool> {
+        let function = self.of_audit(arch.audit())?;
+        let mut values = self.space.values(function).into_iter();
+        Ok(values.any(|ret| is_executed(ret) || Some(ret) == self.computed))
     }
 
     /// Whether unknown calls of this architecture are executed.
@@ -490,7 +520,7 @@ impl Call {
             ..found
         };
         if let Some((index, value)) = self.fixed {
-            data.args[index.index()] = u64::from(value);
+            data.args[index.index()] = value;
         }
         data
     }

@@ -20,7 +20,7 @@ mod tables;
 
 pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
-pub use subject::{LintInput, Meaning, Statements};
+pub use subject::{LintInput, Meaning, Runtime, Statements};
 pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;
@@ -39,6 +39,7 @@ use tamis_diag::Severity;
 ///     meaning: Meaning::Policy(&ruleset),
 ///     statements: Statements::Rules,
 ///     assumed_arch: Arch::X86_64,
+///     runtime: None,
 /// };
 /// let found = tamis_lint::run(&subject, &registry::ALL, Limits::default(), Stop::default()).unwrap();
 /// assert!(found.findings.iter().any(|finding| finding.code.id == "TM0718"));

@@ -5,8 +5,9 @@ use tamis_diag::{Code, Severity};
 use crate::checks::{
     address_families, compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected,
     essential_calls, evadable_restriction, foreign_arch, idle_rule, io_uring, multiplexer,
-    never_holds, permissive_default, shadowed_rule, twins, unchecked_arch, unchecked_argument,
-    unknown_numbers, unreachable_rule, wide_comparison, x32_gap,
+    never_holds, permissive_default, runtime, shadowed_rule, sign_extension, start_up, time64,
+    twins, unchecked_arch, unchecked_argument, unknown_numbers, unreachable_rule, wide_comparison,
+    x32_gap,
 };
 use crate::context::Context;
 use crate::finding::Finding;
@@ -29,7 +30,7 @@ pub struct Check {
 }
 
 /// All checks, ascending by code.
-pub const ALL: [Check; 23] = [
+pub const ALL: [Check; 27] = [
     unchecked_arch::CHECK,
     foreign_arch::CHECK,
     x32_gap::CHECK,
@@ -53,6 +54,10 @@ pub const ALL: [Check; 23] = [
     dead_code::CHECK,
     address_families::CHECK,
     essential_calls::CHECK,
+    start_up::CHECK,
+    sign_extension::CHECK,
+    time64::CHECK,
+    runtime::CHECK,
 ];
 
 /// The check of calls without which no program works.

@@ -68,6 +68,30 @@ pub struct LintInput<'a> {
     pub statements: Statements<'a>,
     /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
+    /// The runtime that starts a container under the filter, if it is known to be a container's.
+    pub runtime: Option<Runtime>,
+}
+
+/// A runtime of containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// runc, also that of Docker, containerd and Kubernetes.
+    Runc,
+    /// crun, that of Podman on many systems.
+    Crun,
+}
+
+impl Runtime {
+    /// All of them.
+    pub const ALL: [Runtime; 2] = [Runtime::Runc, Runtime::Crun];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Runtime::Runc => "runc",
+            Runtime::Crun => "crun",
+        }
+    }
 }
 
 /// A return value that is none of these. The kernel kills a process for it, so no call is executed.

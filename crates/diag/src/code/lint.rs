@@ -115,4 +115,29 @@ codes! { LINT;
          that was written by hand. Add them: `allow exit_group, exit, rt_sigreturn, restart_syscall`. A filter that is \
          only one of several, or that a program adds for its last steps, may deny them on purpose: `tamis lint --allow \
          essential-calls`.";
+    LINT_START_UP = "TM0724", "no program can start",
+        "Before `main` the C library loads the program's libraries (openat, read, fstat, mmap, mprotect, close) and \
+         tells the processor where the thread's memory is (arch_prctl, set_thread_area). A program that gets an \
+         error from one of these ends with a message of its loader or crashes. Others - brk, rseq, set_robust_list, \
+         getrandom - may fail but not kill. A call counts as denied, too, if it is allowed only for arguments \
+         that no C library passes. Reported if the filter allows execve, so that programs are started under it, \
+         or allows nothing. A filter that a program installs itself needs neither.";
+    LINT_SIGN_EXTENSION = "TM0725", "a negative argument with other upper bits than programs pass",
+        "The kernel reads 32 bits of an `int`, and a filter sees 64. A negative value such as AT_FDCWD reaches a \
+         filter of x86_64 or aarch64 with a clear upper half, 0xffffff9c, from compiled C, and with the sign \
+         extended, 0xffffffffffffff9c, from musl, Go and others; on s390x, ppc64, riscv64, mips64 and loongarch64 \
+         the sign is always extended. A rule with only one of the forms denies the call to the other programs. \
+         Compare the lower half: `openat(dfd == AT_FDCWD)` of the tamis language does, in an OCI profile \
+         SCMP_CMP_MASKED_EQ with the mask 4294967295 as `value` and the lower half as `valueTwo`.";
+    LINT_TIME64 = "TM0726", "a successor with 64-bit times kills",
+        "On 32-bit architectures C libraries make calls with 64-bit times first: clock_gettime64, futex_time64, \
+         ppoll_time64, and statx. They fall back to the older calls after ENOSYS. If the older call is allowed \
+         and its successor kills, each program of a current C library is killed. Allow both, or return ENOSYS \
+         for the successor.";
+    LINT_RUNTIME = "TM0727", "a runtime can't start containers under the profile",
+        "A runtime of containers installs the profile before it starts the container's program, so its own last steps \
+         need calls: runc opens and closes descriptors and writes to a pipe. Without no_new_privs it also drops \
+         capabilities and changes the user and the folder behind the filter, since installing it takes \
+         capabilities. `docker run --security-opt no-new-privileges`, or `noNewPrivileges` in the configuration, needs \
+         fewer. Found on runc 1.1 and crun 1.8; other versions may make more calls.";
 }

@@ -80,7 +80,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 }
 
 /// The call with 32-bit times that a call with 64-bit times replaces.
-fn older_time(name: &'static str) -> Option<&'static str> {
+pub(super) fn older_time(name: &'static str) -> Option<&'static str> {
     match name {
         "clock_gettime64" | "clock_settime64" | "clock_adjtime64" => name.strip_suffix("64"),
         _ => name.strip_suffix("_time64"),

@@ -3,7 +3,7 @@
 //! An architecture of which nothing is allowed is not reported, nor is a call that needs no other allowed one, nor an
 //! action by which somebody else answers the call.
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::Arch;
 use tamis_diag::Severity;
 use tamis_diag::code::LINT_ESSENTIAL;
 use tamis_diag::words::list;
@@ -71,16 +71,8 @@ fn is_executed(call: &Call) -> bool {
 /// The call of a row if it always fails or kills, and programs under the filter need it.
 fn denied_call(context: &Context, arch: Arch, row: &Essential) -> Option<Call> {
     let call = context.call(arch, row.call)?;
-    let is_denied = |ret: u32| {
-        let kind = Action::from_ret(ret).kind;
-        matches!(
-            kind,
-            ActionKind::Errno | ActionKind::KillProcess | ActionKind::KillThread
-        )
-    };
-    let mut values = context.space.values(call.function).into_iter();
     let mut before = row.needed_after.iter();
     let is_needed = row.needed_after.is_empty()
         || before.any(|name| context.call(arch, name).as_ref().is_some_and(is_executed));
-    (values.all(is_denied) && is_needed).then_some(call)
+    (context.denies(&call) && is_needed).then_some(call)
 }

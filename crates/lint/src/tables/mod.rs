@@ -7,6 +7,7 @@ pub(crate) mod essential;
 pub(crate) mod families;
 pub(crate) mod newer;
 pub(crate) mod ring;
+pub(crate) mod start_up;
 pub(crate) mod twins;
 
 use std::fmt;
@@ -65,6 +66,13 @@ mod tests {
 
     use super::*;
 
+    fn needs() -> impl Iterator<Item = &'static Form> {
+        let runtimes = [&start_up::RUNC, &start_up::CRUN].into_iter();
+        let needs = runtimes.flat_map(|needs| [needs.always, needs.with_privileges]);
+        let needs = needs.chain([start_up::PROGRAM]);
+        needs.flatten().flat_map(|need| need.forms)
+    }
+
     /// Names that no architecture has would be skipped silently.
     #[test]
     fn every_name_in_the_tables_exists() {
@@ -82,6 +90,7 @@ mod tests {
             names.extend(row.needed_after.iter().chain([&row.call]));
         }
         names.extend(ring::CALLS);
+        names.extend(needs().map(|form| form.call));
         for name in names {
             assert!(syscall::is_known(name), "{name}");
         }
@@ -93,7 +102,8 @@ mod tests {
             .iter()
             .flat_map(|row| row.calls.iter().chain(row.ways));
         let dangerous = dangerous::ALL.iter().flat_map(|row| row.calls);
-        for form in twins.chain(dangerous) {
+        let needs = needs().filter(|form| form.call != "mmap2");
+        for form in twins.chain(dangerous).chain(needs) {
             let Some((argument, _)) = form.with else {
                 continue;
             };

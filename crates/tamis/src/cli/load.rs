@@ -325,6 +325,7 @@ pub(crate) fn warn_essential(policy: &Policy, global: &Global) {
         meaning: Meaning::Policy(&policy.ruleset),
         statements: Statements::default(),
         assumed_arch: native_arch(),
+        runtime: None,
     };
     let checks = [tamis_lint::registry::ESSENTIAL];
     // A policy that is too complex for the check still compiles.

@@ -28,6 +28,7 @@ Examples:
   tamis lint policy.tamis
   tamis lint default.json --arch x86_64 --min-severity warning
   tamis lint --stack first.bpf second.bpf third.bpf
+  tamis lint profile.json --runtime runc
   tamis lint profile.json --sarif > lint.sarif
 Exit status: 1 if there is a warning, 2 if an input can't be read, 3 if there is none and something wasn't checked.")]
 pub(crate) struct Args {
@@ -56,6 +57,11 @@ pub(crate) struct Args {
     /// Print a SARIF 2.1.0 log instead of text
     #[arg(long, conflicts_with = "json")]
     sarif: bool,
+    /// Check also that this runtime can start a container under the filter
+    ///
+    /// The filter is in force for the runtime's last steps, without no_new_privs for more of them: dropping capabilities, changing the user.
+    #[arg(long, value_name = "RUNTIME")]
+    runtime: Option<Runtime>,
     /// List the checks
     #[arg(long)]
     list: bool,
@@ -75,6 +81,24 @@ const PROFILES: [&str; 2] = ["oci", "spo"];
 enum MinSeverity {
     Note,
     Warning,
+}
+
+/// A runtime of containers.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Runtime {
+    /// Docker's, containerd's and Kubernetes'
+    Runc,
+    /// Podman's on many systems
+    Crun,
+}
+
+impl From<Runtime> for tamis_lint::Runtime {
+    fn from(runtime: Runtime) -> tamis_lint::Runtime {
+        match runtime {
+            Runtime::Runc => tamis_lint::Runtime::Runc,
+            Runtime::Crun => tamis_lint::Runtime::Crun,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -141,6 +165,12 @@ impl Args {
         let allowed = self.allow.iter().map(|name| known_code(name));
         let allowed: Vec<Code> = allowed.collect::<Result<_, _>>()?;
         checks.retain(|check| !allowed.contains(&check.code));
+        if self.runtime.is_none() && self.only.iter().any(|name| is_runtime(name)) {
+            return Err(Failure::usage(
+                "`runtime` checks the steps of a runtime, and none is named",
+                "name it: `--runtime runc` or `--runtime crun`",
+            ));
+        }
         Ok(checks)
     }
 
@@ -202,6 +232,7 @@ impl Args {
             meaning,
             statements,
             assumed_arch: self.load.call_arch(),
+            runtime: self.runtime.map(Into::into),
         };
         let (limits, stop) = (self.limits.limits(), budget::stop());
         tamis_lint::run(&subject, checks, limits, stop)
@@ -291,6 +322,10 @@ fn kept(policy: &Policy) -> Vec<Origin> {
     let sources = policy.sources.with_ids().filter(|_| is_unit);
     let kept = |(id, _)| systemd::settings_beyond_filters(&policy.sources, id);
     sources.flat_map(kept).collect()
+}
+
+fn is_runtime(name: &str) -> bool {
+    registry::from_name(name).is_some_and(|check| check.code == code::LINT_RUNTIME)
 }
 
 fn known_check(name: &str) -> Result<Check, Failure> {

@@ -55,6 +55,23 @@ fn every_check_has_a_finding_and_a_near_miss_and_stands_in_the_book() {
 }
 
 #[test]
+fn containers_start_under_the_profiles_of_engines() {
+    let mut inputs = vec!["container-default".to_owned()];
+    let docker = corpus::path("docker/docker-default-x86_64.json");
+    inputs.extend(docker.map(|path| path.to_str().unwrap().to_owned()));
+    for input in &inputs {
+        for runtime in ["runc", "crun"] {
+            let (document, code) = lint(&["--only=runtime", "--runtime", runtime, input]);
+            assert_eq!(code, Some(0), "{input} {runtime}: {document}");
+        }
+        for check in ["start-up", "sign-extension", "time64"] {
+            let (document, code) = lint(&["--only", check, input]);
+            assert_eq!(code, Some(0), "{input}: {document}");
+        }
+    }
+}
+
+#[test]
 fn a_profile_and_its_program_show_the_same_gaps() {
     let (Some(profile), Some(program)) = (
         corpus::path("docker/docker-default-x86_64.json"),
@@ -75,7 +92,9 @@ fn a_profile_and_its_program_show_the_same_gaps() {
             multiplexed.iter().any(|example| example == call),
             "{multiplexed:?}"
         );
-        for absent in ["TM0701", "TM0702", "TM0703", "TM0704", "TM0708"] {
+        for absent in [
+            "TM0701", "TM0702", "TM0703", "TM0704", "TM0708", "TM0724", "TM0725", "TM0726",
+        ] {
             assert_eq!(examples(&document, absent), [""; 0], "{absent}");
         }
     }

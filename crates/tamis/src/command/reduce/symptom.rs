@@ -219,6 +219,7 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
         meaning,
         statements: Statements::default(),
         assumed_arch,
+        runtime: None,
     };
     let found = tamis_lint::run(&subject, &[check], Limits::default(), Stop::default());
     found.is_ok_and(|found| !found.findings.is_empty())
