@@ -13,6 +13,7 @@ mod since;
 mod sources;
 mod syscalls;
 mod systemd;
+mod systemd_tree;
 mod widths;
 
 use std::fs;
@@ -34,11 +35,10 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
             syscalls::refresh()?;
             signatures::refresh()?;
             constants::refresh()?;
-            systemd::refresh()?;
             write()
         }
-        ["--refresh", "systemd"] => systemd::refresh(),
-        _ => bail!("usage: cargo xtask codegen [--check | --refresh [systemd]]"),
+        ["--refresh", "systemd", ref trees @ ..] => systemd::refresh(trees),
+        _ => bail!("usage: cargo xtask codegen [--check | --refresh [systemd VERSION=DIR ...]]"),
     }
 }
 
