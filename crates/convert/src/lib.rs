@@ -43,6 +43,7 @@ use tamis_policy::export::{
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
+use tamis_policy::systemd;
 use tamis_prover::{
     Answer, ComparisonResult, Function, LimitReached, Limits, Scope, Space, Stop, Subject,
     decide_by_gates,
@@ -59,6 +60,8 @@ pub struct Source {
     pub arches: Vec<Arch>,
     /// Its installation requirements.
     pub installation: Installation,
+    /// The release of systemd that reads a unit; the newest known if it isn't given.
+    pub systemd: systemd::Settings,
 }
 
 impl Source {
@@ -136,10 +139,11 @@ pub fn convert(
             flags: &source.installation.flags,
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
+            systemd: source.systemd.assumed().version,
             forms: &forms,
         };
         let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Inexpressible)?;
-        let found = compare(space, function, &meaning, exporter, &export)?;
+        let found = compare(space, function, &meaning, exporter, &export, source)?;
         let more = next_forms(&found.differences, &export.losses, &forms);
         if more.is_empty() {
             return finish(&meaning, exporter, source, export, found);
@@ -212,6 +216,7 @@ fn convert_exactly(
         flags: &source.installation.flags,
         listener_path: source.installation.listener_path.as_deref(),
         listener_metadata: source.installation.listener_metadata.as_deref(),
+        systemd: source.systemd.assumed().version,
         forms: &BTreeMap::new(),
     };
     let Ok(export) = (exporter.write)(&meaning, &export_options) else {
@@ -220,7 +225,7 @@ fn convert_exactly(
     let [machine] = export.machines.as_slice() else {
         return Ok(None);
     };
-    let theirs = read_back(exporter, &export.text, machine.native)?;
+    let theirs = read_back(exporter, &export.text, machine.native, &source.systemd)?;
     let sides = [ruleset, &theirs].map(Subject::Ruleset);
     let answer = decide_by_gates(&sides[0], &sides[1], &limits, stop);
     if !matches!(answer, Answer::Equal(_)) {
@@ -344,6 +349,7 @@ fn compare(
     meaning: &Meaning,
     exporter: &Exporter,
     export: &Export,
+    source: &Source,
 ) -> Result<Found, Refusal> {
     let mut found = Found {
         result: ComparisonResult::Equal,
@@ -352,7 +358,7 @@ fn compare(
     };
     let is_all = export.machines.len() == 1 && export.bad_arch == meaning.bad_arch;
     for machine in &export.machines {
-        let theirs = read_back(exporter, &export.text, machine.native)?;
+        let theirs = read_back(exporter, &export.text, machine.native, &source.systemd)?;
         let theirs = space.ruleset(&theirs)?;
         let scope = Scope {
             arches: match is_all {
@@ -365,7 +371,7 @@ fn compare(
         let differences = differences_of(space, &comparison, &CaseLimits::default())?;
         found.is_complete &= differences.is_complete;
         for difference in differences.list {
-            let here = ComparisonResult::of_pair(strictness(&difference));
+            let here = ComparisonResult::of_pair(strictness(&difference, &export.losses));
             found.result = found.result.and(here);
             if !found.differences.contains(&difference) {
                 found.differences.push(difference);
@@ -379,12 +385,18 @@ fn compare(
 ///
 /// # Errors
 /// If its front end rejects it.
-pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
+pub fn read_back(
+    exporter: &Exporter,
+    text: &str,
+    native: Arch,
+    systemd: &systemd::Settings,
+) -> Result<Ruleset, Refusal> {
     let mut sources = Sources::new();
     let source = sources.add(format!("<{}>", exporter.name), text);
     let options = front_end::ParseOptions {
         asked_arches: vec![native],
         stated_arches_win: true,
+        systemd: systemd.clone(),
         ..front_end::ParseOptions::new(native)
     };
     let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
@@ -395,8 +407,14 @@ pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Rulese
 }
 
 /// The strictness of a text's action relative to the policy's: killing the process and killing the thread are equal
-/// here, as neither executes the call.
-fn strictness(difference: &Difference) -> std::cmp::Ordering {
+/// here, as neither executes the call. So is an errno for calls that the target doesn't know, if a loss says so.
+fn strictness(difference: &Difference, losses: &[Loss]) -> std::cmp::Ordering {
+    let is_unnamed = names(difference).is_empty();
+    let has_loss = losses.iter().any(|loss| loss.code == code::EXPORT_UNKNOWN);
+    let executes = |ret: u32| Action::from_ret(ret).kind.executes();
+    if is_unnamed && has_loss && !executes(difference.left_ret) && !executes(difference.right_ret) {
+        return std::cmp::Ordering::Equal;
+    }
     let place = |ret: u32| match Action::from_ret(ret).kind {
         ActionKind::KillThread => Action::precedence(ActionKind::KillProcess.ret()),
         kind => Action::precedence(kind.ret()),
@@ -420,7 +438,7 @@ fn is_left_out(difference: &Difference, losses: &[Loss]) -> bool {
     let Place::Known(arch) = difference.machine else {
         return false;
     };
-    strictness(difference).is_lt()
+    strictness(difference, losses).is_lt()
         && losses.iter().any(|loss| {
             loss.code == code::EXPORT_ARCHES && loss.calls.is_empty() && loss.arches.contains(&arch)
         })
@@ -436,7 +454,7 @@ fn next_forms(
     let mut more = BTreeMap::new();
     let told = |difference: &&Difference| !is_left_out(difference, losses);
     for difference in differences.iter().filter(told) {
-        let last = match strictness(difference) {
+        let last = match strictness(difference, losses) {
             std::cmp::Ordering::Greater => RuleForm::Forced,
             std::cmp::Ordering::Less => RuleForm::Whole,
             std::cmp::Ordering::Equal => continue,
@@ -465,7 +483,8 @@ fn finish(
     export: Export,
     found: Found,
 ) -> Result<Converted, Refusal> {
-    if let Some(looser) = found.differences.iter().find(|d| strictness(d).is_gt()) {
+    let is_looser = |d: &&Difference| strictness(d, &export.losses).is_gt();
+    if let Some(looser) = found.differences.iter().find(is_looser) {
         let calls: Vec<&str> = names(looser).into_iter().take(3).collect();
         let calls = match calls.as_slice() {
             [] => "numbers without a name".to_owned(),
@@ -482,7 +501,10 @@ fn finish(
     }
     let mut losses = export.losses;
     let mut odd: BTreeSet<&'static str> = BTreeSet::new();
-    for difference in found.differences.iter().filter(|d| strictness(d).is_lt()) {
+    for difference in &found.differences {
+        if !strictness(difference, &losses).is_lt() {
+            continue;
+        }
         if !is_left_out(difference, &losses) {
             odd.extend(names(difference));
         }

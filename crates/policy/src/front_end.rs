@@ -88,6 +88,8 @@ pub struct ParseOptions {
     pub firecracker: firecracker::Settings,
     /// The options of minijail's parsers.
     pub minijail: minijail::Settings,
+    /// The release of systemd.
+    pub systemd: systemd::Settings,
 }
 
 impl ParseOptions {
@@ -102,6 +104,7 @@ impl ParseOptions {
             oci: oci::Settings::default(),
             firecracker: firecracker::Settings::default(),
             minijail: minijail::Settings::default(),
+            systemd: systemd::Settings::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::Action;
 use tamis_convert::Converted;
+use tamis_diag::code;
 use tamis_policy::export::{Exporter, Loss, Machine};
 use tamis_prover::ComparisonResult;
 
@@ -99,10 +100,19 @@ impl ConvertReport {
         }
     }
 
+    /// Whether calls that the target doesn't know are denied by an action of its own.
+    fn has_unknown_calls(&self) -> bool {
+        let mut losses = self.losses.iter();
+        losses.any(|loss| loss.code == code::EXPORT_UNKNOWN.id)
+    }
+
     fn result_in_words(&self) -> &'static str {
         match self.verdict.0 {
             Some(ComparisonResult::Equal) if self.losses.is_empty() => "proved equivalent",
             Some(ComparisonResult::Equal) => "proved equivalent for all calls of its architectures",
+            Some(ComparisonResult::SameActions) if self.has_unknown_calls() => {
+                "proved to deny the same calls, some by another action:"
+            }
             Some(ComparisonResult::SameActions) => {
                 "proved to take the same actions, with other data:"
             }

@@ -154,6 +154,9 @@ impl Explanation {
             (CauseEntry::Default, Some(Listing::Implied)) => Some(
                 "every list of allowed calls has it, as a call of `@default`, and no setting of the unit denies it",
             ),
+            (CauseEntry::Default, Some(Listing::Needed)) => Some(
+                "systemd adds it to every list of allowed calls, as it calls it itself, and no setting of the unit denies it",
+            ),
             (CauseEntry::Default, _) => {
                 Some("no setting of the unit denies it, and systemd allows what none denies")
             }

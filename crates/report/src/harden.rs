@@ -10,6 +10,8 @@ use crate::entry::counted;
 #[derive(Serialize)]
 pub struct HardenReport {
     pub unit: String,
+    /// The release of systemd by which the unit is read.
+    pub systemd: String,
     /// The files of the unit, in the order in which they apply.
     pub files: Vec<String>,
     /// The settings that are part of the filter.
@@ -142,6 +144,7 @@ impl fmt::Display for HardenReport {
             "{}: {before} -> {after}, {commands} under the new one",
             self.unit
         )?;
+        writeln!(f, "  read as by systemd {}", self.systemd)?;
         match &self.process {
             Some(ProcessEntry {
                 pid,

@@ -47,8 +47,8 @@ pub fn options<'l>(
         return Ok(());
     }
     Err(Error::usage(
-        "--kernel is for OCI profiles, and no input is one",
-        "omit --kernel, or use `--from oci` if the input is one",
+        "--kernel is for OCI profiles and systemd units, and no input is one",
+        "omit --kernel, or use `--from oci` or `--from systemd` if the input is one",
     ))
 }
 

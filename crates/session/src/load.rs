@@ -4,7 +4,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::facts::compared_archs;
 use tamis_bpf::forms::{self, Form};
 use tamis_bpf::{Program, asm, program};
-use tamis_diag::{Diagnostic, SourceId, Sources, code};
+use tamis_diag::{Diagnostic, Severity, SourceId, Sources, code};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::Loader;
@@ -118,7 +118,8 @@ fn policy(
     let Some(ruleset) = read.parsed.ruleset else {
         return Err(misread(read_as, root, warnings, sources));
     };
-    if !warnings.is_empty()
+    let is_note = |own: &Diagnostic| own.severity == Severity::Note;
+    if !warnings.iter().all(is_note)
         && let Some(diagnostic) = mistaken(kind, root, &sources)
     {
         // A reader that ignores what it doesn't understand would make a filter all the same.

@@ -181,7 +181,7 @@ impl SideOptions {
         if self.kernel.is_some() && !kinds.clone().any(InputKind::uses_kernel) {
             return Err(Error::usage(
                 format!("`kernel` has no effect on {}", side.name),
-                "omit it: only OCI profiles depend on the kernel",
+                "omit it: only OCI profiles and systemd units depend on the kernel",
             ));
         }
         Ok(())

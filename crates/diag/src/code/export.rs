@@ -38,4 +38,8 @@ codes! { EXPORT;
          condition and action is expressible: the target language combines several entries, or applies one \
          entry to several architectures, in a way that the policy does not. The output is at least as \
          strict.";
+    EXPORT_UNKNOWN = "TM1310", "calls that the target does not know",
+        "Since systemd 256 a list of allowed calls returns ENOSYS for calls that this systemd does not know, whatever \
+         SystemCallErrorNumber= says. The policy has another action for numbers without a name. Such calls are not executed \
+         either way, but a process that would be killed goes on.";
 }

@@ -25,6 +25,7 @@ use tamis_diag::code::Code;
 use tamis_rules::{IntervalSet, Predicate, Ruleset};
 
 use crate::front_end::FrontEnd;
+use crate::systemd::SystemdVersion;
 
 /// All exporters, in the order of the help.
 pub static ALL: [&Exporter; 4] = [
@@ -130,6 +131,8 @@ pub struct ExportOptions<'a> {
     pub listener_path: Option<&'a str>,
     /// Metadata for the supervisor.
     pub listener_metadata: Option<&'a str>,
+    /// The release of systemd that reads the text, for units.
+    pub systemd: SystemdVersion,
     /// Calls that an earlier export expressed wrongly, with the form to use.
     pub forms: &'a BTreeMap<&'static str, RuleForm>,
 }

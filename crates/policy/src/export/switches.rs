@@ -18,7 +18,7 @@ use super::alternatives::Values;
 use super::calls::{Answers, Calls};
 use super::kept::Kept;
 use super::{ExportOptions, Loss, RuleForm};
-use crate::systemd;
+use crate::systemd::{self, SystemdVersion};
 
 /// Calls that a setting restricts, instead of a list.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Switches {
     }
 
     fn restrict_namespaces(&mut self, calls: &Calls<'_>, denied: Denied) {
-        let all = systemd::all_namespaces();
+        let all = old_namespaces();
         let kept: Vec<&str> = systemd::namespaces()
             .filter(|(_, flag)| flag & all & !denied.flags != 0)
             .map(|(name, _)| name)
@@ -147,6 +147,12 @@ struct Denied {
     is_exact: bool,
 }
 
+/// The flags of all kinds but that of time. A list of kinds without `time` denies time namespaces on every release of
+/// systemd; `~time` doesn't.
+fn old_namespaces() -> u64 {
+    systemd::all_namespaces(SystemdVersion::OLDEST)
+}
+
 /// The flags of namespaces without which the policy allows `clone`; `None` if that depends on anything else.
 fn denied_flags(answers: &[Answers<'_>]) -> Option<Denied> {
     let all = systemd::namespaces().fold(0, |all, (_, flag)| all | flag);
@@ -168,7 +174,7 @@ fn denied_flags(answers: &[Answers<'_>]) -> Option<Denied> {
         denied.is_exact &= kept.is_all && kept.values.len() == 1 && mask == all;
         denied.flags |= mask;
     }
-    let has_namespaces = denied.flags & systemd::all_namespaces() != 0;
+    let has_namespaces = denied.flags & old_namespaces() != 0;
     has_namespaces.then_some(denied)
 }
 

@@ -4,20 +4,21 @@
 //! `SystemCallLog=`. Of conditions on arguments only those on the family of `socket`, on the namespaces of `clone` and on
 //! `personality` can be expressed. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
-//! contains systemd's set `@default`, from which calls are removed. An architecture on which systemd can't restrict
+//! contains systemd's set `@default`, from which calls are removed. Newer releases of systemd answer calls that they don't
+//! know with `ENOSYS` whatever the list says, and allow `write`; a text is for the release that the caller names. An architecture on which systemd can't restrict
 //! families is left out of `SystemCallArchitectures=` if the policy's `socket` would be lost on all others for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use tamis_abi::{Action, ActionKind, Arch, errno};
+use tamis_abi::{Action, ActionKind, Arch, consts, errno};
 use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::families::Families;
 use super::switches::Switches;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
-use crate::systemd;
+use crate::systemd::{self, SystemdVersion};
 use tamis_diag::words::{joined, list};
 
 /// The exporter in the registry.
@@ -82,14 +83,17 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
             .map(|((is_whole, ret), calls)| loss(is_whole, ret, calls)),
     );
     let is_open = meaning.bad_arch == Action::ALLOW && covers_machines(&machines);
-    let text = Unit {
+    let unit = Unit {
         default,
         calls: plain,
         families: families.map(|families| families.names),
         switches: switches.lines,
-        native: machines[0].native,
-    }
-    .text(&arches, is_open);
+        natives,
+        version: options.systemd,
+    };
+    unit.check_write()?;
+    losses.extend(unit.unknown_calls());
+    let text = unit.text(&arches, is_open);
     Ok(Export {
         text,
         machines,
@@ -284,30 +288,92 @@ struct Unit {
     families: Option<Vec<String>>,
     /// Settings for the arguments of other calls, each a line.
     switches: Vec<String>,
-    /// The architecture whose errno names are used.
-    native: Arch,
+    /// The architectures of the machines; the errno names of the first are used.
+    natives: Vec<Arch>,
+    /// The release of systemd that reads the text.
+    version: SystemdVersion,
 }
 
 impl Unit {
+    fn is_allow_list(&self) -> bool {
+        !self.default.kind.executes()
+    }
+
+    /// The action of calls that systemd doesn't know, if it has one of its own for those that a list lacks.
+    fn of_unknown_calls(&self) -> Option<Action> {
+        let has_one = self.is_allow_list() && self.version.answers_unknown_calls_with_enosys();
+        let number = consts::value(self.natives[0], "ENOSYS").filter(|_| has_one)?;
+        u16::try_from(number).ok().map(Action::errno)
+    }
+
+    /// Refuses a policy that denies `write` where systemd allows it.
+    fn check_write(&self) -> Result<(), Box<Diagnostic>> {
+        let version = self.version;
+        let entry = self.calls.get("write");
+        let is_denied = entry.is_some_and(|entry| !entry.answer.kind.executes());
+        if !version.always_allows_write() || !is_denied {
+            return Ok(());
+        }
+        let message =
+            format!("systemd {version} lets every service call `write`, which the policy denies");
+        let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
+        let help = "`ExecStart=tamis exec -p FILTER PROGRAM` installs the filter as it is";
+        Err(Box::new(diagnostic.help(help)))
+    }
+
+    /// The loss of the policy's action for calls that systemd doesn't know.
+    fn unknown_calls(&self) -> Option<Loss> {
+        let own = self.of_unknown_calls()?;
+        (own != self.default).then(|| Loss {
+            code: code::EXPORT_UNKNOWN,
+            message: format!(
+                "systemd {} has an action of its own for calls that it does not know",
+                self.version
+            ),
+            kept: format!("{own} for numbers without a name, not {}", self.default),
+            calls: Vec::new(),
+            arches: Vec::new(),
+        })
+    }
+
+    /// The action of denied calls without one of their own. Of two that are needed libseccomp refuses that of calls which
+    /// systemd doesn't know, unless it is this one.
+    fn usual(&self) -> Action {
+        if !self.is_allow_list() {
+            return self.most_common_denial();
+        }
+        let unknown = self.of_unknown_calls();
+        let mut denied = self.calls.values().map(|entry| Some(entry.answer));
+        match unknown {
+            Some(unknown) if denied.any(|answer| answer == Some(unknown)) => unknown,
+            _ => self.default,
+        }
+    }
+
     fn text(&self, arches: &[Arch], is_open: bool) -> String {
         let passes = |action: Action| action.kind.executes();
         let mut lines = String::from(HEAD);
-        let is_allow_list = !passes(self.default);
-        let usual = match is_allow_list {
-            true => self.default,
-            false => self.most_common_denial(),
-        };
+        let is_allow_list = self.is_allow_list();
+        let usual = self.usual();
         let (mut listed, mut denied) = (Vec::new(), Vec::new());
-        let at_once = systemd::default_calls();
+        let at_once = systemd::default_calls(self.version);
+        let answered = systemd::answered_calls(&self.natives, self.version);
+        // A call that gets `ENOSYS` instead has an entry of its own, where that would be looser.
+        let is_unanswered = |name: &str| {
+            let mut answered = answered.iter();
+            usual == Action::KILL_PROCESS && answered.any(|calls| !calls.contains(name))
+        };
         for (name, entry) in &self.calls {
             // libseccomp rejects entries of an allow list with the action of all calls that are not in it.
             let is_usual = entry.answer == usual && (is_allow_list || !entry.is_explicit);
+            let with_answer = || format!("{name}:{}", self.answer(entry.answer));
             match (passes(entry.answer), is_allow_list) {
                 (true, true) => listed.push((*name).to_owned()),
                 (true, false) => {}
+                (false, true) if is_usual && is_unanswered(name) => denied.push(with_answer()),
                 (false, true) if is_usual && !at_once.contains(name) => {}
                 (false, _) if is_usual => denied.push((*name).to_owned()),
-                (false, _) => denied.push(format!("{name}:{}", self.answer(entry.answer))),
+                (false, _) => denied.push(with_answer()),
             }
         }
         if is_allow_list {
@@ -380,7 +446,7 @@ impl Unit {
         match action.kind {
             ActionKind::Errno => {
                 let usual = errno::portable_name(action.data).or(Some("ENOSYS"));
-                let matches = |name: &&str| systemd::is_errno(name, action.data, self.native);
+                let matches = |name: &&str| systemd::is_errno(name, action.data, self.natives[0]);
                 let name = usual.filter(matches).map(str::to_owned);
                 name.unwrap_or_else(|| action.data.to_string())
             }

@@ -2,17 +2,24 @@
 //!
 //! The first assignment makes it an allow list or, with `~`, a deny list; further ones add to the list or, with the
 //! other sign, remove from it.
+//!
+//! A set may have a member in this release of systemd, and it isn't certain. A word that permits calls then leaves the member
+//! out, a word that denies takes it: of the two lists that systemd can have, the result is the one that denies more.
 
 use std::collections::{BTreeMap, HashSet};
 
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
-use super::tables;
+use super::tables::{self, Membership};
 use super::unit::{Assignment, Piece};
 use super::value::Quotes;
+use super::version::SystemdVersion;
 use crate::near::nearest_call;
 use crate::sink::Sink;
+
+/// The call that newer releases of systemd allow for their own sake.
+pub(super) const WRITE: &str = "write";
 
 /// A list of calls.
 #[derive(Clone, Debug)]
@@ -79,6 +86,10 @@ impl CallList {
 pub(super) struct Reading<'a> {
     /// The architecture whose errno numbers are used.
     pub(super) native: Arch,
+    /// The release whose sets and rules count.
+    pub(super) version: SystemdVersion,
+    /// The action of denied calls without one of their own.
+    pub(super) usual: Answer,
     /// Whether calls may have errnos, and an allow list implies `@default`.
     pub(super) is_filter: bool,
     pub(super) sink: &'a mut Sink,
@@ -102,7 +113,8 @@ impl Reading<'_> {
             applied: Applied::default(),
         });
         if is_new && list.is_allow_list && self.is_filter {
-            for call in tables::calls("@default") {
+            let certain = Membership::Certain;
+            for call in tables::calls_from("@default", self.version, certain) {
                 list.put(call, None, span);
             }
         }
@@ -179,21 +191,20 @@ impl Reading<'_> {
         answer: Option<Answer>,
         span: Span,
     ) {
+        let word = Word {
+            is_inverted,
+            answer,
+            span,
+        };
         if name.starts_with('@') {
-            if tables::set(name).is_none() {
-                let diagnostic = Diagnostic::warning(
-                    code::SYSTEMD_SYSCALL,
-                    format!("unknown set of calls `{name}`"),
-                )
-                .label(span, "systemd ignores this");
-                let near = self.near(name, &mut tables::set_names());
-                self.sink.report(match near {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic.help("`systemd-analyze syscall-filter` lists them"),
-                });
+            if !tables::has_set(name, self.version) {
+                self.unknown_set(name, span);
             }
-            for call in tables::calls(name) {
-                list.take(call, is_inverted, answer, span);
+            for (call, membership) in tables::calls(name, self.version) {
+                let is_certain = membership == Membership::Certain;
+                if is_certain || self.takes_possible(list, call, &word) {
+                    list.take(call, &word);
+                }
             }
             return;
         }
@@ -212,8 +223,55 @@ impl Reading<'_> {
             });
             return;
         }
-        list.take(name, is_inverted, answer, span);
+        list.take(name, &word);
     }
+
+    fn unknown_set(&mut self, name: &str, span: Span) {
+        let version = self.version;
+        let message = match tables::first_with_set(name) {
+            Some(first) => format!("`{name}` is a set of systemd {first} and later"),
+            None => format!("unknown set of calls `{name}`"),
+        };
+        let label = match tables::first_with_set(name) {
+            Some(_) => format!("systemd {version} ignores this"),
+            None => "systemd ignores this".to_owned(),
+        };
+        let diagnostic = Diagnostic::warning(code::SYSTEMD_SYSCALL, message).label(span, label);
+        let near = self.near(name, &mut tables::set_names(version));
+        self.sink.report(match near {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("`systemd-analyze syscall-filter` lists them"),
+        });
+    }
+
+    /// Whether a word takes a call that a set may have or not: if that denies more than leaving it.
+    fn takes_possible(&self, list: &CallList, call: &str, word: &Word) -> bool {
+        if !self.is_filter {
+            // Logged calls are no more allowed than others.
+            return !word.is_inverted;
+        }
+        if !word.is_inverted {
+            return false;
+        }
+        let own = word.answer.unwrap_or(self.usual);
+        match list.calls.get(call) {
+            Some(Entry { answer: None, .. }) if list.is_allow_list => true,
+            Some(entry) => own == Answer::Kill && entry.answer.unwrap_or(self.usual) != own,
+            // Without the word it has the usual action, or `ENOSYS`.
+            None if list.is_allow_list => {
+                let may_be_errno = self.version.answers_unknown_calls_with_enosys();
+                own == Answer::Kill && (self.usual != own || may_be_errno && word.answer.is_some())
+            }
+            None => true,
+        }
+    }
+}
+
+/// What a word does with calls.
+struct Word {
+    is_inverted: bool,
+    answer: Option<Answer>,
+    span: Span,
 }
 
 impl CallList {
@@ -222,7 +280,12 @@ impl CallList {
     }
 
     /// Adds or removes a call. An allow list may have calls with an errno.
-    fn take(&mut self, call: &str, is_inverted: bool, answer: Option<Answer>, span: Span) {
+    fn take(&mut self, call: &str, word: &Word) {
+        let Word {
+            is_inverted,
+            answer,
+            span,
+        } = *word;
         if is_inverted != self.is_allow_list || is_inverted && answer.is_some() {
             self.put(call, answer, span);
             self.removed.remove(call);
@@ -230,6 +293,32 @@ impl CallList {
             self.removed.insert(call.to_owned(), span);
         }
     }
+
+    /// Adds `write` to the allowed calls, as systemd does for its own sake. The word that denied it is the result, with an
+    /// errno in an allow list also whether systemd fails to start the service for it.
+    pub(super) fn allow_write(&mut self) -> Option<WriteDenied> {
+        if !self.is_allow_list {
+            let denied = self.calls.remove(WRITE)?;
+            return Some(WriteDenied::Ignored(denied.span));
+        }
+        match self.calls.get(WRITE) {
+            Some(entry) if entry.answer.is_some() => Some(WriteDenied::Refused(entry.span)),
+            Some(_) => None,
+            None => {
+                let removed = self.removed.remove(WRITE);
+                self.put(WRITE, None, self.span);
+                removed.map(WriteDenied::Ignored)
+            }
+        }
+    }
+}
+
+/// A word that denies `write`, where systemd doesn't let it.
+pub(super) enum WriteDenied {
+    /// `write` stays allowed.
+    Ignored(Span),
+    /// The service doesn't start.
+    Refused(Span),
 }
 
 /// The action of `SystemCallErrorNumber=`: nothing or `kill`, or an errno by name or number. `None` for what systemd

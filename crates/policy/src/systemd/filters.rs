@@ -12,7 +12,7 @@ use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
 
 use super::calls::{Answer, CallList};
 use super::settings::{Settings, Switch, all_namespaces, namespaces};
-use super::tables;
+use super::tables::{self, Membership};
 
 const PROT_WRITE: u64 = 2;
 const PROT_EXEC: u64 = 4;
@@ -44,28 +44,25 @@ pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Deni
         denials: Vec::new(),
     };
     // In systemd's order of installation.
-    filters.families(settings);
-    filters.write_and_execute(settings);
-    filters.realtime(settings);
-    filters.set_id_bits(settings);
-    filters.namespaces(settings);
     filters.calls(
         settings,
         Switch::ProtectHostname,
         ["sethostname", "setdomainname"],
     );
+    filters.families(settings);
+    filters.write_and_execute(settings);
+    filters.realtime(settings);
+    filters.set_id_bits(settings);
+    filters.namespaces(settings);
     filters.calls(settings, Switch::ProtectKernelTunables, ["_sysctl"]);
-    filters.calls(
-        settings,
-        Switch::ProtectKernelModules,
-        tables::calls("@module"),
-    );
+    let set = |name| tables::calls_from(name, settings.version, Membership::Possible);
+    filters.calls(settings, Switch::ProtectKernelModules, set("@module"));
     filters.calls(settings, Switch::ProtectKernelLogs, ["syslog"]);
-    filters.calls(settings, Switch::ProtectClock, tables::calls("@clock"));
-    filters.calls(settings, Switch::PrivateDevices, tables::calls("@raw-io"));
+    filters.calls(settings, Switch::ProtectClock, set("@clock"));
+    filters.calls(settings, Switch::PrivateDevices, set("@raw-io"));
     filters.personality(settings, native);
     filters.log(settings);
-    filters.filter(settings);
+    filters.filter(settings, native);
     let mut denials = filters.denials;
     denials.sort_by_key(|denial| {
         let strictness = Action::precedence(denial.action.ret());
@@ -231,7 +228,7 @@ impl Filters {
         let Some((stay, span)) = settings.namespaces else {
             return;
         };
-        let all = all_namespaces();
+        let all = all_namespaces(settings.version);
         if stay & all == all {
             return;
         }
@@ -302,15 +299,40 @@ impl Filters {
         self.age += 1;
     }
 
-    fn filter(&mut self, settings: &Settings) {
+    fn filter(&mut self, settings: &Settings, native: Arch) {
         let Some(list) = &settings.filter else {
             return;
         };
         let usual = action(settings.errno);
         let all = self.named(list.calls.keys().map(String::as_str));
         if list.is_allow_list {
-            let removed = self.deny_removed(list, usual);
-            self.deny_others(&all, &removed, usual, list.span);
+            let removed = self.removed(list);
+            let denied: BTreeSet<u32> = removed.iter().flat_map(|(_, own)| own).copied().collect();
+            let denied = IntervalSet::from_iter(denied.into_iter().map(|nr| nr..=nr));
+            match settings.version.answers_unknown_calls_with_enosys() {
+                false => {
+                    for (span, numbers) in removed {
+                        let numbers = IntervalSet::from_iter(numbers.into_iter().map(|nr| nr..=nr));
+                        self.push(numbers, Predicate::True, usual, span);
+                    }
+                    self.deny_others(&all, &denied, usual, list.span);
+                }
+                true => {
+                    let known = self.known(settings, native);
+                    for (span, numbers) in removed {
+                        let (known, others): (Vec<u32>, Vec<u32>) = numbers
+                            .into_iter()
+                            .partition(|nr| known.numbers.contains(nr));
+                        let set = |own: Vec<u32>| {
+                            IntervalSet::from_iter(own.into_iter().map(|nr| nr..=nr))
+                        };
+                        let enosys = self.errno("ENOSYS");
+                        self.push(set(known), Predicate::True, usual, span);
+                        self.push(set(others), Predicate::True, enosys, span);
+                    }
+                    self.deny_known_and_others(&all, &known, &denied, usual, list.span);
+                }
+            }
         }
         for group in groups(list) {
             if list.is_allow_list && group.answer.is_none() {
@@ -382,9 +404,9 @@ impl Filters {
         }
     }
 
-    /// Denies the calls that words took out of an allow list again, each word by itself, so that it is found when somebody
-    /// asks who denies the call. Calls that are made through a multiplexer are left to [`deny_others`](Self::deny_others).
-    fn deny_removed(&mut self, list: &CallList, action: Action) -> IntervalSet<u32> {
+    /// The calls that words took out of an allow list again, each word by itself, so that it is found when somebody
+    /// asks who denies the call. Calls that are made through a multiplexer are left out.
+    fn removed(&self, list: &CallList) -> Vec<(Span, BTreeSet<u32>)> {
         let kept = self.named(list.calls.keys().map(String::as_str));
         let mut words: Vec<(Span, BTreeSet<u32>)> = Vec::new();
         for (call, span) in &list.removed {
@@ -398,13 +420,55 @@ impl Filters {
                 None => words.push((*span, BTreeSet::from([nr]))),
             }
         }
-        let mut all = IntervalSet::empty();
-        for (span, numbers) in words {
-            let numbers = IntervalSet::from_iter(numbers.into_iter().map(|nr| nr..=nr));
-            all = all.union(&numbers);
-            self.push(numbers, Predicate::True, action, span);
+        words
+    }
+
+    /// The calls that systemd knows, of those outside of a list: by names that the native architecture has too. Of names that
+    /// systemd may know or not the action of known ones is the stricter one.
+    fn known(&self, settings: &Settings, native: Arch) -> Named {
+        // systemd takes the set within this one for a name, and so leaves its calls out.
+        let known = tables::own_calls_from("@known", settings.version, Membership::Possible);
+        self.named(known.filter(|call| syscall::number(native, call).is_some()))
+    }
+
+    /// Denies all calls but those of a list: known ones with one action, all others with `ENOSYS`.
+    fn deny_known_and_others(
+        &mut self,
+        listed: &Named,
+        known: &Named,
+        denied: &IntervalSet<u32>,
+        action: Action,
+        span: Span,
+    ) {
+        let enosys = self.errno("ENOSYS");
+        let multiplexers = listed.through.keys().chain(known.through.keys());
+        let multiplexers: BTreeSet<u32> = multiplexers.copied().collect();
+        let partly = multiplexers.iter().filter(|nr| !known.numbers.contains(nr));
+        let partly: Vec<u32> = partly.copied().collect();
+        let affected = listed
+            .set()
+            .union(denied)
+            .union(&IntervalSet::from_iter(partly.iter().map(|nr| *nr..=*nr)));
+        let others = Section::domain(self.arch).difference(&affected);
+        let known_numbers = others.difference(&others.difference(&known.set()));
+        self.push(known_numbers.clone(), Predicate::True, action, span);
+        self.push(
+            others.difference(&known_numbers),
+            Predicate::True,
+            enosys,
+            span,
+        );
+        for nr in partly.into_iter().filter(|nr| !listed.numbers.contains(nr)) {
+            let none = BTreeSet::new();
+            let listed = listed.through.get(&nr).unwrap_or(&none);
+            let known = known.through.get(&nr).unwrap_or(&none);
+            let known: BTreeSet<u64> = known.difference(listed).copied().collect();
+            let either: BTreeSet<u64> = known.union(listed).copied().collect();
+            let (known, either) = (self.is_one_of(&known), self.is_one_of(&either));
+            let number = IntervalSet::single(nr);
+            self.push(number.clone(), known, action, span);
+            self.push(number, Predicate::Not(Box::new(either)), enosys, span);
         }
-        all
     }
 
     /// Denies all other calls, but for those that are denied already.

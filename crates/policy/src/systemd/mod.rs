@@ -11,36 +11,80 @@
 //! ```
 //!
 //! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
-//! service; here they are one policy, and so one filter. The meaning is that of systemd 252. The stages, one file
+//! service; here they are one policy, and so one filter. The meaning is that of a release of systemd, which the caller
+//! names ([`SystemdVersion`]); of what isn't certain the reading counts that denies more. The stages, one file
 //! each: `title` tells which files a text has, `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
-//! `tables` has systemd's sets and names.
+//! `tables` has systemd's sets and names, `version` what its releases do differently, `assumption` which release is meant.
 
+mod assumption;
 mod calls;
 mod filters;
+mod hostname;
 mod settings;
 mod tables;
 mod title;
 mod unit;
 mod value;
+mod version;
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Action, Arch};
+use tamis_abi::{Action, Arch, KernelVersion, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
-use tamis_rules::{Origin, Rule, Ruleset, Section};
+use tamis_rules::{Rule, Ruleset, Section};
 
 use crate::Parsed;
 use crate::front_end::{self, FrontEnd};
 use crate::limits::MAX_SOURCE_BYTES;
+use crate::option::{LanguageOption, OptionForm};
 use crate::sink::Sink;
+use tables::Membership;
 
+pub use assumption::{Assumed, Origin, Settings};
 pub(crate) use filters::{local_arches, restricts_families};
+pub use hostname::Hostname;
 pub use settings::boolean;
 pub(crate) use settings::{all_namespaces, arch_name, is_family, namespaces};
+pub use version::{ParseSystemdVersionError, PointRelease, SystemdVersion};
 
-/// The calls that every allow list contains.
-pub(crate) fn default_calls() -> BTreeSet<&'static str> {
-    tables::calls("@default")
+/// The calls that every allow list may contain.
+pub(crate) fn default_calls(version: SystemdVersion) -> BTreeSet<&'static str> {
+    tables::calls_from("@default", version, Membership::Possible).collect()
+}
+
+/// The sets of a release, each with the calls that are in it for certain and in its nested sets.
+///
+/// ```
+/// use tamis_policy::systemd::{self, SystemdVersion};
+/// let has = |major| {
+///     let mut sets = systemd::sets(SystemdVersion::branch(major)).into_iter();
+///     sets.any(|(set, calls)| set == "@file-system" && calls.contains("setxattrat"))
+/// };
+/// assert!(has(258) && !has(252));
+/// ```
+pub fn sets(version: SystemdVersion) -> Vec<(&'static str, BTreeSet<&'static str>)> {
+    let version = version.known();
+    let calls = |set| tables::calls_from(set, version, Membership::Certain).collect();
+    tables::set_names(version)
+        .map(|set| (set, calls(set)))
+        .collect()
+}
+
+/// The calls that get the action of a list of allowed calls that lacks them, on machines of these architectures; `None` if
+/// all do. Others get `ENOSYS`, as systemd doesn't know them there.
+pub(crate) fn answered_calls(
+    natives: &[Arch],
+    version: SystemdVersion,
+) -> Option<BTreeSet<&'static str>> {
+    if !version.answers_unknown_calls_with_enosys() {
+        return None;
+    }
+    let known = tables::own_calls_from("@known", version, Membership::Certain);
+    let is_native = |call: &&str| {
+        let mut natives = natives.iter();
+        natives.all(|native| syscall::number(*native, call).is_some())
+    };
+    Some(known.filter(is_native).collect())
 }
 
 /// Whether a name is parsed as this errno.
@@ -55,15 +99,35 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "systemd units",
     about: "A systemd unit or drop-in: SystemCallFilter= and the other directives that install filters",
     extensions: &["service", "socket", "mount", "swap"],
-    options: &[],
-    uses_kernel: false,
+    options: &[&VERSION],
+    uses_kernel: true,
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
     parse: |sources, root, _, common| {
+        let assumed = common.systemd.assumed();
         let options = SystemdOptions {
             arches: arches(common),
             strict: common.strict,
+            version: assumed.version,
+            kernel: common.kernel,
         };
-        parse(sources, root, &options).into()
+        let mut parsed = parse(sources, root, &options);
+        parsed.diagnostics.extend(assumed.diagnostic("read as by"));
+        parsed.into()
+    },
+};
+
+static VERSION: LanguageOption = LanguageOption {
+    name: "systemd",
+    help: "The release whose sets, directives and rules count: `252`, `257.13`; without a point release, the newest known of \
+           its branch",
+    default: "this machine's, or the newest known",
+    form: OptionForm::Text {
+        placeholder: "VERSION",
+        set: |options, text| {
+            let version = text.parse::<SystemdVersion>();
+            options.systemd.asked = Some(version.map_err(|error| error.to_string())?);
+            Ok(())
+        },
     },
 };
 
@@ -123,7 +187,7 @@ pub const MIXED_SETTINGS: [&str; 7] = [
 const WITH_ATTRIBUTES: [&str; 2] = ["MemoryDenyWriteExecute", "RestrictRealtime"];
 
 /// The places of the settings of a unit that do more than filter, as rules have them.
-pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<Origin> {
+pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<tamis_rules::Origin> {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
@@ -181,6 +245,8 @@ pub enum Listing {
     Named(Span),
     /// It is in `@default`, which every such list has.
     Implied,
+    /// systemd itself calls it behind the filter, so it adds it to every list.
+    Needed,
     /// The list, which begins here, doesn't have it.
     Missing(Span),
 }
@@ -219,7 +285,10 @@ impl AllowList {
         let call = call.unwrap_or_default();
         match list.calls.get(call) {
             Some(entry) if entry.answer.is_some() => None,
-            Some(entry) if entry.span == list.span => Some(Listing::Implied),
+            Some(entry) if entry.span == list.span => Some(match call {
+                calls::WRITE => Listing::Needed,
+                _ => Listing::Implied,
+            }),
             Some(entry) => Some(Listing::Named(entry.span)),
             None if list.removed.contains_key(call) => None,
             None => Some(Listing::Missing(list.span)),
@@ -232,9 +301,8 @@ fn settings(sources: &Sources, source: SourceId, options: &SystemdOptions) -> se
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
     let unit = unit::parse(source, text, titles, &mut sink);
-    settings::read(titles.section(), &unit, native, &mut sink)
+    settings::read(titles.section(), &unit, options, &mut sink)
 }
 
 /// Options of parsing a unit.
@@ -244,15 +312,26 @@ pub struct SystemdOptions {
     pub arches: Vec<Arch>,
     /// Treat warnings as errors.
     pub strict: bool,
+    /// The release of systemd; one that isn't known is the nearest.
+    pub version: SystemdVersion,
+    /// The oldest kernel that runs the filter; without it, also an old one.
+    pub kernel: Option<KernelVersion>,
 }
 
 impl SystemdOptions {
-    /// For a machine of this architecture, not strict.
+    /// For a machine of this architecture, not strict, with the newest systemd that is known.
     pub fn new(native: Arch) -> SystemdOptions {
         SystemdOptions {
             arches: filters::local_arches(native),
             strict: false,
+            version: SystemdVersion::newest(),
+            kernel: None,
         }
+    }
+
+    /// The architecture of the machine.
+    fn native(&self) -> Arch {
+        self.arches.first().copied().unwrap_or(Arch::X86_64)
     }
 }
 
@@ -284,7 +363,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
         sink.stop(Diagnostic::error(code::FILE_TOO_LARGE, message).label(start, ""));
         return Parsed::new(None, sink.into_diagnostics());
     }
-    let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
+    let native = options.native();
     let titles = title::Titles::new(&sources.get(source).name, text);
     if titles.looks_printed() {
         let message = "this looks like the text of `systemctl cat`, and is read as one file";
@@ -295,7 +374,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
         );
     }
     let unit = unit::parse(source, text, titles, &mut sink);
-    let settings = settings::read(titles.section(), &unit, native, &mut sink);
+    let settings = settings::read(titles.section(), &unit, options, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
         sink.report(

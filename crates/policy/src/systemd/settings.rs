@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, consts};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_abi::{Arch, KernelVersion, consts};
+use tamis_diag::{Diagnostic, Severity, Span, code, suggest};
 
-use super::calls::{self, Answer, CallList, Reading};
+use super::SystemdOptions;
+use super::calls::{self, Answer, CallList, Reading, WriteDenied};
+use super::hostname::{self, Hostname};
 use super::tables;
 use super::title;
 use super::unit::{self, Assignment, FileIndex, Piece, Unit};
 use super::value::Quotes;
+use super::version::SystemdVersion;
 use crate::sink::Sink;
 
 /// A directive that is on or off.
@@ -51,6 +54,8 @@ const OTHERS: [&str; 7] = [
     "RestrictNamespaces",
     "Personality",
 ];
+/// Those that list calls.
+const LISTS: [&str; 2] = ["SystemCallFilter", "SystemCallLog"];
 /// The largest errno, which systemd accepts and libseccomp doesn't.
 const LAST_ERRNO: u16 = 4095;
 
@@ -88,8 +93,10 @@ pub(super) struct Families {
 }
 
 /// The restrictions of a unit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
+    /// The release of systemd that reads it.
+    pub(super) version: SystemdVersion,
     pub(super) filter: Option<CallList>,
     pub(super) log: Option<CallList>,
     /// The action of `SystemCallFilter=`.
@@ -104,6 +111,20 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    fn new(version: SystemdVersion) -> Settings {
+        Settings {
+            version,
+            filter: None,
+            log: None,
+            errno: Answer::default(),
+            arches: None,
+            families: None,
+            namespaces: None,
+            personality: None,
+            switches: Vec::new(),
+        }
+    }
+
     /// The span that turns a switch on, if it is on.
     pub(super) fn switch(&self, switch: Switch) -> Option<Span> {
         let mut on = self.switches.iter().filter(|(on, _)| *on == switch);
@@ -145,16 +166,18 @@ impl Settings {
         let has_list = lists.any(CallList::is_installed) || self.arches.is_some();
         let mut families = self.families.iter();
         let has_families = families.any(|list| list.is_allow_list || !list.families.is_empty());
-        let all = all_namespaces();
+        let all = all_namespaces(self.version);
         let has_namespaces = self.namespaces.is_some_and(|(stay, _)| stay & all != all);
         !has_list && !has_families && !has_namespaces && self.switches.is_empty()
     }
 }
 
-/// The flags that systemd 252 treats as all: those of [`NAMESPACES`] except the one for time, which is allowed only
-/// by name.
-pub(crate) fn all_namespaces() -> u64 {
-    let all = NAMESPACES.iter().filter(|(name, _)| *name != "time");
+/// The flags that systemd treats as all: those of [`NAMESPACES`], in older releases except the one for time, which is then
+/// allowed only by name.
+pub(crate) fn all_namespaces(version: SystemdVersion) -> u64 {
+    let all = NAMESPACES
+        .iter()
+        .filter(|(name, _)| *name != "time" || version.restricts_time());
     all.map(|(_, flag)| flag).sum()
 }
 
@@ -168,7 +191,7 @@ pub(crate) fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
 pub(super) fn read(
     section: Option<&'static str>,
     unit: &Unit,
-    native: Arch,
+    options: &SystemdOptions,
     sink: &mut Sink,
 ) -> Settings {
     let of_text = || {
@@ -176,12 +199,15 @@ pub(super) fn read(
         names.find_map(|(name, _)| title::SECTIONS.into_iter().find(|section| name == section))
     };
     let mut reader = Reader {
-        native,
+        native: options.native(),
+        kernel: options.kernel,
         section: section.or_else(of_text).unwrap_or("Service"),
         sink,
-        settings: Settings::default(),
+        settings: Settings::new(options.version.known()),
         ended: None,
     };
+    // The lists come last: what they do may depend on the errno.
+    let mut lists = Vec::new();
     for (name, span) in &unit.sections {
         reader.header(name, *span);
     }
@@ -190,15 +216,27 @@ pub(super) fn read(
             break;
         }
         if reader.ended != Some(assignment.file) && reader.is_ours(assignment) {
-            reader.assign(assignment);
+            match LISTS.contains(&assignment.key.text()) {
+                true => lists.push(assignment),
+                false => reader.assign(assignment),
+            }
         }
     }
+    for assignment in lists {
+        if reader.sink.is_finished() {
+            break;
+        }
+        reader.list(assignment);
+    }
+    reader.allow_write();
     reader.check_answers();
+    reader.check_mappings();
     reader.settings
 }
 
 struct Reader<'a> {
     native: Arch,
+    kernel: Option<KernelVersion>,
     /// The section with directives that install filters.
     section: &'static str,
     sink: &'a mut Sink,
@@ -246,26 +284,59 @@ impl Reader<'_> {
             return runs_programs;
         }
         let is_ignored = section.starts_with("X-") || !self.knows(section);
-        let mut known = tables::directives(section).into_iter().flatten();
-        if is_ignored || key.text.starts_with("X-") || known.any(|directive| directive == key.text)
-        {
-            return false;
+        if !is_ignored && !key.text.starts_with("X-") {
+            self.others(section, key);
         }
-        let elsewhere = tables::sections().find(|other| {
-            let mut directives = tables::directives(other).into_iter().flatten();
-            directives.any(|directive| directive == key.text)
-        });
-        let message = format!("unknown directive `{}`", key.text);
-        let diagnostic = Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message)
-            .label(key.span, "systemd ignores this");
-        let known = tables::directives(section).into_iter().flatten();
-        let near = suggest::nearest(key.text, ours()).or_else(|| suggest::nearest(key.text, known));
-        self.sink.report(match (elsewhere, near) {
-            (Some(other), _) => diagnostic.help(format!("it belongs to `[{other}]`")),
-            (None, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
-            (None, None) => diagnostic.help("it may belong to a systemd newer than 252"),
-        });
         false
+    }
+
+    /// Warns of a directive that makes no filter if this release of systemd doesn't obey it in its section.
+    fn others(&mut self, section: &str, key: Piece) {
+        let version = self.settings.version;
+        let warning = |message| Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message);
+        let name = key.text;
+        let diagnostic = match tables::directive(section, name, version) {
+            Some(tables::Reading::Obeyed) => return,
+            Some(tables::Reading::Newer(first)) => warning(format!(
+                "`{name}` is a directive of systemd {first} and later"
+            ))
+            .label(key.span, format!("systemd {version} ignores this"))
+            .help(format!(
+                "`-O systemd={first}` reads the unit as systemd {first} does"
+            )),
+            Some(tables::Reading::Ignored(since)) => {
+                let verb = match version.major < *since.end() {
+                    true => "may ignore",
+                    false => "ignores",
+                };
+                warning(format!("`{name}` is accepted without effect"))
+                    .label(key.span, format!("systemd {version} {verb} this"))
+                    .help("remove it")
+            }
+            None => {
+                let unknown = warning(format!("unknown directive `{name}`"))
+                    .label(key.span, "systemd ignores this");
+                unknown.help(self.help_for_unknown(section, name))
+            }
+        };
+        self.sink.report(diagnostic);
+    }
+
+    fn help_for_unknown(&self, section: &str, name: &str) -> String {
+        let version = self.settings.version;
+        let mut others = tables::sections();
+        if let Some(other) = others.find(|own| tables::directive(own, name, version).is_some()) {
+            return format!("it belongs to `[{other}]`");
+        }
+        let ours = SWITCHES.iter().map(|(own, _)| *own).chain(OTHERS);
+        let near = suggest::nearest(name, ours);
+        match near.or_else(|| suggest::nearest(name, tables::directives(section, version))) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let newest = SystemdVersion::newest();
+                format!("it may belong to a systemd newer than {newest}")
+            }
+        }
     }
 
     fn assign(&mut self, assignment: &Assignment) {
@@ -274,19 +345,6 @@ impl Reader<'_> {
             return self.switch(*switch, assignment);
         }
         match key {
-            "SystemCallFilter" | "SystemCallLog" => {
-                let is_filter = key == "SystemCallFilter";
-                let list = match is_filter {
-                    true => &mut self.settings.filter,
-                    false => &mut self.settings.log,
-                };
-                let mut reading = Reading {
-                    native: self.native,
-                    is_filter,
-                    sink: self.sink,
-                };
-                reading.assign(list, assignment);
-            }
             "SystemCallErrorNumber" => self.errno(assignment),
             "SystemCallArchitectures" => self.arches(assignment),
             "RestrictAddressFamilies" => self.families(assignment),
@@ -295,7 +353,115 @@ impl Reader<'_> {
         }
     }
 
+    fn list(&mut self, assignment: &Assignment) {
+        let is_filter = assignment.key.text() == "SystemCallFilter";
+        let list = match is_filter {
+            true => &mut self.settings.filter,
+            false => &mut self.settings.log,
+        };
+        let mut reading = Reading {
+            native: self.native,
+            version: self.settings.version,
+            usual: self.settings.errno,
+            is_filter,
+            sink: self.sink,
+        };
+        reading.assign(list, assignment);
+    }
+
+    /// Allows `write` where systemd does, and reports a word that denies it.
+    fn allow_write(&mut self) {
+        let version = self.settings.version;
+        let list = self.settings.filter.as_mut();
+        let Some(list) = list.filter(|_| version.always_allows_write()) else {
+            return;
+        };
+        match list.allow_write() {
+            None => {}
+            Some(WriteDenied::Ignored(span)) => self.sink.report(
+                Diagnostic::warning(code::SYSTEMD_ELSEWHERE, "`write` stays allowed")
+                    .label(
+                        span,
+                        format!("systemd {version} lets services call `write`"),
+                    )
+                    .note("since 257 systemd itself calls it behind the filter"),
+            ),
+            Some(WriteDenied::Refused(span)) => {
+                let message = "an errno for `write`, which systemd adds to the list";
+                let diagnostic = unit::not_started(message, span);
+                self.sink.report(diagnostic.help("remove `write`"));
+            }
+        }
+    }
+
+    /// Leaves out the filter of `MemoryDenyWriteExecute=` where the kernel does its work, and reports it.
+    fn check_mappings(&mut self) {
+        let version = self.settings.version;
+        let span = self.settings.switch(Switch::MemoryDenyWriteExecute);
+        let Some(span) = span.filter(|_| version.may_have_mdwe()) else {
+            return;
+        };
+        let diagnostic = match self.kernel {
+            Some(_) if version.has_mdwe(self.kernel) => {
+                let switches = &mut self.settings.switches;
+                switches.retain(|(on, _)| *on != Switch::MemoryDenyWriteExecute);
+                let message = "`MemoryDenyWriteExecute=` is no part of the filter";
+                Diagnostic::warning(code::SYSTEMD_BY_KERNEL, message)
+                    .label(
+                        span,
+                        format!("systemd {version} sets PR_SET_MDWE on this kernel"),
+                    )
+                    .help("a program that installs the filter without systemd sets it too")
+            }
+            Some(_) => return,
+            None => {
+                let message = "`MemoryDenyWriteExecute=` is no filter on Linux 6.3 and later";
+                Diagnostic::new(Severity::Note, code::SYSTEMD_BY_KERNEL, message)
+                    .label(span, format!("systemd {version} sets PR_SET_MDWE there"))
+                    .help("`--kernel 6.3` leaves it out of the filter")
+            }
+        };
+        self.sink.advise(diagnostic);
+    }
+
+    fn hostname(&mut self, assignment: &Assignment) {
+        let version = self.settings.version;
+        let found = Hostname::parse(assignment.value.text(), version);
+        let Some(found) = found else {
+            let values = hostname::values(version);
+            let message = format!("`ProtectHostname=` takes {values}");
+            let help = match assignment.value.text() {
+                "" => "write `no`: an empty value resets lists, not booleans",
+                _ => "write `yes` or `no`",
+            };
+            return self.sink.report(
+                Diagnostic::warning(code::SYSTEMD_VALUE, message)
+                    .label(value_span(assignment), "systemd ignores this")
+                    .help(help),
+            );
+        };
+        // A specifier may stand for no name: then the line is ignored, and what was on stays on.
+        if found == Hostname::Fixed || !assignment.value.text().contains('%') {
+            self.turn(
+                Switch::ProtectHostname,
+                assignment,
+                found == Hostname::Fixed,
+            );
+        }
+    }
+
+    fn turn(&mut self, switch: Switch, assignment: &Assignment, is_on: bool) {
+        let switches = &mut self.settings.switches;
+        switches.retain(|(on, _)| *on != switch);
+        if is_on {
+            switches.push((switch, assignment.key.span()));
+        }
+    }
+
     fn switch(&mut self, switch: Switch, assignment: &Assignment) {
+        if switch == Switch::ProtectHostname && self.settings.version.has_private_hostname() {
+            return self.hostname(assignment);
+        }
         let value = &assignment.value;
         let Some(is_on) = boolean(value.text()) else {
             let message = format!("`{}=` takes a boolean", assignment.key.text());
@@ -317,11 +483,7 @@ impl Reader<'_> {
                     .help(help),
             );
         };
-        let switches = &mut self.settings.switches;
-        switches.retain(|(on, _)| *on != switch);
-        if is_on {
-            switches.push((switch, assignment.key.span()));
-        }
+        self.turn(switch, assignment, is_on);
     }
 
     fn errno(&mut self, assignment: &Assignment) {
@@ -340,12 +502,13 @@ impl Reader<'_> {
     }
 
     /// Reports actions that systemd accepts and libseccomp refuses, so that the service fails to start: a rule of an
-    /// allow list with the action of all calls that aren't listed, and the errno 4095.
+    /// allow list with the default action of the filter, and the errno 4095.
     fn check_answers(&mut self) {
         let Some(list) = &self.settings.filter else {
             return;
         };
         let usual = self.settings.errno;
+        let default = filter_default(usual, self.settings.version, self.native);
         let mut refuse = |message: &str, span, help: &str| {
             let diagnostic = unit::not_started(message, span);
             self.sink.report(diagnostic.help(help));
@@ -364,9 +527,17 @@ impl Reader<'_> {
             };
             if is_last(answer) {
                 refuse(&last, entry.span, &below);
-            } else if list.is_allow_list && answer == usual {
-                let message = format!("`{call}` has the action of calls that aren't listed");
-                let help = "write it without an action, which removes it from the list";
+            } else if list.is_allow_list && answer == default {
+                let (message, help) = match default == usual {
+                    true => (
+                        format!("`{call}` has the action of calls that aren't listed"),
+                        "write it without an action, which removes it from the list",
+                    ),
+                    false => (
+                        format!("`{call}` has the action of calls that systemd doesn't know"),
+                        "write another errno, or none",
+                    ),
+                };
                 refuse(&message, entry.span, help);
             }
         }
@@ -425,6 +596,8 @@ impl Reader<'_> {
             span,
             is_none: false,
         });
+        let version = self.settings.version;
+        let ends_line = version.unknown_family_ends_line(is_inverted != list.is_allow_list);
         let mut unknown = Vec::new();
         let words = value.words(Quotes::Removed);
         for word in &words.words {
@@ -432,6 +605,7 @@ impl Reader<'_> {
             let is_family = is_family(&name);
             match consts::value(native, &name).filter(|_| is_family) {
                 None => unknown.push(word),
+                Some(_) if ends_line && !unknown.is_empty() => {}
                 Some(family) if is_inverted == list.is_allow_list => {
                     list.families.remove(&family);
                 }
@@ -444,14 +618,22 @@ impl Reader<'_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`tamis tables constants AF_` lists them".to_owned(),
             };
-            self.ignored(word.piece(), "address family", &help);
+            match ends_line {
+                true => {
+                    let message = format!("unknown address family `{}`", word.text);
+                    let label = format!("systemd {version} ignores this and what follows");
+                    let warning = Diagnostic::warning(code::SYSTEMD_VALUE, message);
+                    self.sink.report(warning.label(word.span, label).help(help));
+                }
+                false => self.ignored(word.piece(), "address family", &help),
+            }
         }
         self.unfinished(words.unfinished);
     }
 
     fn namespaces(&mut self, assignment: &Assignment) {
         let span = assignment.key.span();
-        let all = all_namespaces();
+        let all = all_namespaces(self.settings.version);
         let text = assignment.value.text();
         if text.is_empty() {
             self.settings.namespaces = None;
@@ -515,6 +697,14 @@ impl Reader<'_> {
                 .label(word.span, "systemd ignores this")
                 .help(help),
         );
+    }
+}
+
+/// The action that libseccomp has for a list of allowed calls as that of all others.
+fn filter_default(usual: Answer, version: SystemdVersion, native: Arch) -> Answer {
+    match version.answers_unknown_calls_with_enosys() {
+        true => calls::errno("ENOSYS", native).map_or(usual, Answer::Errno),
+        false => usual,
     }
 }
 

@@ -3,20 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use tamis_abi::{Arch, KernelVersion, host};
-use tamis_diag::Severity;
+use tamis_diag::{Diagnostic, Severity};
 use tamis_lint::{Limits, LintInput, Meaning, Statements};
+use tamis_policy::export::Exporter;
 use tamis_policy::front_end;
+use tamis_policy::systemd::{self, ParseSystemdVersionError, SystemdVersion};
 use tamis_report::lint::FindingEntry;
 use tamis_session::check::{self, Makes};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{
-    Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
+    Assignment, Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
 };
 
 use super::arches::ArchArgs;
 use super::budget::{self, Stage};
 use super::languages::LanguageArgs;
-use super::{Failure, Global, input};
+use super::{Failure, Global, input, systemd as machine};
 
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
@@ -64,6 +66,9 @@ pub(crate) struct LoadArgs {
     /// Whether the command installs what it loads.
     #[arg(skip)]
     is_installed: bool,
+    /// What else than the options says which systemd reads a unit.
+    #[arg(skip)]
+    systemd: systemd::Settings,
     #[command(flatten)]
     pub(super) languages: LanguageArgs,
 }
@@ -82,10 +87,20 @@ impl LoadArgs {
         }
     }
 
-    /// The defaults for a unit of systemd on a machine of an architecture, or on this one.
-    pub(crate) fn of_systemd(arch: Option<Arch>, strict: bool) -> Result<LoadArgs, Failure> {
+    /// The defaults for a unit that this systemd reads, on a machine of an architecture, or on this one.
+    pub(crate) fn of_systemd(
+        arch: Option<Arch>,
+        strict: bool,
+        version: SystemdVersion,
+        kernel: Option<KernelVersion>,
+    ) -> Result<LoadArgs, Failure> {
         Ok(LoadArgs {
             strict,
+            kernel,
+            systemd: systemd::Settings {
+                asked: Some(version),
+                installed: None,
+            },
             arches: Vec::from_iter(arch).into(),
             ..LoadArgs::of_kind(InputKind::named("systemd")?)
         })
@@ -163,7 +178,8 @@ impl LoadArgs {
             ));
         }
         let mut loader = FileLoader::new(&self.include_dirs);
-        Ok(tamis_session::load(input, options, &mut loader)?)
+        let options = on_this_machine(options.clone(), &input);
+        Ok(tamis_session::load(input, &options, &mut loader)?)
     }
 
     /// The policy of an input that must be one.
@@ -262,6 +278,7 @@ impl LoadArgs {
                 stated_arches_win: self.stated_arches_win,
                 strict: self.strict,
                 kernel: self.kernel,
+                systemd: self.systemd.clone(),
                 ..defaults.policy
             },
             named: Assignments {
@@ -281,10 +298,49 @@ impl LoadArgs {
         options
     }
 
+    /// The same for a command that writes a language, which may be one for a release of systemd.
+    pub(crate) fn for_target(&self, to: &Exporter) -> Result<LoadArgs, Failure> {
+        const OPTION: &str = "systemd";
+        let list = self.languages.list.iter().cloned();
+        let is_own = |own: &Assignment| own.name == OPTION && to.name == OPTION;
+        let (own, list): (Vec<Assignment>, Vec<Assignment>) = list.partition(is_own);
+        let mut load = self.clone();
+        if let Some(last) = own.last() {
+            let version = last.value.as_deref().unwrap_or_default().parse();
+            let version = version.map_err(|error: ParseSystemdVersionError| {
+                Failure::usage(error.to_string(), "write a version such as `systemd=258`")
+            })?;
+            load.systemd.asked = Some(version);
+            load.languages.list = list;
+        }
+        Ok(load)
+    }
+
+    /// Which systemd reads units, by the options or the machine.
+    pub(crate) fn systemd(&self) -> systemd::Settings {
+        let mut named = self.languages.list.iter().rev();
+        let text = named.find_map(|own| own.value.as_deref().filter(|_| own.name == "systemd"));
+        systemd::Settings {
+            asked: text
+                .and_then(|text| text.parse().ok())
+                .or(self.systemd.asked),
+            installed: machine::of_machine(),
+        }
+    }
+
     /// Where files are looked for that are not where a policy says.
     pub(crate) fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }
+}
+
+/// The options of an input; if it is a unit, with the release of systemd that this machine has.
+pub(crate) fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOptions {
+    let kind = options.kind.unwrap_or_else(|| input.kind());
+    if kind.name() == "systemd" {
+        options.policy.systemd.installed = machine::of_machine();
+    }
+    options
 }
 
 /// The architectures whose programs the machine runs, if the policy is for the machine's own alone because nobody named
@@ -315,7 +371,12 @@ pub(crate) fn read_input(path: &str, global: &Global) -> Result<Input, Failure> 
 /// Shows the warnings about a policy.
 pub(crate) fn warn(loaded: &Loaded, global: &Global) {
     if let Loaded::Policy(policy) = loaded {
-        global.warn(&policy.warnings, &policy.sources);
+        let is_assumed = |own: &Diagnostic| own.severity == Severity::Note && own.labels.is_empty();
+        let all = policy.warnings.iter().cloned();
+        let (assumed, warnings): (Vec<_>, Vec<_>) = all.partition(is_assumed);
+        // What is assumed is said once of all inputs.
+        global.warn(&assumed, &policy.sources);
+        global.warn(&warnings, &policy.sources);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
 use tamis_diag::escape::harmless;
-use tamis_diag::{Diagnostic, Sources};
+use tamis_diag::{Diagnostic, Severity, Sources};
 
 pub(crate) mod arches;
 pub(crate) mod budget;
@@ -39,8 +39,10 @@ pub(crate) mod proc;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod replace;
+pub(crate) mod root;
 pub(crate) mod settings;
 pub(crate) mod side;
+pub(crate) mod systemd;
 pub(crate) mod target;
 pub(crate) mod trust;
 
@@ -155,12 +157,13 @@ impl Global {
 }
 
 /// Whether a text, by which these warnings are told, hasn't been told before: an input that is named twice is read twice. Warnings without a
-/// place may be about another input.
+/// place may be about another input; notes without one are about what is assumed for all.
 fn is_new(warnings: &[Diagnostic], text: &str) -> bool {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     let is_first = told.insert(text.to_owned());
-    is_first || warnings.iter().any(|warning| warning.labels.is_empty())
+    let may_be_other = |own: &Diagnostic| own.labels.is_empty() && own.severity != Severity::Note;
+    is_first || warnings.iter().any(may_be_other)
 }
 
 /// Writes a line to standard error, without what a terminal would obey: it may have names of files or words of a user.

@@ -6,7 +6,7 @@ use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{NamedProgram, Side, SideOptions};
 
-use super::load::{LoadArgs, read_input, reading, warn};
+use super::load::{LoadArgs, on_this_machine, read_input, reading, warn};
 use super::{Failure, Global};
 
 /// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
@@ -41,6 +41,7 @@ fn read_by(
         let _stage = reading(path);
         let input = read_input(path, global)?;
         let mut loader = FileLoader::new(&folders);
+        let options = on_this_machine(options.clone(), &input);
         let loaded = tamis_session::load(input, &options, &mut loader)?;
         warn(&loaded, global);
         filters.push(loaded);

@@ -63,8 +63,14 @@ fn language() -> impl TypedValueParser<Value = &'static Exporter> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
-    let loaded = args.load.load(&args.input, global)?;
-    let (source, origins) = about(args, &loaded);
+    let load = args.load.for_target(args.to)?;
+    let loaded = load.load(&args.input, global)?;
+    let (mut source, origins) = about(args, &loaded);
+    if args.to.name == "systemd" {
+        source.systemd = load.systemd();
+        let assumed = source.systemd.assumed().diagnostic("written for");
+        global.warn(assumed.as_slice(), &Sources::new());
+    }
     let converted = converted(&loaded, args.to, &source, &args.limits, &args.load.arches)?;
     let diagnostics: Vec<Diagnostic> = converted
         .losses
@@ -161,6 +167,7 @@ fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
             .unwrap_or_else(|| stem.unwrap_or(name).to_owned()),
         arches,
         installation: wanted,
+        ..Source::default()
     };
     (source, origins)
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     cli_call::refuse_before_policy(input, &args.calls)?;
     let loaded = args.load.load(input, global)?;
     let policy = match &loaded {
-        Loaded::Policy(policy) => Some(ByPolicy::new(Policy::clone(policy))),
+        Loaded::Policy(policy) => Some(ByPolicy::new(Policy::clone(policy), &args.load)),
         Loaded::Program(_) => None,
     };
     let raw = match loaded.into_program(&budget::compile_options()) {
@@ -92,11 +92,16 @@ struct ByPolicy {
 }
 
 impl ByPolicy {
-    fn new(policy: Policy) -> ByPolicy {
+    fn new(policy: Policy, load: &LoadArgs) -> ByPolicy {
         let root = policy.sources.with_ids().next();
         let root = root.filter(|_| policy.kind.name() == "systemd");
-        let options = SystemdOptions::new(native_arch());
-        let unit = root.map(|(root, _)| systemd::allow_list(&policy.sources, root, &options));
+        let unit = root.map(|(root, _)| {
+            let options = SystemdOptions {
+                version: load.systemd().assumed().version,
+                ..SystemdOptions::new(native_arch())
+            };
+            systemd::allow_list(&policy.sources, root, &options)
+        });
         ByPolicy { policy, unit }
     }
 

@@ -190,7 +190,8 @@ fn family(
     global: &Global,
 ) -> Result<Assembled, Failure> {
     let load = args.load.for_embedded_filter();
-    let options = load.options();
+    let mut options = load.options();
+    options.policy.systemd = load.systemd();
     let plan = Plan::read(loaded, chosen, &options, load.include_dirs(), &Machine)?;
     for warnings in &plan.warnings {
         global.warn(&warnings.diagnostics, &warnings.sources);

@@ -55,13 +55,17 @@ fn exports_have_no_findings_that_the_policy_lacks() {
             std::fs::create_dir_all(&folder).expect("a folder");
             let text = folder.join(to);
             let text = text.to_str().expect("a path");
-            let output = tamis(&[
+            let convert = [
                 "convert", policy, "--from", language, "--arch", "x86_64", "--to", to, "-o", text,
-            ]);
+            ];
+            let option = (to == "systemd").then_some("--systemd=252");
+            let args: Vec<&str> = convert.into_iter().chain(option).collect();
+            let output = tamis(&args);
             assert!(output.status.success(), "{policy}: {output:?}");
             let mut more = findings(text, to);
             more.retain(|finding| !known.contains(finding));
-            // systemd compares all 64 bits of the family.
+            // Which systemd reads the text is a note, not a finding about it; systemd compares all 64 bits of the family.
+            more.retain(|finding| !finding.starts_with("TM1108 "));
             more.retain(|finding| to != "systemd" || !finding.contains("`socket(family)`"));
             assert!(more.is_empty(), "{policy} to {to}: {more:#?}");
         }

@@ -65,7 +65,7 @@ pub(crate) fn tamis(args: &[&str]) -> Output {
     Command::new(TAMIS).args(args).output().expect("it starts")
 }
 
-/// An empty root of a test, with the library by whose name systemd's version is found.
+/// An empty root of a test, with a library that says the machine's release of systemd, or by its name the tests' one.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("harden")
@@ -75,7 +75,12 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     fs::create_dir_all(folder.join("opt")).unwrap();
     let libraries = folder.join("usr/lib/systemd");
     fs::create_dir_all(&libraries).unwrap();
-    fs::write(libraries.join("libsystemd-shared-252.so"), "").unwrap();
+    let said = Systemd::version().map(|version| format!("Manager: {version}"));
+    fs::write(
+        libraries.join("libsystemd-core-252.so"),
+        said.unwrap_or_default(),
+    )
+    .unwrap();
     folder
 }
 
@@ -482,8 +487,8 @@ fn the_installer_sets_no_new_privs_where_systemd_does() {
 #[test]
 fn what_systemd_does_besides_its_filters_stays() {
     let root = folder("besides");
-    let library = root.join("usr/lib/systemd/libsystemd-shared-252.so");
-    let newer = root.join("usr/lib/systemd/libsystemd-shared-258.so");
+    let library = root.join("usr/lib/systemd/libsystemd-core-252.so");
+    let newer = root.join("usr/lib/systemd/libsystemd-core-258.so");
     let text = |settings: &str| drop_in_of(&root, &format!("{PLAIN}{settings}\n"));
     let has = |text: &str, line: &str| text.lines().any(|own| own == line);
     let realtime = text("RestrictRealtime=yes");

@@ -45,6 +45,7 @@ mod runs;
 mod schemas;
 mod shared_folders;
 mod stacks;
+mod systemd_release;
 mod trace;
 mod trace_structures;
 mod trace_threads;

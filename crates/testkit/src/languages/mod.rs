@@ -98,7 +98,10 @@ pub const ALL: [Language; 8] = [
         parse: |sources, source| {
             let options = systemd::SystemdOptions {
                 arches: vec![Arch::X86_64],
+                // Its lists have one action for all calls that they lack.
+                version: systemd::SystemdVersion::OLDEST,
                 strict: true,
+                ..systemd::SystemdOptions::new(Arch::X86_64)
             };
             meaning(systemd::parse(sources, source, &options))
         },

@@ -125,21 +125,30 @@ impl Systemd {
     /// # Errors
     /// The reason why it can't, as a sentence.
     pub fn find() -> Result<Systemd, String> {
-        let found = PLACES
-            .map(Path::new)
-            .into_iter()
-            .find(|place| place.exists());
-        let program = found.ok_or("systemd is not installed")?.to_owned();
-        let output = Command::new(&program).arg("--version").output();
-        let output = output.map_err(|error| format!("systemd: {error}"))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.lines().next().unwrap_or_default().to_owned();
+        let (program, version) = (Systemd::program()?, Systemd::version()?);
         let systemd = Systemd { program, version };
         match systemd.start(&[], TRIAL) {
             Ok(Some(_)) => Ok(systemd),
             Ok(None) => Err(format!("systemd takes longer than {TRIAL:?} to boot here")),
             Err(error) => Err(format!("systemd can't be booted here: {error}")),
         }
+    }
+
+    fn program() -> Result<PathBuf, String> {
+        let mut places = PLACES.map(Path::new).into_iter();
+        let found = places.find(|place| place.exists());
+        Ok(found.ok_or("systemd is not installed")?.to_owned())
+    }
+
+    /// The first line of the machine's `systemd --version`.
+    ///
+    /// # Errors
+    /// The reason why there is none, as a sentence.
+    pub fn version() -> Result<String, String> {
+        let output = Command::new(Systemd::program()?).arg("--version").output();
+        let output = output.map_err(|error| format!("systemd: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
     }
 
     /// Starts units, each in a service of its own, once no other boot of this process is under way. `None` if it took

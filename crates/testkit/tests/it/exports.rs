@@ -10,6 +10,7 @@ use tamis_policy::export::{self, Exporter, pfc};
 use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
+use tamis_policy::systemd::{self, SystemdVersion};
 use tamis_policy::tamis::TamisOptions;
 use tamis_prover::{ComparisonResult, Limits, Space};
 use tamis_rules::Ruleset;
@@ -60,8 +61,13 @@ fn policies(arches: &[Arch]) -> Option<Vec<(String, Ruleset)>> {
     Some(policies)
 }
 
-/// The result of an export.
-fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
+/// The result of an export, of a unit for this release of systemd.
+fn outcome(
+    exporter: &Exporter,
+    name: &str,
+    meant: &Ruleset,
+    release: SystemdVersion,
+) -> &'static str {
     let mut space = Space::new(Limits::default());
     let Ok(function) = space.ruleset(meant) else {
         return "gave up";
@@ -69,15 +75,21 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
     let sections = meant.sections().iter();
     let source = Source {
         arches: sections.map(|section| section.arch).collect(),
+        systemd: systemd::Settings {
+            asked: Some(release),
+            installed: None,
+        },
         ..Source::named(name)
     };
     let converted = match convert(&mut space, function, exporter, &source) {
         Ok(converted) => converted,
         Err(Refusal::Limit(_)) => return "gave up",
+        Err(Refusal::Inexpressible(why)) if why.message.contains("`write`") => return "write",
         Err(error) => panic!("{name} as {}: {error}", exporter.name),
     };
     let native = converted.machines[0].native;
-    let parsed = read_back(exporter, &converted.text, native).expect("it was read before");
+    let parsed =
+        read_back(exporter, &converted.text, native, &source.systemd).expect("it was read before");
     let parsed = space.ruleset(&parsed).expect("it was read before");
     match (converted.losses.is_empty(), converted.comparison) {
         (true, result) => {
@@ -102,12 +114,22 @@ fn policies_of_the_corpus_come_back_equal_or_stricter() {
     let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (name, meant) in policies.iter().step_by(seeds::every(3)) {
         for exporter in export::ALL {
-            let outcome = outcome(exporter, name, meant);
+            let outcome = outcome(exporter, name, meant, SystemdVersion::OLDEST);
             println!("{name} as {}: {outcome}", exporter.name);
             *tally.entry((exporter.name, outcome)).or_default() += 1;
+            if exporter.name == "systemd" {
+                assert_ne!(outcome, "write", "{name}");
+                let newest = self::outcome(exporter, name, meant, SystemdVersion::newest());
+                println!("{name} as the newest systemd: {newest}");
+                *tally.entry(("newest systemd", newest)).or_default() += 1;
+            }
         }
     }
     println!("{tally:#?}");
+    assert!(
+        tally.contains_key(&("newest systemd", "stricter")),
+        "{tally:?}"
+    );
     assert!(policies.len() > 20, "{}", policies.len());
     let same = |to, outcome| tally.get(&(to, outcome)).copied().unwrap_or(0);
     assert!(
@@ -143,7 +165,7 @@ fn policies_of_the_corpus_become_profiles_where_calls_are_multiplexed() {
         let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for (name, meant) in policies.iter().step_by(seeds::every(3)) {
             for exporter in exporters_of_profiles() {
-                let outcome = outcome(exporter, name, meant);
+                let outcome = outcome(exporter, name, meant, SystemdVersion::OLDEST);
                 *tally.entry((exporter.name, outcome)).or_default() += 1;
             }
         }
@@ -189,7 +211,7 @@ fn rules_for_multiplexed_calls_become_profiles() {
             continue;
         };
         for exporter in exporters_of_profiles() {
-            outcome(exporter, &text, &meant);
+            outcome(exporter, &text, &meant, SystemdVersion::OLDEST);
         }
         converted += 1;
     }
@@ -234,8 +256,8 @@ fn embedded_policies_become_profiles_on_all_architectures() {
 /// As a drop-in the text follows the lines of a unit, and must have the same meaning as alone.
 #[test]
 fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
-    let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
-    let systemd = systemd.expect("an exporter");
+    let unit = export::ALL.into_iter().find(|own| own.name == "systemd");
+    let systemd = unit.expect("an exporter");
     let units = [
         "Personality=x86\n",
         "SystemCallFilter=~@mount\n",
@@ -247,12 +269,13 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
         let meant = ruleset(&mut Rng::new(seed), Size::SMALL, Endian::Little);
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&meant).expect("a small ruleset");
-        let Ok(converted) = convert(&mut space, function, systemd, &Source::named("own")) else {
+        let source = Source::named("own");
+        let Ok(converted) = convert(&mut space, function, systemd, &source) else {
             continue;
         };
         let native = converted.machines[0].native;
         let mut meaning = |text: &str| {
-            let parsed = read_back(systemd, text, native).expect("a unit");
+            let parsed = read_back(systemd, text, native, &source.systemd).expect("a unit");
             space.ruleset(&parsed).expect("a small ruleset")
         };
         let alone = meaning(&converted.text);
@@ -268,9 +291,9 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
 /// `LockPersonality=` locks to what `Personality=` says, before it or behind it.
 #[test]
 fn a_locked_personality_is_0_whatever_the_unit_starts_with() {
-    let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
-    let systemd = systemd.expect("an exporter");
-    let policy = "default errno(EPERM)\nbad-arch kill-thread\nallow read, personality(full(personality) == 0)\n";
+    let unit = export::ALL.into_iter().find(|own| own.name == "systemd");
+    let systemd = unit.expect("an exporter");
+    let policy = "default errno(EPERM)\nbad-arch kill-thread\nallow read, write, personality(full(personality) == 0)\n";
     for arches in [&[Arch::X86_64][..], &[Arch::Aarch64, Arch::X86_64]] {
         let mut sources = Sources::new();
         let source = sources.add("policy", policy);
@@ -279,7 +302,8 @@ fn a_locked_personality_is_0_whatever_the_unit_starts_with() {
         let meant = parsed.ruleset.expect("a policy");
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&meant).expect("a small ruleset");
-        let converted = convert(&mut space, function, systemd, &Source::named("own"));
+        let source = Source::named("own");
+        let converted = convert(&mut space, function, systemd, &source);
         let converted = converted.expect("it can be said");
         assert!(
             converted.text.contains("\nLockPersonality=yes\n"),
@@ -296,7 +320,7 @@ fn a_locked_personality_is_0_whatever_the_unit_starts_with() {
                 .map(|line| format!("{line}LockPersonality=yes\n"));
             for unit in foreign.iter().cloned().chain(locked) {
                 let behind = format!("[Service]\n{unit}{}", converted.text);
-                let read = read_back(systemd, &behind, native).expect("a unit");
+                let read = read_back(systemd, &behind, native, &source.systemd).expect("a unit");
                 let of = |persona: u64| {
                     let nr = syscall::number(native, "personality").expect("a call");
                     let data = SeccompData {

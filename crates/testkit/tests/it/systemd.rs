@@ -1,9 +1,11 @@
 //! Units compared with the filters that systemd installs for them, and systemd's sets with its own list.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_diag::{Sources, render};
-use tamis_policy::systemd::{self, SystemdOptions};
+use tamis_policy::systemd::{self, PointRelease, SystemdOptions, SystemdVersion};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
@@ -28,10 +30,21 @@ const STACK: [(&str, usize); 14] = [
 /// systemd's libseccomp did not know `uretprobe`, a member of `@default`.
 const SERVICE: &str = "SystemCallFilter=@system-service\nSystemCallFilter=~uretprobe";
 
+/// The systemd of the corpus.
+fn options() -> SystemdOptions {
+    SystemdOptions {
+        version: SystemdVersion {
+            major: 252,
+            point: PointRelease::Number(38),
+        },
+        ..SystemdOptions::new(Arch::X86_64)
+    }
+}
+
 fn read(text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add("x.service", text);
-    let parsed = systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64));
+    let parsed = systemd::parse(&sources, source, &options());
     let messages = render::render(&parsed.diagnostics, &sources, false);
     assert_eq!(messages, "", "{text}");
     parsed.ruleset.expect("there was no message")
@@ -107,7 +120,7 @@ fn filters_are_counted_as_systemd_installs_them() {
         let text = format!("[Service]\n{}\n", directives.join("\n"));
         let mut sources = Sources::new();
         let source = sources.add("x.service", text);
-        systemd::count_filters(&sources, source, &SystemdOptions::new(Arch::X86_64))
+        systemd::count_filters(&sources, source, &options())
     };
     let late = ["LockPersonality=yes", SERVICE];
     for (directive, filters) in STACK {
@@ -126,29 +139,36 @@ fn filters_are_counted_as_systemd_installs_them() {
     assert_eq!(count(&["SystemCallArchitectures=native x86 x32"]), 0);
 }
 
+/// The members of a set that systemd prints, with those of sets in it.
+fn printed(all: &BTreeMap<&str, Vec<&str>>, set: &str) -> BTreeSet<String> {
+    let mut members = BTreeSet::new();
+    for member in &all[set] {
+        match member.starts_with('@') {
+            true => members.append(&mut printed(all, member)),
+            false => drop(members.insert((*member).to_owned())),
+        }
+    }
+    members
+}
+
 #[test]
 fn sets_are_those_that_systemd_prints() {
     let Some(text) = corpus::text("systemd/systemd-252-syscall-sets.txt") else {
         return;
     };
+    let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut set = "";
-    let mut count = 0;
-    let table = include_str!("../../../policy/data/systemd-sets.txt");
-    let members = |set: &str| -> Vec<&str> {
-        let row = table.lines().find(|row| row.split(' ').next() == Some(set));
-        row.unwrap_or_default().split(' ').skip(1).collect()
-    };
     for line in text.lines() {
         match line.strip_prefix("    ") {
-            Some(member) if !member.starts_with('#') => {
-                assert!(members(set).contains(&member), "{set} {member}");
-                count += 1;
-            }
+            Some(member) if !member.starts_with('#') => all.entry(set).or_default().push(member),
             Some(_) => {}
             None => set = line,
         }
     }
-    let rows = table.lines().filter(|row| !row.starts_with('#'));
-    let ours: usize = rows.map(|row| row.split(' ').count() - 1).sum();
-    assert_eq!(ours, count);
+    let ours = systemd::sets(options().version);
+    assert_eq!(ours.len(), all.len());
+    for (set, calls) in ours {
+        let calls: BTreeSet<String> = calls.into_iter().map(str::to_owned).collect();
+        assert_eq!(calls, printed(&all, set), "{set}");
+    }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tamis_abi::{Action, Arch, Endian, syscall};
@@ -15,7 +16,7 @@ use tamis_convert::{Source, convert};
 use tamis_diag::{Diagnostic, Severity, Sources, code};
 use tamis_policy::Parsed;
 use tamis_policy::export;
-use tamis_policy::systemd::{self, SystemdOptions};
+use tamis_policy::systemd::{self, SystemdOptions, SystemdVersion};
 use tamis_prover::{ComparisonResult, Limits, Report, Scope, Space, Subject, prove};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 use tamis_testkit::generate::plain::plain;
@@ -34,7 +35,6 @@ const LIMIT: Duration = Duration::from_secs(120);
 const UNITS_IN_A_BOOT: usize = 300;
 /// The filters killed the process before the program, and can't be read.
 const KILLED: Class = Class::NotComparable("a filter kills the process before it can be read");
-const SETS: &str = include_str!("../../../policy/data/systemd-sets.txt");
 /// Where the machine's services are.
 const SERVICES: &str = "/usr/lib/systemd/system";
 /// Calls that systemd makes between the last filter and the start of the program.
@@ -45,18 +45,35 @@ const STARTING: &str = "brk close execve fcntl mmap mprotect munmap prctl seccom
 const RANDOM: u64 = 1500;
 const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
 
+/// The systemd that is installed, as it says itself: `systemd 252 (252.38-1~deb12u1)`.
+fn installed() -> SystemdVersion {
+    static INSTALLED: LazyLock<SystemdVersion> = LazyLock::new(|| {
+        let text = Systemd::version().expect("it was found before");
+        let inside = text.split(['(', ')']).nth(1).unwrap_or_default();
+        inside.parse().expect("a version")
+    });
+    *INSTALLED
+}
+
+fn options() -> SystemdOptions {
+    SystemdOptions {
+        version: installed(),
+        ..SystemdOptions::new(Arch::X86_64)
+    }
+}
+
 /// Reads the text of `systemctl cat`: no name of a unit says that it is another.
 fn read(text: &str) -> Parsed {
     let mut sources = Sources::new();
     let source = sources.add("<stdin>", text);
-    systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64))
+    systemd::parse(&sources, source, &options())
 }
 
 /// How many filters systemd is said to install.
 fn count(text: &str) -> usize {
     let mut sources = Sources::new();
     let source = sources.add("<stdin>", text);
-    systemd::count_filters(&sources, source, &SystemdOptions::new(Arch::X86_64))
+    systemd::count_filters(&sources, source, &options())
 }
 
 /// A filter that kills for the calls that libseccomp doesn't know: with it on both sides they are left out.
@@ -323,8 +340,7 @@ fn listings() -> Vec<Unit> {
         format!("SystemCallFilter=~{}\n", words.join(" "))
     };
     let names = names.chunks(NAMES_IN_A_UNIT).map(text);
-    let sets = SETS.lines().filter_map(|row| row.split(' ').next());
-    let sets = sets.filter(|set| set.starts_with('@'));
+    let sets = systemd::sets(installed()).into_iter().map(|(set, _)| set);
     let sets = sets.map(|set| format!("SystemCallFilter=~{set}\nSystemCallFilter=execve {KEPT}\n"));
     let unit = |text| Unit {
         text,
@@ -409,7 +425,14 @@ fn exported() -> Vec<Unit> {
         };
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&kept_alive(&meant)?).ok()?;
-        let converted = convert(&mut space, function, exporter, &Source::named("own")).ok()?;
+        let source = Source {
+            systemd: systemd::Settings {
+                asked: Some(installed()),
+                installed: None,
+            },
+            ..Source::named("own")
+        };
+        let converted = convert(&mut space, function, exporter, &source).ok()?;
         let is_ours = converted.machines[0].native == Arch::X86_64;
         is_ours.then_some(converted.text)
     });

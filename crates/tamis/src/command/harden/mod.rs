@@ -7,7 +7,6 @@ mod plan;
 mod privileges;
 mod process;
 mod program;
-mod root;
 mod settings;
 mod typical;
 mod undo;
@@ -21,23 +20,24 @@ use std::path::{Path, PathBuf};
 use tamis_abi::Arch;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
-use tamis_diag::Sources;
+use tamis_diag::{Sources, code};
 use tamis_kernel::search;
 use tamis_policy::systemd::{self, Assignment, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide_until};
 use tamis_report::harden::{HardenReport, ProcessEntry, StackEntry};
 use tamis_session::path_text::PathText;
-use tamis_session::{Input, Policy};
+use tamis_session::{Input, Loaded, Policy};
 
 use crate::cli::arches::ArchParser;
-use crate::cli::load::LoadArgs;
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::replace::{INSTALLED_FOLDER, make_folder};
+use crate::cli::root::Root;
 use crate::cli::target::TargetArgs;
 use crate::cli::trust::{Span, nearest_folder, weakness};
 use crate::cli::{Failure, Global, budget, exit, output, side};
 use commands::CommandLine;
+use manager::Release;
 use plan::Plan;
-use root::Root;
 use settings::{Change, Settings};
 use unit::UnitFiles;
 
@@ -129,14 +129,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     places.check(&files.name)?;
     let (installer, assumed) = installer(args, &root)?;
     check_places(args, &root, &places, &installer)?;
-    let load = LoadArgs::of_systemd(args.arch, args.strict)?;
-    let title = format!("{} and its drop-ins", files.name);
-    let loaded = load.load_one(Input::new(title, files.text().into_bytes()), global)?;
+    let release = Release::of(&root);
+    let load = release.load_args(args)?;
+    let loaded = load_unit(&files, &load, global)?;
     let arch = load.call_arch();
     let options = TargetArgs::default().options(&load.options(), global)?;
     let policy = loaded.into_policy("name a unit")?;
-    let plan = Plan::new(args, &root, &files, &places, (&installer, arch))?;
-    let filters_before = count(&files, None, arch);
+    let unit_options = release.options(arch);
+    let plan = Plan::new(args, &root, &files, &places, (&installer, &release, arch))?;
+    let filters_before = count(&files, None, &unit_options);
     let mut notes = plan.notes;
     notes.extend(assumed);
     let process = match args.no_process {
@@ -147,7 +148,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         notes.push("no process of the service was found".to_owned());
     }
     let process = process.map(|(pid, mut filters)| {
-        let made = places.count_made(&files, filters_before, arch, filters.len());
+        let made = places.count_made(&files, filters_before, &unit_options, filters.len());
         notes.extend(newer_filters(pid, filters.len(), made));
         filters.truncate(made);
         (pid, filters)
@@ -161,12 +162,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let report = HardenReport {
         unit: files.name.clone(),
+        systemd: release.text(),
         files: files.paths(),
         carried: names(&plan.change.carried),
         kept: names(&plan.change.kept),
         notes,
         filters_before,
-        filters_after: count(&files, Some(&drop_in), arch) + 1,
+        filters_after: count(&files, Some(&drop_in), &unit_options) + 1,
         process: made.process_entry(),
         before: made.before(arch),
         filter: typical::entry(std::slice::from_ref(&made.filter), arch),
@@ -179,6 +181,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     output::show(&report, global)?;
     Ok(exit::OK)
+}
+
+/// Reads the unit and shows the warnings about it.
+fn load_unit(files: &UnitFiles, load: &LoadArgs, global: &Global) -> Result<Loaded, Failure> {
+    let title = format!("{} and its drop-ins", files.name);
+    let mut loaded = load.load_input(Input::new(title, files.text().into_bytes()))?;
+    if let Loaded::Policy(policy) = &mut loaded {
+        // The service keeps what the kernel does for it.
+        let warnings = &mut policy.warnings;
+        warnings.retain(|own| own.code != code::SYSTEMD_BY_KERNEL);
+    }
+    load::warn(&loaded, global);
+    Ok(loaded)
 }
 
 /// The commands of a service, by the programs below the root.
@@ -231,11 +246,17 @@ impl Places {
     }
 
     /// How many of the oldest filters of a process are systemd's, or those of a drop-in that is there already.
-    fn count_made(&self, files: &UnitFiles, before: usize, arch: Arch, filters: usize) -> usize {
+    fn count_made(
+        &self,
+        files: &UnitFiles,
+        before: usize,
+        options: &SystemdOptions,
+        filters: usize,
+    ) -> usize {
         let text = is_ours(&self.drop_in).then(|| fs::read_to_string(&self.drop_in));
         match text {
             // Those of what stays, and the one.
-            Some(Ok(text)) if filters < before => count(files, Some(&text), arch) + 1,
+            Some(Ok(text)) if filters < before => count(files, Some(&text), options) + 1,
             _ => before,
         }
     }
@@ -358,10 +379,10 @@ fn installer(args: &Args, root: &Root) -> Result<(PathBuf, Option<String>), Fail
 }
 
 /// How many filters systemd makes for a unit, perhaps with a last drop-in.
-fn count(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> usize {
+fn count(files: &UnitFiles, drop_in: Option<&str>, options: &SystemdOptions) -> usize {
     let mut sources = Sources::new();
     let source = sources.add("unit", files.text_with(drop_in));
-    systemd::count_filters(&sources, source, &SystemdOptions::new(arch))
+    systemd::count_filters(&sources, source, options)
 }
 
 /// Refuses a unit that can't be hardened.

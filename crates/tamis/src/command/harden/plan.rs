@@ -13,12 +13,13 @@ use tamis_policy::systemd::{self, Assignment, SystemdOptions};
 use tamis_report::harden::CommandStatus;
 
 use super::commands::{self, CommandLine, Installer};
+use super::manager::Release;
 use super::privileges::{Comparison, Privileges, Rule};
-use super::root::Root;
 use super::settings::{Change, Settings};
 use super::unit::UnitFiles;
 use super::{Args, HEADER, INSTALLER, Places, check, command_lines, manager, program, refused};
 use crate::cli::Failure;
+use crate::cli::root::Root;
 
 /// systemd's limit of a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -41,12 +42,13 @@ impl Plan {
         root: &Root,
         files: &UnitFiles,
         places: &Places,
-        (installer, arch): (&Path, Arch),
+        (installer, release, arch): (&Path, &Release, Arch),
     ) -> Result<Plan, Failure> {
-        let (assignments, lets_change) = read(files, None, arch);
+        let options = release.options(arch);
+        let (assignments, lets_change) = read(files, None, &options);
         let settings = Settings(&assignments);
         let lines = command_lines(&assignments, root, &files.name)?;
-        let version = manager::version(root);
+        let version = release.version.map(|version| u32::from(version.major));
         let mut change = settings.change(installer, args.rewrite, version);
         let mut obstacles = settings.obstacles(&[installer, &places.filter_inside]);
         obstacles.extend(commands::obstacle(&lines, settings));
@@ -60,7 +62,7 @@ impl Plan {
         let before = Privileges::of(settings, lets_change, manager, &is_root);
         let compare = |change: &Change| {
             let text = format!("{SECTION}{}", change.text());
-            let (assignments, lets_change) = read(files, Some(&text), arch);
+            let (assignments, lets_change) = read(files, Some(&text), &options);
             let after = Privileges::of(Settings(&assignments), lets_change, manager, &is_root);
             let bound = lines.iter().filter(|line| !line.is_free);
             let rules = Rule::of_version(version);
@@ -98,11 +100,14 @@ impl Plan {
 }
 
 /// The assignments of a unit, perhaps with a last drop-in, and whether its list of calls lets capabilities change.
-fn read(files: &UnitFiles, drop_in: Option<&str>, arch: Arch) -> (Vec<Assignment>, bool) {
+fn read(
+    files: &UnitFiles,
+    drop_in: Option<&str>,
+    options: &SystemdOptions,
+) -> (Vec<Assignment>, bool) {
     let mut sources = Sources::new();
     let source = sources.add("unit", files.text_with(drop_in));
-    let options = SystemdOptions::new(arch);
-    let lets_change = systemd::lets_capabilities_change(&sources, source, &options);
+    let lets_change = systemd::lets_capabilities_change(&sources, source, options);
     (systemd::assignments(&sources, source), lets_change)
 }
 

@@ -6,7 +6,7 @@ use tamis_abi::{Action, Arch, call};
 use tamis_bpf::{Program, interp};
 use tamis_kernel::{DumpError, dump};
 
-use super::root::Root;
+use crate::cli::root::Root;
 use crate::cli::{Failure, proc};
 use crate::command::dump::refusal;
 

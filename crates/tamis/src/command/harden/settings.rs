@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use tamis_policy::systemd::{self, Assignment};
+use tamis_policy::systemd::{self, Assignment, Hostname, SystemdVersion};
 use tamis_session::path_text::PathText;
 
 use super::credentials::Capabilities;
@@ -200,6 +200,15 @@ impl<'a> Settings<'a> {
 
     /// Whether a setting is made and, if it is a switch, on.
     pub(super) fn is_on(self, key: &str) -> bool {
+        // `private` is no filter; what a release doesn't read leaves an earlier value in force.
+        if key == "ProtectHostname" {
+            let releases = [SystemdVersion::OLDEST, SystemdVersion::newest()];
+            return releases.into_iter().any(|release| {
+                let mut values = self.all(key).rev();
+                let last = values.find_map(|value| Hostname::parse(value, release));
+                last == Some(Hostname::Fixed)
+            });
+        }
         let last = self.values(key).pop();
         last.is_some_and(|value| systemd::boolean(value) != Some(false))
     }

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::root::Root;
 use super::{DROP_IN, is_own_text};
 use crate::cli::Failure;
+use crate::cli::root::Root;
 use tamis_session::path_text::PathText;
 
 /// The type of the units that can be hardened.

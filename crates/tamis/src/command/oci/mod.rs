@@ -199,6 +199,7 @@ fn profile(
         name: name.clone(),
         arches,
         installation,
+        ..Source::default()
     };
     let exporter = export::find("oci").expect("it is registered");
     let converted = converted(loaded, exporter, &source, &args.limits, &args.load.arches);

@@ -15,19 +15,19 @@ const MAX_LINKS: usize = 40;
 
 /// The root.
 #[derive(Clone, Debug)]
-pub(super) struct Root(PathBuf);
+pub(crate) struct Root(PathBuf);
 
 impl Root {
     /// A root by its own path.
     ///
     /// # Errors
     /// If it isn't there.
-    pub(super) fn new(path: &Path) -> io::Result<Root> {
+    pub(crate) fn new(path: &Path) -> io::Result<Root> {
         path.metadata().map(|_| Root(path.to_owned()))
     }
 
     /// Whether it is that of this process.
-    pub(super) fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         fs::canonicalize(&self.0).is_ok_and(|real| real == Path::new("/"))
     }
 
@@ -35,7 +35,7 @@ impl Root {
     ///
     /// # Errors
     /// If it leads through too many links.
-    pub(super) fn at(&self, inside: &Path) -> io::Result<PathBuf> {
+    pub(crate) fn at(&self, inside: &Path) -> io::Result<PathBuf> {
         let mut left = reversed(inside);
         let mut at = PathBuf::new();
         let mut links = 0;
@@ -64,7 +64,7 @@ impl Root {
     }
 
     /// The same for a name that may be a link itself: only the folders before it are followed.
-    pub(super) fn place(&self, inside: &Path) -> io::Result<PathBuf> {
+    pub(crate) fn place(&self, inside: &Path) -> io::Result<PathBuf> {
         match (inside.parent(), inside.file_name()) {
             (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
             _ => self.at(inside),
@@ -72,7 +72,7 @@ impl Root {
     }
 
     /// The paths below the root at which the first program of this name in these folders is looked for, up to its own.
-    pub(super) fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
+    pub(crate) fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
         let paths = folders.iter().map(|folder| format!("{folder}/{name}"));
         let mut paths: Vec<String> = paths.collect();
         let found = paths.iter().position(|path| {
@@ -84,7 +84,7 @@ impl Root {
     }
 
     /// The content of a regular file.
-    pub(super) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
         let path = self.at(inside)?;
         match path.metadata()?.is_file() {
             true => fs::read(path),
@@ -93,7 +93,7 @@ impl Root {
     }
 
     /// The names in a folder; none if it isn't there.
-    pub(super) fn names(&self, folder: &Path) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &Path) -> Vec<String> {
         let entries = self.at(folder).and_then(fs::read_dir);
         let entries = entries.into_iter().flatten().flatten();
         entries
