@@ -29,10 +29,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Nr, Word, syscall};
 use tamis_analysis::{
     CaseLimits, Difference, Machine as Place, Undecompilable, cases, decompile, differences_of,
-    without_complex_calls,
+    with_word, without_complex_calls,
 };
 use tamis_diag::words::list;
 use tamis_diag::{Diagnostic, Sources, code};
@@ -89,6 +89,9 @@ pub struct Converted {
     pub differences: Vec<Difference>,
     /// Whether the list of differences is complete.
     pub is_complete: bool,
+    /// The calls that the policy executes, perhaps for some arguments alone, and the text for none; without those of
+    /// architectures that the text leaves out as a whole.
+    pub lost: BTreeSet<(Arch, &'static str)>,
 }
 
 /// The reason why there is no text.
@@ -187,15 +190,40 @@ pub fn convert_complex(
     converted.is_complete = false;
     for (arch, numbers) in simpler.replaced {
         let names = syscall::all(arch).filter(|(nr, _)| numbers.contains(nr.0));
+        let names: Vec<(Nr, &str)> = names.collect();
+        let lost = names.iter().filter(|(nr, _)| {
+            may_execute(ruleset, arch, nr.0) && !may_execute(&simpler.ruleset, arch, nr.0)
+        });
+        converted.lost.extend(lost.map(|(_, name)| (arch, *name)));
         converted.losses.push(Loss {
             code: code::EXPORT_CONDITION,
             message: format!("{} cannot pair the bits of two arguments", exporter.plural),
             kept: "these calls get the strictest of their actions".to_owned(),
-            calls: names.map(|(_, name)| name).collect(),
+            calls: names.into_iter().map(|(_, name)| name).collect(),
             arches: vec![arch],
         });
     }
     Ok(converted)
+}
+
+/// Whether a rule for a call executes it, or none decides it alone and the default does.
+fn may_execute(ruleset: &Ruleset, arch: Arch, nr: u32) -> bool {
+    let Some(section) = ruleset.section(arch) else {
+        return ruleset.bad_arch.kind.executes();
+    };
+    for rule in section
+        .rules
+        .iter()
+        .filter(|rule| rule.syscalls.contains(nr))
+    {
+        if rule.action.kind.executes() {
+            return true;
+        }
+        if rule.when == Predicate::True {
+            return false;
+        }
+    }
+    section.default.kind.executes()
 }
 
 /// The text of the rules as they are, if gates prove it equal to them.
@@ -235,6 +263,7 @@ fn convert_exactly(
         result: ComparisonResult::Equal,
         differences: Vec::new(),
         is_complete: true,
+        lost: BTreeSet::new(),
     };
     finish(&meaning, exporter, source, export, found).map(Some)
 }
@@ -340,6 +369,8 @@ struct Found {
     result: ComparisonResult,
     differences: Vec<Difference>,
     is_complete: bool,
+    /// The calls that the text doesn't execute, of those that the policy does.
+    lost: BTreeSet<(Arch, &'static str)>,
 }
 
 /// Parses a text as on its machines and compares.
@@ -355,6 +386,7 @@ fn compare(
         result: ComparisonResult::Equal,
         differences: Vec::new(),
         is_complete: true,
+        lost: BTreeSet::new(),
     };
     let is_all = export.machines.len() == 1 && export.bad_arch == meaning.bad_arch;
     for machine in &export.machines {
@@ -373,12 +405,42 @@ fn compare(
         for difference in differences.list {
             let here = ComparisonResult::of_pair(strictness(&difference, &export.losses));
             found.result = found.result.and(here);
+            if let Place::Known(arch) = difference.machine
+                && !is_left_out(&difference, &export.losses)
+            {
+                found.lost.extend(lost(space, theirs, arch, &difference)?);
+            }
             if !found.differences.contains(&difference) {
                 found.differences.push(difference);
             }
         }
     }
     Ok(found)
+}
+
+/// The calls of a difference that a policy executes, and a text for no arguments.
+fn lost(
+    space: &mut Space,
+    theirs: Function,
+    arch: Arch,
+    difference: &Difference,
+) -> Result<Vec<(Arch, &'static str)>, LimitReached> {
+    let executes = |ret: u32| Action::from_ret(ret).kind.executes();
+    let mut lost = Vec::new();
+    if !executes(difference.left_ret) || executes(difference.right_ret) {
+        return Ok(lost);
+    }
+    let theirs = with_word(space, theirs, Word::ARCH, arch.audit())?;
+    for name in names(difference) {
+        let Some(nr) = syscall::number(arch, name) else {
+            continue;
+        };
+        let call = with_word(space, theirs, Word::NR, nr.0)?;
+        if !space.values(call).into_iter().any(executes) {
+            lost.push((arch, name));
+        }
+    }
+    Ok(lost)
 }
 
 /// The meaning of a text on a machine of this architecture.
@@ -527,6 +589,7 @@ fn finish(
         comparison: found.result,
         differences: found.differences,
         is_complete: found.is_complete,
+        lost: found.lost,
     })
 }
 

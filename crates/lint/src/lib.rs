@@ -21,6 +21,7 @@ mod tables;
 pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
 pub use subject::{LintInput, Meaning, Runtime, Statements};
+pub use tables::is_essential;
 pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;

@@ -20,6 +20,9 @@ pub struct OciReport {
     pub losses: Vec<String>,
     /// What stays of an earlier policy.
     pub notes: Vec<String>,
+    /// Whether the profile may deny calls that programs can't do without.
+    #[serde(skip)]
+    pub allows_losses: bool,
 }
 
 impl fmt::Display for OciReport {
@@ -47,7 +50,15 @@ impl fmt::Display for OciReport {
             writeln!(f, "  note: {note}")?;
         }
         writeln!(f, "by hand:")?;
-        writeln!(f, "  tamis convert {policy} --to oci -o profile.json")?;
+        let losses = if self.allows_losses {
+            " --allow-losses"
+        } else {
+            ""
+        };
+        writeln!(
+            f,
+            "  tamis convert {policy} --to oci{losses} -o profile.json"
+        )?;
         writeln!(f, "  docker run --security-opt seccomp=profile.json")?;
         writeln!(f, "  podman run --security-opt seccomp=profile.json")?;
         writeln!(

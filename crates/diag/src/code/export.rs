@@ -42,4 +42,10 @@ codes! { EXPORT;
         "Since systemd 256 a list of allowed calls returns ENOSYS for calls that this systemd does not know, whatever \
          SystemCallErrorNumber= says. The policy has another action for numbers without a name. Such calls are not executed \
          either way, but a process that would be killed goes on.";
+    EXPORT_LOST = "TM1311", "call that the result denies as a whole",
+        "The policy allows the call, perhaps for some arguments, and the text in the target language denies it whatever its \
+         arguments are: the language can't express the condition, and what it writes instead is never looser. \
+         Of a call that programs can't do without - each makes it to start or to end, or nearly each in every run - that is \
+         an error, and nothing is written: a service under the result would not start. `--allow-losses` writes it all \
+         the same.";
 }

@@ -26,6 +26,30 @@ const fn row(
     }
 }
 
+/// Calls that ordinary programs make besides those, in nearly every run.
+pub(crate) const EVERYDAY: [&str; 20] = [
+    "clock_gettime",
+    "clone",
+    "clone3",
+    "epoll_wait",
+    "fcntl",
+    "fcntl64",
+    "futex",
+    "futex_time64",
+    "getpid",
+    "ioctl",
+    "lseek",
+    "madvise",
+    "poll",
+    "ppoll",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "socket",
+    "wait4",
+    "write",
+    "writev",
+];
+
 /// All rows.
 pub(crate) const ALL: &[Essential] = &[
     row(

@@ -14,6 +14,22 @@ use std::fmt;
 
 use tamis_abi::{Arch, consts};
 
+/// Whether programs can't do without a call: each makes it to start or to end, or nearly each in every run.
+///
+/// ```
+/// use tamis_lint::is_essential;
+/// assert!(is_essential("mmap") && is_essential("exit_group") && is_essential("ioctl"));
+/// assert!(!is_essential("personality"));
+/// ```
+pub fn is_essential(call: &str) -> bool {
+    let mut start = start_up::PROGRAM.iter().flat_map(|need| need.forms);
+    let mut rows = essential::ALL.iter();
+    let mut starts = start_up::STARTS.iter().chain(&essential::EVERYDAY);
+    start.any(|form| form.call == call)
+        || rows.any(|row| row.call == call)
+        || starts.any(|name| *name == call)
+}
+
 /// A call, optionally with a value of one argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
@@ -90,6 +106,7 @@ mod tests {
             names.extend(row.needed_after.iter().chain([&row.call]));
         }
         names.extend(ring::CALLS);
+        names.extend(essential::EVERYDAY);
         names.extend(needs().map(|form| form.call));
         for name in names {
             assert!(syscall::is_known(name), "{name}");

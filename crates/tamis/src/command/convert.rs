@@ -1,12 +1,15 @@
 //! `tamis convert`: from a policy or program to a policy in another language.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_convert::{self as convert, Converted, Refusal, Source};
+use tamis_diag::words::joined;
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
+use tamis_lint::is_essential;
 use tamis_policy::export::{self, Exporter, Loss};
 use tamis_policy::installation::Installation;
 use tamis_prover::{Function, LimitReached, Space};
@@ -26,7 +29,8 @@ use crate::cli::{Failure, Global, budget, exit, input};
 #[command(after_help = "\
 The output is parsed again as on its target machines, and compared with the policy for every call: it \
 is equivalent, or a warning says what was lost and what replaces it. It is never looser than the \
-policy; if that is not possible, the conversion fails. With --strict every loss is an error, and \
+policy; if that is not possible, the conversion fails. So it does if a call is lost as a whole that programs can't do \
+without, unless --allow-losses is given. With --strict every loss is an error, and \
 nothing is written.
 Examples:
   tamis convert policy.tamis --to oci -o profile.json
@@ -43,6 +47,9 @@ pub(crate) struct Args {
     /// The name of the resource, for languages with names [default: the file's name]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Option<String>,
+    /// Write the text even if it denies calls that programs can't do without
+    #[arg(long)]
+    allow_losses: bool,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -72,12 +79,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         global.warn(assumed.as_slice(), &Sources::new());
     }
     let converted = converted(&loaded, args.to, &source, &args.limits, &args.load.arches)?;
-    let diagnostics: Vec<Diagnostic> = converted
-        .losses
-        .iter()
-        .map(|loss| diagnostic(loss, args.to, &origins, args.load.is_strict()))
-        .collect();
-    if args.load.is_strict() && !diagnostics.is_empty() {
+    let losses = converted.losses.iter();
+    let losses = losses.map(|loss| diagnostic(loss, args.to, &origins, args.load.is_strict()));
+    let lost = lost(&converted, args.to, args.allow_losses).map(|lost| Diagnostic {
+        severity: match args.load.is_strict() {
+            true => Severity::Error,
+            false => lost.severity,
+        },
+        ..lost
+    });
+    let diagnostics: Vec<Diagnostic> = lost.into_iter().chain(losses).collect();
+    let is_refused = diagnostics.iter().any(Diagnostic::is_error);
+    if is_refused || args.load.is_strict() && !diagnostics.is_empty() {
         return Err(Failure::Diagnostics(diagnostics, origins.sources));
     }
     let places = |loss: &Loss| origins.of(loss).iter().map(ToString::to_string).collect();
@@ -128,6 +141,50 @@ pub(super) fn converted(
             })?;
             judge_reading(std::slice::from_ref(loaded), arches, &ruleset, limits)?;
             Ok(converted)
+        }
+    }
+}
+
+/// What is said of calls that the policy executes and the text denies as a whole: an error if programs can't do without one.
+pub(super) fn lost(converted: &Converted, to: &Exporter, is_allowed: bool) -> Option<Diagnostic> {
+    let names: BTreeSet<&str> = converted.lost.iter().map(|(_, name)| *name).collect();
+    let (essential, others): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| is_essential(name));
+    let all = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        joined(&names, "and")
+    };
+    let said = |names: &[&str]| {
+        let (names, plural) = (all(names), to.plural);
+        format!(
+            "in {plural} every call of {names} would be denied, of which the policy allows some"
+        )
+    };
+    match (essential.as_slice(), others.as_slice()) {
+        ([], []) => None,
+        ([], others) => Some(Diagnostic::warning(code::EXPORT_LOST, said(others))),
+        (essential, others) => {
+            let severity = match is_allowed {
+                true => Severity::Warning,
+                false => Severity::Error,
+            };
+            let diagnostic = Diagnostic::new(severity, code::EXPORT_LOST, said(essential)).note(
+                match essential {
+                    [_] => "programs can't do without it",
+                    _ => "programs can't do without them",
+                },
+            );
+            let diagnostic = match others {
+                [] => diagnostic,
+                others => diagnostic.note(format!("so would every call of {}", all(others))),
+            };
+            Some(match is_allowed {
+                true => diagnostic,
+                false => diagnostic.help(
+                    "allow all calls of these in the policy, or take a language that has the conditions; \
+                     `--allow-losses` writes the text all the same",
+                ),
+            })
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use tamis_convert::Source;
+use tamis_diag::{Diagnostic, Sources};
 use tamis_embed::annotation;
 use tamis_policy::export;
 use tamis_policy::installation::Installation;
@@ -13,7 +14,7 @@ use tamis_report::oci::OciReport;
 use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, files};
 
-use super::convert::converted;
+use super::convert::{converted, lost};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{self, OutputArgs};
@@ -56,6 +57,9 @@ struct ApplyArgs {
     /// The runtime that reads it [default: both forms]
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<Runtime>,
+    /// Set the profile even if it denies calls that programs can't do without
+    #[arg(long)]
+    allow_losses: bool,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -141,6 +145,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         has_profile,
         losses,
         notes,
+        allows_losses: args.allow_losses,
     };
     report_on(&report, place, global)
 }
@@ -185,7 +190,7 @@ fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Fa
 fn profile(
     args: &ApplyArgs,
     loaded: &Loaded,
-    has_program: impl FnOnce() -> bool,
+    has_program: impl Fn() -> bool,
 ) -> Result<(serde_json::Value, Vec<String>), Failure> {
     let (name, arches, installation) = match loaded {
         Loaded::Policy(policy) => (&policy.name, policy.arches(), policy.installation.clone()),
@@ -213,8 +218,19 @@ fn profile(
         ),
         other => other,
     })?;
+    let lost = lost(&converted, exporter, args.allow_losses);
+    if let Some(lost) = lost.clone().filter(Diagnostic::is_error) {
+        let help = match has_program() {
+            true => {
+                "with `--runtime crun` the program itself is set, which has all conditions; `--allow-losses` sets the profile all the same"
+            }
+            false => "`--allow-losses` sets the profile all the same",
+        };
+        return Err(Failure::Diagnostics(vec![lost.help(help)], Sources::new()));
+    }
     let losses = converted.losses.iter();
     let losses = losses.map(|loss| format!("{}; instead: {}", loss.message, loss.kept));
+    let losses = lost.into_iter().map(|lost| lost.message).chain(losses);
     let profile = serde_json::from_str(&converted.text)
         .map_err(|error| Failure::bug(error.to_string(), "please report this with the policy"))?;
     Ok((profile, losses.collect()))
