@@ -12,6 +12,9 @@ use crate::status::Status;
 /// Rules aren't told apart: conflicts and results name none.
 pub(crate) type Rules = Db<()>;
 
+/// The most lines of pseudo code for the tests of calls. A program has at most 4096 instructions.
+const MAX_TREE_LINES: usize = 1 << 18;
+
 /// What a handle stands for: rules, attributes, open transactions, and the program once it is made.
 #[derive(Debug)]
 pub(crate) struct Filter {
@@ -203,12 +206,16 @@ impl Filter {
 
     /// The text of `seccomp_export_pfc`.
     pub(crate) fn pseudo_code(&self) -> Result<String, Status> {
-        memory::require(self.weight)?;
         let code = PseudoCode {
             db: &self.rules,
             bad_arch: self.attributes.bad_arch,
             order: self.attributes.order,
         };
+        let lines = code.tree_lines();
+        if lines > MAX_TREE_LINES {
+            return Err(Status::NoMemory);
+        }
+        memory::require(self.weight.max(lines))?;
         Ok(code.to_string())
     }
 }

@@ -80,6 +80,8 @@ struct Placed {
 struct List {
     blocks: Vec<Block>,
     known: HashMap<Block, Id>,
+    /// The first blocks of the levels of the present call's tree, by what follows and what the accumulator holds.
+    levels: HashMap<(usize, Id, Held), Id>,
     /// Whether each block has its place.
     is_placed: Vec<bool>,
     program: Vec<Placed>,
@@ -87,7 +89,7 @@ struct List {
 
 impl<T: Copy + Ord> Db<T> {
     /// The length of the program that libseccomp 2.6.1 makes of the filter, in instructions; it may be more than the
-    /// kernel takes. For calls whose tree of tests is shared between many branches this takes as long as libseccomp.
+    /// kernel takes. A tree of tests that is shared between branches counts as often as libseccomp places it.
     ///
     /// ```
     /// use tamis_abi::{Action, Arch};
@@ -225,6 +227,7 @@ impl List {
             let Some(tree) = call.tree.filter(|_| is_tested(call.number)) else {
                 continue;
             };
+            self.levels.clear();
             let test = Op::Test {
                 test: WordTest::Equal,
                 value: call.number,
@@ -252,7 +255,15 @@ impl List {
         match exit {
             Exit::Fall => next,
             Exit::Action(tagged) => self.action(tagged.action),
-            Exit::Level(at) => self.level(tree, at, next, held),
+            Exit::Level(at) => {
+                let key = (tree.node(at).level, next, held);
+                if let Some(first) = self.levels.get(&key) {
+                    return *first;
+                }
+                let first = self.level(tree, at, next, held);
+                self.levels.insert(key, first);
+                first
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! calls with the greater priority first, or, in the order for its binary tree, descending numbers below a search
 //! tree that is drawn from their count alone.
 
+use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
 use tamis_abi::{Action, ActionKind, Arch};
@@ -50,6 +51,16 @@ impl<T: Copy + Ord> Display for PseudoCode<'_, T> {
 }
 
 impl<T: Copy + Ord> PseudoCode<'_, T> {
+    /// How many lines the tests and actions of all calls have. Branches share what follows them in the tree, but not
+    /// in the text, so a few rules can have more lines than fit into memory.
+    pub fn tree_lines(&self) -> usize {
+        let calls = self.db.filters().iter().flat_map(ArchRules::entries);
+        let trees = calls.filter_map(|call| call.tree);
+        trees
+            .map(|tree| exit_lines(tree, tree.top, &mut HashMap::new()))
+            .fold(0, usize::saturating_add)
+    }
+
     fn arch(&self, f: &mut Formatter<'_>, filter: &ArchRules<T>) -> fmt::Result {
         let arch = filter.arch();
         let audit = arch.audit();
@@ -155,6 +166,34 @@ fn exit<T: Copy + Ord>(
             nodes.try_for_each(|id| node(f, tree, *id, arch, depth))
         }
     }
+}
+
+/// The lines of [`exit`], with the known ones of levels.
+fn exit_lines<T: Copy + Ord>(
+    tree: &CallTree<T>,
+    exit: Exit<T>,
+    known: &mut HashMap<usize, usize>,
+) -> usize {
+    let at = match exit {
+        Exit::Fall => return 0,
+        Exit::Action(_) => return 1,
+        Exit::Level(at) => at,
+    };
+    let level = tree.node(at).level;
+    if let Some(lines) = known.get(&level) {
+        return *lines;
+    }
+    let mut lines: usize = 0;
+    for id in tree.level(at) {
+        let node = tree.node(*id);
+        let tests = 1 + usize::from(node.no != Exit::Fall);
+        for below in [node.yes, node.no].map(|exit| exit_lines(tree, exit, known)) {
+            lines = lines.saturating_add(below);
+        }
+        lines = lines.saturating_add(tests);
+    }
+    known.insert(level, lines);
+    lines
 }
 
 fn node<T: Copy + Ord>(

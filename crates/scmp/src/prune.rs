@@ -4,7 +4,12 @@
 //! tests of the new one, after others, and has the same action is removed, as the new one decides its calls. A new
 //! chain that contains all tests of one in the graph, after others, is not added. This doesn't change the actions
 //! of calls, but it does change the conflicts of later rules.
+//!
+//! Levels are shared: `a <= 5` reaches what follows it by two branches, and six such conditions by 64. libseccomp walks
+//! each way, in time exponential in the conditions. The result of a walk depends on the level, the node of the new
+//! chain and the match so far, so here each is walked once until a removal changes the graph.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use tamis_abi::Action;
@@ -21,7 +26,7 @@ pub(crate) enum Pruned {
 }
 
 /// The match of two chains so far.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Overlap {
     /// The last compared nodes have the same test.
     matched: bool,
@@ -53,8 +58,10 @@ struct Search<'t, T> {
     tree: &'t mut CallTree<T>,
     /// The action of the new chain.
     action: Action,
-    /// Whether a chain was removed.
-    removed: bool,
+    /// The chains that were removed.
+    removals: usize,
+    /// The results of walks through the graph as it is since the last removal.
+    walked: HashMap<(usize, NodeId, Overlap), Overlap>,
 }
 
 impl<T: Copy + Ord> CallTree<T> {
@@ -64,11 +71,12 @@ impl<T: Copy + Ord> CallTree<T> {
         let mut search = Search {
             tree: self,
             action,
-            removed: false,
+            removals: 0,
+            walked: HashMap::new(),
         };
         let mut overlap = Overlap::default();
         search.walk(top, new, &mut overlap);
-        if !search.removed && overlap.matched && overlap.old_ends && overlap.new_skipped {
+        if search.removals == 0 && overlap.matched && overlap.old_ends && overlap.new_skipped {
             Pruned::NewIsRedundant
         } else {
             Pruned::Ready
@@ -77,15 +85,27 @@ impl<T: Copy + Ord> CallTree<T> {
 
     /// Removes a node from its level, and then the nodes above that have no exits left; returns the resulting exit
     /// and whether anything was removed.
-    fn remove(&mut self, from: Exit<T>, target: NodeId) -> (Exit<T>, bool) {
+    ///
+    /// Nothing is removed below the levels `without`, which were searched before: what is removed only has ways to
+    /// the target.
+    fn remove(
+        &mut self,
+        from: Exit<T>,
+        target: NodeId,
+        without: &mut HashSet<usize>,
+    ) -> (Exit<T>, bool) {
         let Exit::Level(at) = from else {
             return (from, false);
         };
+        let level = self.node(at).level;
+        if without.contains(&level) {
+            return (from, false);
+        }
         let mut removed = false;
         for id in self.level(at).to_vec() {
             if id != target {
                 for outcome in [true, false] {
-                    let (exit, below) = self.remove(self.exit(id, outcome), target);
+                    let (exit, below) = self.remove(self.exit(id, outcome), target, without);
                     self.set_exit(id, outcome, exit);
                     removed |= below;
                 }
@@ -102,6 +122,9 @@ impl<T: Copy + Ord> CallTree<T> {
             let exit = if id == at { neighbour } else { from };
             return (exit, true);
         }
+        if !removed {
+            without.insert(level);
+        }
         (from, removed)
     }
 }
@@ -109,26 +132,42 @@ impl<T: Copy + Ord> CallTree<T> {
 impl<T: Copy + Ord> Search<'_, T> {
     /// Compares a level of the graph with a node of the new chain.
     fn walk(&mut self, old: Exit<T>, new: NodeId, state: &mut Overlap) {
-        let mut found = *state;
-        let broken = state.matched_once && !state.matched;
-        if let Exit::Level(at) = old
-            && !broken
-        {
-            let mut stopped = false;
-            let olds = if state.old_skipped || state.new_skipped {
-                self.tree.level(at).to_vec()
-            } else {
-                self.tree.comparable(at, new)
-            };
-            for old in olds {
-                if self.compare(old, new, *state, &mut found).is_break() {
-                    stopped = true;
-                    break;
-                }
-            }
-            found.matched &= stopped;
+        let is_broken = state.matched_once && !state.matched;
+        let Exit::Level(at) = old else {
+            return;
+        };
+        if is_broken {
+            return;
         }
-        if found.matched && !broken {
+        let key = (self.tree.node(at).level, new, *state);
+        if let Some(known) = self.walked.get(&key) {
+            *state = *known;
+            return;
+        }
+        let removals = self.removals;
+        self.walk_level(at, new, state);
+        if self.removals == removals {
+            self.walked.insert(key, *state);
+        }
+    }
+
+    /// The same for a level with nodes and a match that isn't broken.
+    fn walk_level(&mut self, at: NodeId, new: NodeId, state: &mut Overlap) {
+        let mut found = *state;
+        let mut stopped = false;
+        let olds = if state.old_skipped || state.new_skipped {
+            self.tree.level(at).to_vec()
+        } else {
+            self.tree.comparable(at, new)
+        };
+        for old in olds {
+            if self.compare(old, new, *state, &mut found).is_break() {
+                stopped = true;
+                break;
+            }
+        }
+        found.matched &= stopped;
+        if found.matched {
             state.absorb(found);
         } else {
             state.matched = false;
@@ -239,9 +278,12 @@ impl<T: Copy + Ord> Search<'_, T> {
             return ControlFlow::Continue(());
         }
         if removes {
-            let (top, removed) = self.tree.remove(self.tree.top, old);
+            let (top, removed) = self.tree.remove(self.tree.top, old, &mut HashSet::new());
             self.tree.top = top;
-            self.removed |= removed;
+            if removed {
+                self.removals += 1;
+                self.walked.clear();
+            }
             if top == Exit::Fall {
                 return ControlFlow::Break(());
             }

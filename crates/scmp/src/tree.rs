@@ -9,6 +9,8 @@
 //! rules were added. This module rebuilds the graph, including refused merges; `prune` removes chains that a
 //! shorter one makes redundant, and [`rules`](crate::rules) converts the graph to rules.
 
+use std::collections::HashSet;
+
 use tamis_abi::{Action, Arch};
 use tamis_rules::{IntervalSet, Part};
 
@@ -26,7 +28,7 @@ pub(crate) struct TaggedAction<T> {
 }
 
 /// A node of the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeId(u32);
 
 /// The exit of a node for one outcome of its test.
@@ -469,15 +471,21 @@ impl<T: Copy + Ord> CallTree<T> {
 
     /// A tagged action below an exit with another action than this.
     pub(crate) fn other_action(&self, exit: Exit<T>, action: Action) -> Option<TaggedAction<T>> {
-        match exit {
-            Exit::Fall => None,
-            Exit::Action(tagged) => (tagged.action != action).then_some(tagged),
-            Exit::Level(id) => self.level(id).iter().find_map(|id| {
-                let node = self.node(*id);
-                self.other_action(node.yes, action)
-                    .or_else(|| self.other_action(node.no, action))
-            }),
+        let mut seen = HashSet::new();
+        let mut open = vec![exit];
+        while let Some(exit) = open.pop() {
+            match exit {
+                Exit::Fall => {}
+                Exit::Action(tagged) if tagged.action == action => {}
+                Exit::Action(tagged) => return Some(tagged),
+                Exit::Level(id) if !seen.insert(self.node(id).level) => {}
+                Exit::Level(id) => {
+                    let exits = |id: &NodeId| [self.node(*id).no, self.node(*id).yes];
+                    open.extend(self.level(id).iter().rev().flat_map(exits));
+                }
+            }
         }
+        None
     }
 
     /// Merges a chain into the level of `at`; returns the node that identifies the level afterwards.
