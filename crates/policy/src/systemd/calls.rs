@@ -7,6 +7,7 @@
 //! out, a word that denies takes it: of the two lists that systemd can have, the result is the one that denies more.
 
 use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
@@ -82,6 +83,9 @@ impl CallList {
     }
 }
 
+/// The calls of sets by name.
+pub(super) type Sets = BTreeMap<String, Rc<BTreeMap<&'static str, Membership>>>;
+
 /// The context of parsing an assignment.
 pub(super) struct Reading<'a> {
     /// The architecture whose errno numbers are used.
@@ -92,6 +96,8 @@ pub(super) struct Reading<'a> {
     pub(super) usual: Answer,
     /// Whether calls may have errnos, and an allow list implies `@default`.
     pub(super) is_filter: bool,
+    /// The sets that were needed so far: a unit may name one often.
+    pub(super) sets: &'a mut Sets,
     pub(super) sink: &'a mut Sink,
 }
 
@@ -200,7 +206,8 @@ impl Reading<'_> {
             if !tables::has_set(name, self.version) {
                 self.unknown_set(name, span);
             }
-            for (call, membership) in tables::calls(name, self.version) {
+            for (call, membership) in self.calls(name).iter() {
+                let (call, membership) = (*call, *membership);
                 let is_certain = membership == Membership::Certain;
                 if is_certain || self.takes_possible(list, call, &word) {
                     list.take(call, &word);
@@ -224,6 +231,17 @@ impl Reading<'_> {
             return;
         }
         list.take(name, &word);
+    }
+
+    fn calls(&mut self, set: &str) -> Rc<BTreeMap<&'static str, Membership>> {
+        if let Some(calls) = self.sets.get(set) {
+            return Rc::clone(calls);
+        }
+        let calls = Rc::new(tables::calls(set, self.version));
+        if !calls.is_empty() {
+            self.sets.insert(set.to_owned(), Rc::clone(&calls));
+        }
+        calls
     }
 
     fn unknown_set(&mut self, name: &str, span: Span) {

@@ -204,6 +204,7 @@ pub(super) fn read(
         section: section.or_else(of_text).unwrap_or("Service"),
         sink,
         settings: Settings::new(options.version.known()),
+        sets: calls::Sets::new(),
         ended: None,
     };
     // The lists come last: what they do may depend on the errno.
@@ -241,6 +242,7 @@ struct Reader<'a> {
     section: &'static str,
     sink: &'a mut Sink,
     settings: Settings,
+    sets: calls::Sets,
     /// The file that systemd reads no further.
     ended: Option<FileIndex>,
 }
@@ -364,6 +366,7 @@ impl Reader<'_> {
             version: self.settings.version,
             usual: self.settings.errno,
             is_filter,
+            sets: &mut self.sets,
             sink: self.sink,
         };
         reading.assign(list, assignment);
