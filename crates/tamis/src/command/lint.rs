@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHECK")]
     only: Vec<String>,
     /// Print a SARIF 2.1.0 log instead of text
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", hide_short_help = true)]
     sarif: bool,
     /// Check also that this runtime can start a container under the filter
     ///

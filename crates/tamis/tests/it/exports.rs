@@ -56,7 +56,17 @@ fn exports_have_no_findings_that_the_policy_lacks() {
             let text = folder.join(to);
             let text = text.to_str().expect("a path");
             let convert = [
-                "convert", policy, "--from", language, "--arch", "x86_64", "--to", to, "-o", text,
+                "convert",
+                policy,
+                "--from",
+                language,
+                "--arch",
+                "x86_64",
+                "--to",
+                to,
+                "-o",
+                text,
+                "--allow-losses",
             ];
             let option = (to == "systemd").then_some("--systemd=252");
             let args: Vec<&str> = convert.into_iter().chain(option).collect();
@@ -64,6 +74,9 @@ fn exports_have_no_findings_that_the_policy_lacks() {
             assert!(output.status.success(), "{policy}: {output:?}");
             let mut more = findings(text, to);
             more.retain(|finding| !known.contains(finding));
+            // What a unit can't allow for some arguments, it denies: `convert` says so, and refuses unless asked.
+            let is_told = String::from_utf8_lossy(&output.stderr).contains("TM1311");
+            more.retain(|finding| !is_told || !finding.contains("no dynamically linked program"));
             // Which systemd reads the text is a note, not a finding about it; systemd compares all 64 bits of the family.
             more.retain(|finding| !finding.starts_with("TM1108 "));
             more.retain(|finding| to != "systemd" || !finding.contains("`socket(family)`"));

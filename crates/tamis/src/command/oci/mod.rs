@@ -58,7 +58,7 @@ struct ApplyArgs {
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<Runtime>,
     /// Set the profile even if it denies calls that programs can't do without
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     allow_losses: bool,
     #[command(flatten)]
     limits: LimitArgs,
