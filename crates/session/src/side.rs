@@ -76,6 +76,27 @@ impl Side {
         }
     }
 
+    /// Whether both are policies of the same texts, which are the same by whatever options they are read.
+    pub fn has_texts_of(&self, other: &Side) -> bool {
+        let texts = |side: &Side| -> Option<Vec<String>> {
+            let mut texts = Vec::new();
+            for filter in &side.filters {
+                let Loaded::Policy(policy) = filter else {
+                    return None;
+                };
+                texts.push(policy.kind.name().to_owned());
+                texts.extend(
+                    policy
+                        .sources
+                        .with_ids()
+                        .map(|(_, source)| source.text.to_string()),
+                );
+            }
+            Some(texts)
+        };
+        texts(self).is_some_and(|own| texts(other) == Some(own))
+    }
+
     /// Whether both are written alike: the same instructions, or the same rules up to their places.
     pub fn is_identical(&self, other: &Side) -> bool {
         self.with_subject(|own| other.with_subject(|other| own.is_identical(other)))

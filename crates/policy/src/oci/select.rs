@@ -18,10 +18,8 @@ pub(super) fn selection(profile: &Profile) -> Selection {
     };
     let keys = profile.arch_map.iter().map(|family| family.native);
     let mut natives: BTreeSet<Arch> = keys.collect();
-    // A list of architectures is the same on every machine.
-    if profile.arch_map.is_empty() && profile.arches.is_empty() {
-        natives.extend(ENGINE_ARCHES);
-    }
+    // The native architecture is always in the filter, whatever the profile lists.
+    natives.extend(ENGINE_ARCHES);
     natives.extend(selectors().flat_map(|own| own.arches.iter().copied()));
     let mut capabilities: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in &profile.entries {

@@ -70,9 +70,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
     let mut listing = list(args, &mut compared, &scope)?;
     let goes_on = compared.coverage.is_asked_for || code(args, &listing) == exit::OK;
-    let elsewhere = match goes_on {
-        true => list_elsewhere(args, &compared, sides, &scope, &mut listing)?,
-        false => Vec::new(),
+    let has_changes = code(args, &listing) == exit::NO;
+    let (elsewhere, goes_on) = match goes_on {
+        true => match list_elsewhere(args, &compared, sides, &scope, &mut listing) {
+            // The changes that were found are shown all the same.
+            Err(_) if has_changes => (Vec::new(), false),
+            elsewhere => (elsewhere?, true),
+        },
+        false => (Vec::new(), false),
     };
     let extent = compared
         .coverage

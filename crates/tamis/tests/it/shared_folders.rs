@@ -110,7 +110,7 @@ fn a_state_folder_that_others_can_write_is_refused() {
         set(&state, mode);
         // In a namespace where root's place is such a folder, too.
         let script = format!(
-            "mount -t tmpfs -o mode={mode:o},uid={owner} none /var/lib; exec env HOME='{0}' XDG_STATE_HOME='{0}' '{TAMIS}' run --libseccomp -- echo ran",
+            "mount -t tmpfs -o mode={mode:o},uid={owner} none /var/lib || exit 77; exec env HOME='{0}' XDG_STATE_HOME='{0}' '{TAMIS}' run --libseccomp -- echo ran",
             state.display()
         );
         let output = Command::new("unshare")
@@ -119,6 +119,9 @@ fn a_state_folder_that_others_can_write_is_refused() {
         let Ok(output) = output else {
             return skip::because(Need::Live, "there is no unshare");
         };
+        if matches!(output.status.code(), Some(1 | 77)) {
+            return skip::because(Need::Live, "no folder may be mounted here");
+        }
         assert_eq!(output.status.code(), Some(4), "{name}: {output:?}");
         assert!(output.stdout.is_empty(), "{name}: the command was run");
         assert!(
@@ -307,14 +310,20 @@ fn what_replaces_a_secret_is_never_for_all() {
 fn a_service_gets_no_filter_that_others_can_change() {
     let units = ["/usr/lib/systemd/system", "/lib/systemd/system"];
     let found = units.iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let names = found.flatten().flatten().map(|entry| entry.file_name());
-    let mut names = names.filter_map(|name| name.into_string().ok());
-    let Some(unit) = names.find(|name| name.ends_with(".service") && !name.contains('@')) else {
+    // A masked unit is a link, and an alias, too.
+    let is_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+    let files = found.flatten().flatten().filter(is_file);
+    let names = files.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(".service") && !name.contains('@'))
+        .collect();
+    names.sort();
+    let Some(unit) = names.first() else {
         return skip::because(Need::Live, "there are no units");
     };
     let place = folder("drop-in");
     set(&place, 0o1777);
-    let output = tamis(&["harden", &unit, "--installer", TAMIS, "-o"])
+    let output = tamis(&["harden", unit, "--installer", TAMIS, "-o"])
         .arg(place.join("new"))
         .output()
         .unwrap();
