@@ -1,20 +1,20 @@
 //! Strict JSON with spans: objects, arrays, strings and integers, and errors for other values.
 //!
-//! The text is parsed by `jsonc-parser` with every extension off; it keeps the text of numbers, so
-//! 64-bit values are exact. The nesting is bounded before that, as the parser is recursive, and
-//! duplicate keys are looked for after it.
+//! The text is scanned by `jsonc-parser` with every extension off; it keeps the text of numbers, so
+//! 64-bit values are exact. Nesting and values are counted before that, and duplicate keys are looked for after it.
+//! What is made is a [`Document`], whose size is in proportion to the text.
 
-use std::borrow::Cow;
-
-use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
-use jsonc_parser::common::{Range, Ranged};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+mod parse;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::limits::{MAX_TOKENS, too_many_tokens};
+use crate::document::{Array, Content, Document, Member, Object, Range, Value};
+use crate::limits::{MAX_DIAGNOSTICS, too_many_tokens};
 use crate::source::{SourceId, Span};
 use crate::suggest;
+
+use parse::{Excess, count, parse};
+pub use parse::{SyntaxError, parse_unlimited};
 
 /// The diagnostics and limits of a language of JSON documents.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Reader {
     /// Reports an error at a place.
     pub fn error(&mut self, code: Code, range: Range, message: String, label: &str) {
         let diagnostic = Diagnostic::error(code, message).label(self.span(range), label);
-        self.diagnostics.push(diagnostic);
+        self.push(diagnostic);
     }
 
     /// Reports something that is ignored: an error if strict.
@@ -87,69 +87,64 @@ impl Reader {
         } else {
             Severity::Warning
         };
-        self.diagnostics.push(Diagnostic {
+        self.push(Diagnostic {
             severity,
             ..diagnostic
         });
     }
 
-    /// Parses the text; `None` after an error without a partial result.
-    pub fn parse<'t>(&mut self, text: &'t str) -> Option<Value<'t>> {
+    /// Reports something, unless enough of its kind was: what somebody else wrote must not fill the memory.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.has_enough(diagnostic.severity) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Whether as many errors, or others, are there as are reported.
+    fn has_enough(&self, severity: Severity) -> bool {
+        let is_error = |severity| severity == Severity::Error;
+        let alike = self
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| is_error(diagnostic.severity) == is_error(severity));
+        alike.count() >= MAX_DIAGNOSTICS
+    }
+
+    /// Whether [`ignored`](Self::ignored) has no effect any more.
+    pub fn has_enough_ignored(&self) -> bool {
+        self.has_enough(match self.strict {
+            true => Severity::Error,
+            false => Severity::Warning,
+        })
+    }
+
+    /// Parses the text, one value; `None` after an error without a partial result.
+    pub fn parse<'t>(&mut self, text: &'t str) -> Option<Document<'t>> {
         if !self.check_size(text) {
             return None;
         }
-        match first_excess(text, self.dialect.max_depth) {
-            Some(Excess::Depth(at)) => {
+        let most_values = match count(text, self.dialect.max_depth) {
+            Ok(values) => values,
+            Err(Excess::Depth(at)) => {
                 self.too_deep(at);
                 return None;
             }
-            Some(Excess::Count(at)) => {
+            Err(Excess::Count(at)) => {
                 self.too_many(at);
                 return None;
             }
-            None => {}
-        }
-        if let Some(at) = first_foreign(text) {
-            let range = in_text(text, Range::new(at, at + 1));
-            let message = "not valid JSON".to_owned();
-            let label = "this character can only be in a string";
-            self.error(self.dialect.syntax, range, message, label);
-            return None;
-        }
-        let strict = ParseOptions {
-            allow_comments: false,
-            allow_loose_object_property_names: false,
-            allow_trailing_commas: false,
-            allow_missing_commas: false,
-            allow_single_quoted_strings: false,
-            allow_hexadecimal_numbers: false,
-            allow_unary_plus_numbers: false,
-            allow_bare_decimal_point_numbers: false,
-            allow_non_finite_numbers: false,
-            allow_extended_string_escapes: false,
         };
-        match parse_to_ast(text, &CollectOptions::default(), &strict) {
-            Ok(parsed) => {
-                if let Some(value) = &parsed.value {
-                    self.check_keys(value);
-                } else {
-                    let message = "the text is empty".to_owned();
-                    let range = Range::new(text.len(), text.len());
-                    self.error(
-                        self.dialect.syntax,
-                        range,
-                        message,
-                        "expected a JSON object",
-                    );
-                }
-                parsed.value
+        match parse(text, most_values) {
+            Ok(document) => {
+                self.check_keys(&document);
+                Some(document)
             }
             Err(error) => {
-                let range = in_text(text, error.range());
-                let message = "not valid JSON".to_owned();
-                let kind = error.kind().to_string();
-                let label = kind[..1].to_lowercase() + &kind[1..];
-                self.error(self.dialect.syntax, range, message, &label);
+                let message = match error.is_json {
+                    true => "the text is empty".to_owned(),
+                    false => "not valid JSON".to_owned(),
+                };
+                self.error(self.dialect.syntax, error.range, message, &error.label);
                 None
             }
         }
@@ -192,46 +187,41 @@ impl Reader {
     }
 
     /// Reports every key that an object has twice.
-    pub fn check_keys(&mut self, value: &Value) {
-        match value {
-            Value::Array(array) => array
-                .elements
-                .iter()
-                .for_each(|value| self.check_keys(value)),
-            Value::Object(object) => {
-                let mut props: Vec<&ObjectProp> = object.properties.iter().collect();
-                props.sort_by_key(|prop| prop.name.as_str());
-                for pair in props.windows(2) {
-                    let [first, second] = pair else { continue };
-                    if first.name.as_str() == second.name.as_str() {
-                        let message = format!("`{}` is given twice", first.name.as_str());
-                        let diagnostic = Diagnostic::error(self.dialect.duplicate_key, message)
-                            .label(self.span(second.name.range()), "given again here")
-                            .label(self.span(first.name.range()), "first given here")
-                            .help("delete one of them");
-                        self.diagnostics.push(diagnostic);
-                    }
-                }
-                for prop in &object.properties {
-                    self.check_keys(&prop.value);
+    pub(crate) fn check_keys(&mut self, document: &Document<'_>) {
+        let mut keys: Vec<(&str, Range)> = Vec::new();
+        for object in document.objects() {
+            keys.clear();
+            keys.extend(
+                object
+                    .members()
+                    .map(|member| (member.name, member.name_range)),
+            );
+            keys.sort_unstable_by_key(|(name, range)| (*name, range.start));
+            for pair in keys.windows(2) {
+                let [(first, first_range), (second, second_range)] = pair else {
+                    continue;
+                };
+                if first == second {
+                    let message = format!("`{first}` is given twice");
+                    let diagnostic = Diagnostic::error(self.dialect.duplicate_key, message)
+                        .label(self.span(*second_range), "given again here")
+                        .label(self.span(*first_range), "first given here")
+                        .help("delete one of them");
+                    self.push(diagnostic);
                 }
             }
-            Value::StringLit(_)
-            | Value::NumberLit(_)
-            | Value::BooleanLit(_)
-            | Value::NullKeyword(_) => {}
         }
     }
 
     /// Reports a value of the wrong type.
-    fn wrong_type(&mut self, value: &Value, what: &str, expected: &str) {
+    fn wrong_type(&mut self, value: Value<'_>, what: &str, expected: &str) {
         let message = format!("{what} must be {expected}");
         let label = format!("this is {}", type_name(value));
         self.error(self.dialect.wrong_type, value.range(), message, &label);
     }
 
     /// The value as an object.
-    pub fn object<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Object<'t>> {
+    pub fn object<'d>(&mut self, value: Value<'d>, what: &str) -> Option<Object<'d>> {
         let object = value.as_object();
         if object.is_none() {
             self.wrong_type(value, what, "an object");
@@ -240,7 +230,7 @@ impl Reader {
     }
 
     /// The value as an array.
-    pub fn array<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Array<'t>> {
+    pub fn array<'d>(&mut self, value: Value<'d>, what: &str) -> Option<Array<'d>> {
         let array = value.as_array();
         if array.is_none() {
             self.wrong_type(value, what, "an array");
@@ -249,70 +239,59 @@ impl Reader {
     }
 
     /// The value as a string.
-    pub fn string<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Cow<'t, str>> {
-        let string = value.as_string_lit();
+    pub fn string<'d>(&mut self, value: Value<'d>, what: &str) -> Option<&'d str> {
+        let string = value.as_text();
         if string.is_none() {
             self.wrong_type(value, what, "a string");
         }
-        string.map(|literal| &literal.value)
+        string
     }
 
-    /// The value as an array of strings, each with its place.
-    pub fn strings<'v, 't>(
+    /// The value as an array of strings, each with its place; other elements are reported and left out.
+    pub fn strings<'d>(
         &mut self,
-        value: &'v Value<'t>,
+        value: Value<'d>,
         what: &str,
-    ) -> Vec<(&'v Cow<'t, str>, Range)> {
-        let Some(array) = self.array(value, what) else {
-            return Vec::new();
-        };
+    ) -> impl Iterator<Item = (&'d str, Range)> + use<'d> {
+        let array = self.array(value, what);
         let element = format!("an element of {what}");
-        let mut strings = Vec::with_capacity(array.elements.len());
-        for value in &array.elements {
-            strings.extend(
-                self.string(value, &element)
-                    .map(|text| (text, value.range())),
-            );
+        for value in array.into_iter().flat_map(Array::elements) {
+            self.string(value, &element);
         }
-        strings
+        let elements = array.into_iter().flat_map(Array::elements);
+        elements.filter_map(|value| Some((value.as_text()?, value.range())))
     }
 
     /// The value as an unsigned integer of at most `max`.
-    pub fn unsigned(&mut self, value: &Value, what: &str, max: u64) -> Option<u64> {
-        let Some(number) = value.as_number_lit() else {
+    pub fn unsigned(&mut self, value: Value<'_>, what: &str, max: u64) -> Option<u64> {
+        let Some(number) = value.as_number() else {
             self.wrong_type(value, what, "a non-negative integer");
             return None;
         };
-        let has_leading_zero = number.value.len() > 1 && number.value.starts_with('0');
-        let is_integer =
-            !has_leading_zero && number.value.bytes().all(|byte| byte.is_ascii_digit());
-        match number.value.parse::<u64>() {
+        let has_leading_zero = number.len() > 1 && number.starts_with('0');
+        let is_integer = !has_leading_zero && number.bytes().all(|byte| byte.is_ascii_digit());
+        match number.parse::<u64>() {
             Ok(value) if is_integer && value <= max => return Some(value),
             _ if is_integer => {
                 let message = format!("{what} must be at most {max}");
-                self.error(self.dialect.range, number.range, message, "this is larger");
+                self.error(self.dialect.range, value.range(), message, "this is larger");
             }
             _ => {
                 let message = format!("{what} must be a non-negative integer");
                 let label = "write it in decimal digits, without sign, point or exponent";
-                self.error(self.dialect.range, number.range, message, label);
+                self.error(self.dialect.range, value.range(), message, label);
             }
         }
         None
     }
 
     /// The value of a required member.
-    pub fn required<'v, 't>(
-        &mut self,
-        object: &'v Object<'t>,
-        key: &str,
-        what: &str,
-    ) -> Option<&'v Value<'t>> {
+    pub fn required<'d>(&mut self, object: Object<'d>, key: &str, what: &str) -> Option<Value<'d>> {
         let value = member(object, key);
         if value.is_none() {
             let message = format!("{what} needs `{key}`");
             let label = format!("`{key}` is missing here");
-            let place = start_of(object.range);
+            let place = start_of(object.range());
             self.error(self.dialect.missing, place, message, &label);
         }
         value
@@ -330,7 +309,7 @@ impl Reader {
         if found.is_none() {
             let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
             let diagnostic = self.unknown_name(what, name, range, &known);
-            self.diagnostics.push(diagnostic);
+            self.push(diagnostic);
         }
         found.map(|(_, meaning)| *meaning)
     }
@@ -347,11 +326,14 @@ impl Reader {
     }
 
     /// Reports a member with an unknown key.
-    pub fn unknown_member(&mut self, member: &ObjectProp, what: &str, known: &[&str]) {
-        let key = member.name.as_str();
+    pub fn unknown_member(&mut self, member: &Member<'_>, what: &str, known: &[&str]) {
+        if self.has_enough_ignored() {
+            return;
+        }
+        let key = member.name;
         let message = format!("{what} has no member `{key}`");
         let label = self.dialect.unknown_member_label;
-        let span = self.span(member.name.range());
+        let span = self.span(member.name_range);
         let diagnostic = Diagnostic::warning(self.dialect.unknown_member, message);
         let diagnostic = diagnostic.label(span, label);
         self.ignored(match suggest::nearest(key, known.iter().copied()) {
@@ -362,12 +344,9 @@ impl Reader {
 }
 
 /// The value of a member; `null` counts as absent.
-pub fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Value<'t>> {
-    let prop = object
-        .properties
-        .iter()
-        .find(|prop| prop.name.as_str() == key)?;
-    (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
+pub fn member<'d>(object: Object<'d>, key: &str) -> Option<Value<'d>> {
+    let value = object.get(key)?.value;
+    (!value.is_null()).then_some(value)
 }
 
 /// Whether Go's `encoding/json` takes a name for this key: in any case of ASCII letters, with the long s for an s and
@@ -392,73 +371,13 @@ pub fn start_of(range: Range) -> Range {
     Range::new(range.start, range.start)
 }
 
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::StringLit(_) => "a string",
-        Value::NumberLit(_) => "a number",
-        Value::BooleanLit(_) => "a boolean",
-        Value::Object(_) => "an object",
-        Value::Array(_) => "an array",
-        Value::NullKeyword(_) => "null",
+fn type_name(value: Value<'_>) -> &'static str {
+    match value.content() {
+        Content::Text(_) => "a string",
+        Content::Number(_) => "a number",
+        Content::Boolean(_) => "a boolean",
+        Content::Object(_) => "an object",
+        Content::Array(_) => "an array",
+        Content::Null => "null",
     }
-}
-
-/// What a text has too many of, and where the first of them is.
-enum Excess {
-    Depth(usize),
-    Count(usize),
-}
-
-/// The first bracket that opens a level too many, or the first value too many.
-fn first_excess(text: &str, max_depth: usize) -> Option<Excess> {
-    let mut depth = 0_usize;
-    let mut count = 0_usize;
-    outside_strings(text).find_map(|(at, byte)| match byte {
-        b'{' | b'[' => {
-            depth += 1;
-            (depth > max_depth).then_some(Excess::Depth(at))
-        }
-        b'}' | b']' => {
-            depth = depth.saturating_sub(1);
-            None
-        }
-        b',' => {
-            count += 1;
-            (count > MAX_TOKENS).then_some(Excess::Count(at))
-        }
-        _ => None,
-    })
-}
-
-/// The place of the first character that JSON has in strings only: a parser may take it for a blank.
-fn first_foreign(text: &str) -> Option<usize> {
-    let is_foreign = |byte: u8| !matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    let mut bytes = outside_strings(text);
-    bytes.find_map(|(at, byte)| is_foreign(byte).then_some(at))
-}
-
-/// The bytes that are not in strings, with their places; the quotes are among them.
-fn outside_strings(text: &str) -> impl Iterator<Item = (usize, u8)> {
-    let mut in_string = false;
-    let mut escaped = false;
-    text.bytes().enumerate().filter(move |(_, byte)| {
-        if !in_string {
-            in_string = *byte == b'"';
-            return true;
-        }
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_string = false,
-            _ => {}
-        }
-        false
-    })
-}
-
-/// A range that lies in the text on character boundaries, whatever the parser reports.
-fn in_text(text: &str, range: Range) -> Range {
-    let start = text.floor_char_boundary(range.start.min(text.len()));
-    let end = text.ceil_char_boundary(range.end.clamp(start, text.len()));
-    Range::new(start, end)
 }

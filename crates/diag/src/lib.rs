@@ -9,6 +9,7 @@
 pub mod code;
 pub mod cursor;
 pub mod diagnostic;
+pub mod document;
 pub mod escape;
 pub mod json;
 pub mod limits;

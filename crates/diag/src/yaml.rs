@@ -5,39 +5,33 @@
 //! like), `null` or text. Anchors, aliases, tags and merge keys are rejected, because a reviewer would not see
 //! their effect. Numbers keep their text, and the readers accept only decimal ones.
 
-use std::borrow::Cow;
-
-use jsonc_parser::ast::{
-    Array, BooleanLit, NullKeyword, NumberLit, Object, ObjectProp, ObjectPropName, StringLit, Value,
-};
-use jsonc_parser::common::{Range, Ranged};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use crate::Code;
+use crate::document::{Builder, Document, Opened, Range, Scalar};
 use crate::json::Reader;
 use crate::limits::{MAX_DIAGNOSTICS, MAX_TOKENS};
 
 /// The documents of a text; `None` after an error that prevents further parsing. `unread` is the code for YAML
 /// features that are rejected.
-pub fn documents<'t>(reader: &mut Reader, text: &'t str, unread: Code) -> Option<Vec<Value<'t>>> {
+pub fn documents<'t>(reader: &mut Reader, text: &'t str, unread: Code) -> Option<Document<'t>> {
     if !reader.check_size(text) {
         return None;
     }
-    let mut builder = Builder {
+    let mut events = Events {
         reader,
         unread,
         offsets: Offsets::new(text),
-        open: Vec::new(),
-        documents: Vec::new(),
+        builder: Builder::new(text, 0),
+        keys: Vec::new(),
         failed: false,
     };
-    builder.read()?;
-    let Builder {
-        documents, failed, ..
-    } = builder;
-    documents
-        .iter()
-        .for_each(|document| reader.check_keys(document));
+    events.read()?;
+    let Events {
+        builder, failed, ..
+    } = events;
+    let documents = builder.finish()?;
+    reader.check_keys(&documents);
     (!failed).then_some(documents)
 }
 
@@ -82,23 +76,17 @@ impl<'t> Offsets<'t> {
     }
 }
 
-/// An unfinished sequence or mapping.
-enum Open<'t> {
-    Sequence(Array<'t>),
-    /// With the key of the next value.
-    Mapping(Object<'t>, Option<StringLit<'t>>),
-}
-
-struct Builder<'r, 't> {
+struct Events<'r, 't> {
     reader: &'r mut Reader,
     unread: Code,
     offsets: Offsets<'t>,
-    open: Vec<Open<'t>>,
-    documents: Vec<Value<'t>>,
+    builder: Builder<'t>,
+    /// For each open sequence or mapping, whether its next value is a key.
+    keys: Vec<bool>,
     failed: bool,
 }
 
-impl<'t> Builder<'_, 't> {
+impl Events<'_, '_> {
     /// Reads to the end, or to the first syntax error.
     fn read(&mut self) -> Option<()> {
         let mut parser = Parser::new_from_str(self.offsets.text);
@@ -130,43 +118,28 @@ impl<'t> Builder<'_, 't> {
         Some(())
     }
 
-    fn take(&mut self, event: Event<'t>, range: Range) -> Option<()> {
+    fn take(&mut self, event: Event<'_>, range: Range) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.refuse_anchor(anchor, range);
                 self.refuse_tag(tag.is_some(), range);
-                let value = self.scalar(text, style, range);
-                self.attach(value);
+                self.scalar(&text, style, range);
             }
             Event::Alias(_) => {
                 self.refuse(range, "YAML aliases", "write its value");
-                self.attach(null(range));
+                self.scalar("", ScalarStyle::Plain, range);
             }
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_anchor(anchor, range);
                 self.refuse_tag(tag.is_some(), range);
-                let elements = Vec::new();
-                self.enter(Open::Sequence(Array { range, elements }), range)?;
+                self.enter(Opened::Array, range)?;
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_anchor(anchor, range);
                 self.refuse_tag(tag.is_some(), range);
-                let properties = Vec::new();
-                self.enter(Open::Mapping(Object { range, properties }, None), range)?;
+                self.enter(Opened::Object, range)?;
             }
-            Event::SequenceEnd | Event::MappingEnd => {
-                let value = match self.open.pop()? {
-                    Open::Sequence(mut array) => {
-                        array.range.end = range.end.max(array.range.end);
-                        Value::Array(array)
-                    }
-                    Open::Mapping(mut object, _) => {
-                        object.range.end = range.end.max(object.range.end);
-                        Value::Object(object)
-                    }
-                };
-                self.attach(value);
-            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(range)?,
             Event::Nothing
             | Event::StreamStart
             | Event::StreamEnd
@@ -176,83 +149,67 @@ impl<'t> Builder<'_, 't> {
         Some(())
     }
 
-    fn enter(&mut self, open: Open<'t>, range: Range) -> Option<()> {
-        if self.open.len() >= self.reader.dialect().max_depth {
+    fn enter(&mut self, opened: Opened, range: Range) -> Option<()> {
+        if self.builder.depth() >= self.reader.dialect().max_depth {
             self.reader.too_deep(range.start);
             return None;
         }
-        self.open.push(open);
+        self.builder.open(opened, range);
+        self.keys.push(opened == Opened::Object);
         Some(())
     }
 
-    /// Attaches a value as an element, a key, the value of a key, or a document.
-    fn attach(&mut self, value: Value<'t>) {
-        match self.open.last_mut() {
-            None => self.documents.push(value),
-            Some(Open::Sequence(array)) => array.elements.push(value),
-            Some(Open::Mapping(object, key)) => match key.take() {
-                Some(name) => object.properties.push(ObjectProp {
-                    range: Range::new(name.range.start, value.range().end.max(name.range.end)),
-                    name: ObjectPropName::String(name),
-                    value,
-                }),
-                None => {
-                    let range = value.range();
-                    let name = self.key(value);
-                    if let Some(Open::Mapping(_, key)) = self.open.last_mut() {
-                        *key = Some(StringLit { range, value: name });
-                    }
-                }
-            },
+    fn leave(&mut self, range: Range) -> Option<()> {
+        self.keys.pop();
+        let at = self.builder.close(range.end)?;
+        if self.is_key() {
+            let start = Range::new(self.builder.start(at), self.builder.start(at));
+            self.refuse(
+                start,
+                "keys that are not strings",
+                "only a string can be a key",
+            );
+            self.builder.truncate(at);
+            self.builder.add(Scalar::Text(""), start);
+        }
+        self.added();
+        Some(())
+    }
+
+    /// Whether the next value is a key.
+    fn is_key(&self) -> bool {
+        self.builder.innermost() == Some(Opened::Object) && self.keys.last() == Some(&true)
+    }
+
+    /// Goes on behind a value or key.
+    fn added(&mut self) {
+        if self.builder.innermost() == Some(Opened::Object)
+            && let Some(is_key) = self.keys.last_mut()
+        {
+            *is_key = !*is_key;
         }
     }
 
-    /// The text of a key.
-    fn key(&mut self, value: Value<'t>) -> Cow<'t, str> {
-        let text = self.offsets.text;
-        match value {
-            Value::StringLit(literal) if literal.value == "<<" => {
-                self.refuse(
-                    literal.range,
-                    "YAML merge keys",
-                    "write the merged keys out",
-                );
-                literal.value
+    fn scalar(&mut self, text: &str, style: ScalarStyle, range: Range) {
+        let written = self.offsets.text.get(range.start..range.end);
+        let value = match style {
+            ScalarStyle::Plain => plain(text, written),
+            _ => Scalar::Text(text),
+        };
+        let value = match value {
+            _ if !self.is_key() => value,
+            Scalar::Text("<<") => {
+                self.refuse(range, "YAML merge keys", "write the merged keys out");
+                value
             }
-            Value::StringLit(literal) => literal.value,
-            Value::NumberLit(literal) => literal.value.into(),
-            Value::BooleanLit(BooleanLit { range, .. })
-            | Value::NullKeyword(NullKeyword { range }) => {
-                text.get(range.start..range.end).unwrap_or_default().into()
+            Scalar::Text(_) => value,
+            // A key is a string, whatever it looks like.
+            Scalar::Null | Scalar::Boolean(_) | Scalar::Number => {
+                Scalar::Text(written.unwrap_or_default())
             }
-            Value::Array(Array { range, .. }) | Value::Object(Object { range, .. }) => {
-                let start = Range::new(range.start, range.start);
-                self.refuse(
-                    start,
-                    "keys that are not strings",
-                    "only a string can be a key",
-                );
-                Cow::Borrowed("")
-            }
-        }
-    }
-
-    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, range: Range) -> Value<'t> {
-        if style == ScalarStyle::Plain {
-            let written = self.offsets.text.get(range.start..range.end);
-            match text.as_ref() {
-                "" | "~" | "null" | "Null" | "NULL" => return null(range),
-                word if let Some(value) = boolean(word) => {
-                    return Value::BooleanLit(BooleanLit { range, value });
-                }
-                number if written == Some(number) && is_number(number) => {
-                    let value = written.unwrap_or_default();
-                    return Value::NumberLit(NumberLit { range, value });
-                }
-                _ => {}
-            }
-        }
-        Value::StringLit(StringLit { range, value: text })
+        };
+        self.builder.add(value, range);
+        self.added();
     }
 
     fn refuse_anchor(&mut self, anchor: usize, range: Range) {
@@ -280,8 +237,14 @@ impl<'t> Builder<'_, 't> {
     }
 }
 
-fn null<'t>(range: Range) -> Value<'t> {
-    Value::NullKeyword(NullKeyword { range })
+/// What a plain scalar is, which is written so.
+fn plain<'s>(text: &'s str, written: Option<&str>) -> Scalar<'s> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        word if let Some(value) = boolean(word) => Scalar::Boolean(value),
+        number if written == Some(number) && is_number(number) => Scalar::Number,
+        text => Scalar::Text(text),
+    }
 }
 
 /// The words that Kubernetes parses as booleans.

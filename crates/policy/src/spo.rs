@@ -16,8 +16,8 @@
 //! [`oci`] with another schema. The rules of a base profile are not in the file. A missing base profile is a
 //! warning, or an error if the filter would allow more without it. The cluster is never queried.
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
+use tamis_diag::document::Range;
+use tamis_diag::document::{Array, Content, Document, Object, Value};
 use tamis_diag::json::{Dialect, Reader, member, start_of};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 
@@ -93,7 +93,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> 
     let text = sources.get(source).text.as_ref();
     let mut reader = Reader::new(&DIALECT, source, options.strict);
     let documents = match is_json(text) {
-        true => reader.parse(text).map(|value| vec![value]),
+        true => reader.parse(text),
         false => yaml_documents(&mut reader, text),
     };
     let spec = documents
@@ -113,18 +113,18 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> 
 }
 
 #[cfg(feature = "yaml")]
-fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Vec<Value<'t>>> {
+fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Document<'t>> {
     tamis_diag::yaml::documents(reader, text, code::SPO_YAML)
 }
 
 /// Refuses YAML in a program that was built without its parser.
 #[cfg(not(feature = "yaml"))]
-fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Vec<Value<'t>>> {
+fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Document<'t>> {
     let message = "this program was built without a parser for YAML";
     let diagnostic = Diagnostic::error(code::SPO_YAML, message)
         .label(reader.span(Range::new(0, 0)), "the resource is YAML")
         .help("convert it to JSON, or build with the feature `yaml` of tamis");
-    reader.diagnostics.push(diagnostic);
+    reader.push(diagnostic);
     None
 }
 
@@ -135,17 +135,17 @@ fn is_json(text: &str) -> bool {
 
 /// The resources found in the documents.
 #[derive(Default)]
-struct Found<'v, 't> {
-    profiles: Vec<&'v Object<'t>>,
+struct Found<'d> {
+    profiles: Vec<Object<'d>>,
     /// The kinds of other resources, with their places.
     others: Vec<(String, Range)>,
 }
 
 /// The `spec` of the one profile among the documents, or an error.
-fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<&'v Object<'t>> {
+fn only_spec<'d>(reader: &mut Reader, documents: &'d Document<'_>) -> Option<Object<'d>> {
     let errors = |reader: &Reader| reader.diagnostics.iter().any(Diagnostic::is_error);
     let mut found = Found::default();
-    for document in documents {
+    for document in documents.roots() {
         collect(reader, document, &mut found);
     }
     let profile = match found.profiles.as_slice() {
@@ -163,25 +163,25 @@ fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<
                 .help(format!(
                     "the resource has `apiVersion: {GROUP}/v1` and `kind: {KIND}`"
                 ));
-            reader.diagnostics.push(diagnostic);
+            reader.push(diagnostic);
             return None;
         }
         several => {
             let message = format!("there are {} profiles in this", several.len());
             let mut diagnostic = Diagnostic::error(code::SPO_RESOURCE, message);
             for profile in several.iter().take(3) {
-                let span = reader.span(place(profile));
+                let span = reader.span(place(*profile));
                 diagnostic = diagnostic.label(span, "one");
             }
             let help = "put each in its own file: a policy is one profile";
-            reader.diagnostics.push(diagnostic.help(help));
+            reader.push(diagnostic.help(help));
             return None;
         }
     };
     let known = RESOURCE_MEMBERS;
-    for prop in &profile.properties {
-        if !known.contains(&prop.name.as_str()) {
-            reader.unknown_member(prop, "a SeccompProfile", &known);
+    for prop in profile.members() {
+        if !known.contains(&prop.name) {
+            reader.unknown_member(&prop, "a SeccompProfile", &known);
         }
     }
     let spec = reader.required(profile, "spec", "a SeccompProfile")?;
@@ -189,24 +189,17 @@ fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<
 }
 
 /// The span of a resource's beginning.
-fn place(object: &Object) -> Range {
-    match object
-        .properties
-        .iter()
-        .find(|prop| prop.name.as_str() == "metadata")
-    {
-        Some(metadata)
-            if let Some(name) = metadata.value.as_object().and_then(|of| of.get("name")) =>
-        {
-            name.range
-        }
-        _ => start_of(object.range),
+fn place(object: Object<'_>) -> Range {
+    let metadata = object.get("metadata");
+    match metadata.and_then(|metadata| metadata.value.as_object()?.get("name")) {
+        Some(name) => Range::new(name.name_range.start, name.value.range().end),
+        None => start_of(object.range()),
     }
 }
 
 /// Collects profiles from one document, or from the items of a list.
-fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Found<'v, 't>) {
-    if matches!(document, Value::NullKeyword(_)) {
+fn collect<'d>(reader: &mut Reader, document: Value<'d>, found: &mut Found<'d>) {
+    if document.is_null() {
         return;
     }
     let Some(object) = reader.object(document, "a resource") else {
@@ -218,10 +211,10 @@ fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Fou
     let Some(kind) = reader.string(value, "`kind`") else {
         return;
     };
-    if matches!(kind.as_ref(), "List" | "SeccompProfileList")
-        && let Some(Value::Array(items)) = member(object, "items")
+    if matches!(kind, "List" | "SeccompProfileList")
+        && let Some(items) = member(object, "items").and_then(Value::as_array)
     {
-        for item in &items.elements {
+        for item in items.elements() {
             collect(reader, item, found);
         }
         return;
@@ -242,7 +235,7 @@ fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Fou
         false => {
             let known = known.each_ref().map(String::as_str);
             let diagnostic = reader.unknown_name("apiVersion", name, version.range(), &known);
-            reader.diagnostics.push(Diagnostic {
+            reader.push(Diagnostic {
                 code: code::SPO_RESOURCE,
                 ..diagnostic
             });
@@ -251,46 +244,46 @@ fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Fou
 }
 
 /// Reports entries with more conditions than the schema permits.
-fn check_conditions(reader: &mut Reader, spec: &Object) {
+fn check_conditions(reader: &mut Reader, spec: Object<'_>) {
     const MAX: usize = 6;
     let entries = member(spec, "syscalls").and_then(Value::as_array);
-    let entries = entries.iter().flat_map(|entries| &entries.elements);
+    let entries = entries.into_iter().flat_map(Array::elements);
     let conditions = entries
         .filter_map(|entry| member(entry.as_object()?, "args")?.as_array())
-        .filter(|args| args.elements.len() > MAX);
+        .filter(|args| args.elements().count() > MAX);
     for args in conditions {
         let message = format!("`args` has at most {MAX} elements");
         let label = "Kubernetes rejects this";
-        reader.error(code::SPO_SPEC, start_of(args.range), message, label);
+        reader.error(code::SPO_SPEC, start_of(args.range()), message, label);
     }
 }
 
 /// Checks the members of a spec that runtime profiles lack.
-fn check_spec(reader: &mut Reader, spec: &Object) {
+fn check_spec(reader: &mut Reader, spec: Object<'_>) {
     check_conditions(reader, spec);
     if let Some(value) = member(spec, "disabled") {
-        match value {
-            Value::BooleanLit(literal) if literal.value => {
+        match value.content() {
+            Content::Boolean(true) => {
                 let message = "the operator doesn't install this profile";
                 let diagnostic = Diagnostic::warning(code::SPO_RESOURCE, message)
                     .label(reader.span(value.range()), "it is disabled");
                 reader.ignored(diagnostic);
             }
-            Value::BooleanLit(_) => {}
+            Content::Boolean(false) => {}
             _ => {
                 let message = "`disabled` must be a boolean".to_owned();
                 reader.error(code::OCI_TYPE, value.range(), message, "this is none");
             }
         }
     }
-    let default = member(spec, "defaultAction").and_then(Value::as_string_lit);
-    if let Some(literal) = default
-        && literal.value == "SCMP_ACT_NOTIFY"
+    let default = member(spec, "defaultAction");
+    if let Some(value) = default
+        && value.as_text() == Some("SCMP_ACT_NOTIFY")
     {
         let message = "SCMP_ACT_NOTIFY cannot be the default action".to_owned();
         reader.error(
             code::SPO_SPEC,
-            literal.range,
+            value.range(),
             message,
             "Kubernetes rejects this",
         );
@@ -300,7 +293,8 @@ fn check_spec(reader: &mut Reader, spec: &Object) {
         && !name.is_empty()
     {
         let is_permissive = default
-            .is_some_and(|name| matches!(name.value.as_ref(), "SCMP_ACT_ALLOW" | "SCMP_ACT_LOG"));
+            .and_then(Value::as_text)
+            .is_some_and(|name| matches!(name, "SCMP_ACT_ALLOW" | "SCMP_ACT_LOG"));
         let message = format!("the base profile `{name}` is not available");
         let span = reader.span(value.range());
         let help = "the operator writes the merged profile to its nodes, \
@@ -309,7 +303,7 @@ fn check_spec(reader: &mut Reader, spec: &Object) {
             true => {
                 let label = "it may deny calls that are allowed here";
                 let diagnostic = Diagnostic::error(code::SPO_BASE, message).label(span, label);
-                reader.diagnostics.push(diagnostic.help(help));
+                reader.push(diagnostic.help(help));
             }
             false => {
                 let label = "calls that only the base profile allows are denied here";

@@ -2,9 +2,8 @@
 //!
 //! Other members are not read, but a program that wants values for variables is refused.
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::Ranged;
 use tamis_abi::{Arch, Endian};
+use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{self, Dialect, Reader};
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
@@ -53,7 +52,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
     let mut reader = Reader::new(&DIALECT, source, true);
     let program = reader
         .parse(text)
-        .and_then(|root| program(&mut reader, &root, arch));
+        .and_then(|root| program(&mut reader, root.root(), arch));
     let whole = Span::new(source, 0, text.len());
     match program {
         Some((insns, spans, endian)) => {
@@ -65,20 +64,20 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
 
 fn program(
     reader: &mut Reader,
-    root: &Value<'_>,
+    root: Value<'_>,
     arch: Arch,
 ) -> Option<(Vec<Insn>, Vec<Span>, Endian)> {
     let what = "a document";
     let root = reader.object(root, what)?;
     let endian = match json::member(root, "byte_order") {
-        Some(order) => match reader.string(order, "`byte_order`")?.as_ref() {
+        Some(order) => match reader.string(order, "`byte_order`")? {
             "big" => Endian::Big,
             _ => Endian::Little,
         },
         None => arch.endian(),
     };
     if let Some(patches) = json::member(root, "patches")
-        && !reader.array(patches, "`patches`")?.elements.is_empty()
+        && !reader.array(patches, "`patches`")?.is_empty()
     {
         let message = "the program wants values for the variables of its policy".to_owned();
         reader.error(code::PROGRAM_TEXT, patches.range(), message, "their places");
@@ -86,7 +85,7 @@ fn program(
     }
     let listed = reader.required(root, "insns", what)?;
     let (mut insns, mut spans) = (Vec::new(), Vec::new());
-    for element in &reader.array(listed, "`insns`")?.elements {
+    for element in reader.array(listed, "`insns`")?.elements() {
         let object = reader.object(element, "an instruction")?;
         insns.push(insn(reader, object)?);
         spans.push(reader.span(element.range()));
@@ -94,7 +93,7 @@ fn program(
     Some((insns, spans, endian))
 }
 
-fn insn(reader: &mut Reader, object: &Object<'_>) -> Option<Insn> {
+fn insn(reader: &mut Reader, object: Object<'_>) -> Option<Insn> {
     let mut field = |name: &str, max: u64| {
         let value = reader.required(object, name, "an instruction")?;
         reader.unsigned(value, name, max)

@@ -145,10 +145,10 @@ pub fn parse(sources: &Sources, source: SourceId, options: &FirecrackerOptions) 
     let text = &sources.get(source).text;
     // Input that the library rejects is an error, strict or not.
     let mut reader = Reader::new(&DIALECT, source, true);
-    let filters = match reader.parse(text) {
-        Some(document) => read::filters(&mut reader, &document, &options.arches),
-        None => return Parsed::new(None, reader.diagnostics),
+    let Some(document) = reader.parse(text) else {
+        return Parsed::new(None, reader.diagnostics);
     };
+    let filters = read::filters(&mut reader, document.root(), &options.arches);
     let mut diagnostics = reader.diagnostics;
     if !diagnostics.is_empty() {
         return finish(None, diagnostics, options.strict);
@@ -183,7 +183,7 @@ fn chosen<'f, 't>(
     thread: Option<&str>,
     start: Span,
 ) -> Result<&'f Filter<'t>, Box<Diagnostic>> {
-    let names: Vec<&str> = filters.iter().map(|filter| &*filter.thread).collect();
+    let names: Vec<&str> = filters.iter().map(|filter| filter.thread).collect();
     let listed = names.join(", ");
     let thread_error = |message| Diagnostic::error(code::FIRECRACKER_THREAD, message);
     let diagnostic = match thread {

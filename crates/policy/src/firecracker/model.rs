@@ -1,7 +1,5 @@
 //! The filters of a file as written: the result of [`super::read`].
 
-use std::borrow::Cow;
-
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ArgIndex};
 use tamis_diag::Span;
@@ -11,7 +9,7 @@ use tamis_rules::CmpOp;
 #[derive(Debug)]
 pub(super) struct Filter<'t> {
     /// The thread.
-    pub(super) thread: Cow<'t, str>,
+    pub(super) thread: &'t str,
     /// The action if no rule matches.
     pub(super) mismatch: Action,
     /// The action if a rule matches.

@@ -1,10 +1,9 @@
 //! From JSON to [`Filter`]s. Every error is reported with its place; input that the seccompiler library rejects is
 //! rejected.
 
-use jsonc_parser::ast::{Object, ObjectProp, Value};
-use jsonc_parser::common::Ranged;
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
+use tamis_diag::document::{Member, Object, Range, Value};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, code};
@@ -47,31 +46,27 @@ const OPERATORS: [(&str, CmpOp); 6] = [
 /// The filters without errors, in the order of the file.
 pub(super) fn filters<'t>(
     reader: &mut Reader,
-    document: &Value<'t>,
+    document: Value<'t>,
     arches: &[Arch],
 ) -> Vec<Filter<'t>> {
     let Some(root) = reader.object(document, "a file of filters") else {
         return Vec::new();
     };
-    let threads = root.properties.iter();
+    let threads = root.members();
     threads
         .filter_map(|thread| read_filter(reader, thread, arches))
         .collect()
 }
 
-fn read_filter<'t>(
-    reader: &mut Reader,
-    thread: &ObjectProp<'t>,
-    arches: &[Arch],
-) -> Option<Filter<'t>> {
+fn read_filter<'t>(reader: &mut Reader, thread: Member<'t>, arches: &[Arch]) -> Option<Filter<'t>> {
     let what = "the filter of a thread";
-    let object = reader.object(&thread.value, what)?;
+    let object = reader.object(thread.value, what)?;
     check_members(reader, object, what, &FILTER_MEMBERS);
     let mismatch = either_action(reader, object, ["mismatch_action", "default_action"]);
     let matched = either_action(reader, object, ["match_action", "filter_action"]);
     let rules = reader.required(object, "filter", what);
     let rules = rules.and_then(|list| reader.array(list, "`filter`"))?;
-    let rules = rules.elements.iter();
+    let rules = rules.elements();
     let rules: Vec<Rule> = rules
         .filter_map(|rule| read_rule(reader, rule, arches))
         .collect();
@@ -81,16 +76,13 @@ fn read_filter<'t>(
         let label = "the rules have no effect";
         reader.error(
             code::FIRECRACKER_CONTRADICTION,
-            start_of(object.range),
+            start_of(object.range()),
             message,
             label,
         );
     }
     Some(Filter {
-        thread: match &thread.name {
-            jsonc_parser::ast::ObjectPropName::String(name) => name.value.clone(),
-            jsonc_parser::ast::ObjectPropName::Word(name) => name.value.into(),
-        },
+        thread: thread.name,
         mismatch,
         matched,
         rules,
@@ -98,7 +90,7 @@ fn read_filter<'t>(
 }
 
 /// The action under one of two names.
-fn either_action(reader: &mut Reader, object: &Object, keys: [&str; 2]) -> Option<Action> {
+fn either_action(reader: &mut Reader, object: Object<'_>, keys: [&str; 2]) -> Option<Action> {
     let [first, second] = keys.map(|key| member(object, key));
     if let (Some(_), Some(again)) = (first, second) {
         let message = format!("`{}` and `{}` are the same member", keys[0], keys[1]);
@@ -115,20 +107,17 @@ fn either_action(reader: &mut Reader, object: &Object, keys: [&str; 2]) -> Optio
 }
 
 /// `"allow"`, or an object such as `{"errno": 1}`.
-fn read_action(reader: &mut Reader, value: &Value) -> Option<Action> {
-    if let Some(name) = value.as_string_lit() {
-        if NUMBERED_ACTIONS
-            .iter()
-            .any(|(known, _)| *known == name.value)
-        {
-            let message = format!("the action `{}` needs a number", name.value);
+fn read_action(reader: &mut Reader, value: Value<'_>) -> Option<Action> {
+    if let Some(name) = value.as_text() {
+        if NUMBERED_ACTIONS.iter().any(|(known, _)| *known == name) {
+            let message = format!("the action `{name}` needs a number");
             let diagnostic = Diagnostic::error(code::FIRECRACKER_NAME, message)
                 .label(reader.span(value.range()), "")
-                .help(format!("write {{\"{}\": 1}}", name.value));
-            reader.diagnostics.push(diagnostic);
+                .help(format!("write {{\"{name}\": 1}}"));
+            reader.push(diagnostic);
             return None;
         }
-        let kind = reader.lookup("action", &name.value, value.range(), &ACTIONS)?;
+        let kind = reader.lookup("action", name, value.range(), &ACTIONS)?;
         return Some(Action::new(kind, 0));
     }
     let (name, value) = only_member(reader, value, "an action")?;
@@ -138,27 +127,28 @@ fn read_action(reader: &mut Reader, value: &Value) -> Option<Action> {
 }
 
 /// The member of an object that must have exactly one.
-fn only_member<'v, 't>(
+fn only_member<'t>(
     reader: &mut Reader,
-    value: &'v Value<'t>,
+    value: Value<'t>,
     what: &str,
-) -> Option<((&'v str, jsonc_parser::common::Range), &'v Value<'t>)> {
+) -> Option<((&'t str, Range), Value<'t>)> {
     let object = reader.object(value, &format!("{what} that is not a name"))?;
-    if let [only] = object.properties.as_slice() {
-        return Some(((only.name.as_str(), only.name.range()), &only.value));
+    let mut members = object.members();
+    if let (Some(only), None) = (members.next(), members.next()) {
+        return Some(((only.name, only.name_range), only.value));
     }
     let message = format!("{what} has one member");
     let label = "this has another number of members";
     reader.error(
         code::FIRECRACKER_MEMBER,
-        start_of(object.range),
+        start_of(object.range()),
         message,
         label,
     );
     None
 }
 
-fn read_rule(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Rule> {
+fn read_rule(reader: &mut Reader, value: Value<'_>, arches: &[Arch]) -> Option<Rule> {
     let what = "a rule";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &RULE_MEMBERS);
@@ -169,12 +159,12 @@ fn read_rule(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Rule
     let mut is_whole = true;
     if let Some(list) = member(object, "args") {
         let list = reader.array(list, "`args`")?;
-        if list.elements.is_empty() {
+        if list.is_empty() {
             let message = "a rule cannot have an empty list of conditions".to_owned();
             let label = "omit `args` if the rule applies to all calls";
-            reader.error(code::FIRECRACKER_MEMBER, list.range, message, label);
+            reader.error(code::FIRECRACKER_MEMBER, list.range(), message, label);
         }
-        for element in &list.elements {
+        for element in list.elements() {
             match read_condition(reader, element) {
                 Some(condition) => conditions.push(condition),
                 None => is_whole = false,
@@ -190,7 +180,7 @@ fn read_rule(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Rule
 }
 
 /// The name of a call that every architecture of the filter has.
-fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name> {
+fn read_call(reader: &mut Reader, value: Value<'_>, arches: &[Arch]) -> Option<Name> {
     let text = reader.string(value, "`syscall`")?;
     let span = reader.span(value.range());
     let Some(name) = Name::find(text) else {
@@ -201,7 +191,7 @@ fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name
             true => nearest_call(text),
             false => None,
         };
-        reader.diagnostics.push(match near {
+        reader.push(match near {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic,
         });
@@ -213,12 +203,12 @@ fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name
         let diagnostic = Diagnostic::error(code::FIRECRACKER_SYSCALL, message)
             .label(span, "")
             .help("a file is for one architecture; choose another with `--arch`");
-        reader.diagnostics.push(diagnostic);
+        reader.push(diagnostic);
     }
     Some(name)
 }
 
-fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
+fn read_condition(reader: &mut Reader, value: Value<'_>) -> Option<Condition> {
     let what = "a condition";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &CONDITION_MEMBERS);
@@ -243,17 +233,17 @@ fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
 }
 
 /// `"eq"`, or `{"masked_eq": MASK}`.
-fn read_operator(reader: &mut Reader, value: &Value) -> Option<Comparison> {
-    if let Some(name) = value.as_string_lit() {
-        if name.value == MASKED_EQ {
+fn read_operator(reader: &mut Reader, value: Value<'_>) -> Option<Comparison> {
+    if let Some(name) = value.as_text() {
+        if name == MASKED_EQ {
             let message = format!("the operator `{MASKED_EQ}` needs a mask");
             let diagnostic = Diagnostic::error(code::FIRECRACKER_NAME, message)
                 .label(reader.span(value.range()), "")
                 .help(format!("write {{\"{MASKED_EQ}\": 255}}"));
-            reader.diagnostics.push(diagnostic);
+            reader.push(diagnostic);
             return None;
         }
-        let op = reader.lookup("operator", &name.value, value.range(), &OPERATORS)?;
+        let op = reader.lookup("operator", name, value.range(), &OPERATORS)?;
         return Some(Comparison::Plain(op));
     }
     let (name, mask) = only_member(reader, value, "an operator")?;
@@ -263,16 +253,16 @@ fn read_operator(reader: &mut Reader, value: &Value) -> Option<Comparison> {
     Some(Comparison::Masked { mask, span })
 }
 
-fn check_comment(reader: &mut Reader, object: &Object) {
+fn check_comment(reader: &mut Reader, object: Object<'_>) {
     if let Some(comment) = member(object, "comment") {
         reader.string(comment, "`comment`");
     }
 }
 
-fn check_members(reader: &mut Reader, object: &Object, what: &str, known: &[&str]) {
-    for prop in &object.properties {
-        if !known.contains(&prop.name.as_str()) {
-            reader.unknown_member(prop, what, known);
+fn check_members(reader: &mut Reader, object: Object<'_>, what: &str, known: &[&str]) {
+    for prop in object.members() {
+        if !known.contains(&prop.name) {
+            reader.unknown_member(&prop, what, known);
         }
     }
 }

@@ -12,10 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::Ranged;
 use tamis_abi::Arch;
 use tamis_abi::signature::Width;
+use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Dialect, Reader, member};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 
@@ -53,12 +52,12 @@ pub(super) struct Table {
 pub(super) fn read(sources: &Sources, source: SourceId) -> (Option<Table>, Vec<Diagnostic>) {
     let mut reader = Reader::new(&DIALECT, source, false);
     let document = reader.parse(&sources.get(source).text);
-    let table = document.and_then(|document| table(&mut reader, &document));
+    let table = document.and_then(|document| table(&mut reader, document.root()));
     let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
     (table.filter(|_| !failed), reader.diagnostics)
 }
 
-fn table(reader: &mut Reader, document: &Value) -> Option<Table> {
+fn table(reader: &mut Reader, document: Value<'_>) -> Option<Table> {
     let what = "a table";
     let root = reader.object(document, what)?;
     let mut part = |key: &str| {
@@ -70,21 +69,19 @@ fn table(reader: &mut Reader, document: &Value) -> Option<Table> {
     let arch_name = reader.required(root, "arch_name", what)?;
     let arch_name = reader.string(arch_name, "`arch_name`")?.to_string();
     let numbers: Vec<(String, u32)> = syscalls
-        .properties
-        .iter()
+        .members()
         .filter_map(|prop| {
-            let what = format!("the number of `{}`", prop.name.as_str());
-            let number = reader.unsigned(&prop.value, &what, u64::from(u32::MAX))?;
-            Some((prop.name.as_str().to_owned(), number as u32))
+            let what = format!("the number of `{}`", prop.name);
+            let number = reader.unsigned(prop.value, &what, u64::from(u32::MAX))?;
+            Some((prop.name.to_owned(), number as u32))
         })
         .collect();
     let syscalls: BTreeMap<String, u32> = numbers.into_iter().collect();
     let constants = constants
-        .properties
-        .iter()
+        .members()
         .filter_map(|prop| {
-            let value = constant(reader, prop.name.as_str(), &prop.value, arch)?;
-            Some((prop.name.as_str().to_owned(), value))
+            let value = constant(reader, prop.name, prop.value, arch)?;
+            Some((prop.name.to_owned(), value))
         })
         .collect();
     let groups = match member(root, "syscall_groups") {
@@ -100,7 +97,7 @@ fn table(reader: &mut Reader, document: &Value) -> Option<Table> {
     })
 }
 
-fn architecture(reader: &mut Reader, root: &Object) -> Option<Arch> {
+fn architecture(reader: &mut Reader, root: Object<'_>) -> Option<Arch> {
     let mut number = |key: &str, max: u64| {
         let value = reader.required(root, key, "a table")?;
         let number = reader.unsigned(value, &format!("`{key}`"), max)?;
@@ -120,11 +117,11 @@ fn architecture(reader: &mut Reader, root: &Object) -> Option<Arch> {
 }
 
 /// A constant, truncated to the width of a register as in minijail.
-fn constant(reader: &mut Reader, name: &str, value: &Value, arch: Arch) -> Option<u64> {
+fn constant(reader: &mut Reader, name: &str, value: Value<'_>, arch: Arch) -> Option<u64> {
     let range = value.range();
     let number = value
-        .as_number_lit()
-        .and_then(|literal| literal.value.parse::<i128>().ok())
+        .as_number()
+        .and_then(|literal| literal.parse::<i128>().ok())
         .filter(|number| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number));
     if number.is_none() {
         let message = format!("the value of `{name}` must be an integer of 64 bits");
@@ -136,24 +133,23 @@ fn constant(reader: &mut Reader, name: &str, value: &Value, arch: Arch) -> Optio
 /// The groups, with their calls as numbers.
 fn groups(
     reader: &mut Reader,
-    value: &Value,
+    value: Value<'_>,
     syscalls: &BTreeMap<String, u32>,
 ) -> Option<BTreeMap<String, BTreeMap<String, Vec<u32>>>> {
     let namespaces = reader.object(value, "`syscall_groups`")?;
     let mut all = BTreeMap::new();
-    for namespace in &namespaces.properties {
-        let name = namespace.name.as_str();
-        let Some(object) = reader.object(&namespace.value, &format!("the namespace `{name}`"))
+    for namespace in namespaces.members() {
+        let name = namespace.name;
+        let Some(object) = reader.object(namespace.value, &format!("the namespace `{name}`"))
         else {
             continue;
         };
         let mut groups = BTreeMap::new();
-        for group in &object.properties {
-            let group_name = group.name.as_str();
+        for group in object.members() {
+            let group_name = group.name;
             let mut numbers = Vec::new();
-            for (call, range) in reader.strings(&group.value, &format!("the group `{group_name}`"))
-            {
-                match syscalls.get(call.as_ref()) {
+            for (call, range) in reader.strings(group.value, &format!("the group `{group_name}`")) {
+                match syscalls.get(call) {
                     Some(nr) => numbers.push(*nr),
                     None => {
                         let message = format!("the table has no call `{call}`");

@@ -1,8 +1,8 @@
 //! The flavours of profiles: of container engines, of runtimes, and of the Kubernetes operator that writes profiles for
 //! them.
 
-use jsonc_parser::ast::Object;
 use tamis_abi::Arch;
+use tamis_diag::document::Object;
 use tamis_diag::json::Reader;
 
 use super::json;
@@ -110,16 +110,16 @@ impl Flavour {
     pub(super) fn check_members(
         &self,
         reader: &mut Reader,
-        object: &Object,
+        object: Object<'_>,
         what: &str,
         known: &[&str],
     ) {
         if self.folds_case {
             return json::check_members(reader, object, what, known);
         }
-        for prop in &object.properties {
-            if !known.contains(&prop.name.as_str()) {
-                reader.unknown_member(prop, what, known);
+        for prop in object.members() {
+            if !known.contains(&prop.name) {
+                reader.unknown_member(&prop, what, known);
             }
         }
     }

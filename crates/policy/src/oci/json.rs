@@ -1,7 +1,6 @@
 //! JSON of container engines: error codes of profiles, and member names that some engines match regardless of case.
 
-use jsonc_parser::ast::Object;
-use jsonc_parser::common::Ranged;
+use tamis_diag::document::Object;
 use tamis_diag::json::{Dialect, Reader, is_alike_in_go};
 use tamis_diag::{Diagnostic, code};
 
@@ -27,30 +26,30 @@ pub(super) static DIALECT: Dialect = Dialect {
 /// Reports members whose names differ from known ones only by case.
 ///
 /// Engines written in Go match such a member, others ignore it, so its meaning is ambiguous.
-pub(super) fn check_case(reader: &mut Reader, object: &Object, known: &[&str]) {
-    for prop in &object.properties {
-        let key = prop.name.as_str();
+pub(super) fn check_case(reader: &mut Reader, object: Object<'_>, known: &[&str]) {
+    for prop in object.members() {
+        let key = prop.name;
         let Some(meant) = known_but_for_case(key, known) else {
             continue;
         };
         let message = format!("`{key}` is `{meant}` to some container engines only");
         let diagnostic = Diagnostic::error(code::OCI_MEMBER_CASE, message)
-            .label(reader.span(prop.name.range()), "its letters have the wrong case")
+            .label(reader.span(prop.name_range), "its letters have the wrong case")
             .note("engines written in Go, such as runc, ignore case here; others, such as crun, don't")
             .help(format!("write `{meant}`"));
-        reader.diagnostics.push(diagnostic);
+        reader.push(diagnostic);
     }
 }
 
 /// Reports unknown members.
-pub(super) fn check_members(reader: &mut Reader, object: &Object, what: &str, known: &[&str]) {
+pub(super) fn check_members(reader: &mut Reader, object: Object<'_>, what: &str, known: &[&str]) {
     check_case(reader, object, known);
-    for prop in &object.properties {
-        let key = prop.name.as_str();
+    for prop in object.members() {
+        let key = prop.name;
         if known.contains(&key) || known_but_for_case(key, known).is_some() {
             continue;
         }
-        reader.unknown_member(prop, what, known);
+        reader.unknown_member(&prop, what, known);
     }
 }
 

@@ -131,7 +131,7 @@ impl<'p> Lowering<'p> {
         for (entry, range) in self.entries.iter().zip(&self.ranges) {
             for name in &entry.names {
                 let Some(known) = name.known else { continue };
-                for place in resolver.places(known, &name.text) {
+                for place in resolver.places(known, name.text) {
                     let (nr, selector) = match place {
                         Place::Direct(nr) => (Some(nr), None),
                         Place::Multiplexed { nr, selector } => (Some(nr), Some(selector)),
@@ -140,7 +140,7 @@ impl<'p> Lowering<'p> {
                     let uses = clause::ids(range).map(|clause| Use { clause, selector });
                     match nr {
                         Some(Nr(nr)) => present.extend(uses.map(|used| (nr, used))),
-                        None => absent.entry(&name.text).or_default().extend(uses),
+                        None => absent.entry(name.text).or_default().extend(uses),
                     }
                 }
             }

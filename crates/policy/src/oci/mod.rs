@@ -26,8 +26,8 @@ mod runtimes;
 mod select;
 mod text;
 
-use jsonc_parser::ast::Object;
 use tamis_abi::{Action, Arch, KernelVersion};
+use tamis_diag::document::Object;
 use tamis_diag::json::Reader;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
@@ -305,10 +305,10 @@ pub struct ParsedProfile {
 pub fn parse(sources: &Sources, source: SourceId, options: &OciOptions) -> ParsedProfile {
     let text = &sources.get(source).text;
     let mut reader = Reader::new(&json::DIALECT, source, options.strict);
-    let mut profile = None;
-    if let Some(document) = reader.parse(text) {
-        profile = read::profile(&mut reader, &document);
-    }
+    let document = reader.parse(text);
+    let profile = document
+        .as_ref()
+        .and_then(|document| read::profile(&mut reader, document.root()));
     lowered(sources, reader, profile, options)
 }
 
@@ -316,7 +316,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &OciOptions) -> Parse
 pub(crate) fn parse_object(
     sources: &Sources,
     mut reader: Reader,
-    object: &Object,
+    object: Object<'_>,
     flavour: &Flavour,
     options: &OciOptions,
 ) -> ParsedProfile {
@@ -341,7 +341,7 @@ fn lowered(
         let message = format!("{} and {other} have different byte orders", options.native);
         let diagnostic = Diagnostic::error(code::OCI_BYTE_ORDER, message)
             .help("write one profile for each byte order");
-        reader.diagnostics.push(diagnostic);
+        reader.push(diagnostic);
     }
     let entries = profile.entries.iter();
     let entries: Vec<&Entry> = entries
@@ -363,9 +363,7 @@ fn lowered(
             "the profile has {rules} rules, more than {}",
             limits::MAX_RULES
         );
-        reader
-            .diagnostics
-            .push(Diagnostic::error(code::OCI_TOO_COMPLEX, message));
+        reader.push(Diagnostic::error(code::OCI_TOO_COMPLEX, message));
     }
     let ruleset = Ruleset::new(sections, Action::KILL_THREAD).expect("no architecture twice");
     finish(Some(ruleset), Some(profile), reader.diagnostics)
@@ -396,11 +394,14 @@ fn finish(
 fn warn_about_names(reader: &mut Reader, profile: &Profile) {
     let names = profile.entries.iter().flat_map(|entry| &entry.names);
     for name in names.filter(|name| name.known.is_none()) {
+        if reader.has_enough_ignored() {
+            return;
+        }
         let message = format!("unknown system call `{}`", name.text);
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
             .label(name.span, "container engines ignore this");
         if reader.diagnostics.len() < limits::MAX_DIAGNOSTICS
-            && let Some(near) = nearest_call(&name.text)
+            && let Some(near) = nearest_call(name.text)
         {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

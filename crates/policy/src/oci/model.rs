@@ -1,8 +1,6 @@
 //! A profile as written: the result of [`super::read`], before selection. Everything is checked except whether an
 //! architecture has the calls.
 
-use std::borrow::Cow;
-
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch};
 use tamis_diag::Span;
@@ -56,7 +54,7 @@ pub(super) struct Entry<'t> {
 #[derive(Debug)]
 pub(super) struct CallName<'t> {
     /// As written.
-    pub(super) text: Cow<'t, str>,
+    pub(super) text: &'t str,
     /// Its span.
     pub(super) span: Span,
     /// The name in the tables.

@@ -1,12 +1,9 @@
 //! From JSON to a [`Profile`]: the schema of the OCI runtime specification, of the container engines and of formats
 //! derived from theirs. Every error is reported with its place.
 
-use std::borrow::Cow;
-
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, consts};
+use tamis_diag::document::{Array, Object, Range, Value};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::{Diagnostic, code};
 use tamis_scmp::Comparison;
@@ -23,7 +20,7 @@ const CONDITION_MEMBERS: [&str; 4] = ["index", "value", "valueTwo", "op"];
 const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
 
 /// Reads the profile in a document: the whole document, or `linux.seccomp` of a container configuration.
-pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<Profile<'t>> {
+pub(super) fn profile<'t>(reader: &mut Reader, document: Value<'t>) -> Option<Profile<'t>> {
     let flavour = &flavour::RUNTIME;
     let root = reader.object(document, "a profile")?;
     // A configuration that has a profile is one, whatever else it has.
@@ -63,7 +60,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
         None => {
             let message = "the container configuration has no `linux.seccomp`".to_owned();
             let label = "a container without it runs without a filter";
-            reader.error(code::OCI_MISSING, start_of(root.range), message, label);
+            reader.error(code::OCI_MISSING, start_of(root.range()), message, label);
             None
         }
     }
@@ -73,7 +70,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
 pub(super) fn read_profile<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
-    root: &Object<'t>,
+    root: Object<'t>,
 ) -> Option<Profile<'t>> {
     flavour.check_members(reader, root, "a profile", flavour.profile_members);
     let keys = [DEFAULT_ACTION, "defaultErrnoRet"];
@@ -110,7 +107,7 @@ pub(super) fn read_profile<'t>(
     let flags = read_flags(reader, root);
     let entries = match member(root, "syscalls") {
         Some(list) => reader.array(list, "`syscalls`").map_or(Vec::new(), |list| {
-            let elements = list.elements.iter();
+            let elements = list.elements();
             elements
                 .filter_map(|value| read_entry(reader, flavour, value))
                 .collect()
@@ -126,12 +123,12 @@ pub(super) fn read_profile<'t>(
         listener_metadata,
         entries,
     };
-    let start = reader.span(start_of(root.range));
+    let start = reader.span(start_of(root.range()));
     runtimes::check(reader, &profile, start);
     Some(profile)
 }
 
-fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
+fn read_flags(reader: &mut Reader, root: Object<'_>) -> Vec<String> {
     let Some(value) = member(root, "flags") else {
         return Vec::new();
     };
@@ -144,7 +141,7 @@ fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
     flags
 }
 
-fn read_arches(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &str) -> Vec<Arch> {
+fn read_arches(reader: &mut Reader, flavour: &Flavour, object: Object<'_>, key: &str) -> Vec<Arch> {
     let Some(value) = member(object, key) else {
         return Vec::new();
     };
@@ -157,7 +154,7 @@ fn read_arches(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &st
         .collect()
 }
 
-fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: &Object) -> Vec<ArchFamily> {
+fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: Object<'_>) -> Vec<ArchFamily> {
     let Some(value) = member(root, "archMap") else {
         return Vec::new();
     };
@@ -165,7 +162,7 @@ fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: &Object) -> Vec<A
         return Vec::new();
     };
     let mut families = Vec::new();
-    for element in &list.elements {
+    for element in list.elements() {
         let Some(object) = reader.object(element, "an element of `archMap`") else {
             continue;
         };
@@ -190,7 +187,7 @@ fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: &Object) -> Vec<A
     families
 }
 
-fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> Option<Entry<'t>> {
+fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: Value<'t>) -> Option<Entry<'t>> {
     let what = "an element of `syscalls`";
     let object = reader.object(value, what)?;
     flavour.check_members(reader, object, what, flavour.entry_members);
@@ -201,7 +198,7 @@ fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> 
     }
     let args = match member(object, "args") {
         Some(list) => reader.array(list, "`args`").map_or(Vec::new(), |list| {
-            let elements = list.elements.iter();
+            let elements = list.elements();
             elements
                 .filter_map(|value| read_condition(reader, flavour, value))
                 .collect()
@@ -223,7 +220,7 @@ fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> 
 }
 
 /// Reports members that some engines read: `comment`, which must be a text, and `errno`, which Podman prefers.
-fn check_members_of_engines(reader: &mut Reader, object: &Object, action: Option<Action>) {
+fn check_members_of_engines(reader: &mut Reader, object: Object<'_>, action: Option<Action>) {
     if let Some(comment) = member(object, "comment") {
         reader.string(comment, "`comment`");
     }
@@ -251,7 +248,7 @@ fn check_members_of_engines(reader: &mut Reader, object: &Object, action: Option
 fn read_names<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
-    object: &Object<'t>,
+    object: Object<'t>,
 ) -> Option<Vec<CallName<'t>>> {
     let mut names = Vec::new();
     if let Some(value) = member(object, "names") {
@@ -270,19 +267,15 @@ fn read_names<'t>(
         }
         names.extend(read_name(reader, name, value.range()));
     }
-    let is_empty = |value: &Value| {
-        value
-            .as_array()
-            .is_some_and(|list| list.elements.is_empty())
-    };
+    let is_empty = |value: Value<'_>| value.as_array().is_some_and(Array::is_empty);
     let is_unnamed = member(object, "names").is_none_or(is_empty)
         && (!flavour.selects || member(object, "name").is_none());
     if names.is_empty() && is_unnamed && flavour.needs_names {
         let message = "an entry needs `names` with at least one name".to_owned();
         let label = "this entry names no system call";
-        reader.error(code::OCI_MISSING, start_of(object.range), message, label);
+        reader.error(code::OCI_MISSING, start_of(object.range()), message, label);
     } else if names.is_empty() && is_unnamed {
-        let place = reader.span(start_of(object.range));
+        let place = reader.span(start_of(object.range()));
         runtimes::warn(
             reader,
             place,
@@ -295,7 +288,7 @@ fn read_names<'t>(
 }
 
 /// A name of a call; `None` if it is none.
-fn read_name<'t>(reader: &mut Reader, text: &Cow<'t, str>, range: Range) -> Option<CallName<'t>> {
+fn read_name<'t>(reader: &mut Reader, text: &'t str, range: Range) -> Option<CallName<'t>> {
     let span = reader.span(range);
     if text.is_empty() {
         runtimes::warn(
@@ -318,7 +311,7 @@ fn read_name<'t>(reader: &mut Reader, text: &Cow<'t, str>, range: Range) -> Opti
         return None;
     }
     Some(CallName {
-        text: text.clone(),
+        text,
         span,
         known: Name::find(text),
     })
@@ -328,7 +321,7 @@ fn read_name<'t>(reader: &mut Reader, text: &Cow<'t, str>, range: Range) -> Opti
 fn read_action(
     reader: &mut Reader,
     flavour: &Flavour,
-    object: &Object,
+    object: Object<'_>,
     &[key, errno_key]: &[&str; 2],
     what: &str,
 ) -> Option<Action> {
@@ -361,7 +354,7 @@ fn read_action(
     Some(names::action(kind, errno.map(|(errno, _)| errno)))
 }
 
-fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Option<Condition> {
+fn read_condition(reader: &mut Reader, flavour: &Flavour, value: Value<'_>) -> Option<Condition> {
     let what = "a condition";
     let object = reader.object(value, what)?;
     flavour.check_members(reader, object, what, &CONDITION_MEMBERS);
@@ -369,7 +362,7 @@ fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Opti
         Some(value) => reader.unsigned(value, &format!("`{key}`"), max),
         None => {
             if !flavour.omits_zero {
-                let place = reader.span(start_of(object.range));
+                let place = reader.span(start_of(object.range()));
                 let message = format!("a condition without `{key}`");
                 runtimes::warn(reader, place, &message, "runtimes take 0", "write the 0");
             }
@@ -406,7 +399,12 @@ fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Opti
     })
 }
 
-fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &str) -> Selector {
+fn read_selector(
+    reader: &mut Reader,
+    flavour: &Flavour,
+    object: Object<'_>,
+    key: &str,
+) -> Selector {
     let mut selector = Selector::default();
     let quoted = format!("`{key}`");
     let Some(object) = member(object, key).and_then(|value| reader.object(value, &quoted)) else {
@@ -415,7 +413,7 @@ fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &
     flavour.check_members(reader, object, &quoted, &SELECTOR_MEMBERS);
     if let Some(value) = member(object, "caps") {
         for (name, range) in reader.strings(value, "`caps`") {
-            if !CAPABILITIES.contains(&name.as_ref()) {
+            if !CAPABILITIES.contains(&name) {
                 let diagnostic = reader.unknown_name("capability", name, range, &CAPABILITIES);
                 reader.ignored(Diagnostic {
                     code: code::OCI_UNKNOWN_CAPABILITY,

@@ -4,10 +4,9 @@
 //! Of the journal's entries only the message counts, judged by the journal's own fields. Of other objects every text counts as
 //! lines whose writer nobody names.
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
 use tamis_abi::Arch;
 use tamis_diag::SourceId;
+use tamis_diag::document::{Content, Object, Range, Value};
 use tamis_diag::json::{Reader, member};
 
 use super::{Found, Unread, Writer, header, line_of, record};
@@ -85,68 +84,65 @@ pub(super) fn len(text: &str) -> Option<usize> {
 /// Hands over the records of a JSON text; `false` if it is none.
 pub(super) fn read(text: &str, source: SourceId, assumed: Arch, take: TakeRange<'_>) -> bool {
     let mut reader = Reader::new(&DIALECT, source, true);
-    let value = reader.parse(text);
-    if let Some(value) = &value {
-        of_value(value, false, assumed, take);
+    let document = reader.parse(text);
+    if let Some(document) = &document {
+        of_value(document.root(), false, assumed, take);
     }
-    value.is_some()
+    document.is_some()
 }
 
 /// Hands over the records of a value. The entries of `dmesg --json` are the kernel's.
-fn of_value(value: &Value<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
-    match value {
-        Value::Object(object) => of_object(object, is_dmesg, assumed, take),
-        Value::Array(array) => {
-            for value in &array.elements {
+fn of_value(value: Value<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+    match value.content() {
+        Content::Object(object) => of_object(object, is_dmesg, assumed, take),
+        Content::Array(array) => {
+            for value in array.elements() {
                 of_value(value, is_dmesg, assumed, take);
             }
         }
-        Value::StringLit(text) => {
-            for line in text.value.lines() {
+        Content::Text(text) => {
+            for line in text.lines() {
                 if let Some(found) = line_of(line, assumed) {
                     let named = |(record, writer): (record::Record, Writer)| match is_dmesg {
                         true => (record, writer.max(Writer::System)),
                         false => (record, Writer::Unnamed),
                     };
-                    take(text.range(), found.map(named));
+                    take(value.range(), found.map(named));
                 }
             }
         }
-        Value::NumberLit(_) | Value::BooleanLit(_) | Value::NullKeyword(_) => {}
+        Content::Number(_) | Content::Boolean(_) | Content::Null => {}
     }
 }
 
-fn of_object(object: &Object<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+fn of_object(object: Object<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
     if member(object, "MESSAGE").is_some() {
         if let Some((range, found)) = of_entry(object, assumed) {
             take(range, found);
         }
         return;
     }
-    for prop in &object.properties {
-        let is_dmesg = is_dmesg || prop.name.as_str() == "dmesg";
-        of_value(&prop.value, is_dmesg, assumed, take);
+    for member in object.members() {
+        let is_dmesg = is_dmesg || member.name == "dmesg";
+        of_value(member.value, is_dmesg, assumed, take);
     }
 }
 
 /// The record of an entry of the journal, and its place.
-pub(crate) fn of_entry(entry: &Object<'_>, assumed: Arch) -> Option<(Range, Found)> {
+pub(crate) fn of_entry(entry: Object<'_>, assumed: Arch) -> Option<(Range, Found)> {
     let mut sender = Sender::default();
-    for prop in &entry.properties {
-        if let Value::StringLit(text) = &prop.value {
-            sender.set(prop.name.as_str(), &text.value);
+    for member in entry.members() {
+        if let Some(text) = member.value.as_text() {
+            sender.set(member.name, text);
         }
     }
     let message = member(entry, "MESSAGE")?;
-    let text = match message {
-        Value::StringLit(text) => text.value.to_string(),
+    let text = match message.content() {
+        Content::Text(text) => text.to_owned(),
         // The journal writes a message with a control character as its bytes.
-        Value::Array(array) => {
-            let byte = |value: &Value<'_>| match value {
-                Value::NumberLit(number) => number.value.parse().ok(),
-                _ => None,
-            };
-            let bytes: Option<Vec<u8>> = array.elements.iter().map(byte).collect();
+        Content::Array(array) => {
+            let byte = |value: Value<'_>| value.as_number()?.parse().ok();
+            let bytes: Option<Vec<u8>> = array.elements().map(byte).collect();
             String::from_utf8_lossy(&bytes?).into_owned()
         }
         _ => return None,

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use jsonc_parser::ast::{Object, Value};
 use tamis_abi::{consts, errno};
 use tamis_diag::code;
+use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Reader, member};
 
 use super::read::DIALECT;
@@ -49,14 +49,9 @@ pub(crate) fn read_events(collector: &mut Collector, text: &str) {
     let mut errors: Vec<(String, u16)> = Vec::new();
     each(collector, text, |collector, line, event| {
         // falco has the fields of the event in a member.
-        let event = match member(event, "output_fields") {
-            Some(Value::Object(fields)) => fields,
-            _ => event,
-        };
-        let text = |name: &str| match member(event, name) {
-            Some(Value::StringLit(text)) => Some(text.value.as_ref()),
-            _ => None,
-        };
+        let fields = member(event, "output_fields").and_then(Value::as_object);
+        let event = fields.unwrap_or(event);
+        let text = |name: &str| member(event, name).and_then(Value::as_text);
         let Some(name) = text("evt.type").filter(|name| !OTHERS.contains(name)) else {
             return;
         };
@@ -119,13 +114,14 @@ fn kernels_name(name: &str) -> &str {
 fn each<'t>(
     collector: &mut Collector,
     text: &'t str,
-    mut take: impl FnMut(&mut Collector, Word<'t>, &Object<'_>),
+    mut take: impl FnMut(&mut Collector, Word<'t>, Object<'_>),
 ) {
     for line in lines(text).filter(|line| !line.text.trim().is_empty()) {
         let mut reader = Reader::new(&DIALECT, collector.source(), true);
-        match reader.parse(line.text) {
-            Some(Value::Object(object)) => take(collector, line, &object),
-            _ => {
+        let document = reader.parse(line.text);
+        match document.as_ref().and_then(|line| line.root().as_object()) {
+            Some(object) => take(collector, line, object),
+            None => {
                 let message = "this line is not a JSON object";
                 collector.warn(code::PROFILE_TABLE, line, message, "the line is ignored");
             }

@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jsonc_parser::ast::{Object, Value};
 use tamis_abi::syscall;
+use tamis_diag::document::{Array, Document, Object, Value};
 use tamis_diag::json::{Reader, member};
 use tamis_diag::{Span, code};
 
@@ -51,19 +51,18 @@ pub(crate) fn is_resource(text: &str) -> bool {
 pub(crate) fn read(collector: &mut Collector, text: &str) {
     let mut reader = Reader::new(&DIALECT, collector.source(), true);
     let documents = match text.trim_start().starts_with('{') {
-        true => reader.parse(text).map(|value| vec![value]),
+        true => reader.parse(text),
         false => yaml_documents(&mut reader, text),
     };
     if !reader.diagnostics.is_empty() {
         return collector.fail(reader.diagnostics);
     }
     let mut profiles = Vec::new();
-    let documents = documents.unwrap_or_default();
-    for document in &documents {
+    for document in documents.iter().flat_map(Document::roots) {
         collect(document, &mut profiles);
     }
     if let Some(policy) = profiles.iter().find(|found| found.is_policy()) {
-        let start = policy.profile.range.start;
+        let start = policy.profile.range().start;
         let place = Span::new(collector.source(), start, start + 1);
         return collector.fail(vec![policy_refusal(place, "a seccomp profile", "FILE")]);
     }
@@ -76,7 +75,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
             collector.end_run();
         }
         is_first = false;
-        add(collector, *metadata, profile);
+        add(collector, *metadata, *profile);
     }
     if is_first {
         let whole = Word { text: "", start: 0 };
@@ -87,58 +86,56 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
 }
 
 #[cfg(feature = "yaml")]
-fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Vec<Value<'t>>> {
+fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Document<'t>> {
     tamis_diag::yaml::documents(reader, text, code::PROFILE_JSON)
 }
 
 /// Refuses YAML in a program that was built without its parser.
 #[cfg(not(feature = "yaml"))]
-fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Vec<Value<'t>>> {
-    let start = jsonc_parser::common::Range::new(0, 0);
+fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Document<'t>> {
+    let start = tamis_diag::document::Range::new(0, 0);
     let message = "this program was built without a parser for YAML".to_owned();
     reader.error(code::PROFILE_JSON, start, message, "convert it to JSON");
     None
 }
 
 /// A profile.
-struct Found<'v, 't> {
+struct Found<'d> {
     /// Whether it is a resource of Kubernetes.
     is_resource: bool,
     /// The metadata of the resource.
-    metadata: Option<&'v Object<'t>>,
-    profile: &'v Object<'t>,
+    metadata: Option<Object<'d>>,
+    profile: Object<'d>,
 }
 
-impl Found<'_, '_> {
+impl Found<'_> {
     /// Whether it is a policy, and no recording.
     fn is_policy(&self) -> bool {
         let entries = member(self.profile, "syscalls").and_then(Value::as_array);
-        let mut entries = entries.iter().flat_map(|entries| &entries.elements);
-        let has_conditions = |entry: &Value<'_>| {
+        let mut entries = entries.into_iter().flat_map(Array::elements);
+        let has_conditions = |entry: Value<'_>| {
             let args = entry.as_object().and_then(|entry| member(entry, "args"));
             let args = args.and_then(Value::as_array);
-            args.is_some_and(|args| !args.elements.is_empty())
+            args.is_some_and(|args| !args.is_empty())
         };
         !self.is_resource || entries.any(has_conditions)
     }
 }
 
 /// Collects the profiles of a document; other resources are skipped.
-fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
-    let Value::Object(root) = document else {
+fn collect<'d>(document: Value<'d>, profiles: &mut Vec<Found<'d>>) {
+    let Some(root) = document.as_object() else {
         return;
     };
     let object = |key| member(root, key).and_then(Value::as_object);
-    match member(root, "kind") {
-        Some(Value::StringLit(kind)) if LISTS.contains(&kind.value.as_ref()) => {
-            if let Some(Value::Array(items)) = member(root, "items") {
-                items
-                    .elements
-                    .iter()
-                    .for_each(|item| collect(item, profiles));
-            }
+    let kind = member(root, "kind");
+    match kind.map(|kind| kind.as_text().unwrap_or(KIND)) {
+        Some(kind) if LISTS.contains(&kind) => {
+            let items = member(root, "items").and_then(Value::as_array);
+            let items = items.into_iter().flat_map(Array::elements);
+            items.for_each(|item| collect(item, profiles));
         }
-        Some(Value::StringLit(kind)) if kind.value != KIND => {}
+        Some(kind) if kind != KIND => {}
         Some(_) => profiles.extend(object("spec").map(|profile| Found {
             is_resource: true,
             metadata: object("metadata"),
@@ -150,7 +147,7 @@ fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
             let forms = [Some(root), object("spec"), of_container];
             let mut forms = forms.into_iter().flatten();
             let profile = forms.find(|form| {
-                member(form, "syscalls").is_some_and(|list| list.as_array().is_some())
+                member(*form, "syscalls").is_some_and(|list| list.as_array().is_some())
             });
             profiles.extend(profile.map(|profile| Found {
                 is_resource: false,
@@ -162,15 +159,14 @@ fn collect<'v, 't>(document: &'v Value<'t>, profiles: &mut Vec<Found<'v, 't>>) {
 }
 
 /// Adds a profile.
-fn add(collector: &mut Collector, metadata: Option<&Object<'_>>, profile: &Object<'_>) {
+fn add(collector: &mut Collector, metadata: Option<Object<'_>>, profile: Object<'_>) {
     let annotations = metadata.and_then(|metadata| member(metadata, "annotations")?.as_object());
     let annotation = annotations.and_then(|annotations| member(annotations, COVERAGE));
-    let coverage = annotation.and_then(|value| value.as_string_lit());
-    let coverage = coverage.map(|text| (text, Coverage::of(&text.value)));
+    let coverage = annotation.and_then(|value| Some((value, Coverage::of(value.as_text()?))));
     if let Some((text, None)) = &coverage {
         let place = Word {
             text: "",
-            start: text.range.start,
+            start: text.range().start,
         };
         let message = "the annotation about recordings can't be read";
         collector.warn(
@@ -186,10 +182,8 @@ fn add(collector: &mut Collector, metadata: Option<&Object<'_>>, profile: &Objec
     }
     let mut seen = BTreeSet::new();
     let entries = member(profile, "syscalls").and_then(Value::as_array);
-    for entry in entries.iter().flat_map(|entries| &entries.elements) {
-        let Value::Object(entry) = entry else {
-            continue;
-        };
+    let entries = entries.into_iter().flat_map(Array::elements);
+    for entry in entries.filter_map(Value::as_object) {
         if !is_allowing(entry) {
             continue;
         }
@@ -197,7 +191,7 @@ fn add(collector: &mut Collector, metadata: Option<&Object<'_>>, profile: &Objec
             // These lists have the calls of all architectures, and a call again for other arguments.
             let is_other = syscall::is_known(name.text)
                 && syscall::number(collector.arch, name.text).is_none();
-            if is_other || !seen.insert(name.text.to_owned()) {
+            if is_other || !seen.insert(name.text) {
                 continue;
             }
             let runs = coverage
@@ -223,11 +217,11 @@ impl Coverage {
         let sources = tamis_diag::Sources::new().add("annotation", text);
         let mut reader = Reader::new(&DIALECT, sources, true);
         let document = reader.parse(text)?;
-        let root = document.as_object()?;
-        let mut number = |value: &Value<'_>| reader.unsigned(value, "a count", u64::MAX);
+        let root = document.root().as_object()?;
+        let mut number = |value: Value<'_>| reader.unsigned(value, "a count", u64::MAX);
         let total = number(member(root, "total")?)?;
-        let calls = member(root, "syscalls")?.as_object()?.properties.iter();
-        let calls = calls.map(|call| Some((call.name.as_str().to_owned(), number(&call.value)?)));
+        let calls = member(root, "syscalls")?.as_object()?.members();
+        let calls = calls.map(|call| Some((call.name.to_owned(), number(call.value)?)));
         Some(Coverage {
             total,
             calls: calls.collect::<Option<_>>()?,
@@ -241,33 +235,22 @@ impl Coverage {
     }
 }
 
-fn is_allowing(entry: &Object<'_>) -> bool {
-    let Some(Value::StringLit(action)) = member(entry, "action") else {
-        return false;
-    };
-    ALLOWING.contains(&action.value.as_ref())
+fn is_allowing(entry: Object<'_>) -> bool {
+    let action = member(entry, "action").and_then(Value::as_text);
+    action.is_some_and(|action| ALLOWING.contains(&action))
 }
 
 /// The names of an entry, `name` in old profiles.
-fn names<'e>(entry: &'e Object<'_>) -> Vec<Word<'e>> {
-    let name = |value: &'e Value<'_>| match value {
-        Value::StringLit(text) => Some(Word {
-            text: text.value.as_ref(),
-            start: place(text),
-        }),
-        _ => None,
-    };
-    match (member(entry, "names"), member(entry, "name")) {
-        (Some(Value::Array(list)), _) => list.elements.iter().filter_map(name).collect(),
-        (_, Some(value)) => name(value).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Where a text begins, behind its quote if it has one.
-fn place(text: &jsonc_parser::ast::StringLit<'_>) -> usize {
-    let is_quoted = text.range.end - text.range.start > text.value.len();
-    text.range.start + usize::from(is_quoted)
+fn names(entry: Object<'_>) -> impl Iterator<Item = Word<'_>> {
+    let listed = member(entry, "names").and_then(Value::as_array);
+    let single = member(entry, "name").filter(|_| listed.is_none());
+    let listed = listed.into_iter().flat_map(Array::elements);
+    listed.chain(single).filter_map(|value| {
+        Some(Word {
+            text: value.as_text()?,
+            start: value.text_start(),
+        })
+    })
 }
 
 #[cfg(test)]

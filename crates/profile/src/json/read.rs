@@ -1,8 +1,8 @@
 //! From JSON to a profile. Everything unknown is an error: a lost count would go unnoticed.
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
 use tamis_abi::{Arch, Nr, errno, syscall};
+use tamis_diag::document::Range;
+use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Dialect, Reader, member};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
@@ -53,7 +53,7 @@ pub(crate) fn read(text: &str, source: SourceId) -> Reading {
     let mut reader = Reader::new(&DIALECT, source, true);
     let profile = reader
         .parse(text)
-        .and_then(|document| profile(&mut reader, &document));
+        .and_then(|document| profile(&mut reader, document.root()));
     let mut diagnostics = reader.diagnostics;
     diagnostics.truncate(MAX_DIAGNOSTICS);
     Reading {
@@ -63,7 +63,7 @@ pub(crate) fn read(text: &str, source: SourceId) -> Reading {
     }
 }
 
-fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
+fn profile(reader: &mut Reader, document: Value<'_>) -> Option<Profile> {
     let root = reader.object(document, "a profile")?;
     let schema = reader.required(root, "schema", "a profile")?;
     if reader.string(schema, "`schema`")? != SCHEMA {
@@ -78,7 +78,7 @@ fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
     let mut profile = Profile::default();
     profile.set_runs(read_runs(reader, root)?);
     let runs = profile.runs().count();
-    for value in &calls.elements {
+    for value in calls.elements() {
         if reader.diagnostics.len() >= MAX_DIAGNOSTICS {
             break;
         }
@@ -92,7 +92,7 @@ fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
     Some(profile)
 }
 
-fn read_runs(reader: &mut Reader, root: &Object<'_>) -> Option<Runs> {
+fn read_runs(reader: &mut Reader, root: Object<'_>) -> Option<Runs> {
     let what = "a run";
     let mut runs = Runs::default();
     if let Some(unnamed) = member(root, "unnamed_runs") {
@@ -101,7 +101,7 @@ fn read_runs(reader: &mut Reader, root: &Object<'_>) -> Option<Runs> {
     let Some(named) = member(root, "runs") else {
         return Some(runs);
     };
-    for element in &reader.array(named, "`runs`")?.elements {
+    for element in reader.array(named, "`runs`")?.elements() {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &RUN_MEMBERS);
         let value = reader.required(object, "id", what)?;
@@ -116,7 +116,12 @@ fn read_runs(reader: &mut Reader, root: &Object<'_>) -> Option<Runs> {
         let is_whole = (origin.machine(), origin.program()) == (names[0], names[1]);
         let Some(id) = id.filter(|_| is_whole) else {
             let message = "a run's names are up to 128 bytes without control characters".to_owned();
-            reader.error(code::PROFILE_TYPE, object.range, message, "not such names");
+            reader.error(
+                code::PROFILE_TYPE,
+                object.range(),
+                message,
+                "not such names",
+            );
             return None;
         };
         if runs.named.insert(id, origin).is_some() {
@@ -127,7 +132,7 @@ fn read_runs(reader: &mut Reader, root: &Object<'_>) -> Option<Runs> {
 }
 
 /// In how many runs something was seen; a profile of one run doesn't say it.
-fn read_coverage(reader: &mut Reader, object: &Object<'_>, what: &str, runs: u64) -> Option<u64> {
+fn read_coverage(reader: &mut Reader, object: Object<'_>, what: &str, runs: u64) -> Option<u64> {
     if runs > 1 {
         let value = reader.required(object, "runs", what)?;
         return reader.unsigned(value, "`runs`", runs);
@@ -140,7 +145,7 @@ fn read_coverage(reader: &mut Reader, object: &Object<'_>, what: &str, runs: u64
     None
 }
 
-fn read_call(reader: &mut Reader, value: &Value<'_>, runs: u64) -> Option<(Arch, Nr, Range, Call)> {
+fn read_call(reader: &mut Reader, value: Value<'_>, runs: u64) -> Option<(Arch, Nr, Range, Call)> {
     let what = "a call";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &CALL_MEMBERS);
@@ -174,7 +179,7 @@ fn read_call(reader: &mut Reader, value: &Value<'_>, runs: u64) -> Option<(Arch,
     Some((arch, nr, name.range(), call))
 }
 
-fn read_arch(reader: &mut Reader, value: &Value<'_>) -> Option<Arch> {
+fn read_arch(reader: &mut Reader, value: Value<'_>) -> Option<Arch> {
     let name = reader.string(value, "`arch`")?;
     let arch = Arch::from_name(name);
     if arch.is_none() {
@@ -186,14 +191,14 @@ fn read_arch(reader: &mut Reader, value: &Value<'_>) -> Option<Arch> {
         };
         let span = reader.span(value.range());
         let diagnostic = Diagnostic::error(code::PROFILE_ARCH, message).label(span, "");
-        reader.diagnostics.push(diagnostic.help(help));
+        reader.push(diagnostic.help(help));
     }
     arch
 }
 
 /// A call by its name or its number.
-fn read_nr(reader: &mut Reader, arch: Arch, value: &Value<'_>) -> Option<Nr> {
-    if value.as_number_lit().is_some() {
+fn read_nr(reader: &mut Reader, arch: Arch, value: Value<'_>) -> Option<Nr> {
+    if value.as_number().is_some() {
         let nr = reader.unsigned(value, "the number of a call", u64::from(u32::MAX))? as u32;
         if arch.owns_number(nr) {
             return Some(Nr(nr));
@@ -208,19 +213,19 @@ fn read_nr(reader: &mut Reader, arch: Arch, value: &Value<'_>) -> Option<Nr> {
     if nr.is_none() {
         let span: Span = reader.span(value.range());
         let diagnostic = unknown_call(arch, name).label(span, "");
-        reader.diagnostics.push(diagnostic);
+        reader.push(diagnostic);
     }
     nr
 }
 
-fn read_count(reader: &mut Reader, object: &Object<'_>, what: &str) -> Option<u64> {
+fn read_count(reader: &mut Reader, object: Object<'_>, what: &str) -> Option<u64> {
     let count = reader.required(object, "count", what)?;
     reader.unsigned(count, "`count`", u64::MAX)
 }
 
-fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call, runs: u64) -> Option<()> {
+fn read_values(reader: &mut Reader, list: Value<'_>, call: &mut Call, runs: u64) -> Option<()> {
     let what = "an element of `values`";
-    for element in &reader.array(list, "`values`")?.elements {
+    for element in reader.array(list, "`values`")?.elements() {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &VALUE_MEMBERS);
         let arg = reader.required(object, "arg", what)?;
@@ -244,9 +249,9 @@ fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call, runs: u64
     Some(())
 }
 
-fn read_lost_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+fn read_lost_values(reader: &mut Reader, list: Value<'_>, call: &mut Call) -> Option<()> {
     let what = "an element of `lost_values`";
-    for element in &reader.array(list, "`lost_values`")?.elements {
+    for element in reader.array(list, "`lost_values`")?.elements() {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &LOST_MEMBERS);
         let value = reader.required(object, "arg", what)?;
@@ -261,26 +266,27 @@ fn read_lost_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> O
     Some(())
 }
 
-fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+fn read_samples(reader: &mut Reader, list: Value<'_>, call: &mut Call) -> Option<()> {
     let what = "an element of `samples`";
-    for element in &reader.array(list, "`samples`")?.elements {
+    for element in reader.array(list, "`samples`")?.elements() {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &SAMPLE_MEMBERS);
         let value = reader.required(object, "args", what)?;
         let list = reader.array(value, "`args`")?;
         let mut args = Args::default();
-        if list.elements.len() > args.len() {
+        let given = list.elements().count();
+        if given > args.len() {
             let message = "a call has at most six arguments".to_owned();
-            let label = format!("these are {}", list.elements.len());
-            reader.error(code::PROFILE_TYPE, list.range, message, &label);
+            let label = format!("these are {given}");
+            reader.error(code::PROFILE_TYPE, list.range(), message, &label);
             return None;
         }
-        for (arg, value) in args.iter_mut().zip(&list.elements) {
+        for (arg, value) in args.iter_mut().zip(list.elements()) {
             *arg = read_value(reader, value)?;
         }
         let count = read_count(reader, object, what)?;
         if call.samples.insert(args, count).is_some() {
-            repeated(reader, list.range, "the list of arguments");
+            repeated(reader, list.range(), "the list of arguments");
         }
     }
     check_sum(
@@ -293,9 +299,9 @@ fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Optio
     Some(())
 }
 
-fn read_errors(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+fn read_errors(reader: &mut Reader, list: Value<'_>, call: &mut Call) -> Option<()> {
     let what = "an element of `errors`";
-    for element in &reader.array(list, "`errors`")?.elements {
+    for element in reader.array(list, "`errors`")?.elements() {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &ERROR_MEMBERS);
         let errno = reader.required(object, "errno", what)?;
@@ -309,7 +315,7 @@ fn read_errors(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option
     Some(())
 }
 
-fn read_times(reader: &mut Reader, value: &Value<'_>) -> Option<Times> {
+fn read_times(reader: &mut Reader, value: Value<'_>) -> Option<Times> {
     let what = "`times`";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &TIMES_MEMBERS);
@@ -319,15 +325,16 @@ fn read_times(reader: &mut Reader, value: &Value<'_>) -> Option<Times> {
     };
     let [total_ns, min_ns, max_ns] = [number("total_ns")?, number("min_ns")?, number("max_ns")?];
     let list = reader.required(object, "buckets", what)?;
-    let elements = &reader.array(list, "`buckets`")?.elements;
+    let list_of_counts = reader.array(list, "`buckets`")?;
+    let given = list_of_counts.elements().count();
     let mut buckets = [0; Times::BUCKETS];
-    if elements.len() != buckets.len() {
+    if given != buckets.len() {
         let message = format!("`buckets` must have {} counts", buckets.len());
-        let label = format!("these are {}", elements.len());
+        let label = format!("these are {given}");
         reader.error(code::PROFILE_TYPE, list.range(), message, &label);
         return None;
     }
-    for (count, element) in buckets.iter_mut().zip(elements) {
+    for (count, element) in buckets.iter_mut().zip(list_of_counts.elements()) {
         *count = reader.unsigned(element, "a count of `buckets`", u64::MAX)?;
     }
     Some(Times {
@@ -342,7 +349,7 @@ fn read_times(reader: &mut Reader, value: &Value<'_>) -> Option<Times> {
 /// profile may add up to more.
 fn check_sum<'c>(
     reader: &mut Reader,
-    place: &Value<'_>,
+    place: Value<'_>,
     parts: impl Iterator<Item = &'c u64>,
     whole: u64,
     what: &str,
@@ -356,12 +363,12 @@ fn check_sum<'c>(
 }
 
 /// A value of an argument: a number, or text in hexadecimal.
-fn read_value(reader: &mut Reader, value: &Value<'_>) -> Option<u64> {
+fn read_value(reader: &mut Reader, value: Value<'_>) -> Option<u64> {
     let what = "the value of an argument";
-    let Value::StringLit(text) = value else {
+    let Some(text) = value.as_text() else {
         return reader.unsigned(value, what, u64::MAX);
     };
-    let digits = text.value.strip_prefix("0x").filter(|digits| {
+    let digits = text.strip_prefix("0x").filter(|digits| {
         let is_hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_hexadecimal && !digits.is_empty()
     });
@@ -374,10 +381,10 @@ fn read_value(reader: &mut Reader, value: &Value<'_>) -> Option<u64> {
     number
 }
 
-fn check_members(reader: &mut Reader, object: &Object<'_>, what: &str, known: &[&str]) {
-    for prop in &object.properties {
-        if !known.contains(&prop.name.as_str()) {
-            reader.unknown_member(prop, what, known);
+fn check_members(reader: &mut Reader, object: Object<'_>, what: &str, known: &[&str]) {
+    for prop in object.members() {
+        if !known.contains(&prop.name) {
+            reader.unknown_member(&prop, what, known);
         }
     }
 }

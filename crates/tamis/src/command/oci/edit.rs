@@ -3,10 +3,8 @@
 //! The text is parsed for places only. A value is replaced where it stands; a member that isn't there is added behind the
 //! last one of its object, on a line of its own with the indentation of the others if they have lines of their own.
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use tamis_diag::json::is_alike_in_go;
+use tamis_diag::document::{Object, Value};
+use tamis_diag::json::{is_alike_in_go, parse_unlimited};
 
 /// The indentation of documents without any.
 const INDENT: &str = "  ";
@@ -20,14 +18,11 @@ pub(super) fn with_member(
     path: &[&str],
     value: &serde_json::Value,
 ) -> Result<String, String> {
-    // The parser for places takes more than JSON.
-    serde_json::from_str::<serde_json::Value>(text).map_err(|error| error.to_string())?;
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
-    let parsed = parsed.map_err(|error| error.to_string())?;
+    let document = parse_unlimited(text).map_err(|error| error.in_text(text))?;
     let unit = unit(text);
-    let mut current = parsed.value.as_ref().ok_or("it is empty")?;
+    let mut current = document.root();
     for (depth, key) in path.iter().enumerate() {
-        let Value::Object(object) = current else {
+        let Some(object) = current.as_object() else {
             return Err(match depth {
                 0 => "it is no object".to_owned(),
                 _ => format!("`{}` is no object", path[..depth].join(".")),
@@ -50,17 +45,14 @@ pub(super) fn with_member(
 
 /// The member of an object that every reader takes for this one: not one of two, and not in another case, which
 /// readers written in Go take.
-fn only_member<'v, 't>(object: &'v Object<'t>, key: &str) -> Result<Option<&'v Value<'t>>, String> {
-    let mut alike = object
-        .properties
-        .iter()
-        .filter(|own| is_alike_in_go(own.name.as_str(), key));
+fn only_member<'d>(object: Object<'d>, key: &str) -> Result<Option<Value<'d>>, String> {
+    let mut alike = object.members().filter(|own| is_alike_in_go(own.name, key));
     match (alike.next(), alike.next()) {
         (None, _) => Ok(None),
-        (Some(only), None) if only.name.as_str() == key => Ok(Some(&only.value)),
+        (Some(only), None) if only.name == key => Ok(Some(only.value)),
         (Some(other), None) => Err(format!(
             "some runtimes read `{}` as `{key}`, others ignore it",
-            other.name.as_str()
+            other.name
         )),
         (Some(_), Some(_)) => Err(format!("`{key}` is given twice")),
     }
@@ -69,7 +61,7 @@ fn only_member<'v, 't>(object: &'v Object<'t>, key: &str) -> Result<Option<&'v V
 /// The document with a new member of an object, and the objects around its value.
 fn added(
     text: &str,
-    object: &Object,
+    object: Object<'_>,
     path: &[&str],
     value: &serde_json::Value,
     unit: &str,
@@ -80,21 +72,22 @@ fn added(
     let wrap = |value, key: &&str| serde_json::json!({ *key: value });
     let value = inner.iter().rev().fold(value.clone(), wrap);
     let key = serde_json::Value::from(*key);
-    let (first, last) = (object.properties.first(), object.properties.last());
-    let outer = indent_at(text, object.range.start);
+    let (start, end) = (object.range().start, object.range().end);
+    let (first, last) = (object.members().next(), object.members().last());
+    let outer = indent_at(text, start);
     let (at, before, after) = match (first, last) {
         (Some(first), Some(last)) => {
-            let is_in_line = !text[object.range.start..first.range.start].contains('\n');
-            let indent = indent_at(text, first.range.start);
+            let is_in_line = !text[start..first.name_range.start].contains('\n');
+            let indent = indent_at(text, first.name_range.start);
             let before = match is_in_line {
                 true => ", ".to_owned(),
                 false => format!(",\n{indent}"),
             };
-            (last.range.end, before, String::new())
+            (last.value.range().end, before, String::new())
         }
         _ => {
             let before = format!("\n{outer}{unit}");
-            (object.range.start + 1, before, format!("\n{outer}"))
+            (start + 1, before, format!("\n{outer}"))
         }
     };
     let indent = before
@@ -104,8 +97,8 @@ fn added(
         .trim_start_matches(", ");
     let member = format!("{key}: {}", printed(&value, unit, indent));
     // Between the braces of an empty object there may be white space.
-    let rest = match object.properties.is_empty() {
-        true => &text[object.range.end - 1..],
+    let rest = match first.is_none() {
+        true => &text[end - 1..],
         false => &text[at..],
     };
     [&text[..at], &before, &member, &after, rest].concat()

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use tamis_convert::Source;
+use tamis_diag::document::Value;
+use tamis_diag::json::parse_unlimited;
 use tamis_diag::{Diagnostic, Sources};
 use tamis_embed::annotation;
 use tamis_policy::export;
@@ -98,15 +100,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let name = text.name.clone();
     let mut text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
-    // What isn't JSON is told with its place below.
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    if let Some(why) = why_none(&config) {
-        return Err(Failure::usage(
-            format!("{name} is no configuration of a container: {why}"),
-            "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
-        ));
-    }
-    let mut notes = leftovers(args.runtime, &config);
+    let mut notes = {
+        let config = parse_unlimited(&text)
+            .map_err(|error| Failure::input(format!("{name}: {}", error.in_text(&text))))?;
+        if let Some(why) = why_none(config.root()) {
+            return Err(Failure::usage(
+                format!("{name} is no configuration of a container: {why}"),
+                "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
+            ));
+        }
+        leftovers(args.runtime, config.root())
+    };
     let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
         text = edit::with_member(&text, path, value)
             .map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -151,23 +155,35 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 /// Why an object isn't the configuration of a container.
-fn why_none(config: &serde_json::Value) -> Option<&'static str> {
-    let schema = config["schema"].as_str().unwrap_or_default();
-    match config.as_object()?.get("ociVersion") {
-        _ if schema.starts_with("tamis.") => Some("it is a document of tamis"),
+fn why_none(config: Value<'_>) -> Option<&'static str> {
+    let schema = at(config, &["schema"]).and_then(Value::as_text);
+    let version = config.as_object()?.get("ociVersion");
+    match version.map(|version| version.value.as_text()) {
+        _ if schema.is_some_and(|schema| schema.starts_with("tamis.")) => {
+            Some("it is a document of tamis")
+        }
         None => Some("`ociVersion` is missing"),
-        Some(version) if version.is_string() => None,
-        Some(_) => Some("`ociVersion` is no text"),
+        Some(Some(_)) => None,
+        Some(None) => Some("`ociVersion` is no text"),
     }
 }
 
+/// The value at a path of members.
+fn at<'d>(config: Value<'d>, path: &[&str]) -> Option<Value<'d>> {
+    path.iter().try_fold(config, |value, key| {
+        Some(value.as_object()?.get(key)?.value)
+    })
+}
+
 /// What a configuration keeps of an earlier policy if only one form is set.
-fn leftovers(runtime: Option<Runtime>, config: &serde_json::Value) -> Vec<String> {
+fn leftovers(runtime: Option<Runtime>, config: Value<'_>) -> Vec<String> {
+    let annotation = at(config, &["annotations", annotation::KEY]).and_then(Value::as_text);
+    let profile = at(config, &["linux", "seccomp"]).and_then(Value::as_object);
     let note = match runtime {
-        Some(Runtime::Runc) if config["annotations"][annotation::KEY].is_string() => {
+        Some(Runtime::Runc) if annotation.is_some() => {
             "the annotation stays as it was, and crun installs it"
         }
-        Some(Runtime::Crun) if config["linux"]["seccomp"].is_object() => {
+        Some(Runtime::Crun) if profile.is_some() => {
             "`linux.seccomp` stays as it was, and other runtimes install it"
         }
         _ => return Vec::new(),
