@@ -5,6 +5,7 @@
 //! policy has several possible answers.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr};
 use tamis_profile::Call;
@@ -24,12 +25,13 @@ pub(crate) struct Judgement {
 }
 
 /// The values of an argument: these, or unknown.
-type Values = Option<Vec<u64>>;
+type Values<'v> = Option<&'v [u64]>;
 
 /// What a policy does with the calls of a profile's entry that were made.
 pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgement {
     let made = call.count.saturating_sub(call.denied);
-    let answers: Vec<Vec<Action>> = looks(call, made)
+    let values = known_values(call, made);
+    let answers: Vec<Vec<Action>> = looks(call, made, &values)
         .iter()
         .map(|args| answers(policy, arch, nr, args))
         .collect();
@@ -49,7 +51,7 @@ pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgem
 
 /// The values that suffice for a denial.
 fn denied_values(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Vec<(ArgIndex, u64)> {
-    let is_denied = |args: &[Values; 6]| {
+    let is_denied = |args: &[Values<'_>; 6]| {
         let answers = answers(policy, arch, nr, args);
         answers.iter().all(|action| denies(*action))
     };
@@ -65,8 +67,8 @@ fn denied_values(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Vec<(ArgI
         seen.extend(ArgIndex::ALL.into_iter().zip(*args));
     }
     seen.retain(|(place, value)| {
-        let mut args: [Values; 6] = Default::default();
-        args[place.index()] = Some(vec![*value]);
+        let mut args: [Values<'_>; 6] = Default::default();
+        args[place.index()] = Some(slice::from_ref(value));
         is_denied(&args)
     });
     seen.into_iter().collect()
@@ -77,30 +79,37 @@ pub(crate) const fn denies(action: Action) -> bool {
     !action.kind.executes()
 }
 
-/// The ways to look at the calls: each list that was seen, and each value by itself.
-fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
-    let whole = call
-        .samples
-        .keys()
-        .map(|args| args.map(|value| Some(vec![value])));
-    let mut looks: Vec<[Values; 6]> = whole.collect();
-    let sum = |counts: &mut dyn Iterator<Item = &u64>| {
-        counts.fold(0_u64, |sum, count| sum.saturating_add(*count))
-    };
-    let mut is_partial = looks.is_empty() || sum(&mut call.samples.values()) < made;
-    let mut known: [Values; 6] = Default::default();
+/// The values of each argument of which all are known.
+fn known_values(call: &Call, made: u64) -> [Option<Vec<u64>>; 6] {
+    let mut known: [Option<Vec<u64>>; 6] = Default::default();
     for (index, values) in &call.values {
-        let is_known = sum(&mut values.values()) >= made && !call.lost_values.contains_key(index);
-        is_partial |= !is_known;
+        let is_known = sum(values.values()) >= made && !call.lost_values.contains_key(index);
         if let Some(known) = known.get_mut(usize::from(*index)).filter(|_| is_known) {
             *known = Some(values.keys().copied().collect());
         }
     }
+    known
+}
+
+fn sum<'c>(counts: impl Iterator<Item = &'c u64>) -> u64 {
+    counts.fold(0, |sum: u64, count| sum.saturating_add(*count))
+}
+
+/// The ways to look at the calls: each list that was seen, and each value by itself, with all values of other arguments of
+/// which all are known.
+fn looks<'v>(call: &'v Call, made: u64, known: &'v [Option<Vec<u64>>; 6]) -> Vec<[Values<'v>; 6]> {
+    let whole = call.samples.keys();
+    let whole = whole.map(|args| args.each_ref().map(|value| Some(slice::from_ref(value))));
+    let mut looks: Vec<[Values<'_>; 6]> = whole.collect();
+    let mut is_partial = looks.is_empty() || sum(call.samples.values()) < made;
+    let known: [Values<'_>; 6] = known.each_ref().map(Option::as_deref);
     for (index, values) in &call.values {
+        let place = known.get(usize::from(*index));
+        is_partial |= place.is_none_or(Option::is_none);
         for value in values.keys() {
-            let mut args = known.clone();
+            let mut args = known;
             if let Some(arg) = args.get_mut(usize::from(*index)) {
-                *arg = Some(vec![*value]);
+                *arg = Some(slice::from_ref(value));
             }
             looks.push(args);
         }
@@ -113,7 +122,7 @@ fn looks(call: &Call, made: u64) -> Vec<[Values; 6]> {
 }
 
 /// The actions that a call may get.
-fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values; 6]) -> Vec<Action> {
+fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values<'_>; 6]) -> Vec<Action> {
     let Some(section) = policy.section(arch) else {
         return vec![policy.bad_arch];
     };
@@ -134,16 +143,16 @@ fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values; 6]) -> Vec<Acti
 }
 
 /// Whether a predicate holds; `None` if that depends on what is unknown.
-fn holds(predicate: &Predicate, args: &[Values; 6]) -> Option<bool> {
+fn holds(predicate: &Predicate, args: &[Values<'_>; 6]) -> Option<bool> {
     let is_joined = matches!(predicate, Predicate::All(_) | Predicate::Any(_));
     if is_joined
         && let Some(index) = only_argument(predicate)
-        && let Some(values) = args[index].as_ref().filter(|values| values.len() > 1)
+        && let Some(values) = args[index].filter(|values| values.len() > 1)
     {
         // Each part may hold for other values, and the whole for all.
         let mut each = values.iter().map(|value| {
-            let mut args = args.clone();
-            args[index] = Some(vec![*value]);
+            let mut args = *args;
+            args[index] = Some(slice::from_ref(value));
             holds(predicate, &args)
         });
         let first = each.next()??;
@@ -181,7 +190,7 @@ fn only_argument(predicate: &Predicate) -> Option<usize> {
 }
 
 /// A conjunction, or a disjunction: `decisive` is the value that decides it.
-fn joined(parts: &[Predicate], args: &[Values; 6], decisive: bool) -> Option<bool> {
+fn joined(parts: &[Predicate], args: &[Values<'_>; 6], decisive: bool) -> Option<bool> {
     let mut all_known = true;
     for part in parts {
         match holds(part, args) {
@@ -194,7 +203,7 @@ fn joined(parts: &[Predicate], args: &[Values; 6], decisive: bool) -> Option<boo
 }
 
 /// Whether a test holds for all values, or for none.
-fn tested(test: &Test, args: &[Values; 6]) -> Option<bool> {
+fn tested(test: &Test, args: &[Values<'_>; 6]) -> Option<bool> {
     let same = |operand: Operand, holds: &dyn Fn(u64) -> bool| {
         let mut results = read(operand, args)?.map(holds);
         let first = results.next()?;
@@ -220,11 +229,11 @@ fn tested(test: &Test, args: &[Values; 6]) -> Option<bool> {
 }
 
 /// The values of an operand.
-fn read(operand: Operand, args: &[Values; 6]) -> Option<impl Iterator<Item = u64>> {
+fn read(operand: Operand, args: &[Values<'_>; 6]) -> Option<impl Iterator<Item = u64>> {
     let OperandSource::Arg(index) = operand.source else {
         return None;
     };
-    let values = args[index.index()].as_ref()?;
+    let values = args[index.index()]?;
     Some(values.iter().map(move |value| match operand.part {
         Part::Full => *value,
         Part::Low => value & 0xffff_ffff,

@@ -1,5 +1,6 @@
 //! What all runs together say of a call.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Nr};
@@ -31,9 +32,12 @@ pub(crate) type Calls = BTreeMap<(Arch, Nr), Evidence>;
 /// The calls that were made in any of the runs, and how many runs there are. Calls that were never made but always denied are
 /// omitted: the program went on without them.
 pub(crate) fn of(runs: &[Run<'_>]) -> (Calls, u64) {
-    let mut sum = Profile::default();
+    let mut sum = Cow::default();
     for run in runs {
-        sum.merge(run.profile);
+        match runs.len() {
+            1 => sum = Cow::Borrowed(run.profile),
+            _ => Cow::to_mut(&mut sum).merge(run.profile),
+        }
     }
     let made = sum.calls().filter(|(_, _, call)| call.made() > 0);
     let calls = made.map(|(arch, nr, call)| {

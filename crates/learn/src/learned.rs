@@ -6,6 +6,7 @@ use std::fmt;
 
 use tamis_abi::{Action, Arch, Nr, syscall};
 use tamis_diag::{Diagnostic, Sources, code};
+use tamis_policy::limits::MAX_TARGETS;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_profile::Call;
@@ -134,6 +135,12 @@ impl From<LimitReached> for LearnError {
 /// # Errors
 /// See [`LearnError`].
 pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnError> {
+    if runs.iter().any(has_too_many_calls) {
+        return Err(LearnError::TooLarge {
+            limit: format!("more than {MAX_TARGETS} calls in rules"),
+            has_many_values: false,
+        });
+    }
     let (calls, count) = evidence::of(runs);
     if calls.is_empty() {
         return Err(LearnError::NothingSeen);
@@ -195,6 +202,12 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         refused,
         wider,
     })
+}
+
+/// Whether a policy that allows all calls of a run would be refused: then they needn't be looked at.
+fn has_too_many_calls(run: &Run<'_>) -> bool {
+    let calls = run.profile.calls();
+    calls.filter(|(_, _, call)| call.made() > 0).count() > MAX_TARGETS
 }
 
 /// The calls that are allowed, and those of which the base leaves nothing.

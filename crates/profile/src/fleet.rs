@@ -153,6 +153,18 @@ impl Fleet {
         Ok(sum)
     }
 
+    /// The same for a fleet that isn't used any more: a single profile isn't copied.
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts).
+    pub fn into_sum(mut self) -> Result<Profile, Overlap> {
+        let is_single = self.unnamed.run_count() == 0 && self.parts.len() == 1;
+        match self.parts.first_entry() {
+            Some(only) if is_single && !only.get().is_ambiguous => Ok(only.remove().profile),
+            _ => self.sum(),
+        }
+    }
+
     /// Parts without a common run that have all runs.
     fn disjoint(&self) -> Result<Vec<(&Ids, &Part)>, Overlap> {
         let mut parts: Vec<(&Ids, &Part)> = self.parts.iter().collect();

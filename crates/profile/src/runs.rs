@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The most bytes of an id, and of the names of a machine and a program.
 const MAX_BYTES: usize = 128;
 
-/// What a run is called: text of 1 to 128 bytes without control characters. Runs with the same id are the same run.
+/// What a run is called: text of 1 to 128 bytes without control characters. Runs with the same id are the same run. Copies
+/// share the text, because a fleet has each id in several sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId(String);
+pub struct RunId(Arc<str>);
 
 impl RunId {
     /// An id; `None` if the text isn't one.
@@ -20,7 +22,7 @@ impl RunId {
     /// assert!(RunId::new("a\nb").is_none());
     /// ```
     pub fn new(text: &str) -> Option<RunId> {
-        (!text.is_empty() && is_name(text)).then(|| RunId(text.to_owned()))
+        (!text.is_empty() && is_name(text)).then(|| RunId(text.into()))
     }
 
     /// Its text.
@@ -43,8 +45,8 @@ pub(crate) fn is_name(text: &str) -> bool {
 /// Where a run was. Either is empty if it isn't known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    machine: String,
-    program: String,
+    machine: Box<str>,
+    program: Box<str>,
 }
 
 impl Origin {
@@ -67,7 +69,7 @@ impl Origin {
     }
 }
 
-fn name(text: &str) -> String {
+fn name(text: &str) -> Box<str> {
     let mut name = String::new();
     for char in text.chars().filter(|char| !char.is_control()) {
         if name.len() + char.len_utf8() > MAX_BYTES {
@@ -75,7 +77,7 @@ fn name(text: &str) -> String {
         }
         name.push(char);
     }
-    name
+    name.into_boxed_str()
 }
 
 /// The runs that a profile counts.

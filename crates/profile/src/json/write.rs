@@ -29,37 +29,44 @@ impl Profile {
 
     /// The document with these members, each behind a comma, behind its own.
     fn document(&self, others: &str) -> String {
-        let calls: Vec<String> = self
-            .calls()
-            .map(|(arch, nr, call)| format!("\n    {}", entry(self, arch, nr, call)))
-            .collect();
-        let end = if calls.is_empty() { "" } else { "\n  " };
-        let (runs, calls) = (self.runs_json(), calls.join(","));
-        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{runs}  \"calls\": [{calls}{end}]{others}\n}}\n")
+        let mut text = format!("{{\n  \"schema\": \"{SCHEMA}\",\n");
+        self.write_runs(&mut text);
+        text.push_str("  \"calls\": [");
+        let mut separator = "\n    ";
+        for (arch, nr, call) in self.calls() {
+            text.push_str(separator);
+            write_entry(&mut text, self, (arch, nr), call);
+            separator = ",\n    ";
+        }
+        if !self.is_empty() {
+            text.push_str("\n  ");
+        }
+        text.push(']');
+        text.push_str(others);
+        text.push_str("\n}\n");
+        text
     }
 
-    /// The members about runs.
-    fn runs_json(&self) -> String {
+    /// Writes the members about runs.
+    fn write_runs(&self, text: &mut String) {
         let runs = self.runs();
-        let mut text = String::new();
-        if !runs.named.is_empty() {
-            let named = runs.named.iter().map(|(id, origin)| {
-                let mut line = format!("\n    {{\"id\": {}", quoted(id.as_str()));
-                for (member, name) in [("machine", origin.machine()), ("program", origin.program())]
-                {
-                    if !name.is_empty() {
-                        let _ = write!(line, ", \"{member}\": {}", quoted(name));
-                    }
+        let named = runs.named.iter().map(|(id, origin)| {
+            let mut line = format!("\n    {{\"id\": {}", quoted(id.as_str()));
+            for (member, name) in [("machine", origin.machine()), ("program", origin.program())] {
+                if !name.is_empty() {
+                    let _ = write!(line, ", \"{member}\": {}", quoted(name));
                 }
-                line + "}"
-            });
-            let named: Vec<String> = named.collect();
-            let _ = writeln!(text, "  \"runs\": [{}\n  ],", named.join(","));
+            }
+            line + "}"
+        });
+        if !runs.named.is_empty() {
+            text.push_str("  \"runs\": [");
+            write_list(text, ",", named);
+            text.push_str("\n  ],\n");
         }
         if runs.unnamed > 0 {
             let _ = writeln!(text, "  \"unnamed_runs\": {},", runs.unnamed);
         }
-        text
     }
 }
 
@@ -68,59 +75,63 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn entry(profile: &Profile, arch: Arch, nr: Nr, call: &Call) -> String {
+/// Writes elements with a separator between them.
+fn write_list(text: &mut String, separator: &str, elements: impl Iterator<Item = String>) {
+    for (index, element) in elements.enumerate() {
+        if index > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(&element);
+    }
+}
+
+/// Writes a member with a list, unless that is empty.
+fn write_member(text: &mut String, member: &str, elements: impl Iterator<Item = String>) {
+    let mut elements = elements.peekable();
+    if elements.peek().is_some() {
+        let _ = write!(text, ", \"{member}\": [");
+        write_list(text, ", ", elements);
+        text.push(']');
+    }
+}
+
+fn write_entry(text: &mut String, profile: &Profile, (arch, nr): (Arch, Nr), call: &Call) {
     let coverage = (profile.run_count() > 1).then_some(&call.coverage);
     let name = match syscall::name(arch, nr) {
         Some(name) => format!("\"{name}\""),
         None => nr.0.to_string(),
     };
-    let mut text = format!(
+    let _ = write!(
+        text,
         "{{\"arch\": \"{arch}\", \"call\": {name}, \"count\": {}",
         call.count
     );
     if let Some(coverage) = coverage {
         let _ = write!(text, ", \"runs\": {}", coverage.runs);
     }
-    let values: Vec<String> = call
-        .values
-        .iter()
-        .flat_map(|(arg, values)| values.iter().map(move |(value, count)| (arg, value, count)))
-        .map(|(arg, value, count)| {
-            let runs = coverage.map(|coverage| {
-                let runs = coverage.values.get(&(*arg, *value)).copied();
-                format!(", \"runs\": {}", runs.unwrap_or_default())
-            });
-            let runs = runs.unwrap_or_default();
-            format!("{{\"arg\": {arg}, \"value\": \"{value:#x}\", \"count\": {count}{runs}}}")
-        })
-        .collect();
+    let values = call.values.iter();
+    let values = values
+        .flat_map(|(arg, values)| values.iter().map(move |(value, count)| (arg, value, count)));
+    let values = values.map(|(arg, value, count)| {
+        let runs = coverage.map(|coverage| {
+            let runs = coverage.values.get(&(*arg, *value)).copied();
+            format!(", \"runs\": {}", runs.unwrap_or_default())
+        });
+        let runs = runs.unwrap_or_default();
+        format!("{{\"arg\": {arg}, \"value\": \"{value:#x}\", \"count\": {count}{runs}}}")
+    });
     let lost = call.lost_values.iter();
-    let lost: Vec<String> = lost
-        .map(|(arg, count)| format!("{{\"arg\": {arg}, \"count\": {count}}}"))
-        .collect();
-    let samples: Vec<String> = call
-        .samples
-        .iter()
-        .map(|(args, count)| {
-            let args = args.map(|value| format!("\"{value:#x}\"")).join(", ");
-            format!("{{\"args\": [{args}], \"count\": {count}}}")
-        })
-        .collect();
-    let errors: Vec<String> = call
-        .errors
-        .iter()
-        .map(|(errno, count)| format!("{{\"errno\": {errno}, \"count\": {count}}}"))
-        .collect();
-    for (member, list) in [
-        ("values", values),
-        ("lost_values", lost),
-        ("samples", samples),
-        ("errors", errors),
-    ] {
-        if !list.is_empty() {
-            let _ = write!(text, ", \"{member}\": [{}]", list.join(", "));
-        }
-    }
+    let lost = lost.map(|(arg, count)| format!("{{\"arg\": {arg}, \"count\": {count}}}"));
+    let samples = call.samples.iter().map(|(args, count)| {
+        let args = args.map(|value| format!("\"{value:#x}\"")).join(", ");
+        format!("{{\"args\": [{args}], \"count\": {count}}}")
+    });
+    let errors = call.errors.iter();
+    let errors = errors.map(|(errno, count)| format!("{{\"errno\": {errno}, \"count\": {count}}}"));
+    write_member(text, "values", values);
+    write_member(text, "lost_values", lost);
+    write_member(text, "samples", samples);
+    write_member(text, "errors", errors);
     if call.denied > 0 {
         let _ = write!(text, ", \"denied\": {}", call.denied);
     }
@@ -132,5 +143,5 @@ fn entry(profile: &Profile, arch: Arch, nr: Nr, call: &Call) -> String {
             times.total_ns, times.min_ns, times.max_ns
         );
     }
-    text + "}"
+    text.push('}');
 }

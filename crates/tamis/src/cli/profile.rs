@@ -11,7 +11,7 @@ use super::{Failure, Global, parquet};
 
 /// Reads profiles and adds them up, each run once. Tables are about `arch`. Warnings go to standard error.
 pub(crate) fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Failure> {
-    let sum = load_fleet(paths, arch, global)?.sum();
+    let sum = load_fleet(paths, arch, global)?.into_sum();
     let sum = sum.map_err(|overlap| refuse(&overlap))?;
     let cut: Vec<String> = sum
         .saturated()
